@@ -2,7 +2,7 @@
  * What a benchmark is: something we do and sample, round by round, and the peers that do the same
  * in the rounds between.
  */
-import type { Device } from './library.js';
+import type { CoreDevice } from './library.js';
 import type { ProgramName, Programs } from './peers/programs.js';
 import type { Caller } from './processor.js';
 
@@ -78,7 +78,7 @@ export interface Benchmark {
 /** What a benchmark is given. */
 export interface Setup {
   /** The device named on the command line. Benchmarks of the CPU device open their own. */
-  readonly device: Device;
+  readonly device: CoreDevice;
   readonly quick: boolean;
   readonly programs: Programs;
   /** `full`, or with --quick fewer. */

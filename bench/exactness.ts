@@ -17,7 +17,7 @@ import { compare } from '../test/ptx/exact/compare.js';
 import { inputsOf } from '../test/ptx/exact/inputs.js';
 import { BLOCK, KERNEL, PER_THREAD, kernelOf } from '../test/ptx/exact/kernel.js';
 import { core } from './library.js';
-import type { Device, DeviceName } from './library.js';
+import type { CoreDevice, DeviceName } from './library.js';
 
 const APPROXIMATE = [
   'ex2',
@@ -37,7 +37,7 @@ const APPROXIMATE = [
 );
 
 async function run(
-  device: Device,
+  device: CoreDevice,
   one: Pick<Case, 'instruction' | 'operands' | 'result'>,
   columns: readonly (readonly bigint[])[],
 ): Promise<BigUint64Array> {
@@ -66,8 +66,8 @@ async function run(
 const { values: options } = parseArgs({
   options: { device: { type: 'string' }, count: { type: 'string' }, out: { type: 'string' } },
 });
-const device = await core.Device.open(options.device as DeviceName | undefined);
-const other = device.kind === 'cuda' ? await core.Device.open('cpu') : undefined;
+const device = await core.CoreDevice.open(options.device as DeviceName | undefined);
+const other = device.kind === 'cuda' ? await core.CoreDevice.open('cpu') : undefined;
 const count = Number(options.count ?? 20_000);
 const rows: Record<string, unknown>[] = [];
 let wrong = 0;

@@ -29,7 +29,7 @@ export const onnxruntime = (await built('onnxruntime')) as typeof OnnxRuntime;
 export const tensorrt = (await built('tensorrt')) as typeof TensorRT;
 
 export type {
-  Device,
+  CoreDevice,
   DeviceBuffer,
   DeviceName,
   HostArray,

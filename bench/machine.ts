@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import { promisify } from 'node:util';
 
-import type { Device } from './library.js';
+import type { CoreDevice } from './library.js';
 
 const run = promisify(execFile);
 
@@ -23,7 +23,7 @@ export function cpuName(): string {
   return cpus()[0]?.model.trim() || process.arch;
 }
 
-export async function describeMachine(device: Device): Promise<Machine> {
+export async function describeMachine(device: CoreDevice): Promise<Machine> {
   const gpu = device.kind === 'cuda' ? device.name : null;
   return {
     gpu,
@@ -36,7 +36,7 @@ export async function describeMachine(device: Device): Promise<Machine> {
 }
 
 /** Versions that every row carries; a peer's own are added to its rows. */
-export async function versions(device: Device): Promise<Record<string, string>> {
+export async function versions(device: CoreDevice): Promise<Record<string, string>> {
   const base: Record<string, string> = {
     'async-cuda': await packageVersion('../package.json'),
     node: process.versions.node,

@@ -17,8 +17,8 @@ import { heading, lines } from './table.js';
 
 async function run(options: Options): Promise<Report> {
   const device = await (options.device === undefined
-    ? core.Device.open()
-    : core.Device.open(options.device as DeviceName));
+    ? core.CoreDevice.open()
+    : core.CoreDevice.open(options.device as DeviceName));
   const chosen = select(options.names, device.kind);
   if (chosen.length === 0)
     throw new Error(

@@ -4,7 +4,7 @@
  */
 import { Device } from 'async-cuda';
 import type { DeviceOp, Tensor } from 'async-cuda';
-import type { Device as CoreDevice } from 'async-cuda/core';
+import type { CoreDevice } from 'async-cuda/core';
 import { u8 } from 'async-cuda/core';
 import { boxFilter, engines, gaussianFilter, letterbox, resize } from 'async-cuda/images';
 import type { EngineName } from 'async-cuda/images';

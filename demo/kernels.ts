@@ -7,16 +7,16 @@
  */
 import { readFile } from 'node:fs/promises';
 
-import { type Device, f32, i32, inout, input, output, u32, u8 } from 'async-cuda/core';
+import { type CoreDevice, f32, i32, inout, input, output, u32, u8 } from 'async-cuda/core';
 
-async function loadPtx(device: Device, name: string) {
+async function loadPtx(device: CoreDevice, name: string) {
   return device.loadModule(
     await readFile(new URL(`./kernels/${name}.ptx`, import.meta.url), 'utf8'),
   );
 }
 
 /** Loads the four modules. Their kernels stay usable until the device closes. */
-export async function loadKernels(device: Device) {
+export async function loadKernels(device: CoreDevice) {
   const [grey, blur, sobel, equalise] = await Promise.all([
     loadPtx(device, 'grey'),
     loadPtx(device, 'blur'),

@@ -7,7 +7,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, parse, relative } from 'node:path';
 import { performance } from 'node:perf_hooks';
 
-import { Device, type Trace } from 'async-cuda/core';
+import { CoreDevice, type Trace } from 'async-cuda/core';
 
 import { drawContactSheet, isMade } from './contact-sheet.js';
 import { type Comparison, compareEngines } from './engines.js';
@@ -46,7 +46,9 @@ async function measure(
   image: Image,
   { device: deviceName, kernels: written, trace: traced }: Options,
 ): Promise<Measured> {
-  await using device = await (deviceName === undefined ? Device.open() : Device.open(deviceName));
+  await using device = await (deviceName === undefined
+    ? CoreDevice.open()
+    : CoreDevice.open(deviceName));
 
   const loading = new EventLoopStall();
   const kernels = await (written === 'cuda' ? loadKernels(device) : loadTypeScriptKernels(device));

@@ -4,7 +4,7 @@
  */
 import { fileURLToPath } from 'node:url';
 
-import { Device } from 'async-cuda/core';
+import { CoreDevice } from 'async-cuda/core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { type Image, readImage } from './image.js';
@@ -14,12 +14,12 @@ import { runPipeline } from './pipeline.js';
 import { referenceStages } from './reference.js';
 import { loadTypeScriptKernels } from './typescript-kernels.js';
 
-let device: Device;
+let device: CoreDevice;
 let kernels: Kernels;
 let inTypeScript: Kernels;
 
 beforeAll(async () => {
-  device = await Device.open(process.env.ASYNC_CUDA_TEST_DEVICE ?? 'cpu');
+  device = await CoreDevice.open(process.env.ASYNC_CUDA_TEST_DEVICE ?? 'cpu');
   [kernels, inTypeScript] = await Promise.all([loadKernels(device), loadTypeScriptKernels(device)]);
 });
 

@@ -7,7 +7,7 @@
  * `runPipeline` enqueues all of it at once and returns to the event loop; the device does the rest.
  * Only the results are awaited.
  */
-import { type Device, f32, u32, u8 } from 'async-cuda/core';
+import { type CoreDevice, f32, u32, u8 } from 'async-cuda/core';
 
 import { gaussianWeights } from './gaussian.js';
 import type { Image } from './image.js';
@@ -37,7 +37,7 @@ const SOBEL = { block: [32, 8], tile: [32, 8] } as const;
  * `name` is for traces.
  */
 export async function runPipeline(
-  device: Device,
+  device: CoreDevice,
   image: Image,
   kernels?: Kernels,
   name = 'photograph',

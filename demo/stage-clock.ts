@@ -2,7 +2,7 @@
  * Times stages on several streams with device events. All times count from one origin event, so
  * that stages of different streams share a time axis and their overlap shows.
  */
-import type { Device, Event, Stream } from 'async-cuda/core';
+import type { CoreDevice, Event, Stream } from 'async-cuda/core';
 
 export type StreamName = 'A' | 'B';
 
@@ -22,13 +22,13 @@ interface Mark {
 }
 
 export class StageClock {
-  readonly #device: Device;
+  readonly #device: CoreDevice;
   readonly #streams: Readonly<Record<StreamName, Stream>>;
   readonly #origin: Event;
   readonly #marks: Mark[] = [];
 
   /** Time zero is when stream A comes to this point. */
-  constructor(device: Device, streams: Readonly<Record<StreamName, Stream>>) {
+  constructor(device: CoreDevice, streams: Readonly<Record<StreamName, Stream>>) {
     this.#device = device;
     this.#streams = streams;
     this.#origin = device.createEvent({ timing: true });

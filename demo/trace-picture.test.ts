@@ -1,5 +1,5 @@
 /** The picture of a trace shows what the streams did, and tells how much of it went on at once. */
-import { Device, type TraceJson } from 'async-cuda/core';
+import { CoreDevice, type TraceJson } from 'async-cuda/core';
 import * as fc from '../test/fast-check.js';
 import { expect, test } from 'vitest';
 
@@ -51,7 +51,7 @@ test(
   'several photographs at once overlap, and can be drawn',
   { tags: 'thorough', timeout: 120_000 },
   async () => {
-    await using device = await Device.open(deviceName);
+    await using device = await CoreDevice.open(deviceName);
     const trace = (
       await traceFrames(device, noise(300, 200), await loadTypeScriptKernels(device))
     ).toJSON();

@@ -2,7 +2,7 @@
  * Several photographs at once, traced: each goes through the pipeline on two streams of its own, so
  * that one is uploaded while kernels work on another and the results of a third come back.
  */
-import { type Device, type Trace, recordTrace } from 'async-cuda/core';
+import { type CoreDevice, type Trace, recordTrace } from 'async-cuda/core';
 
 import type { Image } from './image.js';
 import type { Kernels } from './kernels.js';
@@ -18,7 +18,7 @@ const SIDE = { cuda: 4000, cpu: 1200 } as const;
 
 /** Runs the frames twice, the first time unrecorded. */
 export async function traceFrames(
-  device: Device,
+  device: CoreDevice,
   photograph: Image,
   kernels: Kernels,
 ): Promise<Trace> {

@@ -16,7 +16,7 @@ import {
 } from 'async-cuda';
 import type { DeviceOp } from 'async-cuda';
 import type { Kernel } from 'async-cuda/core';
-import { type Device, DeviceBuffer } from 'async-cuda/core';
+import { type CoreDevice, DeviceBuffer } from 'async-cuda/core';
 
 import type { Kernels } from './kernels.js';
 
@@ -188,7 +188,7 @@ const ORDER: Readonly<Record<keyof Kernels, readonly string[]>> = {
 };
 
 /** The kernels for the device, launched as those that `kernels.ts` loads. */
-export async function loadTypeScriptKernels(device: Device): Promise<Kernels> {
+export async function loadTypeScriptKernels(device: CoreDevice): Promise<Kernels> {
   await Promise.all(Object.values(KERNELS).map(async (each) => each.prepare(device)));
   return Object.fromEntries(
     Object.entries(ORDER).map(([name, order]) => {

@@ -14,7 +14,7 @@ export {
   OpGraph,
   Running,
   SharedOp,
-  all,
+  allOf,
   empty,
   getDefaultDevice,
   keep,
@@ -49,7 +49,7 @@ export type {
   CompiledModule,
   DeviceCompileOptions,
 } from './device/compiled-module.js';
-export type { Kernel, Module } from './device/module.js';
+export type { OpKernel, OpModule } from './device/module.js';
 export type { AnyTensor, RandOptions, Shape, TensorOptions } from './tensor/index.js';
 export type { Gpu, KernelFunction } from './kernels/index.js';
 export type {

@@ -42,7 +42,7 @@ function copy(what: 'write' | 'read' | 'on the device'): Benchmark {
     statistic: 'median',
     peers: [typedArraySet],
     async start() {
-      const device = await core.Device.open('cpu');
+      const device = await core.CoreDevice.open('cpu');
       const { stream } = device;
       const host = new Uint8Array(BYTES).fill(1);
       const [a, b] = [device.alloc(u8, BYTES), device.alloc(u8, BYTES)];

@@ -9,7 +9,7 @@ import { setTimeout } from 'node:timers/promises';
 
 import type { Bar, Benchmark, Contender, Peer } from '../benchmark.js';
 import { core } from '../library.js';
-import type { Device, DeviceBuffer, HostArray, Kernel } from '../library.js';
+import type { CoreDevice, DeviceBuffer, HostArray, Kernel } from '../library.js';
 import { scalarMandelbrot } from './scalar-mandelbrot.js';
 
 const SAMPLES = 3;
@@ -57,12 +57,12 @@ type Typed = Float32Array | Int32Array | Uint32Array | Uint8Array;
  * do: on one host a transpose took 8.9 ms from the latter, and 2.7 some launches later.
  */
 class Memory {
-  private readonly device: Device;
+  private readonly device: CoreDevice;
   private readonly values: Map<string, Typed>;
   private readonly buffers: DeviceBuffer[] = [];
 
   /** `values`: those that were made in earlier rounds. */
-  constructor(device: Device, values: Map<string, Typed>) {
+  constructor(device: CoreDevice, values: Map<string, Typed>) {
     this.device = device;
     this.values = values;
   }
@@ -144,7 +144,7 @@ interface Row {
   others?: readonly Peer[];
   file: string;
   kernel: string;
-  prepare(memory: Memory, device: Device, kernel: Kernel): Work;
+  prepare(memory: Memory, device: CoreDevice, kernel: Kernel): Work;
 }
 
 function expect(right: boolean, what: string): void {
@@ -509,7 +509,7 @@ const ROWS: readonly Row[] = [
 ];
 
 async function contend(row: Row, samples: number, workers: number): Promise<Contender> {
-  const device = await core.Device.open('cpu', { workers });
+  const device = await core.CoreDevice.open('cpu', { workers });
   const text = readFileSync(
     new URL(`../../src/ptx/samples/sm_80/${row.file}.ptx`, import.meta.url),
     'utf8',
@@ -523,7 +523,7 @@ async function contend(row: Row, samples: number, workers: number): Promise<Cont
       if (workers > 1) await setTimeout(QUIET_MS);
       const memory = new Memory(device, values);
       const work = row.prepare(memory, device, kernel);
-      await device.stream.sync();
+      await device.stream.finished();
       const times: number[] = [];
       let launches = 0;
       for (

@@ -15,7 +15,7 @@ function launchAwaitOn(thread: 'worker' | 'inline', bar: Bar): Benchmark {
     bar,
     peers: [],
     async start({ count }) {
-      const device = await core.Device.open('cpu', { thread });
+      const device = await core.CoreDevice.open('cpu', { thread });
       const contender = await launchThenAwait(device, count(2001));
       return { round: () => contender.round(), close: () => device.close() };
     },

@@ -8,7 +8,7 @@ import { performance } from 'node:perf_hooks';
 
 import type { Benchmark } from '../benchmark.js';
 import { core } from '../library.js';
-import type { Device, Kernel } from '../library.js';
+import type { CoreDevice, Kernel } from '../library.js';
 
 const { f32, u8, u32 } = core;
 const SAMPLES = 20;
@@ -22,13 +22,13 @@ interface Row {
   file: string;
   kernel: string;
   prepare(
-    device: Device,
+    device: CoreDevice,
     kernel: Kernel,
     size: number,
   ): { launch(): PromiseLike<unknown>; right(): Promise<boolean> };
 }
 
-const floats = (device: Device, length: number, value: (index: number) => number) => {
+const floats = (device: CoreDevice, length: number, value: (index: number) => number) => {
   const buffer = device.alloc(f32, length);
   buffer.write(
     device.stream,
@@ -155,7 +155,7 @@ export const besideSimulator: readonly Benchmark[] = ROWS.map((row): Benchmark =
     },
   ],
   async start({ count }) {
-    const device = await core.Device.open('cpu');
+    const device = await core.CoreDevice.open('cpu');
     const text = readFileSync(
       new URL(`../../src/ptx/samples/sm_80/${row.file}.ptx`, import.meta.url),
       'utf8',

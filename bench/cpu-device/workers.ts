@@ -7,7 +7,7 @@ import { performance } from 'node:perf_hooks';
 
 import type { Benchmark, Contender } from '../benchmark.js';
 import { core } from '../library.js';
-import type { Device } from '../library.js';
+import type { CoreDevice } from '../library.js';
 
 const SAMPLES = 9;
 /**
@@ -25,13 +25,13 @@ interface Work {
   check(): Promise<void>;
 }
 
-type Prepare = (device: Device) => Promise<Work>;
+type Prepare = (device: CoreDevice) => Promise<Work>;
 
 const sample = (file: string): Promise<string> =>
   readFile(new URL(`../../src/ptx/samples/sm_80/${file}.ptx`, import.meta.url), 'utf8');
 
 /** 1024 × 1024 points, 1000 steps at most. */
-async function mandelbrot(device: Device): Promise<Work> {
+async function mandelbrot(device: CoreDevice): Promise<Work> {
   const side = 1024;
   const module = await device.loadModule(await sample('k10_mandel'));
   const kernel = module.kernel('mandel', [output(i32), i32, i32, f32, f32, f32, i32]);
@@ -63,7 +63,7 @@ async function mandelbrot(device: Device): Promise<Work> {
 }
 
 /** Two matrices of 512 × 512, in tiles of 16 with two barriers each. */
-async function sgemm(device: Device): Promise<Work> {
+async function sgemm(device: CoreDevice): Promise<Work> {
   const n = 512;
   const module = await device.loadModule(await sample('k04_sgemm'));
   const kernel = module.kernel('sgemm_tiled', [i32, i32, i32, input(f32), input(f32), output(f32)]);
@@ -92,7 +92,7 @@ async function sgemm(device: Device): Promise<Work> {
 }
 
 async function contender(prepare: Prepare, workers: number): Promise<Contender> {
-  const device = await core.Device.open('cpu', { workers });
+  const device = await core.CoreDevice.open('cpu', { workers });
   const work = await prepare(device);
   for (const end = performance.now() + WARM_MS; performance.now() < end;) await work.run();
   return {

@@ -105,7 +105,7 @@ export const OPERATIONS: readonly Operation[] = [
     make: (x, engine) =>
       imageLibrary.letterboxNormalise(x, { ...SIZE, mean: 0.5, deviation: 0.25, engine }),
   },
-  { name: 'add', make: (x, engine) => imageLibrary.add(x, 10, { engine }) },
+  { name: 'add', make: (x, engine) => imageLibrary.addImages(x, 10, { engine }) },
   { name: 'threshold', make: (x, engine) => imageLibrary.threshold(x, 100, { engine }) },
   {
     name: 'blend',

@@ -3,7 +3,7 @@
  * how a GPU is timed.
  */
 import type { Round } from '../benchmark.js';
-import type { Device, DeviceOp } from '../library.js';
+import type { CoreDevice, DeviceOp } from '../library.js';
 
 /** As in bench/peers/c/npp.c and bench/peers/python/with_torchvision.py. */
 export const [FROM_WIDTH, FROM_HEIGHT, TO] = [1920, 1080, 640];
@@ -46,7 +46,7 @@ export function proveLines(
 
 /** ms of one run of an operation that writes into memory that is there, by the device's events. */
 export async function timedByEvents(
-  device: Device,
+  device: CoreDevice,
   op: DeviceOp<unknown>,
   samples: number,
 ): Promise<Round> {

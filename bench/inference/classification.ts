@@ -200,7 +200,7 @@ const decoding =
 const uploading =
   (pixels: readonly Uint8Array[]): Fill =>
   (numbers, photographs) =>
-    root.all(numbers.map((i, k) => (photographs.slice(k) as Photographs).write(pixels[i]!)));
+    root.allOf(numbers.map((i, k) => (photographs.slice(k) as Photographs).write(pixels[i]!)));
 
 /**
  * What is done with a batch is one operation, on a stream of those that there are for as many
@@ -244,7 +244,7 @@ class Classifier {
     ) as [Photographs, Images];
     const classes = this.fill(numbers, photographs)
       .andThen(() => letterbox(photographs, image))
-      .andThen(() => this.engine.run({ image: image as AnyTensor }))
+      .andThen(() => this.engine.infer({ image: image as AnyTensor }))
       .andThen(({ logits }) =>
         root
           .value(logits as AnyTensor)

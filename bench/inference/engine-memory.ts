@@ -31,7 +31,7 @@ async function round(
     const engine = await inference.loadEngine(device, model, {
       tensorrt: { shapes: { x: { min: shape(1), opt: shape(1), max: shape(8) } } },
     });
-    const { y } = await engine.run({ x });
+    const { y } = await engine.infer({ x });
     const values = (await y!.read()) as Float32Array;
     if (!values.every((value, i) => value === 2 * i))
       throw new Error('an engine gave something wrong');

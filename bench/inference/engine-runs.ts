@@ -108,13 +108,13 @@ async function open(device: Device, subject: Subject, given = false): Promise<Ru
     input,
     outputs: [output],
   } = subject;
-  const kept = given ? await engine.run({ [input]: x }) : undefined;
+  const kept = given ? await engine.infer({ [input]: x }) : undefined;
   return {
     subject,
     async run(read) {
       const outputs = await (kept === undefined
-        ? engine.run({ [input]: x })
-        : engine.run({ [input]: x }, { outputs: kept }));
+        ? engine.infer({ [input]: x })
+        : engine.infer({ [input]: x }, { outputs: kept }));
       const values = read ? ((await outputs[output!]!.read()) as Float32Array) : undefined;
       if (kept === undefined) for (const each of Object.values(outputs)) each.close();
       return values;
@@ -263,10 +263,10 @@ async function doublingEngine(device: Device): Promise<Queued> {
   const y = await device.zeros(f32, [1]);
   const outputs: Record<string, AnyTensor> = { y };
   return {
-    make: () => engine.run({ x }, { outputs }),
+    make: () => engine.infer({ x }, { outputs }),
     async check() {
       await x.write(new Float32Array([i32()]));
-      await engine.run({ x }, { outputs });
+      await engine.infer({ x }, { outputs });
       if ((await y.read())[0] !== 2 * (await x.read())[0]!)
         throw new Error('a run gave a wrong result');
     },
@@ -297,10 +297,10 @@ async function standInEngine(device: Device): Promise<Queued> {
   const y = await device.zeros(f32, [2, 3]);
   const outputs: Record<string, AnyTensor> = { y };
   return {
-    make: () => context.enqueue({ x }, { outputs }),
+    make: () => context.infer({ x }, { outputs }),
     async check() {
       standIn.take();
-      await context.enqueue({ x }, { outputs });
+      await context.infer({ x }, { outputs });
       if (!standIn.take().includes('enqueueV3 1')) throw new Error('the library was not called');
     },
     async close() {

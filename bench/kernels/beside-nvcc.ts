@@ -7,7 +7,7 @@ import { readFile } from 'node:fs/promises';
 
 import type { Benchmark, Contender, Peer, Setup } from '../benchmark.js';
 import {
-  type Device,
+  type CoreDevice,
   type DeviceBuffer,
   type DeviceOp,
   type Stream,
@@ -360,7 +360,7 @@ const DTYPE_OF = new Map<unknown, typeof f32 | typeof i32 | typeof u32 | typeof 
 type Launch = (stream: Stream) => PromiseLike<unknown>;
 
 class Measured implements Contender {
-  private readonly device: Device;
+  private readonly device: CoreDevice;
   private readonly pair: Pair;
   private readonly buffers: Readonly<Record<string, Buffer>>;
   private readonly contents: Readonly<Record<string, Host>>;
@@ -427,7 +427,7 @@ class Measured implements Contender {
 }
 
 function allocate(
-  device: Device,
+  device: CoreDevice,
   { buffers }: Pair,
 ): { contents: Record<string, Host>; memory: Record<string, Buffer> } {
   const contents = Object.fromEntries(

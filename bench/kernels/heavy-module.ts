@@ -5,7 +5,7 @@
  */
 import { performance } from 'node:perf_hooks';
 
-import type { Device } from '../library.js';
+import type { CoreDevice } from '../library.js';
 
 /** Small enough that the compiler's time grows with the number of kernels and no faster. */
 const STATEMENTS = 1500;
@@ -54,7 +54,7 @@ export function heavyModule(kernels: number): string {
 }
 
 /** How many kernels make a module that takes about `ms` to load. */
-export async function calibrate(device: Device, ms: number): Promise<number> {
+export async function calibrate(device: CoreDevice, ms: number): Promise<number> {
   const start = performance.now();
   const module = await device.loadModule(heavyModule(PROBE_KERNELS));
   const took = performance.now() - start;

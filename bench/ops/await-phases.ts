@@ -16,7 +16,7 @@ import { type DeviceName, core, ops } from '../library.js';
 import { openDefault } from './policy.js';
 import { Scale } from './scale.js';
 
-const { Device } = core;
+const { CoreDevice } = core;
 /** Awaits of one sample of the whole, and of one turn of a contender. */
 const AWAITS = 400;
 /** Awaits until the engine has optimised all of it. */
@@ -68,7 +68,7 @@ async function timed({ make }: Contender, { build, call, goOn }: Parts): Promise
 const { values: given } = parseArgs({
   options: { device: { type: 'string' }, seconds: { type: 'string', default: '6' } },
 });
-const device = await Device.open(given.device as DeviceName | undefined);
+const device = await CoreDevice.open(given.device as DeviceName | undefined);
 const scale = await Scale.open(device);
 const { stream } = device;
 

@@ -43,7 +43,7 @@ const launches: LocalPeer = {
   start: (setup) =>
     start(setup, () => (scale, stream) => {
       scale.launches(stream, OPERATIONS);
-      return stream.sync();
+      return stream.finished();
     }),
 };
 

@@ -72,7 +72,7 @@ const MODES: readonly Mode[] = [
       return {
         run() {
           scale.launches(stream, count);
-          return stream.sync();
+          return stream.finished();
         },
       };
     },
@@ -98,7 +98,7 @@ const MODES: readonly Mode[] = [
     async start(scale, count) {
       const policy = openDefault(scale.device);
       const graph = await scale.chain(count).capture();
-      const launch = graph.launch();
+      const launch = graph.replay();
       return {
         run: () => launch,
         async close() {

@@ -15,7 +15,7 @@ const WARM_UP = 20;
 type Buffers = readonly DeviceBuffer[];
 
 const { f32 } = core;
-const { enqueue } = ops;
+const { operation } = ops;
 
 /** Submits what `make` gives, and times that; the values are closed. */
 async function start(
@@ -58,7 +58,7 @@ export const ownershipCosts: readonly Benchmark[] = [
       start(
         setup,
         () => {
-          let op = enqueue(setup.device, (context): Buffers =>
+          let op = operation(setup.device, (context): Buffers =>
             Array.from({ length: TENSORS }, () => context.alloc(f32, 1)),
           );
           for (let i = 0; i < STEPS; i++) op = op.map((each) => [...each]);
@@ -81,10 +81,10 @@ export const ownershipCosts: readonly Benchmark[] = [
       start(
         setup,
         () => {
-          let op = enqueue(setup.device, (): Buffers => []);
+          let op = operation(setup.device, (): Buffers => []);
           for (let i = 0; i < STEPS; i++)
             op = op.andThen((before) =>
-              enqueue(setup.device, (context): Buffers => [...before, context.alloc(f32, 1)]),
+              operation(setup.device, (context): Buffers => [...before, context.alloc(f32, 1)]),
             );
           return op;
         },

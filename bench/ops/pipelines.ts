@@ -25,7 +25,7 @@ function workOnHost(): void {
 type Run = (graph: OpGraph<unknown>, pipelines: number) => Promise<void>;
 
 export async function overlapped(graph: OpGraph<unknown>, pipelines: number): Promise<void> {
-  const launch = graph.launch();
+  const launch = graph.replay();
   let next = launch.runOn(graph.stream);
   for (let i = 0; i < pipelines; i++) {
     await next;
@@ -35,7 +35,7 @@ export async function overlapped(graph: OpGraph<unknown>, pipelines: number): Pr
 }
 
 async function waitingFirst(graph: OpGraph<unknown>, pipelines: number): Promise<void> {
-  const launch = graph.launch();
+  const launch = graph.replay();
   for (let i = 0; i < pipelines; i++) {
     await launch.runOn(graph.stream);
     workOnHost();

@@ -2,7 +2,7 @@
  * Policies whose streams are closed in the end: while several streams are in use every launch of
  * level 3 records an event, which would be counted against rows that are measured later.
  */
-import { type Device, type SchedulingPolicy, type Stream, ops } from '../library.js';
+import { type CoreDevice, type SchedulingPolicy, type Stream, ops } from '../library.js';
 
 export interface OpenedPolicy extends SchedulingPolicy {
   readonly streams: readonly Stream[];
@@ -10,7 +10,7 @@ export interface OpenedPolicy extends SchedulingPolicy {
 }
 
 /** The default policy, with streams of its own. */
-export function openDefault(device: Device): { close(): void } {
+export function openDefault(device: CoreDevice): { close(): void } {
   const policy = new ops.NextIdle(device);
   ops.setPolicy(device, policy);
   return {
@@ -22,7 +22,7 @@ export function openDefault(device: Device): { close(): void } {
 }
 
 /** A round robin, for operations of the device that are given none. */
-export function openPolicy(device: Device, count = 4): OpenedPolicy {
+export function openPolicy(device: CoreDevice, count = 4): OpenedPolicy {
   const policy = new ops.RoundRobin(device, count);
   const streams = Array.from({ length: count }, () => policy.nextStream());
   ops.setPolicy(device, policy);

@@ -8,7 +8,7 @@ import { performance } from 'node:perf_hooks';
 
 import type { Benchmark, Setup } from '../benchmark.js';
 import {
-  type Device,
+  type CoreDevice,
   type DeviceBuffer,
   type DeviceOp,
   type Kernel,
@@ -43,12 +43,12 @@ class Worker {
   private readonly small: { size: number; result: Matrix; op: DeviceOp<void> };
   private readonly large: { size: number; result: Matrix; op: DeviceOp<void> };
 
-  constructor(device: Device, kernel: Kernel, factors: readonly [Matrix, Matrix]) {
+  constructor(device: CoreDevice, kernel: Kernel, factors: readonly [Matrix, Matrix]) {
     const { small, large } = SIZES[device.kind];
     const prepare = (size: number) => {
       const result = device.alloc(f32, size * size);
       const launch = { grid: [size / TILE, size / TILE], block: 256 } as const;
-      const op = ops.enqueue(device, ({ stream }: OpContext) => {
+      const op = ops.operation(device, ({ stream }: OpContext) => {
         kernel.launch(stream, launch, size, size, size, ...factors, result);
       });
       return { size, result, op };
@@ -82,7 +82,7 @@ class Worker {
   }
 }
 
-export async function openProducts(device: Device) {
+export async function openProducts(device: CoreDevice) {
   const { large } = SIZES[device.kind];
   const module = await device.loadModule(
     await readFile(new URL('../../src/ptx/samples/sm_75/k04_sgemm.ptx', import.meta.url), 'utf8'),

@@ -14,7 +14,7 @@ import { parseArgs } from 'node:util';
 
 import { collectGarbage } from '../garbage.js';
 import {
-  type Device,
+  type CoreDevice,
   type DeviceBuffer,
   type DeviceName,
   type DeviceOp,
@@ -25,7 +25,7 @@ import {
 import { openPolicy } from './policy.js';
 import { Scale } from './scale.js';
 
-const { all, empty, enqueue, parallel, value } = ops;
+const { allOf, empty, operation, parallel, value } = ops;
 const { f32 } = core;
 
 /** Runs that somebody waits for, at a time. */
@@ -78,19 +78,19 @@ const isRefusal = (error: unknown): boolean => error instanceof Refusal;
 const isOutOfMemory = (error: unknown): boolean => error instanceof core.CudaOutOfMemoryError;
 const isAbort = (error: unknown): boolean => (error as Error | null)?.name === 'AbortError';
 
-function kindsOf(device: Device, scale: Scale, graph: DeviceOp<unknown>): Record<string, Kind> {
+function kindsOf(device: CoreDevice, scale: Scale, graph: DeviceOp<unknown>): Record<string, Kind> {
   const between = (random: Random, least: number, most: number): number =>
     least + Math.floor(random() * (most - least + 1));
   const fresh = (random: Random): DeviceOp<Fresh> => {
     const length = between(random, LEAST_FLOATS, MOST_FLOATS);
-    return enqueue(device, ({ stream }: OpContext) => {
+    return operation(device, ({ stream }: OpContext) => {
       const buffer = device.alloc(f32, length, { stream });
       buffer.fill(stream, 1);
       return buffer;
     });
   };
   const read = (buffer: Fresh): DeviceOp<Float32Array> =>
-    enqueue(device, ({ stream }: OpContext) => buffer.read(stream));
+    operation(device, ({ stream }: OpContext) => buffer.read(stream));
   const refused = (): DeviceOp<unknown> =>
     scale.first().map(() => {
       throw new Refusal('meant to be');
@@ -113,10 +113,10 @@ function kindsOf(device: Device, scale: Scale, graph: DeviceOp<unknown>): Record
     }),
     shared: (random) => {
       const once = fresh(random).shared();
-      return { op: all([once, once.andThen(read), scale.first()]) };
+      return { op: allOf([once, once.andThen(read), scale.first()]) };
     },
     unzipped: (random) => {
-      const [first, second] = all([scale.first(), fresh(random)]).unzip(2) as [
+      const [first, second] = allOf([scale.first(), fresh(random)]).unzip(2) as [
         DeviceOp<unknown>,
         DeviceOp<unknown>,
       ];
@@ -127,7 +127,7 @@ function kindsOf(device: Device, scale: Scale, graph: DeviceOp<unknown>): Record
       // Nothing that others use: what an operation that fails was to write is undefined from then
       // on.
       if (random() > SHARE_TOO_LARGE) return { op: fresh(random).andThen(() => empty()) };
-      const large = enqueue(device, ({ stream }: OpContext) =>
+      const large = operation(device, ({ stream }: OpContext) =>
         device.alloc(f32, TOO_MANY_FLOATS, { stream }),
       );
       return { op: large.andThen(() => empty()), fails: isOutOfMemory };
@@ -165,7 +165,7 @@ async function expected(
   if (fails !== undefined) throw new Error('an operation that fails has resolved');
 }
 
-function endsOf(device: Device, policy: ReturnType<typeof openPolicy>): Record<string, End> {
+function endsOf(device: CoreDevice, policy: ReturnType<typeof openPolicy>): Record<string, End> {
   const run = ({ op }: Made, signal: AbortSignal): Promise<unknown> =>
     begin(() => op.run({ signal }));
   const abortedBy = (made: Made, when: (abort: () => void) => void): Promise<unknown> => {
@@ -231,8 +231,8 @@ function endsOf(device: Device, policy: ReturnType<typeof openPolicy>): Record<s
 }
 
 /** What there is of a device, as far as it can be counted. */
-async function inventory(device: Device): Promise<{ bytes: number; handles: number }> {
-  await device.synchronize();
+async function inventory(device: CoreDevice): Promise<{ bytes: number; handles: number }> {
+  await device.finished();
   const pool = await device.pool();
   const { used } = await pool.statistics();
   // `count` is there for leak checks; nothing public tells it.
@@ -243,7 +243,7 @@ async function inventory(device: Device): Promise<{ bytes: number; handles: numb
  * Until there is as little as before, or for a while. Events of streams and the like are there from
  * the first use on.
  */
-async function settled(device: Device, before: { bytes: number; handles: number }) {
+async function settled(device: CoreDevice, before: { bytes: number; handles: number }) {
   let now = await inventory(device);
   for (
     let i = 0;
@@ -270,11 +270,11 @@ const count = Number(options.count);
 const deadline = performance.now() + Number(options.seconds) * 1000;
 const random = randomFrom(Number(options.seed));
 
-const device = await core.Device.open(options.device as DeviceName | undefined);
+const device = await core.CoreDevice.open(options.device as DeviceName | undefined);
 const policy = openPolicy(device);
 const scale = await Scale.open(device);
 const graph = await scale.chain(10).capture();
-const kinds = Object.entries(kindsOf(device, scale, graph.launch()));
+const kinds = Object.entries(kindsOf(device, scale, graph.replay()));
 const ends = Object.entries(endsOf(device, policy));
 const counts = new Map<string, number>();
 const tally = (name: string): void => void counts.set(name, (counts.get(name) ?? 0) + 1);
@@ -365,7 +365,7 @@ async function work(operations: number): Promise<void> {
     if (random() < 1 / COLLECT_EVERY) collectGarbage();
   }
   while (inFlight > 0) await turn();
-  await device.synchronize();
+  await device.finished();
 }
 
 await work(Math.min(20_000, count / 10));

@@ -5,7 +5,7 @@
 import { bitsOfF16, roundToF16 } from '../runtime/f16.js';
 import { loadKernels } from '../runtime/tick.js';
 import {
-  type Device,
+  type CoreDevice,
   type DeviceBuffer,
   type DeviceOp,
   type Kernel,
@@ -26,7 +26,7 @@ const G = 1.0009765625;
 const LAUNCH = { grid: ELEMENTS / 256, block: 256 };
 
 const { f16, f32, i32, input, output } = core;
-const { all, enqueue } = ops;
+const { allOf, operation } = ops;
 
 type Numbers = DeviceBuffer<'f16'>;
 
@@ -43,7 +43,7 @@ export function inC(count: number): string {
 }
 
 export class Scale {
-  readonly device: Device;
+  readonly device: CoreDevice;
   private readonly module: Module;
   private readonly kernel: Kernel;
   private readonly a: Numbers;
@@ -55,7 +55,7 @@ export class Scale {
    */
   private readonly next: (x: Numbers) => DeviceOp<Numbers>;
 
-  private constructor(device: Device, module: Module) {
+  private constructor(device: CoreDevice, module: Module) {
     this.device = device;
     this.module = module;
     this.kernel = module.kernel('scale_f16', [output(f16), input(f16), f32, i32]);
@@ -66,7 +66,7 @@ export class Scale {
     this.next = (x) => this.op(x);
   }
 
-  static async open(device: Device): Promise<Scale> {
+  static async open(device: CoreDevice): Promise<Scale> {
     return new Scale(device, await loadKernels(device));
   }
 
@@ -88,7 +88,7 @@ export class Scale {
   op(x: Numbers): DeviceOp<Numbers> {
     const { kernel } = this;
     const y = x === this.a ? this.b : this.a;
-    return enqueue(this.device, ({ stream }: OpContext) => {
+    return operation(this.device, ({ stream }: OpContext) => {
       kernel.launch(stream, LAUNCH, y, x, G, ELEMENTS);
       return y;
     });
@@ -109,7 +109,7 @@ export class Scale {
   /** The same work as a list of operations. */
   list(count: number): DeviceOp<Numbers[]> {
     const { a, b } = this;
-    return all(Array.from({ length: count }, (_, i) => this.op(i % 2 === 0 ? a : b)));
+    return allOf(Array.from({ length: count }, (_, i) => this.op(i % 2 === 0 ? a : b)));
   }
 
   /** @throws Error where `run` does not do what so many operations do */

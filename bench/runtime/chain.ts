@@ -72,7 +72,7 @@ export const chain: Benchmark = {
         for (let k = 0; k < SAMPLES; k++) {
           const start = performance.now();
           queue();
-          await stream.sync();
+          await stream.finished();
           times.push(((performance.now() - start) * 1e3) / OPERATIONS);
         }
         return { samples: times };

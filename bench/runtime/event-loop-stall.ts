@@ -5,7 +5,7 @@
  */
 import type { Benchmark } from '../benchmark.js';
 import { SETTLE_MS } from '../garbage.js';
-import { type Device, core } from '../library.js';
+import { type CoreDevice, core } from '../library.js';
 import { type Stop, longestGaps } from '../loop-gaps.js';
 import { median } from '../statistics.js';
 import { expectStamp, stamp } from '../stamp.js';
@@ -22,7 +22,7 @@ const COPY_BYTES = [64 << 10, 1 << 20, 8 << 20, 32 << 20];
 const { f32, i32, inout, input, u8 } = core;
 
 /** What one stream works on. */
-async function openLoad(device: Device, copyBytes: number) {
+async function openLoad(device: CoreDevice, copyBytes: number) {
   const stream = device.createStream();
   const module = await loadKernels(device);
   const saxpy = module.kernel('saxpy', [inout(f32), input(f32), f32, i32]);
@@ -34,7 +34,7 @@ async function openLoad(device: Device, copyBytes: number) {
   const back = new Uint8Array(copyBytes).fill(1);
   x.fill(stream, 0);
   y.fill(stream, 0);
-  await stream.sync();
+  await stream.finished();
   return {
     /**
      * Keeps the stream busy until `stop` is set; checks every copy, and at the end that every

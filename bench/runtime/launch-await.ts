@@ -5,7 +5,7 @@
 import { performance } from 'node:perf_hooks';
 
 import type { Benchmark, Contender, Setup } from '../benchmark.js';
-import type { Device } from '../library.js';
+import type { CoreDevice } from '../library.js';
 import { COUNTING, QUIET, Tick } from './tick.js';
 
 /** Awaits before the first round: until then the engine still optimises what they run. */
@@ -20,7 +20,7 @@ const ROUNDS = 45;
 const request = ({ count }: Setup): string => `await ${count(401)}`;
 
 /** Also what the CPU device's own benchmark measures. */
-export async function launchThenAwait(device: Device, samples: number): Promise<Contender> {
+export async function launchThenAwait(device: CoreDevice, samples: number): Promise<Contender> {
   const tick = await Tick.open(device);
   for (let k = 0; k < WARM_UP; k++) await tick.launch(QUIET);
   return {

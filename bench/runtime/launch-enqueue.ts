@@ -39,7 +39,7 @@ function enqueue(burst: number, samples: number, python: boolean): Benchmark {
             const start = performance.now();
             tick.launches(burst, QUIET);
             const end = performance.now();
-            await tick.stream.sync();
+            await tick.stream.finished();
             times.push(((end - start) * 1e3) / burst);
           }
           return { samples: times };

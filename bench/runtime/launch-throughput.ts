@@ -35,7 +35,7 @@ export const launchThroughput: Benchmark = {
         for (let k = 0; k < SAMPLES; k++) {
           const start = performance.now();
           tick.launches(LAUNCHES, QUIET);
-          await tick.stream.sync();
+          await tick.stream.finished();
           times.push(((performance.now() - start) * 1e3) / LAUNCHES);
         }
         return { samples: times };

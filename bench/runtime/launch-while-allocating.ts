@@ -6,7 +6,7 @@
 import { performance } from 'node:perf_hooks';
 
 import type { Benchmark, Contender, Setup } from '../benchmark.js';
-import { type Device, core } from '../library.js';
+import { type CoreDevice, core } from '../library.js';
 import { QUIET, Tick } from './tick.js';
 
 const MS = 400;
@@ -15,7 +15,7 @@ const SIZES = [16, 32, 64, 128, 256].map((mebibytes) => mebibytes << 20);
 const { u8 } = core;
 
 /** Makes buffers, touches them and lets them go until `stop` is set. Returns how many. */
-async function allocate(device: Device, stop: { now: boolean }): Promise<number> {
+async function allocate(device: CoreDevice, stop: { now: boolean }): Promise<number> {
   using stream = device.createStream();
   let made = 0;
   while (!stop.now) {

@@ -10,7 +10,7 @@ import { performance } from 'node:perf_hooks';
 import type { Benchmark, Setup } from '../benchmark.js';
 import { SETTLE_MS, collectGarbage } from '../garbage.js';
 import { calibrate, heavyModule } from '../kernels/heavy-module.js';
-import { type Device, core } from '../library.js';
+import { type CoreDevice, core } from '../library.js';
 import { scratchFolder } from '../scratch.js';
 import { QUIET, Tick } from './tick.js';
 
@@ -32,7 +32,7 @@ function kernelCount({ device, count }: Setup): Promise<number> {
  * Loads the module and runs one of its kernels; `loading.now` is set while the load itself goes on.
  */
 async function load(
-  device: Device,
+  device: CoreDevice,
   ptx: string,
   kernels: number,
   loading: { now: boolean },

@@ -5,7 +5,7 @@
 import { readFile } from 'node:fs/promises';
 
 import {
-  type Device,
+  type CoreDevice,
   type DeviceBuffer,
   type Kernel,
   type Module,
@@ -19,7 +19,7 @@ export const QUIET = 5;
 const { f32, i32, inout } = core;
 const LAUNCH = { grid: 1, block: 32 };
 
-export async function loadKernels(device: Device): Promise<Module> {
+export async function loadKernels(device: CoreDevice): Promise<Module> {
   return device.loadModule(
     await readFile(new URL('../kernels/launch.ptx', import.meta.url), 'utf8'),
   );
@@ -39,7 +39,7 @@ export class Tick {
     this.counter.fill(stream, 0);
   }
 
-  static async open(device: Device, stream: Stream = device.stream): Promise<Tick> {
+  static async open(device: CoreDevice, stream: Stream = device.stream): Promise<Tick> {
     return new Tick(await loadKernels(device), stream);
   }
 

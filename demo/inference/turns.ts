@@ -2,8 +2,8 @@
 import { performance } from 'node:perf_hooks';
 import { setImmediate } from 'node:timers/promises';
 
-import { type Device, type DeviceOp, all, value } from 'async-cuda';
-import { enqueue } from 'async-cuda/ops';
+import { type Device, type DeviceOp, allOf, value } from 'async-cuda';
+import { operation } from 'async-cuda/ops';
 
 /** How long one turn may be worked. */
 const TURN_MS = 1;
@@ -16,7 +16,7 @@ export function inTurns<T>(
   device: Device,
   work: (rest: () => Promise<void>) => Promise<T>,
 ): DeviceOp<T> {
-  return enqueue(device, ({ stream }) =>
+  return operation(device, ({ stream }) =>
     stream.call(async () => {
       let begun = performance.now();
       return work(async () => {
@@ -42,6 +42,6 @@ export function someInATurn(
   );
   return turns.reduce<DeviceOp<unknown>>((before, some, i) => {
     const behind = i === 0 ? before : before.andThen(() => inTurns(device, () => setImmediate()));
-    return behind.andThen(() => all(some.map((part) => part())));
+    return behind.andThen(() => allOf(some.map((part) => part())));
   }, value(undefined));
 }

@@ -7,7 +7,7 @@ import { CudaArgumentError } from '../ground/errors.js';
 import { invalid } from '../ground/arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import type { CaptureScope } from './capture.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import type { DType, DTypeName } from '../ground/dtype.js';
 import { Allocation } from './memory.js';
 import type { Resource } from './resource.js';
@@ -34,7 +34,7 @@ export class AdoptedMemory extends Allocation {
   private readonly giveBack: () => void;
 
   constructor(
-    device: Device,
+    device: CoreDevice,
     address: number,
     bytes: number,
     describe: () => string,
@@ -130,7 +130,7 @@ export class AdoptedMemory extends Allocation {
  * device. Then nothing was taken over: `release` is not called. cuPointerGetAttribute
  */
 export async function adoptMemory<D extends DTypeName>(
-  device: Device,
+  device: CoreDevice,
   dtype: DType<D>,
   length: number,
   address: bigint,
@@ -151,7 +151,7 @@ export async function adoptMemory<D extends DTypeName>(
   return new DeviceBuffer(memory, dtype, 0, length, undefined);
 }
 
-async function checkPlace(device: Device, address: bigint, bytes: number): Promise<void> {
+async function checkPlace(device: CoreDevice, address: bigint, bytes: number): Promise<void> {
   if (address > BigInt(Number.MAX_SAFE_INTEGER))
     throw invalid('address', 'an address below 2^53', address);
   const place = await device.runtime.call('pointerPlace', Number(address));

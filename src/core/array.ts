@@ -23,7 +23,7 @@ import {
 } from '../ground/arguments.js';
 import { DeviceBox } from './box.js';
 import type { MemoryKind } from './channels.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import type { DType, DTypeName, HostArray } from '../ground/dtype.js';
 import { encoderFor, readTarget } from './host-codec.js';
 import { Allocation } from './memory.js';
@@ -60,7 +60,7 @@ export interface ArraySize {
 class ArrayMemory extends Allocation {
   readonly array: number;
 
-  constructor(device: Device, array: number, bytes: number, describe: () => string) {
+  constructor(device: CoreDevice, array: number, bytes: number, describe: () => string) {
     super(device, device.stream, device.runtime.handles.adopt(array), bytes, undefined, describe);
     this.array = array;
   }
@@ -85,7 +85,7 @@ class ArrayMemory extends Allocation {
   }
 }
 
-/** An array of texels. Made by {@link Device.allocArray}. cuArray3DCreate */
+/** An array of texels. Made by {@link CoreDevice.allocArray}. cuArray3DCreate */
 export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDisposable {
   readonly dtype: DType<D>;
   /** Texels of a row. */
@@ -113,7 +113,7 @@ export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDispos
     memory.device.own(this);
   }
 
-  get device(): Device {
+  get device(): CoreDevice {
     return this.memory.device;
   }
 
@@ -294,7 +294,7 @@ export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDispos
 
 /** @internal */
 export async function createArray<D extends DTypeName>(
-  device: Device,
+  device: CoreDevice,
   dtype: DType<D>,
   given: ArraySize,
 ): Promise<DeviceArray<D>> {

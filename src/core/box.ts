@@ -18,7 +18,7 @@ import { CudaArgumentError, CudaDisposedError } from '../ground/errors.js';
 import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import type { DeviceBuffer } from './buffer.js';
 import { copyThroughHost } from './copy-through-host.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import type { DType, DTypeName, HostArray } from '../ground/dtype.js';
 import { ForeignMemory, memoryFor } from './foreign-memory.js';
 import { encoderFor, readTarget } from './host-codec.js';
@@ -104,7 +104,7 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
     this.owner = owner;
   }
 
-  get device(): Device {
+  get device(): CoreDevice {
     return this.memory.device;
   }
 

@@ -15,7 +15,7 @@ import { CudaArgumentError, CudaDisposedError } from '../ground/errors.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { DeviceBox, copyBox } from './box.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import type { DType, DTypeName, HostArray, Scalar } from '../ground/dtype.js';
 import { fillPattern } from './fill-pattern.js';
 import { encoderFor, readTarget } from './host-codec.js';
@@ -43,7 +43,7 @@ export interface Size2D {
   channels?: number;
 }
 
-/** A pitched image in device memory. Made by {@link Device.alloc2D}. */
+/** A pitched image in device memory. Made by {@link CoreDevice.alloc2D}. */
 export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposable {
   readonly dtype: DType<D>;
   /** Pixels of a row. */
@@ -81,7 +81,7 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
     if (owner === undefined) leaks.register(this, memory, memory);
   }
 
-  get device(): Device {
+  get device(): CoreDevice {
     return this.memory.device;
   }
 

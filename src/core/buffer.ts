@@ -18,7 +18,7 @@ import { checkDType, checkInteger, checkOptions, invalid } from '../ground/argum
 import { boxOf } from './box.js';
 import type { BoxLayout, DeviceBox } from './box.js';
 import { copyThroughHost } from './copy-through-host.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import { HOST_ARRAYS } from '../ground/dtype.js';
 import type { BitArray, DType, DTypeName, HostArray, Scalar } from '../ground/dtype.js';
 import { checkArray, elementsOf, encoderFor, readTarget } from './host-codec.js';
@@ -39,7 +39,7 @@ import type { ChunkOptions, ReadBitsOptions, ReadOptions, WriteSource } from './
 import { readRegionBlocking, writeRegionBlocking } from './blocking-transfer.js';
 
 /**
- * `length` elements of device memory. Made by {@link Device.alloc} and {@link Device.allocPlain};
+ * `length` elements of device memory. Made by {@link CoreDevice.alloc} and {@link CoreDevice.allocPlain};
  * {@link DeviceBuffer.slice} makes views.
  *
  * Work on it is ordered by the stream it is queued on, and tracked: work queued on another stream
@@ -77,7 +77,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     if (owner === undefined && !memory.scoped) leaks.register(this, memory, memory);
   }
 
-  get device(): Device {
+  get device(): CoreDevice {
     return this.memory.device;
   }
 
@@ -415,14 +415,14 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
       const { signal } = controller as WritableStreamDefaultController & {
         readonly signal: AbortSignal;
       };
-      await target.write(stream, chunk).wait({ signal });
+      await target.write(stream, chunk).finished({ signal });
     };
     return new WritableStream<HostArray<D>>({ write });
   }
 
   /**
    * Frees the memory behind everything that uses the buffer; never waits. A view frees nothing.
-   * cuMemFreeAsync; of {@link Device.allocPlain} cuMemFree
+   * cuMemFreeAsync; of {@link CoreDevice.allocPlain} cuMemFree
    */
   close(): void {
     if (this.memory.disposed || this.memory.keptByGraph || this.share === 'closed') return;
@@ -667,7 +667,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
           // The buffer was closed, say. The piece in front of it is given out first; reading this
           // one is tried again then.
         }
-        yield await current.wait({ signal });
+        yield await current.finished({ signal });
       }
     } finally {
       // Nobody is going to look at the piece that was read ahead, nor at its failure.

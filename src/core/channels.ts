@@ -8,7 +8,7 @@
 import { channel } from 'node:diagnostics_channel';
 
 import type { CopyDirection, OperationKind } from '../runtime/commands/trace.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import type { Stream } from './stream.js';
 
 // Each in a constant of its own: a property of a table would be one more load where launches ask.
@@ -135,7 +135,7 @@ export function operationsHeard(): boolean {
 }
 
 /** What messages call a device. */
-export function deviceName({ kind, ordinal }: Device): string {
+export function deviceName({ kind, ordinal }: CoreDevice): string {
   return `${kind}:${ordinal}`;
 }
 

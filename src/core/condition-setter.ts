@@ -4,7 +4,7 @@
  */
 import { CudaError } from '../ground/errors.js';
 import { invalid } from '../ground/arguments.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import type { Kernel } from './kernel.js';
 
 /**
@@ -47,10 +47,10 @@ interface Setter {
   readonly loaded: Promise<Kernel>;
 }
 
-const setters = new WeakMap<Device, Setter>();
+const setters = new WeakMap<CoreDevice, Setter>();
 
 /** Loads the kernel, or finds it. */
-function setterOf(device: Device): Setter {
+function setterOf(device: CoreDevice): Setter {
   const known = setters.get(device);
   if (known !== undefined) return known;
   const loaded = device.loadModule(PTX).then((module) => module.kernel('set'));
@@ -73,19 +73,19 @@ function setterOf(device: Device): Setter {
  *
  * Rejects with code ERR_CUDA_UNSUPPORTED where the driver has no conditional nodes
  */
-export async function prepareConditions(device: Device): Promise<void> {
+export async function prepareConditions(device: CoreDevice): Promise<void> {
   checkSupported(device, 'a conditional node', false);
   await setterOf(device).loaded;
 }
 
 /** The kernel, where it is loaded; else when it will be. */
-export function loadedSetter(device: Device): Kernel | Promise<Kernel> {
+export function loadedSetter(device: CoreDevice): Kernel | Promise<Kernel> {
   const { kernel, loaded } = setterOf(device);
   return kernel ?? loaded;
 }
 
 /** Throws where the driver has no conditional nodes, or none of several bodies. */
-export function checkSupported(device: Device, what: string, several: boolean): void {
+export function checkSupported(device: CoreDevice, what: string, several: boolean): void {
   const { conditionalNodes } = device.runtime.info;
   if (conditionalNodes === 'all' || (conditionalNodes === 'single' && !several)) return;
   const needed = several ? '12.8' : '12.4';

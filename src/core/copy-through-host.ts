@@ -5,7 +5,7 @@
  * Ordered on both sides: the read is queued on the source's `device.stream` now, and the target's
  * stream is held until the bytes have come.
  */
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import { DTYPES } from '../ground/dtype.js';
 import { decoderFor, encoderFor } from './host-codec.js';
 import type { Pending } from './pending.js';
@@ -15,7 +15,7 @@ import type { Region } from './transfer.js';
 
 /** A region, and the device that it is on. */
 export interface Place {
-  readonly device: Device;
+  readonly device: CoreDevice;
   region(): Region;
 }
 

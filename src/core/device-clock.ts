@@ -3,7 +3,7 @@
  * distances: all are measured from one event, and that one is compared with `performance.now()`
  * before and after it.
  */
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import { Stream } from './stream.js';
 import { createEvent, destroyEvent, recordEvent } from './driver-events.js';
 
@@ -27,7 +27,7 @@ const RATE_SLACK_MS = 0.5;
 const BASE_REACH_MS = 5000;
 
 export class DeviceClock {
-  private readonly device: Device;
+  private readonly device: CoreDevice;
   /**
    * Nobody's work stands in front of what is recorded here. It never counts as one of the device's
    * streams.
@@ -38,7 +38,7 @@ export class DeviceClock {
   private baseTime = 0;
   private readonly samples: Sample[] = [];
 
-  constructor(device: Device) {
+  constructor(device: CoreDevice) {
     this.device = device;
     this.stream = new Stream(device, { label: 'clock' });
     const first = createEvent(device.runtime, 0);

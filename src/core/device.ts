@@ -70,7 +70,7 @@ import type { DeviceName, OpenOptions } from './open-options.js';
 import { type LimitName, limitNumber } from './device-limits.js';
 import type { DeviceEvents } from './device-events.js';
 
-/** What {@link Device.alloc} and {@link Device.alloc2D} take. */
+/** What {@link CoreDevice.alloc} and {@link CoreDevice.alloc2D} take. */
 export interface AllocOptions {
   /** The stream in whose order the memory is allocated, and freed. Default `device.stream`. */
   stream?: Stream;
@@ -80,7 +80,7 @@ export interface AllocOptions {
   label?: string;
 }
 
-/** What {@link Device.allocPlain} takes. */
+/** What {@link CoreDevice.allocPlain} takes. */
 export type PlainAllocOptions = Pick<AllocOptions, 'label'>;
 
 /** Allocations whose place in the program is remembered. */
@@ -93,8 +93,8 @@ interface Closable {
 /** Leaks that closing a device tells one by one as warnings of the process. */
 const MOST_LEAK_WARNINGS = 5;
 
-/** An open device. Made by {@link Device.open}. */
-export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposable {
+/** An open device. Made by {@link CoreDevice.open}. */
+export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDisposable {
   /** `cuda` for an NVIDIA GPU, `cpu` for the embedded device. */
   readonly kind: 'cuda' | 'cpu';
   /** Number of the device among those of its kind. */
@@ -170,9 +170,12 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
    * @throws CudaError with code ERR_CUDA_NO_DRIVER (every path tried is listed) or
    *   ERR_CUDA_NO_DEVICE
    */
-  static async open(name?: DeviceName | (string & {}), options: OpenOptions = {}): Promise<Device> {
+  static async open(
+    name?: DeviceName | (string & {}),
+    options: OpenOptions = {},
+  ): Promise<CoreDevice> {
     const { nvtx, inline, check } = checkOpenOptions(options);
-    return new Device(await openShared(name, inline, { ...options, check }), nvtx);
+    return new CoreDevice(await openShared(name, inline, { ...options, check }), nvtx);
   }
 
   /**
@@ -517,7 +520,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
    * Whether kernels of this device can be let use memory of another where it is.
    * cuDeviceCanAccessPeer
    */
-  canAccessPeer(other: Device): Promise<boolean> {
+  canAccessPeer(other: CoreDevice): Promise<boolean> {
     this.check();
     checkPeer(other);
     return canAccessPeer(this.shared, other.shared);
@@ -530,7 +533,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
    *
    * @throws CudaError with code ERR_CUDA_UNSUPPORTED where {@link canAccessPeer} is false
    */
-  async enablePeerAccess(other: Device): Promise<void> {
+  async enablePeerAccess(other: CoreDevice): Promise<void> {
     this.check();
     checkPeer(other);
     await enablePeerAccess(this.shared, other.shared);
@@ -540,7 +543,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
    * Ends {@link enablePeerAccess}, for every Device that is open on the two, once the work that is
    * queued on this one is over. cuCtxDisablePeerAccess
    */
-  async disablePeerAccess(other: Device): Promise<void> {
+  async disablePeerAccess(other: CoreDevice): Promise<void> {
     this.check();
     checkPeer(other);
     await disablePeerAccess(this.shared, other.shared);
@@ -618,11 +621,11 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   }
 
   /** Waits, without blocking, for all work queued so far on every stream of this device. */
-  async synchronize(options: WaitOptions = {}): Promise<void> {
+  async finished(options: WaitOptions = {}): Promise<void> {
     this.check();
     // Each in a function of its own: inline the device may be lost while one of them looks, and the
     // next call throws.
-    await Promise.all([...this.streams].map(async (stream) => stream.sync(options)));
+    await Promise.all([...this.streams].map(async (stream) => stream.finished(options)));
   }
 
   /**
@@ -1090,8 +1093,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
 type OriginKey = Pick<CheckMemory, 'root' | 'handle'>;
 const originKey = ({ root, handle }: OriginKey): string => `${root} ${handle}`;
 
-function checkPeer(other: unknown): asserts other is Device {
-  if (!(other instanceof Device)) throw invalid('other', 'a Device', other);
+function checkPeer(other: unknown): asserts other is CoreDevice {
+  if (!(other instanceof CoreDevice)) throw invalid('other', 'a Device', other);
   other.check();
 }
 

@@ -5,13 +5,13 @@
 import { CudaDisposedError, CudaError } from '../ground/errors.js';
 import { checkBoolean, checkOptions, checkSignal, invalid } from '../ground/arguments.js';
 import type { CaptureScope } from './capture.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import { abortable, recordedError } from './pending.js';
 import type { WaitOptions } from './pending.js';
 import type { Stream } from './stream.js';
 import { createEvent, destroyEvent, takenBack } from './driver-events.js';
 
-/** What {@link Device.createEvent} takes. */
+/** What {@link CoreDevice.createEvent} takes. */
 export interface EventOptions {
   /**
    * Whether {@link Event.elapsed} can be asked of it; costs a little more on the device. Default
@@ -23,10 +23,10 @@ export interface EventOptions {
 const CU_EVENT_DISABLE_TIMING = 2;
 
 /**
- * A point in a stream. Made by {@link Device.createEvent} or {@link Stream.record}. cuEventCreate
+ * A point in a stream. Made by {@link CoreDevice.createEvent} or {@link Stream.record}. cuEventCreate
  */
 export class Event implements Disposable {
-  readonly device: Device;
+  readonly device: CoreDevice;
   /** Whether {@link elapsed} can be asked of it. */
   readonly timing: boolean;
   /**
@@ -42,7 +42,7 @@ export class Event implements Disposable {
   private ended = false;
 
   /** @internal */
-  constructor(device: Device, options: EventOptions) {
+  constructor(device: CoreDevice, options: EventOptions) {
     checkOptions('options', options, ['timing']);
     checkBoolean('options.timing', options.timing);
     device.check();
@@ -67,7 +67,7 @@ export class Event implements Disposable {
    * Waits, without blocking, until the point is reached. Rejects with code ERR_CUDA_CAPTURE for one
    * in a capture.
    */
-  sync(options: WaitOptions = {}): Promise<void> {
+  finished(options: WaitOptions = {}): Promise<void> {
     checkOptions('options', options, ['signal']);
     const { signal } = options;
     checkSignal(signal);
@@ -122,7 +122,7 @@ export class Event implements Disposable {
         );
       }
     }
-    await Promise.all([this, end].map(async (event) => event.sync()));
+    await Promise.all([this, end].map(async (event) => event.finished()));
     const { values } = this.device.runtime.shared;
     return this.device.runtime.call('elapsed', values[this.handle]!, values[end.handle]!);
   }

@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CheckOptions } from '../ground/check-report.js';
 import { CudaScheduleError } from '../ground/errors.js';
 import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
-import { Device } from './device.js';
+import { CoreDevice } from './device.js';
 import { messageOf } from '../ground/other-realms.js';
 import { LAST_SEED, seedOfEnvironment } from './open-devices.js';
 
@@ -50,7 +50,7 @@ export interface ExploreOptions {
  * @throws CudaScheduleError with the `seed`, whose `cause` is what the program failed with
  */
 export async function explore<Result>(
-  program: (device: Device) => Result | PromiseLike<Result>,
+  program: (device: CoreDevice) => Result | PromiseLike<Result>,
   options: ExploreOptions = {},
 ): Promise<Awaited<Result>> {
   checkOptions('options', options, ['seeds', 'check', 'memoryBytes']);
@@ -59,7 +59,7 @@ export async function explore<Result>(
   const { check = { leaks: false }, memoryBytes = DEFAULT_MEMORY } = options;
   let first: { seed: number; result: Awaited<Result> } | undefined;
   for (const seed of seedsOf(options.seeds)) {
-    const device = await Device.open('cpu', {
+    const device = await CoreDevice.open('cpu', {
       thread: 'inline',
       check,
       memoryBytes,
@@ -74,7 +74,7 @@ export async function explore<Result>(
       await Promise.all(
         [...device.openStreams]
           .filter((stream) => stream.capturing === undefined)
-          .map((stream) => stream.sync()),
+          .map((stream) => stream.finished()),
       );
       await device.close();
     } catch (error) {

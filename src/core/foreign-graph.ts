@@ -10,7 +10,7 @@ import {
 } from '../runtime/commands.js';
 import type { Runtime } from '../runtime/runtime.js';
 import type { DeviceBuffer } from './buffer.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import { beginGraphLaunch } from './graph-launch.js';
 import type { HostUse } from './host-work.js';
 import { ACCESSES } from './native-library.js';
@@ -51,7 +51,7 @@ export class ForeignGraph {
   /** As errors call it. */
   private readonly title: string;
 
-  constructor(device: Device, title: string, handles: GraphHandles) {
+  constructor(device: CoreDevice, title: string, handles: GraphHandles) {
     this.runtime = device.runtime;
     this.handles = handles;
     this.exec = this.runtime.handles.adopt(handles.exec);

@@ -18,7 +18,7 @@ import { checkBoolean, checkOptions, invalid, isThenable } from '../ground/argum
 import { CaptureScope } from './capture.js';
 import type { GraphPart } from './capture.js';
 import { tellGraph } from './channels.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import { beginGraphLaunch } from './graph-launch.js';
 import type { NodeMemory } from './node-memory.js';
 import { Pending } from './pending.js';
@@ -58,7 +58,7 @@ export interface CaptureOptions {
    */
   unjoined?: 'refuse' | 'run';
   /**
-   * What becomes of {@link Device.alloc} on a stream of the capture: `refuse` (default) throws at
+   * What becomes of {@link CoreDevice.alloc} on a stream of the capture: `refuse` (default) throws at
    * the call; with `nodes` each launch allocates the memory, by a node. A buffer that is closed
    * within the function is freed by a node; others stay until the next launch, which frees them
    * itself, or the graph's end, and are there once the graph has been launched.
@@ -79,7 +79,7 @@ interface GraphUse {
 
 /** A recorded piece of work. Made by {@link Stream.capture}. */
 export class Graph<T = unknown> implements AsyncDisposable {
-  readonly device: Device;
+  readonly device: CoreDevice;
   /** What the captured function returned. */
   readonly output: T;
   private readonly runtime: Runtime;
@@ -100,7 +100,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
   private lastUse: { stream: Stream; mark: number } | undefined = undefined;
 
   private constructor(
-    device: Device,
+    device: CoreDevice,
     output: T,
     scope: CaptureScope,
     graph: number,
@@ -210,7 +210,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
 
   /** Waits for the captured graph and makes it executable. */
   private static async finish<T>(
-    device: Device,
+    device: CoreDevice,
     scope: CaptureScope,
     handle: number,
     output: T,

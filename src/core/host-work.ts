@@ -18,7 +18,7 @@ import { CudaError } from '../ground/errors.js';
 import { HANDLE, WORD } from '../runtime/layout.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import type { DeviceBuffer } from './buffer.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import { ACCESSES } from './native-library.js';
 import type { PinnedBuffer } from './pinned.js';
 import type { Held } from './queued-operation.js';
@@ -76,7 +76,7 @@ export function queueHostWork(
   begin: (turn: HostTurn) => Promise<void>,
 ): Promise<void> {
   stream.check();
-  stream.checkNotCaptured(name, 'run it before the capture, or behind graph.launch()');
+  stream.checkNotCaptured(name, 'run it before the capture, or after graph.launch()');
   const { runtime, transferSlot } = stream;
   for (const { buffer, access } of uses) stream.order(buffer.memory, ACCESSES[access]);
   // A fence in any case: behind it is known whether the stream could be made.
@@ -351,7 +351,7 @@ const bases = new WeakMap<object, Promise<number>>();
  * a device that is checked, which has to see every access.
  */
 export function hostBase(
-  device: Device,
+  device: CoreDevice,
   koffiPath: string | undefined,
 ): Promise<number> | undefined {
   if (device.kind !== 'cpu' || device.isChecked) return undefined;

@@ -4,7 +4,7 @@
  *
  * @packageDocumentation
  */
-export { Device } from './device.js';
+export { CoreDevice } from './device.js';
 export type { AllocOptions, PlainAllocOptions } from './device.js';
 export type { DeviceEvents } from './device-events.js';
 export type { LimitName } from './device-limits.js';
@@ -75,7 +75,7 @@ export type {
   MemoryUse,
   PointersType,
   ReturnedType,
-  ScalarArgument,
+  LibraryScalar,
   ScalarType,
   StructType,
 } from './native-library.js';

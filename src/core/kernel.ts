@@ -16,7 +16,7 @@ import { CudaArgumentError, CudaDisposedError } from '../ground/errors.js';
 import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D } from './buffer-2d.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import { ForeignMemory, memoryFor } from './foreign-memory.js';
 import { GraphCondition } from './graph-condition.js';
 import { launchCode } from './launch-code.js';
@@ -71,7 +71,7 @@ export class Kernel {
   readonly attributes: Readonly<KernelAttributes>;
   /** @internal */
   readonly func: number;
-  private readonly device: Device;
+  private readonly device: CoreDevice;
   private readonly layout: readonly ParamLayout[];
   private readonly pointers: readonly PointerParam[];
   private readonly paramWords: number;

@@ -8,7 +8,7 @@ import { FLAG_BYPASS } from '../runtime/commands.js';
 import type { RoomStep } from '../runtime/decoder/host.js';
 import { CudaOutOfMemoryError } from '../ground/errors.js';
 import type { Runtime } from '../runtime/runtime.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import type { Stream } from './stream.js';
 
 /**
@@ -22,7 +22,7 @@ const NO_SLOT = -1;
 /** Takes one step. `slot` is the slot of the stream whose allocation waits. cuMemPoolTrimTo */
 export async function makeRoom(
   runtime: Runtime,
-  devices: ReadonlySet<Device>,
+  devices: ReadonlySet<CoreDevice>,
   step: RoomStep,
   slot: number,
 ): Promise<void> {
@@ -41,7 +41,7 @@ export async function makeRoom(
  */
 export async function allocateByCall<T>(
   runtime: Runtime,
-  devices: ReadonlySet<Device>,
+  devices: ReadonlySet<CoreDevice>,
   call: () => Promise<T>,
 ): Promise<T> {
   try {
@@ -60,7 +60,7 @@ export async function allocateByCall<T>(
 /**
  * Waits for frees that are queued or under way, as long as one after the other comes to its turn.
  */
-async function frees(devices: readonly Device[], slot: number): Promise<void> {
+async function frees(devices: readonly CoreDevice[], slot: number): Promise<void> {
   const waits = new Set<Promise<unknown>>();
   for (const device of devices) device.makeRoomOfRecycled();
   for (const free of devices.flatMap((device) => device.callsThatFree())) {

@@ -9,7 +9,7 @@ import { CudaDisposedError, CudaError } from '../ground/errors.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import { invalid } from '../ground/arguments.js';
 import type { MemoryKind } from './channels.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import { BIT_ARRAYS, HOST_ARRAYS, partsOf } from '../ground/dtype.js';
 import type { BitArray, DType, DTypeName, HostArray } from '../ground/dtype.js';
 import { isNarrow } from '../ground/narrow-floats.js';
@@ -31,7 +31,7 @@ export class ManagedMemory extends PlainMemory {
   private left: WeakRef<ArrayBufferLike> | undefined = undefined;
 
   constructor(
-    device: Device,
+    device: CoreDevice,
     address: number,
     bytes: number,
     given: Uint8Array | undefined,
@@ -125,7 +125,7 @@ function detach(buffer: ArrayBuffer): boolean {
 
 const leaks = new FinalizationRegistry<ManagedMemory>((memory) => memory.forget());
 
-/** `length` elements of managed memory. Made by {@link Device.managed}. cuMemAllocManaged */
+/** `length` elements of managed memory. Made by {@link CoreDevice.managed}. cuMemAllocManaged */
 export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisposable {
   readonly dtype: DType<D>;
   /** Elements. */
@@ -143,7 +143,7 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
     leaks.register(this, memory, memory);
   }
 
-  get device(): Device {
+  get device(): CoreDevice {
     return this.memory.device;
   }
 
@@ -238,7 +238,7 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
     if (!memory.idle) {
       throw new CudaError(
         'ERR_CUDA_INVALID_ARGUMENT',
-        'managed buffer: queued work uses it. Await that work, or stream.sync(), before ' +
+        'managed buffer: queued work uses it. Await that work, or stream.finished(), before ' +
           'looking at it.',
       );
     }

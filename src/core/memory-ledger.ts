@@ -1,12 +1,12 @@
 /**
  * What memory a device's objects hold: told where it is made and given back, for
- * {@link Device.stats} and the channels `async-cuda:alloc` and `async-cuda:free`.
+ * {@link CoreDevice.stats} and the channels `async-cuda:alloc` and `async-cuda:free`.
  */
 import type { Channel } from 'node:diagnostics_channel';
 
 import { allocated, deviceName, freed } from './channels.js';
 import type { MemoryKind, MemoryMessage } from './channels.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 
 /** What the ledger wants to know of a piece of memory. */
 export interface Piece {
@@ -52,9 +52,9 @@ export class MemoryLedger {
   private openBytes = 0;
   /** Pieces that could not be made and are held all the same. */
   private readonly failed = new Set<Piece>();
-  private readonly device: Device;
+  private readonly device: CoreDevice;
 
-  constructor(device: Device) {
+  constructor(device: CoreDevice) {
     this.device = device;
   }
 

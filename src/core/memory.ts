@@ -6,7 +6,7 @@
 import { HANDLE } from '../runtime/layout.js';
 import type { CaptureScope } from './capture.js';
 import type { MemoryKind } from './channels.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import type { ForeignMemory } from './foreign-memory.js';
 import type { SharedDevice } from './open-devices.js';
 import { Resource } from './resource.js';
@@ -16,7 +16,7 @@ import type { Stream } from './stream.js';
 const NONE: ReadonlyMap<SharedDevice, ForeignMemory> = new Map();
 
 export class Allocation extends Resource {
-  readonly device: Device;
+  readonly device: CoreDevice;
   readonly bytes: number;
   /** The stream that the memory was allocated on, and is freed on. */
   readonly stream: Stream;
@@ -58,7 +58,7 @@ export class Allocation extends Resource {
   private ended = false;
 
   constructor(
-    device: Device,
+    device: CoreDevice,
     stream: Stream,
     handle: number,
     bytes: number,

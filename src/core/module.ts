@@ -7,7 +7,7 @@ import { errorFromFailure } from '../runtime/error-of-failure.js';
 import type { FailedKernel, LoadedKernel } from '../runtime/load-module.js';
 import { checkText, invalid } from '../ground/arguments.js';
 import { DeviceBuffer } from './buffer.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import { u8 } from '../ground/dtype.js';
 import { Kernel } from './kernel.js';
 import { Allocation } from './memory.js';
@@ -38,9 +38,9 @@ class ModuleMemory extends Allocation {
   }
 }
 
-/** A loaded module. Made by {@link Device.loadModule}. */
+/** A loaded module. Made by {@link CoreDevice.loadModule}. */
 export class Module implements AsyncDisposable {
-  readonly device: Device;
+  readonly device: CoreDevice;
   private readonly library: number;
   private readonly loaded: ReadonlyMap<string, LoadedKernel>;
   /** Kernels that use something this device does not have; the others can be used all the same. */
@@ -56,7 +56,7 @@ export class Module implements AsyncDisposable {
 
   /** @internal */
   constructor(
-    device: Device,
+    device: CoreDevice,
     library: number,
     kernels: readonly LoadedKernel[],
     failed: readonly FailedKernel[],

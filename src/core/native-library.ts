@@ -19,7 +19,7 @@ import type {
 import { checkInteger, invalid } from '../ground/arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D } from './buffer-2d.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import { ManagedBuffer } from './managed.js';
 import { Pending } from './pending.js';
 import type { Resource } from './resource.js';
@@ -83,12 +83,12 @@ export interface MemoryUse {
 
 export type LibraryMemory = DeviceBuffer | DeviceBuffer2D | ManagedBuffer;
 /** What goes where a function takes one number or address: `null` is the null pointer. */
-export type ScalarArgument = number | bigint | LibraryMemory | MemoryPlace | null;
+export type LibraryScalar = number | bigint | LibraryMemory | MemoryPlace | null;
 /**
  * What goes where it takes something: of a structure its fields' values in order (nothing for a
  * stream's), of the host's bytes an array of as many, of an array of addresses its elements.
  */
-export type LibraryArgument = ScalarArgument | readonly ScalarArgument[] | ArrayBufferView;
+export type LibraryArgument = LibraryScalar | readonly LibraryScalar[] | ArrayBufferView;
 
 /**
  * The most that a call may queue: more would come near to what a stream takes before the driver
@@ -125,7 +125,7 @@ interface Encoded {
 }
 
 export class NativeLibrary {
-  readonly device: Device;
+  readonly device: CoreDevice;
   /** With its version, as in errors. */
   readonly name: string;
   /** Its files, in the order in which they were declared. */
@@ -134,7 +134,7 @@ export class NativeLibrary {
   private readonly functions = new Map<string, Known>();
   private readonly runtime: Runtime;
 
-  private constructor(device: Device, { name, statuses }: LibraryDeclaration) {
+  private constructor(device: CoreDevice, { name, statuses }: LibraryDeclaration) {
     this.device = device;
     this.runtime = device.runtime;
     this.name = name;
@@ -148,7 +148,7 @@ export class NativeLibrary {
    * @throws CudaError with code ERR_CUDA_UNSUPPORTED on a CPU device, ERR_CUDA_NO_LIBRARY where a
    *   file is not found or does not load; the message says every path tried and how to get it
    */
-  static async open(device: Device, declaration: LibraryDeclaration): Promise<NativeLibrary> {
+  static async open(device: CoreDevice, declaration: LibraryDeclaration): Promise<NativeLibrary> {
     device.check();
     if (device.kind === 'cpu' && declaration.anyDevice !== true) {
       throw new CudaError(
@@ -319,11 +319,11 @@ export class NativeLibrary {
         return;
       }
       const leaves = leavesOf(type, start).filter((leaf) => leaf.type !== 'stream');
-      const values = typeof type === 'string' ? [arg as ScalarArgument] : arg;
+      const values = typeof type === 'string' ? [arg as LibraryScalar] : arg;
       if (!Array.isArray(values) || values.length !== leaves.length)
         throw invalid(argument, `a list of ${leaves.length} values`, arg);
       leaves.forEach((leaf, j) => {
-        const value = (values as readonly ScalarArgument[])[j]!;
+        const value = (values as readonly LibraryScalar[])[j]!;
         const access = ACCESSES[leaf.type];
         if (access === undefined) putScalar(words, leaf.word, leaf.type, argument, value);
         else if (value !== null)
@@ -346,12 +346,7 @@ export class NativeLibrary {
   }
 
   /** Writes the offset of the memory, which the runtime thread adds its address to. */
-  private place(
-    words: Int32Array,
-    word: number,
-    argument: string,
-    value: ScalarArgument,
-  ): Resource {
+  private place(words: Int32Array, word: number, argument: string, value: LibraryScalar): Resource {
     const { buffer, byteOffset = 0 } = isMemory(value)
       ? { buffer: value }
       : isPlace(value)
@@ -421,7 +416,7 @@ function putScalar(
   word: number,
   type: ScalarType,
   argument: string,
-  value: ScalarArgument,
+  value: LibraryScalar,
 ): void {
   const range = RANGES[type];
   if (range === undefined) {

@@ -11,7 +11,7 @@ import type { LibraryStep } from '../runtime/library-call.js';
 import { MAX_RECORD_WORDS, putInt64 } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
 import { checkInteger, invalid } from '../ground/arguments.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import { ACCESSES, MOST_LAUNCHES } from './native-library.js';
 import type { LibraryMemory } from './native-library.js';
 import type { Resource } from './resource.js';
@@ -38,7 +38,7 @@ interface Place {
 
 /** The calls, made known to the device's thread once. */
 export class NativeSteps {
-  readonly device: Device;
+  readonly device: CoreDevice;
   /**
    * Arguments that are no memory: every step's behind one another, of which a program sets what it
    * wants changed before {@link call}. It is copied there.
@@ -56,7 +56,7 @@ export class NativeSteps {
    */
   private readonly length: number;
 
-  constructor(device: Device, { name, library, steps, launches, said }: StepsDeclaration) {
+  constructor(device: CoreDevice, { name, library, steps, launches, said }: StepsDeclaration) {
     checkInteger('launches', launches, 0, Number.MAX_SAFE_INTEGER);
     const args = steps.flatMap((step) => step.args);
     const layout = layoutOf(args);
@@ -151,7 +151,7 @@ export class NativeSteps {
 
   /** Writes the offset of the memory, which the runtime thread adds its address to. */
   private place(stream: Stream, buffer: LibraryMemory, access: number, word: number): void {
-    const { memory }: { memory: Resource & { device: Device } } = buffer;
+    const { memory }: { memory: Resource & { device: CoreDevice } } = buffer;
     if (memory.disposed)
       throw new CudaDisposedError(`${buffer.toString()}: used after it was closed.`);
     if (memory.device.runtime !== this.runtime)

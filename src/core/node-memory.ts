@@ -1,5 +1,5 @@
 /**
- * Memory that a graph allocates itself, by a node, at each launch: made by {@link Device.alloc} on
+ * Memory that a graph allocates itself, by a node, at each launch: made by {@link CoreDevice.alloc} on
  * a stream that is captured with `allocate: 'nodes'`. Closed within the capture, it is freed by a
  * node, and the driver may give later nodes the same memory. What is not closed there stays from a
  * launch to the next, which frees it and allocates it anew at the same address.
@@ -7,7 +7,7 @@
 import { ACCESS_WRITE } from '../runtime/commands.js';
 import { CudaError } from '../ground/errors.js';
 import type { CaptureScope } from './capture.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import { DeviceBuffer } from './buffer.js';
 import { Allocation } from './memory.js';
 import type { Stream } from './stream.js';
@@ -19,7 +19,7 @@ export class NodeMemory extends Allocation {
   private readonly home: CaptureScope;
 
   constructor(
-    device: Device,
+    device: CoreDevice,
     stream: Stream,
     handle: number,
     bytes: number,

@@ -15,7 +15,7 @@ import type { Runtime } from '../runtime/runtime.js';
 import { invalid } from '../ground/arguments.js';
 import type { CaptureScope } from './capture.js';
 import type { FenceMessage, GraphMessage, MemoryMessage, OperationMessage } from './channels.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import { FreeGate } from './free-gate.js';
 import { Loans } from './loans.js';
 import { makeRoom } from './make-room.js';
@@ -54,7 +54,7 @@ export interface Recorder {
 export class SharedDevice {
   readonly runtime: Runtime;
   readonly staging: Staging;
-  readonly devices: Set<Device>;
+  readonly devices: Set<CoreDevice>;
   /** The capture whose function is running and that refuses work on streams outside of it. */
   capture: CaptureScope | undefined = undefined;
   /** Modules that are loaded. */
@@ -83,7 +83,7 @@ export class SharedDevice {
   private used = 0;
   private users = 0;
 
-  constructor(key: string, runtime: Runtime, devices: Set<Device>) {
+  constructor(key: string, runtime: Runtime, devices: Set<CoreDevice>) {
     this.key = key;
     this.devices = devices;
     this.runtime = runtime;
@@ -348,7 +348,7 @@ function guarded(tell: () => unknown): void {
 }
 
 async function start(key: string, config: ProviderConfig, inline: boolean): Promise<SharedDevice> {
-  const devices = new Set<Device>();
+  const devices = new Set<CoreDevice>();
   const opened: { shared?: SharedDevice } = {};
   const runtime = await openRuntime(
     config,

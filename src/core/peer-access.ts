@@ -39,7 +39,7 @@ export async function enablePeerAccess(from: SharedDevice, to: SharedDevice): Pr
 export async function disablePeerAccess(from: SharedDevice, to: SharedDevice): Promise<void> {
   // From now on no kernel is given such memory; those that were run first.
   if (!from.reaches.delete(to.runtime)) return;
-  await Promise.all([...from.devices].map((device) => device.synchronize()));
+  await Promise.all([...from.devices].map((device) => device.finished()));
   to.accessors.delete(from.runtime.info.device);
   await setAccess(to, await poolsOf(to), from.runtime.info.device, 'none');
   await from.runtime.call('disablePeerAccess', to.runtime.info.context);

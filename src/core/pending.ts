@@ -109,7 +109,7 @@ export class Pending<T = void> implements PromiseLike<T> {
    * @throws the signal's reason when it aborts. The work goes on all the same; its failure goes to
    *   the device's `error` event unless somebody else awaits it
    */
-  wait(options: WaitOptions = {}): Promise<T> {
+  finished(options: WaitOptions = {}): Promise<T> {
     checkOptions('options', options, ['signal']);
     const { signal } = options;
     checkSignal(signal);

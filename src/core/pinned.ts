@@ -7,7 +7,7 @@
 import { ACCESS_WHOLE, ACCESS_WRITE } from '../runtime/commands.js';
 import { CudaDisposedError } from '../ground/errors.js';
 import { checkInteger, invalid, show } from '../ground/arguments.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import { BIT_ARRAYS, HOST_ARRAYS, partsOf } from '../ground/dtype.js';
 import type { BitArray, DType, DTypeName, HostArray } from '../ground/dtype.js';
 import { isNarrow } from '../ground/narrow-floats.js';
@@ -15,7 +15,7 @@ import { Resource } from './resource.js';
 
 /** @internal */
 export class PinnedMemory extends Resource {
-  readonly device: Device;
+  readonly device: CoreDevice;
   readonly address: number;
   /** Kept here, and by the thread that registered it, until it is unregistered. */
   readonly buffer: SharedArrayBuffer;
@@ -26,7 +26,7 @@ export class PinnedMemory extends Resource {
   readonly bytes: number;
 
   constructor(
-    device: Device,
+    device: CoreDevice,
     handle: number,
     address: number,
     deviceOffset: number,
@@ -72,7 +72,7 @@ function forgotten(memory: PinnedMemory): void {
 }
 
 /**
- * `length` elements of page-locked host memory. Made by {@link Device.pinned}. cuMemHostRegister
+ * `length` elements of page-locked host memory. Made by {@link CoreDevice.pinned}. cuMemHostRegister
  */
 export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDisposable {
   readonly dtype: DType<D>;
@@ -103,7 +103,7 @@ export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDispo
     if (owner === undefined) leaks.register(this, memory, memory);
   }
 
-  get device(): Device {
+  get device(): CoreDevice {
     return this.memory.device;
   }
 
@@ -217,7 +217,7 @@ export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDispo
    */
   checkCopy(
     argument: string,
-    other: { device: Device; dtype: DType<D>; length: number },
+    other: { device: CoreDevice; dtype: DType<D>; length: number },
     count: string,
     fix: string,
   ): void {

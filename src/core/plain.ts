@@ -3,7 +3,7 @@
  * stream order.
  */
 import type { MemoryKind } from './channels.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import { Allocation } from './memory.js';
 
 /** @internal */
@@ -14,7 +14,7 @@ export class PlainMemory extends Allocation {
   private began!: (end: Promise<void>) => void;
 
   constructor(
-    device: Device,
+    device: CoreDevice,
     address: number,
     bytes: number,
     label: string | undefined,

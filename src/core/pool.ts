@@ -3,10 +3,10 @@
  */
 import { CudaDisposedError } from '../ground/errors.js';
 import { checkBoolean, checkInteger, checkOptions, invalid } from '../ground/arguments.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import type { Stream } from './stream.js';
 
-/** What {@link Device.createPool} takes. */
+/** What {@link CoreDevice.createPool} takes. */
 export interface PoolOptions {
   /** Upper bound of the pool's size, bytes. Default 0: none but the device's. */
   maxBytes?: number;
@@ -65,11 +65,11 @@ export function checkedThreshold(argument: string, bytes: unknown): number {
 }
 
 /**
- * A pool of device memory. `device.pool` is the device's own; {@link Device.createPool} makes
+ * A pool of device memory. `device.pool` is the device's own; {@link CoreDevice.createPool} makes
  * others.
  */
 export class MemoryPool implements AsyncDisposable {
-  readonly device: Device;
+  readonly device: CoreDevice;
   /** @internal */
   readonly handle: number;
   /** The driver's handle. @internal */
@@ -83,7 +83,7 @@ export class MemoryPool implements AsyncDisposable {
   private ended: (() => void) | undefined = undefined;
 
   /** @internal */
-  constructor(device: Device, pool: number, ownedByDevice: boolean) {
+  constructor(device: CoreDevice, pool: number, ownedByDevice: boolean) {
     this.device = device;
     this.pool = pool;
     this.ownedByDevice = ownedByDevice;

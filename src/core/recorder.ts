@@ -11,7 +11,7 @@ import { CudaError } from '../ground/errors.js';
 import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { allocated, enqueued, fenced, freed, graphed } from './channels.js';
 import type { FenceMessage, GraphMessage, MemoryMessage, OperationMessage } from './channels.js';
-import { Device } from './device.js';
+import { CoreDevice } from './device.js';
 import { DeviceClock } from './device-clock.js';
 import type { Recorder, SharedDevice } from './open-devices.js';
 import type { PoolStatistics } from './pool.js';
@@ -54,8 +54,8 @@ interface Unread {
  *
  * @throws CudaError with code ERR_CUDA_INVALID_ARGUMENT where the device is being recorded already
  */
-export function recordTrace(device: Device, options: TraceOptions = {}): TraceRecording {
-  if (!(device instanceof Device)) throw invalid('device', 'a Device', device);
+export function recordTrace(device: CoreDevice, options: TraceOptions = {}): TraceRecording {
+  if (!(device instanceof CoreDevice)) throw invalid('device', 'a Device', device);
   device.check();
   checkOptions('options', options, ['limit']);
   const { limit = DEFAULT_LIMIT } = options;
@@ -71,12 +71,12 @@ export function recordTrace(device: Device, options: TraceOptions = {}): TraceRe
 
 /** What goes on until {@link stop}. Made by {@link recordTrace}. */
 export class TraceRecording implements AsyncDisposable {
-  private readonly device: Device;
+  private readonly device: CoreDevice;
   private readonly recording: Recording;
   private stopping: Promise<Trace> | undefined = undefined;
 
   /** @internal */
-  constructor(device: Device, limit: number) {
+  constructor(device: CoreDevice, limit: number) {
     this.device = device;
     this.recording = new Recording(device, limit);
     device.own(this);
@@ -109,7 +109,7 @@ export class TraceRecording implements AsyncDisposable {
 const CHANNELS = [enqueued, allocated, freed, fenced, graphed];
 
 class Recording implements Recorder {
-  private readonly device: Device;
+  private readonly device: CoreDevice;
   private readonly shared: SharedDevice;
   private readonly limit: number;
   private readonly clock: DeviceClock;
@@ -132,7 +132,7 @@ class Recording implements Recorder {
   private readonly reading = new Map<Stream, Promise<void>>();
   private readonly listen = (): void => undefined;
 
-  constructor(device: Device, limit: number) {
+  constructor(device: CoreDevice, limit: number) {
     this.device = device;
     this.shared = device.shared;
     this.limit = limit;

@@ -12,7 +12,7 @@ import { clearTimeout, setTimeout } from 'node:timers';
 
 import { HANDLE } from '../runtime/layout.js';
 import { DeviceBuffer } from './buffer.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import type { DType, DTypeName } from '../ground/dtype.js';
 import type { Allocation } from './memory.js';
 import type { Stream } from './stream.js';
@@ -31,7 +31,7 @@ interface Piece {
 }
 
 export class RecycledMemory {
-  private readonly device: Device;
+  private readonly device: CoreDevice;
   /** What was given last at the end. */
   private readonly pieces: Piece[] = [];
   private bytes = 0;
@@ -40,11 +40,11 @@ export class RecycledMemory {
   /** On which no allocation waits for what is freed on it. */
   private apart: Stream | undefined = undefined;
 
-  constructor(device: Device) {
+  constructor(device: CoreDevice) {
     this.device = device;
   }
 
-  /** As {@link Device.allocScoped} on that stream, from the device's own pool. */
+  /** As {@link CoreDevice.allocScoped} on that stream, from the device's own pool. */
   alloc<D extends DTypeName>(dtype: DType<D>, length: number, stream: Stream): DeviceBuffer<D> {
     const bytes = length * dtype.bytes;
     const known = this.take(bytes);

@@ -31,7 +31,7 @@ import {
   tellWait,
 } from './channels.js';
 import { CopyCounts } from './counts.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import { Event } from './event.js';
 import { Graph } from './graph.js';
 import type { CaptureOptions } from './graph.js';
@@ -47,7 +47,7 @@ import type { Value, ValueBuffer, ValueCondition, ValueType } from './stream-val
 import { takenBack, destroyEvent, createEvent } from './driver-events.js';
 import { captureError } from './capture-error.js';
 
-/** What {@link Device.createStream} takes. */
+/** What {@link CoreDevice.createStream} takes. */
 export interface StreamOptions {
   /**
    * Lower numbers come first; `device.streamPriorities` gives the range. Default 0.
@@ -78,10 +78,10 @@ const NOTHING_QUEUED = -1;
 const CU_EVENT_DISABLE_TIMING = 2;
 const CU_STREAM_NON_BLOCKING = 1;
 
-/** A queue of device work, in order. Made by {@link Device.createStream}. */
+/** A queue of device work, in order. Made by {@link CoreDevice.createStream}. */
 export class Stream implements Disposable {
-  readonly device: Device;
-  /** As asked for; the driver keeps it within {@link Device.streamPriorities}. */
+  readonly device: CoreDevice;
+  /** As asked for; the driver keeps it within {@link CoreDevice.streamPriorities}. */
   readonly priority: number;
   /** Shown in errors. */
   readonly label: string | undefined;
@@ -140,7 +140,7 @@ export class Stream implements Disposable {
   private prints: PrintWatch | undefined = undefined;
 
   /** @internal */
-  constructor(device: Device, options: StreamOptions) {
+  constructor(device: CoreDevice, options: StreamOptions) {
     checkOptions('options', options, ['priority', 'blocking', 'label']);
     const { priority = 0, blocking = false, label } = options;
     checkInteger('options.priority', priority, -2147483648, 2147483647);
@@ -176,13 +176,13 @@ export class Stream implements Disposable {
    * @throws CudaError with code ERR_CUDA_CAPTURE while the stream is captured. Rejects where the
    *   device is lost or closed, or with the signal's reason
    */
-  sync(options: WaitOptions = {}): Promise<void> {
+  finished(options: WaitOptions = {}): Promise<void> {
     this.check();
     checkOptions('options', options, ['signal']);
     const { signal } = options;
     checkSignal(signal);
     if (this.captureScope !== undefined)
-      throw captureError('stream.sync()', "await the graph's launch instead");
+      throw captureError('stream.finished()', "await the graph's launch instead");
     const passed = this.passed(this.mark);
     return signal === undefined ? passed : abortable(passed, signal);
   }
@@ -272,8 +272,8 @@ export class Stream implements Disposable {
    * only the buffer's memory is kept. cuStreamWriteValue32, cuStreamWriteValue64
    *
    * @param buffer of u32 (values are numbers) or u64 (bigints, or whole numbers), made by
-   *   {@link Device.allocPlain} or {@link Device.pinned}, or a variable of a module: the driver
-   *   takes no memory of pools, so none of {@link Device.alloc}, and no managed memory
+   *   {@link CoreDevice.allocPlain} or {@link CoreDevice.pinned}, or a variable of a module: the driver
+   *   takes no memory of pools, so none of {@link CoreDevice.alloc}, and no managed memory
    * @throws CudaArgumentError for other memory, another dtype, an index outside of the buffer, a
    *   value that the dtype cannot hold; CudaError with code ERR_CUDA_CAPTURE while the stream is
    *   captured, ERR_CUDA_UNSUPPORTED where the platform has no stream memory operations
@@ -286,7 +286,7 @@ export class Stream implements Disposable {
    * Makes what is queued behind wait, on the device, until one element of a buffer meets a
    * condition. JavaScript does not wait, nor do other streams. As for {@link writeValue}, nothing
    * is tracked: initialise the element, and wait for that, before. While a stream waits, no memory
-   * is freed that was not made by {@link Device.alloc}: it is when the stream has gone on.
+   * is freed that was not made by {@link CoreDevice.alloc}: it is when the stream has gone on.
    * cuStreamWaitValue32, cuStreamWaitValue64
    *
    * @param buffer as for {@link writeValue}

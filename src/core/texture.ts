@@ -9,7 +9,7 @@ import { DeviceArray } from './array.js';
 import { checkBoolean, checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D } from './buffer-2d.js';
-import type { Device } from './device.js';
+import type { CoreDevice } from './device.js';
 import type { DType, DTypeName } from '../ground/dtype.js';
 import type { Allocation } from './memory.js';
 import type { Stream } from './stream.js';
@@ -93,7 +93,7 @@ export abstract class TexelObject<D extends DTypeName = DTypeName> implements As
     memory.device.own(this);
   }
 
-  get device(): Device {
+  get device(): CoreDevice {
     return this.memory.device;
   }
 
@@ -144,7 +144,7 @@ export abstract class TexelObject<D extends DTypeName = DTypeName> implements As
   }
 }
 
-/** A way for kernels to read texels. Made by {@link Device.createTexture}. cuTexObjectCreate */
+/** A way for kernels to read texels. Made by {@link CoreDevice.createTexture}. cuTexObjectCreate */
 export class Texture<D extends DTypeName = DTypeName> extends TexelObject<D> {
   protected override async destroy(): Promise<void> {
     await this.device.runtime.call('destroyTexture', Number(this.object));
@@ -152,7 +152,7 @@ export class Texture<D extends DTypeName = DTypeName> extends TexelObject<D> {
 }
 
 /**
- * A way for kernels to read and write the texels of an array. Made by {@link Device.createSurface}.
+ * A way for kernels to read and write the texels of an array. Made by {@link CoreDevice.createSurface}.
  * cuSurfObjectCreate
  */
 export class Surface<D extends DTypeName = DTypeName> extends TexelObject<D> {
@@ -163,7 +163,7 @@ export class Surface<D extends DTypeName = DTypeName> extends TexelObject<D> {
 
 /** @internal */
 export async function createTexture<D extends DTypeName>(
-  device: Device,
+  device: CoreDevice,
   source: TextureSource<D>,
   options: TextureOptions,
 ): Promise<Texture<D>> {
@@ -216,7 +216,7 @@ export async function createTexture<D extends DTypeName>(
 
 /** @internal */
 export async function createSurface<D extends DTypeName>(
-  device: Device,
+  device: CoreDevice,
   array: DeviceArray<D>,
 ): Promise<Surface<D>> {
   if (!(array instanceof DeviceArray))
@@ -243,7 +243,7 @@ export async function createSurface<D extends DTypeName>(
   return new Surface(array, object, address);
 }
 
-function checkSource(device: Device, source: TextureSource): void {
+function checkSource(device: CoreDevice, source: TextureSource): void {
   if (source.isClosed)
     throw new CudaDisposedError(`source: ${source.toString()}: used after it was closed.`);
   if (source.device.runtime !== device.runtime)

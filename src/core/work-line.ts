@@ -227,7 +227,7 @@ export class WorkLine {
   queue(work: LineWork): number {
     const { stream } = this;
     stream.check();
-    stream.checkNotCaptured(work.name, 'run it before the capture, or behind graph.launch()');
+    stream.checkNotCaptured(work.name, 'run it before the capture, or after graph.launch()');
     const { runtime, transferSlot } = stream;
     const { uses } = work;
     for (let i = 0; i < uses.length; i++)

@@ -3,7 +3,7 @@ import { isNarrow } from '../ground/narrow-floats.js';
 import { CudaError, DTYPES } from '../core/index.js';
 import type {
   DTypeName,
-  Device as CoreDevice,
+  CoreDevice,
   Module as CoreModule,
   ParamDeclaration,
 } from '../core/index.js';
@@ -19,16 +19,16 @@ import type { DeviceOp, GivenAll } from '../ops/index.js';
 import { kernelSignatures } from '../ptx/index.js';
 import type { KernelSignature } from '../ptx/index.js';
 import type { OpLaunchOptions } from '../tensor/index.js';
-import { Kernel, Module } from './module.js';
+import { OpKernel, OpModule } from './module.js';
 import { SourceKernel } from './source-kernel.js';
 
 /** As of `compile`, but for what is made: PTX, and on a GPU machine code too. */
 export type DeviceCompileOptions = Omit<CompileOptions, 'outputs'>;
 
 /** A kernel whose parameters are known to the type checker. */
-export interface CompiledKernel<A extends readonly unknown[]> extends Omit<Kernel, 'launch'> {
-  /** As {@link Kernel.launch}; arguments may be operations that give what the parameters take. */
-  launch<const Args extends { readonly [I in keyof A]: A[I] | DeviceOp<A[I]> }>(
+export interface CompiledKernel<A extends readonly unknown[]> extends Omit<OpKernel, 'call'> {
+  /** As {@link OpKernel.call}; arguments may be operations that give what the parameters take. */
+  call<const Args extends { readonly [I in keyof A]: A[I] | DeviceOp<A[I]> }>(
     options: OpLaunchOptions,
     ...args: Args
   ): DeviceOp<GivenAll<Args>>;
@@ -54,7 +54,7 @@ type Taken = keyof LoadedProgram | 'then';
 /** Scalars that lie in their parameters as bytes. */
 
 /** What is loaded of a program. */
-export class LoadedProgram extends Module {
+export class LoadedProgram extends OpModule {
   /** What NVRTC made: PTX, mangled names, the log. */
   readonly program: Program;
   /** Mangled names by the names that the source and `nameExpressions` have. */
@@ -84,10 +84,10 @@ export class LoadedProgram extends Module {
   /**
    * A kernel by its name in the source, by one of `nameExpressions` or by its mangled name.
    *
-   * @param signature as of {@link Module.kernel}
+   * @param signature as of {@link OpModule.kernel}
    * @throws CudaError with code ERR_CUDA_NOT_FOUND
    */
-  override kernel(name: string, signature?: readonly ParamDeclaration[]): Kernel {
+  override kernel(name: string, signature?: readonly ParamDeclaration[]): OpKernel {
     try {
       const kernel = super.kernel(this.#names.get(name) ?? name, signature);
       return signature === undefined ? this.#withSource(kernel) : kernel;
@@ -98,7 +98,7 @@ export class LoadedProgram extends Module {
   }
 
   /** The kernel with what its source says of its parameters, held against what was compiled. */
-  #withSource(kernel: Kernel): Kernel {
+  #withSource(kernel: OpKernel): OpKernel {
     this.#signatures ??= new Map(
       sourceSignatures(this.#source).kernels.map((each) => [each.name, each]),
     );
@@ -111,7 +111,7 @@ export class LoadedProgram extends Module {
       const words = isWhole ? wordsOf(signature) : mangledWords(kernel.name);
       return words.size === 0
         ? kernel
-        : new Kernel(
+        : new OpKernel(
             this.core.kernelOfSource(kernel.name, undefined, { pointers: new Map(), words }),
           );
     }
@@ -122,7 +122,7 @@ export class LoadedProgram extends Module {
     });
     return signature.parameters.some(({ type }) => typeof type !== 'string' || isNarrow(type))
       ? new SourceKernel(core, signature.parameters)
-      : new Kernel(core);
+      : new OpKernel(core);
   }
 
   #compiledOf(name: string): KernelSignature | undefined {
@@ -141,7 +141,7 @@ export class LoadedProgram extends Module {
    */
   private define(name: string): void {
     if (name in this || name === 'then') return;
-    let kernel: Kernel | undefined;
+    let kernel: OpKernel | undefined;
     Object.defineProperty(this, name, {
       get: () => (kernel ??= this.kernel(name)),
       enumerable: true,

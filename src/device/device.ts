@@ -2,7 +2,7 @@
  * The device that users hold: what it makes are operations, which run when they are awaited.
  * Everything eager is in {@link Device.core}.
  */
-import { Device as CoreDevice, recordTrace } from '../core/index.js';
+import { CoreDevice, recordTrace } from '../core/index.js';
 import type {
   DType,
   DTypeName,
@@ -25,7 +25,15 @@ import type {
   TraceRecording,
   WaitOptions,
 } from '../core/index.js';
-import { enqueue, policyOf, poolOf, setPolicy, setPool, value, withContext } from '../ops/index.js';
+import {
+  operation,
+  policyOf,
+  poolOf,
+  setPolicy,
+  setPool,
+  value,
+  withContext,
+} from '../ops/index.js';
 import type { DeviceOp, OpContext, SchedulingPolicy } from '../ops/index.js';
 import * as make from '../tensor/index.js';
 import type {
@@ -43,7 +51,7 @@ import type {
   TensorOptions,
 } from '../tensor/index.js';
 import type { CompiledModule, DeviceCompileOptions } from './compiled-module.js';
-import { Module } from './module.js';
+import { OpModule } from './module.js';
 
 /** A GPU, or the embedded CPU device. Made by {@link Device.open}. */
 export class Device implements AsyncDisposable {
@@ -256,15 +264,15 @@ export class Device implements AsyncDisposable {
    * Work of level 3 as an operation: the callback queues it on `context.stream` when the operation
    * is run.
    */
-  enqueue<T>(queue: (context: OpContext) => T | Pending<T>): DeviceOp<T> {
-    return enqueue(this.core, queue);
+  operation<T>(queue: (context: OpContext) => T | Pending<T>): DeviceOp<T> {
+    return operation(this.core, queue);
   }
 
   // The rest
 
   /** Loads PTX, a cubin or a fatbin; its kernels are launched as operations. cuLibraryLoadData */
-  async loadModule(image: string | Uint8Array, options?: ModuleOptions): Promise<Module> {
-    return new Module(await this.core.loadModule(image, options));
+  async loadModule(image: string | Uint8Array, options?: ModuleOptions): Promise<OpModule> {
+    return new OpModule(await this.core.loadModule(image, options));
   }
 
   /**
@@ -308,8 +316,8 @@ export class Device implements AsyncDisposable {
   }
 
   /** Resolves when everything queued so far is over. */
-  synchronize(options?: WaitOptions): Promise<void> {
-    return this.core.synchronize(options);
+  finished(options?: WaitOptions): Promise<void> {
+    return this.core.finished(options);
   }
 
   /**

@@ -6,11 +6,11 @@ import type {
   ParamDeclaration,
 } from '../core/index.js';
 import type { DeviceOp, GivenAll } from '../ops/index.js';
-import { launch } from '../tensor/index.js';
+import { callKernel } from '../tensor/index.js';
 import type { LaunchArgument, OpLaunchOptions } from '../tensor/index.js';
 
 /** Loaded code. Made by {@link Device.loadModule}. */
-export class Module implements AsyncDisposable {
+export class OpModule implements AsyncDisposable {
   /** The same module at level 3. */
   readonly core: CoreModule;
 
@@ -26,8 +26,8 @@ export class Module implements AsyncDisposable {
    *   as read and written, and numbers are taken by the parameters' sizes
    * @throws CudaError with code ERR_CUDA_NOT_FOUND
    */
-  kernel(name: string, signature?: readonly ParamDeclaration[]): Kernel {
-    return new Kernel(this.core.kernel(name, signature));
+  kernel(name: string, signature?: readonly ParamDeclaration[]): OpKernel {
+    return new OpKernel(this.core.kernel(name, signature));
   }
 
   /** Unloads it, behind its launches. cuLibraryUnload */
@@ -41,8 +41,8 @@ export class Module implements AsyncDisposable {
   }
 }
 
-/** A kernel whose launches are operations. Made by {@link Module.kernel}. */
-export class Kernel {
+/** A kernel whose launches are operations. Made by {@link OpModule.kernel}. */
+export class OpKernel {
   /** The same kernel at level 3. */
   readonly core: CoreKernel;
 
@@ -65,11 +65,11 @@ export class Kernel {
    * operations themselves: they run before it. The grid may be left out where an argument is a
    * partition. cuLaunchKernel
    */
-  launch<const A extends readonly (LaunchArgument | DeviceOp<LaunchArgument>)[]>(
+  call<const A extends readonly (LaunchArgument | DeviceOp<LaunchArgument>)[]>(
     options: OpLaunchOptions,
     ...args: A
   ): DeviceOp<GivenAll<A>> {
-    return launch(this.core, options, ...args);
+    return callKernel(this.core, options, ...args);
   }
 
   toString(): string {

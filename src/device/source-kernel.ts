@@ -5,14 +5,14 @@ import { bytesOf } from '../nvrtc/structure-bytes.js';
 import type { SourceParameter } from '../nvrtc/source-signatures.js';
 import type { DeviceOp, GivenAll } from '../ops/index.js';
 import type { LaunchArgument, OpLaunchOptions } from '../tensor/index.js';
-import { Kernel } from './module.js';
+import { OpKernel } from './module.js';
 
 /** Types that a parameter holds as bytes, though they are numbers to JavaScript. */
 const isBytes = ({ type }: SourceParameter): boolean =>
   typeof type !== 'string' || /^b?f(?:16|8e\dm\d)$/.test(type);
 
 /** @internal */
-export class SourceKernel extends Kernel {
+export class SourceKernel extends OpKernel {
   readonly #parameters: readonly SourceParameter[];
 
   constructor(core: CoreKernel, parameters: readonly SourceParameter[]) {
@@ -20,14 +20,14 @@ export class SourceKernel extends Kernel {
     this.#parameters = parameters;
   }
 
-  override launch<const A extends readonly (LaunchArgument | DeviceOp<LaunchArgument>)[]>(
+  override call<const A extends readonly (LaunchArgument | DeviceOp<LaunchArgument>)[]>(
     options: OpLaunchOptions,
     ...args: A
   ): DeviceOp<GivenAll<A>> {
     const packed = args.map((arg, i) => this.#packed(arg, i));
     // What the launch gives is what was passed, not its bytes.
     return super
-      .launch(options, ...packed)
+      .call(options, ...packed)
       .map<unknown>((given) =>
         (given as readonly unknown[]).map((value, i) => (packed[i] === args[i] ? value : args[i])),
       ) as DeviceOp<GivenAll<A>>;

@@ -3,7 +3,7 @@
  * or ONNX Runtime (`async-cuda/onnxruntime`). A program that takes an {@link Engine} runs on both,
  * with and without a GPU.
  */
-import type { DTypeName, Device } from '../core/index.js';
+import type { DTypeName, CoreDevice } from '../core/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { AnyTensor } from '../tensor/index.js';
 
@@ -30,7 +30,7 @@ export type NamedTensors = Readonly<Record<string, AnyTensor>>;
 export type EngineInputs = Readonly<Record<string, OrOp<AnyTensor>>>;
 
 /** What one run may be given besides its inputs. */
-export interface EnqueueOptions {
+export interface InferOptions {
   /**
    * Outputs to write to, by name; their shapes are checked. The run makes the others, which the
    * caller owns.
@@ -56,7 +56,7 @@ export interface EngineContext extends AsyncDisposable {
    * what is. Names, dtypes, ranks and extents are checked when it is made, and again when it runs
    * for what operations make.
    */
-  enqueue(inputs: EngineInputs, options?: EnqueueOptions): DeviceOp<NamedTensors>;
+  infer(inputs: EngineInputs, options?: InferOptions): DeviceOp<NamedTensors>;
   /** Gives back its memory, behind its last run. */
   close(): Promise<void>;
 }
@@ -67,7 +67,7 @@ export interface Engine extends AsyncDisposable {
   readonly kind: 'tensorrt' | 'onnxruntime';
   /** The library and its version, e.g. `ONNX Runtime 1.30.0 (CPU)`. */
   readonly description: string;
-  readonly device: Device;
+  readonly device: CoreDevice;
   readonly inputs: readonly TensorInfo[];
   readonly outputs: readonly TensorInfo[];
   /**
@@ -81,7 +81,7 @@ export interface Engine extends AsyncDisposable {
    * The model on these inputs, in a context of the engine's own that is free, or a new one: as many
    * as run at once, up to the engine's limit, after which runs wait for one another.
    */
-  run(inputs: EngineInputs, options?: EnqueueOptions): DeviceOp<NamedTensors>;
+  infer(inputs: EngineInputs, options?: InferOptions): DeviceOp<NamedTensors>;
   /** Waits for the runs that are under way, then gives back all memory, contexts included. */
   close(): Promise<void>;
 }

@@ -5,7 +5,8 @@
 import { DTYPES } from '../core/index.js';
 import type { DTypeName } from '../core/index.js';
 import type { Run } from '../ops/run.js';
-import { Tensor, contiguous, numel } from '../tensor/index.js';
+import { Tensor } from '../tensor/index.js';
+import { contiguous, numel } from '../tensor/layouts.js';
 import type { AnyTensor, Layout } from '../tensor/index.js';
 import type { NamedTensors } from './engine.js';
 

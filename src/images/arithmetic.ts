@@ -22,7 +22,7 @@ export interface ArithmeticOptions<D extends ImageName = ImageName> extends Engi
   readonly out?: OrOp<Tensor<D>>;
 }
 
-/** What {@link multiply} takes. */
+/** What {@link multiplyImages} takes. */
 export interface MultiplyOptions<D extends ImageName = ImageName> extends ArithmeticOptions<D> {
   /** A factor of each product: 1/255 makes 255 of u8 stand for 1. Default: 1. */
   readonly scale?: number;
@@ -161,16 +161,16 @@ function plain(name: Exclude<Name, 'multiply'>): ImageArithmetic {
 }
 
 /** image + other. The rest is as of {@link ImageArithmetic}. */
-export const add = plain('add');
+export const addImages = plain('add');
 /** image - other. The rest is as of {@link ImageArithmetic}. */
-export const subtract = plain('subtract');
+export const subtractImages = plain('subtract');
 /** The magnitude of image - other. The rest is as of {@link ImageArithmetic}. */
 export const difference = plain('difference');
 
 const products = operationOf('multiply');
 
 /** image · other · scale. The rest is as of {@link ImageArithmetic}. */
-export function multiply<D extends ImageName>(
+export function multiplyImages<D extends ImageName>(
   image: OrOp<Tensor<D>>,
   other: OrOp<Tensor<NoInfer<D>>> | ChannelNumbers,
   options: MultiplyOptions<NoInfer<D>> = {},

@@ -1,5 +1,5 @@
 /** What an engine is: how it carries an operation out, and what of a description it takes. */
-import type { Device } from '../core/index.js';
+import type { CoreDevice } from '../core/index.js';
 import type { Work } from '../library/operation.js';
 import type { KernelTensor } from '../tensor/index.js';
 import type { Channels, Image, ImageName, NewTensor } from './image.js';
@@ -58,7 +58,7 @@ export interface Engine {
   /** Its rows, by the operation's name. */
   readonly carriers: Readonly<Record<string, Carrier<never> | undefined>>;
   /** Whether it can be used on the device. Never rejects. */
-  look(device: Device): Promise<EngineInfo>;
+  look(device: CoreDevice): Promise<EngineInfo>;
 }
 
 /** An operation: its name, and how our kernels carry it out. */

@@ -15,7 +15,7 @@ export { convertColor } from './color-formats.js';
 export type { ConvertColorOptions } from './color-formats.js';
 export type { ColorFormat } from './parameters.js';
 export type { LumaMatrix } from './luma.js';
-export { add, difference, multiply, subtract } from './arithmetic.js';
+export { addImages, difference, multiplyImages, subtractImages } from './arithmetic.js';
 export type { ArithmeticOptions, ImageArithmetic, MultiplyOptions } from './arithmetic.js';
 export { blend } from './blending.js';
 export type { BlendOptions } from './blending.js';
@@ -56,7 +56,7 @@ export type {
   SobelOptions,
 } from './filtering.js';
 export { channelExtremes, channelHistogram, channelMeans, channelSums } from './statistics.js';
-export type { ChannelExtremes, HistogramOptions } from './statistics.js';
+export type { ChannelExtremes, ChannelHistogramOptions } from './statistics.js';
 export { decodeImage, decodeImages } from './media/decoding.js';
 export { imageSize } from './media/image-size.js';
 export type { ImageSize, ImageSizeOptions } from './media/image-size.js';

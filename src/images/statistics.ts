@@ -296,7 +296,7 @@ export function channelExtremes<D extends ImageName>(
 }
 
 /** What {@link channelHistogram} takes. */
-export interface HistogramOptions extends EngineOptions {
+export interface ChannelHistogramOptions extends EngineOptions {
   /** Equal parts of the range. Default: 256. */
   readonly bins?: number;
   /**
@@ -361,7 +361,7 @@ const counts: ImageOperation<Counting> = {
  */
 export function channelHistogram(
   image: OrOp<Tensor<ImageName>>,
-  options: HistogramOptions = {},
+  options: ChannelHistogramOptions = {},
 ): DeviceOp<Tensor<'u32', number[]>> {
   checkOptions('options', options, ['bins', 'from', 'to', 'engine']);
   const { bins = 256 } = options;

@@ -17,7 +17,7 @@ export type {
   Engine,
   EngineContext,
   EngineInputs,
-  EnqueueOptions,
+  InferOptions,
   NamedTensors,
   TensorInfo,
 } from '../engine/engine.js';

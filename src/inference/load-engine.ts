@@ -5,17 +5,17 @@
 import { readFile } from 'node:fs/promises';
 
 import { CudaArgumentError, CudaError } from '../core/index.js';
-import type { Device } from '../core/index.js';
+import type { CoreDevice } from '../core/index.js';
 import { checkInteger, checkOptions, checkSignal, invalid } from '../ground/arguments.js';
 import { modelPath } from '../onnxruntime/model-bytes.js';
 import { isBytes, isUrl } from '../ground/other-realms.js';
 import type { Engine } from '../engine/engine.js';
-import { loadEngine as loadWithOnnxRuntime } from '../onnxruntime/index.js';
+import { loadOnnxEngine as loadWithOnnxRuntime } from '../onnxruntime/index.js';
 import type { ModelSource, OnnxRuntimeOptions } from '../onnxruntime/index.js';
 import { coreOf } from '../ops/scheduling.js';
 import type { AnyDevice } from '../ops/index.js';
-import { isTensorRTAvailable, loadEngine as loadWithTensorRT } from '../tensorrt/index.js';
-import type { LoadEngineOptions as TensorRTOptions } from '../tensorrt/index.js';
+import { isTensorRTAvailable, loadTensorRTEngine as loadWithTensorRT } from '../tensorrt/index.js';
+import type { LoadTensorRTEngineOptions as TensorRTOptions } from '../tensorrt/index.js';
 
 /**
  * Which library runs the model; `auto`: TensorRT where it is and takes the GPU, else ONNX Runtime.
@@ -26,7 +26,7 @@ export type EngineKind = 'auto' | Engine['kind'];
 export interface LoadEngineOptions {
   /** Default `auto`. */
   readonly engine?: EngineKind;
-  /** Runs at once of {@link Engine.run}. Default: the library's. */
+  /** Runs at once of {@link Engine.infer}. Default: the library's. */
   readonly contexts?: number;
   /** Gives up loading. */
   readonly signal?: AbortSignal | undefined;
@@ -140,7 +140,7 @@ function lacksRange(error: CudaError, given: TensorRTOptions['shapes'] = {}): bo
   );
 }
 
-async function availability(device: Device): Promise<{ available: boolean; reason?: string }> {
+async function availability(device: CoreDevice): Promise<{ available: boolean; reason?: string }> {
   if (device.kind === 'cpu')
     return { available: false, reason: 'it runs on NVIDIA GPUs, and this is a CPU device.' };
   return isTensorRTAvailable(device);

@@ -3,12 +3,13 @@
  * give them, when the operation is run.
  */
 import { CudaArgumentError, CudaDisposedError, DTYPES, DeviceBuffer, u8 } from '../core/index.js';
-import type { Device, DTypeName } from '../core/index.js';
+import type { CoreDevice, DTypeName } from '../core/index.js';
 import { invalid, valueNamed } from '../ground/arguments.js';
 import type { SignatureEntry } from '../compiler/signature.js';
 import type { StructType } from '../compiler/tree.js';
 import { DeviceOp } from '../ops/index.js';
-import { Partitioned, Tensor, span } from '../tensor/index.js';
+import { Partitioned, Tensor } from '../tensor/index.js';
+import { span } from '../tensor/layouts.js';
 import type { AnyTensor } from '../tensor/index.js';
 import { shareElements } from '../tensor/tensor.js';
 import type { PassedTensor, PassedValue } from './loaded-kernel.js';
@@ -264,7 +265,7 @@ export function checkTogether(
   kernel: string,
   parameters: readonly Parameter[],
   values: readonly (PassedValue | undefined)[],
-  device: Device,
+  device: CoreDevice,
 ): void {
   for (let i = 0; i < values.length; i++) {
     const value = values[i];
@@ -316,7 +317,7 @@ export function alignedTensors(values: readonly PassedValue[]): boolean {
 }
 
 /** The first tensor's device. */
-export function deviceAmong(args: readonly unknown[]): Device | undefined {
+export function deviceAmong(args: readonly unknown[]): CoreDevice | undefined {
   for (const arg of args) {
     if (arg instanceof Tensor) return arg.device;
     if (arg instanceof Partitioned) return arg.tensor.device;

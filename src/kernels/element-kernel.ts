@@ -10,7 +10,7 @@ import { checkOptions } from '../ground/arguments.js';
 import { ROW_NAMES, extentName } from '../compiler/element/element-form.js';
 import type { ElementForm } from '../compiler/element/element-form.js';
 import type { AnyDevice, DeviceOp } from '../ops/index.js';
-import { numel } from '../tensor/index.js';
+import { numel } from '../tensor/layouts.js';
 import type { Shape } from '../tensor/index.js';
 import type { NoOthers } from './body-types.js';
 import { captureStack } from '../core/call-stack.js';

@@ -4,7 +4,7 @@
  */
 import { invalid } from '../ground/arguments.js';
 import type { ElementForm } from '../compiler/element/element-form.js';
-import { broadcastAll, broadcastTo } from '../tensor/index.js';
+import { broadcastAll, broadcastTo } from '../tensor/layouts.js';
 import type { Layout, Shape } from '../tensor/index.js';
 import { coalesceTogether } from '../tensor/coalescing.js';
 import { layoutOf } from '../tensor/layout.js';

@@ -5,7 +5,7 @@
 import { CudaArgumentError } from '../core/index.js';
 import { invalid, show, valueNamed } from '../ground/arguments.js';
 import { isArrayBuffer, isSharedArrayBuffer } from '../ground/other-realms.js';
-import { coalesce, contiguous, overlaps } from '../tensor/index.js';
+import { coalesce, contiguous, overlaps } from '../tensor/layouts.js';
 import type { Layout } from '../tensor/index.js';
 import { layoutOf } from '../tensor/layout.js';
 import type { Parameter } from './parameters.js';

@@ -5,7 +5,7 @@
 import { inspect } from 'node:util';
 
 import { CudaArgumentError, CudaError } from '../core/index.js';
-import type { Device, Dimensions, LaunchOptions } from '../core/index.js';
+import type { CoreDevice, Dimensions, LaunchOptions } from '../core/index.js';
 import { checkBoolean, checkOptions, invalid } from '../ground/arguments.js';
 import { Applied, Collected, Ready } from '../ops/collect.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
@@ -280,7 +280,7 @@ export class Defined implements Tunable<KernelChanges> {
   private readonly writes: readonly { readonly index: number; readonly name: string }[];
   /** What the last launch on a device has found loaded, without options of its code. */
   private readonly latest = new WeakMap<
-    Device,
+    CoreDevice,
     { readonly index: IndexType; readonly aligned: boolean; readonly loaded: LoadedKernel }
   >();
 
@@ -477,7 +477,11 @@ export class Defined implements Tunable<KernelChanges> {
   }
 
   /** The code of a launch: by default of the usual one. */
-  private form(device: Device | undefined, options: KernelCodeOptions, aligned = true): CodeForm {
+  private form(
+    device: CoreDevice | undefined,
+    options: KernelCodeOptions,
+    aligned = true,
+  ): CodeForm {
     const {
       index = 'i32',
       checks = false,
@@ -539,7 +543,7 @@ export class Defined implements Tunable<KernelChanges> {
   }
 
   /** Where it runs with these arguments. */
-  deviceOf(args: Readonly<Record<string, unknown>>, options: CallOptions): Device {
+  deviceOf(args: Readonly<Record<string, unknown>>, options: CallOptions): CoreDevice {
     const device =
       options.device === undefined ? deviceAmong(Object.values(args)) : coreOf(options.device);
     if (device !== undefined) return device;

@@ -4,7 +4,7 @@
  */
 import { DTYPES, inout, input, output, u8 } from '../core/index.js';
 import type {
-  Device,
+  CoreDevice,
   DeviceBuffer,
   Kernel,
   KernelArgument,
@@ -50,10 +50,10 @@ export interface Loading {
   readonly done: Promise<LoadedKernel>;
 }
 
-const devices = new WeakMap<Device, Map<string, Loading>>();
+const devices = new WeakMap<CoreDevice, Map<string, Loading>>();
 
 /** What PTX for the device is made for. */
-export function targetOf(device: Device): CompileTarget {
+export function targetOf(device: CoreDevice): CompileTarget {
   return { capability: device.properties.computeCapability, emulated: device.kind === 'cpu' };
 }
 
@@ -62,7 +62,7 @@ export function targetOf(device: Device): CompileTarget {
  * sources as well.
  */
 function loadedOn(
-  device: Device,
+  device: CoreDevice,
   variant: Variant,
 ): { own: Map<string, Loading>; known: Map<string, Loading> } {
   const own = variant.loaded.get(device) ?? new Map<string, Loading>();
@@ -80,7 +80,7 @@ function keyOf(formKey: string, variant: Variant, form: CodeForm): string {
 
 /** Begins to compile and load where that was not done before. */
 export function loadKernel(
-  device: Device,
+  device: CoreDevice,
   parameters: readonly Parameter[],
   variant: Variant,
   form: CodeForm,
@@ -119,7 +119,7 @@ export function loadKernel(
  * @throws CudaCompileError where the source is wrong
  */
 export function loadKernelNow(
-  device: Device,
+  device: CoreDevice,
   parameters: readonly Parameter[],
   variant: Variant,
   form: CodeForm,
@@ -143,7 +143,7 @@ export function loadKernelNow(
 }
 
 async function load(
-  device: Device,
+  device: CoreDevice,
   parameters: readonly Parameter[],
   variant: Variant,
   form: CodeForm,

@@ -1,5 +1,5 @@
 /** A launch whose arguments were looked at: all that a run of it still has to do. */
-import type { Device, Kernel, KernelArgument, LaunchOptions } from '../core/index.js';
+import type { CoreDevice, Kernel, KernelArgument, LaunchOptions } from '../core/index.js';
 import type { Run } from '../ops/run.js';
 import { Partitioned, Tensor } from '../tensor/index.js';
 import { Results } from '../tensor/results.js';
@@ -23,7 +23,7 @@ interface Result {
 }
 
 export class PlannedLaunch {
-  private readonly device: Device;
+  private readonly device: CoreDevice;
   private readonly given: readonly unknown[];
   private readonly result: Result;
   private readonly written: readonly { name: string; value: AnyTensor | Partitioned }[];
@@ -31,7 +31,7 @@ export class PlannedLaunch {
   private readonly prepared: Prepared | undefined;
 
   constructor(
-    device: Device,
+    device: CoreDevice,
     given: readonly unknown[],
     result: Result,
     written: PlannedLaunch['written'],
@@ -48,7 +48,7 @@ export class PlannedLaunch {
    * Whether it is what a run with these arguments would queue. Tensors do not change; only whether
    * they may be used does.
    */
-  isFor(device: Device, given: readonly unknown[]): boolean {
+  isFor(device: CoreDevice, given: readonly unknown[]): boolean {
     if (device !== this.device) return false;
     for (let i = 0; i < given.length; i++)
       if (given[i] !== this.given[i] || isMutable(given[i])) return false;

@@ -1,6 +1,6 @@
 /** What a device makes of a kernel: registers, memory, and how many of its blocks run at once. */
 import { invalid } from '../ground/arguments.js';
-import type { Device, Dimensions, KernelAttributes } from '../core/index.js';
+import type { CoreDevice, Dimensions, KernelAttributes } from '../core/index.js';
 import type { LoadedKernel } from './loaded-kernel.js';
 
 /** As the driver says it. Bytes, unless the name says otherwise. */
@@ -41,14 +41,14 @@ export function spillsIn(log: string): Spills {
   return { spillStoreBytes: sum(1), spillLoadBytes: sum(2) };
 }
 
-async function spillsOf(device: Device, ptx: () => Promise<string>): Promise<Spills> {
+async function spillsOf(device: CoreDevice, ptx: () => Promise<string>): Promise<Spills> {
   if (device.kind === 'cpu') return { spillStoreBytes: 0, spillLoadBytes: 0 };
   const { infoLog } = await device.machineCode(await ptx());
   return spillsIn(infoLog);
 }
 
 export async function reportOf(
-  device: Device,
+  device: CoreDevice,
   { kernel }: LoadedKernel,
   block: Dimensions,
   sharedBytes: number,

@@ -3,7 +3,7 @@
  * that it makes, the launch, and its simulation. What differs is how the tensors are walked.
  */
 import { CudaArgumentError, DTYPES } from '../core/index.js';
-import type { DTypeName, Device } from '../core/index.js';
+import type { DTypeName, CoreDevice } from '../core/index.js';
 import { checkOptions, invalid, valueNamed } from '../ground/arguments.js';
 import { Applied, Collected, Made } from '../ops/collect.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
@@ -12,7 +12,8 @@ import { Later, after } from '../ops/node.js';
 import type { Submitted } from '../ops/node.js';
 import type { Run } from '../ops/run.js';
 import { coreOf } from '../ops/scheduling.js';
-import { Tensor, contiguous, numel } from '../tensor/index.js';
+import { Tensor } from '../tensor/index.js';
+import { contiguous, numel } from '../tensor/layouts.js';
 import type { AnyTensor, Layout, Shape } from '../tensor/index.js';
 import { argumentsInOrder, checkTogether, deviceAmong, passed } from './call-arguments.js';
 import { hostLayout } from './host-arrays.js';
@@ -61,7 +62,7 @@ export interface ShapedLaunch {
 
 /** What a call queued last, to be queued again for the same arguments. */
 interface Planned {
-  readonly device: Device;
+  readonly device: CoreDevice;
   readonly given: readonly unknown[];
   queue(run: Run): Submitted<unknown>;
 }
@@ -126,7 +127,7 @@ export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
   }
 
   /** Where it runs with these arguments. */
-  deviceOf(args: Readonly<Record<string, unknown>>, options: ShapedCallOptions): Device {
+  deviceOf(args: Readonly<Record<string, unknown>>, options: ShapedCallOptions): CoreDevice {
     const device =
       options.device === undefined ? deviceAmong(Object.values(args)) : coreOf(options.device);
     if (device !== undefined) return device;

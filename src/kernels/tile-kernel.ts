@@ -19,7 +19,7 @@ import {
 import type { TileForm } from '../compiler/tiles/tile-form.js';
 import { tensorEntry } from '../compiler/tiles/tensor-entry.js';
 import type { AnyDevice, DeviceOp } from '../ops/index.js';
-import { numel } from '../tensor/index.js';
+import { numel } from '../tensor/layouts.js';
 import type { Shape } from '../tensor/index.js';
 import type { NoOthers } from './body-types.js';
 import { captureStack } from '../core/call-stack.js';

@@ -6,7 +6,7 @@ import { invalid } from '../ground/arguments.js';
 import { DTYPES } from '../core/index.js';
 import type { RowAccess } from '../compiler/element/element-form.js';
 import type { TensorForm } from '../compiler/tiles/tile-form.js';
-import { broadcastAll, broadcastTo } from '../tensor/index.js';
+import { broadcastAll, broadcastTo } from '../tensor/layouts.js';
 import type { Layout, Shape } from '../tensor/index.js';
 import { coalesceTogether } from '../tensor/coalescing.js';
 import { layoutOf } from '../tensor/layout.js';

@@ -7,7 +7,7 @@
 import { Buffer } from 'node:buffer';
 
 import { CudaArgumentError, CudaDeviceLostError, CudaError } from '../core/index.js';
-import type { Device, Stream } from '../core/index.js';
+import type { CoreDevice, Stream } from '../core/index.js';
 import {
   checkBoolean,
   checkInteger,
@@ -103,7 +103,7 @@ export interface Tunable<C> {
   readonly sourceKey: string;
   with(changes: C): Tunable<C>;
   call(args: unknown, options: LaunchedOn): DeviceOp<unknown>;
-  deviceOf(args: Readonly<Record<string, unknown>>, options: LaunchedOn): Device;
+  deviceOf(args: Readonly<Record<string, unknown>>, options: LaunchedOn): CoreDevice;
   /** The function that users call. */
   callable(): unknown;
 }
@@ -307,14 +307,14 @@ function sameBits(
 
 /** Copies of what the kernel writes, and a stream of their own. */
 class Trial implements Disposable {
-  private readonly device: Device;
+  private readonly device: CoreDevice;
   private readonly stream: Stream;
   private readonly args: Readonly<Record<string, unknown>>;
   private readonly written: readonly { name: string; original: AnyTensor; copy: AnyTensor }[];
   private readonly launch: LaunchedOn;
 
   private constructor(
-    device: Device,
+    device: CoreDevice,
     args: Readonly<Record<string, unknown>>,
     written: Trial['written'],
     launch: LaunchedOn,
@@ -329,7 +329,7 @@ class Trial implements Disposable {
   static async of(
     defined: AnyTunable,
     values: Readonly<Record<string, unknown>>,
-    device: Device,
+    device: CoreDevice,
     launch: LaunchedOn,
   ): Promise<Trial> {
     const written: { name: string; original: AnyTensor; copy: AnyTensor }[] = [];

@@ -7,7 +7,7 @@ import type { KernelSource, Signature } from '../compiler/signature.js';
 import { keyOfUses } from './uses.js';
 import type { UsedByName } from './uses.js';
 import { compilerDigest } from './compiler-digest.js';
-import type { Device } from '../core/index.js';
+import type { CoreDevice } from '../core/index.js';
 import type { Loading } from './loaded-kernel.js';
 import type { StackFrame } from '../core/call-stack.js';
 
@@ -54,7 +54,7 @@ export class Variant {
   readonly definition: Definition;
   readonly uses: UsedByName;
   /** Where it is loaded, by {@link keyOfForm}: found without the source's key, which is long. */
-  readonly loaded = new WeakMap<Device, Map<string, Loading>>();
+  readonly loaded = new WeakMap<CoreDevice, Map<string, Loading>>();
   private ownKey: string | undefined = undefined;
   private ownAsserts: boolean | undefined = undefined;
   private readonly blocks = new Set<string>();

@@ -11,13 +11,8 @@ import { input, output } from '../kernels/index.js';
 import type { ReadElements, Usable } from '../kernels/index.js';
 import { checkScalar } from '../kernels/struct-declaration.js';
 import type { DeviceOp } from '../ops/index.js';
-import {
-  Tensor,
-  broadcastAll,
-  broadcastTo,
-  coalesceTogether,
-  contiguous,
-} from '../tensor/index.js';
+import { Tensor } from '../tensor/index.js';
+import { broadcastAll, broadcastTo, coalesceTogether, contiguous } from '../tensor/layouts.js';
 import type { KernelTensor, Layout } from '../tensor/index.js';
 import { layoutOf } from '../tensor/layout.js';
 import { showShape } from '../tensor/shape.js';

@@ -4,7 +4,7 @@
  * run's stream. What was only needed in between is closed behind them, as everything that a step
  * makes and does not give on.
  */
-import type { DType, KernelDTypeName, Device } from '../core/index.js';
+import type { DType, KernelDTypeName, CoreDevice } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
 import { insteadOfComplex, isKernelDType } from '../ground/dtype.js';
 import { Applied, Collected, Made } from '../ops/collect.js';
@@ -12,7 +12,8 @@ import { DeviceOp, nodeOf } from '../ops/device-op.js';
 import { after } from '../ops/node.js';
 import type { Submitted } from '../ops/node.js';
 import type { Run } from '../ops/run.js';
-import { Tensor, contiguous, numel } from '../tensor/index.js';
+import { Tensor } from '../tensor/index.js';
+import { contiguous, numel } from '../tensor/layouts.js';
 import type { KernelTensor, Shape } from '../tensor/index.js';
 
 /** Tensors and launches of one run of an operation. */
@@ -126,7 +127,7 @@ export function operation<T>(
 }
 
 /** An operation without operands, on a device. */
-export function making<T>(name: string, device: Device, plan: Plan<T>): DeviceOp<T> {
+export function making<T>(name: string, device: CoreDevice, plan: Plan<T>): DeviceOp<T> {
   return new DeviceOp(new Made<T>(device, name, (run) => queued(name, run, () => plan)));
 }
 

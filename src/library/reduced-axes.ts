@@ -1,6 +1,7 @@
 /** Which axes a reduction takes away, and the tensor as the three axes that its kernels walk. */
 import { checkBoolean, checkOptions, invalid, isList } from '../ground/arguments.js';
-import { Tensor, coalesce } from '../tensor/index.js';
+import { Tensor } from '../tensor/index.js';
+import { coalesce } from '../tensor/layouts.js';
 import type { KernelTensor, Layout } from '../tensor/index.js';
 import { layoutOf } from '../tensor/layout.js';
 import { checkAxis, numel } from '../tensor/shape.js';

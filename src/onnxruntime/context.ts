@@ -6,12 +6,7 @@ import { CudaDisposedError, CudaError } from '../core/index.js';
 import type { DeviceBuffer, Stream } from '../core/index.js';
 import { queueHostWork } from '../core/host-work.js';
 import type { HostTurn, HostUse } from '../core/host-work.js';
-import type {
-  EngineContext,
-  EngineInputs,
-  EnqueueOptions,
-  NamedTensors,
-} from '../engine/engine.js';
+import type { EngineContext, EngineInputs, InferOptions, NamedTensors } from '../engine/engine.js';
 import type { QueuedRun } from '../engine/last-run.js';
 import { RecentOps } from '../engine/recent-ops.js';
 import { madeTensor, namedTensors } from '../engine/run-outputs.js';
@@ -66,7 +61,7 @@ export class OnnxContext implements EngineContext {
     this.staging = new Staging(engine.device);
   }
 
-  enqueue(inputs: EngineInputs, options?: EnqueueOptions): DeviceOp<NamedTensors> {
+  infer(inputs: EngineInputs, options?: InferOptions): DeviceOp<NamedTensors> {
     this.checkOpen();
     return engineOp(this.engine, 'context.enqueue', inputs, options, this.recent, this);
   }
@@ -79,7 +74,7 @@ export class OnnxContext implements EngineContext {
         'ERR_CUDA_BUSY',
         `context.enqueue: another run of this context of ${this.engine.toString()} is under ` +
           'way on another stream. Make a context for each with engine.createContext(), or use ' +
-          'engine.run(…), which does.',
+          'engine.infer(…), which does.',
       );
     }
     return this;

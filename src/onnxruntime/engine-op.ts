@@ -5,7 +5,7 @@
 import { CudaError, bool, u8 } from '../core/index.js';
 import type { Stream } from '../core/index.js';
 import { checkOptions, checkSignal } from '../ground/arguments.js';
-import type { EngineInputs, EnqueueOptions, NamedTensors } from '../engine/engine.js';
+import type { EngineInputs, InferOptions, NamedTensors } from '../engine/engine.js';
 import { RunOfTensors } from '../engine/recent-ops.js';
 import type { RecentOps } from '../engine/recent-ops.js';
 import { checkNames, planOutputs } from '../engine/run-checks.js';
@@ -37,7 +37,7 @@ export function engineOp(
   engine: OnnxEngine,
   what: string,
   inputs: EngineInputs,
-  options: EnqueueOptions | undefined,
+  options: InferOptions | undefined,
   recent: RecentOps,
   chooser: Chooser,
 ): DeviceOp<NamedTensors> {
@@ -63,7 +63,7 @@ function newOp(
   engine: OnnxEngine,
   what: string,
   inputs: EngineInputs,
-  options: EnqueueOptions = {},
+  options: InferOptions = {},
   recent: RecentOps,
   chooser: Chooser,
 ): DeviceOp<NamedTensors> {
@@ -115,7 +115,7 @@ function newOp(
     (run, found) => {
       run.checkNotRecording(
         'a run of ONNX Runtime',
-        'run it before the capture, or behind graph.launch()',
+        'run it before the capture, or after graph.replay()',
       );
       if (run.mode === 'block')
         throw new CudaError(

@@ -2,13 +2,13 @@
 import { setImmediate } from 'node:timers/promises';
 
 import { CudaDisposedError, CudaError } from '../core/index.js';
-import type { Device, Stream } from '../core/index.js';
+import type { CoreDevice, Stream } from '../core/index.js';
 import { checkOptions } from '../ground/arguments.js';
 import { hostBase } from '../core/host-work.js';
 import type {
   Engine,
   EngineInputs,
-  EnqueueOptions,
+  InferOptions,
   NamedTensors,
   TensorInfo,
 } from '../engine/engine.js';
@@ -60,7 +60,7 @@ const passedOver = new Set<string>();
  *   message names it), `ERR_CUDA_NOT_FOUND` for a file that is not there; with
  *   `ERR_CUDA_NO_LIBRARY` where ONNX Runtime is not installed
  */
-export async function loadEngine(
+export async function loadOnnxEngine(
   device: AnyDevice,
   model: ModelSource,
   options: OnnxRuntimeOptions = {},
@@ -106,7 +106,7 @@ async function prepared(
 }
 
 async function loadFirst(
-  core: Device,
+  core: CoreDevice,
   model: ModelSource,
   checked: CheckedOptions,
   kept: KeptModel | undefined,
@@ -146,7 +146,7 @@ async function loadFirst(
   }
 }
 
-/** What ONNX Runtime is found, if any: rejects as {@link loadEngine} does where there is none. */
+/** What ONNX Runtime is found, if any: rejects as {@link loadOnnxEngine} does where there is none. */
 export function findOnnxRuntime(options: { readonly cuda?: boolean } = {}): Promise<LibraryInfo> {
   checkOptions('options', options, ['cuda']);
   return ask({ kind: 'find', place: libraryPlace(options.cuda === true) });
@@ -154,7 +154,7 @@ export function findOnnxRuntime(options: { readonly cuda?: boolean } = {}): Prom
 
 /** A model whose inputs have one shape has one session. */
 function sessionsOf(
-  device: Device,
+  device: CoreDevice,
   { session, provider, inputs }: Loaded,
   kept: KeptModel | undefined,
   options: CheckedOptions,
@@ -180,7 +180,7 @@ function sessionsOf(
  * it was.
  */
 async function loadAgain(
-  device: Device,
+  device: CoreDevice,
   kept: KeptModel,
   options: CheckedOptions,
   recorded = false,
@@ -197,7 +197,7 @@ async function loadAgain(
 }
 
 async function load(
-  device: Device,
+  device: CoreDevice,
   model: PlacedModel,
   options: CheckedOptions,
   recorded = false,
@@ -272,7 +272,7 @@ async function load(
 export class OnnxEngine implements Engine {
   readonly kind = 'onnxruntime';
   readonly description: string;
-  readonly device: Device;
+  readonly device: CoreDevice;
   readonly inputs: readonly TensorInfo[];
   readonly outputs: readonly TensorInfo[];
   readonly strictShapes: boolean;
@@ -298,7 +298,7 @@ export class OnnxEngine implements Engine {
   readonly staged: boolean;
   private readonly contexts = new Set<OnnxContext>();
   private readonly recent = new RecentOps();
-  /** Those of {@link run}. */
+  /** Those of {@link infer}. */
   private readonly pool: OnnxContext[] = [];
   private readonly limit: number;
   /** What sessions are loaded of. */
@@ -307,7 +307,7 @@ export class OnnxEngine implements Engine {
 
   /** @internal */
   constructor(
-    device: Device,
+    device: CoreDevice,
     loaded: Loaded,
     options: CheckedOptions,
     base: Promise<number> | undefined,
@@ -346,7 +346,7 @@ export class OnnxEngine implements Engine {
     return Promise.resolve(this.newContext());
   }
 
-  run(inputs: EngineInputs, options?: EnqueueOptions): DeviceOp<NamedTensors> {
+  infer(inputs: EngineInputs, options?: InferOptions): DeviceOp<NamedTensors> {
     this.checkOpen();
     return engineOp(this, 'engine.run', inputs, options, this.recent, this);
   }
@@ -371,7 +371,7 @@ export class OnnxEngine implements Engine {
   checkOpen(): void {
     if (this.closing !== undefined)
       throw new CudaDisposedError(
-        'engine: used after it was closed. Load it again with loadEngine(…).',
+        'engine: used after it was closed. Load it again with loadOnnxEngine(…).',
       );
     this.device.check();
   }

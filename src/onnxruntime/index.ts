@@ -5,7 +5,7 @@
  *
  * @packageDocumentation
  */
-export { OnnxEngine, findOnnxRuntime, loadEngine } from './engine.js';
+export { OnnxEngine, findOnnxRuntime, loadOnnxEngine } from './engine.js';
 export type { InputShapes, ModelSource, OnnxRuntimeOptions, OptimisationLevel } from './options.js';
 export type { OnnxContext } from './context.js';
 export type { LibraryInfo, ProviderName } from './thread/messages.js';
@@ -13,7 +13,7 @@ export type {
   Engine,
   EngineContext,
   EngineInputs,
-  EnqueueOptions,
+  InferOptions,
   NamedTensors,
   TensorInfo,
 } from '../engine/engine.js';

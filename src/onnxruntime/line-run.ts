@@ -20,7 +20,7 @@ import type { PlannedOutput } from '../engine/run-checks.js';
 import { namedTensors, recycledTensor } from '../engine/run-outputs.js';
 import { placesOf } from '../native/memory-places.js';
 import type { Run } from '../ops/run.js';
-import { contiguous, numel } from '../tensor/index.js';
+import { contiguous, numel } from '../tensor/layouts.js';
 import type { AnyTensor, Layout } from '../tensor/index.js';
 import type { OnnxContext } from './context.js';
 import { typeNumber } from './element-types.js';

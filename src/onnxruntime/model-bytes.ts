@@ -85,7 +85,7 @@ async function copyOf(model: Uint8Array | ArrayBuffer | SharedArrayBuffer): Prom
       throw new CudaArgumentError(
         'model',
         'model: its bytes were detached or resized before they were copied. Await ' +
-          'loadEngine(…) first.',
+          'loadOnnxEngine(…) first.',
       );
     target.set(
       new Uint8Array(

@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 
-import type { Device } from '../core/index.js';
+import type { CoreDevice } from '../core/index.js';
 import { checkLoadOptions } from './options.js';
 
 const machine = vi.hoisted(() => ({ cores: 1 }));
@@ -10,7 +10,7 @@ vi.mock('node:os', async (original) => ({
 }));
 
 describe('threads of a run, where nobody says how many', () => {
-  const device = { kind: 'cpu' } as Device;
+  const device = { kind: 'cpu' } as CoreDevice;
 
   test.each([
     [1, 0],

@@ -2,7 +2,7 @@
 import { availableParallelism } from 'node:os';
 
 import { CudaError } from '../core/index.js';
-import type { Device } from '../core/index.js';
+import type { CoreDevice } from '../core/index.js';
 import {
   checkBoolean,
   checkInteger,
@@ -24,7 +24,7 @@ export type ModelSource = string | URL | Uint8Array | ArrayBuffer | SharedArrayB
 /** The shape of each of a model's inputs, by name. */
 export type InputShapes = Readonly<Record<string, readonly number[]>>;
 
-/** Options of {@link loadEngine}. */
+/** Options of {@link loadOnnxEngine}. */
 export interface OnnxRuntimeOptions {
   /**
    * Who computes, the first that the library has. Default: on a GPU `['cuda', 'cpu']`, where a CUDA
@@ -95,7 +95,7 @@ export interface OnnxRuntimeOptions {
    */
   readonly shapes?: number | readonly InputShapes[];
   /**
-   * Runs at once of {@link Engine.run}, 1 to 64. Default 4, by the CUDA provider 2: while one runs
+   * Runs at once of {@link Engine.infer}, 1 to 64. Default 4, by the CUDA provider 2: while one runs
    * the next is queued, and more would only share the GPU and end together. (Six batches of
    * photographs on their way to ResNet-50, H100: with two 8700 a second, with six 5400.) Runs that
    * are {@link graphs} are queued at once, and run one after the other.
@@ -187,7 +187,7 @@ export interface CheckedOptions {
   readonly signal: AbortSignal | undefined;
 }
 
-export function checkLoadOptions(device: Device, options: OnnxRuntimeOptions): CheckedOptions {
+export function checkLoadOptions(device: CoreDevice, options: OnnxRuntimeOptions): CheckedOptions {
   checkOptions('options', options, OPTION_NAMES);
   const {
     providers,
@@ -279,7 +279,10 @@ function checkOneOf(argument: string, names: readonly string[], given: unknown):
     throw invalid(argument, `one of ${names.map((name) => `'${name}'`).join(', ')}`, given);
 }
 
-function checkProviders(device: Device, providers: readonly unknown[]): readonly ProviderName[] {
+function checkProviders(
+  device: CoreDevice,
+  providers: readonly unknown[],
+): readonly ProviderName[] {
   if (
     !Array.isArray(providers) ||
     providers.length === 0 ||

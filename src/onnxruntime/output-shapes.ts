@@ -8,7 +8,7 @@
  */
 import { CudaArgumentError, CudaError } from '../core/index.js';
 import type { PlannedOutput } from '../engine/run-checks.js';
-import { sameShape } from '../tensor/index.js';
+import { sameShape } from '../tensor/layouts.js';
 
 /** Shapes of inputs, of which outputs' are remembered. */
 const MOST_KNOWN = 1024;

@@ -8,7 +8,7 @@
  * whichever memory share one that has memory of its own, which inputs are copied to and outputs
  * from, on the device.
  */
-import type { Device, DeviceBuffer, Stream } from '../core/index.js';
+import type { CoreDevice, DeviceBuffer, Stream } from '../core/index.js';
 import { u8 } from '../core/index.js';
 import { ForeignGraph, graphUse } from '../core/foreign-graph.js';
 import type { GraphUse } from '../core/foreign-graph.js';
@@ -51,7 +51,7 @@ class Recorder {
   /** The last launch of one of its graphs: the others are in front of it. */
   last: LastRun | undefined = undefined;
 
-  constructor(device: Device, session: RecordedSession) {
+  constructor(device: CoreDevice, session: RecordedSession) {
     this.session = session;
     this.turn = device.alloc(u8, 16, { label: 'turn of recorded runs' });
   }
@@ -183,7 +183,7 @@ export interface Recordable extends Shapes {
 }
 
 export class RunGraphs {
-  private readonly device: Device;
+  private readonly device: CoreDevice;
   private readonly path: string;
   private readonly niceness: number;
   /** As errors call its runs. */
@@ -203,7 +203,7 @@ export class RunGraphs {
   private closed = false;
 
   constructor(
-    device: Device,
+    device: CoreDevice,
     { library: { path } }: Loaded,
     niceness: number,
     title: string,

@@ -3,7 +3,7 @@
  * own: grown when it is too small.
  */
 import { u8 } from '../core/index.js';
-import type { Device, PinnedBuffer, Stream } from '../core/index.js';
+import type { CoreDevice, PinnedBuffer, Stream } from '../core/index.js';
 import { copyFromStaging, copyToStaging } from '../core/host-work.js';
 import type { HostUse } from '../core/host-work.js';
 import { capacityFor } from '../native/memory-places.js';
@@ -17,13 +17,13 @@ export interface StagingArea {
 }
 
 export class Staging {
-  private readonly device: Device;
+  private readonly device: CoreDevice;
   private area: StagingArea | undefined = undefined;
   /** Uses that were queued before there was memory for them, and the end of the last of them. */
   private latecomers = 0;
   private last: Promise<void> = Promise.resolve();
 
-  constructor(device: Device) {
+  constructor(device: CoreDevice) {
     this.device = device;
   }
 

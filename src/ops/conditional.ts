@@ -99,7 +99,7 @@ function recordBody(run: Run, body: Node<unknown>): void {
     if (body.submit(run) instanceof Later)
       throw new CudaError(
         'ERR_CUDA_CAPTURE',
-        'a value of the host cannot be recorded in a graph: read it after graph.launch().',
+        'a value of the host cannot be recorded in a graph: read it after graph.replay().',
       );
   });
 }

@@ -10,7 +10,7 @@
 import { inspect } from 'node:util';
 
 import { CudaDisposedError, Stream } from '../core/index.js';
-import type { Device, GraphNodeType, MemoryPool, WaitOptions } from '../core/index.js';
+import type { CoreDevice, GraphNodeType, MemoryPool, WaitOptions } from '../core/index.js';
 import { checkOptions, checkSignal, checkString, invalid } from '../ground/arguments.js';
 import { checkCallback, ignore, isThenable, synchronous } from './callbacks.js';
 import type { Plain, PlainOrOp } from './callbacks.js';
@@ -69,7 +69,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
    * The device that it will run on unless told otherwise; undefined where it belongs to none, such
    * as `value(1)`.
    */
-  get device(): Device | undefined {
+  get device(): CoreDevice | undefined {
     return this.node.device;
   }
 
@@ -362,7 +362,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
     if (signal === undefined) return this.started();
     try {
       if (signal.aborted) throw signal.reason;
-      return this.begin(undefined, 'queue').wait(options);
+      return this.begin(undefined, 'queue').finished(options);
     } catch (error) {
       // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as it was thrown, which may be the signal's reason
       return Promise.reject(error);
@@ -435,7 +435,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
   /** A run and its end. */
   private started(): Promise<T> {
     try {
-      return this.begin(undefined, 'queue').wait();
+      return this.begin(undefined, 'queue').finished();
     } catch (error) {
       // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as it was thrown
       return Promise.reject(error);
@@ -581,7 +581,7 @@ export class OpGraph<T> implements AsyncDisposable {
     return this.recorded.stream;
   }
 
-  get device(): Device {
+  get device(): CoreDevice {
     return this.stream.device;
   }
 
@@ -589,7 +589,7 @@ export class OpGraph<T> implements AsyncDisposable {
    * An operation that launches the graph and gives {@link output}. It runs on whichever stream it
    * is run on; launches of one graph are in order. cuGraphLaunch
    */
-  launch(): DeviceOp<T> {
+  replay(): DeviceOp<T> {
     return new DeviceOp(this.recorded.launch());
   }
 

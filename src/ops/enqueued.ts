@@ -19,12 +19,12 @@ export class Enqueued<T> implements Node<T> {
   submit(run: Run): Submitted<T> {
     const { queue, device } = this;
     if (device !== undefined && device.runtime !== run.stream.runtime)
-      throw elsewhere('enqueue', device, run.stream);
+      throw elsewhere('operation', device, run.stream);
     return arrival(run, queue(run));
   }
 
   describe(): string {
-    return 'enqueue';
+    return 'operation';
   }
 }
 
@@ -32,6 +32,6 @@ export class Enqueued<T> implements Node<T> {
 export function arrival<T>(run: Run, given: T | Pending<T>): Submitted<T> {
   if (!(given instanceof Pending)) return given;
   if (!given.gives) return undefined as T;
-  run.checkNotRecording('a value of the host', 'read it after graph.launch()');
+  run.checkNotRecording('a value of the host', 'read it after graph.replay()');
   return new Later(given.then(), true, 'nothing');
 }

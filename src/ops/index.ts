@@ -6,7 +6,7 @@
 export { DeviceOp, OpGraph, SharedOp } from './device-op.js';
 export type { Given, OrOp } from './given.js';
 export type { Decider, DecidingTensor } from './conditional.js';
-export { all, empty, enqueue, keep, parallel, value, withContext, zip } from './make.js';
+export { allOf, empty, operation, keep, parallel, value, withContext, zip } from './make.js';
 export type { GivenAll } from './make.js';
 export type { OpContext } from './op-context.js';
 export type { GraphScope, OpCaptureOptions } from './recorded-graph.js';

@@ -82,7 +82,7 @@ export function withContext<T>(
  * `context.stream`. Where it returns a Pending, `buffer.read(stream)` for one, the operation gives
  * what that resolves to.
  */
-export function enqueue<T>(
+export function operation<T>(
   device: AnyDevice | undefined,
   queue: (context: OpContext) => T | Pending<T>,
 ): DeviceOp<T> {
@@ -101,7 +101,7 @@ export function zip<const A extends readonly unknown[]>(...ops: A): DeviceOp<Giv
 }
 
 /** As {@link zip}, of a list whose length is not known beforehand. */
-export function all<T>(ops: Iterable<T>): DeviceOp<Given<T>[]> {
+export function allOf<T>(ops: Iterable<T>): DeviceOp<Given<T>[]> {
   if (typeof (ops as Partial<Iterable<T>> | null | undefined)?.[Symbol.iterator] !== 'function')
     throw invalid('ops', 'a list of operations', ops);
   return new DeviceOp(

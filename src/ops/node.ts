@@ -2,7 +2,7 @@
  * What a DeviceOp consists of. A node says what to queue and what will be there once it is done; it
  * holds no state of a run, so that the same node can be run any number of times.
  */
-import type { Device, DeviceBuffer } from '../core/index.js';
+import type { CoreDevice, DeviceBuffer } from '../core/index.js';
 import type { Run } from './run.js';
 
 /** A value that holds no device memory, or whose memory is not known before it is there. */
@@ -48,7 +48,7 @@ export type Submitted<T> = T | Later<T>;
 
 export interface Node<T> {
   /** The device that it belongs to, where it belongs to one. */
-  readonly device: Device | undefined;
+  readonly device: CoreDevice | undefined;
   /**
    * Whether all memory that it uses and others may have is known before its work is queued: nothing
    * in it is made on the way.

@@ -1,5 +1,12 @@
 /** What an operation's callbacks are given of its run. */
-import type { Device, Stream, MemoryPool, DTypeName, DType, DeviceBuffer } from '../core/index.js';
+import type {
+  CoreDevice,
+  Stream,
+  MemoryPool,
+  DTypeName,
+  DType,
+  DeviceBuffer,
+} from '../core/index.js';
 
 /**
  * `queue`: values arrive when the device has come to them. `block`: the thread waits for them.
@@ -9,7 +16,7 @@ export type RunMode = 'queue' | 'block' | 'record';
 
 /** What callbacks are given that queue work themselves. */
 export interface OpContext {
-  readonly device: Device;
+  readonly device: CoreDevice;
   /**
    * The stream that the operation runs on. What is queued on it in the callback is part of the
    * operation.

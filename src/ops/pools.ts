@@ -1,11 +1,11 @@
 /** The pool that operations of a device allocate from, where one has been set. */
 import { CudaError, MemoryPool } from '../core/index.js';
-import type { Device } from '../core/index.js';
+import type { CoreDevice } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
 import { coreOf } from './scheduling.js';
 import type { AnyDevice } from './scheduling.js';
 
-const pools = new WeakMap<Device, MemoryPool>();
+const pools = new WeakMap<CoreDevice, MemoryPool>();
 /** Whether any was ever set: most programs set none, and each run asks. */
 let anySet = false;
 

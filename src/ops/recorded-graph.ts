@@ -7,7 +7,7 @@
  * writes.
  */
 import { CudaDisposedError, CudaError, DeviceBuffer } from '../core/index.js';
-import type { Device, Graph, Stream } from '../core/index.js';
+import type { CoreDevice, Graph, Stream } from '../core/index.js';
 import { checkOptions, invalid } from '../ground/arguments.js';
 import { Made } from './collect.js';
 import { Later, NotLoaded } from './node.js';
@@ -120,7 +120,7 @@ export class RecordedGraph<T> {
     return new RecordedGraph(stream, graph, output!, run.owned, uses!);
   }
 
-  get device(): Device {
+  get device(): CoreDevice {
     return this.stream.device;
   }
 
@@ -128,10 +128,10 @@ export class RecordedGraph<T> {
   launch(): Node<T> {
     return new Made<T>(
       this.device,
-      'graph.launch()',
+      'graph.replay()',
       (run) => {
         this.check();
-        run.checkNotRecording('graph.launch()', 'record the operation itself');
+        run.checkNotRecording('graph.replay()', 'record the operation itself');
         this.graph.launch(run.stream);
         return this.output;
       },
@@ -217,7 +217,7 @@ export function recorded<T>(run: Run, node: Node<T>, mark = run.mark): T {
   if (value instanceof Later)
     throw new CudaError(
       'ERR_CUDA_CAPTURE',
-      'a value of the host cannot be recorded in a graph: read it after graph.launch().',
+      'a value of the host cannot be recorded in a graph: read it after graph.replay().',
     );
   return value;
 }
@@ -231,7 +231,7 @@ function close(owned: readonly Disposable[]): void {
 
 /** What {@link OpGraph.scope} passes to its function. */
 export interface GraphScope {
-  readonly device: Device;
+  readonly device: CoreDevice;
   /** The stream that is recorded. */
   readonly stream: Stream;
   /** Records an operation, behind those before it; returns what it gives. */

@@ -50,7 +50,7 @@ function blockedEndOf<T>(run: Run, queue: Queue<T>): Outcome<T> {
 function checkNotRecording(run: Run, what: string): void {
   run.checkNotRecording(
     `${what}()`,
-    'whether something fails shows when the graph is launched. Put it around graph.launch()',
+    'whether something fails shows when the graph is launched. Put it around graph.replay()',
   );
 }
 

@@ -10,7 +10,7 @@ import { CudaArgumentError, CudaDisposedError, CudaError } from '../core/index.j
 import type {
   DType,
   DTypeName,
-  Device,
+  CoreDevice,
   DeviceBuffer,
   MemoryPool,
   Pending,
@@ -47,13 +47,13 @@ export function checkKeep(): number {
   current?.checkNotRecording(
     'keep(…)',
     'memory of a graph is closed with the graph. Keep what the operation gives before the ' +
-      'capture, or read it behind graph.launch()',
+      'capture, or read it after graph.replay()',
   );
   return current?.number ?? -1;
 }
 
 export class Run implements OpContext {
-  readonly device: Device;
+  readonly device: CoreDevice;
   /** Another one inside of a branch that runs beside others. */
   stream: Stream;
   private readonly forks: SchedulingPolicy | undefined;
@@ -105,7 +105,7 @@ export class Run implements OpContext {
    *   policy
    */
   constructor(
-    device: Device,
+    device: CoreDevice,
     stream: Stream,
     forks: SchedulingPolicy | undefined,
     mode: RunMode,
@@ -182,7 +182,7 @@ export class Run implements OpContext {
   }
 
   /**
-   * Puts memory of {@link Device.allocScoped} on the list of the step that is being queued.
+   * Puts memory of {@link CoreDevice.allocScoped} on the list of the step that is being queued.
    * @internal
    */
   own<D extends DTypeName>(buffer: DeviceBuffer<D>): DeviceBuffer<D> {
@@ -668,7 +668,7 @@ function tooDeep(cause: unknown): CudaArgumentError {
 }
 
 /** A run that waited was not over when its device was closed. */
-function closedUnderway({ name }: Device, cause?: unknown): CudaError {
+function closedUnderway({ name }: CoreDevice, cause?: unknown): CudaError {
   return new CudaError('ERR_CUDA_DEVICE_CLOSED', `${name} was closed while work was in flight.`, {
     cause,
   });

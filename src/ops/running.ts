@@ -60,22 +60,22 @@ export class Running<T> implements PromiseLike<T> {
     onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
     onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
-    return this.wait().then(onFulfilled, onRejected);
+    return this.finished().then(onFulfilled, onRejected);
   }
 
   catch<B = never>(onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<T | B> {
-    return this.wait().catch(onRejected);
+    return this.finished().catch(onRejected);
   }
 
   finally(onFinally?: (() => void) | null): Promise<T> {
-    return this.wait().finally(onFinally);
+    return this.finished().finally(onFinally);
   }
 
   /**
    * As awaiting, with options. Where the signal aborts, the wait ends and the work goes on; its
    * failure is the device's where nobody else awaits this.
    */
-  wait(options: WaitOptions = {}): Promise<T> {
+  finished(options: WaitOptions = {}): Promise<T> {
     const { signal } = options;
     this.claims++;
     if (signal === undefined) return this.end();
@@ -110,7 +110,7 @@ function abortable<T>(
 ): Promise<T> {
   const signal = options.signal!;
   if (!(outcome instanceof Later)) {
-    const reached = run.reached(outcome, (pending: Pending) => pending.wait(options));
+    const reached = run.reached(outcome, (pending: Pending) => pending.finished(options));
     reached.catch((error: unknown) => {
       if (signal.aborted && error === signal.reason) abandon();
       else run.closeMade();

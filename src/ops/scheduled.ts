@@ -40,7 +40,7 @@ export class Scheduled<T> implements PromiseLike<T> {
       );
     }
     try {
-      return begin().wait();
+      return begin().finished();
     } catch (error) {
       // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as it was thrown
       return Promise.reject(error);

@@ -4,7 +4,7 @@
  * both use: what writes it and what uses it next are ordered on the device, whatever their streams.
  */
 import { checkInteger, invalid } from '../ground/arguments.js';
-import { CudaError, Device, Stream } from '../core/index.js';
+import { CudaError, CoreDevice, Stream } from '../core/index.js';
 
 /** Chooses streams, all of one device. */
 export interface SchedulingPolicy {
@@ -13,13 +13,13 @@ export interface SchedulingPolicy {
 }
 
 /** A device of level 3, or the lazy one around it. */
-export type AnyDevice = Device | { readonly core: Device };
+export type AnyDevice = CoreDevice | { readonly core: CoreDevice };
 
 /** The device of level 3. @internal */
-export function coreOf(device: unknown): Device {
+export function coreOf(device: unknown): CoreDevice {
   const core: unknown =
-    device instanceof Device ? device : (device as { core?: unknown } | null | undefined)?.core;
-  if (core instanceof Device) return core;
+    device instanceof CoreDevice ? device : (device as { core?: unknown } | null | undefined)?.core;
+  if (core instanceof CoreDevice) return core;
   throw invalid('device', 'a Device', device);
 }
 
@@ -29,7 +29,7 @@ const MOST_STREAMS = 64;
 
 /** Streams that are made when they are first needed. */
 class LazyStreams {
-  readonly device: Device;
+  readonly device: CoreDevice;
   readonly count: number;
   private readonly priority: number;
   private readonly streams: (Stream | undefined)[] = [];
@@ -68,7 +68,7 @@ export class RoundRobin implements SchedulingPolicy, Disposable {
   private readonly streams: LazyStreams;
   private next = 0;
 
-  /** @param priority as {@link Device.createStream} takes it */
+  /** @param priority as {@link CoreDevice.createStream} takes it */
   constructor(device: AnyDevice, count = DEFAULT_STREAMS, priority = 0) {
     this.streams = new LazyStreams(device, count, priority);
   }
@@ -199,7 +199,7 @@ export function byPriority(
   };
 }
 
-const policies = new WeakMap<Device, SchedulingPolicy>();
+const policies = new WeakMap<CoreDevice, SchedulingPolicy>();
 
 /**
  * The policy of operations that were given none: {@link NextIdle} over four streams unless
@@ -240,13 +240,13 @@ export function checkPolicy(policy: unknown): asserts policy is SchedulingPolicy
   );
 }
 
-let defaultDevice: Device | undefined;
+let defaultDevice: CoreDevice | undefined;
 
 /**
  * The device of operations that belong to none, such as `value(1)`: the first one that ran an
  * operation, or what {@link setDefaultDevice} said.
  */
-export function getDefaultDevice(): Device | undefined {
+export function getDefaultDevice(): CoreDevice | undefined {
   return defaultDevice?.isClosed === true ? undefined : defaultDevice;
 }
 
@@ -258,7 +258,7 @@ export function setDefaultDevice(device: AnyDevice | undefined): void {
 /** The policy that is given, or that of the device, or of the default device. */
 export function chosenPolicy(
   policy: SchedulingPolicy | undefined,
-  device: Device | undefined,
+  device: CoreDevice | undefined,
 ): SchedulingPolicy {
   if (policy !== undefined) return policy;
   const on = device ?? getDefaultDevice();

@@ -4,7 +4,7 @@
  * no longer.
  */
 import { CudaDisposedError } from '../core/index.js';
-import type { Device, DeviceBuffer } from '../core/index.js';
+import type { CoreDevice, DeviceBuffer } from '../core/index.js';
 import { adoptMemory } from '../core/adopted-memory.js';
 import { checkOptions, invalid } from '../ground/arguments.js';
 import type { Allocation } from '../core/memory.js';
@@ -58,7 +58,7 @@ const taken = new WeakSet<object>();
  * {@link Tensor.toDLPack}.
  */
 export function handOver(run: Run, tensor: AnyTensor): Submitted<DLTensor> {
-  run.checkNotRecording('tensor.toDLPack()', 'hand over graph.output behind graph.launch()');
+  run.checkNotRecording('tensor.toDLPack()', 'hand over graph.output after graph.replay()');
   tensor.checkAlive();
   const { memory } = tensor.buffer;
   // The run's stream waits for the others, and the host for that stream: whoever has the descriptor
@@ -70,7 +70,7 @@ export function handOver(run: Run, tensor: AnyTensor): Submitted<DLTensor> {
   }
   // Also where nothing was queued: memory that has just been allocated is not there yet.
   return new Later(
-    Promise.all([tensor.buffer.allocated(), run.stream.sync()]).then(() => described(tensor)),
+    Promise.all([tensor.buffer.allocated(), run.stream.finished()]).then(() => described(tensor)),
     true,
   );
 }
@@ -111,7 +111,7 @@ export interface TakeOverOptions {
  * owns it. See {@link Tensor.fromDLPack}.
  */
 export async function takeOver(
-  device: Device,
+  device: CoreDevice,
   descriptor: DLTensor,
   options: TakeOverOptions = {},
 ): Promise<{ readonly buffer: DeviceBuffer; readonly layout: Layout<number[]> }> {

@@ -2,10 +2,10 @@
  * Tensors in files: `.npy` and safetensors, as operations. The bytes are the file's; reading and
  * writing it is the program's affair.
  */
-import type { DTypeName, Device } from '../core/index.js';
+import type { DTypeName, CoreDevice } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
 import { isMap, isUrl } from '../ground/other-realms.js';
-import { all, enqueue } from '../ops/index.js';
+import { allOf, operation } from '../ops/index.js';
 import type { AnyDevice, DeviceOp } from '../ops/index.js';
 import { coreOf } from '../ops/scheduling.js';
 import { contiguous } from './layout.js';
@@ -20,7 +20,7 @@ import { Tensor } from './tensor.js';
 import type { AnyTensor } from './tensor.js';
 
 /** A tensor with the elements of a file's, bit for bit (of bool as 0 and 1), in row-major order. */
-function fromData(device: Device, data: TensorData): DeviceOp<Tensor> {
+function fromData(device: CoreDevice, data: TensorData): DeviceOp<Tensor> {
   const { dtype, layout } = data;
   return uninitialized(device, dtype, layout.shape).andThen((tensor) => {
     const words = wordsOf({ ...data, layout: contiguous(layout.shape), bytes: packed(data) });
@@ -94,7 +94,7 @@ export function loadSafetensors(
   const core = coreOf(device);
   const { tensors } = readSafetensors(file, names);
   const wanted = [...tensors.keys()];
-  return all([...tensors.values()].map((data) => fromData(core, data))).map(
+  return allOf([...tensors.values()].map((data) => fromData(core, data))).map(
     (made) => new Map(made.map((tensor, index) => [wanted[index]!, tensor])),
   );
 }
@@ -118,8 +118,8 @@ export function saveSafetensors(
   }
   const entries = isMap(tensors) ? [...tensors] : Object.entries(tensors);
   const [first] = entries;
-  if (first === undefined) return enqueue(undefined, () => writeSafetensors({}, options));
-  return all(
+  if (first === undefined) return operation(undefined, () => writeSafetensors({}, options));
+  return allOf(
     entries.map(([name, tensor]) => toData(`tensors[${JSON.stringify(name)}]`, tensor)),
   ).map((data) =>
     writeSafetensors(new Map(data.map((each, index) => [entries[index]![0], each])), options),

@@ -4,40 +4,15 @@
  *
  * @packageDocumentation
  */
-export { permute, squeeze, transpose, unsqueeze } from './axes.js';
-export { broadcastAll, broadcastShapes, broadcastTo } from './broadcasting.js';
-export { coalesce, coalesceTogether } from './coalescing.js';
 export { DLDataTypeCode, DLDeviceType, fromDLPack, toDLPack } from './dlpack.js';
 export type { DLTensor, ForeignTensor } from './dlpack.js';
+export * as layouts from './layouts.js';
 export type { TakeOverOptions } from './exchange.js';
-export {
-  contiguous,
-  elementAt,
-  elements,
-  isContiguous,
-  sameLayout,
-  span,
-  strided,
-} from './layout.js';
 export type { Layout, Span } from './layout.js';
 export { readNpy, writeNpy } from './npy.js';
 export type { NpyTensor, ReadNpyOptions } from './npy.js';
-export { overlaps, overlapsItself } from './overlapping.js';
-export {
-  isDisjoint,
-  mapped,
-  partition,
-  prefix,
-  shareOf,
-  tileId,
-  tileInList,
-  tileOf,
-  tilePosition,
-} from './partition.js';
 export type { Partition, TileList } from './partition.js';
-export { inBytes, reinterpret } from './reinterpreting.js';
 export type { BytesOf } from '../ground/dtype.js';
-export { reshape, resolveShape, tryReshape } from './reshaping.js';
 export {
   readSafetensors,
   readSafetensorsHeader,
@@ -51,7 +26,6 @@ export type {
   SafetensorsOther,
   WriteSafetensorsOptions,
 } from './safetensors.js';
-export { contiguousStrides, numel, sameShape } from './shape.js';
 export type {
   Broadcast,
   BroadcastTo,
@@ -72,9 +46,8 @@ export type {
   Transposed,
   Unsqueezed,
 } from './shape-types.js';
-export { slice } from './slicing.js';
 export { loadNpy, loadSafetensors, saveNpy, saveSafetensors } from './files.js';
-export { launch } from './launch.js';
+export { callKernel } from './launch.js';
 export type { LaunchArgument, OpLaunchOptions } from './launch.js';
 export {
   arange,

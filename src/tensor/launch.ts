@@ -1,6 +1,12 @@
 /** Launches of kernels as operations. */
 import { CudaArgumentError } from '../core/index.js';
-import type { Device, Dimensions, Kernel, KernelArgument, LaunchOptions } from '../core/index.js';
+import type {
+  CoreDevice,
+  Dimensions,
+  Kernel,
+  KernelArgument,
+  LaunchOptions,
+} from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
 import { Applied, Collected } from '../ops/collect.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
@@ -30,7 +36,7 @@ const MOST_AXES = 3;
  * @throws CudaArgumentError for options that are none; when run: for arguments that the kernel does
  *   not take, tensors that are not contiguous, a grid that differs from a partition's
  */
-export function launch<const A extends readonly (LaunchArgument | DeviceOp<LaunchArgument>)[]>(
+export function callKernel<const A extends readonly (LaunchArgument | DeviceOp<LaunchArgument>)[]>(
   kernel: Kernel,
   options: OpLaunchOptions,
   ...args: A
@@ -53,7 +59,7 @@ export function launch<const A extends readonly (LaunchArgument | DeviceOp<Launc
     args.map((arg) => nodeOf<unknown>(arg)),
     kernel.name,
   );
-  const device: Device = kernel.module.device;
+  const device: CoreDevice = kernel.module.device;
   return new DeviceOp(
     new Applied<GivenAll<A>>(inputs, device, `${kernel.name}(…)`, (run, values) => {
       const given = values as readonly LaunchArgument[];

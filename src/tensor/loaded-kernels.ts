@@ -7,7 +7,7 @@ import { CudaError, DTYPES, f32, f64, i32, i64, input, output, u32, u64 } from '
 import type {
   DTypeName,
   KernelDTypeName,
-  Device,
+  CoreDevice,
   Kernel,
   Module,
   ParamDeclaration,
@@ -69,15 +69,15 @@ interface Loaded {
   readonly done: Promise<Kernels>;
 }
 
-const devices = new WeakMap<Device, Map<string, Loaded>>();
+const devices = new WeakMap<CoreDevice, Map<string, Loaded>>();
 
-function loadedOn(device: Device): Map<string, Loaded> {
+function loadedOn(device: CoreDevice): Map<string, Loaded> {
   const loaded = devices.get(device) ?? new Map<string, Loaded>();
   devices.set(device, loaded);
   return loaded;
 }
 
-function load(device: Device, recipe: Recipe): Loaded {
+function load(device: CoreDevice, recipe: Recipe): Loaded {
   const loaded = loadedOn(device);
   const known = loaded.get(recipe.key);
   if (known !== undefined) return known;
@@ -99,7 +99,7 @@ function load(device: Device, recipe: Recipe): Loaded {
 }
 
 /** {@link load} on a thread that blocks. */
-function loadNow(device: Device, recipe: Recipe): Kernels {
+function loadNow(device: CoreDevice, recipe: Recipe): Kernels {
   const loaded = loadedOn(device);
   const known = loaded.get(recipe.key)?.kernels;
   if (known !== undefined) return known;
@@ -120,7 +120,7 @@ function kernelsOf(module: Module, signatures: ReturnType<Recipe['kernels']>): K
 }
 
 /** Loads kernels before they are needed. */
-export async function preload(device: Device, recipes: readonly Recipe[]): Promise<void> {
+export async function preload(device: CoreDevice, recipes: readonly Recipe[]): Promise<void> {
   await Promise.all(recipes.map((recipe) => load(device, recipe).done));
 }
 

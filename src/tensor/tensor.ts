@@ -7,7 +7,7 @@ import type {
   BitArray,
   DType,
   DTypeName,
-  Device,
+  CoreDevice,
   HostArray,
   ReadOptions,
   Scalar,
@@ -148,7 +148,7 @@ export class Tensor<
    * stays its owner's. cuPointerGetAttribute
    */
   static async fromDLPack(
-    device: Device,
+    device: CoreDevice,
     descriptor: DLTensor,
     options?: TakeOverOptions,
   ): Promise<Tensor<DTypeName, number[]>> {
@@ -156,7 +156,7 @@ export class Tensor<
     return new Tensor<DTypeName, number[]>(buffer, layout, true);
   }
 
-  get device(): Device {
+  get device(): CoreDevice {
     return this.buffer.device;
   }
 
@@ -418,7 +418,7 @@ export class Tensor<
         this.device,
         `${this.name}.readBits()`,
         (run) => {
-          run.checkNotRecording('tensor.readBits()', 'read after graph.launch()');
+          run.checkNotRecording('tensor.readBits()', 'read after graph.replay()');
           if (run.mode === 'block') return this.flat('readBits').readBitsBlocking(run.stream);
           return new Later(this.flat('readBits').readBits(run.stream).then(), true, 'nothing');
         },
@@ -755,7 +755,7 @@ export class Tensor<
     this.checkAlive();
     run.checkNotRecording(
       'tensor.read()',
-      'read after graph.launch(), or readTo(…) page-locked memory',
+      'read after graph.replay(), or readTo(…) page-locked memory',
     );
     if (this.isContiguous) return readDense(run, this.dense(), into);
     const copy = run.alloc(this.dtype, this.size);
@@ -782,7 +782,7 @@ export class Tensor<
 function copyAcross<D extends DTypeName, S extends Shape>(
   run: Run,
   from: Tensor<D, S>,
-  device: Device,
+  device: CoreDevice,
 ): Tensor<D, S> {
   const stream = policyOf(device).nextStream();
   const pool = poolOf(device);
@@ -797,7 +797,7 @@ function copyAcross<D extends DTypeName, S extends Shape>(
   const target = run.own(
     device.allocScoped(from.dtype, from.size, pool === undefined ? { stream } : { stream, pool }),
   );
-  if (!blocks) run.dependOn(target.copyFrom(stream, source).wait());
+  if (!blocks) run.dependOn(target.copyFrom(stream, source).finished());
   else if (device.kind !== from.device.kind)
     target.writeBlocking(stream, source.readBlocking(run.stream));
   else {

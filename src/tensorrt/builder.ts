@@ -3,7 +3,7 @@
  * them.
  */
 import { checkOptions, checkSignal, invalid } from '../ground/arguments.js';
-import type { Device } from '../core/index.js';
+import type { CoreDevice } from '../core/index.js';
 import { coreOf } from '../ops/scheduling.js';
 import type { AnyDevice } from '../ops/index.js';
 import { BuilderConfig, settingsOf } from './builder-config.js';
@@ -36,9 +36,9 @@ export class Builder extends NativeHandle {
   readonly description: string;
   /** @internal */
   readonly library: OpenTensorRT;
-  private readonly device: Device | undefined;
+  private readonly device: CoreDevice | undefined;
 
-  private constructor(library: OpenTensorRT, number: number, device: Device | undefined) {
+  private constructor(library: OpenTensorRT, number: number, device: CoreDevice | undefined) {
     super(library.thread, number, `a builder of ${library.title}`);
     this.library = library;
     this.description = library.title;

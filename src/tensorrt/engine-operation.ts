@@ -6,7 +6,7 @@ import type { Stream } from '../core/index.js';
 import { CudaError, DTYPES, Pending } from '../core/index.js';
 import { unlessAborted } from '../core/aborting.js';
 import { checkOptions, checkSignal, invalid, valueNamed } from '../ground/arguments.js';
-import type { EngineInputs, EnqueueOptions, NamedTensors } from '../engine/engine.js';
+import type { EngineInputs, InferOptions, NamedTensors } from '../engine/engine.js';
 import { RunOfTensors } from '../engine/recent-ops.js';
 import type { RecentOps } from '../engine/recent-ops.js';
 import { madeTensor, namedTensors } from '../engine/run-outputs.js';
@@ -33,7 +33,7 @@ export interface Chooser {
 export function engineOperation(
   engine: TensorRTEngine,
   inputs: EngineInputs,
-  options: EnqueueOptions | undefined,
+  options: InferOptions | undefined,
   profile: number,
   recent: RecentOps,
   chooser: Chooser,
@@ -49,7 +49,7 @@ export function engineOperation(
 function newOperation(
   engine: TensorRTEngine,
   inputs: EngineInputs,
-  options: EnqueueOptions = {},
+  options: InferOptions = {},
   profile: number,
   recent: RecentOps,
   chooser: Chooser,
@@ -116,7 +116,7 @@ interface Again {
 function submit(
   engine: TensorRTEngine,
   inputs: readonly AnyTensor[],
-  options: EnqueueOptions,
+  options: InferOptions,
   profile: number,
   chooser: Chooser,
   run: Run,
@@ -201,7 +201,7 @@ function checkOpen(
   const what =
     `a run of ${engine.toString()}, whose output '${names[0]}' has a shape that depends on the ` +
     `inputs' values,`;
-  run.checkNotRecording(what, 'run it before the capture, or behind graph.launch()');
+  run.checkNotRecording(what, 'run it before the capture, or after graph.replay()');
   if (run.mode === 'block')
     throw new CudaError(
       'ERR_CUDA_UNSUPPORTED',

@@ -23,8 +23,8 @@ export interface BuildProgress {
   readonly steps: number;
 }
 
-/** What {@link loadEngine} and `buildEngine` take. */
-export interface LoadEngineOptions {
+/** What {@link loadTensorRTEngine} and `buildEngine` take. */
+export interface LoadTensorRTEngineOptions {
   /**
    * Ranges of the inputs that have dynamic extents, by name. An input without one has fixed
    * extents, or a dynamic first one alone: a batch, from 1 to 32 and tuned for 8, or as in the

@@ -7,7 +7,7 @@ import { u8 } from '../core/index.js';
 import type {
   EngineContext,
   EngineInputs,
-  EnqueueOptions,
+  InferOptions,
   NamedTensors,
   TensorInfo,
 } from '../engine/engine.js';
@@ -131,7 +131,7 @@ export class ExecutionContext implements EngineContext {
    * enqueueV3, behind setInputShape and setTensorAddress of whatever has changed since its last
    * run.
    */
-  enqueue(inputs: EngineInputs, options?: EnqueueOptions): DeviceOp<NamedTensors> {
+  infer(inputs: EngineInputs, options?: InferOptions): DeviceOp<NamedTensors> {
     this.check();
     return engineOperation(this.engine, inputs, options, this.profile, this.recent, this);
   }
@@ -283,7 +283,7 @@ export class ExecutionContext implements EngineContext {
         generationOf(this.engine.runtime.library.key).callbacks,
       );
       await thread.call('setProfiler', this.described.context, profiler);
-      const outputs = await this.enqueue(inputs);
+      const outputs = await this.infer(inputs);
       await thread.call('reportToProfiler', this.described.context);
       // The listener's word for the last layer is on its way before its answer to this.
       await listener().call('answer');

@@ -3,7 +3,7 @@
  *
  * @packageDocumentation
  */
-export { isTensorRTAvailable, loadEngine } from './load-engine.js';
+export { isTensorRTAvailable, loadTensorRTEngine } from './load-engine.js';
 export { Builder } from './builder.js';
 export type { BuildOptions, BuilderOptions } from './builder.js';
 export { BuilderConfig } from './builder-config.js';
@@ -24,7 +24,7 @@ export type { OpenTensorRTOptions } from './library.js';
 export type { TensorRTLogMessage } from './heard.js';
 export type {
   BuildProgress,
-  LoadEngineOptions,
+  LoadTensorRTEngineOptions,
   ShapeRange,
   TensorRTFlavor,
   TensorRTInfo,
@@ -33,7 +33,7 @@ export type {
   Engine,
   EngineContext,
   EngineInputs,
-  EnqueueOptions,
+  InferOptions,
   NamedTensors,
   TensorInfo,
 } from '../engine/engine.js';

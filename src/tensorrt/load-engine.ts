@@ -4,14 +4,14 @@ import { join } from 'node:path';
 
 import { checkOptions, checkPath, invalid } from '../ground/arguments.js';
 import { CudaError } from '../core/index.js';
-import type { Device } from '../core/index.js';
+import type { CoreDevice } from '../core/index.js';
 import { DiskCache, cacheFolder, planEntry } from '../core/thread-ending.js';
 import { isBytes } from '../ground/other-realms.js';
 import type { AnyDevice } from '../ops/index.js';
 import { coreOf } from '../ops/scheduling.js';
 import { Builder } from './builder.js';
 import { DEFAULT_BATCH, rangesOf } from './default-ranges.js';
-import type { LoadEngineOptions, TensorRTFlavor, TensorRTInfo } from './engine-options.js';
+import type { LoadTensorRTEngineOptions, TensorRTFlavor, TensorRTInfo } from './engine-options.js';
 import { openTensorRT } from './library.js';
 import type { OpenTensorRTOptions } from './library.js';
 import { OnnxParser } from './onnx-parser.js';
@@ -81,10 +81,10 @@ export async function isTensorRTAvailable(device?: AnyDevice): Promise<TensorRTI
  *   TensorRT for RTX does not take; OnnxParserError, CudaLibraryError with TensorRT's words,
  *   CudaError with code ERR_CUDA_NO_LIBRARY, the signal's reason
  */
-export async function loadEngine(
+export async function loadTensorRTEngine(
   device: AnyDevice,
   model: Uint8Array,
-  options: LoadEngineOptions = {},
+  options: LoadTensorRTEngineOptions = {},
 ): Promise<TensorRTEngine> {
   const core = coreOf(device);
   if (!isBytes(model)) throw invalid('model', "a Uint8Array of an ONNX file's bytes", model);
@@ -117,13 +117,16 @@ export async function loadEngine(
 }
 
 /** Why the library's engines do not run on the device's GPU. */
-function whyUnfit({ kind, name, properties }: Device, flavor: TensorRTFlavor): string | undefined {
+function whyUnfit(
+  { kind, name, properties }: CoreDevice,
+  flavor: TensorRTFlavor,
+): string | undefined {
   return flavor === 'rtx' && kind === 'cuda'
     ? whyNotRtx(name, properties.computeCapability)
     : undefined;
 }
 
-async function flavorOf(device: Device): Promise<TensorRTFlavor> {
+async function flavorOf(device: CoreDevice): Promise<TensorRTFlavor> {
   const { flavor, reason } = await isTensorRTAvailable(device);
   if (flavor === undefined)
     throw new CudaError(
@@ -136,7 +139,7 @@ async function flavorOf(device: Device): Promise<TensorRTFlavor> {
 }
 
 /** Whether the library is there, and does not take the device. */
-async function isThere(flavor: TensorRTFlavor, device: Device): Promise<boolean> {
+async function isThere(flavor: TensorRTFlavor, device: CoreDevice): Promise<boolean> {
   return (
     whyUnfit(device, flavor) !== undefined &&
     openTensorRT('run', { flavor }).then(
@@ -147,7 +150,7 @@ async function isThere(flavor: TensorRTFlavor, device: Device): Promise<boolean>
 }
 
 async function planOf(
-  device: Device,
+  device: CoreDevice,
   library: OpenTensorRTOptions,
   model: Uint8Array,
   {
@@ -158,7 +161,7 @@ async function planOf(
     optimizationLevel,
     progress,
     signal,
-  }: LoadEngineOptions,
+  }: LoadTensorRTEngineOptions,
 ): Promise<Uint8Array> {
   await using builder = await Builder.create({ ...library, device });
   await using network = await builder.createNetwork(
@@ -183,7 +186,7 @@ async function planOf(
 const MOST_KEPT_BYTES = 2 ** 36;
 
 /** Where plans are kept; undefined where none are. */
-function cacheOf({ cache }: LoadEngineOptions): DiskCache | undefined {
+function cacheOf({ cache }: LoadTensorRTEngineOptions): DiskCache | undefined {
   if (cache === false) return undefined;
   if (cache !== undefined) checkPath('options.cache', cache);
   const folder = cache ?? cacheFolder();
@@ -194,10 +197,10 @@ function cacheOf({ cache }: LoadEngineOptions): DiskCache | undefined {
 
 /** What a plan is kept as. */
 function entryOf(
-  device: Device,
+  device: CoreDevice,
   title: string,
   model: Uint8Array,
-  { shapes, precision, stronglyTyped, workspace, optimizationLevel }: LoadEngineOptions,
+  { shapes, precision, stronglyTyped, workspace, optimizationLevel }: LoadTensorRTEngineOptions,
 ): string {
   const said = JSON.stringify([
     title,

@@ -1,6 +1,7 @@
 /** The memory of a run, in the order of the engine's tensors. */
 import type { DeviceBuffer } from '../core/index.js';
-import { numel, type AnyTensor } from '../tensor/index.js';
+import { type AnyTensor } from '../tensor/index.js';
+import { numel } from '../tensor/layouts.js';
 import { isContiguous } from '../tensor/layout.js';
 
 /** The memory of a run, in the order of the engine's tensors. @internal */

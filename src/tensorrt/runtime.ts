@@ -1,6 +1,6 @@
 /** Runtime: what makes engines of plans. */
 import { checkOptions, invalid } from '../ground/arguments.js';
-import type { Device } from '../core/index.js';
+import type { CoreDevice } from '../core/index.js';
 import { coreOf } from '../ops/scheduling.js';
 import type { AnyDevice } from '../ops/index.js';
 import { TensorRTEngine } from './tensorrt-engine.js';
@@ -27,7 +27,7 @@ export interface DeserializeOptions {
 }
 
 export class Runtime extends NativeHandle {
-  readonly device: Device;
+  readonly device: CoreDevice;
   /** The library and its version. */
   readonly description: string;
   /** @internal */
@@ -35,7 +35,7 @@ export class Runtime extends NativeHandle {
   private open = 0;
   private closing = false;
 
-  private constructor(library: OpenTensorRT, number: number, device: Device) {
+  private constructor(library: OpenTensorRT, number: number, device: CoreDevice) {
     super(library.thread, number, `a runtime of ${library.title}`);
     this.library = library;
     this.description = library.title;

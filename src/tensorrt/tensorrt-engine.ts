@@ -1,12 +1,12 @@
 /** Engine: a model, ready to run on one GPU. */
 import { types } from 'node:util';
 import { CudaArgumentError, CudaDisposedError, DTYPES } from '../core/index.js';
-import type { DTypeName, Device, Stream } from '../core/index.js';
+import type { DTypeName, CoreDevice, Stream } from '../core/index.js';
 import { checkInteger, invalid } from '../ground/arguments.js';
 import type {
   Engine,
   EngineInputs,
-  EnqueueOptions,
+  InferOptions,
   NamedTensors,
   TensorInfo,
 } from '../engine/engine.js';
@@ -49,7 +49,7 @@ const MOST_CONTEXTS = 64;
 export class TensorRTEngine implements Engine {
   readonly kind = 'tensorrt';
   readonly description: string;
-  readonly device: Device;
+  readonly device: CoreDevice;
   readonly inputs: readonly TensorInfo[];
   readonly outputs: readonly TensorInfo[];
   /** Of each input the ranges of its extents, by profile. @internal */
@@ -162,7 +162,7 @@ export class TensorRTEngine implements Engine {
     return context;
   }
 
-  run(inputs: EngineInputs, options?: EnqueueOptions): DeviceOp<NamedTensors> {
+  infer(inputs: EngineInputs, options?: InferOptions): DeviceOp<NamedTensors> {
     this.check();
     return engineOperation(this, inputs, options, 0, this.recent, this);
   }
@@ -308,7 +308,7 @@ export class TensorRTEngine implements Engine {
     const key = `${profile}:${inputs.map(({ shape }) => shape.join('x')).join(';')}`;
     return (
       this.inferred.get(key) ??
-      this.infer(
+      this.queueRun(
         key,
         Object.fromEntries(
           this.inputs.map(({ name }, i) => [name, [...inputs[i]!.shape] as number[]]),
@@ -328,11 +328,11 @@ export class TensorRTEngine implements Engine {
   ): Promise<Readonly<Record<string, readonly number[]>>> {
     this.check();
     checkInputNames(this.inputs, inputs);
-    const shapes = await this.infer(undefined, inputs, profile);
+    const shapes = await this.queueRun(undefined, inputs, profile);
     return Object.fromEntries(this.outputs.map(({ name }, i) => [name, shapes[i]!.shape]));
   }
 
-  private async infer(
+  private async queueRun(
     key: string | undefined,
     inputs: Readonly<Record<string, readonly number[]>>,
     profile: number,

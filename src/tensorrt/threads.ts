@@ -7,7 +7,7 @@
 import { Worker } from 'node:worker_threads';
 
 import { CudaError } from '../core/index.js';
-import type { Device } from '../core/index.js';
+import type { CoreDevice } from '../core/index.js';
 import { onExit } from '../core/thread-ending.js';
 import type { Ending } from '../core/thread-ending.js';
 import { koffiPath } from '../native/koffi.js';
@@ -143,6 +143,6 @@ export function caller(lane: 'build' | 'run'): Promise<Caller> {
 }
 
 /** Makes what follows on the thread work on the device. */
-export async function onDevice(thread: Caller, device: Device | undefined): Promise<void> {
+export async function onDevice(thread: Caller, device: CoreDevice | undefined): Promise<void> {
   if (device?.kind === 'cuda') await thread.call('useDevice', device.runtime.info.context);
 }

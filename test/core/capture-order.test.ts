@@ -1,6 +1,14 @@
 /** Captures beside work that is held: what they wait for, and what is queued behind them. */
 import { f32, graphIf, i32, prepareConditions, u32 } from 'async-cuda/core';
-import type { Device, DeviceBuffer, Event, Graph, Kernel, Pending, Stream } from 'async-cuda/core';
+import type {
+  CoreDevice,
+  DeviceBuffer,
+  Event,
+  Graph,
+  Kernel,
+  Pending,
+  Stream,
+} from 'async-cuda/core';
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { failure, onDevice, stillPending } from './test-device.js';
@@ -32,7 +40,7 @@ function heldBack(stream: Stream): () => void {
 }
 
 /** Conditional nodes came with CUDA 12.4. */
-function hasConditions(device: Device): boolean {
+function hasConditions(device: CoreDevice): boolean {
   const [major, minor] = device.properties.driverVersion.split('.').map(Number);
   return device.kind === 'cpu' || major! * 100 + minor! >= 1204;
 }
@@ -194,7 +202,7 @@ onDevice('a capture beside held streams', (host) => {
       await using other = await a.capture(() => {
         y.fill(a, 3);
       });
-      await a.sync();
+      await a.finished();
       const goOn = heldBack(b);
       using x = host.device.alloc(u32, 64, { stream: b });
       const captured = a.capture(() => {
@@ -267,7 +275,7 @@ onDevice('a capture beside held streams', (host) => {
         });
         z.fill(b, 7);
         const read = z.read(b);
-        const synced = b.sync();
+        const synced = b.finished();
         goOn();
         await using graph = await captured;
         expect([...(await read)]).toEqual([7, 7, 7, 7]);
@@ -422,13 +430,13 @@ onDevice('a capture beside held streams', (host) => {
         launch = put.launch(a, ONE, x);
         a.record(event);
       });
-      await a.sync();
+      await a.finished();
       expect(event.reached).toBe(false);
       for (const wait of [
         async () => fill,
-        () => fill.wait(),
+        () => fill.finished(),
         async () => launch,
-        () => event.sync(),
+        () => event.finished(),
       ]) {
         const error = await failure(wait);
         expect(error.code).toBe('ERR_CUDA_CAPTURE');
@@ -445,10 +453,10 @@ onDevice('a capture beside held streams', (host) => {
         a.record(event);
       });
       a.record(event);
-      await event.sync();
+      await event.finished();
       expect(event.reached).toBe(true);
       b.wait(event);
-      await b.sync();
+      await b.finished();
     });
 
     test('an event recorded in a held capture may be closed at once', async () => {

@@ -112,7 +112,7 @@ onDeviceInEachMode('Channels', (host) => {
       ],
     ]);
     for (let i = 0; i < 600; i++) add1.launch(stream, GRID, buffer, N);
-    await stream.sync();
+    await stream.finished();
     expect(launches).toHaveLength(603);
     expect(launches.at(-1)).toEqual({
       ...launches[3],
@@ -170,7 +170,7 @@ onDeviceInEachMode('Channels', (host) => {
     stream.wait(event);
     await stream.call(() => undefined);
     buffer.close();
-    await stream.sync();
+    await stream.finished();
     expect(all.map(({ kind }) => kind)).toEqual([
       'alloc',
       'fill',
@@ -209,7 +209,7 @@ onDeviceInEachMode('Channels', (host) => {
     using buffer = host.device.alloc(i32, N, { stream });
     const fences = listen<FenceMessage>('fence');
     add1.launch(stream, GRID, buffer, N);
-    await stream.sync();
+    await stream.finished();
     await buffer.read(stream);
     expect(fences.length).toBeGreaterThanOrEqual(4);
     const begun = fences.filter(({ phase }) => phase === 'wait');
@@ -255,7 +255,7 @@ onDeviceInEachMode('Channels', (host) => {
     });
     await given;
     add1.launch(stream, GRID, buffer, N);
-    await stream.sync();
+    await stream.finished();
     expect(all.map(({ label }) => label)).toEqual(['outer', 'inner', 'outer', undefined]);
   });
 

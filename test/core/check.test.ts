@@ -4,7 +4,7 @@
  */
 import { afterEach, describe, expect, test, vi } from 'vitest';
 
-import { CudaCheckError, CudaScheduleError, Device, explore, i32 } from 'async-cuda/core';
+import { CudaCheckError, CudaScheduleError, CoreDevice, explore, i32 } from 'async-cuda/core';
 import type { CheckReport, CudaError, OpenOptions } from 'async-cuda/core';
 import { allModes, failure } from './test-device.js';
 import { someOf } from '../random-runs.js';
@@ -32,9 +32,9 @@ const KERNELS = `.version 7.0
 }
 `;
 
-const opened: Device[] = [];
-async function open(options: OpenOptions = {}): Promise<Device> {
-  const device = await Device.open('cpu', { check: true, memoryBytes: 64 << 20, ...options });
+const opened: CoreDevice[] = [];
+async function open(options: OpenOptions = {}): Promise<CoreDevice> {
+  const device = await CoreDevice.open('cpu', { check: true, memoryBytes: 64 << 20, ...options });
   opened.push(device);
   return device;
 }
@@ -164,7 +164,7 @@ someOf(1, describe)(allModes)('A device that is checked (%s)', (thread) => {
 
 test('one thread follows what kernels do', async () => {
   for (const options of [{ check: true }, { check: {} }, { schedule: { seed: 1 } }]) {
-    expect(await failure(() => Device.open('cpu', { ...options, workers: 2 }))).toMatchObject({
+    expect(await failure(() => CoreDevice.open('cpu', { ...options, workers: 2 }))).toMatchObject({
       argument: 'options.workers',
     });
     await open({ check: false, ...options, workers: 1 });
@@ -179,15 +179,15 @@ test.each([
   [{ schedule: { seed: -1 } }, 'options.schedule.seed'],
   [{ schedule: { seed: 2 ** 32 } }, 'options.schedule.seed'],
 ] as [object, string][])('refuses %j', async (options, argument) => {
-  expect(await failure(() => Device.open('cpu', options))).toMatchObject({
+  expect(await failure(() => CoreDevice.open('cpu', options))).toMatchObject({
     code: 'ERR_CUDA_INVALID_ARGUMENT',
   });
-  expect((await failure(() => Device.open('cpu', options))).argument).toContain(argument);
+  expect((await failure(() => CoreDevice.open('cpu', options))).argument).toContain(argument);
 });
 
 describe('explore', () => {
   /** The block that wrote last. */
-  const lastBlock = async (device: Device): Promise<number> => {
+  const lastBlock = async (device: CoreDevice): Promise<number> => {
     const module = await device.loadModule(KERNELS);
     using data = device.alloc(i32, 1);
     data.fill(device.stream, -1);
@@ -225,7 +225,7 @@ describe('explore', () => {
   });
 
   test('names the seed of what a program throws, and runs that alone where the environment says so', async () => {
-    const program = async (device: Device): Promise<void> => {
+    const program = async (device: CoreDevice): Promise<void> => {
       if ((await lastBlock(device)) === 2) throw new Error('block 2 was the last');
     };
     const error = (await failure(() => explore(program))) as CudaError as CudaScheduleError;

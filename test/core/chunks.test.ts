@@ -47,7 +47,7 @@ onDeviceInEachMode('Chunks', (host) => {
       expect(chunk[0]).toBe(3);
       break;
     }
-    await host.stream.sync();
+    await host.stream.finished();
   });
 
   test('each is an array of its own', async () => {
@@ -156,7 +156,7 @@ onDeviceInEachMode('A loop over chunks', (host) => {
     controller.abort(reason);
     expect(await looped).toBe(reason);
     (await busy)();
-    await stream.sync();
+    await stream.finished();
     expect((await buffer.read(stream))[99]).toBe(1);
   });
 
@@ -255,7 +255,7 @@ onDeviceInEachMode('Web streams', (host) => {
     await reader.cancel('enough');
     expect(await read).toEqual({ done: true, value: undefined });
     open();
-    await stream.sync();
+    await stream.finished();
     await turns(6);
   });
 
@@ -302,7 +302,7 @@ onDeviceInEachMode('Web streams', (host) => {
     controller.abort();
     expect(await piped).toMatchObject({ name: 'AbortError' });
     open();
-    await stream.sync();
+    await stream.finished();
     await turns(6);
   });
 

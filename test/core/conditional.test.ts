@@ -13,7 +13,7 @@ import {
   u64,
   u8,
 } from 'async-cuda/core';
-import type { Device, DeviceBuffer, GraphCondition, Kernel, Stream } from 'async-cuda/core';
+import type { CoreDevice, DeviceBuffer, GraphCondition, Kernel, Stream } from 'async-cuda/core';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 
 import { collectGarbage } from './garbage.js';
@@ -47,7 +47,7 @@ const PTX = `.version 7.0
 const ONE = { grid: 1, block: 1 } as const;
 
 /** What the driver of the device under test has: told apart here as users would, by its version. */
-const versionOf = (device: Device): number => {
+const versionOf = (device: CoreDevice): number => {
   const [major, minor] = device.properties.driverVersion.split('.').map(Number);
   return device.kind === 'cpu' ? Infinity : major! * 100 + minor!;
 };
@@ -283,7 +283,7 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
         graph.launch(stream);
         word(2).copyFrom(other, word(1));
       }
-      await other.sync();
+      await other.finished();
       expect(await read(3)).toEqual([1, 19, 19]);
       source.close();
       expect((await failure(() => graph.launch(stream))).message).toContain('has been disposed of');
@@ -542,7 +542,10 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
 });
 
 describe('on drivers that lack them', () => {
-  const opened = async (without: string, use: (device: Device) => Promise<void>): Promise<void> => {
+  const opened = async (
+    without: string,
+    use: (device: CoreDevice) => Promise<void>,
+  ): Promise<void> => {
     process.env['ASYNC_CUDA_WITHOUT'] = without;
     try {
       await using device = await openTestDevice();

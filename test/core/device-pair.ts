@@ -3,7 +3,7 @@
  * the test's; on a GPU machine two GPUs where there are two, one GPU driven from two threads, and a
  * GPU and a CPU device.
  */
-import { Device } from 'async-cuda/core';
+import { CoreDevice } from 'async-cuda/core';
 import type { CudaError, DeviceName, Module } from 'async-cuda/core';
 import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
 
@@ -18,7 +18,7 @@ interface End {
 
 const end = (name: DeviceName, mode: Mode = 'worker'): End => ({ name, mode });
 
-const gpus = onCpu ? 0 : (await Device.list()).filter(({ kind }) => kind === 'cuda').length;
+const gpus = onCpu ? 0 : (await CoreDevice.list()).filter(({ kind }) => kind === 'cuda').length;
 
 /** Source and target. */
 const PAIRS: readonly (readonly [End, End])[] = onCpu
@@ -41,7 +41,7 @@ export class DevicePair {
   readonly alike: boolean;
   readonly errors: CudaError[] = [];
   private readonly ends: readonly [End, End];
-  private opened: [Device, Device] | undefined;
+  private opened: [CoreDevice, CoreDevice] | undefined;
   private readonly modules = new Map<string, Promise<Module>>();
 
   constructor(ends: readonly [End, End]) {
@@ -50,27 +50,27 @@ export class DevicePair {
     this.alike = ends[0].name.slice(0, 3) === ends[1].name.slice(0, 3);
   }
 
-  get a(): Device {
+  get a(): CoreDevice {
     return this.opened![0];
   }
 
-  get b(): Device {
+  get b(): CoreDevice {
     return this.opened![1];
   }
 
-  load(device: Device, ptx: string): Promise<Module> {
+  load(device: CoreDevice, ptx: string): Promise<Module> {
     const key = `${device === this.a ? 'a' : 'b'}${ptx}`;
     const module = this.modules.get(key) ?? device.loadModule(ptx);
     this.modules.set(key, module);
     return module;
   }
 
-  async openAnew(): Promise<[Device, Device]> {
+  async openAnew(): Promise<[CoreDevice, CoreDevice]> {
     const devices = await Promise.all(
-      this.ends.map(({ name, mode }) => Device.open(name, { thread: mode })),
+      this.ends.map(({ name, mode }) => CoreDevice.open(name, { thread: mode })),
     );
     for (const device of devices) device.on('error', (error) => this.errors.push(error));
-    return devices as [Device, Device];
+    return devices as [CoreDevice, CoreDevice];
   }
 
   async open(): Promise<void> {

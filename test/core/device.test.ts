@@ -1,26 +1,26 @@
 /** Devices: which one a name opens, what it says of itself, and how it ends. */
-import { Device, f32 } from 'async-cuda/core';
+import { CoreDevice, f32 } from 'async-cuda/core';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 
 import { failure, onCpu, onDeviceInEachMode, openTestDevice, testDevice } from './test-device.js';
 
 /** Whether the machine has a GPU, whichever device the suite runs on. */
-const hasGpu = (await Device.list()).some(({ kind }) => kind === 'cuda');
+const hasGpu = (await CoreDevice.list()).some(({ kind }) => kind === 'cuda');
 
 describe('Device.list', () => {
   test('ends with the CPU device, which is always there', async () => {
-    const devices = await Device.list();
+    const devices = await CoreDevice.list();
     expect(devices.at(-1)).toMatchObject({ kind: 'cpu', id: 'cpu:0' });
   });
 
   test('shows the device that the suite runs on', async () => {
-    const devices = await Device.list();
+    const devices = await CoreDevice.list();
     expect(devices.some((device) => device.kind === testDevice)).toBe(true);
   });
 
   test('says the same of a device as the open device does', async () => {
     const device = await openTestDevice();
-    const listed = (await Device.list()).find((entry) => entry.id === `${testDevice}:0`)!;
+    const listed = (await CoreDevice.list()).find((entry) => entry.id === `${testDevice}:0`)!;
     expect(listed.name).toBe(device.name);
     expect(listed.computeCapability).toEqual(device.properties.computeCapability);
     expect(listed.totalMemory).toBe(device.properties.totalMemory);
@@ -34,7 +34,7 @@ describe('Device.open', () => {
   });
 
   test('opens the first device of a kind', async () => {
-    const device = await Device.open(testDevice);
+    const device = await CoreDevice.open(testDevice);
     expect(device.kind).toBe(testDevice);
     expect(device.ordinal).toBe(0);
     await device.close();
@@ -42,35 +42,35 @@ describe('Device.open', () => {
 
   test('without a name opens the GPU where there is one, else the CPU device', async () => {
     vi.stubEnv('ASYNC_CUDA_DEVICE', undefined);
-    const device = await Device.open();
+    const device = await CoreDevice.open();
     expect(device.kind).toBe(hasGpu ? 'cuda' : 'cpu');
     await device.close();
   });
 
   test("'best' opens what no name opens", async () => {
     vi.stubEnv('ASYNC_CUDA_DEVICE', undefined);
-    const device = await Device.open('best');
+    const device = await CoreDevice.open('best');
     expect(device.kind).toBe(hasGpu ? 'cuda' : 'cpu');
     await device.close();
   });
 
   test('ASYNC_CUDA_DEVICE takes the place of the default', async () => {
     vi.stubEnv('ASYNC_CUDA_DEVICE', 'cpu:3');
-    const device = await Device.open();
+    const device = await CoreDevice.open();
     expect(device.toString()).toContain('cpu:3');
     await device.close();
   });
 
   test('a name wins over ASYNC_CUDA_DEVICE', async () => {
     vi.stubEnv('ASYNC_CUDA_DEVICE', 'cpu:3');
-    const device = await Device.open('cpu:1');
+    const device = await CoreDevice.open('cpu:1');
     expect(device.ordinal).toBe(1);
     await device.close();
   });
 
   test('a bad ASYNC_CUDA_DEVICE is an error that names the variable', async () => {
     vi.stubEnv('ASYNC_CUDA_DEVICE', 'gpu');
-    const error = await failure(() => Device.open());
+    const error = await failure(() => CoreDevice.open());
     expect(error).toMatchObject({
       code: 'ERR_CUDA_INVALID_ARGUMENT',
       argument: 'ASYNC_CUDA_DEVICE',
@@ -80,7 +80,7 @@ describe('Device.open', () => {
   // The device's thread would be the first to see it, and its own mistakes are the library's.
   test('a bad ASYNC_CUDA_CPU_LANES is an error that names the variable', async () => {
     vi.stubEnv('ASYNC_CUDA_CPU_LANES', 'some');
-    const error = await failure(() => Device.open('cpu:5'));
+    const error = await failure(() => CoreDevice.open('cpu:5'));
     expect(error).toMatchObject({
       code: 'ERR_CUDA_INVALID_ARGUMENT',
       argument: 'ASYNC_CUDA_CPU_LANES',
@@ -91,20 +91,20 @@ describe('Device.open', () => {
   test.each(['gpu', 'cuda:', 'cuda:-1', 'cpu:x', '', 'CUDA', 'best:0'])(
     'refuses the name %j',
     async (name) => {
-      const error = await failure(() => Device.open(name as 'cpu'));
+      const error = await failure(() => CoreDevice.open(name as 'cpu'));
       expect(error).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument: 'name' });
     },
   );
 
   test('an ordinal beyond the last GPU is an error', async () => {
-    const error = await failure(() => Device.open('cuda:99'));
+    const error = await failure(() => CoreDevice.open('cuda:99'));
     expect(error.code).toBe(hasGpu ? 'ERR_CUDA_NO_DEVICE' : 'ERR_CUDA_NO_DRIVER');
   });
 
   test.skipIf(hasGpu)(
     'without a driver, opening a GPU lists every path that was tried',
     async () => {
-      const error = await failure(() => Device.open('cuda'));
+      const error = await failure(() => CoreDevice.open('cuda'));
       expect(error.code).toBe('ERR_CUDA_NO_DRIVER');
       expect(error.message).toContain('libcuda.so.1');
     },
@@ -177,7 +177,7 @@ describe('Device.open', () => {
   });
 
   test('two CPU devices have memory of their own, and data goes from one to the other', async () => {
-    const [a, b] = await Promise.all([Device.open('cpu:0'), Device.open('cpu:1')]);
+    const [a, b] = await Promise.all([CoreDevice.open('cpu:0'), CoreDevice.open('cpu:1')]);
     const source = a.alloc(f32, 3);
     const target = b.alloc(f32, 3);
     source.write(a.stream, Float32Array.of(1, 2, 3));
@@ -191,7 +191,7 @@ describe('Device.open', () => {
 
 describe('Device.close', () => {
   test('await using closes the device', async () => {
-    let kept: Device;
+    let kept: CoreDevice;
     {
       await using device = await openTestDevice();
       kept = device;
@@ -216,7 +216,7 @@ describe('Device.close', () => {
     await closed;
   });
 
-  test.each(['memoryInfo', 'synchronize', 'pool'] as const)(
+  test.each(['memoryInfo', 'finished', 'pool'] as const)(
     'afterwards %s() is an error that says so',
     async (method) => {
       const device = await openTestDevice();
@@ -320,7 +320,7 @@ onDeviceInEachMode('Device', (host) => {
       buffers[i]!.fill(stream, i);
       return stream.record();
     });
-    await device.synchronize();
+    await device.finished();
     expect(events.map((event) => event.reached)).toEqual([true, true]);
     for (const buffer of buffers) buffer.close();
     for (const stream of streams) stream.close();

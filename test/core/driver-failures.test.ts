@@ -4,7 +4,7 @@
  * is, and nothing hangs.
  */
 import { f64, i32, i64, inout, input, u32, u8 } from 'async-cuda/core';
-import type { CudaError, Device, DeviceBuffer, Graph, Kernel, Stream } from 'async-cuda/core';
+import type { CudaError, CoreDevice, DeviceBuffer, Graph, Kernel, Stream } from 'async-cuda/core';
 import { DriverError } from 'async-cuda/driver';
 import { beforeAll, describe, expect, test } from 'vitest';
 
@@ -25,7 +25,7 @@ type Calls = Record<string, (...args: unknown[]) => unknown>;
  * Runs `queue` while driver call `name` fails, the first time it is made. Returns how often it was
  * made.
  */
-function withFailing(device: Device, name: string, result: number, queue: () => void): number {
+function withFailing(device: CoreDevice, name: string, result: number, queue: () => void): number {
   const driver = device.runtime.driver as unknown as Calls;
   // A GPU's launches go past the driver's own function, but those of a capture.
   const { batch } = (
@@ -55,7 +55,7 @@ function withFailing(device: Device, name: string, result: number, queue: () => 
 }
 
 /** Driver calls that are made while `work` runs, by name. */
-async function callsDuring(device: Device, work: () => Promise<void>): Promise<string[]> {
+async function callsDuring(device: CoreDevice, work: () => Promise<void>): Promise<string[]> {
   const driver = device.runtime.driver as unknown as Calls;
   const made: string[] = [];
   const real = new Map<string, Calls[string]>();
@@ -166,7 +166,7 @@ onDevice(
           failure(() => buffer.fill(stream, 3)),
         ]);
         expectUnmade(errors[0]);
-        await stream.sync();
+        await stream.finished();
       });
       expect(made).toEqual([]);
       await turns(4);
@@ -191,10 +191,10 @@ onDevice(
       using buffer = host.device.alloc(i32, N);
       buffer.fill(host.stream, 1);
       other.wait(stream);
-      await other.sync();
-      await stream.sync();
+      await other.finished();
+      await stream.finished();
       const event = stream.record();
-      await event.sync();
+      await event.finished();
       const errors = await Promise.all(
         Array.from({ length: 1000 }, () => failure(() => add1.launch(stream, GRID, buffer, N))),
       );
@@ -207,14 +207,14 @@ onDevice(
       ).toBe(true);
       event.close();
       stream.close();
-      await host.device.synchronize();
+      await host.device.finished();
       await turns(4);
       host.errors.splice(0);
     });
 
     test('is told in the error event where nobody uses it', async () => {
       using stream = unmade('broken');
-      await stream.sync();
+      await stream.finished();
       await turns(4);
       const [error, ...more] = host.errors.splice(0);
       expect(error).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
@@ -351,7 +351,7 @@ onDevice(
             INVALID_VALUE,
             () => void b.fill(host.stream, 5n).catch(() => undefined),
           );
-          await host.stream.sync();
+          await host.stream.finished();
         };
         await spoil();
         expect(await failure(() => reads.launch(host.stream))).toMatchObject({

@@ -17,7 +17,7 @@ onDeviceInEachMode('Event', (host) => {
     await turns(5);
     release();
     await called;
-    await host.device.synchronize();
+    await host.device.finished();
     await turns(5);
     expect(host.errors).toEqual([]);
   });
@@ -35,7 +35,7 @@ onDeviceInEachMode('Event', (host) => {
     using buffer = device.alloc(i32, 1, { stream });
     hold.launch(stream, { grid: 1, block: 1 }, buffer);
     using event = stream.record();
-    const synced = event.sync();
+    const synced = event.finished();
     expect(event.reached).toBe(false);
     expect(await stillPending(synced)).toBe(true);
     await gate.open();
@@ -51,13 +51,13 @@ onDeviceInEachMode('Event', (host) => {
     using buffer = device.alloc(i32, 1, { stream });
     buffer.fill(stream, 1);
     // From the second stream on, operations carry events of their own.
-    await Promise.all([stream.sync(), other.call(() => undefined)]);
+    await Promise.all([stream.finished(), other.call(() => undefined)]);
     let release: () => void = () => undefined;
     const released = new Promise<void>((resolve) => (release = resolve));
     const called = stream.call(() => released);
     using _event = stream.record();
     other.wait(stream);
-    const synced = other.sync();
+    const synced = other.finished();
     expect(await stillPending(synced)).toBe(true);
     release();
     await called;
@@ -70,12 +70,12 @@ onDeviceInEachMode('Event', (host) => {
     using stream = device.createStream();
     using buffer = device.alloc(i32, 1, { stream });
     using event = stream.record();
-    const early = event.sync();
+    const early = event.finished();
     hold.launch(stream, { grid: 1, block: 1 }, buffer);
     await early;
-    expect(await stillPending(stream.sync())).toBe(true);
+    expect(await stillPending(stream.finished())).toBe(true);
     await gate.open();
-    await stream.sync();
+    await stream.finished();
     await gate.shut();
   });
 
@@ -87,10 +87,10 @@ onDeviceInEachMode('Event', (host) => {
     using buffer = device.alloc(i32, 32, { stream });
     spin.launch(stream, { grid: 1, block: 32 }, buffer, 1, 200_000);
     using event = stream.record();
-    const first = event.sync();
+    const first = event.finished();
     hold.launch(stream, { grid: 1, block: 1 }, buffer);
-    const end = stream.sync();
-    await event.sync();
+    const end = stream.finished();
+    await event.finished();
     await first;
     expect(await stillPending(end)).toBe(true);
     await gate.open();
@@ -101,9 +101,9 @@ onDeviceInEachMode('Event', (host) => {
   test('that was never recorded counts as reached', async () => {
     using event = host.device.createEvent();
     expect(event.reached).toBe(true);
-    await event.sync();
+    await event.finished();
     host.stream.wait(event);
-    await host.stream.sync();
+    await host.stream.finished();
   });
 
   test('recorded again moves to the new point', async () => {
@@ -112,12 +112,12 @@ onDeviceInEachMode('Event', (host) => {
     using stream = device.createStream();
     using buffer = device.alloc(i32, 1, { stream });
     using event = stream.record();
-    await event.sync();
+    await event.finished();
     hold.launch(stream, { grid: 1, block: 1 }, buffer);
     expect(stream.record(event)).toBe(event);
     expect(event.reached).toBe(false);
     await gate.open();
-    await event.sync();
+    await event.finished();
     await gate.shut();
   });
 
@@ -157,7 +157,7 @@ onDeviceInEachMode('Event', (host) => {
     const { device } = host;
     using held = device.createStream();
     using stream = device.createStream();
-    await Promise.all([held.sync(), stream.sync()]);
+    await Promise.all([held.finished(), stream.finished()]);
     const start = device.createEvent();
     const end = device.createEvent();
     stream.record(end);
@@ -170,7 +170,7 @@ onDeviceInEachMode('Event', (host) => {
     expect(await stillPending(called, 60)).toBe(true);
     release();
     await called;
-    await held.sync();
+    await held.finished();
     expect(await start.elapsed(end)).toBe(between);
     for (const event of [start, end]) event.close();
   });
@@ -179,13 +179,13 @@ onDeviceInEachMode('Event', (host) => {
     const { device } = host;
     using first = device.createStream();
     using second = device.createStream();
-    await Promise.all([first.sync(), second.sync()]);
+    await Promise.all([first.finished(), second.finished()]);
     const { handles } = device.runtime;
     const before = handles.count;
     const event = device.createEvent();
     for (let i = 0; i < 500; i++) (i % 2 === 0 ? first : second).record(event);
     second.wait(event);
-    await Promise.all([first.sync(), second.sync()]);
+    await Promise.all([first.finished(), second.finished()]);
     event.close();
     await turns(5);
     // Streams have events of their own, behind what they do.
@@ -218,7 +218,7 @@ onDeviceInEachMode('Event', (host) => {
     event.close();
     event.close();
     for (const call of [
-      () => event.sync(),
+      () => event.finished(),
       () => event.elapsed(open),
       () => open.elapsed(event),
       () => host.stream.record(event),
@@ -245,7 +245,7 @@ onDeviceInEachMode('Event', (host) => {
     const event = first.record();
     second.wait(event);
     event.close();
-    const synced = second.sync();
+    const synced = second.finished();
     expect(await stillPending(synced)).toBe(true);
     await gate.open();
     await synced;
@@ -258,8 +258,8 @@ onDeviceInEachMode('Event', (host) => {
     for (let i = 0; i < 5000; i++) {
       const event = stream.record();
       event.close();
-      if (i % 500 === 0) await stream.sync();
+      if (i % 500 === 0) await stream.finished();
     }
-    await device.synchronize();
+    await device.finished();
   });
 });

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { Device, f32, i32, u16, u8, output } from '../../src/core/index.js';
+import { CoreDevice, f32, i32, u16, u8, output } from '../../src/core/index.js';
 import { PARAMETERS } from './kernels/parameters.js';
 import { someOf } from '../random-runs.js';
 
@@ -40,14 +40,14 @@ someOf(
 )(['memops', 'pools', 'memops,pools', 'registration', 'registration,memops,pools'])(
   'without %s',
   (missing) => {
-    let device: Device;
+    let device: CoreDevice;
 
     beforeAll(async () => {
       process.env['ASYNC_CUDA_WITHOUT'] = missing;
       try {
         // A size of its own, so that a CPU device is opened afresh and not shared with another
         // mode's.
-        device = await Device.open(
+        device = await CoreDevice.open(
           NAME,
           NAME.startsWith('cpu') ? { memoryBytes: (missing.length + 64) << 20 } : {},
         );
@@ -114,7 +114,7 @@ someOf(
       expect(await device.stream.call(() => 5)).toBe(5);
       for (let i = 0; i < 3; i++) {
         process.env['ASYNC_CUDA_WITHOUT'] = missing;
-        const again = await Device.open(
+        const again = await CoreDevice.open(
           NAME,
           NAME.startsWith('cpu')
             ? { memoryBytes: (missing.length + 32) << 20 }
@@ -151,12 +151,12 @@ someOf(
 );
 
 describe('without the driver’s knowledge of parameters', () => {
-  let device: Device;
+  let device: CoreDevice;
 
   beforeAll(async () => {
     process.env['ASYNC_CUDA_WITHOUT'] = 'paraminfo';
     try {
-      device = await Device.open(NAME, NAME.startsWith('cpu') ? { memoryBytes: 96 << 20 } : {});
+      device = await CoreDevice.open(NAME, NAME.startsWith('cpu') ? { memoryBytes: 96 << 20 } : {});
     } finally {
       delete process.env['ASYNC_CUDA_WITHOUT'];
     }

@@ -3,7 +3,7 @@
  * would be.
  */
 import { i32, u8 } from 'async-cuda/core';
-import type { Device } from 'async-cuda/core';
+import type { CoreDevice } from 'async-cuda/core';
 import { expect, test } from 'vitest';
 
 import { ForeignGraph, graphUse } from '../../src/core/foreign-graph.js';
@@ -16,9 +16,9 @@ onDevice('Graphs of others', (host) => {
     async () => {
       const { device } = host;
       const [a, b, c] = [1, 2, 3].map(() => device.createStream()) as [
-        ReturnType<Device['createStream']>,
-        ReturnType<Device['createStream']>,
-        ReturnType<Device['createStream']>,
+        ReturnType<CoreDevice['createStream']>,
+        ReturnType<CoreDevice['createStream']>,
+        ReturnType<CoreDevice['createStream']>,
       ];
       using x = device.alloc(i32, 4);
       using between = device.alloc(i32, 4);
@@ -47,7 +47,7 @@ onDevice('Graphs of others', (host) => {
         Array.from({ length: 50 }, (_, i) => [i + 1, i + 1, i + 1, i + 1]),
       );
       expect((await device.stats()).graphLaunches - launches).toBe(50);
-      await Promise.all([b.sync(), c.sync()]);
+      await Promise.all([b.finished(), c.finished()]);
       await foreign.close();
       for (const stream of [a, b, c]) stream.close();
     },

@@ -41,7 +41,7 @@ onDevice('what a graph is made of', (host) => {
       expect([...(await out.read(host.stream))]).toEqual([5, 5, 5, 5]);
       expect(await live(host)).toBe(before + 1);
       await graph.close();
-      await host.stream.sync();
+      await host.stream.finished();
       expect(await live(host)).toBe(before);
     });
 
@@ -135,7 +135,7 @@ onDevice('what a graph is made of', (host) => {
       await texture.close();
       texture = undefined;
       await collectGarbage();
-      await host.stream.sync();
+      await host.stream.finished();
       expect(await live(host)).toBe(before);
     });
   });
@@ -241,7 +241,7 @@ onDevice('what a graph is made of', (host) => {
         hold.launch(stream, ONE, x);
         put.launch(stream, ONE, y);
       });
-      await stream.sync();
+      await stream.finished();
       const launched = graph.launch(other);
       const closed = module.close();
       expect(await stillPending(closed)).toBe(true);

@@ -246,7 +246,7 @@ onDeviceInEachMode('Graph', (host) => {
     let read!: PromiseLike<Int32Array>;
     await using graph = await stream.capture(() => {
       a.fill(stream, 2);
-      read = host.stream.sync().then(() => b.read(host.stream));
+      read = host.stream.finished().then(() => b.read(host.stream));
     });
     expect((await read)[0]).toBe(3);
     expect(await graph.nodeCount()).toBe(1);
@@ -436,7 +436,7 @@ onDeviceInEachMode('Graph', (host) => {
       ['reading to a plain array', () => buffer().read(stream)],
       ['allocating', () => host.device.alloc(i32, 1, { stream })],
       ['call', () => stream.call(() => 1)],
-      ['sync', () => stream.sync()],
+      ['sync', () => stream.finished()],
       ['close', () => stream.close()],
       ['capture', () => stream.capture(() => undefined)],
     ])('%s is refused, and the capture goes on', async (_, call) => {
@@ -482,7 +482,7 @@ onDeviceInEachMode('Graph', (host) => {
       using a = host.device.alloc(i32, N);
       let awaited!: Promise<unknown>;
       await using graph = await stream.capture(() => {
-        awaited = failure(() => a.fill(stream, 1).wait());
+        awaited = failure(() => a.fill(stream, 1).finished());
       });
       expect(await awaited).toMatchObject({ code: 'ERR_CUDA_CAPTURE' });
       await graph.launch(stream);
@@ -495,14 +495,14 @@ onDeviceInEachMode('Graph', (host) => {
           throw boom;
         }),
       ).rejects.toBe(boom);
-      await stream.sync();
+      await stream.finished();
     });
 
     test('an async function is refused and says what to do', async () => {
       const error = await failure(() => stream.capture((async () => undefined) as never));
       expect(error).toMatchObject({ argument: 'body' });
       expect(error.message).toContain('Remove async');
-      await stream.sync();
+      await stream.finished();
     });
 
     test('what is no function is refused', async () => {

@@ -284,7 +284,7 @@ onDevice('MemoryPool', (host) => {
       expect(statistics.reserved).toBeGreaterThanOrEqual(statistics.used);
       expect(statistics.usedHigh).toBeGreaterThanOrEqual(statistics.used);
       buffer.close();
-      await host.stream.sync();
+      await host.stream.finished();
       expect((await pool.statistics()).used).toBe(0);
     });
 
@@ -292,7 +292,7 @@ onDevice('MemoryPool', (host) => {
       await using pool = await host.device.createPool();
       const buffer = host.device.alloc(u8, 8 << 20, { pool });
       buffer.close();
-      await host.device.synchronize();
+      await host.device.finished();
       await pool.trim();
       expect((await pool.statistics()).reserved).toBe(0);
     });
@@ -334,7 +334,7 @@ onDevice('MemoryPool', (host) => {
       const large = host.device.alloc(u8, 32 << 20, { pool });
       const small = host.device.alloc(u8, 1 << 20, { pool });
       large.close();
-      await host.device.synchronize();
+      await host.device.finished();
       expect((await pool.statistics()).usedHigh).toBe(33 << 20);
       await pool.resetHigh();
       const { used, usedHigh, reserved, reservedHigh } = await pool.statistics();
@@ -423,7 +423,7 @@ onDevice('MemoryPool', (host) => {
       using buffer = host.device.alloc(u8, 1 << 20, { pool });
       buffer.fill(host.stream, i);
     }
-    await host.stream.sync();
+    await host.stream.finished();
     expect((await pool.statistics()).reservedHigh).toBeLessThanOrEqual(64 << 20);
   });
 

@@ -260,7 +260,7 @@ onDevice('work of the host', (host) => {
       return operation;
     };
     const told = async (): Promise<string[]> => {
-      await stream.sync();
+      await stream.finished();
       for (let turn = 0; turn < 10; turn++) await setImmediate();
       return host.errors.splice(0).map(({ code }) => code);
     };
@@ -274,7 +274,7 @@ onDevice('work of the host', (host) => {
     });
     const held = stream.call(() => gate);
     const controller = new AbortController();
-    const wait = failure(() => operation.pending(stream).wait({ signal: controller.signal }));
+    const wait = failure(() => operation.pending(stream).finished({ signal: controller.signal }));
     await late;
     controller.abort(new Error('enough'));
     expect(await wait).toMatchObject({ message: 'enough' });
@@ -314,7 +314,7 @@ onDevice('work of the host', (host) => {
     using x = device.alloc(i32, 16, { stream: one });
     using y = device.alloc(i32, 16, { stream: two });
     await spoil(bad);
-    await host.stream.sync();
+    await host.stream.finished();
     // The parts of an operation have no event of their own: who waits for one of them asks for it,
     // here the operation that fails.
     const filling = new Operation(one);

@@ -259,7 +259,7 @@ onDeviceInEachMode('Kernel parameters', (host) => {
         expect(await failure(() => take.launch(host.stream, ONE, out, value))).toMatchObject({
           argument: 'args[1]',
         });
-      await host.device.synchronize();
+      await host.device.finished();
     },
   );
 

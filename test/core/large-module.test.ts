@@ -3,7 +3,7 @@
  */
 import { expect, test } from 'vitest';
 
-import { Device, u32 } from '../../src/core/index.js';
+import { CoreDevice, u32 } from '../../src/core/index.js';
 
 const KERNEL = `.version 7.0
 .target sm_70
@@ -22,7 +22,7 @@ test.each([
   ['text', (text: string): string | Uint8Array => text],
   ['bytes', (text: string): string | Uint8Array => Buffer.from(text)],
 ])('a module of megabytes loads from %s', async (_, image) => {
-  await using device = await Device.open(process.env['ASYNC_CUDA_TEST_DEVICE'] ?? 'cpu');
+  await using device = await CoreDevice.open(process.env['ASYNC_CUDA_TEST_DEVICE'] ?? 'cpu');
   await using module = await device.loadModule(image(COMMENT.repeat(100_000) + KERNEL));
   using out = device.alloc(u32, 1);
   module.kernel('answer').launch(device.stream, { grid: 1, block: 1 }, out);

@@ -200,7 +200,7 @@ onDevice('Launches as code', (host) => {
         ),
         { numRuns: 500 },
       );
-      await host.device.synchronize();
+      await host.device.finished();
       host.errors.splice(0);
     },
   );

@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { Device, i32, u8 } from 'async-cuda/core';
+import { CoreDevice, i32, u8 } from 'async-cuda/core';
 import type { MemoryPool } from 'async-cuda/core';
 import { describe, expect, test } from 'vitest';
 
@@ -15,7 +15,7 @@ import { someOf } from '../random-runs.js';
 const MIB = 1 << 20;
 
 /** A pool in which one buffer of 48 MiB finds room, and a second one none. */
-async function smallPool(device: Device): Promise<MemoryPool> {
+async function smallPool(device: CoreDevice): Promise<MemoryPool> {
   return device.createPool({ maxBytes: 64 * MIB });
 }
 
@@ -113,7 +113,7 @@ onDevice('An allocation that finds too little memory', (host) => {
         const error = await failure(() => second.allocated());
         expect(error.code).toBe('ERR_CUDA_OUT_OF_MEMORY');
         expect(error.message).toContain("'second'");
-        await stream.sync();
+        await stream.finished();
       } finally {
         await gate.open();
       }
@@ -146,12 +146,12 @@ onDevice('An allocation that finds too little memory', (host) => {
 
 someOf(1, describe.runIf(onCpu))(allModes)('On a small device (cpu, %s)', (thread) => {
   test('what one pool keeps is there for another', async () => {
-    await using device = await Device.open('cpu', { thread, memoryBytes: 96 * MIB });
+    await using device = await CoreDevice.open('cpu', { thread, memoryBytes: 96 * MIB });
     await using pool = await device.createPool();
     const kept = device.alloc(u8, 64 * MIB, { pool });
     await kept.allocated();
     kept.close();
-    await device.synchronize();
+    await device.finished();
     expect((await pool.statistics()).reserved).toBe(64 * MIB);
     using wanted = device.alloc(u8, 64 * MIB);
     await wanted.allocated();
@@ -159,7 +159,7 @@ someOf(1, describe.runIf(onCpu))(allModes)('On a small device (cpu, %s)', (threa
   });
 
   test('sizes may change from one allocation to the next', async () => {
-    await using device = await Device.open('cpu', { thread, memoryBytes: 96 * MIB });
+    await using device = await CoreDevice.open('cpu', { thread, memoryBytes: 96 * MIB });
     for (let i = 0; i < 40; i++) {
       const stream = device.createStream();
       const buffer = device.alloc(u8, 50 * MIB + i * 4096, { stream });
@@ -188,7 +188,7 @@ onDevice(
       const buffer = device.alloc(u8, 64 * MIB);
       await buffer.allocated();
       buffer.close();
-      await device.stream.sync();
+      await device.stream.finished();
       await sleep(3000);
       expect((await pool.statistics()).reserved).toBeGreaterThanOrEqual(64 * MIB);
       await gate.open();
@@ -205,7 +205,7 @@ onDevice(
           const buffer = device.alloc(u8, 64 * MIB);
           await buffer.fill(device.stream, 1);
           buffer.close();
-          await device.synchronize();
+          await device.finished();
           const { reserved } = await pool.statistics();
           expect(reserved).toBeGreaterThanOrEqual(64 * MIB);
           await sleep(3500);

@@ -58,7 +58,7 @@ onDevice('Pending', (host) => {
   test('awaited long after its work is done resolves', async () => {
     using buffer = host.device.alloc(f32, 1);
     const pending = buffer.fill(host.stream, 1);
-    await host.stream.sync();
+    await host.stream.finished();
     await turns(5);
     await pending;
   });
@@ -108,7 +108,7 @@ onDevice('Pending', (host) => {
     test('without options is as awaiting', async () => {
       using buffer = host.device.alloc(f32, 2);
       buffer.fill(host.stream, 5);
-      expect((await buffer.read(host.stream).wait())[1]).toBe(5);
+      expect((await buffer.read(host.stream).finished())[1]).toBe(5);
     });
 
     test('rejects with the signal’s reason, and the work goes on', async () => {
@@ -117,7 +117,7 @@ onDevice('Pending', (host) => {
       buffer.fill(host.stream, 1);
       const pending = hold.launch(host.stream, { grid: 1, block: 1 }, buffer);
       const controller = new AbortController();
-      const waited = pending.wait({ signal: controller.signal });
+      const waited = pending.finished({ signal: controller.signal });
       expect(await stillPending(waited)).toBe(true);
       const reason = new Error('enough');
       controller.abort(reason);
@@ -131,7 +131,7 @@ onDevice('Pending', (host) => {
     test('rejects at once for a signal that was aborted before', async () => {
       using buffer = host.device.alloc(f32, 1);
       const error = await failure(() =>
-        buffer.fill(host.stream, 1).wait({ signal: AbortSignal.abort() }),
+        buffer.fill(host.stream, 1).finished({ signal: AbortSignal.abort() }),
       );
       expect(error.name).toBe('AbortError');
     });
@@ -140,7 +140,7 @@ onDevice('Pending', (host) => {
       const hold = (await host.load(WAITING)).kernel('hold');
       using buffer = host.device.alloc(i32, 1);
       const pending = hold.launch(host.stream, { grid: 1, block: 1 }, buffer);
-      const error = await failure(() => pending.wait({ signal: AbortSignal.timeout(10) }));
+      const error = await failure(() => pending.finished({ signal: AbortSignal.timeout(10) }));
       expect(error.name).toBe('TimeoutError');
       await gate.open();
       await pending;
@@ -150,7 +150,7 @@ onDevice('Pending', (host) => {
     test('gives a reason that is no Error as an AbortError', async () => {
       using buffer = host.device.alloc(f32, 1);
       const error = await failure(() =>
-        buffer.fill(host.stream, 1).wait({ signal: AbortSignal.abort('stop') }),
+        buffer.fill(host.stream, 1).finished({ signal: AbortSignal.abort('stop') }),
       );
       expect(error.name).toBe('AbortError');
       expect(error.message).toContain('stop');
@@ -159,7 +159,7 @@ onDevice('Pending', (host) => {
     test('an abort after the work is done changes nothing', async () => {
       using buffer = host.device.alloc(f32, 1);
       const controller = new AbortController();
-      await buffer.fill(host.stream, 1).wait({ signal: controller.signal });
+      await buffer.fill(host.stream, 1).finished({ signal: controller.signal });
       controller.abort();
       await turns(2);
     });
@@ -175,21 +175,21 @@ onDevice('Pending', (host) => {
         listeners--,
         remove(...args)
       );
-      for (let i = 0; i < 20; i++) await buffer.fill(host.stream, i).wait({ signal });
+      for (let i = 0; i < 20; i++) await buffer.fill(host.stream, i).finished({ signal });
       expect(listeners).toBe(0);
     });
 
     test('refuses what is no AbortSignal', async () => {
       using buffer = host.device.alloc(f32, 1);
       expect(
-        await failure(() => buffer.fill(host.stream, 1).wait({ signal: {} as never })),
+        await failure(() => buffer.fill(host.stream, 1).finished({ signal: {} as never })),
       ).toMatchObject({ argument: 'signal' });
     });
 
     test('refuses an option that does not exist', async () => {
       using buffer = host.device.alloc(f32, 1);
       expect(
-        await failure(() => buffer.fill(host.stream, 1).wait({ sginal: undefined } as never)),
+        await failure(() => buffer.fill(host.stream, 1).finished({ sginal: undefined } as never)),
       ).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
     });
   });
@@ -209,7 +209,7 @@ onDevice('Pending', (host) => {
     }
 
     async function told(): Promise<string[]> {
-      await host.stream.sync();
+      await host.stream.finished();
       await turns(5);
       return host.errors.splice(0).map((error) => error.message);
     }
@@ -236,7 +236,7 @@ onDevice('Pending', (host) => {
       buffer.allocated().catch(() => undefined);
       const pending = queue(buffer);
       const controller = new AbortController();
-      const waited = failure(() => pending.wait({ signal: controller.signal }));
+      const waited = failure(() => pending.finished({ signal: controller.signal }));
       expect(await stillPending(waited)).toBe(true);
       controller.abort();
       expect((await waited).name).toBe('AbortError');
@@ -254,7 +254,9 @@ onDevice('Pending', (host) => {
       buffer.allocated().catch(() => undefined);
       gated.launch(host.stream, { grid: 1, block: 1 }, held);
       const controller = new AbortController();
-      const waited = failure(() => buffer.fill(host.stream, 1).wait({ signal: controller.signal }));
+      const waited = failure(() =>
+        buffer.fill(host.stream, 1).finished({ signal: controller.signal }),
+      );
       expect(await stillPending(waited, 50)).toBe(true);
       expect(host.errors).toEqual([]);
       controller.abort();
@@ -277,7 +279,7 @@ onDevice('Pending', (host) => {
         const pending = buffer.fill(host.stream, 1);
         const controller = new AbortController();
         const before = again ? undefined : failure(() => pending);
-        const waited = failure(() => pending.wait({ signal: controller.signal }));
+        const waited = failure(() => pending.finished({ signal: controller.signal }));
         await stillPending(waited, 5);
         controller.abort();
         expect((await waited).name).toBe('AbortError');
@@ -293,7 +295,7 @@ onDevice('Pending', (host) => {
       using buffer = host.device.alloc(f32, TOO_MUCH, { label: 'huge' });
       buffer.allocated().catch(() => undefined);
       const pending = buffer.fill(host.stream, 1);
-      expect((await failure(() => pending.wait({ signal: AbortSignal.abort() }))).name).toBe(
+      expect((await failure(() => pending.finished({ signal: AbortSignal.abort() }))).name).toBe(
         'AbortError',
       );
       expect((await told()).length).toBe(1);
@@ -303,7 +305,7 @@ onDevice('Pending', (host) => {
   });
 
   describe('an AbortSignal', () => {
-    test.each(['stream.sync', 'event.sync', 'device.synchronize'] as const)(
+    test.each(['stream.finished', 'event.finished', 'device.finished'] as const)(
       'stops %s',
       async (what) => {
         const hold = (await host.load(WAITING)).kernel('hold');
@@ -312,13 +314,13 @@ onDevice('Pending', (host) => {
         using event = host.stream.record();
         const signal = AbortSignal.timeout(10);
         const call = {
-          'stream.sync': host.stream,
-          'event.sync': event,
-          'device.synchronize': { sync: host.device.synchronize.bind(host.device) },
+          'stream.finished': host.stream,
+          'event.finished': event,
+          'device.finished': host.device,
         }[what];
-        expect((await failure(() => call.sync({ signal }))).name).toBe('TimeoutError');
+        expect((await failure(() => call.finished({ signal }))).name).toBe('TimeoutError');
         await gate.open();
-        await host.stream.sync();
+        await host.stream.finished();
         await gate.shut();
       },
     );
@@ -327,7 +329,7 @@ onDevice('Pending', (host) => {
   describe('a failure that nobody awaits', () => {
     test('goes to the device’s error event, once', async () => {
       const buffer = host.device.alloc(f32, 2 ** 48, { label: 'huge' });
-      await host.stream.sync();
+      await host.stream.finished();
       await turns(4);
       const errors = host.errors.splice(0);
       expect(errors.map((error) => error.code)).toEqual(['ERR_CUDA_OUT_OF_MEMORY']);
@@ -347,7 +349,7 @@ onDevice('Pending', (host) => {
 
     test('that is awaited after it went to the event still rejects', async () => {
       const buffer = host.device.alloc(f32, 2 ** 48);
-      await host.stream.sync();
+      await host.stream.finished();
       await turns(4);
       expect(host.errors.splice(0).length).toBe(1);
       expect(await failure(() => buffer.allocated())).toMatchObject({
@@ -374,7 +376,7 @@ onDevice('Many failures', (host) => {
 
   test('each is told to who awaits it late, in full', async () => {
     const { copies, close } = failing(4000);
-    await host.stream.sync();
+    await host.stream.finished();
     await turns(5);
     for (const [i, copy] of copies.entries()) {
       const error = await failure(() => copy);
@@ -397,7 +399,7 @@ onDevice('Many failures', (host) => {
         const { copies, close } = failing(100);
         await Promise.allSettled(copies);
         close();
-        await host.stream.sync();
+        await host.stream.finished();
       }
     };
     const heap = async (): Promise<number> => {

@@ -1,7 +1,7 @@
 /** Memory of allocations of their own: device.allocPlain. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { Device, f32, i32, inout, u16, u32, u8 } from 'async-cuda/core';
+import { CoreDevice, f32, i32, inout, u16, u32, u8 } from 'async-cuda/core';
 import { describe, expect, test } from 'vitest';
 
 import type { ProcedureName } from '../../src/runtime/procedures.js';
@@ -173,7 +173,7 @@ onDevice('A buffer of allocPlain', (host) => {
       waiting.waitValue(flag, 0, i);
       plain.close();
       await Promise.all([managed.close(), pinned.close(), array.close()]);
-      const passed = waiting.sync();
+      const passed = waiting.finished();
       using other = device.alloc(i32, 1);
       expect((await other.fill(stream, i).then(() => other.read(stream)))[0]).toBe(i);
       stream.writeValue(flag, 0, i);
@@ -183,10 +183,10 @@ onDevice('A buffer of allocPlain', (host) => {
 });
 
 someOf(1, describe.runIf(onCpu))(allModes)('Memory of allocPlain (cpu, %s)', (thread) => {
-  const open = (): Promise<Device> => Device.open('cpu', { thread, memoryBytes: 95 * MIB });
+  const open = (): Promise<CoreDevice> => CoreDevice.open('cpu', { thread, memoryBytes: 95 * MIB });
 
   /** Free memory, once it is as much as that. */
-  async function free(device: Device, atLeast = 0): Promise<number> {
+  async function free(device: CoreDevice, atLeast = 0): Promise<number> {
     for (let i = 0; ; i++) {
       const { free } = await device.memoryInfo();
       if (free >= atLeast || i === 200) return free;
@@ -195,7 +195,7 @@ someOf(1, describe.runIf(onCpu))(allModes)('Memory of allocPlain (cpu, %s)', (th
   }
 
   /** Makes the call that frees take its time, as a GPU's does. */
-  function slowFrees(device: Device): void {
+  function slowFrees(device: CoreDevice): void {
     const { runtime } = device;
     const call = runtime.call.bind(runtime);
     runtime.call = (async (name: ProcedureName, ...args: never) => {
@@ -243,7 +243,7 @@ someOf(1, describe.runIf(onCpu))(allModes)('Memory of allocPlain (cpu, %s)', (th
     const plain = await device.allocPlain(u8, 64 * MIB);
     waiting.waitValue(flag, 0, 1);
     plain.close();
-    await device.stream.sync();
+    await device.stream.finished();
     expect(await free(device)).toBeLessThanOrEqual(before - 64 * MIB);
     device.stream.writeValue(flag, 0, 1);
     expect(await free(device, before)).toBe(before);
@@ -254,7 +254,7 @@ someOf(1, describe.runIf(onCpu))(allModes)('Memory of allocPlain (cpu, %s)', (th
     const kept = device.alloc(u8, 64 * MIB);
     await kept.allocated();
     kept.close();
-    await device.synchronize();
+    await device.finished();
     const plain = await device.allocPlain(u8, 64 * MIB);
     expect(await failure(() => device.allocPlain(u32, 16 * MIB))).toMatchObject({
       code: 'ERR_CUDA_OUT_OF_MEMORY',

@@ -17,7 +17,7 @@ const PROGRAMS: readonly { what: string; that: string; prints: readonly string[]
   },
   {
     what: 'sync',
-    that: 'comes before stream.sync() resolves',
+    that: 'comes before stream.finished() resolves',
     prints: ['said 1 by 0', 'said 2 by 0', 'after'],
   },
   {

@@ -2,7 +2,7 @@
  * Edges of PTX instructions on either device. What a row expects is what an H200 gave (driver
  * 13.0), which is the CPU device's measure where the ISA leaves something open.
  */
-import { Device, u32 } from 'async-cuda/core';
+import { CoreDevice, u32 } from 'async-cuda/core';
 import { expect, test } from 'vitest';
 import { someOf } from '../random-runs.js';
 
@@ -116,7 +116,7 @@ const CASES: readonly Case[] = [
 ];
 
 someOf(8, test)(CASES)('$name', async ({ body, block = 1, values }) => {
-  await using device = await Device.open(process.env['ASYNC_CUDA_TEST_DEVICE'] ?? 'cpu');
+  await using device = await CoreDevice.open(process.env['ASYNC_CUDA_TEST_DEVICE'] ?? 'cpu');
   await using module = await device.loadModule(`.version 7.8
 .target sm_90
 .address_size 64

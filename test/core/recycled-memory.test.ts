@@ -3,7 +3,7 @@
  * values only.
  */
 import { i32, u8 } from 'async-cuda/core';
-import type { Device, DeviceBuffer, Stream } from 'async-cuda/core';
+import type { CoreDevice, DeviceBuffer, Stream } from 'async-cuda/core';
 import * as fc from '../fast-check.js';
 import { describe, expect, test } from 'vitest';
 
@@ -15,7 +15,7 @@ const addressOf = ({ device, memory }: DeviceBuffer): number =>
   device.runtime.shared.values[memory.handle]!;
 
 /** Streams at which nothing happens until `open` is called. */
-function heldStreams(device: Device, count: number): { streams: Stream[]; open: () => void } {
+function heldStreams(device: CoreDevice, count: number): { streams: Stream[]; open: () => void } {
   let open!: () => void;
   const gate = new Promise<void>((resolve) => {
     open = resolve;
@@ -78,7 +78,7 @@ describe.skipIf(isChecked)('memory that is given again', () => {
       const { memory } = first;
       first.close();
       host.device.recycled!.forget(memory);
-      await host.stream.sync();
+      await host.stream.finished();
       expect(memory.isLeftToBorrower).toBe(false);
       using second = await made();
       expect(second.memory.root).not.toBe(memory.root);

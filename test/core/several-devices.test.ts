@@ -1,6 +1,6 @@
 /** Work on one device that waits for another's, and data that goes from one to the other. */
 import { f16, f32, i32, inout, input, u32, u8 } from 'async-cuda/core';
-import type { Device, DeviceBuffer, Event, Kernel, Stream } from 'async-cuda/core';
+import type { CoreDevice, DeviceBuffer, Event, Kernel, Stream } from 'async-cuda/core';
 import * as fc from '../fast-check.js';
 import { beforeAll, describe, expect, test } from 'vitest';
 
@@ -270,7 +270,7 @@ onPairs('Copies between devices', (pair) => {
       await filled;
       expect(event.reached).toBe(false);
       await gates.a.open();
-      await event.sync();
+      await event.finished();
       await gates.a.shut();
       event.close();
     });
@@ -313,7 +313,7 @@ onPairs('Copies between devices', (pair) => {
       expect([(await mine.read(free))[0], (await ours.read(freeToo))[0]]).toEqual([4, 5]);
       expect(end.reached).toBe(false);
       await gates.a.open();
-      await end.sync();
+      await end.finished();
       await gates.a.shut();
       end.close();
     });
@@ -324,7 +324,7 @@ onPairs('Copies between devices', (pair) => {
     using mine = b.alloc(i32, 1);
     const event = a.stream.record();
     const called = a.stream.call(async () => {
-      await b.stream.sync();
+      await b.stream.finished();
       return (await mine.read(b.stream))[0];
     });
     b.stream.wait(event);
@@ -339,7 +339,7 @@ onPairs('Copies between devices', (pair) => {
     const called = a.stream.call(() => new Promise<void>((resolve) => (release = resolve)));
     const event = a.stream.record();
     b.stream.wait(event);
-    const reached = b.stream.sync();
+    const reached = b.stream.finished();
     expect(await stillPending(reached)).toBe(true);
     release();
     await Promise.all([called, reached]);
@@ -350,7 +350,7 @@ onPairs('Copies between devices', (pair) => {
     const { a, b } = pair;
     using event = a.createEvent();
     b.stream.wait(event);
-    await b.stream.sync();
+    await b.stream.finished();
     expect(event.reached).toBe(true);
   });
 
@@ -370,7 +370,7 @@ onPairs('Copies between devices', (pair) => {
         target.copyFrom(b.stream, copy);
         copy.close();
       }
-      await Promise.all([a.synchronize(), b.synchronize()]);
+      await Promise.all([a.finished(), b.finished()]);
       await turns(20);
     };
     await once();
@@ -542,7 +542,7 @@ onPairs('Copies between devices', (pair) => {
       slow.fill(a.stream, 0);
       module.kernel('spin').launch(a.stream, ONE, slow.reinterpret(u32), 1, 200_000);
       b.stream.wait(a.stream);
-      const waited = b.stream.sync();
+      const waited = b.stream.finished();
       await a.close();
       await waited;
       await b.close();
@@ -662,7 +662,7 @@ onPairs('Copies between devices', (pair) => {
     );
 
     async function check(steps: readonly Step[], length: number): Promise<void> {
-      const devices: Device[] = [pair.a, pair.b];
+      const devices: CoreDevice[] = [pair.a, pair.b];
       const modules = await Promise.all(devices.map((each) => pair.load(each, ELEMENTWISE)));
       const waiting = await Promise.all(devices.map((each) => pair.load(each, WAITING)));
       const add1 = modules.map((module) => module.kernel('add1', [inout(i32), u32]));

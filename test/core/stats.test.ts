@@ -102,7 +102,7 @@ onDevice('Stats', (host) => {
 
   test('allocations that failed count for nothing, be they closed before that is known or behind it', async () => {
     const { device } = host;
-    await device.synchronize();
+    await device.finished();
     const before = await device.stats();
     const failed = device.alloc(u8, 2 ** 46);
     expect(await failure(() => failed.allocated())).toMatchObject({
@@ -144,7 +144,7 @@ onDevice('Stats', (host) => {
     expect(memory.inUse).toBe(inUse);
     expect(memory.peak).toBe(inUse + (2 << 24));
     for (let i = 0; i < 1000; i++) device.alloc(u8, 1 << 10).close();
-    await device.synchronize();
+    await device.finished();
     expect((await device.stats()).memory).toMatchObject({ inUse, peak: inUse + (2 << 24) });
   });
 
@@ -200,7 +200,10 @@ onDevice('Stats of work under way', (host) => {
     using buffer = device.alloc(i32, 1);
     await buffer.fill(device.stream, 0);
     expect((await device.stats()).queue.fences).toBe(0);
-    const held = module.kernel('hold').launch(device.stream, { grid: 1, block: 1 }, buffer).wait();
+    const held = module
+      .kernel('hold')
+      .launch(device.stream, { grid: 1, block: 1 }, buffer)
+      .finished();
     const during = device.stats();
     expect((await Promise.race([during, held.then(() => undefined)]))?.queue.fences).toBe(1);
     await gate.open();

@@ -2,7 +2,7 @@
 import { f32, i32, inout, u32, u64 } from 'async-cuda/core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { Device } from '../../src/core/index.js';
+import { CoreDevice } from '../../src/core/index.js';
 import { ELEMENTWISE } from './kernels/elementwise.js';
 import { WAITING } from './kernels/waiting.js';
 import { failure, onCpu, onDeviceInEachMode, openTestDevice, stillPending } from './test-device.js';
@@ -37,7 +37,7 @@ onDeviceInEachMode('Stream memory operations', (host) => {
     const filled = mine.fill(waiting, 1);
     expect((await theirs.fill(free, 2).then(() => theirs.read(free)))[0]).toBe(2);
     host.stream.writeValue(flag, 1, 2);
-    await host.stream.sync();
+    await host.stream.finished();
     expect(await stillPending(filled)).toBe(true);
     host.stream.writeValue(flag, 1, 4);
     await filled;
@@ -55,7 +55,7 @@ onDeviceInEachMode('Stream memory operations', (host) => {
     for (const have of not) {
       await host.stream.writeValue(flag, 0, have);
       waiting.waitValue(flag, 0, value, condition);
-      const passed = waiting.sync();
+      const passed = waiting.finished();
       expect([have, await stillPending(passed, 10)]).toEqual([have, true]);
       host.stream.writeValue(flag, 0, yes);
       await passed;
@@ -73,7 +73,7 @@ onDeviceInEachMode('Stream memory operations', (host) => {
     for (const have of not) {
       await host.stream.writeValue(flag, 0, have);
       waiting.waitValue(flag, 0, value, condition);
-      const passed = waiting.sync();
+      const passed = waiting.finished();
       expect([have, await stillPending(passed, 10)]).toEqual([have, true]);
       host.stream.writeValue(flag, 0, yes);
       await passed;
@@ -122,7 +122,7 @@ onDeviceInEachMode('Stream memory operations', (host) => {
     const words = pinned.view();
     stream.waitValue(pinned.slice(1), 0, 7, 'eq');
     stream.writeValue(pinned, 3, 9);
-    const passed = stream.sync();
+    const passed = stream.finished();
     expect(await stillPending(passed)).toBe(true);
     expect(words[3]).toBe(0);
     Atomics.store(words, 1, 7);
@@ -151,7 +151,7 @@ onDeviceInEachMode('Stream memory operations', (host) => {
     flag.close();
     using next = await device.allocPlain(u32, 1);
     next.fill(host.stream, 0);
-    await waiting.sync();
+    await waiting.finished();
     expect((await next.read(host.stream))[0]).toBe(0);
   });
 
@@ -204,7 +204,7 @@ onDeviceInEachMode('Stream memory operations', (host) => {
             `await device.allocPlain${instead} or await device.pinned${instead}`,
           );
         }
-        await stream.sync();
+        await stream.finished();
       },
     );
 
@@ -237,17 +237,20 @@ onDeviceInEachMode('Stream memory operations', (host) => {
     expect(await failure(() => stream.waitValue(flag, 0, 1))).toMatchObject({
       code: 'ERR_CUDA_UNDEFINED_CONTENTS',
     });
-    await stream.sync();
+    await stream.finished();
     expect((await written).code).toBe('ERR_CUDA_SOURCE_DETACHED');
   });
 });
 
 describe('Where the platform has no stream memory operations', () => {
-  let device: Device;
+  let device: CoreDevice;
   beforeAll(async () => {
     process.env['ASYNC_CUDA_WITHOUT'] = 'memops';
     try {
-      device = await Device.open(onCpu ? 'cpu' : 'cuda', onCpu ? { memoryBytes: 77 << 20 } : {});
+      device = await CoreDevice.open(
+        onCpu ? 'cpu' : 'cuda',
+        onCpu ? { memoryBytes: 77 << 20 } : {},
+      );
     } finally {
       delete process.env['ASYNC_CUDA_WITHOUT'];
     }

@@ -58,7 +58,7 @@ onDeviceInEachMode('Stream', (host) => {
     const { device } = host;
     using stream = device.createStream();
     using buffer = await holdUp(stream);
-    const synced = stream.sync();
+    const synced = stream.finished();
     expect(await stillPending(synced)).toBe(true);
     await gate.open();
     await synced;
@@ -78,7 +78,7 @@ onDeviceInEachMode('Stream', (host) => {
       // Few commands go another way than many, and each another way after many than after few.
       for (const launches of [0, 1, 2, 3, 20, 1, 2, 4, 30, 5, 0]) {
         seen[0] = -1;
-        await stream.sync();
+        await stream.finished();
         // Long enough for whoever carries them out to have gone to sleep.
         await delay(10);
         buffer.fill(stream, 5);
@@ -94,7 +94,7 @@ onDeviceInEachMode('Stream', (host) => {
 
   test('sync of a stream that did nothing resolves', async () => {
     using stream = host.device.createStream();
-    await expect(stream.sync()).resolves.toBeUndefined();
+    await expect(stream.finished()).resolves.toBeUndefined();
   });
 
   test('a stream that is held up does not hold up another', async () => {
@@ -105,9 +105,9 @@ onDeviceInEachMode('Stream', (host) => {
     using buffer = device.alloc(i32, 4, { stream: fast });
     buffer.fill(fast, 3);
     expect([...(await buffer.read(fast))]).toEqual([3, 3, 3, 3]);
-    expect(await stillPending(slow.sync())).toBe(true);
+    expect(await stillPending(slow.finished())).toBe(true);
     await gate.open();
-    await slow.sync();
+    await slow.finished();
     await gate.shut();
     expect(waiting.isClosed).toBe(false);
   });
@@ -118,7 +118,7 @@ onDeviceInEachMode('Stream', (host) => {
     using second = device.createStream();
     using waiting = await holdUp(first);
     second.wait(first);
-    const synced = second.sync();
+    const synced = second.finished();
     expect(await stillPending(synced)).toBe(true);
     await gate.open();
     await synced;
@@ -133,10 +133,10 @@ onDeviceInEachMode('Stream', (host) => {
     using event = first.record();
     using waiting = await holdUp(first);
     second.wait(event);
-    await second.sync();
-    expect(await stillPending(first.sync())).toBe(true);
+    await second.finished();
+    expect(await stillPending(first.finished())).toBe(true);
     await gate.open();
-    await first.sync();
+    await first.finished();
     await gate.shut();
     expect(waiting.isClosed).toBe(false);
   });
@@ -144,7 +144,7 @@ onDeviceInEachMode('Stream', (host) => {
   test('waiting for itself changes nothing', async () => {
     using stream = host.device.createStream();
     stream.wait(stream);
-    await stream.sync();
+    await stream.finished();
   });
 
   test('takes the priorities that the device has', async () => {
@@ -188,7 +188,7 @@ onDeviceInEachMode('Stream', (host) => {
     for (let i = 0; i < 30_000; i++) nothing.launch(stream, { grid: 1, block: 1 });
     await stream.ready();
     expect(device.runtime.ring.waiting).toBe(0);
-    await stream.sync();
+    await stream.finished();
   });
 
   test('many streams at once each do their own work', async () => {
@@ -214,10 +214,10 @@ onDeviceInEachMode('Stream', (host) => {
       stream.close();
       if (i % 100 === 0) {
         host.stream.record().close();
-        await host.stream.sync();
+        await host.stream.finished();
       }
     }
-    await device.synchronize();
+    await device.finished();
   });
 
   test('call runs the function after the work before it and before the work behind it', async () => {
@@ -228,7 +228,7 @@ onDeviceInEachMode('Stream', (host) => {
     const called = stream.call(() => {
       order.push('call');
     });
-    const after = stream.sync().then(() => order.push('after'));
+    const after = stream.finished().then(() => order.push('after'));
     expect(await stillPending(called)).toBe(true);
     expect(order).toEqual([]);
     await gate.open();
@@ -301,13 +301,13 @@ onDeviceInEachMode('Stream', (host) => {
         throw boom;
       }),
     ).rejects.toBe(boom);
-    await stream.sync();
+    await stream.finished();
   });
 
   test('a function whose promise rejects rejects its call, and the stream goes on', async () => {
     const { stream } = host;
     await expect(stream.call(() => Promise.reject(new Error('later')))).rejects.toThrow('later');
-    await stream.sync();
+    await stream.finished();
   });
 
   test('a call that nobody awaits reports its failure to the device', async () => {
@@ -315,7 +315,7 @@ onDeviceInEachMode('Stream', (host) => {
     stream.call(() => {
       throw new Error('unheard');
     });
-    await stream.sync();
+    await stream.finished();
     await turns(4);
     expect(host.errors.splice(0).map((error) => error.cause)).toMatchObject([
       { message: 'unheard' },
@@ -348,7 +348,7 @@ onDeviceInEachMode('Stream', (host) => {
     using buffer = host.device.alloc(i32, 1);
     stream.close();
     for (const call of [
-      () => stream.sync(),
+      () => stream.finished(),
       () => stream.record(),
       () => stream.wait(host.stream),
       () => stream.call(() => 1),
@@ -368,7 +368,7 @@ onDeviceInEachMode('Stream', (host) => {
   test('a closed stream is called by its label', async () => {
     const stream = host.device.createStream({ label: 'upload' });
     stream.close();
-    expect((await failure(() => stream.sync())).message).toMatch(
+    expect((await failure(() => stream.finished())).message).toMatch(
       /^stream 'upload': used after it was closed\./,
     );
   });
@@ -382,7 +382,7 @@ onDeviceInEachMode('Stream', (host) => {
   test("the device's own stream cannot be closed", async () => {
     const error = await failure(() => host.stream.close());
     expect(error.message).toContain('close the device instead');
-    await host.stream.sync();
+    await host.stream.finished();
   });
 
   test('memory that was allocated on a closed stream is still good', async () => {
@@ -393,7 +393,7 @@ onDeviceInEachMode('Stream', (host) => {
     stream.close();
     expect([...(await buffer.read(host.stream))]).toEqual([2, 2, 2, 2]);
     buffer.close();
-    await device.synchronize();
+    await device.finished();
   });
 
   test('refuses a stream of another device', async () => {

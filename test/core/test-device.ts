@@ -3,7 +3,7 @@
  * `cuda`). On the CPU device the basic behaviours are tested in inline mode too, where no runtime
  * thread hides the order of things.
  */
-import { Device } from 'async-cuda/core';
+import { CoreDevice } from 'async-cuda/core';
 import type {
   CudaError,
   DeviceBuffer,
@@ -24,14 +24,14 @@ export const allModes: readonly Mode[] = onCpu ? ['worker', 'inline'] : ['worker
 export function openTestDevice(
   options: OpenOptions = {},
   name: DeviceName = testDevice,
-): Promise<Device> {
+): Promise<CoreDevice> {
   // ASYNC_CUDA_TEST_CHECK: everything on a device that is checked, where no test may bring a
   // report. Some tests run kernels on memory that nobody wrote, for want of interest in the result.
   const check =
     process.env['ASYNC_CUDA_TEST_CHECK'] !== undefined && name.startsWith('cpu')
       ? { check: { uninitialised: false } }
       : {};
-  return Device.open(name, { ...check, ...options });
+  return CoreDevice.open(name, { ...check, ...options });
 }
 
 /** One open device for all tests of a `describe`, and its modules. */
@@ -42,7 +42,7 @@ export class TestDevice {
    */
   readonly errors: CudaError[] = [];
   private readonly options: OpenOptions;
-  private opened: Device | undefined;
+  private opened: CoreDevice | undefined;
   private readonly modules = new Map<string, Promise<Module>>();
 
   constructor(mode: Mode, options: OpenOptions = {}) {
@@ -50,7 +50,7 @@ export class TestDevice {
     this.options = options;
   }
 
-  get device(): Device {
+  get device(): CoreDevice {
     if (this.opened === undefined) throw new Error('the device is open only while tests run');
     return this.opened;
   }
@@ -172,9 +172,9 @@ export async function failure(
  * Bytes of the device's pool that something uses; not what is kept for a second after it was
  * closed.
  */
-export async function usedMemory(device: Device): Promise<number> {
+export async function usedMemory(device: CoreDevice): Promise<number> {
   device.makeRoomOfRecycled();
-  await device.synchronize();
+  await device.finished();
   return (await (await device.pool()).statistics()).used;
 }
 

@@ -186,7 +186,7 @@ onDevice('Traces', (host) => {
     using a = device.alloc(i32, 1, { stream: slow });
     using b = device.alloc(i32, N, { stream: quick });
     await gate.shut();
-    await device.synchronize();
+    await device.finished();
     const recording = recordTrace(device);
     const held = hold.launch(slow, { grid: 1, block: 1 }, a);
     await add1.launch(quick, GRID, b, N);
@@ -239,7 +239,7 @@ onDevice('Traces', (host) => {
   test('a function of the host has its own time where the runtime thread comes to it late', async () => {
     const { device } = host;
     using stream = device.createStream();
-    await stream.sync();
+    await stream.finished();
     const recording = recordTrace(device);
     // The thread is busy with a call by now.
     const loading = device.loadModule(longKernel(20_000));
@@ -310,7 +310,7 @@ onDevice('Traces', (host) => {
       const recording = recordTrace(device);
       for (let i = 0; i < 600; i++) {
         streams.forEach((stream, k) => add1.launch(stream, GRID, buffers[k]!, N));
-        if (i % 100 === 0) await device.synchronize();
+        if (i % 100 === 0) await device.finished();
       }
       const trace = await recording.stop();
       const json = trace.toJSON();
@@ -334,7 +334,7 @@ onDevice('Traces', (host) => {
     await buffer.fill(stream, 0);
     const recording = recordTrace(device, { limit: 10 });
     for (let i = 0; i < 25; i++) add1.launch(stream, GRID, buffer, N);
-    await stream.sync();
+    await stream.finished();
     const trace = await recording.stop();
     expect(trace.dropped).toBe(16);
     expect(spansOf(checked(trace))).toHaveLength(10);
@@ -425,7 +425,7 @@ onDevice('Traces', (host) => {
     expect(() => add1.launch(stream, GRID, buffer, 'no number' as never)).toThrow('args[1]');
     using event = stream.record();
     expect(() => add1.launch(stream, GRID, buffer, 'no number' as never)).toThrow('args[1]');
-    await event.sync();
+    await event.finished();
     await add1.launch(stream, GRID, buffer, N);
     expect(spansOf(checked(await recording.stop())).map(({ name }) => name)).toEqual(['add1']);
   });

@@ -301,12 +301,12 @@ onDevice('Cross-stream tracking', (host) => {
       using shared = host.device.alloc(i32, 4);
       slow.fill(first, 0);
       // Both streams are in use, so that operations record their events.
-      await Promise.all([first.sync(), second.record().sync()]);
+      await Promise.all([first.finished(), second.record().finished()]);
       shared.fill(first, 5);
       hold.launch(first, { grid: 1, block: 1 }, slow);
       expect((await shared.read(second))[0]).toBe(5);
       await gate.open();
-      await first.sync();
+      await first.finished();
       await gate.shut();
     });
 

@@ -6,11 +6,11 @@
  */
 import { expect, test } from 'vitest';
 
-import { Device } from '../../src/core/index.js';
+import { CoreDevice } from '../../src/core/index.js';
 import { onCpu } from '../core/test-device.js';
 import { runProgram } from './program.js';
 
-const gpus = onCpu ? 0 : (await Device.list()).filter(({ kind }) => kind === 'cuda').length;
+const gpus = onCpu ? 0 : (await CoreDevice.list()).filter(({ kind }) => kind === 'cuda').length;
 
 const PAIRS = onCpu
   ? [

@@ -188,7 +188,7 @@ onDevice('Out of memory', (host) => {
         await failure(() => buffer.allocated());
         buffer.close();
       }
-      await device.synchronize();
+      await device.finished();
       await turns(5);
     };
     // Streams make their events as they go, up to a number.
@@ -340,7 +340,7 @@ onDevice('Undefined contents', (host) => {
     using buffer = await spoiled();
     buffer.slice(0, 4).fill(host.stream, 1);
     buffer.slice(4, 8).fill(host.stream, 1);
-    await host.stream.sync();
+    await host.stream.finished();
     await turns(4);
     expect(host.errors.splice(0).map((error) => error.code)).toEqual([
       'ERR_CUDA_UNDEFINED_CONTENTS',

@@ -1,7 +1,7 @@
 /** What nobody should write and somebody does: an error that says what is wrong, or no harm. */
 import { readFileSync } from 'node:fs';
 
-import { Device, f32, i32, input, inout, output, struct, u32, u8 } from 'async-cuda/core';
+import { CoreDevice, f32, i32, input, inout, output, struct, u32, u8 } from 'async-cuda/core';
 import type {
   CudaError,
   Event,
@@ -45,7 +45,7 @@ onDevice('Wrong arguments', (host) => {
   let buffer: ReturnType<typeof host.device.alloc<'i32'>>;
   let image: ReturnType<typeof host.device.alloc2D<'i32'>>;
   let words: ReturnType<typeof host.device.alloc<'u32'>>;
-  let elsewhere: Device;
+  let elsewhere: CoreDevice;
   let wrong: [string, unknown][];
 
   beforeAll(async () => {
@@ -118,10 +118,10 @@ onDevice('Wrong arguments', (host) => {
   type Any = never;
   /** `may` lists what is right after all. */
   const calls: [string, (value: Any) => unknown, ...string[]][] = [
-    ['Device.open, name', (v) => Device.open(v)],
-    ['Device.open, options', (v) => Device.open(testDevice, v)],
-    ['Device.open, thread', (v) => Device.open(testDevice, { thread: v })],
-    ['Device.open, memoryBytes', (v) => Device.open('cpu', { memoryBytes: v })],
+    ['Device.open, name', (v) => CoreDevice.open(v)],
+    ['Device.open, options', (v) => CoreDevice.open(testDevice, v)],
+    ['Device.open, thread', (v) => CoreDevice.open(testDevice, { thread: v })],
+    ['Device.open, memoryBytes', (v) => CoreDevice.open('cpu', { memoryBytes: v })],
     ['limit', (v) => host.device.limit(v)],
     ['setLimit, value', (v) => host.device.setLimit('stackSize', v)],
     ['createStream', (v) => host.device.createStream(v)],
@@ -268,21 +268,21 @@ onDevice('Wrong arguments', (host) => {
     ['pinned.slice', (v) => pinned.slice(v), '-5'],
     ['prefetch, stream', (v) => managed.prefetch(v)],
     ['prefetch, to', (v) => managed.prefetch(stream, v)],
-    ['sync', (v) => stream.sync(v)],
-    ['sync, signal', (v) => stream.sync({ signal: v }), 'a signal'],
+    ['sync', (v) => stream.finished(v)],
+    ['sync, signal', (v) => stream.finished({ signal: v }), 'a signal'],
     ['record', (v) => stream.record(v)],
     ['wait', (v) => stream.wait(v), 'a closed stream', 'a stream of another device'],
     ['call', (v) => stream.call(v)],
     ['capture', (v) => stream.capture(v)],
     ['capture, options', (v) => stream.capture(() => undefined, v)],
-    ['event.sync', (v) => event.sync(v)],
+    ['event.sync', (v) => event.finished(v)],
     ['elapsed', (v) => event.elapsed(v)],
     ['graph.launch', (v) => graph.launch(v)],
     ['graph.update', (v) => graph.update(v)],
     ['graph.upload', (v) => graph.upload(v)],
     ['graph.dot', (v) => graph.dot(v)],
-    ['pending.wait', (v) => buffer.fill(stream, 1).wait(v)],
-    ['synchronize', (v) => host.device.synchronize(v)],
+    ['pending.wait', (v) => buffer.fill(stream, 1).finished(v)],
+    ['synchronize', (v) => host.device.finished(v)],
     ['device.close, options', (v) => later(v)],
     ['device.close, timeout', (v) => later({ timeout: v }), '1.5'],
   ];
@@ -303,7 +303,7 @@ onDevice('Wrong arguments', (host) => {
       let error: CudaError | undefined;
       try {
         const result = await call(value as never);
-        if (result instanceof Device) await result.close();
+        if (result instanceof CoreDevice) await result.close();
       } catch (thrown) {
         error = thrown as CudaError;
       }
@@ -423,7 +423,7 @@ onDevice('Misuse', (host) => {
         () => device.alloc(i32, 1),
         () => device.createStream(),
         () => buffer.fill(device.stream, 1),
-        () => device.stream.sync(),
+        () => device.stream.finished(),
         () => device.loadModule(ELEMENTWISE),
         () => device.pinned(i32, 1),
         () => device.memoryInfo(),
@@ -458,7 +458,7 @@ onDevice('Misuse', (host) => {
       await turns(3);
       expect(errors).toEqual([]);
       device.alloc(f32, 2 ** 46).close();
-      await device.stream.sync();
+      await device.stream.finished();
       await expect.poll(() => errors).toMatchObject([{ code: 'ERR_CUDA_OUT_OF_MEMORY' }]);
       await device.close();
     },
@@ -487,7 +487,7 @@ onDevice('Misuse', (host) => {
     buffer.fill(streams.at(-1)!, 3);
     expect((await buffer.read(streams[500]!))[0]).toBe(3);
     for (const stream of streams) stream.close();
-    await host.device.synchronize();
+    await host.device.finished();
     await turns(20);
     using again = host.device.createStream();
     buffer.fill(again, 4);
@@ -510,7 +510,7 @@ onDevice('Misuse', (host) => {
       });
     });
     device.alloc(i32, 2 ** 45).close();
-    await device.stream.sync();
+    await device.stream.finished();
     expect(await told).toBe(8);
   });
 });

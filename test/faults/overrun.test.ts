@@ -2,7 +2,7 @@
  * Kernels that write past the end of a buffer, on a CPU device that does not check: what a GPU
  * forgives, and what it does not say.
  */
-import { CudaDeviceLostError, Device, i32, output, u32 } from 'async-cuda/core';
+import { CudaDeviceLostError, CoreDevice, i32, output, u32 } from 'async-cuda/core';
 import { describe, expect, test } from 'vitest';
 
 import { allModes, failure, onCpu } from '../core/test-device.js';
@@ -22,7 +22,7 @@ someOf(1, describe.runIf(onCpu))(allModes)(
   'A kernel that writes past the end of its only buffer (%s)',
   (mode) => {
     test('a block of threads too many is harmless, as it is on a GPU', async () => {
-      await using device = await Device.open('cpu:6', { thread: mode, check: false });
+      await using device = await CoreDevice.open('cpu:6', { thread: mode, check: false });
       const mark = (await device.loadModule(MARK)).kernel('mark', [output(i32), u32]);
       using out = device.alloc(i32, 10);
       for (let i = 1; i <= 4; i++)
@@ -31,7 +31,7 @@ someOf(1, describe.runIf(onCpu))(allModes)(
     });
 
     test('half a megabyte too much is an error that says what to open', async () => {
-      const device = await Device.open('cpu:6', { thread: mode, check: false });
+      const device = await CoreDevice.open('cpu:6', { thread: mode, check: false });
       const mark = (await device.loadModule(MARK)).kernel('mark');
       const out = device.alloc(i32, 10);
       const error = await failure(() =>

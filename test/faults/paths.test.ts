@@ -6,7 +6,7 @@ import { Device } from 'async-cuda';
 import { loadEngine } from 'async-cuda/inference';
 import { decodeImage, encodeFrames, frames, imageSize } from 'async-cuda/images';
 import { compile, link } from 'async-cuda/nvrtc';
-import { loadEngine as loadWithOnnxRuntime } from 'async-cuda/onnxruntime';
+import { loadOnnxEngine as loadWithOnnxRuntime } from 'async-cuda/onnxruntime';
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -66,7 +66,7 @@ onDevice('A source in flight', (host) => {
       using buffer = host.device.alloc(u8, LARGE);
       const written = buffer
         .write(host.stream, source)
-        .wait()
+        .finished()
         .then(
           () => undefined,
           (error: unknown) => error,
@@ -106,7 +106,7 @@ onDevice('A source in flight', (host) => {
     using buffer = host.device.alloc(u8, LARGE);
     const written = buffer
       .write(host.stream, source)
-      .wait()
+      .finished()
       .then(
         () => undefined,
         (error: unknown) => error,
@@ -261,7 +261,7 @@ onDevice('A target in flight', (host) => {
     buffer.write(host.stream, new Uint8Array(8 << 20).fill(5));
     expect((await buffer.read(host.stream)).every((value) => value === 5)).toBe(true);
     await gate.open();
-    await stream.sync();
+    await stream.finished();
     await gate.shut();
   });
 

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { Device, f16, f32, u16, u8 } from 'async-cuda';
 import type { AnyTensor } from 'async-cuda';
 import {
-  add,
+  addImages,
   addAlpha,
   blend,
   boxFilter,
@@ -25,7 +25,7 @@ import {
   gaussianFilter,
   letterbox,
   mirror,
-  multiply,
+  multiplyImages,
   normalise,
   orderChannels,
   remap,
@@ -35,7 +35,7 @@ import {
   rgbToYuv,
   rotate,
   rotateQuarters,
-  subtract,
+  subtractImages,
   threshold,
   toPacked,
   toPlanar,
@@ -283,17 +283,17 @@ const CASES: Readonly<Record<string, Case>> = {
   'add of an image': {
     dtypes: ['u8', 'u16', 'f16', 'f32'],
     most: 1,
-    make: on((x, o) => add(x, x, o)),
+    make: on((x, o) => addImages(x, x, o)),
   },
   'subtract of an image': {
     dtypes: ['u8', 'f32'],
     most: 1,
-    make: on(async (x, o) => subtract(x, await mirror(x, 'horizontal'), o)),
+    make: on(async (x, o) => subtractImages(x, await mirror(x, 'horizontal'), o)),
   },
   'multiply by numbers': {
     dtypes: ['u8', 'u16', 'f16', 'f32'],
     most: 1,
-    make: on((x, o) => multiply(x, 3, o)),
+    make: on((x, o) => multiplyImages(x, 3, o)),
   },
   difference: {
     dtypes: ['u8'],

@@ -5,7 +5,7 @@ import { Device, f16, f32, u16, u8 } from 'async-cuda';
 import { CudaLibraryError } from 'async-cuda/core';
 import type { DeviceOp } from 'async-cuda';
 import {
-  add,
+  addImages,
   boxFilter,
   channelExtremes,
   channelHistogram,
@@ -17,7 +17,7 @@ import {
   gaussianFilter,
   letterbox,
   mirror,
-  multiply,
+  multiplyImages,
   normalise,
   orderChannels,
   remap,
@@ -25,7 +25,7 @@ import {
   resizeBatch,
   rescale,
   rotateQuarters,
-  subtract,
+  subtractImages,
   threshold,
   toPlanar,
   warpAffine,
@@ -218,17 +218,17 @@ else
         using x = await device.zeros(u8, [2, 2, 3]);
         using y = await device.zeros(u8, [2, 2, 3]);
         expect(
-          shape((await calls(multiply(x, [1, 2, 3], { scale: 1 / 4, ...npp }))).lines),
+          shape((await calls(multiplyImages(x, [1, 2, 3], { scale: 1 / 4, ...npp }))).lines),
         ).toEqual(['nppiMulC_8u_C3RSfs_Ctx @ 6 010203 @ 6 2x2 2']);
-        expect(shape((await calls(add(x, y, npp))).lines)).toEqual([
+        expect(shape((await calls(addImages(x, y, npp))).lines)).toEqual([
           'nppiAdd_8u_C3RSfs_Ctx @ 6 @ 6 @ 6 2x2 0',
         ]);
         const [plus, minus] = [
-          (await calls(add(x, y, npp))).lines[0]!,
-          (await calls(subtract(x, y, npp))).lines[0]!,
+          (await calls(addImages(x, y, npp))).lines[0]!,
+          (await calls(subtractImages(x, y, npp))).lines[0]!,
         ];
         expect(addresses(minus).slice(0, 2)).toEqual(addresses(plus).slice(0, 2).reverse());
-        expect(() => multiply(x, 2, { scale: 1 / 3, ...npp })).toThrow(
+        expect(() => multiplyImages(x, 2, { scale: 1 / 3, ...npp })).toThrow(
           "'own' has it: write { engine: 'own' }",
         );
         expect(shape((await calls(threshold(x, 100, npp))).lines)).toEqual([

@@ -642,7 +642,7 @@ else
         controller.abort(new Error('never mind'));
         for (const each of late) expect(await each).toMatchObject({ message: 'never mind' });
         await first;
-        await lazy.core.synchronize();
+        await lazy.core.finished();
         expect(calls()).toEqual([]);
         standIn.set();
         await core.close();
@@ -659,13 +659,13 @@ else
 
     test('memory comes back', async () => {
       const jpeg = await jpegOf(200, 100);
-      await host.device.synchronize();
+      await host.device.finished();
       const before = (await host.device.stats()).memory.inUse;
       for (let i = 0; i < 30; i++) (await decodeImage(device, jpeg)).close();
       standIn.answers(3);
       for (let i = 0; i < 10; i++)
         await failure(() => decodeImage(device, jpeg, { engine: 'nvjpeg' }));
-      await host.device.synchronize();
+      await host.device.finished();
       expect((await host.device.stats()).memory.inUse).toBe(before);
     });
   });

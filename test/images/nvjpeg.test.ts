@@ -295,10 +295,10 @@ else
     test('memory comes back', async () => {
       const jpeg = await slopes(1024, 768).jpeg().toBuffer();
       await Promise.all(Array.from({ length: 8 }, () => decoded(jpeg)));
-      await host.device.synchronize();
+      await host.device.finished();
       const before = (await host.device.stats()).memory.inUse;
       for (let i = 0; i < 50; i++) (await decodeImage(device, jpeg, nvjpeg)).close();
-      await host.device.synchronize();
+      await host.device.finished();
       expect((await host.device.stats()).memory.inUse).toBe(before);
     });
   });

@@ -167,7 +167,7 @@ onDevice('Pictures', (host) => {
 
   test('of several that cannot be decoded one is named, nothing stays, and the next run is right', async () => {
     const [jpeg, png] = [await picture().jpeg().toBuffer(), await picture().png().toBuffer()];
-    await host.device.synchronize();
+    await host.device.finished();
     const before = (await host.device.stats()).memory.inUse;
     for (const [sources, what] of [
       [[jpeg, png.subarray(0, 60), jpeg], 'sources[1] (60 bytes)'],
@@ -184,7 +184,7 @@ onDevice('Pictures', (host) => {
         decodeImages(device, [jpeg, jpeg], { signal: AbortSignal.abort(new Error('never mind')) }),
       ),
     ).toMatchObject({ message: 'never mind' });
-    await host.device.synchronize();
+    await host.device.finished();
     expect((await host.device.stats()).memory.inUse).toBe(before);
     using out = await device.uninitialized(u8, [2, HEIGHT, WIDTH, 3]);
     expect(

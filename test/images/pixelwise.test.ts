@@ -448,7 +448,7 @@ onDevice('Pixels', (host) => {
   test('from a region into the one beside it', async () => {
     using whole = await device.arange(u8, 48).map((numbers) => numbers.reshape([2, 8, 3]));
     const [left, right] = [0, 4].map((x) => npp.crop(whole, { x, y: 0, width: 4, height: 2 }));
-    await npp.add(left!, 100, { out: right! });
+    await npp.addImages(left!, 100, { out: right! });
     expect([...(await whole.read())]).toEqual(
       Array.from({ length: 48 }, (_, i) => (i % 24 < 12 ? i : i - 12 + 100)),
     );

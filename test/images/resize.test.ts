@@ -305,7 +305,7 @@ onDevice('Resize', (host) => {
     await using graph = await resize(device.full(u8, [4, 4, 3], 9), { width: 2, height: 2 })
       .andThen((tensor) => tensor.dup())
       .capture();
-    const result = await graph.launch();
+    const result = await graph.replay();
     expect(Array.from((await (result as unknown as AnyTensor).read()) as Uint8Array)).toEqual(
       new Array(12).fill(9),
     );

@@ -56,7 +56,7 @@ onDevice('Operations on images run again', (host) => {
     await using graph = await batch.capture(stream);
     for (const [value, run] of [
       [7, batch],
-      [8, graph.launch.bind(graph)],
+      [8, graph.replay.bind(graph)],
       [9, batch],
     ] as const) {
       await image.write(filled(value));
@@ -77,7 +77,7 @@ onDevice('Operations on images run again', (host) => {
     await all(out, 7);
     await using graph = await op.capture(stream);
     await image.write(filled(9));
-    await graph.launch();
+    await graph.replay();
     await all(out, 9);
     await image.write(filled(11));
     await Promise.all(range(20).map(() => op.runOn(stream)));

@@ -70,7 +70,7 @@ onDevice('memory of engines', (on) => {
       using x = await full(on.device, f32, [1, EXTENT], 3);
       const once = async (): Promise<void> => {
         await using engine = await loadEngine(on.device, model, { engine: 'onnxruntime' });
-        const { y } = await engine.run({ x });
+        const { y } = await engine.infer({ x });
         expect(((await y!.read()) as Float32Array)[EXTENT - 1]).toBe(6);
         y!.close();
       };

@@ -21,11 +21,11 @@ describe(`loadEngine (${testDevice})`, () => {
       ['b', 'f32', 3],
     ]);
     using a = await tensor(device, f32, [1, 2, 3]);
-    const { c } = await loaded.run({ a, b: a });
+    const { c } = await loaded.infer({ a, b: a });
     expect([...((await c!.read()) as Float32Array)]).toEqual([2, 4, 6]);
     c!.close();
     await using context = await loaded.createContext();
-    const again = await context.enqueue({ a, b: a }).andThen(({ c: sum }) => sum!.read());
+    const again = await context.infer({ a, b: a }).andThen(({ c: sum }) => sum!.read());
     expect([...(again as Float32Array)]).toEqual([2, 4, 6]);
     await context.close();
     await loaded.close();

@@ -3,8 +3,8 @@
  */
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { Device } from 'async-cuda/core';
-import { isTensorRTAvailable, loadEngine as loadWithTensorRT } from 'async-cuda/tensorrt';
+import type { CoreDevice } from 'async-cuda/core';
+import { isTensorRTAvailable, loadTensorRTEngine as loadWithTensorRT } from 'async-cuda/tensorrt';
 import { loadEngine } from 'async-cuda/inference';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 
@@ -19,12 +19,12 @@ describe.skipIf(!existsSync(folder))('TensorRT for RTX on a GPU that it has no c
   afterEach(() => {
     vi.unstubAllEnvs();
   });
-  const unfit = (device: Device): Device =>
+  const unfit = (device: CoreDevice): CoreDevice =>
     Object.create(device, {
       kind: { value: 'cuda' },
       name: { value: 'NVIDIA H200' },
       properties: { value: { ...device.properties, computeCapability: [9, 0] } },
-    }) as Device;
+    }) as CoreDevice;
 
   test('is not available, and says so before anything is built', async () => {
     vi.stubEnv('ASYNC_CUDA_TENSORRT', '/nowhere');

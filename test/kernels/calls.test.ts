@@ -76,8 +76,8 @@ onDevice('Calls of kernels', (host) => {
     using y = await device.ones(f32, [10]);
     const other = scale.with({ block: 32, index: 'i32' });
     await using graph = await other({ y, a: 2 }).capture();
-    await graph.launch();
-    await graph.launch();
+    await graph.replay();
+    await graph.replay();
     expect((await y.read())[9]).toBe(4);
   });
 

@@ -18,7 +18,7 @@ import {
   u32,
   u8,
 } from 'async-cuda';
-import type { Device, DeviceOp, Gpu, Module, Tensor } from 'async-cuda';
+import type { Device, DeviceOp, Gpu, OpModule, Tensor } from 'async-cuda';
 import type { GpuWith, ReadElements, WrittenElements } from 'async-cuda/kernels';
 import type { Partitioned } from 'async-cuda/tensor';
 import type { Closing } from 'async-cuda/tensor';
@@ -97,7 +97,7 @@ const all = kernel(
 // Never called: nothing here needs a device.
 function declared(
   device: Device,
-  module: Module,
+  module: OpModule,
   x: Tensor<'f32', [4]>,
   m: Tensor<'f32', [2, 3]>,
   mask: Tensor<'bool', [4]>,

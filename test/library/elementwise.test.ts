@@ -407,7 +407,7 @@ onDevice('Elementwise maths', (host) => {
     ).toBe(true);
     const graph = await library.add(library.mul(x, 3), 1).capture();
     const value = graph.output as unknown as AnyTensor;
-    await graph.launch();
+    await graph.replay();
     expect([...((await value.read()) as Float32Array)]).toEqual(range(1000).map((i) => 3 * i + 1));
     await graph.close();
     expect(

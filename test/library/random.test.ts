@@ -210,7 +210,7 @@ onDevice('Random numbers', (host) => {
   test('without a seed are the same at each launch of a graph, and others in another capture', async () => {
     const capture = async (): Promise<string[]> => {
       await using graph = await device.rand(f32, [16]).capture();
-      const once = async (): Promise<string> => (await (await graph.launch()).read()).join(' ');
+      const once = async (): Promise<string> => (await (await graph.replay()).read()).join(' ');
       return [await once(), await once()];
     };
     const [one, other] = [await capture(), await capture()];

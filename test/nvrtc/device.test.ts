@@ -33,7 +33,7 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
     const { scale, program } = await device.compile(SCALE);
     const x = await device.arange(f32, 300);
     const y = await device.zeros(f32, [300]);
-    await scale.launch({ grid: 2, block: 256 }, y, x, 3, 300);
+    await scale.call({ grid: 2, block: 256 }, y, x, 3, 300);
     expect([...(await y.read())]).toEqual(Array.from({ length: 300 }, (_, i) => 3 * i));
     expect(program.ptx).toContain('.entry scale(');
     expect(program.has('cubin')).toBe(!onCpu);
@@ -65,10 +65,10 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
     using y = await device.zeros(f32, [16]);
     // While a tensor is cut into tiles nothing writes to it.
     const tiles = x.partition([2, 2]);
-    await scale.launch({ grid: 1, block: 16 }, y, x, 3, 16);
-    expect(
-      (await failure(() => scale.launch({ grid: 1, block: 16 }, x, y, 3, 16))).message,
-    ).toMatch(/tiles|partition/);
+    await scale.call({ grid: 1, block: 16 }, y, x, 3, 16);
+    expect((await failure(() => scale.call({ grid: 1, block: 16 }, x, y, 3, 16))).message).toMatch(
+      /tiles|partition/,
+    );
     tiles.unpartition();
     expect([...(await y.read())]).toEqual(new Array(16).fill(3));
     await module.close();
@@ -77,7 +77,7 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
   test('operations are arguments, and what was written comes back', async () => {
     const { scale } = await device.compile(SCALE);
     const read = await scale
-      .launch({ grid: 1, block: 64 }, device.zeros(f32, [64]), device.ones(f32, [64]), 2, 64)
+      .call({ grid: 1, block: 64 }, device.zeros(f32, [64]), device.ones(f32, [64]), 2, 64)
       .andThen(([y]) => y.read());
     expect([...read]).toEqual(new Array(64).fill(2));
   });
@@ -99,15 +99,15 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
     );
     const y = await device.zeros(f32, [8]);
     const whole = await device.zeros(i32, [2]);
-    await module.kernel('fill<float, 4>').launch({ grid: 1, block: 1 }, y, 1.5);
-    await module.kernel('fill<int, 2>').launch({ grid: 1, block: 1 }, whole, 9);
-    await module.kernel('shift').launch({ grid: 1, block: 8 }, y);
-    await module.kernel('_Z5twicePf').launch({ grid: 1, block: 8 }, y);
-    await module.kernel('_Z5twicePi').launch({ grid: 1, block: 2 }, whole);
+    await module.kernel('fill<float, 4>').call({ grid: 1, block: 1 }, y, 1.5);
+    await module.kernel('fill<int, 2>').call({ grid: 1, block: 1 }, whole, 9);
+    await module.kernel('shift').call({ grid: 1, block: 8 }, y);
+    await module.kernel('_Z5twicePf').call({ grid: 1, block: 8 }, y);
+    await module.kernel('_Z5twicePi').call({ grid: 1, block: 2 }, whole);
     expect([...(await y.read())]).toEqual([5, 5, 5, 5, 2, 2, 2, 2]);
     expect([...(await whole.read())]).toEqual([18, 18]);
     // A module's own methods stay what they are.
-    await module.kernel('close').launch({ grid: 1, block: 1 }, y);
+    await module.kernel('close').call({ grid: 1, block: 1 }, y);
     expect((await y.read())[0]).toBe(5);
     expect(module.close).toBeTypeOf('function');
     await module.close();
@@ -125,13 +125,13 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
     const { scale } = await device.compile(SCALE as string);
     const y = await device.zeros(f32, [4]);
     const x = await device.zeros(f32, [4]);
-    expect((await failure(() => scale!.launch({ grid: 1, block: 4 }, y, y))).message).toContain(
+    expect((await failure(() => scale!.call({ grid: 1, block: 4 }, y, y))).message).toContain(
       'takes 4 arguments, got 2',
     );
     expect(
-      (await failure(() => scale!.launch({ grid: 1, block: 4 }, y, x, 'x' as never, 4))).argument,
+      (await failure(() => scale!.call({ grid: 1, block: 4 }, y, x, 'x' as never, 4))).argument,
     ).toBe('args[2]');
-    expect((await failure(() => scale!.launch({ grid: 1, block: 4 }, y, x, 1, 0.5))).argument).toBe(
+    expect((await failure(() => scale!.call({ grid: 1, block: 4 }, y, x, 1, 0.5))).argument).toBe(
       'args[3]',
     );
   });
@@ -150,7 +150,7 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
       using bytes = await device.zeros(u8, [8]);
       using signs = await device.zeros(i8, [8]);
       using doubles = await device.zeros(f64, [8]);
-      const launch = (...args: unknown[]) => f!.launch({ grid: 1, block: 1 }, ...(args as []));
+      const launch = (...args: unknown[]) => f!.call({ grid: 1, block: 1 }, ...(args as []));
       await launch(floats, integers, bytes, signs, other, bytes, doubles);
       // Signed and unsigned are each other's bits; null, void and structures take what comes.
       await launch(floats, words, signs, bytes, bytes, floats, null);
@@ -186,7 +186,7 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
     bytes.setFloat32(0, 0.5, true);
     bytes.setInt32(4, 3, true);
     const y = await device.zeros(f32, [2]);
-    await structured!.launch({ grid: 1, block: 2 }, y, bytes);
+    await structured!.call({ grid: 1, block: 2 }, y, bytes);
     expect([...(await y.read())]).toEqual([3.5, 3.5]);
   });
 

@@ -1,5 +1,5 @@
 /** nvJitLink, through `async-cuda/nvrtc`. */
-import { CudaArgumentError, CudaCompileError, Device, f32, inout } from 'async-cuda/core';
+import { CudaArgumentError, CudaCompileError, CoreDevice, f32, inout } from 'async-cuda/core';
 import { compile, link } from 'async-cuda/nvrtc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 
@@ -47,7 +47,7 @@ describeWith('nvJitLink', 'link', () => {
           ),
           { output: 'ptx' },
         );
-        await using device = await Device.open('cpu');
+        await using device = await CoreDevice.open('cpu');
         const module = await device.loadModule(ptx!);
         using numbers = device.alloc(f32, 2);
         numbers.fill(device.stream, 3);

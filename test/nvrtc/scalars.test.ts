@@ -119,11 +119,11 @@ describeWith('NVRTC', `Scalars of CUDA C++ (${testDevice})`, () => {
       if (each === 'plain' && include !== '') continue;
       const kernel = module.kernel(each);
       for (const value of [least, most]) {
-        await kernel.launch({ grid: 1, block: 1 }, y, value as never);
+        await kernel.call({ grid: 1, block: 1 }, y, value as never);
         expect((await y.read())[0]).toBe(BigInt.asIntN(64, BigInt(value)));
       }
       for (const value of [below, above, 0.5, NaN]) {
-        const error = await failure(() => kernel.launch({ grid: 1, block: 1 }, y, value as never));
+        const error = await failure(() => kernel.call({ grid: 1, block: 1 }, y, value as never));
         expect([each, error.code, error.argument]).toEqual([
           each,
           'ERR_CUDA_INVALID_ARGUMENT',
@@ -142,11 +142,11 @@ describeWith('NVRTC', `Scalars of CUDA C++ (${testDevice})`, () => {
     using y = await device.zeros(i64, [1]);
     const f = module.kernel('f');
     for (const value of [least, most]) {
-      await f.launch({ grid: 1, block: 1 }, y, value as never);
+      await f.call({ grid: 1, block: 1 }, y, value as never);
       expect((await y.read())[0]).toBe(BigInt(value));
     }
     for (const value of [below, above, 0.5, NaN]) {
-      const error = await failure(() => f.launch({ grid: 1, block: 1 }, y, value as never));
+      const error = await failure(() => f.call({ grid: 1, block: 1 }, y, value as never));
       expect([error.code, error.argument]).toEqual(['ERR_CUDA_INVALID_ARGUMENT', 'args[1]']);
     }
     await module.close();
@@ -159,15 +159,12 @@ describeWith('NVRTC', `Scalars of CUDA C++ (${testDevice})`, () => {
     );
     using y = await device.zeros(i64, [1]);
     for (const value of [-1, 4294967295]) {
-      await module.kernel('f').launch({ grid: 1, block: 1 }, y, value as never);
+      await module.kernel('f').call({ grid: 1, block: 1 }, y, value as never);
       expect((await y.read())[0]).toBe(4294967295n);
     }
     expect(
-      (
-        await failure(() =>
-          module.kernel('f').launch({ grid: 1, block: 1 }, y, 4294967296 as never),
-        )
-      ).code,
+      (await failure(() => module.kernel('f').call({ grid: 1, block: 1 }, y, 4294967296 as never)))
+        .code,
     ).toBe('ERR_CUDA_INVALID_ARGUMENT');
     await module.close();
   });
@@ -181,9 +178,9 @@ describeWith('NVRTC', `Scalars of CUDA C++ (${testDevice})`, () => {
       );
       using y = await device.zeros(i64, [1]);
       const f = module.kernel('f');
-      for (let i = 0; i < 2000; i++) await f.launch({ grid: 1, block: 1 }, y, 4294967295);
+      for (let i = 0; i < 2000; i++) await f.call({ grid: 1, block: 1 }, y, 4294967295);
       expect((await y.read())[0]).toBe(4294967295n);
-      expect((await failure(() => f.launch({ grid: 1, block: 1 }, y, -1))).code).toBe(
+      expect((await failure(() => f.call({ grid: 1, block: 1 }, y, -1))).code).toBe(
         'ERR_CUDA_INVALID_ARGUMENT',
       );
       await module.close();
@@ -197,9 +194,9 @@ describeWith('NVRTC', `Scalars of CUDA C++ (${testDevice})`, () => {
     );
     using y = await device.zeros(f32, [1]);
     using seven = await device.full(f32, [1], 7);
-    await module.kernel('f').launch({ grid: 1, block: 1 }, y, true as never, seven as never);
+    await module.kernel('f').call({ grid: 1, block: 1 }, y, true as never, seven as never);
     expect((await y.read())[0]).toBe(7);
-    await module.kernel('f').launch({ grid: 1, block: 1 }, y, false as never, seven as never);
+    await module.kernel('f').call({ grid: 1, block: 1 }, y, false as never, seven as never);
     expect((await y.read())[0]).toBe(2);
     await module.close();
   });

@@ -25,7 +25,7 @@ describeWith('NVRTC', 'kernels that are typed from their source', () => {
       }`);
       const y = await device.zeros(f32, [6]);
       const options = { on: true, inner: { xy: { x: 1.5, y: 2 } }, shifts: [3, -4], n: -5n };
-      const given = await module.fill.launch({ grid: 1, block: 32 }, y, options, 0.5, {
+      const given = await module.fill.call({ grid: 1, block: 32 }, y, options, 0.5, {
         x: 0,
         y: 0,
         z: 0,
@@ -34,7 +34,7 @@ describeWith('NVRTC', 'kernels that are typed from their source', () => {
       expect(given).toEqual([y, options, 0.5, { x: 0, y: 0, z: 0, w: 7 }]);
       expect(await y.read()).toEqual(Float32Array.of(1.5, 2, -4, -5, 0.5, 7));
       expect(() =>
-        module.fill.launch(
+        module.fill.call(
           { grid: 1, block: 32 },
           y,
           { ...options, shifts: [1] },

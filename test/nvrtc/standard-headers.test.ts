@@ -54,7 +54,7 @@ describeWith('NVRTC', 'standard headers', () => {
     const device = Device.of(await openTestDevice());
     using y = await device.zeros(f32, [8]);
     const module = await device.loadModule(program.ptx);
-    await module.kernel('f').launch({ grid: 1, block: 1 }, y as never, y as never, 0 as never);
+    await module.kernel('f').call({ grid: 1, block: 1 }, y as never, y as never, 0 as never);
     expect([...(await y.read())]).toEqual([
       Infinity,
       -Infinity,

@@ -2,7 +2,7 @@
  * Kernels of CUDA C++ are typed from their text, up to the launch. The type checker is the test.
  */
 import { f32 } from 'async-cuda';
-import type { Device, DeviceOp, Module, Tensor } from 'async-cuda';
+import type { Device, DeviceOp, OpModule, Tensor } from 'async-cuda';
 import type {
   KernelsOf,
   StructArgument,
@@ -33,33 +33,33 @@ async function declared(
     }
     extern "C" __global__ void other(const half* h, Options options, Foreign f, unsigned long long count, bool on) {}
   `);
-  expectTypeOf(module).toExtend<Module>();
-  const op = module.scale.launch({ grid: 1, block: 4 }, y, x, 2, 4);
+  expectTypeOf(module).toExtend<OpModule>();
+  const op = module.scale.call({ grid: 1, block: 4 }, y, x, 2, 4);
   expectTypeOf(op).toExtend<DeviceOp<unknown>>();
-  void module.scale.launch({ grid: 1, block: 4 }, device.ones(f32, [4]), x, 2, 4);
-  void module.other.launch({ grid: 1, block: 4 }, half, { scale: 1, flags: [1, 2] }, 3, 5n, true);
-  void module.other.launch({ grid: 1, block: 4 }, null, new Uint8Array(12), y, 5, false);
+  void module.scale.call({ grid: 1, block: 4 }, device.ones(f32, [4]), x, 2, 4);
+  void module.other.call({ grid: 1, block: 4 }, half, { scale: 1, flags: [1, 2] }, 3, 5n, true);
+  void module.other.call({ grid: 1, block: 4 }, null, new Uint8Array(12), y, 5, false);
   // @ts-expect-error: another dtype
-  void module.scale.launch({ grid: 1, block: 4 }, half, x, 2, 4);
+  void module.scale.call({ grid: 1, block: 4 }, half, x, 2, 4);
   // @ts-expect-error: an argument is missing
-  void module.scale.launch({ grid: 1, block: 4 }, y, x, 2);
+  void module.scale.call({ grid: 1, block: 4 }, y, x, 2);
   // @ts-expect-error: a bigint for an int
-  void module.scale.launch({ grid: 1, block: 4 }, y, x, 2, 4n);
+  void module.scale.call({ grid: 1, block: 4 }, y, x, 2, 4n);
   // @ts-expect-error: a field of the structure is missing
-  void module.other.launch({ grid: 1, block: 4 }, half, { scale: 1 }, 3, 5n, true);
+  void module.other.call({ grid: 1, block: 4 }, half, { scale: 1 }, 3, 5n, true);
   // @ts-expect-error: a number for a bool
-  void module.other.launch({ grid: 1, block: 4 }, half, new Uint8Array(12), 3, 5n, 1);
+  void module.other.call({ grid: 1, block: 4 }, half, new Uint8Array(12), 3, 5n, 1);
   // @ts-expect-error: there is no such kernel
   void module.scael;
   // A text that is no literal has any kernel, with any arguments.
   const any = await device.compile(text);
-  void any['anything']?.launch({ grid: 1, block: 4 }, y, 1, 2n, true);
+  void any['anything']?.call({ grid: 1, block: 4 }, y, 1, 2n, true);
   const open = await device.compile(
     '#include "mine.cuh"\nextern "C" __global__ void scale(float* y) {}',
   );
-  void open['hidden']?.launch({ grid: 1, block: 4 }, y, 1);
+  void open['hidden']?.call({ grid: 1, block: 4 }, y, 1);
   // @ts-expect-error: what is seen is typed all the same
-  void open.scale.launch({ grid: 1, block: 4 }, 'y');
+  void open.scale.call({ grid: 1, block: 4 }, 'y');
 }
 
 test('kernels are typed from their source', () => {

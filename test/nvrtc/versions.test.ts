@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { CudaOutOfMemoryError, Device } from 'async-cuda/core';
+import { CudaOutOfMemoryError, CoreDevice } from 'async-cuda/core';
 import { Device as LazyDevice } from 'async-cuda';
 import { compile } from 'async-cuda/nvrtc';
 import type { CompileOptions } from 'async-cuda/nvrtc';
@@ -68,7 +68,7 @@ describe.skipIf(why !== undefined)(
 
     test('is too new for the device', async () => {
       vi.stubEnv('ASYNC_CUDA_NVRTC', old);
-      await using core = await Device.open('cpu');
+      await using core = await CoreDevice.open('cpu');
       const error = await failure(() => LazyDevice.of(core).compile(SOURCE, { cache: false }));
       expect([error.code, error.message]).toEqual([
         'ERR_CUDA_UNSUPPORTED',

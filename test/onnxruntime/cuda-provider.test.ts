@@ -4,7 +4,7 @@
  * `onnxruntime/capi`. Left out loudly elsewhere.
  */
 import { f32 } from 'async-cuda/core';
-import { loadEngine } from 'async-cuda/onnxruntime';
+import { loadOnnxEngine } from 'async-cuda/onnxruntime';
 import { tensor } from 'async-cuda/tensor';
 import type { AnyTensor } from 'async-cuda/tensor';
 import { describe, expect, test } from 'vitest';
@@ -24,22 +24,24 @@ if (reason !== undefined)
 else
   onDevice('the CUDA provider', (on) => {
     test('computes where the tensors are', async () => {
-      await using engine = await loadEngine(on.device, addModel(), { providers: ['cuda'] });
+      await using engine = await loadOnnxEngine(on.device, addModel(), { providers: ['cuda'] });
       expect(engine.provider).toBe('cuda');
       expect(engine.staged).toBe(false);
       expect(engine.description).toMatch(/\(CUDA\)$/);
       using a = await tensor(on.device, f32, [1, 2, 3]);
-      const { c } = await engine.run({ a, b: a });
+      const { c } = await engine.infer({ a, b: a });
       expect(await values(c)).toEqual([2, 4, 6]);
       c!.close();
     });
 
     test('what is before and behind a run on the device is in order with it', async () => {
-      await using engine = await loadEngine(on.device, longModel(512, 16), { providers: ['cuda'] });
+      await using engine = await loadOnnxEngine(on.device, longModel(512, 16), {
+        providers: ['cuda'],
+      });
       for (let i = 1; i <= 20; i++) {
         using x = await tensor(on.device, f32, new Float32Array(512 * 512), [512, 512]);
         const filled = x.fill(1 / 512).run();
-        const run = engine.run({ x }).run();
+        const run = engine.infer({ x }).run();
         const gone = x.fill(i).run();
         const { y } = await run;
         await Promise.all([filled, gone]);
@@ -55,9 +57,9 @@ else
         outputs: [['i', 'i64', [1, '']]],
         nodes: [{ op: 'NonZero', inputs: ['x'], outputs: ['i'] }],
       });
-      await using engine = await loadEngine(on.device, model, { providers: ['cuda'] });
+      await using engine = await loadOnnxEngine(on.device, model, { providers: ['cuda'] });
       using x = await tensor(on.device, f32, [0, 5, 0, 7]);
-      const { i } = await engine.run({ x });
+      const { i } = await engine.infer({ x });
       expect(await values(i)).toEqual([1, 3]);
       i!.close();
     });
@@ -77,8 +79,11 @@ else
           },
         ],
       });
-      await using engine = await loadEngine(on.device, model, { providers: ['cuda'], shapes: 3 });
-      await using alone = await loadEngine(on.device, model, { providers: ['cpu'] });
+      await using engine = await loadOnnxEngine(on.device, model, {
+        providers: ['cuda'],
+        shapes: 3,
+      });
+      await using alone = await loadOnnxEngine(on.device, model, { providers: ['cpu'] });
       for (let i = 0; i < 24; i++) {
         const n = 1 + (i % 4);
         using x = await tensor(
@@ -87,7 +92,7 @@ else
           Float32Array.from({ length: n * 192 }, (_, k) => (k * 13 + i) % 17),
           [n, 3, 8, 8],
         );
-        const [{ y }, { y: wanted }] = await Promise.all([engine.run({ x }), alone.run({ x })]);
+        const [{ y }, { y: wanted }] = await Promise.all([engine.infer({ x }), alone.infer({ x })]);
         expect(await values(y)).toEqual(await values(wanted));
         y!.close();
         wanted!.close();
@@ -101,14 +106,14 @@ else
     });
 
     test('shapes that are named have sessions of their own before they come', async () => {
-      await using engine = await loadEngine(on.device, addModel(), {
+      await using engine = await loadOnnxEngine(on.device, addModel(), {
         providers: ['cuda'],
         shapes: [1, 2, 3].map((n) => ({ a: [n], b: [n] })),
       });
       expect(engine.sessions.count).toBe(3);
       for (const n of [3, 1, 2, 3, 2, 1]) {
         using a = await tensor(on.device, f32, new Float32Array(n).fill(n));
-        const { c } = await engine.run({ a, b: a });
+        const { c } = await engine.infer({ a, b: a });
         expect(await values(c)).toEqual(new Array<number>(n).fill(2 * n));
         c!.close();
       }
@@ -116,12 +121,12 @@ else
     });
 
     test('runs at once, on streams of their own', async () => {
-      await using engine = await loadEngine(on.device, addModel(), { providers: ['cuda'] });
+      await using engine = await loadOnnxEngine(on.device, addModel(), { providers: ['cuda'] });
       using a = await tensor(on.device, f32, [1, 2]);
       const all = await Promise.all(
         Array.from({ length: 32 }, async (_, i) => {
           using b = await tensor(on.device, f32, [i, i]);
-          const { c } = await engine.run({ a, b });
+          const { c } = await engine.infer({ a, b });
           const got = await values(c);
           c!.close();
           return got;
@@ -131,10 +136,10 @@ else
     });
 
     test('the CPU computes where it is asked to, with copies', async () => {
-      await using engine = await loadEngine(on.device, addModel(), { providers: ['cpu'] });
+      await using engine = await loadOnnxEngine(on.device, addModel(), { providers: ['cpu'] });
       expect(engine.staged).toBe(true);
       using a = await tensor(on.device, f32, [1, 2, 3]);
-      const { c } = await engine.run({ a, b: a });
+      const { c } = await engine.infer({ a, b: a });
       expect(await values(c)).toEqual([2, 4, 6]);
       c!.close();
     });

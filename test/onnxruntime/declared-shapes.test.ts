@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CudaArgumentError, f32, i64 } from 'async-cuda/core';
 import { EngineBatcher } from 'async-cuda/inference';
-import { loadEngine } from 'async-cuda/onnxruntime';
+import { loadOnnxEngine } from 'async-cuda/onnxruntime';
 import type { OnnxEngine, OnnxRuntimeOptions } from 'async-cuda/onnxruntime';
 import { tensor, zeros } from 'async-cuda/tensor';
 import type { AnyTensor } from 'async-cuda/tensor';
@@ -43,7 +43,7 @@ onPaths('declared shapes that do not hold', (on) => {
     model: Uint8Array | string,
     options?: OnnxRuntimeOptions,
   ): Promise<OnnxEngine> => {
-    const engine = await loadEngine(on.device, model, options);
+    const engine = await loadOnnxEngine(on.device, model, options);
     opened.push(engine);
     return engine;
   };
@@ -53,7 +53,7 @@ onPaths('declared shapes that do not hold', (on) => {
     engine: OnnxEngine,
     inputs: Readonly<Record<string, AnyTensor>>,
   ): Promise<{ shape: readonly number[]; values: number[] }> => {
-    using output = first(await engine.run(inputs));
+    using output = first(await engine.infer(inputs));
     return {
       shape: output.shape,
       values: Array.from((await output.read()) as ArrayLike<number | bigint>, Number),
@@ -108,7 +108,7 @@ onPaths('declared shapes that do not hold', (on) => {
     const [twice, sum] = [await load(TWICE), await load(addModel())];
     using a = await tensor(on.device, f32, [1, 2]);
     using c = first(
-      await twice.run({ a }).andThen(({ c: both }) => sum.run({ a: both!, b: both! })),
+      await twice.infer({ a }).andThen(({ c: both }) => sum.infer({ a: both!, b: both! })),
     );
     expect([...((await c.read()) as Float32Array)]).toEqual([2, 4, 2, 4]);
   });
@@ -161,12 +161,12 @@ onPaths('declared shapes that do not hold', (on) => {
     using right = await zeros(on.device, f32, [4]);
     using wrong = await zeros(on.device, f32, [2]);
     for (let i = 0; i < 3; i++) {
-      const error = await failure(() => engine.run({ a }, { outputs: { c: wrong } }));
+      const error = await failure(() => engine.infer({ a }, { outputs: { c: wrong } }));
       expect(error).toBeInstanceOf(CudaArgumentError);
       expect(error.message).toMatch(
         /^options\.outputs\.c: expected f32\[4\], which the run gives, got Tensor/,
       );
-      expect(first(await engine.run({ a }, { outputs: { c: right } }))).toBe(right);
+      expect(first(await engine.infer({ a }, { outputs: { c: right } }))).toBe(right);
       expect([...(await right.read())]).toEqual([1, 2, 1, 2]);
     }
   });
@@ -229,17 +229,17 @@ onPaths('declared shapes that do not hold', (on) => {
     const engine = await load(TWICE, { strictShapes: true });
     expect(engine.strictShapes).toBe(true);
     using a = await tensor(on.device, f32, [1, 2]);
-    expect(await failure(() => engine.run({ a }))).toMatchObject({
+    expect(await failure(() => engine.infer({ a }))).toMatchObject({
       code: 'ERR_CUDA_FORMAT',
       message: expect.stringMatching(
         /the output 'c' is \[4\], and the model declares \[2\]\. Load the model without strictShapes/,
       ) as string,
     });
     using long = await zeros(on.device, f32, [4]);
-    expect(() => engine.run({ a }, { outputs: { c: long } })).toThrow(
+    expect(() => engine.infer({ a }, { outputs: { c: long } })).toThrow(
       /options\.outputs\.c: expected f32\[2\], got f32\[4\]/,
     );
     const sum = await load(addModel(), { strictShapes: true });
-    expect(() => sum.run({ a, b: long })).toThrow(/'n' is 2 by inputs\.a, and axis 0 has 4/);
+    expect(() => sum.infer({ a, b: long })).toThrow(/'n' is 2 by inputs\.a, and axis 0 has 4/);
   });
 });

@@ -5,8 +5,8 @@ import { writeFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { CudaLibraryError, DTYPES, Device, bool, f32, i32, i64, u8 } from 'async-cuda/core';
-import { loadEngine } from 'async-cuda/onnxruntime';
+import { CudaLibraryError, DTYPES, CoreDevice, bool, f32, i32, i64, u8 } from 'async-cuda/core';
+import { loadOnnxEngine } from 'async-cuda/onnxruntime';
 import type { OnnxEngine, OnnxRuntimeOptions } from 'async-cuda/onnxruntime';
 import { empty, zip } from 'async-cuda/ops';
 import { tensor, zeros } from 'async-cuda/tensor';
@@ -32,10 +32,10 @@ async function values(given: AnyTensor | undefined): Promise<number[]> {
 onPaths('an engine of ONNX Runtime', (on) => {
   const opened: OnnxEngine[] = [];
   const load = async (
-    model: Parameters<typeof loadEngine>[1],
+    model: Parameters<typeof loadOnnxEngine>[1],
     options?: OnnxRuntimeOptions,
   ): Promise<OnnxEngine> => {
-    const engine = await loadEngine(on.device, model, options);
+    const engine = await loadOnnxEngine(on.device, model, options);
     opened.push(engine);
     return engine;
   };
@@ -77,11 +77,11 @@ onPaths('an engine of ONNX Runtime', (on) => {
     using bytes = await tensor(on.device, u8, Uint8Array.of(2, 255, 1, 0, 0, 128));
     const x = bytes.reinterpret(bool) as unknown as Tensor<'bool'>;
     for (let i = 0; i < 3; i++) {
-      const { y } = await engine.run({ x });
+      const { y } = await engine.infer({ x });
       expect([...(await y!.readBits())]).toEqual([0, 0, 0, 1, 1, 0]);
       y!.close();
     }
-    const { y } = await engine.run({ x: x.slice([0, null, 3]) as never });
+    const { y } = await engine.infer({ x: x.slice([0, null, 3]) as never });
     expect([...(await y!.readBits())]).toEqual([0, 1]);
     y!.close();
     // What was given stays as it is.
@@ -102,7 +102,7 @@ onPaths('an engine of ONNX Runtime', (on) => {
         }),
       );
       using a = await tensor(on.device, f32, [1, 2]);
-      const { c } = await engine.run(
+      const { c } = await engine.infer(
         Object.fromEntries([
           [name, a],
           ['b', a],
@@ -110,7 +110,7 @@ onPaths('an engine of ONNX Runtime', (on) => {
       );
       expect(await values(c)).toEqual([2, 4]);
       c!.close();
-      const error = await failure(() => engine.run({ b: a }));
+      const error = await failure(() => engine.infer({ b: a }));
       expect([error.code, error.message]).toEqual([
         'ERR_CUDA_INVALID_ARGUMENT',
         expect.stringContaining(`Add ${name}: a tensor of f32[n]`),
@@ -124,13 +124,13 @@ onPaths('an engine of ONNX Runtime', (on) => {
         }),
       );
       for (let i = 0; i < 3; i++) {
-        const given = await giving.run({ x: a });
+        const given = await giving.infer({ x: a });
         expect(Object.keys(given)).toEqual([name]);
         expect(await values(given[name])).toEqual([-1, -2]);
         given[name]!.close();
       }
       using to = await zeros(on.device, f32, [2]);
-      await giving.run({ x: a }, { outputs: Object.fromEntries([[name, to]]) });
+      await giving.infer({ x: a }, { outputs: Object.fromEntries([[name, to]]) });
       expect(await values(to)).toEqual([-1, -2]);
     },
   );
@@ -151,7 +151,7 @@ onPaths('an engine of ONNX Runtime', (on) => {
             numbers.map(() => by),
             [n, m],
           );
-          const { c } = await engine.run({ a, b });
+          const { c } = await engine.infer({ a, b });
           expect(c!.shape).toEqual([n, m]);
           expect(await values(c)).toEqual(numbers.map((each) => each + by));
           c!.close();
@@ -191,7 +191,7 @@ onPaths('an engine of ONNX Runtime', (on) => {
         ? await hostOf(x, words)
         : await hostOf(x, [...words].map(Number))) as never,
     );
-    const { y } = await engine.run({ x });
+    const { y } = await engine.infer({ x });
     expect(y!.dtype.name).toBe(type);
     expect(await y!.readBits()).toEqual(await x.readBits());
     y!.close();
@@ -208,7 +208,7 @@ onPaths('an engine of ONNX Runtime', (on) => {
       new Uint8Array(shared).set(bytes);
       for (const model of [path, pathToFileURL(path), bytes, bytes.slice().buffer, shared]) {
         const engine = await load(model);
-        const { c } = await engine.run({ a, b: a });
+        const { c } = await engine.infer({ a, b: a });
         expect(await values(c)).toEqual([2, 4]);
         c!.close();
       }
@@ -231,7 +231,7 @@ onPaths('an engine of ONNX Runtime', (on) => {
       ],
     ]) {
       using x = await tensor(on.device, f32, given!);
-      const indices = await engine.run({ x }).andThen(({ i }) =>
+      const indices = await engine.infer({ x }).andThen(({ i }) =>
         zip(
           empty(() => i!.shape),
           i!.read(),
@@ -265,7 +265,7 @@ onPaths('an engine of ONNX Runtime', (on) => {
       [1, 1, 4, 4],
     );
     using shape = await tensor(on.device, i64, [4n]);
-    const { y } = await engine.run({ x, shape });
+    const { y } = await engine.infer({ x, shape });
     expect(await values(y)).toEqual([45, 54, 81, 90]);
     y!.close();
   });
@@ -274,7 +274,7 @@ onPaths('an engine of ONNX Runtime', (on) => {
     const engine = await load(addModel('f32', [2, 2]));
     using square = await tensor(on.device, f32, [1, 2, 3, 4], [2, 2]);
     const sums = await engine
-      .run({ a: square.transpose(), b: tensor(on.device, f32, [10, 20, 30, 40], [2, 2]) })
+      .infer({ a: square.transpose(), b: tensor(on.device, f32, [10, 20, 30, 40], [2, 2]) })
       .andThen(({ c }) => c!.read());
     expect([...(sums as Float32Array)]).toEqual([11, 23, 32, 44]);
   });
@@ -286,7 +286,9 @@ onPaths('an engine of ONNX Runtime', (on) => {
     using y = await zeros(on.device, f32, [1024]);
     // Each reads what the one before has written, on another stream of the policy's.
     const runs = Array.from({ length: 12 }, (_, i) =>
-      engine.run({ a: i % 2 === 0 ? x : y, b: one }, { outputs: { c: i % 2 === 0 ? y : x } }).run(),
+      engine
+        .infer({ a: i % 2 === 0 ? x : y, b: one }, { outputs: { c: i % 2 === 0 ? y : x } })
+        .run(),
     );
     const last = await x.read();
     await Promise.all(runs);
@@ -297,7 +299,7 @@ onPaths('an engine of ONNX Runtime', (on) => {
   test('a write behind a run does not change what it has read', async () => {
     const engine = await load(addModel('f32', [1 << 16]));
     using a = await tensor(on.device, f32, new Float32Array(1 << 16).fill(3));
-    const run = engine.run({ a, b: a }).run();
+    const run = engine.infer({ a, b: a }).run();
     const filled = a.fill(100).run();
     const { c } = await run;
     await filled;
@@ -309,7 +311,7 @@ onPaths('an engine of ONNX Runtime', (on) => {
     const engine = await load(addModel('f32', ['n']));
     using a = await tensor(on.device, f32, [1, 2]);
     using c = await zeros(on.device, f32, [2]);
-    const given = await engine.run({ a, b: a }, { outputs: { c } });
+    const given = await engine.infer({ a, b: a }, { outputs: { c } });
     expect(given.c).toBe(c);
     expect(await values(c)).toEqual([2, 4]);
   });
@@ -320,7 +322,7 @@ onPaths('an engine of ONNX Runtime', (on) => {
     const all = await Promise.all(
       Array.from({ length: 20 }, async (_, i) => {
         using b = await tensor(on.device, f32, [i, i]);
-        const { c } = await engine.run({ a, b });
+        const { c } = await engine.infer({ a, b });
         const got = await values(c);
         c!.close();
         return got;
@@ -332,7 +334,7 @@ onPaths('an engine of ONNX Runtime', (on) => {
   describe('refuses', () => {
     const wrong: readonly (readonly [
       title: string,
-      inputs: (on: Device) => Promise<Record<string, AnyTensor>>,
+      inputs: (on: CoreDevice) => Promise<Record<string, AnyTensor>>,
       says: RegExp,
     ])[] = [
       [
@@ -368,7 +370,7 @@ onPaths('an engine of ONNX Runtime', (on) => {
     test.each(wrong)('%s', async (_, make, says) => {
       const engine = await load(addModel(), { strictShapes: true });
       const inputs = await make(on.device);
-      expect(() => engine.run(inputs)).toThrow(
+      expect(() => engine.infer(inputs)).toThrow(
         expect.objectContaining({
           code: 'ERR_CUDA_INVALID_ARGUMENT',
           message: expect.stringMatching(says) as string,
@@ -379,14 +381,14 @@ onPaths('an engine of ONNX Runtime', (on) => {
         Object.entries(inputs).map(([name, each]) => [name, empty(() => each)]),
       );
       if (Object.keys(later).join() === 'a,b')
-        expect((await failure(() => engine.run(later))).message).toMatch(says);
+        expect((await failure(() => engine.infer(later))).message).toMatch(says);
       for (const each of Object.values(inputs)) each.close();
     });
 
     test('an extent that the model fixes', async () => {
       const engine = await load(addModel('f32', [4]));
       using a = await zeros(on.device, f32, [5]);
-      expect(() => engine.run({ a, b: a })).toThrow(
+      expect(() => engine.infer({ a, b: a })).toThrow(
         /inputs\.a: expected f32\[4\], got f32\[5\]: axis 0 has 5 elements for 4/,
       );
     });
@@ -397,17 +399,17 @@ onPaths('an engine of ONNX Runtime', (on) => {
       using whole = await zeros(on.device, i32, [2]);
       using long = await zeros(on.device, f32, [3]);
       // Shapes of outputs are known from the first run on such inputs on.
-      (await engine.run({ a, b: a })).c!.close();
-      expect(() => engine.run({ a, b: a }, { outputs: { z: long } })).toThrow(
+      (await engine.infer({ a, b: a })).c!.close();
+      expect(() => engine.infer({ a, b: a }, { outputs: { z: long } })).toThrow(
         /options\.outputs: the model has no output 'z'; it has 'c'/,
       );
-      expect(() => engine.run({ a, b: a }, { outputs: { c: whole } })).toThrow(
+      expect(() => engine.infer({ a, b: a }, { outputs: { c: whole } })).toThrow(
         /options\.outputs\.c: expected f32\[2\], got i32\[2\]/,
       );
-      expect(() => engine.run({ a, b: a }, { outputs: { c: long } })).toThrow(
+      expect(() => engine.infer({ a, b: a }, { outputs: { c: long } })).toThrow(
         /options\.outputs\.c: expected f32\[2\], got f32\[3\]/,
       );
-      expect(() => engine.run({ a, b: a }, { outputs: { c: a } })).toThrow(
+      expect(() => engine.infer({ a, b: a }, { outputs: { c: a } })).toThrow(
         /shares it with inputs\.a/,
       );
     });
@@ -416,14 +418,14 @@ onPaths('an engine of ONNX Runtime', (on) => {
       const engine = await load(addModel());
       const a = await zeros(on.device, f32, [2]);
       a.close();
-      expect(() => engine.run({ a, b: a })).toThrow(
+      expect(() => engine.infer({ a, b: a })).toThrow(
         expect.objectContaining({ code: 'ERR_CUDA_DISPOSED' }),
       );
-      expect(() => engine.run({ a: new Float32Array(2) as never, b: a })).toThrow(
+      expect(() => engine.infer({ a: new Float32Array(2) as never, b: a })).toThrow(
         /expected a Tensor/,
       );
-      expect(() => engine.run(a as never)).toThrow(/the model has no input/);
-      expect(() => engine.run({ a, b: a }, { output: {} } as never)).toThrow(
+      expect(() => engine.infer(a as never)).toThrow(/the model has no input/);
+      expect(() => engine.infer({ a, b: a }, { output: {} } as never)).toThrow(
         /Did you mean 'outputs'/,
       );
     });
@@ -434,17 +436,17 @@ onPaths('an engine of ONNX Runtime', (on) => {
       using c = await zeros(on.device, f32, [2]);
       const outputs = { c };
       const ways: (() => Promise<unknown>)[] = [
-        () => engine.run({ a, b }, { outputs }).run(),
-        () => engine.run({ b, a }, { outputs, signal: undefined }).run(),
-        () => engine.run({ a, b }, { outputs: undefined } as never).run(),
-        () => engine.run({ a, b }).run(),
+        () => engine.infer({ a, b }, { outputs }).run(),
+        () => engine.infer({ b, a }, { outputs, signal: undefined }).run(),
+        () => engine.infer({ a, b }, { outputs: undefined } as never).run(),
+        () => engine.infer({ a, b }).run(),
       ];
       for (const way of [...ways, ...ways]) {
         const given = (await way()) as Record<string, AnyTensor>;
         expect(Object.keys(given)).toEqual(['c']);
         if (given['c'] !== c) given['c']!.close();
       }
-      const run = engine.run as (inputs: unknown, options?: unknown) => unknown;
+      const run = engine.infer as (inputs: unknown, options?: unknown) => unknown;
       const wrong: [unknown, unknown, RegExp][] = [
         [{ a, b }, { outputs, singal: undefined }, /Did you mean 'signal'/],
         [{ a, b }, { outputs, signal: 1 }, /^signal: expected an AbortSignal/],
@@ -462,7 +464,7 @@ onPaths('an engine of ONNX Runtime', (on) => {
       for (const [inputs, options, says] of wrong)
         expect(() => run.call(engine, inputs, options), String(says)).toThrow(says);
       b.close();
-      expect(() => engine.run({ a, b }, { outputs })).toThrow(
+      expect(() => engine.infer({ a, b }, { outputs })).toThrow(
         expect.objectContaining({ code: 'ERR_CUDA_DISPOSED' }),
       );
       a.close();
@@ -473,21 +475,21 @@ onPaths('an engine of ONNX Runtime', (on) => {
       await using context = await engine.createContext();
       using x = await zeros(on.device, f32, [256, 256]);
       // Awaited roots go to streams of their own.
-      const first = context.enqueue({ x }).run();
-      const error = await failure(() => context.enqueue({ x }));
+      const first = context.infer({ x }).run();
+      const error = await failure(() => context.infer({ x }));
       expect(error).toMatchObject({
         code: 'ERR_CUDA_BUSY',
         message: expect.stringContaining('engine.createContext()') as string,
       });
       (await first)['y']!.close();
-      const { y } = await context.enqueue({ x });
+      const { y } = await context.infer({ x });
       y!.close();
     });
 
     test('to be captured, or waited for by a thread that blocks', async () => {
       const engine = await load(addModel());
       using a = await zeros(on.device, f32, [2]);
-      const run = engine.run({ a, b: a });
+      const run = engine.infer({ a, b: a });
       expect((await failure(() => run.capture())).code).toBe('ERR_CUDA_CAPTURE');
       expect(() => run.sync()).toThrow(/await the operation/);
     });
@@ -497,12 +499,12 @@ onPaths('an engine of ONNX Runtime', (on) => {
       const context = await engine.createContext();
       using a = await zeros(on.device, f32, [2]);
       await context.close();
-      expect(() => context.enqueue({ a, b: a })).toThrow(
+      expect(() => context.infer({ a, b: a })).toThrow(
         expect.objectContaining({ code: 'ERR_CUDA_DISPOSED' }),
       );
-      const late = engine.run({ a, b: a });
+      const late = engine.infer({ a, b: a });
       await engine.close();
-      expect(() => engine.run({ a, b: a })).toThrow(/used after it was closed/);
+      expect(() => engine.infer({ a, b: a })).toThrow(/used after it was closed/);
       expect((await failure(() => late)).code).toBe('ERR_CUDA_DISPOSED');
     });
   });
@@ -514,15 +516,15 @@ onPaths('an engine of ONNX Runtime', (on) => {
     const controller = new AbortController();
     controller.abort(new Error('enough'));
     expect(
-      await failure(() => engine.run({ a, b: a }, { outputs: { c }, signal: controller.signal })),
+      await failure(() => engine.infer({ a, b: a }, { outputs: { c }, signal: controller.signal })),
     ).toMatchObject({ message: 'enough' });
     expect(await failure(() => c.read())).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
-    expect(await failure(() => engine.run({ a: c, b: c }))).toMatchObject({
+    expect(await failure(() => engine.infer({ a: c, b: c }))).toMatchObject({
       code: 'ERR_CUDA_UNDEFINED_CONTENTS',
     });
     // What is written whole is good again.
     await c.fill(5);
-    const { c: sum } = await engine.run({ a: c, b: a });
+    const { c: sum } = await engine.infer({ a: c, b: a });
     expect(await values(sum)).toEqual([6, 7]);
     sum!.close();
   });
@@ -530,7 +532,7 @@ onPaths('an engine of ONNX Runtime', (on) => {
   test('close waits for what is under way', async () => {
     const engine = await load(longModel(256, 20));
     using x = await tensor(on.device, f32, new Float32Array(65536).fill(1 / 256), [256, 256]);
-    const runs = [1, 2, 3].map(() => engine.run({ x }).run());
+    const runs = [1, 2, 3].map(() => engine.infer({ x }).run());
     let closed = false;
     const closing = engine.close().then(() => {
       closed = true;
@@ -549,14 +551,14 @@ onPaths('an engine of ONNX Runtime', (on) => {
     skip(engine.provider === 'cuda', 'on a GPU all of the run is queued before the signal comes');
     using x = await zeros(on.device, f32, [1024, 1024]);
     const begun = performance.now();
-    const error = await failure(() => engine.run({ x }, { signal: AbortSignal.timeout(300) }));
+    const error = await failure(() => engine.infer({ x }, { signal: AbortSignal.timeout(300) }));
     expect(error.name).toBe('TimeoutError');
     // All of it takes more than ten times as long.
     expect(performance.now() - begun).toBeLessThan(20_000);
     // The context is as good as new.
     const small = await load(addModel());
     using a = await zeros(on.device, f32, [2]);
-    (await small.run({ a, b: a }))['c']!.close();
+    (await small.infer({ a, b: a }))['c']!.close();
   }, 60_000);
 });
 
@@ -632,7 +634,7 @@ describe(`models that cannot be loaded (${testDevice})`, () => {
     ],
   ])('%s', async (_, given, code, says) => {
     const device = await openTestDevice();
-    const error = await failure(() => loadEngine(device, given as Uint8Array));
+    const error = await failure(() => loadOnnxEngine(device, given as Uint8Array));
     expect(error).toMatchObject({ code, message: expect.stringMatching(says) as string });
     if (code !== 'ERR_CUDA_INVALID_ARGUMENT' && !/devices have not/.test(error.message))
       expect(error).toBeInstanceOf(CudaLibraryError);
@@ -666,14 +668,16 @@ describe(`models that cannot be loaded (${testDevice})`, () => {
       [{ contexts: 0.5 }, /options\.contexts/],
       [{ signal: true }, /AbortSignal/],
     ] as const) {
-      expect(await failure(() => loadEngine(device, addModel(), options as never))).toMatchObject({
+      expect(
+        await failure(() => loadOnnxEngine(device, addModel(), options as never)),
+      ).toMatchObject({
         code: 'ERR_CUDA_INVALID_ARGUMENT',
         message: expect.stringMatching(says) as string,
       });
     }
     if (onCpu)
       expect(
-        await failure(() => loadEngine(device, addModel(), { providers: ['cuda'] })),
+        await failure(() => loadOnnxEngine(device, addModel(), { providers: ['cuda'] })),
       ).toMatchObject({ code: 'ERR_CUDA_UNSUPPORTED' });
     await device.close();
   });
@@ -681,27 +685,28 @@ describe(`models that cannot be loaded (${testDevice})`, () => {
   test('with a signal that has aborted, or does', async () => {
     const device = await openTestDevice();
     expect(
-      (await failure(() => loadEngine(device, addModel(), { signal: AbortSignal.abort() }))).name,
+      (await failure(() => loadOnnxEngine(device, addModel(), { signal: AbortSignal.abort() })))
+        .name,
     ).toBe('AbortError');
     const controller = new AbortController();
-    const loading = loadEngine(device, longModel(8, 4000), { signal: controller.signal });
+    const loading = loadOnnxEngine(device, longModel(8, 4000), { signal: controller.signal });
     controller.abort();
     expect((await failure(() => loading)).name).toBe('AbortError');
-    await (await loadEngine(device, addModel())).close();
+    await (await loadOnnxEngine(device, addModel())).close();
     await device.close();
   });
 });
 
 test.runIf(onCpu)('a device that is checked sees what a run reads and writes', async () => {
-  const device = await Device.open('cpu', { check: true });
-  const engine = await loadEngine(device, addModel());
+  const device = await CoreDevice.open('cpu', { check: true });
+  const engine = await loadOnnxEngine(device, addModel());
   expect(engine.staged).toBe(true);
   using a = await tensor(device, f32, [1, 2, 3]);
-  const { c } = await engine.run({ a, b: a });
+  const { c } = await engine.infer({ a, b: a });
   expect([...((await c!.read()) as Float32Array)]).toEqual([2, 4, 6]);
   c!.close();
-  const indices = await loadEngine(device, NON_ZERO);
-  const { i } = await indices.run({ x: a });
+  const indices = await loadOnnxEngine(device, NON_ZERO);
+  const { i } = await indices.infer({ x: a });
   expect([...((await i!.read()) as BigInt64Array)]).toEqual([0n, 1n, 2n]);
   i!.close();
   await Promise.all([engine.close(), indices.close()]);

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 
 import { CudaError, f32, i64 } from 'async-cuda/core';
-import { loadEngine } from 'async-cuda/onnxruntime';
+import { loadOnnxEngine } from 'async-cuda/onnxruntime';
 import type { OnnxEngine, OnnxRuntimeOptions } from 'async-cuda/onnxruntime';
 import { tensor, zeros } from 'async-cuda/tensor';
 import type { Tensor } from 'async-cuda/tensor';
@@ -58,7 +58,7 @@ function promisesAll(): boolean {
 onPaths('a run that fails', (on) => {
   const opened: OnnxEngine[] = [];
   const load = async (model: Uint8Array, options?: OnnxRuntimeOptions): Promise<OnnxEngine> => {
-    const engine = await loadEngine(on.device, model, options);
+    const engine = await loadOnnxEngine(on.device, model, options);
     opened.push(engine);
     return engine;
   };
@@ -78,7 +78,7 @@ onPaths('a run that fails', (on) => {
     const ends = await Promise.allSettled(
       outputs.map((y, i) =>
         engine
-          .run({ x, i: i % 3 === 1 ? bad : good }, { outputs: { y } })
+          .infer({ x, i: i % 3 === 1 ? bad : good }, { outputs: { y } })
           .runOn(streams[(i % 4) % 3]!),
       ),
     );
@@ -98,7 +98,7 @@ onPaths('a run that fails', (on) => {
     using good = await tensor(on.device, i64, [4n]);
     using bad = await tensor(on.device, i64, [9n]);
     const ends = await Promise.allSettled(
-      Array.from({ length: 20 }, (_, i) => engine.run({ x, i: i % 3 === 1 ? bad : good }).run()),
+      Array.from({ length: 20 }, (_, i) => engine.infer({ x, i: i % 3 === 1 ? bad : good }).run()),
     );
     for (const [i, end] of ends.entries()) {
       expect(end.status, `run ${i}`).toBe(i % 3 === 1 ? 'rejected' : 'fulfilled');
@@ -115,12 +115,12 @@ onPaths('a run that fails', (on) => {
     await using context = await engine.createContext();
     using none = await zeros(on.device, f32, [0]);
     using y = await zeros(on.device, i64, [1]);
-    await context.enqueue({ x: none }, { outputs: { y } });
+    await context.infer({ x: none }, { outputs: { y } });
     expect(
-      await failure(() => context.enqueue({ x: none }, { outputs: { y }, signal: aborted() })),
+      await failure(() => context.infer({ x: none }, { outputs: { y }, signal: aborted() })),
     ).toMatchObject({ message: 'enough' });
     expect(await failure(() => y.read())).toMatchObject(UNDEFINED);
-    await context.enqueue({ x: none }, { outputs: { y } });
+    await context.infer({ x: none }, { outputs: { y } });
     expect([...(await y.read())]).toEqual([0n]);
   });
 
@@ -135,19 +135,17 @@ onPaths('a run that fails', (on) => {
       using c = await zeros(on.device, f32, [2]);
       for (let round = 0; round < 3; round++) {
         expect(
-          await failure(() =>
-            context.enqueue({ a, b: a }, { outputs: { c: b }, signal: aborted() }),
-          ),
+          await failure(() => context.infer({ a, b: a }, { outputs: { c: b }, signal: aborted() })),
         ).toMatchObject({ message: 'enough' });
         expect(
-          await failure(() => context.enqueue({ a: b, b: a }, { outputs: { c } })),
+          await failure(() => context.infer({ a: b, b: a }, { outputs: { c } })),
         ).toMatchObject(UNDEFINED);
-        expect(await failure(() => context.enqueue({ a, b }, { outputs: { c } }))).toMatchObject(
+        expect(await failure(() => context.infer({ a, b }, { outputs: { c } }))).toMatchObject(
           UNDEFINED,
         );
         expect(await failure(() => c.read())).toMatchObject(UNDEFINED);
         await b.fill(round);
-        await context.enqueue({ a, b }, { outputs: { c } });
+        await context.infer({ a, b }, { outputs: { c } });
         expect([...(await c.read())]).toEqual([1 + round, 2 + round]);
       }
     },
@@ -158,17 +156,17 @@ onPaths('a run that fails', (on) => {
     using a = await tensor(on.device, f32, [1, 2]);
     using whole = await zeros(on.device, f32, [4]);
     const part = whole.slice([2, 4]);
-    await engine.run({ a, b: a }, { outputs: { c: part } });
+    await engine.infer({ a, b: a }, { outputs: { c: part } });
     expect([...(await whole.read())]).toEqual([0, 0, 2, 4]);
     expect(
-      await failure(() => engine.run({ a, b: a }, { outputs: { c: part }, signal: aborted() })),
+      await failure(() => engine.infer({ a, b: a }, { outputs: { c: part }, signal: aborted() })),
     ).toMatchObject({ message: 'enough' });
     for (let i = 0; i < 3; i++)
-      expect(await failure(() => engine.run({ a, b: a }, { outputs: { c: part } }))).toMatchObject(
-        UNDEFINED,
-      );
+      expect(
+        await failure(() => engine.infer({ a, b: a }, { outputs: { c: part } })),
+      ).toMatchObject(UNDEFINED);
     await whole.fill(1);
-    await engine.run({ a, b: a }, { outputs: { c: part } });
+    await engine.infer({ a, b: a }, { outputs: { c: part } });
     expect([...(await whole.read())]).toEqual([1, 1, 2, 4]);
   });
 
@@ -179,15 +177,17 @@ onPaths('a run that fails', (on) => {
     using good = await tensor(on.device, i64, [4n]);
     using y = await zeros(on.device, f32, [4]);
     using z = await zeros(on.device, f32, [4]);
-    const wrong = engine.run({ x, i: bad }, { outputs: { y } });
+    const wrong = engine.infer({ x, i: bad }, { outputs: { y } });
     expect(
       await failure(() =>
         wrong.andThen(({ y: made }) =>
-          engine.run({ x, i: good }, { outputs: { y: z } }).andThen(() => made!.read()),
+          engine.infer({ x, i: good }, { outputs: { y: z } }).andThen(() => made!.read()),
         ),
       ),
     ).toMatchObject(WRONG_SIZE);
-    expect(await wrong.orElse(() => engine.run({ x, i: good }, { outputs: { y } }))).toEqual({ y });
+    expect(await wrong.orElse(() => engine.infer({ x, i: good }, { outputs: { y } }))).toEqual({
+      y,
+    });
     expect(await first(y)).toBe(5);
   });
 
@@ -200,8 +200,8 @@ onPaths('a run that fails', (on) => {
       using good = await tensor(on.device, i64, [4n]);
       using y = await zeros(on.device, f32, [4]);
       using z = await zeros(on.device, f32, [4]);
-      const wrong = engine.run({ x, i: bad }, { outputs: { y } });
-      const behind = engine.run({ x, i: good }, { outputs: { y: z } });
+      const wrong = engine.infer({ x, i: bad }, { outputs: { y } });
+      const behind = engine.infer({ x, i: good }, { outputs: { y: z } });
       for (let run = 0; run < times; run++) await behind;
       for (let round = 0; round < 2; round++) {
         expect(await failure(() => wrong.andThen(() => behind))).toMatchObject(WRONG_SIZE);
@@ -229,9 +229,9 @@ onPaths('a run that fails', (on) => {
         const told = new Promise<Error>((resolve) => {
           on.device.once('error', resolve);
         });
-        engine.run({ x, i: bad }, { outputs }).runOn(stream);
+        engine.infer({ x, i: bad }, { outputs }).runOn(stream);
         expect(await told).toMatchObject(WRONG_SIZE);
-        await stream.sync();
+        await stream.finished();
         for (let turn = 0; turn < 10; turn++) await setImmediate();
         expect(on.errors.splice(0)).toHaveLength(1);
       }
@@ -250,10 +250,10 @@ onPaths('a run that fails', (on) => {
       using huge = await tensor(on.device, i64, [1n << 60n]);
       using small = await tensor(on.device, i64, [3n]);
       for (let round = 0; round < 2; round++) {
-        expect(await failure(() => engine.run({ shape: huge }))).toMatchObject({
+        expect(await failure(() => engine.infer({ shape: huge }))).toMatchObject({
           code: 'ERR_CUDA_OUT_OF_MEMORY',
         });
-        const { y } = await engine.run({ shape: small });
+        const { y } = await engine.infer({ shape: small });
         expect([...((await y!.read()) as Float32Array)]).toEqual([0, 0, 0]);
         y!.close();
       }
@@ -281,10 +281,10 @@ onPaths('a run that fails', (on) => {
     const small = await load(model(1));
     using x = await tensor(on.device, f32, [3]);
     for (let round = 0; round < 2; round++) {
-      expect(await failure(() => large.run({ x }))).toMatchObject({
+      expect(await failure(() => large.infer({ x }))).toMatchObject({
         code: 'ERR_CUDA_OUT_OF_MEMORY',
       });
-      const { y } = await small.run({ x });
+      const { y } = await small.infer({ x });
       expect(((await y!.read()) as Float32Array).at(-1)).toBe(3);
       y!.close();
     }
@@ -300,13 +300,13 @@ onPaths('a run that fails', (on) => {
     using x = await tensor(on.device, f32, new Float32Array(512 * 512).fill(1 / 512), [512, 512]);
     using y = await zeros(on.device, f32, [512, 512]);
     const controller = new AbortController();
-    const running = context.enqueue({ x }, { outputs: { y }, signal: controller.signal }).run();
+    const running = context.infer({ x }, { outputs: { y }, signal: controller.signal }).run();
     setTimeout(() => {
       controller.abort(new Error('enough'));
     }, 100);
     expect(await failure(() => running)).toMatchObject({ message: 'enough' });
     expect(await failure(() => y.read())).toMatchObject(UNDEFINED);
-    await small.run({ x }, { outputs: { y } });
+    await small.infer({ x }, { outputs: { y } });
     expect(await first(y)).toBeCloseTo(1 / 512, 6);
   }, 60_000);
 
@@ -315,7 +315,7 @@ onPaths('a run that fails', (on) => {
     using x = await tensor(on.device, f32, [5, 6, 7, 8]);
     using bad = await tensor(on.device, i64, [9n]);
     using good = await tensor(on.device, i64, [4n]);
-    const runs = Promise.allSettled([bad, good, bad].map((i) => engine.run({ x, i }).run()));
+    const runs = Promise.allSettled([bad, good, bad].map((i) => engine.infer({ x, i }).run()));
     await engine.close();
     const ends = await runs;
     expect(ends.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'rejected']);
@@ -328,9 +328,9 @@ test.each(paths)(
     'nothing hangs',
   async ({ options }) => {
     const device = await openTestDevice(options);
-    const engine = await loadEngine(device, longModel(256, 40));
+    const engine = await loadOnnxEngine(device, longModel(256, 40));
     const x = await zeros(device, f32, [256, 256]);
-    const runs = [1, 2, 3].map(() => engine.run({ x }).run());
+    const runs = [1, 2, 3].map(() => engine.infer({ x }).run());
     const ends = Promise.allSettled(runs.map((run) => run.then()));
     await setImmediate();
     await device.close();

@@ -4,7 +4,7 @@
  */
 import { f32, i64 } from 'async-cuda/core';
 import type { Stream } from 'async-cuda/core';
-import { loadEngine } from 'async-cuda/onnxruntime';
+import { loadOnnxEngine } from 'async-cuda/onnxruntime';
 import type { OnnxEngine, OnnxRuntimeOptions } from 'async-cuda/onnxruntime';
 import { tensor, zeros } from 'async-cuda/tensor';
 import type { AnyTensor, Tensor } from 'async-cuda/tensor';
@@ -26,7 +26,7 @@ function loading(
     await Promise.all(opened.splice(0).map((engine) => engine.close()));
   });
   return async (model, options) => {
-    const engine = await loadEngine(on.device, model, options);
+    const engine = await loadOnnxEngine(on.device, model, options);
     opened.push(engine);
     return engine;
   };
@@ -41,7 +41,7 @@ onPaths('a run on tensors that were given', (on) => {
     using a = await zeros(on.device, f32, [3]);
     using b = await tensor(on.device, f32, [1, 2, 3]);
     using c = await zeros(on.device, f32, [3]);
-    const sum = engine.run({ a, b }, { outputs: { c } });
+    const sum = engine.infer({ a, b }, { outputs: { c } });
     for (let i = 0; i < 20; i++) {
       await a.write(new Float32Array(3).fill(i));
       expect((await sum).c).toBe(c);
@@ -57,8 +57,8 @@ onPaths('a run on tensors that were given', (on) => {
       using one = await tensor(on.device, f32, [1, 1, 1, 1]);
       using x = await zeros(on.device, f32, [4]);
       using y = await zeros(on.device, f32, [4]);
-      const there = () => engine.run({ a: x, b: one }, { outputs: { c: y } });
-      const back = () => engine.run({ a: y, b: one }, { outputs: { c: x } });
+      const there = () => engine.infer({ a: x, b: one }, { outputs: { c: y } });
+      const back = () => engine.infer({ a: y, b: one }, { outputs: { c: x } });
       const built = [there(), back()];
       let last: PromiseLike<unknown> | undefined;
       // More than a thread is told at once, where it is told several.
@@ -82,8 +82,8 @@ onPaths('a run on tensors that were given', (on) => {
       using one = await tensor(on.device, f32, new Float32Array(1024).fill(1));
       using x = await zeros(on.device, f32, [1024]);
       using y = await zeros(on.device, f32, [1024]);
-      const there = engine.run({ a: x, b: one }, { outputs: { c: y } });
-      const back = engine.run({ a: y, b: one }, { outputs: { c: x } });
+      const there = engine.infer({ a: x, b: one }, { outputs: { c: y } });
+      const back = engine.infer({ a: y, b: one }, { outputs: { c: x } });
       for (let round = 0; round < 20; round++) {
         // 5, 6 and 7 on one stream, 8 and 9 on the other.
         const runs = [
@@ -110,9 +110,9 @@ onPaths('a run on tensors that were given', (on) => {
     using y = await zeros(on.device, f32, [4]);
     using z = await zeros(on.device, f32, [4]);
     using sum = await zeros(on.device, f32, [4]);
-    const right = engine.run({ x, i: good }, { outputs: { y } });
-    const wrong = engine.run({ x, i: bad }, { outputs: { y: z } });
-    const doubled = add.run({ a: z, b: z }, { outputs: { c: sum } });
+    const right = engine.infer({ x, i: good }, { outputs: { y } });
+    const wrong = engine.infer({ x, i: bad }, { outputs: { y: z } });
+    const doubled = add.infer({ a: z, b: z }, { outputs: { c: sum } });
     // The first time each is prepared; from then on they are told together.
     for (let round = 0; round < 3; round++) {
       const runs = [right, wrong, doubled, right, wrong, right].map((op) => op.runOn(stream));
@@ -151,12 +151,12 @@ onPaths('a run on tensors that were given', (on) => {
     using x = await tensor(on.device, f32, [1, 2, 3, 4]);
     using i = await tensor(on.device, i64, [9n]);
     using y = await zeros(on.device, f32, [4]);
-    expect(await failure(() => engine.run({ x, i }, { outputs: { y } }))).toMatchObject({
+    expect(await failure(() => engine.infer({ x, i }, { outputs: { y } }))).toMatchObject({
       code: 'ERR_CUDA_LIBRARY',
     });
     expect(await failure(() => y.read())).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
     await i.write(BigInt64Array.of(4n));
-    await (await load(RESHAPE)).run({ x, i }, { outputs: { y } });
+    await (await load(RESHAPE)).infer({ x, i }, { outputs: { y } });
     expect([...(await y.read())]).toEqual([1, 2, 3, 4]);
   });
 
@@ -166,7 +166,7 @@ onPaths('a run on tensors that were given', (on) => {
     using x = await tensor(on.device, f32, [1, 2, 3, 4]);
     using i = await tensor(on.device, i64, [4n]);
     using y = await zeros(on.device, f32, [4]);
-    const op = engine.run({ x, i }, { outputs: { y } });
+    const op = engine.infer({ x, i }, { outputs: { y } });
     await op.runOn(stream);
     await op.runOn(stream);
     await i.write(BigInt64Array.of(5n));
@@ -188,14 +188,14 @@ onPaths('a run on tensors that were given', (on) => {
       using c = await zeros(on.device, f32, [2]);
       using large = await tensor(on.device, f32, new Float32Array(1 << 16).fill(4));
       using sum = await zeros(on.device, f32, [1 << 16]);
-      const small = context.enqueue({ a, b: a }, { outputs: { c } });
+      const small = context.infer({ a, b: a }, { outputs: { c } });
       for (let round = 0; round < 3; round++) {
         await a.write(Float32Array.of(round, 10 * round));
         await small;
         expect([...(await c.read())]).toEqual([2 * round, 20 * round]);
       }
       expect(engine.bindings.count).toBe(1);
-      await context.enqueue({ a: large, b: large }, { outputs: { c: sum } });
+      await context.infer({ a: large, b: large }, { outputs: { c: sum } });
       expect([...new Set(await sum.read())]).toEqual([8]);
       for (let round = 3; round < 6; round++) {
         await a.write(Float32Array.of(round, 10 * round));
@@ -214,7 +214,7 @@ onPaths('a run on tensors that were given', (on) => {
       const engine = await load(addModel('f32', [2]));
       const a = await tensor(on.device, f32, [1, 2]);
       using c = await zeros(on.device, f32, [2]);
-      const doubled = engine.run({ a, b: a }, { outputs: { c } });
+      const doubled = engine.infer({ a, b: a }, { outputs: { c } });
       const runs = [doubled.run(), doubled.run()];
       a.close();
       await Promise.all(runs);
@@ -229,7 +229,7 @@ onPaths('a run on tensors that were given', (on) => {
       const engine = await load(addModel('f32', [2]));
       using a = await tensor(on.device, f32, [1, 2]);
       using c = await zeros(on.device, f32, [2]);
-      const doubled = engine.run({ a, b: a }, { outputs: { c } });
+      const doubled = engine.infer({ a, b: a }, { outputs: { c } });
       const streams: WeakRef<Stream>[] = [];
       const runOnOneMore = async (): Promise<void> => {
         const stream = on.device.createStream();
@@ -238,7 +238,7 @@ onPaths('a run on tensors that were given', (on) => {
         streams.push(new WeakRef(stream));
       };
       for (let i = 0; i < 120; i++) await runOnOneMore();
-      await on.device.synchronize();
+      await on.device.finished();
       await vi.waitFor(
         async () => {
           await collectGarbage(2);
@@ -255,7 +255,7 @@ onPaths('a run on tensors that were given', (on) => {
     using x = await zeros(on.device, f32, [1]);
     const outputs = await Promise.all(Array.from({ length: 70 }, () => zeros(on.device, f32, [1])));
     const ops = outputs.map((c, i) =>
-      engine.run({ a: i === 0 ? x : outputs[i - 1]!, b: one }, { outputs: { c } }),
+      engine.infer({ a: i === 0 ? x : outputs[i - 1]!, b: one }, { outputs: { c } }),
     );
     for (let round = 0; round < 4; round++) {
       await x.write(Float32Array.of(round));
@@ -283,9 +283,9 @@ onPaths('a run on tensors that were given', (on) => {
           while (seen.some((count) => count < 3) && performance.now() < deadline) {
             underway.push(
               engine
-                .run({ x }, { outputs: { y: outputs[s]! } })
+                .infer({ x }, { outputs: { y: outputs[s]! } })
                 .runOn(stream)
-                .wait()
+                .finished()
                 .then(() => {
                   seen[s]!++;
                 }),
@@ -310,7 +310,7 @@ onPaths('a run on tensors that were given', (on) => {
       using right = on.device.createStream();
       using x = await zeros(on.device, f32, [256, 256]);
       const y = await zeros(on.device, f32, [256, 256]);
-      const op = context.enqueue({ x }, { outputs: { y } });
+      const op = context.infer({ x }, { outputs: { y } });
       await op.runOn(left);
       await op.runOn(left);
       // Held, so that it is under way for as long as it has to be.
@@ -327,7 +327,7 @@ onPaths('a run on tensors that were given', (on) => {
       y.close();
       expect(() => op.runOn(left)).toThrow(expect.objectContaining({ code: 'ERR_CUDA_DISPOSED' }));
       using z = await zeros(on.device, f32, [256, 256]);
-      const other = engine.run({ x }, { outputs: { y: z } });
+      const other = engine.infer({ x }, { outputs: { y: z } });
       await other.runOn(left);
       const last = other.runOn(left);
       await engine.close();
@@ -345,7 +345,7 @@ onPaths('a run that makes its outputs', (on) => {
   test('gives each time tensors of its own, also where it is the same operation', async () => {
     const engine = await load(addModel('f32', [2]));
     using a = await tensor(on.device, f32, [1, 2]);
-    const doubled = engine.run({ a, b: a });
+    const doubled = engine.infer({ a, b: a });
     const results: AnyTensor[] = [];
     for (let i = 0; i < 5; i++) {
       await a.write(Float32Array.of(i, -i));
@@ -363,7 +363,7 @@ onPaths('a run that makes its outputs', (on) => {
     using stream = on.device.createStream();
     for (let i = 0; i < 40; i++) {
       using a = await tensor(on.device, f32, [i, 1, 2]);
-      using result = (await engine.run({ a, b: a }).runOn(stream)).c!;
+      using result = (await engine.infer({ a, b: a }).runOn(stream)).c!;
       expect([...((await result.read()) as Float32Array)]).toEqual([2 * i, 2, 4]);
     }
     expect(engine.bindings.count).toBeGreaterThan(0);
@@ -382,7 +382,7 @@ onPaths('a run that makes its outputs', (on) => {
       ]) {
         const values = Float32Array.from({ length: shape[0]! * shape[1]! }, (_, i) => i + round);
         using a = await tensor(on.device, f32, values, shape);
-        using result = (await engine.run({ a, b: a }).runOn(stream)).c!;
+        using result = (await engine.infer({ a, b: a }).runOn(stream)).c!;
         expect(result.shape).toEqual(shape);
         expect([...((await result.read()) as Float32Array)]).toEqual(
           [...values].map((value) => 2 * value),
@@ -400,9 +400,9 @@ onPaths('a run that makes its outputs', (on) => {
       using one = await tensor(on.device, f32, [1, 1, 1, 1]);
       let sum: AnyTensor = await zeros(on.device, f32, [4]);
       // From the second run on the output's shape is known before it.
-      (await engine.run({ a: one, b: one })).c!.close();
+      (await engine.infer({ a: one, b: one })).c!.close();
       for (let i = 0; i < 300; i++) {
-        const next = engine.run({ a: sum, b: one }).runOn(stream).value.c!;
+        const next = engine.infer({ a: sum, b: one }).runOn(stream).value.c!;
         sum.close();
         sum = next;
       }
@@ -415,9 +415,9 @@ onPaths('a run that makes its outputs', (on) => {
     const engine = await load(RESHAPE);
     using x = await tensor(on.device, f32, [1, 2, 3, 4]);
     using i = await tensor(on.device, i64, [4n]);
-    const op = engine.run({ x, i });
+    const op = engine.infer({ x, i });
     for (let round = 0; round < 3; round++) (await op).y!.close();
-    await on.device.synchronize();
+    await on.device.finished();
     const {
       live,
       memory: { inUse },
@@ -432,7 +432,7 @@ onPaths('a run that makes its outputs', (on) => {
       using y = (await op).y!;
       expect([...((await y.read()) as Float32Array)]).toEqual([1, 2, 3, 4]);
     }
-    await on.device.synchronize();
+    await on.device.finished();
     const after = await on.device.stats();
     expect(after.live.buffers).toBe(live.buffers);
     expect(after.memory.inUse).toBe(inUse);
@@ -443,7 +443,7 @@ onPaths('a run that makes its outputs', (on) => {
     const given: Promise<AnyTensor>[] = [];
     for (let i = 0; i < 20; i++) {
       const a = await tensor(on.device, f32, [i, 10 * i, 100 * i]);
-      const running = engine.run({ a, b: a }).run();
+      const running = engine.infer({ a, b: a }).run();
       a.close();
       given.push(running.then((outputs) => outputs.c!));
     }

@@ -3,7 +3,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { getPriority } from 'node:os';
 
 import { f32 } from 'async-cuda/core';
-import { loadEngine } from 'async-cuda/onnxruntime';
+import { loadOnnxEngine } from 'async-cuda/onnxruntime';
 import { zeros } from 'async-cuda/tensor';
 import { expect, test } from 'vitest';
 
@@ -35,12 +35,12 @@ test.skipIf(process.platform !== 'linux')(
       [13, { niceness: 13 }],
     ] as const) {
       expect(threadsOf(niceness)).toBe(0);
-      await using engine = await loadEngine(device, longModel(64, 2), {
+      await using engine = await loadOnnxEngine(device, longModel(64, 2), {
         providers: ['cpu'],
         threads: 3,
         ...options,
       });
-      const { y } = await engine.run({ x });
+      const { y } = await engine.infer({ x });
       y!.close();
       // The one that loads, and two that it starts.
       expect(threadsOf(niceness)).toBeGreaterThanOrEqual(3);
@@ -52,7 +52,7 @@ test.skipIf(process.platform !== 'linux')(
 test('bad input', async () => {
   await using device = await openTestDevice();
   for (const niceness of [-1, 20, 1.5])
-    await expect(async () => loadEngine(device, longModel(64, 2), { niceness })).rejects.toThrow(
-      /options\.niceness: expected a whole number from 0 to 19/,
-    );
+    await expect(async () =>
+      loadOnnxEngine(device, longModel(64, 2), { niceness }),
+    ).rejects.toThrow(/options\.niceness: expected a whole number from 0 to 19/);
 });

@@ -1,6 +1,6 @@
 /** What loading and running cost the JavaScript thread, and the process. */
 import { f32 } from 'async-cuda/core';
-import { loadEngine } from 'async-cuda/onnxruntime';
+import { loadOnnxEngine } from 'async-cuda/onnxruntime';
 import { zeros } from 'async-cuda/tensor';
 import { describe, expect, test } from 'vitest';
 
@@ -26,13 +26,13 @@ describe(`the event loop (${testDevice})`, () => {
   test('comes round while a model is loaded, and while it runs', async () => {
     const device = await openTestDevice();
     // What the first load takes along: threads, the library.
-    await (await loadEngine(device, longModel(8, 1))).close();
-    const loading = loadEngine(device, longModel(8, 3000));
+    await (await loadOnnxEngine(device, longModel(8, 1))).close();
+    const loading = loadOnnxEngine(device, longModel(8, 3000));
     const whileLoading = await turnsDuring(loading);
     await (await loading).close();
-    await using engine = await loadEngine(device, longModel(512, 60), { threads: 1 });
+    await using engine = await loadOnnxEngine(device, longModel(512, 60), { threads: 1 });
     using x = await zeros(device, f32, [512, 512]);
-    const run = engine.run({ x }).run();
+    const run = engine.infer({ x }).run();
     const whileRunning = await turnsDuring(run);
     (await run)['y']!.close();
     for (const { turns, ms } of [whileLoading, whileRunning]) {
@@ -68,8 +68,8 @@ describe(`memory (${testDevice})`, () => {
       });
       using x = await zeros(device, f32, [4, 1024]);
       const once = async (): Promise<void> => {
-        await using engine = await loadEngine(device, model);
-        (await engine.run({ x }))['y']!.close();
+        await using engine = await loadOnnxEngine(device, model);
+        (await engine.infer({ x }))['y']!.close();
       };
       for (let i = 0; i < 20; i++) await once();
       const before = process.memoryUsage().rss;

@@ -4,7 +4,7 @@
  * access; on a GPU where the library has no provider for it.
  */
 import type { OpenOptions } from 'async-cuda/core';
-import { loadEngine } from 'async-cuda/onnxruntime';
+import { loadOnnxEngine } from 'async-cuda/onnxruntime';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 
 import { TestDevice, allModes, onCpu, testDevice } from '../core/test-device.js';
@@ -49,7 +49,7 @@ export function onPaths(title: string, body: (on: TestDevice) => void): void {
         expect(unheard.join('\n'), 'failures that nobody awaited').toBe('');
       });
       test.runIf(staged !== undefined)('goes that way', async () => {
-        await using engine = await loadEngine(on.device, addModel());
+        await using engine = await loadOnnxEngine(on.device, addModel());
         expect(engine.staged).toBe(staged);
         expect(engine.inProcess).toBe(staged === false);
       });

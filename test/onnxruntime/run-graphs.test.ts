@@ -5,7 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { DTYPES, f32, i64 } from 'async-cuda/core';
-import { loadEngine } from 'async-cuda/onnxruntime';
+import { loadOnnxEngine } from 'async-cuda/onnxruntime';
 import type { OnnxEngine } from 'async-cuda/onnxruntime';
 import { tensor } from 'async-cuda/tensor';
 import type { AnyTensor } from 'async-cuda/tensor';
@@ -50,28 +50,30 @@ if (reason !== undefined)
 else
   onDevice('recorded runs', (on) => {
     test('on given tensors: each has the results of what they hold then', async () => {
-      await using engine = await loadEngine(on.device, addModel('f32', [3]), {
+      await using engine = await loadOnnxEngine(on.device, addModel('f32', [3]), {
         providers: ['cuda'],
       });
       using a = await tensor(on.device, f32, [1, 2, 3]);
       using b = await tensor(on.device, f32, [0, 0, 0]);
       using c = await tensor(on.device, f32, [0, 0, 0]);
-      await recorded(engine, () => engine.run({ a, b }, { outputs: { c } }).run());
+      await recorded(engine, () => engine.infer({ a, b }, { outputs: { c } }).run());
       const before = (await on.device.stats()).graphLaunches;
       for (let i = 0; i < 20; i++) {
         await b.write(Float32Array.of(i, 10 * i, -i));
-        await engine.run({ a, b }, { outputs: { c } });
+        await engine.infer({ a, b }, { outputs: { c } });
         expect(await values(c)).toEqual([1 + i, 2 + 10 * i, 3 - i]);
       }
       expect((await on.device.stats()).graphLaunches - before).toBe(20);
     });
 
     test('that make their outputs, and what is before and behind them, are in order', async () => {
-      await using engine = await loadEngine(on.device, longModel(512, 16), { providers: ['cuda'] });
+      await using engine = await loadOnnxEngine(on.device, longModel(512, 16), {
+        providers: ['cuda'],
+      });
       using x = await tensor(on.device, f32, new Float32Array(512 * 512), [512, 512]);
       const check = async (i: number): Promise<void> => {
         const filled = x.fill(1 / 512).run();
-        const run = engine.run({ x }).run();
+        const run = engine.infer({ x }).run();
         const gone = x.fill(i).run();
         const { y } = await run;
         await Promise.all([filled, gone]);
@@ -89,7 +91,7 @@ else
 
     test('at once on streams of their own do not disturb each other', async () => {
       const n = 256;
-      await using engine = await loadEngine(on.device, longModel(n, 8), {
+      await using engine = await loadOnnxEngine(on.device, longModel(n, 8), {
         providers: ['cuda'],
         contexts: 4,
       });
@@ -101,7 +103,7 @@ else
         })),
       );
       const all = (): Promise<unknown> =>
-        Promise.all(sets.map(({ x, y }) => engine.run({ x }, { outputs: { y } }).run()));
+        Promise.all(sets.map(({ x, y }) => engine.infer({ x }, { outputs: { y } }).run()));
       await recorded(engine, all, sets.length);
       const before = (await on.device.stats()).graphLaunches;
       for (let i = 0; i < 50; i++) await all();
@@ -117,20 +119,22 @@ else
     });
 
     test('a context of its own, behind one another on one stream, and after the threads have gone', async () => {
-      await using engine = await loadEngine(on.device, longModel(64, 4), { providers: ['cuda'] });
+      await using engine = await loadOnnxEngine(on.device, longModel(64, 4), {
+        providers: ['cuda'],
+      });
       await using context = await engine.createContext();
       using x = await tensor(on.device, f32, new Float32Array(64 * 64).fill(1 / 64), [64, 64]);
       using y = await tensor(on.device, f32, new Float32Array(64 * 64), [64, 64]);
-      await recorded(engine, () => context.enqueue({ x }, { outputs: { y } }).run());
+      await recorded(engine, () => context.infer({ x }, { outputs: { y } }).run());
       await Promise.all(
         Array.from({ length: 100 }, () =>
-          context.enqueue({ x }, { outputs: { y } }).runOn(on.device.stream),
+          context.infer({ x }, { outputs: { y } }).runOn(on.device.stream),
         ),
       );
       await delay(11_000);
       for (const times of [1, 2]) {
         await x.fill(times / 64);
-        await context.enqueue({ x }, { outputs: { y } });
+        await context.infer({ x }, { outputs: { y } });
         expect(Math.abs((await values(y))[5]! - times ** 5 / 64)).toBeLessThan(1e-3);
       }
     }, 60_000);
@@ -145,7 +149,7 @@ else
         outputs: [['y', 'f32', [2]]],
         nodes: [{ op: 'Slice', inputs: ['x', 'from', 'to'], outputs: ['y'] }],
       });
-      await using engine = await loadEngine(on.device, slice, { providers: ['cuda'] });
+      await using engine = await loadOnnxEngine(on.device, slice, { providers: ['cuda'] });
       using x = await tensor(on.device, f32, [0, 1, 2, 3, 4, 5, 6, 7]);
       using from = await tensor(on.device, i64, BigInt64Array.of(0n), [1]);
       using to = await tensor(on.device, i64, BigInt64Array.of(2n), [1]);
@@ -154,7 +158,7 @@ else
       await ranOften(async () => {
         at = (at + 1n) % 7n;
         await Promise.all([from.write(BigInt64Array.of(at)), to.write(BigInt64Array.of(at + 2n))]);
-        await engine.run({ x, from, to }, { outputs: { y } });
+        await engine.infer({ x, from, to }, { outputs: { y } });
         expect(await values(y)).toEqual([Number(at), Number(at) + 1]);
       });
     });
@@ -168,14 +172,14 @@ else
         outputs: [['y', 'f32', [3]]],
         nodes: [{ op: 'Clip', inputs: ['x', '', 'most'], outputs: ['y'] }],
       });
-      await using engine = await loadEngine(on.device, clip, { providers: ['cuda'] });
+      await using engine = await loadOnnxEngine(on.device, clip, { providers: ['cuda'] });
       using x = await tensor(on.device, f32, [1, 50, 100]);
       using most = await tensor(on.device, f32, [1], []);
       using y = await tensor(on.device, f32, [0, 0, 0]);
       let limit = 0;
       await ranOften(async () => {
         await most.write(Float32Array.of(++limit));
-        await engine.run({ x, most }, { outputs: { y } });
+        await engine.infer({ x, most }, { outputs: { y } });
         expect(await values(y)).toEqual([
           Math.min(1, limit),
           Math.min(50, limit),
@@ -190,14 +194,14 @@ else
         outputs: [['y', 'f32', [64]]],
         nodes: [{ op: 'RandomNormalLike', inputs: ['x'], outputs: ['y'] }],
       });
-      await using engine = await loadEngine(on.device, draws, { providers: ['cuda'] });
+      await using engine = await loadOnnxEngine(on.device, draws, { providers: ['cuda'] });
       using x = await tensor(on.device, f32, new Float32Array(64));
       using y = await tensor(on.device, f32, new Float32Array(64));
       const seen = new Set<number>();
       let runs = 0;
       await ranOften(async () => {
         runs++;
-        await engine.run({ x }, { outputs: { y } });
+        await engine.infer({ x }, { outputs: { y } });
         seen.add((await values(y))[0]!);
       });
       expect(engine.graphs!.count).toBe(0);
@@ -221,7 +225,7 @@ else
           },
         ],
       });
-      await using engine = await loadEngine(on.device, model, { providers: ['cuda'] });
+      await using engine = await loadOnnxEngine(on.device, model, { providers: ['cuda'] });
       using x = await tensor(on.device, DTYPES.u32, [1, 2, 3, 4]);
       using by = await tensor(on.device, DTYPES.u32, [0, 0, 0, 0]);
       using y = await tensor(on.device, DTYPES.u32, [0, 0, 0, 0]);
@@ -229,7 +233,7 @@ else
       await ranOften(async () => {
         shift = (shift + 1) % 8;
         await by.fill(shift);
-        await engine.run({ x, by }, { outputs: { y } });
+        await engine.infer({ x, by }, { outputs: { y } });
         expect(await values(y)).toEqual([1, 2, 3, 4].map((value) => value << shift));
       });
     });
@@ -240,7 +244,9 @@ else
       async () => {
         const before = (await on.device.memoryInfo()).free;
         for (let i = 0; i < 6; i++) {
-          const engine = await loadEngine(on.device, longModel(256, 4), { providers: ['cuda'] });
+          const engine = await loadOnnxEngine(on.device, longModel(256, 4), {
+            providers: ['cuda'],
+          });
           for (let k = 0; k < 3; k++) {
             using x = await tensor(
               on.device,
@@ -249,7 +255,7 @@ else
               [256, 256],
             );
             for (let n = 0; n < MANY / 2; n++) {
-              const { y } = await engine.run({ x });
+              const { y } = await engine.infer({ x });
               if (n === 0) expect(Math.abs((await values(y))[7]! - 1 / 256)).toBeLessThan(1e-4);
               y!.close();
             }
@@ -264,7 +270,7 @@ else
     );
 
     test('more memory than graphs are kept for: runs on it are right, too', async () => {
-      await using engine = await loadEngine(on.device, addModel('f32', ['n']), {
+      await using engine = await loadOnnxEngine(on.device, addModel('f32', ['n']), {
         providers: ['cuda'],
         shapes: 8,
       });
@@ -277,7 +283,7 @@ else
         })),
       );
       for (let round = 0; round < 24; round++) {
-        for (const { a, c } of all) await engine.run({ a, b: a }, { outputs: { c } });
+        for (const { a, c } of all) await engine.infer({ a, b: a }, { outputs: { c } });
         if (round === 20) await delay(1000);
       }
       for (const { a, c, n, i } of all) {
@@ -308,7 +314,7 @@ else
     }
 
     test('on memory that is another one each time: a graph is shared by those of the same shapes', async () => {
-      await using engine = await loadEngine(on.device, addModel('f32', ['n']), {
+      await using engine = await loadOnnxEngine(on.device, addModel('f32', ['n']), {
         providers: ['cuda'],
       });
       let i = 0;
@@ -320,7 +326,7 @@ else
           Float32Array.from({ length: n }, (_, k) => i + k),
         );
         const b = await tensor(on.device, f32, new Float32Array(n).fill(10 * i));
-        const { c } = await engine.run({ a, b });
+        const { c } = await engine.infer({ a, b });
         expect(await values(c)).toEqual(Array.from({ length: n }, (_, k) => 11 * i + k));
         return [a, b, c!];
       };
@@ -333,13 +339,13 @@ else
 
     test('and at once, more than there are contexts, of several batches under way', async () => {
       const n = 64;
-      await using engine = await loadEngine(on.device, longModel(n, 4), {
+      await using engine = await loadOnnxEngine(on.device, longModel(n, 4), {
         providers: ['cuda'],
         contexts: 1,
       });
       const one = async (k: number): Promise<readonly AnyTensor[]> => {
         const x = await tensor(on.device, f32, new Float32Array(n * n).fill(k / n), [n, n]);
-        const { y } = await engine.run({ x });
+        const { y } = await engine.infer({ x });
         expect(Math.abs((await values(y))[n]! / (k ** 5 / n) - 1)).toBeLessThan(1e-2);
         return [x, y!];
       };
@@ -357,12 +363,12 @@ else
     }, 60_000);
 
     test('one whose input a failure has left undefined fails, and the next one does not', async () => {
-      await using engine = await loadEngine(on.device, addModel('f32', [3]), {
+      await using engine = await loadOnnxEngine(on.device, addModel('f32', [3]), {
         providers: ['cuda'],
       });
       const run = async (): Promise<readonly AnyTensor[]> => {
         const a = await tensor(on.device, f32, [1, 2, 3]);
-        const { c } = await engine.run({ a, b: a });
+        const { c } = await engine.infer({ a, b: a });
         expect(await values(c)).toEqual([2, 4, 6]);
         return [a, c!];
       };
@@ -374,28 +380,28 @@ else
       structuredClone(source.buffer, { transfer: [source.buffer] });
       await expect(writing).rejects.toMatchObject({ code: 'ERR_CUDA_SOURCE_DETACHED' });
       using part = a.slice([0, 3]);
-      await expect(engine.run({ a: part, b: part }).run()).rejects.toMatchObject({
+      await expect(engine.infer({ a: part, b: part }).run()).rejects.toMatchObject({
         code: 'ERR_CUDA_UNDEFINED_CONTENTS',
       });
       for (const each of await run()) each.close();
     }, 60_000);
 
     test('memory that comes to stay gets a graph of its own', async () => {
-      await using engine = await loadEngine(on.device, addModel('f32', [3]), {
+      await using engine = await loadOnnxEngine(on.device, addModel('f32', [3]), {
         providers: ['cuda'],
       });
       for (const each of await sharing(async () => {
         const a = await tensor(on.device, f32, [1, 2, 3]);
-        const { c } = await engine.run({ a, b: a });
+        const { c } = await engine.infer({ a, b: a });
         return [a, c!];
       }))
         each.close();
       const { count } = engine.graphs!;
       using a = await tensor(on.device, f32, [1, 2, 3]);
       using c = await tensor(on.device, f32, [0, 0, 0]);
-      await recorded(engine, () => engine.run({ a, b: a }, { outputs: { c } }).run(), count + 1);
+      await recorded(engine, () => engine.infer({ a, b: a }, { outputs: { c } }).run(), count + 1);
       const before = await on.device.stats();
-      for (let i = 0; i < 20; i++) await engine.run({ a, b: a }, { outputs: { c } });
+      for (let i = 0; i < 20; i++) await engine.infer({ a, b: a }, { outputs: { c } });
       const after = await on.device.stats();
       expect(after.graphLaunches - before.graphLaunches).toBe(20);
       expect(after.copies.deviceToDevice.count - before.copies.deviceToDevice.count).toBe(0);
@@ -406,10 +412,10 @@ else
       const model = longModel(256, 4);
       const buffers = async (): Promise<number> => (await on.device.stats()).live.buffers;
       const before = await buffers();
-      const engine = await loadEngine(on.device, model, { providers: ['cuda'] });
+      const engine = await loadOnnxEngine(on.device, model, { providers: ['cuda'] });
       const open = await sharing(async () => {
         const x = await tensor(on.device, f32, new Float32Array(256 * 256), [256, 256]);
-        const { y } = await engine.run({ x });
+        const { y } = await engine.infer({ x });
         return [x, y!];
       });
       for (const each of open) each.close();
@@ -418,7 +424,7 @@ else
     }, 60_000);
 
     test('false: nothing is recorded', async () => {
-      await using engine = await loadEngine(on.device, addModel('f32', [3]), {
+      await using engine = await loadOnnxEngine(on.device, addModel('f32', [3]), {
         providers: ['cuda'],
         graphs: false,
       });
@@ -426,7 +432,7 @@ else
       using a = await tensor(on.device, f32, [1, 2, 3]);
       using c = await tensor(on.device, f32, [0, 0, 0]);
       const before = (await on.device.stats()).graphLaunches;
-      for (let i = 0; i < MANY; i++) await engine.run({ a, b: a }, { outputs: { c } });
+      for (let i = 0; i < MANY; i++) await engine.infer({ a, b: a }, { outputs: { c } });
       expect((await on.device.stats()).graphLaunches).toBe(before);
       expect(await values(c)).toEqual([2, 4, 6]);
     });

@@ -2,7 +2,7 @@
 import { setTimeout } from 'node:timers/promises';
 
 import { f32 } from 'async-cuda/core';
-import { loadEngine } from 'async-cuda/onnxruntime';
+import { loadOnnxEngine } from 'async-cuda/onnxruntime';
 import { zeros } from 'async-cuda/tensor';
 import { expect, test } from 'vitest';
 
@@ -16,14 +16,14 @@ const PAUSE_MS = 10;
 /** Milliseconds of all processors that short runs with pauses between them take. */
 async function busy(spinning: boolean | undefined): Promise<number> {
   await using device = await openTestDevice();
-  await using engine = await loadEngine(device, longModel(64, 2), {
+  await using engine = await loadOnnxEngine(device, longModel(64, 2), {
     providers: ['cpu'],
     threads: 8,
     ...(spinning === undefined ? {} : { spinning }),
   });
   using x = await zeros(device, f32, [64, 64]);
   const run = async (): Promise<void> => {
-    const { y } = await engine.run({ x });
+    const { y } = await engine.infer({ x });
     y!.close();
     await setTimeout(PAUSE_MS);
   };
@@ -53,7 +53,7 @@ test(
 test('only true and false say so', async () => {
   await using device = await openTestDevice();
   await expect(async () =>
-    loadEngine(device, longModel(64, 2), { spinning: 'no' as never }),
+    loadOnnxEngine(device, longModel(64, 2), { spinning: 'no' as never }),
   ).rejects.toMatchObject({
     code: 'ERR_CUDA_INVALID_ARGUMENT',
     argument: 'options.spinning',

@@ -1,6 +1,6 @@
 /** Memory that graphs allocate themselves, by nodes, at each launch. */
 import { f32, i32, inout, u32 } from 'async-cuda/core';
-import type { Device, DeviceBuffer, Kernel, Stream } from 'async-cuda/core';
+import type { CoreDevice, DeviceBuffer, Kernel, Stream } from 'async-cuda/core';
 import { OpGraph, setDefaultDevice, value } from 'async-cuda/ops';
 import { full, prepare, tensor, zeros } from 'async-cuda/tensor';
 import { beforeAll, expect, test } from 'vitest';
@@ -13,7 +13,7 @@ const N = 64;
 const GRID = { grid: 1, block: N } as const;
 
 onDevice('nodes that allocate', (host) => {
-  const device = (): Device => host.device;
+  const device = (): CoreDevice => host.device;
   let stream: Stream;
   let add1: Kernel;
   let supported = false;
@@ -85,7 +85,7 @@ onDevice('nodes that allocate', (host) => {
       )
       .andThen((x) => x.dup());
     await using graph = await op.capture(stream, { allocate: 'nodes' });
-    const result = await graph.launch();
+    const result = await graph.replay();
     expect([...(await result.read())]).toEqual([7, 7, 7, 7]);
   });
 
@@ -130,11 +130,11 @@ onDevice('nodes that allocate', (host) => {
       types.filter((type) => type === 'memFree').length,
     ]).toEqual([4, 3]);
     for (const graph of [owned, nodes, nodes, owned]) {
-      const x = await graph.launch();
+      const x = await graph.replay();
       expect([...(await x.read())]).toEqual(Array(N).fill(2));
     }
     const scoped = await OpGraph.scope(stream, ({ record }) => record(op), { allocate: 'nodes' });
-    expect([...(await (await scoped.launch()).read())]).toEqual(Array(N).fill(2));
+    expect([...(await (await scoped.replay()).read())]).toEqual(Array(N).fill(2));
     await scoped.close();
     expect((await failure(() => scoped.output.read())).code).toBe('ERR_CUDA_DISPOSED');
   });
@@ -146,7 +146,7 @@ onDevice('nodes that allocate', (host) => {
     await using graph = await op.capture(stream, { allocate: 'nodes' });
     source.fill(-1);
     for (let i = 0; i < 2; i++)
-      expect([...(await (await graph.launch()).read())].slice(0, 4)).toEqual([0, 1, 2, 3]);
+      expect([...(await (await graph.replay()).read())].slice(0, 4)).toEqual([0, 1, 2, 3]);
   });
 
   test('bodies of conditional nodes allocate beside', async ({ skip }) => {
@@ -157,7 +157,7 @@ onDevice('nodes that allocate', (host) => {
       (x) => full(device(), i32, [2], 9).andThen((nine) => x.copyFrom(nine)),
     );
     await using graph = await op.capture(stream, { allocate: 'nodes' });
-    await graph.launch();
+    await graph.replay();
     expect([...(await state.read())]).toEqual([9, 9]);
   });
 
@@ -165,7 +165,7 @@ onDevice('nodes that allocate', (host) => {
     skip(!supported);
     const op = zeros(device(), i32, [N]);
     await using graph = await op.capture(stream, { allocate: 'nodes' });
-    const x = await graph.launch();
+    const x = await graph.replay();
     expect((await failure(() => x.fill(1).capture())).message).toContain(
       'allocated by a node of another graph',
     );
@@ -209,7 +209,7 @@ onDevice('nodes that allocate', (host) => {
           )
         ).message,
       ).toBe('of mine');
-      await device().synchronize();
+      await device().finished();
     };
     // Streams make their events as they go.
     for (let i = 0; i < 40; i++) await fail();
@@ -223,14 +223,14 @@ onDevice('nodes that allocate', (host) => {
 
   test.runIf(onCpu)('memory is given back at the end', async () => {
     const free = async (): Promise<number> => {
-      await device().synchronize();
+      await device().finished();
       return (await device().memoryInfo()).free;
     };
     const make = async (): Promise<void> => {
       await using graph = await zeros(device(), i32, [1 << 18])
         .andThen((x) => x.dup())
         .capture(stream, { allocate: 'nodes' });
-      await graph.launch();
+      await graph.replay();
     };
     await make();
     const before = await free();

@@ -2,7 +2,7 @@
  * What every lazy operation does: the behaviours 1 to 33 of the inventory that this layer was
  * measured against.
  */
-import { Device, f32, i32, u8 } from 'async-cuda/core';
+import { CoreDevice, f32, i32, u8 } from 'async-cuda/core';
 import type { CudaError, DeviceBuffer, Stream } from 'async-cuda/core';
 import {
   LeastLoaded,
@@ -10,9 +10,9 @@ import {
   OpGraph,
   RoundRobin,
   SingleStream,
-  all,
+  allOf,
   empty,
-  enqueue,
+  operation,
   getDefaultDevice,
   parallel,
   poolOf,
@@ -73,7 +73,7 @@ onDevice('Laziness and sharing', (host) => {
       });
     const more = [
       zip(op, 2),
-      all([op, op]),
+      allOf([op, op]),
       parallel(op, op),
       op.shared(),
       op.label('x'),
@@ -178,7 +178,7 @@ onDevice('Laziness and sharing', (host) => {
       expect(shared.sync()).toBe(a);
       expect(part.sync()).toBe(a);
       await using graph = await part.andThen((buffer) => work.add(buffer)).capture();
-      await graph.launch();
+      await graph.replay();
       expect(await work.read(a)).toBe(4);
       expect(work.taken().filter((entry) => entry.startsWith('make'))).toEqual([]);
       a.close();
@@ -439,19 +439,21 @@ onDevice('Errors', (host) => {
   });
 
   test('15: a device that does not exist is an error', async () => {
-    expect(await failure(() => Device.open(onCpu ? 'cpu:-1' : 'cuda:99'))).toHaveProperty('code');
+    expect(await failure(() => CoreDevice.open(onCpu ? 'cpu:-1' : 'cuda:99'))).toHaveProperty(
+      'code',
+    );
   });
 
   test('a failure that nobody awaits is told to the device, of values of the host too', async () => {
     work
       .failing()
-      .andThen((buffer) => enqueue(host.device, ({ stream }) => buffer.slice(0, 4).read(stream)))
+      .andThen((buffer) => operation(host.device, ({ stream }) => buffer.slice(0, 4).read(stream)))
       .runOn(host.stream);
     work
       .failing()
       .andThen(() => value(1))
       .runOn(host.stream);
-    await host.device.synchronize();
+    await host.device.finished();
     for (let i = 0; i < 50 && host.errors.length < 2; i++)
       await new Promise((resolve) => setTimeout(resolve, 4));
     expect(host.errors.splice(0).map(({ code }) => code)).toEqual([
@@ -505,7 +507,7 @@ onDevice('Errors', (host) => {
       await failure(() =>
         run(
           work.failing().andThen((made) =>
-            enqueue(host.device, ({ stream }) => {
+            operation(host.device, ({ stream }) => {
               made.fill(stream, 2);
             }).orElse(instead),
           ),
@@ -723,7 +725,7 @@ onDevice('Streams, contexts, pools', (host) => {
     );
     setPolicy(host.device, new RoundRobin(host.device, 2));
     const both = await Promise.all(
-      range(4).map(() => enqueue(host.device, ({ stream }) => stream)),
+      range(4).map(() => operation(host.device, ({ stream }) => stream)),
     );
     setPolicy(host.device, undefined);
     expect([new Set(both).size, both[0] === both[2], both[1] === both[3]]).toEqual([2, true, true]);
@@ -733,7 +735,7 @@ onDevice('Streams, contexts, pools', (host) => {
     '17: by default runs that are awaited one by one stay on a stream, and others go to four ' +
       'in turn',
     async () => {
-      const at = enqueue(host.device, ({ stream }) => {
+      const at = operation(host.device, ({ stream }) => {
         stream.record().close();
         return stream;
       });
@@ -751,9 +753,9 @@ onDevice('Streams, contexts, pools', (host) => {
         return stream;
       });
       expect([new Set(streams).size, streams[3] === streams[0]]).toEqual([3, true]);
-      await host.device.synchronize();
+      await host.device.finished();
       const idle = policy.nextStream();
-      await idle.sync();
+      await idle.finished();
       expect(policy.nextStream()).toBe(policy.nextStream());
     },
   );
@@ -766,11 +768,11 @@ onDevice('Streams, contexts, pools', (host) => {
     busy[1] = policy.nextStream();
     expect(busy[1]).not.toBe(busy[0]);
     busy[1].record();
-    await busy[1].sync();
+    await busy[1].finished();
     expect(busy[1].outstanding).toBe(0);
     for (let i = 0; i < 3; i++) expect(policy.nextStream()).not.toBe(busy[0]);
     await gate.open();
-    await busy[0]!.sync();
+    await busy[0]!.finished();
   });
 
   test('18: the stream is chosen when an operation is scheduled', async () => {
@@ -820,7 +822,7 @@ onDevice('Streams, contexts, pools', (host) => {
       const elsewhere = await work.make(1);
       expect((await pool.statistics()).used).toBe(used);
       for (const buffer of [...buffers, elsewhere]) buffer.close();
-      await host.stream.sync();
+      await host.stream.finished();
       expect((await pool.statistics()).usedHigh).toBeGreaterThanOrEqual(used);
       await pool.close();
     },
@@ -838,10 +840,10 @@ onDevice('Completion and lifetime', (host) => {
 
   test('22: what was awaited is there', { tags: 'thorough' }, async () => {
     using buffer = host.device.alloc(u8, 64 << 20);
-    await enqueue(host.device, ({ stream }) => {
+    await operation(host.device, ({ stream }) => {
       buffer.fill(stream, 7);
     });
-    const values = await enqueue(host.device, ({ stream }) => buffer.read(stream));
+    const values = await operation(host.device, ({ stream }) => buffer.read(stream));
     expect(values.every((byte) => byte === 7)).toBe(true);
   });
 
@@ -866,7 +868,7 @@ onDevice('Completion and lifetime', (host) => {
       .andThen(() => work.make(41))
       .andThen((buffer) =>
         work.add(buffer).andThen(() =>
-          enqueue(host.device, ({ stream }) => {
+          operation(host.device, ({ stream }) => {
             result.copyFrom(stream, buffer);
           }),
         ),
@@ -903,18 +905,18 @@ onDevice('Completion and lifetime', (host) => {
         const controller = new AbortController();
         const running = held
           .andThen(() =>
-            enqueue(device, ({ stream }) => {
+            operation(device, ({ stream }) => {
               target.copyFrom(stream, bad);
             }),
           )
           .andThen(() => work.read(target))
           .runOn(device.stream);
-        const waited = running.wait({ signal: controller.signal });
+        const waited = running.finished({ signal: controller.signal });
         const other = alone ? undefined : failure(() => running);
         controller.abort(new Error('enough'));
         expect((await failure(() => waited)).message).toBe('enough');
         await gate.open();
-        await device.stream.sync();
+        await device.stream.finished();
         await turns(10);
         expect((await other)?.code).toBe(alone ? undefined : 'ERR_CUDA_UNDEFINED_CONTENTS');
         expect(host.errors.splice(0).map(({ code }) => code)).toEqual(
@@ -950,7 +952,7 @@ onDevice('Completion and lifetime', (host) => {
 
   test('27: many more operations at once than there are slots', async () => {
     const ops = range(3000).map((i) => work.make(i).andThen((buffer) => work.read(buffer)));
-    expect(await all(ops)).toEqual(range(3000));
+    expect(await allOf(ops)).toEqual(range(3000));
     expect(await Promise.all(ops.slice(0, 300))).toEqual(range(300));
   });
 
@@ -978,10 +980,10 @@ describe('A device that is lost', () => {
     const module = await device.loadModule(FAULTING);
     const buffer = device.alloc(i32, LENGTH);
     const kernel = module.kernel('write_null', []);
-    const fault = enqueue(device, ({ stream }) => {
+    const fault = operation(device, ({ stream }) => {
       kernel.launch(stream, { grid: 1, block: 1 });
     });
-    const beside = enqueue(device, ({ stream }) => buffer.read(stream));
+    const beside = operation(device, ({ stream }) => buffer.read(stream));
     const [a, b] = await Promise.allSettled([fault, fault.andThen(() => beside)]);
     expect([a.status, b.status]).toEqual(['rejected', 'rejected']);
     expect(await failure(() => beside)).toMatchObject({ code: 'ERR_CUDA_DEVICE_LOST' });
@@ -1004,7 +1006,7 @@ onDevice('Graphs of operations', (host) => {
     const stream = host.device.createStream();
     await using nothing = await OpGraph.scope(stream, () => 5);
     expect([nothing.output, await nothing.nodeCount()]).toEqual([5, 0]);
-    await nothing.launch();
+    await nothing.replay();
     using buffer = host.device.alloc(i32, LENGTH);
     await work.fill(buffer, 1);
     const graph = await OpGraph.scope(stream, ({ record }) => {
@@ -1022,7 +1024,7 @@ onDevice('Graphs of operations', (host) => {
         )
       ).message,
     ).toBe('mine');
-    await graph.launch().runOn(stream);
+    await graph.replay().runOn(stream);
     expect(await work.read(buffer).runOn(stream)).toBe(3);
     await graph.close();
     stream.close();
@@ -1035,9 +1037,9 @@ onDevice('Graphs of operations', (host) => {
     for (let i = 1; i < 22; i++) op = op.andThen((buffer) => work.add(buffer));
     await using graph = await op.capture();
     expect(await work.read(x)).toBe(0);
-    for (let i = 0; i < 10; i++) await graph.launch();
+    for (let i = 0; i < 10; i++) await graph.replay();
     expect(await work.read(graph.output)).toBe(220);
-    await graph.update(work.fill(x, 1000)).andThen(() => graph.launch());
+    await graph.update(work.fill(x, 1000)).andThen(() => graph.replay());
     expect(await work.read(x)).toBe(1022);
     expect(await graph.nodeTypes()).toEqual(Array(22).fill('kernel'));
     expect(await graph.dot()).toContain('digraph');
@@ -1049,12 +1051,12 @@ onDevice('Graphs of operations', (host) => {
       .andThen((buffer) => work.add(buffer))
       .capture();
     const { output } = graph;
-    expect(await graph.launch().andThen((buffer) => work.read(buffer))).toBe(6);
+    expect(await graph.replay().andThen((buffer) => work.read(buffer))).toBe(6);
     await work.fill(output, 77);
-    expect(await graph.launch().andThen((buffer) => work.read(buffer))).toBe(6);
+    expect(await graph.replay().andThen((buffer) => work.read(buffer))).toBe(6);
     await graph.close();
     expect(output.isClosed).toBe(true);
-    expect(await failure(() => graph.launch())).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+    expect(await failure(() => graph.replay())).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
   });
 
   test('31: what is used and closed on the way is kept for the launches', async () => {
@@ -1065,7 +1067,7 @@ onDevice('Graphs of operations', (host) => {
       )
       .capture();
     for (let i = 0; i < 3; i++) {
-      const [x] = await graph.launch();
+      const [x] = await graph.replay();
       expect(await work.read(x)).toBe(6);
     }
     await graph.close();
@@ -1078,12 +1080,12 @@ onDevice('Graphs of operations', (host) => {
     await zip(work.fill(x, 0), work.fill(y, 0));
     await using graph = await work.add(x).capture();
     await graph.reparam(work.add(y));
-    await graph.launch();
+    await graph.replay();
     expect(await zip(work.read(x), work.read(y))).toEqual([0, 1]);
     expect(await failure(() => graph.reparam(zip(work.add(x), work.add(x))))).toMatchObject({
       code: 'ERR_CUDA_CAPTURE',
     });
-    await graph.launch();
+    await graph.replay();
     expect(await work.read(y)).toBe(2);
   });
 
@@ -1097,7 +1099,7 @@ onDevice('Graphs of operations', (host) => {
         op: PromiseLike<{ read(): PromiseLike<ArrayLike<number>> }>,
       ): Promise<number[]> => Array.from(await (await op).read());
       await using graph = await x.dup().capture();
-      expect(await list(graph.launch())).toEqual([1, 2]);
+      expect(await list(graph.replay())).toEqual([1, 2]);
       for (const op of [y.dup(), empty(() => y).andThen((each) => each.dup())]) {
         const error = await failure(() => graph.reparam(op));
         expect(error).toMatchObject({
@@ -1107,21 +1109,21 @@ onDevice('Graphs of operations', (host) => {
           ) as string,
         });
       }
-      expect(await list(graph.launch())).toEqual([1, 2]);
+      expect(await list(graph.replay())).toEqual([1, 2]);
       await graph.reparam(graph.output.copyFrom(y));
-      expect(await list(graph.launch())).toEqual([10, 20]);
+      expect(await list(graph.replay())).toEqual([10, 20]);
 
       // Never launched: there is nothing that could be given by mistake.
       await using never = await x.dup().capture();
       expect(await failure(() => never.reparam(y.slice([0, 1]).dup()))).toMatchObject({
         code: 'ERR_CUDA_CAPTURE',
       });
-      expect(await list(never.launch())).toEqual([1, 2]);
+      expect(await list(never.replay())).toEqual([1, 2]);
 
       using out = await zeros(host.device, f32, [2]);
       await using given = await out.copyFrom(x.dup()).capture();
       await given.reparam(out.copyFrom(y.dup()));
-      expect(await list(given.launch())).toEqual([10, 20]);
+      expect(await list(given.replay())).toEqual([10, 20]);
       expect([...(await out.read())]).toEqual([10, 20]);
     },
   );
@@ -1132,7 +1134,7 @@ onDevice('Graphs of operations', (host) => {
     await zip(work.fill(x, 0), work.fill(y, 10));
     const [a, b] = await Promise.all([work.add(x).capture(), work.add(y).capture()]);
     const stream = host.device.createStream();
-    await Promise.all([a.launch(), b.launch().runOn(stream)]);
+    await Promise.all([a.replay(), b.replay().runOn(stream)]);
     expect(await zip(work.read(x), work.read(y))).toEqual([1, 11]);
     await Promise.all([a.close(), b.close()]);
     stream.close();
@@ -1143,7 +1145,7 @@ onDevice('Graphs of operations', (host) => {
     await work.fill(x, 0);
     await using graph = await work.add(x).capture();
     x.close();
-    expect(await failure(() => graph.launch())).toMatchObject({
+    expect(await failure(() => graph.replay())).toMatchObject({
       code: 'ERR_CUDA_DISPOSED',
       message: expect.stringContaining('disposed') as string,
     });
@@ -1165,20 +1167,20 @@ onDevice('Graphs of operations', (host) => {
     const edges = [...dot.matchAll(/->/g)].length;
     expect(edges).toBeLessThanOrEqual(3);
     expect(targets.size).toBeLessThan(4);
-    await graph.launch();
+    await graph.replay();
     expect(await zip(work.read(x), work.read(y))).toEqual([3, 11]);
   });
 
   test.each([
     [
       'a read',
-      (x: DeviceBuffer<'i32'>) => enqueue(host.device, ({ stream }) => x.read(stream)),
+      (x: DeviceBuffer<'i32'>) => operation(host.device, ({ stream }) => x.read(stream)),
       'read',
     ],
     [
       'a write of a plain array',
       (x: DeviceBuffer<'i32'>) =>
-        enqueue(host.device, ({ stream }) => {
+        operation(host.device, ({ stream }) => {
           x.write(stream, new Int32Array(LENGTH));
         }),
       'write',
@@ -1187,7 +1189,7 @@ onDevice('Graphs of operations', (host) => {
     ['ensure', (x: DeviceBuffer<'i32'>) => work.add(x).ensure(() => undefined), 'ensure'],
     [
       'a launch of another graph',
-      () => enqueue(host.device, ({ stream }) => stream.sync()),
+      () => operation(host.device, ({ stream }) => stream.finished()),
       'sync',
     ],
   ])('%s cannot be captured, and the error names it', async (_, make, name) => {
@@ -1198,7 +1200,7 @@ onDevice('Graphs of operations', (host) => {
     });
     // As good as before.
     await using graph = await work.fill(x, 3).capture();
-    await graph.launch();
+    await graph.replay();
     expect(await work.read(x)).toBe(3);
   });
 });
@@ -1234,7 +1236,7 @@ onDevice('Parallel branches', (host) => {
   });
 
   test('by default, too', async () => {
-    const at = enqueue(host.device, ({ stream }) => {
+    const at = operation(host.device, ({ stream }) => {
       stream.record().close();
       return stream;
     });
@@ -1265,7 +1267,7 @@ onDevice('Parallel branches', (host) => {
     for (let i = 0; i < 20; i++) {
       const buffers = await parallel(work.make(i), work.make(i + 1), work.make(i + 2));
       expect(
-        await all(buffers.map((buffer) => work.add(buffer).andThen(() => work.read(buffer)))),
+        await allOf(buffers.map((buffer) => work.add(buffer).andThen(() => work.read(buffer)))),
       ).toEqual([i + 1, i + 2, i + 3]);
       for (const buffer of buffers) buffer.close();
     }

@@ -3,10 +3,10 @@
  * blocked thread or recorded.
  */
 import { f32, i32, inout, u32 } from 'async-cuda/core';
-import type { Device, DType, DTypeName, Kernel } from 'async-cuda/core';
+import type { CoreDevice, DType, DTypeName, Kernel } from 'async-cuda/core';
 import { OpGraph, setDefaultDevice, value, zip } from 'async-cuda/ops';
 import type { DeviceOp } from 'async-cuda/ops';
-import { launch, prepare, tensor, zeros } from 'async-cuda/tensor';
+import { callKernel, prepare, tensor, zeros } from 'async-cuda/tensor';
 import type { Tensor } from 'async-cuda/tensor';
 import * as fc from '../fast-check.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -51,7 +51,7 @@ const WAYS = [
           'recorded',
           async <T>(op: DeviceOp<T>): Promise<T> => {
             await using graph = await op.capture();
-            return await graph.launch();
+            return await graph.replay();
           },
         ] as const,
       ]
@@ -59,14 +59,14 @@ const WAYS = [
 ] as const;
 
 onDevice('operations that the device decides', (host) => {
-  const device = (): Device => host.device;
+  const device = (): CoreDevice => host.device;
   let addKernel: Kernel;
   let belowKernel: Kernel;
   let state: State;
   const at = (index: number): Tensor<'i32', [number]> =>
     state.slice([index, index + 1]) as unknown as Tensor<'i32', [number]>;
   const add = (index: number, amount: number): DeviceOp<unknown> =>
-    launch(addKernel, ONE, at(index), amount);
+    callKernel(addKernel, ONE, at(index), amount);
   const set = async (...values: number[]): Promise<void> => {
     await state.write(Int32Array.from({ length: 6 }, (_, i) => values[i] ?? 0));
   };
@@ -131,7 +131,7 @@ onDevice('operations that the device decides', (host) => {
     test('a condition that is an operation: computed before each turn, in memory that it is given', async () => {
       await set(3);
       const below = (limit: number): DeviceOp<Tensor<'i32', [number]>> =>
-        launch(belowKernel, ONE, at(0), limit, at(5)).map(([, , flag]) => flag);
+        callKernel(belowKernel, ONE, at(0), limit, at(5)).map(([, , flag]) => flag);
       await run(
         value(state).repeatWhile(
           () => below(10),
@@ -145,7 +145,7 @@ onDevice('operations that the device decides', (host) => {
       await set(3);
       const below = (limit: number) =>
         zeros(device(), u32, [1])
-          .andThen((flag) => launch(belowKernel, ONE, at(0), limit, flag))
+          .andThen((flag) => callKernel(belowKernel, ONE, at(0), limit, flag))
           .map(([, , flag]) => flag);
       const flags: Disposable[] = [];
       await run(
@@ -379,7 +379,7 @@ onDevice('operations that the device decides', (host) => {
         [2, 7],
       ] as const) {
         await set(turns, 0, index, 0);
-        await graph.launch();
+        await graph.replay();
         expect(await read()).toEqual([0, turns, index, index === 0 ? 1 : index === 1 ? 10 : 0]);
       }
     },
@@ -399,7 +399,7 @@ onDevice('operations that the device decides', (host) => {
       ),
     );
     await set(1);
-    await graph.launch();
+    await graph.replay();
     expect(await read(5)).toEqual([1, 1, 2, 3, 4]);
   });
 
@@ -412,7 +412,7 @@ onDevice('operations that the device decides', (host) => {
     await using graph = await op(1).capture();
     await graph.reparam(op(50));
     await set(1);
-    await graph.launch();
+    await graph.replay();
     expect((await read())[1]).toBe(50);
   });
 

@@ -1,7 +1,7 @@
 /** Development mode: operations that nobody ran are named, with the place where they were made. */
 import { afterEach, expect, test } from 'vitest';
 
-import { CudaArgumentError, Device } from '../../src/core/index.js';
+import { CudaArgumentError, CoreDevice } from '../../src/core/index.js';
 import { setDevelopmentMode, value } from '../../src/ops/index.js';
 import { collectGarbage } from '../core/garbage.js';
 
@@ -20,7 +20,7 @@ function forgets(): void {
 }
 
 /** Parts of an operation that is run are run. */
-async function runs(device: Device): Promise<void> {
+async function runs(device: CoreDevice): Promise<void> {
   expect(
     await value(2)
       .map((two) => two + 1)
@@ -34,7 +34,7 @@ async function collected(until: () => boolean): Promise<void> {
 
 test('an operation that nobody ran is named with its place, one that was run is not', async () => {
   process.on('warning', listen);
-  await using device = await Device.open('cpu');
+  await using device = await CoreDevice.open('cpu');
   setDevelopmentMode(true);
   await runs(device);
   forgets();

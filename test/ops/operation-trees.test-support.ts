@@ -5,7 +5,7 @@
  */
 import { f32, keep, parallel, u8, zip } from 'async-cuda';
 import type { DeviceOp, SharedOp, Tensor, Device } from 'async-cuda';
-import { all, value } from 'async-cuda/ops';
+import { allOf, value } from 'async-cuda/ops';
 import { add, sum } from 'async-cuda/library';
 import * as fc from '../fast-check.js';
 
@@ -189,7 +189,7 @@ export class TreeBuilder {
           ...tree.of.map((each) => this.operation(each, received)),
         ) as unknown as DeviceOp<Value>;
       case 'all':
-        return all(
+        return allOf(
           tree.of.map((each) => this.operation(each, received)),
         ) as unknown as DeviceOp<Value>;
       case 'parallel':

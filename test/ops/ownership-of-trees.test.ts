@@ -114,7 +114,7 @@ someOf(1, describe)(allModes)('Ownership of random trees (%s)', (mode) => {
         await turns(after);
         controller.abort();
         const given = await run;
-        await device.synchronize();
+        await device.finished();
         await settles(builder, before, given);
       }),
       { numRuns: RUNS },
@@ -136,10 +136,10 @@ someOf(1, describe)(allModes)('Ownership of random trees (%s)', (mode) => {
             // What reads, fails or keeps cannot be recorded.
           }
           if (graph !== undefined) {
-            await graph.launch();
+            await graph.replay();
             await graph.close();
           }
-          await device.synchronize();
+          await device.finished();
           await settles(builder, before, []);
         },
       ),

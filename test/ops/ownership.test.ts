@@ -10,7 +10,7 @@ import { f32 as coreF32 } from 'async-cuda/core';
 import { add, matmul, mul, sum, topK } from 'async-cuda/library';
 import {
   OpGraph,
-  all,
+  allOf,
   parallel,
   policyOf,
   setDevelopmentMode,
@@ -255,7 +255,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
         .andThen((y) => add(y, early!)) as never;
     };
     const graph = await op().capture();
-    await graph.launch();
+    await graph.replay();
     expect([...(await (graph.output as Tensor<'f32'>).read())]).toEqual([3, 3, 3, 3]);
     await graph.close();
     setDevelopmentMode(true);
@@ -268,7 +268,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
         .ones(f32, [4])
         .andThen((x) => mul(x, 2).andThen((y) => add(y, x)))
         .capture();
-      await nested.launch();
+      await nested.replay();
       expect([...(await nested.output.read())]).toEqual([3, 3, 3, 3]);
     } finally {
       setDevelopmentMode(false);
@@ -292,7 +292,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
           throw new Error('mine');
         }),
       ),
-      all([
+      allOf([
         device.zeros(f32, [4]).andThen((x) => x.read().andThen(() => x.dup())),
         device.zeros(f32, [4]).map(() => {
           throw new Error('mine');
@@ -300,7 +300,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
       ]),
     ]) {
       await failure(() => op);
-      await device.synchronize();
+      await device.finished();
       for (let i = 0; i < 100 && (await live()) > 0; i++) await turns(1);
       expect(await live(), String(op)).toBe(0);
     }
@@ -328,7 +328,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     const second = new AbortController();
     const running = device.ones(f32, [1 << 16]).runOn(policyOf(device).nextStream());
     const given = running.then((x) => x);
-    const waiting = running.wait({ signal: second.signal });
+    const waiting = running.finished({ signal: second.signal });
     second.abort(new Error('enough'));
     await expect(waiting).rejects.toThrow('enough');
     const x = await given;
@@ -417,7 +417,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
       .andThen((x) => add(x, 1))
       .capture();
     for (let i = 0; i < 2; i++) {
-      using y = await graph.launch();
+      using y = await graph.replay();
       expect([...(await y.read())]).toEqual([2, 2]);
     }
     await graph.close();
@@ -512,7 +512,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
       const held = await live();
       for (let i = 3; i < 8; i++) {
         await graph.reparam(target.copyFrom(mul(device.ones(f32, [4]), i)));
-        await graph.launch();
+        await graph.replay();
         expect([...(await target.read())]).toEqual([i, i, i, i]);
         expect(await live()).toBe(held);
       }

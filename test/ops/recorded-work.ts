@@ -1,7 +1,7 @@
 /** Operations on a buffer of i32 whose runs can be counted, for tests of operations. */
 import { i32, inout, u32, u8 } from 'async-cuda/core';
 import type { DeviceBuffer, Kernel } from 'async-cuda/core';
-import { enqueue, setDefaultDevice } from 'async-cuda/ops';
+import { operation, setDefaultDevice } from 'async-cuda/ops';
 import type { DeviceOp } from 'async-cuda/ops';
 
 import { ELEMENTWISE } from '../core/kernels/elementwise.js';
@@ -30,7 +30,7 @@ export class RecordedWork {
 
   /** A new buffer on the run's stream, full of a value. */
   make(value: number): DeviceOp<DeviceBuffer<'i32'>> {
-    return enqueue(this.host.device, (context) => {
+    return operation(this.host.device, (context) => {
       this.log.push(`make ${value}`);
       const buffer = context.alloc(i32, LENGTH);
       buffer.fill(context.stream, value);
@@ -39,7 +39,7 @@ export class RecordedWork {
   }
 
   fill(buffer: DeviceBuffer<'i32'>, value: number): DeviceOp<DeviceBuffer<'i32'>> {
-    return enqueue(this.host.device, ({ stream }) => {
+    return operation(this.host.device, ({ stream }) => {
       this.log.push(`fill ${value} on ${stream.slot.index}`);
       buffer.fill(stream, value);
       return buffer;
@@ -47,7 +47,7 @@ export class RecordedWork {
   }
 
   add(buffer: DeviceBuffer<'i32'>): DeviceOp<DeviceBuffer<'i32'>> {
-    return enqueue(this.host.device, ({ stream }) => {
+    return operation(this.host.device, ({ stream }) => {
       this.log.push(`add on ${stream.slot.index}`);
       this.add1.launch(stream, SHAPE, buffer, LENGTH);
       return buffer;
@@ -56,7 +56,7 @@ export class RecordedWork {
 
   /** The first element. */
   read(buffer: DeviceBuffer<'i32'>): DeviceOp<number> {
-    return enqueue(this.host.device, ({ stream }) => {
+    return operation(this.host.device, ({ stream }) => {
       this.log.push(`read on ${stream.slot.index}`);
       return buffer.read(stream);
     }).map((values) => values[0]!);
@@ -64,7 +64,7 @@ export class RecordedWork {
 
   /** Fails on the device, after the callbacks have run: there is no such memory. */
   failing(): DeviceOp<DeviceBuffer<'u8'>> {
-    return enqueue(this.host.device, (context) => {
+    return operation(this.host.device, (context) => {
       this.log.push('failing');
       const buffer = context.alloc(u8, 2 ** 46);
       buffer.fill(context.stream, 1);
@@ -83,7 +83,7 @@ export class RecordedWork {
     const gate = await Gate.of(module);
     const kernel = module.kernel('hold');
     const word = this.host.device.alloc(i32, 1);
-    const held = enqueue(this.host.device, ({ stream }) => {
+    const held = operation(this.host.device, ({ stream }) => {
       kernel.launch(stream, { grid: 1, block: 1 }, word);
     });
     return { gate, held, kernel, word };

@@ -82,7 +82,7 @@ onDevice('runs that wait for their kernels', (host) => {
     using y = await zeros(host.device, f32, [2]);
     await using graph = await y.fill(7).capture();
     const first = fresh(1)(y, x).run();
-    const launched = graph.launch().run();
+    const launched = graph.replay().run();
     const filled = x.copyFrom(y).run();
     await Promise.all([first, launched, filled]);
     expect([...(await y.read())]).toEqual([7, 7]);
@@ -96,7 +96,7 @@ onDevice('runs that wait for their kernels', (host) => {
     await using graph = await z.copyFrom(x).capture();
     await graph.reparam(z.copyFrom(y));
     const first = fresh(1)(y, x).run();
-    const launched = graph.launch().run();
+    const launched = graph.replay().run();
     await Promise.all([first, launched]);
     expect([...(await z.read())]).toEqual([3, 5]);
   });

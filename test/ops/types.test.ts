@@ -3,15 +3,15 @@
  * is the test.
  */
 import { f32 } from 'async-cuda/core';
-import type { Device } from 'async-cuda/core';
-import { all, empty, enqueue, parallel, value, withContext, zip } from 'async-cuda/ops';
+import type { CoreDevice } from 'async-cuda/core';
+import { allOf, empty, operation, parallel, value, withContext, zip } from 'async-cuda/ops';
 import type { DeviceOp, OpGraph, Running, SharedOp } from 'async-cuda/ops';
-import { launch, zeros } from 'async-cuda/tensor';
+import { callKernel, zeros } from 'async-cuda/tensor';
 import type { Tensor } from 'async-cuda/tensor';
 import { expect, expectTypeOf, test } from 'vitest';
 
 // Never called: nothing here needs a device.
-function declared(device: Device, kernel: Parameters<typeof launch>[0]): void {
+function declared(device: CoreDevice, kernel: Parameters<typeof callKernel>[0]): void {
   const op = value(1 as number);
   expectTypeOf(op).toEqualTypeOf<DeviceOp<number>>();
   expectTypeOf(op.andThen((x) => value(String(x)))).toEqualTypeOf<DeviceOp<string>>();
@@ -45,7 +45,7 @@ function declared(device: Device, kernel: Parameters<typeof launch>[0]): void {
     DeviceOp<[number, string, [number]]>
   >();
   expectTypeOf(parallel(op, value(true as boolean))).toEqualTypeOf<DeviceOp<[number, boolean]>>();
-  expectTypeOf(all([op, op])).toEqualTypeOf<DeviceOp<number[]>>();
+  expectTypeOf(allOf([op, op])).toEqualTypeOf<DeviceOp<number[]>>();
   expectTypeOf(zip(op, value('x' as string)).unzip()).toEqualTypeOf<
     [DeviceOp<number>, DeviceOp<string>]
   >();
@@ -53,7 +53,7 @@ function declared(device: Device, kernel: Parameters<typeof launch>[0]): void {
   expectTypeOf(zip(op, value('x' as string)).last()).toEqualTypeOf<DeviceOp<string>>();
   expectTypeOf(empty()).toEqualTypeOf<DeviceOp<void>>();
   expectTypeOf(withContext(() => op)).toEqualTypeOf<DeviceOp<number>>();
-  expectTypeOf(enqueue(device, ({ stream }) => device.alloc(f32, 1).read(stream))).toEqualTypeOf<
+  expectTypeOf(operation(device, ({ stream }) => device.alloc(f32, 1).read(stream))).toEqualTypeOf<
     DeviceOp<Float32Array>
   >();
   expectTypeOf(op.sync()).toEqualTypeOf<number>();
@@ -65,7 +65,7 @@ function declared(device: Device, kernel: Parameters<typeof launch>[0]): void {
   expectTypeOf(made).toEqualTypeOf<DeviceOp<Tensor<'f32', [2, 3]>>>();
   expectTypeOf(made.map((x) => x.transpose().shape)).toEqualTypeOf<DeviceOp<readonly [3, 2]>>();
   expectTypeOf(made.andThen((x) => x.read())).toEqualTypeOf<DeviceOp<Float32Array>>();
-  expectTypeOf(launch(kernel, { grid: 1, block: 1 }, made, 5)).toEqualTypeOf<
+  expectTypeOf(callKernel(kernel, { grid: 1, block: 1 }, made, 5)).toEqualTypeOf<
     DeviceOp<[Tensor<'f32', [2, 3]>, 5]>
   >();
 

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-import type { Device } from 'async-cuda/core';
+import type { CoreDevice } from 'async-cuda/core';
 
 import { canonicalBytes, difference, formatOf, numbersOf } from './equality.js';
 import type { HostArray, SampleCase, SampleOutput, Target } from './sample-case.js';
@@ -141,7 +141,7 @@ export function emptyRecording(): Recording {
   return { device: '', driver: '', cases: {}, programs: {}, values: {} };
 }
 
-export function describeDevice(recording: Recording, device: Device): void {
+export function describeDevice(recording: Recording, device: CoreDevice): void {
   recording.device = device.name;
   recording.driver = device.properties.driverVersion;
 }

@@ -1,6 +1,6 @@
 /** Complex numbers: interleaved pairs on the host, views of their parts, and what refuses them. */
 import { complex128, complex64, f32, f64, graphIf, input, output, u32 } from 'async-cuda/core';
-import type { Device } from 'async-cuda/core';
+import type { CoreDevice } from 'async-cuda/core';
 import { input as kernelInput, kernel, struct } from 'async-cuda/kernels';
 import { add, exp, gather, matmul, sort, sum, transpose, where } from 'async-cuda/library';
 import {
@@ -29,7 +29,7 @@ const PAIRS = [
 ] as const;
 
 onDevice('Complex numbers', (host) => {
-  const device = (): Device => host.device;
+  const device = (): CoreDevice => host.device;
 
   describe.each([
     ['complex64', complex64, f32, Float32Array],
@@ -192,7 +192,7 @@ test('npy of the other byte order is swapped part by part', () => {
 
 test('the type checker knows what takes them', () => {
   // Never called: it is for the type checker.
-  const types = async (device: Device): Promise<void> => {
+  const types = async (device: CoreDevice): Promise<void> => {
     const x = await zeros(device, complex64, [2, 3]);
     expectTypeOf(await x.read()).toEqualTypeOf<Float32Array>();
     expectTypeOf(await x.item()).toEqualTypeOf<readonly [real: number, imaginary: number]>();

@@ -1,12 +1,12 @@
 /** Every dtype of the table: created, copied, viewed, read, saved and loaded. */
 import { DTYPES } from 'async-cuda/core';
-import type { DTypeName, Device } from 'async-cuda/core';
+import type { DTypeName, CoreDevice } from 'async-cuda/core';
 import {
   DLDeviceType,
   Tensor,
-  contiguous,
-  elements,
+  fromDLPack,
   full,
+  layouts,
   loadNpy,
   loadSafetensors,
   ones,
@@ -14,7 +14,6 @@ import {
   saveSafetensors,
   tensor,
   toDLPack,
-  fromDLPack,
   uninitialized,
   zeros,
 } from 'async-cuda/tensor';
@@ -33,7 +32,7 @@ type Loose = Omit<AnyTensor, 'slice'> & { slice(...indices: unknown[]): AnyTenso
 
 /** The elements in the order of a view's, one after the other as the host array has them. */
 function picked(values: ArrayLike<Value>, parts: number, view: AnyTensor): Value[] {
-  return [...elements(view.layout as never)].flatMap((at) =>
+  return [...layouts.elements(view.layout as never)].flatMap((at) =>
     range(parts).map((part) => values[at * parts + part]!),
   );
 }
@@ -51,7 +50,7 @@ function manyOf(name: DTypeName, count: number): { length: number; slice(): neve
 }
 
 onDevice('Tensors of every dtype', (host) => {
-  const device = (): Device => host.device;
+  const device = (): CoreDevice => host.device;
 
   describe.each(DTYPE_NAMES)('%s', (name) => {
     const dtype = DTYPES[name];
@@ -134,7 +133,7 @@ onDevice('Tensors of every dtype', (host) => {
       ];
       const odd = (target as unknown as Loose).slice(...rows);
       await odd.copyFrom(loose.slice(...rows) as never);
-      const written = new Set(elements(odd.layout as never));
+      const written = new Set(layouts.elements(odd.layout as never));
       expect([...(await target.read())]).toEqual(
         range(60).flatMap((i) =>
           range(parts).map((part) =>
@@ -199,7 +198,7 @@ onDevice('Tensors of every dtype', (host) => {
     test('is described by DLPack and understood again', () => {
       const described = toDLPack({
         dtype,
-        layout: contiguous([2, 3]),
+        layout: layouts.contiguous([2, 3]),
         address: 4096n,
         device: { type: DLDeviceType.kDLCPU, id: 0 },
       });

@@ -3,9 +3,9 @@
  * given back.
  */
 import { f16, f32, i32 } from 'async-cuda/core';
-import type { Device, DeviceBuffer } from 'async-cuda/core';
+import type { CoreDevice, DeviceBuffer } from 'async-cuda/core';
 import { setDefaultDevice, zip } from 'async-cuda/ops';
-import { DLDeviceType, Tensor, arange, launch, prepare, zeros } from 'async-cuda/tensor';
+import { DLDeviceType, Tensor, arange, callKernel, prepare, zeros } from 'async-cuda/tensor';
 import type { DLTensor } from 'async-cuda/tensor';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 
@@ -38,7 +38,7 @@ async function once(calls: readonly string[]): Promise<void> {
 
 /** Memory that somebody else has: allocated past the tensors, with its address known. */
 async function foreign(
-  device: Device,
+  device: CoreDevice,
   values: readonly number[],
 ): Promise<{
   buffer: DeviceBuffer<'i32'>;
@@ -66,7 +66,7 @@ async function foreign(
 }
 
 onDevice('DLPack', (host) => {
-  const device = (): Device => host.device;
+  const device = (): CoreDevice => host.device;
   beforeAll(async () => {
     setDefaultDevice(device());
     await prepare(device(), i32, f32, f16);
@@ -122,9 +122,9 @@ onDevice('DLPack', (host) => {
     const { buffer, calls, describe } = await foreign(device(), Array<number>(64).fill(1));
     const add1 = (await host.load(ELEMENTWISE)).kernel('add1');
     const x = (await Tensor.fromDLPack(device(), describe())) as Tensor<'i32', [number]>;
-    const graph = await launch(add1, { grid: 1, block: 64 }, x, 64).first().capture();
-    await graph.launch();
-    await graph.launch();
+    const graph = await callKernel(add1, { grid: 1, block: 64 }, x, 64).first().capture();
+    await graph.replay();
+    await graph.replay();
     using copy = await x.convert(f32);
     expect((await copy.read())[5]).toBe(3);
     await graph.close();
@@ -189,7 +189,7 @@ onDevice('DLPack', (host) => {
     const back = await Tensor.fromDLPack(device(), { ...seen, owner: {} });
     expect([...((await back.read()) as Int32Array)]).toEqual(Array(6).fill(4));
     back.close();
-    await device().synchronize();
+    await device().finished();
     expect(BigInt(address())).toBe(descriptor.data);
     descriptor.deleter!();
     expect(
@@ -199,7 +199,7 @@ onDevice('DLPack', (host) => {
         })
       ).message,
     ).toContain('deleter: called twice');
-    await device().synchronize();
+    await device().finished();
     expect(address()).toBe(0);
   });
 
@@ -209,15 +209,15 @@ onDevice('DLPack', (host) => {
     const [one, other] = [device().createStream(), device().createStream()];
     const add1 = (await host.load(ELEMENTWISE)).kernel('add1');
     for (let i = 0; i < 20; i++) {
-      launch(add1, { grid: 1, block: 64 }, x, 64).runOn(one);
-      launch(add1, { grid: 1, block: 64 }, y, 64).runOn(other);
+      callKernel(add1, { grid: 1, block: 64 }, x, 64).runOn(one);
+      callKernel(add1, { grid: 1, block: 64 }, y, 64).runOn(other);
     }
     expect((await x.read())[0]).toBe(40);
     const graph = await zip(
-      launch(add1, { grid: 1, block: 64 }, x, 64),
-      launch(add1, { grid: 1, block: 64 }, y, 64).on(other),
+      callKernel(add1, { grid: 1, block: 64 }, x, 64),
+      callKernel(add1, { grid: 1, block: 64 }, y, 64).on(other),
     ).capture(one);
-    await graph.launch();
+    await graph.replay();
     expect((await y.read())[63]).toBe(42);
     await graph.close();
     x.close();

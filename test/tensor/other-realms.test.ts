@@ -17,11 +17,11 @@ import {
   struct,
 } from 'async-cuda';
 import {
-  readSafetensors,
-  readNpy,
-  contiguous,
+  layouts,
   loadNpy,
   loadSafetensors,
+  readNpy,
+  readSafetensors,
   saveNpy,
   saveSafetensors,
   writeNpy,
@@ -64,7 +64,7 @@ onDevice('Values of another realm', (host) => {
   });
 
   test('Maps are Maps: tensors and metadata of safetensors files', async () => {
-    const data = { dtype: f32, layout: contiguous([2]), bytes: new Uint8Array(8) };
+    const data = { dtype: f32, layout: layouts.contiguous([2]), bytes: new Uint8Array(8) };
     const file = writeSafetensors(there('new Map([["a", data]])', { data }), {
       metadata: there('new Map([["format", "pt"]])'),
     });
@@ -94,7 +94,7 @@ onDevice('Values of another realm', (host) => {
     expect(
       writeNpy({
         dtype: f32,
-        layout: contiguous([1]),
+        layout: layouts.contiguous([1]),
         bytes: bytesThere(Uint8Array.of(0, 0, 128, 63)),
       }).length,
     ).toBeGreaterThan(64);

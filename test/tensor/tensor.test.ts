@@ -3,18 +3,16 @@
  * numbers, kernels.
  */
 import { DTYPES, bool, f16, f32, f64, i32, i64, inout, u32, u64, u8 } from 'async-cuda/core';
-import type { DTypeName, Device, HostArray } from 'async-cuda/core';
+import type { DTypeName, CoreDevice, HostArray } from 'async-cuda/core';
 import { OpGraph, setDefaultDevice, value, zip } from 'async-cuda/ops';
 import {
   Partitioned,
   Tensor,
   arange,
-  contiguous,
-  elementAt,
-  elements,
+  callKernel,
   eye,
   full,
-  launch,
+  layouts,
   linspace,
   loadNpy,
   loadSafetensors,
@@ -53,7 +51,7 @@ const TILES = `.version 7.0
 }`;
 
 onDevice('Tensors', (host) => {
-  const device = (): Device => host.device;
+  const device = (): CoreDevice => host.device;
   beforeAll(() => {
     setDefaultDevice(host.device);
   });
@@ -297,7 +295,7 @@ onDevice('Tensors', (host) => {
               step > 0 ? [skip > 1 ? 1 : skip, null, step] : [null, null, step],
             ),
           );
-          const wanted = [...elements(view.layout)].map((at) => host[at]);
+          const wanted = [...layouts.elements(view.layout)].map((at) => host[at]);
           expect([...((await view.read()) as Int32Array)]).toEqual(wanted);
         },
       ),
@@ -439,7 +437,7 @@ onDevice('Tensors', (host) => {
       const add1 = module.kernel('add1');
       using x = await ones(device(), i32, [4]);
       for (const options of [undefined, null, 5, x, arange(device(), i32, 4)]) {
-        const error = await failure(() => launch(add1, options as never, x, 4));
+        const error = await failure(() => callKernel(add1, options as never, x, 4));
         expect(error).toMatchObject({
           argument: 'options',
           message: expect.stringMatching(
@@ -484,14 +482,14 @@ onDevice('Tensors', (host) => {
       const mark = module.kernel('mark', [inout(u32), u32, u32]);
       using x = await zeros(device(), u32, [5, 4]);
       const tiles = x.partition([2, 2]);
-      const [back, rows] = await launch(mark, { block: [2, 2] }, tiles, 5, 4);
+      const [back, rows] = await callKernel(mark, { block: [2, 2] }, tiles, 5, 4);
       expect([back, rows]).toEqual([tiles, 5]);
       expect([...(await x.read())]).toEqual([
         1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4, 5, 5, 6, 6,
       ]);
       expect([...(await tiles.tile([2, 1]).read())]).toEqual([6, 6]);
       expect(
-        await failure(() => launch(mark, { grid: [2, 2], block: [2, 2] }, tiles, 5, 4)),
+        await failure(() => callKernel(mark, { grid: [2, 2], block: [2, 2] }, tiles, 5, 4)),
       ).toMatchObject({ argument: 'options.grid' });
       // The first tiles only: a smaller grid.
       await tiles
@@ -500,15 +498,15 @@ onDevice('Tensors', (host) => {
         .andThen((copy) => copy.fill(0));
       const some = tiles.prefix(2);
       expect(some.count).toBe(2);
-      await launch(mark, { grid: [1, 2], block: [2, 2] }, some, 5, 4);
+      await callKernel(mark, { grid: [1, 2], block: [2, 2] }, some, 5, 4);
       expect(
-        await failure(() => launch(mark, { grid: [4, 2], block: [2, 2] }, some, 5, 4)),
+        await failure(() => callKernel(mark, { grid: [4, 2], block: [2, 2] }, some, 5, 4)),
       ).toMatchObject({ argument: 'options.grid' });
       tiles.unpartition();
-      expect(await failure(() => launch(mark, { block: [2, 2] }, tiles, 5, 4))).toMatchObject({
+      expect(await failure(() => callKernel(mark, { block: [2, 2] }, tiles, 5, 4))).toMatchObject({
         argument: 'partition',
       });
-      expect(await failure(() => launch(mark, { block: [2, 2] }, x, 5, 4))).toMatchObject({
+      expect(await failure(() => callKernel(mark, { block: [2, 2] }, x, 5, 4))).toMatchObject({
         argument: 'options.grid',
       });
     },
@@ -517,21 +515,23 @@ onDevice('Tensors', (host) => {
   test('kernels take tensors, views and operations, and give back what they were given', async () => {
     const add1 = (await host.load(ELEMENTWISE)).kernel('add1', [inout(i32), u32]);
     const shape = { grid: 1, block: 64 };
-    const [x, n] = await launch(add1, shape, arange(device(), i32, 10), 10);
+    const [x, n] = await callKernel(add1, shape, arange(device(), i32, 10), 10);
     expect(n).toBe(10);
     expect([...(await x.read())]).toEqual(range(10).map((i) => i + 1));
-    await launch(add1, shape, x.slice([2, 5]), value(3));
+    await callKernel(add1, shape, x.slice([2, 5]), value(3));
     expect([...(await x.read())]).toEqual([1, 2, 4, 5, 6, 6, 7, 8, 9, 10]);
-    expect(await failure(() => launch(add1, shape, x.slice([null, null, 2]), 5))).toMatchObject({
-      argument: 'args[0]',
-      message: expect.stringContaining('contiguous()') as string,
-    });
-    expect(await failure(() => launch(add1, shape, x.convert(f32), 5))).toMatchObject({
+    expect(await failure(() => callKernel(add1, shape, x.slice([null, null, 2]), 5))).toMatchObject(
+      {
+        argument: 'args[0]',
+        message: expect.stringContaining('contiguous()') as string,
+      },
+    );
+    expect(await failure(() => callKernel(add1, shape, x.convert(f32), 5))).toMatchObject({
       code: 'ERR_CUDA_INVALID_ARGUMENT',
     });
     x.close();
     expect(await failure(() => x.read())).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
-    expect(await failure(() => launch(add1, shape, x, 5))).toMatchObject({
+    expect(await failure(() => callKernel(add1, shape, x, 5))).toMatchObject({
       code: 'ERR_CUDA_DISPOSED',
     });
   });
@@ -543,7 +543,7 @@ onDevice('Tensors', (host) => {
       .andThen((x) => x.convert(f32))
       .capture();
     source.fill(0);
-    expect([...(await graph.launch().andThen((x) => x.read()))]).toEqual([1, 3, 2, 4]);
+    expect([...(await graph.replay().andThen((x) => x.read()))]).toEqual([1, 3, 2, 4]);
     expect(graph.output.shape).toEqual([2, 2]);
     await graph.close();
     expect(graph.output.isClosed).toBe(true);
@@ -554,7 +554,7 @@ onDevice('Tensors', (host) => {
     );
     for (const first of [5, 6]) {
       pinned.view().fill(first);
-      await streaming.launch();
+      await streaming.replay();
       expect(await y.slice(3).item()).toBe(first);
     }
     expect(await failure(() => y.read().capture())).toMatchObject({
@@ -836,7 +836,7 @@ onDevice('Tensors', (host) => {
     x.close();
     expect(buffer.isClosed).toBe(false);
     expect([...(await buffer.read(host.stream))]).toEqual([4, 4, 4, 4, 4, 4]);
-    expect(elementAt(contiguous([2, 3]), [1, 1])).toBe(4);
+    expect(layouts.elementAt(layouts.contiguous([2, 3]), [1, 1])).toBe(4);
     expect(new Partitioned(x, [1, 1]).unpartition()).toBe(x);
     buffer.close();
   });

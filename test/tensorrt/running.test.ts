@@ -10,7 +10,7 @@ import {
   f64,
 } from 'async-cuda/core';
 import type { DeviceBuffer, Stream } from 'async-cuda/core';
-import { enqueue, value } from 'async-cuda/ops';
+import { operation, value } from 'async-cuda/ops';
 import { Runtime } from 'async-cuda/tensorrt';
 import type { TensorRTEngine } from 'async-cuda/tensorrt';
 import { Tensor } from 'async-cuda/tensor';
@@ -104,7 +104,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
         await using context = await engine.createContext();
         const x = tensor([2, 4], [1, 2]);
         standIn.take();
-        const { y } = await context.enqueue({ x });
+        const { y } = await context.infer({ x });
         expect(standIn.take()).toEqual([
           'setTensorAddress x 1',
           'setTensorAddress y 1',
@@ -121,9 +121,9 @@ describe.skipIf(whyNoStandIn !== undefined).each([
         const y = tensor([9, 9, 9, 9, 9, 9], [2, 3]);
         const other = tensor([1, 3], [1, 2]);
         standIn.take();
-        await context.enqueue({ x }, { outputs: { y } });
-        await context.enqueue({ x }, { outputs: { y } });
-        await context.enqueue({ x: other }, { outputs: { y } });
+        await context.infer({ x }, { outputs: { y } });
+        await context.infer({ x }, { outputs: { y } });
+        await context.infer({ x: other }, { outputs: { y } });
         expect(standIn.take()).toEqual([
           'setTensorAddress x 1',
           'setTensorAddress y 1',
@@ -137,13 +137,13 @@ describe.skipIf(whyNoStandIn !== undefined).each([
 
       test('runs chain with other operations, in stream order', async () => {
         const x = tensor([0, 0], [1, 2]);
-        const written = enqueue(host.device, ({ stream }) => {
+        const written = operation(host.device, ({ stream }) => {
           void (x.buffer as { write(stream: Stream, values: Float32Array): unknown }).write(
             stream,
             Float32Array.of(5, 6),
           );
         });
-        const read = await written.andThen(() => engine.run({ x }));
+        const read = await written.andThen(() => engine.infer({ x }));
         if (!onCpu) expect(await values(read['y'])).toEqual([5, 6, 0, 0, 0, 0]);
         expect(read['y']!.shape).toEqual([2, 3]);
         read['y']!.close();
@@ -153,12 +153,12 @@ describe.skipIf(whyNoStandIn !== undefined).each([
         await using context = await engine.createContext();
         const x = tensor([1, 2], [1, 2]);
         const y = tensor([9, 9, 9, 9, 9, 9], [2, 3]);
-        await context.enqueue({ x }, { outputs: { y } });
-        const graph = await context.enqueue({ x }, { outputs: { y } }).capture(host.stream);
+        await context.infer({ x }, { outputs: { y } });
+        const graph = await context.infer({ x }, { outputs: { y } }).capture(host.stream);
         await (
           x.buffer as unknown as { write(stream: Stream, values: Float32Array): PromiseLike<void> }
         ).write(host.stream, Float32Array.of(7, 8));
-        await graph.launch();
+        await graph.replay();
         expect(await values(y)).toEqual([7, 8, 0, 0, 0, 0]);
       });
 
@@ -201,13 +201,13 @@ describe.skipIf(whyNoStandIn !== undefined).each([
         test('is given with each input', async () => {
           await using context = await dynamic.createContext();
           standIn.take();
-          const first = await context.enqueue({ x: tensor([1, 2, 3, 4], [2, 2]) });
+          const first = await context.infer({ x: tensor([1, 2, 3, 4], [2, 2]) });
           expect(first['y']!.shape).toEqual([3, 3]);
           expect(standIn.take().filter((line) => line.startsWith('setInputShape'))).toContain(
             'setInputShape x 2 2 2',
           );
           if (!onCpu) expect(await values(first['y'])).toEqual([1, 2, 0, 3, 4, 0, 0, 0, 0]);
-          const second = await context.enqueue({ x: tensor([1, 2], [1, 2]) });
+          const second = await context.infer({ x: tensor([1, 2], [1, 2]) });
           expect(second['y']!.shape).toEqual([2, 3]);
           for (const each of [first, second]) each['y']!.close();
         });
@@ -215,9 +215,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
         test('is inferred, and checked', async () => {
           expect(await dynamic.inferShapes({ x: [3, 2] })).toEqual({ y: [4, 3] });
           await using context = await dynamic.createContext();
-          expect(() =>
-            context.enqueue({ x: tensor(new Array<number>(18).fill(0), [9, 2]) }),
-          ).toThrow(
+          expect(() => context.infer({ x: tensor(new Array<number>(18).fill(0), [9, 2]) })).toThrow(
             /inputs\.x: expected f32\[\?, 2\], got f32\[9, 2\]: axis 0 has 9 elements for 1 to 8, as profile 0 says/,
           );
         });
@@ -236,7 +234,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
           const x = tensor([1, 2, 3, 4], [2, 2]);
           for (const rows of [2, 0, 3, 1]) {
             standIn.rows(rows);
-            const { y } = await context.enqueue({ x });
+            const { y } = await context.infer({ x });
             expect(y!.shape).toEqual([rows, 3]);
             expect((await y!.read()).length).toBe(3 * rows);
             if (!onCpu)
@@ -253,7 +251,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
           standIn.take();
           const x = tensor([1, 2, 3, 4], [2, 2]);
           const results = await Promise.all(
-            [1, 2, 3].map(() => context.enqueue({ x }).on(host.stream)),
+            [1, 2, 3].map(() => context.infer({ x }).on(host.stream)),
           );
           for (const { y } of results) {
             expect(y!.shape).toEqual([2, 3]);
@@ -264,7 +262,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
             'setOutputAllocator y',
           ]);
           for (let i = 0; i < 2; i++) {
-            const shape = await open.run({ x }).andThen(({ y }) =>
+            const shape = await open.infer({ x }).andThen(({ y }) =>
               value(y!.shape).tap(() => {
                 y!.close();
               }),
@@ -277,16 +275,16 @@ describe.skipIf(whyNoStandIn !== undefined).each([
           await using context = await open.createContext();
           const x = tensor([1, 2, 3, 4], [2, 2]);
           standIn.rows(1);
-          (await context.enqueue({ x }))['y']!.close();
-          await host.device.synchronize();
+          (await context.infer({ x }))['y']!.close();
+          await host.device.finished();
           const before = await used();
           standIn.rows(4);
-          const error = await failure(async () => context.enqueue({ x }));
+          const error = await failure(async () => context.infer({ x }));
           standIn.rows(1);
           expect(error).toBeInstanceOf(CudaLibraryError);
           expect(error.message).toMatch(/IOutputAllocator returned nullptr/);
-          (await context.enqueue({ x }))['y']!.close();
-          await host.device.synchronize();
+          (await context.infer({ x }))['y']!.close();
+          await host.device.finished();
           expect(await used()).toBe(before);
         });
 
@@ -295,14 +293,14 @@ describe.skipIf(whyNoStandIn !== undefined).each([
           const x = tensor([1, 2, 3, 4], [2, 2]);
           const y = tensor([1, 2, 3], [1, 3]);
           await open.inferShapes({ x: [2, 2] });
-          (await context.enqueue({ x }))['y']!.close();
+          (await context.infer({ x }))['y']!.close();
           expect(
-            (await failure(async () => context.enqueue({ x }, { outputs: { y } }))).message,
+            (await failure(async () => context.infer({ x }, { outputs: { y } }))).message,
           ).toMatch(/options\.outputs\.y: expected nothing: its shape is known when it is there/);
-          expect((await failure(() => context.enqueue({ x }).capture())).code).toBe(
+          expect((await failure(() => context.infer({ x }).capture())).code).toBe(
             'ERR_CUDA_CAPTURE',
           );
-          expect((await failure(async () => context.enqueue({ x }).sync())).code).toBe(
+          expect((await failure(async () => context.infer({ x }).sync())).code).toBe(
             'ERR_CUDA_UNSUPPORTED',
           );
         });
@@ -317,21 +315,21 @@ describe.skipIf(whyNoStandIn !== undefined).each([
           const once = async (): Promise<void> => {
             await using made = await runtime.deserialize(planText(-1, 2, true));
             await using context = await made.createContext();
-            for (const { y } of await Promise.all([context.enqueue({ x }), made.run({ x })]))
+            for (const { y } of await Promise.all([context.infer({ x }), made.infer({ x })]))
               y!.close();
             await context.profileRun({ x }).then(({ outputs }) => {
               outputs['y']!.close();
             });
           };
           for (let i = 0; i < 30; i++) await once();
-          await host.device.synchronize();
+          await host.device.finished();
           let growth = Infinity;
           // What stays, stays of every hundred; a heap that grows, does not.
           for (let round = 0; round < 4 && growth >= 16 * 2 ** 20; round++) {
             const resident = await residentMemory();
             const [alive, before] = [standIn.alive, await used()];
             for (let i = 0; i < 100; i++) await once();
-            await host.device.synchronize();
+            await host.device.finished();
             expect(standIn.alive).toBe(alive);
             expect(await used()).toBe(before);
             growth = (await residentMemory()) - resident;
@@ -347,28 +345,26 @@ describe.skipIf(whyNoStandIn !== undefined).each([
           const x = tensor([1, 2], [1, 2]);
           using doubles = host.device.alloc(f64, 2);
           const wide = Tensor.of(doubles, [1, 2]) as unknown as AnyTensor;
-          expect(() => context.enqueue({})).toThrow(
+          expect(() => context.infer({})).toThrow(
             /inputs: expected 'x', got nothing\. Add x: a tensor of f32\[1, 2\]/,
           );
-          expect(() => context.enqueue({ x, z: x })).toThrow(/no input 'z'; it has 'x'/);
-          expect(() => context.enqueue({ x: wide })).toThrow(
+          expect(() => context.infer({ x, z: x })).toThrow(/no input 'z'; it has 'x'/);
+          expect(() => context.infer({ x: wide })).toThrow(
             /inputs\.x: expected f32\[1, 2\], got f64\[1, 2\]: another dtype/,
           );
-          expect(() => context.enqueue({ x: tensor([1, 2], [2]) })).toThrow(/rank 1 for 2/);
-          expect(() => context.enqueue({ x: tensor([1, 2, 3], [1, 3]) })).toThrow(
+          expect(() => context.infer({ x: tensor([1, 2], [2]) })).toThrow(/rank 1 for 2/);
+          expect(() => context.infer({ x: tensor([1, 2, 3], [1, 3]) })).toThrow(
             /axis 1 has 3 elements for 2/,
           );
-          expect(() => context.enqueue({ x: [1, 2] as unknown as AnyTensor })).toThrow(
+          expect(() => context.infer({ x: [1, 2] as unknown as AnyTensor })).toThrow(
             CudaArgumentError,
           );
           // A run of these tensors is remembered: what is no object is told all the same.
-          (await context.enqueue({ x }))['y']!.close();
-          expect(() => context.enqueue(null as never)).toThrow(CudaArgumentError);
-          expect(() => context.enqueue({ x }, { outputs: null as never })).toThrow(
-            CudaArgumentError,
-          );
+          (await context.infer({ x }))['y']!.close();
+          expect(() => context.infer(null as never)).toThrow(CudaArgumentError);
+          expect(() => context.infer({ x }, { outputs: null as never })).toThrow(CudaArgumentError);
           const error = await failure(async () =>
-            context.enqueue({ x }, { outputs: { y: tensor([1, 2, 3, 4], [2, 2]) } }),
+            context.infer({ x }, { outputs: { y: tensor([1, 2, 3, 4], [2, 2]) } }),
           );
           expect(error).toBeInstanceOf(CudaArgumentError);
           expect(error.message).toMatch(/options\.outputs\.y/);
@@ -388,16 +384,16 @@ describe.skipIf(whyNoStandIn !== undefined).each([
         test("a run that fails, with TensorRT's words; the next is made whole", async () => {
           await using context = await engine.createContext();
           const x = tensor([1, 2], [1, 2]);
-          (await context.enqueue({ x }))['y']!.close();
+          (await context.infer({ x }))['y']!.close();
           standIn.answers(1);
-          const error = await failure(async () => context.enqueue({ x }));
+          const error = await failure(async () => context.infer({ x }));
           standIn.answers(0);
           expect(error).toBeInstanceOf(CudaLibraryError);
           expect(error.message).toMatch(
             /enqueueV3 of TensorRT .* returned false: the stand-in was told to refuse/,
           );
           standIn.take();
-          (await context.enqueue({ x }))['y']!.close();
+          (await context.infer({ x }))['y']!.close();
           expect(standIn.take()).toContain('setTensorAddress x 1');
         });
 
@@ -414,19 +410,19 @@ describe.skipIf(whyNoStandIn !== undefined).each([
           const gone = new Error('gone');
           standIn.take();
           const controller = new AbortController();
-          const op = context.enqueue({ x }, { signal: controller.signal });
+          const op = context.infer({ x }, { signal: controller.signal });
           controller.abort(gone);
           expect(await failure(async () => op)).toBe(gone);
           // One that waits for its context looks again.
           await using fresh = await runtime.deserialize(planText(1, 2));
           const late = new AbortController();
-          const waits = fresh.run({ x }, { signal: late.signal }).then();
+          const waits = fresh.infer({ x }, { signal: late.signal }).then();
           const waiting = failure(() => waits);
           late.abort(gone);
           const ended = await waiting;
           expect(ended).toBe(gone);
           expect(standIn.take().filter((line) => line.startsWith('enqueueV3'))).toEqual([]);
-          expect(() => context.enqueue({ x }, { signal: 1 as unknown as AbortSignal })).toThrow(
+          expect(() => context.infer({ x }, { signal: 1 as unknown as AbortSignal })).toThrow(
             /AbortSignal/,
           );
         });
@@ -437,7 +433,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
           async () => {
             await using context = await engine.createContext();
             const x = tensor([1, 2], [1, 2]);
-            await host.device.synchronize();
+            await host.device.finished();
             const before = await used();
             const stream = host.device.createStream();
             let go = (): void => undefined;
@@ -446,17 +442,17 @@ describe.skipIf(whyNoStandIn !== undefined).each([
             });
             const held = stream.call(() => gate);
             const [gone, controller] = [new Error('gone'), new AbortController()];
-            const running = context.enqueue({ x }, { signal: controller.signal }).on(stream).then();
+            const running = context.infer({ x }, { signal: controller.signal }).on(stream).then();
             const ended = failure(() => running);
             controller.abort(gone);
             expect(await ended).toBe(gone);
             go();
             await held;
             stream.close();
-            await host.device.synchronize();
+            await host.device.finished();
             expect(await used()).toBe(before);
             // Another one of the context, which gives what it should.
-            const { y } = await context.enqueue({ x }, { signal: new AbortController().signal });
+            const { y } = await context.infer({ x }, { signal: new AbortController().signal });
             expect(y!.shape).toEqual([2, 3]);
             y!.close();
           },
@@ -465,13 +461,13 @@ describe.skipIf(whyNoStandIn !== undefined).each([
         test('what was made for a run that fails once it is queued is given back', async () => {
           await using context = await engine.createContext();
           const x = tensor([1, 2], [1, 2]);
-          (await context.enqueue({ x }))['y']!.close();
-          await host.device.synchronize();
+          (await context.infer({ x }))['y']!.close();
+          await host.device.finished();
           const before = await used();
           standIn.answers(1);
-          for (let i = 0; i < 3; i++) await failure(async () => context.enqueue({ x }));
+          for (let i = 0; i < 3; i++) await failure(async () => context.infer({ x }));
           standIn.answers(0);
-          await host.device.synchronize();
+          await host.device.finished();
           expect(await used()).toBe(before);
         });
 
@@ -482,7 +478,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
             Tensor.of(memory.slice(0, 2), [1, 2]),
             Tensor.of(memory.slice(2, 8), [2, 3]),
           ] as unknown as [AnyTensor, AnyTensor];
-          expect(() => context.enqueue({ x }, { outputs: { y } })).toThrow(
+          expect(() => context.infer({ x }, { outputs: { y } })).toThrow(
             /options\.outputs\.y: expected memory of its own/,
           );
           memory.close();
@@ -497,25 +493,25 @@ describe.skipIf(whyNoStandIn !== undefined).each([
             go = resolve;
           });
           const held = a.call(() => gate);
-          const running = context.enqueue({ x }).on(a).then();
-          const error = await failure(async () => context.enqueue({ x }).on(b));
+          const running = context.infer({ x }).on(a).then();
+          const error = await failure(async () => context.infer({ x }).on(b));
           expect(error.code).toBe('ERR_CUDA_BUSY');
           go();
           await held;
-          for (const { y } of [await running, await context.enqueue({ x }).on(b)]) y!.close();
+          for (const { y } of [await running, await context.infer({ x }).on(b)]) y!.close();
           for (const stream of [a, b]) stream.close();
         });
 
         test('an engine is closed while it runs: its runs end first', async () => {
           const other = await runtime.deserialize(planText(1, 2));
           const context = await other.createContext();
-          const running = context.enqueue({ x: tensor([1, 2], [1, 2]) }).then();
+          const running = context.infer({ x: tensor([1, 2], [1, 2]) }).then();
           await other.close();
           (await running)['y']!.close();
-          expect(() => context.enqueue({ x: tensor([1, 2], [1, 2]) })).toThrow(
+          expect(() => context.infer({ x: tensor([1, 2], [1, 2]) })).toThrow(
             /used after it was closed/,
           );
-          expect(() => other.run({ x: tensor([1, 2], [1, 2]) })).toThrow(
+          expect(() => other.infer({ x: tensor([1, 2], [1, 2]) })).toThrow(
             /used after it was closed/,
           );
         });

@@ -90,7 +90,7 @@ describe("digits of the demo's photographs", () => {
     const outputs = await Promise.all(items.map((image) => batcher.run({ image })));
     expect(batcher.statistics).toMatchObject({ batches: 1, items: images.length });
     for (const [i, image] of items.entries()) {
-      const alone = await engine.run({ image: image.unsqueeze(0) });
+      const alone = await engine.infer({ image: image.unsqueeze(0) });
       expect(outputs[i]!['digits']!.shape).toEqual([10, 64, 64]);
       const [mine, expected] = [
         await outputs[i]!['digits']!.read(),

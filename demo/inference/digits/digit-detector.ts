@@ -61,7 +61,7 @@ export class DigitDetector {
           ...NORMALISATION,
           dtype: f32,
           out: image.slice([0, images.length]),
-        }).andThen(() => this.engine.run({ image })),
+        }).andThen(() => this.engine.infer({ image })),
       ),
     )
       .andThen(({ digits, distances }) =>

@@ -169,7 +169,7 @@ export class TextReader {
             ...DETECTION_NORMALISATION,
             dtype: f32,
             out: x,
-          }).andThen(() => this.models.detection.run({ x })),
+          }).andThen(() => this.models.detection.infer({ x })),
         )
         .andThen(onlyOutput)
         // Of each pixel how likely text is; the host needs no more of it than a byte.
@@ -227,7 +227,7 @@ export class TextReader {
               (line, i) => () => this.straighten(images[line.photograph]!, line, x.slice(i)),
             ),
             LINES_IN_A_TURN,
-          ).andThen(() => this.models.recognition.run({ x })),
+          ).andThen(() => this.models.recognition.infer({ x })),
         )
         .andThen(onlyOutput)
         // [lines, steps, classes]: the device finds the likeliest, so that 6625 numbers of each

@@ -2,7 +2,7 @@
 import { CudaArgumentError, CudaError, DTYPES } from '../../core/index.js';
 import { checkOptions, invalid, valueNamed } from '../../ground/arguments.js';
 import { messageOf } from '../../ground/other-realms.js';
-import { all } from '../../ops/index.js';
+import { allOf } from '../../ops/index.js';
 import type { DeviceOp } from '../../ops/index.js';
 import { Tensor } from '../../tensor/index.js';
 import type { AnyTensor } from '../../tensor/index.js';
@@ -24,7 +24,7 @@ import type { BatchRequestOptions, BatcherOptions } from './batcher.js';
  * ```
  *
  * The tensors of a request stay the caller's, and may be closed once it has settled. The results
- * are copies that the caller closes. A batch is one run of {@link Engine.run}. Where that fails its
+ * are copies that the caller closes. A batch is one run of {@link Engine.infer}. Where that fails its
  * requests are run one by one, so that those which can be run get their results, and each of the
  * others an error of its own, which says so (its `cause` is the run's).
  *
@@ -35,7 +35,7 @@ export class EngineBatcher extends Batcher<NamedTensors, NamedTensors> {
 
   /** @throws CudaArgumentError for a model that has no batch */
   constructor(engine: Engine, options: BatcherOptions) {
-    if (typeof (engine as Partial<Engine> | null)?.run !== 'function')
+    if (typeof (engine as Partial<Engine> | null)?.infer !== 'function')
       throw invalid('engine', 'an Engine', engine, 'loadEngine(device, model) gives one.');
     if (options !== undefined) checkOptions('options', options, BATCHER_OPTIONS);
     for (const info of [...engine.inputs, ...engine.outputs])
@@ -244,7 +244,9 @@ function runTogether(engine: Engine, items: readonly NamedTensors[]): Promise<Na
   return outputsOf(engine, items, 0, {})
     .andThen((outputs) => {
       checkOutputs(outputs, items.length);
-      return all(items.map((_, i) => itemOf(outputs, i))).tap(() => close(Object.values(outputs)));
+      return allOf(items.map((_, i) => itemOf(outputs, i))).tap(() =>
+        close(Object.values(outputs)),
+      );
     })
     .label(`batch of ${items.length}`)
     .run();
@@ -261,7 +263,7 @@ function outputsOf(
   made: NamedTensors,
 ): DeviceOp<NamedTensors> {
   const input = engine.inputs[i];
-  if (input === undefined) return engine.run(made);
+  if (input === undefined) return engine.infer(made);
   return stacked(engine, input, items).andThen((batch) =>
     outputsOf(engine, items, i + 1, { ...made, [input.name]: batch }),
   );
@@ -274,7 +276,7 @@ function stacked(
 ): DeviceOp<AnyTensor> {
   const size = [items.length, ...items[0]![name]!.shape];
   return uninitialized(device, DTYPES[dtype], size).andThen((batch) =>
-    all(items.map((item, i) => (batch.slice(i) as AnyTensor).copyFrom(item[name]!))).map(
+    allOf(items.map((item, i) => (batch.slice(i) as AnyTensor).copyFrom(item[name]!))).map(
       () => batch as AnyTensor,
     ),
   );
@@ -283,7 +285,7 @@ function stacked(
 /** A copy of the i-th item of each output. */
 function itemOf(outputs: NamedTensors, i: number): DeviceOp<NamedTensors> {
   const names = Object.keys(outputs);
-  return all(names.map((name) => ((outputs[name] as AnyTensor).slice(i) as AnyTensor).dup())).map(
+  return allOf(names.map((name) => ((outputs[name] as AnyTensor).slice(i) as AnyTensor).dup())).map(
     (parts) => Object.fromEntries(names.map((name, k) => [name, parts[k]!])),
   );
 }

@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 
 import { CudaArgumentError, CudaError, CudaFormatError, u8 } from '../../core/index.js';
-import type { Device, DeviceBuffer } from '../../core/index.js';
+import type { CoreDevice, DeviceBuffer } from '../../core/index.js';
 import { unlessAborted } from '../../core/aborting.js';
 import type { HostTurn } from '../../core/host-work.js';
 import { isArrayBuffer } from '../../ground/other-realms.js';
@@ -15,7 +15,8 @@ import { DeviceOp, nodeOf } from '../../ops/device-op.js';
 import { Later } from '../../ops/node.js';
 import type { Submitted } from '../../ops/node.js';
 import type { Run } from '../../ops/run.js';
-import { Tensor, contiguous } from '../../tensor/index.js';
+import { Tensor } from '../../tensor/index.js';
+import { contiguous } from '../../tensor/layouts.js';
 import { writeDense } from '../../tensor/tensor.js';
 import { orderChannels } from '../channel-order.js';
 import { MOST_EXTENT } from '../image.js';
@@ -47,7 +48,7 @@ interface Taken {
 
 export class DecodingRun {
   private readonly run: Run;
-  private readonly device: Device;
+  private readonly device: CoreDevice;
   private readonly name: string;
   private readonly decoding: Decoding;
   private readonly signal: AbortSignal | undefined;
@@ -59,7 +60,7 @@ export class DecodingRun {
 
   constructor(
     run: Run,
-    device: Device,
+    device: CoreDevice,
     name: string,
     decoding: Decoding,
     signal: AbortSignal | undefined,

@@ -11,7 +11,8 @@ import {
   checkSignal,
   invalid,
 } from '../../ground/arguments.js';
-import { Tensor, sameShape } from '../../tensor/index.js';
+import { Tensor } from '../../tensor/index.js';
+import { sameShape } from '../../tensor/layouts.js';
 import { unlessAborted } from '../../core/aborting.js';
 import { FfmpegProcess, checkArguments, ffmpegPlace } from './ffmpeg-process.js';
 import { checkPixelFormat, frameForm } from './pixel-formats.js';

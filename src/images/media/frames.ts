@@ -3,7 +3,7 @@
  * raw bytes.
  */
 import { CudaFormatError } from '../../core/index.js';
-import type { Device, PinnedBuffer } from '../../core/index.js';
+import type { CoreDevice, PinnedBuffer } from '../../core/index.js';
 import {
   checkInteger,
   checkOptions,
@@ -216,7 +216,7 @@ async function formOf<P extends PixelFormat>(
 }
 
 async function* generate<P extends PixelFormat>(
-  device: Device,
+  device: CoreDevice,
   open: Opener<P>,
   buffers: number,
   signal: AbortSignal | undefined,

@@ -3,7 +3,8 @@ import { CudaDisposedError } from '../../core/index.js';
 import type { DType, HostArray, PinnedBuffer } from '../../core/index.js';
 import { Made } from '../../ops/collect.js';
 import { DeviceOp } from '../../ops/device-op.js';
-import { Tensor, contiguous } from '../../tensor/index.js';
+import { Tensor } from '../../tensor/index.js';
+import { contiguous } from '../../tensor/layouts.js';
 import type { FrameForm, PixelFormat, PixelFormats } from './pixel-formats.js';
 
 /**

@@ -3,7 +3,7 @@
  * them takes.
  */
 import { CudaError, NativeLibrary } from '../../core/index.js';
-import type { Device, LibraryArgument, MemoryUse, Pending, Stream } from '../../core/index.js';
+import type { CoreDevice, LibraryArgument, MemoryUse, Pending, Stream } from '../../core/index.js';
 import { KNOWN_LIBRARIES } from '../../native/libraries.js';
 import { NPP_FUNCTIONS } from './functions.js';
 import type { NppFile } from './functions.js';
@@ -77,10 +77,10 @@ interface Opening {
 }
 
 /** By runtime: a device that was opened twice has one. */
-const devices = new WeakMap<Device['runtime'], Opening>();
+const devices = new WeakMap<CoreDevice['runtime'], Opening>();
 
 /** NPP on a device, if it has been opened. */
-export function openedNpp(device: Device): Npp | undefined {
+export function openedNpp(device: CoreDevice): Npp | undefined {
   return devices.get(device.runtime)?.npp;
 }
 
@@ -90,7 +90,7 @@ export function openedNpp(device: Device): Npp | undefined {
  * @throws CudaError with code ERR_CUDA_NO_LIBRARY where it is not found, ERR_CUDA_UNSUPPORTED on a
  *   CPU device
  */
-export function openNpp(device: Device, options: OpenNppOptions = {}): Promise<Npp> {
+export function openNpp(device: CoreDevice, options: OpenNppOptions = {}): Promise<Npp> {
   const known = devices.get(device.runtime);
   if (known !== undefined) return known.done;
   const done = open(device, options);
@@ -108,7 +108,7 @@ export function openNpp(device: Device, options: OpenNppOptions = {}): Promise<N
 }
 
 async function open(
-  device: Device,
+  device: CoreDevice,
   { files = {}, anyDevice = false }: OpenNppOptions,
 ): Promise<Npp> {
   const fileOf = (

@@ -2,7 +2,7 @@
  * A kernel that never ends, with thousands of launches behind it; another stream goes on, the wait
  * is aborted, the process ends.
  */
-import { Device, i32 } from 'async-cuda/core';
+import { CoreDevice, i32 } from 'async-cuda/core';
 import type { CudaError } from 'async-cuda/core';
 
 import { ELEMENTWISE } from '../../core/kernels/elementwise.js';
@@ -13,7 +13,7 @@ const name = process.env['ASYNC_CUDA_TEST_DEVICE'] as 'cpu' | 'cuda';
 const said = (error: unknown): string =>
   error instanceof DOMException ? error.name : (error as CudaError).code;
 
-const device = await Device.open(name, { thread: thread as 'worker' });
+const device = await CoreDevice.open(name, { thread: thread as 'worker' });
 const forever = (await device.loadModule(WAITING)).kernel('forever');
 const add1 = (await device.loadModule(ELEMENTWISE)).kernel('add1');
 const stuck = device.createStream();
@@ -21,7 +21,7 @@ const buffer = device.alloc(i32, 256, { stream: stuck });
 const free = device.alloc(i32, 256);
 buffer.fill(stuck, 0);
 free.fill(device.stream, 0);
-await device.synchronize();
+await device.finished();
 
 forever.launch(stuck, { grid: 1, block: 1 }, buffer);
 const behind = Array.from({ length: 5000 }, () =>
@@ -36,9 +36,11 @@ for (let i = 0; i < 50; i++) {
   value = (await free.read(device.stream))[255]!;
 }
 const aborted = await behind[4999]!
-  .wait({ signal: AbortSignal.timeout(50) })
+  .finished({ signal: AbortSignal.timeout(50) })
   .then(() => 'resolved', said);
-const later = await stuck.sync({ signal: AbortSignal.timeout(20) }).then(() => 'resolved', said);
+const later = await stuck
+  .finished({ signal: AbortSignal.timeout(20) })
+  .then(() => 'resolved', said);
 const values = [(await free.read(device.stream))[0]];
 
 const ends = Promise.all([
@@ -52,7 +54,7 @@ const closed = performance.now() - began;
 const rejected = await ends;
 let reopened = 'not tried';
 if (name === 'cpu') {
-  const again = await Device.open('cpu', { thread: thread as 'worker' });
+  const again = await CoreDevice.open('cpu', { thread: thread as 'worker' });
   const fresh = again.alloc(i32, 1);
   fresh.fill(again.stream, 3);
   reopened = String((await fresh.read(again.stream))[0]);

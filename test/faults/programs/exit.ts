@@ -1,7 +1,7 @@
 /** Calls process.exit at a point that the seed picks, whatever is going on. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { Device, i32, u8 } from 'async-cuda/core';
+import { CoreDevice, i32, u8 } from 'async-cuda/core';
 
 import { ELEMENTWISE } from '../../core/kernels/elementwise.js';
 import { WAITING } from '../../core/kernels/waiting.js';
@@ -28,11 +28,11 @@ const idle = (): Promise<void> => sleep(60_000);
 
 if (point === 'opening') {
   leaveSoon(150);
-  await Device.open(name);
+  await CoreDevice.open(name);
   await idle();
 }
 // Of more threads than the machine has cores, so that some are in the middle of anything.
-const device = await Device.open(
+const device = await CoreDevice.open(
   name,
   point === 'many-blocks' && name === 'cpu' ? { workers: 5 } : {},
 );
@@ -72,7 +72,7 @@ switch (point) {
   case 'endless-kernel':
     waiting.kernel('forever').launch(device.stream, { grid: 1, block: 1 }, buffer);
     for (let i = 0; i < 3000; i++) add1.launch(device.stream, { grid: 1, block: 256 }, buffer, 256);
-    void device.stream.sync();
+    void device.stream.finished();
     await sleep(random() * 100);
     leave();
     break;

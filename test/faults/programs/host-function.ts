@@ -2,7 +2,7 @@
  * A function of the host that never ends holds a stream, and the device is closed, or lost,
  * meanwhile.
  */
-import { Device, i32 } from 'async-cuda/core';
+import { CoreDevice, i32 } from 'async-cuda/core';
 import type { CudaError } from 'async-cuda/core';
 
 import { FAULTING } from '../../core/kernels/faulting.js';
@@ -15,7 +15,7 @@ const outcome = (work: PromiseLike<unknown>): PromiseLike<unknown> =>
     (error: unknown) => (error as CudaError).code,
   );
 
-const device = await Device.open(name, { thread: thread as 'worker' });
+const device = await CoreDevice.open(name, { thread: thread as 'worker' });
 const stream = device.createStream();
 const faulting = (await device.loadModule(FAULTING)).kernel('trapped');
 const buffer = device.alloc(i32, 4);

@@ -1,10 +1,10 @@
 /** What keeps a process alive, and what does not. */
-import { Device, i32 } from 'async-cuda/core';
+import { CoreDevice, i32 } from 'async-cuda/core';
 
 import { WAITING } from '../../core/kernels/waiting.js';
 
 const [what] = process.argv.slice(2);
-const device = await Device.open(process.env['ASYNC_CUDA_TEST_DEVICE'] as 'cpu' | 'cuda');
+const device = await CoreDevice.open(process.env['ASYNC_CUDA_TEST_DEVICE'] as 'cpu' | 'cuda');
 const buffer = device.alloc(i32, 32);
 await buffer.fill(device.stream, 5);
 if (what === 'fake-timers') {

@@ -2,12 +2,12 @@
  * Runs a large kernel once, then ends. It has so many labels, each of which may go to each other,
  * or is of the shape that is named.
  */
-import { Device, u32 } from '../../../src/core/index.js';
+import { CoreDevice, u32 } from '../../../src/core/index.js';
 import { LONG_SHAPES, manyBranches } from '../../ptx/large-kernel.js';
 import type { LongShape } from '../../ptx/large-kernel.js';
 
 const [size, thread, how, shape, blocks] = process.argv.slice(2);
-const device = await Device.open('cpu', { thread: thread as 'inline' | 'worker' });
+const device = await CoreDevice.open('cpu', { thread: thread as 'inline' | 'worker' });
 const module = await device.loadModule(
   shape === undefined ? manyBranches(Number(size)) : LONG_SHAPES[shape as LongShape](Number(size)),
 );

@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { Device, f32, i32, u8 } from 'async-cuda/core';
+import { CoreDevice, f32, i32, u8 } from 'async-cuda/core';
 
 import { ELEMENTWISE } from '../../core/kernels/elementwise.js';
 
@@ -16,7 +16,7 @@ process.on('warning', (warning) =>
 );
 const errors: string[] = [];
 
-const device = await Device.open(process.env['ASYNC_CUDA_TEST_DEVICE'] as 'cpu' | 'cuda', {
+const device = await CoreDevice.open(process.env['ASYNC_CUDA_TEST_DEVICE'] as 'cpu' | 'cuda', {
   thread: thread as 'worker',
 });
 device.on('error', (error) => errors.push(error.message));
@@ -34,7 +34,7 @@ async function left(): Promise<Left> {
   for (let i = 0; i < 10; i++) {
     gc();
     await sleep(5);
-    await device.synchronize();
+    await device.finished();
   }
   await pool.trim();
   return {

@@ -1,5 +1,5 @@
 /** Listeners that throw: each is an uncaught exception, and nothing else comes of it. */
-import { Device, i32 } from 'async-cuda/core';
+import { CoreDevice, i32 } from 'async-cuda/core';
 import type { CudaError } from 'async-cuda/core';
 
 import { FAULTING } from '../../core/kernels/faulting.js';
@@ -9,8 +9,8 @@ const name = process.env['ASYNC_CUDA_TEST_DEVICE'] as 'cpu' | 'cuda';
 const uncaught: string[] = [];
 process.on('uncaughtException', (error) => uncaught.push(error.message));
 
-const device = await Device.open(name, { thread: thread as 'worker' });
-const other = await Device.open(name, { thread: thread as 'worker' });
+const device = await CoreDevice.open(name, { thread: thread as 'worker' });
+const other = await CoreDevice.open(name, { thread: thread as 'worker' });
 const heard: string[] = [];
 for (const event of ['error', 'lost'] as const) {
   device.on(event, () => {
@@ -20,7 +20,7 @@ for (const event of ['error', 'lost'] as const) {
 }
 const buffer = device.alloc(i32, 4);
 device.alloc(i32, 2 ** 45).close();
-await device.stream.sync();
+await device.stream.finished();
 await new Promise((resolve) => setTimeout(resolve, 50));
 buffer.fill(device.stream, 5);
 const value = (await buffer.read(device.stream))[0];

@@ -1,5 +1,5 @@
 /** Loses one of two devices, and prints what those learn of it who work with the other. */
-import { Device, i32 } from 'async-cuda/core';
+import { CoreDevice, i32 } from 'async-cuda/core';
 import type { CudaError, DeviceName } from 'async-cuda/core';
 
 import { FAULTING } from '../../core/kernels/faulting.js';
@@ -22,8 +22,8 @@ const outcome = (work: () => unknown): Promise<unknown> =>
     }),
   );
 
-const a = await Device.open(lostName, { thread: lostMode });
-const b = await Device.open(keptName, { thread: keptMode });
+const a = await CoreDevice.open(lostName, { thread: lostMode });
+const b = await CoreDevice.open(keptName, { thread: keptMode });
 const heard: string[] = [];
 for (const [name, device] of [
   ['a', a],
@@ -60,7 +60,7 @@ const inFlight = await Promise.all([
   outcome(() => {
     waiting.wait(event);
     waiting.wait(a.stream);
-    return waiting.sync();
+    return waiting.finished();
   }),
   outcome(() => target.copyFrom(b.stream, source)),
   outcome(() => back.copyFrom(a.stream, other)),

@@ -1,5 +1,5 @@
 /** Loses the device to the kernel that is named, and prints what everyone learned of it. */
-import { Device, i32, u8 } from 'async-cuda/core';
+import { CoreDevice, i32, u8 } from 'async-cuda/core';
 import type { CudaDeviceLostError, CudaError } from 'async-cuda/core';
 
 import { FAULTING } from '../../core/kernels/faulting.js';
@@ -20,7 +20,7 @@ const outcome = (work: () => unknown): Promise<unknown> =>
     (error: unknown) => said(error),
   );
 
-const device = await Device.open(name, { thread: thread as 'worker' });
+const device = await CoreDevice.open(name, { thread: thread as 'worker' });
 const lost: unknown[] = [];
 const errors: unknown[] = [];
 device.on('lost', (error) => lost.push(said(error)));
@@ -32,7 +32,7 @@ const elsewhere = device.alloc(i32, 4, { stream: other });
 const large = device.alloc(u8, 16 << 20, { stream: other });
 buffer.fill(device.stream, 1);
 elsewhere.fill(other, 2);
-await device.synchronize();
+await device.finished();
 
 const kernel = module.kernel(kernelName);
 const faulting = kernel.launch(
@@ -59,16 +59,16 @@ if (listen === 'nobody') {
   };
   for (const pending of [faulting, ...behind]) careless(() => pending.then());
   careless(() => large.write(other, new Uint8Array(16 << 20)).then());
-  careless(() => faulting.wait());
-  careless(() => device.stream.sync());
-  careless(() => other.sync());
+  careless(() => faulting.finished());
+  careless(() => device.stream.finished());
+  careless(() => other.finished());
   await new Promise((resolve) => setTimeout(resolve, 1500));
 } else {
   inFlight = await Promise.all([
     outcome(() => faulting),
     ...behind.map((pending) => outcome(() => pending)),
-    outcome(() => event.sync()),
-    outcome(() => device.synchronize()),
+    outcome(() => event.finished()),
+    outcome(() => device.finished()),
     outcome(() => buffer.read(device.stream)),
     outcome(() => large.write(other, new Uint8Array(16 << 20))),
     outcome(() => large.read(other)),
@@ -84,7 +84,7 @@ const later = await Promise.all([
   outcome(() => module.kernel('harmless')),
   outcome(() => device.alloc(i32, 1)),
   outcome(() => device.createStream()),
-  outcome(() => device.stream.sync()),
+  outcome(() => device.stream.finished()),
   outcome(() => device.memoryInfo()),
   outcome(() => device.loadModule(FAULTING)),
   outcome(() => device.pinned(i32, 1)),
@@ -102,7 +102,7 @@ const disposal = await outcome(async () => {
 });
 const reopen = () =>
   outcome(async () => {
-    const again = await Device.open(name, { thread: thread as 'worker' });
+    const again = await CoreDevice.open(name, { thread: thread as 'worker' });
     const fresh = again.alloc(i32, 2);
     fresh.fill(again.stream, 6);
     const values = await fresh.read(again.stream);

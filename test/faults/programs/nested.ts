@@ -2,7 +2,7 @@
  * Operations within operations: as deep as works, deeper than the stack holds, and a chain as long.
  * Prints what each gives.
  */
-import { Device } from 'async-cuda/core';
+import { CoreDevice } from 'async-cuda/core';
 import type { CudaArgumentError } from 'async-cuda/core';
 import { parallel, setDefaultDevice, value, zip } from 'async-cuda/ops';
 import type { DeviceOp } from 'async-cuda/ops';
@@ -18,7 +18,7 @@ const NESTINGS: Readonly<Record<string, (op: DeviceOp<number>) => DeviceOp<numbe
 
 const [kind = 'zip', thread = 'worker'] = process.argv.slice(2);
 const around = NESTINGS[kind]!;
-const device = await Device.open(process.env['ASYNC_CUDA_TEST_DEVICE'] as 'cpu' | 'cuda', {
+const device = await CoreDevice.open(process.env['ASYNC_CUDA_TEST_DEVICE'] as 'cpu' | 'cuda', {
   thread: thread as 'worker',
 });
 setDefaultDevice(device);

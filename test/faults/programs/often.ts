@@ -2,10 +2,12 @@
  * Launches one kernel a thousand times; prints what the last launch wrote, and whether the kernel
  * has code of its own by then.
  */
-import { Device, i32, output } from 'async-cuda/core';
+import { CoreDevice, i32, output } from 'async-cuda/core';
 import type { DeviceName } from 'async-cuda/core';
 
-const device = await Device.open((process.env['ASYNC_CUDA_TEST_DEVICE'] ?? 'cpu') as DeviceName);
+const device = await CoreDevice.open(
+  (process.env['ASYNC_CUDA_TEST_DEVICE'] ?? 'cpu') as DeviceName,
+);
 const module = await device.loadModule(`.version 7.0
 .target sm_70
 .address_size 64

@@ -1,5 +1,5 @@
 /** Kernels that print, each line of the program's own in its place among theirs. */
-import { Device, i32 } from 'async-cuda/core';
+import { CoreDevice, i32 } from 'async-cuda/core';
 import type { Stream } from 'async-cuda/core';
 
 import { PRINTING } from '../../core/kernels/printing.js';
@@ -8,7 +8,7 @@ const [what, thread = 'worker'] = process.argv.slice(2) as [
   string,
   'worker' | 'inline' | undefined,
 ];
-const device = await Device.open(process.env['ASYNC_CUDA_TEST_DEVICE'] as 'cpu' | 'cuda', {
+const device = await CoreDevice.open(process.env['ASYNC_CUDA_TEST_DEVICE'] as 'cpu' | 'cuda', {
   thread,
 });
 const { stream } = device;
@@ -29,7 +29,7 @@ switch (what) {
   case 'sync':
     said(1);
     said(2);
-    await stream.sync();
+    await stream.finished();
     line('after');
     break;
   case 'read': {
@@ -48,7 +48,7 @@ switch (what) {
     said(1);
     await stream.call(() => line('called'));
     said(2);
-    await device.synchronize();
+    await device.finished();
     line('synchronized');
     break;
   case 'graph': {

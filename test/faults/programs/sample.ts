@@ -4,12 +4,12 @@
  */
 import { readFileSync } from 'node:fs';
 
-import { Device, f32, i32 } from 'async-cuda/core';
+import { CoreDevice, f32, i32 } from 'async-cuda/core';
 import type { CudaError } from 'async-cuda/core';
 
 const [file, what, list] = process.argv.slice(2) as [string, string, string];
 const values = list.split(',').map(Number);
-await using device = await Device.open(process.env['ASYNC_CUDA_TEST_DEVICE'] as 'cpu' | 'cuda');
+await using device = await CoreDevice.open(process.env['ASYNC_CUDA_TEST_DEVICE'] as 'cpu' | 'cuda');
 device.on('lost', () => undefined);
 const { stream } = device;
 const module = await device.loadModule(readFileSync(file, 'utf8'));

@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { Worker, isMainThread, parentPort, workerData } from 'node:worker_threads';
 
-import { Device, i32 } from 'async-cuda/core';
+import { CoreDevice, i32 } from 'async-cuda/core';
 
 import { ELEMENTWISE } from '../../core/kernels/elementwise.js';
 import { WAITING } from '../../core/kernels/waiting.js';
@@ -10,7 +10,7 @@ import { WAITING } from '../../core/kernels/waiting.js';
 const name = process.env['ASYNC_CUDA_TEST_DEVICE'] as 'cpu' | 'cuda';
 
 async function count(times: number): Promise<number> {
-  const device = await Device.open(name);
+  const device = await CoreDevice.open(name);
   const add1 = (await device.loadModule(ELEMENTWISE)).kernel('add1');
   const buffer = device.alloc(i32, 100);
   buffer.fill(device.stream, 0);
@@ -50,7 +50,7 @@ if (isMainThread) {
   const job = workerData as string;
   if (job === 'count') parentPort!.postMessage(await count(500));
   else {
-    const device = await Device.open(name);
+    const device = await CoreDevice.open(name);
     const spin = (await device.loadModule(WAITING)).kernel('spin');
     const buffer = device.alloc(i32, 32);
     spin

@@ -8,7 +8,7 @@
 import { clearTimeout, setTimeout } from 'node:timers';
 
 import { CudaDisposedError, CudaError } from '../../../core/index.js';
-import type { Device, DeviceBuffer, Stream } from '../../../core/index.js';
+import type { CoreDevice, DeviceBuffer, Stream } from '../../../core/index.js';
 import { hostBase, queueHostWork } from '../../../core/host-work.js';
 import type { HostTurn } from '../../../core/host-work.js';
 import { messageOf } from '../../../ground/other-realms.js';
@@ -96,7 +96,7 @@ export class Nvjpeg {
   /** e.g. `13.3.2` */
   readonly version: string;
   readonly path: string;
-  private readonly device: Device;
+  private readonly device: CoreDevice;
   private readonly handle: number;
   private readonly target: { readonly place: NvjpegPlace; readonly context: number };
   /** What is added to addresses of the device. */
@@ -119,7 +119,7 @@ export class Nvjpeg {
 
   /** @internal */
   constructor(
-    device: Device,
+    device: CoreDevice,
     { path, version, handle }: Opened,
     target: { place: NvjpegPlace; context: number },
     base: number,
@@ -357,24 +357,24 @@ interface Opening {
   readonly done: Promise<Nvjpeg>;
 }
 
-const devices = new WeakMap<Device, Opening>();
+const devices = new WeakMap<CoreDevice, Opening>();
 
 /**
  * nvJPEG on a device if it has been opened, `absent` where it was looked for and could not be,
  * undefined where nobody has asked.
  */
-export function openedNvjpeg(device: Device): Nvjpeg | 'absent' | undefined {
+export function openedNvjpeg(device: CoreDevice): Nvjpeg | 'absent' | undefined {
   const opening = devices.get(device);
   return opening?.absent === true ? 'absent' : opening?.nvjpeg;
 }
 
 /** Whether nvJPEG could work on the device: a GPU, or one that a stand-in was opened on. */
-export function mayHaveNvjpeg(device: Device): boolean {
+export function mayHaveNvjpeg(device: CoreDevice): boolean {
   return device.kind !== 'cpu' || devices.has(device);
 }
 
 /** @throws CudaError with code ERR_CUDA_UNSUPPORTED for a device that nvJPEG cannot work on */
-export function checkNvjpegDevice(device: Device): void {
+export function checkNvjpegDevice(device: CoreDevice): void {
   if (!mayHaveNvjpeg(device))
     throw new CudaError(
       'ERR_CUDA_UNSUPPORTED',
@@ -390,7 +390,7 @@ export function checkNvjpegDevice(device: Device): void {
  * @throws CudaError with code ERR_CUDA_NO_LIBRARY where it is not found, ERR_CUDA_UNSUPPORTED on a
  *   CPU device; CudaLibraryError
  */
-export function openNvjpeg(device: Device, options: OpenNvjpegOptions = {}): Promise<Nvjpeg> {
+export function openNvjpeg(device: CoreDevice, options: OpenNvjpegOptions = {}): Promise<Nvjpeg> {
   const known = devices.get(device);
   if (known?.absent === false) return known.done;
   if (options.anyDevice !== true) checkNvjpegDevice(device);
@@ -413,7 +413,7 @@ export function openNvjpeg(device: Device, options: OpenNvjpegOptions = {}): Pro
 }
 
 async function open(
-  device: Device,
+  device: CoreDevice,
   {
     path,
     driver = device.runtime.config.libraryPath,
