@@ -1,5 +1,6 @@
 /** What a kernel takes, as reading its body needs it. */
-import type { ElementType, StorageType, StructType } from './tree.js';
+import type { ElementType, StorageType } from './tree.js';
+import type { StructLayout } from '../ground/struct-layout.js';
 
 /** One parameter by its name. */
 export type SignatureEntry =
@@ -10,7 +11,7 @@ export type SignatureEntry =
       readonly rank: number;
     }
   | { readonly kind: 'scalar'; readonly storage: StorageType }
-  | { readonly kind: 'struct'; readonly struct: StructType };
+  | { readonly kind: 'struct'; readonly struct: StructLayout };
 
 /** Parameters in the order in which they are declared. */
 export type Signature = Readonly<Record<string, SignatureEntry>>;

@@ -17,11 +17,11 @@ import type {
   SpecialName,
   Statement,
   StorageType,
-  StructType,
   TreeParam,
   UnaryOperator,
   ValueType,
 } from './tree.js';
+import type { StructLayout } from '../ground/struct-layout.js';
 
 const NOWHERE: Span = { text: 0, start: 0, end: 0 };
 
@@ -34,7 +34,7 @@ export interface Elements {
   readonly length: Expression;
   readonly extents: readonly Expression[];
   readonly strides: readonly Expression[];
-  readonly struct?: StructType;
+  readonly struct?: StructLayout;
 }
 
 export class TreeBuilder {
@@ -78,7 +78,7 @@ export class TreeBuilder {
 
   tensor(
     name: string,
-    storage: StorageType | StructType,
+    storage: StorageType | StructLayout,
     access: Access = 'inout',
     rank = 1,
   ): Elements {
@@ -107,7 +107,7 @@ export class TreeBuilder {
     return this.abiValue(readAs[storage], { kind: 'scalar', param, storage });
   }
 
-  struct(name: string, struct: StructType): Expression[] {
+  struct(name: string, struct: StructLayout): Expression[] {
     const param = this.params.push({ kind: 'struct', name, struct }) - 1;
     return struct.fields.map((field, index) =>
       this.abiValue(readAs[field.storage], {

@@ -9,6 +9,7 @@
  * Operands are evaluated from left to right. Statements inside expressions (`Block`) come from
  * assignments that are used as values, from comma expressions and from inlined functions.
  */
+import type { StructField, StructLayout } from '../ground/struct-layout.js';
 import type { ComputeType } from '../ground/dtype-row.js';
 import type { KernelDTypeName } from '../ground/dtype.js';
 
@@ -31,22 +32,7 @@ export interface Span {
   readonly end: number;
 }
 
-/** One field of a structure that lies in memory. */
-export interface StructField {
-  readonly name: string;
-  readonly storage: StorageType;
-  /** Bytes from the structure's beginning. */
-  readonly offset: number;
-}
-
-/** A structure of scalars, laid out as C lays it out. */
-export interface StructType {
-  readonly fields: readonly StructField[];
-  readonly bytes: number;
-  readonly align: number;
-}
-
-export type ElementType = { readonly storage: StorageType } | { readonly struct: StructType };
+export type ElementType = { readonly storage: StorageType } | { readonly struct: StructLayout };
 
 /** A parameter that the caller gives by name. */
 export type TreeParam =
@@ -62,7 +48,7 @@ export type TreeParam =
       readonly rank: number;
     }
   | { readonly kind: 'scalar'; readonly name: string; readonly storage: StorageType }
-  | { readonly kind: 'struct'; readonly name: string; readonly struct: StructType };
+  | { readonly kind: 'struct'; readonly name: string; readonly struct: StructLayout };
 
 /**
  * What the compiled kernel takes, in the order of its PTX parameters. Reading lists those that the

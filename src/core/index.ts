@@ -85,8 +85,23 @@ export { graphCondition, graphIf, graphSwitch, graphWhile } from './conditional.
 export type { ConditionName, ConditionSource, GraphBody } from './conditional.js';
 export { prepareConditions } from './condition-setter.js';
 export { GraphCondition } from './graph-condition.js';
-export { input, inout, output, struct } from './signature.js';
-export type { Access, BytesParam, ParamDeclaration, PointerParam } from './signature.js';
+export { inout, input, output } from './parameter-declarations.js';
+export type {
+  Access,
+  ParamDeclaration,
+  PointerParam,
+  Rank,
+  StructsParam,
+  TensorParam,
+} from './parameter-declarations.js';
+export { struct } from './struct-declaration.js';
+export type {
+  BytesParam,
+  HostValue,
+  StructDeclaration,
+  StructFields,
+  StructValue,
+} from './struct-declaration.js';
 export * from '../ground/dtypes.js';
 export { DTYPES } from '../ground/dtype.js';
 export type {

@@ -19,7 +19,8 @@ import {
   layoutFromPtx,
   layoutOfSource,
 } from './signature.js';
-import type { ParamDeclaration, ParamLayout, SourceParameters } from './signature.js';
+import type { ParamDeclaration } from './parameter-declarations.js';
+import type { ParamLayout, SourceParameters } from './signature.js';
 import type { Stream } from './stream.js';
 import type { KernelAttributes } from './kernel-attributes.js';
 

@@ -2,7 +2,9 @@
 import { expect, test } from 'vitest';
 
 import { f32, f64, u8 } from '../ground/dtype.js';
-import { inout, layoutFromDeclaration, struct } from './signature.js';
+import { inout } from './parameter-declarations.js';
+import { layoutFromDeclaration } from './signature.js';
+import { struct } from './struct-declaration.js';
 
 const places = (declarations: Parameters<typeof layoutFromDeclaration>[1]): number[][] =>
   layoutFromDeclaration('kernel', declarations, undefined).map(({ offset, size }) => [

@@ -5,66 +5,18 @@
 import type { KernelSignature } from '../ptx/index.js';
 import { ACCESS_READ, ACCESS_WRITE } from '../runtime/commands.js';
 import { CudaArgumentError } from '../ground/errors.js';
-import { checkDType, checkInteger, invalid } from '../ground/arguments.js';
-import type { DType, DTypeName, KernelDTypeName } from '../ground/dtype.js';
+import { checkDType, invalid } from '../ground/arguments.js';
+import type { DType, DTypeName } from '../ground/dtype.js';
 import { DTYPES, DTYPE_FACTS, DTYPE_NAMES } from '../ground/dtype.js';
-
-/** A pointer parameter: element type, and what the kernel does with it. */
-export interface PointerParam<D extends DTypeName = DTypeName, A extends Access = Access> {
-  readonly pointer: true;
-  readonly dtype: DType<D>;
-  readonly access: A;
-}
-
-/** What a kernel does through a pointer. */
-export type Access = 'input' | 'output' | 'inout';
-
-/** A parameter passed by value as bytes. */
-export interface BytesParam {
-  readonly struct: true;
-  /** Bytes of the structure, as the kernel's parameter space has them. */
-  readonly bytes: number;
-  /** Its alignment, bytes; undefined where the kernel is asked for it. */
-  readonly align: number | undefined;
-}
-
-/**
- * What a declared signature is made of: a dtype for a scalar, {@link input}, {@link output},
- * {@link inout}, {@link struct}.
- */
-export type ParamDeclaration = DType<KernelDTypeName> | PointerParam | BytesParam;
-
-/** The kernel only reads through this pointer; readers on several streams may overlap. */
-export function input<D extends DTypeName>(dtype: DType<D>): PointerParam<D, 'input'> {
-  checkDType(dtype);
-  return { pointer: true, dtype, access: 'input' };
-}
-
-/** The kernel writes through this pointer. */
-export function output<D extends DTypeName>(dtype: DType<D>): PointerParam<D, 'output'> {
-  checkDType(dtype);
-  return { pointer: true, dtype, access: 'output' };
-}
-
-/** The kernel reads and writes through this pointer. */
-export function inout<D extends DTypeName>(dtype: DType<D>): PointerParam<D, 'inout'> {
-  checkDType(dtype);
-  return { pointer: true, dtype, access: 'inout' };
-}
-
-/**
- * A structure passed by value: `bytes` bytes, given as an ArrayBuffer or a view. Its alignment (1,
- * 2, 4, 8 or 16 bytes, that of its largest member) is needed for machine code on drivers before
- * CUDA 12.4 only, which cannot tell where the parameter lies.
- *
- * @throws CudaArgumentError for sizes that no parameter has
- */
-export function struct(bytes: number, align?: number): BytesParam {
-  checkInteger('bytes', bytes, 1, MAX_PARAMETER_BYTES, 'bytes');
-  if (align !== undefined && ![1, 2, 4, 8, 16].includes(align))
-    throw invalid('align', '1, 2, 4, 8 or 16', align);
-  return { struct: true, bytes, align };
-}
+import type {
+  Access,
+  ParamDeclaration,
+  PointerParam,
+  StructsParam,
+} from './parameter-declarations.js';
+import { MAX_PARAMETER_BYTES } from './parameter-space.js';
+import { hasFields } from './struct-declaration.js';
+import type { BytesParam } from './struct-declaration.js';
 
 /** How one parameter is written into the parameter buffer. */
 export interface ParamLayout {
@@ -99,9 +51,6 @@ const PTX_SCALARS: ReadonlyMap<string, DTypeName> = new Map(
     return type === null ? [] : [[type, name]];
   }),
 );
-
-/** Of all parameters of a kernel together (4,096 before sm_70 or CUDA 12.1). */
-const MAX_PARAMETER_BYTES = 32764;
 
 const BOTH = ACCESS_READ | ACCESS_WRITE;
 
@@ -221,7 +170,7 @@ const ACCESSES: Readonly<Record<Access, number>> = {
   inout: BOTH,
 };
 
-function isPointer(declaration: ParamDeclaration): declaration is PointerParam {
+function isPointer(declaration: ParamDeclaration): declaration is PointerParam | StructsParam {
   return 'pointer' in declaration;
 }
 
@@ -230,7 +179,10 @@ function isStruct(declaration: ParamDeclaration): declaration is BytesParam {
 }
 
 function describe(declaration: ParamDeclaration): string {
-  if (isPointer(declaration)) return `${declaration.access}(${declaration.dtype.name})`;
+  if (isPointer(declaration)) {
+    const element = 'element' in declaration ? String(declaration.element) : declaration.dtype.name;
+    return `${declaration.access}(${element})`;
+  }
   if (isStruct(declaration)) return `struct(${declaration.bytes})`;
   return declaration.name;
 }
@@ -290,7 +242,7 @@ export function layoutFromDeclaration(
         ...base,
         kind: 'pointer',
         scalar: undefined,
-        dtype: declaration.dtype.name,
+        dtype: 'element' in declaration ? undefined : declaration.dtype.name,
         access: ACCESSES[declaration.access],
       };
     }
@@ -310,8 +262,10 @@ export function layoutFromDeclaration(
 function checkKind(declaration: unknown, index: number): void {
   const kind = declaration as ParamDeclaration;
   if (typeof kind === 'object' && (kind as unknown) !== null) {
-    if (isPointer(kind) && Object.hasOwn(ACCESSES, kind.access))
-      return checkDType(kind.dtype, `signature[${index}].dtype`);
+    if (isPointer(kind) && Object.hasOwn(ACCESSES, kind.access)) {
+      if ('element' in kind && hasFields(kind.element)) return;
+      return checkDType((kind as PointerParam).dtype, `signature[${index}].dtype`);
+    }
     if (isStruct(kind) && Number.isInteger(kind.bytes)) return;
     if ('name' in kind && Object.values(DTYPES).includes(kind)) {
       const dtype: DType = kind;

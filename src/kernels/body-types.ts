@@ -5,13 +5,14 @@ import type { DeviceOp, Given } from '../ops/index.js';
 import type { AnyTensor, Partitioned, Shape, Tensor } from '../tensor/index.js';
 import type { ClosingResults } from '../tensor/results.js';
 import type { DeviceFunction, DeviceSignature } from './device-function.js';
-import type { KernelParam, KernelParams, Rank, StructsParam, TensorParam } from './parameters.js';
+import type { Rank, StructsParam, TensorParam } from '../core/index.js';
+import type { KernelParam, KernelParams } from './parameters.js';
 import type {
   HostValue,
   StructDeclaration,
   StructFields,
   StructValue,
-} from './struct-declaration.js';
+} from '../core/struct-declaration.js';
 import type { Uses } from './uses.js';
 
 /** An element in a body: every dtype but bool is a number to the type checker. */

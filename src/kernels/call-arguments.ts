@@ -6,17 +6,17 @@ import { CudaArgumentError, CudaDisposedError, DTYPES, DeviceBuffer, u8 } from '
 import type { CoreDevice, DTypeName } from '../core/index.js';
 import { invalid, valueNamed } from '../ground/arguments.js';
 import type { SignatureEntry } from '../compiler/signature.js';
-import type { StructType } from '../compiler/tree.js';
+import type { StructLayout } from '../ground/struct-layout.js';
 import { DeviceOp } from '../ops/index.js';
 import { Partitioned, Tensor } from '../tensor/index.js';
 import { span } from '../tensor/layouts.js';
 import type { AnyTensor } from '../tensor/index.js';
 import { shareElements } from '../tensor/tensor.js';
 import type { PassedTensor, PassedValue } from './loaded-kernel.js';
-import { unknownName } from './names.js';
+import { unknownName } from '../ground/names.js';
 import { describeEntry } from './parameters.js';
 import type { Parameter } from './parameters.js';
-import { checkScalar, checkStruct, isScalar, isStruct } from './struct-declaration.js';
+import { checkScalar, checkStruct, isScalar, isStruct } from '../core/struct-declaration.js';
 import { ALIGNMENT } from './variant.js';
 import type { IndexType } from './variant.js';
 
@@ -204,7 +204,7 @@ function contiguous(argument: string, tensor: AnyTensor): DeviceBuffer | null {
 
 function passedStructs(
   argument: string,
-  { fields, bytes, align }: StructType,
+  { fields, bytes, align }: StructLayout,
   tensor: AnyTensor,
 ): PassedTensor {
   const dtypes = new Set<DTypeName>(fields.map(({ storage }) => storage));

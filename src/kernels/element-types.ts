@@ -11,7 +11,7 @@ import type {
   StructDeclaration,
   StructFields,
   StructValue,
-} from './struct-declaration.js';
+} from '../core/struct-declaration.js';
 import type { Uses } from './uses.js';
 
 /**

@@ -47,8 +47,17 @@ export type {
   LaunchDefaults,
   OtherUses,
 } from './kernel.js';
-export { inout, input, output } from './parameters.js';
-export type { KernelParam, KernelParams, Rank, StructsParam, TensorParam } from './parameters.js';
+export { inout, input, output, struct } from '../core/index.js';
+export type {
+  HostValue,
+  Rank,
+  StructDeclaration,
+  StructFields,
+  StructValue,
+  StructsParam,
+  TensorParam,
+} from '../core/index.js';
+export type { KernelParam, KernelParams } from './parameters.js';
 export type { KernelReport } from './report.js';
 export type {
   Candidate,
@@ -63,13 +72,6 @@ export type {
 export type { SimulatedArguments, SimulatedTensor, SimulationOptions } from './simulation.js';
 export { SimulationError } from '../compiler/simulate/failure.js';
 export type { ShapedCallOptions } from './shaped-kernel.js';
-export { struct } from './struct-declaration.js';
-export type {
-  HostValue,
-  StructDeclaration,
-  StructFields,
-  StructValue,
-} from './struct-declaration.js';
 export { tileKernel } from './tile-kernel.js';
 export type { TensorAxes, TileExtent, TileSize } from './tile-cuts.js';
 export type { TileKernel, TileKernelChanges, TileKernelOptions } from './tile-kernel.js';

@@ -41,7 +41,7 @@ import {
 import type { LaunchShape } from './grid.js';
 import { loadKernel, loadKernelNow, targetOf } from './loaded-kernel.js';
 import type { LoadedKernel, PassedValue } from './loaded-kernel.js';
-import { checkName, unknownName } from './names.js';
+import { checkName, unknownName } from '../ground/names.js';
 import { PlannedLaunch } from './planned-launch.js';
 import { describeEntry, parametersOf, signatureOf } from './parameters.js';
 import type { KernelParams, Parameter } from './parameters.js';

@@ -2,7 +2,7 @@
  * Kernels on devices: compiled for the device, loaded once, and how an argument's values become the
  * PTX's parameters.
  */
-import { DTYPES, inout, input, output, u8 } from '../core/index.js';
+import { DTYPES, u8 } from '../core/index.js';
 import type {
   CoreDevice,
   DeviceBuffer,
@@ -42,8 +42,6 @@ export interface LoadedKernel {
   /** The PTX's arguments. */
   argumentsOf(values: readonly PassedValue[]): KernelArgument[];
 }
-
-const WRAPPERS = { input, output, inout };
 
 export interface Loading {
   loaded: LoadedKernel | undefined;
@@ -188,7 +186,8 @@ function declarationOf(
     case 'pointer': {
       const { entry } = parameters[param.param]!;
       if (entry.kind !== 'tensor') throw new TypeError('a pointer to what is no tensor');
-      return WRAPPERS[entry.access]('struct' in entry.element ? u8 : DTYPES[entry.element.storage]);
+      const dtype = 'struct' in entry.element ? u8 : DTYPES[entry.element.storage];
+      return { pointer: true, dtype, access: entry.access };
     }
     case 'scalar':
       return DTYPES[param.storage];

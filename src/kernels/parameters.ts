@@ -1,33 +1,19 @@
 /** What a kernel in TypeScript declares of each of its parameters. */
 import { DTYPES } from '../core/index.js';
-import type { Access, DType, KernelDTypeName, PointerParam } from '../core/index.js';
+import type {
+  Access,
+  DType,
+  KernelDTypeName,
+  PointerParam,
+  StructDeclaration,
+  StructsParam,
+  TensorParam,
+} from '../core/index.js';
 import { insteadOfComplex, isKernelDType } from '../ground/dtype.js';
 import { checkDType, invalid } from '../ground/arguments.js';
 import type { Signature, SignatureEntry } from '../compiler/signature.js';
-import { checkName } from './names.js';
-import { hasFields, withoutFields } from './struct-declaration.js';
-import type { StructDeclaration, StructFields } from './struct-declaration.js';
-
-/** Axes that a body can index a tensor by. */
-export type Rank = 1 | 2 | 3 | 4;
-const MOST_AXES = 4;
-
-/** A tensor of a dtype. Also a parameter of a loaded module's kernel. */
-export interface TensorParam<
-  D extends KernelDTypeName = KernelDTypeName,
-  A extends Access = Access,
-  R extends Rank = Rank,
-> extends PointerParam<D, A> {
-  readonly rank: R;
-}
-
-/** A tensor of structures. */
-export interface StructsParam<F extends StructFields = StructFields, A extends Access = Access> {
-  readonly pointer: true;
-  readonly element: StructDeclaration<F>;
-  readonly access: A;
-  readonly rank: 1;
-}
+import { checkName } from '../ground/names.js';
+import { hasFields, withoutFields } from '../core/struct-declaration.js';
 
 /**
  * What a parameter is declared as: a dtype for a scalar, {@link input}, {@link output},
@@ -42,45 +28,6 @@ export type KernelParam =
 
 /** Parameters by name. */
 export type KernelParams = Readonly<Record<string, KernelParam>>;
-
-interface Declare<A extends Access> {
-  // Two signatures: with one, a rank that is left out would be inferred from where the declaration
-  // stands.
-  /** A tensor as one run of elements, whatever its shape: `x[i]`. It has to be contiguous. */
-  <D extends KernelDTypeName>(dtype: DType<D>): TensorParam<D, A, 1>;
-  /** A tensor of so many axes: `x[row]![column]`. Any view of that many axes can be passed. */
-  <D extends KernelDTypeName, const R extends Rank>(dtype: DType<D>, rank: R): TensorParam<D, A, R>;
-  /** A tensor whose bytes are structures: of u8, or of the dtype that all fields have. */
-  <F extends StructFields>(element: StructDeclaration<F>): StructsParam<F, A>;
-}
-
-function declare<A extends Access>(access: A): Declare<A> {
-  return ((given: DType | StructDeclaration, rank: Rank = 1): TensorParam | StructsParam => {
-    if (!Number.isInteger(rank) || rank < 1 || rank > MOST_AXES)
-      throw invalid('rank', `a number of axes from 1 to ${MOST_AXES}`, rank);
-    if (hasFields(given)) {
-      if (rank !== 1)
-        throw invalid(
-          'rank',
-          '1 for a tensor of structures',
-          rank,
-          'Index it by row · columns + column.',
-        );
-      return { pointer: true, element: given, access, rank };
-    }
-    if (typeof given === 'object' && (given as unknown) !== null && 'struct' in given)
-      throw withoutFields('element');
-    checkComputed(given, 'dtype');
-    return { pointer: true, dtype: given, access, rank };
-  }) as Declare<A>;
-}
-
-/** The kernel only reads it; readers on several streams may overlap. */
-export const input = declare('input');
-/** The kernel writes it. Grid and block are inferred from the outputs. */
-export const output = declare('output');
-/** The kernel reads and writes it. */
-export const inout = declare('inout');
 
 /** A parameter with its name and place. */
 export interface Parameter {

@@ -20,7 +20,7 @@ import { hostLayout } from './host-arrays.js';
 import type { CallOptions, Defined } from './kernel.js';
 import type { PassedTensor, PassedValue } from './loaded-kernel.js';
 import { closing } from './planned-launch.js';
-import { unknownName } from './names.js';
+import { unknownName } from '../ground/names.js';
 import type { Parameter } from './parameters.js';
 import type { SimulatedTensor } from './simulation.js';
 

@@ -26,10 +26,11 @@ import { compileError } from './compile-error.js';
 import { passed } from './call-arguments.js';
 import { checkDynamicShared, checkShapeOptions, gridOver, three, usualBlock } from './grid.js';
 import { checkArraysTogether } from './host-arrays.js';
-import type { KernelParam, KernelParams, Parameter, StructsParam } from './parameters.js';
+import type { StructsParam } from '../core/index.js';
+import type { KernelParam, KernelParams, Parameter } from './parameters.js';
 import { locateSpans } from './show-source.js';
 import { locateText } from './source-location.js';
-import type { HostValue, StructDeclaration, StructValue } from './struct-declaration.js';
+import type { HostValue, StructDeclaration, StructValue } from '../core/struct-declaration.js';
 import type { Variant } from './variant.js';
 
 /** Typed arrays that hold a dtype's elements. Narrow floats: their values, or their bits. */

@@ -3,7 +3,7 @@
  * each tensor has.
  */
 import { invalid, valueNamed } from '../ground/arguments.js';
-import { unknownName } from './names.js';
+import { unknownName } from '../ground/names.js';
 import type { Parameter } from './parameters.js';
 
 /**

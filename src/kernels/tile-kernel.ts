@@ -27,7 +27,7 @@ import type { ElementArguments, ElementCallResult, ElementParams } from './eleme
 import { Defined, checkedCode } from './kernel.js';
 import type { CodeOptions, KernelTarget, OtherUses } from './kernel.js';
 import { LeastRecent } from './least-recent.js';
-import { checkName } from './names.js';
+import { checkName } from '../ground/names.js';
 import { describeEntry, parametersOf, signatureOf } from './parameters.js';
 import type { Parameter } from './parameters.js';
 import type { KernelReport } from './report.js';

@@ -3,7 +3,7 @@ import type { Access, DType, KernelDTypeName, PointerParam } from '../core/index
 import type { Gpu } from '../compiler/gpu.js';
 import type { GpuWith } from './body-types.js';
 import type { ArithmeticGpu, ElementParams, TensorShapes } from './element-types.js';
-import type { StructDeclaration, StructFields } from './struct-declaration.js';
+import type { StructDeclaration, StructFields } from '../core/struct-declaration.js';
 import type { TileExtent, TileSize } from './tile-cuts.js';
 import type { Uses } from './uses.js';
 

@@ -9,7 +9,7 @@ import { isDetached } from '../core/host-codec.js';
 import type { Gpu } from '../compiler/gpu.js';
 import type { Used } from '../compiler/signature.js';
 import { DeviceFunction } from './device-function.js';
-import { checkName, unknownName } from './names.js';
+import { checkName, unknownName } from '../ground/names.js';
 import { textOfFunction } from './function-text.js';
 
 /** A constant, a list of them, or a function that runs on the device. */

@@ -9,7 +9,7 @@ import type { KernelDType } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
 import { input, output } from '../kernels/index.js';
 import type { ReadElements, Usable } from '../kernels/index.js';
-import { checkScalar } from '../kernels/struct-declaration.js';
+import { checkScalar } from '../core/struct-declaration.js';
 import type { DeviceOp } from '../ops/index.js';
 import { Tensor } from '../tensor/index.js';
 import { broadcastAll, broadcastTo, coalesceTogether, contiguous } from '../tensor/layouts.js';

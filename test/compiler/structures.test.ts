@@ -4,11 +4,11 @@
  */
 import { describe, expect, test } from 'vitest';
 import type { DeviceFunctionText } from '../../src/compiler/signature.js';
-import type { StructType } from '../../src/compiler/tree.js';
+import type { StructLayout } from '../../src/ground/struct-layout.js';
 import { readKernel } from '../../src/compiler/read/read-kernel.js';
 import { runKernel } from './emit/run-kernel.js';
 
-const struct: StructType = {
+const struct: StructLayout = {
   bytes: 8,
   align: 4,
   fields: [

@@ -1,5 +1,7 @@
 /** The names that the package exports. */
 import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
 import { expect, test } from 'vitest';
 
 import * as root from '../../src/index.js';
@@ -13,4 +15,42 @@ test('the root exports at most 70 names, types included', () => {
   // What is no list of types is a list of values, or the dtypes.
   expect([...source.matchAll(/^export type /gm)].length).toBeGreaterThan(0);
   expect(Object.keys(root).length + types.length).toBeLessThanOrEqual(70);
+});
+
+test('a name means one thing on all sub-paths', () => {
+  const folder = fileURLToPath(new URL('../../', import.meta.url));
+  const { exports } = JSON.parse(readFileSync(`${folder}package.json`, 'utf8')) as {
+    exports: Record<string, string | { types: string }>;
+  };
+  const doors = Object.entries(exports).flatMap(([path, entry]) =>
+    typeof entry === 'string'
+      ? []
+      : [[path, folder + entry.types.replace('./dist/types', 'src').replace('.d.ts', '.ts')]],
+  ) as [path: string, file: string][];
+  const program = ts.createProgram(
+    doors.map(([, file]) => file),
+    {
+      target: ts.ScriptTarget.ES2022,
+      module: ts.ModuleKind.NodeNext,
+      moduleResolution: ts.ModuleResolutionKind.NodeNext,
+      skipLibCheck: true,
+      noEmit: true,
+    },
+  );
+  const checker = program.getTypeChecker();
+  const meanings = new Map<string, Map<ts.Symbol, string>>();
+  for (const [path, file] of doors) {
+    const module = checker.getSymbolAtLocation(program.getSourceFile(file)!)!;
+    for (const exported of checker.getExportsOfModule(module)) {
+      const symbol =
+        (exported.flags & ts.SymbolFlags.Alias) === 0
+          ? exported
+          : checker.getAliasedSymbol(exported);
+      const known = meanings.get(exported.name) ?? new Map<ts.Symbol, string>();
+      meanings.set(exported.name, known.set(symbol, known.get(symbol) ?? path));
+    }
+  }
+  expect(meanings.size).toBeGreaterThan(400);
+  const several = [...meanings].filter(([, known]) => known.size > 1);
+  expect(several.map(([name, known]) => [name, ...known.values()])).toEqual([]);
 });

@@ -1,7 +1,7 @@
 /** Complex numbers: interleaved pairs on the host, views of their parts, and what refuses them. */
 import { complex128, complex64, f32, f64, graphIf, input, output, u32 } from 'async-cuda/core';
 import type { CoreDevice } from 'async-cuda/core';
-import { input as kernelInput, kernel, struct } from 'async-cuda/kernels';
+import { kernel, struct } from 'async-cuda/kernels';
 import { add, exp, gather, matmul, sort, sum, transpose, where } from 'async-cuda/library';
 import {
   arange,
@@ -107,7 +107,6 @@ onDevice('Complex numbers', (host) => {
         () => gather(given, indices as never),
         () => where(given, given, given),
         () => x.convert(part),
-        () => kernelInput(dtype as never),
         () => kernel('none', { y: input(dtype) } as never, (() => undefined) as never),
       ]) {
         const error = await failure(async () => await (call() as unknown));
@@ -216,7 +215,7 @@ test('the type checker knows what takes them', () => {
     // @ts-expect-error -- nor random ones
     rand(device, complex64, [3]);
     // @ts-expect-error -- nor tensors of them in a kernel in TypeScript
-    kernelInput(complex64);
+    kernel('none', { a: input(complex64) }, () => undefined);
     // @ts-expect-error -- nor scalars
     kernel('none', { a: complex64 }, () => undefined);
     // @ts-expect-error -- nor fields

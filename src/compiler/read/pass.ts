@@ -21,9 +21,9 @@ import type {
   Span,
   Statement,
   StorageType,
-  StructType,
   ValueType,
 } from '../tree.js';
+import type { StructLayout } from '../../ground/struct-layout.js';
 import { abiOrder } from './abi.js';
 import { parseFunction, type ParsedFunction } from './parse.js';
 import { effectsOf, mapValue, stabilise } from './stable.js';
@@ -565,7 +565,7 @@ export class Pass {
     index: Expression,
     storage: StorageType,
     span: Span,
-    field?: StructType['fields'][number],
+    field?: StructLayout['fields'][number],
   ): Place {
     this.#useAbi({ kind: 'pointer', param });
     return {

@@ -1,12 +1,13 @@
 /** Short ways to read a kernel in a test. */
 import type { KernelSource, Signature, SignatureEntry } from '../signature.js';
 import { KernelSourceError } from '../source-error.js';
-import type { KernelTree, StorageType, StructType } from '../tree.js';
+import type { KernelTree, StorageType } from '../tree.js';
+import type { StructLayout } from '../../ground/struct-layout.js';
 import { readKernel } from './read-kernel.js';
 import { checkTree } from './well-typed.test-support.js';
 import { printBody, printTree } from './tree-text.test-support.js';
 
-export const point: StructType = {
+export const point: StructLayout = {
   fields: [
     { name: 'x', storage: 'f32', offset: 0 },
     { name: 'n', storage: 'i32', offset: 4 },

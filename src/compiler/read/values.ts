@@ -3,7 +3,8 @@
  * compile time only.
  */
 import type { DeviceFunctionText } from '../signature.js';
-import type { Expression, Span, StorageType, StructType, ValueType } from '../tree.js';
+import type { Expression, Span, StorageType, ValueType } from '../tree.js';
+import type { StructLayout } from '../../ground/struct-layout.js';
 import type { Call } from './calls.js';
 import { roundToOdd } from '../round-to-odd.js';
 import { constant, convert, toOdd } from './nodes.js';
@@ -72,10 +73,10 @@ export type Value =
       readonly kind: 'element';
       readonly param: number;
       readonly index: Expression;
-      readonly struct: StructType;
+      readonly struct: StructLayout;
       readonly named?: { readonly name: string; readonly at: number };
     }
-  | { readonly kind: 'structParam'; readonly param: number; readonly struct: StructType }
+  | { readonly kind: 'structParam'; readonly param: number; readonly struct: StructLayout }
   /**
    * Shared or local memory; `index`: elements to the part that is meant, whose axes are `dims`.
    * Dynamic arrays have one axis without a length.

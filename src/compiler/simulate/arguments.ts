@@ -1,5 +1,6 @@
 /** What the caller gives to a simulated kernel, made into memories and scalars. */
-import type { KernelTree, StorageType, StructType, TreeParam } from '../tree.js';
+import type { KernelTree, StorageType, TreeParam } from '../tree.js';
+import type { StructLayout } from '../../ground/struct-layout.js';
 import { BIT_ARRAYS, DTYPE_NAMES, HOST_ARRAYS } from '../../ground/dtype.js';
 import type { DTypeName } from '../../ground/dtype.js';
 import { hostBits, hostValue, isNarrow, wideValues } from '../../ground/narrow-floats.js';
@@ -132,7 +133,7 @@ function scalarOf(param: string, name: string, storage: StorageType, value: unkn
 
 function structOf(
   name: string,
-  struct: StructType,
+  struct: StructLayout,
   value: unknown,
 ): Readonly<Record<string, Value>> {
   if (typeof value !== 'object' || value === null) {

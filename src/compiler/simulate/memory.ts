@@ -1,7 +1,8 @@
 /**
  * Memory of a simulated kernel: elements of one storage type, read and written with bounds checked.
  */
-import type { StorageType, StructType } from '../tree.js';
+import type { StorageType } from '../tree.js';
+import type { StructLayout } from '../../ground/struct-layout.js';
 import { NAN_BITS_F32, NAN_BITS_F64, flushed } from './exact-arithmetic.js';
 import { Failure } from './failure.js';
 import { HOST_ARRAYS } from '../../ground/dtype.js';
@@ -392,7 +393,7 @@ export class StructMemory {
   strides: readonly number[] = [];
   readonly fields: Readonly<Record<string, Memory>>;
 
-  constructor(name: string, struct: StructType, bytes: Uint8Array) {
+  constructor(name: string, struct: StructLayout, bytes: Uint8Array) {
     const length = Math.floor(bytes.length / struct.bytes);
     this.length = length;
     this.fields = Object.fromEntries(

@@ -2,8 +2,8 @@
  * Names that kernels, parameters, fields and constants can have, and suggestions for those that
  * there are not.
  */
-import { CudaArgumentError } from '../core/index.js';
-import { distance, invalid } from '../ground/arguments.js';
+import { distance, invalid } from './arguments.js';
+import { CudaArgumentError } from './errors.js';
 
 const NAME = /^[A-Za-z_$][A-Za-z0-9_$]*$/;
 

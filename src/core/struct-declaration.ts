@@ -3,9 +3,14 @@
  * whole a multiple of its largest field's. So a struct of CUDA C++ with the same fields has the
  * same bytes.
  */
-import { CudaArgumentError, struct as bytesStruct } from '../core/index.js';
-import type { BytesParam, DType, DTypeName } from '../core/index.js';
-import { checkDType, insteadOfBigint, invalid, valueNamed } from '../ground/arguments.js';
+import { CudaArgumentError } from '../ground/errors.js';
+import {
+  checkDType,
+  checkInteger,
+  insteadOfBigint,
+  invalid,
+  valueNamed,
+} from '../ground/arguments.js';
 import {
   DTYPES,
   DTYPE_NAMES,
@@ -16,9 +21,19 @@ import {
 } from '../ground/dtype.js';
 import { isNarrow, narrow, widen } from '../ground/narrow-floats.js';
 import type { NarrowName } from '../ground/narrow-floats.js';
-import type { KernelDTypeName, WideName } from '../ground/dtype.js';
-import type { StructField, StructType } from '../compiler/tree.js';
-import { checkName } from './names.js';
+import type { DType, DTypeName, KernelDTypeName, WideName } from '../ground/dtype.js';
+import type { StructField, StructLayout } from '../ground/struct-layout.js';
+import { checkName } from '../ground/names.js';
+import { MAX_PARAMETER_BYTES } from './parameter-space.js';
+
+/** A parameter passed by value as bytes. */
+export interface BytesParam {
+  readonly struct: true;
+  /** Bytes of the structure, as the kernel's parameter space has them. */
+  readonly bytes: number;
+  /** Its alignment, bytes; undefined where the kernel is asked for it. */
+  readonly align: number | undefined;
+}
 
 /** dtypes of the fields, by name. */
 export type StructFields = Readonly<Record<string, DType<KernelDTypeName>>>;
@@ -43,19 +58,25 @@ export interface StructDeclaration<F extends StructFields = StructFields> extend
   readonly fields: F;
   readonly align: number;
   /** Where each field lies. */
-  readonly layout: StructType;
+  readonly layout: StructLayout;
   /** The bytes of so many structures, one after the other: what is written to a tensor of them. */
   pack(values: readonly Readonly<StructValue<F>>[]): Uint8Array;
   /** The structures of what was read from a tensor of them. 64-bit integers come as bigint. */
   unpack(bytes: ArrayBufferView): StructValue<F>[];
 }
 
-/** A structure of a kernel in TypeScript: `struct({ x: f32, y: f32, mass: f32 })`. */
+/** A structure of named fields, laid out as C lays it out: `struct({ x: f32, y: f32 })`. */
 export function struct<const F extends StructFields>(fields: F): StructDeclaration<F>;
-/** A structure of so many bytes, for the signature of a kernel of a loaded module. */
+/**
+ * A structure passed by value: `bytes` bytes, given as an ArrayBuffer or a view. Its alignment (1,
+ * 2, 4, 8 or 16 bytes, that of its largest member) is needed for machine code on drivers before
+ * CUDA 12.4 only, which cannot tell where the parameter lies.
+ *
+ * @throws CudaArgumentError for sizes that no parameter has
+ */
 export function struct(bytes: number, align?: number): BytesParam;
 export function struct(given: number | StructFields, align?: number): BytesParam {
-  if (typeof given === 'number') return bytesStruct(given, align);
+  if (typeof given === 'number') return ofBytes(given, align);
   if (typeof given !== 'object' || (given as unknown) === null)
     throw invalid(
       'fields',
@@ -66,12 +87,19 @@ export function struct(given: number | StructFields, align?: number): BytesParam
   return new Declared(given);
 }
 
+function ofBytes(bytes: number, align?: number): BytesParam {
+  checkInteger('bytes', bytes, 1, MAX_PARAMETER_BYTES, 'bytes');
+  if (align !== undefined && ![1, 2, 4, 8, 16].includes(align))
+    throw invalid('align', '1, 2, 4, 8 or 16', align);
+  return { struct: true, bytes, align };
+}
+
 class Declared<F extends StructFields> implements StructDeclaration<F> {
   readonly struct = true;
   readonly fields: F;
   readonly bytes: number;
   readonly align: number;
-  readonly layout: StructType;
+  readonly layout: StructLayout;
 
   constructor(fields: F) {
     const names = Object.keys(fields);
@@ -108,7 +136,7 @@ class Declared<F extends StructFields> implements StructDeclaration<F> {
     this.bytes = Math.ceil(end / largest) * largest;
     this.layout = { fields: laidOut, bytes: this.bytes, align: largest };
     // Refuses what no parameter holds.
-    bytesStruct(this.bytes, this.align);
+    ofBytes(this.bytes, this.align);
   }
 
   pack(values: readonly Readonly<StructValue<F>>[]): Uint8Array {

@@ -1,0 +1,86 @@
+/**
+ * What the parameters of a kernel are declared as. One function each for memory that is read,
+ * written or both; a dtype stands for a scalar, {@link struct} for a structure.
+ */
+import { checkDType, invalid } from '../ground/arguments.js';
+import type { DType, DTypeName, KernelDTypeName } from '../ground/dtype.js';
+import { hasFields, withoutFields } from './struct-declaration.js';
+import type { BytesParam, StructDeclaration, StructFields } from './struct-declaration.js';
+
+/** What a kernel does through a pointer. */
+export type Access = 'input' | 'output' | 'inout';
+
+/** A pointer parameter: element type, and what the kernel does with it. */
+export interface PointerParam<D extends DTypeName = DTypeName, A extends Access = Access> {
+  readonly pointer: true;
+  readonly dtype: DType<D>;
+  readonly access: A;
+}
+
+/** Axes that the body of a kernel in TypeScript can index a tensor by. */
+export type Rank = 1 | 2 | 3 | 4;
+const MOST_AXES = 4;
+
+/** A tensor of a dtype. Also a parameter of a loaded module's kernel. */
+export interface TensorParam<
+  D extends KernelDTypeName = KernelDTypeName,
+  A extends Access = Access,
+  R extends Rank = Rank,
+> extends PointerParam<D, A> {
+  readonly rank: R;
+}
+
+/** A tensor of structures. */
+export interface StructsParam<F extends StructFields = StructFields, A extends Access = Access> {
+  readonly pointer: true;
+  readonly element: StructDeclaration<F>;
+  readonly access: A;
+  readonly rank: 1;
+}
+
+/**
+ * What the signature of a loaded module's kernel is made of: a dtype for a scalar, {@link input},
+ * {@link output}, {@link inout}, {@link struct}.
+ */
+export type ParamDeclaration = DType<KernelDTypeName> | PointerParam | StructsParam | BytesParam;
+
+interface Declare<A extends Access> {
+  // Two signatures: with one, a rank that is left out would be inferred from where the declaration
+  // stands.
+  /** A tensor as one run of elements, whatever its shape: `x[i]`. It has to be contiguous. */
+  <D extends KernelDTypeName>(dtype: DType<D>): TensorParam<D, A, 1>;
+  /** A tensor of so many axes: `x[row]![column]`. Any view of that many axes can be passed. */
+  <D extends KernelDTypeName, const R extends Rank>(dtype: DType<D>, rank: R): TensorParam<D, A, R>;
+  /** A tensor whose bytes are structures: of u8, or of the dtype that all fields have. */
+  <F extends StructFields>(element: StructDeclaration<F>): StructsParam<F, A>;
+  /** Memory of any dtype, complex ones as well, for the kernel of a loaded module. */
+  <D extends DTypeName>(dtype: DType<D>): PointerParam<D, A>;
+}
+
+function declare<A extends Access>(access: A): Declare<A> {
+  return ((given: DType | StructDeclaration, rank: Rank = 1): TensorParam | StructsParam => {
+    if (!Number.isInteger(rank) || rank < 1 || rank > MOST_AXES)
+      throw invalid('rank', `a number of axes from 1 to ${MOST_AXES}`, rank);
+    if (hasFields(given)) {
+      if (rank !== 1)
+        throw invalid(
+          'rank',
+          '1 for a tensor of structures',
+          rank,
+          'Index it by row · columns + column.',
+        );
+      return { pointer: true, element: given, access, rank };
+    }
+    if (typeof given === 'object' && (given as unknown) !== null && 'struct' in given)
+      throw withoutFields('element');
+    checkDType(given, 'dtype');
+    return { pointer: true, dtype: given as DType<KernelDTypeName>, access, rank };
+  }) as Declare<A>;
+}
+
+/** The kernel only reads the memory; readers on several streams may overlap. */
+export const input = declare('input');
+/** The kernel writes the memory. Kernels in TypeScript infer grid and block from their outputs. */
+export const output = declare('output');
+/** The kernel reads and writes the memory. */
+export const inout = declare('inout');
