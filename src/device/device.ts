@@ -53,7 +53,15 @@ import type {
 import type { CompiledModule, DeviceCompileOptions } from './compiled-module.js';
 import { OpModule } from './module.js';
 
-/** A GPU, or the embedded CPU device. Made by {@link Device.open}. */
+/**
+ * A GPU, or the embedded CPU device. Made by {@link Device.open}.
+ *
+ * @example
+ * ```ts
+ * await using other = await Device.open('cpu');
+ * console.log(await other.ones(f32, [3]).andThen((x) => x.read())); // Float32Array(3) [ 1, 1, 1 ]
+ * ```
+ */
 export class Device implements AsyncDisposable {
   /** The same device, eager and with the stream in hand: `async-cuda/core`. */
   readonly core: CoreDevice;

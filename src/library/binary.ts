@@ -60,7 +60,15 @@ function binary<N extends KernelDTypeName, R extends KernelDTypeName | 'same' = 
   }) as Binary<N, R>;
 }
 
-/** x + y. */
+/**
+ * x + y.
+ *
+ * @example
+ * ```ts
+ * using y = await add(device.tensor(f32, [1, 2, 3]), 10);
+ * console.log((await y.read()).join(' ')); // 11 12 13
+ * ```
+ */
 export const add = binary<NumberName>('add', 'numbers', (x: number, y: number): number => x + y);
 /** x - y. */
 export const sub = binary<NumberName>('sub', 'numbers', (x: number, y: number): number => x - y);

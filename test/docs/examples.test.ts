@@ -1,0 +1,80 @@
+/** The examples in docstrings: there are none missing, they compile, and print what they say. */
+import { inspect } from 'node:util';
+import ts from 'typescript';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { Device } from 'async-cuda';
+import { CoreDevice } from 'async-cuda/core';
+
+import { compilerOptions, moduleOf, publicExamples } from './examples.js';
+import { ProgramFolder } from './programs.js';
+
+const { examples, missing, exportedBy } = publicExamples();
+const paths = [...new Set(examples.map(({ path }) => path))];
+const modules = paths.map((path) => {
+  const mine = examples.filter((example) => example.path === path);
+  const file = `${path.replace('/', '-')}.mts`;
+  return { path, mine, file, text: moduleOf(path, mine, exportedBy) };
+});
+
+let folder: ProgramFolder;
+beforeAll(async () => {
+  folder = await ProgramFolder.create();
+  for (const { file, text } of modules) await folder.write(file, text);
+});
+afterAll(() => folder?.remove());
+
+test('every public function and class has one', () => {
+  expect(missing).toEqual([]);
+});
+
+test('each says what it prints', () => {
+  const silent = examples.filter(
+    ({ text, prints }) => prints.length !== (text.match(/console\.log\(/g)?.length ?? 0),
+  );
+  expect(silent.map(({ name, place }) => `${name}, ${place}`)).toEqual([]);
+});
+
+describe.each(modules)('$path', ({ path, mine, file }) => {
+  const isCore = moduleOf(path, [], exportedBy).includes('CoreDevice');
+  let device: Device | CoreDevice;
+  let functions: Record<string, (console: object, device: object) => Promise<void>>;
+  beforeAll(async () => {
+    const name = process.env['ASYNC_CUDA_TEST_DEVICE'] as 'cpu' | undefined;
+    device = await (isCore ? CoreDevice : Device).open(name ?? 'cpu');
+    functions = (await import(/* @vite-ignore */ `${folder.path}/${file}`)) as typeof functions;
+  });
+  afterAll(() => device?.close());
+
+  test.each(mine.map((example, index) => ({ ...example, index })).filter(({ runs }) => runs))(
+    '$name',
+    async ({ index, prints }) => {
+      const printed: string[] = [];
+      const log = (...values: unknown[]): void => {
+        printed.push(
+          values.map((value) => (typeof value === 'string' ? value : inspect(value))).join(' '),
+        );
+      };
+      await functions[`example${index}`]!({ log }, device);
+      expect(printed).toEqual(prints);
+    },
+  );
+});
+
+test('all of them compile', { tags: 'thorough', timeout: 120_000 }, () => {
+  const program = ts.createProgram(
+    modules.map(({ file }) => `${folder.path}/${file}`),
+    compilerOptions(),
+  );
+  const wrong = modules.flatMap(({ file, text }) => {
+    const source = program.getSourceFile(`${folder.path}/${file}`)!;
+    return [
+      ...program.getSyntacticDiagnostics(source),
+      ...program.getSemanticDiagnostics(source),
+    ].map(({ messageText, start = 0 }) => {
+      const { line } = source.getLineAndCharacterOfPosition(start);
+      return `${text.split('\n')[line]}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`;
+    });
+  });
+  expect(wrong).toEqual([]);
+});
