@@ -51,6 +51,7 @@ export default defineConfig(
     'dist/',
     '.carry/',
     'coverage/',
+    'api/',
     'demo/out/',
     'test/packaging/fixture/',
     '**/{thread,crew}-source.ts',
