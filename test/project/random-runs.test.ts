@@ -2,7 +2,16 @@
 import { describe, expect, test } from 'vitest';
 
 import * as fc from '../fast-check.js';
-import { failureOf, runAgain, scale, scaled, seedsOf, someOf, tagsOf } from '../random-runs.js';
+import {
+  failureOf,
+  runAgain,
+  scale,
+  scaled,
+  scaledRows,
+  seedsOf,
+  someOf,
+  tagsOf,
+} from '../random-runs.js';
 
 const FILE = 'test/project/random-runs.test.ts';
 
@@ -90,6 +99,12 @@ describe('rows of a table', () => {
       { timeout: 500, tags: ['thorough'] },
       body,
     ]);
+  });
+
+  test('that one test goes through are all taken at scale 1', () => {
+    const rows = [1, 2, 3, 4, 5];
+    expect(scaledRows(rows, 2)).toEqual(scale < 1 ? [1, 3] : rows);
+    expect(scaledRows(rows, 9)).toEqual(rows);
   });
 
   test('that a loop declares are divided in the same way', () => {
