@@ -234,7 +234,7 @@ onDevice('Convolution', (host) => {
     });
   });
 
-  someOf(2, test)([f16, bf16])(
+  someOf(1, test)([f16, bf16])(
     '$name',
     async (dtype) => {
       await check(
