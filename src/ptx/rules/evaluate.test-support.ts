@@ -1,7 +1,6 @@
 // Test only: runs one instruction over many operands and compares the results with a reference.
 
-import { expect } from 'vitest';
-import { getCurrentTest } from 'vitest/suite';
+import { TestRunner, expect } from 'vitest';
 import { Grid, kernelText } from '../run-grid.test-support.js';
 import { scale, scaled } from '../../../test/random-runs.js';
 
@@ -20,10 +19,10 @@ function digestOf(name: string): bigint {
  * alone: files that share a process, and tests that run by themselves, get the same numbers.
  */
 export const seeds = (() => {
-  let current: ReturnType<typeof getCurrentTest>;
+  let current: ReturnType<typeof TestRunner.getCurrentTest>;
   let state = 0n;
   return (): bigint => {
-    const test = getCurrentTest();
+    const test = TestRunner.getCurrentTest();
     if (test === undefined) throw new Error('numbers at random are drawn within a test');
     if (test !== current) {
       current = test;
