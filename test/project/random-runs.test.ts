@@ -64,6 +64,17 @@ test('a property makes as many runs as the scale leaves', () => {
   expect(runs).toBe(scaled(200));
 });
 
+test('a property makes as many runs as it needs, however small the scale', () => {
+  let runs = 0;
+  fc.assert(
+    fc.property(fc.nat(), () => {
+      runs++;
+    }),
+    { numRuns: 5, leastRuns: 20 },
+  );
+  expect(runs).toBe(Math.max(20, scaled(5)));
+});
+
 describe('rows of a table', () => {
   /** Declares rows as `someOf` does, on an `each` that notes what it is given. */
   const declared = (count: number, rows: readonly unknown[], ...rest: unknown[]): unknown[] => {
