@@ -125,6 +125,9 @@ onDevice(
         ),
         { numRuns: 6 },
       );
+    });
+
+    test('whatever the values of 64 bits are', { tags: 'thorough', timeout: 120_000 }, async () => {
       await fc.assert(
         fc.asyncProperty(
           fc.array(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), {

@@ -70,7 +70,7 @@ describeWith('NVRTC', 'sample kernels from CUDA C++', () => {
         );
         for (const sample of first) {
           const ofModule = tagsOf(first, sample, 1);
-          const tags = ofModule.length > 0 ? ofModule : tagsOf(SAMPLE_MODULES, samples, 7);
+          const tags = ofModule.length > 0 ? ofModule : tagsOf(SAMPLE_MODULES, samples, 4);
           test(
             `${module}: ${sample.kernel}, ${sample.name}`,
             { tags, timeout: 120_000 },

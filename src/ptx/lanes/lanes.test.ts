@@ -849,7 +849,7 @@ describe('lanes', () => {
   for (const relaxedFma of [true, false]) {
     it(
       `give the scalar back end's results ${relaxedFma ? 'with' : 'without'} fused relaxed_madd`,
-      { tags: 'random', timeout: 120_000 },
+      { tags: relaxedFma ? 'random' : 'thorough', timeout: 120_000 },
       () => {
         let inLanes = 0;
         fc.assert(

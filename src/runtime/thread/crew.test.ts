@@ -796,7 +796,7 @@ const SAMPLES: {
   },
 ];
 
-describe.each(SAMPLES)('$name', ({ file, name, grid, block, shared, params }) => {
+someOf(8, describe)(SAMPLES)('$name', ({ file, name, grid, block, shared, params }) => {
   test('leaves the same bits in memory with any number of workers', { tags: 'scaled' }, () => {
     const results = scaledRows(WORKERS, 2).map((workers) => {
       const device = open(workers);

@@ -52,7 +52,7 @@ describe.each([...families])('%s', (_, cases) => {
       // A conversion of a type to itself without any modifier is a move.
       const complaints = scaledRows(
         cases.filter(({ instruction }) => !/^cvt\.(\w+)\.\1$/.test(instruction)),
-        6,
+        3,
       )
         .map((one) => evaluate(one, { canonicalNaN: true }, false))
         .filter(({ wrong, otherNaNs }) => wrong || otherNaNs);
