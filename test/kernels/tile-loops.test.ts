@@ -134,7 +134,7 @@ onDevice('Tile kernels with loops', (host) => {
           expect(Math.abs(each - expected[at]!)).toBeLessThan(2e-4 * (1 + k));
         c.close();
       }),
-      { numRuns: 10 },
+      { numRuns: 15 },
     );
   });
 
