@@ -13,6 +13,7 @@ import { noise } from './noise.js';
 import { runPipeline } from './pipeline.js';
 import { referenceStages } from './reference.js';
 import { loadTypeScriptKernels } from './typescript-kernels.js';
+import { someOf } from '../test/random-runs.js';
 
 let device: CoreDevice;
 let kernels: Kernels;
@@ -52,7 +53,10 @@ describe.each<[string, () => Kernels]>([
   ['CUDA C++', () => kernels],
   ['TypeScript', () => inTypeScript],
 ])('the pipeline of kernels in %s gives the reference, byte for byte', (_, by) => {
-  test.each([
+  someOf(
+    3,
+    test,
+  )([
     { width: 1, height: 1, what: 'a single pixel' },
     { width: 131, height: 77, what: 'odd sizes, tiles cut on both sides' },
     { width: 64, height: 32, what: 'whole tiles' },

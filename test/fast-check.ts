@@ -21,14 +21,20 @@ function throwIfFailed<Ts>(details: RunDetails<Ts>): void {
   );
 }
 
+/** `leastRuns`: what a small scale leaves at the least; 1 by default. */
+type ScaledParameters<Ts> = Parameters<Ts> & { readonly leastRuns?: number };
+
 /** `fc.assert`: asynchronous for an asynchronous property, as fast-check's own. */
 export const assert = (<Ts>(
   property: IProperty<Ts> | IAsyncProperty<Ts>,
-  { numRuns = RUNS, ...parameters }: Parameters<Ts> = {},
+  { numRuns = RUNS, leastRuns = 1, ...parameters }: ScaledParameters<Ts> = {},
 ): unknown =>
   fastCheck.assert(property as IAsyncProperty<Ts>, {
     reporter: throwIfFailed,
     ...(namedSeed === undefined ? {} : { seed: namedSeed }),
     ...parameters,
-    numRuns: scaled(numRuns),
-  })) as typeof fastCheck.assert;
+    numRuns: Math.max(scaled(numRuns), leastRuns),
+  })) as {
+  <Ts>(property: IAsyncProperty<Ts>, parameters?: ScaledParameters<Ts>): Promise<void>;
+  <Ts>(property: IProperty<Ts>, parameters?: ScaledParameters<Ts>): void;
+};

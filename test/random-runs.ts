@@ -1,7 +1,7 @@
 /**
  * How much the random and the repeated tests do, and how a failure of one is run again.
  *
- * ASYNC_CUDA_TEST_SCALE multiplies the number of runs of each random test: `npm test` sets 0.1,
+ * ASYNC_CUDA_TEST_SCALE multiplies the number of runs of each random test: `npm test` sets 0.05,
  * `npm run test:thorough` 1. ASYNC_CUDA_TEST_SEED is the seed of the first run. vitest.config.ts
  * sets both, unless the environment has them.
  */
@@ -63,6 +63,15 @@ export function failureOf(seed: number, what: string): string {
 function quickPlaces(length: number, count: number): Set<number> {
   const step = length / Math.min(count, length);
   return new Set(Array.from({ length: count }, (_, i) => Math.floor(i * step)));
+}
+
+/**
+ * The rows that one test goes through: all of them at scale 1, and at a smaller one `count`, evenly
+ * spread and the first among them. The test is tagged `scaled` or `random`: it is in both extents.
+ */
+export function scaledRows<T>(rows: readonly T[], count: number): readonly T[] {
+  const taken = quickPlaces(rows.length, count);
+  return scale < 1 ? rows.filter((_, i) => taken.has(i)) : rows;
 }
 
 /**

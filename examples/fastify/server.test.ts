@@ -13,6 +13,7 @@ import { PhotographFinder } from './finder.js';
 import type { Finder, PhotographFinderOptions } from './finder.js';
 import { FinderService, RemoteFinder } from './remote-finder.js';
 import { buildServer } from './server.js';
+import { someOf } from '../../test/random-runs.js';
 
 const device = await Device.open('cpu');
 afterAll(() => device.close());
@@ -123,7 +124,7 @@ function post(
   });
 }
 
-describe.each(WHERE)('with a finder %s', (where) => {
+someOf(1, describe)(WHERE)('with a finder %s', (where) => {
   let app: FastifyInstance;
 
   function started(model: HeldModel, options: Started = {}): Promise<string> {

@@ -1,9 +1,12 @@
-/** What typed kernels cost the compiler: a budget, so that a type that explodes is seen. */
+/**
+ * What typed kernels cost the compiler: a budget, so that a type that explodes is seen. All of it is
+ * thorough: to read the program takes seconds.
+ */
 import { fileURLToPath } from 'node:url';
-import { expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 
 import { typeCosts } from '../../test/type-budget.js';
-import { someOf } from '../../test/random-runs.js';
+import type { TypeCost } from '../../test/type-budget.js';
 
 const PREAMBLE =
   'import { deviceFunction, elementKernel, f32, inout, input, kernel, output, struct, ' +
@@ -22,58 +25,60 @@ const SAXPY = `const saxpy = kernel('saxpy', { y: inout(f32), a: f32, x: input(f
   if (i < y.length) y[i] = a * x[i]! + y[i]!;
 });`;
 
-const nothing = instantiations(
-  'void [deviceFunction, f32, inout, input, kernel, output, struct]; void elementKernel; ' +
-    'void tileKernel;\nexport type Used = [Gpu, Tensor];',
-);
+describe('the cost to the type checker', { tags: 'thorough' }, () => {
+  let nothing: TypeCost;
+  beforeAll(() => {
+    nothing = instantiations(
+      'void [deviceFunction, f32, inout, input, kernel, output, struct]; void elementKernel; ' +
+        'void tileKernel;\nexport type Used = [Gpu, Tensor];',
+    );
+  }, 60_000);
 
-someOf(
-  2,
-  test,
-)([
-  ['a kernel', SAXPY, 1200],
-  [
-    'a kernel and its call',
-    `${SAXPY}\ndeclare const y: Tensor<'f32', [4]>;\nvoid saxpy({ y, a: 2, x: y });`,
-    7000,
-  ],
-  // What a tensor is to the type checker is worked out once.
-  [
-    'ten more calls',
-    `${SAXPY}\ndeclare const y: Tensor<'f32', ` +
-      `[4]>;\n${'void saxpy({ y, a: 2, x: y });\n'.repeat(11)}`,
-    9000,
-  ],
-  [
-    'a kernel with constants, functions and structures',
-    `
+  test.each([
+    ['a kernel', SAXPY, 1200],
+    [
+      'a kernel and its call',
+      `${SAXPY}\ndeclare const y: Tensor<'f32', [4]>;\nvoid saxpy({ y, a: 2, x: y });`,
+      7000,
+    ],
+    // What a tensor is to the type checker is worked out once.
+    [
+      'ten more calls',
+      `${SAXPY}\ndeclare const y: Tensor<'f32', ` +
+        `[4]>;\n${'void saxpy({ y, a: 2, x: y });\n'.repeat(11)}`,
+      9000,
+    ],
+    [
+      'a kernel with constants, functions and structures',
+      `
     const Body = struct({ x: f32, y: f32, m: f32 });
     const square = (x: number, _: Gpu): number => x * x;
     void kernel('k', { out: output(f32, 3), bodies: input(Body) }, ({ out, bodies }, { square, TILE, globalId }) => {
       out[globalId.z]![globalId.y]![globalId.x] = square(bodies[TILE]!.m);
     }, { uses: { TILE: 16, square } });`,
-    1400,
-  ],
-  [
-    'an element kernel and its call',
-    `const saxpy = elementKernel('saxpy', { y: inout(f32), a: f32, x: input(f32) }, ({ y, a, x }) => a * x + y);
+      1400,
+    ],
+    [
+      'an element kernel and its call',
+      `const saxpy = elementKernel('saxpy', { y: inout(f32), a: f32, x: input(f32) }, ({ y, a, x }) => a * x + y);
     declare const y: Tensor<'f32', [4]>;\nvoid saxpy({ y, a: 2, x: y });`,
-    7000,
-  ],
-  [
-    'a tile kernel',
-    `void tileKernel('twice', { y: output(f32), x: input(f32) }, ({ y, x }, tile) => ` +
-      'y.store(x.load() / tile.sum(x.load(), 1)), { tile: [1, null] });',
-    2500,
-  ],
-])(
-  '%s',
-  (_, body, budget) => {
-    const { count, errors } = instantiations(body);
-    expect(errors).toEqual([]);
-    expect(count - nothing.count).toBeLessThan(budget);
-    // Nothing at all would be a type that was not looked at.
-    expect(count - nothing.count).toBeGreaterThan(10);
-  },
-  60_000,
-);
+      7000,
+    ],
+    [
+      'a tile kernel',
+      `void tileKernel('twice', { y: output(f32), x: input(f32) }, ({ y, x }, tile) => ` +
+        'y.store(x.load() / tile.sum(x.load(), 1)), { tile: [1, null] });',
+      2500,
+    ],
+  ])(
+    '%s',
+    (_, body, budget) => {
+      const { count, errors } = instantiations(body);
+      expect(errors).toEqual([]);
+      expect(count - nothing.count).toBeLessThan(budget);
+      // Nothing at all would be a type that was not looked at.
+      expect(count - nothing.count).toBeGreaterThan(10);
+    },
+    60_000,
+  );
+});

@@ -5,14 +5,10 @@
 import { expect, test } from 'vitest';
 
 import { readByTypes } from './read-types.test-support.js';
-import { someOf } from '../../test/random-runs.js';
 
 const k = (list: string): string => `extern "C" __global__ void k(${list}) {}`;
 
-someOf(
-  2,
-  test,
-)([
+test.each([
   ['a table of 20,000 rows', `__constant__ int t[][2] = {${'{1, 2}, '.repeat(20_000)}};`],
   ['20,000 empty lines', '\n'.repeat(20_000)],
   ['3,000 macros', Array.from({ length: 3000 }, (_, i) => `#define M${i} ${i}\n`).join('')],
@@ -25,14 +21,10 @@ someOf(
     'a body of 2,000 strings',
     `__device__ void f() {\n${'  printf("\\"%d\\"", 1); // }\n'.repeat(2000)}}\n`,
   ],
-])(
-  '%s are no error, and hide no kernel',
-  (_, before) => {
-    const { read, errors } = readByTypes([`${before}\n${k('float* y, int n')}\n`]);
-    expect(errors).toEqual([]);
-    expect(read[0]!.open ? (read[0]!.kernels['k'] ?? 'any') : read[0]!.kernels['k']).toEqual(
-      read[0]!.open && read[0]!.kernels['k'] === undefined ? 'any' : ['inout f32', 'i32'],
-    );
-  },
-  120_000,
-);
+])('%s are no error, and hide no kernel', { tags: 'thorough', timeout: 120_000 }, (_, before) => {
+  const { read, errors } = readByTypes([`${before}\n${k('float* y, int n')}\n`]);
+  expect(errors).toEqual([]);
+  expect(read[0]!.open ? (read[0]!.kernels['k'] ?? 'any') : read[0]!.kernels['k']).toEqual(
+    read[0]!.open && read[0]!.kernels['k'] === undefined ? 'any' : ['inout f32', 'i32'],
+  );
+});

@@ -301,7 +301,7 @@ test(
   },
 );
 
-test('the kernels of the samples are read alike', () => {
+test('the kernels of the samples are read alike', { tags: 'thorough', timeout: 60_000 }, () => {
   const folder = new URL('../../test/samples/kernels/', import.meta.url);
   const texts = readdirSync(folder)
     .filter((file) => file.endsWith('.cu'))
@@ -312,7 +312,7 @@ test('the kernels of the samples are read alike', () => {
   texts.forEach((text, i) => {
     expect(read[i]).toEqual(readAtRunTime(text));
   });
-}, 60_000);
+});
 
 // Signatures that are made up, and printed in any layout
 // --------------------------------------------------------------

@@ -9,6 +9,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 
 import { koffiPath, loadKoffi } from '../native/koffi.js';
 import { CopyCrew } from './copy-crew.js';
+import { scaled } from '../../test/random-runs.js';
 
 const SIZE = 3 << 20;
 
@@ -64,10 +65,10 @@ describe.each([
     );
   });
 
-  test('copies again after a pause', async () => {
+  test('copies again after a pause', { tags: 'scaled' }, async () => {
     const user = pattern(new Uint8Array(SIZE), 7);
-    for (let i = 0; i < 200; i++) {
-      if (i % 50 === 0) await sleep(5);
+    for (let i = 0; i < scaled(200); i++) {
+      if (i % scaled(50) === 0) await sleep(5);
       user[i * 4096] = i;
       crew.copyIn(address, user);
       expect(native[i * 4096]).toBe(i & 0xff);

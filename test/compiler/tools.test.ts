@@ -441,7 +441,7 @@ describe('the text that a tool leaves gives the tree of the untouched text', () 
   const names = Object.keys(untouched);
   const expected = new Map(names.map((name) => [name, treeOf(name, String(untouched[name]))]));
 
-  someOf(4, it)(Object.keys(tools))(
+  someOf(2, it)(Object.keys(tools))(
     '%s',
     async (tool) => {
       const functions = evaluate(await tools[tool]!());

@@ -94,7 +94,7 @@ describe('the end of a process that has run a kernel which V8 takes long to opti
 
 describe('the natural end of a process after a kernel that V8 optimises slowly', () => {
   someOf(
-    2,
+    1,
     test,
   )<[LongShape, number]>([
     ['loops, each in the next', 150],
@@ -124,8 +124,9 @@ describe('the natural end of a process after a kernel that V8 optimises slowly',
 
 describe('the natural end of a process after many threads of a kernel that V8 optimises slowly', () => {
   // So many threads run in lanes.
-  someOf(1, test)(['inline', 'worker'])(
+  test.each(['inline', 'worker'])(
     'thread %s',
+    { tags: 'thorough', timeout: 60_000 },
     async (thread) => {
       const args = [300, thread, 'natural', 'loops, each in the next', 512];
       const ended = await runProgram('large-kernel', { args, timeout: 60_000 });
@@ -134,7 +135,6 @@ describe('the natural end of a process after many threads of a kernel that V8 op
       expect({ code, signal, stdout, stderr }).toEqual(wanted);
       expect(ended.afterFirstLine).toBeLessThan(late);
     },
-    60_000,
   );
 });
 

@@ -113,7 +113,7 @@ onDevice('Colours', (host) => {
     whole.close();
   };
 
-  someOf(2, test)(NAMES.flatMap((name) => ALL.map((from) => [name, from] as const)))(
+  someOf(1, test)(NAMES.flatMap((name) => ALL.map((from) => [name, from] as const)))(
     '%s from %s',
     async (name, from) => {
       for (const to of ALL) await check(name, from, to, 'image', [3, 7]);

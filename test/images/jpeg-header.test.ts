@@ -321,7 +321,7 @@ test(
           if (known.channels !== undefined) expect(result.components).toBe(known.channels);
         },
       ),
-      { numRuns: 600 },
+      { numRuns: 600, leastRuns: 60 },
     );
     expect(read).toBeGreaterThanOrEqual(scaled(40));
   },

@@ -71,7 +71,7 @@ onDevice('Resize', (host) => {
     }
   });
 
-  someOf(2, test)(FILTERS)(
+  someOf(1, test)(FILTERS)(
     'resizeBatch with %s: single pixels, rows and columns of one pixel, the longest sides',
     async (filter) => {
       const from = [

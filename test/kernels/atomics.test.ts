@@ -240,6 +240,11 @@ onDevice('Atomics', (host) => {
   });
 
   test('sums of f16 and bf16 are rounded once, to even', async () => {
+    const [addF16, addBf16] = (['f16', 'bf16'] as const).map((name) =>
+      kernel('add', { y: inout(of(name)), before: output(of(name)), by: f32 }, ({ y, by }, gpu) => {
+        if (gpu.globalId.x === 0) gpu.atomicAdd(y, 1, by);
+      }),
+    );
     for (const [name, start, by, after] of [
       ['f16', 2048, 1, 2048],
       ['f16', 2050, 1, 2052],
@@ -248,13 +253,7 @@ onDevice('Atomics', (host) => {
       ['f16', 65504, 16, Infinity],
       ['bf16', 1, 2 ** -8 + 2 ** -16, 1],
     ] as const) {
-      const add = kernel(
-        'add',
-        { y: inout(of(name)), before: output(of(name)), by: f32 },
-        ({ y, by }, gpu) => {
-          if (gpu.globalId.x === 0) gpu.atomicAdd(y, 1, by);
-        },
-      );
+      const add = (name === 'f16' ? addF16 : addBf16)!;
       using y = await device.tensor(of(name), values(name, [7, start, 7]));
       using before = await device.zeros(of(name), [32]);
       await add({ y, before, by }, { grid: 1, block: 32 });

@@ -16,7 +16,7 @@ afterAll(() => device.close());
 const bodyOf = (expression: string): never =>
   (0, eval)(`({ y }, gpu) => { if (gpu.globalId.x === 0) y[0] = ${expression}; }`) as never;
 
-someOf(2, test)([199, 200, 201, 400, 2500, 3500])(
+someOf(1, test)([199, 200, 201, 400, 2500, 3500])(
   'a sum of %i terms is compiled, simulated and right',
   async (terms) => {
     const sum = kernel('sum', { y: inout(i32) }, bodyOf(`y[0]${' + 1'.repeat(terms - 1)}`));

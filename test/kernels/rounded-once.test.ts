@@ -27,6 +27,7 @@ import * as fc from '../fast-check.js';
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { onDevice } from '../core/test-device.js';
+import { someOf } from '../random-runs.js';
 
 type Narrow = 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2';
 type Exact = number | bigint;
@@ -212,7 +213,7 @@ onDevice('Narrow floats are rounded once', (host) => {
       });
     });
 
-    test.each([{ from: i32 }, { from: u32 }, { from: i64 }, { from: u64 }])(
+    someOf(2, test)([{ from: i32 }, { from: u32 }, { from: i64 }, { from: u64 }])(
       '$from.name that kernels store, and those of their simulation',
       { tags: 'random' },
       async ({ from }) => {

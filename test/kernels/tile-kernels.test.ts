@@ -20,6 +20,7 @@ import * as fc from '../fast-check.js';
 import { beforeAll, expect, test } from 'vitest';
 
 import { failure, onCpu, onDevice, range } from '../core/test-device.js';
+import { scaledRows } from '../random-runs.js';
 
 const softmax = tileKernel(
   'softmax',
@@ -614,82 +615,92 @@ onDevice('Tile kernels', (host) => {
     },
   );
 
-  test('the mean of integers has a fraction, and no sum of theirs wraps', async () => {
-    for (const dtype of [i32, u32, u8, i64] as const) {
-      const means = tileKernel(
-        'means',
-        { rows: output(f32), columns: output(f32), all: output(f32), x: input(dtype) },
-        ({ rows, columns: each, all, x }, tile) => {
-          const v = x.load();
-          rows.store(tile.mean(v, 1));
-          each.store(tile.mean(v, 0));
-          all.store(tile.mean(v));
-        },
-        { tile: [null, null] },
-      );
-      for (const [rows, length] of [
-        [2, 2],
-        [1, 5],
-        [7, 33],
-        [3, 1000],
-      ] as const) {
-        const values = range(rows * length).map((i) => ((i * 7) % 251) % 4);
-        const shapes = {
-          rows: [rows, 1],
-          columns: [1, length],
-          all: [1, 1],
-          x: [rows, length],
-        } as const;
-        using x = await device.tensor(
-          dtype as typeof i32,
-          (dtype === i64 ? values.map(BigInt) : values) as number[],
-          shapes.x,
+  test(
+    'the mean of integers has a fraction, and no sum of theirs wraps',
+    { tags: 'scaled' },
+    async () => {
+      for (const dtype of scaledRows([i32, u32, u8, i64] as const, 2)) {
+        const means = tileKernel(
+          'means',
+          { rows: output(f32), columns: output(f32), all: output(f32), x: input(dtype) },
+          ({ rows, columns: each, all, x }, tile) => {
+            const v = x.load();
+            rows.store(tile.mean(v, 1));
+            each.store(tile.mean(v, 0));
+            all.store(tile.mean(v));
+          },
+          { tile: [null, null] },
         );
-        const got = await means({
-          rows: device.zeros(f32, shapes.rows),
-          columns: device.zeros(f32, shapes.columns),
-          all: device.zeros(f32, shapes.all),
-          x: x as never,
-        });
-        const mean = (of: readonly number[]): number =>
-          Math.fround(of.reduce((sum, v) => sum + v, 0) / of.length);
-        expect(await read(got.rows as unknown as Tensor)).toEqual(
-          range(rows).map((row) => mean(values.slice(row * length, (row + 1) * length))),
-        );
-        expect(await read(got.columns as unknown as Tensor)).toEqual(
-          range(length).map((c) => mean(values.filter((_, i) => i % length === c))),
-        );
-        expect(await read(got.all as unknown as Tensor)).toEqual([mean(values)]);
+        for (const [rows, length] of scaledRows(
+          [
+            [2, 2],
+            [1, 5],
+            [7, 33],
+            [3, 1000],
+          ] as const,
+          2,
+        )) {
+          const values = range(rows * length).map((i) => ((i * 7) % 251) % 4);
+          const shapes = {
+            rows: [rows, 1],
+            columns: [1, length],
+            all: [1, 1],
+            x: [rows, length],
+          } as const;
+          using x = await device.tensor(
+            dtype as typeof i32,
+            (dtype === i64 ? values.map(BigInt) : values) as number[],
+            shapes.x,
+          );
+          const got = await means({
+            rows: device.zeros(f32, shapes.rows),
+            columns: device.zeros(f32, shapes.columns),
+            all: device.zeros(f32, shapes.all),
+            x: x as never,
+          });
+          const mean = (of: readonly number[]): number =>
+            Math.fround(of.reduce((sum, v) => sum + v, 0) / of.length);
+          expect(await read(got.rows as unknown as Tensor)).toEqual(
+            range(rows).map((row) => mean(values.slice(row * length, (row + 1) * length))),
+          );
+          expect(await read(got.columns as unknown as Tensor)).toEqual(
+            range(length).map((c) => mean(values.filter((_, i) => i % length === c))),
+          );
+          expect(await read(got.all as unknown as Tensor)).toEqual([mean(values)]);
+        }
       }
-    }
-    const large = tileKernel(
-      'large',
-      { out: output(f32), x: input(i32) },
-      ({ out, x }, tile) => {
-        out.store(tile.mean(x.load(), 1));
-      },
-      { tile: [1, null] },
-    );
-    const { out } = await large({
-      out: device.zeros(f32, [2, 1]),
-      x: device.full(i32, [2, 1024], 2 ** 30),
-    });
-    expect(await read(out as unknown as Tensor)).toEqual([2 ** 30, 2 ** 30]);
-    const whole = tileKernel(
-      'whole',
-      { out: output(i32), x: input(i32) },
-      ({ out: to, x }, tile) => {
-        to.store(tile.mean(x.load(), 1));
-      },
-      { tile: [1, null] },
-    );
-    expect(
-      (await failure(() => whole({ out: device.zeros(i32, [2, 1]), x: device.ones(i32, [2, 4]) })))
-        .message,
-    ).toContain(
-      'What is written to i32 elements is f32, and has to be an integer: tile.mean(x.load(), 1)',
-    );
-  });
+      const large = tileKernel(
+        'large',
+        { out: output(f32), x: input(i32) },
+        ({ out, x }, tile) => {
+          out.store(tile.mean(x.load(), 1));
+        },
+        { tile: [1, null] },
+      );
+      const { out } = await large({
+        out: device.zeros(f32, [2, 1]),
+        x: device.full(i32, [2, 1024], 2 ** 30),
+      });
+      expect(await read(out as unknown as Tensor)).toEqual([2 ** 30, 2 ** 30]);
+      const whole = tileKernel(
+        'whole',
+        { out: output(i32), x: input(i32) },
+        ({ out: to, x }, tile) => {
+          to.store(tile.mean(x.load(), 1));
+        },
+        { tile: [1, null] },
+      );
+      expect(
+        (
+          await failure(() =>
+            whole({ out: device.zeros(i32, [2, 1]), x: device.ones(i32, [2, 4]) }),
+          )
+        ).message,
+      ).toContain(
+        'What is written to i32 elements is f32, and has to be an integer: tile.mean(x.load(), 1)',
+      );
+    },
+  );
 
   test('rint rounds to the nearest, ties to even', async () => {
     const rounded = tileKernel(

@@ -107,7 +107,7 @@ onDevice('Elementwise maths', (host) => {
   ): DeviceOp<AnyTensor> =>
     device.tensor(dtype, values as number[], shape as number[]) as unknown as DeviceOp<AnyTensor>;
 
-  someOf(4, test)(Object.keys(FLOATS))('%s of f32', async (name) => {
+  someOf(3, test)(Object.keys(FLOATS))('%s of f32', async (name) => {
     const { f, from = -4, to = 4 } = FLOATS[name]!;
     const x = Float32Array.from(range(1025), (i) => from + ((to - from) * i) / 1024);
     const given = await read(of(name)(list(f32, [...x])));
@@ -148,7 +148,7 @@ onDevice('Elementwise maths', (host) => {
     }
   });
 
-  someOf(3, test)([f16, bf16, f8e4m3, f8e5m2, f32, f64] as const)(
+  someOf(2, test)([f16, bf16, f8e4m3, f8e5m2, f32, f64] as const)(
     'floats as $name',
     async (dtype) => {
       const values = range(77).map((i) => (i - 38) / 8);
@@ -172,7 +172,7 @@ onDevice('Elementwise maths', (host) => {
     },
   );
 
-  someOf(2, test)(INTEGERS)('integers as $name: they wrap', async (dtype) => {
+  someOf(1, test)(INTEGERS)('integers as $name: they wrap', async (dtype) => {
     const [least, most] = extremes(dtype);
     const values = [least!, most!, 1n, 7n, 100n];
     const others = [1n, 1n, 2n, 3n, 100n];

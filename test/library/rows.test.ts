@@ -97,7 +97,7 @@ onDevice('Rows', (host) => {
   });
 
   someOf(
-    2,
+    1,
     test,
   )([
     [f16, 2e-3],

@@ -11,7 +11,7 @@ import { SAMPLE_MODULES } from '../samples/cases/all.js';
 import { checkAgainstJavaScript } from '../samples/javascript.js';
 import { runCase } from '../samples/run-case.js';
 import { describeWith, ownCache } from './nvrtc.js';
-import { someOf } from '../random-runs.js';
+import { someOf, tagsOf } from '../random-runs.js';
 
 const FOLDER = new URL('../samples/kernels/', import.meta.url);
 /** As nvcc compiled them, and what it has and NVRTC has not: host headers. */
@@ -44,7 +44,7 @@ describeWith('NVRTC', 'sample kernels from CUDA C++', () => {
   ownCache();
 
   describe('every source compiles', () => {
-    someOf(4, test)(readdirSync(FOLDER).map((file) => file.replace('.cu', '')))(
+    someOf(1, test)(readdirSync(FOLDER).map((file) => file.replace('.cu', '')))(
       '%s',
       async (module) => {
         const ptx = await ptxOf(module);
@@ -59,7 +59,8 @@ describeWith('NVRTC', 'sample kernels from CUDA C++', () => {
   onDevice(
     'runs',
     (host) => {
-      for (const { name: module, cases } of SAMPLE_MODULES) {
+      for (const samples of SAMPLE_MODULES) {
+        const { name: module, cases } = samples;
         const fitting = cases.filter(
           ({ targets }) => targets === undefined || targets.includes('sm_80'),
         );
@@ -67,18 +68,22 @@ describeWith('NVRTC', 'sample kernels from CUDA C++', () => {
         const first = fitting.filter(
           ({ kernel }, i) => fitting.findIndex((other) => other.kernel === kernel) === i,
         );
-        someOf(6, test)(first)(
-          `${module}: $kernel, $name`,
-          async (sample) => {
-            checkAgainstJavaScript(
-              sample,
-              'sm_80',
-              await runCase(host, await ptxOf(module), sample),
-              new Map(),
-            );
-          },
-          120_000,
-        );
+        for (const sample of first) {
+          const ofModule = tagsOf(first, sample, 1);
+          const tags = ofModule.length > 0 ? ofModule : tagsOf(SAMPLE_MODULES, samples, 4);
+          test(
+            `${module}: ${sample.kernel}, ${sample.name}`,
+            { tags, timeout: 120_000 },
+            async () => {
+              checkAgainstJavaScript(
+                sample,
+                'sm_80',
+                await runCase(host, await ptxOf(module), sample),
+                new Map(),
+              );
+            },
+          );
+        }
       }
     },
     ['worker'],

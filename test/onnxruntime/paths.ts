@@ -34,11 +34,13 @@ export const paths: readonly Path[] = !onCpu
       { name: 'through page-locked memory', staged: true, options: CHECKED },
     ];
 
-/** Declares `body`'s tests for each path and mode, on a device of their own. */
-export function onPaths(title: string, body: (on: TestDevice) => void): void {
+/**
+ * Declares `body`'s tests for each path and mode, on a device of their own. `npm test` has the first
+ * `quick` paths, in one mode.
+ */
+export function onPaths(title: string, body: (on: TestDevice) => void, quick = paths.length): void {
   const all = paths.flatMap((path) => allModes.map((mode) => ({ ...path, mode })));
-  // One mode of each path is enough for `npm test`.
-  someOf(paths.length, describe)(all)(
+  someOf(quick, describe)(all)(
     `${title}, tensors $name (${testDevice}, $mode)`,
     ({ staged, options, mode }) => {
       const on = new TestDevice(mode, options);

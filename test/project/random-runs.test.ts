@@ -2,7 +2,16 @@
 import { describe, expect, test } from 'vitest';
 
 import * as fc from '../fast-check.js';
-import { failureOf, runAgain, scale, scaled, seedsOf, someOf, tagsOf } from '../random-runs.js';
+import {
+  failureOf,
+  runAgain,
+  scale,
+  scaled,
+  scaledRows,
+  seedsOf,
+  someOf,
+  tagsOf,
+} from '../random-runs.js';
 
 const FILE = 'test/project/random-runs.test.ts';
 
@@ -55,6 +64,17 @@ test('a property makes as many runs as the scale leaves', () => {
   expect(runs).toBe(scaled(200));
 });
 
+test('a property makes as many runs as it needs, however small the scale', () => {
+  let runs = 0;
+  fc.assert(
+    fc.property(fc.nat(), () => {
+      runs++;
+    }),
+    { numRuns: 5, leastRuns: 20 },
+  );
+  expect(runs).toBe(Math.max(20, scaled(5)));
+});
+
 describe('rows of a table', () => {
   /** Declares rows as `someOf` does, on an `each` that notes what it is given. */
   const declared = (count: number, rows: readonly unknown[], ...rest: unknown[]): unknown[] => {
@@ -90,6 +110,12 @@ describe('rows of a table', () => {
       { timeout: 500, tags: ['thorough'] },
       body,
     ]);
+  });
+
+  test('that one test goes through are all taken at scale 1', () => {
+    const rows = [1, 2, 3, 4, 5];
+    expect(scaledRows(rows, 2)).toEqual(scale < 1 ? [1, 3] : rows);
+    expect(scaledRows(rows, 9)).toEqual(rows);
   });
 
   test('that a loop declares are divided in the same way', () => {

@@ -30,6 +30,7 @@ import type { Reference } from './javascript.js';
 import { runCase } from './run-case.js';
 import { TARGETS } from './sample-case.js';
 import type { HostArray, SampleCase, Target } from './sample-case.js';
+import { someOf } from '../random-runs.js';
 import { UNCOVERED } from './uncovered.js';
 import type { Uncovered } from './uncovered.js';
 
@@ -115,7 +116,7 @@ function declareUncovered(
 }
 
 describe(`Sample programs (${testDevice})`, () => {
-  describe.each(TARGETS)('k14_printf, %s', (target) => {
+  someOf(1, describe)(TARGETS)('k14_printf, %s', (target) => {
     for (const program of PROGRAMS) {
       test(`${program.kernel}, ${program.name}`, async () => {
         const { stdout, code, driverName, message } = await endOf(

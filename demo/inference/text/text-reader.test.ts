@@ -19,9 +19,8 @@ const truth = JSON.parse(await readFile(new URL('truth.json', folder), 'utf8')) 
   string,
   { text: string; corners: [number, number][] }[]
 >;
-const images = await Promise.all(
-  Object.keys(truth).map((name) => readImage(fileURLToPath(new URL(name, folder)))),
-);
+const readImages = (): Promise<HostPhotograph[]> =>
+  Promise.all(Object.keys(truth).map((name) => readImage(fileURLToPath(new URL(name, folder)))));
 
 /**
  * The recognition was trained on Chinese above all, and leaves out spaces: what is compared is
@@ -64,7 +63,7 @@ describe.skipIf(whyNoOcr !== undefined)(
       "every line of the demo's photographs is read where it is, and nothing else",
       { tags: 'thorough', timeout: 120_000 },
       async () => {
-        const found = await reader.read(images);
+        const found = await reader.read(await readImages());
         let wrong = 0;
         let written = 0;
         for (const [i, [name, lines]] of Object.entries(truth).entries()) {
@@ -102,6 +101,7 @@ describe.skipIf(whyNoOcr !== undefined)(
       'a photograph has the same text alone and among others, also of other proportions',
       { tags: 'thorough', timeout: 120_000 },
       async () => {
+        const images = await readImages();
         const others = [
           sign('tall', 96, 400),
           images[1]!,
@@ -118,7 +118,7 @@ describe.skipIf(whyNoOcr !== undefined)(
       },
     );
 
-    test('where there is no text nothing is read', async () => {
+    test('where there is no text nothing is read', { tags: 'thorough' }, async () => {
       expect(await reader.read([new Canvas(200, 100, [90, 120, 60])])).toEqual([[]]);
       expect(await reader.read([])).toEqual([]);
     });
@@ -130,6 +130,7 @@ describe.skipIf(whyNoOcr !== undefined)(
     });
 
     test('nothing is kept on the device', { tags: 'thorough', timeout: 60_000 }, async () => {
+      const images = await readImages();
       await reader.read(images);
       const before = (await device.stats()).memory.inUse;
       await reader.read(images);

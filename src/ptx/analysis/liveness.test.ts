@@ -106,7 +106,7 @@ it(
           if (reached) expect(liveness.isLocal(registers[id]!)).toBe(false);
         }
       }),
-      { numRuns: 300 },
+      { numRuns: 300, leastRuns: 30 },
     );
     expect([short > 100, long > 100]).toEqual([true, true]);
   },

@@ -849,7 +849,7 @@ describe('lanes', () => {
   for (const relaxedFma of [true, false]) {
     it(
       `give the scalar back end's results ${relaxedFma ? 'with' : 'without'} fused relaxed_madd`,
-      { tags: 'random', timeout: 120_000 },
+      { tags: relaxedFma ? 'random' : 'thorough', timeout: 120_000 },
       () => {
         let inLanes = 0;
         fc.assert(
@@ -1377,7 +1377,10 @@ describe('lanes', () => {
 
   // What several blocks reach through one register is checked once, before the branches to them:
   // more than those do that are taken.
-  it.each([
+  someOf(
+    3,
+    it,
+  )([
     [32, 32],
     [20, 32],
     [3, 32],
@@ -1656,7 +1659,10 @@ describe('lanes', () => {
     expect(new Set(lanes).size).toBeGreaterThan(columns);
   });
 
-  it.each([
+  someOf(
+    2,
+    it,
+  )([
     [256, 5000],
     [96, 1000],
     [40, 333],

@@ -98,7 +98,7 @@ for (const format of ['f16', 'bf16'] as const) {
   const single = (text: string): string =>
     `cvt.u16.u32 %x, %a; cvt.u16.u32 %y, %b; cvt.u16.u32 %z, %c; ${text}; cvt.u32.u16 %d, %w;`;
   someOf(
-    5,
+    3,
     it,
   )([
     ['add.rn', 2],
@@ -120,7 +120,7 @@ for (const format of ['f16', 'bf16'] as const) {
     ).toEqual([]);
   });
 
-  someOf(6, it)(['eq', 'lt', 'le', 'gt', 'ge', 'neu', 'ltu', 'leu', 'gtu', 'geu'])(
+  someOf(3, it)(['eq', 'lt', 'le', 'gt', 'ge', 'neu', 'ltu', 'leu', 'gtu', 'geu'])(
     `setp.%s.${format}`,
     { timeout: 60_000 },
     (comparison) => {

@@ -214,7 +214,7 @@ describe.each([
   ['shared', SHARED],
 ] as const)('bulk reductions into %s memory', (place, forms) => {
   someOf(
-    20,
+    10,
     it,
   )(
     forms.flatMap(

@@ -1,14 +1,33 @@
 // Test only: runs one instruction over many operands and compares the results with a reference.
 
-import { expect } from 'vitest';
+import { TestRunner, expect } from 'vitest';
 import { Grid, kernelText } from '../run-grid.test-support.js';
 import { scale, scaled } from '../../../test/random-runs.js';
 
 export type Width = 16 | 32 | 64;
 
+/** FNV-1a of 64 bits. */
+function digestOf(name: string): bigint {
+  let digest = 0xcbf29ce484222325n;
+  for (const character of name)
+    digest = BigInt.asUintN(64, (digest ^ BigInt(character.codePointAt(0)!)) * 0x100000001b3n);
+  return digest;
+}
+
+/**
+ * Numbers of 64 bits at random. Each test has a sequence of its own, which depends on its name
+ * alone: files that share a process, and tests that run by themselves, get the same numbers.
+ */
 export const seeds = (() => {
-  let state = 0x9e3779b97f4a7c15n;
+  let current: ReturnType<typeof TestRunner.getCurrentTest>;
+  let state = 0n;
   return (): bigint => {
+    const test = TestRunner.getCurrentTest();
+    if (test === undefined) throw new Error('numbers at random are drawn within a test');
+    if (test !== current) {
+      current = test;
+      state = digestOf(test.fullTestName);
+    }
     state = BigInt.asUintN(64, state * 6364136223846793005n + 1442695040888963407n);
     return (state ^ (state >> 29n)) & 0xffffffffffffffffn;
   };

@@ -3,6 +3,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { check, evaluate, everyHalf, seeds, u } from './evaluate.test-support.js';
+import { scale } from '../../../test/random-runs.js';
 
 interface Half {
   name: 'f16' | 'bf16';
@@ -280,7 +281,11 @@ for (const h of HALVES) {
       };
       const flush = (bits: bigint): number => value(flushed(bits));
       for (const [name, test] of Object.entries(tests)) {
-        const sets = Array.from({ length: 2048 }, () => [some(), some(), seeds() & 1n]);
+        const sets = Array.from({ length: scale < 1 ? 512 : 2048 }, () => [
+          some(),
+          some(),
+          seeds() & 1n,
+        ]);
         check(
           `setp.${name}.${h.name} %pr, %a, %b; selp.u32 %r, 1, 0, %pr;`,
           [16, 16, 16],
@@ -365,7 +370,7 @@ for (const h of HALVES) {
         count: number,
         reference: (...operands: number[]) => number,
       ): void => {
-        const sets = Array.from({ length: 4096 }, () => [
+        const sets = Array.from({ length: scale < 1 ? 1024 : 4096 }, () => [
           ...Array.from({ length: count }, some),
           u(32, seeds() % 3n ? seeds() & 0xbfffffffn : 0x3f800001n),
         ]);

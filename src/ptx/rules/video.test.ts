@@ -2,9 +2,14 @@
 
 import { describe, it } from 'vitest';
 import { check, s, u } from './evaluate.test-support.js';
+import { scaledRows } from '../../../test/random-runs.js';
 
 type Sign = 'u' | 's';
 const SIGNS: Sign[] = ['u', 's'];
+/** The signs of a result and of its two operands. */
+const SIGNS_OF_THREE = SIGNS.flatMap((to) =>
+  SIGNS.flatMap((ta) => SIGNS.map((tb) => [to, ta, tb] as const)),
+);
 const clamp = (x: bigint, least: bigint, most: bigint): bigint =>
   x < least ? least : x > most ? most : x;
 const range = (sign: Sign, bits: number): [bigint, bigint] =>
@@ -13,6 +18,9 @@ const range = (sign: Sign, bits: number): [bigint, bigint] =>
     : [0n, (1n << BigInt(bits)) - 1n];
 const extend = (sign: Sign, bits: number, x: bigint): bigint =>
   sign === 's' ? s(bits, x) : u(bits, x);
+
+/** Those of an unsigned result. */
+const SIGNS_OF_TWO = SIGNS_OF_THREE.filter(([to]) => to === 'u');
 
 /** The part of a register that a selector names. */
 function part(x: bigint, selector: string, sign: Sign): bigint {
@@ -46,7 +54,7 @@ const COMPARE: Record<string, (a: bigint, b: bigint) => boolean> = {
 
 describe('scalar video instructions', () => {
   const each = (body: (to: Sign, ta: Sign, tb: Sign) => void): void => {
-    for (const to of SIGNS) for (const ta of SIGNS) for (const tb of SIGNS) body(to, ta, tb);
+    for (const [to, ta, tb] of scaledRows(SIGNS_OF_THREE, 3)) body(to, ta, tb);
   };
   for (const [name, operation] of Object.entries(OPERATIONS)) {
     it(`${name}: selectors, saturation, a second operation, merging`, { tags: 'random' }, () => {
@@ -231,42 +239,36 @@ describe('packed video instructions', () => {
     for (const [full, operation] of Object.entries(all)) {
       it(`${full}, ${lanes} lanes`, { tags: 'random' }, () => {
         const [name, comparison] = full.split('.');
-        for (const to of comparison ? (['u'] as const) : SIGNS) {
-          for (const ta of SIGNS) {
-            for (const tb of SIGNS) {
-              for (const { mask, a: asel, b: bsel } of sets[lanes]) {
-                const head = comparison
-                  ? `${name}${lanes}.${ta}32.${tb}32.${comparison}`
-                  : `${name}${lanes}.${to}32.${ta}32.${tb}32`;
-                const operands = `%r${dot(mask)}, %a${dot(asel)}, %b${dot(bsel)}, %c;`;
-                const value = (a: bigint, b: bigint, index: number): bigint =>
-                  operation(
-                    extend(ta, bits, lane(a, b, asel, 0, index)),
-                    extend(tb, bits, lane(a, b, bsel, lanes, index)),
-                  );
-                const each = (a: bigint, b: bigint, c: bigint, saturates: boolean): bigint => {
-                  let d = 0n;
-                  for (let index = 0; index < lanes; index++) {
-                    const x = value(a, b, index);
-                    const kept = written(mask, index)
-                      ? u(bits, saturates ? clamp(x, ...range(to, bits)) : x)
-                      : u(bits, c >> BigInt(bits * index));
-                    d |= kept << BigInt(bits * index);
-                  }
-                  return d;
-                };
-                check(`${head} ${operands}`, [32, 32, 32], 32, (a, b, c) => each(a, b, c, false));
-                if (!comparison)
-                  check(`${head}.sat ${operands}`, [32, 32, 32], 32, (a, b, c) =>
-                    each(a, b, c, true),
-                  );
-                check(`${head}.add ${operands}`, [32, 32, 32], 32, (a, b, c) => {
-                  for (let index = 0; index < lanes; index++)
-                    if (written(mask, index)) c += value(a, b, index);
-                  return c;
-                });
+        for (const [to, ta, tb] of scaledRows(comparison ? SIGNS_OF_TWO : SIGNS_OF_THREE, 3)) {
+          for (const { mask, a: asel, b: bsel } of scaledRows(sets[lanes], 2)) {
+            const head = comparison
+              ? `${name}${lanes}.${ta}32.${tb}32.${comparison}`
+              : `${name}${lanes}.${to}32.${ta}32.${tb}32`;
+            const operands = `%r${dot(mask)}, %a${dot(asel)}, %b${dot(bsel)}, %c;`;
+            const value = (a: bigint, b: bigint, index: number): bigint =>
+              operation(
+                extend(ta, bits, lane(a, b, asel, 0, index)),
+                extend(tb, bits, lane(a, b, bsel, lanes, index)),
+              );
+            const each = (a: bigint, b: bigint, c: bigint, saturates: boolean): bigint => {
+              let d = 0n;
+              for (let index = 0; index < lanes; index++) {
+                const x = value(a, b, index);
+                const kept = written(mask, index)
+                  ? u(bits, saturates ? clamp(x, ...range(to, bits)) : x)
+                  : u(bits, c >> BigInt(bits * index));
+                d |= kept << BigInt(bits * index);
               }
-            }
+              return d;
+            };
+            check(`${head} ${operands}`, [32, 32, 32], 32, (a, b, c) => each(a, b, c, false));
+            if (!comparison)
+              check(`${head}.sat ${operands}`, [32, 32, 32], 32, (a, b, c) => each(a, b, c, true));
+            check(`${head}.add ${operands}`, [32, 32, 32], 32, (a, b, c) => {
+              for (let index = 0; index < lanes; index++)
+                if (written(mask, index)) c += value(a, b, index);
+              return c;
+            });
           }
         }
       });

@@ -10,7 +10,7 @@ import { kernelText, sample } from '../../ptx/run-grid.test-support.js';
 import { CrewDevice, floatBits } from './crew-device.test-support.js';
 import { startMember } from './start-crew.js';
 import type { Param, Size } from './crew-device.test-support.js';
-import { someOf } from '../../../test/random-runs.js';
+import { scaledRows, someOf } from '../../../test/random-runs.js';
 
 const WORKERS = [2, 1, 3, 8];
 const opened: CrewDevice[] = [];
@@ -567,14 +567,12 @@ someOf(1, describe)([2, 1, 3])('what hangs, with %i workers', (workers) => {
     },
   );
 
-  someOf(
-    1,
-    test,
-  )([
+  test.each([
     ['an atomic', 'atom.global.add.u32 %r10, [%rd0], 0;'],
     ['a fence', 'membar.gl; ld.volatile.global.u32 %r10, [%rd0];'],
   ])(
     'a thousand blocks, which take longer for a turn each than a tenth of the limit: %s',
+    { tags: 'thorough', timeout: 60_000 },
     (_, poll) => {
       const device = hanging();
       const flag = device.array(Int32Array, 1);
@@ -584,7 +582,6 @@ someOf(1, describe)([2, 1, 3])('what hangs, with %i workers', (workers) => {
         /CUDA_ERROR_LAUNCH_TIMEOUT.*many: the blocks wait for each other.*; \d+ have not begun/,
       );
     },
-    60_000,
   );
 
   test('not one that the host releases in time, or has told to be waited for', () => {
@@ -799,9 +796,9 @@ const SAMPLES: {
   },
 ];
 
-describe.each(SAMPLES)('$name', ({ file, name, grid, block, shared, params }) => {
-  test('leaves the same bits in memory with any number of workers', () => {
-    const results = WORKERS.map((workers) => {
+someOf(8, describe)(SAMPLES)('$name', ({ file, name, grid, block, shared, params }) => {
+  test('leaves the same bits in memory with any number of workers', { tags: 'scaled' }, () => {
+    const results = scaledRows(WORKERS, 2).map((workers) => {
       const device = open(workers);
       const arrays: Int32Array[] = [];
       const values = params((words) => {

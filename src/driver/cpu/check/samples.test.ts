@@ -1,5 +1,5 @@
 // All that the compiler's own tests run with the kernels from nvcc, on a device that is checked.
-import { expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { reports } from '../testing/checked-grid.js';
 
 vi.mock('../../../ptx/run-grid.test-support.js', async (original) => {
@@ -15,20 +15,22 @@ vi.mock('../../../ptx/run-grid.test-support.js', async (original) => {
   return { ...own, Grid: Either };
 });
 
-await import('../../../ptx/samples.test.js');
+describe('the samples of the compiler', { tags: 'thorough' }, async () => {
+  await import('../../../ptx/samples.test.js');
 
-/**
- * Kernels of the samples that do have races: `spin` takes a lock with a relaxed compare-and-swap
- * and no fence behind it, `warpops` has all threads write the same words and `tex_sample` all rows
- * of blocks, `bar_arrive` and `big` update words that other threads read.
- */
-const RACY = ['bar_arrive', 'big', 'spin', 'tex_sample', 'warpops'];
+  /**
+   * Kernels of the samples that do have races: `spin` takes a lock with a relaxed compare-and-swap
+   * and no fence behind it, `warpops` has all threads write the same words and `tex_sample` all rows
+   * of blocks, `bar_arrive` and `big` update words that other threads read.
+   */
+  const RACY = ['bar_arrive', 'big', 'spin', 'tex_sample', 'warpops'];
 
-test('nothing was found but the races that are there', () => {
-  const others = reports.filter(
-    ({ kind, place }) =>
-      (kind !== 'race' && kind !== 'same-value') || !RACY.includes(place!.kernel!),
-  );
-  expect(others.map(({ message }) => message)).toEqual([]);
-  expect([...new Set(reports.map(({ place }) => place!.kernel!))].sort()).toEqual(RACY);
+  test('nothing was found but the races that are there', () => {
+    const others = reports.filter(
+      ({ kind, place }) =>
+        (kind !== 'race' && kind !== 'same-value') || !RACY.includes(place!.kernel!),
+    );
+    expect(others.map(({ message }) => message)).toEqual([]);
+    expect([...new Set(reports.map(({ place }) => place!.kernel!))].sort()).toEqual(RACY);
+  });
 });
