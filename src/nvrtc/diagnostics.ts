@@ -1,4 +1,4 @@
-/** What the compiler's log says, message by message. */
+/** Reads the compiler's log, message by message. */
 
 export type Severity = 'error' | 'warning' | 'remark' | 'note';
 
@@ -8,33 +8,33 @@ export interface Diagnostic {
   readonly message: string;
   /** NVIDIA's number of a warning, for `-diag-suppress`. */
   readonly number: number | undefined;
-  /** Undefined where it concerns no place. */
+  /** The file; undefined where the message is about no place. */
   readonly file: string | undefined;
-  /** From 1. */
+  /** The line, from 1. */
   readonly line: number | undefined;
   /**
-   * From 1; undefined where the log does not show it (NVRTC before 12.3 or so) and it cannot be
-   * guessed.
+   * The column, from 1; undefined where the log does not show it (NVRTC before 12.3 or so) and the
+   * line does not determine it.
    */
   readonly column: number | undefined;
-  /** The line itself, where it is known. */
+  /** The line's text, where it is known. */
   readonly code: string | undefined;
 }
 
 const HEAD =
   /^(?:(.+?)\((\d+)\): )?(catastrophic error|internal error|error|warning|remark|note)(?: #(\d+)(?:-D)?)?: (.*)$/i;
 const CARET = /^\s*\^\s*$/;
-/** The log shows a line behind two spaces. */
+/** The log shows a line after two spaces. */
 const INDENT = 2;
-/** The compiler's own bookkeeping at the end. */
+/** The compiler's own lines at the end. */
 const SUMMARY =
   /^(\d+ (catastrophic )?errors? detected in|Compilation terminated|Remark: The warnings can be suppressed|Error limit reached)/;
 
 /**
- * The messages of a log, in order.
+ * Returns the messages of a log, in order.
  *
- * @param textOf the text of a file that the log names, if it is known: lines are then shown where
- *   the log does not
+ * @param textOf returns the text of a file that the log names, if it is known: the line comes from
+ * it where the log does not show it
  */
 export function readDiagnostics(
   log: string,
@@ -91,7 +91,10 @@ function severityOf(kind: string): Severity {
   return lower.endsWith('error') ? 'error' : (lower as Severity);
 }
 
-/** Where the log has no caret: the place of what the message quotes, if the line has it once. */
+/**
+ * Finds the column where the log has no caret: that of the name which the message quotes, if it
+ * occurs once in the line.
+ */
 function columnOfName(code: string, message: string): number | undefined {
   const name = /"([^"]+)"/.exec(message)?.[1];
   if (name === undefined) return undefined;

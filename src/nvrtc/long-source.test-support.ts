@@ -1,4 +1,4 @@
-/** Long texts of CUDA C++ of the kind that people write. */
+/** Long texts of CUDA C++, written as programs usually are. */
 
 const DEVICE_FUNCTIONS = [
   (i: number): string => `// The ${i}th of the functions; it doesn't matter what it computes.
@@ -69,7 +69,7 @@ const HEAD = `#include <cuda_fp16.h>
 
 `;
 
-/** A text of at least so many lines, and how many kernels it has. */
+/** Returns a text of at least `lines` lines, and the number of its kernels. */
 export function longSource(lines: number): {
   readonly text: string;
   readonly lines: number;
@@ -87,8 +87,8 @@ export function longSource(lines: number): {
 }
 
 /**
- * A text with so many comments, of both kinds and with quotes and braces in them, before, in and
- * after a kernel.
+ * Returns a text with `comments` comments, of both kinds and with quotes and braces in them,
+ * before, in and after a kernel.
  */
 export function manyComments(comments: number): string {
   const some = (n: number, indent: string): string =>

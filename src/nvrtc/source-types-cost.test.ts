@@ -1,6 +1,6 @@
 /**
- * What reading CUDA C++ costs the type checker. A file of its own: the checker keeps gigabytes of
- * types of such texts.
+ * The cost of reading CUDA C++ in the type checker. It is a file of its own: the checker keeps
+ * gigabytes of types of such texts.
  */
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
@@ -22,7 +22,7 @@ const nothing = costs(
     'read = null as never; export type Each = (typeof read)[typeof all];',
 );
 
-/** Nothing but kernels, of eight lines each. */
+/** A text of kernels only, of eight lines each. */
 const kernelsAlone = Array.from(
   { length: 125 },
   (_, i) => `extern "C" __global__ void scale${i}(float* y, const float* x, float a${i}, int n) {

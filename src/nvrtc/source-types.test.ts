@@ -1,6 +1,4 @@
-/**
- * The type checker's reading of CUDA C++, the one at run time, and what was meant: all three agree.
- */
+/** The type checker's reading of CUDA C++, the reading at run time, and the expected one agree. */
 import { readFileSync, readdirSync } from 'node:fs';
 import * as fc from '../../test/fast-check.js';
 import { expect, test } from 'vitest';
@@ -314,7 +312,7 @@ test('the kernels of the samples are read alike', () => {
   });
 }, 60_000);
 
-// Signatures that are made up, and printed in any layout
+// Random signatures, printed in any layout
 // --------------------------------------------------------------
 
 const SCALARS: readonly (readonly [string, string])[] = [
@@ -346,7 +344,9 @@ const VECTORS: readonly (readonly [string, string])[] = [
 const blank = fc.constantFrom(' ', '  ', '\n', '\n    ', ' /* a, b) */ ', ' // c "d\n  ', '\t');
 const gap = fc.oneof(fc.constant(''), blank);
 
-/** The printed parameter without its name, with a blank or a star at its end, and what it is. */
+/**
+ * The printed parameter without its name, with a blank or a star at its end, and its description.
+ */
 const parameter: fc.Arbitrary<readonly [string, unknown]> = fc.oneof(
   fc
     .tuple(fc.constantFrom(...SCALARS), blank, fc.boolean())

@@ -40,25 +40,35 @@ import type {
 } from './thread/messages.js';
 
 /**
- * The CPU's provider reaches the memory of a CPU device, the CUDA provider that of a GPU; else
- * tensors are copied.
+ * The providers' names. The CPU's provider reaches the memory of a CPU device, the CUDA provider
+ * that of a GPU; otherwise tensors are copied.
  */
 const NAMES: Readonly<Record<ProviderName, string>> = { cpu: 'CPU', cuda: 'CUDA' };
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** Why a provider did not load, once told. */
+/** The reasons for which a provider did not load, of which a warning was given. */
 const passedOver = new Set<string>();
 
 /**
  * Loads an ONNX model with ONNX Runtime, on a thread of its own.
  *
  * @param model a path, a `file:` URL, or the bytes, which are copied; data outside of the model is
- *   found by a path only
- * @returns rejects with `CudaLibraryError` of the code `ERR_CUDA_FORMAT` for what is no model or is
- *   cut short, `ERR_CUDA_UNSUPPORTED` for an operator or an opset that this version has not (the
- *   message names it), `ERR_CUDA_NOT_FOUND` for a file that is not there; with
- *   `ERR_CUDA_NO_LIBRARY` where ONNX Runtime is not installed
+ * found only for a path
+ * @returns rejects with `CudaLibraryError`, with the code `ERR_CUDA_FORMAT` for a file that is no
+ * model or is cut short, `ERR_CUDA_UNSUPPORTED` for an operator or an opset that this version lacks
+ * (the message names it), `ERR_CUDA_NOT_FOUND` for a file that does not exist; with
+ * `ERR_CUDA_NO_LIBRARY` where ONNX Runtime is not installed
+ *
+ * @example
+ * ```ts no-run
+ * await using engine = await loadOnnxEngine(device, 'model.onnx', { threads: 2 });
+ * console.log(engine.inputs[0]); // { name: 'x', dtype: 'f32', shape: [ -1, 4 ] }
+ * using x = await device.ones(f32, [2, 4]);
+ * const { y } = await engine.infer({ x });
+ * console.log(y?.shape); // [ 2, 10 ]
+ * y?.close();
+ * ```
  */
 export async function loadOnnxEngine(
   device: AnyDevice,
@@ -84,7 +94,7 @@ export async function loadOnnxEngine(
   }
 }
 
-/** With sessions for the shapes that were named. */
+/** Loads sessions for the shapes that the options name. */
 async function prepared(
   engine: OnnxEngine,
   { shapesAtOnce, signal }: CheckedOptions,
@@ -146,13 +156,23 @@ async function loadFirst(
   }
 }
 
-/** What ONNX Runtime is found, if any: rejects as {@link loadOnnxEngine} does where there is none. */
+/**
+ * Returns path, version and providers of the ONNX Runtime that `loadOnnxEngine` would use. Rejects
+ * as {@link loadOnnxEngine} does where none is installed. `cuda`: whether a build with the CUDA
+ * provider is preferred.
+ *
+ * @example
+ * ```ts no-run
+ * const { version, providers } = await findOnnxRuntime({ cuda: true });
+ * console.log(version, providers.includes('CUDAExecutionProvider')); // 1.30.0 true
+ * ```
+ */
 export function findOnnxRuntime(options: { readonly cuda?: boolean } = {}): Promise<LibraryInfo> {
   checkOptions('options', options, ['cuda']);
   return ask({ kind: 'find', place: libraryPlace(options.cuda === true) });
 }
 
-/** A model whose inputs have one shape has one session. */
+/** Returns the engine's sessions. A model whose inputs have one shape has one session. */
 function sessionsOf(
   device: CoreDevice,
   { session, provider, inputs }: Loaded,
@@ -176,8 +196,8 @@ function sessionsOf(
 }
 
 /**
- * Another session, while half of the device's memory is free and the model's file is the one that
- * it was.
+ * Loads another session, while half of the device's memory is free and the model's file is
+ * unchanged.
  */
 async function loadAgain(
   device: CoreDevice,
@@ -254,7 +274,7 @@ async function load(
   });
   aborted.catch(() => undefined);
   signal.addEventListener('abort', giveUp, { once: true });
-  // A load that cannot be called off gives what nobody wants any more.
+  // The result of a load that cannot be cancelled is not needed any more.
   loading
     .then(({ library, session }) =>
       signal.aborted
@@ -276,7 +296,7 @@ export class OnnxEngine implements Engine {
   readonly inputs: readonly TensorInfo[];
   readonly outputs: readonly TensorInfo[];
   readonly strictShapes: boolean;
-  /** Who computes. */
+  /** The provider that computes. */
   readonly provider: ProviderName;
   /** @internal */
   readonly library: LibraryInfo;
@@ -286,11 +306,11 @@ export class OnnxEngine implements Engine {
   readonly outputShapes: OutputShapes;
   /** @internal */
   readonly bindings = new Bindings();
-  /** Where runs are recorded. @internal */
+  /** Records runs as graphs; undefined where they are not recorded. @internal */
   readonly graphs: RunGraphs | undefined = undefined;
-  /** Of the threads that run it. @internal */
+  /** The niceness of the threads that run it. @internal */
   readonly niceness: number;
-  /** What is added to addresses of the device to make those that the library takes. @internal */
+  /** The offset from addresses of the device to those that the library uses. @internal */
   readonly base: Promise<number> | number;
   /** Whether the library reaches the device's memory as the process's own. @internal */
   readonly inProcess: boolean;
@@ -298,10 +318,10 @@ export class OnnxEngine implements Engine {
   readonly staged: boolean;
   private readonly contexts = new Set<OnnxContext>();
   private readonly recent = new RecentOps();
-  /** Those of {@link infer}. */
+  /** The contexts of {@link infer}. */
   private readonly pool: OnnxContext[] = [];
   private readonly limit: number;
-  /** What sessions are loaded of. */
+  /** The model, for further sessions. */
   private readonly kept: KeptModel | undefined;
   private closing: Promise<void> | undefined = undefined;
 
@@ -381,11 +401,11 @@ export class OnnxEngine implements Engine {
     this.contexts.delete(context);
   }
 
-  /** One that is free, a new one, or the one with the fewest runs to wait for. @internal */
+  /** Returns a free context, a new one, or the one with the fewest runs to wait for. @internal */
   contextFor(stream: Stream): OnnxContext {
     this.checkOpen();
     const { pool } = this;
-    // No `find`: it would have a function made for each run.
+    // This loop is not `find`, which would allocate a closure for each run.
     for (let i = 0; i < pool.length; i++) if (pool[i]!.isFreeFor(stream)) return pool[i]!;
     if (pool.length < this.limit) {
       const context = this.newContext();
@@ -402,7 +422,7 @@ export class OnnxEngine implements Engine {
   }
 
   private async end(): Promise<void> {
-    // What was started in this turn has been queued by its end.
+    // Runs that were started in this turn have been queued by its end.
     await setImmediate();
     await Promise.all([...this.contexts].map((context) => context.close()));
     await this.graphs?.stop();

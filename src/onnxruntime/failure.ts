@@ -1,11 +1,11 @@
-/** The errors that refusals of ONNX Runtime's threads are shown as. */
+/** Makes errors of the refusals of ONNX Runtime's threads. */
 import { CudaError, CudaLibraryError } from '../core/index.js';
 import type { CudaErrorCode } from '../core/index.js';
 import type { Refusal } from './thread/messages.js';
 
 /**
- * What a status means, by its name; by what it says where one status has several meanings. The
- * first that fits counts.
+ * The meaning of a status, by its name, and by its message where one status has several meanings.
+ * The first row that matches counts.
  */
 const MEANINGS: readonly {
   readonly status?: string;

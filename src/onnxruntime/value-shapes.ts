@@ -1,15 +1,15 @@
 /**
- * Which outputs of a model may have shapes that depend on what inputs hold, not on the inputs'
- * shapes alone: memory cannot be given for those before a run, whatever the model declares. Found
- * in the model itself (onnx.proto), of which constants are passed over: of a file only the other
- * parts are read. Where it is in another format nothing is known.
+ * Finds the outputs of a model whose shapes may depend on the values of inputs, not on the inputs'
+ * shapes alone: memory cannot be given for those before a run, whatever the model declares. They
+ * are found in the model itself (onnx.proto), whose constants are skipped: only the other parts of
+ * a file are read. In other formats none are found.
  */
 import { open } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 
 import type { ModelSource as PlacedModel } from './thread/messages.js';
 
-/** Operators of whose outputs nothing is known: other graphs make them. */
+/** Operators whose outputs are not analysed: other graphs make them. */
 const OF_GRAPHS: ReadonlySet<string> = new Set([
   'If',
   'Loop',
@@ -19,7 +19,7 @@ const OF_GRAPHS: ReadonlySet<string> = new Set([
   'Sampling',
 ]);
 
-/** Operators whose outputs have as many elements as their inputs' values say. */
+/** Operators whose number of output elements depends on their inputs' values. */
 const BY_VALUE: ReadonlySet<string> = new Set([
   'NonZero',
   'NonMaxSuppression',
@@ -31,8 +31,8 @@ const BY_VALUE: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Operators with inputs that say the shape, by their places. Axes do: an extent of 1 that is taken
- * away, or summed over.
+ * Operators with inputs that determine the shape, by their places. Axes do: an extent of 1 is
+ * removed, or summed over.
  */
 const SAID_BY: Readonly<Record<string, readonly number[]>> = {
   Reshape: [1],
@@ -73,9 +73,9 @@ const SAID_BY: Readonly<Record<string, readonly number[]>> = {
   SplitToSequence: [1],
   SequenceErase: [1],
 };
-/** Operators that give their input's extents. */
+/** Operators that return their input's extents. */
 const SHAPES: ReadonlySet<string> = new Set(['Shape', 'Size']);
-/** Operators whose values do not follow from what their inputs hold. */
+/** Operators whose values do not follow from their inputs' values. */
 const RANDOM = /^(Random|Multinomial|Bernoulli)/;
 
 interface OnnxNode {
@@ -84,14 +84,16 @@ interface OnnxNode {
   readonly outputs: readonly string[];
 }
 
-/** What is read of a graph. */
+/** The parts of a graph that are read. */
 interface OnnxGraph {
   readonly nodes: readonly OnnxNode[];
   readonly constants: ReadonlySet<string>;
   readonly outputs: readonly string[];
 }
 
-/** The names of those outputs. Never rejects: of what cannot be read loading says so. */
+/**
+ * Returns the names of those outputs. Never rejects: loading reports a file that cannot be read.
+ */
 export async function outputsByValue(model: PlacedModel): Promise<ReadonlySet<string>> {
   try {
     if ('bytes' in model) return byValue(await readModel(bytesIn(new Uint8Array(model.bytes))));
@@ -108,8 +110,8 @@ export async function outputsByValue(model: PlacedModel): Promise<ReadonlySet<st
 
 function byValue({ nodes, constants, outputs }: OnnxGraph): ReadonlySet<string> {
   /**
-   * Names of values that inputs' shapes decide, and of tensors whose shapes depend on what inputs
-   * hold.
+   * Names of values that inputs' shapes decide, and of tensors whose shapes depend on the values of
+   * inputs.
    */
   const [decided, open] = [new Set(constants), new Set<string>()];
   // An input that was left out has no name.
@@ -125,7 +127,7 @@ function byValue({ nodes, constants, outputs }: OnnxGraph): ReadonlySet<string> 
     const isDecided =
       !RANDOM.test(op) && !isOpen && (SHAPES.has(op) || inputs.every((name) => decided.has(name)));
     for (const name of made) {
-      // The number of extents is the rank, of what is open too.
+      // The number of extents is the rank, which is known for open shapes too.
       if (isOpen && !SHAPES.has(op)) open.add(name);
       if (isDecided) decided.add(name);
     }
@@ -138,14 +140,14 @@ function byValue({ nodes, constants, outputs }: OnnxGraph): ReadonlySet<string> 
 /** Bytes of a message, read as they are needed. */
 interface Bytes {
   readonly length: number;
-  /** At least so many from there on, where there are so many. */
+  /** Returns at least that many bytes from there on, where there are as many. */
   at(from: number, count: number): Uint8Array | Promise<Uint8Array>;
 }
 
 const MOST_OF_NODE = 1 << 16;
 const MOST_OF_NAME = 1 << 12;
 const WINDOW = 1 << 14;
-/** Fields between turns of the event loop: some tenths of a millisecond. */
+/** Fields between turns of the event loop: they take some tenths of a millisecond. */
 const FIELDS_IN_A_ROW = 500;
 const BYTES = 2;
 const text = new TextDecoder();
@@ -178,12 +180,12 @@ async function bytesOf(file: Awaited<ReturnType<typeof open>>): Promise<Bytes> {
 interface Field {
   readonly number: number;
   readonly wire: number;
-  /** Where its contents are. */
+  /** The offsets of its contents. */
   readonly from: number;
   readonly end: number;
 }
 
-/** The fields of a message that lies there. @throws where it is none */
+/** Yields the fields of the message at these offsets. @throws where it is none */
 async function* fieldsIn(bytes: Bytes, from: number, end: number): AsyncGenerator<Field> {
   let fields = 0;
   for (let at = from; at < end;) {
@@ -217,7 +219,7 @@ function varint(bytes: Uint8Array, at: number): [value: number, behind: number] 
   throw new Error('no number');
 }
 
-/** ModelProto: its graph is field 7. */
+/** Reads a ModelProto: its graph is field 7. */
 async function readModel(bytes: Bytes): Promise<OnnxGraph> {
   for await (const { number, wire, from, end } of fieldsIn(bytes, 0, bytes.length)) {
     if (number === 7 && wire === BYTES) return readGraph(bytes, from, end);
@@ -225,7 +227,7 @@ async function readModel(bytes: Bytes): Promise<OnnxGraph> {
   throw new Error('no graph');
 }
 
-/** GraphProto: node 1, initializer 5, output 12, sparse_initializer 15. */
+/** Reads a GraphProto: node 1, initializer 5, output 12, sparse_initializer 15. */
 async function readGraph(bytes: Bytes, begin: number, end: number): Promise<OnnxGraph> {
   const nodes: OnnxNode[] = [];
   const constants = new Set<string>();
@@ -236,20 +238,20 @@ async function readGraph(bytes: Bytes, begin: number, end: number): Promise<Onnx
       await bytes.at(from, Math.min(behind - from, most));
     if (number === 1) nodes.push(nodeIn(await part(MOST_OF_NODE)));
     else if (number === 12) outputs.push(...textsIn(await part(MOST_OF_NAME), 1));
-    // TensorProto: name 8, in front of raw_data 9; what it is in front of is short, or it is a
-    // constant all the same.
+    // In a TensorProto the name, 8, comes before raw_data, 9. The fields before the name are short,
+    // or the tensor is a constant all the same.
     else if (number === 5)
       for (const name of textsIn(await part(MOST_OF_NAME), 8)) constants.add(name);
   }
   return { nodes, constants, outputs };
 }
 
-/** NodeProto: input 1, output 2, op_type 4; attributes behind them. */
+/** Reads a NodeProto: input 1, output 2, op_type 4; attributes follow. */
 function nodeIn(bytes: Uint8Array): OnnxNode {
   return { inputs: textsIn(bytes, 1), outputs: textsIn(bytes, 2), op: textsIn(bytes, 4)[0] ?? '' };
 }
 
-/** The texts of a field, as far as the message is there. */
+/** Returns the texts of a field, as far as the message was read. */
 function textsIn(bytes: Uint8Array, number: number): string[] {
   const found: string[] = [];
   for (let at = 0; at < bytes.length;) {
