@@ -32,7 +32,7 @@ const CUDAS_OWN =
  * @example
  * ```ts no-run
  * try {
- *   await compile('extern "C" __global__ void f(float* y) {\n  y[0] = foo;\n}', { name: 'wrong.cu' });
+ *   await compile('extern "C" __global__ void f(float* y) {\n  y[0] = foo;\n}');
  * } catch (error) {
  *   if (!(error instanceof NvrtcCompileError)) throw error;
  *   console.log(error.diagnostics[0]?.message); // identifier "foo" is undefined

@@ -25,8 +25,10 @@ const BYTES = ['cubin', 'ltoir'] as const;
 /**
  * Options that make NVRTC read or write files: the options alone do not determine the program then.
  */
-const USES_FILES =
-  /^-{1,2}(I|include|pre-include|include-path|isystem|pch|create-pch|use-pch|pch-dir|time|fdevice-time-trace|use-bundled-headers)/;
+const USES_FILES = new RegExp(
+  '^-{1,2}(I|include|pre-include|include-path|isystem|pch|create-pch|use-pch|pch-dir|time|' +
+    'fdevice-time-trace|use-bundled-headers)',
+);
 
 /**
  * Compiles CUDA C++, off the JavaScript thread. No GPU is needed. The program is read from disk

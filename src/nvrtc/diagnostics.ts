@@ -21,14 +21,20 @@ export interface Diagnostic {
   readonly code: string | undefined;
 }
 
-const HEAD =
-  /^(?:(.+?)\((\d+)\): )?(catastrophic error|internal error|error|warning|remark|note)(?: #(\d+)(?:-D)?)?: (.*)$/i;
+const HEAD = new RegExp(
+  /^(?:(.+?)\((\d+)\): )?/.source +
+    /(catastrophic error|internal error|error|warning|remark|note)/.source +
+    /(?: #(\d+)(?:-D)?)?: (.*)$/.source,
+  'i',
+);
 const CARET = /^\s*\^\s*$/;
 /** The log shows a line after two spaces. */
 const INDENT = 2;
 /** The compiler's own lines at the end. */
-const SUMMARY =
-  /^(\d+ (catastrophic )?errors? detected in|Compilation terminated|Remark: The warnings can be suppressed|Error limit reached)/;
+const SUMMARY = new RegExp(
+  '^(\\d+ (catastrophic )?errors? detected in|Compilation terminated|' +
+    'Remark: The warnings can be suppressed|Error limit reached)',
+);
 
 /**
  * Returns the messages of a log, in order.

@@ -38,8 +38,12 @@ interface Text {
  * An include with or without angle brackets, or one whose name only the preprocessor can compute.
  * Matches in comments are harmless.
  */
-const INCLUDE =
-  /(?:#|%:|\?\?=)(?:[ \t]|\/\*[^]*?\*\/)*(include_next|include|import|embed)\b(?:[ \t]|\/\*[^]*?\*\/)*(?:"([^"\n]*)"|<([^>\n]*)>|([^\n]*))/g;
+const INCLUDE = new RegExp(
+  /(?:#|%:|\?\?=)(?:[ \t]|\/\*[^]*?\*\/)*/.source +
+    /(include_next|include|import|embed)\b(?:[ \t]|\/\*[^]*?\*\/)*/.source +
+    /(?:"([^"\n]*)"|<([^>\n]*)>|([^\n]*))/.source,
+  'g',
+);
 const HAS_INCLUDE = /__has_(include(?:_next)?|embed)\s*\(\s*(?:"([^"\n]*)"|<([^>\n]*)>|([^\n]*))/g;
 /** Macros whose expansion is in the program and not in the source. */
 const CLOCK = /\b__(?:DATE|TIME|TIMESTAMP)__\b/;

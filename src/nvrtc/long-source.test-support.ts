@@ -41,8 +41,8 @@ reduce${i}(
     const Options${Math.floor(i / 8)} options) {
   __shared__ float partial[TILE];
   float sum = 0.0f;
-  /* grid-stride loop */
-  for (unsigned long long i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
+  unsigned step = gridDim.x * blockDim.x; /* grid-stride loop */
+  for (unsigned long long i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
     sum += __half2float(in[i]) * options.scale;
   }
   partial[threadIdx.x] = sum;
@@ -79,7 +79,9 @@ export function longSource(lines: number): {
   let kernels = 0;
   for (let i = 0; count(text) < lines; i++) {
     if (i % 8 === 0)
-      text += `struct Options${i / 8} {\n  float scale;  // of every element\n  int flags[4];\n};\n\n`;
+      text +=
+        `struct Options${i / 8} {\n  float scale;  // of every element\n  int flags[4];\n` +
+        '};\n\n';
     text += `${DEVICE_FUNCTIONS[i % 2]!(i)}\n${KERNELS[0]!(i)}\n${KERNELS[1]!(i)}\n`;
     kernels += 2;
   }
@@ -95,7 +97,10 @@ export function manyComments(comments: number): string {
     Array.from(
       { length: n },
       (_, i) =>
-        `${indent}${i % 3 === 0 ? `/* { "${i}" */` : `// it's } number ${i} of extern "C" __global__ void no(int x) {`}\n`,
+        indent +
+        (i % 3 === 0
+          ? `/* { "${i}" */\n`
+          : `// it's } number ${i} of extern "C" __global__ void no(int x) {\n`),
     ).join('');
   const third = Math.ceil(comments / 3);
   return (

@@ -34,8 +34,8 @@ type Whole<P> = P extends readonly ['void']
     : undefined;
 
 /** A limit of more parameters than kernels have. */
-type MostParameters =
-  '................................................................................................................................';
+type MostParameters = `${HalfOfMost}${HalfOfMost}`;
+type HalfOfMost = '................................................................';
 
 type Each<
   List extends string,
@@ -243,7 +243,7 @@ type Aliased<
     : TypeNamed<A, C, Steps>;
 
 // Structures
-// -------------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------------
 
 type Structure<
   Body extends string,

@@ -47,9 +47,10 @@ host.getSourceFile = (name, ...rest) => {
 
 /** Reads each text by its type. */
 export function readByTypes(texts: readonly string[]): Reading {
-  probe =
-    'import type { DescriptionsOf } from ' +
-    `'./description-types.js';\n${texts.map((text, i) => `export declare const k${i}: DescriptionsOf<${literal(text)}>;\n`).join('')}`;
+  const declared = texts.map(
+    (text, i) => `export declare const k${i}: DescriptionsOf<${literal(text)}>;\n`,
+  );
+  probe = `import type { DescriptionsOf } from './description-types.js';\n` + declared.join('');
   // The program is not made from the previous one, which would keep that one's types.
   const program = ts.createProgram([FILE], OPTIONS, host);
   const file = program.getSourceFile(FILE)!;

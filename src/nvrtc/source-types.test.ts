@@ -359,13 +359,15 @@ const parameter: fc.Arbitrary<readonly [string, unknown]> = fc.oneof(
       fc.constantFrom(...SCALARS, ...VECTORS),
       gap,
       blank,
-      fc.constantFrom('', 'before', 'behind'),
+      fc.constantFrom('', 'before', 'after'),
       fc.constantFrom('', '__restrict__', 'const', 'const __restrict__'),
     )
     .map(
       ([[name, dtype], loose, space, constness, after]) =>
         [
-          `${constness === 'before' ? `const${space}` : ''}${name}${constness === 'behind' ? `${space}const` : ''}${loose}*${loose}${after}${after === '' ? '' : ' '}`,
+          (constness === 'before' ? `const${space}` : '') +
+            `${name}${constness === 'after' ? `${space}const` : ''}` +
+            `${loose}*${loose}${after}${after === '' ? '' : ' '}`,
           `${constness === '' ? 'inout' : 'input'} ${dtype}`,
         ] as const,
     ),
@@ -414,8 +416,9 @@ test(
             .map(
               ({ parameters, lead, bounds, space, body }, i) =>
                 `${lead}${inBlock ? '' : 'extern "C" '}__global__ void ` +
-                `${bounds}kernel_${i}(${parameters.map(([type], j) => `${space}${type}p${j}`).join(',')}${space}) ` +
-                `${body}\n`,
+                `${bounds}kernel_${i}(` +
+                parameters.map(([type], j) => `${space}${type}p${j}`).join(',') +
+                `${space}) ${body}\n`,
             )
             .join('\n');
           const text =

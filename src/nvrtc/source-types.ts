@@ -20,7 +20,7 @@ import type { DescriptionsOf } from './description-types.js';
 import type { StructureType } from './parameter-types.js';
 
 // Arguments
-// ---------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------------
 
 /** Memory whose elements have a dtype, or the null pointer. */
 export type Readable<D extends DTypeName> =
@@ -108,7 +108,7 @@ type ArgumentsOf<P> = P extends readonly unknown[]
   : UntypedParameters;
 
 // Kernels
-// ----------------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------------
 
 /**
  * The kernels of a text of CUDA C++, each with the arguments of its launch: one property for each

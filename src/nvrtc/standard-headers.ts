@@ -64,7 +64,8 @@ function stdint(): string {
     ['', '_LEAST', '_FAST'].flatMap((kind): [string, string][] => {
       const exact = (end: string): string =>
         kind === ''
-          ? `${end.startsWith('U') ? 'U' : width === 8 ? 'S' : ''}${PREFIXES[width]!}${end.slice(-4)}`
+          ? (end.startsWith('U') ? 'U' : width === 8 ? 'S' : '') +
+            `${PREFIXES[width]!}${end.slice(-4)}`
           : `${end.startsWith('U') ? 'U' : ''}INT${width}${end.slice(-4)}`;
       return [
         [`INT${kind}${width}_MIN`, exact('_MIN')],
@@ -114,7 +115,13 @@ const LIMITS = `${macros({
   LLONG_MIN: '(-LLONG_MAX - 1)',
   LLONG_MAX: '0x7fffffffffffffffLL',
   ULLONG_MAX: '0xffffffffffffffffUL',
-})}#ifdef __LP64__\n${macros({ LONG_MAX: 'LLONG_MAX', ULONG_MAX: 'ULLONG_MAX' })}#else\n${macros({ LONG_MAX: 'INT_MAX', ULONG_MAX: 'UINT_MAX' })}#endif\n`;
+})}#ifdef __LP64__\n${macros({
+  LONG_MAX: 'LLONG_MAX',
+  ULONG_MAX: 'ULLONG_MAX',
+})}#else\n${macros({
+  LONG_MAX: 'INT_MAX',
+  ULONG_MAX: 'UINT_MAX',
+})}#endif\n`;
 
 /** IEEE 754 binary32 and binary64. */
 const FLOATS = macros({

@@ -33,6 +33,24 @@ interface Placed {
   readonly type: number;
 }
 
+/**
+ * A context of an {@link OnnxEngine}: it runs the model once at a time. `engine.createContext()`
+ * makes it.
+ *
+ * @example
+ * ```ts
+ * // A model of 86 bytes: c = a + b. Usually it is a path.
+ * const model = Buffer.from(
+ *   'CAg6TgoQCgFhCgFiEgFjGgAiA0FkZBIEdGVzdFoQCgFhEgsKCQgBEgUKAxIBbloQCgFiEgsKCQgBEgUKAxIB' +
+ *     'bmIQCgFjEgsKCQgBEgUKAxIBbkIECgAQEQ==',
+ *   'base64',
+ * );
+ * await using engine = await loadOnnxEngine(device, model);
+ * await using context: OnnxContext = await engine.createContext();
+ * const sums = context.infer({ a: device.ones(f32, [3]), b: device.arange(f32, 3) });
+ * console.log((await sums.andThen(({ c }) => c!.read())).join(' ')); // 1 2 3
+ * ```
+ */
 export class OnnxContext implements EngineContext {
   readonly engine: OnnxEngine;
   private readonly staging: Staging;
@@ -42,7 +60,7 @@ export class OnnxContext implements EngineContext {
   /** The options of runs in lines, which have no signal. */
   private optionsInLine: Promise<number> | undefined = undefined;
   /** {@link optionsInLine}, once they are made. @internal */
-  lineOptionsThere: number | undefined = undefined;
+  lineOptionsMade: number | undefined = undefined;
   /** The last run in a line, or as a graph. @internal */
   lastInLine: QueuedRun | undefined = undefined;
   /** Resolves when the request to end a run was executed; the options remember such a request. */
@@ -63,7 +81,7 @@ export class OnnxContext implements EngineContext {
 
   infer(inputs: EngineInputs, options?: InferOptions): DeviceOp<NamedTensors> {
     this.checkOpen();
-    return engineOp(this.engine, 'context.enqueue', inputs, options, this.recent, this);
+    return engineOp(this.engine, 'context.infer', inputs, options, this.recent, this);
   }
 
   /**
@@ -76,7 +94,7 @@ export class OnnxContext implements EngineContext {
     if (!this.isFreeFor(stream)) {
       throw new CudaError(
         'ERR_CUDA_BUSY',
-        `context.enqueue: another run of this context of ${this.engine.toString()} is under ` +
+        `context.infer: another run of this context of ${this.engine.toString()} is under ` +
           'way on another stream. Make a context for each with engine.createContext(), or use ' +
           'engine.infer(…), which does.',
       );
@@ -152,7 +170,7 @@ export class OnnxContext implements EngineContext {
   /** @internal */
   async lineOptions(): Promise<number> {
     this.optionsInLine ??= ask({ kind: 'runOptions', path: this.engine.library.path });
-    return (this.lineOptionsThere = await this.optionsInLine);
+    return (this.lineOptionsMade = await this.optionsInLine);
   }
 
   private async lineOver(): Promise<void> {

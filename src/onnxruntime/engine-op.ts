@@ -125,7 +125,7 @@ function newOp(
             'the operation.',
         );
       const again =
-        kept?.isThere === true && doubts === engine.outputShapes.doubts
+        kept?.isOpen === true && doubts === engine.outputShapes.doubts
           ? chooser.contextFor(run.stream).submitInLine(run, kept)
           : undefined;
       return again ?? anew(run, found as readonly AnyTensor[]);

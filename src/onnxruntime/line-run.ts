@@ -323,7 +323,7 @@ export class LineRun {
   }
 
   /** Whether all tensors that it was given are open. */
-  get isThere(): boolean {
+  get isOpen(): boolean {
     const { inputs, outputs } = this;
     for (let i = 0; i < inputs.length; i++) if (inputs[i]!.isClosed) return false;
     for (let i = 0; i < outputs.length; i++) if (outputs[i]!.given?.isClosed === true) return false;
@@ -463,14 +463,14 @@ export class LineRun {
   }
 
   /** Notes that it was passed to a thread with this binding once more. */
-  told(binding: Binding): void {
+  passed(binding: Binding): void {
     const {
       engine: { graphs },
       family,
     } = this;
     if (graphs === undefined || family === undefined) return;
     // Memory that is repeated often has a graph of its own, or will have one.
-    if (binding.runs < RUNS_BEFORE && family.isTold())
+    if (binding.runs < RUNS_BEFORE && family.countPassed())
       graphs.share(family, this.recordable, (addresses) => this.boundAt(addresses));
     if (!family.isShared && graphs.isWorthwhile(binding.runs)) this.record(binding);
   }
@@ -626,12 +626,12 @@ class ContextRun implements LineWork, Held {
 
   ready(line: WorkLine, number: number): Float64Array | undefined {
     const { run, context } = this;
-    const runOptions = context.lineOptionsThere;
+    const runOptions = context.lineOptionsMade;
     if (runOptions === undefined) return undefined;
     const binding = this.bindingThere(line.stream);
     if (binding === undefined) return undefined;
     binding.usedBy(line, number);
-    run.told(binding);
+    run.passed(binding);
     return run.argsOf(binding.bound, runOptions);
   }
 

@@ -17,10 +17,16 @@ const MOST_KNOWN = 1024;
  * The library's messages about memory that does not fit an output: the shape of the memory, and the
  * shape that came.
  */
-const UNLIKE: readonly RegExp[] = [
-  /provided for output '(?<name>[^']*)' .* has shape \{(?<given>[\d,]*)\} but the computed output shape for this run is \{(?<came>[\d,]*)\}/,
+const MISMATCHES: readonly RegExp[] = [
+  new RegExp(
+    /provided for output '(?<name>[^']*)' .* has shape \{(?<given>[\d,]*)\} /.source +
+      /but the computed output shape for this run is \{(?<came>[\d,]*)\}/.source,
+  ),
   // Older versions do not name the output.
-  /shape verification failed\. Current shape:\{(?<given>[\d,]*)\} Requested shape:\{(?<came>[\d,]*)\}/,
+  new RegExp(
+    /shape verification failed\. Current shape:\{(?<given>[\d,]*)\} /.source +
+      /Requested shape:\{(?<came>[\d,]*)\}/.source,
+  ),
 ];
 
 export class OutputShapes {
@@ -89,18 +95,19 @@ export class OutputShapes {
    */
   refusal(error: unknown, outputs: readonly PlannedOutput[]): unknown {
     if (!(error instanceof CudaError)) return error;
-    const said = UNLIKE.map((pattern) => pattern.exec(error.message)?.groups).find(
+    const mismatch = MISMATCHES.map((pattern) => pattern.exec(error.message)?.groups).find(
       (groups) => groups !== undefined,
     );
-    if (said === undefined) return error;
+    if (mismatch === undefined) return error;
     const suspects = outputs.flatMap((output, index) =>
-      said.name === output.info.name ||
-      (said.name === undefined && (output.given?.shape ?? output.shape)?.join() === said.given)
+      mismatch.name === output.info.name ||
+      (mismatch.name === undefined &&
+        (output.given?.shape ?? output.shape)?.join() === mismatch.given)
         ? [{ ...output, index }]
         : [],
     );
     if (suspects.length === 0) return error;
-    const came = extents(said.came);
+    const came = extents(mismatch.came);
     const given = suspects.find((output) => output.given !== undefined);
     if (given !== undefined) {
       const { name, dtype } = given.info;
@@ -120,7 +127,7 @@ export class OutputShapes {
     return new CudaError(
       'ERR_CUDA_FORMAT',
       `engine: the output ${names} is ${came}, and the model declares ` +
-        `${extents(said.given)}. ${fix}`,
+        `${extents(mismatch.given)}. ${fix}`,
       { cause: error },
     );
   }
@@ -132,6 +139,6 @@ export class OutputShapes {
   }
 }
 
-function extents(said = ''): string {
-  return `[${said.split(',').join(', ')}]`;
+function extents(list = ''): string {
+  return `[${list.split(',').join(', ')}]`;
 }

@@ -143,21 +143,21 @@ export class RunsOfShapes {
   /** Whether there can be no such graph. */
   isRefused = false;
   /** The number of runs on memory that was not repeated often, which were passed to a thread. */
-  private told = 0;
+  private passed = 0;
   /** The memory of the last run in the shared graph, and how many runs in a row were on it. */
   private last: object | undefined = undefined;
   private inRow = 0;
 
   /** Whether there is such a graph, or there will be. */
   get isShared(): boolean {
-    return this.told >= RUNS_BEFORE_SHARED && !this.isRefused;
+    return this.passed >= RUNS_BEFORE_SHARED && !this.isRefused;
   }
 
   /**
    * Counts such a run that is passed to a thread now; returns whether a shared graph is to be made.
    */
-  isTold(): boolean {
-    return ++this.told === RUNS_BEFORE_SHARED;
+  countPassed(): boolean {
+    return ++this.passed === RUNS_BEFORE_SHARED;
   }
 
   /**

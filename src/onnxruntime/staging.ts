@@ -23,7 +23,7 @@ export class Staging {
    * The number of uses that were queued before there was memory for them, and the end of the last
    * of them.
    */
-  private latecomers = 0;
+  private lateUses = 0;
   private last: Promise<void> = Promise.resolve();
 
   constructor(device: CoreDevice) {
@@ -35,7 +35,7 @@ export class Staging {
    * exist yet, or where work that was queued without them is under way.
    */
   ready(bytes: number): StagingArea | undefined {
-    return this.latecomers === 0 && this.area !== undefined && this.area.buffer.byteLength >= bytes
+    return this.lateUses === 0 && this.area !== undefined && this.area.buffer.byteLength >= bytes
       ? this.area
       : undefined;
   }
@@ -55,9 +55,9 @@ export class Staging {
 
   /** Records the end of the work that was given memory by {@link later}. */
   usedUntil(done: Promise<void>): void {
-    this.latecomers++;
+    this.lateUses++;
     const end = (): void => {
-      this.latecomers--;
+      this.lateUses--;
     };
     const over = done.then(end, end);
     this.last = this.last.then(() => over);

@@ -34,7 +34,7 @@ const BY_VALUE: ReadonlySet<string> = new Set([
  * Operators with inputs that determine the shape, by their places. Axes do: an extent of 1 is
  * removed, or summed over.
  */
-const SAID_BY: Readonly<Record<string, readonly number[]>> = {
+const SHAPE_INPUTS: Readonly<Record<string, readonly number[]>> = {
   Reshape: [1],
   Expand: [1],
   Tile: [1],
@@ -121,7 +121,7 @@ function byValue({ nodes, constants, outputs }: OnnxGraph): ReadonlySet<string> 
       OF_GRAPHS.has(op) ||
       inputs.some((name) => open.has(name)) ||
       (BY_VALUE.has(op) && !inputs.every((name) => decided.has(name))) ||
-      (SAID_BY[op] ?? []).some(
+      (SHAPE_INPUTS[op] ?? []).some(
         (place) => inputs[place] !== undefined && !decided.has(inputs[place]),
       );
     const isDecided =

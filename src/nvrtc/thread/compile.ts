@@ -25,7 +25,8 @@ export function compileProgram(nvrtc: NvrtcLibrary, request: CompileRequest): Co
   if (request.outputs.includes('cubin') && !real && request.architecture !== undefined) {
     throw new Refused({
       reason: 'unsupported',
-      message: `a cubin is for one architecture, such as 'sm_90'; '${architecture}' is a virtual one`,
+      message:
+        `a cubin is for one architecture, such as 'sm_90'; '${architecture}' is a virtual ` + 'one',
     });
   }
   const flags = [...request.flags];

@@ -122,8 +122,9 @@ export function linkProgram(
     throw new Refused({
       reason: 'option',
       message:
-        `${log === '' ? `nvJitLinkCreate returned ${resultName(created)} for ${flags.join(' ')}` : log} ` +
-        `(${library.name})`,
+        (log === ''
+          ? `nvJitLinkCreate returned ${resultName(created)} for ${flags.join(' ')}`
+          : log) + ` (${library.name})`,
     });
   }
   if (created !== SUCCESS)

@@ -63,7 +63,7 @@ function libraryAt(path: string): OrtLibrary {
 type Answering = {
   readonly [K in Request['kind']]: (
     request: Extract<Request, { kind: K }>,
-    tell: (told: LoadUnderWay) => void,
+    tell: (message: LoadUnderWay) => void,
   ) => Answers[K];
 };
 
@@ -110,14 +110,14 @@ const ANSWERING: Answering = {
     const ort = libraryAt(path);
     for (const { value, data, to, bytes } of values) {
       if (to !== 0 && bytes > 0) copyBytes(crewKoffi(), to, data, bytes);
-      ort.ask('ReleaseValue', value);
+      ort.call('ReleaseValue', value);
     }
     return undefined;
   },
   release: ({ path, session, runOptions }) => {
     const ort = libraryAt(path);
-    for (const each of runOptions) ort.ask('ReleaseRunOptions', each);
-    if (session !== 0) ort.ask('ReleaseSession', session);
+    for (const each of runOptions) ort.call('ReleaseRunOptions', each);
+    if (session !== 0) ort.call('ReleaseSession', session);
     return undefined;
   },
   releaseRecorded: ({ path, ordinal, session, stream }) => {
@@ -140,7 +140,7 @@ function refusalOf(error: unknown): Refusal {
 answerRequests((request: Request, tell) => {
   const answer = ANSWERING[request.kind] as (
     request: Request,
-    tell: (told: LoadUnderWay) => void,
+    tell: (message: LoadUnderWay) => void,
   ) => Answers[keyof Answers];
   return answer(request, tell);
 }, refusalOf);

@@ -103,7 +103,7 @@ export class OrtLibrary {
   }
 
   /** Calls a function that returns no status. */
-  ask(name: ApiFunction, ...args: unknown[]): unknown {
+  call(name: ApiFunction, ...args: unknown[]): unknown {
     return this.functionOf(name)(...args);
   }
 
@@ -156,9 +156,9 @@ export class OrtLibrary {
   }
 
   private taken(call: ApiFunction, status: number): Refusal {
-    const code = this.ask('GetErrorCode', status) as number;
-    const message = this.ask('GetErrorMessage', status) as string;
-    this.ask('ReleaseStatus', status);
+    const code = this.call('GetErrorCode', status) as number;
+    const message = this.call('GetErrorMessage', status) as string;
+    this.call('ReleaseStatus', status);
     return {
       reason: 'status',
       library: `ONNX Runtime ${this.version}`,
@@ -196,21 +196,22 @@ export class OrtLibrary {
    */
   private verify(): void {
     const text = 'as it should be';
-    const status = this.ask('CreateStatus', 3, text) as number;
+    const status = this.call('CreateStatus', 3, text) as number;
     const found: unknown[] = [
-      this.ask('GetErrorCode', status),
-      this.ask('GetErrorMessage', status),
+      this.call('GetErrorCode', status),
+      this.call('GetErrorMessage', status),
     ];
-    this.ask('ReleaseStatus', status);
+    this.call('ReleaseStatus', status);
     const memory = this.give('CreateMemoryInfo', 'Cpu', 1, 0, 0);
     found.push(this.giveText('MemoryInfoGetName', memory));
-    this.ask('ReleaseMemoryInfo', memory);
-    found.push((this.ask('GetBuildInfoString') as string).startsWith('ORT Build Info'));
+    this.call('ReleaseMemoryInfo', memory);
+    found.push((this.call('GetBuildInfoString') as string).startsWith('ORT Build Info'));
     const expected = [3, text, 'Cpu', true];
     if (found.some((each, i) => each !== expected[i])) {
       throw new Refused({
         reason: 'unsupported',
-        message: `${this.name}: its functions are not where the C API has them (${found.join(', ')})`,
+        message:
+          `${this.name}: its functions are not where the C API has them ` + `(${found.join(', ')})`,
       });
     }
   }

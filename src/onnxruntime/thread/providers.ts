@@ -80,7 +80,7 @@ export function appendProvider(
       ort.do('SessionOptionsAppendExecutionProviderCuda', options, cuda);
     });
   } finally {
-    ort.ask('ReleaseCUDAProviderOptions', cuda);
+    ort.call('ReleaseCUDAProviderOptions', cuda);
   }
 }
 

@@ -152,7 +152,7 @@ export function record(ort: OrtLibrary, request: RecordRequest): RecordedGraph {
           for (let i = 0; i < WARM_UPS; i++) run(zeros);
         } finally {
           driver.synchronize(stream);
-          for (const value of zeros.values) ort.ask('ReleaseValue', value);
+          for (const value of zeros.values) ort.call('ReleaseValue', value);
         }
       });
       warm.add(id);
@@ -161,7 +161,7 @@ export function record(ort: OrtLibrary, request: RecordRequest): RecordedGraph {
       run(bound);
     });
   } finally {
-    ort.ask('ReleaseRunOptions', options);
+    ort.call('ReleaseRunOptions', options);
   }
 }
 
@@ -172,6 +172,6 @@ export function releaseRecorded(
   session: number,
   stream: number,
 ): void {
-  ort.ask('ReleaseSession', session);
+  ort.call('ReleaseSession', session);
   cudaDriver(ordinal).destroyStream(stream);
 }

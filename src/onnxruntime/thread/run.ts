@@ -84,7 +84,7 @@ export function bind(ort: OrtLibrary, request: BindRequest): Bound {
       memory: memory.bytes.buffer as SharedArrayBuffer,
     };
   } catch (error) {
-    for (const value of values) ort.ask('ReleaseValue', value);
+    for (const value of values) ort.call('ReleaseValue', value);
     throw error;
   }
 }
@@ -124,7 +124,7 @@ export function run(ort: OrtLibrary, request: RunRequest): (MadeValue | undefine
     } catch (error) {
       outputs.forEach((given, i) => {
         const made = pointers.u64(outputsAt + i * 8);
-        if (given === 0 && made !== 0) ort.ask('ReleaseValue', made);
+        if (given === 0 && made !== 0) ort.call('ReleaseValue', made);
       });
       throw error;
     }
@@ -132,14 +132,14 @@ export function run(ort: OrtLibrary, request: RunRequest): (MadeValue | undefine
       given === 0 ? made(ort, pointers.u64(outputsAt + i * 8)) : undefined,
     );
   } finally {
-    for (const value of values) ort.ask('ReleaseValue', value);
+    for (const value of values) ort.call('ReleaseValue', value);
   }
 }
 
 function made(ort: OrtLibrary, value: number): MadeValue {
   const info = ort.give('GetTensorTypeAndShape', value);
   const { type, shape } = typeAndShape(ort, info);
-  ort.ask('ReleaseTensorTypeAndShapeInfo', info);
+  ort.call('ReleaseTensorTypeAndShapeInfo', info);
   return {
     value,
     data: ort.give('GetTensorMutableData', value),

@@ -60,11 +60,11 @@ export function loadSession(
         outputs: values(ort, session, 'Output'),
       };
     } catch (error) {
-      ort.ask('ReleaseSession', session);
+      ort.call('ReleaseSession', session);
       throw error;
     }
   } finally {
-    ort.ask('ReleaseSessionOptions', options);
+    ort.call('ReleaseSessionOptions', options);
   }
 }
 
@@ -122,7 +122,7 @@ function values(ort: OrtLibrary, session: number, side: 'Input' | 'Output'): Val
       }
       return { name, ...tensorInfo(ort, ort.give('CastTypeInfoToTensorInfo', info)) };
     } finally {
-      ort.ask('ReleaseTypeInfo', info);
+      ort.call('ReleaseTypeInfo', info);
     }
   });
 }
