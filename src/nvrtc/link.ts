@@ -45,8 +45,8 @@ export interface LinkedProgram {
  * ```ts no-run
  * const options = { architecture: 'sm_90', outputs: ['ltoir'] } as const;
  * const { cubin, architecture } = await link([
- *   await compile('extern __device__ int one();\n__global__ void f(int* y) { *y = one(); }', options),
- *   await compile('__device__ int one() { return 1; }', options),
+ *   await compile('extern __device__ int a();\n__global__ void f(int* y) { *y = a(); }', options),
+ *   await compile('__device__ int a() { return 1; }', options),
  * ]);
  * console.log(architecture, cubin !== undefined); // sm_90 true
  * ```

@@ -46,7 +46,7 @@ interface Placed {
  *   'base64',
  * );
  * await using engine = await loadOnnxEngine(device, model);
- * await using context: OnnxContext = await engine.createContext();
+ * await using context = await engine.createContext();
  * const sums = context.infer({ a: device.ones(f32, [3]), b: device.arange(f32, 3) });
  * console.log((await sums.andThen(({ c }) => c!.read())).join(' ')); // 1 2 3
  * ```
