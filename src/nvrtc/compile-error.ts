@@ -107,9 +107,9 @@ export function compileError(
           'comes with async-cuda.',
       );
   }
-  const said = shown.length === 0 ? log.trim() : shown.join('\n');
+  const text = shown.length === 0 ? log.trim() : shown.join('\n');
   const error = new NvrtcCompileError(
-    `${options.name} does not compile:\n${said}`,
+    `${options.name} does not compile:\n${text}`,
     log,
     diagnostics,
   );

@@ -52,7 +52,7 @@ export function readDiagnostics(
     const head = HEAD.exec(lines[at]!);
     if (head === null || SUMMARY.test(lines[at]!)) continue;
     const [, file, lineNumber, kind, number, first] = head;
-    const said = [first!];
+    const parts = [first!];
     let shown: string | undefined;
     let caret: number | undefined;
     while (at + 1 < lines.length) {
@@ -64,7 +64,7 @@ export function readDiagnostics(
         at += 2;
         break;
       }
-      said.push(next.trim());
+      parts.push(next.trim());
       at++;
     }
     const line = lineNumber === undefined ? undefined : Number(lineNumber);
@@ -73,7 +73,7 @@ export function readDiagnostics(
       (file === undefined || line === undefined
         ? undefined
         : textOf(file)?.split(/\r?\n/)[line - 1]);
-    const message = said.join(' ');
+    const message = parts.join(' ');
     found.push({
       severity: severityOf(kind!),
       message,

@@ -65,7 +65,7 @@ export async function dependenciesOf(source: string, search: IncludeSearch): Pro
     if (CLOCK.test(next.text)) unknown = 'it has the time of its compilation';
     for (const name of includesIn(next.text)) {
       if (name === undefined) {
-        unknown = 'a macro says what it includes';
+        unknown = 'a macro computes what it includes';
         continue;
       }
       // The brackets and the version of NVRTC decide which of these two is read; both count.

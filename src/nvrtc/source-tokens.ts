@@ -85,11 +85,11 @@ export function sourceTokens(text: string): SourceToken[] {
 
 function directiveAt(text: string, at: number): SourceToken {
   const end = endOfDirective(text, at);
-  const said = text
+  const plain = text
     .slice(at, end)
     .replace(/\\\r?\n/g, '')
     .replace(/\/\*[\s\S]*?\*\//g, ' ');
-  return { kind: 'directive', text: said, at, end };
+  return { kind: 'directive', text: plain, at, end };
 }
 
 function tokenAt(text: string, at: number): SourceToken {

@@ -23,7 +23,7 @@ import type { PlannedRun } from './engine-op.js';
 import { shapesOf } from './line-run.js';
 import type { LineRun } from './line-run.js';
 import { Staging, stageIn, stageOut, useOf } from './staging.js';
-import { ask } from './thread-crew.js';
+import { sendRequest } from './thread-crew.js';
 import type { MadeValue, PlacedTensor } from './thread/messages.js';
 
 /** A tensor as its memory: dense, from its first element on. */
@@ -150,7 +150,12 @@ export class OnnxContext implements EngineContext {
       if (made !== undefined) runOptions.push(made);
     }
     if (runOptions.length > 0)
-      await ask({ kind: 'release', path: this.engine.library.path, session: 0, runOptions });
+      await sendRequest({
+        kind: 'release',
+        path: this.engine.library.path,
+        session: 0,
+        runOptions,
+      });
     await this.staging.close();
     this.engine.forget(this);
   }
@@ -169,7 +174,7 @@ export class OnnxContext implements EngineContext {
 
   /** @internal */
   async lineOptions(): Promise<number> {
-    this.optionsInLine ??= ask({ kind: 'runOptions', path: this.engine.library.path });
+    this.optionsInLine ??= sendRequest({ kind: 'runOptions', path: this.engine.library.path });
     return (this.lineOptionsMade = await this.optionsInLine);
   }
 
@@ -309,7 +314,7 @@ export class OnnxContext implements EngineContext {
      */
     const takeTo = (to: (i: number) => number): Promise<undefined> => {
       taken = true;
-      return ask({
+      return sendRequest({
         kind: 'take',
         path,
         values: found.map((value, i) => ({
@@ -375,16 +380,16 @@ export class OnnxContext implements EngineContext {
     const { path } = engine.library;
     const { signal } = plan;
     signal?.throwIfAborted();
-    const runOptions = await (this.runOptions ??= ask({ kind: 'runOptions', path }));
+    const runOptions = await (this.runOptions ??= sendRequest({ kind: 'runOptions', path }));
     const unset = this.terminated !== undefined;
     await this.terminated;
     this.terminated = undefined;
     const terminate = (): void => {
-      this.terminated = ask({ kind: 'terminate', path, runOptions }).catch(() => undefined);
+      this.terminated = sendRequest({ kind: 'terminate', path, runOptions }).catch(() => undefined);
     };
     signal?.addEventListener('abort', terminate, { once: true });
     try {
-      return await ask({
+      return await sendRequest({
         kind: 'run',
         path,
         session: engine.sessions.take(shapesOf(inputs)),

@@ -28,7 +28,7 @@ import type { CheckedOptions, ModelSource, OnnxRuntimeOptions } from './options.
 import { OutputShapes } from './output-shapes.js';
 import { RunGraphs } from './run-graphs.js';
 import { ShapeSessions } from './shape-sessions.js';
-import { ask } from './thread-crew.js';
+import { sendRequest } from './thread-crew.js';
 import { outputsByValue } from './value-shapes.js';
 import type {
   LibraryInfo,
@@ -138,7 +138,12 @@ async function loadFirst(
     );
   }
   const give = (): Promise<unknown> =>
-    ask({ kind: 'release', path: loaded.library.path, session: loaded.session, runOptions: [] });
+    sendRequest({
+      kind: 'release',
+      path: loaded.library.path,
+      session: loaded.session,
+      runOptions: [],
+    });
   try {
     signal?.throwIfAborted();
     core.check();
@@ -172,7 +177,7 @@ async function loadFirst(
  */
 export function findOnnxRuntime(options: { readonly cuda?: boolean } = {}): Promise<LibraryInfo> {
   checkOptions('options', options, ['cuda']);
-  return ask({ kind: 'find', place: libraryPlace(options.cuda === true) });
+  return sendRequest({ kind: 'find', place: libraryPlace(options.cuda === true) });
 }
 
 /** Returns the engine's sessions. A model whose inputs have one shape has one session. */
@@ -241,9 +246,10 @@ async function load(
   let begun: LoadUnderWay | undefined;
   let giveUp = (): void => undefined;
   const cancel = (): void => {
-    if (begun !== undefined) cancelled ??= ask({ kind: 'cancel', ...begun }).catch(() => undefined);
+    if (begun !== undefined)
+      cancelled ??= sendRequest({ kind: 'cancel', ...begun }).catch(() => undefined);
   };
-  const loading = ask(
+  const loading = sendRequest(
     {
       kind: 'load',
       place: libraryPlace(providers.includes('cuda')),
@@ -281,7 +287,7 @@ async function load(
   loading
     .then(({ library, session }) =>
       signal.aborted
-        ? ask({ kind: 'release', path: library.path, session, runOptions: [] })
+        ? sendRequest({ kind: 'release', path: library.path, session, runOptions: [] })
         : undefined,
     )
     .catch(() => undefined);
@@ -452,7 +458,7 @@ export class OnnxEngine implements Engine {
     await this.graphs?.close();
     const { path } = this.library;
     for (const session of await this.sessions.end())
-      await ask({ kind: 'release', path, session, runOptions: [] });
+      await sendRequest({ kind: 'release', path, session, runOptions: [] });
     this.kept?.drop();
   }
 }

@@ -30,7 +30,7 @@ import { RUNS_BEFORE, releaseOf } from './run-graphs.js';
 import type { RecordedRun, RunsOfShapes, Shapes } from './run-graphs.js';
 import { stageIn, stageOut, useOf } from './staging.js';
 import type { StagingArea } from './staging.js';
-import { ask } from './thread-crew.js';
+import { sendRequest } from './thread-crew.js';
 import type { Bound, PlacedTensor } from './thread/messages.js';
 
 /** The places of an entry's numbers: Run's arguments, in their order. */
@@ -85,7 +85,7 @@ function lineOf(stream: Stream, { library: { path }, niceness }: OnnxEngine): Wo
           key,
           () =>
             new LinePosts(stream.runtime, (memory) =>
-              ask({ kind: 'line', path, niceness, memory }),
+              sendRequest({ kind: 'line', path, niceness, memory }),
             ),
         ),
       ),
@@ -142,7 +142,7 @@ class Binding {
     await this.recording;
     await Promise.all([...this.last].map(([line, number]) => line.ended(number)));
     await this.graph?.close();
-    await ask(releaseOf(this.path, this.bound));
+    await sendRequest(releaseOf(this.path, this.bound));
   }
 }
 
@@ -536,7 +536,7 @@ export class LineRun {
       ...tensor,
       address: addresses[i]!,
     }));
-    return ask({
+    return sendRequest({
       kind: 'bind',
       path: engine.library.path,
       memory: engine.provider,

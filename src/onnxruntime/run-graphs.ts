@@ -15,7 +15,7 @@ import type { GraphUse } from '../core/foreign-graph.js';
 import type { HostUse } from '../core/host-work.js';
 import { LastRun } from '../engine/last-run.js';
 import { dtypeOf } from './element-types.js';
-import { ask } from './thread-crew.js';
+import { sendRequest } from './thread-crew.js';
 import type { Bound, Loaded, RecordRequest, RecordedSession, Request } from './thread/messages.js';
 
 /** The number of runs on the same memory after which they are recorded. */
@@ -307,7 +307,7 @@ export class RunGraphs {
       );
       // The graph needs the addresses only.
       const recorded = await this.recordNow({ ...run, bound, isReleased: false }).finally(() =>
-        ask(releaseOf(this.path, bound)),
+        sendRequest(releaseOf(this.path, bound)),
       );
       if (recorded !== undefined) shared = new SharedRun(recorded, buffers, run.inputs.length);
     } finally {
@@ -326,7 +326,7 @@ export class RunGraphs {
       await recorder.last?.ended();
       if (run.isReleased || this.closed) return undefined;
       const { device, path, niceness } = this;
-      const handles = await ask({
+      const handles = await sendRequest({
         kind: 'record',
         path,
         niceness,
@@ -388,7 +388,7 @@ export class RunGraphs {
       await recorder.last?.ended();
       recorder.turn.close();
       const { session, stream } = recorder.session;
-      await ask({
+      await sendRequest({
         kind: 'releaseRecorded',
         path: this.path,
         ordinal: this.device.ordinal,

@@ -8,7 +8,7 @@ import { copyFromStaging, copyToStaging } from '../core/host-work.js';
 import type { HostUse } from '../core/host-work.js';
 import { capacityFor } from '../native/memory-places.js';
 import type { AnyTensor } from '../tensor/index.js';
-import { ask } from './thread-crew.js';
+import { sendRequest } from './thread-crew.js';
 
 /** Page-locked memory, and its address in the process. */
 export interface StagingArea {
@@ -71,7 +71,7 @@ export class Staging {
     if (old !== undefined && old.buffer.byteLength >= bytes) return old;
     const buffer = await this.device.pinned(u8, capacityFor(bytes));
     try {
-      const start = await ask({ kind: 'address', buffer: buffer.buffer });
+      const start = await sendRequest({ kind: 'address', buffer: buffer.buffer });
       this.area = { buffer, address: start + buffer.bufferOffset };
     } catch (error) {
       await buffer.close();

@@ -47,7 +47,7 @@ const recorders = new ThreadCrew<Request, Refusal>({
 });
 
 /** Sends a request to a thread, the first that is free. Rejects with the error of its refusal. */
-export function ask<R extends Request>(
+export function sendRequest<R extends Request>(
   request: R,
   options?: AskOptions,
 ): Promise<Answers[R['kind']]> {

@@ -198,19 +198,19 @@ async function* fieldsIn(bytes: Bytes, from: number, end: number): AsyncGenerato
 }
 
 function fieldAt(head: Uint8Array, at: number): Field {
-  const [tag, behindTag] = varint(head, 0);
+  const [tag, afterTag] = varint(head, 0);
   const [number, wire] = [Math.floor(tag / 8), tag % 8];
   if (wire === BYTES) {
-    const [length, behind] = varint(head, behindTag);
-    return { number, wire, from: at + behind, end: at + behind + length };
+    const [length, next] = varint(head, afterTag);
+    return { number, wire, from: at + next, end: at + next + length };
   }
   const size =
-    wire === 0 ? varint(head, behindTag)[1] - behindTag : wire === 1 ? 8 : wire === 5 ? 4 : NaN;
+    wire === 0 ? varint(head, afterTag)[1] - afterTag : wire === 1 ? 8 : wire === 5 ? 4 : NaN;
   if (Number.isNaN(size)) throw new Error('no wire type');
-  return { number, wire, from: at + behindTag, end: at + behindTag + size };
+  return { number, wire, from: at + afterTag, end: at + afterTag + size };
 }
 
-function varint(bytes: Uint8Array, at: number): [value: number, behind: number] {
+function varint(bytes: Uint8Array, at: number): [value: number, next: number] {
   let value = 0;
   for (let i = at, scale = 1; i < bytes.length && i < at + 10; i++, scale *= 128) {
     value += (bytes[i]! & 127) * scale;
@@ -232,10 +232,10 @@ async function readGraph(bytes: Bytes, begin: number, end: number): Promise<Onnx
   const nodes: OnnxNode[] = [];
   const constants = new Set<string>();
   const outputs: string[] = [];
-  for await (const { number, wire, from, end: behind } of fieldsIn(bytes, begin, end)) {
+  for await (const { number, wire, from, end: next } of fieldsIn(bytes, begin, end)) {
     if (wire !== BYTES) continue;
     const part = async (most: number): Promise<Uint8Array> =>
-      await bytes.at(from, Math.min(behind - from, most));
+      await bytes.at(from, Math.min(next - from, most));
     if (number === 1) nodes.push(nodeIn(await part(MOST_OF_NODE)));
     else if (number === 12) outputs.push(...textsIn(await part(MOST_OF_NAME), 1));
     // In a TensorProto the name, 8, comes before raw_data, 9. The fields before the name are short,

@@ -182,7 +182,7 @@ export class ExecutionContext implements EngineContext {
     throw new CudaError(
       'ERR_CUDA_BUSY',
       `A context of ${this.engine.toString()} is running on ${this.last!.stream.title}: it ` +
-        'runs once at a time. Await that run, chain this one behind it, or make another ' +
+        'runs once at a time. Await that run, chain this one after it, or make another ' +
         'context: engine.createContext().',
     );
   }

@@ -68,11 +68,11 @@ export class NvJitLinkLibrary {
   constructor(opened: OpenedLibrary) {
     this.opened = opened;
     this.path = opened.path;
-    const ask = this.lookUp('Version', VERSION_SUFFIXES);
-    if (ask === undefined) return;
+    const getVersion = this.lookUp('Version', VERSION_SUFFIXES);
+    if (getVersion === undefined) return;
     const major = [0];
     const minor = [0];
-    if (ask(major, minor) === SUCCESS) this.version = [major[0]!, minor[0]!];
+    if (getVersion(major, minor) === SUCCESS) this.version = [major[0]!, minor[0]!];
   }
 
   get name(): string {
