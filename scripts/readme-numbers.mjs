@@ -1,7 +1,7 @@
 /**
  * Writes the tables of numbers of README.md, docs/numbers.md and docs/images.md from
- * bench/results/summary.json: `node scripts/readme-numbers.mjs`. With `--check` it changes nothing and ends with status 1 where
- * a table is not what it would write.
+ * bench/results/summary.json: `node scripts/readme-numbers.mjs`. With `--check` it changes nothing
+ * and exits with status 1 where a table differs from what it would write.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { relative } from 'node:path';
@@ -28,7 +28,7 @@ const TEN = [
 ];
 
 /**
- * The peer that a benchmark's own bar is about, else the first that it has; the others are told
+ * The peer that a benchmark's own bar names, else the first that it has; the others are listed
  * below the table. Kernels have a bar for each.
  */
 const FIRST_PEERS = ['C', 'itself without', null];
@@ -46,7 +46,7 @@ function meets({ bar, ratio, value }) {
 /** NVIDIA H100 80GB HBM3 → H100 */
 const shortName = (device) => device.replace(/^NVIDIA /, '').split(' ')[0];
 
-/** `main`: the GPU that most rows are of. */
+/** A row of the table. `main` is the GPU that most rows were measured on. */
 function tableRow(row, main) {
   const name =
     row.area === 'cpu-device'
@@ -65,7 +65,7 @@ function tableRow(row, main) {
   );
 }
 
-/** Of each name the rows of the GPU, or of the processor, that it was measured on last. */
+/** For each name the rows of the GPU, or of the processor, that it was measured on last. */
 function latestDevices(rows) {
   return rows.filter((row) => {
     const same = rows.filter(({ area, name }) => area === row.area && name === row.name);
@@ -109,7 +109,10 @@ function numbers(summary, names) {
     .reduce((a, b) => (a.date < b.date ? b : a));
   const further = devices
     .filter((device) => device !== main)
-    .map((device) => ` Rows with ${shortName(device)} are of an ${device}, ${dates(device)}.`)
+    .map(
+      (device) =>
+        ` Rows with ${shortName(device)} were measured on an ${device}, ${dates(device)}.`,
+    )
     .join('');
   const versions = Object.entries(latest.versions)
     .filter(([name]) => ['node', 'koffi', 'cuda'].includes(name))
@@ -137,8 +140,8 @@ function numbers(summary, names) {
 const ALL = 'all';
 const USUAL = 'u8, u16, f32';
 /**
- * Operations as bench/images/operations.ts names them, and the dtypes that our kernels and NPP
- * take.
+ * Operations as bench/images/operations.ts names them, the dtypes that our kernels and NPP take,
+ * and the operation's name in the library where it differs.
  */
 const OPERATIONS = [
   ...['nearest', 'linear', 'cubic', 'lanczos3', 'area'].map((filter) => [
@@ -161,7 +164,7 @@ const OPERATIONS = [
   ['rescale to f32', ALL, ALL],
   ['normalise to f16', ALL, ALL],
   ['letterboxNormalise', ALL, '–'],
-  ['add', ALL, ALL],
+  ['add', ALL, ALL, 'addImages'],
   ['threshold', ALL, USUAL],
   ['blend', ALL, 'u8, u16, f32; premultiplied'],
   ['gaussianFilter', ALL, `${USUAL}; border replicate; no u8 of one channel`],
@@ -172,7 +175,7 @@ const OPERATIONS = [
   ['channelHistogram', ALL, 'u8, u16; to the greatest value'],
 ];
 
-/** Of an image of 1920 × 1080, on a GPU; empty where it was not measured yet. */
+/** The table for an image of 1920 × 1080, on a GPU; a cell without a measurement is empty. */
 export function imageTable(summary) {
   const measured = (name, peer) =>
     summary.find(
@@ -186,10 +189,11 @@ export function imageTable(summary) {
   return [
     '| operation | our kernels take | NPP takes | our kernels | NPP |',
     '|---|---|---|---|---|',
-    ...OPERATIONS.map(([name, own, npp]) => {
+    ...OPERATIONS.map(([name, own, npp, called = name]) => {
       const beside = measured(name, 'NPP');
+      const [operation] = called.split(/,? /);
       return (
-        `| \`${name.split(/,? /)[0]}\`${name.slice(name.split(/,? /)[0].length)} | ${own} | ` +
+        `| \`${operation}\`${called.slice(operation.length)} | ${own} | ` +
         `${npp} | ${ms((beside ?? measured(name, null))?.value)} | ${ms(beside?.peerValue)} |`
       );
     }),
@@ -209,7 +213,7 @@ for (const [path, marks, table] of [
   const end = text.indexOf(`<!-- ${marks}:end -->`);
   const file = relative(ROOT, path);
   if (begin < mark.length || end < begin)
-    throw new Error(`${file} has lost the marks between which its numbers stand`);
+    throw new Error(`${file} lacks the marks around its numbers`);
   const wanted = text.slice(0, begin) + table + text.slice(end);
   if (wanted === text) continue;
   if (process.argv.includes('--check')) {

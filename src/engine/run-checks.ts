@@ -276,7 +276,7 @@ function knownShape({ shape, dimensions }: TensorInfo, extents: Extents): number
 }
 
 function checkOwn({ device }: Signature, argument: string, tensor: unknown): AnyTensor {
-  checkTensorValue('engine.run', argument, tensor);
+  checkTensorValue('engine.infer', argument, tensor);
   if (tensor.device.runtime !== device.runtime)
     throw invalid(
       argument,

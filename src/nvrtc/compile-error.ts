@@ -1,5 +1,6 @@
 /**
- * Errors in CUDA C++, as users see them: the source's lines with carets, and what to write instead.
+ * The errors for CUDA C++ that does not compile: the source's lines with carets, and what to write
+ * instead.
  */
 import { CLASS_NAME } from '../ground/named-error.js';
 import { CudaArgumentError, CudaCompileError } from '../core/index.js';
@@ -9,12 +10,12 @@ import { readDiagnostics } from './diagnostics.js';
 import type { Diagnostic } from './diagnostics.js';
 import { headerFor } from './standard-headers.js';
 
-/** Errors whose lines are shown; the log has all. */
+/** The number of errors whose lines are shown; the log has all. */
 const MOST_SHOWN = 5;
-/** What NVRTC calls the file that it makes of the name expressions. */
+/** NVRTC's name for the file that it makes of the name expressions. */
 const NAME_MAP = '__nv_name_map';
 
-/** Headers of CUDA that are not in the package of the others. */
+/** Headers of CUDA that are in another package than the rest. */
 const PACKAGES: readonly (readonly [RegExp, string])[] = [
   [/^(cuda|cub|thrust|nv)\//, 'nvidia-cuda-cccl'],
   [/^crt\//, 'nvidia-cuda-crt'],
@@ -24,8 +25,20 @@ const CUDAS_OWN =
   /^(cuda|cooperative_groups|cub\/|thrust\/|nv\/|crt\/|curand|mma\.h|math_constants\.h)/;
 
 /**
- * CUDA C++ that does not compile. `log` is all that NVRTC said, `diagnostics` the same, message by
- * message.
+ * The error for CUDA C++ that does not compile. `message` shows the first errors with their lines,
+ * `log` is NVRTC's whole log, `diagnostics` is the same, message by message, and `place` is the
+ * first error's file, line and column.
+ *
+ * @example
+ * ```ts no-run
+ * try {
+ *   await compile('extern "C" __global__ void f(float* y) {\n  y[0] = foo;\n}');
+ * } catch (error) {
+ *   if (!(error instanceof NvrtcCompileError)) throw error;
+ *   console.log(error.diagnostics[0]?.message); // identifier "foo" is undefined
+ *   console.log(error.place?.line, error.place?.column); // 2 10
+ * }
+ * ```
  */
 export class NvrtcCompileError extends CudaCompileError {
   /** @internal */
@@ -62,7 +75,7 @@ export function diagnosticsOf(
   return readDiagnostics(log, (file) => texts.get(file));
 }
 
-/** The error for a log, an argument's where only name expressions are wrong. */
+/** The error for a log. It is an argument's error where only name expressions are wrong. */
 export function compileError(
   log: string,
   source: string,
@@ -94,9 +107,9 @@ export function compileError(
           'comes with async-cuda.',
       );
   }
-  const said = shown.length === 0 ? log.trim() : shown.join('\n');
+  const text = shown.length === 0 ? log.trim() : shown.join('\n');
   const error = new NvrtcCompileError(
-    `${options.name} does not compile:\n${said}`,
+    `${options.name} does not compile:\n${text}`,
     log,
     diagnostics,
   );
@@ -104,7 +117,7 @@ export function compileError(
   return nameExpressionError(errors, options.nameExpressions, error);
 }
 
-/** `source.cu:5:66: error: identifier "foo" is undefined`, with the line below. */
+/** Writes `source.cu:5:66: error: identifier "foo" is undefined`, with the line below. */
 export function showDiagnostic({
   severity,
   message,
@@ -127,7 +140,7 @@ export function showDiagnostic({
   return `${head}\n${codeFrame(code, line, column, lengthAt(code, column))}`;
 }
 
-/** Of the word that a caret points at. */
+/** The length of the word that a caret points at. */
 function lengthAt(code: string, column: number): number {
   return /^(\w+|"[^"]*"?)/.exec(code.slice(column - 1))?.[0].length ?? 1;
 }
@@ -183,7 +196,7 @@ function nameExpressionError(
   const fix = /which instance of function template/.test(first.message)
     ? `Name an instance of the template: '${expressions[index] ?? 'scale'}<float>'.`
     : /constant value/.test(first.message)
-      ? `Of a variable write the address: '&${expressions[index] ?? 'counter'}'.`
+      ? `For a variable write its address: '&${expressions[index] ?? 'counter'}'.`
       : '';
   return new CudaArgumentError(
     argument,

@@ -1,5 +1,5 @@
 /**
- * What a compilation takes: typed options, each a row that says how it is checked and which of
+ * The options of a compilation. Each is a row that says how the option is checked and which of
  * NVRTC's options it becomes.
  */
 import { resolve } from 'node:path';
@@ -16,34 +16,34 @@ import type { Need, Output, Version } from './thread/messages.js';
 
 export type { Output } from './thread/messages.js';
 
-/** C++ standards that NVRTC knows; c++20 from NVRTC 12.0 on, c++23 from a later 13. */
+/** C++ standards that NVRTC supports: c++20 from NVRTC 12.0 on, c++23 from a later 13. */
 export type LanguageStandard = 'c++11' | 'c++14' | 'c++17' | 'c++20' | 'c++23';
 
 /** A real architecture, for machine code, or a virtual one, for PTX. */
 export type Architecture = `sm_${number}${'' | 'a' | 'f'}` | `compute_${number}${'' | 'a' | 'f'}`;
 
-/** What {@link compile} takes. Everything has NVRTC's default unless it says another. */
+/** Options of {@link compile}. Each has NVRTC's default unless its description names another. */
 export interface CompileOptions {
   /**
-   * What to compile for: `'compute_80'` for PTX alone, `'sm_90'` for PTX and a cubin. Default:
-   * NVRTC's oldest; with `device.compile` the device's own. --gpu-architecture
+   * The architecture to compile for: `'compute_80'` for PTX alone, `'sm_90'` for PTX and a cubin.
+   * Default: NVRTC's oldest; with `device.compile` the device's own. --gpu-architecture
    */
   architecture?: Architecture;
-  /** What is to be made. Default `['ptx']`; `'ltoir'` needs NVRTC 12.0. */
+  /** The outputs to make. Default `['ptx']`; `'ltoir'` needs NVRTC 12.0. */
   outputs?: readonly Output[];
-  /** What the log and debuggers call the source. Default `'source.cu'`. */
+  /** The source's name in the log and in debuggers. Default `'source.cu'`. */
   name?: string;
   /**
-   * Instances of templates, and names whose mangled form is wanted: `'scale<float>'`, `'&counter'`.
+   * Instances of templates, and names whose mangled form is needed: `'scale<float>'`, `'&counter'`.
    * nvrtcAddNameExpression
    */
   nameExpressions?: readonly string[];
-  /** Headers by the name that they are included with; they come before all files. */
+  /** Headers by the name in their `#include`; they come before all files. */
   headers?: Readonly<Record<string, string>>;
-  /** Folders to look for headers in, in this order, before those of CUDA. --include-path */
+  /** Folders with headers, searched in this order, before those of CUDA. --include-path */
   includeFolders?: readonly string[];
   /**
-   * Whether CUDA's own headers are found, in the toolkit, in Python wheels or in NVRTC itself.
+   * Whether CUDA's own headers are searched, in the toolkit, in Python wheels or in NVRTC itself.
    * Default true.
    */
   cudaHeaders?: boolean;
@@ -53,43 +53,46 @@ export interface CompileOptions {
   standard?: LanguageStandard;
   /** Flush to zero, approximate division and square root, fused multiply-add. --use_fast_math */
   fastMath?: boolean;
-  /** Subnormal f32 become zero. --ftz */
+  /** Whether subnormal f32 become zero. --ftz */
   flushToZero?: boolean;
-  /** f32 division rounds to nearest. --prec-div */
+  /** Whether f32 division rounds to nearest. --prec-div */
   preciseDivision?: boolean;
-  /** f32 square roots round to nearest. --prec-sqrt */
+  /** Whether f32 square roots round to nearest. --prec-sqrt */
   preciseSquareRoot?: boolean;
-  /** a * b + c may be one instruction, rounded once. --fmad */
+  /** Whether a * b + c may be one instruction, rounded once. --fmad */
   fuseMultiplyAdd?: boolean;
-  /** Code for debuggers, not optimised. --device-debug */
+  /** Whether the code is for debuggers, and not optimised. --device-debug */
   debug?: boolean;
-  /** Lines for profilers. --generate-line-info */
+  /** Whether the code has line numbers for profilers. --generate-line-info */
   lineInfo?: boolean;
-  /** Registers of one thread. --maxrregcount */
+  /** The most registers of one thread. --maxrregcount */
   maxRegisters?: number;
-  /** Pointer parameters of kernels do not alias. --restrict */
+  /** Whether pointer parameters of kernels do not alias. --restrict */
   restrict?: boolean;
-  /** Functions without an execution space are `__device__`. --device-as-default-execution-space */
+  /**
+   * Whether functions without an execution space are `__device__`.
+   * --device-as-default-execution-space
+   */
   deviceByDefault?: boolean;
-  /** `__int128`. --device-int128 */
+  /** Whether `__int128` is available. --device-int128 */
   int128?: boolean;
-  /** May be linked with others. --relocatable-device-code */
+  /** Whether the code may be linked with other code. --relocatable-device-code */
   relocatable?: boolean;
   /** Whether the log has warnings. Default true. --disable-warnings */
   warnings?: boolean;
   /**
-   * Headers at the start of the source are kept, compiled, for programs that begin the same way: in
-   * a folder of this process, or the one that is named. NVRTC 12.8. --pch
+   * Whether headers at the start of the source are stored, compiled, for programs that begin with
+   * the same text: in a folder of this process, or in the given folder. Needs NVRTC 12.8. --pch
    */
   precompiledHeaders?: boolean | { readonly folder: string };
   /**
-   * Options as NVRTC spells them, behind all others. What they read from files makes the program
-   * one that is not kept.
+   * Options in NVRTC's spelling, after all others. A program whose options here read files is not
+   * cached.
    */
   options?: readonly string[];
-  /** Whether the program is kept on disk, and taken from there. Default true. */
+  /** Whether the program is cached on disk, and read from there. Default true. */
   cache?: boolean;
-  /** Aborting it stops the wait; what NVRTC has begun it finishes. */
+  /** Aborting it stops the wait; a compilation that has begun runs to its end. */
   signal?: AbortSignal;
 }
 
@@ -105,18 +108,18 @@ export interface CheckedOptions {
   readonly flags: readonly string[];
   readonly needs: readonly Need[];
   readonly precompiledHeaders: boolean | string;
-  /** What the user spelled himself. */
+  /** Options that the caller wrote in NVRTC's spelling. */
   readonly raw: readonly string[];
   readonly cache: boolean;
   readonly signal: AbortSignal | undefined;
 }
 
 interface FlagRow {
-  /** Throws for what the option does not take. */
+  /** Throws for a value that the option does not accept. */
   check(argument: string, value: unknown): void;
-  /** NVRTC's options for a value that was checked. */
+  /** NVRTC's options for a checked value. */
   flags(value: never): readonly string[];
-  /** The version of NVRTC that takes this value; undefined for all. */
+  /** The first version of NVRTC that accepts this value; undefined for all versions. */
   since?(value: never): Version | undefined;
 }
 
@@ -137,7 +140,7 @@ const STANDARDS: readonly string[] = [
   'c++23',
 ] satisfies LanguageStandard[];
 
-/** Options that are nothing but NVRTC's own. */
+/** Options that each become one of NVRTC's own. */
 const FLAGS = {
   standard: {
     check: (argument, value) => {
@@ -192,7 +195,11 @@ const OUTPUTS: readonly string[] = ['ptx', 'cubin', 'ltoir'] satisfies Output[];
 const PRECOMPILED_HEADERS: Version = [12, 8];
 const LTOIR: Version = [12, 0];
 
-/** @throws CudaArgumentError for an option that there is not, or a value that it does not take */
+/**
+ * Checks the options.
+ *
+ * @throws CudaArgumentError for an unknown option, or a value that an option does not accept
+ */
 export function checkCompileOptions(options: CompileOptions): CheckedOptions {
   checkOptions('options', options, KNOWN);
   const {
@@ -268,7 +275,9 @@ export function checkCompileOptions(options: CompileOptions): CheckedOptions {
   };
 }
 
-/** Without a byte order mark, which readFile(path, 'utf8') leaves in front of the text. */
+/**
+ * Returns the text without a byte order mark, which readFile(path, 'utf8') leaves at its beginning.
+ */
 export function withoutMark(text: string): string {
   return text.startsWith('\ufeff') ? text.slice(1) : text;
 }

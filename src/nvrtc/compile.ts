@@ -1,5 +1,5 @@
 /**
- * CUDA C++, compiled by NVIDIA's NVRTC: on a thread of its own, on any machine that has the
+ * Compiles CUDA C++ with NVIDIA's NVRTC: on a thread of its own, on any machine that has the
  * library, with a GPU or without.
  */
 import { checkText, invalid } from '../ground/arguments.js';
@@ -23,23 +23,34 @@ import type { CompileRequest, Compiled, Version } from './thread/messages.js';
 const BYTES = ['cubin', 'ltoir'] as const;
 
 /**
- * Options that have NVRTC read or write files: what comes of them is not known by the options
- * alone.
+ * Options that make NVRTC read or write files: the options alone do not determine the program then.
  */
-const USES_FILES =
-  /^-{1,2}(I|include|pre-include|include-path|isystem|pch|create-pch|use-pch|pch-dir|time|fdevice-time-trace|use-bundled-headers)/;
+const USES_FILES = new RegExp(
+  '^-{1,2}(I|include|pre-include|include-path|isystem|pch|create-pch|use-pch|pch-dir|time|' +
+    'fdevice-time-trace|use-bundled-headers)',
+);
 
 /**
- * Compiles CUDA C++. No GPU is needed. The program is taken from disk where the same source was
- * compiled before with the same options, headers and NVRTC. nvrtcCompileProgram
+ * Compiles CUDA C++, off the JavaScript thread. No GPU is needed. The program is read from disk
+ * where the same source was compiled before with the same options, headers and NVRTC.
+ * nvrtcCompileProgram
  *
  * @param source text of a `.cu` file without host code
- * @throws CudaArgumentError for an option that there is not, or that NVRTC does not take, and for a
- *   name expression that names nothing
+ * @throws CudaArgumentError for an unknown option, an option that this NVRTC does not accept, and a
+ * name expression that names nothing
  *
- * Rejects with {@link NvrtcCompileError} where the source is wrong; CudaError with code
- * ERR_CUDA_NO_LIBRARY where there is no NVRTC, ERR_CUDA_UNSUPPORTED where it is too old for an
- * option; with the signal's reason where it aborts.
+ * Rejects with {@link NvrtcCompileError} where the source does not compile, with CudaError with
+ * code ERR_CUDA_NO_LIBRARY where there is no NVRTC and ERR_CUDA_UNSUPPORTED where NVRTC is too old
+ * for an option, and with the signal's reason where it aborts.
+ *
+ * @example
+ * ```ts no-run
+ * const program = await compile('extern "C" __global__ void f(float* y) { y[0] = 1; }', {
+ *   architecture: 'sm_90',
+ *   outputs: ['ptx', 'cubin'],
+ * });
+ * console.log(program.has('cubin'), program.ptx.includes('.target sm_90')); // true true
+ * ```
  */
 export async function compile(source: string, options: CompileOptions = {}): Promise<Program> {
   const checked = checkedSource(source, options);
@@ -60,8 +71,8 @@ function checkedSource(source: string, options: CompileOptions): CheckedOptions 
 }
 
 /**
- * For a device of this compute capability, where the options do not say what for; a cubin is made
- * where NVRTC knows that architecture. @internal
+ * Compiles for a device of this compute capability, where the options name no architecture; makes a
+ * cubin where NVRTC supports that architecture. @internal
  */
 export function compileFor(
   capability: Version,
@@ -99,7 +110,7 @@ async function compileChecked(
     folders: options.includeFolders,
     cudaFolders,
   });
-  // What lies in a folder, or is given, comes first.
+  // A header in a folder, or among the options, takes precedence.
   const standard = standardHeaders(dependencies.unresolved);
   const headers = [...options.headers, ...standard];
   const lacking = dependencies.unresolved.filter((header) =>

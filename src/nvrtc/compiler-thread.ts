@@ -1,6 +1,6 @@
 /**
- * The compiler's thread, seen from the JavaScript thread. A library of a hundred megabytes stays
- * loaded in the process when it ends.
+ * The compiler's thread, from the JavaScript thread's side. The library, of a hundred megabytes,
+ * stays loaded in the process when the thread ends.
  */
 import { CudaError } from '../core/index.js';
 import { messageOf } from '../ground/other-realms.js';
@@ -15,7 +15,10 @@ import type {
   Request,
 } from './thread/messages.js';
 
-/** What cannot be done is an answer: what becomes of it the source and the options say. */
+/**
+ * A refusal is an answer and not a failure of the thread: `compile` and `link` make the error of
+ * it.
+ */
 const crew = new ThreadCrew<Request, never>({
   name: 'async-cuda compiler',
   source: compilerThreadSource,
@@ -25,8 +28,8 @@ const crew = new ThreadCrew<Request, never>({
 });
 
 /**
- * Rejects with the signal's reason where it aborts first: what has begun is still finished, what
- * has not is dropped.
+ * Compiles on the thread. Rejects with the signal's reason where it aborts first: a compilation
+ * that has begun runs to its end, one that has not is dropped.
  */
 export function compileOnThread(
   request: CompileRequest,
@@ -35,7 +38,7 @@ export function compileOnThread(
   return crew.ask(request, { signal }) as Promise<Compiled | Refusal>;
 }
 
-/** {@link compileOnThread}, for the linker. */
+/** The same as {@link compileOnThread}, for the linker. */
 export function linkOnThread(
   request: LinkRequest,
   signal: AbortSignal | undefined,

@@ -1,18 +1,18 @@
 /**
- * What the type checker reads of a text of CUDA C++, before it is said in terms of arguments: each
- * kernel's name with the descriptions of its parameters, as parameter-types.ts has them.
+ * What the type checker reads of a text of CUDA C++, before it becomes types of arguments: each
+ * kernel's name with the descriptions of its parameters, in the form of parameter-types.ts.
  */
 import type { End, Entry, Notes, OutlineOf } from './outline-types.js';
 import type { Macro, ParametersOf } from './parameter-types.js';
 
-/** Kernels of a source that is not understood, or may have more than are seen. */
+/** The kernels of a source that is not understood, or may have more than are read. */
 export interface AnyKernels {
   readonly [name: string]: undefined;
 }
 
 /**
- * Whether a type is one text, rather than any or a pattern: of a pattern's properties none has to
- * be there.
+ * Whether a type is one text, rather than any or a pattern: none of a pattern's properties has to
+ * exist.
  */
 type IsText<S extends string> = [S] extends [never]
   ? false
@@ -20,15 +20,13 @@ type IsText<S extends string> = [S] extends [never]
     ? false
     : true;
 
-/**
- * Each kernel with the descriptions of its parameters; undefined where nothing is known of them.
- */
+/** Each kernel with the descriptions of its parameters; undefined where these are not known. */
 export type DescriptionsOf<Source extends string> =
   IsText<Source> extends true ? Described<OutlineOf<Source>> : AnyKernels;
 
 type Described<M> = M extends Notes
   ? KernelsIn<M, never, ''> extends infer K
-    ? // Each name is looked up among the macros only where there are some.
+    ? // The names are looked up among the macros only where there are macros.
       M extends `${string}${Entry}#${string}`
       ? Unhidden<K, M> extends infer U
         ? [K] extends [U]
@@ -45,14 +43,14 @@ type Whole<K, M extends Notes> = M extends `${string}${Entry}!open${string}`
     ? Listed<K, M> & AnyKernels
     : Listed<K, M>;
 
-/** Kernels behind the last one that is read. */
+/** Stands for kernels after the last one that is read. */
 interface More {
   readonly more: true;
 }
 
 /**
- * The kernels that are noted, as `name(list`, or `name` alone. A type can call itself 1000 times:
- * of more, those behind are any.
+ * The kernels in the notes, as `name(list`, or `name` alone. A type can call itself 1000 times:
+ * later kernels are any.
  */
 type KernelsIn<
   M extends Notes,
@@ -71,7 +69,7 @@ type Ninety =
 
 type NameOf<E> = E extends `${infer N}(${string}` ? N : E;
 
-/** Without those whose name is a macro, so that they have another. */
+/** The kernels without those whose name is a macro, so that they have another name. */
 type Unhidden<K, M extends Notes> = K extends string ? (M extends Macro<NameOf<K>> ? never : K) : K;
 
 type Listed<K, M extends Notes> = {

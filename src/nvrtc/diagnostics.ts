@@ -1,4 +1,4 @@
-/** What the compiler's log says, message by message. */
+/** Reads the compiler's log, message by message. */
 
 export type Severity = 'error' | 'warning' | 'remark' | 'note';
 
@@ -8,33 +8,39 @@ export interface Diagnostic {
   readonly message: string;
   /** NVIDIA's number of a warning, for `-diag-suppress`. */
   readonly number: number | undefined;
-  /** Undefined where it concerns no place. */
+  /** The file; undefined where the message is about no place. */
   readonly file: string | undefined;
-  /** From 1. */
+  /** The line, from 1. */
   readonly line: number | undefined;
   /**
-   * From 1; undefined where the log does not show it (NVRTC before 12.3 or so) and it cannot be
-   * guessed.
+   * The column, from 1; undefined where the log does not show it (NVRTC before 12.3 or so) and the
+   * line does not determine it.
    */
   readonly column: number | undefined;
-  /** The line itself, where it is known. */
+  /** The line's text, where it is known. */
   readonly code: string | undefined;
 }
 
-const HEAD =
-  /^(?:(.+?)\((\d+)\): )?(catastrophic error|internal error|error|warning|remark|note)(?: #(\d+)(?:-D)?)?: (.*)$/i;
+const HEAD = new RegExp(
+  /^(?:(.+?)\((\d+)\): )?/.source +
+    /(catastrophic error|internal error|error|warning|remark|note)/.source +
+    /(?: #(\d+)(?:-D)?)?: (.*)$/.source,
+  'i',
+);
 const CARET = /^\s*\^\s*$/;
-/** The log shows a line behind two spaces. */
+/** The log shows a line after two spaces. */
 const INDENT = 2;
-/** The compiler's own bookkeeping at the end. */
-const SUMMARY =
-  /^(\d+ (catastrophic )?errors? detected in|Compilation terminated|Remark: The warnings can be suppressed|Error limit reached)/;
+/** The compiler's own lines at the end. */
+const SUMMARY = new RegExp(
+  '^(\\d+ (catastrophic )?errors? detected in|Compilation terminated|' +
+    'Remark: The warnings can be suppressed|Error limit reached)',
+);
 
 /**
- * The messages of a log, in order.
+ * Returns the messages of a log, in order.
  *
- * @param textOf the text of a file that the log names, if it is known: lines are then shown where
- *   the log does not
+ * @param textOf returns the text of a file that the log names, if it is known: the line comes from
+ * it where the log does not show it
  */
 export function readDiagnostics(
   log: string,
@@ -46,7 +52,7 @@ export function readDiagnostics(
     const head = HEAD.exec(lines[at]!);
     if (head === null || SUMMARY.test(lines[at]!)) continue;
     const [, file, lineNumber, kind, number, first] = head;
-    const said = [first!];
+    const parts = [first!];
     let shown: string | undefined;
     let caret: number | undefined;
     while (at + 1 < lines.length) {
@@ -58,7 +64,7 @@ export function readDiagnostics(
         at += 2;
         break;
       }
-      said.push(next.trim());
+      parts.push(next.trim());
       at++;
     }
     const line = lineNumber === undefined ? undefined : Number(lineNumber);
@@ -67,7 +73,7 @@ export function readDiagnostics(
       (file === undefined || line === undefined
         ? undefined
         : textOf(file)?.split(/\r?\n/)[line - 1]);
-    const message = said.join(' ');
+    const message = parts.join(' ');
     found.push({
       severity: severityOf(kind!),
       message,
@@ -91,7 +97,10 @@ function severityOf(kind: string): Severity {
   return lower.endsWith('error') ? 'error' : (lower as Severity);
 }
 
-/** Where the log has no caret: the place of what the message quotes, if the line has it once. */
+/**
+ * Finds the column where the log has no caret: that of the name which the message quotes, if it
+ * occurs once in the line.
+ */
 function columnOfName(code: string, message: string): number | undefined {
   const name = /"([^"]+)"/.exec(message)?.[1];
   if (name === undefined) return undefined;

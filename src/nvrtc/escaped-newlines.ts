@@ -1,14 +1,14 @@
 /**
  * In a template literal of TypeScript `\n` is a newline, so that `printf("%d\n", i)` reaches the
- * compiler as a string that goes over two lines, which C++ does not have. `String.raw` would keep
- * the backslash, but erases the literal's type, and with it the types of the kernels. So newlines
- * in strings and characters are escaped again before the text is compiled.
+ * compiler as a string on two lines, which is not valid C++. `String.raw` would keep the backslash,
+ * but erases the literal's type, and with it the types of the kernels. So newlines in strings and
+ * characters are escaped again before the text is compiled.
  */
 import { sourceTokens } from './source-tokens.js';
 
 /**
- * The text with `\n` for newlines in strings and characters, but for raw strings, where they are
- * what they seem. Comments and lines that end with a backslash stay.
+ * Returns the text with `\n` for newlines in strings and characters, except in raw strings, where
+ * newlines are allowed. Comments and lines that end with a backslash stay unchanged.
  */
 export function withEscapedNewlines(source: string): string {
   let out = '';
@@ -27,14 +27,14 @@ export function withEscapedNewlines(source: string): string {
   return out + source.slice(done);
 }
 
-/** A backslash in front of a newline continues the line; it stays. */
+/** Escapes newlines. A backslash before a newline continues the line and stays. */
 function escape(literal: string): string {
   return literal.replace(/\\\r?\n|\\[\s\S]|\r?\n/g, (found) =>
     found.startsWith('\\') ? found : found === '\n' ? '\\n' : '\\r\\n',
   );
 }
 
-/** Strings in a macro's body. */
+/** Escapes newlines in the strings of a macro's body. */
 function inDirective(text: string): string | undefined {
   if (!/^#\s*define\b/.test(text) || !text.includes('\n')) return undefined;
   return `#${withEscapedNewlines(text.slice(1))}`;

@@ -77,7 +77,7 @@ test('headers in memory are read for what they include', async () => {
   );
 });
 
-test('what is in no folder is told', async () => {
+test('names in no folder are returned', async () => {
   expect((await search('#include <cstdio>\n#include "x.h"')).unresolved).toEqual(['cstdio', 'x.h']);
 });
 
@@ -88,8 +88,8 @@ test('files that include each other', async () => {
 });
 
 test.each([
-  ['#define F "a.h"\n#include F', 'a macro says'],
-  ['#include_next <a.h>', 'a macro says'],
+  ['#define F "a.h"\n#include F', 'a macro computes'],
+  ['#include_next <a.h>', 'a macro computes'],
   ['__device__ const char* t = __DATE__;', 'time of its compilation'],
 ])('%j cannot be kept', async (source, why) => {
   expect((await search(source)).unknown).toContain(why);

@@ -1,28 +1,30 @@
 /**
- * What a source may include, found without compiling it, so that a program that is kept is known to
- * be that of the files as they are. NVRTC does not tell what it has read, so everything that an
- * `#include` names counts, read or skipped.
+ * Finds the files that a source may include, without compiling it, so that a cached program is
+ * known to belong to the files as they are. NVRTC does not report which files it has read, so every
+ * name in an `#include` counts, read or skipped.
  */
 import { createHash } from 'node:crypto';
 import { readFile, readdir, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 
 export interface Dependencies {
-  /** Part of a key: files of the user's folders by their contents, those of CUDA's by version. */
+  /**
+   * Part of a key: files of the user's folders by their contents, CUDA's files by their version.
+   */
   readonly key: readonly unknown[];
-  /** Why a program of this source cannot be kept; undefined where it can. */
+  /** Why a program of this source cannot be cached; undefined where it can. */
   readonly unknown: string | undefined;
   /** Names that are in no folder: NVRTC may have them itself. */
   readonly unresolved: readonly string[];
 }
 
 export interface IncludeSearch {
-  /** The source's file: NVRTC looks for headers beside it, whether or not there is such a file. */
+  /** The source's file: NVRTC searches its folder for headers, whether or not the file exists. */
   readonly name: string;
   readonly headers: readonly (readonly [name: string, text: string])[];
-  /** The user's. */
+  /** The user's folders. */
   readonly folders: readonly string[];
-  /** CUDA's, whose files change with their version only. */
+  /** CUDA's folders, whose files change with their version only. */
   readonly cudaFolders: readonly string[];
 }
 
@@ -33,15 +35,19 @@ interface Text {
 }
 
 /**
- * With and without angle brackets, or what only the preprocessor knows. Found in comments, too,
- * which does no harm.
+ * An include with or without angle brackets, or one whose name only the preprocessor can compute.
+ * Matches in comments are harmless.
  */
-const INCLUDE =
-  /(?:#|%:|\?\?=)(?:[ \t]|\/\*[^]*?\*\/)*(include_next|include|import|embed)\b(?:[ \t]|\/\*[^]*?\*\/)*(?:"([^"\n]*)"|<([^>\n]*)>|([^\n]*))/g;
+const INCLUDE = new RegExp(
+  /(?:#|%:|\?\?=)(?:[ \t]|\/\*[^]*?\*\/)*/.source +
+    /(include_next|include|import|embed)\b(?:[ \t]|\/\*[^]*?\*\/)*/.source +
+    /(?:"([^"\n]*)"|<([^>\n]*)>|([^\n]*))/.source,
+  'g',
+);
 const HAS_INCLUDE = /__has_(include(?:_next)?|embed)\s*\(\s*(?:"([^"\n]*)"|<([^>\n]*)>|([^\n]*))/g;
-/** What stands in the program is not in the source. */
+/** Macros whose expansion is in the program and not in the source. */
 const CLOCK = /\b__(?:DATE|TIME|TIMESTAMP)__\b/;
-/** Found by name only: of a header of CUDA's nothing further is read. */
+/** The file whose version counts for all of CUDA's headers: they are found by name and not read. */
 const VERSION_HEADER = 'cuda.h';
 
 export async function dependenciesOf(source: string, search: IncludeSearch): Promise<Dependencies> {
@@ -59,11 +65,10 @@ export async function dependenciesOf(source: string, search: IncludeSearch): Pro
     if (CLOCK.test(next.text)) unknown = 'it has the time of its compilation';
     for (const name of includesIn(next.text)) {
       if (name === undefined) {
-        unknown = 'a macro says what it includes';
+        unknown = 'a macro computes what it includes';
         continue;
       }
-      // Which of these two is taken depends on the brackets and on the version of NVRTC; both
-      // count.
+      // The brackets and the version of NVRTC decide which of these two is read; both count.
       const near = await firstFile(isAbsolute(name) ? [''] : next.from, name);
       const far = isAbsolute(name) ? undefined : await firstFile(search.folders, name);
       for (const found of [near, far]) {
@@ -82,7 +87,7 @@ export async function dependenciesOf(source: string, search: IncludeSearch): Pro
       else if (near === undefined) unresolved.add(name);
     }
   }
-  // A header of CUDA's could find one of these in place of its own.
+  // One of CUDA's headers could include one of these in place of its own.
   if (cudaFiles.size > 0 || unresolved.size > 0)
     unknown ??= await shadowed(search, unresolved.size > 0);
   return {
@@ -105,12 +110,12 @@ export async function dependenciesOf(source: string, search: IncludeSearch): Pro
   };
 }
 
-/** The names; undefined for one that only the preprocessor knows. */
+/** Yields the names; undefined for one that only the preprocessor can compute. */
 function* includesIn(text: string): Generator<string | undefined> {
   const spliced = text.replace(/(?:\\|\?\?\/)\r?\n/g, '');
   for (const pattern of [INCLUDE, HAS_INCLUDE]) {
     for (const [, directive, quoted, angled] of spliced.matchAll(pattern)) {
-      // The file behind the one that is found, and an embedded one, are not looked for.
+      // The next file of that name (include_next) and an embedded file are not searched.
       yield directive === 'include' || directive === 'import' ? (quoted ?? angled) : undefined;
     }
   }
@@ -129,7 +134,7 @@ async function stamp(path: string): Promise<string> {
   return found === undefined ? 'none' : `${found.size} ${found.mtimeMs}`;
 }
 
-/** Why it cannot be known which files CUDA's headers include. */
+/** Returns why it is not certain which files CUDA's headers include; undefined where it is. */
 async function shadowed(
   { folders, cudaFolders }: IncludeSearch,
   bundled: boolean,

@@ -1,11 +1,12 @@
 /**
- * Integers among the parameters of `extern "C"` kernels, which have no mangled name that tells
- * them: whether the type is signed, as far as the text shows what its names stand for. Its size is
- * in what was compiled. It follows names where the signature, which the type checker reads as well,
- * has `'unknown'`: through namespaces, classes, enumerations and macros.
+ * Finds whether the integers among the parameters of `extern "C"` kernels are signed. Such kernels
+ * have no mangled name that contains it, so the declarations of the types' names in the text
+ * decide. The size of an integer is in the compiled kernel. This reader follows names where the
+ * signature, which the type checker reads as well, has `'unknown'`: through namespaces, classes,
+ * enumerations and macros.
  *
- * A word has to be right, since numbers are refused by it: a name that the text may mean otherwise
- * has none.
+ * A word has to be right, since numbers are refused by it: a name that may have another meaning in
+ * the text has none.
  */
 import { DTYPES } from '../core/index.js';
 import type { SourceWord } from '../core/signature.js';
@@ -13,15 +14,15 @@ import { sourceTokens } from './source-tokens.js';
 import type { SourceToken } from './source-tokens.js';
 import { LIBRARY_TYPES } from './type-names.js';
 
-/** Words of a text; signs are of one to three characters. */
+/** Words of a text; signs have one to three characters. */
 type Words = readonly string[];
 
 /** One of the namespaces and classes around a declaration. */
 interface Scope {
   readonly name: string;
   /**
-   * What it declares is found outside of it as well: an unnamed or inline namespace, an unscoped
-   * enumeration.
+   * Whether its declarations are visible outside of it as well: those of an unnamed or inline
+   * namespace, or of an unscoped enumeration.
    */
   readonly isOpen: boolean;
 }
@@ -67,8 +68,8 @@ const isWord = (text: string | undefined): text is string =>
   text !== undefined && /^[A-Za-z_$]/.test(text);
 
 /**
- * Of `wchar_t`: 32 bits with a sign on Linux for x86, 16 without on Windows. The ABI of ARM has
- * another.
+ * The word of `wchar_t`: 32 bits with a sign on Linux for x86, 16 without on Windows. The ABI of
+ * ARM has another.
  */
 export function wideCharacterWord(
   platform: string = process.platform,
@@ -79,12 +80,12 @@ export function wideCharacterWord(
 
 export class IntegerWords {
   private readonly types = new Map<string, Declaration[]>();
-  /** What stands for a macro of one type or of nothing; undefined for every other. */
+  /** The words of a macro of one type or of nothing; undefined for every other macro. */
   private readonly macros = new Map<string, Words | undefined>();
   private readonly used = new Set<string>();
   private readonly tokens: readonly SourceToken[];
   private at = 0;
-  /** Directives of conditions around what is read. */
+  /** The number of conditional directives around the place that is read. */
   private conditions = 0;
   private isBroken = false;
 
@@ -95,10 +96,8 @@ export class IntegerWords {
   }
 
   /**
-   * Of each parameter of a list, undefined of one that is no integer for sure. Undefined where it
-   * is not known which parameters there are.
-   *
-   * @param isGlobal whether the kernel is outside of all namespaces
+   * Returns the word of each parameter of a list, undefined for one that may be no integer. Returns
+   * undefined where it is not certain which parameters there are.
    */
   of(list: readonly SourceToken[], isGlobal: boolean): (SourceWord | undefined)[] | undefined {
     const expanded = this.expanded(list.map(({ text }) => text));
@@ -110,10 +109,9 @@ export class IntegerWords {
     });
   }
 
-  // What the text declares
-  // ------------------------------------------------------------------------------------------
+  // Declarations of the text
 
-  /** Declarations up to the brace that closes the scope. */
+  /** Reads declarations up to the brace that closes the scope. */
   private read(scopes: readonly Scope[]): void {
     let head: string[] = [];
     for (; this.at < this.tokens.length; this.at++) {
@@ -132,8 +130,8 @@ export class IntegerWords {
   }
 
   /**
-   * Of a brace: what it holds is read or passed over. Gives what stands for it in front of what
-   * follows.
+   * Reads or skips the contents of a brace. Returns the words that replace it before the words that
+   * follow.
    */
   private block(head: Words, scopes: readonly Scope[]): string[] {
     this.at++;
@@ -163,7 +161,7 @@ export class IntegerWords {
       .slice(key + 1, colon < 0 ? undefined : colon)
       .filter((word) => word !== 'class' && word !== 'struct' && word !== 'final');
     const name = named.length === 1 ? named[0] : undefined;
-    // A name of several parts is of what was declared before.
+    // A name of several parts refers to an earlier declaration.
     if (named.length > 1) for (const word of named) this.declare(word, undefined, scopes);
     const isEnum = head[key] === 'enum';
     const isScoped = isEnum && /^(?:class|struct)$/.test(head[key + 1] ?? '');
@@ -175,7 +173,7 @@ export class IntegerWords {
     return [...(head.includes('typedef') ? ['typedef'] : []), ...(underlying ?? ['struct'])];
   }
 
-  /** Past the brace that closes what is open. */
+  /** Moves past the brace that closes the open one. */
   private skip(): void {
     for (let depth = 1; this.at < this.tokens.length; this.at++) {
       const { kind, text } = this.tokens[this.at]!;
@@ -186,7 +184,7 @@ export class IntegerWords {
     }
   }
 
-  /** Whether the directive is a conditional one. */
+  /** Reads a directive; returns whether it is a conditional one. */
   private directive(text: string): boolean {
     const [, name = '', rest = ''] = /^#\s*(\w*)\s*([\s\S]*)$/.exec(text) ?? [];
     if (name.startsWith('if')) this.conditions++;
@@ -233,7 +231,7 @@ export class IntegerWords {
       const name = head.slice(1).find((word) => word !== 'class' && word !== 'struct');
       const colon = head.indexOf(':');
       const isOpaque = first === 'enum' && colon > 0 && head[colon - 1] === name;
-      // `struct A a;` declares no type that is not there already.
+      // `struct A a;` declares no new type.
       if (name !== undefined && (isOpaque || head.length === 2))
         this.declare(name, isOpaque ? head.slice(colon + 1) : undefined, scopes);
     }
@@ -263,7 +261,7 @@ export class IntegerWords {
   }
 
   private declare(name: string, words: Words | undefined, scopes: readonly Scope[]): void {
-    // `typedef struct A A;` is the structure that is there.
+    // `typedef struct A A;` is the existing structure.
     if (
       words?.length === 2 &&
       CLASS_KEYS.has(words[0]!) &&
@@ -277,10 +275,11 @@ export class IntegerWords {
     else known.push(declaration);
   }
 
-  // What a name stands for
-  // ------------------------------------------------------------------------------------------
+  // The meaning of a name
 
-  /** Macros replaced by their types; undefined where one is anything else. */
+  /**
+   * Returns the words with macros replaced by their types; undefined where one is anything else.
+   */
   private expanded(words: Words, depth = 0): Words | undefined {
     if (!words.some((word) => this.macros.has(word))) return words;
     const out: string[] = [];
@@ -298,7 +297,11 @@ export class IntegerWords {
     return out;
   }
 
-  /** @param from the scopes from which the name is looked up; undefined where they are not known */
+  /**
+   * Returns the word of a type.
+   *
+   * @param from the scopes from which the name is looked up; undefined where they are not known
+   */
   private wordOf(
     given: Words,
     from: readonly Scope[] | undefined,
@@ -328,9 +331,9 @@ export class IntegerWords {
     return others.every((word) => word === first) ? first : undefined;
   }
 
-  /** Whether a name with this path, in these scopes, may be the one that is declared in others. */
+  /** Whether a name with this path, in these scopes, may be the one that other scopes declare. */
   private isMeant(path: Words, scopes: readonly Scope[], from: readonly Scope[]): boolean {
-    // What is open need not be written, and may be.
+    // Open scopes may be written or left out.
     const closed = scopes.filter(({ isOpen }) => !isOpen).map(({ name }) => name);
     const all = scopes.map(({ name }) => name);
     return [closed, all].some((names) => {
@@ -344,14 +347,14 @@ export class IntegerWords {
   }
 }
 
-/** Words and `::` by turns. */
+/** Whether words and `::` alternate. */
 function isPath(words: Words): boolean {
   return words.every((word, at) =>
     word === '::' ? words[at - 1] !== '::' : isWord(word) && (at === 0 || words[at - 1] === '::'),
   );
 }
 
-/** A parameter's type without its name; undefined for a pointer and the like. */
+/** Returns a parameter's type without its name; undefined for a pointer and the like. */
 function typeOf(parameter: Words): Words | undefined {
   if (parameter.some((word) => word !== '::' && !isWord(word))) return undefined;
   const words = parameter.filter((word) => !QUALIFIERS.has(word));
@@ -380,7 +383,7 @@ function libraryWord(name: string): SourceWord | undefined {
   return kind === 'float' || kind === 'complex' ? undefined : kind;
 }
 
-/** Behind `template <…>`. */
+/** Returns the index after `template <…>`. */
 function endOfTemplate(head: Words): number {
   let depth = 0;
   for (let at = 1; at < head.length; at++) {
@@ -392,7 +395,7 @@ function endOfTemplate(head: Words): number {
   return head.length;
 }
 
-/** `alignas(16)`, `__align__(16)` and `[[…]]` are left out. */
+/** Returns the words without `alignas(16)`, `__align__(16)` and `[[…]]`. */
 function withoutAttributes(words: Words): Words {
   const left: string[] = [];
   for (let at = 0; at < words.length; at++) {

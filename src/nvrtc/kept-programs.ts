@@ -1,8 +1,8 @@
-/** Programs on disk, in the cache that kernels in TypeScript are kept in. */
+/** Programs on disk, in the same cache as kernels in TypeScript. */
 import { openDiskCache, programEntry } from '../core/kept.js';
 import { isBytes } from '../ground/other-realms.js';
 
-/** Of the fields of a program that is kept, those that are bytes. */
+/** The fields of a cached program that are bytes. */
 type Bytes<T> = {
   [K in keyof T]: T[K] extends Uint8Array | undefined
     ? Uint8Array extends Exclude<T[K], undefined>
@@ -11,7 +11,7 @@ type Bytes<T> = {
     : never;
 }[keyof T];
 
-/** The program that `key` says, if it was kept. */
+/** Reads the program of `key`, if it is cached. */
 export async function keptProgram<T extends object>(
   key: readonly unknown[],
   bytesOf: readonly Bytes<T>[],
@@ -26,12 +26,12 @@ export async function keptProgram<T extends object>(
     }
     return program as T;
   } catch {
-    // As if it were not there.
+    // A damaged entry counts as absent.
     return undefined;
   }
 }
 
-/** Keeps a program. Nobody waits for it. */
+/** Writes a program to the cache, without a waiter. */
 export function keepProgram<T extends object>(
   key: readonly unknown[],
   program: T,

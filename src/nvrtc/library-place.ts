@@ -1,5 +1,5 @@
 /**
- * Which file of a library is to be loaded, and what tells it from another that lies there later.
+ * Finds the file of a library, and what distinguishes it from another file at the same path later.
  */
 import { realpath, stat } from 'node:fs/promises';
 
@@ -8,15 +8,18 @@ import type { LibraryRow } from '../native/libraries.js';
 import type { LibraryPlace } from './thread/messages.js';
 
 /**
- * Found anew each time, as variables may have been set; where nothing is found the compiler's
- * thread asks the loader too.
+ * Finds the file anew each time, since variables may have been set; where nothing is found the
+ * compiler's thread uses the loader's search, too.
  */
 export function placeOf(row: LibraryRow): LibraryPlace {
   const found = findLibrary(row);
   return { path: 'path' in found ? found.path : undefined, env: { ...process.env } };
 }
 
-/** Part of a key; undefined where the file is not known. It changes with the library's version. */
+/**
+ * Returns part of a key; undefined where the file is not known. It changes with the library's
+ * version.
+ */
 export async function identityOf({ path }: LibraryPlace): Promise<readonly unknown[] | undefined> {
   if (path === undefined) return undefined;
   try {

@@ -1,4 +1,4 @@
-/** What a link takes. */
+/** The options of a link, and the checks of its inputs. */
 import {
   checkBoolean,
   checkInteger,
@@ -13,7 +13,7 @@ import type { Architecture } from './compile-options.js';
 import { Program } from './program.js';
 import type { LinkKind, LinkPart } from './thread/messages.js';
 
-/** What can be linked: a program, or code of one kind, with the name that messages call it. */
+/** What can be linked: a program, or code of one kind, with its name in messages. */
 export type LinkInput =
   | Program
   | { readonly ptx: string; readonly name?: string }
@@ -22,33 +22,36 @@ export type LinkInput =
   | { readonly fatbin: Uint8Array; readonly name?: string }
   | { readonly object: Uint8Array; readonly name?: string };
 
-/** What {@link link} takes. Everything has nvJitLink's default unless it says another. */
+/** Options of {@link link}. Each has nvJitLink's default unless its description names another. */
 export interface LinkOptions {
-  /** What to link for. Default: what the programs were compiled for. -arch */
+  /** The architecture to link for. Default: the one that the programs were compiled for. -arch */
   architecture?: Architecture;
-  /** `'ptx'` is possible where all inputs are LTO-IR. Default `'cubin'`. -ptx */
+  /**
+   * The kind of the result. `'ptx'` is possible where all inputs are LTO-IR. Default `'cubin'`.
+   * -ptx
+   */
   output?: 'cubin' | 'ptx';
-  /** 0 or 3. -O */
+  /** How far the code is optimised, 0 or 3. -O */
   optimizationLevel?: 0 | 3;
-  /** Registers of one thread. -maxrregcount */
+  /** The most registers of one thread. -maxrregcount */
   maxRegisters?: number;
-  /** -g */
+  /** Whether the code is for debuggers. -g */
   debug?: boolean;
-  /** -lineinfo */
+  /** Whether the code has line numbers. -lineinfo */
   lineInfo?: boolean;
-  /** Subnormal f32 become zero, of LTO-IR. -ftz */
+  /** Whether subnormal f32 become zero, in LTO-IR. -ftz */
   flushToZero?: boolean;
-  /** f32 division rounds to nearest, of LTO-IR. -prec-div */
+  /** Whether f32 division rounds to nearest, in LTO-IR. -prec-div */
   preciseDivision?: boolean;
-  /** f32 square roots round to nearest, of LTO-IR. -prec-sqrt */
+  /** Whether f32 square roots round to nearest, in LTO-IR. -prec-sqrt */
   preciseSquareRoot?: boolean;
-  /** a * b + c may be one instruction, of LTO-IR. -fma */
+  /** Whether a * b + c may be one instruction, in LTO-IR. -fma */
   fuseMultiplyAdd?: boolean;
-  /** Kernels that are launched: others may be left out. -kernels-used */
+  /** The kernels that the program launches: others may be left out. -kernels-used */
   kernels?: readonly string[];
-  /** Options as nvJitLink spells them. */
+  /** Options in nvJitLink's spelling. */
   options?: readonly string[];
-  /** Whether the result is kept on disk, and taken from there. Default true. */
+  /** Whether the result is cached on disk, and read from there. Default true. */
   cache?: boolean;
   /** Aborting it stops the wait. */
   signal?: AbortSignal;
@@ -100,7 +103,11 @@ const FLAGS = {
 const KNOWN = ['architecture', 'output', ...Object.keys(FLAGS), 'cache', 'signal'];
 const KINDS: readonly string[] = ['ptx', 'cubin', 'ltoir', 'fatbin', 'object'] satisfies LinkKind[];
 
-/** @throws CudaArgumentError for what cannot be linked, and for an option that there is not */
+/**
+ * Checks inputs and options.
+ *
+ * @throws CudaArgumentError for an input that cannot be linked, and for an unknown option
+ */
 export function checkLink(inputs: readonly LinkInput[], options: LinkOptions): CheckedLink {
   if (!Array.isArray(inputs) || inputs.length === 0)
     throw invalid(
@@ -137,7 +144,7 @@ export function checkLink(inputs: readonly LinkInput[], options: LinkOptions): C
 function partOf(input: LinkInput, index: number): LinkPart {
   const argument = `inputs[${index}]`;
   if (input instanceof Program) {
-    // The least finished has most left to optimise.
+    // The least compiled form leaves most to optimise.
     const kind = (['ltoir', 'ptx', 'cubin'] as const).find((each) => input.has(each))!;
     return { kind, name: input.name, data: kind === 'ptx' ? ptxBytes(input.ptx) : input[kind] };
   }
@@ -164,7 +171,7 @@ function partOf(input: LinkInput, index: number): LinkPart {
   return { kind, name, data };
 }
 
-/** PTX ends with a zero. */
+/** Encodes PTX, which has to end with a zero. */
 function ptxBytes(ptx: string): Uint8Array {
   return new TextEncoder().encode(ptx.endsWith('\0') ? ptx : `${ptx}\0`);
 }

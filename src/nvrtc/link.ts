@@ -1,5 +1,5 @@
 /**
- * Linking by NVIDIA's nvJitLink (CUDA 12 and later): PTX, cubins and LTO-IR become one cubin, off
+ * Links with NVIDIA's nvJitLink (CUDA 12 and later): PTX, cubins and LTO-IR become one cubin, off
  * the JavaScript thread.
  */
 import { createHash } from 'node:crypto';
@@ -16,29 +16,40 @@ import type { Linked } from './thread/messages.js';
 
 const BYTES = ['cubin'] as const;
 
-/** What a link gives. */
+/** The result of a link. */
 export interface LinkedProgram {
-  /** What it was linked for. */
+  /** The architecture that it was linked for. */
   readonly architecture: string;
-  /** Machine code; undefined where PTX was asked for. nvJitLinkGetLinkedCubin */
+  /** Machine code; undefined where the output is PTX. nvJitLinkGetLinkedCubin */
   readonly cubin: Uint8Array | undefined;
-  /** nvJitLinkGetLinkedPtx */
+  /** PTX; undefined where the output is a cubin. nvJitLinkGetLinkedPtx */
   readonly ptx: string | undefined;
-  /** What the linker has to say. */
+  /** The linker's messages. */
   readonly log: string;
-  /** Whether it was taken from disk. */
+  /** Whether it was read from disk. */
   readonly cached: boolean;
 }
 
 /**
- * Links programs. LTO-IR is optimised across its parts. nvJitLinkComplete
+ * Links programs into one cubin, or into PTX, off the JavaScript thread. LTO-IR is optimised across
+ * its parts. nvJitLinkComplete
  *
- * @throws CudaArgumentError for what cannot be linked, and for an option that there is not, or that
- *   nvJitLink does not take
+ * @throws CudaArgumentError for an input that cannot be linked, for an unknown option, and for an
+ * option that nvJitLink does not accept
  *
- * Rejects with CudaCompileError where the parts do not go together, with the linker's `log`;
- * CudaError with code ERR_CUDA_NO_LIBRARY where there is no nvJitLink; with the signal's reason
+ * Rejects with CudaCompileError, with the linker's `log`, where the parts do not link, with
+ * CudaError with code ERR_CUDA_NO_LIBRARY where there is no nvJitLink, and with the signal's reason
  * where it aborts.
+ *
+ * @example
+ * ```ts no-run
+ * const options = { architecture: 'sm_90', outputs: ['ltoir'] } as const;
+ * const { cubin, architecture } = await link([
+ *   await compile('extern __device__ int a();\n__global__ void f(int* y) { *y = a(); }', options),
+ *   await compile('__device__ int a() { return 1; }', options),
+ * ]);
+ * console.log(architecture, cubin !== undefined); // sm_90 true
+ * ```
  */
 export async function link(
   inputs: readonly LinkInput[],

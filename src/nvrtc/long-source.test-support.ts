@@ -1,4 +1,4 @@
-/** Long texts of CUDA C++ of the kind that people write. */
+/** Long texts of CUDA C++, written as programs usually are. */
 
 const DEVICE_FUNCTIONS = [
   (i: number): string => `// The ${i}th of the functions; it doesn't matter what it computes.
@@ -41,8 +41,8 @@ reduce${i}(
     const Options${Math.floor(i / 8)} options) {
   __shared__ float partial[TILE];
   float sum = 0.0f;
-  /* grid-stride loop */
-  for (unsigned long long i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
+  unsigned step = gridDim.x * blockDim.x; /* grid-stride loop */
+  for (unsigned long long i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
     sum += __half2float(in[i]) * options.scale;
   }
   partial[threadIdx.x] = sum;
@@ -69,7 +69,7 @@ const HEAD = `#include <cuda_fp16.h>
 
 `;
 
-/** A text of at least so many lines, and how many kernels it has. */
+/** Returns a text of at least `lines` lines, and the number of its kernels. */
 export function longSource(lines: number): {
   readonly text: string;
   readonly lines: number;
@@ -79,7 +79,9 @@ export function longSource(lines: number): {
   let kernels = 0;
   for (let i = 0; count(text) < lines; i++) {
     if (i % 8 === 0)
-      text += `struct Options${i / 8} {\n  float scale;  // of every element\n  int flags[4];\n};\n\n`;
+      text +=
+        `struct Options${i / 8} {\n  float scale;  // of every element\n  int flags[4];\n` +
+        '};\n\n';
     text += `${DEVICE_FUNCTIONS[i % 2]!(i)}\n${KERNELS[0]!(i)}\n${KERNELS[1]!(i)}\n`;
     kernels += 2;
   }
@@ -87,15 +89,18 @@ export function longSource(lines: number): {
 }
 
 /**
- * A text with so many comments, of both kinds and with quotes and braces in them, before, in and
- * after a kernel.
+ * Returns a text with `comments` comments, of both kinds and with quotes and braces in them,
+ * before, in and after a kernel.
  */
 export function manyComments(comments: number): string {
   const some = (n: number, indent: string): string =>
     Array.from(
       { length: n },
       (_, i) =>
-        `${indent}${i % 3 === 0 ? `/* { "${i}" */` : `// it's } number ${i} of extern "C" __global__ void no(int x) {`}\n`,
+        indent +
+        (i % 3 === 0
+          ? `/* { "${i}" */\n`
+          : `// it's } number ${i} of extern "C" __global__ void no(int x) {\n`),
     ).join('');
   const third = Math.ceil(comments / 3);
   return (

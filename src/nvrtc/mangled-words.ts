@@ -1,7 +1,7 @@
 /**
- * Integers among the parameters of a kernel, read from its mangled name (Itanium C++ ABI, 5.1),
- * which is what there is of kernels that are not `extern "C"`: of instances of templates, in
- * namespaces, overloaded.
+ * Finds the integers among the parameters of a kernel in its mangled name (Itanium C++ ABI, 5.1).
+ * Kernels that are not `extern "C"` have one: instances of templates, kernels in namespaces,
+ * overloads.
  */
 import type { SourceWord } from '../core/signature.js';
 import { wideCharacterWord } from './integer-words.js';
@@ -29,14 +29,14 @@ const BUILTINS: Readonly<Record<string, SourceWord | 'other'>> = {
   z: 'other',
 };
 
-/** What a component of a name stands for. */
+/** The meaning of a component of a name. */
 type Meaning = SourceWord | 'other';
 
 class NotRead extends Error {}
 
 /**
- * Integers by the places of their parameters. Empty where the name is not mangled, or has something
- * in it that is not read here.
+ * Returns the words of integers by the places of their parameters. The map is empty where the name
+ * is not mangled, or has a part that this reader does not support.
  */
 export function mangledWords(symbol: string): Map<number, SourceWord> {
   const words = new Map<number, SourceWord>();
@@ -55,9 +55,9 @@ export function mangledWords(symbol: string): Map<number, SourceWord> {
 class Mangled {
   private readonly text: string;
   private at = 2;
-  /** What S_, S0_ and so on stand for. */
+  /** The meanings of S_, S0_ and so on. */
   private readonly known: Meaning[] = [];
-  /** What T_, T0_ and so on stand for: the arguments of the function's own template. */
+  /** The meanings of T_, T0_ and so on: the arguments of the function's own template. */
   private templateArguments: Meaning[] = [];
 
   constructor(text: string) {
@@ -66,7 +66,7 @@ class Mangled {
 
   parameters(): Meaning[] {
     const isInstance = this.functionName();
-    // An instance's type begins with what it returns.
+    // An instance's type begins with its return type.
     if (isInstance) this.type();
     const found: Meaning[] = [];
     while (this.at < this.text.length && this.text[this.at] !== '.') found.push(this.type());
@@ -84,7 +84,7 @@ class Mangled {
     return meaning;
   }
 
-  /** `4fill`. */
+  /** Reads `4fill`. */
   private sourceName(): void {
     const length = /^\d+/.exec(this.text.slice(this.at, this.at + 8))?.[0];
     if (length === undefined) throw new NotRead();
@@ -92,10 +92,10 @@ class Mangled {
     if (this.at > this.text.length) throw new NotRead();
   }
 
-  /** The function's own name; whether it is a template's instance. */
+  /** Reads the function's own name; returns whether it is an instance of a template. */
   private functionName(): boolean {
     if (this.take('N')) return this.nested(true);
-    // In namespace std, or of the file alone.
+    // The name may be in namespace std, or local to the file.
     if (!this.take('St')) this.take('L');
     this.sourceName();
     if (this.text[this.at] !== 'I') return false;
@@ -105,8 +105,8 @@ class Mangled {
   }
 
   /**
-   * `N5inner6hiddenE`; whether its last part has arguments. Each part but the last, of which a
-   * function's is none, can be named again.
+   * Reads `N5inner6hiddenE`; returns whether its last part has arguments. Each part can be named
+   * again, except the last part of a function's name.
    */
   private nested(isFunction: boolean): boolean {
     let hasArguments = false;
@@ -132,7 +132,7 @@ class Mangled {
     return hasArguments;
   }
 
-  /** `IfLi4EE`. */
+  /** Reads `IfLi4EE`. */
   private arguments(): Meaning[] {
     if (!this.take('I')) throw new NotRead();
     const given: Meaning[] = [];
@@ -149,7 +149,7 @@ class Mangled {
     return given;
   }
 
-  /** A value among arguments: its type, then all up to the E. */
+  /** Reads a value among arguments: its type, then everything up to the E. */
   private literal(): void {
     if (this.text[this.at] === '_') throw new NotRead();
     this.type();
@@ -158,7 +158,7 @@ class Mangled {
     this.at = end + 1;
   }
 
-  /** `_` is the first, `0_` the second. */
+  /** Reads a number: `_` is the first, `0_` the second. */
   private sequence(base: number): number {
     const end = this.text.indexOf('_', this.at);
     const digits = this.text.slice(this.at, end);
@@ -232,7 +232,7 @@ class Mangled {
     return this.instance(this.remember());
   }
 
-  /** A template's name with its arguments is one component more. */
+  /** Reads a template's arguments after its name; with them the name is one component more. */
   private instance(meaning: Meaning): Meaning {
     if (this.text[this.at] !== 'I') return meaning;
     this.arguments();

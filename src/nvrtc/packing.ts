@@ -1,19 +1,20 @@
-/** `#pragma pack` in CUDA C++: whether structures are packed where a text is read. */
+/** Follows `#pragma pack` in CUDA C++: whether structures are packed at the place that is read. */
 
-/** Packing by `_Pragma`, and by a macro that makes one of what it is given. */
+/** Packing by `_Pragma`, and by a macro that makes a `_Pragma` from its argument. */
 const OPERATOR = /_Pragma\s*\(\s*\w*"\s*pack\b/;
 const OPERATOR_IN_MACRO = /_Pragma\s*\(\s*#/;
 const GIVEN_TO_MACRO = /\(\s*pack\s*\(/;
 
 export class Packing {
   /**
-   * Whether they are, behind what it was when it was pushed; undefined where it is not known any
-   * more.
+   * Whether structures are packed, after the values that were pushed; undefined where it is not
+   * known any more.
    */
   private packed: readonly boolean[] | undefined = [false];
 
   constructor(source: string) {
-    // Where the macro stands is where structures are packed: it is not followed.
+    // Structures are packed from the place where the macro is used, and macros are not expanded
+    // here.
     if (OPERATOR.test(source) || (OPERATOR_IN_MACRO.test(source) && GIVEN_TO_MACRO.test(source)))
       this.packed = undefined;
   }
@@ -23,7 +24,9 @@ export class Packing {
     return this.packed?.at(-1) ?? true;
   }
 
-  /** Reads what stands behind `#pragma`. One in a conditional directive is not followed. */
+  /**
+   * Reads the text after `#pragma`. A pragma in a conditional directive makes the packing unknown.
+   */
   pragma(text: string, isConditional: boolean): void {
     const [, rest] = /^pack\b([\s\S]*)$/.exec(text) ?? [];
     if (rest === undefined || this.packed === undefined) return;
@@ -54,7 +57,7 @@ function repacked(
       return [...below, false];
     case 'push':
       return [...packed, more.length > 0 || packed.at(-1) === true];
-    // Of several that have a name, it may be any.
+    // A `pop` with a name may remove any number of values.
     case 'pop':
       return more.length > 0 ? undefined : below.length > 0 ? below : packed;
     default:

@@ -1,8 +1,8 @@
 /**
- * A parameter list of CUDA C++, read by the type checker into what each parameter is: `'f32'` for a
- * scalar, `'input f32'` and `'inout f32'` for pointers, `'input any'` and `'inout any'` for
- * pointers to what is no element type, an object with `fields` for a structure, `'unknown'` for
- * what is not understood; `undefined` where the list is not.
+ * Reads a parameter list of CUDA C++ in the type checker: `'f32'` for a scalar, `'input f32'` and
+ * `'inout f32'` for pointers, `'input any'` and `'inout any'` for pointers to other than element
+ * types, an object with `fields` for a structure, `'unknown'` for a type that is not understood;
+ * `undefined` where the list is not understood.
  */
 import type { Entry, Notes, OneLine, Trim } from './outline-types.js';
 import type { KeywordTypes, LibraryTypes, VectorTypes } from './type-names.js';
@@ -13,8 +13,8 @@ export interface StructureType<Fields = unknown> {
 }
 
 /**
- * What each parameter of a list is, with the notes on the text; undefined where that cannot be
- * told.
+ * The description of each parameter of a list, with the notes on the text; undefined where the list
+ * is not understood.
  */
 export type ParametersOf<
   List extends string,
@@ -33,9 +33,9 @@ type Whole<P> = P extends readonly ['void']
       : P
     : undefined;
 
-/** More than kernels have. */
-type MostParameters =
-  '................................................................................................................................';
+/** A limit of more parameters than kernels have. */
+type MostParameters = `${HalfOfMost}${HalfOfMost}`;
+type HalfOfMost = '................................................................';
 
 type Each<
   List extends string,
@@ -51,7 +51,7 @@ type Each<
 /** Whether the text defines a macro of a name. */
 export type Macro<T extends string> = `${string}${Entry}#${T} ${string}`;
 
-/** A parameter that may be several, or none. */
+/** Stands for a parameter that may be several, or none. */
 interface Broken {
   readonly broken: true;
 }
@@ -70,7 +70,7 @@ type ParameterOf<P extends string, C extends Notes> = P extends `${infer Base}*$
       ? ScalarOf<W, R, C>
       : ValueOf<P, C>;
 
-/** What is left of a declarator: qualifiers and a name, or none. */
+/** The rest of a declarator: qualifiers and a name, or none. */
 type NameIn<T extends string, C extends Notes> = T extends ` ${infer R}`
   ? NameIn<R, C>
   : T extends `${Qualifier} ${infer R}`
@@ -81,7 +81,7 @@ type NameIn<T extends string, C extends Notes> = T extends ` ${infer R}`
         ? Broken
         : T;
 
-/** Words that end a type that has no name behind it. */
+/** Words that end a type without a name after it. */
 type TypeWord =
   | 'const'
   | 'volatile'
@@ -108,7 +108,7 @@ type ScalarOf<
       ? Broken
       : ValueOf<T, C>;
 
-/** What a pointer to a pointee is. */
+/** The description of a pointer to a pointee. */
 type PointerTo<B> = B extends Broken
   ? Broken
   : B extends ['const', infer T]
@@ -121,14 +121,12 @@ type PointerTo<B> = B extends Broken
 
 type ToElement<T extends string, Access extends string> = T extends 'unknown' | 'void'
   ? `${Access} any`
-  : // A pointer to pointers.
+  : // This is a pointer to pointers.
     T extends `${string} ${string}`
     ? 'unknown'
     : `${Access} ${T}`;
 
-/**
- * The type that is pointed to; `['const', …]` where it is read only. Vectors are their elements.
- */
+/** The type of a pointee; `['const', …]` where it is read only. Vectors count as their elements. */
 type Pointee<Base extends string, C extends Notes> = Base extends `${infer B} `
   ? Pointee<B, C>
   : Base extends `const ${infer B}`
@@ -149,7 +147,7 @@ type Pointee<Base extends string, C extends Notes> = Base extends `${infer B} `
 
 type ReadOnly<T> = T extends Broken | ['const', unknown] ? T : ['const', T];
 
-/** A type by value. */
+/** The description of a type by value. */
 type ValueOf<T extends string, C extends Notes> = T extends keyof KeywordTypes
   ? T extends 'char'
     ? 'i8'
@@ -212,7 +210,7 @@ type TypeNamed<
               ? Broken
               : Declared<T, C, Steps>;
 
-/** What the text, then headers declare a name as. */
+/** The declaration of a name by the text, then by headers. */
 type Declared<T extends string, C extends Notes, Steps extends string> = C extends
   `${string}${Entry}!doubt${string}` | `${string}${Entry}${T}?${string}`
   ? 'unknown'
@@ -229,7 +227,7 @@ type Declared<T extends string, C extends Notes, Steps extends string> = C exten
             : 'unknown';
 
 /**
- * What an alias stands for. A const that is part of it is taken for pointers only: `typedef const
+ * The type of an alias. A const that is part of it is supported for pointers only: `typedef const
  * float *In`.
  */
 type Aliased<
@@ -245,7 +243,7 @@ type Aliased<
     : TypeNamed<A, C, Steps>;
 
 // Structures
-// -------------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------------
 
 type Structure<
   Body extends string,
@@ -317,7 +315,7 @@ type FieldType<T extends string, C extends Notes, Depth extends string> =
           : V
     : never;
 
-/** `x, y[4]`. */
+/** The declarators of `x, y[4]`. */
 type Declarators<R extends string, T, C extends Notes> = T extends 'unknown'
   ? 'unknown'
   : R extends `${infer A},${infer B}`
@@ -338,7 +336,7 @@ type Named<N extends string, T, C extends Notes> = N extends '' | `${string}${' 
     ? 'unknown'
     : [N, T];
 
-/** `3][4]` of T is an array of three arrays of four. */
+/** The type of `3][4]` of T: an array of three arrays of four. */
 type Arrays<S extends string, T> = S extends `${infer N extends number}]${infer More}`
   ? number extends N
     ? 'unknown'

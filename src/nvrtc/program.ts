@@ -1,23 +1,32 @@
-/** What a compilation gives. */
+/** The result of a compilation. */
 import { CudaArgumentError, CudaError } from '../core/index.js';
 import type { Diagnostic } from './diagnostics.js';
 import type { Compiled, Output } from './thread/messages.js';
 
 /**
- * A compiled program: PTX, machine code, code for link-time optimisation. Made by {@link compile}.
+ * A compiled program: PTX, machine code, code for link-time optimisation. {@link compile} makes it.
+ *
+ * @example
+ * ```ts no-run
+ * const program: Program = await compile('template <typename T> __global__ void fill(T* y) {}', {
+ *   nameExpressions: ['fill<float>'],
+ * });
+ * console.log(program.loweredName('fill<float>')); // _Z4fillIfEvPT_
+ * console.log(program.has('ptx'), program.has('cubin')); // true false
+ * ```
  */
 export class Program {
-  /** What the log calls the source. */
+  /** The source's name in the log. */
   readonly name: string;
-  /** What it was compiled for, `'sm_90'`; undefined for NVRTC's default. */
+  /** The architecture that it was compiled for, `'sm_90'`; undefined for NVRTC's default. */
   readonly architecture: string | undefined;
   /** NVRTC's version, major and minor. */
   readonly nvrtcVersion: readonly [number, number];
-  /** Warnings, mostly. */
+  /** NVRTC's log, mostly warnings. */
   readonly log: string;
   /** The log, message by message. */
   readonly diagnostics: readonly Diagnostic[];
-  /** Whether it was taken from disk. */
+  /** Whether it was read from disk. */
   readonly cached: boolean;
   private readonly compiled: Compiled;
 
@@ -37,35 +46,39 @@ export class Program {
     this.cached = cached;
   }
 
-  /** PTX text. nvrtcGetPTX @throws CudaArgumentError where it was not asked for */
+  /**
+   * PTX text. nvrtcGetPTX
+   *
+   * @throws CudaArgumentError where `outputs` does not contain it
+   */
   get ptx(): string {
     return this.output('ptx');
   }
 
   /**
-   * Machine code for one architecture. nvrtcGetCUBIN @throws CudaArgumentError where it was not
-   * asked for
+   * Machine code for one architecture. nvrtcGetCUBIN
+   *
+   * @throws CudaArgumentError where `outputs` does not contain it
    */
   get cubin(): Uint8Array {
     return this.output('cubin');
   }
 
   /**
-   * Code for link-time optimisation. nvrtcGetLTOIR @throws CudaArgumentError where it was not asked
-   * for
+   * Code for link-time optimisation. nvrtcGetLTOIR
+   *
+   * @throws CudaArgumentError where `outputs` does not contain it
    */
   get ltoir(): Uint8Array {
     return this.output('ltoir');
   }
 
-  /**
-   * Whether there is an output: a cubin that `device.compile` would like to have may not be there.
-   */
+  /** Whether an output exists: a cubin is optional for `device.compile`. */
   has(output: Output): boolean {
     return this.compiled[output] !== undefined;
   }
 
-  /** Name expressions that were asked for. */
+  /** The name expressions that the program was compiled with. */
   get nameExpressions(): readonly string[] {
     return Object.keys(this.compiled.loweredNames);
   }
@@ -73,7 +86,7 @@ export class Program {
   /**
    * The mangled name of one of `nameExpressions`. nvrtcGetLoweredName
    *
-   * @throws CudaError with code ERR_CUDA_NOT_FOUND for another
+   * @throws CudaError with code ERR_CUDA_NOT_FOUND for another expression
    */
   loweredName(expression: string): string {
     const { loweredNames } = this.compiled;
@@ -81,8 +94,8 @@ export class Program {
     const known = Object.keys(loweredNames);
     throw new CudaError(
       'ERR_CUDA_NOT_FOUND',
-      `${this.name}: the name of '${expression}' was not asked ` +
-        `for${known.length === 0 ? '' : `, only of ${known.join(', ')}`}. Compile with ` +
+      `${this.name}: '${expression}' is not one of its name ` +
+        `expressions${known.length === 0 ? '' : ` (${known.join(', ')})`}. Compile with ` +
         `nameExpressions: ['${expression}'].`,
     );
   }
@@ -103,8 +116,8 @@ export class Program {
     if (made === undefined)
       throw new CudaArgumentError(
         'outputs',
-        `${this.name}: there is no ${output}, since it was not asked for. Compile with ` +
-          `outputs: ['${output}'].`,
+        `${this.name}: there is no ${output}, since options.outputs does not contain it. ` +
+          `Compile with outputs: ['${output}'].`,
       );
     return made;
   }

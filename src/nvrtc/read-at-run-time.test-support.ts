@@ -1,6 +1,4 @@
-/**
- * What is read of a text of CUDA C++ at run time, as the type checker's reading is written down.
- */
+/** Reads a text of CUDA C++ at run time, in the form of the type checker's reading. */
 import { sourceSignatures } from './source-signatures.js';
 import type { SourceType } from './source-signatures.js';
 

@@ -1,4 +1,4 @@
-/** Runs the type checker over texts of CUDA C++ and tells what it read, and what that cost. */
+/** Runs the type checker over texts of CUDA C++; returns what it read, and the cost. */
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 
@@ -19,7 +19,7 @@ const OPTIONS: ts.CompilerOptions = {
  */
 export interface ReadByTypes {
   readonly kernels: Readonly<Record<string, readonly unknown[] | undefined>>;
-  /** Whether other names may be asked for. */
+  /** Whether the type accepts other names. */
   readonly open: boolean;
 }
 
@@ -29,7 +29,7 @@ export interface Reading {
   readonly instantiations: number;
 }
 
-/** A text as a literal of TypeScript whose value it is. */
+/** A text as a literal of TypeScript with that value. */
 export function literal(text: string): string {
   return `\`${text.replace(/[\\`]|\$\{/g, '\\$&').replaceAll('\r', '\\r')}\``;
 }
@@ -47,10 +47,11 @@ host.getSourceFile = (name, ...rest) => {
 
 /** Reads each text by its type. */
 export function readByTypes(texts: readonly string[]): Reading {
-  probe =
-    'import type { DescriptionsOf } from ' +
-    `'./description-types.js';\n${texts.map((text, i) => `export declare const k${i}: DescriptionsOf<${literal(text)}>;\n`).join('')}`;
-  // Not made from the program before it, which would keep that one's types.
+  const declared = texts.map(
+    (text, i) => `export declare const k${i}: DescriptionsOf<${literal(text)}>;\n`,
+  );
+  probe = `import type { DescriptionsOf } from './description-types.js';\n` + declared.join('');
+  // The program is not made from the previous one, which would keep that one's types.
   const program = ts.createProgram([FILE], OPTIONS, host);
   const file = program.getSourceFile(FILE)!;
   const checker = program.getTypeChecker();
@@ -76,7 +77,7 @@ export function readByTypes(texts: readonly string[]): Reading {
   return { read, errors, instantiations: program.getInstantiationCount() };
 }
 
-/** A type of literals, tuples and objects as the value that it is the type of. */
+/** The value of a type of literals, tuples and objects. */
 function valueOf(checker: ts.TypeChecker, type: ts.Type): unknown {
   if (type.isStringLiteral() || type.isNumberLiteral()) return type.value;
   if ((type.flags & ts.TypeFlags.Undefined) !== 0) return undefined;

@@ -1,9 +1,9 @@
-/** Why there is no program, as the error that users get. */
+/** Makes an error of the reason why there is no program. */
 import { CudaArgumentError, CudaError, CudaOutOfMemoryError } from '../core/index.js';
 import { LibraryNotFoundError } from '../native/library-not-found.js';
 import type { Refusal } from './thread/messages.js';
 
-/** The error for anything but an error in the source. */
+/** The error for every reason except an error in the source. */
 export function refusalError(
   what: string,
   refusal: Exclude<Refusal, { reason: 'source' }>,
@@ -25,7 +25,7 @@ export function refusalError(
   }
 }
 
-/** Which of our options became the one that the library does not take. */
+/** Which of our options became the option that the library does not accept. */
 const ARGUMENTS: readonly (readonly [pattern: RegExp, argument: string])[] = [
   [/-arch\b|--gpu-architecture/, 'options.architecture'],
   [/-std\b/, 'options.standard'],

@@ -7,7 +7,7 @@ import { cacheFolder, makeOwnFolderSync } from '../core/kept.js';
 
 let own: string | undefined;
 
-/** Of this process, removed when it ends. */
+/** Makes a folder of this process, which is removed when the process ends. */
 function ownFolder(): string {
   if (own === undefined) {
     const folder = mkdtempSync(join(tmpdir(), 'async-cuda-'));
@@ -18,8 +18,8 @@ function ownFolder(): string {
 }
 
 /**
- * Where the headers that NVRTC brings along are written once, for each version. They become code: a
- * folder that others may write does not have them.
+ * The folder to which the headers that NVRTC contains are written once, for each version. They
+ * become code, so a folder that others may write to is not used.
  */
 export function bundledHeadersFolder(): string {
   const kept = cacheFolder();
@@ -33,7 +33,8 @@ export function bundledHeadersFolder(): string {
 }
 
 /**
- * Compiled headers: another process cannot use them, since they are images of memory at an address.
+ * The folder of compiled headers. Another process cannot use them, since they are images of memory
+ * at an address.
  */
 export function precompiledHeadersFolder(): string {
   return ownFolder();

@@ -1,8 +1,8 @@
 /**
- * Signatures of the kernels of CUDA C++, read from its text at run time: what `outline-types.ts`
- * and `parameter-types.ts` do in the type checker, on tokens. It says the same of a parameter or
- * more: dtypes, pointers with what they are for, structures; `'unknown'` of what it does not
- * understand, and no parameters at all of a list that it does not.
+ * Reads the signatures of the kernels of CUDA C++ from its text at run time, on tokens;
+ * `outline-types.ts` and `parameter-types.ts` do so in the type checker. The result for a parameter
+ * is the same or more: dtypes, pointers with their access, structures. A type that is not
+ * understood is `'unknown'`, and a list that is not understood has no parameters at all.
  */
 import type { SourceWord } from '../core/signature.js';
 import { IntegerWords } from './integer-words.js';
@@ -14,18 +14,18 @@ import { KEYWORD_TYPES, LIBRARY_TYPES, VECTOR_TYPES } from './type-names.js';
 /** A structure by value. */
 export interface SourceStructure {
   readonly fields: Readonly<Record<string, SourceType>>;
-  /** Its alignment, bytes, where that is more than its fields': a vector's. */
+  /** Its alignment, bytes, where that is more than its fields' alignment, as for a vector. */
   readonly align?: number;
 }
 
 /**
- * `'f32'`, `'input f32'` and `'inout f32'` for pointers (`any` for those to other types, `void`
- * among them), a structure, in it `[element, length]`, or `'unknown'`.
+ * `'f32'`; `'input f32'` and `'inout f32'` for pointers (`any` for those to other types, `void`
+ * among them); a structure; in a structure also `[element, length]`; or `'unknown'`.
  */
 export type SourceType = string | SourceStructure | readonly [SourceType, number];
 
 export interface SourceParameter {
-  /** Empty where it has none. */
+  /** The name; empty where it has none. */
   readonly name: string;
   readonly type: SourceType;
   /** Whether the pointer is `__restrict__`. */
@@ -34,10 +34,10 @@ export interface SourceParameter {
 
 export interface SourceSignature {
   readonly name: string;
-  /** Undefined where they are not understood. */
+  /** Undefined where the list is not understood. */
   readonly parameters: readonly SourceParameter[] | undefined;
   /**
-   * Of each parameter, where it is an integer for sure: of those, too, whose types are not
+   * The word of each parameter that is certainly an integer, also of those whose types are not
    * understood.
    */
   readonly words: readonly (SourceWord | undefined)[] | undefined;
@@ -45,7 +45,7 @@ export interface SourceSignature {
 
 export interface SourceSignatures {
   readonly kernels: readonly SourceSignature[];
-  /** Whether there may be kernels that are not seen. */
+  /** Whether there may be kernels that were not read. */
   readonly open: boolean;
 }
 
@@ -88,7 +88,7 @@ const KNOWN_HEADERS: ReadonlySet<string> = new Set([
   'type_traits',
 ]);
 
-/** Words that the reading relies on: a macro of such a name leaves the text unread. */
+/** Words that the reader relies on: a macro of such a name leaves the text unread. */
 const GRAMMAR: ReadonlySet<string> = new Set([
   'extern',
   'struct',
@@ -133,7 +133,7 @@ const INTEGER_WORDS: ReadonlySet<string> = new Set([
 ]);
 const RESTRICT: ReadonlySet<string> = new Set(['__restrict__', '__restrict']);
 
-/** What a name is declared as. */
+/** The declaration of a name. */
 type Declared =
   | { readonly alias: readonly SourceToken[] }
   | { readonly fields: readonly SourceToken[] }
@@ -141,7 +141,7 @@ type Declared =
 
 class Unread extends Error {}
 
-/** The kernels of a text. Never throws: a text that is no C++ has none that are known. */
+/** Reads the kernels of a text. Never throws: a text that is not C++ has no known kernels. */
 export function sourceSignatures(source: string): SourceSignatures {
   try {
     return new Reader(source).read();
@@ -163,10 +163,11 @@ class Reader {
   }[] = [];
   private readonly packing: Packing;
   private open = false;
-  /** Whether a name may be declared that was not seen. */
+  /** Whether there may be a declaration that was not read. */
   private doubt = false;
   /**
-   * Blocks and directives around what is read, the innermost last: `C`, `N` and `#`, `{` in bodies.
+   * Blocks and directives around the place that is read, the innermost last: `C`, `N` and `#`, `{`
+   * in bodies.
    */
   private readonly around: string[] = [];
   private at = 0;
@@ -213,7 +214,7 @@ class Reader {
     };
   }
 
-  /** Whether the directive is a conditional one. */
+  /** Reads a directive; returns whether it is a conditional one. */
   private directive(text: string): boolean {
     const [, name = '', rest = ''] = /^#\s*(\w*)\s*([\s\S]*)$/.exec(text) ?? [];
     if (name.startsWith('if')) this.around.push('#');
@@ -243,7 +244,8 @@ class Reader {
   }
 
   /**
-   * Past the closing brace of a body whose opening brace is the token at hand. Gives what is in it.
+   * Moves past the closing brace of a body whose opening brace is the current token. Returns the
+   * tokens in it.
    */
   private skip(): SourceToken[] {
     const start = this.at + 1;
@@ -267,7 +269,7 @@ class Reader {
       this.skip();
     } else if (first === 'extern' && second === '"C"' && words.length === 2) this.around.push('C');
     else if (words.includes('namespace') && !words.includes('(')) {
-      // What an unnamed or inline one declares is seen outside of it.
+      // The declarations of an unnamed or inline namespace are visible outside of it.
       if (first !== 'namespace' || words.length === 1) this.doubt = true;
       this.around.push('N');
     } else if (
@@ -288,7 +290,7 @@ class Reader {
       this.open = true;
       return;
     }
-    // Its name is the word in front of the last parenthesis that is not an attribute's.
+    // The kernel's name is the word before the last parenthesis that is not an attribute's.
     const global = words.indexOf('__global__');
     const paren = words.findIndex(
       (word, i) => i > global && word === '(' && !/^__\w+__$/.test(words[i - 1] ?? ''),
@@ -335,7 +337,7 @@ class Reader {
     }
   }
 
-  /** A declaration without a body: aliases are kept. */
+  /** Reads a declaration without a body, and records aliases. */
   private declaration(head: readonly SourceToken[]): void {
     const words = head.map(({ text }) => text);
     if (this.around.includes('N')) return;
@@ -384,7 +386,7 @@ class Reader {
     return parameters;
   }
 
-  /** Undefined for what may be several parameters, or none. */
+  /** Reads one parameter. Returns undefined for tokens that may be several parameters, or none. */
   private parameter(tokens: readonly SourceToken[]): SourceParameter | undefined {
     const words = tokens.map(({ text }) => text);
     if (words.length === 0 || words.some((word) => this.macros.has(word))) return undefined;
@@ -417,7 +419,7 @@ class Reader {
       : { name, type, isRestrict: tail.some((word) => RESTRICT.has(word)) };
   }
 
-  /** A pointer to what the words name. */
+  /** Returns the description of a pointer to the named type. */
   private pointer(words: readonly string[], depth = 0): SourceType | undefined {
     if (words.includes('*')) return 'unknown';
     const access = words.includes('const') ? 'input' : 'inout';
@@ -439,8 +441,8 @@ class Reader {
   }
 
   /**
-   * The type that words without qualifiers name, also `long` and `unsigned long`; of a vector,
-   * where it is pointed to, its elements. Undefined for what is no type.
+   * Returns the type that words without qualifiers name, also `long` and `unsigned long`; for a
+   * vector as a pointee, its elements. Returns undefined where the words are no type.
    */
   private named(
     words: readonly string[],
@@ -540,7 +542,9 @@ function split(tokens: readonly SourceToken[], sign: string): SourceToken[][] {
   return parts;
 }
 
-/** The name that `typedef void (*Name)(int, float*)` declares, and no other. */
+/**
+ * Returns the name that `typedef void (*Name)(int, float*)` declares; undefined for other typedefs.
+ */
 function functionPointer(words: readonly string[]): string | undefined {
   const open = words.indexOf('(');
   const [star, name, close, list, ...rest] = words.slice(open + 1);
@@ -558,7 +562,7 @@ function functionPointer(words: readonly string[]): string | undefined {
     : undefined;
 }
 
-/** The words of a parameter by value without its name. */
+/** Separates the words of a parameter by value from its name. */
 function nameApart(words: readonly string[]): [string[], string[]] {
   const last = words.at(-1)!;
   const isUnnamed =
@@ -571,7 +575,7 @@ function nameApart(words: readonly string[]): [string[], string[]] {
   return isUnnamed ? [[...words], []] : [words.slice(0, -1), [last]];
 }
 
-/** Keywords in any order, as the type that they name together. */
+/** Returns the type that keywords in any order name together. */
 function canonical(words: readonly string[]): string | undefined {
   const joined = words.join(' ');
   const known = own(KEYWORD_TYPES, joined);
@@ -585,7 +589,7 @@ function canonical(words: readonly string[]): string | undefined {
 
 const isLong = (type: SourceType): boolean => type === 'long' || type === 'unsigned long';
 
-/** `long` and its other spellings. */
+/** Returns `long` for its other spellings. */
 function longOf(words: readonly string[]): 'long' | 'unsigned long' | undefined {
   const rest = words.filter((word) => word !== 'long' && word !== 'int');
   if (
@@ -601,7 +605,10 @@ function longOf(words: readonly string[]): 'long' | 'unsigned long' | undefined 
       : undefined;
 }
 
-/** What stands between `__global__` and the parameters, without attributes and what they take. */
+/**
+ * Returns the words between `__global__` and the parameters, without attributes and their
+ * arguments.
+ */
 function withoutAttributes(words: readonly string[]): string[] {
   const left: string[] = [];
   let depth = 0;
@@ -636,7 +643,7 @@ const BYTES: Readonly<Record<string, number>> = {
   f64: 8,
 };
 
-/** `[3][4]` behind a name. */
+/** Returns the type of `[3][4]` after a name. */
 function arrayOf(words: readonly string[], type: SourceType): SourceType | undefined {
   if (words.length === 0) return type;
   const [open, size = '', close, ...rest] = words;

@@ -1,10 +1,10 @@
-/** CUDA C++ as tokens: what a compiler sees once comments and blanks are gone. */
+/** CUDA C++ as tokens, without comments and blanks. */
 
 export interface SourceToken {
   readonly kind: 'word' | 'number' | 'string' | 'character' | 'sign' | 'directive' | 'other';
-  /** As it stands in the source; of a directive without what continues lines. */
+  /** The text in the source; for a directive without comments and line continuations. */
   readonly text: string;
-  /** Where it begins, and where it has ended. */
+  /** The indices of its beginning and its end. */
   readonly at: number;
   readonly end: number;
 }
@@ -12,7 +12,7 @@ export interface SourceToken {
 const BLANK = /\s+|\/\/(?:\\\r?\n|[^\n])*|\/\*[\s\S]*?\*\//y;
 const WORD = /[A-Za-z_$][\w$]*/y;
 const NUMBER = /\.?\d(?:[eEpP][+-]|'[\w]|[\w.])*/y;
-/** Quotes with what tells their kind; R in front of a string makes it raw. */
+/** Quotes with the prefix of their kind; R before a string makes it raw. */
 const PREFIX = /(?:u8|u|U|L)?(R?)(["'])/y;
 const RAW = /"([^ ()\\\t\v\f\n"]{0,16})\(/y;
 const SIGN = /->\*?|\+\+|--|<<=?|>>=?|<=>|[<>=!+\-*/%&|^]=|&&|\|\||::|\.\.\.|##?|[^\s\w]/y;
@@ -23,12 +23,12 @@ function match(pattern: RegExp, text: string, at: number): string | undefined {
 }
 
 /**
- * Where the literal that begins at a quote has ended; a newline in it is one that stood as \n in a
+ * Returns the end of the literal that begins at a quote. A newline in it was written as \n in a
  * template literal.
  */
 function endOfLiteral(text: string, at: number, quote: string): number | undefined {
-  // A character has few letters; an apostrophe with none behind it, as in text that is left out, is
-  // no literal.
+  // A character literal is short; an apostrophe without a second one soon after it, as in text that
+  // is skipped, is no literal.
   const last = quote === "'" ? Math.min(text.length, at + 12) : text.length;
   for (let i = at + 1; i < last; i++) {
     if (text[i] === '\\') i++;
@@ -37,10 +37,10 @@ function endOfLiteral(text: string, at: number, quote: string): number | undefin
   return undefined;
 }
 
-/** A directive's end: its line's, past comments and lines that are continued. */
+/** Returns a directive's end: that of its line, past comments and continued lines. */
 function endOfDirective(text: string, at: number): number {
   let i = at;
-  // What follows #error is not C.
+  // The text after #error is not C++.
   const isText = /^#\s*(?:error|warning)\b/.test(text.slice(at, at + 40));
   while (i < text.length && text[i] !== '\n') {
     if (text[i] === '\\' && (text[i + 1] === '\n' || text.startsWith('\r\n', i + 1)))
@@ -56,7 +56,10 @@ function endOfDirective(text: string, at: number): number {
   return i;
 }
 
-/** The tokens of a text. What is none, as a quote without its other, comes as `other`. */
+/**
+ * Returns the tokens of a text. A character that begins no token, as an unmatched quote, has the
+ * kind `other`.
+ */
 export function sourceTokens(text: string): SourceToken[] {
   const tokens: SourceToken[] = [];
   let lineHasToken = false;
@@ -82,11 +85,11 @@ export function sourceTokens(text: string): SourceToken[] {
 
 function directiveAt(text: string, at: number): SourceToken {
   const end = endOfDirective(text, at);
-  const said = text
+  const plain = text
     .slice(at, end)
     .replace(/\\\r?\n/g, '')
     .replace(/\/\*[\s\S]*?\*\//g, ' ');
-  return { kind: 'directive', text: said, at, end };
+  return { kind: 'directive', text: plain, at, end };
 }
 
 function tokenAt(text: string, at: number): SourceToken {

@@ -1,6 +1,6 @@
 /**
- * What reading CUDA C++ costs the type checker. A file of its own: the checker keeps gigabytes of
- * types of such texts. All of it is thorough: to read the program takes seconds.
+ * The cost of reading CUDA C++ in the type checker. It is a file of its own: the checker keeps
+ * gigabytes of types of such texts. All of it is thorough: to read the program takes seconds.
  */
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -18,7 +18,7 @@ const costs = typeCosts(
   { types: [], lib: ['lib.es2022.d.ts'] },
 );
 
-/** Nothing but kernels, of eight lines each. */
+/** A text of kernels only, of eight lines each. */
 const kernelsAlone = Array.from(
   { length: 125 },
   (_, i) => `extern "C" __global__ void scale${i}(float* y, const float* x, float a${i}, int n) {

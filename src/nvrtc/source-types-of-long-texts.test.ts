@@ -1,6 +1,6 @@
 /**
- * Long texts of CUDA C++ are no error to the type checker. A file of its own, as that of what they
- * cost.
+ * Long texts of CUDA C++ are no error to the type checker. It is a file of its own, as the file
+ * about their cost is.
  */
 import { expect, test } from 'vitest';
 

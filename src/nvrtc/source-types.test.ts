@@ -1,6 +1,4 @@
-/**
- * The type checker's reading of CUDA C++, the one at run time, and what was meant: all three agree.
- */
+/** The type checker's reading of CUDA C++, the reading at run time, and the expected one agree. */
 import { readFileSync, readdirSync } from 'node:fs';
 import * as fc from '../../test/fast-check.js';
 import { expect, test } from 'vitest';
@@ -314,7 +312,7 @@ test('the kernels of the samples are read alike', { tags: 'thorough', timeout: 6
   });
 });
 
-// Signatures that are made up, and printed in any layout
+// Random signatures, printed in any layout
 // --------------------------------------------------------------
 
 const SCALARS: readonly (readonly [string, string])[] = [
@@ -346,7 +344,9 @@ const VECTORS: readonly (readonly [string, string])[] = [
 const blank = fc.constantFrom(' ', '  ', '\n', '\n    ', ' /* a, b) */ ', ' // c "d\n  ', '\t');
 const gap = fc.oneof(fc.constant(''), blank);
 
-/** The printed parameter without its name, with a blank or a star at its end, and what it is. */
+/**
+ * The printed parameter without its name, with a blank or a star at its end, and its description.
+ */
 const parameter: fc.Arbitrary<readonly [string, unknown]> = fc.oneof(
   fc
     .tuple(fc.constantFrom(...SCALARS), blank, fc.boolean())
@@ -359,13 +359,15 @@ const parameter: fc.Arbitrary<readonly [string, unknown]> = fc.oneof(
       fc.constantFrom(...SCALARS, ...VECTORS),
       gap,
       blank,
-      fc.constantFrom('', 'before', 'behind'),
+      fc.constantFrom('', 'before', 'after'),
       fc.constantFrom('', '__restrict__', 'const', 'const __restrict__'),
     )
     .map(
       ([[name, dtype], loose, space, constness, after]) =>
         [
-          `${constness === 'before' ? `const${space}` : ''}${name}${constness === 'behind' ? `${space}const` : ''}${loose}*${loose}${after}${after === '' ? '' : ' '}`,
+          (constness === 'before' ? `const${space}` : '') +
+            `${name}${constness === 'after' ? `${space}const` : ''}` +
+            `${loose}*${loose}${after}${after === '' ? '' : ' '}`,
           `${constness === '' ? 'inout' : 'input'} ${dtype}`,
         ] as const,
     ),
@@ -414,8 +416,9 @@ test(
             .map(
               ({ parameters, lead, bounds, space, body }, i) =>
                 `${lead}${inBlock ? '' : 'extern "C" '}__global__ void ` +
-                `${bounds}kernel_${i}(${parameters.map(([type], j) => `${space}${type}p${j}`).join(',')}${space}) ` +
-                `${body}\n`,
+                `${bounds}kernel_${i}(` +
+                parameters.map(([type], j) => `${space}${type}p${j}`).join(',') +
+                `${space}) ${body}\n`,
             )
             .join('\n');
           const text =

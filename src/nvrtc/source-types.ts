@@ -1,10 +1,9 @@
 /**
- * Types of kernels from the text of CUDA C++: what the type checker knows of what
- * `device.compile(source)` gives.
+ * Types of kernels from the text of CUDA C++, for the result of `device.compile(source)`.
  *
- * What is not fully understood is left untyped, never wrong: a parameter takes whatever a kernel
- * takes, a whole list likewise, and where kernels may be hidden (behind a header of one's own, or a
- * macro) any name may be asked for.
+ * A type that is not fully understood is left untyped, never wrong: such a parameter takes
+ * everything that a kernel takes, a whole list likewise. Where kernels may be hidden (in a header
+ * of the program, or by a macro) every name is accepted.
  */
 import type {
   DeviceBuffer,
@@ -20,10 +19,10 @@ import type { AnyTensor, LaunchArgument, Partitioned, Shape, Tensor } from '../t
 import type { DescriptionsOf } from './description-types.js';
 import type { StructureType } from './parameter-types.js';
 
-// What is passed
-// ---------------------------------------------------------------------------------------------------
+// Arguments
+// ------------------------------------------------------------------------------------------------
 
-/** Memory whose elements are of a dtype, or the null pointer. */
+/** Memory whose elements have a dtype, or the null pointer. */
 export type Readable<D extends DTypeName> =
   | Tensor<D, Shape>
   | Partitioned<D, Shape>
@@ -32,8 +31,8 @@ export type Readable<D extends DTypeName> =
   | ManagedBuffer<D>
   | null;
 /**
- * Memory that a kernel may write. The same as {@link Readable} to the type checker; a launch checks
- * that it may be written.
+ * Memory that a kernel may write. It is the same as {@link Readable} to the type checker; a launch
+ * checks that it may be written.
  */
 export type Writable<D extends DTypeName> =
   | Tensor<D, Shape>
@@ -46,9 +45,9 @@ export type Writable<D extends DTypeName> =
 export type AnyMemory =
   KernelMemory | AnyTensor | Partitioned | GraphCondition | number | bigint | null;
 
-/** A parameter that nothing is known of. */
+/** The argument of a parameter whose type is not known. */
 export type Untyped = LaunchArgument;
-/** Parameters that nothing is known of. */
+/** The arguments of a kernel whose parameters are not known. */
 export type UntypedParameters = readonly Untyped[];
 
 /**
@@ -66,7 +65,9 @@ export type ScalarArgument<D extends DTypeName> = D extends 'bool'
 /** A structure by value: an object of its fields, or its bytes. */
 export type StructArgument<Fields> = FieldValues<Fields> | ArrayBuffer | ArrayBufferView;
 
-/** An object of a structure's fields; an array is a list of exactly so many, or a typed array. */
+/**
+ * An object of a structure's fields; an array is a list of exactly its length, or a typed array.
+ */
 export type FieldValues<Fields> = { readonly [K in keyof Fields]: FieldValue<Fields[K]> };
 
 type FieldValue<T> =
@@ -80,7 +81,7 @@ type FieldValue<T> =
           ? number | bigint
           : number;
 
-/** What a launch takes for a parameter of a description. */
+/** The argument of a launch for a parameter of a description. */
 export type ArgumentOf<T> = T extends `input ${infer D}`
   ? MemoryOf<D, 'input'>
   : T extends `inout ${infer D}`
@@ -91,7 +92,7 @@ export type ArgumentOf<T> = T extends `input ${infer D}`
         ? StructArgument<F>
         : Untyped;
 
-// char is signed where CUDA runs, and texts use it for bytes.
+// char is signed on every platform of CUDA, and texts use it for bytes.
 type MemoryOf<D extends string, A extends 'input' | 'inout'> = D extends 'char'
   ? A extends 'input'
     ? Readable<'i8' | 'u8'>
@@ -107,13 +108,13 @@ type ArgumentsOf<P> = P extends readonly unknown[]
   : UntypedParameters;
 
 // Kernels
-// ----------------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------------
 
 /**
- * The kernels of a text of CUDA C++, each with the arguments that a launch of it takes: one
- * property for each `extern "C" __global__ void name(…)`. {@link UntypedParameters} where its list
- * is not understood. Of a text that is no literal, and of one that may have more kernels than can
- * be seen, there is a property for every name.
+ * The kernels of a text of CUDA C++, each with the arguments of its launch: one property for each
+ * `extern "C" __global__ void name(…)`, and {@link UntypedParameters} where its list is not
+ * understood. For a text that is no literal, and for one that may have more kernels than were read,
+ * there is a property for every name.
  *
  * `KernelsOf<'extern "C" __global__ void scale(float* y, const float* x, float k, int n) { … }'>`
  * is `{ readonly scale: readonly [Writable<'f32'>, Readable<'f32'>, number, number] }`.

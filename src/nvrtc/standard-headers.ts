@@ -1,11 +1,11 @@
 /**
  * Headers of the C library that NVRTC lacks, as far as device code uses them: types of whole
  * numbers, limits, and the constants of <math.h>. Functions (sqrtf, printf, memcpy, assert) are
- * NVRTC's own, without a header. nvcc reads <math.h> of itself, so that sources for it use INFINITY
+ * NVRTC's own, without a header. nvcc includes <math.h> by itself, so sources for nvcc use INFINITY
  * and NAN without an #include.
  *
- * Types and values are those that `cuda/std` has under NVRTC, spelled alike, so that a source may
- * include both.
+ * Types and values are those of `cuda/std` under NVRTC, with the same spelling, so that a source
+ * may include both.
  */
 
 const SIGNED: Readonly<Record<number, string>> = {
@@ -29,7 +29,7 @@ const macros = (values: Readonly<Record<string, string>>): string =>
 const inStd = (names: readonly string[]): string =>
   `namespace std {\n${names.map((name) => `using ::${name};\n`).join('')}}\n`;
 
-/** Of each width, as it is, at least so wide, and fast. */
+/** The types of each width: exact, least and fast. */
 const SIZED = WIDTHS.flatMap((width) => [
   `int${width}_t`,
   `uint${width}_t`,
@@ -41,8 +41,8 @@ const SIZED = WIDTHS.flatMap((width) => [
 const WIDEST = ['intptr_t', 'uintptr_t', 'intmax_t', 'uintmax_t'];
 
 /**
- * The C++ libraries of CUDA define INT8_C and its kin, too, in other words from version to version:
- * where they are there, theirs come first. They refuse what is older than C++17.
+ * CUDA's C++ libraries define INT8_C and similar macros, too, with other texts from version to
+ * version: where they are available, theirs come first. They refuse standards before C++17.
  */
 const OTHERS_CONSTANTS =
   '#if defined(__has_include) && __cplusplus >= 201703L\n#if ' +
@@ -64,7 +64,8 @@ function stdint(): string {
     ['', '_LEAST', '_FAST'].flatMap((kind): [string, string][] => {
       const exact = (end: string): string =>
         kind === ''
-          ? `${end.startsWith('U') ? 'U' : width === 8 ? 'S' : ''}${PREFIXES[width]!}${end.slice(-4)}`
+          ? (end.startsWith('U') ? 'U' : width === 8 ? 'S' : '') +
+            `${PREFIXES[width]!}${end.slice(-4)}`
           : `${end.startsWith('U') ? 'U' : ''}INT${width}${end.slice(-4)}`;
       return [
         [`INT${kind}${width}_MIN`, exact('_MIN')],
@@ -96,7 +97,7 @@ function stdint(): string {
     .join('')}`;
 }
 
-/** C99, 5.2.4.2.1, where char is signed; long is as wide as the host's. */
+/** C99, 5.2.4.2.1, where char is signed; long has the width of the host's. */
 const LIMITS = `${macros({
   CHAR_BIT: '8',
   SCHAR_MIN: '(-128)',
@@ -114,7 +115,13 @@ const LIMITS = `${macros({
   LLONG_MIN: '(-LLONG_MAX - 1)',
   LLONG_MAX: '0x7fffffffffffffffLL',
   ULLONG_MAX: '0xffffffffffffffffUL',
-})}#ifdef __LP64__\n${macros({ LONG_MAX: 'LLONG_MAX', ULONG_MAX: 'ULLONG_MAX' })}#else\n${macros({ LONG_MAX: 'INT_MAX', ULONG_MAX: 'UINT_MAX' })}#endif\n`;
+})}#ifdef __LP64__\n${macros({
+  LONG_MAX: 'LLONG_MAX',
+  ULONG_MAX: 'ULLONG_MAX',
+})}#else\n${macros({
+  LONG_MAX: 'INT_MAX',
+  ULONG_MAX: 'UINT_MAX',
+})}#endif\n`;
 
 /** IEEE 754 binary32 and binary64. */
 const FLOATS = macros({
@@ -148,7 +155,7 @@ const FLOATS = macros({
   DBL_EPSILON: '2.22044604925031308084726333618164062e-16',
 });
 
-/** Constants of <math.h>, POSIX's too. */
+/** Constants of <math.h>, also those of POSIX. */
 const CONSTANTS = macros({
   M_E: '2.7182818284590452354',
   M_LOG2E: '1.4426950408889634074',
@@ -165,7 +172,7 @@ const CONSTANTS = macros({
   M_SQRT1_2: '0.70710678118654752440',
 });
 
-// __builtin_bit_cast is a constant expression, which __int_as_float is not; NVRTC 12 and later have
+// __builtin_bit_cast is a constant expression, and __int_as_float is not; NVRTC 12 and later have
 // it.
 const MATH = `#if __CUDACC_VER_MAJOR__ >= 12\n${macros({
   INFINITY: '__builtin_bit_cast(float, 0x7f800000u)',
@@ -263,14 +270,14 @@ const TEXTS: Readonly<Record<string, string>> = {
   cstring: inStd(['memcpy', 'memset', 'size_t']),
 };
 
-/** A header that is included for a source which uses <math.h>'s constants without one. */
+/** The header for a source that uses <math.h>'s constants without an include. */
 export const CONSTANTS_HEADER = 'math.h';
 
 const GUARDED: ReadonlyMap<string, string> = new Map(
   Object.entries(TEXTS).map(([name, text]) => [name, `#pragma once\n${text}`]),
 );
 
-/** The headers of these names that are here, and those that they include. */
+/** Returns the headers of these names that this file has, and those that they include. */
 export function standardHeaders(
   names: readonly string[],
 ): (readonly [name: string, text: string])[] {
@@ -287,7 +294,7 @@ export function standardHeaders(
 
 const HEADERS = ['stdint.h', 'limits.h', 'float.h', 'math.h'];
 
-/** The header that has what a message of the compiler's says is undefined. */
+/** Returns the header with the name that a message of the compiler reports as undefined. */
 export function headerFor(message: string): string | undefined {
   const [, name] = /^identifier "(\w+)" is undefined/.exec(message) ?? [];
   return name === undefined

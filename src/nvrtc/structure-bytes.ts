@@ -1,4 +1,4 @@
-/** Structures of CUDA C++ on the host: where their fields lie, and the bytes of an object. */
+/** Structures of CUDA C++ on the host: the offsets of their fields, and the bytes of an object. */
 import { DTYPES } from '../core/index.js';
 import type { DTypeName } from '../core/index.js';
 import { invalid, valueNamed } from '../ground/arguments.js';
@@ -7,8 +7,8 @@ import type { NarrowName } from '../ground/narrow-floats.js';
 import type { SourceType } from './source-signatures.js';
 
 /**
- * Bytes and alignment of a type by value; undefined for what is none. C's rules: each field at a
- * multiple of its alignment.
+ * Returns the bytes and the alignment of a type by value; undefined where it has none. C's rules
+ * apply: each field is at a multiple of its alignment.
  */
 export function sizeOf(
   type: SourceType,
@@ -33,9 +33,9 @@ export function sizeOf(
 }
 
 /**
- * The bytes of a value of a type: an object of its fields.
+ * Returns the bytes of a value of a type: an object of its fields.
  *
- * @throws CudaArgumentError for a field that is missing, of another type or too much
+ * @throws CudaArgumentError for a field that is missing, has another type or is unknown
  */
 export function bytesOf(argument: string, type: SourceType, value: unknown): Uint8Array {
   const bytes = new Uint8Array(sizeOf(type)!.bytes);

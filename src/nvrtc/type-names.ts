@@ -1,6 +1,6 @@
 /**
- * Names of CUDA C++'s types of elements, from the rows of the dtypes: what the type checker looks
- * up, and the same as a table.
+ * Names of CUDA C++'s types of elements, from the rows of the dtypes: as types for the type
+ * checker, and as tables.
  */
 import { DTYPE_FACTS, DTYPE_NAMES } from '../ground/dtype.js';
 import type { DTypeName, FactsOf } from '../ground/dtype.js';
@@ -15,21 +15,21 @@ type NamesOf<K extends 'keywords' | 'headers' | 'vectors'> = {
   [D in DTypeName as CudaNames<D, K>]: D;
 };
 
-/** Types made of keywords, however they are spelled: no declaration can change what they mean. */
+/** Types made of keywords, in every spelling: no declaration can change their meaning. */
 export interface KeywordTypes extends NamesOf<'keywords'> {
-  // Signed or not, as the compiler was built; signed on every platform of CUDA.
+  // It is signed on every platform of CUDA; in general the compiler's build decides.
   char: 'char';
 }
 
 /**
- * Types that headers or the compiler declare. A text that declares one of these names itself means
- * its own.
+ * Types that headers or the compiler declare. A text may declare one of these names itself; it then
+ * has the text's meaning.
  */
 export interface LibraryTypes extends NamesOf<'headers'> {}
 
 type LengthOf<Name> = Name extends `${string}2` ? 2 : Name extends `${string}3` ? 3 : 4;
 
-/** Vectors: the elements' dtype, and how many there are. */
+/** Vectors: the elements' dtype, and their number. */
 export type VectorTypes = {
   [Name in keyof NamesOf<'vectors'>]: [NamesOf<'vectors'>[Name], LengthOf<Name>];
 };
@@ -48,18 +48,18 @@ function byName<K extends 'keywords' | 'headers' | 'vectors', T>(
   );
 }
 
-/** As {@link KeywordTypes}. */
+/** {@link KeywordTypes} as a table. */
 export const KEYWORD_TYPES = {
   ...byName('keywords', (_, dtype) => dtype),
   char: 'char',
 } as unknown as { readonly [K in keyof KeywordTypes]: KeywordTypes[K] };
 
-/** As {@link LibraryTypes}. */
+/** {@link LibraryTypes} as a table. */
 export const LIBRARY_TYPES = byName('headers', (_, dtype) => dtype) as unknown as {
   readonly [K in keyof LibraryTypes]: LibraryTypes[K];
 };
 
-/** As {@link VectorTypes}. */
+/** {@link VectorTypes} as a table. */
 export const VECTOR_TYPES = byName('vectors', (name, dtype) => [
   dtype,
   Number(name.at(-1)),

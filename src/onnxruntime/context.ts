@@ -1,6 +1,6 @@
 /**
- * One run after the other of a model: what lies where, when it runs, and what becomes of its
- * outputs.
+ * A context of a model, which runs it once at a time: where tensors are, when a run begins, and
+ * what happens to its outputs.
  */
 import { CudaDisposedError, CudaError } from '../core/index.js';
 import type { DeviceBuffer, Stream } from '../core/index.js';
@@ -23,7 +23,7 @@ import type { PlannedRun } from './engine-op.js';
 import { shapesOf } from './line-run.js';
 import type { LineRun } from './line-run.js';
 import { Staging, stageIn, stageOut, useOf } from './staging.js';
-import { ask } from './thread-crew.js';
+import { sendRequest } from './thread-crew.js';
 import type { MadeValue, PlacedTensor } from './thread/messages.js';
 
 /** A tensor as its memory: dense, from its first element on. */
@@ -33,25 +33,43 @@ interface Placed {
   readonly type: number;
 }
 
+/**
+ * A context of an {@link OnnxEngine}: it runs the model once at a time. `engine.createContext()`
+ * makes it.
+ *
+ * @example
+ * ```ts
+ * // A model of 86 bytes: c = a + b. Usually it is a path.
+ * const model = Buffer.from(
+ *   'CAg6TgoQCgFhCgFiEgFjGgAiA0FkZBIEdGVzdFoQCgFhEgsKCQgBEgUKAxIBbloQCgFiEgsKCQgBEgUKAxIB' +
+ *     'bmIQCgFjEgsKCQgBEgUKAxIBbkIECgAQEQ==',
+ *   'base64',
+ * );
+ * await using engine = await loadOnnxEngine(device, model);
+ * await using context = await engine.createContext();
+ * const sums = context.infer({ a: device.ones(f32, [3]), b: device.arange(f32, 3) });
+ * console.log((await sums.andThen(({ c }) => c!.read())).join(' ')); // 1 2 3
+ * ```
+ */
 export class OnnxContext implements EngineContext {
   readonly engine: OnnxEngine;
   private readonly staging: Staging;
   private readonly recent = new RecentOps();
-  /** The library's options of its runs, by which another thread can end one. */
+  /** The library's options of the context's runs, by which another thread can end a run. */
   private runOptions: Promise<number> | undefined = undefined;
-  /** Those of runs in lines, which nobody ends. */
+  /** The options of runs in lines, which have no signal. */
   private optionsInLine: Promise<number> | undefined = undefined;
-  /** They, once they are there. @internal */
-  lineOptionsThere: number | undefined = undefined;
+  /** {@link optionsInLine}, once they are made. @internal */
+  lineOptionsMade: number | undefined = undefined;
   /** The last run in a line, or as a graph. @internal */
   lastInLine: QueuedRun | undefined = undefined;
-  /** Whether a run was ended, which the options remember. */
+  /** Resolves when the request to end a run was executed; the options remember such a request. */
   private terminated: Promise<void> | undefined = undefined;
-  /** The end of the last run, however it ends. */
+  /** The end of the last run, with or without an error. */
   private last: Promise<void> = Promise.resolve();
   private lastStream: Stream | undefined = undefined;
   private underway = 0;
-  /** The end of what puts outputs that the library has made into tensors. */
+  /** The end of the work that copies outputs of the library into tensors. */
   private taken: Promise<unknown> = Promise.resolve();
   private closing: Promise<void> | undefined = undefined;
 
@@ -63,16 +81,20 @@ export class OnnxContext implements EngineContext {
 
   infer(inputs: EngineInputs, options?: InferOptions): DeviceOp<NamedTensors> {
     this.checkOpen();
-    return engineOp(this.engine, 'context.enqueue', inputs, options, this.recent, this);
+    return engineOp(this.engine, 'context.infer', inputs, options, this.recent, this);
   }
 
-  /** Itself. @throws CudaError where it runs on another stream @internal */
+  /**
+   * Returns this context.
+   *
+   * @throws CudaError where it runs on another stream @internal
+   */
   contextFor(stream: Stream): this {
     this.checkOpen();
     if (!this.isFreeFor(stream)) {
       throw new CudaError(
         'ERR_CUDA_BUSY',
-        `context.enqueue: another run of this context of ${this.engine.toString()} is under ` +
+        `context.infer: another run of this context of ${this.engine.toString()} is under ` +
           'way on another stream. Make a context for each with engine.createContext(), or use ' +
           'engine.infer(…), which does.',
       );
@@ -80,7 +102,7 @@ export class OnnxContext implements EngineContext {
     return this;
   }
 
-  /** Whether a run on the stream would not be at once with another. @internal */
+  /** Whether a run on the stream would not overlap another run. @internal */
   isFreeFor(stream: Stream): boolean {
     const { lastInLine: last } = this;
     return (
@@ -89,7 +111,7 @@ export class OnnxContext implements EngineContext {
     );
   }
 
-  /** Runs that have been queued and are not over. @internal */
+  /** The number of runs that have been queued and are not over. @internal */
   get load(): number {
     return this.underway;
   }
@@ -128,15 +150,20 @@ export class OnnxContext implements EngineContext {
       if (made !== undefined) runOptions.push(made);
     }
     if (runOptions.length > 0)
-      await ask({ kind: 'release', path: this.engine.library.path, session: 0, runOptions });
+      await sendRequest({
+        kind: 'release',
+        path: this.engine.library.path,
+        session: 0,
+        runOptions,
+      });
     await this.staging.close();
     this.engine.forget(this);
   }
 
   /**
-   * Queues a run in the line of its stream, or as a graph; gives undefined where it could not:
-   * another of this context is under way on another stream, or the memory that it takes is not
-   * there yet. @internal
+   * Queues a run in the line of its stream, or as a graph. Returns undefined where that is not
+   * possible: another run of this context is under way on another stream, or the memory that it
+   * needs is not allocated yet. @internal
    */
   submitInLine(run: Run, given: LineRun): NamedTensors | undefined {
     if (!this.isFreeFor(run.stream) && !given.isGraphOn(run.stream)) return undefined;
@@ -147,8 +174,8 @@ export class OnnxContext implements EngineContext {
 
   /** @internal */
   async lineOptions(): Promise<number> {
-    this.optionsInLine ??= ask({ kind: 'runOptions', path: this.engine.library.path });
-    return (this.lineOptionsThere = await this.optionsInLine);
+    this.optionsInLine ??= sendRequest({ kind: 'runOptions', path: this.engine.library.path });
+    return (this.lineOptionsMade = await this.optionsInLine);
   }
 
   private async lineOver(): Promise<void> {
@@ -156,7 +183,7 @@ export class OnnxContext implements EngineContext {
     if (last !== undefined) await last.ended();
   }
 
-  /** Queues a run, behind the last one of this context. @internal */
+  /** Queues a run, after the last one of this context. @internal */
   submit(run: Run, plan: PlannedRun): Submitted<NamedTensors> {
     let over = (): void => undefined;
     const before = this.isFreeFor(run.stream)
@@ -199,8 +226,8 @@ export class OnnxContext implements EngineContext {
     const { staged } = this.engine;
     const sizes = [...inputs, ...outputs].map((each) => each?.buffer.byteLength ?? 0);
     const { offsets, bytes } = placesOf(sizes);
-    // The run has its place in the stream now, also where page-locked memory has to be made for it
-    // first: then it copies in its turn.
+    // The run takes its place in the stream now, also where page-locked memory has to be made for
+    // it first: then it makes its copies in its turn.
     const ahead = staged ? this.staging.ready(bytes) : undefined;
     const later = staged && ahead === undefined ? this.staging.later(bytes) : undefined;
     let values: readonly (MadeValue | undefined)[] = [];
@@ -271,7 +298,7 @@ export class OnnxContext implements EngineContext {
     return run.goOn(new Later(done, false), () => this.take(run, plan, outputs, values));
   }
 
-  /** Outputs that the library has made become tensors, now that their shapes are known. */
+  /** Makes tensors of the outputs that the library has made, now that their shapes are known. */
   private take(
     run: Run,
     plan: PlannedRun,
@@ -282,10 +309,12 @@ export class OnnxContext implements EngineContext {
     const found = values.flatMap((value) => (value === undefined ? [] : [value]));
     const made: AnyTensor[] = [];
     let taken = false;
-    /** Copies them where the function says, and gives them back in any case. */
+    /**
+     * Copies the values to the addresses that the function returns, and releases them in any case.
+     */
     const takeTo = (to: (i: number) => number): Promise<undefined> => {
       taken = true;
-      return ask({
+      return sendRequest({
         kind: 'take',
         path,
         values: found.map((value, i) => ({
@@ -311,8 +340,8 @@ export class OnnxContext implements EngineContext {
       });
       const targets = made.map((tensor) => tensor.dense());
       const { offsets, bytes } = placesOf(found.map((value) => value.bytes));
-      // The library leaves them in the process's memory, whoever computed them: only a device of
-      // this process is reached from there.
+      // The library leaves them in the process's memory, whichever provider computed them: only a
+      // device of this process can read them there.
       const area = this.engine.inProcess ? undefined : this.staging.later(bytes);
       const done = queueHostWork(
         run.stream,
@@ -351,16 +380,16 @@ export class OnnxContext implements EngineContext {
     const { path } = engine.library;
     const { signal } = plan;
     signal?.throwIfAborted();
-    const runOptions = await (this.runOptions ??= ask({ kind: 'runOptions', path }));
+    const runOptions = await (this.runOptions ??= sendRequest({ kind: 'runOptions', path }));
     const unset = this.terminated !== undefined;
     await this.terminated;
     this.terminated = undefined;
     const terminate = (): void => {
-      this.terminated = ask({ kind: 'terminate', path, runOptions }).catch(() => undefined);
+      this.terminated = sendRequest({ kind: 'terminate', path, runOptions }).catch(() => undefined);
     };
     signal?.addEventListener('abort', terminate, { once: true });
     try {
-      return await ask({
+      return await sendRequest({
         kind: 'run',
         path,
         session: engine.sessions.take(shapesOf(inputs)),
@@ -384,7 +413,7 @@ export class OnnxContext implements EngineContext {
 }
 
 function ignore(): void {
-  // They stay where they are, and so does whoever is told of more than that.
+  // The values stay allocated; other failures of the thread reach their own waiters.
 }
 
 function placed(tensor: AnyTensor): Placed {

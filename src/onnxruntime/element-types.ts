@@ -1,16 +1,18 @@
-/** Our dtypes as ONNX numbers them (ONNXTensorElementDataType); those that both have. */
+/**
+ * The dtypes that both ONNX and this library have, by ONNX's numbers (ONNXTensorElementDataType).
+ */
 import { DTYPES, DTYPE_FACTS, DTYPE_NAMES } from '../ground/dtype.js';
 import type { DType, DTypeName } from '../ground/dtype.js';
 
 const TYPES: ReadonlyMap<number, DTypeName> = new Map(
-  // ONNX Runtime has no operators for complex numbers, nor can it make tensors of them.
+  // ONNX Runtime has no operators for complex numbers, and cannot make tensors of them.
   DTYPE_NAMES.filter((name) => DTYPE_FACTS[name].kind !== 'complex').map((name) => [
     DTYPE_FACTS[name].onnx,
     name,
   ]),
 );
 
-/** What ONNX calls those that we have not. */
+/** ONNX's names of the types that this library lacks. */
 const OTHERS: Readonly<Record<number, string>> = {
   8: 'string',
   14: 'complex64',

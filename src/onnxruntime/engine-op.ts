@@ -1,6 +1,6 @@
 /**
- * A run of an engine as an operation: its arguments are looked at when it is made, as far as they
- * are known, and when it runs.
+ * A run of an engine as an operation. Its arguments are checked when it is made, as far as they are
+ * known, and when it runs.
  */
 import { CudaError, bool, u8 } from '../core/index.js';
 import type { Stream } from '../core/index.js';
@@ -20,15 +20,15 @@ import type { OnnxContext } from './context.js';
 import type { OnnxEngine } from './engine.js';
 import { LineRun, shapesOf } from './line-run.js';
 
-/** A run whose arguments are known to be right. */
+/** A run whose arguments have been checked. */
 export interface PlannedRun {
-  /** In the model's order, without gaps. */
+  /** The inputs in the model's order, without gaps. */
   readonly inputs: readonly AnyTensor[];
   readonly outputs: readonly PlannedOutput[];
   readonly signal: AbortSignal | undefined;
 }
 
-/** Says which context does a run, when that begins. */
+/** Chooses the context of a run when that begins. */
 export interface Chooser {
   contextFor(stream: Stream): OnnxContext;
 }
@@ -42,16 +42,16 @@ export function engineOp(
   chooser: Chooser,
 ): DeviceOp<NamedTensors> {
   const known = recent.find(inputs, options);
-  // What makes one has functions within, so that its variables would be made anew for each call of
-  // it.
+  // `newOp` has closures, whose variables would otherwise be allocated at each call of this
+  // function.
   return known === undefined
     ? newOp(engine, what, inputs, options, recent, chooser)
     : new DeviceOp(known);
 }
 
 /**
- * What the library can be given: without gaps, and of bool with bytes of 0 and 1, since it computes
- * with the bytes. Every other byte but 0 is true on the device too.
+ * Returns a tensor that the library can use: without gaps, and for bool with bytes of 0 and 1,
+ * since the library computes with the bytes. On the device every byte except 0 is true.
  */
 function placeable(tensor: AnyTensor): AnyTensor | DeviceOp<AnyTensor> {
   if (tensor.dtype.name === 'bool')
@@ -72,11 +72,11 @@ function newOp(
   checkSignal(signal);
   checkNames(engine, inputs, given);
   const values = engine.inputs.map(({ name }) => inputs[name]!);
-  // What an operation makes is looked at when it is there.
+  // The results of operations are checked when they exist.
   const known = values.every((each) => !(each instanceof DeviceOp));
   if (known)
     planOutputs(engine, values, given, undefined, seenBy(engine, values as readonly AnyTensor[]));
-  // Nobody ends what is in a line.
+  // A run in a line cannot be ended, so a run with a signal is not in one.
   const inLine = signal === undefined;
   let kept: LineRun | undefined;
   let doubts = 0;
@@ -94,7 +94,8 @@ function newOp(
     ).submit(run);
     return whenKnown(run, dense, (all) => {
       const placed = all as readonly AnyTensor[];
-      // Copies without gaps are closed behind the run, as what a step makes and does not give on.
+      // Copies without gaps are closed after the run, as memory that a step makes and does not pass
+      // on.
       const copies = placed.some((tensor, i) => tensor !== tensors[i]);
       const context = chooser.contextFor(run.stream);
       const line = inLine ? LineRun.of(engine, placed, planned) : undefined;
@@ -124,7 +125,7 @@ function newOp(
             'the operation.',
         );
       const again =
-        kept?.isThere === true && doubts === engine.outputShapes.doubts
+        kept?.isOpen === true && doubts === engine.outputShapes.doubts
           ? chooser.contextFor(run.stream).submitInLine(run, kept)
           : undefined;
       return again ?? anew(run, found as readonly AnyTensor[]);
@@ -138,8 +139,8 @@ function newOp(
 }
 
 /**
- * The shapes that outputs are known to have on these inputs, whatever they are: they have not been
- * checked.
+ * Returns the shapes that outputs are known to have on these inputs. The inputs may be of any type:
+ * they have not been checked.
  */
 function seenBy(
   engine: OnnxEngine,

@@ -28,7 +28,7 @@ import type { CheckedOptions, ModelSource, OnnxRuntimeOptions } from './options.
 import { OutputShapes } from './output-shapes.js';
 import { RunGraphs } from './run-graphs.js';
 import { ShapeSessions } from './shape-sessions.js';
-import { ask } from './thread-crew.js';
+import { sendRequest } from './thread-crew.js';
 import { outputsByValue } from './value-shapes.js';
 import type {
   LibraryInfo,
@@ -40,25 +40,38 @@ import type {
 } from './thread/messages.js';
 
 /**
- * The CPU's provider reaches the memory of a CPU device, the CUDA provider that of a GPU; else
- * tensors are copied.
+ * The providers' names. The CPU's provider reaches the memory of a CPU device, the CUDA provider
+ * that of a GPU; otherwise tensors are copied.
  */
 const NAMES: Readonly<Record<ProviderName, string>> = { cpu: 'CPU', cuda: 'CUDA' };
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** Why a provider did not load, once told. */
+/** The reasons for which a provider did not load, of which a warning was given. */
 const passedOver = new Set<string>();
 
 /**
  * Loads an ONNX model with ONNX Runtime, on a thread of its own.
  *
  * @param model a path, a `file:` URL, or the bytes, which are copied; data outside of the model is
- *   found by a path only
- * @returns rejects with `CudaLibraryError` of the code `ERR_CUDA_FORMAT` for what is no model or is
- *   cut short, `ERR_CUDA_UNSUPPORTED` for an operator or an opset that this version has not (the
- *   message names it), `ERR_CUDA_NOT_FOUND` for a file that is not there; with
- *   `ERR_CUDA_NO_LIBRARY` where ONNX Runtime is not installed
+ * found only for a path
+ * @returns rejects with `CudaLibraryError`, with the code `ERR_CUDA_FORMAT` for a file that is no
+ * model or is cut short, `ERR_CUDA_UNSUPPORTED` for an operator or an opset that this version lacks
+ * (the message names it), `ERR_CUDA_NOT_FOUND` for a file that does not exist; with
+ * `ERR_CUDA_NO_LIBRARY` where ONNX Runtime is not installed
+ *
+ * @example
+ * ```ts
+ * // A model of 86 bytes: c = a + b. Usually it is a path.
+ * const model = Buffer.from(
+ *   'CAg6TgoQCgFhCgFiEgFjGgAiA0FkZBIEdGVzdFoQCgFhEgsKCQgBEgUKAxIBbloQCgFiEgsKCQgBEgUKAxIB' +
+ *     'bmIQCgFjEgsKCQgBEgUKAxIBbkIECgAQEQ==',
+ *   'base64',
+ * );
+ * await using engine = await loadOnnxEngine(device, model, { threads: 1 });
+ * const sums = engine.infer({ a: device.ones(f32, [2]), b: device.arange(f32, 2) });
+ * console.log((await sums.andThen(({ c }) => c!.read())).join(' ')); // 1 2
+ * ```
  */
 export async function loadOnnxEngine(
   device: AnyDevice,
@@ -84,7 +97,7 @@ export async function loadOnnxEngine(
   }
 }
 
-/** With sessions for the shapes that were named. */
+/** Loads sessions for the shapes that the options name. */
 async function prepared(
   engine: OnnxEngine,
   { shapesAtOnce, signal }: CheckedOptions,
@@ -125,7 +138,12 @@ async function loadFirst(
     );
   }
   const give = (): Promise<unknown> =>
-    ask({ kind: 'release', path: loaded.library.path, session: loaded.session, runOptions: [] });
+    sendRequest({
+      kind: 'release',
+      path: loaded.library.path,
+      session: loaded.session,
+      runOptions: [],
+    });
   try {
     signal?.throwIfAborted();
     core.check();
@@ -146,13 +164,23 @@ async function loadFirst(
   }
 }
 
-/** What ONNX Runtime is found, if any: rejects as {@link loadOnnxEngine} does where there is none. */
+/**
+ * Returns path, version and providers of the ONNX Runtime that `loadOnnxEngine` would use. Rejects
+ * as {@link loadOnnxEngine} does where none is installed. `cuda`: whether a build with the CUDA
+ * provider is preferred.
+ *
+ * @example
+ * ```ts
+ * const { version, providers } = await findOnnxRuntime();
+ * console.log(/^1\./.test(version), providers.includes('CPUExecutionProvider')); // true true
+ * ```
+ */
 export function findOnnxRuntime(options: { readonly cuda?: boolean } = {}): Promise<LibraryInfo> {
   checkOptions('options', options, ['cuda']);
-  return ask({ kind: 'find', place: libraryPlace(options.cuda === true) });
+  return sendRequest({ kind: 'find', place: libraryPlace(options.cuda === true) });
 }
 
-/** A model whose inputs have one shape has one session. */
+/** Returns the engine's sessions. A model whose inputs have one shape has one session. */
 function sessionsOf(
   device: CoreDevice,
   { session, provider, inputs }: Loaded,
@@ -176,8 +204,8 @@ function sessionsOf(
 }
 
 /**
- * Another session, while half of the device's memory is free and the model's file is the one that
- * it was.
+ * Loads another session, while half of the device's memory is free and the model's file is
+ * unchanged.
  */
 async function loadAgain(
   device: CoreDevice,
@@ -218,9 +246,10 @@ async function load(
   let begun: LoadUnderWay | undefined;
   let giveUp = (): void => undefined;
   const cancel = (): void => {
-    if (begun !== undefined) cancelled ??= ask({ kind: 'cancel', ...begun }).catch(() => undefined);
+    if (begun !== undefined)
+      cancelled ??= sendRequest({ kind: 'cancel', ...begun }).catch(() => undefined);
   };
-  const loading = ask(
+  const loading = sendRequest(
     {
       kind: 'load',
       place: libraryPlace(providers.includes('cuda')),
@@ -239,8 +268,8 @@ async function load(
     },
     {
       transfer: transferOf(model),
-      hear: (told) => {
-        begun = told as LoadUnderWay;
+      hear: (message) => {
+        begun = message as LoadUnderWay;
         if (signal?.aborted === true) cancel();
       },
     },
@@ -254,11 +283,11 @@ async function load(
   });
   aborted.catch(() => undefined);
   signal.addEventListener('abort', giveUp, { once: true });
-  // A load that cannot be called off gives what nobody wants any more.
+  // The result of a load that cannot be cancelled is not needed any more.
   loading
     .then(({ library, session }) =>
       signal.aborted
-        ? ask({ kind: 'release', path: library.path, session, runOptions: [] })
+        ? sendRequest({ kind: 'release', path: library.path, session, runOptions: [] })
         : undefined,
     )
     .catch(() => undefined);
@@ -269,6 +298,25 @@ async function load(
   }
 }
 
+/**
+ * A model that ONNX Runtime runs on one device. {@link loadOnnxEngine} makes it.
+ *
+ * @example
+ * ```ts
+ * // A model of 86 bytes: c = a + b. Usually it is a path.
+ * const model = Buffer.from(
+ *   'CAg6TgoQCgFhCgFiEgFjGgAiA0FkZBIEdGVzdFoQCgFhEgsKCQgBEgUKAxIBbloQCgFiEgsKCQgBEgUKAxIB' +
+ *     'bmIQCgFjEgsKCQgBEgUKAxIBbkIECgAQEQ==',
+ *   'base64',
+ * );
+ * await using engine: OnnxEngine = await loadOnnxEngine(device, model);
+ * console.log(engine.kind, engine.inputs[0]?.shape); // onnxruntime [ -1 ]
+ * using ones = await device.ones(f32, [2]);
+ * const { c } = await engine.infer({ a: ones, b: ones });
+ * console.log((await c!.read()).join(' ')); // 2 2
+ * c!.close();
+ * ```
+ */
 export class OnnxEngine implements Engine {
   readonly kind = 'onnxruntime';
   readonly description: string;
@@ -276,7 +324,7 @@ export class OnnxEngine implements Engine {
   readonly inputs: readonly TensorInfo[];
   readonly outputs: readonly TensorInfo[];
   readonly strictShapes: boolean;
-  /** Who computes. */
+  /** The provider that computes. */
   readonly provider: ProviderName;
   /** @internal */
   readonly library: LibraryInfo;
@@ -286,11 +334,11 @@ export class OnnxEngine implements Engine {
   readonly outputShapes: OutputShapes;
   /** @internal */
   readonly bindings = new Bindings();
-  /** Where runs are recorded. @internal */
+  /** Records runs as graphs; undefined where they are not recorded. @internal */
   readonly graphs: RunGraphs | undefined = undefined;
-  /** Of the threads that run it. @internal */
+  /** The niceness of the threads that run it. @internal */
   readonly niceness: number;
-  /** What is added to addresses of the device to make those that the library takes. @internal */
+  /** The offset from addresses of the device to those that the library uses. @internal */
   readonly base: Promise<number> | number;
   /** Whether the library reaches the device's memory as the process's own. @internal */
   readonly inProcess: boolean;
@@ -298,10 +346,10 @@ export class OnnxEngine implements Engine {
   readonly staged: boolean;
   private readonly contexts = new Set<OnnxContext>();
   private readonly recent = new RecentOps();
-  /** Those of {@link infer}. */
+  /** The contexts of {@link infer}. */
   private readonly pool: OnnxContext[] = [];
   private readonly limit: number;
-  /** What sessions are loaded of. */
+  /** The model, for further sessions. */
   private readonly kept: KeptModel | undefined;
   private closing: Promise<void> | undefined = undefined;
 
@@ -348,7 +396,7 @@ export class OnnxEngine implements Engine {
 
   infer(inputs: EngineInputs, options?: InferOptions): DeviceOp<NamedTensors> {
     this.checkOpen();
-    return engineOp(this, 'engine.run', inputs, options, this.recent, this);
+    return engineOp(this, 'engine.infer', inputs, options, this.recent, this);
   }
 
   close(): Promise<void> {
@@ -381,11 +429,11 @@ export class OnnxEngine implements Engine {
     this.contexts.delete(context);
   }
 
-  /** One that is free, a new one, or the one with the fewest runs to wait for. @internal */
+  /** Returns a free context, a new one, or the one with the fewest runs to wait for. @internal */
   contextFor(stream: Stream): OnnxContext {
     this.checkOpen();
     const { pool } = this;
-    // No `find`: it would have a function made for each run.
+    // This loop is not `find`, which would allocate a closure for each run.
     for (let i = 0; i < pool.length; i++) if (pool[i]!.isFreeFor(stream)) return pool[i]!;
     if (pool.length < this.limit) {
       const context = this.newContext();
@@ -402,7 +450,7 @@ export class OnnxEngine implements Engine {
   }
 
   private async end(): Promise<void> {
-    // What was started in this turn has been queued by its end.
+    // Runs that were started in this turn have been queued by its end.
     await setImmediate();
     await Promise.all([...this.contexts].map((context) => context.close()));
     await this.graphs?.stop();
@@ -410,7 +458,7 @@ export class OnnxEngine implements Engine {
     await this.graphs?.close();
     const { path } = this.library;
     for (const session of await this.sessions.end())
-      await ask({ kind: 'release', path, session, runOptions: [] });
+      await sendRequest({ kind: 'release', path, session, runOptions: [] });
     this.kept?.drop();
   }
 }

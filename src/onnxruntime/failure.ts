@@ -1,29 +1,31 @@
-/** The errors that refusals of ONNX Runtime's threads are shown as. */
+/** Makes errors of the refusals of ONNX Runtime's threads. */
 import { CudaError, CudaLibraryError } from '../core/index.js';
 import type { CudaErrorCode } from '../core/index.js';
 import type { Refusal } from './thread/messages.js';
 
 /**
- * What a status means, by its name; by what it says where one status has several meanings. The
- * first that fits counts.
+ * The meaning of a status, by its name, and by its message where one status has several meanings.
+ * The first row that matches counts.
  */
 const MEANINGS: readonly {
   readonly status?: string;
-  readonly says?: RegExp;
+  readonly pattern?: RegExp;
   readonly code: CudaErrorCode;
   readonly fix?: string;
 }[] = [
   {
-    says: /failed to allocate memory|bad_alloc|out of memory|Available memory of/i,
+    pattern: /failed to allocate memory|bad_alloc|out of memory|Available memory of/i,
     code: 'ERR_CUDA_OUT_OF_MEMORY',
   },
   {
-    says: /is not a registered function\/op|no op registered for|could not find an implementation/i,
+    pattern:
+      /is not a registered function\/op|no op registered for|could not find an implementation/i,
     code: 'ERR_CUDA_UNSUPPORTED',
     fix: 'Install a later ONNX Runtime, or export the model without that operator.',
   },
   {
-    says: /opset \d+ is under development|unsupported model IR version|maximum supported IR version/i,
+    pattern:
+      /opset \d+ is under development|unsupported model IR version|maximum supported IR version/i,
     code: 'ERR_CUDA_UNSUPPORTED',
     fix: 'Export the model for an older opset, or install a later ONNX Runtime.',
   },
@@ -55,7 +57,7 @@ export function errorOf(refusal: Refusal): CudaError {
       const { code, fix } = MEANINGS.find(
         (each) =>
           (each.status === undefined || each.status === statusName) &&
-          each.says?.test(message) !== false,
+          each.pattern?.test(message) !== false,
       ) ?? { code: 'ERR_CUDA_LIBRARY' as const, fix: undefined };
       return new CudaLibraryError(
         `${library}: ${statusName}: ${message.trim()}${fix === undefined ? '' : ` ${fix}`}`,

@@ -1,6 +1,6 @@
 /**
- * Inference by ONNX Runtime, off the JavaScript thread, on both devices. It is found where
- * `onnxruntime-node` is installed (its JavaScript is not used, whose `run()` blocks the event
+ * Inference by ONNX Runtime, off the JavaScript thread, on both devices. The library is found where
+ * `onnxruntime-node` is installed (its JavaScript is not used, since its `run()` blocks the event
  * loop), or the Python packages `onnxruntime` and `onnxruntime-gpu`.
  *
  * @packageDocumentation

@@ -1,9 +1,10 @@
 /**
- * A run all of whose shapes are known before it: a thread is told numbers in shared memory, and no
- * message goes to it or comes back. What the library takes for tensors at these addresses is made
- * once and kept: memory that was freed is given out again, so runs on new tensors of the same
- * shapes most often find theirs. Where the library does not reach the device's memory that is
- * page-locked memory, which tensors are copied to in front of the run and from behind it.
+ * A run all of whose shapes are known before it: it is passed to a thread as numbers in shared
+ * memory, without a message in either direction. The library's values for tensors at these
+ * addresses are made once and kept: freed memory is allocated again, so runs on new tensors of the
+ * same shapes usually find theirs. Where the library does not reach the device's memory, the values
+ * are of page-locked memory, to which tensors are copied before the run and from which they are
+ * copied after it.
  */
 import { DTYPES } from '../core/index.js';
 import type { Stream } from '../core/index.js';
@@ -29,10 +30,10 @@ import { RUNS_BEFORE, releaseOf } from './run-graphs.js';
 import type { RecordedRun, RunsOfShapes, Shapes } from './run-graphs.js';
 import { stageIn, stageOut, useOf } from './staging.js';
 import type { StagingArea } from './staging.js';
-import { ask } from './thread-crew.js';
+import { sendRequest } from './thread-crew.js';
 import type { Bound, PlacedTensor } from './thread/messages.js';
 
-/** Places of an entry's numbers: Run's arguments, in their order. */
+/** The places of an entry's numbers: Run's arguments, in their order. */
 const [
   SESSION,
   RUN_OPTIONS,
@@ -43,18 +44,18 @@ const [
   OUTPUT_COUNT,
   OUTPUTS,
 ] = [0, 1, 2, 3, 4, 5, 6, 7];
-/** Of an engine: whoever has tensors at more addresses than these in turns has them bound anew. */
+/** The most bindings of an engine: tensors at more addresses in turns are bound anew. */
 const MOST_BOUND = 64;
 /**
- * Lines whose last run with a binding is remembered, before it is looked which of those are over: a
- * program may have a stream for each run.
+ * The number of lines whose last run with a binding is remembered before those that are over are
+ * removed: a program may have a stream for each run.
  */
 const MOST_LINES = 16;
 
 const lines = new WeakMap<Stream, Map<string, WorkLine>>();
 const posts = new WeakMap<Stream['runtime'], Map<string, LinePosts>>();
 
-/** What is there for the key, or is made now. */
+/** Returns the value for the key, and makes it where there is none. */
 function kept<K extends object, V>(
   all: WeakMap<K, Map<string, V>>,
   owner: K,
@@ -68,7 +69,7 @@ function kept<K extends object, V>(
   return value;
 }
 
-/** The line of a stream's runs by the library at the path, on threads of that niceness. */
+/** Returns the line of a stream's runs by the library at the path, on threads of that niceness. */
 function lineOf(stream: Stream, { library: { path }, niceness }: OnnxEngine): WorkLine {
   const key = `${niceness} ${path}`;
   return kept(
@@ -84,30 +85,30 @@ function lineOf(stream: Stream, { library: { path }, niceness }: OnnxEngine): Wo
           key,
           () =>
             new LinePosts(stream.runtime, (memory) =>
-              ask({ kind: 'line', path, niceness, memory }),
+              sendRequest({ kind: 'line', path, niceness, memory }),
             ),
         ),
       ),
   );
 }
 
-/** Bindings that a run has at hand by their addresses alone. */
+/** The number of bindings that a run finds by their addresses alone. */
 const MOST_AT_HAND = 4;
 
 /**
- * What the library takes for tensors at certain addresses. It knows no tensor: whoever forgets them
- * has them collected.
+ * The library's values for tensors at certain addresses. A binding does not refer to the tensors,
+ * so they can be collected.
  */
 class Binding {
   readonly bound: Bound;
   isReleased = false;
-  /** Whether it was used since it was last looked at for one that may go. */
+  /** Whether it was used since it was last considered for removal. */
   isFresh = true;
-  /** A run with it as a graph, where that was recorded. */
+  /** The graph of a run with it, where one was recorded. */
   graph: RecordedRun | undefined = undefined;
-  /** Runs with it that a thread was told of. */
+  /** The number of runs with it that were passed to a thread. */
   runs = 0;
-  /** What may still use it beside runs. */
+  /** A recording that may still use it. */
   private recording: Promise<void> | undefined = undefined;
   /** The last run with it in each line, where that may not be over. */
   private readonly last = new Map<WorkLine, number>();
@@ -118,7 +119,7 @@ class Binding {
     this.path = path;
   }
 
-  /** A run with it is told. */
+  /** Counts a run with it that is passed to a thread. */
   usedBy(line: WorkLine, number: number): void {
     const { last } = this;
     this.isFresh = true;
@@ -128,26 +129,26 @@ class Binding {
     for (const [each, its] of last) if (each.isOver(its)) last.delete(each);
   }
 
-  /** A run with it is being recorded. */
+  /** Notes that a run with it is being recorded. */
   recordedAs(recorded: Promise<RecordedRun | undefined>): void {
     this.recording = recorded.then((graph) => {
       this.graph = graph;
     });
   }
 
-  /** Gives it back behind its last runs. What is told from here on is bound anew. */
+  /** Releases it after its last runs. Later runs are bound anew. */
   async release(): Promise<void> {
     this.isReleased = true;
     await this.recording;
     await Promise.all([...this.last].map(([line, number]) => line.ended(number)));
     await this.graph?.close();
-    await ask(releaseOf(this.path, this.bound));
+    await sendRequest(releaseOf(this.path, this.bound));
   }
 }
 
 /**
- * What is bound for an engine's runs, by shapes and addresses: what has been there for long and was
- * not used lately gives way.
+ * The bindings of an engine's runs, by shapes and addresses. The oldest ones that were not used
+ * lately are removed.
  */
 export class Bindings {
   private readonly kept = new Map<string, Binding>();
@@ -161,7 +162,7 @@ export class Bindings {
     return this.kept.get(key);
   }
 
-  /** What is there, or is being made, or is made now. */
+  /** Returns the binding that exists or is being made, or makes it. */
   async bind(key: string, make: () => Promise<Binding>): Promise<Binding> {
     const found = this.find(key);
     if (found !== undefined) return found;
@@ -184,10 +185,10 @@ export class Bindings {
     }
   }
 
-  /** The first that was not used since the last time; those before it go to the end. */
+  /** Removes the first that was not used since the last time; those before it go to the end. */
   private dropOne(): void {
     const { kept } = this;
-    // Those that go to the end come again, no longer fresh.
+    // Those that go to the end are visited again, and are then not fresh.
     for (const [key, binding] of kept) {
       kept.delete(key);
       if (!binding.isFresh) {
@@ -205,7 +206,7 @@ export class Bindings {
   }
 }
 
-/** A run, as its line numbers it. */
+/** A run by its number in its line. */
 class InLine implements QueuedRun {
   private readonly line: WorkLine;
   private readonly number: number;
@@ -228,45 +229,51 @@ class InLine implements QueuedRun {
   }
 }
 
-/** An output of a known shape; `given`: what it is written to, else it is made for each run. */
+/**
+ * An output of a known shape. `given`: the tensor that it is written to; undefined where one is
+ * made for each run.
+ */
 interface KnownOutput extends Pick<PlannedOutput, 'info' | 'given'> {
   readonly layout: Layout;
 }
 
 export class LineRun {
   readonly engine: OnnxEngine;
-  /** Page-locked memory that it takes, where tensors go through that. */
+  /** Bytes of page-locked memory that it needs, where tensors go through that. */
   readonly bytes: number;
   private readonly inputs: readonly AnyTensor[];
   private readonly outputs: readonly KnownOutput[];
-  /** What it gives, where that is the same each time: all outputs were given. */
+  /** Its value, where that is the same each time: all outputs were given. */
   private readonly value: NamedTensors | undefined;
   /**
-   * What the library is told of the tensors, inputs first. Read now: they may be closed when it is
-   * their turn.
+   * The description of the tensors for the library, inputs first. It is read now: they may be
+   * closed when it is their turn.
    */
   private readonly placed: readonly Omit<PlacedTensor, 'address'>[];
-  /** Where they begin in page-locked memory. */
+  /** The tensors' offsets in page-locked memory. */
   private readonly offsets: readonly number[];
-  /** What is the same each time that it is queued in a context, where all outputs were given. */
+  /** The runs in each context, where all outputs were given and they are the same each time. */
   private works: ContextRun[] = [];
   private readonly name: string;
   private readonly shapes: string;
   private readonly inputShapes: string;
   private readonly inputUses: readonly HostUse[];
-  /** Where runs are recorded: with all others of these shapes. @internal */
+  /** The runs of these shapes, where runs are recorded. @internal */
   readonly family: RunsOfShapes | undefined;
   private readonly args = new Float64Array(LINE_ARGS);
   private line: WorkLine | undefined = undefined;
   /**
-   * What it has found last, each with the addresses that it is of: a loop that makes its outputs
-   * anew has few of them in turns.
+   * The bindings that it has found last, with their addresses: a loop that makes its outputs anew
+   * has few of them in turns.
    */
   private readonly atHand: { readonly addresses: readonly number[]; readonly binding: Binding }[] =
     [];
   private nextAtHand = 0;
 
-  /** Of inputs without gaps; undefined where an output's shape is known only behind the run. */
+  /**
+   * Makes one of inputs without gaps; returns undefined where an output's shape is known only after
+   * the run.
+   */
   static of(
     engine: OnnxEngine,
     inputs: readonly AnyTensor[],
@@ -315,8 +322,8 @@ export class LineRun {
     this.family = engine.graphs?.ofShapes(this.shapes);
   }
 
-  /** Whether all tensors that it was given are there. */
-  get isThere(): boolean {
+  /** Whether all tensors that it was given are open. */
+  get isOpen(): boolean {
     const { inputs, outputs } = this;
     for (let i = 0; i < inputs.length; i++) if (inputs[i]!.isClosed) return false;
     for (let i = 0; i < outputs.length; i++) if (outputs[i]!.given?.isClosed === true) return false;
@@ -324,8 +331,8 @@ export class LineRun {
   }
 
   /**
-   * `area`: page-locked memory of the context's where tensors go through that, at least
-   * {@link bytes}.
+   * Queues the run. `area`: page-locked memory of the context where tensors go through that, at
+   * least {@link bytes}.
    */
   queue(run: Run, context: OnnxContext, area: StagingArea | undefined): NamedTensors {
     const { value } = this;
@@ -374,14 +381,14 @@ export class LineRun {
       area,
       this.outputs.map(({ given }) => given!),
     );
-    // Page-locked memory that was too small for another run has gone.
+    // Page-locked memory that was too small for another run has been replaced.
     this.works = [...this.works.filter((each) => each.context !== context), work];
     return work;
   }
 
-  // For a run of it in a context
+  // Members for a run of it in a context
 
-  /** How errors call it. */
+  /** Its name in errors. */
   toString(): string {
     return this.name;
   }
@@ -393,7 +400,7 @@ export class LineRun {
     );
   }
 
-  /** Run's arguments, until the next call. The session is that for its shapes. */
+  /** Returns Run's arguments, valid until the next call. The session is that for its shapes. */
   argsOf({ inputNames, inputs, outputNames, outputs }: Bound, runOptions: number): Float64Array {
     const { args } = this;
     args[SESSION] = this.engine.sessions.take(this.inputShapes);
@@ -412,7 +419,7 @@ export class LineRun {
     const uses = this.inputUses.slice();
     for (let i = 0; i < outputs.length; i++) {
       const tensor = outputs[i]!;
-      // What is made has its memory to itself.
+      // No other code uses the memory of a tensor that is made here.
       uses.push({
         buffer: this.outputs[i]!.given === undefined ? tensor.buffer : tensor.dense(),
         access: 'out',
@@ -422,8 +429,8 @@ export class LineRun {
   }
 
   /**
-   * What is bound for the memory, if that is there. `values`: where the device's allocations are,
-   * by their handles.
+   * Returns the binding for the memory, if it exists. `values`: the addresses of the device's
+   * allocations, by their handles.
    */
   findBinding(
     values: Float64Array,
@@ -448,29 +455,29 @@ export class LineRun {
   }
 
   /**
-   * What tells its binding from others. `addresses`: the device's, where the library reaches that
+   * Returns the key of its binding. `addresses`: the device's, where the library reaches that
    * memory.
    */
   private keyOf(addresses: readonly number[], area: StagingArea | undefined): string {
     return `${this.shapes}|${area?.address ?? addresses.join()}`;
   }
 
-  /** It has been told with this binding once more. */
-  told(binding: Binding): void {
+  /** Notes that it was passed to a thread with this binding once more. */
+  passed(binding: Binding): void {
     const {
       engine: { graphs },
       family,
     } = this;
     if (graphs === undefined || family === undefined) return;
-    // Memory that has come often has a graph of its own, or will.
-    if (binding.runs < RUNS_BEFORE && family.isTold())
+    // Memory that is repeated often has a graph of its own, or will have one.
+    if (binding.runs < RUNS_BEFORE && family.countPassed())
       graphs.share(family, this.recordable, (addresses) => this.boundAt(addresses));
     if (!family.isShared && graphs.isWorthwhile(binding.runs)) this.record(binding);
   }
 
   /**
-   * It is on this binding's memory once more, by the graph that runs of its shapes share: one that
-   * stays there needs none of the copies.
+   * Notes that it is on this binding's memory once more, in the graph that runs of its shapes
+   * share: a run that stays there does not need the copies.
    */
   shared(binding: Binding): void {
     const {
@@ -522,14 +529,14 @@ export class LineRun {
     });
   }
 
-  /** `addresses`: of the process, or of the GPU. */
+  /** Binds tensors at these addresses of the process, or of the GPU. */
   private boundAt(addresses: readonly number[]): Promise<Bound> {
     const { engine, placed, inputs } = this;
     const tensors = placed.map((tensor, i): PlacedTensor => ({
       ...tensor,
       address: addresses[i]!,
     }));
-    return ask({
+    return sendRequest({
       kind: 'bind',
       path: engine.library.path,
       memory: engine.provider,
@@ -542,7 +549,7 @@ export class LineRun {
   }
 }
 
-/** The run in one context, on these outputs; and what its hold is told to be for. */
+/** The run in one context, on these outputs; also the description of its hold. */
 class ContextRun implements LineWork, Held {
   readonly kind = 'call';
   readonly operation = 0;
@@ -553,7 +560,7 @@ class ContextRun implements LineWork, Held {
   private readonly run: LineRun;
   private binding: Binding | undefined = undefined;
   private graphUses: GraphUse[] | undefined = undefined;
-  /** By the graph of its shapes, on memory for which nothing is bound. */
+  /** The number of launches of the graph of its shapes, on memory without a binding. */
   private launches = 0;
 
   constructor(
@@ -577,18 +584,18 @@ class ContextRun implements LineWork, Held {
     return this;
   }
 
-  /** Its handles. */
+  /** The handles of its memory. */
   get memory(): number[] {
     return this.uses.map(({ buffer }) => buffer.memory.handle);
   }
 
-  /** Launches it as a graph, where there is one of it and that can be launched now. */
+  /** Launches it as a graph, where there is one that can be launched now. */
   launch(stream: Stream): boolean {
     const { context } = this;
     const mark = this.launchAlone(stream) ?? this.launchShared(stream);
     if (mark === undefined) return false;
-    // One that goes beside a run of the context is ordered by the device, and the context has to
-    // wait for the other all the same.
+    // The device orders a launch beside a run of the context, and the context has to wait for that
+    // run all the same.
     if (context.isFreeFor(stream))
       context.lastInLine = LastRun.latest(context.lastInLine, stream, mark);
     return true;
@@ -606,7 +613,7 @@ class ContextRun implements LineWork, Held {
     const mark = run.family?.shared?.launch(stream, uses);
     if (mark === undefined) return undefined;
     if (this.binding?.isReleased === false) run.shared(this.binding);
-    // What is bound is known where its memory is.
+    // A binding needs the addresses of its memory.
     else if (++this.launches === RUNS_BEFORE) this.bindSoon(stream);
     return mark;
   }
@@ -619,12 +626,12 @@ class ContextRun implements LineWork, Held {
 
   ready(line: WorkLine, number: number): Float64Array | undefined {
     const { run, context } = this;
-    const runOptions = context.lineOptionsThere;
+    const runOptions = context.lineOptionsMade;
     if (runOptions === undefined) return undefined;
     const binding = this.bindingThere(line.stream);
     if (binding === undefined) return undefined;
     binding.usedBy(line, number);
-    run.told(binding);
+    run.passed(binding);
     return run.argsOf(binding.bound, runOptions);
   }
 
@@ -650,11 +657,11 @@ function addressOf(values: Float64Array, { buffer }: HostUse): number {
   return values[buffer.memory.handle]! + buffer.byteOffset;
 }
 
-/** What tells shapes from others. */
+/** Returns a text that is different for different shapes. */
 export function shapesOf(tensors: readonly { readonly shape: readonly number[] }[]): string {
   return tensors.map(({ shape }) => shape.join('x')).join();
 }
 
 function ignore(): void {
-  // It is bound when a thread is told, if that comes.
+  // The memory is bound when the run is passed to a thread, if it is.
 }

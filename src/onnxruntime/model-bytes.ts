@@ -1,6 +1,6 @@
 /**
- * A model's bytes where a thread can have them: the JavaScript thread copies them in parts, each
- * short enough for the event loop.
+ * Puts a model's bytes where a thread can read them: the JavaScript thread copies them in parts,
+ * each short enough for the event loop.
  */
 import { stat } from 'node:fs/promises';
 import { isAbsolute, resolve } from 'node:path';
@@ -12,18 +12,19 @@ import { isArrayBuffer, isSharedArrayBuffer, isUrl } from '../ground/other-realm
 import type { ModelSource } from './options.js';
 import type { ModelSource as PlacedModel } from './thread/messages.js';
 
-/** One part takes some 0.3 ms. */
+/** One part takes about 0.3 ms. */
 const PART_BYTES = 4 << 20;
 
 /**
- * One that can be made shorter, which gives its memory back at once. As of ES2024, and in Node 20.
+ * An ArrayBuffer that can be made shorter, which frees its memory at once. It is part of ES2024,
+ * and of Node 20.
  */
 const Resizable = ArrayBuffer as new (
   bytes: number,
   options: { maxByteLength: number },
 ) => ArrayBuffer;
 
-/** Handed over where it was copied; what is shared stays its owner's. */
+/** Returns the buffers to transfer: a copy is transferred; shared memory stays with its owner. */
 export function transferOf(model: PlacedModel): ArrayBuffer[] {
   return 'bytes' in model && isArrayBuffer(model.bytes) ? [model.bytes] : [];
 }
@@ -35,7 +36,7 @@ export async function placeModel(model: ModelSource): Promise<PlacedModel> {
 }
 
 /**
- * A model that may be loaded again later: its file while that is the same one, or a copy of its
+ * A model that may be loaded again later: its file as long as that is unchanged, or a copy of its
  * bytes.
  */
 export class KeptModel {
@@ -53,20 +54,20 @@ export class KeptModel {
     return new KeptModel({ path, state: await stateOf(path) });
   }
 
-  /** For one load; undefined where the file is another one now. */
+  /** Returns the model for one load; undefined where the file has changed. */
   async place(): Promise<PlacedModel | undefined> {
     if ('bytes' in this.source) return { bytes: await copyOf(this.source.bytes) };
     const { path, state } = this.source;
     return state !== undefined && (await stateOf(path)) === state ? { path } : undefined;
   }
 
-  /** Gives its memory back at once: V8 would be in no hurry. */
+  /** Frees its memory at once, which V8's garbage collector would do much later. */
   drop(): void {
     if ('bytes' in this.source) (this.source.bytes as { resize?(bytes: number): void }).resize?.(0);
   }
 }
 
-/** Undefined where there is no file. */
+/** Returns the state of a file; undefined where there is none. */
 async function stateOf(path: string): Promise<string | undefined> {
   const found = await stat(path, { bigint: true }).catch(() => undefined);
   return found === undefined ? undefined : `${found.ino} ${found.size} ${found.mtimeNs}`;
@@ -99,7 +100,11 @@ async function copyOf(model: Uint8Array | ArrayBuffer | SharedArrayBuffer): Prom
   return bytes;
 }
 
-/** Where a model lies. @throws CudaArgumentError */
+/**
+ * Returns a model's path.
+ *
+ * @throws CudaArgumentError for anything else than a path or a `file:` URL
+ */
 export function modelPath(model: string | URL): string {
   if (isUrl(model)) {
     if (model.protocol !== 'file:')

@@ -9,7 +9,7 @@ vi.mock('node:os', async (original) => ({
   availableParallelism: () => machine.cores,
 }));
 
-describe('threads of a run, where nobody says how many', () => {
+describe('threads of a run, by default', () => {
   const device = { kind: 'cpu' } as CoreDevice;
 
   test.each([

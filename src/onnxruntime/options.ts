@@ -1,4 +1,4 @@
-/** What a model is loaded with. */
+/** The options of loading a model. */
 import { availableParallelism } from 'node:os';
 
 import { CudaError } from '../core/index.js';
@@ -13,9 +13,9 @@ import {
 import type { CudaSettings, ProviderName } from './thread/messages.js';
 
 export type OptimisationLevel = 'none' | 'basic' | 'extended' | 'all';
-/** How the CUDA provider comes to the algorithm of a convolution: cudnn_conv_algo_search. */
+/** How the CUDA provider chooses the algorithm of a convolution: cudnn_conv_algo_search. */
 export type ConvolutionSearch = 'heuristic' | 'exhaustive' | 'default';
-/** In which order the CUDA provider keeps channels: prefer_nhwc. */
+/** The order in which the CUDA provider keeps channels: prefer_nhwc. */
 export type Layout = 'nchw' | 'nhwc';
 
 /** A model: its file, or its bytes. */
@@ -27,34 +27,35 @@ export type InputShapes = Readonly<Record<string, readonly number[]>>;
 /** Options of {@link loadOnnxEngine}. */
 export interface OnnxRuntimeOptions {
   /**
-   * Who computes, the first that the library has. Default: on a GPU `['cuda', 'cpu']`, where a CUDA
-   * provider that does not load is passed over with a warning; on a CPU device `['cpu']`. A list
-   * that is given is obeyed: `['cuda']` fails where there is none.
+   * The provider that computes: the first of the list that the library has. Default: on a GPU
+   * `['cuda', 'cpu']`, where a CUDA provider that does not load is skipped with a warning; on a CPU
+   * device `['cpu']`. An explicit list is strict: `['cuda']` fails where there is none.
    */
   readonly providers?: readonly ProviderName[];
   /**
    * Threads that one run is spread over. Default: as many as there are cores where they sleep
-   * (`spinning: false`), and where they do not three for every four cores, but all of one or two.
-   * With a thread awake on each core the event loop, the device's thread and these take turns of 4
-   * ms: on 16 cores a run took 12 to 20 ms instead of 4.5, and the event loop was held up for 10 to
-   * 22 ms instead of 2.
+   * (`spinning: false`), otherwise three for every four cores, but all of one or two. With a thread
+   * awake on each core the event loop, the device's thread and these take turns of 4 ms: on 16
+   * cores a run took 12 to 20 ms instead of 4.5, and the event loop was blocked for 10 to 22 ms
+   * instead of 2.
    */
   readonly threads?: number;
   /**
    * Whether those threads wait for one another awake: session.intra_op.allow_spinning. Default
-   * true, which is quickest where nothing else runs. With `false` they sleep, and leave their cores
-   * to the event loop and to others: of a server on 16 cores whose model is small, 1.3 to 1.5 × the
-   * answers a second, and the slowest of them in half to three quarters of the time. Where there
-   * are threads for all cores they stop at the end of a run, session.force_spinning_stop: on two
-   * cores whoever awaited one had waited for a core, and a run of 6 ms took 5 % longer.
+   * true, which is fastest where nothing else runs. With `false` they sleep, and leave their cores
+   * to the event loop and to others: a server on 16 cores whose model is small gave 1.3 to 1.5 ×
+   * the answers a second, and the slowest of them in half to three quarters of the time. Where
+   * there are threads for all cores they stop at the end of a run, session.force_spinning_stop: on
+   * two cores the thread that awaited a run had waited for a core, and a run of 6 ms took 5 %
+   * longer.
    */
   readonly spinning?: boolean;
   /**
    * How far the library's threads give way to others of the process and of the machine: a niceness
    * of Linux, 0 to 19. Default 10, so that the event loop comes first where cores are busy (the
-   * example server at 80 % of what it can do, 16 cores: held up for 2.9 ms at most, on average of
+   * example server at 80 % of its capacity, 16 cores: blocked for 2.9 ms at most, on average of
    * five runs, and for 3.7 without). A thread that has computed for one engine keeps the greatest
-   * that it was given.
+   * niceness that it was given.
    */
   readonly niceness?: number;
   /**
@@ -62,48 +63,48 @@ export interface OnnxRuntimeOptions {
    * runs them one after the other.
    */
   readonly interOpThreads?: number;
-  /** What may be done to the graph: GraphOptimizationLevel. Default `all`. */
+  /** The optimisations of the graph: GraphOptimizationLevel. Default `all`. */
   readonly optimisation?: OptimisationLevel;
   /**
-   * What the CUDA provider does where a convolution has a new shape. `heuristic`, the default, asks
-   * cuDNN; `exhaustive` measures all algorithms, which took six times as long and found none that
-   * was faster; `default` takes the same one always.
+   * What the CUDA provider does where a convolution has a new shape. `heuristic`, the default,
+   * queries cuDNN; `exhaustive` measures all algorithms, which took six times as long and found
+   * none that was faster; `default` always takes the same one.
    */
   readonly convolutionSearch?: ConvolutionSearch;
   /**
    * The order in which the CUDA provider computes. Default `nhwc`, as tensor cores have it, where
-   * the library is 1.20 or later; inputs and outputs stay as the model has them.
+   * the library is 1.20 or later; inputs and outputs keep the model's layout.
    */
   readonly layout?: Layout;
   /**
    * Whether the CUDA provider computes a convolution with its bias and activation in one kernel:
    * fuse_conv_bias. Default true for `nhwc` where the library is 1.20 or later: on an H100 a run of
-   * ResNet-50 on 32 photographs took 3.7 ms, and 5.0 without; else false, with `nchw` it was slower
-   * (7.7 for 6.0).
+   * ResNet-50 on 32 photographs took 3.7 ms, and 5.0 without. Otherwise false: with `nchw` it was
+   * slower (7.7 for 6.0).
    */
   readonly fuseConvolutions?: boolean;
   /**
    * Shapes of inputs, 1 to 32, that the CUDA provider is ready for at once. Default 8. Its
    * convolutions are planned for the shapes of the session's last run, and planned anew where these
-   * change, which takes far longer than a run. So shapes that come back get sessions of their own,
-   * each with the model's weights, while at least half of the device's memory is free. What is
-   * given as bytes is kept until the engine is closed.
+   * change, which takes far longer than a run. So shapes that are repeated get sessions of their
+   * own, each with the model's weights, while at least half of the device's memory is free. A model
+   * that is given as bytes is kept until the engine is closed.
    *
    * Where the shapes themselves are given, `[{ image: [1, 3, 224, 224] }, { image: [32, 3, 224,
-   * 224] }]`, their sessions are loaded with the engine, and no run is beside one that is being
-   * loaded; the first run of each still plans. Others than these plan each time.
+   * 224] }]`, their sessions are loaded with the engine, and no run takes place while one is
+   * loaded; the first run of each still plans. Other shapes plan each time.
    */
   readonly shapes?: number | readonly InputShapes[];
   /**
-   * Runs at once of {@link Engine.infer}, 1 to 64. Default 4, by the CUDA provider 2: while one runs
-   * the next is queued, and more would only share the GPU and end together. (Six batches of
+   * Runs at once of {@link Engine.infer}, 1 to 64. Default 4, with the CUDA provider 2: while one
+   * runs the next is queued, and more would only share the GPU and end together. (Six batches of
    * photographs on their way to ResNet-50, H100: with two 8700 a second, with six 5400.) Runs that
    * are {@link graphs} are queued at once, and run one after the other.
    */
   readonly contexts?: number;
   /**
-   * Whether runs by the CUDA provider that come again are recorded, and are one launch of a graph
-   * from then on: on the same memory, or of the same shapes, with copies on the device around it.
+   * Whether repeated runs by the CUDA provider are recorded, and are one launch of a graph from
+   * then on: on the same memory, or of the same shapes, with copies on the device around it.
    * Default true: on an H100 a run of a small detector takes 0.22 ms instead of 0.4, ResNet-50 on
    * one photograph 0.54 instead of 1.0. It takes the model's weights once more for each shape of
    * the inputs, up to eight, the inputs and outputs themselves, and only while half of the device's
@@ -112,19 +113,19 @@ export interface OnnxRuntimeOptions {
    */
   readonly graphs?: boolean;
   /**
-   * Whether what the model declares has to hold: extents of one name are equal, and outputs have
-   * the shapes that it says. Default false, as to ONNX Runtime itself: exporters write one name for
+   * Whether the model's declarations have to hold: extents of one name are equal, and outputs have
+   * the declared shapes. Default false, as in ONNX Runtime itself: exporters write one name for
    * extents that differ, or the extents of the example that they traced. The first run on inputs of
-   * certain shapes then learns the outputs': it is no faster than one whose shapes only the run
-   * gives. With `true` no run has to, wrong inputs are refused at the call, and an output of
-   * another shape is an error.
+   * certain shapes then records the outputs' shapes: it is no faster than a run whose shapes only
+   * the run gives. With `true` no run has to do so, wrong inputs are refused at the call, and an
+   * output of another shape is an error.
    */
   readonly strictShapes?: boolean;
-  /** Gives up loading, where the library (1.22 and later) can; else its result is thrown away. */
+  /** Cancels loading, where the library (1.22 and later) can; otherwise the result is discarded. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** As the library numbers them. */
+/** The library's numbers of the levels. */
 const LEVELS: Readonly<Record<OptimisationLevel, number>> = {
   none: 0,
   basic: 1,
@@ -138,7 +139,7 @@ const DEFAULT_CONTEXTS: Readonly<Record<ProviderName, number>> = { cpu: 4, cuda:
 const MOST_LIBRARY_THREADS = 1024;
 const MOST_SHAPES = 32;
 const DEFAULT_SHAPES = 8;
-/** As the provider calls them. */
+/** The provider's names of the searches. */
 const SEARCHES: Readonly<Record<ConvolutionSearch, string>> = {
   heuristic: 'HEURISTIC',
   exhaustive: 'EXHAUSTIVE',
@@ -166,7 +167,7 @@ export const OPTION_NAMES: readonly string[] = [
 /** The options with their defaults. */
 export interface CheckedOptions {
   readonly providers: readonly ProviderName[];
-  /** Whether a provider that does not load gives way to the next. */
+  /** Whether the next provider is taken where one does not load. */
   readonly lenient: boolean;
   readonly threads: number;
   readonly spinning: boolean;
@@ -175,11 +176,11 @@ export interface CheckedOptions {
   readonly interOpThreads: number;
   readonly optimisation: number;
   readonly cuda: CudaSettings;
-  /** Sessions, at most. */
+  /** The most sessions. */
   readonly shapes: number;
-  /** Those whose sessions are loaded with the engine. */
+  /** The shapes whose sessions are loaded with the engine. */
   readonly shapesAtOnce: readonly InputShapes[];
-  /** As many as whoever computes takes best. */
+  /** Runs at once, for each provider that may compute. */
   readonly contexts: Readonly<Record<ProviderName, number>>;
   /** Whether runs are recorded. */
   readonly graphs: boolean;
@@ -205,7 +206,7 @@ export function checkLoadOptions(device: CoreDevice, options: OnnxRuntimeOptions
     strictShapes = false,
     signal,
   } = options;
-  // The default may be 0, which nobody may give.
+  // The default may be 0, which callers may not pass.
   if (options.threads !== undefined)
     checkInteger('options.threads', options.threads, 1, MOST_LIBRARY_THREADS, 'threads');
   if (interOpThreads !== undefined)
@@ -248,7 +249,7 @@ export function checkLoadOptions(device: CoreDevice, options: OnnxRuntimeOptions
   };
 }
 
-/** As far as they can be looked at without the model. */
+/** Checks the list as far as it can be checked without the model. */
 function checkShapesAtOnce(given: unknown): readonly InputShapes[] {
   if (!Array.isArray(given) || given.length === 0)
     throw invalid(
@@ -260,15 +261,15 @@ function checkShapesAtOnce(given: unknown): readonly InputShapes[] {
   return given as readonly InputShapes[];
 }
 
-/** 0: the library's own number, one for each core. */
+/** Returns the number of threads; 0 is the library's own number, one for each core. */
 function defaultThreads(spinning: boolean): number {
   const cores = availableParallelism();
   return spinning && cores > 2 ? Math.ceil((cores * 3) / 4) : 0;
 }
 
 /**
- * Whoever goes on behind a run would wait for a core until its threads sleep, the JS thread and the
- * device's.
+ * Whether the threads take all cores. The JavaScript thread and the device's would then wait for a
+ * core after a run, until the threads sleep.
  */
 function takesAllCores(threads: number): boolean {
   return threads === 0 || threads >= availableParallelism();

@@ -1,54 +1,63 @@
 /**
- * The shapes that a model's outputs have. What a model declares is a hint to ONNX Runtime:
- * exporters write the extents of the example that they traced, or one name for extents that differ.
- * But memory that is given for an output has to have its shape. So the library makes an output in
- * the first run on inputs of certain shapes; where what came is what was declared, later runs on
- * such inputs are given memory. An output that once came with another shape, or whose shape may
- * depend on what inputs hold (`value-shapes.ts`), is always made by the library.
+ * The shapes of a model's outputs. ONNX Runtime takes a model's declarations as a hint: exporters
+ * write the extents of the example that they traced, or one name for extents that differ. But
+ * memory that is given for an output has to have its shape. So the library makes an output in the
+ * first run on inputs of certain shapes; where its shape is the declared one, later runs on such
+ * inputs are given memory. An output that once came with another shape, or whose shape may depend
+ * on the values of inputs (`value-shapes.ts`), is always made by the library.
  */
 import { CudaArgumentError, CudaError } from '../core/index.js';
 import type { PlannedOutput } from '../engine/run-checks.js';
 import { sameShape } from '../tensor/layouts.js';
 
-/** Shapes of inputs, of which outputs' are remembered. */
+/** The most shapes of inputs whose outputs' shapes are remembered. */
 const MOST_KNOWN = 1024;
 
 /**
- * What the library says of memory that it was given for an output: the shape that it was given for,
- * and the one that came.
+ * The library's messages about memory that does not fit an output: the shape of the memory, and the
+ * shape that came.
  */
-const UNLIKE: readonly RegExp[] = [
-  /provided for output '(?<name>[^']*)' .* has shape \{(?<given>[\d,]*)\} but the computed output shape for this run is \{(?<came>[\d,]*)\}/,
-  // Older versions do not name it.
-  /shape verification failed\. Current shape:\{(?<given>[\d,]*)\} Requested shape:\{(?<came>[\d,]*)\}/,
+const MISMATCHES: readonly RegExp[] = [
+  new RegExp(
+    /provided for output '(?<name>[^']*)' .* has shape \{(?<given>[\d,]*)\} /.source +
+      /but the computed output shape for this run is \{(?<came>[\d,]*)\}/.source,
+  ),
+  // Older versions do not name the output.
+  new RegExp(
+    /shape verification failed\. Current shape:\{(?<given>[\d,]*)\} /.source +
+      /Requested shape:\{(?<came>[\d,]*)\}/.source,
+  ),
 ];
 
 export class OutputShapes {
   /**
-   * Grows with each output of which the declared shape turns out wrong: what was planned before is
-   * planned anew.
+   * Grows with each output whose declared shape turns out to be wrong: earlier plans are then made
+   * anew.
    */
   doubts = 0;
   private readonly strict: boolean;
   private readonly doubted: boolean[];
-  /** By the inputs' shapes: those that came as they were declared. */
+  /** The outputs that had their declared shapes, by the inputs' shapes. */
   private readonly known = new Map<string, (readonly number[] | undefined)[]>();
 
   /**
-   * `byValue`: of each output whether its shape may depend on what inputs hold. `strict`: what is
-   * declared holds.
+   * `byValue`: for each output, whether its shape may depend on the values of inputs. `strict`: the
+   * declarations hold.
    */
   constructor(byValue: readonly boolean[], strict: boolean) {
     this.strict = strict;
     this.doubted = [...byValue];
   }
 
-  /** Of the output of a number, on inputs of these shapes; undefined where it is not known yet. */
+  /**
+   * Returns the shape of an output, by its number, on inputs of these shapes; undefined where it is
+   * not known yet.
+   */
   of(inputs: string, output: number): readonly number[] | undefined {
     return this.known.get(inputs)?.[output];
   }
 
-  /** The outputs, with shapes only where memory can be given for them. */
+  /** Returns the outputs, with shapes only where memory can be given for them. */
   planned(inputs: string, outputs: readonly PlannedOutput[]): readonly PlannedOutput[] {
     if (this.strict) return outputs;
     return outputs.map((output, i) => {
@@ -61,7 +70,7 @@ export class OutputShapes {
     });
   }
 
-  /** An output that the library has made. */
+  /** Records the shape of an output that the library has made. */
   came(
     inputs: string,
     output: number,
@@ -80,21 +89,25 @@ export class OutputShapes {
     if (this.known.size > MOST_KNOWN) this.known.delete(this.known.keys().next().value!);
   }
 
-  /** The error for a run that failed: one that says which output's shape is another. */
+  /**
+   * Returns the error for a run that failed: where an output has another shape, one that names the
+   * output.
+   */
   refusal(error: unknown, outputs: readonly PlannedOutput[]): unknown {
     if (!(error instanceof CudaError)) return error;
-    const said = UNLIKE.map((pattern) => pattern.exec(error.message)?.groups).find(
+    const mismatch = MISMATCHES.map((pattern) => pattern.exec(error.message)?.groups).find(
       (groups) => groups !== undefined,
     );
-    if (said === undefined) return error;
+    if (mismatch === undefined) return error;
     const suspects = outputs.flatMap((output, index) =>
-      said.name === output.info.name ||
-      (said.name === undefined && (output.given?.shape ?? output.shape)?.join() === said.given)
+      mismatch.name === output.info.name ||
+      (mismatch.name === undefined &&
+        (output.given?.shape ?? output.shape)?.join() === mismatch.given)
         ? [{ ...output, index }]
         : [],
     );
     if (suspects.length === 0) return error;
-    const came = extents(said.came);
+    const came = extents(mismatch.came);
     const given = suspects.find((output) => output.given !== undefined);
     if (given !== undefined) {
       const { name, dtype } = given.info;
@@ -109,12 +122,12 @@ export class OutputShapes {
     const names = suspects.map(({ info }) => `'${info.name}'`).join(', ');
     const fix = this.strict
       ? 'Load the model without strictShapes.'
-      : 'Its shape depends on what inputs hold. The engine takes it as it comes from now on: ' +
-        'run it again.';
+      : 'Its shape depends on the values of inputs. From now on the engine takes it from the ' +
+        'run: run it again.';
     return new CudaError(
       'ERR_CUDA_FORMAT',
       `engine: the output ${names} is ${came}, and the model declares ` +
-        `${extents(said.given)}. ${fix}`,
+        `${extents(mismatch.given)}. ${fix}`,
       { cause: error },
     );
   }
@@ -126,6 +139,6 @@ export class OutputShapes {
   }
 }
 
-function extents(said = ''): string {
-  return `[${said.split(',').join(', ')}]`;
+function extents(list = ''): string {
+  return `[${list.split(',').join(', ')}]`;
 }

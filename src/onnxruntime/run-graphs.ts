@@ -1,12 +1,12 @@
 /**
- * Runs of the CUDA provider that come again are recorded as graphs (`thread/recording.ts`), and are
- * commands of their stream from then on, as launches of kernels are: no thread has to be told. They
- * are recorded behind the scenes, while runs go on as before, with a session that nothing else
- * runs: what a graph works on is that session's memory, so its graphs run one after the other.
+ * Repeated runs of the CUDA provider are recorded as graphs (`thread/recording.ts`), and are
+ * commands of their stream from then on, as launches of kernels are: no thread has to be notified.
+ * They are recorded while runs continue as before, with a session that runs nothing else. The
+ * memory that a graph uses belongs to that session, so its graphs run one after the other.
  *
- * A graph is of certain memory. Runs on the same memory have their own; those of the same shapes on
- * whichever memory share one that has memory of its own, which inputs are copied to and outputs
- * from, on the device.
+ * A graph belongs to certain memory. Runs on the same memory have their own; those of the same
+ * shapes on changing memory share one that has memory of its own, to which inputs are copied and
+ * from which outputs are copied, on the device.
  */
 import type { CoreDevice, DeviceBuffer, Stream } from '../core/index.js';
 import { u8 } from '../core/index.js';
@@ -15,26 +15,28 @@ import type { GraphUse } from '../core/foreign-graph.js';
 import type { HostUse } from '../core/host-work.js';
 import { LastRun } from '../engine/last-run.js';
 import { dtypeOf } from './element-types.js';
-import { ask } from './thread-crew.js';
+import { sendRequest } from './thread-crew.js';
 import type { Bound, Loaded, RecordRequest, RecordedSession, Request } from './thread/messages.js';
 
-/** Runs on the same memory before it is worth recording them. */
+/** The number of runs on the same memory after which they are recorded. */
 export const RUNS_BEFORE = 16;
 /**
- * Runs of the same shapes, on memory that has not come as often, before they share a graph: four
- * pieces of memory in turns have graphs of their own by then.
+ * The number of runs of the same shapes, on memory that is not repeated as often, after which they
+ * share a graph: four pieces of memory in turns have graphs of their own by then.
  */
 const RUNS_BEFORE_SHARED = 4 * RUNS_BEFORE;
-/** Of an engine, each with the model's weights; one for each shape of the inputs. */
+/**
+ * The most sessions of an engine, each with the model's weights; one for each shape of the inputs.
+ */
 const MOST_SESSIONS = 8;
-/** Of an engine, on memory of others. */
+/** The most graphs of an engine that are on the memory of tensors. */
 const MOST_GRAPHS = 32;
 /**
- * Bytes of inputs and outputs that are copied for a run that shares its graph: some tenths of a
- * millisecond.
+ * The most bytes of inputs and outputs that are copied for a run that shares its graph: they take
+ * some tenths of a millisecond.
  */
 const MOST_COPIED = 2 ** 28;
-/** Of an engine, whose runs are counted. */
+/** The most shapes of an engine whose runs are counted. */
 const MOST_SHAPES = 256;
 
 let nextId = 1;
@@ -42,13 +44,13 @@ let nextId = 1;
 /** A session for one shape of the inputs. */
 class Recorder {
   readonly session: RecordedSession;
-  /** What orders its graphs: each writes to it. */
+  /** The buffer that orders its graphs: each writes to it. */
   readonly turn: DeviceBuffer<'u8'>;
-  /** A run is being recorded: no graph may run. */
+  /** Whether a run is being recorded: no graph may run then. */
   isRecording = false;
-  /** Something could not be recorded, so nothing will be. */
+  /** Whether something could not be recorded, so that nothing will be. */
   isUnfit = false;
-  /** The last launch of one of its graphs: the others are in front of it. */
+  /** The last launch of one of its graphs: the others come before it. */
   last: LastRun | undefined = undefined;
 
   constructor(device: CoreDevice, session: RecordedSession) {
@@ -70,11 +72,14 @@ export class RecordedRun {
   }
 
   canLaunch(stream: Stream): boolean {
-    // What is captured is refused where other runs are.
+    // A capture refuses work in places where other runs are allowed.
     return !this.recorder.isRecording && stream.captureScope === undefined;
   }
 
-  /** How far the stream is behind it; undefined where it cannot be launched now. */
+  /**
+   * Launches the graph. Returns the stream's mark after it; undefined where it cannot be launched
+   * now.
+   */
   launch(stream: Stream, uses: readonly GraphUse[]): number | undefined {
     const { recorder } = this;
     if (!this.canLaunch(stream)) return undefined;
@@ -93,7 +98,7 @@ export class RecordedRun {
 /** A run of certain shapes as a graph on memory of its own. */
 class SharedRun {
   private readonly run: RecordedRun;
-  /** Inputs first. */
+  /** The memory of its own, inputs first. */
   private readonly buffers: readonly DeviceBuffer[];
   private readonly inputs: number;
   private readonly uses: readonly GraphUse[];
@@ -112,8 +117,8 @@ class SharedRun {
   }
 
   /**
-   * As {@link RecordedRun.launch}, on other memory: the device's, of these dtypes and lengths,
-   * inputs first.
+   * Does the same as {@link RecordedRun.launch} on other memory: the device's, of these dtypes and
+   * lengths, inputs first.
    */
   launch(stream: Stream, uses: readonly HostUse[]): number | undefined {
     if (!this.canLaunch(stream)) return undefined;
@@ -135,29 +140,28 @@ class SharedRun {
 export class RunsOfShapes {
   /** The graph that they share, once there is one. */
   shared: SharedRun | undefined = undefined;
-  /** There can be none. */
+  /** Whether there can be no such graph. */
   isRefused = false;
-  /** Those on memory that had not come often, of which a thread was told. */
-  private told = 0;
-  /**
-   * The memory that the last one by the shared graph was on, and how many there were on it in a
-   * row.
-   */
+  /** The number of runs on memory that was not repeated often, which were passed to a thread. */
+  private passed = 0;
+  /** The memory of the last run in the shared graph, and how many runs in a row were on it. */
   private last: object | undefined = undefined;
   private inRow = 0;
 
   /** Whether there is such a graph, or there will be. */
   get isShared(): boolean {
-    return this.told >= RUNS_BEFORE_SHARED && !this.isRefused;
-  }
-
-  /** Whether such a run, of which a thread is told now, makes a shared graph worthwhile. */
-  isTold(): boolean {
-    return ++this.told === RUNS_BEFORE_SHARED;
+    return this.passed >= RUNS_BEFORE_SHARED && !this.isRefused;
   }
 
   /**
-   * How many runs in a row have been on this memory, with the one that the shared graph does now.
+   * Counts such a run that is passed to a thread now; returns whether a shared graph is to be made.
+   */
+  countPassed(): boolean {
+    return ++this.passed === RUNS_BEFORE_SHARED;
+  }
+
+  /**
+   * Returns the number of runs in a row on this memory, including the one in the shared graph now.
    */
   inRowOn(memory: object): number {
     if (memory !== this.last) this.inRow = 0;
@@ -166,16 +170,16 @@ export class RunsOfShapes {
   }
 }
 
-/** What runs of the same shapes have in common. */
+/** The properties that runs of the same shapes have in common. */
 export interface Shapes extends Pick<
   RecordRequest,
   'inputNames' | 'inputs' | 'outputNames' | 'outputs'
 > {
-  /** What tells the inputs' from others. */
+  /** A text that is different for different shapes of inputs. */
   readonly shapes: string;
 }
 
-/** What a run is recorded with. */
+/** The arguments of recording a run. */
 export interface Recordable extends Shapes {
   readonly bound: Bound;
   /** Whether its memory is no longer bound. */
@@ -186,19 +190,19 @@ export class RunGraphs {
   private readonly device: CoreDevice;
   private readonly path: string;
   private readonly niceness: number;
-  /** As errors call its runs. */
+  /** The name of its runs in errors. */
   private readonly title: string;
   /** Loads the model for it; undefined where there is no room. */
   private readonly load: () => Promise<Loaded | undefined>;
-  /** By the shapes of inputs and outputs. */
+  /** The runs by the shapes of inputs and outputs. */
   private readonly families = new Map<string, RunsOfShapes>();
   private readonly shared: SharedRun[] = [];
-  /** By the inputs' shapes; undefined where there can be none. */
+  /** The sessions by the inputs' shapes; undefined where there can be none. */
   private readonly recorders = new Map<string, Promise<Recorder | undefined>>();
-  /** The end of what is being recorded. */
+  /** The end of the current recording. */
   private last: Promise<unknown> = Promise.resolve();
   private recorded = 0;
-  /** No runs of the model can be recorded, whatever their shapes. */
+  /** Whether no run of the model can be recorded, whatever its shapes. */
   private isRefused = false;
   private closed = false;
 
@@ -216,12 +220,15 @@ export class RunGraphs {
     this.load = load;
   }
 
-  /** Graphs that there are. */
+  /** The number of graphs. */
   get count(): number {
     return this.recorded;
   }
 
-  /** `shapes`: those of inputs and outputs, as a text that tells them from others. */
+  /**
+   * Returns the runs of these shapes. `shapes`: a text that is different for different shapes of
+   * inputs and outputs.
+   */
   ofShapes(shapes: string): RunsOfShapes {
     let family = this.families.get(shapes);
     if (family === undefined) {
@@ -231,7 +238,7 @@ export class RunGraphs {
     return family;
   }
 
-  /** The first that shares no graph, nor will. */
+  /** Removes the first that shares no graph, and will share none. */
   private forgetOne(): void {
     for (const [shapes, family] of this.families) {
       if (family.isShared) continue;
@@ -240,19 +247,23 @@ export class RunGraphs {
     }
   }
 
-  /** Whether a run that has been on the same memory so often is to be recorded. */
+  /** Whether a run that has been on the same memory that often is to be recorded. */
   isWorthwhile(runs: number): boolean {
     return runs === RUNS_BEFORE && this.recorded < MOST_GRAPHS && !this.isRefused && !this.closed;
   }
 
   /**
-   * Records a run, once none of its session's graphs runs; undefined where it cannot be recorded.
+   * Records a run, once none of its session's graphs runs; returns undefined where it cannot be
+   * recorded.
    */
   record(run: Recordable): Promise<RecordedRun | undefined> {
     return this.inTurn(() => this.recordNow(run));
   }
 
-  /** Records the graph that the runs of these shapes share. `bind`: tensors at such addresses. */
+  /**
+   * Records the graph that the runs of these shapes share. `bind`: binds tensors at these
+   * addresses.
+   */
   share(
     family: RunsOfShapes,
     run: Shapes,
@@ -294,9 +305,9 @@ export class RunGraphs {
       const bound = await bind(
         buffers.map(({ memory, byteOffset }) => values[memory.handle]! + byteOffset),
       );
-      // The graph has the addresses alone.
+      // The graph needs the addresses only.
       const recorded = await this.recordNow({ ...run, bound, isReleased: false }).finally(() =>
-        ask(releaseOf(this.path, bound)),
+        sendRequest(releaseOf(this.path, bound)),
       );
       if (recorded !== undefined) shared = new SharedRun(recorded, buffers, run.inputs.length);
     } finally {
@@ -315,7 +326,7 @@ export class RunGraphs {
       await recorder.last?.ended();
       if (run.isReleased || this.closed) return undefined;
       const { device, path, niceness } = this;
-      const handles = await ask({
+      const handles = await sendRequest({
         kind: 'record',
         path,
         niceness,
@@ -354,7 +365,7 @@ export class RunGraphs {
     try {
       loaded = await this.load();
     } catch {
-      // No failure: runs go on as they are.
+      // This is no failure: runs continue as they are.
       this.isRefused = true;
     }
     return loaded === undefined
@@ -362,13 +373,13 @@ export class RunGraphs {
       : new Recorder(this.device, { id: nextId++, session: loaded.session, stream: loaded.stream });
   }
 
-  /** Records no more: resolves when nothing is being recorded. */
+  /** Stops recording: resolves when the current recording is over. */
   async stop(): Promise<void> {
     this.closed = true;
     await this.last;
   }
 
-  /** Gives its sessions back, behind all graphs. */
+  /** Releases its sessions, after all graphs. */
   async close(): Promise<void> {
     for (const each of this.shared) await each.close();
     for (const each of this.recorders.values()) {
@@ -377,7 +388,7 @@ export class RunGraphs {
       await recorder.last?.ended();
       recorder.turn.close();
       const { session, stream } = recorder.session;
-      await ask({
+      await sendRequest({
         kind: 'releaseRecorded',
         path: this.path,
         ordinal: this.device.ordinal,
@@ -388,7 +399,7 @@ export class RunGraphs {
   }
 }
 
-/** Gives back what the library takes for tensors. */
+/** Returns the request that releases the library's values for tensors. */
 export function releaseOf(path: string, { values }: Bound): Request & { readonly kind: 'take' } {
   return {
     kind: 'take',

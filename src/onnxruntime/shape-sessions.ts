@@ -1,40 +1,40 @@
 /**
  * Sessions of one model on the CUDA provider. ONNX Runtime, from 1.20 on, has cuDNN plan a
- * session's convolutions for the shapes of the run before, and again where these change: of a
+ * session's convolutions for the shapes of the run before, and again where these change: for a
  * detector that runs in 1 ms that took 30 ms, and 170 where all algorithms are measured. So shapes
  * that come in turns get sessions of their own.
  */
 
 interface Entry {
   readonly session: number;
-  /** Those of its last run; undefined before the first. */
+  /** The shapes of its last run; undefined before the first. */
   shapes: string | undefined;
 }
 
-/** Shapes that are remembered as having been there. */
+/** The most shapes that are remembered. */
 const MOST_KNOWN = 256;
 
-/** How there come to be more. */
+/** How further sessions are loaded. */
 export interface More {
-  /** At once, the first among them. */
+  /** The most sessions, including the first. */
   readonly most: number;
   /**
-   * Another session of the model; undefined where there is no room for one. What it rejects with is
-   * nobody's: runs go on with those that are there.
+   * Loads another session of the model; undefined where there is no room for one. A rejection is
+   * ignored: runs continue with the existing sessions.
    */
   readonly load: () => Promise<number | undefined>;
-  /** No more are loaded. */
+  /** Called when no more sessions will be loaded. */
   readonly end: () => void;
 }
 
 export class ShapeSessions {
   readonly most: number;
-  /** The one that was used last at the end. */
+  /** The sessions; the one that was used last is at the end. */
   private readonly entries: Entry[];
   private readonly more: More | undefined;
   private readonly known = new Set<string>();
   private loading: Promise<void> | undefined = undefined;
-  /** There can be no more. */
+  /** Whether there can be no more sessions. */
   private full: boolean;
 
   constructor(first: number, more?: More) {
@@ -48,13 +48,16 @@ export class ShapeSessions {
     return this.entries.length;
   }
 
-  /** The session for a run on inputs of these shapes, as a text that tells them from others. */
+  /**
+   * Returns the session for a run on inputs of these shapes, given as a text that is different for
+   * different shapes.
+   */
   take(shapes: string): number {
     if (this.most <= 1) return this.entries[0]!.session;
     let at = this.entries.findIndex((entry) => entry.shapes === shapes);
     if (at === -1) {
       at = this.entries.findIndex((entry) => entry.shapes === undefined);
-      // Shapes that were never there before may never be again.
+      // Shapes that come for the first time may never be repeated.
       if (at === -1 && this.known.has(shapes)) this.grow();
       this.remember(shapes);
     }
@@ -65,8 +68,8 @@ export class ShapeSessions {
   }
 
   /**
-   * Sessions of their own for these shapes, as far as there is room: none has to be loaded when
-   * they come. Before the first run.
+   * Loads sessions for these shapes, as far as there is room, so that none has to be loaded when
+   * they come. Call it before the first run.
    */
   async prepare(shapes: readonly string[]): Promise<void> {
     for (const each of new Set(shapes)) {
@@ -82,7 +85,7 @@ export class ShapeSessions {
     }
   }
 
-  /** All sessions, to be released; call it once no run is under way and none will be. */
+  /** Returns all sessions, to be released; call it once no run is under way and none will be. */
   async end(): Promise<readonly number[]> {
     this.full = true;
     await this.loading;

@@ -1,6 +1,6 @@
 /**
  * Page-locked memory between a context and the device, where the library cannot reach the device's
- * own: grown when it is too small.
+ * own. It is replaced by a larger one when it is too small.
  */
 import { u8 } from '../core/index.js';
 import type { CoreDevice, PinnedBuffer, Stream } from '../core/index.js';
@@ -8,9 +8,9 @@ import { copyFromStaging, copyToStaging } from '../core/host-work.js';
 import type { HostUse } from '../core/host-work.js';
 import { capacityFor } from '../native/memory-places.js';
 import type { AnyTensor } from '../tensor/index.js';
-import { ask } from './thread-crew.js';
+import { sendRequest } from './thread-crew.js';
 
-/** Memory, and where it is in the process. */
+/** Page-locked memory, and its address in the process. */
 export interface StagingArea {
   readonly buffer: PinnedBuffer;
   readonly address: number;
@@ -19,8 +19,11 @@ export interface StagingArea {
 export class Staging {
   private readonly device: CoreDevice;
   private area: StagingArea | undefined = undefined;
-  /** Uses that were queued before there was memory for them, and the end of the last of them. */
-  private latecomers = 0;
+  /**
+   * The number of uses that were queued before there was memory for them, and the end of the last
+   * of them.
+   */
+  private lateUses = 0;
   private last: Promise<void> = Promise.resolve();
 
   constructor(device: CoreDevice) {
@@ -28,45 +31,47 @@ export class Staging {
   }
 
   /**
-   * At least so many bytes whose uses the streams can order: they are there, and nothing that was
-   * queued without them is under way.
+   * Returns at least that many bytes whose uses the streams can order; undefined where they do not
+   * exist yet, or where work that was queued without them is under way.
    */
   ready(bytes: number): StagingArea | undefined {
-    return this.latecomers === 0 && this.area !== undefined && this.area.buffer.byteLength >= bytes
+    return this.lateUses === 0 && this.area !== undefined && this.area.buffer.byteLength >= bytes
       ? this.area
       : undefined;
   }
 
   /**
-   * At least so many bytes, for what takes its place in a stream before they are there: once all
-   * that came so before it is over. To be followed by {@link usedUntil}.
+   * Returns at least that many bytes, for work that takes its place in a stream before they exist:
+   * they come once all earlier work of this kind is over. Call {@link usedUntil} after it.
    */
   later(bytes: number): Promise<StagingArea> {
-    // Waited for from here on: what is queued next on other streams may wait for this use of it.
+    // The wait begins here: work that is queued next on other streams may wait for this use of it.
     const free = this.area?.buffer.memory.settled();
     const area = Promise.all([this.last, free]).then(() => this.ofBytes(bytes));
-    // Whoever waits for it is told; where its work is not begun nobody is.
+    // The work that waits for it receives the error; if no work begins, there is no waiter.
     area.catch(ignore);
     return area;
   }
 
-  /** The end of what was given {@link later}. */
+  /** Records the end of the work that was given memory by {@link later}. */
   usedUntil(done: Promise<void>): void {
-    this.latecomers++;
+    this.lateUses++;
     const end = (): void => {
-      this.latecomers--;
+      this.lateUses--;
     };
     const over = done.then(end, end);
     this.last = this.last.then(() => over);
   }
 
-  /** What is there is given back once its copies are over. */
+  /**
+   * Returns memory of at least that many bytes. Smaller memory is freed once its copies are over.
+   */
   private async ofBytes(bytes: number): Promise<StagingArea> {
     const old = this.area;
     if (old !== undefined && old.buffer.byteLength >= bytes) return old;
     const buffer = await this.device.pinned(u8, capacityFor(bytes));
     try {
-      const start = await ask({ kind: 'address', buffer: buffer.buffer });
+      const start = await sendRequest({ kind: 'address', buffer: buffer.buffer });
       this.area = { buffer, address: start + buffer.bufferOffset };
     } catch (error) {
       await buffer.close();
@@ -83,7 +88,7 @@ export class Staging {
   }
 }
 
-/** Queues the copies of tensors to page-locked memory, in front of work on it. */
+/** Queues the copies of tensors to page-locked memory, before work on it. */
 export function stageIn(
   stream: Stream,
   { buffer }: StagingArea,
@@ -94,7 +99,7 @@ export function stageIn(
     copyToStaging(stream, tensors[i]!.dense(), buffer, offsets[i]!);
 }
 
-/** Those from it, behind the work. */
+/** Queues the copies from it, after the work. */
 export function stageOut(
   stream: Stream,
   { buffer }: StagingArea,
@@ -108,8 +113,9 @@ export function stageOut(
 }
 
 /**
- * What work between them uses. What an earlier failure has left there is nobody's; a copy that has
- * just failed leaves it undefined for the work and what comes of it.
+ * Returns the use of the work between the copies. Memory that an earlier failure has left undefined
+ * is simply overwritten; a copy that has just failed leaves it undefined for the work and for uses
+ * of its results.
  */
 export function useOf({ buffer }: StagingArea, inputs: readonly AnyTensor[]): HostUse {
   return {
@@ -119,5 +125,5 @@ export function useOf({ buffer }: StagingArea, inputs: readonly AnyTensor[]): Ho
 }
 
 function ignore(): void {
-  // Told through the work that waits for it.
+  // The work that waits for it receives the error.
 }

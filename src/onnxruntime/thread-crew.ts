@@ -1,4 +1,4 @@
-/** The threads of ONNX Runtime, seen from the JavaScript thread. */
+/** The threads of ONNX Runtime, from the JavaScript thread's side. */
 import { CudaError } from '../core/index.js';
 import { messageOf } from '../ground/other-realms.js';
 import { ThreadCrew } from '../native/thread-crew.js';
@@ -16,27 +16,27 @@ const died = (reason: unknown): CudaError =>
 const crew = new ThreadCrew<Request, Refusal>({
   name: 'async-cuda onnxruntime',
   source: onnxThreadSource,
-  // Runs that are under way at once: more would only take the cores from each other.
+  // The most runs that are under way at once: more would only take the cores from each other.
   most: 8,
   isUrgent: ({ kind }) => kind === 'cancel' || kind === 'terminate',
   // The CUDA provider makes handles of cuBLAS and cuDNN, and memory with them, for each thread that
-  // comes to a session.
+  // uses a session.
   subject: sessionOf,
   ends: ({ kind }) => kind === 'release',
   refused: errorOf,
   died,
 });
 
-/** Of a load it is the one that was made. */
+/** Returns the session of a request; for a load it is the one that was made. */
 function sessionOf(request: Request, answer?: unknown): number | undefined {
   if (request.kind === 'load') return (answer as Loaded | undefined)?.session;
   return request.kind === 'run' || request.kind === 'release' ? request.session : undefined;
 }
 
 /**
- * One thread for all that is recorded: a session gives each thread that comes to it handles of
- * cuBLAS and cuDNN, and memory with them, for which it runs three times before it records (80 ms,
- * H100; 2 ms where it has them).
+ * The one thread for all recordings. A session gives each thread that uses it handles of cuBLAS and
+ * cuDNN, and memory with them, for which it runs three times before it records (80 ms, H100; 2 ms
+ * where it has them).
  */
 const recorders = new ThreadCrew<Request, Refusal>({
   name: 'async-cuda onnxruntime recorder',
@@ -46,12 +46,12 @@ const recorders = new ThreadCrew<Request, Refusal>({
   died,
 });
 
-/** Asks a thread, the first that is free. Rejects with the error that its refusal is shown as. */
-export function ask<R extends Request>(
+/** Sends a request to a thread, the first that is free. Rejects with the error of its refusal. */
+export function sendRequest<R extends Request>(
   request: R,
   options?: AskOptions,
 ): Promise<Answers[R['kind']]> {
-  // Threads have the environment of when they are started, which may be now.
+  // Threads have the environment of the time when they are started, which may be now.
   optOut();
   return (isOfRecorder(request) ? recorders : crew).ask(request, options) as Promise<
     Answers[R['kind']]

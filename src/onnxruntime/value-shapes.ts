@@ -1,15 +1,15 @@
 /**
- * Which outputs of a model may have shapes that depend on what inputs hold, not on the inputs'
- * shapes alone: memory cannot be given for those before a run, whatever the model declares. Found
- * in the model itself (onnx.proto), of which constants are passed over: of a file only the other
- * parts are read. Where it is in another format nothing is known.
+ * Finds the outputs of a model whose shapes may depend on the values of inputs, not on the inputs'
+ * shapes alone: memory cannot be given for those before a run, whatever the model declares. They
+ * are found in the model itself (onnx.proto), whose constants are skipped: only the other parts of
+ * a file are read. In other formats none are found.
  */
 import { open } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 
 import type { ModelSource as PlacedModel } from './thread/messages.js';
 
-/** Operators of whose outputs nothing is known: other graphs make them. */
+/** Operators whose outputs are not analysed: other graphs make them. */
 const OF_GRAPHS: ReadonlySet<string> = new Set([
   'If',
   'Loop',
@@ -19,7 +19,7 @@ const OF_GRAPHS: ReadonlySet<string> = new Set([
   'Sampling',
 ]);
 
-/** Operators whose outputs have as many elements as their inputs' values say. */
+/** Operators whose number of output elements depends on their inputs' values. */
 const BY_VALUE: ReadonlySet<string> = new Set([
   'NonZero',
   'NonMaxSuppression',
@@ -31,10 +31,10 @@ const BY_VALUE: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Operators with inputs that say the shape, by their places. Axes do: an extent of 1 that is taken
- * away, or summed over.
+ * Operators with inputs that determine the shape, by their places. Axes do: an extent of 1 is
+ * removed, or summed over.
  */
-const SAID_BY: Readonly<Record<string, readonly number[]>> = {
+const SHAPE_INPUTS: Readonly<Record<string, readonly number[]>> = {
   Reshape: [1],
   Expand: [1],
   Tile: [1],
@@ -73,9 +73,9 @@ const SAID_BY: Readonly<Record<string, readonly number[]>> = {
   SplitToSequence: [1],
   SequenceErase: [1],
 };
-/** Operators that give their input's extents. */
+/** Operators that return their input's extents. */
 const SHAPES: ReadonlySet<string> = new Set(['Shape', 'Size']);
-/** Operators whose values do not follow from what their inputs hold. */
+/** Operators whose values do not follow from their inputs' values. */
 const RANDOM = /^(Random|Multinomial|Bernoulli)/;
 
 interface OnnxNode {
@@ -84,14 +84,16 @@ interface OnnxNode {
   readonly outputs: readonly string[];
 }
 
-/** What is read of a graph. */
+/** The parts of a graph that are read. */
 interface OnnxGraph {
   readonly nodes: readonly OnnxNode[];
   readonly constants: ReadonlySet<string>;
   readonly outputs: readonly string[];
 }
 
-/** The names of those outputs. Never rejects: of what cannot be read loading says so. */
+/**
+ * Returns the names of those outputs. Never rejects: loading reports a file that cannot be read.
+ */
 export async function outputsByValue(model: PlacedModel): Promise<ReadonlySet<string>> {
   try {
     if ('bytes' in model) return byValue(await readModel(bytesIn(new Uint8Array(model.bytes))));
@@ -108,8 +110,8 @@ export async function outputsByValue(model: PlacedModel): Promise<ReadonlySet<st
 
 function byValue({ nodes, constants, outputs }: OnnxGraph): ReadonlySet<string> {
   /**
-   * Names of values that inputs' shapes decide, and of tensors whose shapes depend on what inputs
-   * hold.
+   * Names of values that inputs' shapes decide, and of tensors whose shapes depend on the values of
+   * inputs.
    */
   const [decided, open] = [new Set(constants), new Set<string>()];
   // An input that was left out has no name.
@@ -119,13 +121,13 @@ function byValue({ nodes, constants, outputs }: OnnxGraph): ReadonlySet<string> 
       OF_GRAPHS.has(op) ||
       inputs.some((name) => open.has(name)) ||
       (BY_VALUE.has(op) && !inputs.every((name) => decided.has(name))) ||
-      (SAID_BY[op] ?? []).some(
+      (SHAPE_INPUTS[op] ?? []).some(
         (place) => inputs[place] !== undefined && !decided.has(inputs[place]),
       );
     const isDecided =
       !RANDOM.test(op) && !isOpen && (SHAPES.has(op) || inputs.every((name) => decided.has(name)));
     for (const name of made) {
-      // The number of extents is the rank, of what is open too.
+      // The number of extents is the rank, which is known for open shapes too.
       if (isOpen && !SHAPES.has(op)) open.add(name);
       if (isDecided) decided.add(name);
     }
@@ -138,14 +140,14 @@ function byValue({ nodes, constants, outputs }: OnnxGraph): ReadonlySet<string> 
 /** Bytes of a message, read as they are needed. */
 interface Bytes {
   readonly length: number;
-  /** At least so many from there on, where there are so many. */
+  /** Returns at least that many bytes from there on, where there are as many. */
   at(from: number, count: number): Uint8Array | Promise<Uint8Array>;
 }
 
 const MOST_OF_NODE = 1 << 16;
 const MOST_OF_NAME = 1 << 12;
 const WINDOW = 1 << 14;
-/** Fields between turns of the event loop: some tenths of a millisecond. */
+/** Fields between turns of the event loop: they take some tenths of a millisecond. */
 const FIELDS_IN_A_ROW = 500;
 const BYTES = 2;
 const text = new TextDecoder();
@@ -178,12 +180,12 @@ async function bytesOf(file: Awaited<ReturnType<typeof open>>): Promise<Bytes> {
 interface Field {
   readonly number: number;
   readonly wire: number;
-  /** Where its contents are. */
+  /** The offsets of its contents. */
   readonly from: number;
   readonly end: number;
 }
 
-/** The fields of a message that lies there. @throws where it is none */
+/** Yields the fields of the message at these offsets. @throws where it is none */
 async function* fieldsIn(bytes: Bytes, from: number, end: number): AsyncGenerator<Field> {
   let fields = 0;
   for (let at = from; at < end;) {
@@ -196,19 +198,19 @@ async function* fieldsIn(bytes: Bytes, from: number, end: number): AsyncGenerato
 }
 
 function fieldAt(head: Uint8Array, at: number): Field {
-  const [tag, behindTag] = varint(head, 0);
+  const [tag, afterTag] = varint(head, 0);
   const [number, wire] = [Math.floor(tag / 8), tag % 8];
   if (wire === BYTES) {
-    const [length, behind] = varint(head, behindTag);
-    return { number, wire, from: at + behind, end: at + behind + length };
+    const [length, next] = varint(head, afterTag);
+    return { number, wire, from: at + next, end: at + next + length };
   }
   const size =
-    wire === 0 ? varint(head, behindTag)[1] - behindTag : wire === 1 ? 8 : wire === 5 ? 4 : NaN;
+    wire === 0 ? varint(head, afterTag)[1] - afterTag : wire === 1 ? 8 : wire === 5 ? 4 : NaN;
   if (Number.isNaN(size)) throw new Error('no wire type');
-  return { number, wire, from: at + behindTag, end: at + behindTag + size };
+  return { number, wire, from: at + afterTag, end: at + afterTag + size };
 }
 
-function varint(bytes: Uint8Array, at: number): [value: number, behind: number] {
+function varint(bytes: Uint8Array, at: number): [value: number, next: number] {
   let value = 0;
   for (let i = at, scale = 1; i < bytes.length && i < at + 10; i++, scale *= 128) {
     value += (bytes[i]! & 127) * scale;
@@ -217,7 +219,7 @@ function varint(bytes: Uint8Array, at: number): [value: number, behind: number] 
   throw new Error('no number');
 }
 
-/** ModelProto: its graph is field 7. */
+/** Reads a ModelProto: its graph is field 7. */
 async function readModel(bytes: Bytes): Promise<OnnxGraph> {
   for await (const { number, wire, from, end } of fieldsIn(bytes, 0, bytes.length)) {
     if (number === 7 && wire === BYTES) return readGraph(bytes, from, end);
@@ -225,31 +227,31 @@ async function readModel(bytes: Bytes): Promise<OnnxGraph> {
   throw new Error('no graph');
 }
 
-/** GraphProto: node 1, initializer 5, output 12, sparse_initializer 15. */
+/** Reads a GraphProto: node 1, initializer 5, output 12, sparse_initializer 15. */
 async function readGraph(bytes: Bytes, begin: number, end: number): Promise<OnnxGraph> {
   const nodes: OnnxNode[] = [];
   const constants = new Set<string>();
   const outputs: string[] = [];
-  for await (const { number, wire, from, end: behind } of fieldsIn(bytes, begin, end)) {
+  for await (const { number, wire, from, end: next } of fieldsIn(bytes, begin, end)) {
     if (wire !== BYTES) continue;
     const part = async (most: number): Promise<Uint8Array> =>
-      await bytes.at(from, Math.min(behind - from, most));
+      await bytes.at(from, Math.min(next - from, most));
     if (number === 1) nodes.push(nodeIn(await part(MOST_OF_NODE)));
     else if (number === 12) outputs.push(...textsIn(await part(MOST_OF_NAME), 1));
-    // TensorProto: name 8, in front of raw_data 9; what it is in front of is short, or it is a
-    // constant all the same.
+    // In a TensorProto the name, 8, comes before raw_data, 9. The fields before the name are short,
+    // or the tensor is a constant all the same.
     else if (number === 5)
       for (const name of textsIn(await part(MOST_OF_NAME), 8)) constants.add(name);
   }
   return { nodes, constants, outputs };
 }
 
-/** NodeProto: input 1, output 2, op_type 4; attributes behind them. */
+/** Reads a NodeProto: input 1, output 2, op_type 4; attributes follow. */
 function nodeIn(bytes: Uint8Array): OnnxNode {
   return { inputs: textsIn(bytes, 1), outputs: textsIn(bytes, 2), op: textsIn(bytes, 4)[0] ?? '' };
 }
 
-/** The texts of a field, as far as the message is there. */
+/** Returns the texts of a field, as far as the message was read. */
 function textsIn(bytes: Uint8Array, number: number): string[] {
   const found: string[] = [];
   for (let at = 0; at < bytes.length;) {

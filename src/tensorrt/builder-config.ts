@@ -1,4 +1,4 @@
-/** BuilderConfig: how an engine is to be built. */
+/** BuilderConfig: the settings of a build. */
 import { CudaArgumentError } from '../core/index.js';
 import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { isBytes } from '../ground/other-realms.js';
@@ -9,9 +9,9 @@ import type { ConfigSettings, MemoryPoolName } from './thread/procedures.js';
 export type { MemoryPoolName } from './thread/procedures.js';
 
 /**
- * Flags, by the names that BuilderFlag gives them. What a version has not got is refused. `fp16`,
- * `bf16`, `int8`, `fp8` and others of precision are those of weakly typed networks: up to version
- * 10 and TensorRT for RTX 1.4.
+ * Flags, by BuilderFlag's names. A flag that the version lacks is refused. `fp16`, `bf16`, `int8`,
+ * `fp8` and others of precision belong to weakly typed networks: up to version 10 and TensorRT for
+ * RTX 1.4.
  */
 export type BuilderFlag =
   | 'fp16'
@@ -57,19 +57,32 @@ const POOLS: readonly MemoryPoolName[] = [
 
 export interface BuilderConfigOptions {
   readonly flags?: readonly BuilderFlag[];
-  /** Bytes. */
+  /** The limit of each pool, in bytes. */
   readonly memoryPoolLimits?: Readonly<Partial<Record<MemoryPoolName, number>>>;
   /** From 0 to 5. */
   readonly optimizationLevel?: number;
   /** GPUs besides this one that the engine is to run on. */
   readonly hardwareCompatibility?: (typeof HARDWARE)[number];
-  /** What the engine inspector tells. */
+  /** How much the engine inspector reports. */
   readonly profilingVerbosity?: (typeof VERBOSITIES)[number];
   readonly maxAuxStreams?: number;
-  /** What {@link BuilderConfig.serializeTimingCache} gave, or an empty array to begin with. */
+  /** The bytes of {@link BuilderConfig.serializeTimingCache}, or an empty array to begin with. */
   readonly timingCache?: Uint8Array;
 }
 
+/**
+ * The settings of a build. `builder.createConfig(options)` makes it. IBuilderConfig
+ *
+ * @example
+ * ```ts no-run
+ * await using builder = await Builder.create();
+ * await using config: BuilderConfig = await builder.createConfig({
+ *   flags: ['refit'],
+ *   memoryPoolLimits: { workspace: 2 ** 30 },
+ * });
+ * console.log(await config.memoryPoolLimit('workspace')); // 1073741824
+ * ```
+ */
 export class BuilderConfig extends NativeHandle {
   /** @internal */
   constructor(builder: NativeHandle, number: number) {
@@ -77,8 +90,9 @@ export class BuilderConfig extends NativeHandle {
   }
 
   /**
-   * addOptimizationProfile: its index, by which contexts choose it. @throws CudaArgumentError where
-   * it is not complete or its extents contradict one another
+   * Adds a profile; returns its index, by which contexts choose it. addOptimizationProfile
+   *
+   * @throws CudaArgumentError where it is not complete or its extents contradict one another
    */
   addOptimizationProfile(profile: OptimizationProfile): Promise<number> {
     if (!(profile instanceof OptimizationProfile))
@@ -86,22 +100,26 @@ export class BuilderConfig extends NativeHandle {
     return this.thread.call('addProfile', this.handle, profile.handle);
   }
 
-  /** getMemoryPoolLimit: bytes. */
+  /** Returns the limit of a pool, in bytes. getMemoryPoolLimit */
   memoryPoolLimit(pool: MemoryPoolName): Promise<number> {
     if (!POOLS.includes(pool)) throw invalid('pool', `one of ${POOLS.join(', ')}`, pool);
     return this.thread.call('memoryPoolLimit', this.handle, pool);
   }
 
   /**
-   * What was learnt of kernels' speeds, for the next build on this GPU; undefined where there is no
-   * timing cache. ITimingCache::serialize
+   * Returns the measurements of kernels' speeds, for the next build on this GPU; undefined where
+   * there is no timing cache. ITimingCache::serialize
    */
   serializeTimingCache(): Promise<Uint8Array | undefined> {
     return this.thread.call('serializeTimingCache', this.handle);
   }
 }
 
-/** @throws CudaArgumentError */
+/**
+ * Checks the options.
+ *
+ * @throws CudaArgumentError for an unknown option or a wrong value
+ */
 export function settingsOf(options: BuilderConfigOptions): ConfigSettings {
   checkOptions('options', options, [
     'flags',

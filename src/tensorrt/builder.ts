@@ -1,7 +1,4 @@
-/**
- * Builder: what networks, profiles and configurations come from, and what makes an engine's plan of
- * them.
- */
+/** Builder: makes networks, profiles and configurations, and an engine's plan from them. */
 import { checkOptions, checkSignal, invalid } from '../ground/arguments.js';
 import type { CoreDevice } from '../core/index.js';
 import { coreOf } from '../ops/scheduling.js';
@@ -9,7 +6,7 @@ import type { AnyDevice } from '../ops/index.js';
 import { BuilderConfig, settingsOf } from './builder-config.js';
 import type { BuilderConfigOptions } from './builder-config.js';
 import type { BuildProgress } from './engine-options.js';
-import { forget, onProgress } from './heard.js';
+import { forget, onProgress } from './notifications.js';
 import { openTensorRT } from './library.js';
 import type { OpenTensorRT, OpenTensorRTOptions } from './library.js';
 import { NativeHandle } from './native-handle.js';
@@ -19,18 +16,35 @@ import { listener, onDevice } from './threads.js';
 
 export interface BuilderOptions extends OpenTensorRTOptions {
   /**
-   * What it is to run on. Default: TensorRT's, the first GPU; TensorRT for RTX builds without any.
+   * The device that the engine is to run on. Default: TensorRT's, the first GPU; TensorRT for RTX
+   * builds without a GPU.
    */
   readonly device?: AnyDevice;
 }
 
 export interface BuildOptions {
-  /** Called as the build goes on, from version 10 on. */
+  /** Called as the build proceeds, from version 10 on. */
   readonly progress?: ((progress: BuildProgress) => void) | undefined;
-  /** Ends the build at its next step, from version 10 on; before, only the wait for it. */
+  /**
+   * Ends the build at its next step, from version 10 on; in earlier versions it ends only the wait.
+   */
   readonly signal?: AbortSignal | undefined;
 }
 
+/**
+ * Makes networks, profiles and configurations, and builds plans from them.
+ * {@link loadTensorRTEngine} does all of it in one call. IBuilder
+ *
+ * @example
+ * ```ts no-run
+ * await using builder = await Builder.create({ flavor: 'rtx' });
+ * const network = await builder.createNetwork();
+ * const parser = await OnnxParser.create(network);
+ * await parser.parseFile('model.onnx');
+ * const plan = await builder.build(network, await builder.createConfig());
+ * await using engine = await (await Runtime.create(device)).deserialize(plan);
+ * ```
+ */
 export class Builder extends NativeHandle {
   /** The library and its version, e.g. `TensorRT for RTX 1.7.1`. */
   readonly description: string;
@@ -46,10 +60,10 @@ export class Builder extends NativeHandle {
   }
 
   /**
-   * createInferBuilder, on a thread of TensorRT's.
+   * Creates a builder, on a thread of TensorRT's. createInferBuilder
    *
    * @throws CudaError with code ERR_CUDA_NO_LIBRARY where the library is not found,
-   *   ERR_CUDA_UNSUPPORTED where its version is not known, or it is the lean runtime
+   * ERR_CUDA_UNSUPPORTED where its version is not supported, or it is the lean runtime
    */
   static async create(options: BuilderOptions = {}): Promise<Builder> {
     checkOptions('options', options, ['flavor', 'files', 'device']);
@@ -64,10 +78,10 @@ export class Builder extends NativeHandle {
   }
 
   /**
-   * createNetworkV2
+   * Creates an empty network. createNetworkV2
    *
-   * @param options `stronglyTyped`: every layer computes in the types that the model gives. From
-   *   version 11 on, and in TensorRT for RTX from 1.5 on, all networks are
+   * @param options `stronglyTyped`: every layer computes in the types of the model. From version 11
+   * on, and in TensorRT for RTX from 1.5 on, all networks are strongly typed
    */
   async createNetwork(
     options: { readonly stronglyTyped?: boolean } = {},
@@ -81,14 +95,18 @@ export class Builder extends NativeHandle {
     return new NetworkDefinition(this, network, stronglyTyped, this.library);
   }
 
-  /** createOptimizationProfile. It takes effect once it is among a configuration's. */
+  /**
+   * Creates a profile, which takes effect once it is added to a configuration.
+   * createOptimizationProfile
+   */
   async createOptimizationProfile(): Promise<OptimizationProfile> {
     return new OptimizationProfile(this, await this.thread.call('createProfile', this.handle));
   }
 
   /**
-   * createBuilderConfig, and what the options say: each is read back. @throws CudaArgumentError,
-   * CudaError for a flag that the version has not got
+   * Creates a configuration with the options; each is read back. createBuilderConfig
+   *
+   * @throws CudaArgumentError for a wrong option, CudaError for a flag that the version lacks
    */
   async createConfig(options: BuilderConfigOptions = {}): Promise<BuilderConfig> {
     return new BuilderConfig(
@@ -97,17 +115,17 @@ export class Builder extends NativeHandle {
     );
   }
 
-  /** isNetworkSupported: whether it could be built as it is, without a fallback. */
+  /** Returns whether the network can be built without a fallback. isNetworkSupported */
   isNetworkSupported(network: NetworkDefinition, config: BuilderConfig): Promise<boolean> {
     checkBuildable(network, config);
     return this.thread.call('isSupported', this.handle, network.handle, config.handle);
   }
 
   /**
-   * The network as an engine, in the form in which it is kept: a plan. buildSerializedNetwork. It
-   * may take minutes, none of them on this thread or the device's.
+   * Builds the network; returns the engine in its stored form, a plan. It may take minutes, none of
+   * them on this thread or the device's. buildSerializedNetwork
    *
-   * @throws the signal's reason; CudaOutOfMemoryError; CudaLibraryError with TensorRT's words
+   * @throws the signal's reason; CudaOutOfMemoryError; CudaLibraryError with TensorRT's messages
    */
   async build(
     network: NetworkDefinition,
@@ -135,7 +153,7 @@ export class Builder extends NativeHandle {
     try {
       const monitor = await listener().call('monitor', id, cancel.buffer);
       const built = this.thread.call('build', self, from, by, monitor);
-      // A build that was given up goes on until TensorRT asks its monitor.
+      // A cancelled build continues until TensorRT calls its monitor.
       const release = (): void => {
         void listener().call('release', monitor);
       };
@@ -155,8 +173,8 @@ function checkBuildable(network: unknown, config: unknown): void {
 }
 
 /**
- * What was built; the signal's reason as soon as it aborts: the thread comes to the end of the
- * build by itself.
+ * Returns the result of a build; rejects with the signal's reason as soon as it aborts: the thread
+ * reaches the end of the build by itself.
  */
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {

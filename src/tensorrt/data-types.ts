@@ -1,19 +1,23 @@
-/** DataType of TensorRT, and the dtypes of tensors. */
+/** TensorRT's DataType, and the dtypes of tensors. */
 import { CudaError } from '../core/index.js';
 import { DTYPE_FACTS, DTYPE_NAMES } from '../ground/dtype.js';
 import type { DTypeName } from '../ground/dtype.js';
 
-/** By DataType's number; what is not there has no dtype here. */
+/** The dtypes by DataType's number; other types have no dtype here. */
 const NAMES: ReadonlyMap<number | null, DTypeName> = new Map(
   DTYPE_NAMES.filter((name) => dataTypeOf(name) !== undefined).map((name) => [
     DTYPE_FACTS[name].tensorrt,
     name,
   ]),
 );
-/** What has none, in TensorRT's words. */
+/** TensorRT's names of the types without a dtype. */
 const OTHERS: Readonly<Record<number, string>> = { 9: 'INT4', 10: 'FP4', 11: 'E8M0' };
 
-/** @throws CudaError with code ERR_CUDA_UNSUPPORTED for what no tensor can hold */
+/**
+ * Returns the dtype of a type.
+ *
+ * @throws CudaError with code ERR_CUDA_UNSUPPORTED for a type that no tensor can hold
+ */
 export function dtypeNameOf(type: number, tensor: string): DTypeName {
   const name = NAMES.get(type);
   if (name !== undefined) return name;

@@ -4,24 +4,24 @@ import type { ShapeRange } from './engine-options.js';
 import { checkRange } from './optimization-profile.js';
 
 /**
- * Of a first axis that is the only dynamic one: a batch, from one item on, tuned for 8. Memory is
- * laid out for the greatest.
+ * The range of a first axis that is the only dynamic one: a batch, from one item on, tuned for 8.
+ * The memory is sized for the greatest.
  */
 export const DEFAULT_BATCH = { min: 1, opt: 8, max: 32 } as const;
 const SELECTORS = ['min', 'opt', 'max'] as const;
 
-/** An input as a network has it. */
+/** An input of a network. */
 interface DynamicInput {
   readonly name: string;
   readonly shape: readonly number[];
 }
 
 /**
- * The range of each input that has dynamic extents, by name. Where none is given and only the first
- * extent is dynamic, that is {@link DEFAULT_BATCH}, or the batch of the inputs whose ranges are
- * given.
+ * Returns the range of each input that has dynamic extents, by name. Where none is given and only
+ * the first extent is dynamic, it is {@link DEFAULT_BATCH}, or the batch of the inputs whose ranges
+ * are given.
  *
- * @throws CudaArgumentError for an input that there is not, and for one that needs a range
+ * @throws CudaArgumentError for an unknown input, and for one that needs a range
  */
 export function rangesOf(
   inputs: readonly DynamicInput[],

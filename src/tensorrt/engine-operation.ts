@@ -24,9 +24,9 @@ import type { ExecutionContext } from './execution-context.js';
 import type { TensorRTEngine } from './tensorrt-engine.js';
 import { placedRun, type PlacedRun, isDense } from './placed-run.js';
 
-/** Says which context is to run, when a run begins. */
+/** Chooses the context of a run when that begins. */
 export interface Chooser {
-  /** Now, or once it is made, or is free. */
+  /** Returns the context now, or once it is made, or is free. */
   contextFor(stream: Stream): ExecutionContext | Promise<ExecutionContext>;
 }
 
@@ -39,8 +39,8 @@ export function engineOperation(
   chooser: Chooser,
 ): DeviceOp<NamedTensors> {
   const known = recent.find(inputs, options);
-  // What makes one has functions within, so that its variables would be made anew for each call of
-  // it.
+  // `newOperation` has closures, whose variables would otherwise be allocated at each call of this
+  // function.
   return known === undefined
     ? newOperation(engine, inputs, options, profile, recent, chooser)
     : new DeviceOp(known);
@@ -68,7 +68,7 @@ function newOperation(
     : (values as readonly AnyTensor[]);
   if (known !== undefined) planOutputs(engine, known, outputs, range);
   const name = `enqueue of ${engine.toString()}`;
-  // Run again on the same tensors, it most often has nothing to look at but whether they are there.
+  // A repeated run on the same tensors usually has to check only that they are open.
   const last: { again: Again | undefined } | undefined =
     known === undefined ? undefined : { again: undefined };
   const args: ConstructorParameters<typeof Applied<NamedTensors>> = [
@@ -105,7 +105,7 @@ function newOperation(
   return new DeviceOp(node);
 }
 
-/** A run all of whose tensors were given: whatever of it is the same each time. */
+/** The parts of a run that are the same each time, where all of its tensors were given. */
 interface Again {
   readonly context: ExecutionContext;
   readonly tensors: readonly AnyTensor[];
@@ -124,7 +124,7 @@ function submit(
 ): Submitted<NamedTensors> {
   const { outputs = {}, signal } = options;
   engine.check();
-  // Also behind each wait: what has been queued TensorRT does not give up.
+  // The signal is checked again after each wait: TensorRT does not cancel queued work.
   signal?.throwIfAborted();
   for (const tensor of inputs) tensor.checkAlive();
   const shapes = engine.outputShapes(inputs, profile);
@@ -141,7 +141,7 @@ function submit(
   const { mark } = run;
   const dense = inputs.map((tensor) => {
     if (isDense(tensor)) return tensor;
-    // Closed behind the run, as what a step makes and does not give on.
+    // The copy is closed after the run, as memory that a step makes and does not pass on.
     const copy = madeTensor(run, tensor.dtype.name, tensor.shape);
     const copied = nodeOf(copy.copyFrom(tensor as never)).submit(run);
     if (copied instanceof Later) throw invalid('inputs', 'contiguous tensors', tensor);
@@ -151,7 +151,7 @@ function submit(
     const to = valueNamed(outputs, port.name) as AnyTensor | undefined;
     if (to === undefined) {
       const { shape, bytes } = shapes[i]!;
-      // For one whose shape the run says there is as much as it may take.
+      // An output whose shape only the run gives gets memory for its greatest size.
       return madeTensor(
         run,
         port.dtype,
@@ -179,9 +179,9 @@ function submit(
   return value;
 }
 
-/** A run that is queued is waited for until the signal aborts. */
+/** Waits for a queued run until the signal aborts. */
 function follow(run: Run, root: number, signal: AbortSignal | undefined): void {
-  // What is recorded is run by the graph.
+  // A recorded run is executed by the graph.
   if (run.recording || signal === undefined) return;
   const { stream } = run;
   const pending = new Pending(stream, root, stream.mark);
@@ -189,7 +189,10 @@ function follow(run: Run, root: number, signal: AbortSignal | undefined): void {
 }
 
 /**
- * @throws CudaError, CudaArgumentError where outputs whose shapes only the run says cannot be had
+ * Checks that a run with such outputs, whose shapes only it gives, is possible.
+ *
+ * @throws CudaError in a capture and in sync(), CudaArgumentError for a tensor that is given for
+ * one
  */
 function checkOpen(
   engine: TensorRTEngine,
@@ -220,8 +223,8 @@ function checkOpen(
 }
 
 /**
- * A run whose outputs get their shapes from it: they are copied from the memory that was kept
- * ready, which is given back.
+ * Queues a run whose outputs get their shapes from it: they are copied from the memory of the
+ * greatest size, which is then freed.
  */
 function opened(
   run: Run,
@@ -233,10 +236,10 @@ function opened(
   signal: AbortSignal | undefined,
 ): Later<NamedTensors> {
   const room = new Map(open.map((i): [number, number] => [i, results[i]!.buffer.byteLength]));
-  const told = context.queueOpen(run.stream, placed, room);
+  const shapesOfRun = context.queueOpen(run.stream, placed, room);
   return run.goOn(
     new Later(
-      unlessAborted(signal, () => told),
+      unlessAborted(signal, () => shapesOfRun),
       false,
     ),
     (shapes) => {
@@ -244,7 +247,7 @@ function opened(
         const shape = shapes.get(i);
         if (shape === undefined) return result;
         const tensor = madeTensor(run, result.dtype.name, shape);
-        // Memory that has just been made: the copy waits for nothing.
+        // The tensor's memory is new: the copy waits for nothing.
         if (tensor.size > 0)
           nodeOf(
             tensor.copyFrom(new Tensor(result.buffer, contiguous([...shape]), false) as never),
@@ -257,7 +260,7 @@ function opened(
 }
 
 function once<T>(run: Run, ready: Promise<unknown>, next: () => Submitted<T>): Submitted<T> {
-  // What is recorded cannot wait: it is recorded anew.
+  // A recording cannot wait: it is recorded anew.
   if (run.recording) throw new NotLoaded(ready);
   run.loads++;
   return run.goOn(new Later(ready, false), next);

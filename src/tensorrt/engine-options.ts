@@ -1,4 +1,4 @@
-/** What a program says of an engine that it wants made of a model. */
+/** The options of making an engine from a model. */
 
 /** Extents of an input between which an engine works, and those that it is tuned for. */
 export interface ShapeRange {
@@ -8,14 +8,14 @@ export interface ShapeRange {
 }
 
 /**
- * Which of NVIDIA's libraries: TensorRT, its lean runtime (which builds nothing), or TensorRT for
+ * One of NVIDIA's libraries: TensorRT, its lean runtime (which does not build), or TensorRT for
  * RTX.
  */
 export type TensorRTFlavor = 'tensorrt' | 'lean' | 'rtx';
 
 export interface BuildProgress {
   /**
-   * TensorRT's name of what it does, the name of what that is part of before it: `Building
+   * TensorRT's name of the phase, after the names of the phases that contain it: `Building
    * Engine/Tactic selection`.
    */
   readonly phase: string;
@@ -23,39 +23,40 @@ export interface BuildProgress {
   readonly steps: number;
 }
 
-/** What {@link loadTensorRTEngine} and `buildEngine` take. */
+/** Options of {@link loadTensorRTEngine} and `buildEngine`. */
 export interface LoadTensorRTEngineOptions {
   /**
-   * Ranges of the inputs that have dynamic extents, by name. An input without one has fixed
-   * extents, or a dynamic first one alone: a batch, from 1 to 32 and tuned for 8, or as in the
-   * ranges that are given for other inputs.
+   * Ranges of the inputs that have dynamic extents, by name. An input that is not listed has fixed
+   * extents, or only a dynamic first one: a batch, from 1 to 32 and tuned for 8, or the batch of
+   * the ranges that are given for other inputs.
    */
   readonly shapes?: Readonly<Record<string, ShapeRange>>;
   /**
-   * What float32 layers may be computed in, where the library takes it as a flag: up to version 10.
-   * From 11 on, and in TensorRT for RTX, networks are strongly typed: what the model says is what
-   * is computed.
+   * The types in which float32 layers may be computed, where the library has flags for them: up to
+   * version 10. From 11 on, and in TensorRT for RTX, networks are strongly typed: the model's types
+   * are used.
    */
   readonly precision?: readonly ('fp16' | 'bf16' | 'int8' | 'fp8')[];
   /**
-   * Whether each layer computes in the types that the model gives. Default: as the version demands,
-   * else false.
+   * Whether each layer computes in the types of the model. Default: true where the version demands
+   * it, otherwise false.
    */
   readonly stronglyTyped?: boolean;
-  /** Bytes that a layer may use for its work. Default: TensorRT's, all of the device's memory. */
+  /** The most bytes of a layer's workspace. Default: TensorRT's, all of the device's memory. */
   readonly workspace?: number;
-  /** Time spent on looking for fast kernels, from 0 to 5. Default: TensorRT's, 3. */
+  /** Time spent on the search for fast kernels, from 0 to 5. Default: TensorRT's, 3. */
   readonly optimizationLevel?: number;
-  /** Which library. Default: the first of TensorRT and TensorRT for RTX that is there. */
+  /** The library. Default: the first of TensorRT and TensorRT for RTX that is installed. */
   readonly flavor?: TensorRTFlavor;
-  /** Runs at once of `engine.run`, each with a context's memory. Default 2. */
+  /** Runs at once of `engine.infer`, each with a context's memory. Default 2. */
   readonly contexts?: number;
   /**
-   * Where built engines are kept; `false` keeps none. Default: the cache's folder, beside compiled
-   * kernels. A folder that other users may write to is not used: plans are run as code.
+   * The folder in which built engines are cached; `false` caches none. Default: the cache's folder,
+   * beside compiled kernels. A folder that other users may write to is not used: plans are run as
+   * code.
    */
   readonly cache?: string | false;
-  /** Called as the build goes on. */
+  /** Called as the build proceeds. */
   readonly progress?: (progress: BuildProgress) => void;
   /** Ends the build at its next step. */
   readonly signal?: AbortSignal;
@@ -65,8 +66,8 @@ export interface LoadTensorRTEngineOptions {
 export interface TensorRTInfo {
   readonly available: boolean;
   readonly flavor?: TensorRTFlavor;
-  /** e.g. `10.16.0`. */
+  /** The version, as `10.16.0`. */
   readonly version?: string;
-  /** Where it is not available: why, and what to do. */
+  /** Why it is not available, and what to do. */
   readonly reason?: string;
 }

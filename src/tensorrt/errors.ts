@@ -11,13 +11,28 @@ import type { ParserProblem, RefusalDetails, RefusalKind } from './thread/refuse
 
 export type { ParserProblem } from './thread/refused.js';
 
-/** A model that the ONNX parser does not take, with everything that it has to say. */
+/**
+ * The error for a model that the ONNX parser refuses, with all messages of the parser.
+ *
+ * @example
+ * ```ts no-run
+ * const builder = await Builder.create();
+ * const parser = await OnnxParser.create(await builder.createNetwork());
+ * try {
+ *   await parser.parseFile('model.onnx');
+ * } catch (error) {
+ *   if (!(error instanceof OnnxParserError)) throw error;
+ *   console.log(error.problems[0]?.operator); // UnknownOperator
+ * }
+ * await builder.close();
+ * ```
+ */
 export class OnnxParserError extends CudaLibraryError {
   /** @internal */
   static override readonly [CLASS_NAME]: string = 'OnnxParserError';
 
   override readonly name = 'OnnxParserError';
-  /** In the parser's order. */
+  /** The problems in the parser's order. */
   readonly problems: readonly ParserProblem[];
 
   constructor(message: string, call: string, problems: readonly ParserProblem[]) {

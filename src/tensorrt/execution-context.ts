@@ -1,4 +1,6 @@
-/** ExecutionContext: what runs of one kind share, with memory of its own. One run at a time. */
+/**
+ * ExecutionContext: the state of an engine's runs, with memory of its own. It runs once at a time.
+ */
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { CudaDisposedError, CudaError, NativeSteps, Pending } from '../core/index.js';
@@ -15,16 +17,16 @@ import { LastRun } from '../engine/last-run.js';
 import { RecentOps } from '../engine/recent-ops.js';
 import type { DeviceOp } from '../ops/index.js';
 import { engineOperation } from './engine-operation.js';
-import { forget, onLayers } from './heard.js';
+import { forget, onLayers } from './notifications.js';
 import { generationOf } from './thread/generations.js';
 import type { ContextDescription } from './thread/procedures.js';
 import type { TensorRTEngine } from './tensorrt-engine.js';
 import { OUTPUT_WORDS } from './thread/output-words.js';
-import type { Attention } from './threads.js';
-import { ignore, listener } from './threads.js';
+import type { ErrorCollection } from './threads.js';
+import { listener, stopCollecting } from './threads.js';
 import type { PlacedRun } from './placed-run.js';
 
-/** What a fence behind a run that is over may take to be seen. */
+/** The time, in milliseconds, until the fence of a finished run is seen. */
 const GRACE_MS = 250;
 
 /** A layer's time in one run. */
@@ -33,31 +35,46 @@ export interface LayerTime {
   readonly milliseconds: number;
 }
 
+/**
+ * A context of an engine: the state and the memory of its runs. It runs once at a time; runs of
+ * several contexts overlap. `engine.createContext()` makes it. IExecutionContext
+ *
+ * @example
+ * ```ts no-run
+ * import { readFile } from 'node:fs/promises';
+ * await using engine = await loadTensorRTEngine(device, await readFile('model.onnx'));
+ * await using context: ExecutionContext = await engine.createContext();
+ * using x = await device.zeros(f32, [8, 3, 224, 224]);
+ * const { layers } = await context.profileRun({ x });
+ * const total = layers.reduce((sum, { milliseconds }) => sum + milliseconds, 0);
+ * process.stdout.write(`${layers.length} layers, ${total} ms\n`);
+ * ```
+ */
 export class ExecutionContext implements EngineContext {
   readonly engine: TensorRTEngine;
-  /** That errors of its runs are taken down. */
-  private readonly attention: number;
-  /** The optimization profile that its inputs keep to. */
+  /** The number under which errors of its runs are collected. */
+  private readonly collection: number;
+  /** The optimization profile whose ranges its inputs have. */
   readonly profile: number;
   private readonly described: ContextDescription;
   private readonly steps: NativeSteps;
-  /** For each dynamic input where its shape stands among the steps' words. */
+  /** For each dynamic input, the index of its shape in the steps' words. */
   private readonly shapes: readonly { readonly port: number; readonly word: number }[];
-  /** What orders runs on different streams: each writes to it. */
+  /** The buffer that orders runs on different streams: each writes to it. */
   private readonly turn: DeviceBuffer<'u8'>;
   private readonly left: () => void;
   private readonly recent = new RecentOps();
   private last: LastRun | undefined = undefined;
   /**
-   * Of outputs whose shapes only a run says, by number: what their allocators are, and share with
-   * this thread.
+   * The allocators of outputs whose shapes only a run gives, by number, and the words that they
+   * share with this thread.
    */
   private readonly open = new Map<
     number,
     { readonly words: Float64Array; readonly ready: Promise<number> }
   >();
   /** The end of a run that has such outputs: their shapes have been read. Never rejects. */
-  private told: Promise<void> | undefined = undefined;
+  private openRun: Promise<void> | undefined = undefined;
   private closed: Promise<void> | undefined = undefined;
 
   /** @internal */
@@ -65,11 +82,11 @@ export class ExecutionContext implements EngineContext {
     engine: TensorRTEngine,
     described: ContextDescription,
     profile: number,
-    errors: Attention,
+    errors: ErrorCollection,
     left: () => void,
   ) {
     this.engine = engine;
-    this.attention = errors.id;
+    this.collection = errors.id;
     this.profile = profile;
     this.described = described;
     this.left = left;
@@ -128,22 +145,25 @@ export class ExecutionContext implements EngineContext {
   }
 
   /**
-   * enqueueV3, behind setInputShape and setTensorAddress of whatever has changed since its last
-   * run.
+   * Returns an operation that runs the engine: enqueueV3, after setInputShape and setTensorAddress
+   * for everything that has changed since the context's last run.
+   *
+   * @throws CudaDisposedError where the context is closed, CudaArgumentError for a wrong input,
+   * output or option. It rejects with code ERR_CUDA_BUSY where the context runs on another stream
    */
   infer(inputs: EngineInputs, options?: InferOptions): DeviceOp<NamedTensors> {
     this.check();
     return engineOperation(this.engine, inputs, options, this.profile, this.recent, this);
   }
 
-  /** Itself, now or once it is free. @internal */
+  /** Returns this context, now or once it is free. @internal */
   contextFor(stream: Stream): this | Promise<this> {
     return this.ranOn(stream) || !this.isRunning ? this : this.freed();
   }
 
   /**
-   * Whoever awaited its last run may have waited on another stream, and then this one's end is not
-   * seen yet: it is looked for.
+   * Waits for the end of the last run. Code that awaited that run may have waited on another
+   * stream, and then the end has not been seen on this one yet.
    *
    * @throws CudaError with code ERR_CUDA_BUSY where it does run
    */
@@ -151,7 +171,7 @@ export class ExecutionContext implements EngineContext {
     const over = new AbortController();
     const late = delay(GRACE_MS, 'late', { signal: over.signal }).catch(() => undefined);
     let [awaited, upTo]: [LastRun | undefined, number] = [undefined, 0];
-    // Another that waited as well may be the next to run: its end is waited for, too.
+    // Another run that waited as well may be the next to begin: its end is waited for, too.
     while (!this.isOver && (this.last !== awaited || awaited!.mark !== upTo)) {
       awaited = this.last!;
       upTo = awaited.mark;
@@ -162,7 +182,7 @@ export class ExecutionContext implements EngineContext {
     throw new CudaError(
       'ERR_CUDA_BUSY',
       `A context of ${this.engine.toString()} is running on ${this.last!.stream.title}: it ` +
-        'runs once at a time. Await that run, chain this one behind it, or make another ' +
+        'runs once at a time. Await that run, chain this one after it, or make another ' +
         'context: engine.createContext().',
     );
   }
@@ -172,10 +192,10 @@ export class ExecutionContext implements EngineContext {
     return this.last?.isOver !== false;
   }
 
-  /** Whether a run of it is not over, and is not within a few microseconds. */
+  /** Whether a run of it is not over, and will not be within a few microseconds. */
   get isRunning(): boolean {
-    // Not whether it may be told of now: what is over is free, also where whoever awaits it is told
-    // in the next turn.
+    // The end counts even before its waiters are notified: the context is free once the run is
+    // over, also where the code that awaits it continues in the next turn.
     return !this.isOver && !this.last!.stream.passesSoon(this.last!.mark);
   }
 
@@ -184,7 +204,7 @@ export class ExecutionContext implements EngineContext {
     return this.last?.stream === stream;
   }
 
-  /** Queues a run on tensors that have been checked. Gives the operation's number. @internal */
+  /** Queues a run on tensors that have been checked. Returns the operation's number. @internal */
   queue(stream: Stream, { inputs, memory, whole }: PlacedRun): number {
     this.check();
     const { words } = this.steps;
@@ -203,18 +223,19 @@ export class ExecutionContext implements EngineContext {
   }
 
   /**
-   * What has to be waited for before a run with these outputs, whose shapes only the run says:
-   * another such run, whose shapes would be written over, or allocators that are still being made.
+   * Returns what a run with these outputs, whose shapes only the run gives, has to wait for:
+   * another such run, whose shapes would be overwritten, or allocators that are still being made.
    * @internal
    */
   readyFor(outputs: readonly number[]): Promise<unknown> | undefined {
-    if (this.told !== undefined) return this.told;
+    if (this.openRun !== undefined) return this.openRun;
     const missing = outputs.filter((i) => !this.open.has(i));
     return missing.length === 0 ? undefined : Promise.all(missing.map((i) => this.openOutput(i)));
   }
 
   /**
-   * {@link queue}, and then the shapes of these outputs, for which there is so much room. @internal
+   * Does the same as {@link queue}; resolves with the shapes of these outputs, for which the memory
+   * has `room` bytes. @internal
    */
   async queueOpen(
     stream: Stream,
@@ -231,25 +252,25 @@ export class ExecutionContext implements EngineContext {
             if (words[1]! < 0)
               throw new CudaError(
                 'ERR_CUDA_INTERNAL',
-                `${this.engine.description} has not said which shape ` +
-                  `'${this.engine.outputs[i]!.name}' has.`,
+                `${this.engine.description} has not given the shape of ` +
+                  `'${this.engine.outputs[i]!.name}'.`,
               );
             return [i, Array.from(words.subarray(2, 2 + words[1]!))];
           }),
         ),
     );
-    const told = shapes.then(
+    const over = shapes.then(
       () => undefined,
       () => undefined,
     );
-    this.told = told;
-    void told.then(() => {
-      this.told = undefined;
+    this.openRun = over;
+    void over.then(() => {
+      this.openRun = undefined;
     });
     return shapes;
   }
 
-  /** setOutputAllocator */
+  /** Makes the allocator of an output. setOutputAllocator */
   private async openOutput(i: number): Promise<void> {
     const shared = new SharedArrayBuffer(8 * OUTPUT_WORDS);
     const { callbacks, extentBytes } = generationOf(this.engine.runtime.library.key);
@@ -264,8 +285,8 @@ export class ExecutionContext implements EngineContext {
   }
 
   /**
-   * One run, with the times of its layers. IProfiler: it waits for each layer's end, and so it is
-   * slower.
+   * Runs the engine once, and returns the times of its layers. The profiler waits for each layer's
+   * end, and so the run is slower. IProfiler
    */
   async profileRun(
     inputs: EngineInputs,
@@ -285,7 +306,7 @@ export class ExecutionContext implements EngineContext {
       await thread.call('setProfiler', this.described.context, profiler);
       const outputs = await this.infer(inputs);
       await thread.call('reportToProfiler', this.described.context);
-      // The listener's word for the last layer is on its way before its answer to this.
+      // The listener's message about the last layer comes before its answer to this call.
       await listener().call('answer');
       return { outputs, layers };
     } finally {
@@ -314,7 +335,7 @@ export class ExecutionContext implements EngineContext {
     await this.idle();
     this.turn.close();
     this.steps.close();
-    ignore(this.attention);
+    stopCollecting(this.collection);
     await this.engine.runtime.thread.call('release', this.described.context);
     for (const { ready } of this.open.values()) void listener().call('release', await ready);
     this.left();

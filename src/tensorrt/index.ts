@@ -21,7 +21,7 @@ export type { LayerTime } from './execution-context.js';
 export { OnnxParserError } from './errors.js';
 export type { ParserProblem } from './errors.js';
 export type { OpenTensorRTOptions } from './library.js';
-export type { TensorRTLogMessage } from './heard.js';
+export type { TensorRTLogMessage } from './notifications.js';
 export type {
   BuildProgress,
   LoadTensorRTEngineOptions,

@@ -9,15 +9,15 @@ import type { LibraryFiles, OpenedTensorRT } from './thread/library.js';
 import { caller, listener } from './threads.js';
 import type { Caller } from './threads.js';
 
-/** Which library, for those who know. */
+/** Names the library and its files explicitly. */
 export interface OpenTensorRTOptions {
-  /** Default `tensorrt`. */
+  /** The library. Default `tensorrt`. */
   readonly flavor?: TensorRTFlavor | undefined;
-  /** Its files; what is not named is looked for. */
+  /** Its files; files that are not named are searched for. */
   readonly files?: LibraryFiles | undefined;
 }
 
-/** A library as one thread has opened it. */
+/** A library that one thread has opened. */
 export interface OpenTensorRT extends OpenedTensorRT {
   readonly thread: Caller;
   readonly session: number;
@@ -26,7 +26,7 @@ export interface OpenTensorRT extends OpenedTensorRT {
 const FLAVORS: readonly TensorRTFlavor[] = ['tensorrt', 'lean', 'rtx'];
 const opened = new Map<string, Promise<OpenTensorRT>>();
 
-/** The library, opened on a thread once. A failure is not remembered. */
+/** Opens the library on a thread, once. A failure is not remembered. */
 export function openTensorRT(
   lane: 'build' | 'run',
   { flavor = 'tensorrt', files = {} }: OpenTensorRTOptions = {},

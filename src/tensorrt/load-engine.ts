@@ -1,4 +1,4 @@
-/** A model in the ONNX format as an engine that runs, in one call. */
+/** Makes an engine that runs from a model in the ONNX format, in one call. */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 
@@ -19,7 +19,7 @@ import { whyNotRtx } from './rtx-gpus.js';
 import { Runtime } from './runtime.js';
 import type { TensorRTEngine } from './tensorrt-engine.js';
 
-/** Those that build, the one that is preferred first. */
+/** The libraries that build, the preferred one first. */
 const BUILDERS: readonly TensorRTFlavor[] = ['tensorrt', 'rtx'];
 const OPTIONS = [
   'shapes',
@@ -35,10 +35,18 @@ const OPTIONS = [
 ] as const;
 
 /**
- * Whether TensorRT is there to build for the device, and why not. Never rejects. TensorRT for RTX
- * is not where the GPU is one that it has no code for: an H100, an H200.
+ * Returns whether TensorRT is installed to build for the device, and the reason where it is not.
+ * Never rejects. TensorRT for RTX is not available for a GPU that it has no code for: an H100, an
+ * H200.
  *
- * @param device the device; where it is left out, whether the library is there
+ * @param device the device; where it is left out, only the library is checked
+ *
+ * @example
+ * ```ts
+ * await using cpu = await Device.open('cpu');
+ * const { available, reason } = await isTensorRTAvailable(cpu);
+ * console.log(available, reason?.includes('NVIDIA GPUs only')); // false true
+ * ```
  */
 export async function isTensorRTAvailable(device?: AnyDevice): Promise<TensorRTInfo> {
   const reasons: string[] = [];
@@ -70,16 +78,27 @@ export async function isTensorRTAvailable(device?: AnyDevice): Promise<TensorRTI
 }
 
 /**
- * Parses, builds and loads a model, or takes its plan from the cache on disk, which knows it by the
+ * Parses, builds and loads a model, or reads its plan from the cache on disk, whose key is the
  * model's hash, TensorRT's version, the GPU and the options.
  *
- * An input whose first extent alone is dynamic, a batch, needs no range in `shapes`: from 1 to 32,
- * tuned for 8.
+ * An input with only a dynamic first extent, a batch, needs no range in `shapes`: it is from 1 to
+ * 32, tuned for 8.
  *
  * @param model an ONNX file's bytes
  * @throws CudaError with code ERR_CUDA_UNSUPPORTED, before anything is built, for a GPU that
- *   TensorRT for RTX does not take; OnnxParserError, CudaLibraryError with TensorRT's words,
- *   CudaError with code ERR_CUDA_NO_LIBRARY, the signal's reason
+ * TensorRT for RTX does not support; OnnxParserError, CudaLibraryError with TensorRT's messages,
+ * CudaError with code ERR_CUDA_NO_LIBRARY, the signal's reason
+ *
+ * @example
+ * ```ts no-run
+ * import { readFile } from 'node:fs/promises';
+ * await using engine = await loadTensorRTEngine(device, await readFile('model.onnx'), {
+ *   shapes: { image: { min: [1, 3, 224, 224], opt: [8, 3, 224, 224], max: [32, 3, 224, 224] } },
+ * });
+ * using image = await device.zeros(f32, [8, 3, 224, 224]);
+ * const { scores } = await engine.infer({ image });
+ * scores?.close();
+ * ```
  */
 export async function loadTensorRTEngine(
   device: AnyDevice,
@@ -91,7 +110,7 @@ export async function loadTensorRTEngine(
   checkOptions('options', options, OPTIONS);
   options.signal?.throwIfAborted();
   const library: OpenTensorRTOptions = { flavor: options.flavor ?? (await flavorOf(core)) };
-  // Known before minutes go into a plan that no runtime takes.
+  // The check comes before minutes are spent on a plan that no runtime accepts.
   const unfit = whyUnfit(core, library.flavor!);
   if (unfit !== undefined) throw new CudaError('ERR_CUDA_UNSUPPORTED', unfit);
   const runtime = await Runtime.create(core, library);
@@ -102,7 +121,7 @@ export async function loadTensorRTEngine(
     const kept = entry === undefined ? undefined : await cache!.read(entry);
     const contexts = options.contexts === undefined ? {} : { contexts: options.contexts };
     if (kept !== undefined) {
-      // One that TensorRT does not take any more is built anew.
+      // A plan that TensorRT does not accept any more is built anew.
       const engine = await runtime.deserialize(kept, contexts).catch(() => undefined);
       if (engine !== undefined) return engine;
     }
@@ -111,12 +130,12 @@ export async function loadTensorRTEngine(
     if (entry !== undefined) await cache!.write(entry, plan);
     return engine;
   } finally {
-    // It stays for as long as its engine does.
+    // The runtime stays open as long as its engine.
     await runtime.close();
   }
 }
 
-/** Why the library's engines do not run on the device's GPU. */
+/** Returns why the library's engines do not run on the device's GPU. */
 function whyUnfit(
   { kind, name, properties }: CoreDevice,
   flavor: TensorRTFlavor,
@@ -138,7 +157,7 @@ async function flavorOf(device: CoreDevice): Promise<TensorRTFlavor> {
   return flavor;
 }
 
-/** Whether the library is there, and does not take the device. */
+/** Returns whether the library is installed, and does not support the device. */
 async function isThere(flavor: TensorRTFlavor, device: CoreDevice): Promise<boolean> {
   return (
     whyUnfit(device, flavor) !== undefined &&
@@ -182,10 +201,10 @@ async function planOf(
   return await builder.build(network, config, { progress, signal });
 }
 
-/** Bytes of all plans that are kept, at most: those that were not used for longest go first. */
+/** The most bytes of all cached plans: the least recently used go first. */
 const MOST_KEPT_BYTES = 2 ** 36;
 
-/** Where plans are kept; undefined where none are. */
+/** Returns the cache of plans; undefined where none are cached. */
 function cacheOf({ cache }: LoadTensorRTEngineOptions): DiskCache | undefined {
   if (cache === false) return undefined;
   if (cache !== undefined) checkPath('options.cache', cache);
@@ -195,14 +214,14 @@ function cacheOf({ cache }: LoadTensorRTEngineOptions): DiskCache | undefined {
     : new DiskCache(join(folder, 'tensorrt'), MOST_KEPT_BYTES);
 }
 
-/** What a plan is kept as. */
+/** Returns a plan's entry in the cache. */
 function entryOf(
   device: CoreDevice,
   title: string,
   model: Uint8Array,
   { shapes, precision, stronglyTyped, workspace, optimizationLevel }: LoadTensorRTEngineOptions,
 ): string {
-  const said = JSON.stringify([
+  const key = JSON.stringify([
     title,
     device.name,
     device.properties.computeCapability,
@@ -213,5 +232,5 @@ function entryOf(
     workspace,
     optimizationLevel,
   ]);
-  return planEntry(createHash('sha256').update(said).update('\0').update(model).digest('hex'));
+  return planEntry(createHash('sha256').update(key).update('\0').update(model).digest('hex'));
 }

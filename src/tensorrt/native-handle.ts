@@ -1,4 +1,4 @@
-/** An object of TensorRT's, by its number on the thread that it lives on. */
+/** An object of TensorRT, by its number on the thread that it belongs to. */
 import { CudaDisposedError } from '../core/index.js';
 import type { Caller } from './threads.js';
 
@@ -7,7 +7,7 @@ export abstract class NativeHandle implements AsyncDisposable {
   readonly thread: Caller;
   private number: number;
   private readonly title: string;
-  /** What it was made of, and may not outlive. */
+  /** The object that it was made from, and may not outlive. */
   private readonly parent: NativeHandle | undefined;
 
   /** @internal */
@@ -32,7 +32,7 @@ export abstract class NativeHandle implements AsyncDisposable {
     return this.number === 0 || this.parent?.isClosed === true;
   }
 
-  /** Gives it back, with all that was made of it. */
+  /** Destroys it, with everything that was made from it. */
   async close(): Promise<void> {
     const { number } = this;
     if (number === 0) return;

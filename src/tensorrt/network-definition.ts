@@ -1,4 +1,4 @@
-/** NetworkDefinition: what a parser writes a model to, and a builder builds. */
+/** NetworkDefinition: a parser writes a model to it, and a builder builds it. */
 import { checkText, invalid } from '../ground/arguments.js';
 import type { TensorInfo } from '../engine/engine.js';
 import { dtypeNameOf } from './data-types.js';
@@ -6,7 +6,7 @@ import type { OpenTensorRT } from './library.js';
 import { NativeHandle } from './native-handle.js';
 import type { TensorDescription } from './thread/procedures.js';
 
-/** What a network consists of, as far as its users see. */
+/** The public parts of a network. */
 export interface NetworkTensors {
   readonly name: string;
   readonly layers: number;
@@ -14,8 +14,21 @@ export interface NetworkTensors {
   readonly outputs: readonly TensorInfo[];
 }
 
+/**
+ * A network, into which a parser reads a model. `builder.createNetwork()` makes it.
+ * INetworkDefinition
+ *
+ * @example
+ * ```ts no-run
+ * await using builder = await Builder.create();
+ * const network: NetworkDefinition = await builder.createNetwork({ stronglyTyped: true });
+ * await (await OnnxParser.create(network)).parseFile('model.onnx');
+ * const { inputs } = await network.tensors();
+ * console.log(inputs[0]?.shape); // [ -1, 3, 224, 224 ]
+ * ```
+ */
 export class NetworkDefinition extends NativeHandle {
-  /** Whether each layer computes in the types that the model gives. */
+  /** Whether each layer computes in the types of the model. */
   readonly stronglyTyped: boolean;
   /** @internal */
   readonly library: OpenTensorRT;
@@ -32,14 +45,16 @@ export class NetworkDefinition extends NativeHandle {
     this.library = library;
   }
 
-  /** Its inputs and outputs, in their order. */
+  /** Returns its inputs and outputs, in their order. */
   async tensors(): Promise<NetworkTensors> {
     const { inputs, outputs, layers, name } = await this.thread.call('networkTensors', this.handle);
     return { name, layers, inputs: inputs.map(infoOf), outputs: outputs.map(infoOf) };
   }
 
   /**
-   * Another name for an input or output. @throws CudaArgumentError where there is none of that name
+   * Renames an input or output.
+   *
+   * @throws CudaArgumentError where there is none of that name
    */
   async rename(name: string, to: string): Promise<void> {
     checkText('to', to);

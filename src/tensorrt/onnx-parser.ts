@@ -1,4 +1,4 @@
-/** OnnxParser: models in the ONNX format as networks. */
+/** OnnxParser: reads models in the ONNX format into networks. */
 import { resolve } from 'node:path';
 
 import { checkOptions, checkPath, checkText, invalid } from '../ground/arguments.js';
@@ -6,6 +6,18 @@ import { isBytes } from '../ground/other-realms.js';
 import { NativeHandle } from './native-handle.js';
 import { NetworkDefinition } from './network-definition.js';
 
+/**
+ * Reads models in the ONNX format into a network. IParser
+ *
+ * @example
+ * ```ts no-run
+ * await using builder = await Builder.create();
+ * await using network = await builder.createNetwork();
+ * const parser = await OnnxParser.create(network);
+ * console.log(await parser.supportsOperator('Conv')); // true
+ * await parser.parseFile('model.onnx');
+ * ```
+ */
 export class OnnxParser extends NativeHandle {
   private readonly network: NetworkDefinition;
 
@@ -15,8 +27,8 @@ export class OnnxParser extends NativeHandle {
   }
 
   /**
-   * createNvOnnxParser, into a network. What it has read stays in memory until the network is
-   * closed: weights are the parser's.
+   * Creates a parser into a network. The data that it has read stays in memory until the network is
+   * closed, since the network's weights refer to it. createNvOnnxParser
    */
   static async create(network: NetworkDefinition): Promise<OnnxParser> {
     if (!(network instanceof NetworkDefinition))
@@ -25,10 +37,10 @@ export class OnnxParser extends NativeHandle {
   }
 
   /**
-   * A model's bytes. IParser::parse
+   * Parses a model's bytes. IParser::parse
    *
-   * @param options `path`: where the file lies, for weights in files beside it
-   * @throws OnnxParserError with everything that the parser says, each with its node
+   * @param options `path`: the path of the file, for weights in files beside it
+   * @throws OnnxParserError with all messages of the parser, each with its node
    */
   async parse(
     model: Uint8Array,
@@ -46,7 +58,11 @@ export class OnnxParser extends NativeHandle {
     return this.network;
   }
 
-  /** A file, with whatever lies beside it. IParser::parseFromFile. @throws OnnxParserError */
+  /**
+   * Parses a file, with the files beside it that it names. IParser::parseFromFile
+   *
+   * @throws OnnxParserError with all messages of the parser
+   */
   async parseFile(path: string): Promise<NetworkDefinition> {
     checkPath('path', path, 'the path of an ONNX file');
     await this.thread.call('parseFile', this.handle, resolve(path));
@@ -54,7 +70,7 @@ export class OnnxParser extends NativeHandle {
   }
 
   /**
-   * supportsOperator: whether the parser may know an operator; it may still refuse a node of it.
+   * Returns whether the parser has an operator; it may still refuse a node of it. supportsOperator
    */
   supportsOperator(name: string): Promise<boolean> {
     checkText('name', name);

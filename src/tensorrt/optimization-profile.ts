@@ -7,6 +7,20 @@ import { MOST_DIMS } from './most-dims.js';
 
 const SELECTORS = ['min', 'opt', 'max'] as const;
 
+/**
+ * The extents of dynamic inputs between which an engine works.
+ * `builder.createOptimizationProfile()` makes it, and `config.addOptimizationProfile(profile)` puts
+ * it into effect. IOptimizationProfile
+ *
+ * @example
+ * ```ts no-run
+ * await using builder = await Builder.create();
+ * const profile: OptimizationProfile = await builder.createOptimizationProfile();
+ * await profile.setShape('image', { min: [1, 3, 8, 8], opt: [8, 3, 8, 8], max: [32, 3, 8, 8] });
+ * const config = await builder.createConfig();
+ * console.log(await config.addOptimizationProfile(profile)); // 0
+ * ```
+ */
 export class OptimizationProfile extends NativeHandle {
   /** @internal */
   constructor(builder: NativeHandle, number: number) {
@@ -14,8 +28,9 @@ export class OptimizationProfile extends NativeHandle {
   }
 
   /**
-   * The extents of an input. setDimensions. @throws CudaArgumentError for more than 8 axes, ranks
-   * that differ, extents that go down
+   * Sets the extents of an input. setDimensions
+   *
+   * @throws CudaArgumentError for more than 8 axes, ranks that differ, extents that decrease
    */
   setShape(name: string, range: ShapeRange): Promise<void> {
     checkText('name', name);
@@ -23,7 +38,7 @@ export class OptimizationProfile extends NativeHandle {
     return this.thread.call('setProfileShape', this.handle, name, range);
   }
 
-  /** getDimensions; undefined where they were not set. */
+  /** Returns the extents of an input; undefined where they were not set. getDimensions */
   async shape(name: string): Promise<ShapeRange | undefined> {
     const { min, opt, max } = await this.thread.call('profileShape', this.handle, name);
     return min === undefined || opt === undefined || max === undefined
@@ -31,7 +46,7 @@ export class OptimizationProfile extends NativeHandle {
       : { min, opt, max };
   }
 
-  /** The values of an input that is a shape tensor. setShapeValues */
+  /** Sets the values of an input that is a shape tensor. setShapeValues */
   setShapeValues(name: string, values: ShapeRange): Promise<void> {
     checkText('name', name);
     for (const selector of SELECTORS)
@@ -40,7 +55,7 @@ export class OptimizationProfile extends NativeHandle {
     return this.thread.call('setProfileValues', this.handle, name, values);
   }
 
-  /** setExtraMemoryTarget: from 0 to 1. */
+  /** Sets the target of additional memory, from 0 to 1. setExtraMemoryTarget */
   setExtraMemoryTarget(target: number): Promise<void> {
     if (typeof target !== 'number' || !(target >= 0 && target <= 1))
       throw invalid('target', 'a number from 0 to 1', target);
@@ -51,13 +66,17 @@ export class OptimizationProfile extends NativeHandle {
     return this.thread.call('extraMemoryTarget', this.handle);
   }
 
-  /** isValid: whether its minimum, optimum and maximum go together. */
+  /** Returns whether its minimum, optimum and maximum are consistent. isValid */
   isValid(): Promise<boolean> {
     return this.thread.call('profileIsValid', this.handle);
   }
 }
 
-/** @throws CudaArgumentError */
+/**
+ * Checks a range.
+ *
+ * @throws CudaArgumentError for more than 8 axes, ranks that differ, extents that decrease
+ */
 export function checkRange(name: string, range: ShapeRange): void {
   for (const selector of SELECTORS) {
     const extents = range[selector];

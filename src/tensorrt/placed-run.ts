@@ -8,7 +8,7 @@ import { isContiguous } from '../tensor/layout.js';
 export interface PlacedRun {
   readonly inputs: readonly AnyTensor[];
   readonly memory: readonly DeviceBuffer[];
-  /** Of each memory, whether the run writes all of it. */
+  /** For each piece of memory, whether the run writes all of it. */
   readonly whole: readonly boolean[];
 }
 
@@ -24,7 +24,10 @@ export function placedRun(inputs: readonly AnyTensor[], outputs: readonly AnyTen
   };
 }
 
-/** A tensor as TensorRT takes it: without gaps. @internal */
+/**
+ * Whether TensorRT can use a tensor in place: it has no gaps and begins at its memory's first
+ * element. @internal
+ */
 export function isDense(tensor: AnyTensor): boolean {
   return isContiguous(tensor.layout) && tensor.layout.offset === 0;
 }

@@ -1,16 +1,18 @@
 /**
- * The GPUs of TensorRT for RTX. It builds without any, and says only when a plan is loaded that the
- * GPU is none of them.
+ * The GPUs of TensorRT for RTX. The library builds without a GPU, and reports an unsupported GPU
+ * only when a plan is loaded.
  */
 
 /**
  * Major compute capabilities that it has no code for: Hopper, and Blackwell of data centers. On an
- * H200 `deserializeCudaEngine` of 1.7.1 says that 9.0 is not among those that are supported: 8.0,
- * 8.6, 8.9, 12.0 and others. What is unknown here the library decides.
+ * H200 `deserializeCudaEngine` of 1.7.1 reports that 9.0 is not among the supported ones: 8.0, 8.6,
+ * 8.9, 12.0 and others. The library decides about others than these two.
  */
 const LACKED: readonly number[] = [9, 10];
 
-/** Why it does not run on a GPU of this compute capability; undefined where it does, or may. */
+/**
+ * Returns why it does not run on a GPU of this compute capability; undefined where it does, or may.
+ */
 export function whyNotRtx(
   gpu: string,
   [major, minor]: readonly [number, number],

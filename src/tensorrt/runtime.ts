@@ -1,4 +1,4 @@
-/** Runtime: what makes engines of plans. */
+/** Runtime: makes engines from plans. */
 import { checkOptions, invalid } from '../ground/arguments.js';
 import type { CoreDevice } from '../core/index.js';
 import { coreOf } from '../ops/scheduling.js';
@@ -12,20 +12,31 @@ import { CudaError } from '../core/index.js';
 import { isBytes } from '../ground/other-realms.js';
 
 export interface RuntimeOptions extends OpenTensorRTOptions {
-  /** Whether a CPU device will do, whose memory TensorRT cannot reach: for a stand-in. */
+  /** Whether a CPU device is accepted, whose memory TensorRT cannot reach: for a stand-in. */
   readonly anyDevice?: boolean;
 }
 
 export interface DeserializeOptions {
   /**
-   * Whether code of the host may be loaded from the plan, as version-compatible plans have it: for
-   * plans that you trust.
+   * Whether code of the host may be loaded from the plan, as version-compatible plans contain it:
+   * for trusted plans only.
    */
   readonly hostCode?: boolean;
-  /** Runs at once of `engine.run`, each with a context's memory. Default 2. */
+  /** Runs at once of `engine.infer`, each with a context's memory. Default 2. */
   readonly contexts?: number;
 }
 
+/**
+ * Makes engines from plans on one device. IRuntime
+ *
+ * @example
+ * ```ts no-run
+ * import { readFile } from 'node:fs/promises';
+ * await using runtime = await Runtime.create(device);
+ * await using engine = await runtime.deserialize(await readFile('model.plan'));
+ * process.stdout.write(`${engine.name}, ${engine.layers} layers, ${runtime.description}\n`);
+ * ```
+ */
 export class Runtime extends NativeHandle {
   readonly device: CoreDevice;
   /** The library and its version. */
@@ -43,10 +54,10 @@ export class Runtime extends NativeHandle {
   }
 
   /**
-   * createInferRuntime, on a thread of TensorRT's.
+   * Creates a runtime, on a thread of TensorRT's. createInferRuntime
    *
    * @throws CudaError with code ERR_CUDA_NO_LIBRARY, or ERR_CUDA_UNSUPPORTED on a CPU device and
-   *   for an unknown version
+   * for an unsupported version
    */
   static async create(device: AnyDevice, options: RuntimeOptions = {}): Promise<Runtime> {
     checkOptions('options', options, ['flavor', 'files', 'anyDevice']);
@@ -65,10 +76,10 @@ export class Runtime extends NativeHandle {
   }
 
   /**
-   * An engine of a plan. deserializeCudaEngine
+   * Makes an engine from a plan. deserializeCudaEngine
    *
-   * @throws CudaLibraryError with TensorRT's words for a plan that is garbage, of another version
-   *   or of another GPU
+   * @throws CudaLibraryError with TensorRT's messages for a plan that is damaged, of another
+   * version or of another GPU
    */
   async deserialize(plan: Uint8Array, options: DeserializeOptions = {}): Promise<TensorRTEngine> {
     if (!isBytes(plan)) throw invalid('plan', "a Uint8Array of an engine's plan", plan);
@@ -90,7 +101,7 @@ export class Runtime extends NativeHandle {
     }
   }
 
-  /** Gives it back, once its engines are closed. */
+  /** Destroys it, once its engines are closed. */
   override async close(): Promise<void> {
     this.closing = true;
     if (this.open === 0) await super.close();

@@ -20,24 +20,24 @@ import type { ShapeRange } from './engine-options.js';
 import { ExecutionContext } from './execution-context.js';
 import type { Runtime } from './runtime.js';
 import type { EngineDescription, EngineTensor } from './thread/procedures.js';
-import { attend, onDevice } from './threads.js';
+import { collectErrors, onDevice } from './threads.js';
 
 /** Weights of a refit: float32 elements, or bytes of a dtype. */
 export type Weights = Float32Array | { readonly dtype: DTypeName; readonly bytes: Uint8Array };
 
 /** Bytes of weights in the GPU's memory. */
 export interface WeightStreaming {
-  /** Of the weights that can stay in the host's memory. */
+  /** The weights that can stay in the host's memory. */
   readonly streamable: number;
-  /** What they may take on the GPU now. */
+  /** The current limit on the GPU. */
   readonly budget: number;
-  /** What TensorRT would choose. */
+  /** The limit that TensorRT would choose. */
   readonly automatic: number;
 }
 
 /**
- * The shape of an output; where an extent of it is -1, which only the run says, the most bytes that
- * it takes. @internal
+ * The shape of an output; where an extent of it is -1, which only the run gives, the most bytes
+ * that it takes. @internal
  */
 export interface OutputShape {
   readonly shape: readonly number[];
@@ -46,18 +46,33 @@ export interface OutputShape {
 
 const MOST_CONTEXTS = 64;
 
+/**
+ * A model that TensorRT runs on one GPU. {@link loadTensorRTEngine} and `runtime.deserialize(plan)`
+ * make it. ICudaEngine
+ *
+ * @example
+ * ```ts no-run
+ * import { readFile } from 'node:fs/promises';
+ * const model = await readFile('model.onnx');
+ * await using engine: TensorRTEngine = await loadTensorRTEngine(device, model);
+ * console.log(engine.kind, engine.profiles); // tensorrt 1
+ * using x = await device.zeros(f32, [8, 3, 224, 224]);
+ * const { y } = await engine.infer({ x });
+ * y?.close();
+ * ```
+ */
 export class TensorRTEngine implements Engine {
   readonly kind = 'tensorrt';
   readonly description: string;
   readonly device: CoreDevice;
   readonly inputs: readonly TensorInfo[];
   readonly outputs: readonly TensorInfo[];
-  /** Of each input the ranges of its extents, by profile. @internal */
+  /** For each input, the ranges of its extents, by profile. @internal */
   readonly ranges: readonly (readonly ShapeRange[])[];
-  /** The name that the network had. */
+  /** The network's name. */
   readonly name: string;
   readonly layers: number;
-  /** Optimization profiles that contexts choose from. */
+  /** The number of optimization profiles that contexts choose from. */
   readonly profiles: number;
   readonly isRefittable: boolean;
   /** Bytes of the GPU's memory that each context takes. */
@@ -120,7 +135,11 @@ export class TensorRTEngine implements Engine {
     }
   }
 
-  /** The range of an input's extents in a profile. @throws CudaArgumentError */
+  /**
+   * Returns the range of an input's extents in a profile.
+   *
+   * @throws CudaArgumentError for an unknown input or profile
+   */
   profileShape(name: string, profile = 0): ShapeRange {
     checkInteger('profile', profile, 0, this.profiles - 1);
     const input = this.inputs.findIndex((each) => each.name === name);
@@ -134,8 +153,9 @@ export class TensorRTEngine implements Engine {
   }
 
   /**
-   * createExecutionContext. @param options `profile`: by whose ranges it checks its inputs; default
-   * 0
+   * Creates a context. createExecutionContext
+   *
+   * @param options `profile`: the profile by whose ranges it checks its inputs; default 0
    */
   async createContext(options: { readonly profile?: number } = {}): Promise<ExecutionContext> {
     this.check();
@@ -153,7 +173,7 @@ export class TensorRTEngine implements Engine {
       this,
       described,
       profile,
-      await attend(),
+      await collectErrors(),
       () => {
         this.contexts.delete(context);
       },
@@ -168,8 +188,8 @@ export class TensorRTEngine implements Engine {
   }
 
   /**
-   * One that ran on this stream last needs no wait; else one that is free, else another, else the
-   * one that has waited longest. @internal
+   * Returns the context that ran last on this stream, which needs no wait; otherwise a free one,
+   * otherwise a new one, otherwise the one that has waited longest. @internal
    */
   contextFor(stream: Stream): ExecutionContext | Promise<ExecutionContext> {
     const { ready, own } = this;
@@ -196,15 +216,16 @@ export class TensorRTEngine implements Engine {
     return oldest;
   }
 
-  /** The engine as a plan. serialize */
+  /** Returns the engine as a plan. serialize */
   serialize(): Promise<Uint8Array> {
     this.check();
     return this.runtime.thread.call('serializeEngine', this.described.engine);
   }
 
   /**
-   * What the engine consists of, as JSON text: createEngineInspector. @param layer one of
-   * {@link layers}; default all
+   * Describes the engine as JSON text. createEngineInspector
+   *
+   * @param layer the index of one of {@link layers}; default all
    */
   inspect(layer?: number): Promise<string> {
     this.check();
@@ -212,15 +233,15 @@ export class TensorRTEngine implements Engine {
     return this.runtime.thread.call('inspect', this.described.engine, undefined, layer);
   }
 
-  /** Bytes of weights that are streamed. From version 10.1 on. */
+  /** Returns the bytes of streamed weights, from version 10.1 on. */
   weightStreaming(): Promise<WeightStreaming> {
     this.check();
     return this.runtime.thread.call('weightStreaming', this.described.engine);
   }
 
   /**
-   * setWeightStreamingBudgetV2: bytes of weights that may lie on the GPU. Before there are
-   * contexts.
+   * Sets the bytes of weights that may be on the GPU. Call it before the first context is created.
+   * setWeightStreamingBudgetV2
    */
   async setWeightStreamingBudget(bytes: number): Promise<void> {
     this.check();
@@ -229,14 +250,14 @@ export class TensorRTEngine implements Engine {
     await this.runtime.thread.call('setWeightStreamingBudget', this.described.engine, bytes);
   }
 
-  /** Names of weights that {@link refit} takes. */
+  /** Returns the names of the weights that {@link refit} can replace. */
   refittableWeights(): Promise<string[]> {
     this.check();
     return this.runtime.thread.call('refittableWeights', this.described.engine);
   }
 
   /**
-   * Other weights, behind all runs so far. createInferRefitter, setNamedWeights, refitCudaEngine
+   * Replaces weights, after all runs so far. createInferRefitter, setNamedWeights, refitCudaEngine
    */
   async refit(weights: Readonly<Record<string, Weights>>): Promise<void> {
     this.check();
@@ -257,7 +278,7 @@ export class TensorRTEngine implements Engine {
     await this.runtime.thread.call('refit', this.described.engine, Object.fromEntries(given));
   }
 
-  /** The weights of another model of the same graph. IParserRefitter */
+  /** Takes the weights of another model of the same graph. IParserRefitter */
   async refitFromOnnx(model: Uint8Array): Promise<void> {
     this.check();
     await this.idle();
@@ -298,7 +319,7 @@ export class TensorRTEngine implements Engine {
       throw new CudaDisposedError(`${this.toString()}: used after it was closed.`);
   }
 
-  /** Shapes of the outputs, now or once TensorRT has said. @internal */
+  /** Returns the shapes of the outputs, now or once TensorRT has returned them. @internal */
   outputShapes(
     inputs: readonly AnyTensor[],
     profile: number,
@@ -319,8 +340,8 @@ export class TensorRTEngine implements Engine {
   }
 
   /**
-   * Shapes of the outputs for these of the inputs, with -1 where an extent depends on their values:
-   * setInputShape, inferShapes, getTensorShape.
+   * Returns the shapes of the outputs for these shapes of the inputs, with -1 where an extent
+   * depends on the inputs' values: setInputShape, inferShapes, getTensorShape.
    */
   async inferShapes(
     inputs: Readonly<Record<string, readonly number[]>>,

@@ -1,8 +1,8 @@
 /**
- * TensorRT's threads, seen from the JavaScript thread: callers, which make its calls, one at a time
- * each, and a listener, which answers what TensorRT calls meanwhile. Builds have a caller of their
- * own, so that an engine can be loaded beside them. They keep the process alive only while
- * something is awaited, and are not ended before it.
+ * TensorRT's threads, from the JavaScript thread's side: callers, which make its calls, one at a
+ * time each, and a listener, which answers the calls that TensorRT makes meanwhile. Builds have a
+ * caller of their own, so that an engine can be loaded during a build. The threads keep the process
+ * alive only during a pending call, and do not end before it.
  */
 import { Worker } from 'node:worker_threads';
 
@@ -14,9 +14,9 @@ import { koffiPath } from '../native/koffi.js';
 import { SaidText } from '../native/said-text.js';
 import { tensorRTThreadSource } from './thread-source.js';
 import { refusedError } from './errors.js';
-import { hear } from './heard.js';
+import { notify } from './notifications.js';
 import type { Listener } from './thread/listener.js';
-import type { Answer, Heard, Role, TensorRTThreadStart } from './thread/messages.js';
+import type { Answer, Notification, Role, TensorRTThreadStart } from './thread/messages.js';
 import type { Procedures } from './thread/procedures.js';
 
 type Methods<T> = {
@@ -55,9 +55,9 @@ class TensorRTThread<T> implements Ending {
     });
     this.worker.unref();
     const callOff = onExit(this);
-    this.worker.on('message', (message: Answer | Heard) => {
-      if ('heard' in message) {
-        hear(message);
+    this.worker.on('message', (message: Answer | Notification) => {
+      if ('kind' in message) {
+        notify(message);
         return;
       }
       const job = this.jobs.get(message.id)!;
@@ -82,7 +82,7 @@ class TensorRTThread<T> implements Ending {
     });
   }
 
-  /** A call of TensorRT cannot be stopped: whether there is none by `deadline`. */
+  /** Returns whether no call is under way by `deadline`: a call of TensorRT cannot be stopped. */
   hasStopped(deadline: number): boolean {
     Atomics.wait(this.busy, 0, 1, Math.max(0, deadline - performance.now()));
     return Atomics.load(this.busy, 0) === 0;
@@ -106,43 +106,49 @@ export type Caller = TensorRTThread<Procedures>;
 let listening: TensorRTThread<Listener> | undefined;
 const callers = new Map<'build' | 'run', Promise<Caller>>();
 
-/** The thread that answers TensorRT. */
+/** Returns the thread that answers TensorRT. */
 export function listener(): TensorRTThread<Listener> {
   return (listening ??= new TensorRTThread<Listener>('listener'));
 }
 
-let attentions = 0;
+let collections = 0;
 
-/** Where errors are taken down until {@link ignore}. */
-export interface Attention {
+/** Memory in which errors are collected until {@link stopCollecting}. */
+export interface ErrorCollection {
   readonly id: number;
-  /** Memory of a `SaidText`. */
+  /** The memory of a `SaidText`. */
   readonly said: SharedArrayBuffer;
 }
 
-/** Resolves when the listener knows of it: an error before that would not be taken down. */
-export async function attend({ buffer: said } = new SaidText()): Promise<Attention> {
-  const id = attentions++;
-  await listener().call('attend', id, said);
+/**
+ * Starts collecting errors. Resolves when the listener has begun: an error before that would not be
+ * collected.
+ */
+export async function collectErrors({ buffer: said } = new SaidText()): Promise<ErrorCollection> {
+  const id = collections++;
+  await listener().call('collect', id, said);
   return { id, said };
 }
 
-export function ignore(id: number): void {
-  void listener().call('ignore', id);
+export function stopCollecting(id: number): void {
+  void listener().call('stopCollecting', id);
 }
 
-/** The thread that builds, or the one for all else, when the listener attends to it. */
+/**
+ * Returns the thread that builds, or the one for all other calls, once the listener collects its
+ * errors.
+ */
 export function caller(lane: 'build' | 'run'): Promise<Caller> {
   let ready = callers.get(lane);
   if (ready === undefined) {
     const thread = new TensorRTThread<Procedures>('caller');
-    ready = attend(thread.said).then(() => thread);
+    ready = collectErrors(thread.said).then(() => thread);
     callers.set(lane, ready);
   }
   return ready;
 }
 
-/** Makes what follows on the thread work on the device. */
+/** Makes the device current for later calls on the thread. */
 export async function onDevice(thread: Caller, device: CoreDevice | undefined): Promise<void> {
   if (device?.kind === 'cuda') await thread.call('useDevice', device.runtime.info.context);
 }

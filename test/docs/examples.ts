@@ -92,7 +92,7 @@ export function publicExamples(): PublicExamples {
         visit(path, declaration, `${exported.name}.`);
         continue;
       }
-      if (!isClassOrFunction(checker, declaration)) continue;
+      if (!isClassOrFunction(checker, declaration) || isInternal(declaration)) continue;
       const name = prefix + exported.name;
       const place = relative(repository, declaration.getSourceFile().fileName);
       const found = (symbol.declarations ?? []).flatMap((each) => fencesOf(each));
@@ -120,6 +120,13 @@ function isClassOrFunction(checker: ts.TypeChecker, declaration: ts.Declaration)
     ts.isVariableDeclaration(declaration) &&
     checker.getTypeAtLocation(declaration).getCallSignatures().length > 0
   );
+}
+
+/** As `stripInternal` decides it: such a declaration is not in the package's types. */
+function isInternal(declaration: ts.Declaration): boolean {
+  return ts
+    .getJSDocCommentsAndTags(declaration)
+    .some((comment) => comment.getFullText().includes('@internal'));
 }
 
 function fencesOf(declaration: ts.Declaration): { language: string; text: string }[] {

@@ -367,7 +367,7 @@ describeWith('NVRTC', 'compile', () => {
         {},
       ],
       [
-        'a macro says what it includes',
+        'a macro computes what it includes',
         '#define FILE "n.h"\n#include FILE\nextern "C" __global__ void f() {}',
         { headers: { 'n.h': '' } },
       ],

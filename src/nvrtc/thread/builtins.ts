@@ -1,4 +1,4 @@
-/** NVRTC's own second library, which has the GPU's half of what it compiles. */
+/** Loads NVRTC's second library, which has the GPU's part of what it compiles. */
 import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
 
@@ -7,9 +7,10 @@ import { loadForGood } from '../../native/open-library.js';
 import type { Version } from './messages.js';
 
 /**
- * Loads the one that lies beside NVRTC. NVRTC asks the loader for it by its bare name when it
- * compiles first, and the loader looks beside NVRTC only where that says so: the wheels of 13.0,
- * which PyTorch brings, do not. One that is loaded has the name wherever it lies.
+ * Loads the library beside NVRTC. NVRTC opens it by its bare name at the first compilation, and the
+ * loader searches NVRTC's folder only where its run path contains it: that of the wheels of 13.0,
+ * which PyTorch installs, does not. A library that is already loaded has the name, wherever its
+ * file is.
  */
 export function loadBuiltins(nvrtc: string, [major, minor]: Version): void {
   const name =
@@ -17,11 +18,11 @@ export function loadBuiltins(nvrtc: string, [major, minor]: Version): void {
       ? `nvrtc-builtins64_${major}${minor}.dll`
       : `libnvrtc-builtins.so.${major}.${minor}`;
   const path = join(dirname(nvrtc), name);
-  // Of one that the loader has found by its name we do not know where it lies.
+  // If the loader has found NVRTC by its name, its folder is not known.
   if (!isAbsolute(nvrtc) || !existsSync(path)) return;
   try {
     whileLoading(() => loadForGood(crewKoffi(), path));
   } catch {
-    // NVRTC says what it lacks, to who compiles.
+    // NVRTC reports what it lacks when it compiles.
   }
 }

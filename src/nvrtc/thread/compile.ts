@@ -1,4 +1,4 @@
-/** One program through NVRTC, from its source to what was asked for. */
+/** Compiles one program with NVRTC, from its source to the requested outputs. */
 import { join } from 'node:path';
 
 import type { Compiled, CompileRequest, Output } from './messages.js';
@@ -7,7 +7,7 @@ import type { NvrtcLibrary } from './nvrtc-library.js';
 import { Refused } from './refused.js';
 import { atLeast, versionName } from './version.js';
 
-/** What one compilation gives: code for link-time optimisation is made instead of the others. */
+/** The outputs of each compilation: code for link-time optimisation excludes the others. */
 const PASSES: readonly (readonly Output[])[] = [['ptx', 'cubin'], ['ltoir']];
 
 interface Passed extends Omit<Compiled, 'version' | 'architecture'> {}
@@ -25,7 +25,8 @@ export function compileProgram(nvrtc: NvrtcLibrary, request: CompileRequest): Co
   if (request.outputs.includes('cubin') && !real && request.architecture !== undefined) {
     throw new Refused({
       reason: 'unsupported',
-      message: `a cubin is for one architecture, such as 'sm_90'; '${architecture}' is a virtual one`,
+      message:
+        `a cubin is for one architecture, such as 'sm_90'; '${architecture}' is a virtual ` + 'one',
     });
   }
   const flags = [...request.flags];
@@ -56,13 +57,13 @@ export function compileProgram(nvrtc: NvrtcLibrary, request: CompileRequest): Co
     ...Object.assign({}, ...all.reverse()),
     version: nvrtc.version,
     architecture,
-    // Each pass says the same of the source.
+    // The log about the source is the same in each pass.
     log: all[0]?.log ?? '',
   } as Compiled;
 }
 
 /**
- * What to compile for: the device's architecture, or the newest before it that the library knows,
+ * The architecture to compile for: the device's, or the newest before it that the library supports,
  * whose PTX the device takes.
  */
 function architectureFor(
@@ -86,8 +87,8 @@ function architectureFor(
 }
 
 /**
- * Options for the headers that the library brings along, which it writes where they are not there
- * yet.
+ * Returns the options for the headers that the library contains. The library writes them first
+ * where they are not in the folder yet.
  */
 function bundledHeaders(nvrtc: NvrtcLibrary, folder: string): string[] {
   if (!nvrtc.has('nvrtcInstallBundledHeaders')) return [];

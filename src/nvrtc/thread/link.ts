@@ -1,4 +1,4 @@
-/** Linking through nvJitLink, version 12 and later. */
+/** Links with nvJitLink, version 12 and later. */
 import { findFunction } from '../../native/open-library.js';
 import type { OpenedLibrary } from '../../native/open-library.js';
 import type { LinkKind, LinkRequest, Linked, Version } from './messages.js';
@@ -50,17 +50,17 @@ const FUNCTIONS = {
 type LinkFunction = keyof typeof FUNCTIONS;
 
 /**
- * Symbols end with the version of the header that they came with: a library has those of all its
- * predecessors of one major version.
+ * Symbols end with the version of the header that they came with: a library has the symbols of all
+ * earlier versions of its major version.
  */
 const SUFFIXES = ['13_0', '12_0'] as const;
-/** nvJitLinkVersion came later. */
+/** The suffixes of nvJitLinkVersion, which is newer. */
 const VERSION_SUFFIXES = ['13_0', '12_3'] as const;
 
 /** One loaded nvJitLink. */
 export class NvJitLinkLibrary {
   readonly path: string;
-  /** Undefined before 12.3, which cannot be asked. */
+  /** The version; undefined before 12.3, which has no function for it. */
   readonly version: Version | undefined = undefined;
   private readonly opened: OpenedLibrary;
   private readonly found = new Map<LinkFunction, (...args: unknown[]) => number>();
@@ -68,11 +68,11 @@ export class NvJitLinkLibrary {
   constructor(opened: OpenedLibrary) {
     this.opened = opened;
     this.path = opened.path;
-    const ask = this.lookUp('Version', VERSION_SUFFIXES);
-    if (ask === undefined) return;
+    const getVersion = this.lookUp('Version', VERSION_SUFFIXES);
+    if (getVersion === undefined) return;
     const major = [0];
     const minor = [0];
-    if (ask(major, minor) === SUCCESS) this.version = [major[0]!, minor[0]!];
+    if (getVersion(major, minor) === SUCCESS) this.version = [major[0]!, minor[0]!];
   }
 
   get name(): string {
@@ -122,8 +122,9 @@ export function linkProgram(
     throw new Refused({
       reason: 'option',
       message:
-        `${log === '' ? `nvJitLinkCreate returned ${resultName(created)} for ${flags.join(' ')}` : log} ` +
-        `(${library.name})`,
+        (log === ''
+          ? `nvJitLinkCreate returned ${resultName(created)} for ${flags.join(' ')}`
+          : log) + ` (${library.name})`,
     });
   }
   if (created !== SUCCESS)

@@ -1,6 +1,6 @@
 /**
  * The compiler's thread: a Worker that loads NVRTC and nvJitLink and makes one program after
- * another. It needs no GPU and no device. Built into a script of its own (`scripts/build.mjs`).
+ * another. It needs no GPU and no device. `scripts/build.mjs` builds it into a script of its own.
  */
 import { answerRequests, crewKoffi, whileLoading } from '../../native/crew-thread.js';
 import { thisMachine } from '../../native/find.js';
@@ -19,7 +19,9 @@ import { Refused } from './refused.js';
 const nvrtc = new Map<string, NvrtcLibrary>();
 const nvJitLink = new Map<string, NvJitLinkLibrary>();
 
-/** The library, loaded once: one that was found and does not load gives way to another. */
+/**
+ * Returns the library, loaded once: where the file that was found does not load, another is tried.
+ */
 function open<L>(
   known: Map<string, L>,
   row: LibraryRow,

@@ -1,19 +1,19 @@
-/** What the JS thread and the compiler's thread say to each other. */
+/** The messages between the JavaScript thread and the compiler's thread. */
 
 /** Major and minor version. */
 export type Version = readonly [number, number];
 
 export type Output = 'ptx' | 'cubin' | 'ltoir';
 
-/** Which file to load: found on the JS thread, or to be searched for with its environment. */
+/** The file to load: found on the JavaScript thread, or to be searched for with its environment. */
 export interface LibraryPlace {
   readonly path: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** An option that not every version of the library takes. */
+/** An option that not every version of the library supports. */
 export interface Need {
-  /** As the user wrote it. */
+  /** The option as the caller wrote it. */
   readonly what: string;
   readonly since: Version;
 }
@@ -22,7 +22,7 @@ export interface CompileRequest {
   readonly kind: 'compile';
   readonly library: LibraryPlace;
   readonly source: string;
-  /** The file that messages name. */
+  /** The file name in messages. */
   readonly name: string;
   readonly headers: readonly (readonly [name: string, text: string])[];
   readonly flags: readonly string[];
@@ -30,15 +30,15 @@ export interface CompileRequest {
   readonly nameExpressions: readonly string[];
   readonly outputs: readonly Output[];
   /**
-   * `compute_80`, `sm_90a`, …; undefined for the best that the library has for `capability`, or its
-   * own default.
+   * `compute_80`, `sm_90a`, …; undefined for the best that the library has for `capability`, or for
+   * its own default.
    */
   readonly architecture: string | undefined;
-  /** Of the device that the program is for. */
+  /** The compute capability of the device that the program is for. */
   readonly capability: Version | undefined;
   /**
-   * Where the library's own headers are to be written and taken from; undefined where they are not
-   * needed.
+   * The folder to which the library's own headers are written and from which they are read;
+   * undefined where they are not needed.
    */
   readonly bundledHeaders: string | undefined;
 }
@@ -63,7 +63,7 @@ export type Request = CompileRequest | LinkRequest;
 
 export interface Compiled {
   readonly version: Version;
-  /** What it was compiled for; undefined for the library's default. */
+  /** The architecture that it was compiled for; undefined for the library's default. */
   readonly architecture: string | undefined;
   readonly log: string;
   readonly ptx: string | undefined;
@@ -79,7 +79,7 @@ export interface Linked {
   readonly ptx: string | undefined;
 }
 
-/** Why there is no program. */
+/** The reason why there is no program. */
 export type Refusal =
   | {
       readonly reason: 'no-library';

@@ -121,12 +121,12 @@ export class NvrtcLibrary {
     return this.lookUp(name) !== undefined;
   }
 
-  /** The nvrtcResult of the call. */
+  /** Returns the nvrtcResult of the call. */
   call(name: NvrtcFunction, ...args: unknown[]): number {
     return this.functionOf(name)(...args) as number;
   }
 
-  /** Throws for any result but NVRTC_SUCCESS. */
+  /** Throws for every result except NVRTC_SUCCESS. */
   check(name: NvrtcFunction, result: number): void {
     if (result === NVRTC.SUCCESS) return;
     const message = `${name} returned ${this.resultName(result)}`;
@@ -141,7 +141,7 @@ export class NvrtcLibrary {
     return `${this.functionOf('nvrtcGetErrorString')(result) as string} (${result})`;
   }
 
-  /** What a pair of calls gives, one for the size and one for the bytes. */
+  /** Returns the result of a pair of calls, one for the size and one for the bytes. */
   bytes(sizeOf: NvrtcFunction, get: NvrtcFunction, program: number): Buffer {
     const size = [0];
     this.check(sizeOf, this.call(sizeOf, program, size));
@@ -150,14 +150,14 @@ export class NvrtcLibrary {
     return bytes;
   }
 
-  /** {@link bytes} of text, without the zero that ends it. */
+  /** Returns the {@link bytes} of text, without the zero that ends it. */
   text(sizeOf: NvrtcFunction, get: NvrtcFunction, program: number): string {
     const bytes = this.bytes(sizeOf, get, program);
     const end = bytes.indexOf(0);
     return bytes.toString('utf8', 0, end === -1 ? bytes.length : end);
   }
 
-  /** Numbers as of `sm_NN`, ascending. */
+  /** Returns the numbers of `sm_NN`, ascending. */
   supportedArchitectures(): number[] {
     const count = [0];
     this.check('nvrtcGetNumSupportedArchs', this.call('nvrtcGetNumSupportedArchs', count));

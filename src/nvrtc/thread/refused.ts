@@ -1,7 +1,9 @@
-/** How the compiler's thread gives up on a request. */
+/** The error that ends a request on the compiler's thread. */
 import type { Refusal } from './messages.js';
 
-/** Thrown on the compiler's thread; only {@link Refused.refusal} crosses to the JS thread. */
+/**
+ * Thrown on the compiler's thread; only {@link Refused.refusal} is sent to the JavaScript thread.
+ */
 export class Refused extends Error {
   readonly refusal: Refusal;
   constructor(refusal: Refusal) {

@@ -1,7 +1,7 @@
 /** Copies between addresses of the process. */
 import type { Koffi } from '../../native/koffi.js';
 
-/** Who has memcpy. */
+/** The library that has memcpy. */
 const C_LIBRARIES: Readonly<Partial<Record<NodeJS.Platform, string>>> = {
   linux: 'libc.so.6',
   darwin: '/usr/lib/libSystem.B.dylib',

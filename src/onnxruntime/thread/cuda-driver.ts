@@ -1,6 +1,6 @@
 /**
- * What recording a run in a graph takes of the CUDA driver: calls on this thread, in the context
- * that all of the process share.
+ * The calls of the CUDA driver that record a run in a graph: on this thread, in the context that
+ * the whole process shares.
  */
 import { crewKoffi, whileLoading } from '../../native/crew-thread.js';
 import { KNOWN_LIBRARIES } from '../../native/libraries.js';
@@ -10,7 +10,7 @@ import type { RecordedGraph } from './messages.js';
 import { Refused } from './refused.js';
 
 const P = 'uintptr_t';
-/** Symbols, and the types of their arguments; each gives a CUresult. */
+/** Symbols, and the types of their arguments; each returns a CUresult. */
 const FUNCTIONS = {
   cuInit: ['uint'],
   cuDevicePrimaryCtxRetain: [P, 'int'],
@@ -37,7 +37,7 @@ type DriverFunction = keyof typeof FUNCTIONS;
 
 /** CU_STREAM_NON_BLOCKING */
 const NON_BLOCKING = 1;
-/** CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: what other threads do meanwhile is no matter. */
+/** CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: calls of other threads do not affect the capture. */
 const THREAD_LOCAL = 1;
 /** CU_POINTER_ATTRIBUTE_MEMORY_TYPE */
 const MEMORY_TYPE = 2;
@@ -45,13 +45,13 @@ const MEMORY_TYPE = 2;
 const [HOST_MEMORY, DEVICE_MEMORY, UNIFIED_ADDRESS] = [1, 2, 4];
 /** CUgraphNodeType */
 const MEMCPY_NODE = 1;
-/** Kernels, copies, fills, nothing, and memory of their own. */
+/** Kernels, copies, fills, empty nodes, and nodes that allocate and free memory. */
 const REPEATABLE: readonly number[] = [0, MEMCPY_NODE, 2, 5, 10, 11];
 /** Kernels, copies and fills. */
 const WORKING: readonly number[] = [0, MEMCPY_NODE, 2];
 /**
- * Of a CUDA_MEMCPY3D, in bytes: the memory types, addresses of the host and of the device of its
- * two sides.
+ * Offsets in a CUDA_MEMCPY3D, in bytes: the memory types, addresses of the host and of the device
+ * of its two sides.
  */
 const SIDES = [
   { type: 32, host: 40, device: 48 },
@@ -60,7 +60,7 @@ const SIDES = [
 
 let driver: CudaDriver | undefined;
 
-/** The driver, with the context of that GPU current on this thread. */
+/** Returns the driver, with the context of that GPU current on this thread. */
 export function cudaDriver(ordinal: number): CudaDriver {
   driver ??= whileLoading(() => new CudaDriver());
   driver.use(ordinal);
@@ -71,7 +71,7 @@ export class CudaDriver {
   private readonly koffi = crewKoffi();
   private readonly calls: Readonly<Record<DriverFunction, (...args: unknown[]) => number>>;
   private readonly out = new NativeMemory(this.koffi, 64);
-  /** By ordinals. They stay retained: the process's are never given up. */
+  /** The contexts by ordinals. They stay retained: the process's contexts are never released. */
   private readonly contexts = new Map<number, number>();
 
   constructor() {
@@ -104,7 +104,10 @@ export class CudaDriver {
     this.do('cuStreamSynchronize', stream);
   }
 
-  /** Memory full of zeros for the length of `body`, which has to wait for what it starts. */
+  /**
+   * Allocates memory full of zeros for the length of `body`, which has to wait for the work that it
+   * starts.
+   */
   withZeros(bytes: number, stream: number, body: (address: number) => void): void {
     const address = this.give('cuMemAlloc_v2', Math.max(1, bytes));
     try {
@@ -116,7 +119,7 @@ export class CudaDriver {
   }
 
   /**
-   * What `body` queues on the stream, as a graph; nothing of it is run.
+   * Records the work that `body` queues on the stream as a graph; none of it is run.
    *
    * @throws Refused where some of it cannot be recorded, or would not be the same each time
    */
@@ -143,20 +146,20 @@ export class CudaDriver {
     }
   }
 
-  /** What it returns, and the graph: 0 where there is none. */
+  /** Returns the result of the call, and the graph: 0 where there is none. */
   private endCapture(stream: number): { result: number; graph: number } {
     this.out.setU64(0, 0);
     const result = this.calls.cuStreamEndCapture(stream, this.out.address);
     return { result, graph: this.out.u64(0) };
   }
 
-  /** What there is of a graph. */
+  /** Destroys the parts of a graph that exist. */
   private destroy(graph: number, exec = 0): void {
     if (exec !== 0) this.do('cuGraphExecDestroy', exec);
     if (graph !== 0) this.do('cuGraphDestroy', graph);
   }
 
-  /** How many there are. */
+  /** Checks the nodes of a graph; returns their number. */
   private checkedNodes(graph: number): number {
     const { out } = this;
     out.setU64(0, 0);
@@ -173,12 +176,15 @@ export class CudaDriver {
       if (type === MEMCPY_NODE) this.checkCopy(node);
       if (WORKING.includes(type)) working++;
     }
-    // What the processor does is not in it.
+    // Work of the processor is not in the graph.
     if (working === 0) throw refused('nothing of it is work of the GPU');
     return count;
   }
 
-  /** What is copied from the host, or to it, may be gone or another by the next time. */
+  /**
+   * Refuses copies from or to memory of the host, which may be freed or have other contents at the
+   * next launch.
+   */
   private checkCopy(node: number): void {
     const params = new NativeMemory(this.koffi, 256);
     this.do('cuGraphMemcpyNodeGetParams', node, params.address);
@@ -193,7 +199,7 @@ export class CudaDriver {
   private typeAt(address: number): number {
     const { out } = this;
     out.setU64(0, 0);
-    // An address that the driver does not know is the host's.
+    // An address that the driver does not have is one of the host.
     return this.calls.cuPointerGetAttribute(out.address, MEMORY_TYPE, address) === 0
       ? out.i32[0]!
       : HOST_MEMORY;

@@ -1,7 +1,7 @@
 /**
  * A thread of ONNX Runtime: a Worker that loads models and runs them, one request at a time.
- * Sessions are the process's, so any such thread can run any. Built into a script of its own
- * (`scripts/build.mjs`).
+ * Sessions belong to the process, so any such thread can run any session. `scripts/build.mjs`
+ * builds it into a script of its own.
  */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -23,7 +23,7 @@ import { loadSession } from './session.js';
 
 const libraries = new Map<string, OrtLibrary>();
 
-/** The file of a build with the CUDA provider, where one is asked for and lies somewhere. */
+/** Returns the file of a build with the CUDA provider, if one is installed. */
 function buildWithCuda(place: LibraryPlace): string | undefined {
   const machine = { ...thisMachine(), env: place.env, modules: place.modules };
   for (const path of candidatePaths(KNOWN_LIBRARIES.onnxruntime, machine, [])) {
@@ -63,7 +63,7 @@ function libraryAt(path: string): OrtLibrary {
 type Answering = {
   readonly [K in Request['kind']]: (
     request: Extract<Request, { kind: K }>,
-    tell: (told: LoadUnderWay) => void,
+    tell: (message: LoadUnderWay) => void,
   ) => Answers[K];
 };
 
@@ -72,7 +72,7 @@ const ANSWERING: Answering = {
   load: (request, tell) => {
     giveWay(request.niceness);
     const ort = find(request.place);
-    // The CUDA provider is a library of its own, which is loaded in here.
+    // This loads the CUDA provider, which is a library of its own.
     const load = (): Answers['load'] =>
       (request.recorded ? loadRecorded : loadSession)(ort, request, (options) => {
         tell({ path: ort.path, options });
@@ -110,14 +110,14 @@ const ANSWERING: Answering = {
     const ort = libraryAt(path);
     for (const { value, data, to, bytes } of values) {
       if (to !== 0 && bytes > 0) copyBytes(crewKoffi(), to, data, bytes);
-      ort.ask('ReleaseValue', value);
+      ort.call('ReleaseValue', value);
     }
     return undefined;
   },
   release: ({ path, session, runOptions }) => {
     const ort = libraryAt(path);
-    for (const each of runOptions) ort.ask('ReleaseRunOptions', each);
-    if (session !== 0) ort.ask('ReleaseSession', session);
+    for (const each of runOptions) ort.call('ReleaseRunOptions', each);
+    if (session !== 0) ort.call('ReleaseSession', session);
     return undefined;
   },
   releaseRecorded: ({ path, ordinal, session, stream }) => {
@@ -140,7 +140,7 @@ function refusalOf(error: unknown): Refusal {
 answerRequests((request: Request, tell) => {
   const answer = ANSWERING[request.kind] as (
     request: Request,
-    tell: (told: LoadUnderWay) => void,
+    tell: (message: LoadUnderWay) => void,
   ) => Answers[keyof Answers];
   return answer(request, tell);
 }, refusalOf);

@@ -1,6 +1,6 @@
 /**
- * What the JS thread and the threads of ONNX Runtime say to each other. Pointers are numbers: they
- * are the whole process's.
+ * The messages between the JavaScript thread and the threads of ONNX Runtime. Pointers are numbers,
+ * valid in the whole process.
  */
 
 import type { LineMemory } from '../../core/work-line.js';
@@ -8,35 +8,35 @@ import type { LineMemory } from '../../core/work-line.js';
 /** Where the library is searched for. */
 export interface LibraryPlace {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Where npm packages are resolved from. */
+  /** Paths from which npm packages are resolved. */
   readonly modules: readonly string[];
-  /** Whether a build that has the CUDA provider is preferred to what is found first. */
+  /** Whether a build that has the CUDA provider is preferred to the first that is found. */
   readonly cuda: boolean;
 }
 
-/** A model's file, or its bytes: memory that both threads see, or that is handed over. */
+/** A model's file, or its bytes: shared memory, or memory that is transferred. */
 export type ModelSource =
   { readonly path: string } | { readonly bytes: SharedArrayBuffer | ArrayBuffer };
 
-/** Who computes: `cpu`, or `cuda` with the ordinal of the GPU. */
+/** The provider that computes: `cpu`, or `cuda` with the ordinal of the GPU. */
 export type ProviderName = 'cuda' | 'cpu';
 
-/** What only the CUDA provider is told. */
+/** Settings of the CUDA provider only. */
 export interface CudaSettings {
   /** cudnn_conv_algo_search */
   readonly search: string;
-  /** prefer_nhwc; undefined for what suits the library's version. */
+  /** prefer_nhwc; undefined for the default of the library's version. */
   readonly layout: 'nchw' | 'nhwc' | undefined;
-  /** fuse_conv_bias; undefined likewise. */
+  /** fuse_conv_bias; undefined for the default of the library's version. */
   readonly fuse: boolean | undefined;
 }
 
 /** A session whose runs are recorded in graphs. */
 export interface RecordedSession {
-  /** Of all of the process's. */
+  /** A number that is unique in the process. */
   readonly id: number;
   readonly session: number;
-  /** What its runs go to, of the driver. */
+  /** The driver's stream of its runs. */
   readonly stream: number;
 }
 
@@ -49,18 +49,18 @@ export interface LoadRequest {
   /** 0 for the library's choice. */
   readonly threads: number;
   readonly spinning: boolean;
-  /** Whether those that spin stop at the end of a run. */
+  /** Whether threads that spin stop at the end of a run. */
   readonly restsBetween: boolean;
   readonly interOpThreads: number;
   /** See `niceness.ts`. */
   readonly niceness: number;
   /**
-   * The first of the list that the library has; a provider that it has and that does not load is an
-   * error, unless `lenient`.
+   * The provider is the first of the list that the library has; one that the library has and that
+   * does not load is an error, unless `lenient`.
    */
   readonly providers: readonly ProviderName[];
   readonly lenient: boolean;
-  /** Of the GPU. */
+  /** The ordinal of the GPU. */
   readonly ordinal: number;
   readonly cuda: CudaSettings;
   /**
@@ -74,21 +74,21 @@ export interface ValueInfo {
   readonly name: string;
   /** ONNXTensorElementDataType */
   readonly type: number;
-  /** -1 where it is not fixed. */
+  /** The extents; -1 where one is not fixed. */
   readonly shape: readonly number[];
-  /** Empty where an extent has no name. */
+  /** The names of the extents; empty where one has no name. */
   readonly dimensions: readonly string[];
 }
 
 export interface Loaded {
   readonly library: LibraryInfo;
   readonly session: number;
-  /** Where its runs are recorded; else 0. */
+  /** The stream of its runs where they are recorded; otherwise 0. */
   readonly stream: number;
   readonly provider: ProviderName;
   readonly inputs: readonly ValueInfo[];
   readonly outputs: readonly ValueInfo[];
-  /** Why a better provider was passed over. */
+  /** Why a provider before it in the list was skipped. */
   readonly passedOver: string | undefined;
 }
 
@@ -100,8 +100,8 @@ export interface LibraryInfo {
 }
 
 /**
- * A tensor that lies somewhere: in the process's memory, or in that of the GPU where the session's
- * provider is one of a GPU.
+ * A tensor at an address: in the process's memory, or in that of the GPU where the session's
+ * provider is that of the GPU.
  */
 export interface PlacedTensor {
   /** ONNXTensorElementDataType */
@@ -113,7 +113,7 @@ export interface PlacedTensor {
 
 export interface RunRequest {
   readonly kind: 'run';
-  /** Which library the session is of. */
+  /** The path of the session's library. */
   readonly path: string;
   readonly session: number;
   readonly runOptions: number;
@@ -125,18 +125,21 @@ export interface RunRequest {
   readonly inputNames: readonly string[];
   readonly inputs: readonly PlacedTensor[];
   readonly outputNames: readonly string[];
-  /** Where an output goes; undefined where the library makes it, in the process's memory. */
+  /**
+   * The targets of the outputs; undefined where the library makes an output, in the process's
+   * memory.
+   */
   readonly outputs: readonly (PlacedTensor | undefined)[];
 }
 
-/** What runs on the same tensors have in common. */
+/** The arguments that runs on the same tensors have in common. */
 export type BindRequest = Omit<
   RunRequest,
   'kind' | 'session' | 'runOptions' | 'niceness' | 'unset' | 'outputs'
 > & { readonly kind: 'bind'; readonly outputs: readonly PlacedTensor[] };
 
 /**
- * Arguments of a run as the library takes them: addresses, and the values, which are the asker's to
+ * Arguments of a run in the library's form: addresses, and the values, which the caller has to
  * release.
  */
 export interface Bound {
@@ -145,11 +148,11 @@ export interface Bound {
   readonly inputs: number;
   readonly outputNames: number;
   readonly outputs: number;
-  /** What the addresses are of: to be kept as long as they are used. */
+  /** The memory at the addresses, to be kept as long as they are used. */
   readonly memory: SharedArrayBuffer;
 }
 
-/** What a run is recorded with: a session, and tensors that are {@link Bound}. */
+/** The arguments of recording a run: a session, and tensors that are {@link Bound}. */
 export interface RecordRequest {
   readonly kind: 'record';
   readonly path: string;
@@ -163,7 +166,10 @@ export interface RecordRequest {
   readonly bound: Bound;
 }
 
-/** Of the driver: an executable graph, the one that it was made of, and how many nodes it has. */
+/**
+ * Handles of the driver: an executable graph, the graph that it was made of, and the number of its
+ * nodes.
+ */
 export interface RecordedGraph {
   readonly graph: number;
   readonly exec: number;
@@ -188,8 +194,8 @@ export type Request =
   | BindRequest
   | RecordRequest
   /**
-   * Sees to runs in the order of a stream: numbers of an entry are session, options of the run, and
-   * of a {@link Bound} what Run takes, in its order.
+   * Executes runs in the order of a stream: the numbers of an entry are the session, the options of
+   * the run, and those of a {@link Bound} in the order of Run's arguments.
    */
   | {
       readonly kind: 'line';
@@ -223,10 +229,10 @@ export type Request =
       readonly session: number;
       readonly stream: number;
     }
-  /** Where memory that both threads see begins in the process. */
+  /** Returns the address of shared memory in the process. */
   | { readonly kind: 'address'; readonly buffer: SharedArrayBuffer };
 
-/** What each kind of request gives. */
+/** The answer to each kind of request. */
 export interface Answers {
   readonly find: LibraryInfo;
   readonly load: Loaded;
@@ -243,11 +249,11 @@ export interface Answers {
   readonly address: number;
 }
 
-/** Why a request failed. */
+/** The reason why a request failed. */
 export type Refusal =
   | { readonly reason: 'no-library'; readonly message: string }
   | { readonly reason: 'unsupported'; readonly message: string }
-  /** A function of the library's gave a status. */
+  /** A function of the library returned a status. */
   | {
       readonly reason: 'status';
       readonly library: string;
@@ -258,7 +264,7 @@ export type Refusal =
     }
   | { readonly reason: 'internal'; readonly message: string };
 
-/** Told while a model is loaded: it can be cancelled from here on. */
+/** Sent while a model is loaded: it can be cancelled from then on. */
 export interface LoadUnderWay {
   readonly path: string;
   readonly options: number;

@@ -1,7 +1,7 @@
 /**
  * Threads that compute give way to the event loop where all cores are busy. Linux has a niceness
- * for each thread, and threads inherit it from those that start them: a session's have that of the
- * thread that loads it. What one has taken on it cannot lay off.
+ * for each thread, and threads inherit it from those that start them: a session's threads have that
+ * of the thread that loads it. A thread cannot lower its niceness again.
  */
 import { setPriority } from 'node:os';
 
@@ -13,6 +13,6 @@ export function giveWay(niceness: number): void {
   try {
     setPriority(0, niceness);
   } catch {
-    // It computes as the others do.
+    // Without the permission the thread computes like others.
   }
 }

@@ -26,11 +26,13 @@ const STATUS_NAMES: readonly string[] = [
   'ORT_NOT_FOUND',
 ];
 
-/** The oldest whose API has all that is used: onnxruntime-node of the peer dependency. */
+/**
+ * The oldest version whose API has all functions in use: onnxruntime-node of the peer dependency.
+ */
 const OLDEST_API = 20;
-/** The newest of which something is used. */
+/** The newest version with a function in use. */
 const NEWEST_API = 22;
-/** ORT_LOGGING_LEVEL_FATAL: what goes wrong is told by statuses, and not on the standard error. */
+/** ORT_LOGGING_LEVEL_FATAL: statuses report failures, and the standard error stays empty. */
 export const LOG_FATAL = 4;
 
 const RETURNS = {
@@ -46,16 +48,16 @@ export class OrtLibrary {
   readonly koffi: Koffi;
   readonly path: string;
   readonly version: string;
-  /** Of the API that was asked for. */
+  /** The version of the API that was requested. */
   readonly api: number;
   readonly providers: readonly string[];
   private readonly table: readonly bigint[];
   private readonly calls = new Map<ApiFunction, Call>();
-  /** Where functions put what they give. */
+  /** Memory for the results of functions. */
   private readonly out: NativeMemory;
   private environment: number | undefined = undefined;
 
-  /** @throws Refused where it is too old, or its functions are not where they should be */
+  /** @throws Refused where it is too old, or its functions are not at their expected places */
   constructor(koffi: Koffi, { library, path }: OpenedLibrary) {
     this.koffi = koffi;
     this.path = path;
@@ -75,7 +77,7 @@ export class OrtLibrary {
           'npm install onnxruntime-node',
       });
     }
-    // A version that it does not have it would complain about on the standard error.
+    // The library would report a version that it lacks on the standard error.
     this.api = Math.min(Number(minor), NEWEST_API);
     const api = koffi.call(base[0]!, koffi.proto('void*', ['uint32_t']), this.api) as unknown;
     const used = Object.values(SLOTS)
@@ -95,42 +97,51 @@ export class OrtLibrary {
     return { path, version, providers };
   }
 
-  /** The process's, as every thread gets it; it is never released. */
+  /** The process's environment, which every thread gets; it is never released. */
   get env(): number {
     return (this.environment ??= this.give('CreateEnv', LOG_FATAL, 'async-cuda'));
   }
 
-  /** A function that gives no status. */
-  ask(name: ApiFunction, ...args: unknown[]): unknown {
+  /** Calls a function that returns no status. */
+  call(name: ApiFunction, ...args: unknown[]): unknown {
     return this.functionOf(name)(...args);
   }
 
-  /** @throws Refused for any status but success */
+  /**
+   * Calls a function that returns a status.
+   *
+   * @throws Refused for every status except success
+   */
   do(name: ApiFunction, ...args: unknown[]): void {
     const status = this.functionOf(name)(...args) as number;
     if (status !== 0) throw new Refused(this.taken(name, status));
   }
 
-  /** As {@link do}, for a function whose last argument is where it puts a pointer or a size. */
+  /**
+   * Does the same as {@link do}, for a function whose last argument is the address of its result, a
+   * pointer or a size.
+   */
   give(name: ApiFunction, ...args: unknown[]): number {
     this.out.setU64(0, 0);
     this.do(name, ...args, this.out.address);
     return this.out.u64(0);
   }
 
-  /** As {@link give}, of 32 bits. */
+  /** Does the same as {@link give}, for a result of 32 bits. */
   giveInt(name: ApiFunction, ...args: unknown[]): number {
     this.give(name, ...args);
     return this.out.i32[0]!;
   }
 
-  /** As {@link give}, for a text that the library keeps. */
+  /** Does the same as {@link give}, for a text that the library owns. */
   giveText(name: ApiFunction, ...args: unknown[]): string {
     this.give(name, ...args);
     return this.pointedText(this.out.address);
   }
 
-  /** As {@link giveText}, for one that was allocated with the default allocator. */
+  /**
+   * Does the same as {@link giveText}, for a text that was allocated with the default allocator.
+   */
   giveOwnText(name: ApiFunction, ...args: unknown[]): string {
     const allocator = this.give('GetAllocatorWithDefaultOptions');
     const pointer = this.give(name, ...args, allocator);
@@ -139,15 +150,15 @@ export class OrtLibrary {
     return text;
   }
 
-  /** The text that the pointer at an address points to. */
+  /** Returns the text that the pointer at an address points to. */
   pointedText(address: number): string {
     return this.koffi.decode(BigInt(address), 'const char*') as string;
   }
 
   private taken(call: ApiFunction, status: number): Refusal {
-    const code = this.ask('GetErrorCode', status) as number;
-    const message = this.ask('GetErrorMessage', status) as string;
-    this.ask('ReleaseStatus', status);
+    const code = this.call('GetErrorCode', status) as number;
+    const message = this.call('GetErrorMessage', status) as string;
+    this.call('ReleaseStatus', status);
     return {
       reason: 'status',
       library: `ONNX Runtime ${this.version}`,
@@ -179,24 +190,28 @@ export class OrtLibrary {
     return call;
   }
 
-  /** Functions from every part of the table do what they should: it is laid out as expected. */
+  /**
+   * Checks that functions from every part of the table work, so that its layout is the expected
+   * one.
+   */
   private verify(): void {
     const text = 'as it should be';
-    const status = this.ask('CreateStatus', 3, text) as number;
+    const status = this.call('CreateStatus', 3, text) as number;
     const found: unknown[] = [
-      this.ask('GetErrorCode', status),
-      this.ask('GetErrorMessage', status),
+      this.call('GetErrorCode', status),
+      this.call('GetErrorMessage', status),
     ];
-    this.ask('ReleaseStatus', status);
+    this.call('ReleaseStatus', status);
     const memory = this.give('CreateMemoryInfo', 'Cpu', 1, 0, 0);
     found.push(this.giveText('MemoryInfoGetName', memory));
-    this.ask('ReleaseMemoryInfo', memory);
-    found.push((this.ask('GetBuildInfoString') as string).startsWith('ORT Build Info'));
+    this.call('ReleaseMemoryInfo', memory);
+    found.push((this.call('GetBuildInfoString') as string).startsWith('ORT Build Info'));
     const expected = [3, text, 'Cpu', true];
     if (found.some((each, i) => each !== expected[i])) {
       throw new Refused({
         reason: 'unsupported',
-        message: `${this.name}: its functions are not where the C API has them (${found.join(', ')})`,
+        message:
+          `${this.name}: its functions are not where the C API has them ` + `(${found.join(', ')})`,
       });
     }
   }

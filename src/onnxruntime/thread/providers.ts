@@ -1,6 +1,6 @@
 /**
- * Execution providers: who computes what a session consists of. The CPU's is always there, and
- * takes what no other does.
+ * Execution providers, which compute the nodes of a session. The CPU's provider always exists, and
+ * takes the nodes that no other one takes.
  */
 import { findLibrary } from '../../native/find.js';
 import { KNOWN_LIBRARIES } from '../../native/libraries.js';
@@ -10,7 +10,7 @@ import type { CudaSettings, ProviderName } from './messages.js';
 import type { OrtLibrary } from './ort-library.js';
 import { Refused } from './refused.js';
 
-/** Libraries that the CUDA provider asks the loader for. */
+/** Libraries that the CUDA provider is linked to. */
 const CUDA_LIBRARIES: readonly LibraryRow[] = [
   KNOWN_LIBRARIES.cudart,
   KNOWN_LIBRARIES.cublasLt,
@@ -26,7 +26,8 @@ const CUDA_LIBRARIES: readonly LibraryRow[] = [
 const NHWC_SINCE = 20;
 
 /**
- * `stream`: of the driver, what its runs go to where they are to be recorded; else 0.
+ * Adds a provider to the options of a session. `stream`: the driver's stream for runs that are to
+ * be recorded; otherwise 0.
  *
  * @throws Refused where the library does not have the provider, or cannot load it
  */
@@ -54,14 +55,14 @@ export function appendProvider(
     layout = isRecent ? 'nhwc' : 'nchw',
     fuse = isRecent && layout === 'nhwc',
   } = cudaSettings;
-  // A version that does not know of something is not asked for what it does anyway.
+  // A setting that equals the default is left out, since older versions do not have it.
   const settings: Readonly<Record<string, string>> = {
     device_id: String(ordinal),
     cudnn_conv_algo_search: search,
     ...(layout === 'nhwc' ? { prefer_nhwc: '1' } : {}),
     ...(fuse ? { fuse_conv_bias: '1' } : {}),
-    // Models of which another provider computes something, or that decide what to compute, are
-    // refused.
+    // With this setting the library refuses models of which another provider computes something, or
+    // that decide what to compute.
     ...(stream === 0 ? {} : { enable_cuda_graph: '1' }),
   };
   const cuda = ort.give('CreateCUDAProviderOptions');
@@ -79,16 +80,16 @@ export function appendProvider(
       ort.do('SessionOptionsAppendExecutionProviderCuda', options, cuda);
     });
   } finally {
-    ort.ask('ReleaseCUDAProviderOptions', cuda);
+    ort.call('ReleaseCUDAProviderOptions', cuda);
   }
 }
 
-/** What the loader says of a library that it does not find. */
+/** The loader's message about a library that it does not find. */
 const MISSING = /lib([A-Za-z]+)\.so\.([\d.]+): cannot open shared object file/;
 
 /**
- * The provider is linked to libraries that may lie in wheels, where the loader does not look: the
- * one that it misses is loaded from where we find it, and the provider is tried again.
+ * The provider is linked to libraries that may be in wheels, which the loader does not search: a
+ * missing library is loaded from where `findLibrary` finds it, and the provider is tried again.
  */
 function withLibraries(ort: OrtLibrary, append: () => void): void {
   const loaded = new Set<string>();

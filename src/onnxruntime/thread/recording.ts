@@ -1,12 +1,12 @@
 /**
- * Runs of the CUDA provider as graphs of the driver: what a run launches is recorded once, and from
- * then on is one launch, which takes the processor a few microseconds where the library takes some
- * for each kernel.
+ * Runs of the CUDA provider as graphs of the driver: the launches of a run are recorded once, and
+ * from then on are one launch, which takes the processor a few microseconds where the library takes
+ * some for each kernel.
  *
- * A graph is right as long as every run would launch the same: with tensors at the same addresses,
- * of a model whose operators go by shapes and not by what the tensors hold, and draw no random
- * numbers. The library refuses what it does not compute on the GPU alone, and the driver what waits
- * for the GPU; the rest is looked for here and in `cuda-driver.ts`.
+ * A graph is valid as long as every run would launch the same: with tensors at the same addresses,
+ * for a model whose operators depend on shapes and not on the values of tensors, and draw no random
+ * numbers. The library refuses models that it does not compute on the GPU alone, and the driver
+ * refuses waits for the GPU; the rest is checked here and in `cuda-driver.ts`.
  */
 import { closeSync, openSync, readSync } from 'node:fs';
 
@@ -26,10 +26,11 @@ import { Refused } from './refused.js';
 import { bind } from './run.js';
 import { loadSession } from './session.js';
 
-/** Where tensors begin in memory. */
+/** The alignment of tensors in memory. */
 const ALIGNMENT = 256;
 /**
- * Before a run is recorded: the library plans its memory in the first, and takes it in the second.
+ * Runs before the recorded one: the library plans its memory in the first, and allocates it in the
+ * second.
  */
 const WARM_UPS = 3;
 /** Operators that draw numbers, by the beginnings of their names. */
@@ -40,13 +41,15 @@ const PART_BYTES = 1 << 24;
 const LONGEST_NAME = 32;
 
 /**
- * Those that this thread has run before: a thread has handles of cuBLAS and cuDNN of its own, which
- * take memory when they are made.
+ * The sessions that this thread has run before: a thread has handles of cuBLAS and cuDNN of its
+ * own, which take memory when they are made.
  */
 const warm = new Set<number>();
 
 /**
- * A session whose runs can be recorded. @throws Refused where they would not be the same each time
+ * Loads a session whose runs can be recorded.
+ *
+ * @throws Refused where they would not be the same each time
  */
 export function loadRecorded(
   ort: OrtLibrary,
@@ -65,7 +68,10 @@ export function loadRecorded(
   }
 }
 
-/** Also where such a name is only a node's: it is not worth reading the model. */
+/**
+ * Whether the model may draw random numbers. A node with such a name counts, too: that avoids
+ * parsing the model.
+ */
 function drawsNumbers(model: ModelSource): boolean {
   if ('bytes' in model) {
     const bytes = Buffer.from(model.bytes as ArrayBuffer);
@@ -79,7 +85,7 @@ function drawsNumbers(model: ModelSource): boolean {
       if (got === 0) return false;
       const read = part.subarray(0, kept + got);
       if (DRAWING.some((name) => read.includes(name))) return true;
-      // A name may go on in the next part.
+      // A name may continue in the next part.
       kept = Math.min(LONGEST_NAME, read.length);
       read.copy(part, 0, read.length - kept);
     }
@@ -89,8 +95,10 @@ function drawsNumbers(model: ModelSource): boolean {
 }
 
 /**
- * Records a run on tensors that are bound. Nobody else may be at the session, nor at its graphs.
- * @throws Refused where it cannot be
+ * Records a run on tensors that are bound. No other run may use the session or its graphs
+ * meanwhile.
+ *
+ * @throws Refused where it cannot be recorded
  */
 export function record(ort: OrtLibrary, request: RecordRequest): RecordedGraph {
   const {
@@ -103,7 +111,7 @@ export function record(ort: OrtLibrary, request: RecordRequest): RecordedGraph {
   const driver = cudaDriver(ordinal);
   const options = ort.give('CreateRunOptions');
   try {
-    // The library would record it by itself, and wait for its end.
+    // Otherwise the library would record it by itself, and wait for its end.
     ort.do('AddRunConfigEntry', options, 'gpu_graph_id', '-1');
     ort.do('AddRunConfigEntry', options, 'disable_synchronize_execution_providers', '1');
     const run = (on: Bound): void => {
@@ -144,7 +152,7 @@ export function record(ort: OrtLibrary, request: RecordRequest): RecordedGraph {
           for (let i = 0; i < WARM_UPS; i++) run(zeros);
         } finally {
           driver.synchronize(stream);
-          for (const value of zeros.values) ort.ask('ReleaseValue', value);
+          for (const value of zeros.values) ort.call('ReleaseValue', value);
         }
       });
       warm.add(id);
@@ -153,17 +161,17 @@ export function record(ort: OrtLibrary, request: RecordRequest): RecordedGraph {
       run(bound);
     });
   } finally {
-    ort.ask('ReleaseRunOptions', options);
+    ort.call('ReleaseRunOptions', options);
   }
 }
 
-/** Gives a session back, and its stream; its graphs are gone. */
+/** Releases a session and its stream; its graphs have been destroyed. */
 export function releaseRecorded(
   ort: OrtLibrary,
   ordinal: number,
   session: number,
   stream: number,
 ): void {
-  ort.ask('ReleaseSession', session);
+  ort.call('ReleaseSession', session);
   cudaDriver(ordinal).destroyStream(stream);
 }

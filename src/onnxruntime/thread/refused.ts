@@ -1,7 +1,7 @@
-/** How a thread of ONNX Runtime gives up on a request. */
+/** The error that ends a request on a thread of ONNX Runtime. */
 import type { Refusal } from './messages.js';
 
-/** Only {@link Refused.refusal} crosses to the JS thread. */
+/** Only {@link Refused.refusal} is sent to the JavaScript thread. */
 export class Refused extends Error {
   readonly refusal: Refusal;
   constructor(refusal: Refusal) {

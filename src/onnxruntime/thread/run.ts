@@ -1,4 +1,4 @@
-/** One run of a session on tensors where they lie. */
+/** One run of a session on tensors in place. */
 import { NativeMemory } from '../../native/native-memory.js';
 import type { BindRequest, Bound, MadeValue, PlacedTensor, RunRequest } from './messages.js';
 import type { OrtLibrary } from './ort-library.js';
@@ -10,7 +10,7 @@ const DEVICE_ALLOCATOR = 0;
 const DEFAULT_MEMORY = 0;
 const PLACES = { cpu: 'Cpu', cuda: 'Cuda' } as const;
 
-/** Made once for each place, and kept. */
+/** The library's descriptions of memory, made once for each place, and kept. */
 const memoryInfos = new Map<string, number>();
 
 function memoryInfo(
@@ -27,7 +27,7 @@ function memoryInfo(
   return info;
 }
 
-/** Where an empty tensor lies: the library takes no null pointer. */
+/** The memory of an empty tensor: the library takes no null pointer. */
 let nothing: NativeMemory | undefined;
 
 function tensorValue(
@@ -51,7 +51,7 @@ function tensorValue(
   );
 }
 
-/** Values of tensors, and arrays of their pointers and names. */
+/** Makes values of tensors, and arrays of their pointers and names. */
 export function bind(ort: OrtLibrary, request: BindRequest): Bound {
   const { inputNames, outputNames } = request;
   const info = memoryInfo(ort, request);
@@ -60,7 +60,7 @@ export function bind(ort: OrtLibrary, request: BindRequest): Bound {
     const texts = [...inputNames, ...outputNames].map((name) => Buffer.from(`${name}\0`));
     const textBytes = texts.reduce((sum, text) => sum + text.length, 0);
     const count = texts.length;
-    // The place of empty tensors, names, their pointers, values: 8-byte words first.
+    // The memory of empty tensors, names, their pointers, values: 8-byte words first.
     const memory = new NativeMemory(ort.koffi, 64 + 16 * count + textBytes);
     const [names, pointers] = [64, 64 + 8 * count];
     let text = 64 + 16 * count;
@@ -84,12 +84,12 @@ export function bind(ort: OrtLibrary, request: BindRequest): Bound {
       memory: memory.bytes.buffer as SharedArrayBuffer,
     };
   } catch (error) {
-    for (const value of values) ort.ask('ReleaseValue', value);
+    for (const value of values) ort.call('ReleaseValue', value);
     throw error;
   }
 }
 
-/** Outputs that the library made are returned; whoever gets them releases them. */
+/** Runs a session. Returns the outputs that the library made; the caller releases them. */
 export function run(ort: OrtLibrary, request: RunRequest): (MadeValue | undefined)[] {
   const { session, runOptions, inputNames, outputNames } = request;
   if (request.unset) ort.do('RunOptionsUnsetTerminate', runOptions);
@@ -124,7 +124,7 @@ export function run(ort: OrtLibrary, request: RunRequest): (MadeValue | undefine
     } catch (error) {
       outputs.forEach((given, i) => {
         const made = pointers.u64(outputsAt + i * 8);
-        if (given === 0 && made !== 0) ort.ask('ReleaseValue', made);
+        if (given === 0 && made !== 0) ort.call('ReleaseValue', made);
       });
       throw error;
     }
@@ -132,14 +132,14 @@ export function run(ort: OrtLibrary, request: RunRequest): (MadeValue | undefine
       given === 0 ? made(ort, pointers.u64(outputsAt + i * 8)) : undefined,
     );
   } finally {
-    for (const value of values) ort.ask('ReleaseValue', value);
+    for (const value of values) ort.call('ReleaseValue', value);
   }
 }
 
 function made(ort: OrtLibrary, value: number): MadeValue {
   const info = ort.give('GetTensorTypeAndShape', value);
   const { type, shape } = typeAndShape(ort, info);
-  ort.ask('ReleaseTensorTypeAndShapeInfo', info);
+  ort.call('ReleaseTensorTypeAndShapeInfo', info);
   return {
     value,
     data: ort.give('GetTensorMutableData', value),

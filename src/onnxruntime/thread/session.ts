@@ -1,4 +1,4 @@
-/** A model as a session: made with its options, and what it takes and gives. */
+/** A model as a session: made with its options, and its inputs and outputs. */
 import { NativeMemory } from '../../native/native-memory.js';
 import { appendProvider } from './providers.js';
 import type { LoadRequest, Loaded, ProviderName, ValueInfo } from './messages.js';
@@ -21,8 +21,9 @@ const KINDS: readonly string[] = [
 ];
 
 /**
- * `loading` is told of the options, by which another thread can cancel the load. `stream`: what its
- * runs go to where they are to be recorded; else 0, for the library's own.
+ * Loads a session. `loading` receives the options, by which another thread can cancel the load.
+ * `stream`: the driver's stream for runs that are to be recorded; otherwise 0, for the library's
+ * own.
  */
 export function loadSession(
   ort: OrtLibrary,
@@ -30,8 +31,8 @@ export function loadSession(
   loading: (options: number) => void,
   stream = 0,
 ): Loaded {
-  // Before all else: a provider that cannot be loaded says so by the logger that the environment
-  // makes.
+  // The environment is made first: the library reports a provider that cannot be loaded through the
+  // environment's logger.
   const { env } = ort;
   const options = ort.give('CreateSessionOptions');
   try {
@@ -59,11 +60,11 @@ export function loadSession(
         outputs: values(ort, session, 'Output'),
       };
     } catch (error) {
-      ort.ask('ReleaseSession', session);
+      ort.call('ReleaseSession', session);
       throw error;
     }
   } finally {
-    ort.ask('ReleaseSessionOptions', options);
+    ort.call('ReleaseSessionOptions', options);
   }
 }
 
@@ -99,7 +100,7 @@ function createSession(
     return ort.give('CreateSessionFromArray', env, address, bytes.byteLength, options);
   } finally {
     // The session has its own copy. This thread makes so little garbage that the bytes would stay
-    // for long.
+    // in memory for long.
     if (bytes instanceof ArrayBuffer) (bytes as { resize?(bytes: number): void }).resize?.(0);
   }
 }
@@ -121,7 +122,7 @@ function values(ort: OrtLibrary, session: number, side: 'Input' | 'Output'): Val
       }
       return { name, ...tensorInfo(ort, ort.give('CastTypeInfoToTensorInfo', info)) };
     } finally {
-      ort.ask('ReleaseTypeInfo', info);
+      ort.call('ReleaseTypeInfo', info);
     }
   });
 }
@@ -139,7 +140,7 @@ function tensorInfo(ort: OrtLibrary, info: number): Omit<ValueInfo, 'name'> {
   };
 }
 
-/** Of an OrtTensorTypeAndShapeInfo. */
+/** Reads an OrtTensorTypeAndShapeInfo. */
 export function typeAndShape(ort: OrtLibrary, info: number): { type: number; shape: number[] } {
   const type = ort.giveInt('GetTensorElementType', info);
   const rank = ort.give('GetDimensionsCount', info);

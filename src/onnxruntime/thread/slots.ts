@@ -3,7 +3,7 @@
  * places are part of the library's ABI: new functions are appended, and none is moved or removed
  * (onnxruntime_c_api.h, "new APIs must be added at the end").
  *
- * `status`: it gives an OrtStatus*, null where it succeeded.
+ * `status`: the function returns an OrtStatus*, null where it succeeded.
  */
 
 type Returned = 'status' | 'void' | 'text' | 'number';
@@ -11,7 +11,7 @@ type Returned = 'status' | 'void' | 'text' | 'number';
 interface Slot {
   readonly slot: number;
   readonly returns: Returned;
-  /** Types of the arguments, in koffi's words. */
+  /** Types of the arguments, as koffi names them. */
   readonly args: readonly string[];
 }
 
@@ -32,7 +32,7 @@ export const SLOTS = {
   CreateSession: slot(7, [P, process.platform === 'win32' ? 'const char16_t*' : TEXT, P, P]),
   CreateSessionFromArray: slot(8, [P, P, 'size_t', P, P]),
   Run: slot(9, [P, P, 'const char**', P, 'size_t', 'const char**', 'size_t', P]),
-  /** {@link SLOTS.Run}, of names that lie in memory. */
+  /** {@link SLOTS.Run}, with names that are in memory. */
   RunBound: slot(9, [P, P, P, P, 'size_t', P, 'size_t', P]),
   CreateSessionOptions: slot(10, [P]),
   SetSessionLogSeverityLevel: slot(22, [P, 'int']),

@@ -1,5 +1,5 @@
 /**
- * What differs between TensorRT's versions besides the order of methods: structures, numbers of
+ * The differences between TensorRT's versions besides the order of methods: structures, numbers of
  * flags, interfaces.
  */
 import { SLOTS } from './slots.js';
@@ -11,11 +11,11 @@ export interface Generation {
   /** Bytes of an extent in Dims. */
   readonly extentBytes: 4 | 8;
   /**
-   * Slots of what TensorRT calls: in ILogger and IProfiler the first own one, which since version
-   * 11 comes behind those of IVersionedInterface (language, interface, destructor). In
-   * IOutputAllocator the functions that give memory, which are called with the same (a stream comes
-   * behind it), and the one that is told a shape; `version` is getInterfaceVersion where it has
-   * that.
+   * Slots of the functions that TensorRT calls. In ILogger and IProfiler it is the first own one,
+   * which since version 11 comes after those of IVersionedInterface (language, interface,
+   * destructor). In IOutputAllocator they are the functions that return memory, which are called
+   * with the same arguments (and a stream after them), and the one that receives a shape; `version`
+   * is getInterfaceVersion where the interface has that.
    */
   readonly callbacks: {
     readonly log: number;
@@ -33,7 +33,7 @@ export interface Generation {
    * is none.
    */
   readonly stronglyTyped: number | undefined;
-  /** Whether networks are strongly typed whatever is said. */
+  /** Whether networks are always strongly typed. */
   readonly alwaysStronglyTyped: boolean;
   /** Bits that every network is created with. */
   readonly networkFlags: number;
@@ -115,7 +115,7 @@ const GENERATION_8: Generation = {
   networkFlags: 1,
 };
 const GENERATION_10: Generation = {
-  // reallocateOutput, and reallocateOutputAsync in its place.
+  // reallocateOutput, and reallocateOutputAsync, which replaces it.
   extentBytes: 8,
   callbacks: { log: 0, profiler: 0, output: { reallocate: [4, 5], notifyShape: 6 } },
   flags: FLAGS_10,
@@ -148,11 +148,11 @@ export function generationOf(key: SlotKey): Generation {
 }
 
 /**
- * A version as getInferLibVersion gives it: 8601 is 8.6.1, from 10 on 101600 is 10.16.0; of
+ * Decodes a version of getInferLibVersion: 8601 is 8.6.1, from 10 on 101600 is 10.16.0; for
  * TensorRT for RTX 10701 is 1.7.1.
  */
 export function versionOf(number: number): { major: number; minor: number; patch: number } {
-  // Up to version 9 a thousand, a hundred and one; RTX began with the newer way.
+  // Up to version 9 the factors are a thousand, a hundred and one; RTX began with the newer way.
   const [first, second] = number < 10_000 ? [1000, 100] : [10_000, 100];
   return {
     major: Math.floor(number / first),
@@ -162,8 +162,8 @@ export function versionOf(number: number): { major: number; minor: number; patch
 }
 
 /**
- * The tables of a version; undefined where none are known. A major version of TensorRT only adds
- * methods, at the ends; TensorRT for RTX takes some away with minor ones.
+ * Returns the key of a version's tables; undefined where there are none. A major version of
+ * TensorRT only adds methods, at the ends; TensorRT for RTX removes some in minor ones.
  */
 export function slotKeyOf(
   rtx: boolean,

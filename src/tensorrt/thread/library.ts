@@ -1,4 +1,4 @@
-/** TensorRT's libraries: loaded, their version asked for, and their C entry points. */
+/** TensorRT's libraries: their loading, their versions, and their C entry points. */
 import type { Machine } from '../../native/find.js';
 import type { Koffi, KoffiLibrary } from '../../native/koffi.js';
 import { KNOWN_LIBRARIES } from '../../native/libraries.js';
@@ -14,7 +14,7 @@ export type Flavor = 'tensorrt' | 'lean' | 'rtx';
 export interface LibraryFiles {
   /** The library's file; nothing else is tried then. */
   readonly library?: string;
-  /** The ONNX parser's. */
+  /** The ONNX parser's file. */
   readonly parser?: string;
 }
 

@@ -4,11 +4,11 @@ import { expect, test } from 'vitest';
 import type { Koffi } from '../../native/koffi.js';
 import { generationOf } from './generations.js';
 import { Listener } from './listener.js';
-import type { Heard } from './messages.js';
+import type { Notification } from './messages.js';
 
 const CALLBACKS = generationOf('10').callbacks;
 
-/** koffi, and how many callbacks were registered. */
+/** koffi, and the number of registered callbacks. */
 function counted(): { koffi: Koffi; callbacks: () => number } {
   let callbacks = 0;
   const register = (
@@ -20,7 +20,7 @@ function counted(): { koffi: Koffi; callbacks: () => number } {
   return { koffi: { ...koffi, register } as unknown as Koffi, callbacks: () => callbacks };
 }
 
-/** The object's function in the slot, called as C++ would. */
+/** The object's function in the slot, called as C++ would call it. */
 function called(object: number, slot: number, prototype: string): (...args: unknown[]) => unknown {
   const table = koffi.decode(BigInt(object), 'uint64_t') as number | bigint;
   const address = koffi.decode(BigInt(table) + BigInt(slot * 8), 'uint64_t') as number | bigint;
@@ -28,10 +28,10 @@ function called(object: number, slot: number, prototype: string): (...args: unkn
   return (...args) => koffi.call(BigInt(address), type, object, ...args) as unknown;
 }
 
-test('monitors and profilers of one kind share their callbacks, and hear what is theirs', () => {
-  const heard: Heard[] = [];
+test('monitors and profilers of one kind share their callbacks, and each receives its own', () => {
+  const received: Notification[] = [];
   const { koffi: own, callbacks } = counted();
-  const listener = new Listener(own, (message) => heard.push(message));
+  const listener = new Listener(own, (message) => received.push(message));
   const cancels = [1, 2, 3].map(() => new Int32Array(new SharedArrayBuffer(4)));
   const monitors = cancels.map((cancel, i) =>
     listener.monitor(i + 1, cancel.buffer as SharedArrayBuffer),
@@ -53,12 +53,12 @@ test('monitors and profilers of one kind share their callbacks, and hear what is
     called(monitors[i]!, 5, 'bool(uintptr_t, const char *, int32_t)')('tactics', 0);
   expect([step(1), step(2)]).toEqual([true, false]);
   called(profilers[0]!, 0, 'void(uintptr_t, const char *, float)')('conv', 1.5);
-  expect(heard).toEqual([
-    { heard: 'progress', monitor: 2, phase: 'build', step: 0, steps: 4 },
-    { heard: 'progress', monitor: 2, phase: 'build/tactics', step: 0, steps: 2 },
-    { heard: 'progress', monitor: 2, phase: 'build/tactics', step: 1, steps: 2 },
-    { heard: 'progress', monitor: 3, phase: 'tactics', step: 1, steps: 0 },
-    { heard: 'layer', profiler: 7, layer: 'conv', milliseconds: 1.5 },
+  expect(received).toEqual([
+    { kind: 'progress', monitor: 2, phase: 'build', step: 0, steps: 4 },
+    { kind: 'progress', monitor: 2, phase: 'build/tactics', step: 0, steps: 2 },
+    { kind: 'progress', monitor: 2, phase: 'build/tactics', step: 1, steps: 2 },
+    { kind: 'progress', monitor: 3, phase: 'tactics', step: 1, steps: 0 },
+    { kind: 'layer', profiler: 7, layer: 'conv', milliseconds: 1.5 },
   ]);
 
   listener.release(monitors[0]!);

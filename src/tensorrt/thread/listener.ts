@@ -1,24 +1,24 @@
 /**
- * What TensorRT calls: its logger, progress monitors, profilers and allocators of outputs, as C++
- * objects made of memory and of callbacks. koffi hands a call that comes from another thread to the
- * one that registered the callback and lets the caller wait, so this thread makes no call of
- * TensorRT itself: it is always free to answer.
+ * The objects that TensorRT calls: its logger, progress monitors, profilers and allocators of
+ * outputs, as C++ objects made of memory and of callbacks. koffi passes a call that comes from
+ * another thread to the thread that registered the callback and lets the caller wait. So this
+ * thread makes no call of TensorRT itself: it is always free to answer.
  */
 import type { Koffi } from '../../native/koffi.js';
 import { NativeMemory } from '../../native/native-memory.js';
 import { SaidText } from '../../native/said-text.js';
-import type { Callbacks, Heard } from './messages.js';
+import type { Callbacks, Notification } from './messages.js';
 import { SEVERITIES } from './messages.js';
 import { MOST_EXTENTS } from './output-words.js';
 
-/** More than any interface of TensorRT's has. */
+/** More slots than any interface of TensorRT's has. */
 const SLOTS = 16;
-/** Errors and internal errors are part of what a call fails with. */
+/** Errors and internal errors are part of the message of the call that fails. */
 const ERROR = 1;
 const INFO = 3;
 type Callback = (...args: never[]) => unknown;
 
-/** What a progress monitor knows of a build. */
+/** The state of a progress monitor. */
 interface Monitored {
   readonly id: number;
   /** Not zero where the build is to end. */
@@ -28,11 +28,11 @@ interface Monitored {
 
 export class Listener {
   private readonly koffi: Koffi;
-  private readonly tell: (heard: Heard) => void;
+  private readonly notify: (notification: Notification) => void;
   private readonly said = new Map<number, SaidText>();
   /**
-   * The tables of virtual functions: one for each class, since a process may have some thousand
-   * callbacks only. They ask whose object they are called of.
+   * The tables of virtual functions: one for each class, since a process may have only some
+   * thousand callbacks. The functions find their object by its address.
    */
   private readonly tables = new Map<string, number>();
   /** Objects that TensorRT may call, by address. */
@@ -40,29 +40,29 @@ export class Listener {
   private readonly monitors = new Map<number, Monitored>();
   private readonly profilers = new Map<number, number>();
   private readonly outputs = new Map<number, Float64Array>();
-  /** What C++ holds addresses of for as long as the process lasts. */
+  /** Memory and callbacks whose addresses C++ holds for as long as the process lasts. */
   private readonly kept: unknown[] = [];
   private readonly plain: readonly number[];
 
-  constructor(koffi: Koffi, tell: (heard: Heard) => void) {
+  constructor(koffi: Koffi, notify: (notification: Notification) => void) {
     this.koffi = koffi;
-    this.tell = tell;
-    // What every interface has besides: a language (0 is C++), which is also what a destructor and
-    // whatever else returns.
+    this.notify = notify;
+    // Every other function of an interface returns 0: its language (0 is C++), the destructor and
+    // the rest.
     const nothing = this.register('uint64_t', ['uintptr_t'], () => 0);
     this.plain = new Array<number>(SLOTS).fill(nothing);
   }
 
-  /** Errors are taken down there too, whenever it is open, until {@link ignore}. */
-  attend(id: number, said: SharedArrayBuffer): void {
+  /** Collects errors in the text, too, whenever it is open, until {@link stopCollecting}. */
+  collect(id: number, said: SharedArrayBuffer): void {
     this.said.set(id, new SaidText(said));
   }
 
-  ignore(id: number): void {
+  stopCollecting(id: number): void {
     this.said.delete(id);
   }
 
-  /** Does nothing: whoever waits for the answer has heard all that was told before. */
+  /** Does nothing: its answer comes after all earlier notifications. */
   answer(): void {
     return;
   }
@@ -76,14 +76,17 @@ export class Listener {
           (_self: unknown, severity: number, message: string) => {
             if (severity <= ERROR) for (const said of this.said.values()) said.add(message);
             if (severity <= INFO)
-              this.tell({ heard: 'log', severity: SEVERITIES[severity] ?? 'info', message });
+              this.notify({ kind: 'log', severity: SEVERITIES[severity] ?? 'info', message });
           },
         ),
       })),
     );
   }
 
-  /** IProgressMonitor, until {@link release}. `cancel`: not zero where the build is to end. */
+  /**
+   * Makes an IProgressMonitor, valid until {@link release}. `cancel`: not zero where the build is
+   * to end.
+   */
   monitor(id: number, cancel: SharedArrayBuffer): number {
     const address = this.object(
       this.table('IProgressMonitor', 1, '', () => ({
@@ -96,7 +99,7 @@ export class Listener {
             const above = parent === null ? undefined : monitored.phases.get(parent);
             const path = above === undefined ? phase : `${above.path}/${phase}`;
             monitored.phases.set(phase, { path, steps });
-            this.tell({ heard: 'progress', monitor: monitored.id, phase: path, step: 0, steps });
+            this.notify({ kind: 'progress', monitor: monitored.id, phase: path, step: 0, steps });
           },
         ),
         5: this.register(
@@ -106,8 +109,8 @@ export class Listener {
             const monitored = this.monitors.get(Number(self));
             if (monitored === undefined) return true;
             const known = monitored.phases.get(phase);
-            this.tell({
-              heard: 'progress',
+            this.notify({
+              kind: 'progress',
               monitor: monitored.id,
               phase: known?.path ?? phase,
               step: step + 1,
@@ -129,7 +132,7 @@ export class Listener {
     return address;
   }
 
-  /** IProfiler, until {@link release}. */
+  /** Makes an IProfiler, valid until {@link release}. */
   profiler(id: number, { profiler }: Callbacks): number {
     const address = this.object(
       this.table('IProfiler', profiler === 0 ? undefined : 1, `${profiler}`, () => ({
@@ -139,7 +142,7 @@ export class Listener {
           (self: number | bigint, layer: string, milliseconds: number) => {
             const known = this.profilers.get(Number(self));
             if (known !== undefined)
-              this.tell({ heard: 'layer', profiler: known, layer, milliseconds });
+              this.notify({ kind: 'layer', profiler: known, layer, milliseconds });
           },
         ),
       })),
@@ -149,8 +152,8 @@ export class Listener {
   }
 
   /**
-   * IOutputAllocator, until {@link release}: the memory is what the address of the output was set
-   * to, if there is room, and the shape goes to `words`, of `OUTPUT_WORDS`.
+   * Makes an IOutputAllocator, valid until {@link release}. Its memory is that at the output's
+   * address, if it is large enough, and the shape is written to `words`, of `OUTPUT_WORDS`.
    */
   output(
     words: SharedArrayBuffer,
@@ -187,14 +190,14 @@ export class Listener {
               'void',
               ['uintptr_t', 'const char *', 'const void *'],
               (self: number | bigint, _name: string, given: unknown) => {
-                const told = this.outputs.get(Number(self));
-                if (told === undefined) return;
+                const shared = this.outputs.get(Number(self));
+                if (shared === undefined) return;
                 const { rank, extents } = this.koffi.decode(given, dims) as {
                   rank: number;
                   extents: ArrayLike<number | bigint>;
                 };
-                for (let axis = 0; axis < rank; axis++) told[2 + axis] = Number(extents[axis]);
-                told[1] = rank;
+                for (let axis = 0; axis < rank; axis++) shared[2 + axis] = Number(extents[axis]);
+                shared[1] = rank;
               },
             ),
             ...(version === undefined
@@ -208,7 +211,7 @@ export class Listener {
     return address;
   }
 
-  /** Frees what TensorRT knows no more. */
+  /** Frees an object that TensorRT does not call any more. */
   release(address: number): void {
     this.outputs.delete(address);
     this.monitors.delete(address);
@@ -216,7 +219,7 @@ export class Listener {
     this.objects.delete(address);
   }
 
-  /** An object of a class: the address of its table, and nothing else. */
+  /** Makes an object of a class: it contains only the address of its table. */
   private object(table: number): number {
     const memory = new NativeMemory(this.koffi, 64);
     memory.setU64(0, table);
@@ -225,8 +228,8 @@ export class Listener {
   }
 
   /**
-   * The functions of a class, and those of IVersionedInterface where that is its base. `form` tells
-   * tables of one interface apart whose functions stand in other places.
+   * Makes the functions of a class, and those of IVersionedInterface where that is its base. `form`
+   * distinguishes tables of one interface whose functions are at other places.
    */
   private table(
     name: string,
@@ -249,7 +252,10 @@ export class Listener {
     return memory.address;
   }
 
-  /** InterfaceInfo of version 1.0: the kind's name and two numbers, returned by value. */
+  /**
+   * Makes the function for InterfaceInfo of version 1.0: the kind's name and two numbers, returned
+   * by value.
+   */
   private interfaceInfo(name: string, major: number): number {
     const text = new NativeMemory(this.koffi, 64);
     text.bytes.set(Buffer.from(name));

@@ -1,12 +1,12 @@
 /**
- * A thread that calls TensorRT, or the one that TensorRT calls. Built into a script of its own
- * (`scripts/build.mjs`).
+ * A thread that calls TensorRT, or the one that TensorRT calls. `scripts/build.mjs` builds it into
+ * a script of its own.
  */
 import { parentPort, workerData } from 'node:worker_threads';
 
 import { loadKoffi } from '../../native/koffi.js';
 import { Listener } from './listener.js';
-import type { Answer, Heard, Question, TensorRTThreadStart } from './messages.js';
+import type { Answer, Notification, Question, TensorRTThreadStart } from './messages.js';
 import { Procedures } from './procedures.js';
 import { Refused } from './refused.js';
 
@@ -21,8 +21,8 @@ function answer({ id, name, args }: Question): Answer {
     target ??=
       role === 'caller'
         ? new Procedures(koffiPath, said!)
-        : new Listener(loadKoffi(koffiPath), (heard: Heard) => {
-            port.postMessage(heard);
+        : new Listener(loadKoffi(koffiPath), (notification: Notification) => {
+            port.postMessage(notification);
           });
     return {
       id,

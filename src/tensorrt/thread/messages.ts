@@ -1,16 +1,16 @@
-/** What the JavaScript thread and TensorRT's threads say to one another. */
+/** The messages between the JavaScript thread and TensorRT's threads. */
 import type { Generation } from './generations.js';
 import type { RefusalDetails, RefusalKind } from './refused.js';
 
 export type Role = 'caller' | 'listener';
 
-/** How a thread starts. */
+/** The start arguments of a thread. */
 export interface TensorRTThreadStart {
   readonly role: Role;
   readonly koffiPath: string | undefined;
-  /** What TensorRT says during a call is in: of callers. */
+  /** For callers: collects TensorRT's error messages during a call. */
   readonly said?: SharedArrayBuffer;
-  /** Not zero while a call of TensorRT goes on. */
+  /** Not zero during a call of TensorRT. */
   readonly busy: SharedArrayBuffer;
 }
 
@@ -35,22 +35,22 @@ export type Answer =
 export const SEVERITIES = ['internalError', 'error', 'warning', 'info', 'verbose'] as const;
 export type Severity = (typeof SEVERITIES)[number];
 
-/** What a listener hears of by itself. */
-export type Heard =
-  | { readonly heard: 'log'; readonly severity: Severity; readonly message: string }
+/** A notification that a listener sends without a request. */
+export type Notification =
+  | { readonly kind: 'log'; readonly severity: Severity; readonly message: string }
   | {
-      readonly heard: 'progress';
+      readonly kind: 'progress';
       readonly monitor: number;
       readonly phase: string;
       readonly step: number;
       readonly steps: number;
     }
   | {
-      readonly heard: 'layer';
+      readonly kind: 'layer';
       readonly profiler: number;
       readonly layer: string;
       readonly milliseconds: number;
     };
 
-/** Where TensorRT looks for what it calls. */
+/** The places at which TensorRT finds the functions that it calls. */
 export type Callbacks = Generation['callbacks'];

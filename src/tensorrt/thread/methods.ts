@@ -1,12 +1,12 @@
 /**
- * The methods of TensorRT's classes that are called, by class: what each takes and gives. Where
- * they stand in the classes' virtual tables is in `slots.ts`, by version.
+ * The methods of TensorRT's classes that are called, by class: their arguments and results. Their
+ * places in the classes' virtual tables are in `slots.ts`, by version.
  */
 
 /**
- * What a method takes or gives: numbers by their width; `text` is a char const*, `object` a pointer
- * to what is of C++, `bytes` a pointer to what the caller has; `dims` is Dims by reference (as a
- * result, by value), `dimsValue` by value; `weights` is Weights by value.
+ * The type of an argument or a result: numbers by their width; `text` is a char const*, `object` a
+ * pointer to a C++ object, `bytes` a pointer to the caller's memory; `dims` is Dims by reference
+ * (as a result, by value), `dimsValue` by value; `weights` is Weights by value.
  */
 export type NativeType =
   | 'void'
@@ -23,7 +23,7 @@ export type NativeType =
   | 'dimsValue'
   | 'weights';
 
-/** `[what it gives, ...what it takes]`, without the object itself. */
+/** `[result, ...arguments]`, without the object itself. */
 export type Signature = readonly [NativeType, ...NativeType[]];
 
 export const METHODS = {
@@ -194,8 +194,8 @@ export type ClassName = keyof typeof METHODS;
 export type MethodName<C extends ClassName> = keyof (typeof METHODS)[C] & string;
 
 /**
- * Classes whose own object holds the virtual table: the others' tables are of what the object
- * points to.
+ * Classes whose own object holds the virtual table; for the others it is the table of the object
+ * that they point to.
  */
 export const INTERFACES: ReadonlySet<ClassName> = new Set([
   'Parser',

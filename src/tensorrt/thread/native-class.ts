@@ -1,9 +1,9 @@
 /**
- * Calls of TensorRT's C++ objects without a compiler: a public object holds the address of its
- * virtual table at 0 and, but for pure interfaces, the address of what implements it at 8, whose
- * own table has the methods in the order in which the class declares them (Itanium C++ ABI 2.5.2).
- * Every table is looked at before it is used: entries that are called have to be in the library's
- * executable segments.
+ * Calls of TensorRT's C++ objects without a compiler. A public object holds the address of its
+ * virtual table at 0 and, unless it is a pure interface, the address of its implementation at 8,
+ * whose own table has the methods in the order in which the class declares them (Itanium C++ ABI
+ * 2.5.2). Every table is checked before it is used: entries that are called have to be in the
+ * library's executable segments.
  */
 import { readFileSync } from 'node:fs';
 
@@ -19,12 +19,12 @@ import { SLOTS } from './slots.js';
 /** An object of a library. */
 export interface NativeObject {
   readonly kind: ClassName;
-  /** As C++ knows it: what is passed where a method takes one. */
+  /** The object's address in C++, for methods with an argument of its type. */
   readonly address: number;
-  /** What its methods are called with. */
+  /** The address that its methods are called with. */
   readonly self: number;
   readonly table: number;
-  /** Entries that lie in the library's code, one after the other. */
+  /** The number of consecutive entries that are in the library's code. */
   readonly length: number;
 }
 
@@ -41,12 +41,12 @@ export type NativeArgument =
   | { type: number; values: number; count: number };
 
 const WORD = 8;
-/** More than any table has. */
+/** More slots than any table has. */
 const MOST_SLOTS = 160;
 
 type Segments = readonly (readonly [start: number, end: number])[];
 
-/** Where code lies in this process; undefined on a platform that does not say. */
+/** Returns the address ranges of code in this process; undefined on a platform without /proc. */
 function executableSegments(): Segments | undefined {
   try {
     return readFileSync('/proc/self/maps', 'latin1')
@@ -73,7 +73,8 @@ export class Classes {
   private readonly weights: Type;
   private readonly tables = new Map<string, number>();
   /**
-   * Which minor version the row's numbers of slots are of; of older ones a table may be shorter.
+   * Whether the row's numbers of slots are those of this minor version; in older ones a table may
+   * be shorter.
    */
   private readonly whole: boolean;
 
@@ -92,7 +93,8 @@ export class Classes {
   }
 
   /**
-   * The object at an address, its table looked at. Undefined for the null pointer. @throws Refused
+   * Returns the object at an address, its table checked; undefined for the null pointer. @throws
+   * Refused for a table of another length
    */
   object(kind: ClassName, pointer: unknown): NativeObject | undefined {
     const address = Number(pointer);
@@ -104,7 +106,7 @@ export class Classes {
     if (length === undefined) {
       length = this.lengthOf(table);
       if (length === 0) {
-        // Of a library that was loaded since, as the parser's is.
+        // The object may belong to a library that was loaded since, as the parser's is.
         this.segments = executableSegments();
         length = this.lengthOf(table);
       }
@@ -140,7 +142,7 @@ export class Classes {
   }
 
   /**
-   * The name of the class that the object really is of, as the library spells it, where it keeps
+   * Returns the name of the object's actual class, as the library spells it, where it contains
    * that.
    */
   typeName(object: NativeObject): string | undefined {
@@ -148,12 +150,12 @@ export class Classes {
     return type === 0 ? undefined : this.text(this.read(type + WORD));
   }
 
-  /** Whether this version has the method. */
+  /** Returns whether this version has the method. */
   has<C extends ClassName>(kind: C, method: MethodName<C>): boolean {
     return this.slots[kind]?.[method] !== undefined;
   }
 
-  /** Where a method's code is. @throws Refused where this version has not got it */
+  /** Returns the address of a method's code. @throws Refused where this version lacks it */
   address<C extends ClassName>(object: NativeObject, kind: C, method: MethodName<C>): number {
     const slot = this.slots[kind]?.[method];
     if (slot === undefined || slot >= object.length)
@@ -171,7 +173,7 @@ export class Classes {
     ...args: readonly NativeArgument[]
   ): unknown {
     const [returned, ...declared] = (METHODS[kind] as Readonly<Record<string, Signature>>)[method]!;
-    // Version 8 takes Dims there by value.
+    // Version 8 takes Dims by value in these methods.
     const taken =
       kind === 'OptimizationProfile' && this.generation.extentBytes === 4
         ? declared.map((type) => (type === 'dims' ? 'dimsValue' : type))
@@ -190,7 +192,7 @@ export class Classes {
       : result;
   }
 
-  /** Destroys an object: the second of the destructor's slots frees it as well. */
+  /** Destroys an object: the second of the destructor's slots also frees it. */
   destroy(object: NativeObject): void {
     const first =
       object.kind === 'Parser'
@@ -210,7 +212,7 @@ export class Classes {
     return address === 0 ? '' : String(this.koffi.decode(BigInt(address), 'char', -1));
   }
 
-  /** A copy of so many bytes at an address. */
+  /** Returns a copy of that many bytes at an address. */
   bytes(address: number, length: number): Uint8Array {
     return length === 0
       ? new Uint8Array(0)
@@ -273,7 +275,7 @@ const C_TYPES: Readonly<
   object: 'uintptr_t',
 };
 
-/** The extents; undefined where there are none, as of a tensor that is not there. */
+/** Returns the extents; undefined where there are none, as for a tensor that does not exist. */
 function dimsOf({ nbDims, d }: { nbDims: number; d: (number | bigint)[] }): number[] | undefined {
   return nbDims < 0 ? undefined : Array.from(d.slice(0, nbDims), Number);
 }

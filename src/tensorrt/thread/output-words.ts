@@ -2,7 +2,7 @@
 export const MOST_EXTENTS = 8;
 
 /**
- * Numbers that an output's allocator and the JS thread share: bytes that there is room for, the
- * rank (-1 until TensorRT has said), the extents.
+ * Numbers that an output's allocator and the JavaScript thread share: the bytes of the memory, the
+ * rank (-1 until TensorRT has given it), the extents.
  */
 export const OUTPUT_WORDS = 2 + MOST_EXTENTS;

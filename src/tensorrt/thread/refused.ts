@@ -1,4 +1,4 @@
-/** Why TensorRT's thread did not do what it was asked for. */
+/** The reason why TensorRT's thread refused a request. */
 export type RefusalKind =
   | 'no-library'
   | 'unsupported'
@@ -10,22 +10,22 @@ export type RefusalKind =
   | 'internal';
 
 export interface ParserProblem {
-  /** The parser's own name of what is wrong: UNSUPPORTED_NODE. */
+  /** The parser's own name of the problem: UNSUPPORTED_NODE. */
   readonly code: string;
   readonly message: string;
-  /** Index in the graph, -1 where it is of no node. */
+  /** Index in the graph, -1 where the problem is not about a node. */
   readonly node: number;
   readonly nodeName?: string;
   /** The node's operator: Conv. */
   readonly operator?: string;
-  /** Where in the parser. */
+  /** The place in the parser's source. */
   readonly at: string;
 }
 
 export interface RefusalDetails {
   /** The call of TensorRT that failed. */
   readonly call?: string;
-  /** What TensorRT said meanwhile. */
+  /** TensorRT's messages during the call. */
   readonly said?: string;
   readonly argument?: string;
   readonly problems?: readonly ParserProblem[];

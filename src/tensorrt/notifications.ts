@@ -1,10 +1,10 @@
 /**
- * Where what TensorRT says by itself goes: to a diagnostics channel, and to whoever asked for
- * progress or layers' times.
+ * Passes on TensorRT's notifications: messages to a diagnostics channel, progress and layers' times
+ * to their callbacks.
  */
 import { channel } from 'node:diagnostics_channel';
 
-import type { Heard, Severity } from './thread/messages.js';
+import type { Notification, Severity } from './thread/messages.js';
 
 /** A message of TensorRT's logger. */
 export interface TensorRTLogMessage {
@@ -13,8 +13,8 @@ export interface TensorRTLogMessage {
 }
 
 /**
- * `async-cuda:tensorrt`: every message of TensorRT's logger up to severity `info`, as
- * {@link TensorRTLogMessage}.
+ * The channel `async-cuda:tensorrt`: it publishes every message of TensorRT's logger up to severity
+ * `info`, as {@link TensorRTLogMessage}.
  */
 const log = channel('async-cuda:tensorrt');
 
@@ -25,13 +25,15 @@ const monitors = new Map<number, Progress>();
 const profilers = new Map<number, Layer>();
 let next = 1;
 
-export function onProgress(told: Progress): number {
-  monitors.set(next, told);
+/** Registers a callback for the progress of a build; returns its number. */
+export function onProgress(callback: Progress): number {
+  monitors.set(next, callback);
   return next++;
 }
 
-export function onLayers(told: Layer): number {
-  profilers.set(next, told);
+/** Registers a callback for the times of layers; returns its number. */
+export function onLayers(callback: Layer): number {
+  profilers.set(next, callback);
   return next++;
 }
 
@@ -40,8 +42,8 @@ export function forget(id: number): void {
   profilers.delete(id);
 }
 
-export function hear(message: Heard): void {
-  switch (message.heard) {
+export function notify(message: Notification): void {
+  switch (message.kind) {
     case 'log':
       if (log.hasSubscribers)
         log.publish({
