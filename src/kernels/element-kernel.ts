@@ -114,13 +114,20 @@ export interface ElementKernel<S extends ElementParams = ElementParams, U extend
  * are, and gives the output's element, or with several outputs an object of them. Inputs of other
  * shapes broadcast as in NumPy.
  *
- * ```ts
- * const saxpy = elementKernel('saxpy', { y: inout(f32), a: f32, x: input(f32) }, ({ y, a, x }) => a * x + y);
- * await saxpy({ y, a: 2, x });
- * ```
- *
- * There is no store whose index could be wrong, and no other thread: `gpu` has arithmetic,
+ * The body has no store whose index could be wrong, and no other thread: `gpu` has arithmetic,
  * `gpu.index` and `gpu.coordinates`. Contiguous tensors are read and written 16 bytes at a time.
+ *
+ * @example
+ * ```ts
+ * const scaled = elementKernel(
+ *   'scaled',
+ *   { y: output(f32), a: f32, x: input(f32) },
+ *   ({ a, x }) => a * x,
+ * );
+ * using x = await device.tensor(f32, [1, 2, 3]);
+ * using y = (await scaled({ a: 2, x })).y;
+ * console.log((await y.read()).join(' ')); // 2 4 6
+ * ```
  *
  * @param name of the kernel in PTX, errors and traces
  * @param signature what each parameter is: a dtype or a struct for a scalar, a tensor that is read,

@@ -200,14 +200,18 @@ export interface KernelFunction<S extends KernelParams = KernelParams, U extends
  * A kernel in TypeScript. The body runs once for each thread, on the device: its text is compiled
  * to PTX when the kernel is first launched there, and kept in memory and on disk. Everything that
  * it uses comes from its two parameters: the arguments, and `gpu` with indices, casts, shared
- * memory, barriers and what `options.uses` lists; beside them there is only `Math`, and `console`.
+ * memory, barriers and what `options.uses` lists. Beside them a body uses only `Math` and `console`.
  *
+ * @example
  * ```ts
  * const saxpy = kernel('saxpy', { y: inout(f32), a: f32, x: input(f32) }, ({ y, a, x }, gpu) => {
  *   const i = gpu.globalId.x;
  *   if (i < y.length) y[i] = a * x[i]! + y[i]!;
  * });
+ * using y = await device.tensor(f32, [1, 1, 1]);
+ * using x = await device.tensor(f32, [1, 2, 3]);
  * await saxpy({ y, a: 2, x });
+ * console.log((await y.read()).join(' ')); // 3 5 7
  * ```
  *
  * @param name of the kernel in PTX, errors and traces

@@ -144,26 +144,43 @@ export interface TileKernelChanges<U extends Uses = Uses, T extends TileSize = T
  * along an axis, and what has one element along an axis goes with what has more; `y.store(v)`
  * writes it. The body consists of variables, stores, and loops over the tiles of an axis.
  *
- * ```ts
- * const softmax = tileKernel('softmax', { y: output(f32), x: input(f32) }, ({ y, x }, tile) => {
- *   const v = x.load();
- *   const e = Math.exp(v - tile.max(v, 1));
- *   y.store(e / tile.sum(e, 1));
- * }, { tile: [1, null] });
- * const { y } = await softmax({ x });
- *
- * const product = tileKernel('product', { c: output(f32), a: input(f32), b: input(f32) }, ({ c, a, b }, tile) => {
- *   let sum = 0;
- *   for (const part of tile.over('k')) sum = tile.dot(a.load(part), b.load(part), sum);
- *   c.store(sum);
- * }, { axes: { c: ['m', 'n'], a: ['m', 'k'], b: ['k', 'n'] }, tile: { m: 64, n: 64, k: { walk: 32 } } });
- * ```
- *
- * With `axes` each tensor says what its axes are: those of one name have one length, and only tiles
- * of the same axes go together. Its last two axes are a tile's rows and columns; along those before
- * them a tile has one element.
+ * With `axes` each axis of a tensor has a name: axes of one name have one length, and only tiles of
+ * the same axes go together. A tensor's last two axes are a tile's rows and columns; along those
+ * before them a tile has one element.
  *
  * A tile lies in the registers of its block's threads, so it has some 100,000 elements at most.
+ *
+ * @example
+ * ```ts
+ * const centre = tileKernel(
+ *   'centre',
+ *   { y: output(f32), x: input(f32) },
+ *   ({ y, x }, tile) => y.store(x.load() - tile.mean(x.load(), 1)),
+ *   { tile: [1, null] },
+ * );
+ * using x = await device.tensor(f32, [1, 2, 3, 2, 4, 6], [2, 3]);
+ * using y = (await centre({ x })).y;
+ * console.log((await y.read()).join(' ')); // -1 0 1 -2 0 2
+ * ```
+ * @example
+ * ```ts
+ * const product = tileKernel(
+ *   'product',
+ *   { c: output(f32), a: input(f32), b: input(f32) },
+ *   ({ c, a, b }, tile) => {
+ *     let sum = 0;
+ *     for (const part of tile.over('k')) sum = tile.dot(a.load(part), b.load(part), sum);
+ *     c.store(sum);
+ *   },
+ *   {
+ *     axes: { c: ['m', 'n'], a: ['m', 'k'], b: ['k', 'n'] },
+ *     tile: { m: 64, n: 64, k: { walk: 32 } },
+ *   },
+ * );
+ * const factors = { a: device.ones(f32, [8, 40]), b: device.ones(f32, [40, 8]) };
+ * const elements = await product(factors).andThen(({ c }) => c.read());
+ * console.log(elements.length, elements[0]); // 64 40
+ * ```
  *
  * @param name of the kernel in PTX, errors and traces
  * @param signature what each parameter is: a dtype or a struct for a scalar, a tensor that is read,

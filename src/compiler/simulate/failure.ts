@@ -44,8 +44,20 @@ export type Locate = (span: Span) => SourcePosition | undefined;
 export type Index3 = readonly [x: number, y: number, z: number];
 
 /**
- * Thrown by `simulateKernel`: a thread did what would be undefined or a fault on the device. The
- * message names thread, block and source line.
+ * The error of `kernel.simulate` for a thread that did what is undefined or a fault on the device.
+ * The message names thread, block and source line.
+ *
+ * @example
+ * ```ts
+ * const shift = kernel('shift', { y: output(f32), x: input(f32) }, ({ y, x }, gpu) => {
+ *   y[gpu.globalId.x] = x[gpu.globalId.x + 1]!;
+ * });
+ * try {
+ *   await shift.simulate({ y: new Float32Array(4), x: new Float32Array(4) }, { block: 4 });
+ * } catch (error) {
+ *   if (error instanceof SimulationError) console.log(error.kind, error.thread); // bounds [ 3, 0, 0 ]
+ * }
+ * ```
  */
 export class SimulationError extends NamedError {
   /** @internal */
