@@ -50,6 +50,10 @@ export const numberOf: Readonly<Record<ValueType, NumberType>> = {
   f64: 'f64',
 };
 
+export const isFloat = (type: ValueType): boolean => type === 'f32' || type === 'f64';
+export const isWide = (type: ValueType): boolean =>
+  type === 'i64' || type === 'u64' || type === 'f64';
+
 /**
  * What the tree's nodes become. Expressions hold places and statements, places and statements hold
  * expressions: each builds those below it through the builder, which `build.ts` gives the rules.

@@ -5,7 +5,7 @@
  */
 import type { Expression, Statement } from '../tree.js';
 import type { Builder } from './builder.js';
-import { branchOn } from './expressions.js';
+import { branchOn } from './choices.js';
 import type { Block, Value } from './function.js';
 import { rangeOf } from './ranges.js';
 import { summaryOf } from './summary.js';
