@@ -42,7 +42,10 @@ Write gpu.i32(...).`);
 
 test('where the file is not known the message says what the line is of', () => {
   expect(showSource(error, locatorOf({ original: false, file: '<kernel>' }))).toMatch(
-    /^line 42, column 4 of the kernel's function as it runs \(its own file could not be found, or has no source map\): An index/,
+    new RegExp(
+      "^line 42, column 4 of the kernel's function as it runs " +
+        '\\(its own file could not be found, or has no source map\\): An index',
+    ),
   );
 });
 

@@ -1,7 +1,7 @@
 /**
- * Tile kernels: the body says what happens to one tile of the tensors, and each block does it for
- * its own. Loads and stores are those of the block's tile, clipped at the edge: there is no index
- * to get wrong, and no two blocks write one element.
+ * Tile kernels: the body computes one tile of the tensors, and each block does that for its own
+ * tile. Loads and stores are those of the block's tile, clipped at the edge: the body has no index,
+ * and no two blocks write one element.
  */
 import { inspect } from 'node:util';
 
@@ -61,16 +61,16 @@ import { Variant } from './variant.js';
 import type { Definition } from './variant.js';
 import { textOfFunction } from './function-text.js';
 
-/** What {@link tileKernel} takes beside the body. */
+/** Options of {@link tileKernel}. */
 export type TileKernelOptions<
   S extends ElementParams = ElementParams,
   U extends Uses = Uses,
   T extends TileSize = TileSize,
 > = {
   /**
-   * How each axis is cut: a number of elements, one tile for each block; `null`, one tile of all;
-   * `{ walk }`, tiles that each block goes through in a loop. Of rows and columns, or by the names
-   * of `axes`.
+   * How each axis is cut. A number of elements: one tile for each block. `null`: one tile of all
+   * elements. `{ walk }`: tiles that each block goes through in a loop. The extents are those of
+   * rows and columns, or stand by the names of `axes`.
    */
   readonly tile: T;
   /**
@@ -79,22 +79,22 @@ export type TileKernelOptions<
   readonly uses?: U;
 } & TileAxesOption<S, T>;
 
-/** A tile kernel. Made by {@link tileKernel}. */
+/** A tile kernel. {@link tileKernel} makes it. */
 export interface TileKernel<
   S extends ElementParams = ElementParams,
   U extends Uses = Uses,
   T extends TileSize = TileSize,
 > {
   /**
-   * Its launch as an operation: arguments by name, each a value or an operation that gives it.
-   * Without `axes` all tensors are broadcast to one shape, as in NumPy; its last axis are the
-   * columns, those before it the rows. An `output` that is left out is a new tensor of that shape,
-   * or of the lengths of its axes. One that has a single element along an axis takes results of
-   * reductions along it, and the tile has to be whole there. cuLaunchKernel
+   * Gives its launch as an operation. It takes arguments by name, each a value or an operation that
+   * gives it. Without `axes` all tensors are broadcast to one shape, as in NumPy; its last axis is
+   * the columns, the axes before it are the rows. An `output` that is left out is a new tensor of
+   * that shape, or of the lengths of its axes. An output that has a single element along an axis
+   * takes results of reductions along it, and the tile has to be whole there. cuLaunchKernel
    *
    * @throws CudaArgumentError, CudaDisposedError for values that the kernel does not take, and
-   *   outputs that share elements with another argument; when run, for what operations gave, and
-   *   CudaCompileError where the body is not one
+   *   outputs that share elements with another argument. When it runs, it rejects with the same for
+   *   values that operations gave, and with CudaCompileError where the body is no tile kernel
    */
   <A extends ElementArguments<S>>(
     args: A & NoOthers<S, A>,
@@ -102,31 +102,31 @@ export interface TileKernel<
   ): DeviceOp<ElementCallResult<S, A>>;
 
   readonly name: string;
-  /** The same kernel with other constants, or another tile. */
+  /** Gives the same kernel with other constants, or another tile. */
   with(changes: TileKernelChanges<U, T>): TileKernel<S, U, T>;
   /**
    * Compiles and loads the code for contiguous tensors of these extents, so that the first launch
-   * need not. Rejects with CudaCompileError
+   * need not. It rejects with CudaCompileError.
    */
   prepare(device: AnyDevice, shape: TileExtents<S, T>): Promise<void>;
-  /** The PTX for contiguous tensors of these extents. Rejects with CudaCompileError */
+  /** Gives the PTX for contiguous tensors of these extents. It rejects with CudaCompileError. */
   ptx(target: KernelTarget, shape: TileExtents<S, T>, options?: CodeOptions): Promise<string>;
-  /** The machine code of that, as {@link KernelFunction.sass}. */
+  /** Gives the machine code of that PTX, as {@link KernelFunction.sass} does. */
   sass(device: AnyDevice, shape: TileExtents<S, T>, options?: CodeOptions): Promise<string>;
-  /** Registers, memory and occupancy for contiguous tensors of these extents. */
+  /** Gives registers, memory and occupancy for contiguous tensors of these extents. */
   report(device: AnyDevice, shape: TileExtents<S, T>): Promise<KernelReport>;
   /**
-   * The fastest of several sets of constants and tiles, measured as {@link KernelFunction.tune}
-   * does it. Outputs have to be passed.
+   * Finds the fastest of several sets of constants and tiles, measured as {@link
+   * KernelFunction.tune} does it. Outputs have to be passed.
    */
   tune<A extends ElementArguments<S>>(
     args: A & NoOthers<S, A>,
     options: ShapedTuneOptions<TileKernelChanges<U, T>>,
   ): Promise<ShapedTuning<TileKernel<S, U, T>, TileKernelChanges<U, T>>>;
   /**
-   * Runs it as JavaScript on typed arrays, in place, with the device's results to the bit. Arrays
-   * without a shape have one axis. Gives what was passed. Rejects with CudaCompileError,
-   * CudaArgumentError, SimulationError
+   * Runs the kernel as JavaScript on typed arrays, in place, with the device's results to the bit.
+   * Arrays without a shape have one axis. It gives the arguments that were passed. It rejects with
+   * CudaCompileError, CudaArgumentError or SimulationError.
    */
   simulate<A extends SimulatedArguments<S>>(args: A & NoOthers<S, A>): Promise<A>;
 }
@@ -134,15 +134,16 @@ export interface TileKernel<
 /** What {@link TileKernel.with} changes. */
 export interface TileKernelChanges<U extends Uses = Uses, T extends TileSize = TileSize> {
   readonly uses?: OtherUses<U>;
-  /** Of the same axes. */
+  /** Another tile of the same axes. */
   readonly tile?: OtherTile<T>;
 }
 
 /**
- * A kernel whose body computes one tile of the outputs. `x.load()` gives the tile of an input, on
- * which arithmetic and Math are done for each element; `tile.sum(v, 1)` and its like reduce it
- * along an axis, and what has one element along an axis goes with what has more; `y.store(v)`
- * writes it. The body consists of variables, stores, and loops over the tiles of an axis.
+ * Makes a kernel whose body computes one tile of the outputs. `x.load()` gives the tile of an
+ * input; arithmetic and Math on it are done for each element. `tile.sum(v, 1)` and the other
+ * reductions reduce it along an axis; a value with one element along an axis is repeated along it
+ * where it meets one with more. `y.store(v)` writes a tile. The body consists of variables, stores,
+ * and loops over the tiles of an axis.
  *
  * With `axes` each axis of a tensor has a name: axes of one name have one length, and only tiles of
  * the same axes go together. A tensor's last two axes are a tile's rows and columns; along those
@@ -185,7 +186,8 @@ export interface TileKernelChanges<U extends Uses = Uses, T extends TileSize = T
  * @param name of the kernel in PTX, errors and traces
  * @param signature what each parameter is: a dtype or a struct for a scalar, a tensor that is read,
  *   written or both
- * @throws CudaArgumentError for what is no signature or no tile, and functions without a text
+ * @throws CudaArgumentError where the signature or the tile is none, and for a function without a
+ *   text
  */
 export function tileKernel<
   const S extends ElementParams,
@@ -218,7 +220,7 @@ export function tileKernel<
   }).callable() as unknown as TileKernel<S, U, T>;
 }
 
-/** What the options say of axes, as they were given and as they were understood. */
+/** The tile and axes as the options gave them, and the cuts that follow from them. */
 interface Cutting {
   readonly tile: TileSize;
   readonly axes: TensorAxes | undefined;
@@ -232,7 +234,7 @@ interface BroadcastShapes extends ShapesTogether {
   readonly shape: Shape;
 }
 
-/** A tile kernel behind the function that users call. */
+/** The definition that the callable function refers to. */
 class DefinedTiles
   extends ShapedKernel<Together>
   implements Tunable<{ readonly uses?: Uses; readonly tile?: TileSize }>
@@ -265,7 +267,7 @@ class DefinedTiles
     );
   }
 
-  /** The kernel of a form. */
+  /** Gives the kernel of a form. */
   private formed(form: TileForm, index: 'i32' | 'i64'): Defined {
     const key = JSON.stringify([index, form]);
     let found = this.forms.get(key);
@@ -375,7 +377,7 @@ class DefinedTiles
       .map(({ name }) => [tensors[name]!.row, tensors[name]!.column] as const);
   }
 
-  /** For contiguous tensors of these extents. */
+  /** The kernel for contiguous tensors of these extents. */
   private usual(shape: unknown): Defined {
     const { cuts } = this.cutting;
     if (!isNamed(cuts) && !Array.isArray(shape))
@@ -455,15 +457,14 @@ class DefinedTiles
   }
 
   override toString(): string {
+    const parameters = this.parameters.map(({ name, entry }) => `${name}: ${describeEntry(entry)}`);
     const { names, cuts, tensors } = this.cutting.cuts;
-    const extents = cuts.map(
-      (cut, axis) =>
-        `${tensors === undefined ? '' : `${names[axis]!} `}${cut === null ? 'all' : typeof cut === 'number' ? cut : `${cut.walk} of all`}`,
-    );
+    const extents = cuts.map((cut, axis) => {
+      const name = tensors === undefined ? '' : `${names[axis]!} `;
+      return name + (cut === null ? 'all' : typeof cut === 'number' ? cut : `${cut.walk} of all`);
+    });
     return (
-      `tile kernel ${this.name}({ ` +
-      `${this.parameters.map(({ name, entry }) => `${name}: ${describeEntry(entry)}`).join(', ')} ` +
-      `}) of ${extents.join(' × ')}`
+      `tile kernel ${this.name}({ ` + `${parameters.join(', ')} ` + `}) of ${extents.join(' × ')}`
     );
   }
 }
