@@ -14,7 +14,10 @@ export interface SharedMemoryOptions {
   readonly checkUninitialized?: boolean;
 }
 
-/** Shared arrays of one block, in the order of the tree's. All dynamic ones are the same memory. */
+/**
+ * Makes the shared arrays of one block, in the order of the tree's. All dynamic arrays share one
+ * memory.
+ */
 export function sharedOf(
   tree: KernelTree,
   { sharedBytes = 0, checkUninitialized = true }: SharedMemoryOptions,

@@ -45,7 +45,7 @@ const SPECIALS: Partial<Record<SpecialName, string>> = {
   globaltimer: 'gpu.globalTimer()',
 };
 
-/** What an integer looks like after it was written to a narrower one. */
+/** The value of an integer after it was written to a narrower type and read. */
 const NARROW_INTEGERS: Partial<Record<string, (js: Js) => Js>> = {
   i8: (js) => infix('>>', infix('<<', js, primary('24')), primary('24')),
   i16: (js) => infix('>>', infix('<<', js, primary('16')), primary('16')),
@@ -66,8 +66,8 @@ export abstract class ExpressionWriter extends KernelWriter {
   protected abstract simple(node: Statement, alone: boolean): Js | undefined;
 
   /**
-   * Holds statements that JavaScript has no expression for: loops, groups, ifs. They are written
-   * before the statement.
+   * Whether an expression holds statements that JavaScript has no expression for: loops, groups,
+   * ifs. They are written before the statement.
    */
   protected isComplex(node: Expression): boolean {
     let known = this.complex.get(node);
@@ -114,7 +114,10 @@ export abstract class ExpressionWriter extends KernelWriter {
     }
   }
 
-  /** Operands from left to right: one that is followed by statements is kept in a variable. */
+  /**
+   * Writes operands from left to right: an operand that statements of a later one follow is kept in
+   * a variable.
+   */
   protected operands(nodes: readonly Expression[]): Js[] {
     const last = nodes.reduce((latest, node, index) => (this.isComplex(node) ? index : latest), -1);
     return nodes.map((node, index) => {
@@ -141,7 +144,7 @@ export abstract class ExpressionWriter extends KernelWriter {
         return this.abi(this.tree.abi[node.abi]!);
       case 'special': {
         const js = primary(SPECIALS[node.name] ?? `gpu.${node.name}`);
-        // clock and globaltimer are bigints as they are.
+        // clock and globaltimer are bigints already.
         return node.name === 'clock' || node.name === 'globaltimer'
           ? js
           : convert('i32', node.type, js, this.call);
@@ -164,7 +167,8 @@ export abstract class ExpressionWriter extends KernelWriter {
           divides && node.right.op !== 'constant'
             ? this.call('divisor', right, this.site(node.span))
             : right;
-        // The distance of a shift is a u32 always, but what counts is the type of what is shifted.
+        // The distance of a shift is always a u32; the operator's row follows from the type of the
+        // left operand.
         return binary(node.operator, node.type, left, divisor, this.call);
       }
       case 'fma':
@@ -339,20 +343,20 @@ export abstract class ExpressionWriter extends KernelWriter {
     return field === undefined ? name : `${name}.fields${member(field.name)}`;
   }
 
-  /** What would be read if it were written there. */
+  /** The value after it was written with this storage type and read. */
   private narrowed(storage: StorageType, value: Js): Js {
     if (isNarrow(storage)) return this.call('narrowed', primary(`'${storage}'`), value);
     return NARROW_INTEGERS[storage]?.(value) ?? value;
   }
 
-  /** Indices are numbers to typed arrays. */
+  /** Typed arrays are indexed by numbers. */
   protected asIndex(place: Place, index: Js): Js {
     return place.index.type === 'i64' || place.index.type === 'u64'
       ? this.call('Number', index)
       : index;
   }
 
-  /** The thread waits for others. */
+  /** Writes an operation at which the thread waits for others. */
   protected meet(request: string, operands: readonly Js[], span: Span): Js {
     return {
       rope: ['yield ', this.call(request, ...operands, this.site(span)).rope],

@@ -10,8 +10,8 @@
  *       }
  *     }
  *
- * The last argument of what can fail is the number of its place in the source (`sites`). Where
- * threads meet, the generator yields what it waits for and gets the answer: `yield
+ * The last argument of a call that can fail is the number of its place in the source (`sites`).
+ * Where threads synchronise, the generator yields a request and receives its result: `yield
  * gpu.block.sync(3)`.
  */
 import type { KernelTree, Span } from '../tree.js';
@@ -22,22 +22,23 @@ import { StatementWriter } from './statement-writer.js';
 /** JavaScript of a kernel. */
 export interface KernelJavaScript {
   /**
-   * An expression whose value takes the runtime and gives the kernel's function; with its source
-   * map.
+   * An expression with its source map. Its value is a function that takes the runtime and gives the
+   * kernel's function.
    */
   readonly code: string;
-  /** Places in the source by the numbers that the code has. */
+  /** Places in the source, by the numbers in the code. */
   readonly sites: readonly Span[];
-  /** Threads meet somewhere, so that they have to run in turns. */
+  /** Whether threads synchronise, so that they have to run in turns. */
   readonly generator: boolean;
 }
 
 export interface JavaScriptOptions {
   /**
-   * Places in the user's file; without it the map leads to the kernel's own text, which it carries.
+   * Gives places in the user's file; without it the map leads to the kernel's own text, which it
+   * carries.
    */
   readonly locate?: Locate | undefined;
-  /** Name of the generated script, as debuggers and stacks show it. */
+  /** The name of the generated script in debuggers and stacks. */
   readonly sourceURL?: string | undefined;
 }
 

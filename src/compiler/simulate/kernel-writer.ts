@@ -1,6 +1,6 @@
 /**
- * What the writers of statements and expressions share: the lines of the generated function, its
- * names, and the places in the source that it refers to by number.
+ * The common part of the writers of statements and expressions: the lines of the generated
+ * function, its names, and the places in the source that it refers to by number.
  */
 import type { Expression, KernelTree, Span, Statement } from '../tree.js';
 import type { Rope } from './mapped-text.js';
@@ -22,8 +22,8 @@ const MEETING: ReadonlySet<Expression['op']> = new Set([
 ]);
 
 /**
- * A loop that reads what other threads may change waits for them, so that they have to run
- * meanwhile.
+ * Whether an expression in a loop may wait for other threads: it reads memory that they change, so
+ * they have to run meanwhile.
  */
 export const isWaiting = (node: Expression): boolean =>
   (node.op === 'load' && node.cache === 'volatile') ||
@@ -85,7 +85,9 @@ export abstract class KernelWriter {
     this.generator = meets;
   }
 
-  /** Variables of one name keep it where their scopes lie apart. */
+  /**
+   * Gives variables their names. Variables of one name keep it where their scopes do not overlap.
+   */
   private nameLocals(taken: ReadonlySet<string>): void {
     const named: { name: string; declaration: Declaration }[] = [];
     this.tree.locals.forEach((local, index) => {
@@ -115,7 +117,7 @@ export abstract class KernelWriter {
     this.lines.push({ indent: this.indent, rope });
   }
 
-  /** Lines that `write` gives, one step further in. */
+  /** Gives the lines that `write` writes, one level further in. */
   protected inner(write: () => void): Line[] {
     const { lines } = this;
     const inner: Line[] = [];

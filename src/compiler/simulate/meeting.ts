@@ -1,6 +1,6 @@
 /**
- * What a thread waits for: the values that a generated generator yields, and what each waiting
- * thread gets once all have come.
+ * Synchronisation: the requests that a generator yields, and the result that each waiting thread
+ * gets once all have arrived.
  */
 import { Failure } from './failure.js';
 import { distribute, elementsOf, multiply, rowFrom } from './matrices.js';
@@ -8,21 +8,21 @@ import type { LoadPart, ProductPart } from './matrices.js';
 import type { Memory, Value } from './memory.js';
 import type { MatrixShape, MatrixType } from '../tree.js';
 
-/** Where a thread meets others. `turn` waits for nothing: it lets others run. */
+/** The threads that one synchronises with. `turn` waits for nothing: it lets others run. */
 export type MeetingKind = 'block' | 'grid' | 'warp' | 'activeMask' | 'turn';
 
 export interface Meeting {
   readonly kind: MeetingKind;
-  /** Only those that wait for the same operation meet. */
+  /** Only threads that wait for the same operation synchronise. */
   readonly operation: string;
   readonly site: number;
-  /** Lanes that take part, of `warp`. */
+  /** For `warp`: the lanes that take part. */
   readonly mask: number;
   readonly value: Value | undefined;
   /** Lane operand of shuffles. */
   readonly lane: number;
   readonly width: number;
-  /** What the lane brings to an operation on matrices. */
+  /** The lane's part of an operation on matrices. */
   readonly part?: ProductPart | LoadPart;
 }
 
@@ -135,13 +135,13 @@ export const WARP = {
   activeMask: (site: number): Meeting => at('activeMask', 'gpu.warp.activeMask', site),
 };
 
-/** One that waits, and the lane that it is. */
+/** A waiting thread's request, and its lane. */
 export interface Waiting {
   readonly lane: number;
   readonly meeting: Meeting;
 }
 
-/** The lane that `shfl` reads from, as the PTX ISA describes it; the own one beyond the bounds. */
+/** The lane that `shfl` reads from, by the PTX ISA; the lane itself where that is out of bounds. */
 function sourceLane({ lane, meeting }: Waiting): number {
   const segments = 32 - meeting.width;
   const operand = meeting.lane & 31;
@@ -162,14 +162,14 @@ function sourceLane({ lane, meeting }: Waiting): number {
 const shuffled = (all: readonly Waiting[]): (Value | undefined)[] =>
   all.map((each) => {
     const source = sourceLane(each);
-    // Of a lane that takes no part the result is undefined in PTX.
+    // PTX leaves the result undefined for a lane that takes no part.
     return (all.find((other) => other.lane === source) ?? each).meeting.value;
   });
 
 const bits = (all: readonly Waiting[], which: (each: Waiting) => boolean): number =>
   all.reduce((mask, each) => (which(each) ? (mask | (1 << each.lane)) >>> 0 : mask), 0);
 const isTrue = ({ meeting }: Waiting): boolean => meeting.value === true;
-/** The same for all. */
+/** A result that is the same for all. */
 const shared =
   (compute: (all: readonly Waiting[]) => Value) =>
   (all: readonly Waiting[]): Value[] =>
@@ -196,8 +196,8 @@ const RESULTS: Readonly<Record<string, (all: readonly Waiting[]) => (Value | und
 };
 
 /**
- * What each gets, all of one operation; in their order. What comes of matrices is written to the
- * lanes' arrays.
+ * Gives each thread's result, in their order; all wait for one operation. Results of matrix
+ * operations are written to the lanes' arrays.
  */
 export function resultsOf(all: readonly Waiting[]): readonly (Value | undefined)[] {
   const { operation } = all[0]!.meeting;
@@ -207,7 +207,7 @@ export function resultsOf(all: readonly Waiting[]): readonly (Value | undefined)
   return RESULTS[all[0]!.meeting.operation]?.(all) ?? all.map(() => undefined);
 }
 
-/** A mask that names the thread's own lane, or an error. */
+/** Checks that a mask names the thread's own lane. */
 export function checkMask(lane: number, { operation, mask, site }: Meeting): void {
   if ((mask >>> lane) & 1) return;
   throw new Failure(

@@ -5,7 +5,7 @@ import type { Failure, Index3, Locate, SourcePosition } from './failure.js';
 import { placeInText } from './mapped-text.js';
 import { Deadlock } from './schedule.js';
 
-/** Where a span is, in the user's file or else in the kernel's own text. */
+/** The place of a span, in the user's file or else in the kernel's own text. */
 function positionOf(
   tree: KernelTree,
   span: Span | undefined,
@@ -19,8 +19,8 @@ function positionOf(
 }
 
 /**
- * The error for a failure of a thread; `thread` and `block` are undefined where many threads take
- * part. `sites`: places in the source by the numbers that the generated code has.
+ * Makes the error for a failure of a thread; `thread` and `block` are undefined where many threads
+ * take part. `sites`: places in the source by the numbers in the generated code.
  */
 export function simulationError(
   tree: KernelTree,

@@ -1,4 +1,4 @@
-/** What generated code takes from the runtime by name. */
+/** The functions that generated code takes from the runtime by name. */
 import * as exact from './exact-arithmetic.js';
 import { roundToOdd } from '../round-to-odd.js';
 import { Failure } from './failure.js';

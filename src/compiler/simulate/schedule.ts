@@ -1,7 +1,7 @@
 /**
- * Runs the threads of blocks in turns: each goes on until it waits for others, in the order of
- * their indices; then those that have all come go on. The same kernel and arguments always run in
- * the same order.
+ * Runs the threads of blocks in turns: each runs until it waits for others, in the order of their
+ * indices; then those whose threads have all arrived continue. The same kernel and arguments always
+ * run in the same order.
  */
 import { Failure } from './failure.js';
 import { checkMask, resultsOf } from './meeting.js';
@@ -9,14 +9,14 @@ import type { Meeting, Waiting } from './meeting.js';
 import type { Value } from './memory.js';
 import type { Index3 } from './failure.js';
 
-/** One thread and how far it is. */
+/** One thread and its state. */
 export interface Thread {
   readonly block: Index3;
   readonly index: Index3;
   readonly lane: number;
   readonly run: Generator<Meeting, void, Value | undefined>;
   waits: Meeting | undefined;
-  /** What it waited for has given it. */
+  /** The result of the operation that it waited for. */
   result: Value | undefined;
   ended: boolean;
 }
@@ -24,7 +24,7 @@ export interface Thread {
 /** Threads of a block, in the order of their linear indices. */
 export type Block = readonly Thread[];
 
-/** Thrown by {@link runTogether}: what happened, and in which thread. */
+/** The error of {@link runTogether}: the cause, and the thread. */
 export class ThreadFailure extends Error {
   readonly thread: Thread;
 
@@ -35,13 +35,14 @@ export class ThreadFailure extends Error {
 }
 
 /**
- * Rounds in which every thread only asks others to go on before the simulation says that none will.
+ * Rounds in which every thread only yields its turn, before the simulation reports that no thread
+ * makes progress.
  */
 const MOST_IDLE_ROUNDS = 1_000_000;
-/** Threads that a message names. */
+/** The number of threads that a message lists. */
 const MOST_NAMED = 8;
 
-/** Runs blocks that are on the device at the same time until all of their threads have ended. */
+/** Runs blocks that are on the device at the same time, until all of their threads have ended. */
 export function runTogether(blocks: readonly Block[]): void {
   const threads = blocks.flat();
   let idle = 0;
@@ -105,7 +106,9 @@ function resultsIn(threads: readonly Thread[]): ReturnType<typeof resultsOf> {
   }
 }
 
-/** Lets lanes go on whose mask is complete. Lanes that a block does not have are not waited for. */
+/**
+ * Releases lanes whose mask is complete. A mask does not wait for lanes that a block does not have.
+ */
 function releaseWarps(block: Block): boolean {
   let released = false;
   for (let first = 0; first < block.length; first += 32) {
@@ -128,7 +131,7 @@ function releaseWarps(block: Block): boolean {
   return released;
 }
 
-/** Lets all go on once all wait at the same kind of barrier. */
+/** Releases all threads once all wait at the same kind of barrier. */
 function releaseBarrier(threads: readonly Thread[], kind: 'block' | 'grid'): boolean {
   const first = threads[0]?.waits;
   if (
@@ -140,7 +143,7 @@ function releaseBarrier(threads: readonly Thread[], kind: 'block' | 'grid'): boo
   return true;
 }
 
-/** Lanes of a warp that ask at one place who is there, when nobody else can go on. */
+/** Releases the lanes of a warp that call activeMask at one place, when no other lane can run. */
 function releaseActive(block: Block): boolean {
   let released = false;
   for (let first = 0; first < block.length; first += 32) {
@@ -148,7 +151,7 @@ function releaseActive(block: Block): boolean {
       .slice(first, first + 32)
       .filter((each) => each.waits?.kind === 'activeMask');
     for (const site of new Set(asking.map((each) => each.waits!.site))) {
-      // Those of sites before this one wait no longer.
+      // Lanes at sites before this one are released already.
       release(asking.filter((each) => each.waits?.site === site));
       released = true;
     }
@@ -165,9 +168,9 @@ const names = (threads: readonly Thread[], several: boolean): string => {
   return `${all.slice(0, MOST_NAMED).join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
 };
 
-/** A failure of many threads, told where the first of them waits. */
+/** A failure of many threads, reported where the first of them waits. */
 export class Deadlock extends Failure {
-  /** Groups of threads that wait for one thing at one place. */
+  /** Groups of threads that wait for one operation at one place. */
   readonly waiting: readonly {
     readonly operation: string;
     readonly site: number;
@@ -207,7 +210,7 @@ function stuck(threads: readonly Thread[], what: string): ThreadFailure {
   );
 }
 
-/** Nobody can go on: what is missing where the first one waits. */
+/** The failure where no thread can run: what is missing where the first one waits. */
 function deadlock(threads: readonly Thread[]): ThreadFailure {
   const first = threads.find((thread) => thread.waits !== undefined)!;
   const meeting = first.waits!;

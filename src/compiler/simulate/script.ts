@@ -30,7 +30,7 @@ export function compile(tree: KernelTree, { locate, sourceURL }: JavaScriptOptio
   let found = byUrl.get(sourceURL);
   if (found === undefined) {
     const javascript = writeJavaScript(tree, { locate, sourceURL });
-    // Indirect: in the global scope, and with the lines that the source map counts.
+    // An indirect eval runs in the global scope, and keeps the lines that the source map counts.
     const make = (0, eval)(javascript.code) as (runtime: typeof RUNTIME) => KernelFunction;
     byUrl.set(sourceURL, (found = { ...javascript, run: make(RUNTIME) }));
   }

@@ -20,22 +20,22 @@ export interface SimulateOptions extends SharedMemoryOptions {
   readonly grid: Dimensions;
   readonly block: Dimensions;
   /**
-   * Tensors as typed arrays, which the kernel works on in place; scalars and structures by name.
-   * See {@link HostArray}.
+   * Tensors as typed arrays, which the kernel reads and writes in place; scalars and structures.
+   * All stand by their names. See {@link HostArray}.
    */
   readonly args: HostArguments;
-  /** Takes what the kernel prints. Without it whole lines go to console.log. */
+  /** Receives what the kernel prints. Default: whole lines go to console.log. */
   readonly print?: (text: string) => void;
   /** Name of the generated script. */
   readonly sourceURL?: string;
-  /** Where a span stands in the user's file, for errors and for breakpoints. */
+  /** Gives the place of a span in the user's file, for errors and for breakpoints. */
   readonly locate?: Locate;
 }
 
-/** Threads of a block, at most: the limit of every device of CUDA. */
+/** The limit of threads of a block on every device. */
 const MOST_THREADS = 1024;
 
-/** Texts of the kernel's print, in whole lines. */
+/** Prints the kernel's texts in whole lines. */
 function linePrinter(): { print: (text: string) => void; finish: () => void } {
   let rest = '';
   return {
@@ -51,14 +51,15 @@ function linePrinter(): { print: (text: string) => void; finish: () => void } {
 }
 
 /**
- * Runs every thread of the grid on this thread of Node, as JavaScript with the results that a GPU
- * gives, bit for bit; only a NaN is always the one that PTX's arithmetic gives, and `gpu.fast` is
+ * Runs every thread of the grid on this thread of Node, as JavaScript with a GPU's results, bit for
+ * bit. Two exceptions: a NaN is always the one that PTX's arithmetic gives, and `gpu.fast` is
  * rounded once.
  *
- * Blocks run one after the other, those of a kernel with a barrier of the grid in turns. Output
- * arrays are written in place. Indices are checked. Throws a {@link SimulationError} that names
- * thread, block and source line, an {@link UnfitArgument} for arguments that do not fit, and a
- * RangeError for a grid or block that no device takes.
+ * Blocks run one after the other; those of a kernel with a barrier of the grid run in turns. Output
+ * arrays are written in place. Indices are checked.
+ *
+ * @throws {@link SimulationError} with thread, block and source line; {@link UnfitArgument} for
+ *   arguments that do not fit; RangeError for a grid or block beyond the limits of all devices
  */
 export function simulateKernel(tree: KernelTree, options: SimulateOptions): void {
   const grid = axes('grid', options.grid);

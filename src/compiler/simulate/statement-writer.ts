@@ -9,11 +9,11 @@ import type { Js } from './operators.js';
 interface Target {
   readonly id: number;
   readonly isLoop: boolean;
-  /** How `continue` is written; undefined in groups. */
+  /** The form of `continue`; undefined in groups. */
   readonly turn: 'continue' | 'label' | undefined;
-  /** Something leaves it by its name. */
+  /** Whether a jump leaves it by its name. */
   named: boolean;
-  /** Something leaves its body for the update by name. */
+  /** Whether a jump leaves its body for the update by name. */
   turned: boolean;
 }
 

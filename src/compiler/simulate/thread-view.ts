@@ -1,4 +1,4 @@
-/** What the generated code of one thread reads of its launch: indices, and operations. */
+/** The `gpu` of the generated code of one thread: indices and operations. */
 import type { KernelTree } from '../tree.js';
 import { AsyncCopies } from './async-copies.js';
 import { localMemory } from './declared-memory.js';
@@ -11,7 +11,7 @@ import type { Meeting } from './meeting.js';
 import type { Memory, Value } from './memory.js';
 import { formatPrint } from './print-format.js';
 
-/** The `gpu` of the generated code: indices, other threads, and what can end a thread. */
+/** Indices, other threads, and operations that can end a thread. */
 export interface ThreadView {
   readonly threadIdx: Axes;
   readonly blockIdx: Axes;

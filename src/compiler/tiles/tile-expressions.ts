@@ -23,7 +23,10 @@ export abstract class TileExpressions extends TileScope {
       .reduce<Varies>((a, b) => this.join(node, a, b), NOWHERE);
   }
 
-  /** Two values, element by element: where both differ, they have to along one axis. */
+  /**
+   * The axes of an operation on two values, element by element. Where both differ along rows, or
+   * along columns, it has to be one axis.
+   */
   protected join(node: AnyNode, a: Varies, b: Varies = NOWHERE): Varies {
     for (const [one, other, what] of [
       [a.rows, b.rows, 'rows'],

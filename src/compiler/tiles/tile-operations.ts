@@ -15,13 +15,13 @@ import { WHAT_IS_WRITTEN } from './tile-scope.js';
 import type { TileValue, Varies } from './tile-writer.js';
 
 export abstract class TileOperations extends TileExpressions {
-  /** Tensors whose tile was loaded, and stored. */
+  /** Tensors whose tile was loaded, and those whose tile was stored. */
   private readonly loaded = new Set<string>();
   protected readonly stored = new Set<string>();
   protected readonly buffers = new Buffers();
   /** The statement or declaration that is being written. */
   protected whole: AnyNode = this.block;
-  /** Whether what is being written is computed under a condition. */
+  /** Whether the expression that is being written is computed under a condition. */
   private inBranch = false;
 
   /** Writes an assignment, which may stand within an expression. */
@@ -80,8 +80,8 @@ export abstract class TileOperations extends TileExpressions {
   }
 
   /**
-   * `w = (v = x.load()) * v`, as minifiers write two statements: the assignment comes first, where
-   * it always happens and nothing before it reads the variable.
+   * `w = (v = x.load()) * v` is what minifiers make of two statements. The assignment is written
+   * first where it always happens and no earlier code reads the variable.
    */
   private hoistAssignment(node: AssignmentExpression, name: string): void {
     if (this.inBranch || isNamedBefore(this.whole, name, node.start)) return;
@@ -94,8 +94,7 @@ export abstract class TileOperations extends TileExpressions {
   }
 
   /**
-   * Looks at the steps that a load or store is given: those of all axes of the tensor that are
-   * walked.
+   * Checks the steps of a load or store: they have to be those of all walked axes of the tensor.
    */
   private checkSteps(
     node: CallExpression,
@@ -112,7 +111,7 @@ export abstract class TileOperations extends TileExpressions {
         return this.fail(
           step,
           `${verb} takes what a loop over tiles counts, and no index: ${this.code(step)}`,
-          'Which tile it is, the kernel knows.',
+          'Pass the variable of the loop; without a loop the kernel selects the tile.',
         );
       if (!own.includes(binding.axis))
         return this.fail(
@@ -168,7 +167,7 @@ export abstract class TileOperations extends TileExpressions {
       return this.fail(
         node,
         `store takes a value: ${this.code(node)}`,
-        'Where the tile is written to, the kernel knows.',
+        'Write y.store(v): the kernel selects the place of the tile.',
       );
     this.hoist(value);
     this.checkSteps(node, param, steps, 'store');
@@ -197,9 +196,9 @@ export abstract class TileOperations extends TileExpressions {
   }
 
   /**
-   * A tile is not written before all threads have loaded it, nor loaded before it is written: they
-   * meet in between where one of them reads what another one writes. In a loop what stands behind
-   * this comes before it, too.
+   * Writes a barrier between a load and a store of a tile where one thread reads what another
+   * writes: all threads load before any stores, and store before any loads. In a loop, later
+   * statements also run before this one.
    */
   private meetOver(param: string, was: 'loaded' | 'stored'): void {
     if (
@@ -209,7 +208,7 @@ export abstract class TileOperations extends TileExpressions {
       this.meet();
   }
 
-  /** What loops have to know of the statements behind them. */
+  /** Keeps the accesses for the next pass: a loop depends on later statements. */
   protected keepAccesses(): void {
     for (const was of ['loaded', 'stored'] as const) {
       for (const param of this[was]) {
@@ -261,8 +260,9 @@ export abstract class TileOperations extends TileExpressions {
   }
 
   /**
-   * The reader would speak of arrays that the user never wrote. It still does where elements have
-   * 64 bits: types are not known here.
+   * Checks the shared memory here, because the reader's error would name arrays that are not in the
+   * user's source. The reader still reports it where elements have 64 bits: types are not known
+   * here.
    */
   private checkShared(node: AnyNode): void {
     const bytes = this.buffers.bytes + this.sharedElements * BYTES;
@@ -297,7 +297,7 @@ export abstract class TileOperations extends TileExpressions {
     this.checkShared(node);
   }
 
-  /** The value of an expression in arrays of its own, and the variable that it is. */
+  /** The value of an expression: its variable, or arrays of its own. */
   private operandValue(node: AnyNode): TileValue {
     const written = this.written.get(node);
     if (written !== undefined) return written;
@@ -308,7 +308,7 @@ export abstract class TileOperations extends TileExpressions {
     return value;
   }
 
-  /** An operand of a product; what is only turned stays where it is. */
+  /** An operand of a product; a transposition alone moves no elements. */
   private operand(
     node: AnyNode,
     call: CallExpression,
@@ -396,7 +396,10 @@ export abstract class TileOperations extends TileExpressions {
     this.written.set(node, { is: 'value', ...value });
   }
 
-  /** A constant from outside of the loop is put into shared memory where it is declared. */
+  /**
+   * An operand in shared memory. A constant from outside of the loop is staged where it is
+   * declared.
+   */
   private side(
     { node, turned }: { readonly node: AnyNode; readonly turned: boolean },
     summed: number,
@@ -415,7 +418,7 @@ export abstract class TileOperations extends TileExpressions {
   }
 }
 
-/** Whether a name stands in the source before a place. */
+/** Whether a name occurs in the source before a place. */
 function isNamedBefore(node: AnyNode, name: string, place: number): boolean {
   if (node.start >= place) return false;
   if (node.type === 'Identifier') return node.name === name;

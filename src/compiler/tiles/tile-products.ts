@@ -1,6 +1,6 @@
 /**
- * Products of tiles, and tiles that are turned: both pass elements between threads through shared
- * memory. A product's operands are put there as f32, and each thread computes its block of the
+ * Products and transpositions of tiles: both pass elements between threads through shared memory.
+ * The operands of a product are stored there as f32, and each thread computes its block of the
  * result from registers, in the order of the axis that is summed over, with one rounding for each
  * product and sum: the bits do not depend on the form.
  */
@@ -20,24 +20,21 @@ export interface Staged {
 export interface Side {
   readonly value: TileValue;
   readonly turned: boolean;
-  /** Where it was put before the loop. */
+  /** Its place, where it was staged before the loop. */
   readonly staged: Staged | undefined;
 }
 
-/**
- * Elements between rows: neighbouring rows begin in other banks, and still at multiples of 16
- * bytes.
- */
+/** Padding between rows: adjacent rows begin in different banks, and at multiples of 16 bytes. */
 const PAD = 4;
 /** Bytes of shared memory that a kernel can declare. */
 export const SHARED_BYTES = 48 << 10;
 /**
- * Of an element there: all are f32 in the buffers of products, and what reductions leave there has
- * as many bytes or twice as many.
+ * Bytes of an element in shared memory: buffers of products hold f32, and results of reductions
+ * have as many bytes or twice as many.
  */
 export const BYTES = 4;
 
-/** Buffers of shared memory, taken and given back as the text goes on. */
+/** Buffers of shared memory, which are reused as the text is written. */
 export class Buffers {
   /** Elements of each. */
   readonly lengths: number[] = [];
@@ -65,8 +62,8 @@ export class Buffers {
 export const bufferName = (buffer: number): string => `buffer${buffer}$`;
 
 /**
- * Puts a value of rows and columns into shared memory, with zeros behind the end of the axis that
- * is summed over.
+ * Puts a value of rows and columns into shared memory, with zeros after the end of the axis that is
+ * summed over.
  */
 export function writeStaged(
   writer: TileWriter,
@@ -95,7 +92,7 @@ export function writeStaged(
   return { buffer, pitch };
 }
 
-/** `a` times `b`, added to what `into` has. */
+/** Writes `a` times `b`, added to the value of `into`. */
 export function writeProduct(
   writer: TileWriter,
   buffers: Buffers,
@@ -113,7 +110,7 @@ export function writeProduct(
   const by = [4, 2, 1].find((count) => tile % count === 0)!;
   const [down, beside] = [writer.rowSlots(rows), writer.columnSlots(columns)];
   const width = writer.widthOf(columns);
-  // A column can be beyond those that were put there as rows.
+  // A column can lie beyond the rows that were staged.
   const column = writer.columnInTile(columns, 'q$', 'k$');
   const there = writer.rowSlots(columns) * writer.form.down;
   const row = writer.rowInTile('r$');
@@ -146,7 +143,7 @@ export function writeProduct(
   const own = [a, b].flatMap((side, at) =>
     side.staged === undefined ? [[left, right][at]!.buffer] : [],
   );
-  // What comes next may write there.
+  // The next statements may write there.
   if (own.length > 0) writer.meet();
   for (const buffer of own) buffers.giveBack(buffer);
 }

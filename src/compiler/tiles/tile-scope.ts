@@ -1,4 +1,4 @@
-/** Names of a tile kernel's body, and what each stands for. */
+/** Names of a tile kernel's body, and their bindings. */
 import type { AnyNode, CallExpression, Identifier } from 'acorn';
 
 import { ARITHMETIC_NAMES } from '../element/gpu-of-elements.js';
@@ -15,18 +15,18 @@ const OWN_NAMES = ARITHMETIC_NAMES.filter((name) => name !== 'local' && name !==
 export const WHAT_IS_WRITTEN =
   'Write const v = x.load() for the tile of an input, compute with it, and y.store(…).';
 
-/** What a name of the body stands for. */
+/** The binding of a name. */
 export type Binding =
   | { readonly is: 'args' }
   | { readonly is: 'tile' }
   | { readonly is: 'param'; readonly name: string }
   /** A member of the second parameter. */
   | { readonly is: 'member'; readonly name: string }
-  /** What a loop counts: the tiles of an axis. */
+  /** The variable of a loop over the tiles of an axis. */
   | { readonly is: 'step'; readonly axis: number }
-  /** All tiles of an axis, in a loop that ES5 counts: the one at `counter` is the loop's. */
+  /** All tiles of an axis, in a counted ES5 loop: the loop's tile is the one at `counter`. */
   | { readonly is: 'tiles'; readonly axis: number; readonly counter: string }
-  /** A variable that gets its value behind its declaration. */
+  /** A variable that gets its value after its declaration. */
   | { readonly is: 'unset' }
   | (TileValue & { readonly is: 'value' })
   | Variable;
@@ -34,25 +34,25 @@ export type Binding =
 /** A constant or variable of the body. */
 export interface Variable extends TileValue {
   readonly is: 'variable';
-  /** Where it is declared. */
+  /** The place of its declaration. */
   readonly at: number;
-  /** Loops around its declaration. */
+  /** The number of loops around its declaration. */
   readonly depth: number;
   /** Axes that these loops walk. */
   readonly walked: ReadonlySet<number>;
   /** Whether it gets more than one value. */
   readonly assigned: boolean;
-  /** Where it was put for products, by the axis that is summed over. */
+  /** Its place in shared memory, by the axis that is summed over. */
   readonly staged: Map<number, Staged>;
 }
 
-/** Finds what a name or a member stands for. */
+/** Resolves names and members. */
 export abstract class TileScope extends TileWriter {
   protected readonly found: Found;
   protected names = new Map<string, Binding>();
-  /** Where parameters are taken out of the first parameter. */
+  /** Places where parameters are destructured from the first parameter. */
   protected readonly named = new Map<string, AnyNode>();
-  /** The statements around, in which a name stands for one variable. */
+  /** The block in which a name stands for one variable. */
   protected block: AnyNode;
   foundMore = false;
 
@@ -114,7 +114,7 @@ export abstract class TileScope extends TileWriter {
     this.block = around;
   }
 
-  /** `x.load`: the parameter and the method's name. */
+  /** Gives the parameter and the method's name of a call such as `x.load()`. */
   protected methodOf({
     callee,
   }: CallExpression): { readonly param: string; readonly method: string } | undefined {
@@ -156,7 +156,7 @@ export abstract class TileScope extends TileWriter {
     );
   }
 
-  /** Whether a variable that is given this becomes another name of it. */
+  /** Whether a variable with this initial value becomes another name of the binding. */
   protected hasNames(binding: Binding, assigned: boolean): boolean {
     switch (binding.is) {
       case 'args':
@@ -175,10 +175,7 @@ export abstract class TileScope extends TileWriter {
     }
   }
 
-  /**
-   * Whether a variable gets another value than the one that it gets here: a minifier's `let` may be
-   * a constant.
-   */
+  /** Whether a variable gets a second value: a minifier's `let` may be a constant. */
   protected isAssigned(here: Identifier, node: AnyNode = this.block): boolean {
     if (
       node.type === 'AssignmentExpression' &&

@@ -1,9 +1,9 @@
 /**
- * The kernel that a tile kernel's body stands for: the body says what happens to a tile, the kernel
- * what each thread does to its elements of it. Each value that differs within the tile becomes an
- * array of the thread's elements, computed in a loop of constant length, so that it lies in
- * registers. A variable has the shape that all its values broadcast to, which is known when the
- * body was read to its end: it is read again until nothing new is found.
+ * The lowering of a tile kernel's body to a kernel of threads: the body computes a tile, the kernel
+ * each thread's elements of it. Each value that differs within the tile becomes an array of the
+ * thread's elements, computed in a loop of constant length, so that it lies in registers. A
+ * variable has the shape that all its values broadcast to, which is known once the whole body was
+ * read: the body is read again until a pass finds nothing new.
  */
 import type { AnyNode } from 'acorn';
 
@@ -26,7 +26,7 @@ const NARROW: NarrowGpu = {
 };
 
 /**
- * `source`: the body, with the signature that the user gave.
+ * Gives the kernel of threads. `source`: the body, with the user's signature.
  *
  * @throws KernelSourceError
  */
@@ -44,7 +44,7 @@ export function tileSource(source: KernelSource, form: TileForm): KernelSource {
       const written = body.source();
       if (!body.foundMore) return written;
     } catch (error) {
-      // It may be about a shape that was not known yet.
+      // The error may come from a shape that was not known yet.
       if (!body.foundMore) throw error;
     }
   }
@@ -105,7 +105,7 @@ class TileBody extends TileStatements {
     };
   }
 
-  /** Each output is written: one that is not would keep what its memory had before. */
+  /** Checks that each output is written: otherwise its memory would keep its old contents. */
   private checkStored(node: FunctionNode): void {
     for (const [name, entry] of Object.entries(this.definition.signature)) {
       if (entry.kind !== 'tensor' || entry.access !== 'output' || this.stored.has(name)) continue;
@@ -118,8 +118,8 @@ class TileBody extends TileStatements {
   }
 
   /**
-   * Where the block's tile and the thread's first element are. Columns count in units of their
-   * axis' width.
+   * Writes the places of the block's tile and of the thread's first element. Columns count in units
+   * of their axis' width.
    */
   private prologue(): void {
     const {
@@ -138,7 +138,7 @@ class TileBody extends TileStatements {
     );
     let rest = 'block$';
     const [first, ...others] = blockAxes(this.form);
-    // The last axis goes fastest.
+    // The number of the last axis changes fastest.
     for (const axis of others.reverse()) {
       this.line(
         `const tile${axis}$ = ${rest} % args$.${tilesName(axis)};`,
@@ -154,7 +154,7 @@ class TileBody extends TileStatements {
   }
 }
 
-/** Names that are declared by `var` anywhere: they belong to the whole body. */
+/** Names that `var` declares anywhere: they belong to the whole body. */
 function varsIn(node: AnyNode): string[] {
   const own =
     node.type === 'VariableDeclaration' && node.kind === 'var'

@@ -22,7 +22,7 @@ import { FIRST } from './tile-writer.js';
 const CONSISTS_OF = 'A tile kernel consists of variables, stores and loops over tiles';
 
 export abstract class TileStatements extends TileOperations {
-  /** Axes of the loops around what is being written. */
+  /** Axes of the loops around the statement that is being written. */
   private walked: ReadonlySet<number> = new Set();
 
   protected statement(node: AnyNode): void {
@@ -86,7 +86,7 @@ export abstract class TileStatements extends TileOperations {
       if (kind !== 'var') this.names.set(id.name, { is: 'unset' });
       return;
     }
-    // Blocks have no `var` of their own: it is the one that is there.
+    // Blocks have no `var` of their own: it is the existing variable.
     if (kind === 'var' && before?.is === 'variable')
       return this.assignment({
         type: 'AssignmentExpression',
@@ -100,8 +100,8 @@ export abstract class TileStatements extends TileOperations {
   }
 
   /**
-   * A variable with its first value. What is no value, or stays what it is, has one more name: ES5
-   * takes parameters apart by variables.
+   * Writes a variable with its first value. A value that is no tile or number, or that never
+   * changes, gets one more name: ES5 destructures parameters into variables.
    */
   protected variable(node: AnyNode, id: Identifier, init: Expression, constant: boolean): void {
     const assigned = !constant && this.isAssigned(id);
@@ -111,7 +111,7 @@ export abstract class TileStatements extends TileOperations {
       return;
     }
     this.hoist(init);
-    // What is assigned on the way goes on changing.
+    // A variable that is assigned within an expression changes later.
     const known =
       assigned || init.type === 'AssignmentExpression' ? undefined : this.written.get(init);
     const name = known?.name ?? this.newName(id.name);
@@ -136,7 +136,7 @@ export abstract class TileStatements extends TileOperations {
       this.print(init, FIRST);
       this.line(';');
     } else {
-      // A variable of all the types that are assigned to it, and an array of that type.
+      // The type of all values that are assigned to it, and an array of that type.
       this.out.write(`let ${name}type = `);
       this.print(init, FIRST);
       this.line(';', `const ${name} = gpu$.localLike$(${this.slots(varies)}, ${name}type);`);
@@ -170,13 +170,13 @@ export abstract class TileStatements extends TileOperations {
     return this.fail(node, `${CONSISTS_OF}: ${this.code(node)}`, WHAT_IS_WRITTEN);
   }
 
-  /** `v = …`, `v += …`: element by element. */
+  /** Writes `v = …` or `v += …`, element by element. */
   protected assignment(node: AssignmentExpression): void {
     const { left, right, operator } = node;
     const to = left.type === 'Identifier' ? this.names.get(left.name) : undefined;
     if (left.type === 'Identifier' && operator === '=') {
       if (to?.is === 'unset') return this.variable(node, left, right, false);
-      // A `var` counts the tiles of one loop after the other.
+      // One `var` counts the tiles of several loops.
       const step = to?.is === 'step' ? this.bindingOf(right) : undefined;
       if (step?.is === 'step') {
         this.names.set(left.name, step);
@@ -266,8 +266,8 @@ export abstract class TileStatements extends TileOperations {
   }
 
   /**
-   * `for (var i = 0, parts = tile.over('k'); i < parts.length; i++)`: what ES5 makes of the loop
-   * over all tiles, with `parts[i]` as the tile.
+   * Writes `for (var i = 0, parts = tile.over('k'); i < parts.length; i++)`: the ES5 form of the
+   * loop over all tiles, with `parts[i]` as the tile.
    */
   private countedLoop({ init, test, update, body }: ForStatement): boolean {
     if (
@@ -300,7 +300,7 @@ export abstract class TileStatements extends TileOperations {
       this.ownCallee(tiles.init) !== 'over'
     )
       return false;
-    // Minifiers put the declarations before a loop into it.
+    // Minifiers move the declarations before a loop into it.
     for (const each of init.declarations)
       if (each !== counter && each !== tiles)
         this.out.as(each, () => {
@@ -314,7 +314,8 @@ export abstract class TileStatements extends TileOperations {
   }
 
   /**
-   * The statements of a loop for every tile of an axis. `step`: what `declared` stands for in them.
+   * Writes the statements of a loop for every tile of an axis. `step`: the binding of `declared` in
+   * them.
    */
   protected walk(
     over: CallExpression,
@@ -331,7 +332,7 @@ export abstract class TileStatements extends TileOperations {
         'Give the inner one an axis with a name of its own.',
       );
     if (this.axis(axis).cut === 'whole') {
-      // One tile of all: where it is, is known.
+      // The place of a single tile is known.
       return this.scope(body, () => {
         this.names.set(declared, step(axis));
         this.statement(body);
@@ -392,7 +393,7 @@ export abstract class TileStatements extends TileOperations {
     return axis;
   }
 
-  /** Where the tile of a number begins and ends. */
+  /** Writes where the tile of a number begins and ends. */
   protected writePlace(axis: number): void {
     const { tile, width } = this.axis(axis);
     const groups = Math.ceil(tile / width);
