@@ -72,7 +72,9 @@ const log64 = `(x, gpu) => {${split64('x')}${curve64}
   const rest = f + low;
   const sum = e * 0.6931471805599453 + rest;${special('sum')}`;
 
-/** Of a base: `factor` is 1 / log(base), `unit` is log(2) / log(base), each in two parts. */
+/**
+ * Constants of a base: `factor` is 1 / log(base), `unit` is log(2) / log(base), each in two parts.
+ */
 const based = (
   split: string,
   curve: string,

@@ -32,7 +32,7 @@ export function optimise(f: SsaFunction, alignment: Alignment, reciprocals: bool
   }
 }
 
-/** What has to be done in any case. */
+/** The passes that run in any case. */
 export function tidy(f: SsaFunction): void {
   tidyControlFlow(f);
   dropDead(f);

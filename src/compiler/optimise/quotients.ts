@@ -1,25 +1,28 @@
 /**
- * Divisions of floats by one divisor share its reciprocal: for operands of usual size a division is
- * a reciprocal, which is refined, a product and a correction by what that leaves of the dividend
- * (Markstein), and only the last two differ. Quotients are those of `div.rn`, which takes the very
- * same steps. Goes last, since what it makes is no longer understood by the others.
+ * Divisions of floats by one divisor share its reciprocal. For operands of usual size a division is
+ * a refined reciprocal, a product and a correction by the remainder (Markstein), and only the last
+ * two differ. The quotients are those of `div.rn`, which takes the same steps. The pass runs last,
+ * because the other passes do not handle its operations.
  */
 import type { Block, SsaFunction, Value } from '../ssa/function.js';
 
-/** Of fewer it saves nothing: whether operands are of usual size takes as much. */
+/**
+ * The smallest group: with fewer divisions the test of the operands' size costs as much as it
+ * saves.
+ */
 const FEWEST = 4;
-/** Dividends stay in registers until they are known to be of usual size. */
+/** The largest group: dividends stay in registers until their size is tested. */
 const MOST = 8;
 
 interface Group {
   readonly members: Value[];
   /** The value behind which all are divided. */
   at: number;
-  /** The first that uses one of them. */
+  /** The first use of one of them. */
   used: number;
 }
 
-/** Divisions that can be done at one place, in a block. */
+/** Groups of divisions of a block that can happen at one place. */
 function groupsIn(block: Block): Group[] {
   const places = new Map<Value, number>();
   const used = new Map<Value, number>();

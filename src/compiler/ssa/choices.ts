@@ -1,16 +1,10 @@
-/**
- * Conditions: as a jump, or as a `select` of values that are cheap enough to be computed in any
- * case.
- */
+/** Conditions, as a branch or as a `select` of values that are cheap to compute in any case. */
 import type { Expression } from '../tree.js';
 import type { Builder } from './builder.js';
 import type { RegisterType, Value } from './function.js';
 import { pureOperations } from './operations.js';
 
-/**
- * Nodes that may be computed where the source would not, and what each takes. Undefined: it must
- * not be.
- */
+/** The cost of computing a node speculatively; undefined where it must not be computed so. */
 function speculationCost(node: Expression): number | undefined {
   const sum = (...nodes: readonly Expression[]): number | undefined => {
     let total = 0;
@@ -53,15 +47,15 @@ function speculationCost(node: Expression): number | undefined {
 }
 
 /**
- * Few enough operations, none of which reads memory, so that computing it always is cheaper than a
- * jump.
+ * Whether computing the node always is cheaper than a branch: it has few operations, and none reads
+ * memory.
  */
 export function isCheap(node: Expression): boolean {
   const cost = speculationCost(node);
   return cost !== undefined && cost <= 6;
 }
 
-/** Goes to one block where the value is true, to the other where not. */
+/** Branches to one block where the value is true, to the other where it is false. */
 export function branchOn(
   b: Builder,
   test: Expression,

@@ -25,7 +25,7 @@ export function convert(b: Builder, value: Value, from: ValueType, to: ValueType
       : b.make('truncate', 'b32', [value]);
   }
   const converted = b.make('convert', register, [value], `${numberOf[to]}.${numberOf[from]}`);
-  // Only from f32 to 32 bits does cvt give 0 for NaN.
+  // cvt gives 0 for NaN only from f32 to 32 bits.
   if (
     !isFloat(from) ||
     isFloat(to) ||
@@ -40,12 +40,12 @@ export function convert(b: Builder, value: Value, from: ValueType, to: ValueType
   ]);
 }
 
-/** Whole numbers up to this are f32, both ways. */
+/** f32 holds all integers up to this one. */
 const EXACT_IN_F32 = 2 ** 24;
 
 /**
- * To f32, towards zero and then with the last bit set where something was cut off, which converting
- * back shows.
+ * Converts to f32 rounded to odd: towards zero, then with the last bit set where digits were lost,
+ * which converting back shows.
  */
 export function convertToOdd(b: Builder, value: Value, from: ValueType, to: ValueType): Value {
   const [low, high] = isFloat(from) ? [-Infinity, Infinity] : rangeOf(value);

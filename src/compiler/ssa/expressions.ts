@@ -11,7 +11,7 @@ import { buildSpecial } from './special-registers.js';
 import { throughMemory } from './storage.js';
 import { buildMatch, buildShuffle, buildVote } from './warp-operations.js';
 
-/** Unsigned where the type is. */
+/** The number type of integers; undefined for floats and bools. */
 const signed = (type: ValueType): NumberType | undefined =>
   isFloat(type) || type === 'bool' ? undefined : numberOf[type];
 
@@ -38,7 +38,7 @@ function buildBinary(b: Builder, node: Extract<Expression, { op: 'binary' }>): V
   let right = buildValue(b, node.right);
   const register = registerOf[type];
   if (operator === 'shl' || operator === 'shr') {
-    // JavaScript counts some bits of the right side; PTX would shift everything out.
+    // JavaScript uses 5 or 6 bits of the distance; PTX would shift all bits out.
     if (right.type === 'b64') right = b.make('truncate', 'b32', [right]);
     right = b.make('and', 'b32', [right, b.constant('b32', isWide(type) ? 63 : 31)]);
     return b.make(
@@ -58,7 +58,7 @@ function buildBinary(b: Builder, node: Extract<Expression, { op: 'binary' }>): V
   );
 }
 
-/** The expression's value, with what it does done. */
+/** Builds an expression and gives its value. */
 export function buildValue(b: Builder, node: Expression): Value {
   const outer = b.span;
   b.span = node.span;

@@ -1,7 +1,7 @@
 /**
- * Loops: turned so that they test at their bottom, with a guard before them; put in a row whole
- * where the number of turns is a small constant; and put in a row by fours where it is not known
- * but a counter shows that four more are to come.
+ * Loops. They are rotated, so that they test at their bottom, with a guard before them. They are
+ * unrolled completely where the number of iterations is a small constant, and by four where it is
+ * not known but a counter shows that four more follow.
  */
 import type { Expression, Statement } from '../tree.js';
 import type { Builder } from './builder.js';
@@ -14,16 +14,16 @@ import type { Summary } from './summary.js';
 type Loop = Extract<Statement, { kind: 'loop' }>;
 
 /**
- * Nodes of the tree that a loop of constant turns may come to; more where an array can be kept in
- * registers by it.
+ * The limit of nodes of the tree for a loop that is unrolled completely; the limit is higher where
+ * an array can be kept in registers by it.
  */
 const WHOLE = 700;
 const WHOLE_FOR_ARRAYS = 6000;
-/** Nodes of a body that is put in a row by fours. */
+/** The limit of nodes of a body that is unrolled by four. */
 const BODY = 160;
-/** Turns in a row, where nothing says how many. NVVM takes four too. */
+/** The factor of unrolling, where the source gives none. NVVM's factor is four, too. */
 const BY = 4;
-/** All that unrolling may add to a kernel, in nodes. */
+/** The limit of nodes that unrolling adds to a kernel. */
 const BUDGET = 60_000;
 const MOST_TURNS = 1024;
 
@@ -68,8 +68,8 @@ function wholeOf(b: Builder, node: Loop): Whole {
 }
 
 /**
- * Turns of a loop whose counter starts at a constant and is compared with one; undefined where that
- * is not so.
+ * The iterations of a loop whose counter starts at a constant and is compared with one; undefined
+ * for other loops.
  */
 function constantTurns(b: Builder, node: Loop, whole: Whole): number | undefined {
   if (node.test === undefined || node.testAfter) return undefined;
@@ -86,7 +86,7 @@ function constantTurns(b: Builder, node: Loop, whole: Whole): number | undefined
   const updated = summaryOf(node.update);
   const test = summaryOf(node.test);
   const body = summaryOf(node.body);
-  // What decides must change in `update` alone, and neither may do anything else.
+  // The condition must change in `update` alone, and neither may have another effect.
   if (
     test.locals.size > 0 ||
     test.together ||
@@ -136,7 +136,7 @@ function constantTurns(b: Builder, node: Loop, whole: Whole): number | undefined
   return turns;
 }
 
-/** Arithmetic only: building it leaves nothing but values behind. */
+/** Whether an expression is arithmetic only: building it adds nothing but values. */
 function pureEnough(node: Expression): boolean {
   switch (node.op) {
     case 'constant':
@@ -179,7 +179,7 @@ function mayUnroll(b: Builder, node: Loop, whole: Whole, turns: number): boolean
 }
 
 function unrollWhole(b: Builder, node: Loop, turns: number, whole: Whole): void {
-  // Loops within are counted themselves, once for each turn of this one.
+  // Inner loops are counted themselves, once for each iteration of this one.
   if (!whole.summary.loops) b.unrolled += turns * whole.summary.size;
   const leave = b.newBlock();
   for (let turn = 0; turn < turns && b.reachable; turn++) buildTurn(b, node, leave);
@@ -187,13 +187,13 @@ function unrollWhole(b: Builder, node: Loop, turns: number, whole: Whole): void 
   b.enterIfReached(leave);
 }
 
-/** The body and the update, once. */
+/** Builds the body and the update once. */
 function buildTurn(b: Builder, node: Loop, leave: Block): void {
   const again = b.newBlock();
   b.exits.set(node.id, { leave, again });
   b.statements(node.body);
   if (b.reachable && again.before.length === 0) {
-    // Nothing says `continue`: no block of its own.
+    // There is no `continue`, so no block for it.
   } else {
     b.jump(again);
     b.enterIfReached(again);
@@ -231,13 +231,16 @@ function enterHead(
   return phis;
 }
 
-/** The values that come round. */
+/** Sets the phis' operands of the back edge. */
 function closeHead(b: Builder, head: Block, phis: readonly (readonly [number, Value])[]): void {
   for (const from of head.before.slice(1))
     for (const [variable, phi] of phis) phi.args.push(b.readAt(variable, from));
 }
 
-/** The number of turns is a constant, but a large one: so many at once as divide it. */
+/**
+ * Builds a loop whose number of iterations is a large constant: it is unrolled by a divisor of that
+ * number.
+ */
 function buildInGroups(b: Builder, node: Loop, whole: Whole, turns: number): boolean {
   const { summary } = whole;
   if (node.unroll === 1 || summary.loops || (node.unroll === undefined && summary.size > 2 * BODY))
@@ -264,8 +267,8 @@ function buildInGroups(b: Builder, node: Loop, whole: Whole, turns: number): boo
 }
 
 /**
- * The value that an expression has before the loop and in it, where the loop does not assign what
- * it reads.
+ * Whether an expression has the same value before the loop and in it: the loop assigns none of its
+ * operands.
  */
 function isInvariant(node: Expression, whole: Whole): boolean {
   if (!pureEnough(node))
@@ -280,7 +283,10 @@ interface Counter {
   readonly step: Expression;
 }
 
-/** `local < limit; local += step`, both invariant, the local assigned nowhere else; i32. */
+/**
+ * The counter of `local < limit; local += step`, where both are invariant and the local is assigned
+ * nowhere else; i32.
+ */
 function counterOf(node: Loop, whole: Whole): Counter | undefined {
   const { test, update } = node;
   if (
@@ -314,8 +320,8 @@ function counterOf(node: Loop, whole: Whole): Counter | undefined {
 }
 
 /**
- * In a loop that tests at its bottom the counter is at least what it began with, and less than the
- * limit: unless a step can take it past i32.
+ * Bounds the counter of a rotated loop: it is at least its first value, and less than the limit,
+ * unless a step can overflow i32.
  */
 function boundCounter(
   b: Builder,
@@ -333,8 +339,8 @@ function boundCounter(
 }
 
 /**
- * The number of turns is not known: four at once as long as four are left, then the rest one by
- * one.
+ * Builds a loop whose number of iterations is not known: four at once while four are left, then the
+ * rest one by one.
  */
 function buildByFours(b: Builder, node: Loop, whole: Whole): boolean {
   const by = node.unroll ?? BY;
@@ -347,8 +353,8 @@ function buildByFours(b: Builder, node: Loop, whole: Whole): boolean {
   b.unrolled += by * summary.size;
   const step = b.value(counter.step);
   const limit = b.value(counter.limit);
-  // The last of the four comes at counter + 3 · step. In 64 bits, so that nothing wraps, then cut
-  // to what i32 holds: as signed, below the least nothing is.
+  // The last of the four is at counter + 3 · step. It is computed in 64 bits, so that nothing
+  // wraps, then clamped to i32; as signed numbers, none is below the least.
   const wide = (value: Value): Value => b.make('extend', 'b64', [value], '', 's32');
   const ahead = b.make('mul', 'b64', [wide(step), b.constant('b64', by - 1)]);
   const least = b.make(
@@ -394,7 +400,8 @@ function buildByFours(b: Builder, node: Loop, whole: Whole): boolean {
 function buildRolled(b: Builder, node: Loop, whole: Whole, keepRolled: boolean): void {
   const { test } = node;
   const leave = b.newBlock();
-  // Testing at the bottom takes the test twice; not where it is long, or where threads meet in it.
+  // Rotation duplicates the test; a long test, or one with a convergent operation, is not
+  // duplicated.
   const turned =
     test !== undefined &&
     (node.testAfter ||

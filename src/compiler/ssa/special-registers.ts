@@ -3,7 +3,7 @@ import type { SpecialName } from '../tree.js';
 import type { Builder } from './builder.js';
 import type { Value } from './function.js';
 
-/** Highest value of each special register. */
+/** The highest value of each special register. */
 const specialRanges: Readonly<Record<string, number>> = {
   'tid.x': 1023,
   'tid.y': 1023,
@@ -18,8 +18,8 @@ const specialRanges: Readonly<Record<string, number>> = {
   'nctaid.y': 65535,
   'nctaid.z': 65535,
   laneid: 31,
-  // More than a block has on any device: 227 KiB (CUDA C++ Programming Guide, table of compute
-  // capabilities).
+  // The bound is more than a block has on any device: 227 KiB (CUDA C++ Programming Guide, table of
+  // compute capabilities).
   dynamic_smem_size: 2 ** 20,
 };
 
@@ -35,7 +35,7 @@ function special(b: Builder, name: string): Value {
   return value;
 }
 
-/** Thread's number in its block. */
+/** The thread's number in its block. */
 function linearThread(b: Builder): Value {
   const [x, y, z] = ['tid.x', 'tid.y', 'tid.z'].map((name) => special(b, name)) as [
     Value,
@@ -49,8 +49,8 @@ function linearThread(b: Builder): Value {
 }
 
 /**
- * Of the grid's width: no tensor of an i32 kernel has as many elements, so that its index is not
- * negative.
+ * An index over the grid. In a kernel with i32 indices no tensor has more than 2^31 - 1 elements,
+ * so the index is not negative.
  */
 function across(b: Builder, first: string, second: string, added: Value | undefined): Value {
   const [x, y] = [special(b, first), special(b, second)];

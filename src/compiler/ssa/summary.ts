@@ -1,19 +1,22 @@
-/** What a part of the tree does, as deciding about loops needs it. */
+/** Properties of a part of the tree, for decisions about loops. */
 import type { Expression, Fragment, Statement } from '../tree.js';
 
 export interface Summary {
-  /** Expressions and statements. */
+  /** The number of expressions and statements. */
   size: number;
   readonly locals: Set<number>;
   /** Arrays that are stored to. */
   readonly arrays: Set<number>;
-  /** Has a loop in it. */
+  /** Whether it has a loop. */
   loops: boolean;
-  /** Has what threads do together: not to be duplicated where they may have parted. */
+  /**
+   * Whether it has a convergent operation, which must not be duplicated where threads may have
+   * diverged.
+   */
   together: boolean;
-  /** Has a jump out: break, continue or return. */
+  /** Whether it has a jump out: break, continue or return. */
   jumps: boolean;
-  /** Has an array with an index: worth unrolling, if it can become registers. */
+  /** Arrays with an index: unrolling is worthwhile where they can become registers. */
   readonly indexed: Set<number>;
   /** Local arrays that hold parts of matrices. */
   readonly fragments: Set<number>;
@@ -69,7 +72,7 @@ function visit(to: Summary, node: unknown): void {
   const part = node as Partial<Part> & Record<string, unknown>;
   const name = (part.op ?? part.kind) as string | undefined;
   if (name === undefined || name === 'param' || name === 'array') {
-    // A place, or what it is in.
+    // A place, or a node with one.
     if ('memory' in part) {
       const { memory } = part as unknown as { memory: { kind: string; array: number } };
       if (memory.kind === 'array') to.indexed.add(memory.array);
@@ -121,7 +124,7 @@ function visit(to: Summary, node: unknown): void {
   }
 }
 
-/** Of one part of a tree; computed once. */
+/** Gives the summary of a part of a tree; it is computed once. */
 export function summaryOf(part: Part | readonly Part[]): Summary {
   const found = known.get(part);
   if (found) return found;

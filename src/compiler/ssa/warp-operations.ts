@@ -4,7 +4,7 @@ import type { Builder } from './builder.js';
 import { convert } from './conversions.js';
 import type { Value } from './function.js';
 
-/** What shfl takes: lanes of a segment in the upper byte, its last lane in the lower. */
+/** The operand of shfl: lanes of a segment in the upper byte, its last lane in the lower. */
 function segment(mode: string, width: number): number {
   return ((32 - width) << 8) | (mode === 'up' ? 0 : 31);
 }
