@@ -1,4 +1,4 @@
-/** Reads a kernel: from the text of its function, and what it is given, to the typed tree. */
+/** Reads a kernel: from the text of its function and its signature to the typed tree. */
 import type { KernelSource } from '../signature.js';
 import { KernelSourceError } from '../source-error.js';
 import type { KernelTree, Statement } from '../tree.js';
@@ -13,15 +13,16 @@ import type { Value } from './values.js';
 import { readStatements } from './reading.js';
 
 /**
- * Types only rise, through 12 levels at most for each variable; what takes more passes than this
- * does not end by itself.
+ * The limit of passes. Types only rise, through 12 levels at most for each variable; a kernel that
+ * takes more passes does not converge.
  */
 const mostPasses = 64;
 
 /**
- * The typed tree of a kernel.
- * @throws KernelSourceError where the text is not a kernel: with the place, what is wrong and what
- *   to write instead
+ * Gives the typed tree of a kernel.
+ *
+ * @throws KernelSourceError where the text is no kernel: with the place, what is wrong and what to
+ *   write instead
  */
 export function readKernel(source: KernelSource): KernelTree {
   try {
@@ -54,7 +55,7 @@ export function readKernel(source: KernelSource): KernelTree {
       source.text,
     );
   } catch (error) {
-    // Reading follows the nesting of the source with its own calls.
+    // Reading recurses along the nesting of the source.
     throw isStackOverflow(error) ? tooDeepError(source) : error;
   }
 }

@@ -1,9 +1,9 @@
 /**
- * Finds barriers of the block that its threads come to under conditions that differ between them
- * for certain, or behind such a way out of a loop, barriers of the grid likewise, and what a whole
- * warp does together where its lanes are apart: conditions that are made of the thread's own index,
- * the block's, and of constants only. What depends on arguments may be the same for all threads,
- * and is left alone.
+ * Finds convergent operations under divergent conditions: barriers of the block that its threads
+ * certainly reach under different conditions, or after a divergent exit of a loop; barriers of the
+ * grid likewise; and operations of a whole warp where its lanes diverge. Only conditions of the
+ * thread's own index, the block's, and constants are considered. A condition that depends on
+ * arguments may be the same for all threads, and is accepted.
  */
 import type { Expression, LocalVariable, SpecialName, Span, Statement } from '../tree.js';
 import { expressionsOf, operandsOf } from './definite-assignment.js';
@@ -47,25 +47,25 @@ const comparisons: Readonly<
   ne: (a, b) => a !== b,
 };
 
-/** Who does not come there together. */
+/** The level at which threads diverge. */
 export type Parted = 'grid' | 'block' | 'warp';
 
-/** Who is not together any more. */
+/** The levels at which threads have diverged. */
 interface Apart {
   readonly grid: boolean;
   readonly block: boolean;
   readonly warp: boolean;
 }
 
-/** What is left: a loop or group, or this turn of a loop. */
+/** The exit of a loop or group, or of an iteration of a loop. */
 type Exit = `${'break' | 'continue'} ${number}`;
 
 const TOGETHER: Apart = { grid: false, block: false, warp: false };
 
 /**
  * Calls `report` with the first statement that not all blocks of the grid, not all threads of the
- * block, or not all lanes of the warp, can come to. Threads that have ended are missed by no
- * barrier; those that have left a loop are.
+ * block, or not all lanes of the warp can reach. A barrier does not wait for threads that have
+ * ended; it does for those that have left a loop.
  */
 export function checkBarriers(
   body: readonly Statement[],
@@ -74,11 +74,11 @@ export function checkBarriers(
   report: (span: Span, parted: Parted) => never,
 ): void {
   const definitions = new Map<number, Expression>();
-  /** Returns who leaves which loop or group, or a turn of it, without the others. */
+  /** Returns the divergence of each exit of a loop or group, or of an iteration. */
   const check = (statements: readonly Statement[], given: Apart): ReadonlyMap<Exit, Apart> => {
     const exits = new Map<Exit, Apart>();
     let apart = given;
-    /** What comes behind is without those who have left. */
+    /** Code after an exit runs without the threads that took it. */
     const leave = (exit: Exit, by: Apart): void => {
       exits.set(exit, joined(exits.get(exit) ?? TOGETHER, by));
       apart = joined(apart, by);
@@ -113,7 +113,7 @@ export function checkBarriers(
         const parts =
           statement.kind === 'loop' ? [statement.body, statement.update] : [statement.body];
         const found = parts.flatMap((part) => [...check(part, apart)]);
-        // The next turn is without those that have left the loop.
+        // The next iteration runs without the threads that have left the loop.
         const gone = found
           .filter(([exit]) => exit === left)
           .reduce((sum, [, by]) => joined(sum, by), TOGETHER);
@@ -132,7 +132,7 @@ function joined(a: Apart, b: Apart): Apart {
   return { grid: a.grid || b.grid, block: a.block || b.block, warp: a.warp || b.warp };
 }
 
-/** And of blocks: as many as tell. */
+/** The number of values of each block index that are compared. */
 const inGrid: Partial<Record<SpecialName, number>> = {
   ...largest,
   'blockIdx.x': 1023,
@@ -141,8 +141,8 @@ const inGrid: Partial<Record<SpecialName, number>> = {
 };
 
 /**
- * How many values in a row of an index lanes of one warp have: of `threadIdx.x` those that a row of
- * 32 threads has.
+ * The number of consecutive values that an index has in one warp: for `threadIdx.x` those of a row
+ * of 32 threads.
  */
 const inOneWarp: Partial<Record<SpecialName, number>> = { 'threadIdx.x': 32, lane: 32 };
 
@@ -171,8 +171,8 @@ function hasBarrier(expression: Expression): boolean {
 }
 
 /**
- * Whether two values of one thread index, all else being equal, give the test different values.
- * `near`: of so many values in a row.
+ * Whether two values of one thread index, with all else equal, give the test different values.
+ * `near`: the number of consecutive values that are compared.
  */
 function differsBetweenThreads(
   test: Expression,
@@ -201,7 +201,7 @@ function differsBetweenThreads(
   return false;
 }
 
-/** Collects the thread's indices; false where something else takes part. */
+/** Collects the thread's indices; false where other values take part. */
 function specialsOf(
   expression: Expression,
   definitions: ReadonlyMap<number, Expression>,

@@ -1,4 +1,4 @@
-/** Syntax that kernels do not have: for each what it is, and what to write instead. */
+/** Syntax that kernels do not have: the message for each, and what to write instead. */
 import type { AnyNode } from 'acorn';
 import type { Pass } from './pass.js';
 
