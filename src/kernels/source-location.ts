@@ -206,12 +206,13 @@ function locate(text: string, frames: readonly StackFrame[]): (offset: number) =
       // A map may give only the place where a line or statement begins: the characters after it
       // that are the same in both texts are mapped, too.
       const same =
-        codeLine?.startsWith(running.slice(column - place.behind, column), place.column) === true;
+        codeLine?.startsWith(running.slice(column - place.columnsAfter, column), place.column) ===
+        true;
       // A map still names a file that is gone; the code that is shown is then the running one.
       return {
         file: place.file,
         line: place.line + 1,
-        column: place.column + 1 + (same ? place.behind : 0),
+        column: place.column + 1 + (same ? place.columnsAfter : 0),
         codeLine: codeLine ?? running,
         original: codeLine !== undefined,
       };

@@ -12,7 +12,7 @@ export interface OriginalPlace {
   /** The file's text, where map or disk has it. */
   readonly content: string | undefined;
   /** Columns of the running line after the mapped place, which is this one. */
-  readonly behind: number;
+  readonly columnsAfter: number;
 }
 
 export interface TextMap {
@@ -121,12 +121,12 @@ function textMap(map: SourceMap, payload: Payload, folder: string | undefined): 
         return undefined;
       const file = sourcePath(entry.originalSource, payload.sourceRoot ?? '', folder);
       const index = payload.sources?.indexOf(entry.originalSource) ?? -1;
-      const behind = entry.generatedLine === line ? column - entry.generatedColumn : 0;
+      const columnsAfter = entry.generatedLine === line ? column - entry.generatedColumn : 0;
       return {
         file,
         line: entry.originalLine,
         column: entry.originalColumn,
-        behind,
+        columnsAfter,
         content: payload.sourcesContent?.[index] ?? readText(file),
       };
     },

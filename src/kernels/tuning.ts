@@ -158,7 +158,7 @@ export async function tune<C extends { readonly uses?: OtherUses<Uses> }>(
 
   const kept = anew ? undefined : recordedIn(await cache?.read(entry), candidates.length);
   if (kept !== undefined && (await stillHolds(trial, variants, kept.chosen, compare))) {
-    return told(
+    return tuningResult(
       variants,
       candidates,
       kept.chosen,
@@ -196,10 +196,10 @@ export async function tune<C extends { readonly uses?: OtherUses<Uses> }>(
   // A process that ends after this call has recorded the choice. A choice that cannot be written is
   // measured again.
   await cache?.write(entry, Buffer.from(JSON.stringify(record))).catch(() => undefined);
-  return told(variants, candidates, chosen, milliseconds, errors, false);
+  return tuningResult(variants, candidates, chosen, milliseconds, errors, false);
 }
 
-function told<C>(
+function tuningResult<C>(
   variants: readonly Tunable<C>[],
   candidates: readonly C[],
   chosen: number,

@@ -10,7 +10,7 @@
 import type { Block, SsaFunction, Value } from '../ssa/function.js';
 import { isPure } from '../ssa/operations.js';
 
-const meets = new Set(['barrier', 'barrierReduce', 'shuffle', 'vote']);
+const convergent = new Set(['barrier', 'barrierReduce', 'shuffle', 'vote']);
 
 /** A load of memory that no thread writes, which may happen at any time. */
 const movable = ({ op, memory }: Value): boolean =>
@@ -34,20 +34,20 @@ function countUses(f: SsaFunction): Uint32Array {
   return uses;
 }
 
-/** Values of the block that move, each with the number of the value that it moves behind. */
+/** Values of the block that move, each with the number of the value that it moves after. */
 function placesIn({ values }: Block, uses: Uint32Array): Map<Value, number> {
   const places = new Map<Value, number>();
   /** The first use of each value, after the moves, and the number of its uses that move. */
   const needed = new Map<Value, number>();
   const neededElsewhere = new Map<Value, number>();
-  const first = values.findIndex(({ op }) => meets.has(op));
+  const first = values.findIndex(({ op }) => convergent.has(op));
   /** The ends of quotients up to the next convergent operation, the last one first. */
   let ends: number[] = [];
   let quotients: Value | undefined;
   for (let at = values.length - 1; at > first; at--) {
     const value = values[at]!;
     const from = needed.get(value) ?? Infinity;
-    if (meets.has(value.op)) ends = [];
+    if (convergent.has(value.op)) ends = [];
     const [whole] = value.args;
     if (value.op === 'part' && whole!.op === 'quotients' && whole !== quotients) {
       quotients = whole;
@@ -74,24 +74,24 @@ function placesIn({ values }: Block, uses: Uint32Array): Map<Value, number> {
   return places;
 }
 
-export function readBehindQuotients(f: SsaFunction): void {
+export function loadAfterQuotients(f: SsaFunction): void {
   const uses = countUses(f);
   for (const block of f.blocks) {
     if (
       !block.values.some(({ op }) => op === 'quotients') ||
-      !block.values.some(({ op }) => meets.has(op))
+      !block.values.some(({ op }) => convergent.has(op))
     )
       continue;
     const places = placesIn(block, uses);
     if (places.size === 0) continue;
-    const behind = new Map<number, Value[]>();
+    const after = new Map<number, Value[]>();
     for (const value of block.values) {
       const place = places.get(value);
-      if (place !== undefined) behind.set(place, [...(behind.get(place) ?? []), value]);
+      if (place !== undefined) after.set(place, [...(after.get(place) ?? []), value]);
     }
     block.values = block.values.flatMap((value, at) => [
       ...(places.has(value) ? [] : [value]),
-      ...(behind.get(at) ?? []),
+      ...(after.get(at) ?? []),
     ]);
   }
 }

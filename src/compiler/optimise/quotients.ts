@@ -37,13 +37,13 @@ function groupsIn(block: Block): Group[] {
     const divisor = value.args[1]!;
     const own = used.get(value) ?? Infinity;
     const group = open.get(divisor);
-    const behind =
+    const after =
       group === undefined
         ? at
         : Math.max(group.at, ...value.args.map((arg) => places.get(arg) ?? -1));
-    if (group !== undefined && group.members.length < MOST && behind < group.used) {
+    if (group !== undefined && group.members.length < MOST && after < group.used) {
       group.members.push(value);
-      group.at = behind;
+      group.at = after;
       group.used = Math.min(group.used, own);
       return;
     }
@@ -56,7 +56,7 @@ function groupsIn(block: Block): Group[] {
 
 function divideIn(f: SsaFunction, block: Block, groups: readonly Group[]): void {
   const reciprocals = new Map<Value, Value>();
-  const behind = new Map<number, Value[]>();
+  const after = new Map<number, Value[]>();
   const gone = new Set<Value>();
   const make = (op: string, args: Value[], like: Value): Value => {
     const made = f.value(op, 'f32', args);
@@ -85,11 +85,11 @@ function divideIn(f: SsaFunction, block: Block, groups: readonly Group[]): void 
       member.op = 'part';
       member.args = [quotients];
     }
-    behind.set(at, [...(behind.get(at) ?? []), ...made, quotients, ...members]);
+    after.set(at, [...(after.get(at) ?? []), ...made, quotients, ...members]);
   }
   block.values = block.values.flatMap((value, at) => [
     ...(gone.has(value) ? [] : [value]),
-    ...(behind.get(at) ?? []),
+    ...(after.get(at) ?? []),
   ]);
 }
 

@@ -1,6 +1,6 @@
 /** Atomics; loads and stores that are ordered with other threads'; streaming loads and stores. */
 import type { Expression, Place, StorageType, ValueType } from '../tree.js';
-import { arity, happen, integer, number, statement, type Call } from './calls.js';
+import { arity, emitOnce, integer, number, statement, type Call } from './calls.js';
 import { placeIn } from './places.js';
 import { isFloat, isInteger, readAs, settled } from './types.js';
 import { describe, inStorage, typed, type Value } from './values.js';
@@ -97,7 +97,7 @@ function atomic(operator: Operator) {
         typed(operand(call, 2, place.storage)),
       ]);
     const compare = operator === 'cas' ? operand(call, 2, place.storage) : undefined;
-    return happen(
+    return emitOnce(
       call,
       {
         op: 'atomic',
@@ -118,7 +118,7 @@ function loading(cache: 'volatile' | 'streaming') {
   return (call: Call): Value => {
     arity(call, 2);
     const place = target(call, 'read');
-    return happen(
+    return emitOnce(
       call,
       { op: 'load', type: readAs[place.storage], place, cache, span: call.pass.span(call.node) },
       'seen',

@@ -98,8 +98,8 @@ export function maskOf(call: Call, at: number): Expression {
     : integer(call, at, 'u32');
 }
 
-/** Emits an operation that has to happen once and in its place; its value is put into a local. */
-export function happen(call: Call, expression: Expression, name: string): Value {
+/** Emits an operation that runs once and in its place; its value is put into a local. */
+export function emitOnce(call: Call, expression: Expression, name: string): Value {
   return typed(call.pass.save(expression, name));
 }
 

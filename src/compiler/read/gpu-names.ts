@@ -6,7 +6,7 @@ import { arrayFunctions, arrayLike, dynamicArrayFunctions } from './arrays.js';
 import {
   arity,
   floatType,
-  happen,
+  emitOnce,
   integer,
   known,
   maskOf,
@@ -65,7 +65,7 @@ const shuffle = (mode: 'idx' | 'up' | 'down' | 'bfly'): Entry =>
     arity(at, 2, 3);
     const value = number(at, 0);
     const type = commonType(value);
-    return happen(
+    return emitOnce(
       at,
       {
         op: 'shuffle',
@@ -84,7 +84,7 @@ const shuffle = (mode: 'idx' | 'up' | 'down' | 'bfly'): Entry =>
 const vote = (mode: 'any' | 'all' | 'ballot'): Entry =>
   call((at) => {
     arity(at, 1, 2);
-    return happen(
+    return emitOnce(
       at,
       {
         op: 'vote',
@@ -101,7 +101,7 @@ const vote = (mode: 'any' | 'all' | 'ballot'): Entry =>
 const barrierReduce = (mode: 'and' | 'or' | 'count'): Entry =>
   call((at) => {
     arity(at, 1);
-    return happen(
+    return emitOnce(
       at,
       {
         op: 'barrierReduce',
@@ -133,7 +133,7 @@ const countBits = (operator: 'popc' | 'clz'): Entry =>
 const timer = (name: 'clock' | 'globaltimer', type: ValueType): Entry =>
   call((at) => {
     arity(at, 0);
-    return happen(at, { op: 'special', name, type, span: at.pass.span(at.node) }, name);
+    return emitOnce(at, { op: 'special', name, type, span: at.pass.span(at.node) }, name);
   });
 
 const rows: Readonly<Record<string, Entry>> = {
@@ -172,7 +172,7 @@ const rows: Readonly<Record<string, Entry>> = {
   'warp.match': call((at) => {
     arity(at, 1, 2);
     const value = number(at, 0);
-    return happen(
+    return emitOnce(
       at,
       {
         op: 'match',
@@ -186,7 +186,7 @@ const rows: Readonly<Record<string, Entry>> = {
   }),
   'warp.activeMask': call((at) => {
     arity(at, 0);
-    return happen(at, { op: 'activemask', type: 'u32', span: at.pass.span(at.node) }, 'active');
+    return emitOnce(at, { op: 'activemask', type: 'u32', span: at.pass.span(at.node) }, 'active');
   }),
   'warp.sync': call((at) => {
     arity(at, 0, 1);

@@ -10,7 +10,7 @@ import { binary, convert, unary } from './nodes.js';
 import type { Pass } from './pass.js';
 import { isFloat, isUnsigned, settled } from './types.js';
 import { concrete, constantOf, inType, typed, type NumberValue, type Value } from './values.js';
-import { checkMeeting, commonType, literal } from './operands.js';
+import { checkCommonType, commonType, literal } from './operands.js';
 import { callText } from './reading.js';
 
 export const mathConstants: Readonly<Record<string, number>> = {
@@ -125,7 +125,7 @@ const extreme =
     if (call.args.length === 0) return literal(ofNone, span);
     const values = call.args.map((_, at) => number(call, at));
     const type = commonType(...values);
-    checkMeeting(call.pass, call.node, values, type);
+    checkCommonType(call.pass, call.node, values, type);
     return typed(
       values.map((value) => inType(value, type)).reduce((a, b) => binary(operator, a, b, span)),
     );

@@ -42,7 +42,7 @@ export function commonType(...values: readonly NumberValue[]): ValueType {
  * Checks that the common type holds a constant: a negative constant among unsigned numbers would be
  * a large one.
  */
-export function checkMeeting(
+export function checkCommonType(
   pass: Pass,
   node: AnyNode,
   values: readonly NumberValue[],

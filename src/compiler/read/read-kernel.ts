@@ -91,15 +91,15 @@ function finish(pass: Pass, body: readonly Statement[]): KernelTree {
       'Give it one where it is declared, or on every path.',
     ),
   );
-  checkBarriers(body, locals, pass.cooperative, (span, parted) => {
-    if (parted === 'block')
+  checkBarriers(body, locals, pass.cooperative, (span, level) => {
+    if (level === 'block')
       return pass.fail(
         span,
         'Not all threads of the block come to this barrier: a condition on the way to it ' +
           'depends on the thread',
         'Take it out of the condition.',
       );
-    if (parted === 'grid')
+    if (level === 'grid')
       return pass.fail(
         span,
         'Not all blocks of the grid come to this barrier: a condition on the way to it ' +

@@ -6,7 +6,7 @@ import type { AnyNode } from 'acorn';
 import type { Expression } from '../tree.js';
 import { completesOne } from './flow.js';
 import { logical, not } from './nodes.js';
-import { checkMeeting, literal, truth } from './operands.js';
+import { checkCommonType, literal, truth } from './operands.js';
 import type { Pass } from './pass.js';
 import { assignSlot, originsOf, readTemporary, slotFor } from './slots.js';
 import { join, settled } from './types.js';
@@ -230,7 +230,7 @@ function choose(
     content: { is: 'choice', test, then, otherwise, span },
   };
   if (soft(then) && soft(otherwise)) return value;
-  checkMeeting(pass, node, [then, otherwise], settled(level));
+  checkCommonType(pass, node, [then, otherwise], settled(level));
   return typed(concrete(value));
 }
 

@@ -48,10 +48,10 @@ const comparisons: Readonly<
 };
 
 /** The level at which threads diverge. */
-export type Parted = 'grid' | 'block' | 'warp';
+export type DivergenceLevel = 'grid' | 'block' | 'warp';
 
 /** The levels at which threads have diverged. */
-interface Apart {
+interface Divergence {
   readonly grid: boolean;
   readonly block: boolean;
   readonly warp: boolean;
@@ -60,7 +60,7 @@ interface Apart {
 /** The exit of a loop or group, or of an iteration of a loop. */
 type Exit = `${'break' | 'continue'} ${number}`;
 
-const TOGETHER: Apart = { grid: false, block: false, warp: false };
+const CONVERGED: Divergence = { grid: false, block: false, warp: false };
 
 /**
  * Calls `report` with the first statement that not all blocks of the grid, not all threads of the
@@ -71,29 +71,33 @@ export function checkBarriers(
   body: readonly Statement[],
   locals: readonly LocalVariable[],
   cooperative: boolean,
-  report: (span: Span, parted: Parted) => never,
+  report: (span: Span, level: DivergenceLevel) => never,
 ): void {
   const definitions = new Map<number, Expression>();
   /** Returns the divergence of each exit of a loop or group, or of an iteration. */
-  const check = (statements: readonly Statement[], given: Apart): ReadonlyMap<Exit, Apart> => {
-    const exits = new Map<Exit, Apart>();
-    let apart = given;
+  const check = (
+    statements: readonly Statement[],
+    given: Divergence,
+  ): ReadonlyMap<Exit, Divergence> => {
+    const exits = new Map<Exit, Divergence>();
+    let diverged = given;
     /** Code after an exit runs without the threads that took it. */
-    const leave = (exit: Exit, by: Apart): void => {
-      exits.set(exit, joined(exits.get(exit) ?? TOGETHER, by));
-      apart = joined(apart, by);
+    const leave = (exit: Exit, by: Divergence): void => {
+      exits.set(exit, joined(exits.get(exit) ?? CONVERGED, by));
+      diverged = joined(diverged, by);
     };
     for (const statement of statements) {
       if (statement.kind === 'assign' && locals[statement.local]!.constant)
         definitions.set(statement.local, statement.value);
       if (statement.kind === 'barrier') {
-        if (apart.block && statement.of !== 'warp') report(statement.span, 'block');
-        if (apart.grid && statement.of === 'grid') report(statement.span, 'grid');
+        if (diverged.block && statement.of !== 'warp') report(statement.span, 'block');
+        if (diverged.grid && statement.of === 'grid') report(statement.span, 'grid');
       }
-      if (apart.block && expressionsOf(statement).some(hasBarrier)) report(statement.span, 'block');
-      if (apart.warp && takesWholeWarp(statement)) report(statement.span, 'warp');
+      if (diverged.block && expressionsOf(statement).some(hasBarrier))
+        report(statement.span, 'block');
+      if (diverged.warp && takesWholeWarp(statement)) report(statement.span, 'warp');
       if (statement.kind === 'break' || statement.kind === 'continue')
-        leave(`${statement.kind} ${statement.id}`, TOGETHER);
+        leave(`${statement.kind} ${statement.id}`, CONVERGED);
       if (statement.kind === 'if') {
         const { test } = statement;
         const block = differsBetweenThreads(test, definitions);
@@ -104,7 +108,7 @@ export function checkBarriers(
           warp: block && differsBetweenThreads(test, definitions, inOneWarp),
         };
         const sides = [statement.then, statement.otherwise].map((side) =>
-          check(side, joined(apart, by)),
+          check(side, joined(diverged, by)),
         );
         for (const side of sides)
           for (const [exit, others] of side) leave(exit, joined(others, by));
@@ -112,23 +116,23 @@ export function checkBarriers(
         const [left, next] = [`break ${statement.id}`, `continue ${statement.id}`] as const;
         const parts =
           statement.kind === 'loop' ? [statement.body, statement.update] : [statement.body];
-        const found = parts.flatMap((part) => [...check(part, apart)]);
+        const found = parts.flatMap((part) => [...check(part, diverged)]);
         // The next iteration runs without the threads that have left the loop.
         const gone = found
           .filter(([exit]) => exit === left)
-          .reduce((sum, [, by]) => joined(sum, by), TOGETHER);
-        if (statement.kind === 'loop' && gone !== TOGETHER)
-          for (const part of parts) check(part, joined(apart, gone));
+          .reduce((sum, [, by]) => joined(sum, by), CONVERGED);
+        if (statement.kind === 'loop' && gone !== CONVERGED)
+          for (const part of parts) check(part, joined(diverged, gone));
         for (const [exit, by] of found) if (exit !== left && exit !== next) leave(exit, by);
       }
     }
     return exits;
   };
-  check(body, TOGETHER);
+  check(body, CONVERGED);
 }
 
-function joined(a: Apart, b: Apart): Apart {
-  if (a === TOGETHER) return b;
+function joined(a: Divergence, b: Divergence): Divergence {
+  if (a === CONVERGED) return b;
   return { grid: a.grid || b.grid, block: a.block || b.block, warp: a.warp || b.warp };
 }
 

@@ -210,7 +210,7 @@ export abstract class ExpressionWriter extends KernelWriter {
           Js,
           Js,
         ];
-        return this.meet(
+        return this.synchronise(
           'gpu.warp.shuffle',
           [
             primary(`'${node.mode}'`),
@@ -223,17 +223,25 @@ export abstract class ExpressionWriter extends KernelWriter {
         );
       }
       case 'vote':
-        return this.meet(
+        return this.synchronise(
           `gpu.warp.${node.mode}`,
           this.operands([node.predicate, node.mask]),
           node.span,
         );
       case 'match':
-        return this.meet('gpu.warp.match', this.operands([node.value, node.mask]), node.span);
+        return this.synchronise(
+          'gpu.warp.match',
+          this.operands([node.value, node.mask]),
+          node.span,
+        );
       case 'activemask':
-        return this.meet('gpu.warp.activeMask', [], node.span);
+        return this.synchronise('gpu.warp.activeMask', [], node.span);
       case 'barrierReduce':
-        return this.meet(`gpu.block.${node.mode}`, [this.expression(node.predicate)], node.span);
+        return this.synchronise(
+          `gpu.block.${node.mode}`,
+          [this.expression(node.predicate)],
+          node.span,
+        );
       case 'block':
         return this.sequence(node);
     }
@@ -357,7 +365,7 @@ export abstract class ExpressionWriter extends KernelWriter {
   }
 
   /** Writes an operation at which the thread waits for others. */
-  protected meet(request: string, operands: readonly Js[], span: Span): Js {
+  protected synchronise(request: string, operands: readonly Js[], span: Span): Js {
     return {
       rope: ['yield ', this.call(request, ...operands, this.site(span)).rope],
       precedence: PRECEDENCE.assign,

@@ -13,7 +13,7 @@ import type { Declaration } from './scopes.js';
 import { walk } from './walk.js';
 
 /** Operations at which a thread waits for others. */
-const MEETING: ReadonlySet<Expression['op']> = new Set([
+const SYNCHRONISING: ReadonlySet<Expression['op']> = new Set([
   'shuffle',
   'vote',
   'match',
@@ -70,19 +70,19 @@ export abstract class KernelWriter {
     this.declarations = declarationsOf(tree);
     this.nameLocals(taken);
 
-    let meets = false;
+    let synchronises = false;
     this.assignments = tree.locals.map(() => 0);
     walk(tree.body, {
       expression: (node, inLoop) => {
-        meets ||= MEETING.has(node.op) || (inLoop && isWaiting(node));
+        synchronises ||= SYNCHRONISING.has(node.op) || (inLoop && isWaiting(node));
       },
       statement: (node) => {
-        meets ||=
+        synchronises ||=
           node.kind === 'barrier' || node.kind === 'matrixProduct' || node.kind === 'loadMatrices';
         if (node.kind === 'assign') this.assignments[node.local]!++;
       },
     });
-    this.generator = meets;
+    this.generator = synchronises;
   }
 
   /**

@@ -4,8 +4,8 @@
  * run in the same order.
  */
 import { Failure } from './failure.js';
-import { checkMask, resultsOf } from './meeting.js';
-import type { Meeting, Waiting } from './meeting.js';
+import { checkMask, resultsOf } from './synchronisation.js';
+import type { SyncRequest, Waiting } from './synchronisation.js';
 import type { Value } from './memory.js';
 import type { Index3 } from './failure.js';
 
@@ -14,8 +14,8 @@ export interface Thread {
   readonly block: Index3;
   readonly index: Index3;
   readonly lane: number;
-  readonly run: Generator<Meeting, void, Value | undefined>;
-  waits: Meeting | undefined;
+  readonly run: Generator<SyncRequest, void, Value | undefined>;
+  waits: SyncRequest | undefined;
   /** The result of the operation that it waited for. */
   result: Value | undefined;
   ended: boolean;
@@ -100,7 +100,7 @@ function release(threads: readonly Thread[]): void {
 
 function resultsIn(threads: readonly Thread[]): ReturnType<typeof resultsOf> {
   try {
-    return resultsOf(threads.map(({ lane, waits }): Waiting => ({ lane, meeting: waits! })));
+    return resultsOf(threads.map(({ lane, waits }): Waiting => ({ lane, request: waits! })));
   } catch (cause) {
     throw new ThreadFailure(threads[0]!, cause);
   }
@@ -213,22 +213,22 @@ function stuck(threads: readonly Thread[], what: string): ThreadFailure {
 /** The failure where no thread can run: what is missing where the first one waits. */
 function deadlock(threads: readonly Thread[]): ThreadFailure {
   const first = threads.find((thread) => thread.waits !== undefined)!;
-  const meeting = first.waits!;
+  const request = first.waits!;
   const sameBlock = threads.filter(({ block }) => block === first.block);
   const start = sameBlock.findIndex((each) => each === first);
   const around =
-    meeting.kind === 'grid'
+    request.kind === 'grid'
       ? threads
-      : meeting.kind === 'warp'
+      : request.kind === 'warp'
         ? sameBlock
             .slice(start - (start % 32), start - (start % 32) + 32)
-            .filter((each) => (meeting.mask >>> each.lane) & 1)
+            .filter((each) => (request.mask >>> each.lane) & 1)
         : sameBlock;
   const ended = around.filter((each) => each.ended);
   const elsewhere = around.filter(
-    (each) => !each.ended && each.waits?.operation !== meeting.operation,
+    (each) => !each.ended && each.waits?.operation !== request.operation,
   );
-  const several = meeting.kind === 'grid';
+  const several = request.kind === 'grid';
   const why =
     ended.length > 0
       ? `while ${ended.length === 1 ? 'thread' : 'threads'} ${names(ended, several)} ` +
@@ -237,15 +237,15 @@ function deadlock(threads: readonly Thread[]): ThreadFailure {
         ? `while others wait for ${elsewhere[0]!.waits!.operation}`
         : 'with masks that differ';
   const all =
-    meeting.kind === 'warp'
+    request.kind === 'warp'
       ? 'every lane that the mask names'
-      : `every thread of the ${meeting.kind}`;
+      : `every thread of the ${request.kind}`;
   const fix =
     ended.length > 0
       ? `Let ${all} come here: put an if around the work instead of returning before.`
       : `Let ${all} come to the same one: take it out of the branch.`;
   return new ThreadFailure(
     first,
-    new Deadlock(`threads wait for ${meeting.operation} ${why}`, fix, threads),
+    new Deadlock(`threads wait for ${request.operation} ${why}`, fix, threads),
   );
 }

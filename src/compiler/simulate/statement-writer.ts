@@ -132,7 +132,7 @@ export abstract class StatementWriter extends ExpressionWriter {
         return this.call(`${this.arrayNames[node.array]!}.clear`);
       case 'barrier': {
         const operands = node.of === 'warp' ? [first(node.mask)] : [];
-        return this.meet(`gpu.${node.of}.sync`, operands, node.span);
+        return this.synchronise(`gpu.${node.of}.sync`, operands, node.span);
       }
       case 'print': {
         const values = this.operands(node.values);
@@ -161,7 +161,7 @@ export abstract class StatementWriter extends ExpressionWriter {
       case 'matrixProduct': {
         const parts = [node.sum, node.a, node.b];
         const indices = this.operands(parts.map(({ index }) => index));
-        return this.meet(
+        return this.synchronise(
           'gpu.warp.mma',
           [
             primary(`'${node.shape}'`),
@@ -173,7 +173,7 @@ export abstract class StatementWriter extends ExpressionWriter {
       }
       case 'loadMatrices': {
         const [index, fromIndex] = this.operands([node.to.index, node.from.index]) as [Js, Js];
-        return this.meet(
+        return this.synchronise(
           'gpu.warp.loadMatrices',
           [
             primary('gpu.lane'),

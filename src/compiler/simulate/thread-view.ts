@@ -6,8 +6,8 @@ import { named } from './dimensions.js';
 import type { Axes } from './dimensions.js';
 import { Failure } from './failure.js';
 import type { Index3 } from './failure.js';
-import { BLOCK, GRID, TURN, WARP } from './meeting.js';
-import type { Meeting } from './meeting.js';
+import { BLOCK, GRID, TURN, WARP } from './synchronisation.js';
+import type { SyncRequest } from './synchronisation.js';
 import type { Memory, Value } from './memory.js';
 import { formatPrint } from './print-format.js';
 
@@ -28,7 +28,7 @@ export interface ThreadView {
   readonly async: AsyncCopies;
   readonly clock: () => bigint;
   readonly globalTimer: () => bigint;
-  readonly turn: () => Meeting;
+  readonly turn: () => SyncRequest;
   readonly local: (array: number) => Memory;
   readonly print: (format: string, values: readonly Value[]) => void;
   readonly assert: (test: boolean, message: string, site: number) => void;
@@ -61,7 +61,7 @@ export function threadViews(
     grid: GRID,
     clock: nanoseconds,
     globalTimer: nanoseconds,
-    turn: (): Meeting => TURN,
+    turn: (): SyncRequest => TURN,
     local: (array: number): Memory => localMemory(tree.arrays[array]!),
     print: (format: string, printed: readonly Value[]): void => {
       print(formatPrint(format, printed));

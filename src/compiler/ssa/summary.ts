@@ -13,7 +13,7 @@ export interface Summary {
    * Whether it has a convergent operation, which must not be duplicated where threads may have
    * diverged.
    */
-  together: boolean;
+  convergent: boolean;
   /** Whether it has a jump out: break, continue or return. */
   jumps: boolean;
   /** Arrays with an index: unrolling is worthwhile where they can become registers. */
@@ -43,7 +43,7 @@ function empty(): Summary {
     locals: new Set(),
     arrays: new Set(),
     loops: false,
-    together: false,
+    convergent: false,
     jumps: false,
     indexed: new Set(),
     fragments: new Set(),
@@ -59,7 +59,7 @@ function add(to: Summary, from: Summary): void {
   for (const array of from.fragments) to.fragments.add(array);
   for (const local of from.reads) to.reads.add(local);
   to.loops ||= from.loops;
-  to.together ||= from.together;
+  to.convergent ||= from.convergent;
   to.jumps ||= from.jumps;
 }
 
@@ -86,7 +86,7 @@ function visit(to: Summary, node: unknown): void {
     return;
   }
   to.size++;
-  if (together.has(name)) to.together = true;
+  if (together.has(name)) to.convergent = true;
   switch (name) {
     case 'assign':
       to.locals.add(part['local'] as number);

@@ -5,7 +5,7 @@ import { propertyName } from '../read/property-name.js';
 import { TILE_NAMES } from './tile-form.js';
 import { TileScope, WHAT_IS_WRITTEN } from './tile-scope.js';
 import type { Binding } from './tile-scope.js';
-import { NOWHERE } from './tile-writer.js';
+import { NO_AXES } from './tile-writer.js';
 import type { Slot, Varies } from './tile-writer.js';
 
 export abstract class TileExpressions extends TileScope {
@@ -17,17 +17,17 @@ export abstract class TileExpressions extends TileScope {
     if (written !== undefined) return written.varies;
     const binding = this.bindingOf(node);
     if (binding !== undefined)
-      return binding.is === 'value' || binding.is === 'variable' ? binding.varies : NOWHERE;
+      return binding.is === 'value' || binding.is === 'variable' ? binding.varies : NO_AXES;
     return operandsOf(node)
       .map((child) => this.varies(child))
-      .reduce<Varies>((a, b) => this.join(node, a, b), NOWHERE);
+      .reduce<Varies>((a, b) => this.join(node, a, b), NO_AXES);
   }
 
   /**
    * The axes of an operation on two values, element by element. Where both differ along rows, or
    * along columns, it has to be one axis.
    */
-  protected join(node: AnyNode, a: Varies, b: Varies = NOWHERE): Varies {
+  protected join(node: AnyNode, a: Varies, b: Varies = NO_AXES): Varies {
     for (const [one, other, what] of [
       [a.rows, b.rows, 'rows'],
       [a.columns, b.columns, 'columns'],

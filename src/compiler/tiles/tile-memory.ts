@@ -111,12 +111,12 @@ export function writeStore(writer: TileWriter, name: string, value: TileValue): 
   const width = writer.widthOf(columns);
   const inside = all(
     rows === undefined
-      ? 'below$ === 0'
+      ? 'threadRow$ === 0'
       : writer.axis(rows).exactRows
         ? ''
         : `row$ <= lastRow${rows}$`,
     columns === undefined
-      ? 'beside$ === 0'
+      ? 'threadColumn$ === 0'
       : writer.axis(columns).exactColumns
         ? ''
         : `group$ <= lastGroup${columns}$`,

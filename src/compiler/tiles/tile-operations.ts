@@ -149,7 +149,7 @@ export abstract class TileOperations extends TileExpressions {
         `Declare it as inout(…), or store first what ${param}.load() should give.`,
       );
     this.checkSteps(node, param, node.arguments, 'load');
-    this.meetOver(param, 'stored');
+    this.barrierBetween(param, 'stored');
     this.loaded.add(param);
     this.written.set(node, { is: 'value', ...writeLoad(this, param) });
   }
@@ -190,7 +190,7 @@ export abstract class TileOperations extends TileExpressions {
     this.stored.add(param);
     this.out.as(value, () => {
       this.define(name, value, varies);
-      this.meetOver(param, 'loaded');
+      this.barrierBetween(param, 'loaded');
       writeStore(this, param, { name, varies });
     });
   }
@@ -200,12 +200,12 @@ export abstract class TileOperations extends TileExpressions {
    * writes: all threads load before any stores, and store before any loads. In a loop, later
    * statements also run before this one.
    */
-  private meetOver(param: string, was: 'loaded' | 'stored'): void {
+  private barrierBetween(param: string, was: 'loaded' | 'stored'): void {
     if (
       (this[was].has(param) || (this.depth > 0 && this.found[was].has(param))) &&
       isReadByOthers(this, param)
     )
-      this.meet();
+      this.barrier();
   }
 
   /** Keeps the accesses for the next pass: a loop depends on later statements. */

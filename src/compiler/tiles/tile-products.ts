@@ -105,10 +105,10 @@ export function writeProduct(
   const [left, right] = [a, b].map(
     (side) => side.staged ?? writeStaged(writer, buffers, side.value, summed),
   ) as [Staged, Staged];
-  writer.meet();
+  writer.barrier();
   const { tile } = writer.axis(summed);
   const by = [4, 2, 1].find((count) => tile % count === 0)!;
-  const [down, beside] = [writer.rowSlots(rows), writer.columnSlots(columns)];
+  const [down, columnsEach] = [writer.rowSlots(rows), writer.columnSlots(columns)];
   const width = writer.widthOf(columns);
   // A column can lie beyond the rows that were staged.
   const column = writer.columnInTile(columns, 'q$', 'k$');
@@ -118,7 +118,7 @@ export function writeProduct(
   const turnedRow =
     thereAcross < down * writer.form.down ? `Math.min(${row}, ${thereAcross - 1})` : row;
   const turnedColumn =
-    there < beside * writer.form.across ? `Math.min(${column}, ${there - 1})` : column;
+    there < columnsEach * writer.form.across ? `Math.min(${column}, ${there - 1})` : column;
   const leftAt = a.turned
     ? `(k0$ + j$) * ${left.pitch} + ${turnedRow}`
     : `${row} * ${left.pitch} + k0$ + j$`;
@@ -129,22 +129,22 @@ export function writeProduct(
   writer.line(
     'gpu$.unroll(1);',
     `for (let k0$ = 0; k0$ < ${tile}; k0$ += ${by}) {`,
-    `const left$ = gpu$.local.f32(${down * by}); const right$ = gpu$.local.f32(${beside * by});`,
+    `const left$ = gpu$.local.f32(${down * by}); const right$ = gpu$.local.f32(${columnsEach * by});`,
     `for (let r$ = 0; r$ < ${down}; r$++) ${turn} left$[j$ * ${down} + r$] = ` +
       `${bufferName(left.buffer)}[${leftAt}];`,
-    `${turn} for (let q$ = 0; q$ < ${beside / width}; q$++) for (let k$ = 0; k$ < ${width}; ` +
-      `k$++) right$[j$ * ${beside} + q$ * ${width} + k$] = ` +
+    `${turn} for (let q$ = 0; q$ < ${columnsEach / width}; q$++) for (let k$ = 0; k$ < ${width}; ` +
+      `k$++) right$[j$ * ${columnsEach} + q$ * ${width} + k$] = ` +
       `${bufferName(right.buffer)}[${rightAt}];`,
-    `${turn} for (let r$ = 0; r$ < ${down}; r$++) for (let c$ = 0; c$ < ${beside}; c$++) ` +
+    `${turn} for (let r$ = 0; r$ < ${down}; r$++) for (let c$ = 0; c$ < ${columnsEach}; c$++) ` +
       `${writer.element(into, { row: 'r$', column: 'c$' })} = gpu$.fma(left$[j$ * ${down} + ` +
-      `r$], right$[j$ * ${beside} + c$], ${writer.element(into, { row: 'r$', column: 'c$' })});`,
+      `r$], right$[j$ * ${columnsEach} + c$], ${writer.element(into, { row: 'r$', column: 'c$' })});`,
     '}',
   );
   const own = [a, b].flatMap((side, at) =>
     side.staged === undefined ? [[left, right][at]!.buffer] : [],
   );
   // The next statements may write there.
-  if (own.length > 0) writer.meet();
+  if (own.length > 0) writer.barrier();
   for (const buffer of own) buffers.giveBack(buffer);
 }
 
@@ -162,10 +162,10 @@ export function writeTurned(writer: TileWriter, value: TileValue, like: AnyNode)
   const pitch = columns === undefined || rows === undefined ? length : length + 1;
   writer.declare('local', name, writer.slots(turned.varies), like);
   writer.declare('shared', part, height * pitch, like);
-  writer.meetInLoop();
+  writer.barrierInLoop();
   const own = all(
-    rows === undefined ? 'below$ === 0' : '',
-    columns === undefined ? 'beside$ === 0' : '',
+    rows === undefined ? 'threadRow$ === 0' : '',
+    columns === undefined ? 'threadColumn$ === 0' : '',
   );
   const [from, to] = [writer.widthOf(columns), writer.widthOf(rows)];
   const least = (index: string, reach: number, there: number): string =>

@@ -10,7 +10,7 @@
 import type { AnyNode } from 'acorn';
 
 import type { REDUCTIONS } from './tile-form.js';
-import { NOWHERE, TURN, all } from './tile-writer.js';
+import { NO_AXES, IN_LOOP, all } from './tile-writer.js';
 import type { TileValue, TileWriter, Varies } from './tile-writer.js';
 
 export type Reduction = (typeof REDUCTIONS)[number];
@@ -116,7 +116,7 @@ class WrittenReduction {
     );
     writer.each(loops, () => {
       out.write('const each$ = ');
-      writer.print(value, TURN);
+      writer.print(value, IN_LOOP);
       out.write(
         `; sum$ = ${join('sum$', sums && inside !== '' ? `(${inside} ? each$ : 0)` : 'each$')};`,
       );
@@ -171,7 +171,7 @@ class WrittenReduction {
     this.declareResults(name, rows);
     if (warps > 1) {
       this.declareParts(down * rows * warps);
-      writer.meetInLoop();
+      writer.barrierInLoop();
     }
     writer.line(`for (let r$ = 0; r$ < ${rows}; r$++) {`);
     this.joinSlots({ rows: undefined, columns });
@@ -180,12 +180,12 @@ class WrittenReduction {
       writer.line(this.finish(`${name}[r$]`, 'sum$', length), '}');
     } else {
       writer.line(
-        `if (gpu$.lane === 0) ${part}[(below$ * ${rows} + r$) * ${warps} + beside$ / 32] = sum$;`,
+        `if (gpu$.lane === 0) ${part}[(threadRow$ * ${rows} + r$) * ${warps} + threadColumn$ / 32] = sum$;`,
         this.reduction === 'max' ? `${name}[r$] = sum$;` : '',
         '}',
         'gpu$.block.sync();',
         `for (let r$ = 0; r$ < ${rows}; r$++) {`,
-        `const from$ = (below$ * ${rows} + r$) * ${warps};`,
+        `const from$ = (threadRow$ * ${rows} + r$) * ${warps};`,
       );
       this.joinWarps('from$', warps);
       writer.line(this.finish(`${name}[r$]`, this.shown('sum$', `${name}[r$]`), length), '}');
@@ -205,7 +205,7 @@ class WrittenReduction {
     this.declareResults(name, columns);
     if (down > 1) {
       this.declareParts(down * columns * across);
-      writer.meetInLoop();
+      writer.barrierInLoop();
     }
     writer.line(`for (let c$ = 0; c$ < ${columns}; c$++) {`);
     this.joinSlots({ rows, columns: undefined });
@@ -213,13 +213,13 @@ class WrittenReduction {
       writer.line(this.finish(`${name}[c$]`, 'sum$', length), '}');
     } else {
       writer.line(
-        `${part}[(below$ * ${columns} + c$) * ${across} + beside$] = sum$;`,
+        `${part}[(threadRow$ * ${columns} + c$) * ${across} + threadColumn$] = sum$;`,
         '}',
         'gpu$.block.sync();',
         `for (let c$ = 0; c$ < ${columns}; c$++) {`,
-        `let sum$ = ${part}[c$ * ${across} + beside$];`,
+        `let sum$ = ${part}[c$ * ${across} + threadColumn$];`,
         `for (let d$ = 1; d$ < ${down}; d$++) sum$ = ` +
-          `${join('sum$', `${part}[(d$ * ${columns} + c$) * ${across} + beside$]`)};`,
+          `${join('sum$', `${part}[(d$ * ${columns} + c$) * ${across} + threadColumn$]`)};`,
         this.finish(`${name}[c$]`, 'sum$', length),
         '}',
       );
@@ -235,7 +235,7 @@ class WrittenReduction {
     const { across, down } = writer.form;
     const warps = (across * down) / 32;
     this.declareParts(warps);
-    writer.meetInLoop();
+    writer.barrierInLoop();
     this.declareResults(`${name}all`, 1);
     writer.line('{');
     this.joinSlots(this.of);
@@ -258,6 +258,6 @@ class WrittenReduction {
       '}',
       `const ${name} = ${name}all[0];`,
     );
-    return { name, varies: NOWHERE };
+    return { name, varies: NO_AXES };
   }
 }

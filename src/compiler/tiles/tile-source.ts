@@ -132,8 +132,8 @@ class TileBody extends TileStatements {
       ),
     );
     this.line(
-      `const beside$ = gpu$.threadIdx.x % ${across};`,
-      `const below$ = gpu$.threadIdx.x / ${across};`,
+      `const threadColumn$ = gpu$.threadIdx.x % ${across};`,
+      `const threadRow$ = gpu$.threadIdx.x / ${across};`,
       `const block$ = gpu$.${indexType}(gpu$.blockIdx.x);`,
     );
     let rest = 'block$';

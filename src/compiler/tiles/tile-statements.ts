@@ -400,8 +400,8 @@ export abstract class TileStatements extends TileOperations {
     this.line(
       `const top${axis}$ = tile${axis}$ * ${tile};`,
       `const left${axis}$ = tile${axis}$ * ${groups};`,
-      `const firstRow${axis}$ = top${axis}$ + below$;`,
-      `const firstGroup${axis}$ = left${axis}$ + beside$;`,
+      `const firstRow${axis}$ = top${axis}$ + threadRow$;`,
+      `const firstGroup${axis}$ = left${axis}$ + threadColumn$;`,
       `const lastRow${axis}$ = ` +
         `Math.min(args$.${extentName(axis)}${width === 1 ? '' : ` * ${width}`}, top${axis}$ + ` +
         `${tile}) - 1;`,

@@ -19,7 +19,7 @@ export interface Varies {
   readonly columns: number | undefined;
 }
 
-export const NOWHERE: Varies = { rows: undefined, columns: undefined };
+export const NO_AXES: Varies = { rows: undefined, columns: undefined };
 
 /** A value of the body, by its name in the written text. */
 export interface TileValue {
@@ -34,7 +34,7 @@ export interface Slot {
 }
 
 export const FIRST: Slot = { row: '0', column: '0' };
-export const TURN: Slot = { row: 'r$', column: 'c$' };
+export const IN_LOOP: Slot = { row: 'r$', column: 'c$' };
 
 /**
  * The facts that one pass over the body finds for the next: shapes of variables, shared memory of
@@ -156,8 +156,8 @@ export abstract class TileWriter {
   /** Writes assignments of the expression to every slot of an existing value. */
   assign(value: TileValue, node: AnyNode): void {
     this.each(value.varies, () => {
-      this.out.write(`${this.element(value, TURN)} = `);
-      this.print(node, TURN);
+      this.out.write(`${this.element(value, IN_LOOP)} = `);
+      this.print(node, IN_LOOP);
       this.out.write(';');
     });
   }
@@ -177,25 +177,25 @@ export abstract class TileWriter {
   }
 
   /** Writes a barrier of the block. */
-  meet(): void {
+  barrier(): void {
     this.line('gpu$.block.sync();');
   }
 
   /** In a loop, threads may still read shared memory of the iteration before. */
-  meetInLoop(): void {
-    if (this.depth > 0) this.meet();
+  barrierInLoop(): void {
+    if (this.depth > 0) this.barrier();
   }
 
   // Elements of a thread along an axis, in the kernel's own names.
 
   /** The number, within the tile, of row `r$`, and of column `q$ * width + k$`. */
   rowInTile(turn: string): string {
-    return this.form.down === 1 ? turn : `(below$ + ${turn} * ${this.form.down})`;
+    return this.form.down === 1 ? turn : `(threadRow$ + ${turn} * ${this.form.down})`;
   }
 
   columnInTile(axis: number, group: string, inGroup: string): string {
     const width = this.widthOf(axis);
-    const number = `(beside$ + ${group} * ${this.form.across})`;
+    const number = `(threadColumn$ + ${group} * ${this.form.across})`;
     return width === 1 ? number : `(${number} * ${width} + ${inGroup})`;
   }
 
