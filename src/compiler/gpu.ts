@@ -87,9 +87,9 @@ export interface Warp {
   /** Waits for the lanes of the mask, and makes their writes visible. bar.warp.sync */
   sync(mask?: number): void;
   /**
-   * sum += a · b on the tensor cores: a is 16 × 16, b 16 × 8, sum 16 × 8. All 32 lanes come here
-   * together, and each holds its part in local arrays (or rows of them): of f16 or bf16 `a` of 8
-   * and `b` of 4 elements, or for a common dimension of 8, 4 and 2; and of f32 `sum` of 4. With g =
+   * sum += a · b on the tensor cores: a is 16 × 16, b 16 × 8, sum 16 × 8. All 32 lanes take part,
+   * and each holds its part in local arrays (or rows of them): `a` of 8 and `b` of 4 elements of
+   * f16 or bf16, or 4 and 2 for a common dimension of 8; and `sum` of 4 elements of f32. With g =
    * lane / 4 and t = lane % 4, element i is
    *
    * | | row | column |
@@ -98,10 +98,10 @@ export interface Warp {
    * | `b[i]` | 2 · t + i % 2 + 8 · (i / 2) | g |
    * | `sum[i]` | g + 8 · (i / 2) | 2 · t + i % 2 |
    *
-   * So a pair of elements of `sum` lies where a pair of an `a` does: what was computed can be a
-   * factor of the next product. The order of the common dimension is that of the sum on the CPU
-   * device and in simulation, rounded to f32 at each step; tensor cores add several products at
-   * once, and results differ in the last bits. Compute capability 8.0. mma.sync.m16n8k16, .m16n8k8
+   * So a pair of elements of `sum` lies where a pair of an `a` does: a result can be a factor of
+   * the next product. On the CPU device and in simulation products are added in the order of the
+   * common dimension, rounded to f32 at each step; tensor cores add several products at once, and
+   * results differ in the last bits. Compute capability 8.0. mma.sync.m16n8k16, .m16n8k8
    */
   mma(sum: MatrixFragment, a: MatrixFragment, b: MatrixFragment): void;
   /**

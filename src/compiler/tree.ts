@@ -187,7 +187,8 @@ export type ApproximateName =
  * launch.
  */
 export type SpecialName =
-  | `${'threadIdx' | 'blockIdx' | 'blockDim' | 'gridDim' | 'globalId' | 'globalSize'}.${'x' | 'y' | 'z'}`
+  | `${'threadIdx' | 'blockIdx' | 'blockDim' | 'gridDim'}.${'x' | 'y' | 'z'}`
+  | `${'globalId' | 'globalSize'}.${'x' | 'y' | 'z'}`
   | 'lane'
   | 'warp'
   | 'dynamicSharedBytes'

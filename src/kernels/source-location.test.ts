@@ -32,7 +32,8 @@ kernel(({ y }: Params, gpu: Gpu) => {
   y[i] = 12345;
 });
 
-const before: (params: Params, gpu: Gpu) => void = ({ y }: Params, gpu: Gpu): void => { y[gpu.id + 1] = 12345 };
+const before: (params: Params, gpu: Gpu) => void =
+  ({ y }: Params, gpu: Gpu): void => { y[gpu.id + 1] = 12345 };
 kernel(before);
 kernel(({ y }: Params, gpu: Gpu): void => { y[gpu.id] = 12345 });
 kernel(({ y }: Params, gpu: Gpu): void => { y[gpu.id] = 12345 });

@@ -255,11 +255,12 @@ export function emitKernel(tree: KernelTree, target: EmitTarget): EmittedKernel 
       '.extern .func (.param .b32 func_retval0) vprintf(.param .b64 vprintf_param_0, .param ' +
         '.b64 vprintf_param_1);',
     );
-  if (w.uses.has('assert'))
-    head.push(
-      '.extern .func ' +
-        `__assertfail(${[0, 1, 2, 3, 4].map((at) => `.param .b${at === 2 ? 32 : 64} __assertfail_param_${at}`).join(', ')});`,
+  if (w.uses.has('assert')) {
+    const params = [64, 64, 32, 64, 64].map(
+      (bits, at) => `.param .b${bits} __assertfail_param_${at}`,
     );
+    head.push(`.extern .func __assertfail(${params.join(', ')});`);
+  }
   for (const { symbol, text } of f.texts) {
     const bytes = utf8(text);
     head.push(`.global .align 1 .b8 ${symbol}[${bytes.length}] = {${bytes.join(', ')}};`);

@@ -159,7 +159,8 @@ const written: Readonly<Record<string, Write>> = {
       HalfStorage | undefined,
     ];
     const { space, offset } = value.memory!;
-    const where = `${scope === 'device' || space === 'shared' ? '' : `.${scopeNames[scope]!}`}.${space}`;
+    const scoped = scope === 'device' || space === 'shared' ? '' : `.${scopeNames[scope]!}`;
+    const where = `${scoped}.${space}`;
     const address = w.address(value.args[0]!, offset);
     if (half === undefined)
       w.line(

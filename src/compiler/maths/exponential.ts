@@ -82,7 +82,8 @@ export const scale64 = `
  */
 const signedScale32 = `
   const positive = c > 0.0;
-  const scaleA = gpu.fromBits((gpu.i32(gpu.bits(shifted)) << 23) + (positive ? gpu.i32(${(127 - 32) << 23}) : ${(127 + 32) << 23}));
+  const scaleA = gpu.fromBits((gpu.i32(gpu.bits(shifted)) << 23) +
+    (positive ? gpu.i32(${(127 - 32) << 23}) : ${(127 + 32) << 23}));
   const scaleB = positive ? 4294967296.0 : gpu.f32(2.3283064365386963e-10);`;
 
 /** Beyond the bounds the result is 0 or infinite in any case. NaN passes through min and max. */

@@ -341,7 +341,8 @@ export function writeText(
       case 'IfStatement':
         return (
           `if (${test(node.test, scope)}) ` +
-          `{\n${write(node.consequent, scope)}\n}${node.alternate ? ` else {\n${write(node.alternate, scope)}\n}` : ''}`
+          `{\n${write(node.consequent, scope)}\n}` +
+          (node.alternate ? ` else {\n${write(node.alternate, scope)}\n}` : '')
         );
       case 'ReturnStatement':
         return `return ${as(read(node.argument ?? fail(node, 'no value'), scope), type, node)};`;

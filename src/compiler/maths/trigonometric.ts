@@ -81,10 +81,8 @@ function chooseWords(words: readonly string[], type: 'u32' | 'u64', widthBits: n
     const next: string[] = [];
     for (let index = 0; index < wanted && index < names.length; index++) {
       const name = step === 0 ? `word${index}` : `choice${jump}At${index}`;
-      lines.push(
-        `const ${name} = ` +
-          `${index + jump < names.length ? `jump${jump} ? ${names[index + jump]} : ${names[index]}` : names[index]};`,
-      );
+      const chosen = index + jump < names.length ? `jump${jump} ? ${names[index + jump]} : ` : '';
+      lines.push(`const ${name} = ${chosen}${names[index]};`);
       next.push(name);
     }
     names = next;

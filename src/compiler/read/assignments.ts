@@ -179,7 +179,8 @@ function write(pass: Pass, node: AnyNode, target: Target, value: Value, valueNod
         return pass.fail(
           valueNode,
           `An element with the fields ${[...places.keys()].join(', ')} cannot become ` +
-            `${describe(value)}${fields === undefined ? '' : ` of ${[...fields.keys()].join(', ')}`}`,
+            describe(value) +
+            (fields === undefined ? '' : ` of ${[...fields.keys()].join(', ')}`),
           'Assign a structure with these fields.',
         );
       }

@@ -47,8 +47,8 @@ function operand(call: Call, at: number, storage: StorageType): Expression {
     call.pass.fail(
       node,
       `${call.name} changes ${storage}, and the value is f64`,
-      'Write ' +
-        `gpu.${storage === 'f16' || storage === 'bf16' ? storage : 'f32'}(${call.pass.code(node)}).`,
+      `Write gpu.${storage === 'f16' || storage === 'bf16' ? storage : 'f32'}` +
+        `(${call.pass.code(node)}).`,
     );
   }
   return inStorage(value, storage);

@@ -131,7 +131,7 @@ function callValue(pass: Pass, node: CallExpression): Value {
   if (node.optional)
     return pass.fail(
       node,
-      'Optional calls have no use in a kernel: every function is there',
+      'Optional calls have no use in a kernel: no function is null or undefined',
       'Write f(x) without ?.',
     );
   const { callee } = node;
@@ -237,7 +237,8 @@ export const expressionRules: Rules['expressions'] = {
       if (Object.hasOwn(freeNames, node.name)) return freeNames[node.name]!(pass, node);
       return pass.fail(
         node,
-        `\`${node.name}\` is not known in a kernel: its text is compiled without what is around it`,
+        `\`${node.name}\` is not defined in a kernel: its text is compiled without its ` +
+          'surroundings',
         CONVERSIONS[node.name] ??
           `Give it through uses: { ${node.name} } and write gpu.${node.name}.`,
       );
@@ -272,7 +273,7 @@ export const expressionRules: Rules['expressions'] = {
     if (node.expressions.length > 0)
       return pass.fail(
         node,
-        'Templates with values are not known in a kernel',
+        'Templates with values are not supported in a kernel',
         "Give console.log the parts: console.log('x', x).",
       );
     return { kind: 'string', value: node.quasis[0]?.value.cooked ?? '' };

@@ -231,7 +231,9 @@ const statement = fc.letrec<{ any: string }>((tie) => {
         .map(
           ([value, cases]) =>
             `switch (${value}) { ` +
-            `${cases.map(([test, body, leaves]) => `case ${test}: ${body} ${leaves ? 'break;' : ''}`).join(' ')} ` +
+            cases
+              .map(([test, body, leaves]) => `case ${test}: ${body} ${leaves ? 'break;' : ''} `)
+              .join('') +
             'default: }',
         ),
       fc.constantFrom(

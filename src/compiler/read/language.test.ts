@@ -332,13 +332,13 @@ describe('tensors', () => {
     ['x[0] = 1', 'x is an input, and this writes to it: x[0]'],
     ['x[0]++', 'x is an input, and this writes to it: x[0]'],
     ['y.length = 1', 'This cannot be assigned to: y.length belongs to a tensor'],
-    ['m.shape[2]', 'm has 2 axes here, and this asks for axis 2'],
+    ['m.shape[2]', 'm has 2 axes here, and this reads axis 2'],
     [
       'm.shape[y_i32[0]]',
       'The axis of a shape has to be known when the kernel is compiled: y_i32[0]',
     ],
     ['y.map(1)', 'A tensor has no map in a kernel'],
-    ['for (const v of x) y[0] = v', 'for-of is not known in a kernel'],
+    ['for (const v of x) y[0] = v', 'for-of is not supported in a kernel'],
     [
       'let t = y; t = x',
       '`t` would hold a tensor, and a variable that is assigned can hold numbers, booleans ' +
@@ -667,8 +667,8 @@ describe('uses', () => {
       'Give it through uses: { gelu } and write gpu.gelu.',
     );
     expect(errorOf('({ y }, gpu) => { y[0] = (0, maths_1.gelu)(1); }').what).toBe(
-      '`maths_1.gelu` is not known in a kernel: its text is compiled without what is around ' +
-        'it, imports too',
+      '`maths_1.gelu` is not defined in a kernel: its text is compiled without its surroundings ' +
+        'and imports',
     );
     expect(errorOf('({ y }, gpu) => { y[0] = x.size; }').fix).toBe(
       'Give it through uses: { size: x.size } and write gpu.size.',
@@ -799,7 +799,7 @@ describe('barriers', () => {
     'if (gpu.threadIdx.x === 3) gpu.grid.sync()',
   ])('are refused where threads cannot come to them: %s', (code) => {
     expect(errorOf(`({ y }, gpu) => { ${code}; }`).what).toBe(
-      'Not all threads of the block come to this barrier: a condition on the way to it ' +
+      'Not all threads of the block reach this barrier: a condition on the way to it ' +
         'depends on the thread',
     );
   });
@@ -825,7 +825,8 @@ describe('barriers', () => {
     for (const test of ['gpu.lane < 5', 'gpu.threadIdx.x !== 7']) {
       const error = errorOf(`({ y, x }, gpu) => { if (${test}) { ${code}; } }`);
       expect(error.what).toBe(
-        'Not all lanes of the warp come here: the condition around it depends on the lane',
+        'Not all lanes of the warp reach this operation: the condition around it depends on the ' +
+          'lane',
       );
       expect(error.fix).toContain('pass their mask');
     }
@@ -840,7 +841,7 @@ describe('barriers', () => {
     ).toContain('31'));
   it('of the grid are refused where blocks cannot come to them', () =>
     expect(errorOf('({ y }, gpu) => { if (gpu.blockIdx.x === 0) gpu.grid.sync(); }').what).toBe(
-      'Not all blocks of the grid come to this barrier: a condition on the way to it depends ' +
+      'Not all blocks of the grid reach this barrier: a condition on the way to it depends ' +
         'on the block',
     ));
   it('of the grid make the kernel cooperative', () =>
@@ -896,17 +897,17 @@ describe('gpu', () => {
     ['y[0] = gpu.threadIdx.X', 'gpu.threadIdx has no X', 'Write gpu.threadIdx.x.'],
     [
       'y[0] = Date.now()',
-      '`Date.now` is not known in a kernel',
-      'gpu.globalTimer() tells nanoseconds, gpu.clock() cycles.',
+      '`Date.now` is not defined in a kernel',
+      'gpu.globalTimer() gives nanoseconds, gpu.clock() cycles.',
     ],
     [
       'gpu.unroll(); y[0] = 1',
-      'No loop follows that this could be said of: gpu.unroll()',
+      'No loop follows this: gpu.unroll()',
       'Write it before the loop, in the same block.',
     ],
     [
       'for (let i = 0; i < 4; i++) { gpu.unroll(4); y[i] = 1 }',
-      'No loop follows that this could be said of: gpu.unroll(4)',
+      'No loop follows this: gpu.unroll(4)',
       'Write it before the loop, in the same block.',
     ],
     [
@@ -1011,7 +1012,7 @@ describe('console', () => {
       'console.assert takes 1 to 2 arguments, and got 3',
     );
     expect(errorOf('({ y }) => { console.warn(1); }').what).toBe(
-      'console.warn is not known in a kernel',
+      'console.warn is not supported in a kernel',
     );
   });
 });

@@ -153,7 +153,7 @@ function callNamed(
   if (text === undefined) {
     return pass.fail(
       node,
-      `${shown} is not known in a kernel for ${type}`,
+      `${shown} is not supported in a kernel for ${type}`,
       type === 'f64'
         ? 'Compute it in f32: gpu.f32(…).'
         : 'Write it as a device function and give it through uses.',

@@ -166,7 +166,7 @@ describe('what they refuse, and what they say to write', () => {
     for (const call of ['gpu.warp.mma(s, f, g)', 'gpu.warp.loadMatrices(f, tile[0], 0)']) {
       expect(refusal(`if (${test}) { ${call}; }`)).toMatchObject({
         code: call,
-        what: expect.stringContaining('Not all lanes of the warp come here') as string,
+        what: expect.stringContaining('Not all lanes of the warp reach this operation') as string,
       });
     }
   });

@@ -195,11 +195,11 @@ function sharedPlace(call: Call, array: number, index: number): Place {
   const value = args[array];
   const own = argNodes[array] ?? node;
   if (value?.kind !== 'array' || pass.arrays[value.array]!.space === 'local') {
+    const found =
+      value === undefined ? 'missing' : value.kind === 'array' ? 'a local array' : describe(value);
     return pass.fail(
       own,
-      `Argument ${array + 1} of ${name} is ` +
-        `${value === undefined ? 'missing' : value.kind === 'array' ? 'a local array' : describe(value)}, ` +
-        'and has to be a shared array',
+      `Argument ${array + 1} of ${name} is ${found}, and has to be a shared array`,
       'Declare it with gpu.shared.f16(LENGTH), or gpu.dynamicShared.f16() where it takes ' +
         'more than 48 KiB.',
     );

@@ -32,12 +32,12 @@ export function member(pass: Pass, node: MemberExpression): Value {
   if (object.type === 'Identifier' && name !== undefined && isForeign(pass, object)) {
     return pass.fail(
       node,
-      `\`${pass.code(node)}\` is not known in a kernel: its text is compiled without what is ` +
-        'around it, imports too',
+      `\`${pass.code(node)}\` is not defined in a kernel: its text is compiled without its ` +
+        'surroundings and imports',
       object.name === 'Number'
         ? instead(name)
         : TIMES.has(`${object.name}.${name}`)
-          ? 'gpu.globalTimer() tells nanoseconds, gpu.clock() cycles.'
+          ? 'gpu.globalTimer() gives nanoseconds, gpu.clock() cycles.'
           : `Give it through uses: { ${name}: ${pass.code(node)} } and write gpu.${name}.`,
     );
   }
@@ -100,7 +100,7 @@ export function element(
       if (Number(axis) < 0 || Number(axis) >= rank || !Number.isInteger(Number(axis))) {
         return pass.fail(
           indexNode,
-          `${param.name} has ${rank} ${rank === 1 ? 'axis' : 'axes'} here, and this asks for ` +
+          `${param.name} has ${rank} ${rank === 1 ? 'axis' : 'axes'} here, and this reads ` +
             `axis ${String(axis)}`,
           `Use 0 to ${rank - 1}.`,
         );
@@ -324,7 +324,7 @@ function namespaced(pass: Pass, node: AnyNode, path: string, name: string): Valu
     if (call !== undefined) return { kind: 'function', name: `Math.${name}`, call };
     return pass.fail(
       node,
-      `Math.${name} is not known in a kernel`,
+      `Math.${name} is not supported in a kernel`,
       name === 'random'
         ? 'Use a generator that counts, such as Philox: its numbers are the same on every device.'
         : 'Write it as a device function and give it through uses.',
@@ -335,7 +335,7 @@ function namespaced(pass: Pass, node: AnyNode, path: string, name: string): Valu
       return { kind: 'function', name: `console.${name}`, call: consoleFunctions[name]! };
     return pass.fail(
       node,
-      `console.${name} is not known in a kernel`,
+      `console.${name} is not supported in a kernel`,
       'Use console.log and console.assert.',
     );
   }

@@ -77,10 +77,13 @@ function checkSigns(
   const one = operator.startsWith('%') ? 'taken modulo' : 'divided by';
   pass.failUnlessTypesChange(
     node,
-    `${by ? `An unsigned number is ${one} a negative one` : `A negative number is ${one} an unsigned one`}, ` +
-      `and ${type} holds no negative numbers: ${pass.code(node)}`,
-    'Write ' +
-      `${by ? `${cast}(${whole}) ${operator} ${negative}` : `${whole} ${operator} ${cast}(${negative})`}.`,
+    (by
+      ? `An unsigned number is ${one} a negative one`
+      : `A negative number is ${one} an unsigned one`) +
+      `, and ${type} holds no negative numbers: ${pass.code(node)}`,
+    by
+      ? `Write ${cast}(${whole}) ${operator} ${negative}.`
+      : `Write ${whole} ${operator} ${cast}(${negative}).`,
   );
 }
 
@@ -321,7 +324,7 @@ export function operate(operands: Operands): NumberValue {
   if (rule === undefined)
     return pass.fail(
       node,
-      `The operator ${operator} is not known in a kernel`,
+      `The operator ${operator} is not supported in a kernel`,
       'Kernels have arithmetic, bitwise and comparison operators.',
     );
   if (

@@ -345,7 +345,7 @@ export class Pass {
     if (this.#replacementsOf(memoryKey(param)).some(([at]) => at > then && at <= this.now))
       this.fail(
         span,
-        'Another structure takes the place of this element before it is used',
+        'Another structure replaces this element before it is used',
         'Copy it before, as in const e = { ...s[i] }.',
       );
   }

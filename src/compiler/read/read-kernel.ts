@@ -95,20 +95,20 @@ function finish(pass: Pass, body: readonly Statement[]): KernelTree {
     if (level === 'block')
       return pass.fail(
         span,
-        'Not all threads of the block come to this barrier: a condition on the way to it ' +
+        'Not all threads of the block reach this barrier: a condition on the way to it ' +
           'depends on the thread',
         'Take it out of the condition.',
       );
     if (level === 'grid')
       return pass.fail(
         span,
-        'Not all blocks of the grid come to this barrier: a condition on the way to it ' +
+        'Not all blocks of the grid reach this barrier: a condition on the way to it ' +
           'depends on the block',
         'Take it out of the condition.',
       );
     return pass.fail(
       span,
-      'Not all lanes of the warp come here: the condition around it depends on the lane',
+      'Not all lanes of the warp reach this operation: the condition around it depends on the lane',
       'Take it out of the condition: all 32 lanes do this together. Of shuffles, votes and ' +
         'warp barriers some lanes can be the members: pass their mask.',
     );

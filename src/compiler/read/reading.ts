@@ -247,7 +247,7 @@ export function readStatements(pass: Pass, nodes: readonly AnyNode[]): void {
   if (left !== undefined && left !== unroll)
     pass.fail(
       left.node,
-      `No loop follows that this could be said of: ${pass.code(left.node)}`,
+      `No loop follows this: ${pass.code(left.node)}`,
       'Write it before the loop, in the same block.',
     );
 }

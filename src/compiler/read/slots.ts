@@ -75,7 +75,7 @@ export function asItIs(pass: Pass, node: AnyNode, value: Value, name: string): V
 export function sharedAs(name: string): readonly [what: string, fix: string] {
   return [
     `\`${name}\` would be another name of a structure whose fields are written later, by one ` +
-      'name or the other: a kernel keeps structures in registers, and cannot follow that',
+      'name or the other: a kernel keeps structures in registers, which cannot have two names',
     'Copy it, as in { ...s }, or write the fields by its first name.',
   ];
 }

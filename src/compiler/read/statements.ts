@@ -117,7 +117,7 @@ export const statementRules: Rules['statements'] = {
     if (node.kind !== 'var' && node.kind !== 'let' && node.kind !== 'const')
       return pass.fail(
         node,
-        `${node.kind} is not known in a kernel: there is nothing to dispose of`,
+        `${node.kind} is not supported in a kernel: there is nothing to dispose of`,
         'Write const.',
       );
     for (const { id, init } of node.declarations)

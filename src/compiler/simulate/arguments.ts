@@ -214,8 +214,10 @@ function tensorOf(
     throw new UnfitArgument(
       name,
       `'${name}' has ${rank} axes, but got ` +
-        `${given === undefined ? 'an array without a shape' : `the shape [${given.shape.join(', ')}]`}. ` +
-        'Pass { data, shape: ' +
+        (given === undefined
+          ? 'an array without a shape'
+          : `the shape [${given.shape.join(', ')}]`) +
+        '. Pass { data, shape: ' +
         `[${Array.from({ length: rank }, (_, axis) => `n${axis}`).join(', ')}] }.`,
     );
   }

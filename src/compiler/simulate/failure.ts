@@ -54,7 +54,8 @@ export type Index3 = readonly [x: number, y: number, z: number];
  * try {
  *   await shift.simulate({ y: new Float32Array(4), x: new Float32Array(4) }, { block: 4 });
  * } catch (error) {
- *   if (error instanceof SimulationError) console.log(error.kind, error.thread); // bounds [ 3, 0, 0 ]
+ *   const { kind, thread } = error as SimulationError;
+ *   console.log(kind, thread); // bounds [ 3, 0, 0 ]
  * }
  * ```
  */
@@ -89,12 +90,14 @@ export class SimulationError extends NamedError {
     const place =
       position === undefined
         ? ''
-        : `${threadText === '' ? ' At' : ', at'} ${position.file}:${position.line}:${position.column}`;
+        : `${threadText === '' ? ' At' : ', at'} ` +
+          `${position.file}:${position.line}:${position.column}`;
     const tail = `${threadText}${place}`;
+    const length = span === undefined ? 1 : span.end - span.start;
     const frame =
       position?.codeLine === undefined
         ? ''
-        : `\n\n${codeFrame(position.codeLine, position.line, position.column, span === undefined ? 1 : span.end - span.start)}`;
+        : `\n\n${codeFrame(position.codeLine, position.line, position.column, length)}`;
     super(`kernel '${kernel}': ${what}. ${fix}${tail === '' ? '' : `${tail}.`}${frame}`);
     this.kind = kind;
     this.thread = thread;

@@ -245,7 +245,7 @@ test('a NaN is written as PTX has it', () => {
   expect(new BigUint64Array(args.double.buffer)[0]).toBe(0x7ff8000000000000n);
 });
 
-test('adding to f32 in global memory flushes subnormal numbers, in shared memory it does not', () => {
+test('adding to f32 flushes subnormal numbers in global memory, and not in shared memory', () => {
   const t = new TreeBuilder('flush');
   const out = t.tensor('out', 'f32');
   const shared = t.array('s', 'shared', 'f32', 1);

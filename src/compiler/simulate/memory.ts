@@ -183,7 +183,7 @@ export abstract class Memory<T extends Value = Value> {
         'uninitialized',
         `element ${index} of shared '${this.name}' was read before an asynchronous copy to ` +
           'it was waited for',
-        'Call gpu.async.commit() behind the copies, gpu.async.wait(…) for the group, and ' +
+        'Call gpu.async.commit() after the copies, gpu.async.wait(…) for the group, and ' +
           'gpu.block.sync() before others read it.',
         site,
       );

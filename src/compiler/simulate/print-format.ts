@@ -101,7 +101,8 @@ function exponentOf(value: number, digits: number): number {
 function exponential(value: number, digits: number, keepPoint: boolean): string {
   const exponent = exponentOf(value, digits);
   const size = Math.abs(exponent).toString().padStart(2, '0');
-  return `${pointed(scaled(value, digits - exponent).toString(), digits, keepPoint)}e${exponent < 0 ? '-' : '+'}${size}`;
+  const mantissa = pointed(scaled(value, digits - exponent).toString(), digits, keepPoint);
+  return `${mantissa}e${exponent < 0 ? '-' : '+'}${size}`;
 }
 
 function general(value: number, precision: number, alternate: boolean): string {

@@ -14,7 +14,7 @@ export const RUNTIME = {
     if (value == 0)
       throw new Failure(
         'division',
-        'an integer was divided by zero, of which a device makes what it likes',
+        'an integer was divided by zero, whose result on a device is undefined',
         'Compare the divisor with 0 before, or divide floats.',
         site,
       );

@@ -242,8 +242,8 @@ function deadlock(threads: readonly Thread[]): ThreadFailure {
       : `every thread of the ${request.kind}`;
   const fix =
     ended.length > 0
-      ? `Let ${all} come here: put an if around the work instead of returning before.`
-      : `Let ${all} come to the same one: take it out of the branch.`;
+      ? `Let ${all} reach this: put an if around the work instead of returning before.`
+      : `Let ${all} reach the same one: take it out of the branch.`;
   return new ThreadFailure(
     first,
     new Deadlock(`threads wait for ${request.operation} ${why}`, fix, threads),

@@ -71,7 +71,7 @@ export function threadViews(
         throw new Failure(
           'assert',
           `the assertion '${message}' failed`,
-          'The kernel says that this cannot be.',
+          'Change the kernel or its arguments, so that the condition holds.',
           site,
         );
     },

@@ -196,11 +196,11 @@ test('an index out of bounds names tensor, index, length, thread, block and line
     block: [2, 0, 0],
     position: { line: 3, column: 3 },
   });
-  expect(error.message)
-    .toBe(`kernel 'fill': 'y' has 10 elements, and element 10 was written. Compare the index with the length before, as in if (i < y.length). Thread (2, 0, 0) of block (2, 0, 0), at <kernel fill>:3:3.
-
-  3 | y[i] = 1;
-    | ^^^^^^^^^`);
+  expect(error.message).toBe(
+    "kernel 'fill': 'y' has 10 elements, and element 10 was written. Compare the index with the " +
+      'length before, as in if (i < y.length). Thread (2, 0, 0) of block (2, 0, 0), at <kernel ' +
+      'fill>:3:3.\n\n  3 | y[i] = 1;\n    | ^^^^^^^^^',
+  );
 });
 
 test("the place is in the user's file where that is known", () => {

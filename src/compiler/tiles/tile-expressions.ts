@@ -113,7 +113,11 @@ export abstract class TileExpressions extends TileScope {
           'Write it before, on a line of its own.',
         );
       default:
-        return this.fail(node, `${this.code(node)} is not known in a tile kernel`, WHAT_IS_WRITTEN);
+        return this.fail(
+          node,
+          `${this.code(node)} is not supported in a tile kernel`,
+          WHAT_IS_WRITTEN,
+        );
     }
   }
 

@@ -50,14 +50,17 @@ function place(writer: TileWriter, name: string): string {
       return `args$.${name}[row$]`;
     case 'one':
       return `args$.${name}[0]`;
-    case 'strided':
-      return `args$.${name}${(tensor.rank === 1 ? [column] : [...outer, row, column]).map((index) => `[${index}]`).join('')}`;
+    case 'strided': {
+      const indices = tensor.rank === 1 ? [column] : [...outer, row, column];
+      return `args$.${name}${indices.map((index) => `[${index}]`).join('')}`;
+    }
     case 'run': {
       const strided = (tensor.rank === 1 ? [] : [...outer, row]).flatMap((index, axis) =>
         index === '0' ? [] : [`${index} * args$.${strideName(name, axis)}`],
       );
       const groups = [...strided, ...(tensor.column === undefined ? [] : ['group$'])];
-      return `args$.${name}[${width === 1 ? groups.join(' + ') || '0' : `(${groups.join(' + ')}) * ${width} + k$`}]`;
+      const sum = groups.join(' + ');
+      return `args$.${name}[${width === 1 ? sum || '0' : `(${sum}) * ${width} + k$`}]`;
     }
   }
 }

@@ -6,7 +6,7 @@
  */
 import type { AnyNode } from 'acorn';
 
-import { all } from './tile-writer.js';
+import { IN_LOOP, all } from './tile-writer.js';
 import type { TileValue, TileWriter } from './tile-writer.js';
 
 /** An operand in shared memory. */
@@ -129,15 +129,16 @@ export function writeProduct(
   writer.line(
     'gpu$.unroll(1);',
     `for (let k0$ = 0; k0$ < ${tile}; k0$ += ${by}) {`,
-    `const left$ = gpu$.local.f32(${down * by}); const right$ = gpu$.local.f32(${columnsEach * by});`,
+    `const left$ = gpu$.local.f32(${down * by}); ` +
+      `const right$ = gpu$.local.f32(${columnsEach * by});`,
     `for (let r$ = 0; r$ < ${down}; r$++) ${turn} left$[j$ * ${down} + r$] = ` +
       `${bufferName(left.buffer)}[${leftAt}];`,
     `${turn} for (let q$ = 0; q$ < ${columnsEach / width}; q$++) for (let k$ = 0; k$ < ${width}; ` +
       `k$++) right$[j$ * ${columnsEach} + q$ * ${width} + k$] = ` +
       `${bufferName(right.buffer)}[${rightAt}];`,
     `${turn} for (let r$ = 0; r$ < ${down}; r$++) for (let c$ = 0; c$ < ${columnsEach}; c$++) ` +
-      `${writer.element(into, { row: 'r$', column: 'c$' })} = gpu$.fma(left$[j$ * ${down} + ` +
-      `r$], right$[j$ * ${columnsEach} + c$], ${writer.element(into, { row: 'r$', column: 'c$' })});`,
+      `${writer.element(into, IN_LOOP)} = gpu$.fma(left$[j$ * ${down} + r$], ` +
+      `right$[j$ * ${columnsEach} + c$], ${writer.element(into, IN_LOOP)});`,
     '}',
   );
   const own = [a, b].flatMap((side, at) =>
@@ -170,11 +171,11 @@ export function writeTurned(writer: TileWriter, value: TileValue, like: AnyNode)
   const [from, to] = [writer.widthOf(columns), writer.widthOf(rows)];
   const least = (index: string, reach: number, there: number): string =>
     reach > there ? `Math.min(${index}, ${there - 1})` : index;
+  const reach = writer.columnSlots(rows) * across;
   const at = [
     rows === undefined
       ? '0'
-      : `${least(writer.columnInTile(rows, 'q$', 'k$'), writer.columnSlots(rows) * across, height)} ` +
-        `* ${pitch}`,
+      : `${least(writer.columnInTile(rows, 'q$', 'k$'), reach, height)} * ${pitch}`,
     columns === undefined
       ? '0'
       : least(writer.rowInTile('r$'), writer.rowSlots(columns) * down, length),

@@ -180,7 +180,8 @@ class WrittenReduction {
       writer.line(this.finish(`${name}[r$]`, 'sum$', length), '}');
     } else {
       writer.line(
-        `if (gpu$.lane === 0) ${part}[(threadRow$ * ${rows} + r$) * ${warps} + threadColumn$ / 32] = sum$;`,
+        `if (gpu$.lane === 0) ${part}[(threadRow$ * ${rows} + r$) * ${warps} + ` +
+          'threadColumn$ / 32] = sum$;',
         this.reduction === 'max' ? `${name}[r$] = sum$;` : '',
         '}',
         'gpu$.block.sync();',

@@ -71,7 +71,7 @@ export abstract class TileScope extends TileWriter {
     if (param.type !== 'ObjectPattern')
       return this.fail(
         param,
-        `${this.code(param)} is not known in a tile kernel`,
+        `${this.code(param)} is not supported in a tile kernel`,
         'Write ({ y, x }, tile) => { … }.',
       );
     for (const part of param.properties) {
@@ -82,7 +82,7 @@ export abstract class TileScope extends TileWriter {
       )
         return this.fail(
           part,
-          `${this.code(part)} is not known in a tile kernel`,
+          `${this.code(part)} is not supported in a tile kernel`,
           'Name what is taken out of it: ({ y, x }, { sum }) => { … }.',
         );
       const { name } = part.key;

@@ -196,8 +196,8 @@ test.each([
   ],
   ['let v; y.store(v)', 'v has no value yet here', 'v'],
   ['let v; y.store(v + 1); v = 2', 'v has no value yet here', 'v'],
-  ['const [v] = x.load()', '[v] = x.load() is not known in a tile kernel', '[v] = x.load()'],
-  ['y.store(q)', '`q` is not known in a kernel', 'q'],
+  ['const [v] = x.load()', '[v] = x.load() is not supported in a tile kernel', '[v] = x.load()'],
+  ['y.store(q)', '`q` is not defined in a kernel', 'q'],
   ['const q = tile.shared; y.store(q)', 'There is no shared in a tile kernel', 'tile.shared'],
   ['y.store(x.load().length)', 'has no length', 'x.load().length'],
   [
@@ -238,15 +238,15 @@ test.each([
     'Rows and columns of all tensors are one here',
     'tile.transpose(x.load())',
   ],
-  ['let v = 0; v++', 'Nothing is counted in a tile kernel: v++', 'v++'],
-  ['let v = 0; v ||= 1', '||= is not known in a tile kernel', 'v ||= 1'],
+  ['let v = 0; v++', '++ and -- are not supported in a tile kernel: v++', 'v++'],
+  ['let v = 0; v ||= 1', '||= is not supported in a tile kernel', 'v ||= 1'],
   ['let v = 0; y.store(v + (v = 1))', 'An assignment is a statement of its own', 'v = 1'],
   [
     'let v = 0; y.store(x.load() > 0 ? v = 1 : v)',
     'An assignment is a statement of its own',
     'v = 1',
   ],
-  ['let v = 0; y.store(v), v++', 'Nothing is counted in a tile kernel: v++', 'v++'],
+  ['let v = 0; y.store(v), v++', '++ and -- are not supported in a tile kernel: v++', 'v++'],
   ['y = x.load()', 'Only variables are assigned in a tile kernel', 'y = x.load()'],
   ['y.store()', 'store takes a value', 'y.store()'],
   ['y.store(x.load(), 1)', 'store takes what a loop over tiles counts, and no index: 1', '1'],
@@ -292,7 +292,9 @@ test('of several outputs the one that is missing is named', () => {
 test('a store within a loop is one, and what is read and written may stay as it is', () => {
   const inLoop: KernelSource = {
     ...product,
-    text: '({ c, a }, tile) => { for (const k of tile.over("k")) c.store(tile.sum(a.load(k), 1)); }',
+    text:
+      '({ c, a }, tile) => { ' +
+      'for (const k of tile.over("k")) c.store(tile.sum(a.load(k), 1)); }',
   };
   expect(() => readKernel(tileSource(inLoop, ofProduct))).not.toThrow();
   const form = broadcast([1, 32], [4, 32], { y: 'dense', x: 'dense' });

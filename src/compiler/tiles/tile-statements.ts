@@ -78,7 +78,7 @@ export abstract class TileStatements extends TileOperations {
     if (id.type !== 'Identifier')
       return this.fail(
         declarator,
-        `${this.code(declarator)} is not known in a tile kernel`,
+        `${this.code(declarator)} is not supported in a tile kernel`,
         'Write const v = …, one name for each value.',
       );
     const before = this.names.get(id.name);
@@ -164,7 +164,7 @@ export abstract class TileStatements extends TileOperations {
     if (node.type === 'UpdateExpression')
       return this.fail(
         node,
-        `Nothing is counted in a tile kernel: ${this.code(node)}`,
+        `++ and -- are not supported in a tile kernel: ${this.code(node)}`,
         'Write v += 1 for each element of v, and for (const part of tile.over(…)) for a loop.',
       );
     return this.fail(node, `${CONSISTS_OF}: ${this.code(node)}`, WHAT_IS_WRITTEN);
@@ -199,7 +199,7 @@ export abstract class TileStatements extends TileOperations {
     if (operator === '&&=' || operator === '||=' || operator === '??=')
       return this.fail(
         node,
-        `${operator} is not known in a tile kernel: ${this.code(node)}`,
+        `${operator} is not supported in a tile kernel: ${this.code(node)}`,
         'Write a condition: v = a ? b : v.',
       );
     this.hoist(right);
