@@ -53,7 +53,7 @@ export class TreeBuilder {
     this.text = text;
   }
 
-  /** What is made in `make` has the span of `code`, the nth time that it occurs. */
+  /** Gives the nodes that `make` makes the span of `code`, at its nth occurrence. */
   at<T>(code: string, make: () => T, nth = 0): T {
     let start = -1;
     for (let count = 0; count <= nth; count++) start = this.text.indexOf(code, start + 1);
@@ -65,7 +65,7 @@ export class TreeBuilder {
     return made;
   }
 
-  /** A node with the span of where we are. */
+  /** A node with the current span. */
   private node<T extends object>(fields: T): T & { span: Span } {
     return { ...fields, span: this.here };
   }

@@ -1,4 +1,4 @@
-/** What typed kernels cost the compiler: a budget, so that a type that explodes is seen. */
+/** A budget for the type instantiations of typed kernels, which detects types that grow. */
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
@@ -39,7 +39,7 @@ someOf(
     `${SAXPY}\ndeclare const y: Tensor<'f32', [4]>;\nvoid saxpy({ y, a: 2, x: y });`,
     7000,
   ],
-  // What a tensor is to the type checker is worked out once.
+  // The type checker computes a tensor's type once.
   [
     'ten more calls',
     `${SAXPY}\ndeclare const y: Tensor<'f32', ` +
@@ -77,7 +77,7 @@ someOf(
     const { count, errors } = instantiations(body);
     expect(errors).toEqual([]);
     expect(count - nothing.count).toBeLessThan(budget);
-    // Nothing at all would be a type that was not looked at.
+    // No instantiations at all would mean that the type was not checked.
     expect(count - nothing.count).toBeGreaterThan(10);
   },
   60_000,

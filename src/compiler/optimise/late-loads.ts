@@ -1,5 +1,5 @@
 /**
- * Loads after the last convergent operation that are first needed after quotients move behind
+ * Loads after the last convergent operation that are first needed after quotients move after
  * these. Quotients hold dividends that may have to be divided one by one, for which a call takes a
  * dozen registers, and every value that was loaded before is held through it: layer norm of eight
  * floats a thread takes 46 registers with weights loaded before the quotients and 32 with weights

@@ -16,7 +16,7 @@ const MOST = 8;
 
 interface Group {
   readonly members: Value[];
-  /** The value behind which all are divided. */
+  /** The number of the value after which all are divided. */
   at: number;
   /** The first use of one of them. */
   used: number;

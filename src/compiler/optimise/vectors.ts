@@ -261,7 +261,7 @@ function joinBlock(f: SsaFunction, block: Block, alignment: Alignment): void {
     if (loads.get(key)?.passed.some((store) => mayOverlap(store, value)) === true)
       closeLoads((group) => group === loads.get(key));
     const group = loads.get(key);
-    // Stores that are still open may move behind this place.
+    // Stores that are still open may move past this place.
     if (group === undefined)
       loads.set(key, {
         base,

@@ -1,4 +1,4 @@
-/** Whatever the text, reading gives a tree or a KernelSourceError whose span lies in its text. */
+/** For every text, reading gives a tree or a KernelSourceError whose span lies in its text. */
 import * as fc from '../../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
 import { KernelSourceError } from '../source-error.js';
@@ -36,7 +36,7 @@ function readsOrSaysWhy(text: string): boolean {
   }
 }
 
-/** What is a number in the programs below. */
+/** Numbers in the programs below. */
 const numbers = fc.constantFrom(
   'x[i]',
   'y[0]',

@@ -101,7 +101,7 @@ describe('what is no kernel', () => {
     ['() => {}) (() => {}', 'This is not a function that can be read: Unexpected token'],
   ])('%s', (text, what) => expect(errorOf(text).what).toBe(what));
 
-  it('says where', () => {
+  it('gives the place', () => {
     expect(errorOf('({ y }, gpu) => { y[0] = y[0] + foo; }')).toEqual({
       what: '`foo` is not defined in a kernel: its text is compiled without its surroundings',
       fix: 'Give it through uses: { foo } and write gpu.foo.',
@@ -110,7 +110,7 @@ describe('what is no kernel', () => {
     expect(errorOf('body({ y }, gpu) { y[0] = 1 + foo; }').code).toBe('foo');
   });
 
-  it("says what JavaScript's conversions are here", () => {
+  it("names the kernel's form of JavaScript's conversions", () => {
     expect(errorOf('({ y }, gpu) => { y[0] = Number(y[1] > 0); }').fix).toBe(
       'Write gpu.f32(x), gpu.f64(x) or gpu.i32(x).',
     );
@@ -120,7 +120,7 @@ describe('what is no kernel', () => {
     expect(errorOf('({ y }, gpu) => { if (isNaN(y[0])) y[0] = 0; }').fix).toBe('Write x !== x.');
   });
 
-  it('nested more deeply than can be followed, with the place', () => {
+  it('a source that is nested too deeply, with the place', () => {
     const text = `({ y }) => { y[1] = 2; y[0] = ${'('.repeat(60_000)}1${')'.repeat(60_000)}; }`;
     const error = errorOf(text);
     expect(error.what).toBe('This kernel is nested too deeply to be read');

@@ -1,6 +1,6 @@
 /**
  * A tree as lines that a test can state: one for each statement, expressions as calls, types after
- * the names of what is computed.
+ * the names of operations.
  */
 import type { Expression, Fragment, KernelTree, Place, Statement } from '../tree.js';
 

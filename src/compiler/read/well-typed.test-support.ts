@@ -1,6 +1,6 @@
 /**
- * Checks that a tree is what tree.ts says: types of operands, indices of locals, groups that are
- * left from inside.
+ * Checks that a tree satisfies tree.ts: types of operands, indices of locals, jumps that leave a
+ * group around them.
  */
 import type { Expression, Fragment, KernelTree, Place, Statement, ValueType } from '../tree.js';
 import { isFloat, isInteger, readAs } from './types.js';
