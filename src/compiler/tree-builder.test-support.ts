@@ -23,7 +23,7 @@ import type {
 } from './tree.js';
 import type { StructLayout } from '../ground/struct-layout.js';
 
-const NOWHERE: Span = { text: 0, start: 0, end: 0 };
+const EMPTY_SPAN: Span = { text: 0, start: 0, end: 0 };
 
 type Access = 'input' | 'output' | 'inout';
 
@@ -46,7 +46,7 @@ export class TreeBuilder {
   private readonly locals: LocalVariable[] = [];
   private readonly arrays: DeclaredArray[] = [];
   private loops = 0;
-  private here: Span = NOWHERE;
+  private here: Span = EMPTY_SPAN;
 
   constructor(name: string, text = '') {
     this.name = name;

@@ -36,7 +36,7 @@ export function argumentsInOrder(
   return (
     (typeof args === 'object' && args !== null
       ? asWritten(parameters, args as Record<string, unknown>)
-      : undefined) ?? lookedUp(kernel, parameters, args)
+      : undefined) ?? byName(kernel, parameters, args)
   );
 }
 
@@ -65,7 +65,7 @@ function asWritten(
     : undefined;
 }
 
-function lookedUp(kernel: string, parameters: readonly Parameter[], args: unknown): unknown[] {
+function byName(kernel: string, parameters: readonly Parameter[], args: unknown): unknown[] {
   const names = parameters.map(({ name }) => name);
   if (
     typeof args !== 'object' ||
@@ -250,7 +250,7 @@ function passedStructs(
  * Whether a value that was passed is still valid. Tensors and numbers do not change, but a tensor
  * can be closed and a structure's fields assigned.
  */
-export function isStill(value: PassedValue | undefined): boolean {
+export function isStillValid(value: PassedValue | undefined): boolean {
   return typeof value === 'object'
     ? isTensor(value) && !value.tensor.isClosed
     : value !== undefined;

@@ -174,7 +174,7 @@ class DefinedElements
    * Elements of one thread: those of the widest dtype fill one access, and there are at least four.
    */
   private readonly width: number;
-  private readonly asksForCoordinates: boolean;
+  private readonly usesCoordinates: boolean;
 
   constructor(parameters: readonly Parameter[], definition: Definition, uses: UsedByName) {
     super(parameters);
@@ -186,7 +186,7 @@ class DefinedElements
         : [],
     );
     this.width = Math.max(4, WIDEST / Math.max(...bytes));
-    this.asksForCoordinates = /\bcoordinates\b/.test(definition.text);
+    this.usesCoordinates = /\bcoordinates\b/.test(definition.text);
   }
 
   get name(): string {
@@ -236,7 +236,7 @@ class DefinedElements
   /** The kernel for contiguous tensors of one shape. */
   private usual(): Defined {
     return this.formed(
-      { width: this.width, axes: 1, single: [], coordinates: this.asksForCoordinates ? 1 : 0 },
+      { width: this.width, axes: 1, single: [], coordinates: this.usesCoordinates ? 1 : 0 },
       'i32',
     );
   }
@@ -252,7 +252,7 @@ class DefinedElements
     maxGrid: readonly number[],
   ): ShapedLaunch {
     const { layouts, axes, single, rows } = walkOf(this.name, shape, tensors, this.width);
-    const extents = !this.asksForCoordinates ? [] : shape.length === 0 ? [1] : [...shape];
+    const extents = !this.usesCoordinates ? [] : shape.length === 0 ? [1] : [...shape];
     const width = axes === 1 ? this.width : 1;
     const index = indexTypeOf(layouts, shape);
     const [walked] = layouts.values();

@@ -23,7 +23,7 @@ import {
   checkTogether,
   deviceAmong,
   indexTypeFor,
-  isStill,
+  isStillValid,
   passed,
 } from './call-arguments.js';
 import type { BodyArguments, CallArguments, CallResult, GpuWith, NoOthers } from './body-types.js';
@@ -342,7 +342,7 @@ export class Defined implements Tunable<KernelChanges> {
           );
     // These arguments were checked with a known device. A partition can end before the run, so it
     // is checked again.
-    const looked =
+    const checked =
       made.length === 0 &&
       device !== undefined &&
       !given.some((value) => value instanceof Partitioned)
@@ -355,7 +355,7 @@ export class Defined implements Tunable<KernelChanges> {
         const plan =
           last?.isFor(run.device, values) === true
             ? last
-            : this.plan(run, values, options, made, 'to be looked at', looked);
+            : this.plan(run, values, options, made, 'unchecked', checked);
         if (plan instanceof Later) return plan;
         last = plan;
         return plan.queue(run);
@@ -366,7 +366,7 @@ export class Defined implements Tunable<KernelChanges> {
   /**
    * Gives the launch that a run with these arguments queues. Where the kernel has to be loaded
    * first, it gives a Later, which queues the launch at once. `together`: whether overlaps were
-   * checked before, on tensors that these are views of. `looked`: the arguments that the call has
+   * checked before, on tensors that these are views of. `checked`: the arguments that the call has
    * checked.
    */
   plan(
@@ -374,15 +374,15 @@ export class Defined implements Tunable<KernelChanges> {
     args: readonly unknown[],
     options: CallOptions,
     made: readonly string[] = NONE,
-    together: 'to be looked at' | 'looked at' = 'to be looked at',
-    looked?: readonly PassedValue[],
+    together: 'unchecked' | 'checked' = 'unchecked',
+    checked?: readonly PassedValue[],
   ): PlannedLaunch | Later<unknown> {
     const { name, parameters, defaults } = this;
     const { device } = run;
-    const still = looked?.every(isStill) === true ? looked : undefined;
+    const valid = checked?.every(isStillValid) === true ? checked : undefined;
     const values =
-      still ?? parameters.map((parameter, index) => passed(name, parameter, args[index]));
-    if (still === undefined && together === 'to be looked at')
+      valid ?? parameters.map((parameter, index) => passed(name, parameter, args[index]));
+    if (valid === undefined && together === 'unchecked')
       checkTogether(name, parameters, values, device);
     const result = { names: this.names, values: args, made };
     const given = { grid: options.grid ?? defaults.grid, block: options.block ?? this.block };

@@ -258,7 +258,7 @@ export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
       ),
       ...Object.values(extra),
     ];
-    const plan = defined.plan(run, views, options, [], 'looked at');
+    const plan = defined.plan(run, views, options, [], 'checked');
     if (plan instanceof Later) return { queued: after(run, plan, result()), again: undefined };
     const written = whole.flatMap((value, at) => {
       const { name: each, entry } = parameters[at]!;

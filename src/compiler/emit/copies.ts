@@ -108,9 +108,9 @@ export function inOrder(copies: readonly Copy[], spare: (like: Value) => Value):
     }
     // Only cycles are left: one value is saved.
     const first = open[0]!;
-    const aside = spare(first.to);
-    ordered.push({ to: aside, from: first.to });
-    open = open.map((copy) => (copy.from === first.to ? { to: copy.to, from: aside } : copy));
+    const saved = spare(first.to);
+    ordered.push({ to: saved, from: first.to });
+    open = open.map((copy) => (copy.from === first.to ? { to: copy.to, from: saved } : copy));
   }
   return ordered;
 }

@@ -97,7 +97,7 @@ class Memory {
   }
 
   /** The number of entries is limited, so that a lookup takes no longer in long blocks. */
-  learn(entry: Known): void {
+  record(entry: Known): void {
     if (this.known.length >= 32) this.known.shift();
     this.known.push(entry);
   }
@@ -112,7 +112,7 @@ class Memory {
     );
   }
 
-  forget(): void {
+  invalidate(): void {
     this.known = [];
   }
 }
@@ -190,15 +190,15 @@ export function shareValues(f: SsaFunction): void {
           value.replacement = known;
           continue;
         }
-        memory.learn({ base, memory: access!, value });
+        memory.record({ base, memory: access!, value });
       } else if (value.op === 'store') {
         memory.written(value.args[0]!, access!);
         if (whole.has(access!.form) && access!.cache !== 'volatile')
-          memory.learn({ base: value.args[0]!, memory: access!, value: value.args[1]! });
+          memory.record({ base: value.args[0]!, memory: access!, value: value.args[1]! });
       } else if (value.op === 'clear') {
-        memory.forget();
+        memory.invalidate();
       } else if (synchronises.has(value.op) || value.op === 'load') {
-        memory.forget();
+        memory.invalidate();
       }
       values.push(value);
     }

@@ -41,7 +41,7 @@ export function callDevice(
     return pass.fail(node, `A device function cannot call itself: ${cycle}`, A_LOOP);
   }
   const [args, gpu] = takenByGpu(fn, given);
-  const { parsed, number } = pass.knowledge.parse(
+  const { parsed, number } = pass.facts.parse(
     fn.text,
     shownAs !== undefined || caller.shownAs !== undefined,
   );

@@ -128,7 +128,7 @@ export interface Rules {
 const ownTexts = new Map<string, ParsedFunction>();
 
 /** Facts that passes pass on to the next. */
-export class Knowledge {
+export class PassFacts {
   readonly levels = new Map<string, Level>();
   /** The last writes of fields of a named structure, in the order of {@link Pass.now}. */
   readonly fieldWrites = new Map<string, number>();
@@ -176,7 +176,7 @@ export class Knowledge {
 
 export class Pass {
   readonly source: KernelSource;
-  readonly knowledge: Knowledge;
+  readonly facts: PassFacts;
   readonly rules: Rules;
   readonly params: readonly (SignatureEntry & { readonly name: string })[];
   readonly arrays: DeclaredArray[] = [];
@@ -205,13 +205,13 @@ export class Pass {
   /** The number of nodes read so far: inlining can multiply them without bound. */
   #nodes = 0;
   /** The place where each named structure was made, and the beginnings of the enclosing loops. */
-  readonly #born = new Map<string, number>();
+  readonly #named = new Map<string, number>();
   readonly #loops: number[] = [];
   readonly #cameTo = new Set<string>();
 
-  constructor(source: KernelSource, knowledge: Knowledge, rules: Rules) {
+  constructor(source: KernelSource, facts: PassFacts, rules: Rules) {
     this.source = source;
-    this.knowledge = knowledge;
+    this.facts = facts;
     this.rules = rules;
     this.params = Object.entries(source.signature).map(([name, entry]) => ({ ...entry, name }));
   }
@@ -230,7 +230,7 @@ export class Pass {
     const { origin } = this.source;
     return origin === undefined || text !== 0
       ? undefined
-      : { text: this.knowledge.textNumber(origin.text), ...origin.spanOf(start, end) };
+      : { text: this.facts.textNumber(origin.text), ...origin.spanOf(start, end) };
   }
 
   /** Replaces the spans of the language's own texts by those that are shown. */
@@ -241,12 +241,7 @@ export class Pass {
   #error(node: AnyNode | Span, what: string, fix: string): KernelSourceError {
     const own = 'text' in node ? node : this.span(node);
     const span = this.#hidden.get(own) ?? own;
-    return new KernelSourceError(
-      what,
-      fix,
-      span,
-      this.knowledge.texts[span.text] ?? this.source.text,
-    );
+    return new KernelSourceError(what, fix, span, this.facts.texts[span.text] ?? this.source.text);
   }
 
   fail(node: AnyNode | Span, what: string, fix: string): never {
@@ -267,7 +262,7 @@ export class Pass {
   code(node: AnyNode): string {
     const own = { text: this.frame.text, start: node.start, end: node.end };
     const shown = this.#inOrigin(own) ?? own;
-    const text = (this.knowledge.texts[shown.text] ?? '')
+    const text = (this.facts.texts[shown.text] ?? '')
       .slice(shown.start, shown.end)
       .replace(/\s+/g, ' ');
     return text.length > 60 ? `${text.slice(0, 57)}...` : text;
@@ -292,8 +287,8 @@ export class Pass {
   }
 
   /** Records that a structure gets its name here. */
-  born(key: string): void {
-    this.#born.set(key, this.now);
+  nameStructure(key: string): void {
+    this.#named.set(key, this.now);
   }
 
   /** Reads code that repeats. */
@@ -304,7 +299,7 @@ export class Pass {
   }
 
   /** Whether this place, one of those of the name, runs after another of them, or again. */
-  comesAgain(name: string): boolean {
+  mayRepeat(name: string): boolean {
     const again = this.#loops.length > 0 || this.#cameTo.has(name);
     this.#cameTo.add(name);
     return again;
@@ -312,7 +307,7 @@ export class Pass {
 
   /** Records that fields of the named structure are written here, or that it is replaced. */
   wrote(key: string, of: 'fieldWrites' | 'replacements'): void {
-    const { fieldWrites, replacements } = this.knowledge;
+    const { fieldWrites, replacements } = this.facts;
     if (of === 'fieldWrites') {
       if ((fieldWrites.get(key) ?? -1) >= this.now) return;
       fieldWrites.set(key, this.now);
@@ -325,7 +320,7 @@ export class Pass {
   }
 
   #replacementsOf(key: string): [at: number, loops: readonly number[]][] {
-    return [...(this.knowledge.replacements.get(key) ?? [])];
+    return [...(this.facts.replacements.get(key) ?? [])];
   }
 
   /**
@@ -351,23 +346,23 @@ export class Pass {
   }
 
   isWritten(key: string): boolean {
-    return this.knowledge.fieldWrites.has(key);
+    return this.facts.fieldWrites.has(key);
   }
 
   isReplaced(key: string): boolean {
-    return this.knowledge.replacements.has(key);
+    return this.facts.replacements.has(key);
   }
 
   /**
    * Whether the structure is written or replaced after this place in the text; with `again` also
    * before it, in a later iteration of a loop that the structure was declared outside of.
    */
-  isStillTo(of: 'fieldWrites' | 'replacements', key: string, again = false): boolean {
-    const born = this.#born.get(key) ?? -1;
-    const since = again ? this.#loops.find((begun) => begun > born) : undefined;
+  comesLater(of: 'fieldWrites' | 'replacements', key: string, again = false): boolean {
+    const named = this.#named.get(key) ?? -1;
+    const since = again ? this.#loops.find((begun) => begun > named) : undefined;
     const last =
       of === 'fieldWrites'
-        ? (this.knowledge.fieldWrites.get(key) ?? -1)
+        ? (this.facts.fieldWrites.get(key) ?? -1)
         : Math.max(-1, ...this.#replacementsOf(key).map(([at]) => at));
     return last > (since ?? this.now);
   }
@@ -494,15 +489,15 @@ export class Pass {
 
   readVariable(variable: Variable, span: Span): NumberValue {
     this.#touched.add(variable.key);
-    const level = this.knowledge.levels.get(variable.key) ?? 'bool';
+    const level = this.facts.levels.get(variable.key) ?? 'bool';
     return typed({ op: 'local', type: soFar(level), local: variable.local, span });
   }
 
   assignVariable(variable: Variable, value: NumberValue, span: Span): void {
-    const before = this.knowledge.levels.get(variable.key);
+    const before = this.facts.levels.get(variable.key);
     const level = before === undefined ? value.level : join(before, value.level);
     if (level !== before) {
-      this.knowledge.levels.set(variable.key, level);
+      this.facts.levels.set(variable.key, level);
       if (
         this.#touched.has(variable.key) &&
         (before === undefined || soFar(before) !== soFar(level))
@@ -526,7 +521,7 @@ export class Pass {
     return this.#locals.map(({ name, type, key, constant }) => ({
       name,
       constant,
-      type: type ?? settled(this.knowledge.levels.get(key ?? '') ?? 'int'),
+      type: type ?? settled(this.facts.levels.get(key ?? '') ?? 'int'),
     }));
   }
 

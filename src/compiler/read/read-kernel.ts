@@ -4,7 +4,7 @@ import { KernelSourceError } from '../source-error.js';
 import type { KernelTree, Statement } from '../tree.js';
 import { bindPattern } from './bindings.js';
 import { checkAssigned } from './definite-assignment.js';
-import { Knowledge, Pass } from './pass.js';
+import { PassFacts, Pass } from './pass.js';
 import { rules } from './rules.js';
 import { performLast } from './statements.js';
 import { isStackOverflow, tooDeepError } from './too-deep.js';
@@ -26,10 +26,10 @@ const mostPasses = 64;
  */
 export function readKernel(source: KernelSource): KernelTree {
   try {
-    const knowledge = new Knowledge();
-    const { parsed } = knowledge.parse(source.text, false);
+    const facts = new PassFacts();
+    const { parsed } = facts.parse(source.text, false);
     for (let passes = 0; passes < mostPasses; passes++) {
-      const pass = new Pass(source, knowledge, rules);
+      const pass = new Pass(source, facts, rules);
       pass.frame = {
         parsed,
         text: 0,
@@ -45,7 +45,7 @@ export function readKernel(source: KernelSource): KernelTree {
         unroll: undefined,
       };
       const body = readBody(pass);
-      if (pass.changed || knowledge.settle()) continue;
+      if (pass.changed || facts.settle()) continue;
       return finish(pass, body);
     }
     throw new KernelSourceError(
@@ -122,6 +122,6 @@ function finish(pass: Pass, body: readonly Statement[]): KernelTree {
     body,
     indexType: pass.source.indexType,
     cooperative: pass.cooperative,
-    texts: pass.knowledge.texts,
+    texts: pass.facts.texts,
   };
 }

@@ -55,7 +55,7 @@ function cycleOf(pass: Pass, name: string): string[] | undefined {
       .find((used) => typeof used === 'object' && 'text' in used);
     if (fn === undefined || tried.has(called)) return undefined;
     tried.add(called);
-    for (const next of calledIn(pass.knowledge.parse(fn.text, false).parsed.node)) {
+    for (const next of calledIn(pass.facts.parse(fn.text, false).parsed.node)) {
       const found = from(next, [...path, called]);
       if (found !== undefined) return found;
     }

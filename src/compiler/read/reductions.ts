@@ -138,7 +138,7 @@ const reduction =
       call.pass,
       call.node,
       call.name,
-      text(type, call.pass.comesAgain(`${call.name} ${type}`)),
+      text(type, call.pass.mayRepeat(`${call.name} ${type}`)),
       [typed(inType(value, type))],
     );
   };

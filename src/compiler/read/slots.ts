@@ -14,13 +14,13 @@ import {
   type Value,
 } from './values.js';
 
-const NOWHERE: ReadonlySet<string> = new Set();
+const NO_ORIGINS: ReadonlySet<string> = new Set();
 
 /** The named structures that this one is in JavaScript, where it would be no copy. */
 export function originsOf(value: Value): ReadonlySet<string> {
   if (value.kind === 'element') return new Set([memoryKey(value.param)]);
-  if (value.kind !== 'struct') return NOWHERE;
-  return value.slot === undefined ? (value.origins ?? NOWHERE) : new Set([value.slot.key]);
+  if (value.kind !== 'struct') return NO_ORIGINS;
+  return value.slot === undefined ? (value.origins ?? NO_ORIGINS) : new Set([value.slot.key]);
 }
 
 /** Records that fields of a structure in memory are written, or that it is replaced. */
@@ -148,7 +148,7 @@ export function slotFor(
         'gpu.shared.f32(2, N), and let the row change.',
     );
   }
-  pass.born(key);
+  pass.nameStructure(key);
   return {
     kind: 'fields',
     key,
@@ -198,7 +198,7 @@ export function replaceSlot(
     if (
       origins.length > 0 &&
       (pass.isWritten(slot.key) ||
-        origins.some((origin) => pass.isStillTo('fieldWrites', origin, true)))
+        origins.some((origin) => pass.comesLater('fieldWrites', origin, true)))
     )
       pass.fail(node, ...sharedAs(name));
     noteReplaced(pass, slot);
@@ -261,7 +261,7 @@ function failWhereShared(pass: Pass, value: Value, slot: Slot, name: string, nod
   if (slot.kind === 'scalar' || origins.size === 0 || origins.has(slot.key)) return;
   if (
     pass.isWritten(slot.key) ||
-    [...origins].some((origin) => pass.isStillTo('fieldWrites', origin, true))
+    [...origins].some((origin) => pass.comesLater('fieldWrites', origin, true))
   )
     pass.fail(node, ...sharedAs(name));
 }
@@ -327,8 +327,8 @@ function fixedElement(
   // threads may do at any time.
   if (!pass.isReplaced(key)) return element;
   if (fieldWrites > 0) return { ...element, named: { name, at: pass.now } };
-  if (pass.isStillTo('fieldWrites', key)) {
-    if (!pass.isStillTo('replacements', key)) return element;
+  if (pass.comesLater('fieldWrites', key)) {
+    if (!pass.comesLater('replacements', key)) return element;
     pass.fail(node, ...sharedAs(name));
   }
   return heldFields(
@@ -357,7 +357,7 @@ export function fieldOf(
  */
 function anotherName(pass: Pass, value: StructValue, name: string, node: AnyNode): StructValue {
   const origins = originsOf(value);
-  if ([...origins].some((each) => pass.isStillTo('fieldWrites', each)))
+  if ([...origins].some((each) => pass.comesLater('fieldWrites', each)))
     pass.fail(node, ...sharedAs(name));
   return heldFields(pass, { kind: 'struct', fields: value.fields, origins }, name);
 }
@@ -406,7 +406,7 @@ function keyed(
   name: string,
   node: AnyNode,
 ): StructValue {
-  pass.born(key);
+  pass.nameStructure(key);
   const fields = new Map(
     [...value.fields].map(([field, of]): [string, Value] => {
       const own = `${key}.${field}`;

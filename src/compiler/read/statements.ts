@@ -61,7 +61,7 @@ function readReturn(pass: Pass, node: ReturnStatement): void {
 
 /** Rejects a kernel's return value; `return void f()` and `=> y[i] = v` are statements. */
 export function performLast(pass: Pass, node: AnyNode): void {
-  if (goesNowhere(node))
+  if (hasNoEffect(node))
     pass.fail(
       node,
       `A kernel gives no value back: ${pass.code(node)}`,
@@ -70,7 +70,7 @@ export function performLast(pass: Pass, node: AnyNode): void {
   perform(pass, node);
 }
 
-function goesNowhere(node: AnyNode): boolean {
+function hasNoEffect(node: AnyNode): boolean {
   switch (node.type) {
     case 'Literal':
     case 'BinaryExpression':

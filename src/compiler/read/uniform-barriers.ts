@@ -95,7 +95,7 @@ export function checkBarriers(
       }
       if (diverged.block && expressionsOf(statement).some(hasBarrier))
         report(statement.span, 'block');
-      if (diverged.warp && takesWholeWarp(statement)) report(statement.span, 'warp');
+      if (diverged.warp && needsWholeWarp(statement)) report(statement.span, 'warp');
       if (statement.kind === 'break' || statement.kind === 'continue')
         leave(`${statement.kind} ${statement.id}`, CONVERGED);
       if (statement.kind === 'if') {
@@ -150,19 +150,19 @@ const inGrid: Partial<Record<SpecialName, number>> = {
  */
 const inOneWarp: Partial<Record<SpecialName, number>> = { 'threadIdx.x': 32, lane: 32 };
 
-function takesWholeWarp(statement: Statement): boolean {
+function needsWholeWarp(statement: Statement): boolean {
   if (statement.kind === 'matrixProduct' || statement.kind === 'loadMatrices') return true;
   return (
     (statement.kind === 'barrier' && statement.of === 'warp' && isWholeWarp(statement.mask)) ||
-    expressionsOf(statement).some(asksWholeWarp)
+    expressionsOf(statement).some(readsWholeWarp)
   );
 }
 
-function asksWholeWarp(expression: Expression): boolean {
+function readsWholeWarp(expression: Expression): boolean {
   const { op } = expression;
   return (
     ((op === 'shuffle' || op === 'vote' || op === 'match') && isWholeWarp(expression.mask)) ||
-    operandsOf(expression).some(asksWholeWarp)
+    operandsOf(expression).some(readsWholeWarp)
   );
 }
 

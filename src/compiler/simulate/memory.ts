@@ -21,7 +21,7 @@ export type Space = 'global' | 'shared' | 'local';
 /** Flags of bytes. 0 stands for a byte that no thread has written. */
 const WRITTEN = 1;
 /** The byte is being copied: it is readable once the copying thread has waited. */
-const ON_ITS_WAY = 2;
+const PENDING = 2;
 
 /**
  * A run of bytes. `written`: one flag for each byte, where reading an unwritten byte is an error.
@@ -105,7 +105,7 @@ export abstract class Memory<T extends Value = Value> {
     ) as T;
     for (let at = 0; at < count; at++)
       this.set(index + at, at < given ? from.get(fromIndex + at) : zero);
-    this.written?.fill(ON_ITS_WAY, index * this.elementBytes, (index + count) * this.elementBytes);
+    this.written?.fill(PENDING, index * this.elementBytes, (index + count) * this.elementBytes);
   }
 
   arrived(index: number, count: number): void {
@@ -178,7 +178,7 @@ export abstract class Memory<T extends Value = Value> {
   }
 
   private unwritten(index: number, site: number): never {
-    if (this.written![index * this.elementBytes] === ON_ITS_WAY) {
+    if (this.written![index * this.elementBytes] === PENDING) {
       throw new Failure(
         'uninitialized',
         `element ${index} of shared '${this.name}' was read before an asynchronous copy to ` +

@@ -66,7 +66,10 @@ export function runTogether(blocks: readonly Block[]): void {
     }
     if (turned) {
       if (++idle < MOST_IDLE_ROUNDS) continue;
-      throw stuck(threads, 'every thread waits in a loop for memory that none of them changes');
+      throw noProgress(
+        threads,
+        'every thread waits in a loop for memory that none of them changes',
+      );
     }
     if (threads.every((thread) => thread.ended)) return;
     if (!blocks.some(releaseActive)) throw deadlock(threads);
@@ -147,12 +150,12 @@ function releaseBarrier(threads: readonly Thread[], kind: 'block' | 'grid'): boo
 function releaseActive(block: Block): boolean {
   let released = false;
   for (let first = 0; first < block.length; first += 32) {
-    const asking = block
+    const waitingLanes = block
       .slice(first, first + 32)
       .filter((each) => each.waits?.kind === 'activeMask');
-    for (const site of new Set(asking.map((each) => each.waits!.site))) {
+    for (const site of new Set(waitingLanes.map((each) => each.waits!.site))) {
       // Lanes at sites before this one are released already.
-      release(asking.filter((each) => each.waits?.site === site));
+      release(waitingLanes.filter((each) => each.waits?.site === site));
       released = true;
     }
   }
@@ -197,7 +200,7 @@ export class Deadlock extends Failure {
   }
 }
 
-function stuck(threads: readonly Thread[], what: string): ThreadFailure {
+function noProgress(threads: readonly Thread[], what: string): ThreadFailure {
   const first = threads.find((thread) => !thread.ended)!;
   return new ThreadFailure(
     first,

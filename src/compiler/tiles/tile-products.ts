@@ -50,7 +50,7 @@ export class Buffers {
     return buffer;
   }
 
-  giveBack(buffer: number): void {
+  release(buffer: number): void {
     this.taken.delete(buffer);
   }
 
@@ -146,7 +146,7 @@ export function writeProduct(
   );
   // The next statements may write there.
   if (own.length > 0) writer.barrier();
-  for (const buffer of own) buffers.giveBack(buffer);
+  for (const buffer of own) buffers.release(buffer);
 }
 
 /** The value with rows and columns exchanged. */
