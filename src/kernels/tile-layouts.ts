@@ -48,9 +48,9 @@ export function tiledShape(kernel: string, tensors: readonly ShapedTensor[]): Sh
 }
 
 /**
- * Gives the access of a tensor. A tensor of one element along both axes also has one element for
- * each index of an axis along which no tensor has more: the sums of the rows of a single row are
- * its column.
+ * Gives the access of a tensor. Where the common shape has one row, a tensor of one element counts
+ * as a column, and where it has one column, as a row: the sum of a single row is a column of row
+ * sums.
  */
 function tileAccessOf(rows: number, columns: number, down: number, right: number): RowAccess {
   const access = rowAccessOf([rows, columns], down, right);

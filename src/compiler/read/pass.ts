@@ -207,7 +207,7 @@ export class Pass {
   /** The place where each named structure was made, and the beginnings of the enclosing loops. */
   readonly #named = new Map<string, number>();
   readonly #loops: number[] = [];
-  readonly #cameTo = new Set<string>();
+  readonly #reached = new Set<string>();
 
   constructor(source: KernelSource, facts: PassFacts, rules: Rules) {
     this.source = source;
@@ -300,8 +300,8 @@ export class Pass {
 
   /** Whether this place, one of those of the name, runs after another of them, or again. */
   mayRepeat(name: string): boolean {
-    const again = this.#loops.length > 0 || this.#cameTo.has(name);
-    this.#cameTo.add(name);
+    const again = this.#loops.length > 0 || this.#reached.has(name);
+    this.#reached.add(name);
     return again;
   }
 

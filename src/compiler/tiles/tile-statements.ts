@@ -100,8 +100,9 @@ export abstract class TileStatements extends TileOperations {
   }
 
   /**
-   * Writes a variable with its first value. A value that is no tile or number, or that never
-   * changes, gets one more name: ES5 destructures parameters into variables.
+   * Writes a variable with its first value. A variable that stands for the arguments, a parameter,
+   * a member or a loop's step, and does not change, is an alias: ES5 destructures parameters into
+   * variables.
    */
   protected variable(node: AnyNode, id: Identifier, init: Expression, constant: boolean): void {
     const assigned = !constant && this.isAssigned(id);
@@ -111,7 +112,7 @@ export abstract class TileStatements extends TileOperations {
       return;
     }
     this.hoist(init);
-    // A variable that is assigned within an expression changes later.
+    // The variable of an assignment expression can change later.
     const known =
       assigned || init.type === 'AssignmentExpression' ? undefined : this.written.get(init);
     const name = known?.name ?? this.newName(id.name);
