@@ -5,7 +5,7 @@ import { DeviceFunction } from './device-function.js';
 import { textOfFunction } from './function-text.js';
 import { usedOf, type Uses } from './uses.js';
 
-/** What the last parameter may be, where it is an object with the gpu in it. */
+/** The type of a last parameter that is the gpu, or `never` where `uses` does not fit it. */
 type Fits<F, U extends Uses> = F extends (...args: infer A) => unknown
   ? A extends readonly [...unknown[], infer Last]
     ? [Last] extends [{ readonly threadIdx: unknown }]

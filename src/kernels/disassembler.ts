@@ -19,7 +19,7 @@ const TOOLS = [
   ['cuobjdump', ['-sass']],
 ] as const;
 
-/** Where NVIDIA's installers put the toolkit. */
+/** The folder into which NVIDIA's installers put the toolkit. */
 const TOOLKIT = '/usr/local/cuda';
 
 /** The limit of a program's output: no kernel's text is longer. */

@@ -56,7 +56,7 @@ export interface ElementKernelOptions<U extends Uses = Uses> {
   readonly uses?: U;
 }
 
-/** What {@link ElementKernel.with} changes. */
+/** Changes of {@link ElementKernel.with}. */
 export interface ElementKernelChanges<U extends Uses = Uses> {
   readonly uses?: OtherUses<U>;
 }

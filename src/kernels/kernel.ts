@@ -108,7 +108,7 @@ export type OtherUses<U extends Uses> = {
       : U[K];
 };
 
-/** What {@link KernelFunction.with} changes. */
+/** Changes of {@link KernelFunction.with}. */
 export interface KernelChanges<U extends Uses = Uses> extends LaunchDefaults {
   readonly uses?: OtherUses<U>;
 }

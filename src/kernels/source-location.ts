@@ -13,9 +13,9 @@ import type { TextMap } from './source-map-of.js';
 export interface SourceLocation {
   /** Path of the file, or a text in its place where there is none. */
   readonly file: string;
-  /** From 1. */
+  /** The line, from 1. */
   readonly line: number;
-  /** From 1. */
+  /** The column, from 1. */
   readonly column: number;
   /** The whole line of code. */
   readonly codeLine: string;
@@ -73,7 +73,7 @@ function occurrences(text: string, wanted: string): number[] {
 }
 
 /**
- * Of several matches, gives the first after the call; for a function that was written before the
+ * Gives the first of several matches after the call; for a function that was written before the
  * call, the last one before it.
  */
 function nearest(offsets: readonly number[], call: number): number {
@@ -119,7 +119,7 @@ function find(text: string, frames: readonly StackFrame[]): Found | undefined {
       disk,
     });
     if (offsets.length === 1) return inFile();
-    // Of several matches the call's position decides, which counts in the running text.
+    // The call's position, which counts in the running text, selects among several matches.
     for (const script of runningScripts(file)) {
       const candidates = occurrences(script.text, text);
       if (candidates.length === 0) continue;

@@ -131,7 +131,7 @@ export interface TileKernel<
   simulate<A extends SimulatedArguments<S>>(args: A & NoOthers<S, A>): Promise<A>;
 }
 
-/** What {@link TileKernel.with} changes. */
+/** Changes of {@link TileKernel.with}. */
 export interface TileKernelChanges<U extends Uses = Uses, T extends TileSize = TileSize> {
   readonly uses?: OtherUses<U>;
   /** Another tile of the same axes. */

@@ -29,7 +29,7 @@ export interface EmitTarget {
   readonly block?: readonly [number, number, number];
   /** Threads of a block at most: `.maxntid`. */
   readonly maxThreads?: number;
-  /** The multiple in bytes that a tensor's address is, by the number of its parameter. */
+  /** The alignment of tensors' addresses in bytes, by the number of the parameter. */
   readonly alignment?: Readonly<Record<number, number>>;
   /**
    * Whether the target is the CPU device, which divides in one step and computes a multiply-add in

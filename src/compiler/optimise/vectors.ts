@@ -9,7 +9,7 @@ import { resolve } from '../ssa/function.js';
 import type { Block, MemoryAccess, SsaFunction, Value } from '../ssa/function.js';
 import { isPure } from '../ssa/operations.js';
 
-/** The multiple in bytes that a tensor's address is, by the number of its parameter. */
+/** The alignment of tensors' addresses in bytes, by the number of the parameter. */
 export type Alignment = Readonly<Record<number, number>>;
 
 const MOST = 1024;

@@ -157,7 +157,7 @@ export abstract class TileScope extends TileWriter {
   }
 
   /** Whether a variable with this initial value becomes another name of the binding. */
-  protected hasNames(binding: Binding, assigned: boolean): boolean {
+  protected isAlias(binding: Binding, assigned: boolean): boolean {
     switch (binding.is) {
       case 'args':
       case 'tile':

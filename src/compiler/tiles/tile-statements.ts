@@ -107,7 +107,7 @@ export abstract class TileStatements extends TileOperations {
   protected variable(node: AnyNode, id: Identifier, init: Expression, constant: boolean): void {
     const assigned = !constant && this.isAssigned(id);
     const same = this.bindingOf(init);
-    if (same !== undefined && this.hasNames(same, assigned)) {
+    if (same !== undefined && this.isAlias(same, assigned)) {
       this.names.set(id.name, same);
       return;
     }
