@@ -1,11 +1,11 @@
-/** One line of code with carets under what is meant. */
+/** One line of code with carets under a part of it. */
 
-/** Characters of the line that are shown: what a minifier wrote is one line. */
+/** Characters of the line that are shown: a minifier's output is one line. */
 const WIDTH = 120;
 
 /**
- * `line` and `column` count from 1; `length` is of the part that is meant, which may go on after
- * the line.
+ * Gives the frame. `line` and `column` count from 1; `length` is that of the marked part, which may
+ * extend beyond the line.
  */
 export function codeFrame(code: string, line: number, column: number, length: number): string {
   const at = Math.min(column - 1, code.length);
@@ -16,7 +16,7 @@ export function codeFrame(code: string, line: number, column: number, length: nu
   const before = from > indent ? '… ' : '';
   const after = from + WIDTH < code.trimEnd().length ? ' …' : '';
   const number = `${line}`;
-  // Tabs stay, so that the carets stand where the code does.
+  // Tabs stay, so that the carets align with the code.
   const gap = before.replace(/./g, ' ') + code.slice(from, at).replace(/[^\t]/g, ' ');
   const carets = '^'.repeat(Math.max(1, Math.min(length, from + shown.trimEnd().length - at)));
   return (

@@ -1,7 +1,7 @@
 /**
- * The second parameter of a kernel's body, as the type checker sees it. Nothing here exists at run
- * time: reading a body finds these by their property names. Every integer dtype is `number` to the
- * type checker; the compiler knows which.
+ * The second parameter of a kernel's body, for the type checker. Nothing here exists at run time:
+ * reading a body finds these members by their names. Every integer dtype is `number` to the type
+ * checker; the compiler tracks the dtype.
  */
 import type { PtxName } from '../ground/dtype.js';
 
@@ -18,8 +18,8 @@ export type ArrayMethods = Readonly<Record<PtxName, ArrayMethod>> & {
 };
 
 /**
- * Lengths are compile-time constants: one for each axis. `shared.f32(16, 17)` is indexed
- * `[row][column]`.
+ * Declares an array. Lengths are compile-time constants, one for each axis. `shared.f32(16, 17)` is
+ * indexed `[row][column]`.
  */
 export interface ArrayMethod<T = number> {
   (length: number): KernelArray<T>;
@@ -27,7 +27,7 @@ export interface ArrayMethod<T = number> {
   (planes: number, rows: number, columns: number): KernelArray<KernelArray<KernelArray<T>>>;
 }
 
-/** As {@link ArrayMethod}; without lengths as long as the launch's bytes. */
+/** An {@link ArrayMethod}; without lengths the array is as long as the launch's bytes. */
 export interface DynamicArrayMethod<T = number> extends ArrayMethod<T> {
   (): KernelArray<T>;
 }
@@ -38,14 +38,14 @@ export interface KernelArray<T> {
   [index: number]: T;
 }
 
-/** What atomics change: a tensor, a row of one, a shared array. */
+/** The target of an atomic: a tensor, a row of one, a shared array. */
 export interface AtomicTarget {
   readonly length: number;
   [index: number]: number;
 }
 
 /**
- * Part of a local array: this thread's elements of a matrix that is spread over the warp.
+ * Part of a local array: this thread's elements of a matrix that is distributed over the warp.
  * `gpu.local.f16(4, 8)[i]` is one of 8 elements.
  */
 export type MatrixFragment = KernelArray<number>;
@@ -57,37 +57,39 @@ export type MatrixFragment = KernelArray<number>;
 export interface Warp {
   /** The value of lane `lane`. shfl.sync.idx */
   shuffle(value: number, lane: number, mask?: number): number;
-  /** The value of the lane `delta` above; the own one where there is none. shfl.sync.down */
+  /**
+   * The value of the lane `delta` above; the lane's own value where there is none. shfl.sync.down
+   */
   shuffleDown(value: number, delta: number, mask?: number): number;
-  /** The value of the lane `delta` below; the own one where there is none. shfl.sync.up */
+  /** The value of the lane `delta` below; the lane's own value where there is none. shfl.sync.up */
   shuffleUp(value: number, delta: number, mask?: number): number;
   /** The value of the lane whose number differs in the bits of `bits`. shfl.sync.bfly */
   shuffleXor(value: number, bits: number, mask?: number): number;
   /**
-   * Sum over all lanes, of which the last warp of a block may have fewer than 32; the same in each:
-   * a butterfly of shuffles, in this order: 16, 8, 4, 2, 1.
+   * The sum over all lanes; the last warp of a block may have fewer than 32. It is the same in each
+   * lane: a butterfly of shuffles adds in the order 16, 8, 4, 2, 1.
    */
   sum(value: number): number;
-  /** Largest of all lanes; NaN wins. */
+  /** The maximum of all lanes. A NaN in any lane gives NaN. */
   max(value: number): number;
-  /** Smallest of all lanes; NaN wins. */
+  /** The minimum of all lanes. A NaN in any lane gives NaN. */
   min(value: number): number;
   /** Whether any lane's predicate is true. vote.sync.any */
   any(predicate: boolean, mask?: number): boolean;
   /** Whether every lane's predicate is true. vote.sync.all */
   all(predicate: boolean, mask?: number): boolean;
-  /** Bit n: the predicate of lane n; u32. vote.sync.ballot */
+  /** A u32 whose bit n is the predicate of lane n. vote.sync.ballot */
   ballot(predicate: boolean, mask?: number): number;
   /** Lanes whose value equals this one's, as bits; u32. match.any.sync */
   match(value: number, mask?: number): number;
-  /** Lanes that are here together; u32. activemask */
+  /** Lanes that run converged, as bits; u32. activemask */
   activeMask(): number;
-  /** Waits for the lanes of the mask, and makes their writes seen. bar.warp.sync */
+  /** Waits for the lanes of the mask, and makes their writes visible. bar.warp.sync */
   sync(mask?: number): void;
   /**
-   * sum += a · b on the tensor cores: a is 16 × 16, b 16 × 8, sum 16 × 8. All 32 lanes come here
-   * together, and each holds its part in local arrays (or rows of them): of f16 or bf16 `a` of 8
-   * and `b` of 4 elements, or for a common dimension of 8, 4 and 2; and of f32 `sum` of 4. With g =
+   * sum += a · b on the tensor cores: a is 16 × 16, b 16 × 8, sum 16 × 8. All 32 lanes take part,
+   * and each holds its part in local arrays (or rows of them): `a` of 8 and `b` of 4 elements of
+   * f16 or bf16, or 4 and 2 for a common dimension of 8; and `sum` of 4 elements of f32. With g =
    * lane / 4 and t = lane % 4, element i is
    *
    * | | row | column |
@@ -96,26 +98,26 @@ export interface Warp {
    * | `b[i]` | 2 · t + i % 2 + 8 · (i / 2) | g |
    * | `sum[i]` | g + 8 · (i / 2) | 2 · t + i % 2 |
    *
-   * So a pair of elements of `sum` lies where a pair of an `a` does: what was computed can be a
-   * factor of the next product. The order of the common dimension is that of the sum on the CPU
-   * device and in simulation, rounded to f32 at each step; tensor cores add several products at
-   * once, and results differ in the last bits. Compute capability 8.0. mma.sync.m16n8k16, .m16n8k8
+   * So a pair of elements of `sum` lies where a pair of an `a` does: a result can be a factor of
+   * the next product. On the CPU device and in simulation products are added in the order of the
+   * common dimension, rounded to f32 at each step; tensor cores add several products at once, and
+   * results differ in the last bits. Compute capability 8.0. mma.sync.m16n8k16, .m16n8k8
    */
   mma(sum: MatrixFragment, a: MatrixFragment, b: MatrixFragment): void;
   /**
-   * {@link mma} of f32 elements whose lowest 13 bits of the fraction are left out (tf32): a is 16 ×
-   * 8 in 4 elements of each lane, b 8 × 8 in 2, sum 16 × 8 in 4. `a[i]`: row g + 8 · (i % 2),
-   * column t + 4 · (i / 2). `b[i]`: row t + 4 · i, column g. Compute capability 8.0.
-   * mma.sync.m16n8k8 of tf32
+   * {@link mma} of f32 elements without the lowest 13 bits of the fraction (tf32): a is 16 × 8 in 4
+   * elements of each lane, b 8 × 8 in 2, sum 16 × 8 in 4. `a[i]`: row g + 8 · (i % 2), column t + 4
+   * · (i / 2). `b[i]`: row t + 4 · i, column g. Compute capability 8.0. mma.sync.m16n8k8 of tf32
    */
   mmaTf32(sum: MatrixFragment, a: MatrixFragment, b: MatrixFragment): void;
   /**
    * Reads matrices of 8 × 8 elements of f16 or bf16 from shared memory into a fragment of the same
-   * dtype: of 8 elements four matrices, of 4 two, of 2 one. Each lane says where one row of 8
-   * elements begins, at a multiple of 8 elements: lane r row r % 8 of matrix r / 8. Elements 2m and
-   * 2m + 1 of the fragment are then columns 2 · (lane % 4) and the next, of row lane / 4, of matrix
-   * m. Four matrices are the `a` of {@link mma}: rows 0 to 7, rows 8 to 15, and the same of columns
-   * 8 to 15. Four are also two `b`: of two axes, `gpu.local.f16(2, 4)`. ldmatrix.x4
+   * dtype: a fragment of 8 elements takes four matrices, one of 4 two, one of 2 one. Each lane
+   * gives the place of one row of 8 elements, a multiple of 8 elements: lane r gives row r % 8 of
+   * matrix r / 8. Elements 2m and 2m + 1 of the fragment are then columns 2 · (lane % 4) and the
+   * next, of row lane / 4, of matrix m. Four matrices are the `a` of {@link mma}: rows 0 to 7, rows
+   * 8 to 15, and the same of columns 8 to 15. Four are also two `b`, in an array of two axes:
+   * `gpu.local.f16(2, 4)`. ldmatrix.x4
    */
   loadMatrices(
     fragment: MatrixFragment | KernelArray<MatrixFragment>,
@@ -123,9 +125,9 @@ export interface Warp {
     index: number,
   ): void;
   /**
-   * {@link loadMatrices} of matrices that are transposed: the elements are rows 2 · (lane % 4) and
-   * the next, of column lane / 4. That is the `b` of {@link mma} where shared memory holds it by
-   * rows. ldmatrix.x4.trans
+   * {@link loadMatrices} of transposed matrices: the elements are rows 2 · (lane % 4) and the next,
+   * of column lane / 4. That is the `b` of {@link mma} where shared memory holds it by rows.
+   * ldmatrix.x4.trans
    */
   loadMatricesTransposed(
     fragment: MatrixFragment | KernelArray<MatrixFragment>,
@@ -135,16 +137,16 @@ export interface Warp {
 }
 
 /**
- * Copies from tensors to shared memory that go on while the thread computes. A thread waits for its
- * own copies only: a barrier after `wait` makes those of the block seen. Compute capability 8.0.
+ * Copies from tensors to shared memory that run while the thread computes. A thread waits for its
+ * own copies only: a barrier after `wait` makes those of the block visible. Compute capability 8.0.
  */
 export interface AsyncCopies {
   /**
-   * Begins to copy `count` elements, a compile-time constant: 16 bytes, or 8 or 4, which both
-   * places lie at a multiple of. The elements are neighbours in memory, also where the tensor's
-   * strides are others. With `given` only so many are read, and the others become zeros: at edges.
-   * With none given nothing is read, and `fromIndex` may lie outside. Nothing but `wait` tells when
-   * they are there. cp.async.cg, of less than 16 bytes cp.async.ca
+   * Begins to copy `count` elements, a compile-time constant: 16 bytes, or 8 or 4; both places have
+   * to be a multiple of that size. The elements are adjacent in memory, whatever the tensor's
+   * strides are. With `given` only so many are read, and the others become zeros, as edges need it.
+   * With `given` 0 nothing is read, and `fromIndex` may lie outside. The elements can be read after
+   * `wait`. cp.async.cg, for less than 16 bytes cp.async.ca
    */
   copy(
     to: KernelArray<number>,
@@ -157,42 +159,40 @@ export interface AsyncCopies {
   /** Makes a group of the copies that were begun since the last one. cp.async.commit_group */
   commit(): void;
   /**
-   * Waits until at most `pending` of the thread's groups, a compile-time constant, are under way;
-   * with 0 for all that it has begun. cp.async.wait_group, cp.async.wait_all
+   * Waits until at most `pending` of the thread's groups, a compile-time constant, are in progress;
+   * with 0 until all of its copies have ended. cp.async.wait_group, cp.async.wait_all
    */
   wait(pending: number): void;
 }
 
-/** Threads of a block. Every thread of it must come to each of these. */
+/** Operations of a block. Every thread of the block has to reach each of them. */
 export interface Block {
-  /** Waits for all threads of the block, and makes their writes seen. bar.sync 0 */
+  /** Waits for all threads of the block, and makes their writes visible. bar.sync 0 */
   sync(): void;
   /** A barrier that gives the number of threads whose predicate is true. bar.red.popc */
   count(predicate: boolean): number;
-  /** A barrier that tells whether any predicate is true. bar.red.or */
+  /** A barrier that gives whether any predicate is true. bar.red.or */
   any(predicate: boolean): boolean;
-  /** A barrier that tells whether all predicates are true. bar.red.and */
+  /** A barrier that gives whether all predicates are true. bar.red.and */
   all(predicate: boolean): boolean;
   /**
-   * Sum over the block, the same in every thread: warps by butterfly, then their sums likewise, by
-   * way of shared memory.
+   * The sum over the block, the same in every thread: a butterfly within each warp, then one over
+   * their sums, through shared memory.
    */
   sum(value: number): number;
-  /** Largest of the block; NaN wins. */
+  /** The maximum of the block. A NaN in any thread gives NaN. */
   max(value: number): number;
-  /** Smallest of the block; NaN wins. */
+  /** The minimum of the block. A NaN in any thread gives NaN. */
   min(value: number): number;
 }
 
-/**
- * The grid, where the kernel was launched as a cooperative one: by itself, where a body uses it.
- */
+/** Operations of the grid. A kernel that uses them is launched cooperatively. */
 export interface Grid {
   /** Waits for all threads of the grid. */
   sync(): void;
 }
 
-/** Makes the thread's own writes seen before those that follow. */
+/** Makes the thread's own writes visible before those that follow. */
 export interface Fences {
   /** membar.cta */
   block(): void;
@@ -203,8 +203,8 @@ export interface Fences {
 }
 
 /**
- * Single instructions of the device: fast, and differing in the last bits between devices. f32
- * only. Bounds as the PTX ISA states them.
+ * Single instructions of the device for f32. They are fast, and their results differ in the last
+ * bits between devices. Bounds as in the PTX ISA.
  */
 export interface Fast {
   /** div.approx.f32: within 2 units in the last place. */
@@ -231,7 +231,7 @@ export interface Fast {
   tanh(value: number): number;
 }
 
-/** What every kernel's body finds in its second parameter. */
+/** The second parameter of every kernel's body. */
 export interface Gpu {
   /** Index of the thread in its block. */
   readonly threadIdx: Dim3;
@@ -252,18 +252,18 @@ export interface Gpu {
   /** 32. */
   readonly warpSize: number;
 
-  /** Shared by the block; `gpu.shared.f32(16, 16)`. Not initialised. */
+  /** Memory that the block shares; `gpu.shared.f32(16, 16)`. It is not initialised. */
   readonly shared: ArrayMethods;
   /**
    * The block's shared memory whose bytes the launch gives (`sharedBytes`);
-   * `gpu.dynamicShared.f32()`, or with lengths as for {@link shared}, which those bytes have to
-   * hold. All of them begin at its first byte; without lengths `length` is how many elements the
-   * launch's bytes hold. %dynamic_smem_size
+   * `gpu.dynamicShared.f32()`, or with lengths as for {@link shared}, which have to fit into those
+   * bytes. All such arrays begin at its first byte; without lengths `length` is the number of
+   * elements that fit. %dynamic_smem_size
    */
   readonly dynamicShared: Readonly<
     Record<Exclude<keyof ArrayMethods, 'bool'>, DynamicArrayMethod>
   > & { readonly bool: DynamicArrayMethod<boolean> };
-  /** Of the thread; `gpu.local.f32(4)`. Zeros. */
+  /** Memory of the thread; `gpu.local.f32(4)`. It is zero at the declaration. */
   readonly local: ArrayMethods;
 
   readonly warp: Warp;
@@ -274,8 +274,8 @@ export interface Gpu {
   readonly fast: Fast;
 
   /**
-   * Casts. Floats to integers truncate, saturate, and give 0 for NaN; wider integers wrap; to f16,
-   * bf16 and narrower integers: what would be read after writing there.
+   * Casts. Floats to integers truncate, saturate, and give 0 for NaN; wider integers wrap. A cast
+   * to f16, bf16 and narrower integers gives the value after a store and a load.
    */
   i8(value: number | boolean): number;
   u8(value: number | boolean): number;
@@ -296,9 +296,12 @@ export interface Gpu {
 
   /** a · b + c, rounded once. */
   fma(a: number, b: number, c: number): number;
-  /** 1 / sqrt(value), each rounded: the same bits everywhere. `fast.rsqrt` is one instruction. */
+  /**
+   * 1 / sqrt(value), both steps rounded: the same bits on every device. `fast.rsqrt` is one
+   * instruction.
+   */
   rsqrt(value: number): number;
-  /** To the nearest integer, ties to even; `Math.round` takes ties upwards. cvt.rni */
+  /** Rounds to the nearest integer, ties to even; `Math.round` takes ties upwards. cvt.rni */
   rint(value: number): number;
   /** The error function. */
   erf(value: number): number;
@@ -306,7 +309,7 @@ export interface Gpu {
   mulhi(a: number, b: number): number;
   /** Number of bits that are set. */
   popcount(value: number): number;
-  /** Zero bits above the highest that is set. */
+  /** The number of zero bits above the highest set bit. */
   clz(value: number): number;
   /** The bits in reverse order. */
   reverseBits(value: number): number;
@@ -316,43 +319,48 @@ export interface Gpu {
   clamp(value: number, lowest: number, highest: number): number;
 
   /**
-   * Adds, and gives what was there. Relaxed order, device scope. As all atomics of elements of 16
-   * bits and more; of 16, i16 and u16 are a loop of atom.cas, as is all but the sum of f16 and
-   * bf16. atom.add
+   * Adds, and gives the value from before. Relaxed order, device scope, as all atomics of elements
+   * of 16 bits and more. Those of i16 and u16, and all but the sum of f16 and bf16, are a loop of
+   * atom.cas. atom.add
    */
   atomicAdd(target: AtomicTarget, index: number, value: number): number;
-  /** atom.min; of floats a loop of atom.cas, in which NaN changes nothing, and is not changed. */
+  /** atom.min; for floats a loop of atom.cas, in which NaN changes nothing, and is not changed. */
   atomicMin(target: AtomicTarget, index: number, value: number): number;
-  /** atom.max; of floats a loop of atom.cas, in which NaN changes nothing, and is not changed. */
+  /** atom.max; for floats a loop of atom.cas, in which NaN changes nothing, and is not changed. */
   atomicMax(target: AtomicTarget, index: number, value: number): number;
   atomicAnd(target: AtomicTarget, index: number, value: number): number;
   atomicOr(target: AtomicTarget, index: number, value: number): number;
   atomicXor(target: AtomicTarget, index: number, value: number): number;
-  /** Writes, and gives what was there. */
+  /** Writes, and gives the value from before. */
   atomicExchange(target: AtomicTarget, index: number, value: number): number;
-  /** Writes `value` where the element equals `expected`; gives what was there. atom.cas */
+  /** Writes `value` where the element equals `expected`; gives the value from before. atom.cas */
   atomicCompareExchange(
     target: AtomicTarget,
     index: number,
     expected: number,
     value: number,
   ): number;
-  /** Reads what other threads may be writing, not what was read before. ld.volatile */
+  /** Reads memory that other threads may be writing; an earlier read is not reused. ld.volatile */
   volatileLoad(target: AtomicTarget, index: number): number;
   /** st.volatile */
   volatileStore(target: AtomicTarget, index: number, value: number): void;
   /**
-   * Reads what is not read again soon: it is the first to leave the caches. Of tensors; elsewhere
-   * an ordinary read. ld.global.cs
+   * Reads an element of a tensor that is not read again soon: it leaves the caches first. For other
+   * arrays it is an ordinary read. ld.global.cs
    */
   streamingLoad(
     target: { readonly length: number; readonly [index: number]: number },
     index: number,
   ): number;
-  /** Writes what is not read again soon. Of tensors; elsewhere an ordinary write. st.global.cs */
+  /**
+   * Writes an element of a tensor that is not read again soon. For other arrays it is an ordinary
+   * write. st.global.cs
+   */
   streamingStore(target: AtomicTarget, index: number, value: number): void;
 
-  /** Puts `turns` turns of the loop that follows in a row. A hint. */
+  /**
+   * Unrolls the loop that follows by `turns` iterations; without `turns` completely. It is a hint.
+   */
   unroll(turns?: number): void;
   /** Cycles of the multiprocessor's clock; i64. */
   clock(): number;

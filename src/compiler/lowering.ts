@@ -1,6 +1,5 @@
 /**
- * Kernels whose bodies are not what a thread does: the kernel of threads that each stands for, in a
- * certain form.
+ * Lowering of bodies that do not describe a thread: the kernel of threads for a body and a form.
  */
 import { elementSource } from './element/element-source.js';
 import type { ElementForm } from './element/element-form.js';

@@ -1,8 +1,8 @@
 /**
- * Numbers as f32 rounded to odd: exact where an f32 is the number, else of the two around it the
- * one whose last bit is set. Rounding that to nearest, to 22 bits or fewer, gives what rounding the
- * number itself gives (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums", 2008),
- * so it is what lies between a wider number and a narrow float.
+ * Numbers as f32 rounded to odd: the number itself where an f32 holds it, else of the two around it
+ * the one whose last bit is set. Rounding that to nearest, to 22 bits or fewer, equals rounding the
+ * number itself (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums", 2008), so it
+ * is the intermediate step from a wider number to a narrow float.
  */
 const float = new Float32Array(1);
 const word = new Uint32Array(float.buffer);
@@ -16,7 +16,7 @@ export function towardsZero(value: number): number {
   return float[0];
 }
 
-/** As {@link towardsZero}, of a whole number of any size that f32's exponents reach. */
+/** Does the same as {@link towardsZero} for a whole number of any size within f32's exponents. */
 export function wholeTowardsZero(value: bigint): number {
   const magnitude = value < 0n ? -value : value;
   const beyond = Math.max(magnitude.toString(2).length - 24, 0);

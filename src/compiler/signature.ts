@@ -1,4 +1,4 @@
-/** What a kernel takes, as reading its body needs it. */
+/** The signature of a kernel, as reading its body needs it. */
 import type { ElementType, StorageType } from './tree.js';
 import type { StructLayout } from '../ground/struct-layout.js';
 
@@ -17,8 +17,8 @@ export type SignatureEntry =
 export type Signature = Readonly<Record<string, SignatureEntry>>;
 
 /**
- * What a kernel's `uses` gives it: constants that are compiled in, lists of them, and device
- * functions.
+ * A value of a kernel's `uses`: a constant that is compiled in, a list of constants, or a device
+ * function.
  */
 export type Used =
   number | bigint | boolean | readonly (number | bigint | boolean)[] | DeviceFunctionText;
@@ -27,38 +27,38 @@ export type Used =
 export interface DeviceFunctionText {
   readonly text: string;
   readonly uses: Readonly<Record<string, Used>>;
-  /** What its gpu is, and that of the functions that it calls, where that is not all of it. */
+  /** Its gpu, and that of the functions that it calls, where that is only a part. */
   readonly gpu?: NarrowGpu;
 }
 
-/** A part of gpu, for bodies that do not know of threads. */
+/** A part of gpu, for bodies without threads. */
 export interface NarrowGpu {
-  /** Names of gpu that there are. */
+  /** The names of gpu that exist. */
   readonly has: readonly string[];
-  /** Names that the call gives: its last arguments, in this order. */
+  /** The names that the call passes as its last arguments, in this order. */
   readonly given: readonly string[];
-  /** What has no other names, for messages: `an element kernel`. */
+  /** The kind of kernel, for messages: `an element kernel`. */
   readonly of: string;
-  /** What to write instead of any other. */
+  /** What to write instead of any other name. */
   readonly fix: string;
 }
 
 /**
- * Where a text was made from another, which is the user's: which part of that one each of its parts
- * is shown as.
+ * The origin of a text that was made from the user's: the part of the user's text that each of its
+ * parts is shown as.
  */
 export interface TextOrigin {
   readonly text: string;
   spanOf(start: number, end: number): { readonly start: number; readonly end: number };
 }
 
-/** All that a kernel is made of. */
+/** A kernel before reading. */
 export interface KernelSource {
   readonly name: string;
   readonly signature: Signature;
   /** Function.prototype.toString of the body. */
   readonly text: string;
-  /** Where `text` is not the user's. */
+  /** Set where `text` is not the user's. */
   readonly origin?: TextOrigin;
   readonly uses: Readonly<Record<string, Used>>;
   readonly indexType: 'i32' | 'i64';

@@ -1,10 +1,10 @@
-/** An error in a kernel's source: where, what, and what to write instead. */
+/** An error in a kernel's source: the place, what is wrong, and what to write instead. */
 import { CLASS_NAME, NamedError } from '../ground/named-error.js';
 import type { Span } from './tree.js';
 
 /**
- * Thrown by everything that reads kernels. Offsets are in the function's own text; whoever knows
- * the file turns them into its lines.
+ * The error of reading and compiling kernels. Offsets are in the function's own text; the caller
+ * that has the file converts them to its lines.
  */
 export class KernelSourceError extends NamedError {
   /** @internal */
@@ -16,7 +16,7 @@ export class KernelSourceError extends NamedError {
   readonly what: string;
   /** What to write instead, as a sentence. */
   readonly fix: string;
-  /** Where; undefined where it concerns the whole. */
+  /** The place; undefined where the error concerns the whole kernel. */
   readonly span: Span | undefined;
   /** The text that `span` is in. */
   readonly text: string;

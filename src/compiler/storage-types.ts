@@ -1,10 +1,10 @@
-/** What the compiler takes from the rows of the dtypes that kernels compute with. */
+/** The compiler's facts of the dtypes that kernels compute with, from the rows of `ground`. */
 import { DTYPE_FACTS, namesWhere } from '../ground/dtype.js';
 import type { PtxName, KernelDTypeName } from '../ground/dtype.js';
 import type { DTypeFacts } from '../ground/dtype-row.js';
 import type { StorageType, ValueType } from './tree.js';
 
-/** In the table's order. */
+/** Storage types in the table's order. */
 const STORAGES = namesWhere(({ compute }) => compute !== null) as readonly KernelDTypeName[];
 
 /** A table with an entry for each storage type. */
@@ -30,7 +30,7 @@ export const parameterTypes: Readonly<Record<StorageType, string>> = ofEach(
 /** The PTX type that a scalar parameter is loaded with. */
 export const loadTypes: Readonly<Record<StorageType, string>> = ofEach((_, { ptx }) => ptx!.load);
 
-/** Numbers that bodies can cast to and declare arrays of: those that PTX has a type for. */
+/** Dtypes that bodies can cast to and declare arrays of: those with a PTX type. */
 export const castStorages = namesWhere(
   ({ ptx }) => ptx !== null && ptx.type !== null,
 ) as readonly PtxName[];

@@ -23,7 +23,7 @@ import type {
 } from './tree.js';
 import type { StructLayout } from '../ground/struct-layout.js';
 
-const NOWHERE: Span = { text: 0, start: 0, end: 0 };
+const EMPTY_SPAN: Span = { text: 0, start: 0, end: 0 };
 
 type Access = 'input' | 'output' | 'inout';
 
@@ -46,14 +46,14 @@ export class TreeBuilder {
   private readonly locals: LocalVariable[] = [];
   private readonly arrays: DeclaredArray[] = [];
   private loops = 0;
-  private here: Span = NOWHERE;
+  private here: Span = EMPTY_SPAN;
 
   constructor(name: string, text = '') {
     this.name = name;
     this.text = text;
   }
 
-  /** What is made in `make` has the span of `code`, the nth time that it occurs. */
+  /** Gives the nodes that `make` makes the span of `code`, at its nth occurrence. */
   at<T>(code: string, make: () => T, nth = 0): T {
     let start = -1;
     for (let count = 0; count <= nth; count++) start = this.text.indexOf(code, start + 1);
@@ -65,7 +65,7 @@ export class TreeBuilder {
     return made;
   }
 
-  /** A node with the span of where we are. */
+  /** A node with the current span. */
   private node<T extends object>(fields: T): T & { span: Span } {
     return { ...fields, span: this.here };
   }

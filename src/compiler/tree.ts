@@ -1,10 +1,9 @@
 /**
- * The typed tree of a kernel: what reading its source gives, and what both the PTX back end and the
- * simulation start from. Everything that JavaScript leaves to chance is decided here: every
- * expression has one type, conversions are written out, names are resolved, device functions are
- * inlined, multiply-adds that are fused are `fma`. What the tree says has one meaning, bit for bit,
- * so that both readings of it give the same results; the exceptions are the operations of
- * {@link ApproximateName}.
+ * The typed tree of a kernel: reading a source gives it, and the PTX back end and the simulation
+ * start from it. Everything that JavaScript leaves open is decided here: every expression has one
+ * type, conversions are written out, names are resolved, device functions are inlined,
+ * multiply-adds that are fused are `fma`. The tree has one meaning, bit for bit, so that both users
+ * of it give the same results; the exceptions are the operations of {@link ApproximateName}.
  *
  * Operands are evaluated from left to right. Statements inside expressions (`Block`) come from
  * assignments that are used as values, from comma expressions and from inlined functions.
@@ -42,8 +41,8 @@ export type TreeParam =
       readonly element: ElementType;
       readonly access: 'input' | 'output' | 'inout';
       /**
-       * Axes that the body indexes: with 1 the tensor is one run of elements whatever its shape,
-       * with more the strides are passed.
+       * The number of axes that the body indexes. With 1 the tensor is one run of elements whatever
+       * its shape; with more the strides are passed.
        */
       readonly rank: number;
     }
@@ -51,8 +50,8 @@ export type TreeParam =
   | { readonly kind: 'struct'; readonly name: string; readonly struct: StructLayout };
 
 /**
- * What the compiled kernel takes, in the order of its PTX parameters. Reading lists those that the
- * body uses.
+ * A parameter of the compiled kernel, in the order of its PTX parameters. Reading lists those that
+ * the body uses.
  */
 export type AbiParam =
   /** Address of a tensor's first element; u64. */
@@ -71,11 +70,13 @@ export type AbiParam =
       readonly storage: StorageType;
     };
 
-/** A variable of the body. Each is assigned before it is read on every path; reading checks it. */
+/**
+ * A variable of the body. Each is assigned before it is read on every path; reading checks that.
+ */
 export interface LocalVariable {
   readonly name: string;
   readonly type: ValueType;
-  /** Assigned once, where it is declared. */
+  /** Whether it is assigned once, where it is declared. */
   readonly constant: boolean;
 }
 
@@ -101,11 +102,11 @@ export interface KernelTree {
   readonly arrays: readonly DeclaredArray[];
   readonly body: readonly Statement[];
   /**
-   * Type of `length`, extents, strides and of the indices of threads: i32, or i64 for tensors of
-   * 2^31 elements and more.
+   * The type of `length`, extents, strides and of the indices of threads: i32, or i64 for tensors
+   * of 2^31 elements and more.
    */
   readonly indexType: 'i32' | 'i64';
-  /** Uses a barrier of the whole grid, so has to be launched as a cooperative one. */
+  /** Whether it uses a barrier of the whole grid, and has to be launched cooperatively. */
   readonly cooperative: boolean;
   /** Source texts that spans point into. */
   readonly texts: readonly string[];
@@ -115,7 +116,7 @@ interface Node {
   readonly span: Span;
 }
 
-/** Where a value lies in memory. Bounds are not checked unless the kernel asks for it. */
+/** The place of a value in memory. Bounds are checked only where the kernel requests it. */
 export interface Place extends Node {
   readonly memory:
     | { readonly kind: 'param'; readonly param: number }
@@ -124,13 +125,13 @@ export interface Place extends Node {
   readonly index: Expression;
   /** The field of a structure. */
   readonly field?: StructField;
-  /** What is in memory there. */
+  /** The storage type of the element. */
   readonly storage: StorageType;
 }
 
 /**
- * Elements of a local array that a warp's matrix operations take: this thread's part of a matrix.
- * It begins at `index` (i32), a multiple of `length`.
+ * Elements of a local array that a warp's matrix operations use: this thread's part of a matrix. It
+ * begins at `index` (i32), a multiple of `length`.
  */
 export interface Fragment {
   readonly array: number;
@@ -139,26 +140,24 @@ export interface Fragment {
   readonly length: number;
 }
 
-/**
- * Shapes of matrix products, by what is multiplied: rows of a, columns of b, what they have in
- * common.
- */
+/** Shapes of matrix products: rows of a, columns of b, and their common dimension. */
 export type MatrixShape = 'm16n8k16' | 'm16n8k8';
-/** What elements are multiplied as. tf32 is an f32 without its lowest 13 bits. */
+/** The type in which elements are multiplied. tf32 is an f32 without its lowest 13 bits. */
 export type MatrixType = 'f16' | 'bf16' | 'tf32';
 
 /**
- * Operand and result have one type, but for `popc` and `clz`, which give i32 whatever integer they
- * count in.
+ * Operand and result have one type, except for `popc` and `clz`, which give i32 for every integer
+ * type.
  */
 export type UnaryOperator =
   'neg' | 'not' | 'abs' | 'floor' | 'ceil' | 'trunc' | 'rint' | 'sqrt' | 'popc' | 'clz' | 'brev';
 /**
- * Both operands and the result have one type; shifts take a u32 on the right, of which 5 bits (6
+ * Both operands and the result have one type. Shifts take a u32 on the right, of which 5 bits (6
  * for 64-bit) count, as in JavaScript. Integers wrap. `div` of integers truncates, `rem` has the
  * sign of the dividend; by zero both are unspecified, as in PTX. `shr` is arithmetic for i32 and
- * i64, else logical. `min` and `max` of floats are those of Math: NaN wins, -0 < +0. `rem` of
- * floats is JavaScript's `%`, exact. `mulhi` is the upper half of the product of integers.
+ * i64, else logical. `min` and `max` of floats are those of Math: a NaN operand gives NaN, and -0 <
+ * +0. `rem` of floats is JavaScript's `%`, exact. `mulhi` is the upper half of the product of
+ * integers.
  */
 export type BinaryOperator =
   | 'add'
@@ -183,11 +182,13 @@ export type CompareOperator = 'lt' | 'le' | 'gt' | 'ge' | 'eq' | 'ne';
 export type ApproximateName =
   'div' | 'rcp' | 'sqrt' | 'rsqrt' | 'ex2' | 'lg2' | 'sin' | 'cos' | 'tanh';
 /**
- * Indices of the thread; of the tree's index type for `globalId`, else i32. `lane` and `warp` count
- * within the warp and the block; `dynamicSharedBytes` is what the launch gives.
+ * Indices of the thread. `globalId` has the tree's index type, the others are i32. `lane` and
+ * `warp` count within the warp and the block; `dynamicSharedBytes` is the number of bytes of the
+ * launch.
  */
 export type SpecialName =
-  | `${'threadIdx' | 'blockIdx' | 'blockDim' | 'gridDim' | 'globalId' | 'globalSize'}.${'x' | 'y' | 'z'}`
+  | `${'threadIdx' | 'blockIdx' | 'blockDim' | 'gridDim'}.${'x' | 'y' | 'z'}`
+  | `${'globalId' | 'globalSize'}.${'x' | 'y' | 'z'}`
   | 'lane'
   | 'warp'
   | 'dynamicSharedBytes'
@@ -234,13 +235,14 @@ export type Expression = Node & { readonly type: ValueType } &
         readonly otherwise: Expression;
       }
     /**
-     * From the operand's type to the node's. Integers wrap or extend by the operand's sign;
-     * integers to floats and floats to floats round to nearest even; floats to integers truncate,
-     * saturate, and give 0 for NaN; to bool: whether it is not zero; bool gives 0 and 1. `odd`: to
-     * f32, rounded to odd (`round-to-odd.ts`), which a narrower float is made of.
+     * Converts from the operand's type to the node's. Integers wrap or extend by the operand's
+     * sign; integers to floats and floats to floats round to nearest even; floats to integers
+     * truncate, saturate, and give 0 for NaN. To bool it gives whether the operand is not zero;
+     * bool gives 0 and 1. `odd`: to f32, rounded to odd (`round-to-odd.ts`), as the step before a
+     * narrower float.
      */
     | { readonly op: 'convert'; readonly operand: Expression; readonly odd?: true }
-    /** To the storage type and back: what would be read if the value were written there. */
+    /** Converts to the storage type and back: the value after a store and a load. */
     | { readonly op: 'narrow'; readonly storage: StorageType; readonly operand: Expression }
     /** The same bits in another type of the same size. */
     | { readonly op: 'bitcast'; readonly operand: Expression }
@@ -251,8 +253,8 @@ export type Expression = Node & { readonly type: ValueType } &
       }
     | { readonly op: 'load'; readonly place: Place; readonly cache?: 'streaming' | 'volatile' }
     /**
-     * Read, change and write at once; the value from before. `cas`: writes `operand` where the
-     * value equals `compare`. Relaxed order, device scope where no other is given.
+     * Reads, changes and writes at once; gives the value from before. `cas` writes `operand` where
+     * the value equals `compare`. Relaxed order, and device scope by default.
      */
     | {
         readonly op: 'atomic';
@@ -263,8 +265,8 @@ export type Expression = Node & { readonly type: ValueType } &
         readonly scope: 'block' | 'device' | 'system';
       }
     /**
-     * All threads that `mask` (u32) names take part. Lane of `shfl` beyond the warp's bounds: the
-     * own value. Values of 32 or 64 bits.
+     * All threads that `mask` (u32) names take part. Where the lane of `shfl` is beyond the warp's
+     * bounds, the result is the lane's own value. Values have 32 or 64 bits.
      */
     | {
         readonly op: 'shuffle';
@@ -283,7 +285,7 @@ export type Expression = Node & { readonly type: ValueType } &
       }
     /** Lanes whose value equals this one's (`any`: u32). */
     | { readonly op: 'match'; readonly value: Expression; readonly mask: Expression }
-    /** Lanes that run this together; u32. */
+    /** Lanes that run converged; u32. */
     | { readonly op: 'activemask' }
     /**
      * Barrier of the block that also counts or joins a predicate. `count` gives i32, the others
@@ -305,8 +307,8 @@ export type Statement = Node &
   (
     | { readonly kind: 'assign'; readonly local: number; readonly value: Expression }
     /**
-     * Floats are rounded to nearest even, to f8 saturating; integers wrap. The value's type is the
-     * one the storage is read as.
+     * Floats are rounded to nearest even, to f8 saturating; integers wrap. The value has the type
+     * that the storage is read as.
      */
     | {
         readonly kind: 'store';
@@ -323,9 +325,10 @@ export type Statement = Node &
         readonly otherwise: readonly Statement[];
       }
     /**
-     * Repeats while `test` (before each turn; after each where `testAfter`; for ever where there is
-     * none), then `update`. `continue` goes to `update`, and from there to the test. `unroll`:
-     * turns to be put in a row, from the source; 0 for all that it has.
+     * Repeats while `test` holds (it is tested before each iteration, or after each with
+     * `testAfter`; without a test the loop is endless), then runs `update`. `continue` goes to
+     * `update`, and from there to the test. `unroll`: the iterations to unroll by, from the source;
+     * 0 for all of them.
      */
     | {
         readonly kind: 'loop';
@@ -346,17 +349,16 @@ export type Statement = Node &
     /** The value is dropped. */
     | { readonly kind: 'evaluate'; readonly value: Expression }
     /**
-     * `block`: all threads of the block. `warp`: those of `mask`. `grid`: of the grid, which is
-     * cooperative.
+     * `block`: a barrier of all threads of the block. `warp`: of those in `mask`. `grid`: of the
+     * grid, which is cooperative.
      */
     | { readonly kind: 'barrier'; readonly of: 'block' | 'grid' }
     | { readonly kind: 'barrier'; readonly of: 'warp'; readonly mask: Expression }
     | { readonly kind: 'fence'; readonly scope: 'block' | 'device' | 'system' }
     /**
-     * sum += a · b over a warp's fragments, all of whose lanes come here together. Each element of
-     * the sum takes the products in the order of the common dimension, each added in f32 and
-     * rounded to nearest; tensor cores add several at once, so that results differ in the last
-     * bits.
+     * sum += a · b over a warp's fragments; all lanes of the warp take part. Each element of the
+     * sum takes the products in the order of the common dimension, each added in f32 and rounded to
+     * nearest; tensor cores add several at once, so that results differ in the last bits.
      */
     | {
         readonly kind: 'matrixProduct';
@@ -367,10 +369,10 @@ export type Statement = Node &
         readonly b: Fragment;
       }
     /**
-     * `to.length / 2` matrices (1, 2 or 4) of 8 × 8 elements of 16 bits from shared memory, by all
-     * lanes of a warp: row r of matrix m begins at `from` of lane 8 · m + r. Elements 2 · m and 2 ·
-     * m + 1 of `to` in lane l are columns 2 · (l % 4) and the next of row l / 4; transposed: of
-     * column l / 4 the rows.
+     * Reads `to.length / 2` matrices (1, 2 or 4) of 8 × 8 elements of 16 bits from shared memory;
+     * all lanes of a warp take part. Row r of matrix m begins at `from` of lane 8 · m + r. Elements
+     * 2 · m and 2 · m + 1 of `to` in lane l are columns 2 · (l % 4) and the next of row l / 4;
+     * transposed, they are the same rows of column l / 4.
      */
     | {
         readonly kind: 'loadMatrices';
@@ -379,9 +381,9 @@ export type Statement = Node &
         readonly transposed: boolean;
       }
     /**
-     * Begins to copy so many elements (4, 8 or 16 bytes) from global to shared memory. Of `given`
-     * (i32) only as many are read, the others become zeros; where it is 0 or less nothing is read,
-     * and the index of `from` may be any.
+     * Begins to copy `count` elements (4, 8 or 16 bytes) from global to shared memory. With `given`
+     * (i32) only so many are read, and the others become zeros; where it is 0 or less nothing is
+     * read, and the index of `from` may be any.
      */
     | {
         readonly kind: 'copyAsync';
@@ -390,16 +392,16 @@ export type Statement = Node &
         readonly count: number;
         readonly given?: Expression;
       }
-    /** What this thread has begun to copy since the last commit becomes a group. */
+    /** Makes a group of the copies that this thread has begun since the last commit. */
     | { readonly kind: 'copyCommit' }
     /**
-     * Waits until at most so many of this thread's groups are under way: the latest. 0: for all
-     * that it has begun.
+     * Waits until at most `pending` of this thread's groups, the latest, are in progress; with 0
+     * until all of its copies have ended.
      */
     | { readonly kind: 'copyWait'; readonly pending: number }
-    /** printf of the device: `format` in C's terms, arguments i32, u32, i64, u64 or f64. */
+    /** The device's printf: `format` is as in C, arguments are i32, u32, i64, u64 or f64. */
     | { readonly kind: 'print'; readonly format: string; readonly values: readonly Expression[] }
-    /** Where `test` is false the kernel fails with an assertion of this message. */
+    /** The kernel fails with an assertion of this message where `test` is false. */
     | { readonly kind: 'assert'; readonly test: Expression; readonly message: string }
     | { readonly kind: 'trap' }
   );

@@ -1,4 +1,4 @@
-/** What the type checker knows of a kernel's body, and of the arguments of its call. */
+/** Types of a kernel's body, and of the arguments of its call. */
 import type { Access, DType, KernelDTypeName, PointerParam } from '../core/index.js';
 import type { Gpu } from '../compiler/gpu.js';
 import type { DeviceOp, Given } from '../ops/index.js';
@@ -40,7 +40,7 @@ interface Shapes {
   4: readonly [number, number, number, number];
 }
 
-/** Rows of rows of elements. Only what is innermost is written. */
+/** Rows of rows of elements. Only the innermost elements are written. */
 type Rows<T, A extends Access, R extends Rank> = R extends 4
   ? ReadElements<Rows<T, A, 3>>
   : R extends 3
@@ -100,14 +100,14 @@ type CallArgument<P extends KernelParam> = P extends StructsParam
         ? HostValue<D>
         : never;
 
-/** What a call takes: each argument, or an operation that gives it. */
+/** The arguments of a call: each is a value, or an operation that gives it. */
 export type CallArguments<S extends KernelParams> = {
   readonly [K in keyof S]: CallArgument<S[K]> | DeviceOp<CallArgument<S[K]>>;
 };
 
 /**
- * What a call gives: what was passed, by the same names; of operations what they gave. Closing it
- * closes the tensors among the latter.
+ * The result of a call: the arguments by the same names; for an operation, the value that it gave.
+ * Closing the result closes the tensors that operations gave.
  */
 export type CallResult<A> = { -readonly [K in keyof A]: Given<A[K]> } & ClosingResults<keyof A>;
 

@@ -1,6 +1,6 @@
 /**
- * The arguments of a call, by name: looked at where they are values, at the call; where operations
- * give them, when the operation is run.
+ * The arguments of a call, by name. Values are checked at the call; what operations give is checked
+ * when the operation runs.
  */
 import { CudaArgumentError, CudaDisposedError, DTYPES, DeviceBuffer, u8 } from '../core/index.js';
 import type { CoreDevice, DTypeName } from '../core/index.js';
@@ -20,12 +20,13 @@ import { checkScalar, checkStruct, isScalar, isStruct } from '../core/struct-dec
 import { ALIGNMENT } from './variant.js';
 import type { IndexType } from './variant.js';
 
-/** Elements from which on 32 bits do not count them. */
+/** From so many elements on, an i32 does not count them. */
 const MOST_ELEMENTS = 2 ** 31;
 
 /**
- * The arguments in the order of the parameters. @throws CudaArgumentError for a name that is
- * missing or that there is not
+ * Gives the arguments in the order of the parameters.
+ *
+ * @throws CudaArgumentError for a name that is missing or unknown
  */
 export function argumentsInOrder(
   kernel: string,
@@ -35,11 +36,14 @@ export function argumentsInOrder(
   return (
     (typeof args === 'object' && args !== null
       ? asWritten(parameters, args as Record<string, unknown>)
-      : undefined) ?? lookedUp(kernel, parameters, args)
+      : undefined) ?? byName(kernel, parameters, args)
   );
 }
 
-/** Of arguments that were written in the order of the parameters, as most are; else undefined. */
+/**
+ * The values of arguments that were written in the order of the parameters, as most are; else
+ * undefined.
+ */
 function asWritten(
   parameters: readonly Parameter[],
   args: Readonly<Record<string, unknown>>,
@@ -61,7 +65,7 @@ function asWritten(
     : undefined;
 }
 
-function lookedUp(kernel: string, parameters: readonly Parameter[], args: unknown): unknown[] {
+function byName(kernel: string, parameters: readonly Parameter[], args: unknown): unknown[] {
   const names = parameters.map(({ name }) => name);
   if (
     typeof args !== 'object' ||
@@ -104,12 +108,12 @@ function expected(entry: SignatureEntry): string {
 }
 
 /**
- * A value for a parameter, checked, as it is passed.
+ * Checks a value for a parameter, and gives it as it is passed.
  *
  * @throws CudaArgumentError, CudaDisposedError
  */
 export function passed(kernel: string, { name, entry }: Parameter, value: unknown): PassedValue {
-  // What is right, without names that only errors need: they come with each launch.
+  // Right values come first, without names that only errors need: this runs at each launch.
   if (entry.kind === 'scalar' && isScalar(entry.storage, value)) return value as number;
   if (entry.kind === 'struct' && isStruct(entry.struct.fields, value))
     return value as Record<string, number>;
@@ -181,9 +185,10 @@ function passedTensor(
       argument,
       `a Tensor of ${rank} axes`,
       tensor,
-      `Give it ${rank} axes with reshape([…])${rank > shape.length ? ' or unsqueeze(axis)' : ''}.`,
+      `Give it ${rank} axes with reshape([…])` +
+        `${rank > shape.length ? ' or unsqueeze(axis)' : ''}.`,
     );
-  // From the first element on; steps may lead back to before it.
+  // The buffer begins at the first element; negative strides may lead back to before it.
   const buffer =
     size === 0 ? null : tensor.buffer.slice(tensor.layout.offset, tensor.buffer.length);
   return { tensor, buffer, length: size, shape, strides };
@@ -242,10 +247,10 @@ function passedStructs(
 }
 
 /**
- * Whether what was passed still may be: tensors and numbers do not change, but a tensor may have
- * been closed, and a structure's fields assigned.
+ * Whether a value that was passed is still valid. Tensors and numbers do not change, but a tensor
+ * can be closed and a structure's fields assigned.
  */
-export function isStill(value: PassedValue | undefined): boolean {
+export function isStillValid(value: PassedValue | undefined): boolean {
   return typeof value === 'object'
     ? isTensor(value) && !value.tensor.isClosed
     : value !== undefined;
@@ -256,8 +261,8 @@ export function isTensor(value: PassedValue | undefined): value is PassedTensor 
 }
 
 /**
- * Tensors of one device, none written that another argument touches. What is not known yet is left
- * out.
+ * Checks that all tensors are on one device, and that none that is written overlaps another
+ * argument. Values that are not known yet are left out.
  *
  * @throws CudaArgumentError
  */
@@ -294,7 +299,7 @@ export function checkTogether(
   }
 }
 
-/** Whether 32 bits count the elements of every tensor, and reach each of them. */
+/** i32 where it counts the elements of every tensor and reaches each of them, else i64. */
 export function indexTypeFor(values: readonly PassedValue[]): IndexType {
   for (const value of values) {
     if (!isTensor(value)) continue;
@@ -306,7 +311,10 @@ export function indexTypeFor(values: readonly PassedValue[]): IndexType {
   return 'i32';
 }
 
-/** Whether every tensor begins where the widest access may. Memory of others begins anywhere. */
+/**
+ * Whether every tensor begins at a multiple of the widest access. Memory of other owners begins
+ * anywhere.
+ */
 export function alignedTensors(values: readonly PassedValue[]): boolean {
   return values.every(
     (value) =>

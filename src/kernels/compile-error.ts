@@ -10,17 +10,17 @@ import { locateText } from './source-location.js';
 import type { Definition } from './variant.js';
 
 /**
- * What compiling threw, as the error that is told; anything but an error in the source as it is.
+ * Gives the error that a user sees for what compiling threw. Anything but an error in the source
+ * stays as it is.
  */
 export function compileError(
   thrown: unknown,
   { name, site, text }: Pick<Definition, 'name' | 'site' | 'text'>,
 ): unknown {
-  // What makes PTX of the tree follows its nesting with its own calls, as what reads the source
-  // does.
+  // Emission recurses along the nesting of the tree, as reading recurses along that of the source.
   const error = isStackOverflow(thrown) ? tooDeepError({ text, uses: {} }) : thrown;
   if (!(error instanceof KernelSourceError)) return error;
-  // A device function most often stands in the kernel's own file.
+  // A device function mostly stands in the kernel's own file.
   const locator = locateText(error.text, site);
   const shown = showSource(error, locator);
   const place = error.span === undefined ? undefined : locator.at(error.span.start);

@@ -1,7 +1,8 @@
 /**
- * Compiled kernels, found again in memory and on disk: by text, signature, constants, target and
- * the compiler's own sources. A kernel that is on disk is taken as it is; one that is not is
- * compiled and kept. What the disk refuses is compiled each time, and nothing else comes of it.
+ * The cache of compiled kernels, in memory and on disk, by text, signature, constants, target and
+ * the compiler's own sources. A kernel that is on disk is taken as it is; any other is compiled and
+ * kept. A kernel that cannot be written to disk is compiled in each process, and no error comes of
+ * it.
  */
 import { kernelEntry, openDiskCache } from '../core/kept.js';
 import { compile, compileNow } from './compiler.js';
@@ -13,19 +14,19 @@ import { keyOfForm } from './variant.js';
 import type { CodeForm, Variant } from './variant.js';
 
 /**
- * PTX of a kernel is some kilobytes; a program that makes kernels without end goes through this.
- * What devices have loaded is not kept here.
+ * The PTX of a kernel takes some kilobytes. The limits are for programs that make kernels without
+ * end. What devices have loaded is not counted here.
  */
 const ROOM = { entries: 1024, bytes: 64 << 20 };
 /**
- * Of what is made, beside the text itself: two bytes for each of its characters, and those of the
+ * Bytes of an entry, beside the text itself: two for each character of the PTX, and those of the
  * key.
  */
 const bytesOf = (key: string, { ptx }: CompiledKernel): number => 2 * (key.length + ptx.length);
 
 interface Kept {
   readonly done: Promise<CompiledKernel>;
-  /** Once it is there. */
+  /** Set once the kernel is compiled. */
   compiled: CompiledKernel | undefined;
 }
 
@@ -39,7 +40,7 @@ export async function compiledKernel(
   form: CodeForm,
   target: CompileTarget,
 ): Promise<CompiledKernel> {
-  // What finds places in files is not needed by programs whose kernels are right.
+  // Programs whose kernels are right do not load the code that finds places in files.
   const lines = form.lines ? linesOf(variant, await compilerPart('locateText')) : undefined;
   const key = keyOf(variant, form, target, lines);
   let kept = inMemory.get(key);
@@ -50,8 +51,8 @@ export async function compiledKernel(
     };
     kept = made;
     inMemory.set(key, made);
-    // The error names the place that this kernel was written at: another with the same text has its
-    // own.
+    // The error names the place at which this kernel was written; another kernel with the same text
+    // has its own.
     made.done.then(
       (compiled) => {
         made.compiled = compiled;
@@ -66,8 +67,8 @@ export async function compiledKernel(
 }
 
 /**
- * {@link compiledKernel} on a thread that blocks; undefined where it is not there, and the compiler
- * cannot be had.
+ * Does what {@link compiledKernel} does, on a thread that blocks. Undefined where the kernel is not
+ * in the cache, and the compiler cannot be loaded.
  *
  * @throws CudaCompileError where the source is wrong
  */
@@ -80,7 +81,7 @@ export function compiledKernelNow(
   if (form.lines && locateText === undefined) return undefined;
   const lines = locateText === undefined ? undefined : linesOf(variant, locateText);
   const key = keyOf(variant, form, target, lines);
-  // What is on its way for somebody else cannot arrive before this thread goes on.
+  // A kernel that is being compiled for another caller cannot arrive before this thread goes on.
   const known = inMemory.get(key)?.compiled;
   if (known !== undefined) return known;
   const cache = openDiskCache();
@@ -98,12 +99,12 @@ export function compiledKernelNow(
       );
     } catch (error) {
       const compileError = compilerPartNow('compileError');
-      // Compiled again by whoever waits for it, it is told as it should be.
+      // The asynchronous path compiles it again and reports the error with its place.
       if (compileError === undefined) return undefined;
       throw compileError(error, variant.definition);
     }
     if (compiled === undefined) return undefined;
-    // Nobody waits for it.
+    // No code waits for the write.
     void cache?.write(entry, contentsOf(compiled));
   }
   inMemory.set(key, { done: Promise.resolve(compiled), compiled }, bytesOf(key, compiled));
@@ -117,12 +118,13 @@ function keyOf(
   lines: LinesWithKey | undefined,
 ): string {
   return (
-    `${lines === undefined ? '' : `${lines.key} `}${target.capability.join('.')}${target.emulated === true ? ' emulated' : ''} ` +
+    `${lines === undefined ? '' : `${lines.key} `}${target.capability.join('.')}` +
+    `${target.emulated === true ? ' emulated' : ''} ` +
     `${keyOfForm(form)} ${variant.sourceKey}`
   );
 }
 
-/** Lines of the user's file, which the code then depends on. */
+/** The lines of the user's file, on which the code then depends. */
 function linesOf(
   { definition: { text, site } }: Variant,
   locateText: CompilerParts['locateText'],
@@ -160,7 +162,7 @@ async function fromDiskOrCompiler(
       lines,
       variant.definition.lowering,
     );
-    // Nobody waits for it.
+    // No code waits for the write.
     void cache?.write(entry, contentsOf(compiled));
     return compiled;
   } catch (error) {
@@ -172,7 +174,7 @@ function contentsOf(compiled: CompiledKernel): Uint8Array {
   return Buffer.from(JSON.stringify(compiled));
 }
 
-/** Undefined for what was not written by this. */
+/** Undefined where the bytes are not such an entry. */
 function parsed(bytes: Uint8Array): CompiledKernel | undefined {
   try {
     const kept = JSON.parse(Buffer.from(bytes).toString('utf8')) as Partial<CompiledKernel> | null;
@@ -185,7 +187,7 @@ function parsed(bytes: Uint8Array): CompiledKernel | undefined {
     )
       return kept as CompiledKernel;
   } catch {
-    // As if it were not there.
+    // The entry counts as missing.
   }
   return undefined;
 }

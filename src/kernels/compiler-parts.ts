@@ -1,9 +1,9 @@
 /**
- * The compiler, in parts that are loaded when they are first needed: a program that finds all of
- * its kernels on disk does without. They come by `import()`, so a thread that blocks has what was
- * loaded before. What was not, it requires: Node loads a module of ESM that way since 20.19. That
- * works where this file lies beside whole-compiler.js, as in the package; a bundler's output has no
- * such file.
+ * The compiler in parts, each loaded when it is first needed: a program that finds all of its
+ * kernels on disk loads none. They are loaded by `import()`, so a thread that blocks has the parts
+ * that were loaded before. It loads others by `require`, which takes modules of ESM since Node
+ * 20.19. That works where this file lies beside whole-compiler.js, as in the package; a bundler's
+ * output has no such file.
  */
 import { createRequire } from 'node:module';
 
@@ -26,7 +26,10 @@ export async function compilerPart<K extends Name>(name: K): Promise<CompilerPar
   return part;
 }
 
-/** {@link compilerPart} on a thread that blocks; undefined where it cannot be had. */
+/**
+ * Does what {@link compilerPart} does, on a thread that blocks; undefined where the part cannot be
+ * loaded.
+ */
 export function compilerPartNow<K extends Name>(name: K): CompilerParts[K] | undefined {
   return loaded[name] ?? required()?.[name];
 }

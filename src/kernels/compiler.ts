@@ -1,6 +1,6 @@
 /**
- * The way from a kernel's source to PTX. The compiler is loaded when the first kernel is compiled:
- * a program that finds all of its kernels on disk does without.
+ * Compilation of a kernel's source to PTX. The compiler is loaded when the first kernel is
+ * compiled: a program that finds all of its kernels on disk does not load it.
  */
 import type { Lowering } from '../compiler/lowering.js';
 import type { KernelSource } from '../compiler/signature.js';
@@ -10,24 +10,26 @@ import type { CompilerParts } from './compiler-parts.js';
 import { ALIGNMENT } from './variant.js';
 import type { CodeForm } from './variant.js';
 
-/** What PTX is made for. */
+/** The target that PTX is made for. */
 export interface CompileTarget {
   /** Compute capability: major and minor. */
   readonly capability: readonly [major: number, minor: number];
-  /** For the CPU device, to which other instructions are cheap. Default false. */
+  /**
+   * Whether the target is the CPU device, on which other instructions are cheap. Default: false.
+   */
   readonly emulated?: boolean;
 }
 
-/** What a launch has to know of a kernel. Plain data: it is kept on disk. */
+/** The properties of a kernel that a launch needs. It is plain data, because it is kept on disk. */
 export interface CompiledKernel {
   readonly ptx: string;
   /** Its name in the PTX. */
   readonly entry: string;
   /** The PTX's parameters. */
   readonly abi: readonly AbiParam[];
-  /** Has to be launched with all blocks running at once. */
+  /** Whether all blocks have to run at once. */
   readonly cooperative: boolean;
-  /** Has shared memory whose bytes the launch gives. */
+  /** Whether it has shared memory whose bytes the launch gives. */
   readonly dynamicShared: boolean;
 }
 
@@ -41,7 +43,7 @@ export interface Lines {
   ): { readonly line: number; readonly column: number } | undefined;
 }
 
-/** What compiling takes. */
+/** The compiler's functions. */
 type Compiler = Pick<CompilerParts, 'readKernel' | 'emitKernel'> & {
   readonly lowered: CompilerParts['lowered'] | undefined;
 };
@@ -63,7 +65,9 @@ export async function compile(
 }
 
 /**
- * {@link compile} on a thread that blocks; undefined where the compiler cannot be had there.
+ * Does what {@link compile} does, on a thread that blocks; undefined where the compiler cannot be
+ * loaded.
+ *
  * @throws KernelSourceError
  */
 export function compileNow(

@@ -14,8 +14,18 @@ export type DeviceSignature<F> = F extends (...args: infer A) => infer R
   : never;
 
 /**
- * A function for {@link KernelOptions.uses} that uses constants or functions itself. Made by
- * {@link deviceFunction}.
+ * A function for {@link KernelOptions.uses} that uses constants or functions itself.
+ * {@link deviceFunction} makes it.
+ *
+ * @example
+ * ```ts
+ * const square = deviceFunction((x: number) => x * x);
+ * const squares = kernel('squares', { y: output(f32) }, ({ y }, gpu) => {
+ *   const i = gpu.globalId.x;
+ *   if (i < y.length) y[i] = gpu.square(i);
+ * }, { uses: { square } });
+ * console.log(square instanceof DeviceFunction, squares.name); // true squares
+ * ```
  */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- any function's
 export class DeviceFunction<F = any> {

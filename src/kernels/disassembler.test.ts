@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-/** A program that says how it was called, in a toolkit's folder. */
+/** A program that prints its arguments, in a toolkit's folder. */
 async function tool(name: string, script: string): Promise<string> {
   const home = await mkdtemp(join(folder, 'cuda-'));
   await mkdir(join(home, 'bin'));
@@ -19,7 +19,7 @@ async function tool(name: string, script: string): Promise<string> {
   return home;
 }
 
-test('is looked for in the toolkit, and given the cubin', async () => {
+test('nvdisasm is found in the toolkit, and takes the cubin', async () => {
   const home = await tool('nvdisasm', 'echo "$1"; cat "$2"');
   expect(await disassemble(Buffer.from('a cubin'), { CUDA_HOME: home })).toBe('-c\na cubin');
   expect(await disassemble(Buffer.from('a cubin'), { PATH: join(home, 'bin') })).toBe(
@@ -27,13 +27,13 @@ test('is looked for in the toolkit, and given the cubin', async () => {
   );
 });
 
-test('cuobjdump will do', async () => {
+test('cuobjdump is the second choice', async () => {
   expect(
     await disassemble(Buffer.from('a cubin'), { CUDA_PATH: await tool('cuobjdump', 'echo "$1"') }),
   ).toBe('-sass\n');
 });
 
-test('one that fails says how', async () => {
+test('an error holds the output of a tool that fails', async () => {
   const home = await tool('nvdisasm', 'echo "not for this GPU" >&2; exit 3');
   await expect(disassemble(Buffer.from(''), { CUDA_HOME: home })).rejects.toMatchObject({
     code: 'ERR_CUDA_UNSUPPORTED',
@@ -41,7 +41,7 @@ test('one that fails says how', async () => {
   });
 });
 
-test('without one the error says where it was looked for, and where it comes from', async () => {
+test('without a tool the error names the folders, and the source of the tools', async () => {
   await expect(
     disassemble(
       Buffer.from(''),
@@ -51,7 +51,10 @@ test('without one the error says where it was looked for, and where it comes fro
   ).rejects.toMatchObject({
     code: 'ERR_CUDA_UNSUPPORTED',
     message: expect.stringMatching(
-      /found neither nvdisasm nor cuobjdump in .*empty, .*bin, .*toolkit\/bin\. They come with the CUDA toolkit/,
+      new RegExp(
+        'found neither nvdisasm nor cuobjdump in .*empty, .*bin, .*toolkit/bin\\. ' +
+          'They come with the CUDA toolkit',
+      ),
     ) as string,
   });
 });

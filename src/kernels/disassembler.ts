@@ -1,5 +1,5 @@
 /**
- * Machine code as text, by NVIDIA's disassemblers, which come with the CUDA toolkit and not with
+ * Machine code as text, from NVIDIA's disassemblers. They come with the CUDA toolkit and not with
  * the driver.
  */
 import { execFile } from 'node:child_process';
@@ -11,23 +11,23 @@ import { promisify } from 'node:util';
 import { CudaError } from '../core/index.js';
 
 /**
- * What prints the instructions of a cubin, and with which arguments. The first that is found, in
- * the first folder.
+ * Programs that print the instructions of a cubin, with their arguments. The first that is found is
+ * used, in the first folder.
  */
 const TOOLS = [
   ['nvdisasm', ['-c']],
   ['cuobjdump', ['-sass']],
 ] as const;
 
-/** Where NVIDIA's installers put the toolkit. */
+/** The folder into which NVIDIA's installers put the toolkit. */
 const TOOLKIT = '/usr/local/cuda';
 
-/** Text of more than this is no kernel's. */
+/** The limit of a program's output: no kernel's text is longer. */
 const MOST_BYTES = 1 << 28;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where tools are looked for: on the path, then in the toolkit's folders. */
+/** Folders in which tools are searched: those of PATH, then the toolkit's. */
 function folders(env: Environment, toolkit: string): string[] {
   const { PATH: path = '', CUDA_HOME: home = '', CUDA_PATH: other = '' } = env;
   return [
@@ -39,9 +39,8 @@ function folders(env: Environment, toolkit: string): string[] {
 }
 
 /**
- * The instructions of a cubin.
- *
- * Rejects with ERR_CUDA_UNSUPPORTED where there is no disassembler.
+ * Gives the instructions of a cubin as text. It rejects with ERR_CUDA_UNSUPPORTED where there is no
+ * disassembler.
  */
 export async function disassemble(
   cubin: Uint8Array,

@@ -1,7 +1,7 @@
 /**
  * Element kernels: the body gives one element of the output from the inputs' elements at its index.
- * Which thread does it, where it is read and written, and what happens at the end are the
- * library's: there is no index to get wrong.
+ * The library chooses the thread, the addresses and what happens at the end, so the body has no
+ * index.
  */
 import { inspect } from 'node:util';
 
@@ -48,7 +48,7 @@ import { Variant } from './variant.js';
 import type { Definition } from './variant.js';
 import { textOfFunction } from './function-text.js';
 
-/** What {@link elementKernel} takes beside the body. */
+/** Options of {@link elementKernel}. */
 export interface ElementKernelOptions<U extends Uses = Uses> {
   /**
    * Constants, lists of them and device functions, which the body finds in its second parameter.
@@ -56,22 +56,22 @@ export interface ElementKernelOptions<U extends Uses = Uses> {
   readonly uses?: U;
 }
 
-/** What {@link ElementKernel.with} changes. */
+/** Changes of {@link ElementKernel.with}. */
 export interface ElementKernelChanges<U extends Uses = Uses> {
   readonly uses?: OtherUses<U>;
 }
 
-/** An element kernel. Made by {@link elementKernel}. */
+/** An element kernel. {@link elementKernel} makes it. */
 export interface ElementKernel<S extends ElementParams = ElementParams, U extends Uses = Uses> {
   /**
-   * Its launch as an operation: arguments by name, each a value or an operation that gives it.
-   * Inputs broadcast to the shape of the outputs, as in NumPy; any views may be passed. An `output`
-   * that is left out is a new tensor, of the shape that the others broadcast to. It gives what was
-   * passed and what is new, by the same names. cuLaunchKernel
+   * Gives its launch as an operation. It takes arguments by name, each a value or an operation that
+   * gives it. Inputs broadcast to the shape of the outputs, as in NumPy; any views may be passed.
+   * An `output` that is left out is a new tensor, of the shape that the others broadcast to. The
+   * result holds the arguments and the new tensors by the same names. cuLaunchKernel
    *
    * @throws CudaArgumentError, CudaDisposedError for values that the kernel does not take, and
-   *   outputs that share elements with another argument; when run, for what operations gave, and
-   *   CudaCompileError where the body is not one
+   *   outputs that share elements with another argument. When it runs, it rejects with the same for
+   *   values that operations gave, and with CudaCompileError where the body is no element kernel
    */
   <A extends ElementArguments<S>>(
     args: A & NoOthers<S, A>,
@@ -79,48 +79,55 @@ export interface ElementKernel<S extends ElementParams = ElementParams, U extend
   ): DeviceOp<ElementCallResult<S, A>>;
 
   readonly name: string;
-  /** The same kernel with other constants. */
+  /** Gives the same kernel with other constants. */
   with(changes: ElementKernelChanges<U>): ElementKernel<S, U>;
   /**
-   * Compiles and loads the code for contiguous tensors, so that the first launch need not: of one
-   * shape, or of these shapes by name. Rejects with CudaCompileError
+   * Compiles and loads the code for contiguous tensors, so that the first launch need not. The
+   * tensors have one shape, or these shapes by name. It rejects with CudaCompileError.
    */
   prepare(device: AnyDevice, shapes?: TensorShapes<S>): Promise<void>;
-  /** The PTX for contiguous tensors of one shape. Rejects with CudaCompileError */
+  /** Gives the PTX for contiguous tensors of one shape. It rejects with CudaCompileError. */
   ptx(target: KernelTarget, options?: CodeOptions): Promise<string>;
-  /** The machine code of that, as {@link KernelFunction.sass}. */
+  /** Gives the machine code of that PTX, as {@link KernelFunction.sass} does. */
   sass(device: AnyDevice, options?: CodeOptions): Promise<string>;
-  /** Registers, memory and occupancy of the form for contiguous tensors of one shape. */
+  /** Gives registers, memory and occupancy of the code for contiguous tensors of one shape. */
   report(device: AnyDevice): Promise<KernelReport>;
   /**
-   * The fastest of several sets of constants, measured as {@link KernelFunction.tune} does it.
-   * Outputs have to be passed.
+   * Finds the fastest of several sets of constants, measured as {@link KernelFunction.tune} does
+   * it. Outputs have to be passed.
    */
   tune<A extends ElementArguments<S>>(
     args: A & NoOthers<S, A>,
     options: ShapedTuneOptions<ElementKernelChanges<U>>,
   ): Promise<ShapedTuning<ElementKernel<S, U>, ElementKernelChanges<U>>>;
   /**
-   * Runs it as JavaScript on typed arrays, in place, with the device's results to the bit. Arrays
-   * without a shape have one axis. Gives what was passed. Rejects with CudaCompileError,
-   * CudaArgumentError, SimulationError
+   * Runs the kernel as JavaScript on typed arrays, in place, with the device's results to the bit.
+   * Arrays without a shape have one axis. It gives the arguments that were passed. It rejects with
+   * CudaCompileError, CudaArgumentError or SimulationError.
    */
   simulate<A extends SimulatedArguments<S>>(args: A & NoOthers<S, A>): Promise<A>;
 }
 
 /**
- * A kernel that computes each output element from the inputs' elements at the same index. The body
- * is called for one element: it finds each tensor's element as a plain number and scalars as they
- * are, and gives the output's element, or with several outputs an object of them. Inputs of other
- * shapes broadcast as in NumPy.
+ * Makes a kernel that computes each output element from the inputs' elements at the same index. The
+ * body is called for one element: it takes each tensor's element as a plain number and scalars as
+ * they are, and returns the output's element, or with several outputs an object of them. Inputs of
+ * other shapes broadcast as in NumPy.
  *
- * ```ts
- * const saxpy = elementKernel('saxpy', { y: inout(f32), a: f32, x: input(f32) }, ({ y, a, x }) => a * x + y);
- * await saxpy({ y, a: 2, x });
- * ```
- *
- * There is no store whose index could be wrong, and no other thread: `gpu` has arithmetic,
+ * The body has no store whose index could be wrong, and no other thread: `gpu` has arithmetic,
  * `gpu.index` and `gpu.coordinates`. Contiguous tensors are read and written 16 bytes at a time.
+ *
+ * @example
+ * ```ts
+ * const scaled = elementKernel(
+ *   'scaled',
+ *   { y: output(f32), a: f32, x: input(f32) },
+ *   ({ a, x }) => a * x,
+ * );
+ * using x = await device.tensor(f32, [1, 2, 3]);
+ * using y = (await scaled({ a: 2, x })).y;
+ * console.log((await y.read()).join(' ')); // 2 4 6
+ * ```
  *
  * @param name of the kernel in PTX, errors and traces
  * @param signature what each parameter is: a dtype or a struct for a scalar, a tensor that is read,
@@ -146,16 +153,16 @@ export function elementKernel<const S extends ElementParams, U extends Uses = Re
   ).callable() as unknown as ElementKernel<S, U>;
 }
 
-/** Bytes that one instruction reads or writes at most. */
+/** The widest access of one instruction, in bytes. */
 const WIDEST = 16;
-/** Threads of a block where there are rows. */
+/** Threads of a block where tensors are walked by rows and columns. */
 const PLANE = [32, 8] as const;
 
 interface OutputShape extends ShapesTogether {
   readonly shape: Shape;
 }
 
-/** An element kernel behind the function that users call. */
+/** The definition that the callable function refers to. */
 class DefinedElements
   extends ShapedKernel<OutputShape>
   implements Tunable<{ readonly uses?: Uses }>
@@ -163,9 +170,11 @@ class DefinedElements
   private readonly definition: Definition;
   private readonly uses: UsedByName;
   private readonly forms = new LeastRecent<Defined>(FORMS);
-  /** Elements of one thread: the widest dtype's fill one access, and none has fewer than four. */
+  /**
+   * Elements of one thread: those of the widest dtype fill one access, and there are at least four.
+   */
   private readonly width: number;
-  private readonly asksForCoordinates: boolean;
+  private readonly usesCoordinates: boolean;
 
   constructor(parameters: readonly Parameter[], definition: Definition, uses: UsedByName) {
     super(parameters);
@@ -177,7 +186,7 @@ class DefinedElements
         : [],
     );
     this.width = Math.max(4, WIDEST / Math.max(...bytes));
-    this.asksForCoordinates = /\bcoordinates\b/.test(definition.text);
+    this.usesCoordinates = /\bcoordinates\b/.test(definition.text);
   }
 
   get name(): string {
@@ -188,7 +197,7 @@ class DefinedElements
     return new Variant(this.definition, this.uses).sourceKey;
   }
 
-  /** The kernel of a form. */
+  /** Gives the kernel of a form. */
   private formed(form: ElementForm, index: 'i32' | 'i64'): Defined {
     const key = JSON.stringify([index, form]);
     let found = this.forms.get(key);
@@ -224,10 +233,10 @@ class DefinedElements
     return found;
   }
 
-  /** For contiguous tensors of one shape. */
+  /** The kernel for contiguous tensors of one shape. */
   private usual(): Defined {
     return this.formed(
-      { width: this.width, axes: 1, single: [], coordinates: this.asksForCoordinates ? 1 : 0 },
+      { width: this.width, axes: 1, single: [], coordinates: this.usesCoordinates ? 1 : 0 },
       'i32',
     );
   }
@@ -243,7 +252,7 @@ class DefinedElements
     maxGrid: readonly number[],
   ): ShapedLaunch {
     const { layouts, axes, single, rows } = walkOf(this.name, shape, tensors, this.width);
-    const extents = !this.asksForCoordinates ? [] : shape.length === 0 ? [1] : [...shape];
+    const extents = !this.usesCoordinates ? [] : shape.length === 0 ? [1] : [...shape];
     const width = axes === 1 ? this.width : 1;
     const index = indexTypeOf(layouts, shape);
     const [walked] = layouts.values();
@@ -317,14 +326,12 @@ class DefinedElements
   }
 
   override toString(): string {
-    return (
-      `element kernel ${this.name}({ ` +
-      `${this.parameters.map(({ name, entry }) => `${name}: ${describeEntry(entry)}`).join(', ')} })`
-    );
+    const parameters = this.parameters.map(({ name, entry }) => `${name}: ${describeEntry(entry)}`);
+    return `element kernel ${this.name}({ ` + `${parameters.join(', ')} })`;
   }
 }
 
-/** Blocks of 32 × 8 threads, as many as the device takes. */
+/** Gives blocks of 32 × 8 threads for the last two axes, within the device's limits. */
 function gridOver(shape: Shape, maxGrid: readonly number[]): readonly [number, number, number] {
   const [columns = 1, rows = 1, ...outer] = [...shape].reverse();
   return [

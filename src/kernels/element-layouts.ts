@@ -17,7 +17,7 @@ export interface Walk {
   readonly layouts: ReadonlyMap<string, Layout>;
   readonly axes: number;
   readonly single: readonly string[];
-  /** Of two axes without strides: rows and columns, and how each tensor lies in them. */
+  /** Set for two axes without strides: rows and columns, and how each tensor lies in them. */
   readonly rows?: {
     readonly extents: readonly [rows: number, columns: number];
     readonly access: NonNullable<ElementForm['access']>;
@@ -27,7 +27,8 @@ export interface Walk {
 const MOST_AXES = 4;
 
 /**
- * The shape of the outputs: that of those that are given, else what all tensors broadcast to.
+ * Gives the shape of the outputs: that of those that are passed, else the one that all tensors
+ * broadcast to.
  *
  * @throws CudaArgumentError where a shape does not fit
  */
@@ -43,7 +44,7 @@ export function outputShape(kernel: string, tensors: readonly ShapedTensor[]): S
         argument(name),
         'a Tensor to write to',
         undefined,
-        'It can be left out where another tensor tells its shape.',
+        'It can be left out where another tensor determines its shape.',
       );
     }
     return broadcastAll(given.map(({ layout }) => layout!.shape));
@@ -61,8 +62,10 @@ export function outputShape(kernel: string, tensors: readonly ShapedTensor[]): S
 }
 
 /**
- * `width`: elements that one thread may have side by side. @throws CudaArgumentError where a tensor
- * does not broadcast to the shape, or there are too many axes
+ * Gives the walk of all tensors. `width`: elements that one thread may have side by side.
+ *
+ * @throws CudaArgumentError where a tensor does not broadcast to the shape, or there are too many
+ *   axes
  */
 export function walkOf(
   kernel: string,

@@ -1,4 +1,4 @@
-/** What the type checker knows of an element kernel: its body, and the arguments of its call. */
+/** Types of an element kernel: its body, and the arguments of its call. */
 import type { Access, DType, KernelDTypeName, PointerParam } from '../core/index.js';
 import type { ARITHMETIC_NAMES } from '../compiler/element/gpu-of-elements.js';
 import type { Gpu } from '../compiler/gpu.js';
@@ -15,8 +15,8 @@ import type {
 import type { Uses } from './uses.js';
 
 /**
- * What a parameter of an element kernel is declared as: a dtype or struct for a scalar, or a tensor
- * of a dtype.
+ * The declaration of an element kernel's parameter: a dtype or struct for a scalar, or a tensor of
+ * a dtype.
  */
 export type ElementParam =
   DType<KernelDTypeName> | PointerParam<KernelDTypeName> | StructDeclaration;
@@ -49,7 +49,8 @@ type ElementOf<P> =
         : never;
 
 /**
- * The first parameter of a body: each tensor's element, and scalars. What is only written has none.
+ * The first parameter of a body: each tensor's element, and scalars. A tensor that is only written
+ * has none.
  */
 export type BodyElements<S extends ElementParams> = {
   readonly [K in Exclude<keyof S, NamesOf<S, 'output'>>]: ElementOf<S[K]>;
@@ -68,13 +69,13 @@ type IsOne<T, U = T> = [T] extends [never]
       : false
     : never;
 
-/** What a body gives: the output's element; of several outputs an object of them. */
+/** The value that a body returns: the output's element; with several outputs an object of them. */
 export type ElementResult<S extends ElementParams> =
   IsOne<OutputNames<S>> extends true
     ? ElementOf<S[OutputNames<S>]>
     : { readonly [K in OutputNames<S>]: ElementOf<S[K]> };
 
-/** What a body that does not know of threads finds of `gpu`. */
+/** The members of `gpu` in a body without threads. */
 export type ArithmeticGpu = Pick<Gpu, (typeof ARITHMETIC_NAMES)[number]>;
 
 /** The second parameter of a body. */
@@ -101,7 +102,7 @@ type CallArgument<P extends ElementParam> =
         : never;
 
 /**
- * What a call takes: each argument, or an operation that gives it. What is only written may be left
+ * The arguments of a call: each is a value, or an operation that gives it. An `output` may be left
  * out.
  */
 export type ElementArguments<S extends ElementParams> = {
@@ -110,8 +111,8 @@ export type ElementArguments<S extends ElementParams> = {
 } & { readonly [K in NamesOf<S, 'output'>]?: CallArgument<S[K]> | DeviceOp<CallArgument<S[K]>> };
 
 /**
- * What a call gives: what was passed, and new tensors for what was left out. Closing it closes what
- * the call and its operations made.
+ * The result of a call: the arguments, and new tensors for outputs that were left out. Closing it
+ * closes the tensors that the call and its operations made.
  */
 export type ElementCallResult<S extends ElementParams, A> = {
   -readonly [K in keyof A | NamesOf<S, 'output'>]: K extends keyof A

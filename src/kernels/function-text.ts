@@ -1,7 +1,7 @@
 /** The text of a function, as the compiler reads it. */
 import { invalid } from '../ground/arguments.js';
 
-/** The text of a function that was written in JavaScript. */
+/** Gives the text of a function that was written in JavaScript. */
 export function textOfFunction(argument: string, given: unknown): string {
   if (typeof given !== 'function') throw invalid(argument, 'a function', given);
   const text = Function.prototype.toString.call(given);

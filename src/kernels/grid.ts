@@ -1,6 +1,6 @@
 /**
- * Grid and block of a launch: as they were given, as partitions say, or one thread for each element
- * of the largest output.
+ * Grid and block of a launch: from its options, from partitions, or one thread for each element of
+ * the largest output.
  */
 import { CudaArgumentError } from '../core/index.js';
 import type { DeviceProperties, Dimensions } from '../core/index.js';
@@ -11,7 +11,7 @@ import { isTensor } from './call-arguments.js';
 import type { PassedTensor, PassedValue } from './loaded-kernel.js';
 import type { Parameter } from './parameters.js';
 
-/** Blocks of 256 threads. A warp lies along the last axis, so that its accesses are one. */
+/** Blocks of 256 threads. A warp lies along the last axis, so that its accesses are coalesced. */
 const LINE: Dimensions = 256;
 const PLANE: Dimensions = [32, 8];
 
@@ -22,15 +22,15 @@ export interface LaunchShape {
   readonly block: Dimensions;
 }
 
-/** What was said of the shape. */
+/** Grid and block of the options. */
 export interface GivenShape {
   readonly grid: Dimensions | undefined;
   readonly block: Dimensions;
 }
 
 /**
- * Threads of a block where nobody said it: known before the arguments are, so that code can be made
- * for it.
+ * The block of launches that give none. It follows from the signature alone, so that code can be
+ * made for it before the arguments are known.
  */
 export function usualBlock(parameters: readonly Parameter[]): Dimensions {
   const ranks = parameters.flatMap(({ entry }) =>
@@ -40,7 +40,8 @@ export function usualBlock(parameters: readonly Parameter[]): Dimensions {
 }
 
 /**
- * Undefined where there is nothing to do: all outputs are empty, and no grid was given.
+ * Gives grid and block of a launch. Undefined where there is nothing to do: all outputs are empty,
+ * and no grid was given.
  *
  * @throws CudaArgumentError where there are no outputs to infer the grid from, or it is beyond the
  *   device's limits
@@ -76,7 +77,9 @@ export function launchShape(
 }
 
 /**
- * Blocks with one thread for each element of a shape. @throws CudaArgumentError where there is none
+ * Gives blocks with one thread for each element of a shape.
+ *
+ * @throws CudaArgumentError where there is no shape
  */
 export function gridOver(
   kernel: string,
@@ -111,7 +114,7 @@ function largestOutput(
   return largest;
 }
 
-/** Threads along x, y and z: the last axis is x, what is beyond three axes is z. */
+/** Threads along x, y and z: the last axis is x, all axes beyond the last two are z. */
 function extentsOf(shape: readonly number[]): Three {
   const [x = 1, y = 1, ...rest] = [...shape].reverse();
   return [x, y, rest.reduce((product, extent) => product * extent, 1)];
@@ -123,12 +126,16 @@ export function three(dimensions: Dimensions): Three {
   return [x!, y, z];
 }
 
-/** Threads in all. */
+/** The number of threads. */
 export function threadsOf({ grid, block }: LaunchShape): number {
   return [...three(grid), ...three(block)].reduce((product, count) => product * count, 1);
 }
 
-/** What a launch, or a simulation, was told of its shape. @throws CudaArgumentError */
+/**
+ * Checks grid, block and sharedBytes of a launch or a simulation.
+ *
+ * @throws CudaArgumentError
+ */
 export function checkShapeOptions({
   grid,
   block,
@@ -144,7 +151,7 @@ export function checkShapeOptions({
     checkInteger('options.sharedBytes', sharedBytes, 0, 2 ** 31 - 1, 'bytes');
 }
 
-/** @throws CudaArgumentError where the kernel has shared memory whose bytes nobody gives */
+/** @throws CudaArgumentError where the kernel has shared memory whose bytes no option gives */
 export function checkDynamicShared(
   kernel: string,
   dynamicShared: boolean,
@@ -159,7 +166,8 @@ export function checkDynamicShared(
 }
 
 /**
- * A number, or one to three. How many a device allows is looked at when it is launched there.
+ * Checks that dimensions are a number, or one to three. The launch checks the device's limits.
+ *
  * @throws CudaArgumentError
  */
 export function checkDimensions(

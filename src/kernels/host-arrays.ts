@@ -1,6 +1,6 @@
 /**
- * Arrays of the host, which simulations take where calls take tensors: how they lie, and whether
- * two share elements.
+ * Host arrays, which simulations take where calls take tensors: their layout, and whether two share
+ * elements.
  */
 import { CudaArgumentError } from '../core/index.js';
 import { invalid, show, valueNamed } from '../ground/arguments.js';
@@ -28,9 +28,9 @@ function elementBytes(data: HostMemory, { entry }: Parameter): number {
 }
 
 /**
- * In elements. An array without a shape has one axis.
+ * Gives the layout of an array, in elements. An array without a shape has one axis.
  *
- * @throws CudaArgumentError for what is no array, or does not say how it lies
+ * @throws CudaArgumentError for a value that is no array, or whose layout is incomplete
  */
 export function hostLayout(kernel: string, parameter: Parameter, value: unknown): Layout {
   const argument = `args.${parameter.name} of kernel '${kernel}'`;
@@ -69,7 +69,7 @@ export function hostLayout(kernel: string, parameter: Parameter, value: unknown)
   return { ...dense, strides: strides as number[] };
 }
 
-/** Where an argument's bytes are. What is no memory is refused where the kernel is given it. */
+/** The bytes of an argument. A value that is no memory is rejected where the kernel is given it. */
 function bytesOf(
   kernel: string,
   parameter: Parameter,
@@ -95,7 +95,7 @@ function bytesOf(
 }
 
 /**
- * None that is written shares elements with another, as among a call's tensors.
+ * Checks that no array that is written shares elements with another, as a call does for tensors.
  *
  * @throws CudaArgumentError
  */

@@ -1,6 +1,5 @@
 /**
- * Kernels written in TypeScript: what they are declared by, how they are compiled, kept and
- * launched.
+ * Kernels written in TypeScript: their declarations, compilation, caches and launches.
  *
  * @packageDocumentation
  */

@@ -20,7 +20,9 @@ const instantiations = typeCosts(fileURLToPath(new URL('./', import.meta.url)), 
   lib: ['lib.es2022.d.ts', 'lib.esnext.disposable.d.ts'],
 });
 
-const SAXPY = `const saxpy = kernel('saxpy', { y: inout(f32), a: f32, x: input(f32) }, ({ y, a, x }, gpu) => {
+const SAXPY = `const saxpy = kernel('saxpy', { y: inout(f32), a: f32, x: input(f32) }, (
+  { y, a, x }, gpu,
+) => {
   const i = gpu.globalId.x;
   if (i < y.length) y[i] = a * x[i]! + y[i]!;
 });`;
@@ -53,7 +55,9 @@ describe('the cost to the type checker', { tags: 'thorough' }, () => {
       `
     const Body = struct({ x: f32, y: f32, m: f32 });
     const square = (x: number, _: Gpu): number => x * x;
-    void kernel('k', { out: output(f32, 3), bodies: input(Body) }, ({ out, bodies }, { square, TILE, globalId }) => {
+    void kernel('k', { out: output(f32, 3), bodies: input(Body) }, (
+      { out, bodies }, { square, TILE, globalId },
+    ) => {
       out[globalId.z]![globalId.y]![globalId.x] = square(bodies[TILE]!.m);
     }, { uses: { TILE: 16, square } });`,
       1400,

@@ -1,6 +1,6 @@
 /**
- * Kernels written in TypeScript: a function's text, compiled to PTX when it is first launched, and
- * launched by calling it.
+ * Kernels written in TypeScript. A function's text is compiled to PTX when the kernel is first
+ * launched; calling the kernel launches it.
  */
 import { inspect } from 'node:util';
 
@@ -23,7 +23,7 @@ import {
   checkTogether,
   deviceAmong,
   indexTypeFor,
-  isStill,
+  isStillValid,
   passed,
 } from './call-arguments.js';
 import type { BodyArguments, CallArguments, CallResult, GpuWith, NoOthers } from './body-types.js';
@@ -56,10 +56,10 @@ import { Variant } from './variant.js';
 import type { CodeForm, IndexType } from './variant.js';
 import { textOfFunction } from './function-text.js';
 
-/** Threads from which on 32 bits do not count them. */
+/** From so many threads on, an i32 does not count them. */
 const MOST_THREADS = 2 ** 31;
 
-/** How a kernel is launched where the call does not say it. */
+/** How a kernel is launched where the call gives no other options. */
 export interface LaunchDefaults {
   /**
    * Blocks. Default: one thread for each element of the largest output, with x along its last axis;
@@ -79,19 +79,19 @@ export interface LaunchDefaults {
    */
   readonly index?: IndexType;
   /**
-   * Whether each index into a tensor is looked at: one outside of it fails the launch as an
+   * Whether each index into a tensor is checked: an index outside of it fails the launch as an
    * assertion does. Default: false.
    */
   readonly checks?: boolean;
   /**
-   * Whether the code says which line of your file each instruction comes from, for profilers,
-   * assertions and the checks of the CPU device. Default: with `checks`, where there is a
+   * Whether the PTX names the line of your file that each instruction comes from, for profilers,
+   * assertions and the checks of the CPU device. Default: true with `checks`, where there is a
    * `console.assert`, and on a device that checks. CU_JIT_GENERATE_LINE_INFO
    */
   readonly lineInfo?: boolean;
 }
 
-/** What {@link kernel} takes beside the body. */
+/** Options of {@link kernel}. */
 export interface KernelOptions<U extends Uses = Uses> extends LaunchDefaults {
   /**
    * Constants, lists of them and device functions, which the body finds in its second parameter.
@@ -108,35 +108,38 @@ export type OtherUses<U extends Uses> = {
       : U[K];
 };
 
-/** What {@link KernelFunction.with} changes. */
+/** Changes of {@link KernelFunction.with}. */
 export interface KernelChanges<U extends Uses = Uses> extends LaunchDefaults {
   readonly uses?: OtherUses<U>;
 }
 
-/** How one launch differs. */
+/** Options of one launch. */
 export interface CallOptions
   extends LaunchDefaults, Pick<LaunchOptions, 'cluster' | 'programmatic' | 'priority'> {
-  /** Where it runs, if no argument says it: a kernel of numbers only. */
+  /**
+   * The device that the kernel runs on, where no argument lies on one: a kernel of numbers only.
+   */
   readonly device?: AnyDevice;
 }
 
-/** A device, or what code for one depends on. */
+/** A device, or the properties of one that code depends on. */
 export type KernelTarget = AnyDevice | CompileTarget;
 
-/** Which of the codes of a kernel whose block follows from its tensors. */
+/** Options that select among the codes of a kernel whose block follows from its tensors. */
 export type CodeOptions = Pick<LaunchDefaults, 'index' | 'checks' | 'lineInfo'>;
 
-/** Which of a kernel's codes. */
+/** Options that select among a kernel's codes. */
 export type KernelCodeOptions = CodeOptions & Pick<LaunchDefaults, 'block'>;
 
-/** A kernel written in TypeScript. Made by {@link kernel}. */
+/** A kernel written in TypeScript. {@link kernel} makes it. */
 export interface KernelFunction<S extends KernelParams = KernelParams, U extends Uses = Uses> {
   /**
-   * Its launch as an operation: arguments by name, each a value or an operation that gives it. It
-   * gives what was passed, by the same names. cuLaunchKernel
+   * Gives its launch as an operation. It takes arguments by name, each a value or an operation that
+   * gives it; its result holds the arguments by the same names. cuLaunchKernel
    *
-   * @throws CudaArgumentError, CudaDisposedError for values that the kernel does not take; when
-   *   run, for what operations gave, and CudaCompileError where the body is no kernel
+   * @throws CudaArgumentError, CudaDisposedError for values that the kernel does not take. When it
+   *   runs, it rejects with the same for values that operations gave, and with CudaCompileError
+   *   where the body is no kernel
    */
   <A extends CallArguments<S>>(
     args: A & NoOthers<S, A>,
@@ -145,50 +148,51 @@ export interface KernelFunction<S extends KernelParams = KernelParams, U extends
 
   readonly name: string;
   /**
-   * The same kernel with other constants or launched in another way. Each set of constants is
-   * compiled by itself.
+   * Gives the same kernel with other constants or other options. Each set of constants is compiled
+   * separately.
    */
   with(changes: KernelChanges<U>): KernelFunction<S, U>;
   /**
-   * Compiles and loads it, so that the first launch need not. Rejects with CudaCompileError where
-   * the body is no kernel
+   * Compiles and loads the kernel, so that the first launch need not. It rejects with
+   * CudaCompileError where the body is no kernel.
    */
   prepare(device: AnyDevice, options?: KernelCodeOptions): Promise<void>;
   /**
-   * The PTX that it is compiled to, for a device or a compute capability. Rejects with
-   * CudaCompileError where the body is no kernel
+   * Gives the PTX that the kernel is compiled to, for a device or a compute capability. It rejects
+   * with CudaCompileError where the body is no kernel.
    */
   ptx(target: KernelTarget, options?: KernelCodeOptions): Promise<string>;
   /**
-   * Machine code that the GPU's driver makes of it, as text: by nvdisasm or cuobjdump. It comes
-   * from the driver's linker, the one compiler that gives its code away; what is launched is
-   * compiled as a whole program, and differs in details. Rejects with ERR_CUDA_UNSUPPORTED where
-   * there is no disassembler, and on the CPU device
+   * Gives the machine code that the GPU's driver makes of the kernel, as text from nvdisasm or
+   * cuobjdump. The code comes from the driver's linker, because no other compiler of the driver
+   * returns its code; a launch compiles the kernel as a whole program, whose code differs in
+   * details. It rejects with ERR_CUDA_UNSUPPORTED where there is no disassembler, and on the CPU
+   * device.
    */
   sass(device: AnyDevice, options?: KernelCodeOptions): Promise<string>;
   /**
-   * Registers, memory and occupancy on a device. cuFuncGetAttribute,
+   * Gives registers, memory and occupancy on a device. cuFuncGetAttribute,
    * cuOccupancyMaxActiveBlocksPerMultiprocessor
    */
   report(device: AnyDevice, options?: LaunchDefaults): Promise<KernelReport>;
   /**
-   * The fastest of several sets of constants and blocks, measured on the arguments' device with
-   * these arguments. What the kernel writes is copied first, so that the arguments stay as they
-   * are. The choice is kept on disk, for the device, its driver, the kernel's source and the
-   * arguments' shapes; before it is used again its results are compared with the first candidate's.
-   * Rejects where the first candidate cannot be run
+   * Finds the fastest of several sets of constants and blocks. They are measured on the arguments'
+   * device with these arguments; what the kernel writes is copied first, so that the arguments do
+   * not change. The choice is kept on disk, by device, driver, the kernel's source and the
+   * arguments' shapes; before it is used again, its results are compared with the first
+   * candidate's. It rejects where the first candidate cannot run.
    */
   tune<A extends CallArguments<S>>(
     args: A & NoOthers<S, A>,
     options: TuneOptions<U>,
   ): Promise<Tuning<S, U>>;
   /**
-   * Runs it as JavaScript on typed arrays, in place, with the device's results to the bit:
-   * breakpoints and errors are in your own file. What a device would do without a word is an error:
-   * an index outside of an array, a barrier that a thread does not come to. For small grids: a
-   * thread takes microseconds. Gives what was passed
+   * Runs the kernel as JavaScript on typed arrays, in place, with the device's results to the bit.
+   * Breakpoints and errors are in your own file. What a device does not report is an error: an
+   * index outside of an array, a barrier that a thread does not reach. It is meant for small grids:
+   * a thread takes microseconds. It gives the arguments that were passed.
    *
-   * Rejects with CudaCompileError, CudaArgumentError, SimulationError
+   * It rejects with CudaCompileError, CudaArgumentError or SimulationError.
    */
   simulate<A extends SimulatedArguments<S>>(
     args: A & NoOthers<S, A>,
@@ -197,17 +201,22 @@ export interface KernelFunction<S extends KernelParams = KernelParams, U extends
 }
 
 /**
- * A kernel in TypeScript. The body runs once for each thread, on the device: its text is compiled
- * to PTX when the kernel is first launched there, and kept in memory and on disk. Everything that
- * it uses comes from its two parameters: the arguments, and `gpu` with indices, casts, shared
- * memory, barriers and what `options.uses` lists; beside them there is only `Math`, and `console`.
+ * Makes a kernel of a TypeScript function. The body runs once for each thread, on the device: its
+ * text is compiled to PTX when the kernel is first launched there, and kept in memory and on disk.
+ * Everything that it uses comes from its two parameters: the arguments, and `gpu` with indices,
+ * casts, shared memory, barriers and what `options.uses` lists. Beside them a body uses only `Math`
+ * and `console`.
  *
+ * @example
  * ```ts
  * const saxpy = kernel('saxpy', { y: inout(f32), a: f32, x: input(f32) }, ({ y, a, x }, gpu) => {
  *   const i = gpu.globalId.x;
  *   if (i < y.length) y[i] = a * x[i]! + y[i]!;
  * });
+ * using y = await device.tensor(f32, [1, 1, 1]);
+ * using x = await device.tensor(f32, [1, 2, 3]);
  * await saxpy({ y, a: 2, x });
+ * console.log((await y.read()).join(' ')); // 3 5 7
  * ```
  *
  * @param name of the kernel in PTX, errors and traces
@@ -262,23 +271,23 @@ function checkKernelCode(options: KernelCodeOptions): void {
   checkedDefaults(options);
 }
 
-/** @throws CudaArgumentError for options that the code of such a kernel does not have */
+/** @throws CudaArgumentError for options that the code of a shaped kernel does not have */
 export function checkedCode(options: CodeOptions = {}): CodeOptions {
   checkOptions('options', options, CODE_OPTIONS);
   return options;
 }
 
-/** A kernel behind the function that users call. */
+/** The definition that the callable function refers to. */
 export class Defined implements Tunable<KernelChanges> {
   readonly parameters: readonly Parameter[];
   readonly variant: Variant;
   readonly defaults: LaunchDefaults;
-  /** Of launches that give none. */
+  /** The block of launches that give none. */
   private readonly block: Dimensions;
   private readonly names: readonly string[];
-  /** What of the parameters is written. */
+  /** Parameters that the kernel writes. */
   private readonly writes: readonly { readonly index: number; readonly name: string }[];
-  /** What the last launch on a device has found loaded, without options of its code. */
+  /** The code that the last launch on a device used, where it had no options of its code. */
   private readonly latest = new WeakMap<
     CoreDevice,
     { readonly index: IndexType; readonly aligned: boolean; readonly loaded: LoadedKernel }
@@ -305,7 +314,7 @@ export class Defined implements Tunable<KernelChanges> {
     return this.variant.sourceKey;
   }
 
-  /** The launch as an operation. */
+  /** Gives the launch as an operation. */
   call(args: unknown, options: CallOptions = {}): DeviceOp<unknown> {
     checkOptions('options', options, CALL_OPTIONS);
     checkedDefaults(options);
@@ -317,8 +326,8 @@ export class Defined implements Tunable<KernelChanges> {
     const device = options.device === undefined ? deviceAmong(given) : coreOf(options.device);
     if (device !== undefined) {
       checkTogether(name, parameters, known, device);
-      // Nearly every call is run, and the thread that loads takes longer to start than all that
-      // comes before it is needed.
+      // The module is requested at the call: nearly every call is run, and the thread that loads
+      // takes longer to start than the steps before the launch.
       if (!this.variant.loaded.has(device)) device.expectModule();
     }
     const made = known.includes(undefined)
@@ -331,21 +340,22 @@ export class Defined implements Tunable<KernelChanges> {
             given.map((value) => nodeOf(value)),
             name,
           );
-    // Looked at, where it was known of what device they are. Partitions may end.
-    const looked =
+    // These arguments were checked with a known device. A partition can end before the run, so it
+    // is checked again.
+    const checked =
       made.length === 0 &&
       device !== undefined &&
       !given.some((value) => value instanceof Partitioned)
         ? (known as PassedValue[])
         : undefined;
-    // Awaited again, it most often has the same arguments.
+    // An operation that is awaited again mostly has the same arguments.
     let last: PlannedLaunch | undefined;
     return new DeviceOp(
       new Applied(inputs, device, `${name}(…)`, (run, values) => {
         const plan =
           last?.isFor(run.device, values) === true
             ? last
-            : this.plan(run, values, options, made, 'to be looked at', looked);
+            : this.plan(run, values, options, made, 'unchecked', checked);
         if (plan instanceof Later) return plan;
         last = plan;
         return plan.queue(run);
@@ -354,24 +364,25 @@ export class Defined implements Tunable<KernelChanges> {
   }
 
   /**
-   * What a run with these arguments queues. Later, where the kernel has to be loaded first: it is
-   * then queued at once. `together`: whether some share elements was looked at before, on tensors
-   * that these are views of. `looked`: what the call has found of them.
+   * Gives the launch that a run with these arguments queues. Where the kernel has to be loaded
+   * first, it gives a Later, which queues the launch at once. `together`: whether overlaps were
+   * checked before, on tensors that these are views of. `checked`: the arguments that the call has
+   * checked.
    */
   plan(
     run: Run,
     args: readonly unknown[],
     options: CallOptions,
     made: readonly string[] = NONE,
-    together: 'to be looked at' | 'looked at' = 'to be looked at',
-    looked?: readonly PassedValue[],
+    together: 'unchecked' | 'checked' = 'unchecked',
+    checked?: readonly PassedValue[],
   ): PlannedLaunch | Later<unknown> {
     const { name, parameters, defaults } = this;
     const { device } = run;
-    const still = looked?.every(isStill) === true ? looked : undefined;
+    const valid = checked?.every(isStillValid) === true ? checked : undefined;
     const values =
-      still ?? parameters.map((parameter, index) => passed(name, parameter, args[index]));
-    if (still === undefined && together === 'to be looked at')
+      valid ?? parameters.map((parameter, index) => passed(name, parameter, args[index]));
+    if (valid === undefined && together === 'unchecked')
       checkTogether(name, parameters, values, device);
     const result = { names: this.names, values: args, made };
     const given = { grid: options.grid ?? defaults.grid, block: options.block ?? this.block };
@@ -406,7 +417,7 @@ export class Defined implements Tunable<KernelChanges> {
     ) as Later<unknown>;
   }
 
-  /** Tensors and partitions that it writes: whether they may be is looked at again in each run. */
+  /** Tensors and partitions that the kernel writes: each run checks again whether it may. */
   private written(args: readonly unknown[]): { name: string; value: AnyTensor | Partitioned }[] {
     return this.writes.map(({ index, name }) => ({
       name,
@@ -476,7 +487,7 @@ export class Defined implements Tunable<KernelChanges> {
     return new Defined(this.parameters, other, { ...this.defaults, ...checkedDefaults(defaults) });
   }
 
-  /** The code of a launch: by default of the usual one. */
+  /** The code of a launch; by default, that of a launch without options. */
   private form(
     device: CoreDevice | undefined,
     options: KernelCodeOptions,
@@ -495,7 +506,7 @@ export class Defined implements Tunable<KernelChanges> {
     return { index, aligned, checks, lines: lineInfo, block: known ? block : undefined };
   }
 
-  /** Compiled and loaded. */
+  /** Compiles and loads the kernel. */
   async prepare(given: AnyDevice, options: KernelCodeOptions = {}): Promise<void> {
     checkKernelCode(options);
     const device = coreOf(given);
@@ -542,18 +553,18 @@ export class Defined implements Tunable<KernelChanges> {
     );
   }
 
-  /** Where it runs with these arguments. */
+  /** The device that the kernel runs on with these arguments. */
   deviceOf(args: Readonly<Record<string, unknown>>, options: CallOptions): CoreDevice {
     const device =
       options.device === undefined ? deviceAmong(Object.values(args)) : coreOf(options.device);
     if (device !== undefined) return device;
     throw new CudaArgumentError(
       'options.device',
-      `options.device: no argument of kernel '${this.name}' says where it runs. Write { device }.`,
+      `options.device: no argument of kernel '${this.name}' lies on a device. Write { device }.`,
     );
   }
 
-  /** The function that users call, with the methods on it. */
+  /** Makes the function that users call, with its methods. */
   callable(): KernelFunction {
     const call = (args: unknown, options?: CallOptions): DeviceOp<unknown> =>
       this.call(args, options);
@@ -570,7 +581,7 @@ export class Defined implements Tunable<KernelChanges> {
         args: Readonly<Record<string, unknown>>,
         options: SimulationOptions = {},
       ): Promise<unknown> => {
-        // Simulating is for debugging: whoever does not do it does not load it.
+        // Simulation is for debugging: only programs that simulate load it.
         const { simulate } = await import('./simulation.js');
         simulate(this.variant, this.parameters, this.defaults, args, options);
         return args;

@@ -1,10 +1,10 @@
-/** Room for so many entries and bytes: what goes, and what never does. */
+/** Limits of entries and bytes: which entries are dropped, and which stay. */
 import * as fc from '../../test/fast-check.js';
 import { expect, test } from 'vitest';
 
 import { LeastRecent } from './least-recent.js';
 
-test('what was used longest ago goes first', () => {
+test('the least recently used entry is dropped first', () => {
   const map = new LeastRecent<number>({ entries: 3, bytes: 100 });
   for (const at of [1, 2, 3]) map.set(`${at}`, at, 10);
   expect(map.get('1')).toBe(1);
@@ -28,7 +28,7 @@ test('what was used longest ago goes first', () => {
   ]);
 });
 
-test('what is larger than all room is kept alone, until something else comes', () => {
+test('an entry above the limit is kept alone, until the next one', () => {
   const map = new LeastRecent<string>({ entries: 3, bytes: 100 });
   map.set('a', 'a', 10);
   map.set('large', 'large', 500);
@@ -37,7 +37,7 @@ test('what is larger than all room is kept alone, until something else comes', (
   expect([map.get('large'), map.get('b'), map.bytes]).toEqual([undefined, 'b', 1]);
 });
 
-test('what is being made is not let go, and counts once it is there', () => {
+test('an entry that is being made is not dropped, and counts once it is made', () => {
   const map = new LeastRecent<object>({ entries: 1, bytes: 100 });
   const [one, two, other] = [{}, {}, {}];
   map.set('one', one);
@@ -53,7 +53,7 @@ test('what is being made is not let go, and counts once it is there', () => {
   expect(map.bytes).toBe(50);
 });
 
-test('bytes are those of what is there, and room is kept', { tags: 'random' }, () => {
+test('bytes are those of the entries, and stay within the limit', { tags: 'random' }, () => {
   const key = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f');
   const step = fc.oneof(
     fc.record({ do: fc.constant('set' as const), key, bytes: fc.nat(60) }),

@@ -1,6 +1,6 @@
 /**
- * A map with room for so many entries and bytes, from which those go first that were used longest
- * ago.
+ * A map with room for a number of entries and bytes. The least recently used entries are dropped
+ * first.
  */
 
 export interface Room {
@@ -11,15 +11,15 @@ export interface Room {
 interface Entry<V> {
   readonly value: V;
   /**
-   * Undefined while it is being made: it is not let go, since whoever asks next would make it again
-   * beside it.
+   * Undefined while the value is being made. Such an entry is not dropped, because the next caller
+   * would make it a second time.
    */
   bytes: number | undefined;
 }
 
 export class LeastRecent<V> {
   private readonly room: Room;
-  /** In the order of their last use. */
+  /** Entries in the order of their last use. */
   private readonly entries = new Map<string, Entry<V>>();
   private total = 0;
 
@@ -31,12 +31,12 @@ export class LeastRecent<V> {
     return this.entries.size;
   }
 
-  /** Of all entries that are there for good. */
+  /** Bytes of all entries that are made. */
   get bytes(): number {
     return this.total;
   }
 
-  /** Its value, which is thereby the last that was used. */
+  /** Gives an entry's value, which is then the most recently used. */
   get(key: string): V | undefined {
     const entry = this.entries.get(key);
     if (entry === undefined) return undefined;
@@ -45,14 +45,20 @@ export class LeastRecent<V> {
     return entry.value;
   }
 
-  /** `bytes`: undefined for what is still being made, until {@link settle} says it. */
+  /**
+   * Adds an entry. `bytes`: undefined for a value that is still being made, until {@link settle}
+   * sets it.
+   */
   set(key: string, value: V, bytes?: number): void {
     this.delete(key);
     this.entries.set(key, { value, bytes: undefined });
     if (bytes !== undefined) this.settle(key, value, bytes);
   }
 
-  /** How large it became. Nothing happens where another value has taken its place. */
+  /**
+   * Sets the bytes of a value that was being made. Nothing happens where another value has taken
+   * its place.
+   */
   settle(key: string, value: V, bytes: number): void {
     const entry = this.entries.get(key);
     if (entry?.value !== value || entry.bytes !== undefined) return;
@@ -68,7 +74,7 @@ export class LeastRecent<V> {
     this.total -= entry.bytes ?? 0;
   }
 
-  /** The entry that has just come stays, however large it is. */
+  /** Drops entries beyond the limits. The newest entry stays, however large it is. */
   private makeRoom(newest: Entry<V>): void {
     for (const [key, entry] of this.entries) {
       if (this.entries.size <= this.room.entries && this.total <= this.room.bytes) return;

@@ -1,6 +1,6 @@
 /**
- * Kernels on devices: compiled for the device, loaded once, and how an argument's values become the
- * PTX's parameters.
+ * Kernels on devices: compiled for the device, loaded once, and the PTX's parameters from an
+ * argument's values.
  */
 import { DTYPES, u8 } from '../core/index.js';
 import type {
@@ -20,7 +20,7 @@ import type { Parameter } from './parameters.js';
 import { keyOfForm } from './variant.js';
 import type { CodeForm, IndexType, Variant } from './variant.js';
 
-/** A tensor as a kernel is passed it. */
+/** A tensor as it is passed to a kernel. */
 export interface PassedTensor {
   readonly tensor: AnyTensor;
   /** The memory from the first element on. */
@@ -31,7 +31,9 @@ export interface PassedTensor {
   readonly strides: readonly number[];
 }
 
-/** The value of one parameter: of a tensor what is passed of it, else a number or a structure. */
+/**
+ * The value of one parameter: for a tensor the parts that are passed, else a number or a structure.
+ */
 export type PassedValue =
   PassedTensor | number | bigint | boolean | Readonly<Record<string, number | bigint | boolean>>;
 
@@ -50,14 +52,14 @@ export interface Loading {
 
 const devices = new WeakMap<CoreDevice, Map<string, Loading>>();
 
-/** What PTX for the device is made for. */
+/** The target of PTX for the device. */
 export function targetOf(device: CoreDevice): CompileTarget {
   return { capability: device.properties.computeCapability, emulated: device.kind === 'cpu' };
 }
 
 /**
- * What is loaded on a device of a variant, by {@link keyOfForm}; and of all of them, by their
- * sources as well.
+ * The codes of a variant that are loaded on a device, by {@link keyOfForm}; and those of all
+ * variants, by their sources as well.
  */
 function loadedOn(
   device: CoreDevice,
@@ -70,13 +72,13 @@ function loadedOn(
   return { own, known };
 }
 
-/** Different for code that differs: lines are those of the place at which the kernel was made. */
+/** The key of a code. With lines, it also depends on the place at which the kernel was made. */
 function keyOf(formKey: string, variant: Variant, form: CodeForm): string {
   const key = `${formKey} ${variant.sourceKey}`;
   return form.lines ? `${key} ${JSON.stringify(variant.definition.site)}` : key;
 }
 
-/** Begins to compile and load where that was not done before. */
+/** Begins to compile and load the kernel where that was not done before. */
 export function loadKernel(
   device: CoreDevice,
   parameters: readonly Parameter[],
@@ -111,8 +113,8 @@ export function loadKernel(
 }
 
 /**
- * Loads it on a thread that blocks; undefined where it has to be compiled and the compiler cannot
- * be had.
+ * Loads the kernel on a thread that blocks. Undefined where it has to be compiled and the compiler
+ * cannot be loaded.
  *
  * @throws CudaCompileError where the source is wrong
  */
@@ -170,8 +172,8 @@ function ready(
     compiled.entry,
     compiled.abi.map((param) => declarationOf(param, parameters, form.index)),
   );
-  // Two views of one memory may lie between each other's elements: that is looked at with their
-  // strides.
+  // The elements of two views of one memory may interleave: `checkTogether` compares them with
+  // their strides.
   kernel.checksOverlap = false;
   const takes = compiled.abi.map((param) => taking(param, parameters));
   return { kernel, compiled, argumentsOf: (values) => takes.map((take) => take(values)) };
@@ -196,7 +198,7 @@ function declarationOf(
   }
 }
 
-/** How one of the PTX's parameters is taken from the kernel's. */
+/** Gives the function that takes one of the PTX's parameters from the kernel's values. */
 function taking(
   param: AbiParam,
   parameters: readonly Parameter[],

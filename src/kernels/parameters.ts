@@ -1,4 +1,4 @@
-/** What a kernel in TypeScript declares of each of its parameters. */
+/** Declarations of a TypeScript kernel's parameters. */
 import { DTYPES } from '../core/index.js';
 import type {
   Access,
@@ -16,8 +16,8 @@ import { checkName } from '../ground/names.js';
 import { hasFields, withoutFields } from '../core/struct-declaration.js';
 
 /**
- * What a parameter is declared as: a dtype for a scalar, {@link input}, {@link output},
- * {@link inout}, {@link struct}.
+ * The declaration of a parameter: a dtype for a scalar, {@link input}, {@link output}, {@link
+ * inout}, {@link struct}.
  */
 export type KernelParam =
   | DType<KernelDTypeName>
@@ -36,7 +36,7 @@ export interface Parameter {
   readonly entry: SignatureEntry;
 }
 
-/** @throws CudaArgumentError for what is no signature */
+/** @throws CudaArgumentError where the value is no signature */
 export function parametersOf(signature: unknown): Parameter[] {
   if (typeof signature !== 'object' || signature === null || Array.isArray(signature)) {
     throw invalid(
@@ -52,7 +52,7 @@ export function parametersOf(signature: unknown): Parameter[] {
   });
 }
 
-/** @throws CudaArgumentError for what is no dtype that kernels in TypeScript compute with */
+/** @throws CudaArgumentError where the value is no dtype that kernels in TypeScript compute with */
 function checkComputed(dtype: unknown, argument: string): asserts dtype is DType<KernelDTypeName> {
   checkDType(dtype, argument);
   if (!isKernelDType(dtype.name))
@@ -88,12 +88,12 @@ function entryOf(name: string, declared: unknown): SignatureEntry {
   throw invalid(argument, 'a dtype, input(…), output(…), inout(…) or struct({…})', declared);
 }
 
-/** The signature as the compiler takes it. */
+/** The signature in the compiler's form. */
 export function signatureOf(parameters: readonly Parameter[]): Signature {
   return Object.fromEntries(parameters.map(({ name, entry }) => [name, entry]));
 }
 
-/** A parameter's declaration as it is written. */
+/** The source text of a parameter's declaration. */
 export function describeEntry(entry: SignatureEntry): string {
   if (entry.kind === 'scalar') return entry.storage;
   if (entry.kind === 'struct') return describeStruct(entry.struct.fields);

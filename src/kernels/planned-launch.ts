@@ -1,11 +1,11 @@
-/** A launch whose arguments were looked at: all that a run of it still has to do. */
+/** A launch whose arguments were checked: a run of it only queues it. */
 import type { CoreDevice, Kernel, KernelArgument, LaunchOptions } from '../core/index.js';
 import type { Run } from '../ops/run.js';
 import { Partitioned, Tensor } from '../tensor/index.js';
 import { Results } from '../tensor/results.js';
 import type { AnyTensor } from '../tensor/index.js';
 
-/** A kernel with what it is passed. */
+/** A kernel with its arguments. */
 interface Prepared {
   readonly kernel: Kernel;
   readonly options: LaunchOptions;
@@ -13,8 +13,8 @@ interface Prepared {
 }
 
 /**
- * What a call gives: its arguments by their names, and which of them operations have made for the
- * call.
+ * The result of a call: its arguments by their names, and the names of those that operations made
+ * for the call.
  */
 interface Result {
   readonly names: readonly string[];
@@ -45,8 +45,8 @@ export class PlannedLaunch {
   }
 
   /**
-   * Whether it is what a run with these arguments would queue. Tensors do not change; only whether
-   * they may be used does.
+   * Whether a run with these arguments would queue this launch. Tensors do not change; only whether
+   * they may be used changes.
    */
   isFor(device: CoreDevice, given: readonly unknown[]): boolean {
     if (device !== this.device) return false;
@@ -69,12 +69,12 @@ export class PlannedLaunch {
   }
 }
 
-/** Closing it closes what was made for the call. */
+/** Gives the result of a call; closing it closes the values that were made for the call. */
 export function closing({ names, values, made }: Result): object {
   return new Results(names, values, made);
 }
 
-/** A structure: its fields may have been assigned since. */
+/** Whether a value is a structure, whose fields may have been assigned since. */
 function isMutable(value: unknown): boolean {
   return typeof value === 'object' && !(value instanceof Tensor) && !(value instanceof Partitioned);
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { spillsIn } from './report.js';
 
-test('what ptxas says of spills, of all functions of the kernel', () => {
+test("ptxas's report of spills, for all functions of the kernel", () => {
   const of = (name: string, stores: number, loads: number): string =>
     `ptxas info    : Function properties for ${name}\n    16 bytes stack frame, ${stores} ` +
     `bytes spill stores, ${loads} bytes spill loads\n`;

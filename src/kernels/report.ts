@@ -1,23 +1,27 @@
-/** What a device makes of a kernel: registers, memory, and how many of its blocks run at once. */
+/**
+ * The properties of a kernel on a device: registers, memory, and how many of its blocks run at
+ * once.
+ */
 import { invalid } from '../ground/arguments.js';
 import type { CoreDevice, Dimensions, KernelAttributes } from '../core/index.js';
 import type { LoadedKernel } from './loaded-kernel.js';
 
-/** As the driver says it. Bytes, unless the name says otherwise. */
+/** Values from the driver, in bytes unless the name names another unit. */
 export interface KernelReport extends Readonly<KernelAttributes> {
   /** The device's name. */
   readonly device: string;
-  /** The block that occupancy is told for. */
+  /** The block that `occupancy` is computed for. */
   readonly block: Dimensions;
   /**
-   * Such blocks that one multiprocessor runs at once. cuOccupancyMaxActiveBlocksPerMultiprocessor
+   * Blocks of that size that one multiprocessor runs at once.
+   * cuOccupancyMaxActiveBlocksPerMultiprocessor
    */
   readonly blocksPerMultiprocessor: number;
-  /** Their threads, as a share of those that a multiprocessor has room for: 0 to 1. */
+  /** The threads of these blocks as a share of those that a multiprocessor has room for: 0 to 1. */
   readonly occupancy: number;
   /**
-   * Bytes of local memory that a thread writes and reads for want of registers. As the driver's
-   * compiler says it, which compiles the kernel once more for that; undefined where it says
+   * Bytes of local memory that a thread writes and reads for want of registers. The driver's
+   * compiler reports it, which compiles the kernel once more for that; undefined where it reports
    * nothing. The CPU device has as many registers as a kernel takes.
    */
   readonly spillStoreBytes: number | undefined;
@@ -29,10 +33,10 @@ interface Spills {
   readonly spillLoadBytes: number | undefined;
 }
 
-/** What ptxas writes of each function, with the option verbose. */
+/** The line that ptxas writes for each function, with the option verbose. */
 const SPILLS = /(\d+) bytes spill stores, (\d+) bytes spill loads/g;
 
-/** Of all functions in the log: kernels are compiled one by one. */
+/** Sums over all functions in the log: kernels are compiled one by one. */
 export function spillsIn(log: string): Spills {
   const found = [...log.matchAll(SPILLS)];
   if (found.length === 0) return { spillStoreBytes: undefined, spillLoadBytes: undefined };

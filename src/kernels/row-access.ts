@@ -1,9 +1,12 @@
-/** Tensors that are walked by rows and columns: which of them need no strides. */
+/** The access of tensors that are walked by rows and columns: some of them need no strides. */
 import type { RowAccess } from '../compiler/element/element-form.js';
 import type { Layout } from '../tensor/index.js';
 import { layoutOf } from '../tensor/layout.js';
 
-/** `down`, `right`: strides. Where an axis has one element, its stride says nothing, and is 0. */
+/**
+ * Gives the access of a tensor. `down`, `right`: strides. The stride of an axis of one element has
+ * no meaning, and is 0.
+ */
 export function rowAccessOf(
   [rows, columns]: readonly [number, number],
   down: number,
@@ -15,7 +18,7 @@ export function rowAccessOf(
   return down === 0 && right === 0 ? 'one' : 'strided';
 }
 
-/** The elements that it has, one behind the other. */
+/** The elements of a tensor as one contiguous run. */
 export function runOf(
   access: Exclude<RowAccess, 'strided'>,
   [rows, columns]: readonly [number, number],

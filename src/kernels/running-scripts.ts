@@ -1,22 +1,25 @@
 /**
- * The text of scripts as they run, from V8's own debugger interface: what tsx, vitest and webpack's
- * eval modules made is in no file. It is asked only when a place has to be shown that the files do
- * not tell.
+ * The texts of running scripts, from V8's own debugger interface: the output of tsx, vitest and
+ * webpack's eval modules is in no file. It is read only where a place has to be shown that files do
+ * not give.
  */
 import { pathToFileURL } from 'node:url';
 
 export interface RunningScript {
   readonly text: string;
-  /** What its `sourceMappingURL` says; empty where there is none. */
+  /** The URL in its `sourceMappingURL` comment; empty where there is none. */
   readonly mapUrl: string;
-  /** What V8 adds to line and to the first line's column when it counts positions in it. */
+  /**
+   * V8 adds these to the line and to the first line's column when it counts positions in the
+   * script.
+   */
   readonly startLine: number;
   readonly startColumn: number;
 }
 
 type Inspector = typeof import('node:inspector');
 
-/** As scripts are named in V8: paths are file: URLs there. */
+/** The name of a script in V8: paths are file: URLs there. */
 const asUrl = (file: string): string =>
   file.startsWith('/') || /^[A-Za-z]:[\\/]/.test(file) ? pathToFileURL(file).href : file;
 
@@ -25,7 +28,7 @@ const withoutQuery = (url: string): string =>
 
 type Parsed = import('node:inspector').Debugger.ScriptParsedEventDataType;
 
-/** All scripts by name, and the session that knows their texts. */
+/** All scripts by name, and the session that reads their texts. */
 interface Listed {
   readonly session: import('node:inspector').Session;
   readonly scripts: ReadonlyMap<string, readonly Parsed[]>;
@@ -34,8 +37,9 @@ interface Listed {
 let listed: Listed | undefined;
 
 /**
- * Listed once for all that one turn of the event loop asks: a list takes V8 a tenth of a second
- * where a thousand modules are loaded, and a kernel has a text for each of its functions.
+ * Scripts are listed once for all calls within one turn of the event loop: a list takes V8 a tenth
+ * of a second where a thousand modules are loaded, and a kernel has a text for each of its
+ * functions.
  */
 function listScripts(): Listed | undefined {
   if (listed !== undefined) return listed;
@@ -50,7 +54,7 @@ function listScripts(): Listed | undefined {
     if (before === undefined) scripts.set(name, [params]);
     else before.push(params);
   });
-  // In one process, answers come before post returns.
+  // Within one process, V8 answers before `post` returns.
   session.post('Debugger.enable');
   setImmediate(() => {
     listed = undefined;
@@ -61,7 +65,7 @@ function listScripts(): Listed | undefined {
   return listed;
 }
 
-/** Scripts of that name, the latest first; none where Node has no inspector. */
+/** Gives the scripts of a name, the latest first; none where Node has no inspector. */
 export function runningScripts(file: string): readonly RunningScript[] {
   try {
     const list = listScripts();
@@ -69,12 +73,12 @@ export function runningScripts(file: string): readonly RunningScript[] {
       ? []
       : textsOf(list, list.scripts.get(withoutQuery(asUrl(file))) ?? []);
   } catch {
-    // A Node that was built without it, or that does not permit it.
+    // This Node was built without the inspector, or does not permit it.
     return [];
   }
 }
 
-/** The script that has this text, and its name, where one of all has. */
+/** Gives the script that has this text, and its name, where exactly one script has it. */
 export function onlyScriptWith(
   text: string,
 ): { readonly file: string; readonly script: RunningScript } | undefined {
@@ -90,7 +94,7 @@ export function onlyScriptWith(
       only = { file, script };
     }
   } catch {
-    // As above.
+    // Node has no inspector, as above.
   }
   return only;
 }

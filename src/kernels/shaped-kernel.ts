@@ -1,6 +1,7 @@
 /**
  * Kernels whose grid and code follow from the shapes of their tensors: arguments of a call, outputs
- * that it makes, the launch, and its simulation. What differs is how the tensors are walked.
+ * that it makes, the launch, and its simulation. Element kernels and tile kernels differ in how the
+ * tensors are walked.
  */
 import { CudaArgumentError, DTYPES } from '../core/index.js';
 import type { DTypeName, CoreDevice } from '../core/index.js';
@@ -24,9 +25,9 @@ import { unknownName } from '../ground/names.js';
 import type { Parameter } from './parameters.js';
 import type { SimulatedTensor } from './simulation.js';
 
-/** How one call differs. */
+/** Options of one call. */
 export interface ShapedCallOptions {
-  /** Where it runs, if no argument says it. */
+  /** The device that the kernel runs on, where no argument lies on one. */
   readonly device?: AnyDevice;
 }
 
@@ -39,28 +40,32 @@ export interface ShapedTensor {
   readonly layout: Layout | undefined;
 }
 
-/** What the shapes of a call's tensors come to, together. */
+/** The result of checking the shapes of a call's tensors against each other. */
 export interface ShapesTogether {
-  /** Nothing is written. */
+  /** Whether nothing is written. */
   readonly isEmpty: boolean;
-  /** Of an output that is left out. @throws CudaArgumentError where nothing tells it */
+  /**
+   * The shape of an output that is left out.
+   *
+   * @throws CudaArgumentError where nothing determines it
+   */
   shapeOf(name: string): Shape;
 }
 
-/** A tensor of a call that is there. */
+/** A tensor that was passed. */
 export type GivenTensor = ShapedTensor & { readonly layout: Layout };
 
-/** The kernel for tensors that lie in a certain way, and what it is launched with. */
+/** The kernel for tensors of one layout, and what it is launched with. */
 export interface ShapedLaunch {
   readonly defined: Defined;
   readonly options: Required<Pick<CallOptions, 'grid' | 'index'>>;
-  /** How the kernel is passed each tensor. */
+  /** The layout in which the kernel is passed each tensor. */
   readonly layouts: ReadonlyMap<string, Layout>;
-  /** What it takes behind the user's parameters, by name. */
+  /** Values of the parameters that follow the user's, by name. */
   readonly extra: Readonly<Record<string, number>>;
 }
 
-/** What a call queued last, to be queued again for the same arguments. */
+/** The launch that a call queued last. It is queued again for the same arguments. */
 interface Planned {
   readonly device: CoreDevice;
   readonly given: readonly unknown[];
@@ -68,8 +73,8 @@ interface Planned {
 }
 
 /**
- * Forms that one kernel keeps: each is looked for by how a call's tensors lie. One that was let go
- * is made again, and finds what it had loaded.
+ * The number of forms that one kernel keeps, by the layouts of a call's tensors. A form that was
+ * dropped is made again, and finds its loaded code.
  */
 export const FORMS = { entries: 256, bytes: Infinity };
 
@@ -82,11 +87,17 @@ export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
 
   abstract get name(): string;
 
-  /** @throws CudaArgumentError where shapes do not go together */
+  /**
+   * Checks the shapes against each other.
+   *
+   * @throws CudaArgumentError where they do not fit
+   */
   protected abstract together(tensors: readonly ShapedTensor[]): T;
 
   /**
-   * `shapes`: what {@link together} said. @throws CudaArgumentError where it takes no such tensors
+   * Gives the launch. `shapes`: the result of {@link together}.
+   *
+   * @throws CudaArgumentError where the kernel takes no such tensors
    */
   protected abstract launchOf(
     shapes: T,
@@ -110,7 +121,7 @@ export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
       given.map((value) => (value === undefined ? nothing : nodeOf(value))),
       name,
     );
-    // What the call makes: its operations, and outputs that are left out.
+    // Values that the call makes: results of its operations, and outputs that are left out.
     const temporary = parameters
       .filter((_, at) => given[at] === undefined || given[at] instanceof DeviceOp)
       .map((parameter) => parameter.name);
@@ -126,14 +137,14 @@ export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
     );
   }
 
-  /** Where it runs with these arguments. */
+  /** The device that the kernel runs on with these arguments. */
   deviceOf(args: Readonly<Record<string, unknown>>, options: ShapedCallOptions): CoreDevice {
     const device =
       options.device === undefined ? deviceAmong(Object.values(args)) : coreOf(options.device);
     if (device !== undefined) return device;
     throw new CudaArgumentError(
       'options.device',
-      `options.device: no argument of kernel '${this.name}' says where it runs. Write { device }.`,
+      `options.device: no argument of kernel '${this.name}' lies on a device. Write { device }.`,
     );
   }
 
@@ -160,7 +171,7 @@ export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
     return parameters.map((parameter) => values[needed.indexOf(parameter)]);
   }
 
-  /** A value, checked. */
+  /** Checks a value and gives it as it is passed. */
   private passed(parameter: Parameter, value: unknown): PassedValue {
     const { name, entry } = parameter;
     if (entry.kind !== 'tensor' || !('storage' in entry.element))
@@ -196,7 +207,8 @@ export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
   }
 
   /**
-   * Queues a run with these arguments, and what queues it again where nothing was allocated for it.
+   * Queues a run with these arguments. It gives the launch to queue again, where nothing was
+   * allocated for it.
    */
   private queue(
     run: Run,
@@ -246,7 +258,7 @@ export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
       ),
       ...Object.values(extra),
     ];
-    const plan = defined.plan(run, views, options, [], 'looked at');
+    const plan = defined.plan(run, views, options, [], 'checked');
     if (plan instanceof Later) return { queued: after(run, plan, result()), again: undefined };
     const written = whole.flatMap((value, at) => {
       const { name: each, entry } = parameters[at]!;
@@ -255,7 +267,7 @@ export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
         : [];
     });
     const queue = (again: Run): Submitted<unknown> => {
-      // The views that the plan has are not partitioned when the tensor is.
+      // The views that the plan has do not become partitioned when the tensor does.
       for (const { what, tensor } of written) tensor.checkWritable(what);
       plan.queue(again);
       return result();
@@ -281,7 +293,11 @@ export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
     );
   }
 
-  /** The kernel for contiguous tensors of these shapes. @throws CudaArgumentError */
+  /**
+   * Gives the kernel for contiguous tensors of these shapes.
+   *
+   * @throws CudaArgumentError
+   */
   protected ofShapes(shapes: Readonly<Record<string, Shape>>): Defined {
     const tensors = this.tensorsOf((at) => {
       const { name } = this.parameters[at]!;
@@ -320,7 +336,7 @@ export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
         ];
       }),
     );
-    // Simulating is for debugging: whoever does not do it does not load it.
+    // Simulation is for debugging: only programs that simulate load it.
     const { simulate } = await import('./simulation.js');
     simulate(
       defined.variant,
@@ -360,37 +376,37 @@ export function checkShaped(signature: unknown, parameters: readonly Parameter[]
       'signature',
       'at least one output(…) or inout(…)',
       signature,
-      'What the body gives is written there.',
+      "The body's result is written there.",
     );
 }
 
 /**
- * @throws CudaArgumentError where what a body uses has a name that its second parameter has anyway
+ * @throws CudaArgumentError where a constant or function has a name that the second parameter has
+ *   already
  */
 export function checkUses(uses: object, own: readonly string[]): void {
   const taken = Object.keys(uses).find((name) => own.includes(name));
   if (taken !== undefined)
-    throw invalid(
-      `options.uses.${taken}`,
-      'another name: the body finds something else by this one',
-      taken,
-    );
+    throw invalid(`options.uses.${taken}`, 'another name: gpu has a member of this one', taken);
 }
 
-/** The tensor's memory, walked in another way. */
+/** Gives a view of the tensor's memory with another layout. */
 function viewOf(tensor: AnyTensor, layout: Layout): AnyTensor {
   return new Tensor(tensor.buffer, layout, false);
 }
 
-/** Its fields may have been assigned since. */
+/** Whether a value is a structure, whose fields may have been assigned since. */
 function isStructure(value: unknown): boolean {
   return typeof value === 'object' && !(value instanceof Tensor);
 }
 
-/** Threads behind the last element have indices, too. */
+/**
+ * The highest index that an i32 holds, less the threads after the last element: they have indices,
+ * too.
+ */
 const MOST_INDEX = 2 ** 31 - 2 ** 16;
 
-/** What counts all that there is, with the threads behind the last element. */
+/** The index type that counts all elements, and the threads after the last one. */
 export function indexTypeOf(layouts: ReadonlyMap<string, Layout>, shape: Shape): 'i32' | 'i64' {
   if (numel(shape) > MOST_INDEX) return 'i64';
   for (const { shape: extents, strides } of layouts.values()) {

@@ -40,14 +40,17 @@ test('file, line, column, what is wrong, the code with carets, what to write ins
 Write gpu.i32(...).`);
 });
 
-test('where the file is not known the message says what the line is of', () => {
+test('without a file the message names the text of the line', () => {
   expect(showSource(error, locatorOf({ original: false, file: '<kernel>' }))).toMatch(
-    /^line 42, column 4 of the kernel's function as it runs \(its own file could not be found, or has no source map\): An index/,
+    new RegExp(
+      "^line 42, column 4 of the kernel's function as it runs " +
+        '\\(its own file could not be found, or has no source map\\): An index',
+    ),
   );
 });
 
 test("an error in a device function is shown in that function's text", () => {
-  // In pieces, or this file would be the function's.
+  // The text is in pieces, so that it is not found in this file.
   const text = ['x => ', 'x["a"]'].join('');
   expect(
     showSource(
@@ -62,7 +65,7 @@ test("an error in a device function is shown in that function's text", () => {
   ).toContain(`  1 | ${text}\n    |        ^^^`);
 });
 
-test('an error about the whole has no place', () => {
+test('an error of the whole kernel has no place', () => {
   expect(
     showSource(
       new KernelSourceError('The kernel has no output', 'Declare one.', undefined, TEXT),
@@ -71,7 +74,7 @@ test('an error about the whole has no place', () => {
   ).toBe('The kernel has no output\n\nDeclare one.');
 });
 
-test('of a long line the part around the place is shown', () => {
+test('only the part around the place of a long line is shown', () => {
   const long = `${'a();'.repeat(500)}y[1.5]=1;${'b();'.repeat(500)}`;
   const shown = showSource(error, {
     text: TEXT,
@@ -88,7 +91,7 @@ test('of a long line the part around the place is shown', () => {
   expect(code.slice(carets.indexOf('^'), carets.lastIndexOf('^') + 1)).toBe('1.5');
 });
 
-test('places of spans, by the text that each is in', () => {
+test('places of spans, by the text of each', () => {
   const locate = locateSpans([locatorOf({}), locatorOf({ original: false })]);
   expect(locate({ text: 0, start, end: start + 3 })).toMatchObject({
     file: '/app/kernels.ts',

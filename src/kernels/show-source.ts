@@ -1,24 +1,22 @@
-/**
- * An error in a kernel's source, as the user reads it: file, line, code and what to write instead.
- */
+/** The message of an error in a kernel's source: file, line, code and what to write instead. */
 import { codeFrame } from '../compiler/code-frame.js';
 import type { Locate } from '../compiler/simulate/failure.js';
 import type { KernelSourceError } from '../compiler/source-error.js';
 import { locateText } from './source-location.js';
 import type { Locator } from './source-location.js';
 
-/** What is said in place of a file. */
+/** The text that stands in place of a file's name. */
 const RUNNING_TEXT =
   "the kernel's function as it runs (its own file could not be found, or has no source map)";
 
 /**
- * The message: `file:line:column: what is wrong`, the line of code with carets under it, what to
- * write instead.
+ * Gives the message: `file:line:column: what is wrong`, the line of code with carets under it, what
+ * to write instead.
  */
 export function showSource(error: KernelSourceError, locator: Locator): string {
   const { span, what, fix } = error;
   if (span === undefined) return `${what}\n\n${fix}`;
-  // The error may be in a device function, whose place the kernel's locator does not know.
+  // The error may be in a device function, which lies outside of the kernel's locator.
   const own = error.text === locator.text ? locator : locateText(error.text, []);
   const start = own.at(span.start);
   const end = own.at(span.end);

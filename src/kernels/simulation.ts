@@ -1,6 +1,6 @@
 /**
- * Kernels run as JavaScript: on arrays of the host, thread by thread, to be stepped through, with
- * every index checked.
+ * Simulation: kernels run as JavaScript on host arrays, thread by thread, for stepping through.
+ * Every index is checked.
  */
 import { CudaArgumentError } from '../core/index.js';
 import type {
@@ -37,8 +37,8 @@ import type { Variant } from './variant.js';
 type Elements<D extends DTypeName> = HostArray<D> | (D extends NarrowName ? BitArray<D> : never);
 
 /**
- * A tensor of the host that has several axes. Strides count elements; without them the last axis is
- * dense.
+ * A tensor of the host that has several axes. Strides count elements; without strides the tensor is
+ * contiguous.
  */
 export interface SimulatedTensor<A extends ArrayBufferView = ArrayBufferView> {
   readonly data: A;
@@ -58,26 +58,26 @@ type SimulatedArgument<P extends KernelParam> = P extends StructsParam
         ? HostValue<D>
         : never;
 
-/** What {@link KernelFunction.simulate} takes: typed arrays where a call takes tensors. */
+/** The arguments of {@link KernelFunction.simulate}: typed arrays where a call takes tensors. */
 export type SimulatedArguments<S extends KernelParams> = {
   readonly [K in keyof S]: SimulatedArgument<S[K]>;
 };
 
-/** How {@link KernelFunction.simulate} runs. */
+/** Options of {@link KernelFunction.simulate}. */
 export interface SimulationOptions {
   /** Default: one thread for each element of the largest output. */
   readonly grid?: Dimensions;
-  /** Default: as of a launch. */
+  /** Default: as in a launch. */
   readonly block?: Dimensions;
   /** Bytes of `gpu.dynamicShared`. */
   readonly sharedBytes?: number;
-  /** Takes what the kernel prints. Default: `console.log`, line by line. */
+  /** Receives what the kernel prints. Default: `console.log`, line by line. */
   readonly print?: (text: string) => void;
   /** Whether reading shared memory that no thread has written is an error. Default: true. */
   readonly checkUninitialized?: boolean;
 }
 
-/** A kernel's tree, and where its texts stand. Kept, so that breakpoints stay. */
+/** A kernel's tree, and the places of its texts. It is kept, so that breakpoints stay. */
 interface Simulated {
   readonly tree: KernelTree;
   readonly locate: Locate;
@@ -122,7 +122,7 @@ export function simulate(
         : { checkUninitialized: options.checkUninitialized }),
     });
   } catch (error) {
-    // What the arguments are refused with, by a compiler that knows none of our errors.
+    // The compiler rejects an argument with an error of its own.
     if (error instanceof UnfitArgument)
       throw new CudaArgumentError(`args.${error.argument}`, error.message, { cause: error });
     throw isStackOverflow(error) ? compileError(error, variant.definition) : error;
@@ -138,7 +138,7 @@ function checkSimulation(options: SimulationOptions): void {
     throw invalid('options.print', 'a function that takes what the kernel prints', print);
 }
 
-/** What a call looks at, too. What an array has to be is looked at where the kernel is given it. */
+/** Checks what a call checks, too. The kernel checks the arrays where it is given them. */
 function checkArguments(
   kernel: string,
   parameters: readonly Parameter[],
@@ -158,7 +158,7 @@ function checkArguments(
   checkArraysTogether(kernel, parameters, args);
 }
 
-/** Of a block, on every device. */
+/** The limit of a block, on every device. */
 const MOST_THREADS = 1024;
 
 function checkThreads(block: Dimensions): void {
@@ -179,7 +179,7 @@ function inferredGrid(
   args: Readonly<Record<string, unknown>>,
   block: Dimensions,
 ): Dimensions {
-  // Whichever argument is wrong is what is refused, and not the grid that cannot be told from it.
+  // A wrong argument is rejected first, and not the grid that cannot be inferred from it.
   bindArguments(tree, args as HostArguments);
   return gridOver(kernel, largestShape(parameters, args), block);
 }
@@ -201,7 +201,7 @@ function simulated(variant: Variant): Simulated {
   return found;
 }
 
-/** Of the largest output, in elements. */
+/** The shape of the largest output. */
 function largestShape(
   parameters: readonly Parameter[],
   args: Readonly<Record<string, unknown>>,

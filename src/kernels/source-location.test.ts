@@ -1,4 +1,4 @@
-/** Kernels are found in the user's own file whatever tool has been over it. */
+/** Kernels are located in the user's own file, whatever tool has changed it. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,7 +12,10 @@ import { locateText } from './source-location.js';
 import type { SourceLocation } from './source-location.js';
 import { someOf } from '../../test/random-runs.js';
 
-/** The types, the comment and the enum shift what the tools write against what the user wrote. */
+/**
+ * The types, the comment and the enum make the positions in the tools' output differ from the
+ * user's.
+ */
 const APP = `import { captureStack, locateText } from './locate.mjs';
 
 /** Parameters. */
@@ -32,13 +35,14 @@ kernel(({ y }: Params, gpu: Gpu) => {
   y[i] = 12345;
 });
 
-const before: (params: Params, gpu: Gpu) => void = ({ y }: Params, gpu: Gpu): void => { y[gpu.id + 1] = 12345 };
+const before: (params: Params, gpu: Gpu) => void =
+  ({ y }: Params, gpu: Gpu): void => { y[gpu.id + 1] = 12345 };
 kernel(before);
 kernel(({ y }: Params, gpu: Gpu): void => { y[gpu.id] = 12345 });
 kernel(({ y }: Params, gpu: Gpu): void => { y[gpu.id] = 12345 });
 `;
 
-/** Where 12345 stands, for each call. */
+/** The place of 12345, for each call. */
 const PLACES = APP.split('\n').flatMap((codeLine, index) =>
   codeLine.includes('= 12345')
     ? [{ line: index + 1, column: codeLine.indexOf('12345') + 1, codeLine }]
@@ -108,14 +112,14 @@ test('a plain JavaScript file: the file itself', () => {
     expect(lines[place.line - 1]!.slice(place.column - 1)).toMatch(/^12345/);
     expect(place.codeLine).toBe(lines[place.line - 1]);
   }
-  // The two that are alike are told apart by the call.
+  // The call distinguishes the two that are alike.
   expect(places.map((place) => place.line)).toEqual(
     [...places.map((place) => place.line)].sort((a, b) => a - b),
   );
 });
 
 test.each([[[]], [['--enable-source-maps']]])(
-  'what tsc writes, with a map beside it; node %s',
+  "tsc's output, with a map beside it; node %s",
   (node) => {
     expect(run(compile('external', { sourceMap: true }), node)).toEqual(inApp());
   },
@@ -235,7 +239,7 @@ test('webpack, modules in eval', { tags: 'thorough' }, async () => {
     const places = run(at('webpack', file));
     expect(places).toHaveLength(4);
     for (const place of places) {
-      // Without a map only the text that runs is left, and it says so.
+      // Without a map only the running text is left, and the place is marked so.
       expect([devtool, place.original]).toEqual([devtool, devtool !== 'eval']);
       expect(place.codeLine.slice(place.column - 1)).toMatch(/^12345/);
       if (devtool !== 'eval')
@@ -286,7 +290,7 @@ test('a function that another module gives', async () => {
   });
 });
 
-test('a function of eval: the place in its own text, which it says', () => {
+test('a function of eval: the place is in its own text, and marked so', () => {
   const body = (0, eval)('(y, i) => {\n  y[i] = 98765;\n}') as (y: Float32Array, i: number) => void;
   const place = kernel(body);
   expect(place).toEqual({
@@ -298,7 +302,7 @@ test('a function of eval: the place in its own text, which it says', () => {
   });
 });
 
-test("the text of an error's stack does as well", () => {
+test("the text of an error's stack works too", () => {
   const file = compile('stack', { sourceMap: true });
   const text = readFileSync(file, 'utf8').split('kernel(')[2]!.split(';\n});')[0]! + ';\n}';
   const stack = `Error\n    at kernel (node:internal/x:1:1)\n    at file://${file}:14:1`;

@@ -1,7 +1,7 @@
 /**
- * Where a kernel's function stands in the user's own file. What is known is the function's text and
- * the call of `kernel()`: the text is looked for in the script of that call, and a source map leads
- * from there to the file that the user wrote.
+ * The place of a kernel's function in the user's own file. The function's text and the stack of the
+ * call of `kernel()` are known: the text is searched in the script of that call, and a source map
+ * leads from there to the file that the user wrote.
  */
 import { parseStack } from '../core/call-stack.js';
 import type { StackFrame } from '../core/call-stack.js';
@@ -11,16 +11,16 @@ import { mapUrlIn, pathOf, readText, sourceMapOf } from './source-map-of.js';
 import type { TextMap } from './source-map-of.js';
 
 export interface SourceLocation {
-  /** Path of the file, or what stands for it where there is none. */
+  /** Path of the file, or a text in its place where there is none. */
   readonly file: string;
-  /** From 1. */
+  /** The line, from 1. */
   readonly line: number;
-  /** From 1. */
+  /** The column, from 1. */
   readonly column: number;
   /** The whole line of code. */
   readonly codeLine: string;
   /**
-   * The place is in a file that has this line. Otherwise line and column count within the
+   * Whether the place is in a file that has this line. Otherwise line and column count within the
    * function's own text, as it runs.
    */
   readonly original: boolean;
@@ -29,11 +29,11 @@ export interface SourceLocation {
 export interface Locator {
   /** The function's text. */
   readonly text: string;
-  /** The place of a character of the text. Files are read at the first call. */
+  /** Gives the place of a character of the text. Files are read at the first call. */
   at(offset: number): SourceLocation;
 }
 
-/** A text that runs, and where in it the function begins. */
+/** A running text, and where in it the function begins. */
 interface Found {
   readonly file: string;
   readonly text: string;
@@ -41,7 +41,7 @@ interface Found {
   readonly mapUrl: string;
   readonly startLine: number;
   readonly startColumn: number;
-  /** What the file holds, where its places are those of the text. */
+  /** The file's contents, where its places are those of the text. */
   readonly disk: string | undefined;
 }
 
@@ -73,7 +73,8 @@ function occurrences(text: string, wanted: string): number[] {
 }
 
 /**
- * Of several, the first after the call; a function that was written before it, the last one before.
+ * Gives the first of several matches after the call; for a function that was written before the
+ * call, the last one before it.
  */
 function nearest(offsets: readonly number[], call: number): number {
   return offsets.find((offset) => offset >= call) ?? offsets.at(-1)!;
@@ -91,7 +92,7 @@ function offsetOf(
 }
 
 /**
- * Whether `running` is the beginning of the file but for types, which Node strips by writing
+ * Whether `running` is the beginning of the file except for types. Node strips types by writing
  * spaces, or a semicolon, over them: then every place is the file's.
  */
 function isStripped(running: string, disk: string): boolean {
@@ -118,7 +119,7 @@ function find(text: string, frames: readonly StackFrame[]): Found | undefined {
       disk,
     });
     if (offsets.length === 1) return inFile();
-    // Of several the call's position decides, which counts in the text that runs.
+    // The call's position, which counts in the running text, selects among several matches.
     for (const script of runningScripts(file)) {
       const candidates = occurrences(script.text, text);
       if (candidates.length === 0) continue;
@@ -132,7 +133,7 @@ function find(text: string, frames: readonly StackFrame[]): Found | undefined {
     }
     if (offsets.length > 0) return inFile();
   }
-  // A function that another module gives, which is on nobody's stack.
+  // The function may come from a module that is not on the stack.
   const only = onlyScriptWith(text);
   if (only === undefined) return undefined;
   const path = pathOf(only.file);
@@ -165,9 +166,9 @@ function inScript(
 }
 
 /**
- * Where the function whose text is `text` stands. `stack`: the calls at `kernel()`, from
+ * Gives the locator of the function whose text is `text`. `stack`: the calls at `kernel()`, from
  * `captureStack`, or an `Error.stack`. Where no file can be found (a bundle without maps that is
- * gone, a function from `eval`) places are within `text` itself, and say so (`original: false`).
+ * gone, a function from `eval`) places are within `text` itself, with `original: false`.
  */
 export function locateText(text: string, stack: string | readonly StackFrame[]): Locator {
   let located: ((offset: number) => SourceLocation) | undefined;
@@ -202,15 +203,16 @@ function locate(text: string, frames: readonly StackFrame[]): (offset: number) =
     if (place !== undefined) {
       const codeLine = place.content === undefined ? undefined : lineOf(place.content, place.line);
       const running = lineOf(found.text, line)!;
-      // A map may tell no more than where a line or statement begins: what follows there in both
-      // texts alike is mapped, too.
+      // A map may give only the place where a line or statement begins: the characters after it
+      // that are the same in both texts are mapped, too.
       const same =
-        codeLine?.startsWith(running.slice(column - place.behind, column), place.column) === true;
-      // A map of a file that is gone still names it; the code is then the running one.
+        codeLine?.startsWith(running.slice(column - place.columnsAfter, column), place.column) ===
+        true;
+      // A map still names a file that is gone; the code that is shown is then the running one.
       return {
         file: place.file,
         line: place.line + 1,
-        column: place.column + 1 + (same ? place.behind : 0),
+        column: place.column + 1 + (same ? place.columnsAfter : 0),
         codeLine: codeLine ?? running,
         original: codeLine !== undefined,
       };

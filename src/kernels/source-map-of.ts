@@ -1,4 +1,4 @@
-/** The source map of a text that runs, and original places by it. */
+/** The source map of a running text, and original places from it. */
 import { readFileSync } from 'node:fs';
 import { SourceMap, findSourceMap } from 'node:module';
 import { dirname, isAbsolute, resolve } from 'node:path';
@@ -11,8 +11,8 @@ export interface OriginalPlace {
   readonly column: number;
   /** The file's text, where map or disk has it. */
   readonly content: string | undefined;
-  /** Columns of the running line since the place that the map tells, which is this one. */
-  readonly behind: number;
+  /** Columns of the running line after the mapped place, which is this one. */
+  readonly columnsAfter: number;
 }
 
 export interface TextMap {
@@ -44,7 +44,7 @@ export function readText(path: string): string | undefined {
   }
 }
 
-/** The last comment of its kind in the text. */
+/** Gives the URL of the last such comment in the text. */
 export function mapUrlIn(text: string): string {
   return (
     [...text.matchAll(/^[ \t]*(?:\/\/|\/\*)[#@][ \t]*sourceMappingURL=([^\s'"*]+)/gm)].at(
@@ -75,7 +75,8 @@ function payloadOf(
 }
 
 /**
- * As a path, where the source's name leads to one: webpack names sources by their project and path.
+ * Gives the path of a source, where its name leads to one: webpack names sources by their project
+ * and path.
  */
 function sourcePath(source: string, sourceRoot: string, folder: string | undefined): string {
   const path = pathOf(source);
@@ -87,9 +88,9 @@ function sourcePath(source: string, sourceRoot: string, folder: string | undefin
 }
 
 /**
- * The map that belongs to a running text: what its comment names, inline or beside the file, or
- * else the one that Node itself knows. `file` is the text's name, a path or URL. Undefined where
- * there is none, or none that can be read.
+ * Gives the map that belongs to a running text: the one that its comment names, inline or beside
+ * the file, or else Node's own. `file` is the text's name, a path or URL. Undefined where there is
+ * none, or none that can be read.
  */
 export function sourceMapOf(file: string, mapUrl: string): TextMap | undefined {
   const path = pathOf(file);
@@ -107,7 +108,7 @@ export function sourceMapOf(file: string, mapUrl: string): TextMap | undefined {
       ? undefined
       : textMap(known, known.payload, path === undefined ? undefined : dirname(path));
   } catch {
-    // A broken map is as good as none: what is shown then is the running text.
+    // A broken map counts as none: the running text is shown.
     return undefined;
   }
 }
@@ -120,12 +121,12 @@ function textMap(map: SourceMap, payload: Payload, folder: string | undefined): 
         return undefined;
       const file = sourcePath(entry.originalSource, payload.sourceRoot ?? '', folder);
       const index = payload.sources?.indexOf(entry.originalSource) ?? -1;
-      const behind = entry.generatedLine === line ? column - entry.generatedColumn : 0;
+      const columnsAfter = entry.generatedLine === line ? column - entry.generatedColumn : 0;
       return {
         file,
         line: entry.originalLine,
         column: entry.originalColumn,
-        behind,
+        columnsAfter,
         content: payload.sourcesContent?.[index] ?? readText(file),
       };
     },

@@ -16,7 +16,7 @@ import type { TileWalk } from './tile-walk.js';
 type NamedCuts = TileCuts & { readonly tensors: NonNullable<TileCuts['tensors']> };
 
 export interface NamedShapes extends ShapesTogether {
-  /** Of each axis, in the order of their names. */
+  /** The length of each axis, in the order of their names. */
   readonly extents: readonly (number | undefined)[];
 }
 
@@ -76,7 +76,7 @@ export function namedShapes(
         if (extent === undefined)
           throw invalid(
             `args.${output} of kernel '${kernel}'`,
-            `a Tensor, since no other argument tells its length along ${names[axis]!}`,
+            `a Tensor, since no other argument determines its length along ${names[axis]!}`,
             undefined,
           );
         return extent;
@@ -107,7 +107,7 @@ export function namedWalk(
     if (column !== undefined) {
       asColumns.add(column);
       widest[column] = Math.min(widest[column]!, WIDEST / DTYPES[dtype].bytes);
-      // A row begins at a multiple of the width, too.
+      // Every row has to begin at a multiple of the width, too.
       if (run)
         for (const [at, stride] of strides.slice(0, -1).entries())
           while (shape[at]! > 1 && stride % widest[column] !== 0) widest[column] /= 2;
@@ -147,7 +147,7 @@ export function namedWalk(
         tensors.flatMap(({ name, layout: { strides, shape } }) => {
           const { access, column, rank } = forms.get(name)!;
           if (access !== 'run') return [];
-          // Along an axis of one element nothing is walked.
+          // An axis of one element is not walked.
           return Array.from({ length: rank - 1 }, (_, at) => [
             strideName(name, at),
             shape[at]! > 1 ? strides[at]! / width(column) : 0,

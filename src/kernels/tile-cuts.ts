@@ -1,6 +1,6 @@
 /**
- * What a tile kernel's options say of its axes: their names, how each is cut, and which of them
- * each tensor has.
+ * The axes of a tile kernel's options: their names, how each is cut, and which of them each tensor
+ * has.
  */
 import { invalid, valueNamed } from '../ground/arguments.js';
 import { unknownName } from '../ground/names.js';
@@ -8,8 +8,8 @@ import type { Parameter } from './parameters.js';
 
 /**
  * How one axis is cut. A number: into tiles of so many elements, one for each block. `null`: not at
- * all, so that a tile has as many as there are. `{ walk }`: into tiles of so many, through all of
- * which each block goes in a loop.
+ * all, so that a tile has all elements. `{ walk }`: into tiles of so many elements; each block goes
+ * through all of them in a loop.
  */
 export type TileExtent = number | null | { readonly walk: number };
 
@@ -20,7 +20,7 @@ export type TileSize =
 /** Axes of each tensor, in order. 1: an axis of one element. */
 export type TensorAxes = Readonly<Record<string, readonly (string | 1)[]>>;
 
-/** The options, looked at. */
+/** The options after the checks. */
 export interface TileCuts {
   readonly names: readonly string[];
   readonly cuts: readonly TileExtent[];
@@ -133,7 +133,7 @@ function axesOf(
 }
 
 /**
- * Two blocks have tiles at different places along an axis that numbers them: what they write has to
+ * Two blocks have tiles at different places along an axis that numbers them: their outputs have to
  * differ along it.
  */
 function checkRaces(

@@ -1,7 +1,7 @@
 /**
- * Tile kernels: the body says what happens to one tile of the tensors, and each block does it for
- * its own. Loads and stores are those of the block's tile, clipped at the edge: there is no index
- * to get wrong, and no two blocks write one element.
+ * Tile kernels: the body computes one tile of the tensors, and each block does that for its own
+ * tile. Loads and stores are those of the block's tile, clipped at the edge: the body has no index,
+ * and no two blocks write one element.
  */
 import { inspect } from 'node:util';
 
@@ -61,16 +61,16 @@ import { Variant } from './variant.js';
 import type { Definition } from './variant.js';
 import { textOfFunction } from './function-text.js';
 
-/** What {@link tileKernel} takes beside the body. */
+/** Options of {@link tileKernel}. */
 export type TileKernelOptions<
   S extends ElementParams = ElementParams,
   U extends Uses = Uses,
   T extends TileSize = TileSize,
 > = {
   /**
-   * How each axis is cut: a number of elements, one tile for each block; `null`, one tile of all;
-   * `{ walk }`, tiles that each block goes through in a loop. Of rows and columns, or by the names
-   * of `axes`.
+   * How each axis is cut. A number of elements: one tile for each block. `null`: one tile of all
+   * elements. `{ walk }`: tiles that each block goes through in a loop. The extents are those of
+   * rows and columns, or stand by the names of `axes`.
    */
   readonly tile: T;
   /**
@@ -79,22 +79,22 @@ export type TileKernelOptions<
   readonly uses?: U;
 } & TileAxesOption<S, T>;
 
-/** A tile kernel. Made by {@link tileKernel}. */
+/** A tile kernel. {@link tileKernel} makes it. */
 export interface TileKernel<
   S extends ElementParams = ElementParams,
   U extends Uses = Uses,
   T extends TileSize = TileSize,
 > {
   /**
-   * Its launch as an operation: arguments by name, each a value or an operation that gives it.
-   * Without `axes` all tensors are broadcast to one shape, as in NumPy; its last axis are the
-   * columns, those before it the rows. An `output` that is left out is a new tensor of that shape,
-   * or of the lengths of its axes. One that has a single element along an axis takes results of
-   * reductions along it, and the tile has to be whole there. cuLaunchKernel
+   * Gives its launch as an operation. It takes arguments by name, each a value or an operation that
+   * gives it. Without `axes` all tensors are broadcast to one shape, as in NumPy; its last axis is
+   * the columns, the axes before it are the rows. An `output` that is left out is a new tensor of
+   * that shape, or of the lengths of its axes. An output that has a single element along an axis
+   * takes results of reductions along it, and the tile has to be whole there. cuLaunchKernel
    *
    * @throws CudaArgumentError, CudaDisposedError for values that the kernel does not take, and
-   *   outputs that share elements with another argument; when run, for what operations gave, and
-   *   CudaCompileError where the body is not one
+   *   outputs that share elements with another argument. When it runs, it rejects with the same for
+   *   values that operations gave, and with CudaCompileError where the body is no tile kernel
    */
   <A extends ElementArguments<S>>(
     args: A & NoOthers<S, A>,
@@ -102,73 +102,92 @@ export interface TileKernel<
   ): DeviceOp<ElementCallResult<S, A>>;
 
   readonly name: string;
-  /** The same kernel with other constants, or another tile. */
+  /** Gives the same kernel with other constants, or another tile. */
   with(changes: TileKernelChanges<U, T>): TileKernel<S, U, T>;
   /**
    * Compiles and loads the code for contiguous tensors of these extents, so that the first launch
-   * need not. Rejects with CudaCompileError
+   * need not. It rejects with CudaCompileError.
    */
   prepare(device: AnyDevice, shape: TileExtents<S, T>): Promise<void>;
-  /** The PTX for contiguous tensors of these extents. Rejects with CudaCompileError */
+  /** Gives the PTX for contiguous tensors of these extents. It rejects with CudaCompileError. */
   ptx(target: KernelTarget, shape: TileExtents<S, T>, options?: CodeOptions): Promise<string>;
-  /** The machine code of that, as {@link KernelFunction.sass}. */
+  /** Gives the machine code of that PTX, as {@link KernelFunction.sass} does. */
   sass(device: AnyDevice, shape: TileExtents<S, T>, options?: CodeOptions): Promise<string>;
-  /** Registers, memory and occupancy for contiguous tensors of these extents. */
+  /** Gives registers, memory and occupancy for contiguous tensors of these extents. */
   report(device: AnyDevice, shape: TileExtents<S, T>): Promise<KernelReport>;
   /**
-   * The fastest of several sets of constants and tiles, measured as {@link KernelFunction.tune}
-   * does it. Outputs have to be passed.
+   * Finds the fastest of several sets of constants and tiles, measured as {@link
+   * KernelFunction.tune} does it. Outputs have to be passed.
    */
   tune<A extends ElementArguments<S>>(
     args: A & NoOthers<S, A>,
     options: ShapedTuneOptions<TileKernelChanges<U, T>>,
   ): Promise<ShapedTuning<TileKernel<S, U, T>, TileKernelChanges<U, T>>>;
   /**
-   * Runs it as JavaScript on typed arrays, in place, with the device's results to the bit. Arrays
-   * without a shape have one axis. Gives what was passed. Rejects with CudaCompileError,
-   * CudaArgumentError, SimulationError
+   * Runs the kernel as JavaScript on typed arrays, in place, with the device's results to the bit.
+   * Arrays without a shape have one axis. It gives the arguments that were passed. It rejects with
+   * CudaCompileError, CudaArgumentError or SimulationError.
    */
   simulate<A extends SimulatedArguments<S>>(args: A & NoOthers<S, A>): Promise<A>;
 }
 
-/** What {@link TileKernel.with} changes. */
+/** Changes of {@link TileKernel.with}. */
 export interface TileKernelChanges<U extends Uses = Uses, T extends TileSize = TileSize> {
   readonly uses?: OtherUses<U>;
-  /** Of the same axes. */
+  /** Another tile of the same axes. */
   readonly tile?: OtherTile<T>;
 }
 
 /**
- * A kernel whose body computes one tile of the outputs. `x.load()` gives the tile of an input, on
- * which arithmetic and Math are done for each element; `tile.sum(v, 1)` and its like reduce it
- * along an axis, and what has one element along an axis goes with what has more; `y.store(v)`
- * writes it. The body consists of variables, stores, and loops over the tiles of an axis.
+ * Makes a kernel whose body computes one tile of the outputs. `x.load()` gives the tile of an
+ * input; arithmetic and Math on it are done for each element. `tile.sum(v, 1)` and the other
+ * reductions reduce it along an axis; a value with one element along an axis is repeated along it
+ * where it meets one with more. `y.store(v)` writes a tile. The body consists of variables, stores,
+ * and loops over the tiles of an axis.
  *
- * ```ts
- * const softmax = tileKernel('softmax', { y: output(f32), x: input(f32) }, ({ y, x }, tile) => {
- *   const v = x.load();
- *   const e = Math.exp(v - tile.max(v, 1));
- *   y.store(e / tile.sum(e, 1));
- * }, { tile: [1, null] });
- * const { y } = await softmax({ x });
- *
- * const product = tileKernel('product', { c: output(f32), a: input(f32), b: input(f32) }, ({ c, a, b }, tile) => {
- *   let sum = 0;
- *   for (const part of tile.over('k')) sum = tile.dot(a.load(part), b.load(part), sum);
- *   c.store(sum);
- * }, { axes: { c: ['m', 'n'], a: ['m', 'k'], b: ['k', 'n'] }, tile: { m: 64, n: 64, k: { walk: 32 } } });
- * ```
- *
- * With `axes` each tensor says what its axes are: those of one name have one length, and only tiles
- * of the same axes go together. Its last two axes are a tile's rows and columns; along those before
- * them a tile has one element.
+ * With `axes` each axis of a tensor has a name: axes of one name have one length, and only tiles of
+ * the same axes go together. A tensor's last two axes are a tile's rows and columns; along those
+ * before them a tile has one element.
  *
  * A tile lies in the registers of its block's threads, so it has some 100,000 elements at most.
+ *
+ * @example
+ * ```ts
+ * const centre = tileKernel(
+ *   'centre',
+ *   { y: output(f32), x: input(f32) },
+ *   ({ y, x }, tile) => y.store(x.load() - tile.mean(x.load(), 1)),
+ *   { tile: [1, null] },
+ * );
+ * using x = await device.tensor(f32, [1, 2, 3, 2, 4, 6], [2, 3]);
+ * using y = (await centre({ x })).y;
+ * console.log((await y.read()).join(' ')); // -1 0 1 -2 0 2
+ * ```
+ * @example
+ * ```ts
+ * const product = tileKernel(
+ *   'product',
+ *   { c: output(f32), a: input(f32), b: input(f32) },
+ *   ({ c, a, b }, tile) => {
+ *     let sum = 0;
+ *     for (const part of tile.over('k')) sum = tile.dot(a.load(part), b.load(part), sum);
+ *     c.store(sum);
+ *   },
+ *   {
+ *     axes: { c: ['m', 'n'], a: ['m', 'k'], b: ['k', 'n'] },
+ *     tile: { m: 64, n: 64, k: { walk: 32 } },
+ *   },
+ * );
+ * const factors = { a: device.ones(f32, [8, 40]), b: device.ones(f32, [40, 8]) };
+ * const elements = await product(factors).andThen(({ c }) => c.read());
+ * console.log(elements.length, elements[0]); // 64 40
+ * ```
  *
  * @param name of the kernel in PTX, errors and traces
  * @param signature what each parameter is: a dtype or a struct for a scalar, a tensor that is read,
  *   written or both
- * @throws CudaArgumentError for what is no signature or no tile, and functions without a text
+ * @throws CudaArgumentError where the signature or the tile is none, and for a function without a
+ *   text
  */
 export function tileKernel<
   const S extends ElementParams,
@@ -201,7 +220,7 @@ export function tileKernel<
   }).callable() as unknown as TileKernel<S, U, T>;
 }
 
-/** What the options say of axes, as they were given and as they were understood. */
+/** The tile and axes as the options gave them, and the cuts that follow from them. */
 interface Cutting {
   readonly tile: TileSize;
   readonly axes: TensorAxes | undefined;
@@ -215,7 +234,7 @@ interface BroadcastShapes extends ShapesTogether {
   readonly shape: Shape;
 }
 
-/** A tile kernel behind the function that users call. */
+/** The definition that the callable function refers to. */
 class DefinedTiles
   extends ShapedKernel<Together>
   implements Tunable<{ readonly uses?: Uses; readonly tile?: TileSize }>
@@ -248,7 +267,7 @@ class DefinedTiles
     );
   }
 
-  /** The kernel of a form. */
+  /** Gives the kernel of a form. */
   private formed(form: TileForm, index: 'i32' | 'i64'): Defined {
     const key = JSON.stringify([index, form]);
     let found = this.forms.get(key);
@@ -358,7 +377,7 @@ class DefinedTiles
       .map(({ name }) => [tensors[name]!.row, tensors[name]!.column] as const);
   }
 
-  /** For contiguous tensors of these extents. */
+  /** The kernel for contiguous tensors of these extents. */
   private usual(shape: unknown): Defined {
     const { cuts } = this.cutting;
     if (!isNamed(cuts) && !Array.isArray(shape))
@@ -438,15 +457,14 @@ class DefinedTiles
   }
 
   override toString(): string {
+    const parameters = this.parameters.map(({ name, entry }) => `${name}: ${describeEntry(entry)}`);
     const { names, cuts, tensors } = this.cutting.cuts;
-    const extents = cuts.map(
-      (cut, axis) =>
-        `${tensors === undefined ? '' : `${names[axis]!} `}${cut === null ? 'all' : typeof cut === 'number' ? cut : `${cut.walk} of all`}`,
-    );
+    const extents = cuts.map((cut, axis) => {
+      const name = tensors === undefined ? '' : `${names[axis]!} `;
+      return name + (cut === null ? 'all' : typeof cut === 'number' ? cut : `${cut.walk} of all`);
+    });
     return (
-      `tile kernel ${this.name}({ ` +
-      `${this.parameters.map(({ name, entry }) => `${name}: ${describeEntry(entry)}`).join(', ')} ` +
-      `}) of ${extents.join(' × ')}`
+      `tile kernel ${this.name}({ ` + `${parameters.join(', ')} ` + `}) of ${extents.join(' × ')}`
     );
   }
 }

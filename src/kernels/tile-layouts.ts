@@ -1,6 +1,6 @@
 /**
- * How the tensors of a tile kernel's call are walked: broadcast to one shape, of which the last
- * axis are columns and all others rows.
+ * How the tensors of a tile kernel's call are walked: broadcast to one shape, whose last axis is
+ * the columns and whose other axes are the rows.
  */
 import { invalid } from '../ground/arguments.js';
 import { DTYPES } from '../core/index.js';
@@ -18,8 +18,9 @@ import { SIDE_BY_SIDE, WIDEST, cutAxis } from './tile-walk.js';
 import type { TileWalk } from './tile-walk.js';
 
 /**
- * The shape that all tensors broadcast to. @throws CudaArgumentError where they do not, or there is
- * none
+ * Gives the shape that all tensors broadcast to.
+ *
+ * @throws CudaArgumentError where they do not, or there is none
  */
 export function tiledShape(kernel: string, tensors: readonly ShapedTensor[]): Shape {
   const given = tensors.filter(({ layout }) => layout !== undefined);
@@ -28,7 +29,7 @@ export function tiledShape(kernel: string, tensors: readonly ShapedTensor[]): Sh
       `args.${tensors[0]!.name} of kernel '${kernel}'`,
       'a Tensor',
       undefined,
-      'An output can be left out where another tensor tells its shape.',
+      'An output can be left out where another tensor determines its shape.',
     );
   let shape: Shape = [];
   for (const { name, layout } of given) {
@@ -47,8 +48,9 @@ export function tiledShape(kernel: string, tensors: readonly ShapedTensor[]): Sh
 }
 
 /**
- * Of one element along both axes, where one axis has no more for anybody: it has an element for
- * each of them, too. The sums of the rows of a single row are its column.
+ * Gives the access of a tensor. Where the common shape has one row, a tensor of one element counts
+ * as a column, and where it has one column, as a row: the sum of a single row is a column of row
+ * sums.
  */
 function tileAccessOf(rows: number, columns: number, down: number, right: number): RowAccess {
   const access = rowAccessOf([rows, columns], down, right);
@@ -56,7 +58,11 @@ function tileAccessOf(rows: number, columns: number, down: number, right: number
   return rows === 1 ? 'column' : columns === 1 ? 'row' : 'one';
 }
 
-/** @throws CudaArgumentError where the rows of a tensor cannot be walked by one stride */
+/**
+ * Gives the walk of all tensors.
+ *
+ * @throws CudaArgumentError where one stride does not walk the rows of a tensor
+ */
 export function broadcastWalk(
   kernel: string,
   cuts: TileCuts,
@@ -73,7 +79,7 @@ export function broadcastWalk(
   if (merged[0]!.shape.length > 1) {
     throw invalid(
       `args of kernel '${kernel}'`,
-      'tensors whose axes before the last lie one behind the other, as rows',
+      'tensors whose axes before the last are contiguous, as rows',
       tensors.map(({ layout }) => showShape(layout.shape)).join(', '),
       'Make views contiguous() first, and broadcast inputs by copies.',
     );

@@ -1,4 +1,4 @@
-/** What the type checker knows of a tile kernel's body. */
+/** Types of a tile kernel's body. */
 import type { Access, DType, KernelDTypeName, PointerParam } from '../core/index.js';
 import type { Gpu } from '../compiler/gpu.js';
 import type { GpuWith } from './body-types.js';
@@ -12,7 +12,7 @@ type Value<D extends KernelDTypeName> = D extends 'bool' ? boolean : number;
 declare const axisOfStep: unique symbol;
 
 /**
- * A tile of a loop over an axis: what `load` and `store` take to know which it is. It is no number.
+ * A tile of a loop over an axis. `load` and `store` take it to select the tile. It is no number.
  */
 export interface TileStep<A extends string = string> {
   readonly [axisOfStep]: A;
@@ -63,7 +63,10 @@ export type WalkedAxis<T extends TileSize> = T extends readonly [infer R, infer 
   ? (R extends number ? never : 'rows') | (C extends number ? never : 'columns')
   : { [K in keyof T]: T[K] extends number ? never : K & string }[keyof T];
 
-/** Lengths of all axes by name; else rows and columns of all tensors, or the shape of each. */
+/**
+ * Lengths of all axes by name; without names, rows and columns of all tensors, or the shape of
+ * each.
+ */
 export type TileExtents<S extends ElementParams, T extends TileSize> = T extends readonly unknown[]
   ? readonly [rows: number, columns: number] | TensorShapes<S>
   : { readonly [K in keyof T]: number };
@@ -88,27 +91,28 @@ export type TileAxesOption<
     };
 
 /**
- * The second parameter of a body. Reductions are of the tile's elements that are in the tensor:
- * along axis 1 one result for each row, along axis 0 one for each column, without an axis one in
- * all. They are the same on every device, to the bit.
+ * The second parameter of a body. Reductions cover the tile's elements that are in the tensor:
+ * along axis 1 they give one result for each row, along axis 0 one for each column, without an axis
+ * one for the tile. The results are the same on every device, to the bit.
  */
 export interface Tile extends Omit<ArithmeticGpu, 'local' | 'unroll'> {
   /**
-   * The product of two tiles, where the columns of `a` are the rows of `b`, by axis; added to `sum`
-   * where that is given. It is computed in f32, term by term in the order of that axis and rounded
-   * once for each: the same bits on every device. Tiles of tensors with named axes only.
+   * The product of two tiles, where the columns of `a` and the rows of `b` are one axis; it is
+   * added to `sum` where that is given. It is computed in f32, term by term in the order of that
+   * axis and rounded once for each: the same bits on every device. It takes tiles of tensors with
+   * named axes only.
    */
   dot(a: number, b: number, sum?: number): number;
-  /** The tile with rows and columns exchanged. Of tensors with named axes only. */
+  /** The tile with rows and columns exchanged. It takes tiles of tensors with named axes only. */
   transpose(value: number): number;
   sum(value: number, axis?: 0 | 1): number;
-  /** NaN wins. */
+  /** The maximum. A NaN among the elements gives NaN. */
   max(value: number, axis?: 0 | 1): number;
-  /** NaN wins. */
+  /** The minimum. A NaN among the elements gives NaN. */
   min(value: number, axis?: 0 | 1): number;
   /**
-   * The sum divided by the number of elements. Of integers it is f32, and their sum is kept in 64
-   * bits.
+   * The sum divided by the number of elements. The mean of integers is f32, and their sum is kept
+   * in 64 bits.
    */
   mean(value: number, axis?: 0 | 1): number;
 }

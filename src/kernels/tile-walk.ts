@@ -1,6 +1,5 @@
 /**
- * How the tensors of one call are walked in tiles: what all of a tile kernel's code and launch
- * follow from.
+ * How the tensors of one call are walked in tiles. A tile kernel's code and launch follow from it.
  */
 import { invalid } from '../ground/arguments.js';
 import type { CutAxis, TensorForm } from '../compiler/tiles/tile-form.js';
@@ -10,11 +9,11 @@ import type { TileCuts } from './tile-cuts.js';
 export interface TileWalk {
   readonly axes: readonly CutAxis[];
   readonly tensors: Readonly<Record<string, TensorForm>>;
-  /** How the kernel is passed each tensor. */
+  /** The layout in which the kernel is passed each tensor. */
   readonly layouts: ReadonlyMap<string, Layout>;
   /**
-   * Strides of tensors that are runs, by the names of the parameters, in units of the width of
-   * their last axis: `width` gives them.
+   * Strides of tensors that are contiguous runs, by the names of the parameters, in units of the
+   * width of their last axis, which `width` gives.
    */
   strides(width: (axis: number | undefined) => number): Readonly<Record<string, number>>;
 }
@@ -26,7 +25,7 @@ export interface TileWalk {
 export const WIDEST = 16;
 export const SIDE_BY_SIDE = 4;
 
-/** An axis of so many elements, cut. */
+/** Cuts an axis of so many elements. */
 export function cutAxis(
   kernel: string,
   cuts: TileCuts,
@@ -52,8 +51,8 @@ export function cutAxis(
 }
 
 /**
- * An extent for all of an axis: lengths that are close have one, and so one code. At most an eighth
- * is left over.
+ * Rounds an extent for all of an axis: lengths that are close share one extent, and so one code. At
+ * most an eighth is left over.
  */
 function rounded(extent: number): number {
   const step = Math.max(1, 2 ** Math.ceil(Math.log2(extent)) / 8);

@@ -1,8 +1,7 @@
 /**
- * Choosing among constants and blocks by measuring: each candidate runs on copies of what the
- * kernel writes, between two events of the device; the fastest whose results are those of the first
- * one is taken, and kept on disk for the device, its driver, the kernel's source and the arguments'
- * shapes.
+ * Choosing among constants and blocks by measuring. Each candidate runs on copies of what the
+ * kernel writes, between two events of the device. The fastest whose results are those of the first
+ * one is chosen, and kept on disk by device, driver, the kernel's source and the arguments' shapes.
  */
 import { Buffer } from 'node:buffer';
 
@@ -26,55 +25,55 @@ import type { ShapedCallOptions } from './shaped-kernel.js';
 import type { Uses } from './uses.js';
 import { keyOfUses, usedOf } from './uses.js';
 
-/** Two results of one output: host arrays as `tensor.read()` gives them. */
+/** Compares two results of one output: host arrays as `tensor.read()` gives them. */
 export type Comparison = (
   expected: ArrayLike<number | bigint>,
   actual: ArrayLike<number | bigint>,
   name: string,
 ) => boolean;
 
-/** What every kind of kernel's `tune` takes. */
+/** Options that `tune` of every kind of kernel takes. */
 export interface TuneSettings<C> {
-  /** What to choose among; the results of the first are the right ones. */
+  /** Candidates; the results of the first are the right ones. */
   readonly candidates: readonly C[];
   /**
-   * Whether results have to be equal to the first candidate's, to the bit; or what tells whether
-   * they are. Default: true.
+   * Whether results have to be equal to the first candidate's, to the bit; or a function that
+   * compares them. Default: true.
    */
   readonly verify?: boolean | Comparison;
-  /** Measurements of each candidate, of which the shortest counts. Default: 5. */
+  /** Measurements of each candidate; the shortest counts. Default: 5. */
   readonly rounds?: number;
-  /** Whether a choice that was recorded on disk is not looked for. Default: false. */
+  /** Whether to measure even if a choice is recorded on disk. Default: false. */
   readonly anew?: boolean;
 }
 
-/** What {@link KernelFunction.tune} takes. */
+/** Options of {@link KernelFunction.tune}. */
 export interface TuneOptions<U extends Uses = Uses> extends TuneSettings<KernelChanges<U>> {
-  /** How all of them are launched. */
+  /** Options of all launches. */
   readonly launch?: CallOptions;
 }
 
-/** What {@link ElementKernel.tune} and {@link TileKernel.tune} take. */
+/** Options of {@link ElementKernel.tune} and {@link TileKernel.tune}. */
 export interface ShapedTuneOptions<C> extends TuneSettings<C> {
-  /** How all of them are launched. */
+  /** Options of all launches. */
   readonly launch?: ShapedCallOptions;
 }
 
-/** One candidate and what became of it. */
+/** One candidate and its measurement. */
 export interface Candidate<C> {
   readonly candidate: C;
   /** Milliseconds of one launch on the device; undefined where it was not measured. */
   readonly milliseconds: number | undefined;
-  /** Why it could not be taken. */
+  /** The error for which it was not chosen. */
   readonly error?: unknown;
 }
 
 /** One candidate of {@link KernelFunction.tune}. */
 export type TunedCandidate<U extends Uses = Uses> = Candidate<KernelChanges<U>>;
 
-/** What {@link ElementKernel.tune} and {@link TileKernel.tune} give. */
+/** The result of {@link ElementKernel.tune} and {@link TileKernel.tune}. */
 export interface ShapedTuning<K, C> {
-  /** The kernel with what was chosen. */
+  /** The kernel with the chosen constants and options. */
   readonly kernel: K;
   readonly chosen: C;
   readonly candidates: readonly Candidate<C>[];
@@ -82,13 +81,13 @@ export interface ShapedTuning<K, C> {
   readonly recorded: boolean;
 }
 
-/** What {@link KernelFunction.tune} gives. */
+/** The result of {@link KernelFunction.tune}. */
 export type Tuning<S extends KernelParams = KernelParams, U extends Uses = Uses> = ShapedTuning<
   KernelFunction<S, U>,
   KernelChanges<U>
 >;
 
-/** Options of a launch, of which tuning knows only one. */
+/** The option of a launch that tuning uses. */
 interface LaunchedOn {
   readonly device?: AnyDevice;
 }
@@ -96,10 +95,10 @@ interface LaunchedOn {
 const EXAMPLE =
   'Write { candidates: [{ uses: { TILE: 16 } }, { uses: { TILE: 32 }, block: 128 }] }.';
 
-/** A kernel of any kind, as it is tuned. `C`: what its candidates change. */
+/** A kernel of any kind, as it is tuned. `C`: the changes of its candidates. */
 export interface Tunable<C> {
   readonly parameters: readonly Parameter[];
-  /** Different for kernels that compute something different. */
+  /** A key that differs for kernels that compute different results. */
   readonly sourceKey: string;
   with(changes: C): Tunable<C>;
   call(args: unknown, options: LaunchedOn): DeviceOp<unknown>;
@@ -112,8 +111,8 @@ type AnyTunable = Pick<Tunable<never>, 'call' | 'parameters'>;
 
 const ROUNDS = 5;
 /**
- * Launches are repeated until they take about so long together: an event's clock ticks in half
- * microseconds.
+ * Launches are repeated until they take about this many milliseconds together: an event's clock
+ * ticks in half microseconds.
  */
 const ROUND_MS = 2;
 const MOST_LAUNCHES = 200;
@@ -123,7 +122,7 @@ interface Recorded {
   readonly milliseconds: readonly (number | null)[];
 }
 
-/** @throws CudaArgumentError. Rejects where no candidate can be run */
+/** @throws CudaArgumentError. It rejects where no candidate runs */
 export async function tune<C extends { readonly uses?: OtherUses<Uses> }>(
   defined: Tunable<C>,
   args: Readonly<Record<string, unknown>>,
@@ -159,7 +158,7 @@ export async function tune<C extends { readonly uses?: OtherUses<Uses> }>(
 
   const kept = anew ? undefined : recordedIn(await cache?.read(entry), candidates.length);
   if (kept !== undefined && (await stillHolds(trial, variants, kept.chosen, compare))) {
-    return told(
+    return tuningResult(
       variants,
       candidates,
       kept.chosen,
@@ -194,12 +193,13 @@ export async function tune<C extends { readonly uses?: OtherUses<Uses> }>(
     0,
   );
   const record: Recorded = { chosen, milliseconds: milliseconds.map((each) => each ?? null) };
-  // A process that ends behind this has recorded it. What cannot be written is measured again.
+  // A process that ends after this call has recorded the choice. A choice that cannot be written is
+  // measured again.
   await cache?.write(entry, Buffer.from(JSON.stringify(record))).catch(() => undefined);
-  return told(variants, candidates, chosen, milliseconds, errors, false);
+  return tuningResult(variants, candidates, chosen, milliseconds, errors, false);
 }
 
-function told<C>(
+function tuningResult<C>(
   variants: readonly Tunable<C>[],
   candidates: readonly C[],
   chosen: number,
@@ -219,7 +219,7 @@ function told<C>(
   };
 }
 
-/** Operations among the arguments are run, once for all. */
+/** Runs the operations among the arguments, once for all candidates. */
 async function givenBy(args: unknown): Promise<Record<string, unknown>> {
   if (typeof args !== 'object' || args === null)
     throw invalid('args', 'the arguments by name', args);
@@ -233,7 +233,7 @@ async function givenBy(args: unknown): Promise<Record<string, unknown>> {
   );
 }
 
-/** What a measurement depends on. */
+/** The properties of an argument that a measurement depends on. */
 function keyOfArgument(value: unknown): unknown {
   const tensor = value instanceof Partitioned ? (value as Partitioned).tensor : value;
   if (tensor instanceof Tensor) return [tensor.dtype.name, tensor.shape, tensor.strides];
@@ -251,12 +251,12 @@ function recordedIn(bytes: Uint8Array | undefined, candidates: number): Recorded
     )
       return found as Recorded;
   } catch {
-    // As if it were not there.
+    // The record counts as missing.
   }
   return undefined;
 }
 
-/** Whether what was recorded gives the right results here and now. */
+/** Whether the recorded candidate gives the right results now. */
 async function stillHolds(
   trial: Trial,
   variants: readonly AnyTunable[],
@@ -283,7 +283,7 @@ async function stillHolds(
 
 type Results = ReadonlyMap<string, ArrayLike<number | bigint>>;
 
-/** The name of an output that is not as it should be. */
+/** The name of an output that differs. */
 function differing(
   expected: Results,
   actual: Results,
@@ -360,7 +360,7 @@ class Trial implements Disposable {
     return new Trial(device, args, written, launch);
   }
 
-  /** What the candidate writes where it begins with what there was. */
+  /** Gives the outputs of a candidate that starts from the original contents. */
   async results(variant: AnyTunable, read: boolean): Promise<Results> {
     for (const { original, copy } of this.written) await copy.copyFrom(original).runOn(this.stream);
     await variant.call(this.args, this.launch).runOn(this.stream);
@@ -372,8 +372,8 @@ class Trial implements Disposable {
   }
 
   /**
-   * Milliseconds of one launch of each candidate that has no error. Rounds go through all of them,
-   * so that none has the coolest clock.
+   * Gives the milliseconds of one launch of each candidate that has no error. Each round measures
+   * all of them, so that none runs only while the clock is coolest.
    */
   async measure(
     variants: readonly AnyTunable[],
@@ -386,7 +386,7 @@ class Trial implements Disposable {
       for (const [index, variant] of variants.entries()) {
         if (errors[index] !== undefined) continue;
         const took = await this.time(variant, launches[index]!);
-        // The first round only says how many launches are worth looking at.
+        // The first round only determines how many launches a measurement needs.
         if (round === 0)
           launches[index] = Math.min(
             MOST_LAUNCHES,

@@ -1,4 +1,4 @@
-/** Names of what kernels use. */
+/** Names of constants and functions that kernels use. */
 import { expect, test } from 'vitest';
 
 import { CudaArgumentError, f32, output } from '../core/index.js';
@@ -10,7 +10,7 @@ import { usedOf } from './uses.js';
 import type { Uses } from './uses.js';
 import { deviceFunction } from './define-device-function.js';
 
-test.each(gpuNamesIn(''))('what gpu has is not replaced: %s', (name) => {
+test.each(gpuNamesIn(''))("gpu's own members are not replaced: %s", (name) => {
   expect(() => usedOf('options.uses', { TILE: 16, [name]: 3 })).toThrow(CudaArgumentError);
 });
 
@@ -22,7 +22,7 @@ test('the error names it, and another name', () => {
 });
 
 test.each(['Math', 'PI', 'toString', 'min', 'ownLane', 'threads', 'sync'])(
-  'what gpu has not is free: %s',
+  'other names are free: %s',
   (name) => {
     expect(usedOf('options.uses', { [name]: 3 })).toEqual({ [name]: 3 });
   },
@@ -46,6 +46,6 @@ test.each<[string, () => unknown]>([
         { uses, tile: [1, null] },
       ),
   ],
-])('%s refuses it where it is defined', (_, define) => {
+])('%s rejects it at its definition', (_, define) => {
   expect(define).toThrow('options.uses.clamp: expected another name');
 });

@@ -1,6 +1,6 @@
 /**
- * What a kernel's body finds by name beside its arguments: constants that are compiled in, and
- * device functions.
+ * Constants that are compiled in, and device functions: the body finds them by name in its second
+ * parameter.
  */
 import { types } from 'node:util';
 
@@ -27,9 +27,9 @@ export type Uses = Readonly<Record<string, Usable>>;
 export type UsedByName = Readonly<Record<string, Used>>;
 
 /**
- * What gpu has by itself; bool too, which TypeScript is not told of. The type checker keeps it as
- * kernel/gpu.ts is, so that the compiler, which has the table of what they do, need not be loaded
- * for it.
+ * The names of gpu's own members; also bool, which gpu's type leaves out. The type checker keeps
+ * the list the same as compiler/gpu.ts. The compiler has the table of their meanings, and need not
+ * be loaded for this list.
  */
 const GPU_NAMES: Readonly<Record<keyof Gpu | 'bool', true>> = {
   threadIdx: true,
@@ -94,8 +94,9 @@ const GPU_NAMES: Readonly<Record<keyof Gpu | 'bool', true>> = {
 };
 
 /**
- * Copies, so that what is compiled is what was given. @throws CudaArgumentError for what cannot be
- * compiled in
+ * Copies constants and functions, so that later changes of theirs do not matter.
+ *
+ * @throws CudaArgumentError for values that cannot be compiled in
  */
 export function usedOf(argument: string, uses: unknown): UsedByName {
   if (uses === undefined) return {};
@@ -126,8 +127,9 @@ export function usedOf(argument: string, uses: unknown): UsedByName {
 }
 
 /**
- * What a kernel uses, with other values for some of it. @throws CudaArgumentError for names that it
- * does not use
+ * Gives the constants and functions of a kernel with other values for some of them.
+ *
+ * @throws CudaArgumentError for names that it does not use
  */
 export function otherUses(kernel: string, uses: UsedByName, changes: unknown): UsedByName {
   if (changes === undefined) return uses;
@@ -162,7 +164,7 @@ function usedValue(argument: string, value: unknown): Used {
         'Pass it as a tensor.',
       );
     if (list.length === 0) throw invalid(argument, 'a list of at least one constant', value);
-    // A copy has undefined where the list has a hole, which find() and every() would pass over.
+    // A copy has undefined where the list has a hole, which find() and every() would skip.
     const copy: unknown[] = [...list];
     const wrong = copy.findIndex((each) => !isConstant(each));
     if (wrong !== -1)
@@ -183,7 +185,7 @@ function usedValue(argument: string, value: unknown): Used {
   );
 }
 
-/** Of a Proxy that was revoked nothing can be asked. */
+/** `instanceof` throws for a Proxy that was revoked. */
 function isDeviceFunction(value: unknown): value is DeviceFunction {
   try {
     return value instanceof DeviceFunction;
@@ -192,14 +194,14 @@ function isDeviceFunction(value: unknown): value is DeviceFunction {
   }
 }
 
-/** Elements of a list that is compiled in, at most. */
+/** The limit of a list that is compiled in. */
 const MOST_CONSTANTS = 2 ** 20;
 
 function isConstant(value: unknown): value is number | bigint | boolean {
   return typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean';
 }
 
-/** Different for what compiles to something different. */
+/** A key that differs for what compiles to different code. */
 export function keyOfUses(uses: UsedByName): unknown {
   return Object.entries(uses)
     .map(([name, value]) => [name, keyOfUsed(value)])
@@ -219,7 +221,7 @@ function isConstants(value: Used): value is readonly (number | bigint | boolean)
   return Array.isArray(value);
 }
 
-/** As `util.inspect` shows it. */
+/** The text that `util.inspect` shows. */
 export function describeUses(uses: UsedByName): string {
   return Object.entries(uses)
     .map(([name, value]) =>

@@ -11,11 +11,11 @@ import type { CoreDevice } from '../core/index.js';
 import type { Loading } from './loaded-kernel.js';
 import type { StackFrame } from '../core/call-stack.js';
 
-/** What `kernel(…)` was given, read. */
+/** The arguments of `kernel(…)`, read. */
 export interface Definition {
   readonly name: string;
   readonly text: string;
-  /** Where the body is not what a thread does. */
+  /** Set where the body does not describe a thread. */
   readonly lowering?: Lowering;
   readonly signature: Signature;
   /** The calls that led to its definition. */
@@ -24,36 +24,39 @@ export interface Definition {
 
 export type IndexType = KernelSource['indexType'];
 
-/** What code is specialised for, beside the source. */
+/** The properties of a launch, beside the source, that code is specialised for. */
 export interface CodeForm {
   readonly index: IndexType;
   /** Whether every tensor begins at a multiple of {@link ALIGNMENT} bytes. */
   readonly aligned: boolean;
-  /** Whether each index is looked at. */
+  /** Whether each index is checked. */
   readonly checks: boolean;
-  /** Threads of a block; undefined in code for any. */
+  /** Threads of a block; undefined in code for any block. */
   readonly block: readonly [number, number, number] | undefined;
-  /** Whether it says which line of the user's file each instruction comes from. */
+  /** Whether the PTX names the line of the user's file that each instruction comes from. */
   readonly lines: boolean;
 }
 
-/** Bytes: what the widest access of one thread takes. */
+/** The widest access of one thread, in bytes. */
 export const ALIGNMENT = 16;
 
 /**
- * Blocks, beside its own, that a kernel has code of their own for: whoever has more of them does
- * not compile for each.
+ * The number of blocks beside its own for which a kernel has specialised code. Further blocks share
+ * one code.
  */
 const MOST_BLOCKS = 8;
 
-/** Threads that every device's blocks may have: what has more is told of when it is launched. */
+/** Threads that a block has on every device. The launch reports more. */
 const MOST_THREADS = 1024;
 
 /** A definition with its constants. */
 export class Variant {
   readonly definition: Definition;
   readonly uses: UsedByName;
-  /** Where it is loaded, by {@link keyOfForm}: found without the source's key, which is long. */
+  /**
+   * Codes that are loaded, by {@link keyOfForm}: they are found without the source's key, which is
+   * long.
+   */
   readonly loaded = new WeakMap<CoreDevice, Map<string, Loading>>();
   private ownKey: string | undefined = undefined;
   private ownAsserts: boolean | undefined = undefined;
@@ -70,8 +73,8 @@ export class Variant {
   }
 
   /**
-   * Whether launches with this block, which is not the kernel's own, have code in which it is
-   * known: the first few.
+   * Whether launches with this block, which is not the kernel's own, have code that is specialised
+   * for it: the first few blocks do.
    */
   hasCodeFor(block: readonly [number, number, number]): boolean {
     const key = block.join();
@@ -81,15 +84,15 @@ export class Variant {
   }
 
   /**
-   * Whether the kernel, or a function that it uses, may have an assertion: it says the line on
-   * which it stands.
+   * Whether the kernel, or a function that it uses, may have an assertion: its message names the
+   * line.
    */
   get asserts(): boolean {
     this.ownAsserts ??= mayAssert(this.definition.text, this.uses);
     return this.ownAsserts;
   }
 
-  /** Different for sources that are compiled to something different. */
+  /** A key that differs for sources that compile to different code. */
   get sourceKey(): string {
     if (this.ownKey === undefined) {
       const { name, signature, text, lowering } = this.definition;
@@ -113,7 +116,10 @@ function mayAssert(text: string, uses: UsedByName): boolean {
   );
 }
 
-/** Different for forms whose code differs. */
+/** A key that differs for forms whose code differs. */
 export function keyOfForm({ index, aligned, checks, block, lines }: CodeForm): string {
-  return `${index}${aligned ? ' aligned' : ''}${checks ? ' checked' : ''}${block === undefined ? '' : ` ${block.join('x')}`}${lines ? ' lines' : ''}`;
+  return (
+    `${index}${aligned ? ' aligned' : ''}${checks ? ' checked' : ''}` +
+    `${block === undefined ? '' : ` ${block.join('x')}`}${lines ? ' lines' : ''}`
+  );
 }

@@ -225,7 +225,7 @@ describe('refused, since registers cannot follow it', () => {
     'const c = gpu.cadd(s[0], (s[0] = s[1], s[2])); o[0] = c.k',
   ])('an element that is used when another has its place: %s', (body) => {
     expect(() => compiled(body)).toThrow(
-      'Another structure takes the place of this element before it is used',
+      'Another structure replaces this element before it is used',
     );
   });
 

@@ -258,7 +258,7 @@ onDevice('Element kernels', (host) => {
     );
     expect((await failure(() => places({}))).message).toContain(
       "args.out of kernel 'places': expected a Tensor to write to, got undefined. It can be " +
-        'left out where another tensor tells its shape.',
+        'left out where another tensor determines its shape.',
     );
     expect(
       (await failure(() => places({ out: device.zeros(i32, [2, 2]), row: device.zeros(i32, [4]) })))

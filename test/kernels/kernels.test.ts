@@ -510,7 +510,7 @@ onDevice('Kernels in TypeScript', (host) => {
     const error = (await failure(() => wrong({ y }))) as unknown as CudaCompileError;
     expect(error).toBeInstanceOf(CudaCompileError);
     expect(error.message).toMatch(
-      /^kernel 'wrong': .*kernels\.test\.ts:\d+:\d+: `outside` is not known in a kernel/,
+      /^kernel 'wrong': .*kernels\.test\.ts:\d+:\d+: `outside` is not defined in a kernel/,
     );
     expect(error.message).toContain('y[gpu.globalId.x] = outside;');
     expect(error.message).toContain('^^^^^^^');

@@ -1,7 +1,7 @@
 /**
- * What has to hold of an element kernel's body before the kernel around it is written: it reads no
- * output, and gives the element of each. The reader sees only that kernel, and would speak of
- * structures that the user never wrote.
+ * Checks of an element kernel's body before the kernel around it is written: it reads no output,
+ * and returns the element of each. The reader sees only the written kernel, and its errors would
+ * name structures that are not in the user's source.
  */
 import type { AnyNode, ObjectExpression, Property } from 'acorn';
 
@@ -25,7 +25,7 @@ class ElementBody {
   private readonly signature: KernelSource['signature'];
   private readonly parsed: ParsedFunction;
   private readonly nodes: readonly AnyNode[];
-  /** What is written: the body gives its elements. */
+  /** The outputs: the body returns their elements. */
   private readonly written: readonly string[];
 
   constructor({ text, signature }: Pick<KernelSource, 'signature' | 'text'>) {
@@ -52,7 +52,7 @@ class ElementBody {
     );
   }
 
-  /** An output has no element before the body gives it. */
+  /** Checks reads: an output has no element before the body returns. */
   checkReads(): void {
     const [elements] = this.parsed.node.params;
     if (elements?.type === 'ObjectPattern') this.checkPattern(elements);
@@ -84,7 +84,7 @@ class ElementBody {
     );
   }
 
-  /** What every return gives. */
+  /** Checks what every return gives. */
   checkResults(): void {
     const { body } = this.parsed.node;
     if (body.type !== 'BlockStatement') return this.checkResult(body);
@@ -136,7 +136,7 @@ class ElementBody {
       this.fail(node, `${this.listed()} are written, and this is one number`, this.howToReturn());
   }
 
-  /** `shown`: where it is returned. */
+  /** Checks a returned object. `shown`: the place of the return. */
   private checkObject({ properties }: ObjectExpression, shown: AnyNode): void {
     if (this.written.length === 1)
       return this.fail(
@@ -146,7 +146,7 @@ class ElementBody {
       );
     const own = properties.filter((part) => part.type === 'Property');
     const given = own.map(keyOf);
-    // What cannot be known here is refused where the object is read.
+    // The reader checks the rest where the object is read.
     if (own.length < properties.length || given.includes(undefined)) return;
     for (const [at, name] of given.entries()) {
       if (this.written.includes(name!)) continue;
@@ -172,7 +172,7 @@ class ElementBody {
     return this.parsed.names.get(node);
   }
 
-  /** The object that a variable is declared with: its fields stay those. */
+  /** The object that a variable is declared with: its fields stay the same. */
   private objectOf(name: AnyNode): ObjectExpression | undefined {
     const declared = this.declaration(name);
     if (declared === undefined) return undefined;
@@ -187,7 +187,7 @@ class ElementBody {
     return undefined;
   }
 
-  /** Whether a name is what the body's first parameter has by it: an element, or a number. */
+  /** Whether a name is a member of the body's first parameter: an element, or a number. */
   private isElement(name: AnyNode): boolean {
     const [elements] = this.parsed.node.params;
     if (elements?.type !== 'ObjectPattern') return false;
@@ -220,7 +220,7 @@ class ElementBody {
   }
 }
 
-/** All that a function does itself, in the order of its text. */
+/** All nodes that a function executes itself, in the order of its text. */
 function* within(node: AnyNode): Generator<AnyNode> {
   yield node;
   if (

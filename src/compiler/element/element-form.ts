@@ -1,33 +1,33 @@
-/** How one launch of an element kernel is laid out: its code is specialised for it. */
+/** The form of one launch of an element kernel: the code is specialised for it. */
 
 /**
- * How a tensor is walked over rows and columns. `dense`: rows one behind the other; `row`,
+ * The access of a tensor that is walked by rows and columns. `dense`: contiguous rows; `row`,
  * `column`: one row for all, one element for each row; `one`: one element for all; `strided`: by
  * two strides.
  */
 export type RowAccess = 'dense' | 'row' | 'column' | 'one' | 'strided';
 
-/** How the tensors of one launch lie. */
+/** The form of the tensors of one launch. */
 export interface ElementForm {
-  /** Elements of one thread. 1 where tensors are walked by strides. */
+  /** Elements of one thread; 1 where tensors are walked by strides. */
   readonly width: number;
   /**
    * Axes that the tensors are indexed by: 1 where each is one run of elements, or one element; else
    * 2 to 4.
    */
   readonly axes: number;
-  /** Tensors, by name, of which there is one element for all. With one axis only. */
+  /** Names of tensors with one element for all; only with one axis. */
   readonly single: readonly string[];
   /**
-   * Of tensors of two axes, by name, where no strides are needed: each is passed as one run of
-   * elements.
+   * The access of tensors of two axes, by name, where no strides are needed: each is passed as one
+   * run of elements.
    */
   readonly access?: Readonly<Record<string, Exclude<RowAccess, 'strided'>>>;
-  /** Axes of `gpu.coordinates`; 0 where the body does not ask for them. */
+  /** Axes of `gpu.coordinates`; 0 where the body does not use them. */
   readonly coordinates: number;
 }
 
-/** The name of the parameter that an axis' extent is passed by. */
+/** The name of the parameter for an axis' extent. */
 export const extentName = (axis: number): string => `extent$${axis}`;
 
 /** Parameters of a form with `access`: rows, and columns in units of the form's width. */

@@ -1,6 +1,4 @@
-/**
- * Forms of element kernels: what is accessed at once, and that what is shown is the user's text.
- */
+/** Forms of element kernels: vector accesses, and errors that show the user's text. */
 import { expect, test } from 'vitest';
 
 import { emitKernel } from '../emit/emit.js';
@@ -38,7 +36,7 @@ function accesses(source: KernelSource, form: ElementForm): string[] {
     .sort();
 }
 
-test('runs of elements: vectors, and what is left over', () => {
+test('runs of elements are accessed by vectors, and the rest one by one', () => {
   expect(accesses(add, run)).toEqual([
     'ld f32',
     'ld f32',
@@ -68,7 +66,7 @@ test('runs of elements: vectors, and what is left over', () => {
   ).toEqual(['ld v4.u16', 'ld v4.u8', 'st v4.u8', 'st v4.u8']);
 });
 
-test('rows that broadcast: vectors only', () => {
+test('rows that broadcast are accessed by vectors only', () => {
   expect(accesses(add, { ...run, access: { y: 'dense', x: 'dense', b: 'row' } })).toEqual([
     'ld v4.f32',
     'ld v4.f32',
@@ -81,7 +79,7 @@ test('rows that broadcast: vectors only', () => {
   ]);
 });
 
-test("every place that a tree names is in a text of the user's", () => {
+test("every span of a tree is in one of the user's texts", () => {
   const forms: ElementForm[] = [
     run,
     { ...run, width: 1, axes: 3 },
@@ -151,7 +149,7 @@ test.each([
     'x is returned, and is an input. Leave it out, or declare it as inout(…).',
     'x',
   ],
-])('what is no output and is returned: %s', (text, message, code) => {
+])('a returned value that is no output is rejected: %s', (text, message, code) => {
   refuses(two, text, message, code);
 });
 
@@ -222,14 +220,14 @@ test.each([
   '(e) => { const r = { y: e.x, z: e.z }; r.y += 1; return r; }',
   '({ x }, gpu) => gpu.both(x)',
   '({ x }) => { const e = { y: x }; return { y: e.y, z: 1 }; }',
-])('what is read and returned as it should be: %s', (text) => {
+])('a correct body is accepted: %s', (text) => {
   const uses = { both: { text: '(v) => ({ y: v, z: v })', uses: {} } };
   expect(() =>
     readKernel(elementSource({ ...add, signature: two, text, uses }, run)),
   ).not.toThrow();
 });
 
-test('of gpu all is known that is neither of threads, nor of memory, nor of the whole grid', () => {
+test('gpu has all members but those of threads, memory and the grid', () => {
   const others = [
     'threadIdx',
     'blockIdx',
@@ -255,7 +253,7 @@ test('of gpu all is known that is neither of threads, nor of memory, nor of the 
     'globalTimer',
     'trap',
   ];
-  // A cast to bool is written by the compiler alone.
+  // Only the compiler writes a cast to bool.
   const arithmetic = gpuNamesIn('').filter(
     (name) => !others.includes(name) && !name.startsWith('atomic') && name !== 'bool',
   );

@@ -1,8 +1,8 @@
 /**
  * The kernel around the body of an element kernel: it reads the elements of each output's index,
- * calls the body, and writes what it gives. Where elements lie one behind the other each thread has
- * several in a row, read before the first body begins and written after the last one, so that each
- * tensor is accessed by as few instructions as there can be.
+ * calls the body, and writes the results. Where elements are contiguous each thread has several in
+ * a row. It reads them before the first call of the body and writes them after the last one, so
+ * that each tensor is accessed by as few instructions as possible.
  */
 import type { AnyNode } from 'acorn';
 
@@ -28,7 +28,7 @@ const typeOf = ({ entry: { element } }: TensorPart): string =>
   'storage' in element ? readAs[element.storage] : '';
 
 /**
- * `source`: the body, with the signature that the user gave.
+ * Gives the kernel of threads. `source`: the body, with the user's signature.
  *
  * @throws KernelSourceError
  */
@@ -58,7 +58,7 @@ export function elementSource(source: KernelSource, form: ElementForm): KernelSo
   };
 }
 
-/** The body's result: what the kernel around it says of types concerns that. */
+/** The span of the body's result: errors of the surrounding kernel about types concern it. */
 function resultSpan(text: string): TextOrigin['spanOf'] {
   let found: { start: number; end: number } | undefined;
   return () => {
@@ -85,7 +85,7 @@ function lastReturn(node: AnyNode): AnyNode | undefined {
   return undefined;
 }
 
-/** The call of the body, with what `elementOf` says of each tensor that is read. */
+/** Writes the call of the body, with `elementOf` for each tensor that is read. */
 function call(
   parts: readonly Part[],
   elementOf: (part: TensorPart) => string,
@@ -99,7 +99,7 @@ function call(
   return `gpu.element$({ ${fields.join(', ')} }, ${index}${form.coordinates > 0 ? ', at$' : ''})`;
 }
 
-/** From the number of the element to its coordinates. */
+/** Writes the computation of the coordinates from the element's number. */
 function coordinates({ coordinates: axes }: ElementForm, index: string, indexType: string): string {
   if (axes === 0) return '';
   const lines = [`const at$ = gpu.local.${indexType}(${axes});`, `let rest$ = ${index};`];
@@ -115,7 +115,10 @@ function coordinates({ coordinates: axes }: ElementForm, index: string, indexTyp
 const written = (parts: readonly Part[]): TensorPart[] =>
   parts.filter(isTensor).filter(({ entry }) => entry.access !== 'input');
 
-/** Assigns the body's result, `to` saying where each output's goes, and `as` in what form. */
+/**
+ * Writes the assignment of the body's result. `to` gives the destination of each output, and `as`
+ * its form.
+ */
 function assign(
   parts: readonly Part[],
   result: string,
@@ -131,8 +134,7 @@ function assign(
 }
 
 /**
- * Narrow floats are held as f32, where what is wider must not be rounded to nearest before it is
- * written.
+ * Narrow floats are held as f32; a wider value must not be rounded to nearest before it is stored.
  */
 function held(part: TensorPart, value: string): string {
   const { element } = part.entry;
@@ -141,16 +143,16 @@ function held(part: TensorPart, value: string): string {
     : value;
 }
 
-/** Where the elements of a thread lie: of those with `single` it has one. */
+/** The places of a thread's elements; a tensor in `single` has one. */
 interface Group {
   readonly isSingle: (part: Part) => boolean;
-  /** Its element k$. */
+  /** The place of element k$. */
   readonly at: (part: TensorPart) => string;
   /** The number of element k$. */
   readonly index: string;
 }
 
-/** All elements of one thread: read, then computed, then written. */
+/** Writes all elements of one thread: reads, then computations, then writes. */
 function writeGroup(
   parts: readonly Part[],
   form: ElementForm,
@@ -182,7 +184,7 @@ function writeGroup(
   ];
 }
 
-/** Every tensor is a run of elements, or one. */
+/** Writes the kernel where every tensor is a run of elements, or one element. */
 function writeRun(parts: readonly Part[], form: ElementForm, indexType: string): string {
   const { width, single } = form;
   const isSingle = ({ name }: Part): boolean => single.includes(name);
@@ -213,8 +215,8 @@ function writeRun(parts: readonly Part[], form: ElementForm, indexType: string):
 }
 
 /**
- * Rows and columns, of which a thread has some side by side: nothing is left over at the end of a
- * row.
+ * Writes the kernel over rows and columns. A thread has several columns side by side, and no column
+ * is left over at the end of a row.
  */
 function writeRows(parts: readonly Part[], form: ElementForm, indexType: string): string {
   const { width, access = {} } = form;
@@ -235,12 +237,12 @@ function writeRows(parts: readonly Part[], form: ElementForm, indexType: string)
   ].join('\n');
 }
 
-/** Tensors of several axes, by their strides: x goes along the last one. */
+/** Writes the kernel for tensors of several axes, by their strides: x goes along the last one. */
 function writeAxes(parts: readonly Part[], form: ElementForm, indexType: string): string {
   const { axes } = form;
   const [output] = written(parts);
   const extent = (axis: number): string => `args.${output!.name}.shape[${axis}]`;
-  // The axes before the last two are z.
+  // z covers the axes before the last two.
   const outer = Array.from({ length: axes - 2 }, (_, axis) => `i${axis}$`);
   const indices = [...outer, 'row$', 'column$'];
   const at = (part: TensorPart): string =>

@@ -1,10 +1,10 @@
 /**
- * What bodies find of gpu that do not know of threads: arithmetic, and nothing by which threads
- * could meet.
+ * The members of gpu in bodies without threads: arithmetic, and no operation that synchronises
+ * threads.
  */
 import type { NarrowGpu } from '../signature.js';
 
-/** Names of gpu that depend on no thread and touch no memory that another one does. */
+/** Names of gpu that depend on no thread and access no memory of other threads. */
 export const ARITHMETIC_NAMES = [
   'i8',
   'u8',
@@ -35,14 +35,14 @@ export const ARITHMETIC_NAMES = [
   'unroll',
 ] as const;
 
-/** gpu in the body of an element kernel. `given`: what the kernel around it passes. */
+/** gpu in the body of an element kernel. `given`: the names that the kernel around it passes. */
 export function gpuOfElements(given: readonly string[]): NarrowGpu {
   return {
     has: ARITHMETIC_NAMES,
     given,
     of: 'an element kernel',
     fix:
-      'Its body gives one element, and knows gpu.index and gpu.coordinates of it: write what ' +
+      'Its body gives one element, and has gpu.index and gpu.coordinates of it: write what ' +
       'needs threads with kernel(…).',
   };
 }

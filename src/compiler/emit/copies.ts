@@ -1,7 +1,7 @@
 /**
- * Phis as copies at the ends of the blocks before: all of one way at once, so in an order in which
- * none overwrites what another still reads. A way from a block that has two, into one that has two,
- * gets a block of its own where the copies would be seen on the other way.
+ * Phis as copies at the ends of the predecessors. All copies of one edge are parallel, so they are
+ * ordered such that none overwrites a value that another still reads. A critical edge gets a block
+ * of its own where its copies would be visible on another edge.
  */
 import type { Block, SsaFunction, Value } from '../ssa/function.js';
 import { successors } from '../ssa/function.js';
@@ -11,7 +11,7 @@ export interface Copy {
   readonly from: Value;
 }
 
-/** Blocks at whose beginning each phi is still needed. */
+/** Blocks at whose beginning each phi is live. */
 function livePhis(f: SsaFunction): Map<Value, Set<Block>> {
   const live = new Map<Value, Set<Block>>();
   const mark = (phi: Value, block: Block): void => {
@@ -43,7 +43,9 @@ function copiesOf(from: Block, to: Block): Copy[] {
     .filter((copy) => copy.from !== copy.to && copy.from.op !== 'undefined');
 }
 
-/** Copies to do at each block's end, before its jump. Makes blocks for ways that need one. */
+/**
+ * Gives the copies at each block's end, before its jump. It makes blocks for edges that need one.
+ */
 export function placeCopies(f: SsaFunction): ReadonlyMap<Block, readonly Copy[]> {
   const live = livePhis(f);
   const copies = new Map<Block, readonly Copy[]>();
@@ -56,7 +58,7 @@ export function placeCopies(f: SsaFunction): ReadonlyMap<Block, readonly Copy[]>
       continue;
     }
     const wanting = ways.filter((to) => copiesOf(block, to).length > 0);
-    // The way back comes first: a jump saved there is saved in each turn.
+    // The back edge comes first: a jump that is saved there is saved in each iteration.
     wanting.sort((a, b) => position.get(a)! - position.get(b)!);
     const { end } = block;
     if (end?.kind !== 'branch') continue;
@@ -91,7 +93,7 @@ export function placeCopies(f: SsaFunction): ReadonlyMap<Block, readonly Copy[]>
   return copies;
 }
 
-/** The copies one after the other; `spare` gives a value to keep something in for a while. */
+/** The copies in sequence; `spare` gives a value that holds another for a while. */
 export function inOrder(copies: readonly Copy[], spare: (like: Value) => Value): Copy[] {
   const ordered: Copy[] = [];
   let open = [...copies];
@@ -104,11 +106,11 @@ export function inOrder(copies: readonly Copy[], spare: (like: Value) => Value):
       open = open.filter((copy) => !free.includes(copy));
       continue;
     }
-    // All in rings: one is put aside.
+    // Only cycles are left: one value is saved.
     const first = open[0]!;
-    const aside = spare(first.to);
-    ordered.push({ to: aside, from: first.to });
-    open = open.map((copy) => (copy.from === first.to ? { to: copy.to, from: aside } : copy));
+    const saved = spare(first.to);
+    ordered.push({ to: saved, from: first.to });
+    open = open.map((copy) => (copy.from === first.to ? { to: copy.to, from: saved } : copy));
   }
   return ordered;
 }

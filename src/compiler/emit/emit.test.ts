@@ -1,4 +1,4 @@
-/** What is said of a kernel in its text, and what cannot be said. */
+/** The directives and parameters of emitted kernels. */
 import { describe, expect, test } from 'vitest';
 import { KernelSourceError } from '../source-error.js';
 import type { KernelTree } from '../tree.js';
@@ -30,7 +30,7 @@ describe('names', () => {
 });
 
 describe('targets', () => {
-  test('the lowest version that has what is used, or the one that is asked for', () => {
+  test('the lowest version that has all instructions, or the given one', () => {
     expect(emitKernel(simple(), { capability: '8.9' }).isa).toBe('7.8');
     expect(emitKernel(simple(), { capability: '8.9', isa: '8.3' }).ptx).toMatch(
       /^\.version 8\.3\n\.target sm_89\n/,
@@ -42,7 +42,7 @@ describe('targets', () => {
     expect(emitKernel(t.tree, { capability: '8.0' }).isa).toBe('7.0');
   });
 
-  test('what is no compute capability is an error', () => {
+  test('a text that is no compute capability is an error', () => {
     expect(() => emitKernel(simple(), { capability: 'best' })).toThrow(/capability is "best"/);
   });
 });
@@ -60,7 +60,7 @@ test('parameters are those of the ABI in its order', () => {
   expect(abi).toEqual(t.tree.abi);
 });
 
-test('the threads of a block are said, where they are known', () => {
+test('the threads of a block are written where they are known', () => {
   expect(emitKernel(simple(), { capability: '9.0', block: [32, 4, 1] }).ptx).toContain(
     '.reqntid 32, 4, 1',
   );
@@ -84,7 +84,7 @@ test('an error names the place', () => {
   }
 });
 
-test('neighbours of one place differ in an immediate', () => {
+test('adjacent elements differ in an immediate', () => {
   const t = new TreeBuilder('stencil');
   const [x, y] = [t.tensor('x', 'f32', 'input'), t.tensor('y', 'f32', 'output')];
   const i = t.variable(t.special('globalId.x'));
@@ -95,7 +95,7 @@ test('neighbours of one place differ in an immediate', () => {
   expect(ptx.match(/mul\.wide/g)).toHaveLength(1);
 });
 
-test('a counter that begins at 1 has a neighbour below', () => {
+test('the element below a counter that begins at 1 differs in an immediate', () => {
   const t = new TreeBuilder('below');
   const [x, y] = [t.tensor('x', 'f32', 'input'), t.tensor('y', 'f32', 'output')];
   t.for(1, x.length, 1, (i) => y.put(i, x.at(add(i, -1))), { unroll: 1 });
@@ -104,7 +104,7 @@ test('a counter that begins at 1 has a neighbour below', () => {
   );
 });
 
-test('an index that may wrap is computed as it is', () => {
+test('an index that may wrap is computed in full', () => {
   const t = new TreeBuilder('wraps');
   const [x, y] = [t.tensor('x', 'f32', 'input'), t.tensor('y', 'f32', 'output')];
   y.put(0, x.at(add(mul(t.scalar('k', 'i32'), 3), -5)));

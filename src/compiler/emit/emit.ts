@@ -12,11 +12,11 @@ import { writeOperation } from './operations.js';
 import { capabilityNumber, isaFor } from './targets.js';
 import { Writer } from './writer.js';
 
-/** What a kernel is compiled for. */
+/** The target that a kernel is compiled for. */
 export interface EmitTarget {
   /** Compute capability, such as '7.5' or '9.0'. */
   readonly capability: string;
-  /** Version of the PTX ISA; without it the lowest that has what is used. */
+  /** Version of the PTX ISA; by default the lowest that has all instructions of the kernel. */
   readonly isa?: string;
   /** Every access of a parameter is checked against its bounds, and fails as an assertion. */
   readonly checks?: boolean;
@@ -29,11 +29,17 @@ export interface EmitTarget {
   readonly block?: readonly [number, number, number];
   /** Threads of a block at most: `.maxntid`. */
   readonly maxThreads?: number;
-  /** Bytes that a tensor's address is a multiple of, by the number of its parameter. */
+  /** The alignment of tensors' addresses in bytes, by the number of the parameter. */
   readonly alignment?: Readonly<Record<number, number>>;
-  /** For the CPU device, which divides in one step and computes a multiply-add in several. */
+  /**
+   * Whether the target is the CPU device, which divides in one step and computes a multiply-add in
+   * several.
+   */
   readonly emulated?: boolean;
-  /** False leaves everything as the source says it: for tests, which compare. Default true. */
+  /**
+   * Whether to optimise. False keeps the operations of the source, for tests that compare. Default
+   * true.
+   */
   readonly optimise?: boolean;
 }
 
@@ -43,7 +49,7 @@ export interface EmittedKernel {
   readonly entry: string;
   /** Bytes of static shared memory. */
   readonly sharedBytes: number;
-  /** The parameters in their order: the tree's, and after them what `checks` added. */
+  /** The parameters in their order: the tree's, and after them those that `checks` added. */
   readonly abi: readonly AbiParam[];
   /** `.version` */
   readonly isa: string;
@@ -51,7 +57,7 @@ export interface EmittedKernel {
   readonly target: string;
 }
 
-/** A name that PTX takes; those of runtime functions are not free. */
+/** A valid name in PTX; names of runtime functions are taken. */
 export function entryName(name: string): string {
   const legal = name.replace(/[^A-Za-z0-9_$]/g, '_');
   return legal === '' || /^[0-9]/.test(legal) || /^(vprintf|__assertfail|_)$/.test(legal)
@@ -107,7 +113,7 @@ function writeCopies(w: Writer, f: SsaFunction, copies: readonly Copy[]): void {
     w.line(`mov.${bitTypes[to.type]} ${w.operand(to)}, ${w.operand(from)}`);
 }
 
-/** Where each block's line information ends, so that only changes are written. */
+/** Writes line information where it changes. */
 class Lines {
   private last = '';
   private readonly target: EmitTarget;
@@ -196,7 +202,7 @@ function writeBody(
 
 const addressed = new WeakMap<SsaFunction, Set<Value>>();
 
-/** Whether the array's address is never computed with. */
+/** Whether the array's address is used in no computation. */
 function onlyAddressed(f: SsaFunction, symbol: Value): boolean {
   let computed = addressed.get(f);
   if (computed === undefined) {
@@ -220,7 +226,9 @@ function onlyAddressed(f: SsaFunction, symbol: Value): boolean {
 }
 
 /**
- * Compiles a kernel. Throws KernelSourceError where the target has no instruction for what it does.
+ * Compiles a kernel.
+ *
+ * @throws KernelSourceError where the target has no instruction for one of its operations
  */
 export function emitKernel(tree: KernelTree, target: EmitTarget): EmittedKernel {
   const capability = capabilityNumber(target.capability);
@@ -247,16 +255,17 @@ export function emitKernel(tree: KernelTree, target: EmitTarget): EmittedKernel 
       '.extern .func (.param .b32 func_retval0) vprintf(.param .b64 vprintf_param_0, .param ' +
         '.b64 vprintf_param_1);',
     );
-  if (w.uses.has('assert'))
-    head.push(
-      '.extern .func ' +
-        `__assertfail(${[0, 1, 2, 3, 4].map((at) => `.param .b${at === 2 ? 32 : 64} __assertfail_param_${at}`).join(', ')});`,
+  if (w.uses.has('assert')) {
+    const params = [64, 64, 32, 64, 64].map(
+      (bits, at) => `.param .b${bits} __assertfail_param_${at}`,
     );
+    head.push(`.extern .func __assertfail(${params.join(', ')});`);
+  }
   for (const { symbol, text } of f.texts) {
     const bytes = utf8(text);
     head.push(`.global .align 1 .b8 ${symbol}[${bytes.length}] = {${bytes.join(', ')}};`);
   }
-  // They lie one behind the other as they are declared: those of whole lines first leave no gaps.
+  // Arrays are allocated in the order of their declarations: whole lines first leave no gaps.
   const arrays = [...f.arrays.values()].sort((a, b) => b.align - a.align);
   const dynamic = arrays.find((array) => array.space === 'dynamic');
   if (dynamic) head.push(`.extern .shared .align ${dynamic.align} .b8 ${dynamic.symbol}[];`);

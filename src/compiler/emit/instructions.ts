@@ -1,7 +1,7 @@
 /**
- * The PTX of each operation. A row is the mnemonic of an operation for each kind of register, its
- * operands being the value and then the arguments; `sequences` has those that are written
- * otherwise. Floats are rounded explicitly, so that ptxas fuses nothing.
+ * The PTX of each operation. A row is the mnemonic of an operation for each kind of register; its
+ * operands are the value and then the arguments. `sequences` has the operations with other
+ * operands. Floats are rounded explicitly, so that ptxas fuses nothing.
  */
 import type { RegisterType, Value } from '../ssa/function.js';
 
@@ -13,7 +13,7 @@ const logic = (name: string): Row => ({
   b64: `${name}.b64`,
 });
 
-/** By operation, then by the type of the value. */
+/** Mnemonics by operation, then by the type of the value. */
 export const rows: Readonly<Record<string, Row>> = {
   add: { b32: 'add.s32', b64: 'add.s64', f32: 'add.rn.f32', f64: 'add.rn.f64' },
   sub: { b32: 'sub.s32', b64: 'sub.s64', f32: 'sub.rn.f32', f64: 'sub.rn.f64' },
@@ -39,7 +39,7 @@ export const rows: Readonly<Record<string, Row>> = {
   activemask: { b32: 'activemask.b32' },
 };
 
-/** Operations whose mnemonic ends in how they read their operands. */
+/** Operations whose mnemonic ends in the type of their operands. */
 export const signedRows: Readonly<Record<string, string>> = {
   div: 'div',
   rem: 'rem',
@@ -62,7 +62,7 @@ export const approximateRows: Readonly<Record<string, string>> = {
   tanh: 'tanh.approx.f32',
 };
 
-/** By the conversion's name: to what, from what. */
+/** Mnemonics by the conversion's name: to, from. */
 export const convertRows: Readonly<Record<string, string>> = {
   'f32.s32': 'cvt.rn.f32.s32',
   'f32.u32': 'cvt.rn.f32.u32',
@@ -92,7 +92,7 @@ export const convertRows: Readonly<Record<string, string>> = {
   'bf16.f32': 'cvt.rn.bf16.f32',
 };
 
-/** PTX's names of comparisons of floats: `ne` is true for NaN, the others are not. */
+/** PTX's comparisons of floats: `ne` is true for NaN, the others are false. */
 export function comparison(value: Value): string {
   const isFloat = value.as === 'f32' || value.as === 'f64';
   return `setp.${isFloat && value.detail === 'ne' ? 'neu' : value.detail}.${value.as!}`;

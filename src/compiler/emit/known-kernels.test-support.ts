@@ -1,5 +1,5 @@
-// Test only: kernels that everybody knows, as trees; nvcc's output for the same is what they are
-// measured against.
+// Test only: well-known kernels, as trees. They are compared with nvcc's output for the same
+// kernels.
 
 import type { Expression, KernelTree } from '../tree.js';
 import {

@@ -1,4 +1,4 @@
-/** One operation, as PTX. */
+/** The PTX of one operation. */
 import type { Value } from '../ssa/function.js';
 import {
   approximateRows,
@@ -31,7 +31,7 @@ type Write = (w: Writer, value: Value, args: readonly string[]) => void;
 
 const isFloat = (value: Value): boolean => value.type === 'f32' || value.type === 'f64';
 
-/** The value first, then its operands. */
+/** Writes the value first, then its operands. */
 function plain(w: Writer, mnemonic: string, value: Value, args: readonly string[]): void {
   w.line(`${mnemonic} ${[w.operand(value), ...args].join(', ')}`);
 }
@@ -42,12 +42,12 @@ const signed: Write = (w, value, args) =>
 function memoryPrefix(value: Value, verb: 'ld' | 'st'): string {
   const { space, cache, readonly } = value.memory!;
   if (cache === 'volatile') return `${verb}.volatile.${space}`;
-  // Reads for once only, and cached as read-only, exclude each other.
+  // The streaming and the read-only cache operator exclude each other.
   if (cache === 'streaming' && space === 'global') return `${verb}.global.cs`;
   return verb === 'ld' && readonly && space === 'global' ? 'ld.global.nc' : `${verb}.${space}`;
 }
 
-/** The values' registers: constants are no operands in braces. */
+/** The registers of the values: constants cannot stand in braces. */
 function inRegisters(w: Writer, values: readonly Value[]): string {
   return values
     .map((value) => {
@@ -59,14 +59,14 @@ function inRegisters(w: Writer, values: readonly Value[]): string {
     .join(', ');
 }
 
-/** Operations that no row of `instructions.ts` says all of. */
+/** Operations that need more than a row of `instructions.ts`. */
 const written: Readonly<Record<string, Write>> = {
   wide: signed,
   mulhi: signed,
   shr: signed,
   div: (w, value, args) => {
     if (!isFloat(value)) signed(w, value, args);
-    // The same to the bit, in fewer instructions.
+    // The reciprocal is the same to the bit, in fewer instructions.
     else if (value.args[0]!.constant === 1) plain(w, `rcp.rn.${value.type}`, value, [args[1]!]);
     else plain(w, rows['div']![value.type]!, value, args);
   },
@@ -99,7 +99,7 @@ const written: Readonly<Record<string, Write>> = {
   convert: (w, value, args) => {
     if (value.detail.startsWith('e')) {
       w.features.add('f8');
-      // Two at a time; the first goes to the upper byte.
+      // The instruction converts two values; the first goes to the upper byte.
       plain(w, `cvt.rn.satfinite.${value.detail.slice(0, 4)}x2.f32`, value, [
         '0f00000000',
         ...args,
@@ -159,7 +159,8 @@ const written: Readonly<Record<string, Write>> = {
       HalfStorage | undefined,
     ];
     const { space, offset } = value.memory!;
-    const where = `${scope === 'device' || space === 'shared' ? '' : `.${scopeNames[scope]!}`}.${space}`;
+    const scoped = scope === 'device' || space === 'shared' ? '' : `.${scopeNames[scope]!}`;
+    const where = `${scoped}.${space}`;
     const address = w.address(value.args[0]!, offset);
     if (half === undefined)
       w.line(
@@ -202,7 +203,7 @@ const written: Readonly<Record<string, Write>> = {
   matrixProduct: (w, value) => {
     const [shape, type] = value.detail.split(' ') as [string, string];
     const factors = value.args.length - 4;
-    // a takes twice the registers of b, whose shape has half as much.
+    // a takes twice the registers of b, whose shape is half as large.
     const a = (factors / 3) * 2;
     const parts = [
       value.args.slice(0, a),

@@ -6,10 +6,10 @@ const NAN = '0d7FFFFFFFFFFFFFFF';
 const INFINITE = '0d7FF0000000000000';
 
 /**
- * JavaScript's `%`: what is left when the divisor has been taken away as often as it fits. The
+ * JavaScript's `%`: the remainder after the divisor was subtracted as often as it fits. The
  * quotient, rounded towards zero, has 53 bits; its product with the divisor is exact in fma, and so
- * is what is left, so that each turn makes the dividend smaller by 2^52. f32 is done in f64, where
- * quotients of f32 do not overflow; f64 takes multiples of the divisor first.
+ * is the remainder, so that each iteration makes the dividend smaller by 2^52. f32 is computed in
+ * f64, where quotients of f32 do not overflow; f64 subtracts multiples of the divisor first.
  */
 export function floatRemainder(w: Writer, value: Value): void {
   const [x, y] = value.args.map((arg) => w.operand(arg)) as [string, string];
@@ -40,7 +40,7 @@ export function floatRemainder(w: Writer, value: Value): void {
     divisor = w.register('f64');
   }
   w.put(turn);
-  // Also left where it is NaN.
+  // The loop also ends where an operand is NaN.
   w.line(`setp.ge.f64 ${b}, ${rest}, ${by}`);
   w.line(`and.pred ${b}, ${b}, ${a}`);
   w.line(`@!${b} bra ${done}`);
@@ -65,8 +65,8 @@ export function floatRemainder(w: Writer, value: Value): void {
 }
 
 /**
- * NaN wins: PTX's own min and max take the other operand. The forms that propagate NaN are there
- * for f32 from sm_80.
+ * A NaN operand gives NaN: PTX's own min and max give the other operand. The forms that propagate
+ * NaN exist for f32 from sm_80.
  */
 export function floatExtreme(w: Writer, value: Value): void {
   const { op, type } = value;
@@ -85,8 +85,8 @@ export function floatExtreme(w: Writer, value: Value): void {
 
 /**
  * The barrier of cooperative groups: the first thread of each block adds to a word that the launch
- * provides (%envreg1 and 2). Block 0 adds as much as makes the sum's sign change once all have
- * come; they wait for that.
+ * provides (%envreg1 and 2). Block 0 adds a number that flips the sum's sign once all blocks have
+ * arrived; the blocks wait for that.
  */
 export function gridBarrier(w: Writer): void {
   const r = (): string => w.register('b32');
@@ -151,7 +151,7 @@ function call(
   w.raw('\t}');
 }
 
-/** printf: arguments in memory of the thread, each at a multiple of its size. */
+/** printf: arguments lie in local memory, each at a multiple of its size. */
 export function print(w: Writer, value: Value): void {
   w.uses.add('print');
   const stack = w.register('b64');
@@ -182,7 +182,7 @@ export function print(w: Writer, value: Value): void {
   );
 }
 
-/** As nvcc writes `assert`: message, file, line, function, bytes of a character. */
+/** The assertion as nvcc writes it: message, file, line, function, bytes of a character. */
 export function assertion(w: Writer, value: Value): void {
   w.uses.add('assert');
   const passed = w.label();
@@ -204,14 +204,14 @@ export function assertion(w: Writer, value: Value): void {
   if (test!.constant === undefined) w.put(passed);
 }
 
-/** Elements of 16 bits that threads change together. */
+/** Elements of 16 bits that atomics change. */
 export type HalfStorage = 'i16' | 'u16' | 'f16' | 'bf16';
 
 /**
- * Atomics of 16 bits by compare-and-swap, which PTX has for 16 bits besides additions of f16 and
+ * Atomics of 16 bits by compare-and-swap, which PTX has for 16 bits, as it has additions of f16 and
  * bf16. The loop retries until no other thread has changed the value in between. Minimum and
- * maximum of a float and NaN give the float. An expected NaN matches any NaN: as f32 it does not
- * keep its bits.
+ * maximum of a float and NaN give the float. An expected NaN matches any NaN, because a NaN does
+ * not keep its bits as f32.
  */
 export function halfAtomic(
   w: Writer,
@@ -293,8 +293,8 @@ export function halfAtomic(
 }
 
 /**
- * 1 / d, within less than one unit in the last place of the nearest float: what `rcp.approx` gives,
- * refined once.
+ * 1 / d, within less than one unit in the last place of the nearest float: the result of
+ * `rcp.approx`, refined once.
  */
 export function reciprocal(w: Writer, value: Value): void {
   const divisor = w.operand(value.args[0]!);
@@ -305,19 +305,20 @@ export function reciprocal(w: Writer, value: Value): void {
   w.line(`fma.rn.f32 ${w.operand(value)}, ${near}, ${rest}, ${near}`);
 }
 
-// Quotients between 2^-124 and 2^124, and what they leave of dividends is a multiple of 2^-149.
+// Within these bounds quotients lie between 2^-124 and 2^124, and remainders are multiples of
+// 2^-149.
 const [LEAST_DIVISOR, MOST_DIVISOR] = ['0f33800000', '0f4B800000'];
 const [LEAST_DIVIDEND, MOST_DIVIDEND] = ['0f0D800000', '0f71800000'];
 /**
- * From this mantissa on the reciprocal can be a unit off, and some quotients with it. Of all others
- * each was tried with what `rcp.approx` may give, up to one unit beside the nearest float: by the
- * dividends whose quotients lie nearest to the middle of two floats.
+ * From this mantissa on the reciprocal can be one unit off, and some quotients with it. All others
+ * were tested with every possible result of `rcp.approx`, up to one unit beside the nearest float,
+ * and with the dividends whose quotients lie nearest to the midpoint of two floats.
  */
 const ODD_MANTISSA = 0x7ffffd;
-/** Bits of the least dividend without the sign, doubled, less one. */
+/** The bits of the least dividend without the sign, doubled, less one. */
 const LEAST_BITS = 0x0d800000 * 2 - 1;
 
-/** The operation of all, two by two. */
+/** Joins all values by the operation, two by two. */
 function joinAll(w: Writer, type: 'f32' | 'b32', operation: string, of: readonly string[]): string {
   let left = [...of];
   while (left.length > 1) {
@@ -334,9 +335,9 @@ function joinAll(w: Writer, type: 'f32' | 'b32', operation: string, of: readonly
 }
 
 /**
- * Dividends a by one divisor d with its reciprocal y: q = a y, then q - (d q - a) y, which is
- * rounded as the quotient is where no step leaves the range of normal floats; else all are divided
- * by `div.rn`. What is left is written with that sign so that zeros keep theirs, where d is
+ * Divides dividends a by one divisor d through its reciprocal y: q = a y, then q - (d q - a) y,
+ * which is rounded as the quotient is where no step leaves the range of normal floats; else all are
+ * divided by `div.rn`. The remainder is written with that sign so that zeros keep theirs where d is
  * positive: softmax has zeros wherever it is masked. NaN goes through all steps.
  */
 export function quotients(w: Writer, value: Value): void {
@@ -377,7 +378,7 @@ export function quotients(w: Writer, value: Value): void {
     `setp.ge.and.f32 ${all}, ${joinAll(w, 'f32', 'min.f32', sizes)}, ${LEAST_DIVIDEND}, ${usual}`,
   );
   w.line(`@${all} bra ${done}`);
-  // As unsigned numbers zeros are the greatest then.
+  // As unsigned numbers, zeros are then the greatest.
   const bits = dividends.map((dividend) => {
     const [own, twice, less] = [w.register('b32'), w.register('b32'), w.register('b32')];
     w.line(`mov.b32 ${own}, ${dividend}`);
@@ -394,7 +395,7 @@ export function quotients(w: Writer, value: Value): void {
   w.put(done);
 }
 
-/** Zeros to a local array. */
+/** Writes zeros to a local array. */
 export function clear(w: Writer, value: Value): void {
   const bytes = Number(value.detail);
   const base = w.operand(value.args[0]!);
@@ -414,11 +415,11 @@ export function clear(w: Writer, value: Value): void {
   w.line(`@${more} bra ${turn}`);
 }
 
-/** Predicates have no comparison and no selection of their own. */
+/** Compares predicates, for which PTX has no comparison and no selection. */
 export function comparePredicates(w: Writer, value: Value): void {
   const [a, b] = value.args.map((arg) => w.predicate(arg)) as [string, string];
   const result = w.operand(value);
-  // As 0 and 1: lt is !a and b.
+  // Predicates count as 0 and 1: lt is !a and b.
   const rest = w.register('pred');
   const two = (op: string, negated: string, other: string): void => {
     w.line(`not.pred ${rest}, ${negated}`);

@@ -1,9 +1,9 @@
 /**
- * Which version of PTX a kernel is written in: the lowest that has all that it uses, so that old
- * drivers take it.
+ * The version of PTX that a kernel is written in: the lowest that has all its instructions, so that
+ * old drivers accept it.
  */
 
-/** Major · 10 + minor of '9.0', 'sm_90' or '9.0a'. */
+/** Gives major · 10 + minor of '9.0', 'sm_90' or '9.0a'. */
 export function capabilityNumber(text: string): number {
   const match = /^(?:sm_)?(\d+?)\.?(\d)[af]?$/.exec(text);
   if (match === null)
@@ -14,8 +14,8 @@ export function capabilityNumber(text: string): number {
 }
 
 /**
- * The version that brought each target, by the PTX ISA's table "Target architectures". 6.4 is the
- * first with all that sm_75 is used for here.
+ * The PTX version that introduced each target (PTX ISA, table "Target architectures"). 6.4 is the
+ * first with all instructions that are used for sm_75 here.
  */
 const introduced: readonly (readonly [capability: number, isa: number])[] = [
   [50, 64],
@@ -33,7 +33,7 @@ const introduced: readonly (readonly [capability: number, isa: number])[] = [
   [88, 90],
 ];
 
-/** What some operations need. */
+/** The versions that some operations need. */
 export const featureVersions = { f8: 81, bf16Atomic: 78, tanh: 70, copysign: 64 } as const;
 export type Feature = keyof typeof featureVersions;
 

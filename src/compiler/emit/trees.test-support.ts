@@ -25,10 +25,7 @@ const span = nowhere;
 
 export const readType = (storage: StorageType): ValueType => readAs[storage];
 
-/**
- * What stands for an expression: one, or a number (i32 where it is alone, else of the other side's
- * type).
- */
+/** An expression, or a number (i32 alone, else of the other side's type). */
 export type Operand = Expression | number | bigint | boolean;
 
 export function constant(
@@ -251,7 +248,7 @@ export class TreeBuilder {
     };
   }
 
-  /** Expression of an entry of the ABI, which is added where it is not there. */
+  /** The expression of an ABI parameter; a new parameter is added. */
   entry(param: AbiParam, type: ValueType): Expression {
     let at = this.abi.findIndex((known) => JSON.stringify(known) === JSON.stringify(param));
     if (at < 0) at = this.abi.push(param) - 1;
@@ -307,7 +304,7 @@ export class TreeBuilder {
     this.statements.push(statement);
   }
 
-  /** What `body` builds, as a list of its own. */
+  /** Gives the statements that `body` builds, as a list. */
   list(body: () => void): Statement[] {
     const outer = this.statements;
     const inner: Statement[] = [];

@@ -1,4 +1,4 @@
-/** The text that is being written: registers, labels, operands. */
+/** The PTX text while it is written: registers, labels, operands. */
 import { doubleBits, floatBits } from '../ssa/fold.js';
 import type { RegisterType, Value } from '../ssa/function.js';
 import type { Feature } from './targets.js';
@@ -51,7 +51,7 @@ export class Writer {
     return `$L__${++this.labels}`;
   }
 
-  /** An instruction. */
+  /** Writes an instruction. */
   line(text: string): void {
     this.lines.push(`\t${text};`);
   }
@@ -64,7 +64,7 @@ export class Writer {
     this.lines.push(`${label}:`);
   }
 
-  /** A constant as it stands in an instruction, or the value's register. */
+  /** The text of a constant, or the value's register. */
   operand(value: Value): string {
     if (value.constant !== undefined) return immediate(value);
     if (value.op === 'undefined')
@@ -81,7 +81,7 @@ export class Writer {
     return register;
   }
 
-  /** A predicate's register: constants are no operands where predicates stand. */
+  /** The register of a predicate: PTX takes no constant there. */
   predicate(value: Value): string {
     if (value.constant === undefined && value.op !== 'undefined') return this.operand(value);
     const register = this.register('pred');

@@ -22,7 +22,7 @@ const stated = new Map(
 /** Functions of two arguments. */
 const pairs = new Set(['pow', 'atan2', 'hypot']);
 
-/** A generator of 32-bit numbers with a fixed beginning: Marsaglia's xorshift. */
+/** A generator of 32-bit numbers with a fixed seed: Marsaglia's xorshift. */
 function randomWords(seed: number): () => number {
   let state = seed;
   return () => {
@@ -66,8 +66,8 @@ const special = [
   NaN,
 ].flatMap((value) => [value, -value]);
 /**
- * Where functions turn from one way of computing to another, and multiples of what arguments are
- * reduced by.
+ * Points where the algorithms of functions change, and multiples of the constants of argument
+ * reduction.
  */
 const turns = [
   0.55,
@@ -99,8 +99,8 @@ const turns = [
 ];
 
 /**
- * Every exponent with random mantissas, random numbers of usual sizes, and neighbours of the turns,
- * as numbers of the type.
+ * Every exponent with random mantissas, random numbers of usual sizes, and numbers next to the
+ * points of change, in the type.
  */
 function* samples(type: Float, each: number, seed: number): Generator<number> {
   const word = randomWords(seed);
@@ -133,8 +133,8 @@ function* samples(type: Float, each: number, seed: number): Generator<number> {
 const erf64 = runnable('erf', mathsTexts['erf']!.f64!, 'f64');
 
 /**
- * What JavaScript gives, and IEEE 754 of pow; rsqrt and erf after their definitions. Doubles,
- * within a unit of their own last place.
+ * JavaScript's results, and IEEE 754's of pow; rsqrt and erf from their definitions. They are
+ * doubles within one unit of their own last place.
  */
 function javaScript(name: string): (x: number, y: number) => number {
   if (name === 'pow')
@@ -144,7 +144,7 @@ function javaScript(name: string): (x: number, y: number) => number {
   return Math[name as 'atan2'];
 }
 
-/** The error of a f32 beside a double, in units of f32's last place there. */
+/** The error of an f32 against a double, in units of f32's last place. */
 function unitsOfF32(found: number, wanted: number): number {
   const exponent = Math.max(Math.floor(Math.log2(Math.abs(wanted))), -126);
   const limit = 2 ** 128;
@@ -166,7 +166,7 @@ describe.each(Object.keys(mathsTexts))('%s', (name) => {
     pairs.has(name) ? [value * 0.37, -2.5, 3, 1e-3, 17.25] : [0];
 
   test(
-    "f32 is as close as README.md says, and has the standard's zeros, infinities and NaN",
+    "f32 has the accuracy of README.md, and the standard's zeros, infinities and NaN",
     { tags: 'random' },
     () => {
       const run = runnable(name, mathsTexts[name]!.f32!, 'f32');
@@ -178,7 +178,8 @@ describe.each(Object.keys(mathsTexts))('%s', (name) => {
           const found = run(x, y);
           const wanted = reference(x, y);
           count++;
-          // A double that is 0 or infinite where the exact result is not: beyond every f32 too.
+          // A double that is 0 or infinite where the exact result is not: it is out of range for
+          // every f32, too.
           if (sameSpecial(wanted)) {
             if (!Object.is(found, wanted))
               expect.fail(`${name}(${x}, ${y}) gives ${found}, not ${wanted}`);
@@ -193,7 +194,7 @@ describe.each(Object.keys(mathsTexts))('%s', (name) => {
     },
   );
 
-  test('f64 is as close as README.md says, beside exact reals', { tags: 'random' }, () => {
+  test('f64 has the accuracy of README.md against exact reals', { tags: 'random' }, () => {
     const run = runnable(name, mathsTexts[name]!.f64!, 'f64');
     const real = realFunctions[name]!;
     const bound = stated.get(name)!.f64;
@@ -202,7 +203,7 @@ describe.each(Object.keys(mathsTexts))('%s', (name) => {
       for (const y of seconds(x).slice(0, 2)) {
         const found = run(x, y);
         const wanted = reference(x, y);
-        // Signs of zeros, which reals have not, are among the special numbers below.
+        // Reals have no signed zeros; the special numbers below cover them.
         if (pairs.has(name) && (x === 0 || y === 0)) continue;
         if (sameSpecial(wanted) || !Number.isFinite(x)) {
           if (!Object.is(found, wanted))

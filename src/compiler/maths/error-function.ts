@@ -1,6 +1,6 @@
 /**
- * erf: x + x·P(x²) up to 1; beyond, 1 - e^-Q(|x|), where Q is fitted to -log(erfc) as closely as
- * each digit counts.
+ * erf: x + x·P(x²) up to 1; beyond, 1 - e^-Q(|x|), where Q is fitted to -log(erfc) with weights by
+ * the effect of its error on the result.
  */
 import { power32, power64, reduce32, reduce64 } from './exponential.js';
 import { horner } from './polynomial.js';

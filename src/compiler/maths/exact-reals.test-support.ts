@@ -55,8 +55,8 @@ export function fusedExactly(a: number, b: number, c: number, type: 'f32' | 'f64
 }
 
 /**
- * How far a f64 (f32) is from the real, in units of the last place of that type at the real. A
- * result beyond the range may be infinite.
+ * The distance of an f64 (f32) from the real, in units of the last place of that type at the real.
+ * A result beyond the range may be infinite.
  */
 export function unitsBetween(value: number, real: bigint, type: 'f32' | 'f64'): number {
   const [digits, least, most] = type === 'f64' ? [52, -1022, 1024] : [23, -126, 128];
@@ -104,7 +104,7 @@ const roundedQuotient = (a: bigint, b: bigint): bigint => {
 
 function exp(x: bigint): bigint {
   const n = roundedQuotient(x, LN2);
-  // Beyond every f64 the size does not matter.
+  // The size does not matter beyond every f64.
   if (n > 1100n) return ONE << 1100n;
   if (n < -1400n) return 0n;
   const r = x - n * LN2;
@@ -126,8 +126,7 @@ function log(x: bigint): bigint {
 /** Sine and cosine. */
 function circle(x: bigint): readonly [bigint, bigint] {
   const k = roundedQuotient(x, PI / 2n);
-  // k may have 1024 bits: so many more of π are exact in x - k·π/2 as the fraction has beyond what
-  // is asked for.
+  // k may have 1024 bits: x - k·π/2 needs that many more bits of π than the fraction has.
   const r = x - (k * PI) / 2n;
   const square = multiply(r, r);
   let sine = 0n;
@@ -179,10 +178,7 @@ function errorFunction(x: bigint): bigint {
 const cubeRoot = (x: bigint): bigint =>
   x === 0n ? 0n : x < 0n ? -exp(log(-x) / 3n) : exp(log(x) / 3n);
 
-/**
- * Functions of reals where they have a value that is neither infinite nor decided by a sign of
- * zero.
- */
+/** Functions of reals whose result is neither infinite nor a zero with a sign. */
 export const realFunctions: Readonly<Record<string, (x: bigint, y: bigint) => bigint>> = {
   exp,
   log,

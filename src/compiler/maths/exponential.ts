@@ -23,8 +23,8 @@ const wide64 = [
 ];
 
 /**
- * From `c`: `n` (i32) and `r`. Adding 1.5·2^23 (1.5·2^52) rounds to a whole number, which then lies
- * in the low bits. ln(2) is in two parts; the products are exact within multiply-adds.
+ * From `c`: `n` (i32) and `r`. Adding 1.5·2^23 (1.5·2^52) rounds to an integer, which then lies in
+ * the low bits. ln(2) is in two parts; the products are exact within multiply-adds.
  */
 export const reduce32 = `
   const shifted = c * 1.442695 + 12582912.0;
@@ -38,7 +38,7 @@ export const reduce64 = `
   const k = shifted - 6755399441055744.0;
   const near = k * -0.6931471805599453 + c;
   const r = k * -2.3190468138462996e-17 + near;`;
-/** From `c`, a binary exponent: `n` and `k`, the nearest whole number. */
+/** From `c`, a binary exponent: `n` and `k`, the nearest integer. */
 export const reduceTwo32 = `
   const shifted = c + 12582912.0;
   const n = gpu.i32(gpu.bits(shifted)) - 0x4b400000;
@@ -76,13 +76,14 @@ export const scale64 = `
   const scaleB = gpu.fromBits(gpu.i64(n - half + 1023) << 52);`;
 
 /**
- * The same with a second factor that is one of two constants, so that no more than the first is
- * computed where the compiler sees the sign: of x less the largest x, as softmax has it, or of -x².
- * The shift leaves n alone: the low nine bits of 0x4b400000 are zero.
+ * The same with a second factor that is one of two constants, so that only the first is computed
+ * where the compiler sees the sign: of x less the largest x, as softmax has it, or of -x². The
+ * shift does not change n: the low nine bits of 0x4b400000 are zero.
  */
 const signedScale32 = `
   const positive = c > 0.0;
-  const scaleA = gpu.fromBits((gpu.i32(gpu.bits(shifted)) << 23) + (positive ? gpu.i32(${(127 - 32) << 23}) : ${(127 + 32) << 23}));
+  const scaleA = gpu.fromBits((gpu.i32(gpu.bits(shifted)) << 23) +
+    (positive ? gpu.i32(${(127 - 32) << 23}) : ${(127 + 32) << 23}));
   const scaleB = positive ? 4294967296.0 : gpu.f32(2.3283064365386963e-10);`;
 
 /** Beyond the bounds the result is 0 or infinite in any case. NaN passes through min and max. */

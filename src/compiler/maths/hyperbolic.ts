@@ -21,7 +21,8 @@ const hyperbolicTangent64 = [
 ];
 
 /**
- * e^|x| / 2 as `rise` and `riseLow`, infinite only where the result is, and e^-|x| / 2 as `fall`.
+ * From `x`: e^|x| / 2 as `rise` and `riseLow`, infinite only where the result is, and e^-|x| / 2 as
+ * `fall`.
  */
 const halfPower = (
   bound: string,
@@ -84,7 +85,7 @@ const tanhOf = (
   return gpu.copysign(result, x);
 }`;
 
-/** log1p(a + a² / (1 + sqrt(1 + a²))); where a² beside 1 is all, log(2a). */
+/** log1p(a + a² / (1 + sqrt(1 + a²))); log(2a) where 1 + a² rounds to a². */
 const asinhOf = (bound: string, log1pFrom: (under: string) => string): string => `(x, gpu) => {
   const a = Math.abs(x);
   const large = a > ${bound};
@@ -96,7 +97,7 @@ const asinhOf = (bound: string, log1pFrom: (under: string) => string): string =>
   const result = a < 1e-18 || a === Infinity ? a : sum;
   return gpu.copysign(result, x);
 }`;
-/** log1p(u + sqrt(u² + 2u)) of u = x - 1; where 1 beside x² is nothing, log(2x). */
+/** log1p(u + sqrt(u² + 2u)) of u = x - 1; log(2x) where x² - 1 rounds to x². */
 const acoshOf = (bound: string, log1pFrom: (under: string) => string): string => `(x, gpu) => {
   const large = x > ${bound};
   const extra = large ? gpu.i32(1) : 0;
@@ -112,7 +113,7 @@ const acoshOf = (bound: string, log1pFrom: (under: string) => string): string =>
   const rest = large ? u * 0.0 : lost * share + (left + squareLow);${log1pFrom('(near * share)')}
   return x === 1.0 ? u : x > 1.0 && x < Infinity ? sum : x < 1.0 ? NaN : x;
 }`;
-/** log1p(2a / (1 - a)) / 2; the quotient with what it leaves, and what 1 - a loses. */
+/** log1p(2a / (1 - a)) / 2; with the remainder of the quotient, and the rounding error of 1 - a. */
 const atanhOf = (log1pFrom: (under: string) => string): string => `(x, gpu) => {
   const a = Math.abs(x);
   const extra = gpu.i32(0);

@@ -1,6 +1,4 @@
-/**
- * asin, acos, atan, atan2: polynomials on a part of the range, and the identities that lead there.
- */
+/** asin, acos, atan, atan2: polynomials on a part of the range, and identities for the rest. */
 import { horner } from './polynomial.js';
 
 /** (asin(v) - v) / v³ for |v| <= 1/2, in v². Within 2^-31.7 and 2^-55.9 of asin(v). */
@@ -87,7 +85,8 @@ const acosOf = (
 }`;
 
 /**
- * The quotient of the smaller by the larger, its arc, and where that is measured from: 0, π/2 or π.
+ * The quotient of the smaller by the larger, its arc, and the angle that the arc is added to: 0,
+ * π/2 or π.
  */
 const atan2Of = (
   coefficients: readonly number[],

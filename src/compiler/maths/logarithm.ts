@@ -72,7 +72,9 @@ const log64 = `(x, gpu) => {${split64('x')}${curve64}
   const rest = f + low;
   const sum = e * 0.6931471805599453 + rest;${special('sum')}`;
 
-/** Of a base: `factor` is 1 / log(base), `unit` is log(2) / log(base), each in two parts. */
+/**
+ * Constants of a base: `factor` is 1 / log(base), `unit` is log(2) / log(base), each in two parts.
+ */
 const based = (
   split: string,
   curve: string,
@@ -144,7 +146,8 @@ export const log1pFrom64 = (under: string): string => `${log1pBody64('t', 'extra
   const low = e * 2.3190468138462996e-17 + bent;
   const sum = e * 0.6931471805599453 + (f + low);`;
 const log1pEnd = (tiny: string): string => `
-  return Math.abs(x) < ${tiny} ? x : x > -1.0 && x < Infinity ? sum : x === -1.0 ? -Infinity : x < -1.0 ? NaN : x;
+  return Math.abs(x) < ${tiny} ? x : x > -1.0 && x < Infinity ? sum :
+    x === -1.0 ? -Infinity : x < -1.0 ? NaN : x;
 }`;
 const log1p32 = `(x, gpu) => {${log1pBody32('x', '')}${log1pSum32}${log1pEnd('1e-30')}`;
 const log1p64 = `(x, gpu) => {${log1pBody64('x', '')}${log1pSum64}${log1pEnd('1e-290')}`;

@@ -4,12 +4,12 @@ import { split32, split64 } from './logarithm.js';
 import { horner, literal } from './polynomial.js';
 
 /**
- * Numbers of pow in one type. The logarithm is taken to the base 2: `factor` is 2 / ln(2) in two
+ * The constants of pow in one type. The logarithm has the base 2: `factor` is 2 / ln(2) in two
  * parts, `third` 1/3.
  */
 interface PowerNumbers {
   readonly type: 'f32' | 'f64';
-  /** Signed, as wide as the type. */
+  /** The signed integer type of the float's width. */
   readonly integer: 'i32' | 'i64';
   readonly split: string;
   readonly reduce: string;
@@ -67,10 +67,10 @@ const numbers64: PowerNumbers = {
 };
 
 /**
- * 2^(y·log2|x|). The logarithm is a sum of two floats all the way: log2(m) = 2/ln(2)·atanh(r) with
+ * 2^(y·log2|x|). The logarithm is a sum of two floats in all steps: log2(m) = 2/ln(2)·atanh(r) with
  * r = (m - 1) / (m + 1), and atanh(r) = r + r³·(1/3 + r²·…). Special cases are those of IEEE
- * 754-2019 (9.2.1), C and CUDA: 1 to any power and any base to the power of 0 is 1, of NaN too, and
- * -1 to an infinite power is 1. These three are NaN in ECMAScript but for the power of 0.
+ * 754-2019 (9.2.1), C and CUDA: 1 to any power and any base to the power of 0 is 1, also with NaN,
+ * and -1 to an infinite power is 1. ECMAScript gives NaN for these, except for the power of 0.
  */
 const powOf = ({
   type,
@@ -141,8 +141,8 @@ const powOf = ({
 }`;
 
 /**
- * The cube root by way of its reciprocal: a first guess from the bits (a third of the exponent),
- * two steps of fourth (third) order that need no division, and a last one whose residue is exact.
+ * The cube root through its reciprocal: an estimate from the bits (a third of the exponent), two
+ * steps of fourth (third) order without a division, and a last one whose residue is exact.
  */
 const cbrtOf = (
   guess: string,
@@ -185,8 +185,8 @@ const cbrt64 = cbrtOf(
 );
 
 /**
- * Both are scaled by a power of two where squares would leave the range. Infinite where one is,
- * whatever the other.
+ * Both are scaled by a power of two where squares would leave the range. The result is infinite
+ * where one of them is, whatever the other is.
  */
 const hypotOf = (type: 'f32' | 'f64', bound: number): string => `(x, y, gpu) => {
   const a = Math.abs(x);

@@ -16,10 +16,12 @@ import { fusedExactly } from './exact-reals.test-support.js';
 
 export type TextType = 'bool' | 'i32' | 'u32' | 'i64' | 'u64' | 'f32' | 'f64';
 
-/** A language that a text is written out in. Codes are of the types that are named. */
+/** A language in which a text is written out. Codes are those of the named types. */
 export interface Dialect {
   constant(type: TextType, value: number | bigint): string;
-  /** Both operands and the result have one type, but for shifts: the count is a 32-bit integer. */
+  /**
+   * Both operands and the result have one type, except for shifts: the count is a 32-bit integer.
+   */
   binary(operator: string, type: TextType, left: string, right: string): string;
   compare(operator: string, type: TextType, left: string, right: string): string;
   logical(operator: string, left: string, right: string): string;
@@ -37,7 +39,7 @@ export interface Dialect {
   define(name: string, type: TextType, params: readonly string[], body: string): string;
 }
 
-/** `literal`: adapts to what it meets; `fraction`: to floats only. */
+/** `literal`: it takes the type of the other operand; `fraction`: only a float type. */
 type Found =
   | { readonly type: TextType; readonly code: string; readonly product?: readonly [string, string] }
   | { readonly type: 'literal' | 'fraction'; readonly value: number | bigint };
@@ -59,7 +61,7 @@ const unsigned: Readonly<Record<string, TextType>> = {
 };
 const constants: Readonly<Record<string, number>> = { Infinity, NaN };
 const casts = new Set<string>(['i32', 'u32', 'i64', 'u64', 'f32', 'f64']);
-/** Functions whose operands have the type of the result, and how many they are. */
+/** Functions whose operands have the type of the result, and the number of operands. */
 const functions: Readonly<Record<string, number>> = {
   'Math.sqrt': 1,
   'Math.abs': 1,
@@ -104,7 +106,7 @@ export function writeText(
       return fail(node, 'a fraction among integers');
     return dialect.constant(to, found.value);
   };
-  /** Both in one type: that of the side that is no literal. */
+  /** Both sides in one type: that of the side that is no literal. */
   const together = (
     left: Found,
     right: Found,
@@ -341,7 +343,8 @@ export function writeText(
       case 'IfStatement':
         return (
           `if (${test(node.test, scope)}) ` +
-          `{\n${write(node.consequent, scope)}\n}${node.alternate ? ` else {\n${write(node.alternate, scope)}\n}` : ''}`
+          `{\n${write(node.consequent, scope)}\n}` +
+          (node.alternate ? ` else {\n${write(node.alternate, scope)}\n}` : '')
         );
       case 'ReturnStatement':
         return `return ${as(read(node.argument ?? fail(node, 'no value'), scope), type, node)};`;
@@ -497,8 +500,8 @@ const magnitudeIsPlain = (value: number): boolean => {
 };
 
 /**
- * Exact product by Dekker, then sums to odd (Boldo and Melquiond); in whole numbers where that may
- * not hold.
+ * The exact product by Dekker, then sums rounded to odd (Boldo and Melquiond); in integers where
+ * the product may leave the range.
  */
 function fmaF64(a: number, b: number, c: number): number {
   if (a === 0 || b === 0 || !Number.isFinite(a) || !Number.isFinite(b) || !Number.isFinite(c))

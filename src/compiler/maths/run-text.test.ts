@@ -27,7 +27,7 @@ test('a multiply-add of f32 is rounded once', { tags: 'random' }, () => {
   fc.assert(
     fc.property(word, word, word, fc.boolean(), (a, b, c, close) => {
       const [x, y] = [f32OfBits(a), f32OfBits(b)];
-      // Half of the addends lie near the product, where what is lost decides.
+      // Half of the addends lie near the product, where the rounding error decides.
       const z = close ? Math.fround(-x * y * (1 + (c - 2 ** 31) * 2 ** -50)) : f32OfBits(c);
       fc.pre(Number.isFinite(x) && Number.isFinite(y) && Number.isFinite(z));
       expect(run(x, y, z)).toBe(fusedExactly(x, y, z, 'f32'));

@@ -11,7 +11,7 @@ const special = [0, 1, 2, 0.5, 1e-40, 1e-310, 3.4e38, 1e300, Infinity, NaN, 1056
   (value) => [value, -value],
 );
 
-/** Special numbers, any bits, and numbers of usual sizes. */
+/** Special numbers, random bits, and numbers of usual sizes. */
 function fill(array: Float32Array | Float64Array, seed: number): void {
   let state = seed;
   const word = (): number => {

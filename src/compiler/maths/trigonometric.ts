@@ -1,7 +1,7 @@
 /**
- * sin, cos, tan: x = k·π/2 + r, then a polynomial in r. Up to a bound, k·π/2 is taken off by
- * multiply-adds with π/2 in three parts (Cody and Waite); beyond it, x is multiplied with as many
- * bits of 2/π as decide the fraction, in integers (Payne and Hanek). Both give r as a sum of two
+ * sin, cos, tan: x = k·π/2 + r, then a polynomial in r. Up to a bound, k·π/2 is subtracted by
+ * multiply-adds with π/2 in three parts (Cody and Waite); beyond it, x is multiplied by as many
+ * bits of 2/π as determine the fraction, in integers (Payne and Hanek). Both give r as a sum of two
  * floats.
  */
 import { horner } from './polynomial.js';
@@ -67,8 +67,8 @@ const twoOverPi64 = [
 ];
 
 /**
- * Four words from the one that the bits of `place` above the word's width name, as `word0` to
- * `word3`: halves are chosen, bit by bit.
+ * Selects four words, from the one that the bits of `place` above the word's width name, as `word0`
+ * to `word3`: halves are selected, bit by bit.
  */
 function chooseWords(words: readonly string[], type: 'u32' | 'u64', widthBits: number): string {
   const lines: string[] = [];
@@ -81,10 +81,8 @@ function chooseWords(words: readonly string[], type: 'u32' | 'u64', widthBits: n
     const next: string[] = [];
     for (let index = 0; index < wanted && index < names.length; index++) {
       const name = step === 0 ? `word${index}` : `choice${jump}At${index}`;
-      lines.push(
-        `const ${name} = ` +
-          `${index + jump < names.length ? `jump${jump} ? ${names[index + jump]} : ${names[index]}` : names[index]};`,
-      );
+      const chosen = index + jump < names.length ? `jump${jump} ? ${names[index + jump]} : ` : '';
+      lines.push(`const ${name} = ${chosen}${names[index]};`);
       next.push(name);
     }
     names = next;
@@ -95,7 +93,7 @@ function chooseWords(words: readonly string[], type: 'u32' | 'u64', widthBits: n
 /**
  * From `x`: `r` and `low`, whose sum is x less a multiple of π/2 by at most π/4 or a little more,
  * and `quadrant`, whose last two bits are that multiple's. The first multiply-add is exact: its
- * result has no bits below the last of π/2's first part or of x. `low` is what the others leave.
+ * result has no bits below the last of π/2's first part or of x. `low` is the error of the others.
  */
 const reduce32 = `
   const shifted = x * 0.63661975 + 12582912.0;
@@ -195,8 +193,7 @@ const reduce64 = `
   }`;
 
 /**
- * From `r` and `low`: `sine` and `cosine` of their sum. 1 - r²/2 is kept with what its rounding
- * loses.
+ * From `r` and `low`: `sine` and `cosine` of their sum. 1 - r²/2 is kept with its rounding error.
  */
 const both = (sine: readonly number[], cosine: readonly number[]): string => `
   const square = r * r;
@@ -228,7 +225,7 @@ const cosOf = (
 ): string => `(x, gpu) => {${reduce}${both(sine, cosine)}${turned('quadrant + 1')}
   return result;
 }`;
-/** An odd multiple gives -1 / tangent: the quotient is corrected by what it leaves. */
+/** The tangent. An odd multiple gives -1 / tangent: the quotient is corrected by its remainder. */
 const tanOf = (reduce: string, tangent: readonly number[]): string => `(x, gpu) => {${reduce}
   const square = r * r;
   const cube = square * r;

@@ -1,11 +1,11 @@
 /**
- * Control flow put in order: what is never reached goes, blocks that follow one another become one,
- * phis of one value that value.
+ * Simplifies control flow: removes unreachable blocks, merges blocks that follow one another, and
+ * replaces phis of one value by that value.
  */
 import { resolve, successors } from '../ssa/function.js';
 import type { Block, SsaFunction, Value } from '../ssa/function.js';
 
-/** Takes the way from one block to another out. */
+/** Removes the edge from one block to another. */
 function unlink(from: Block, to: Block): void {
   const at = to.before.indexOf(from);
   to.before.splice(at, 1);
@@ -53,7 +53,7 @@ function dropUnreachable(f: SsaFunction): void {
   f.blocks = f.blocks.filter((block) => seen.has(block));
 }
 
-/** The one value that the phi has whatever the way. */
+/** The value that the phi has on every edge. */
 function onlyValue(phi: Value): Value | undefined {
   let only: Value | undefined;
   for (const arg of phi.args) {
@@ -110,7 +110,7 @@ function joinChains(f: SsaFunction): void {
   if (gone.size > 0) f.blocks = f.blocks.filter((block) => !gone.has(block));
 }
 
-/** Blocks that only lead on: whoever jumps to them jumps on. */
+/** Removes blocks that only jump: their predecessors jump to their successor. */
 function skipEmpty(f: SsaFunction): void {
   const gone = new Set<Block>();
   for (const block of f.blocks) {
@@ -124,9 +124,9 @@ function skipEmpty(f: SsaFunction): void {
     )
       continue;
     const { to } = end;
-    // A phi tells ways apart by where they come from.
+    // A phi distinguishes edges by their predecessor.
     if (to.phis.length > 0 && block.before.some((from) => to.before.includes(from))) continue;
-    // The way into a loop stays a block of its own, where there is more than one.
+    // A loop keeps its entry block, where there is more than one edge into it.
     const at = to.before.indexOf(block);
     const ways = [...block.before];
     if (ways.length === 0) continue;

@@ -1,9 +1,9 @@
-/** What nobody needs goes. */
+/** Dead code elimination. */
 import { resolve } from '../ssa/function.js';
 import type { SsaFunction, Value } from '../ssa/function.js';
 import { isPure } from '../ssa/operations.js';
 
-/** A value that may be dropped where nobody uses it. Loads may, but for volatile ones. */
+/** Whether a value may be removed where it has no use. Loads may, except volatile ones. */
 function droppable(value: Value): boolean {
   return (
     isPure(value.op) ||
@@ -12,7 +12,7 @@ function droppable(value: Value): boolean {
   );
 }
 
-/** Writes what stands for each operand now into it, and drops what is not used. */
+/** Replaces each operand by its replacement, and removes values without a use. */
 export function dropDead(f: SsaFunction): void {
   const used = new Uint8Array(f.valueCount);
   const open: Value[] = [];

@@ -1,13 +1,13 @@
 /**
- * Division of integers by constants, of which no processor has an instruction: powers of two become
- * shifts, others products with a rounded-up reciprocal, whose upper half is the quotient (Granlund
- * and Montgomery). A remainder is what the quotient leaves.
+ * Division of integers by constants, which no processor has an instruction for: powers of two
+ * become shifts, others products with a rounded-up reciprocal, whose upper half is the quotient
+ * (Granlund and Montgomery). A remainder is computed from the quotient.
  */
 import { resolve } from '../ssa/function.js';
 import type { Block, NumberType, RegisterType, SsaFunction, Value } from '../ssa/function.js';
 import { anySigned, rangeOf } from '../ssa/ranges.js';
 
-/** Makes an operation where the division stands. */
+/** Makes an operation at the place of the division. */
 type Make = (op: string, args: readonly Value[], as?: NumberType) => Value;
 
 interface Reciprocal {
@@ -18,7 +18,7 @@ interface Reciprocal {
 
 /**
  * 2^(bits + shift) / d, rounded up, so that all dividends below 2^dividendBits have their quotient
- * in the product's bits above bits + shift; undefined where that takes a factor of more than `bits`
+ * in the product's bits above bits + shift; undefined where the factor would have more than `bits`
  * bits.
  */
 function reciprocal(d: bigint, bits: number, dividendBits: number): Reciprocal | undefined {
@@ -26,7 +26,7 @@ function reciprocal(d: bigint, bits: number, dividendBits: number): Reciprocal |
     const power = 1n << BigInt(bits + shift);
     const factor = power / d + 1n;
     if (factor >> BigInt(bits) !== 0n) return undefined;
-    // What rounding up adds to the product stays below one d-th: (factor d - power) x < power.
+    // The error of rounding up stays below 1 / d in the quotient: (factor d - power) x < power.
     if ((factor * d - power) << BigInt(dividendBits) <= power) return { factor, shift };
   }
   return undefined;
@@ -38,7 +38,7 @@ function trailingZeros(d: bigint): number {
   return count;
 }
 
-/** Never below zero, read as signed. */
+/** Whether the value is never below zero as a signed number. */
 function isNonNegative(value: Value): boolean {
   if (value.type === 'b32') return rangeOf(value)[0] >= 0;
   return value.op === 'extend' && (value.as === 'u32' || rangeOf(value.args[0]!)[0] >= 0);
@@ -80,7 +80,7 @@ class Divider {
     return this.make('mulhi', [value, this.constant(factor)], as);
   }
 
-  /** x / d of unsigned x; below 2^dividendBits, that is. */
+  /** x / d of an unsigned x below 2^dividendBits. */
   ofUnsigned(x: Value, d: bigint, dividendBits = this.bits): Value {
     const zeros = trailingZeros(d);
     if (d === 1n << BigInt(zeros)) return this.shift(x, zeros, this.unsigned);
@@ -95,8 +95,7 @@ class Divider {
         this.unsigned,
       );
     }
-    // The factor has a bit more than a register: x is added to the product without losing the
-    // carry.
+    // The factor has a bit more than a register: x is added to the product with the carry.
     const length = d.toString(2).length;
     const factor = (1n << BigInt(this.bits + length)) / d + 1n - (1n << BigInt(this.bits));
     const product = this.high(x, factor, this.unsigned);
@@ -104,7 +103,7 @@ class Divider {
     return this.shift(this.make('add', [rest, product]), length - 1, this.unsigned);
   }
 
-  /** x / d of signed x, towards zero. */
+  /** x / d of a signed x, towards zero. */
   ofSigned(x: Value, d: bigint): Value {
     const positive = d < 0n ? -d : d;
     const quotient = isNonNegative(x)
@@ -116,7 +115,7 @@ class Divider {
   private ofEither(x: Value, d: bigint): Value {
     const zeros = trailingZeros(d);
     if (d === 1n << BigInt(zeros)) return this.shift(this.biased(x, zeros), zeros, this.signed);
-    // There is one: a dividend has a bit less than a register.
+    // A factor exists: a dividend has a bit less than a register.
     const { factor, shift } = reciprocal(d, this.bits, this.bits - 1)!;
     const product = this.high(x, factor, this.signed);
     const isNegative = factor >> BigInt(this.bits - 1) !== 0n;
@@ -125,7 +124,7 @@ class Divider {
       shift,
       this.signed,
     );
-    // Of a negative x it is one too low.
+    // For a negative x the quotient is one too low.
     return this.make('add', [quotient, this.shift(x, this.bits - 1, this.unsigned)]);
   }
 
@@ -140,7 +139,7 @@ class Divider {
   }
 }
 
-/** The divisor, of a division that can be done without one. */
+/** The divisor of a division that is replaced. */
 function divisorOf(value: Value): bigint | undefined {
   if ((value.op !== 'div' && value.op !== 'rem') || (value.type !== 'b32' && value.type !== 'b64'))
     return undefined;
@@ -151,7 +150,7 @@ function divisorOf(value: Value): bigint | undefined {
   const divisor = isUnsigned
     ? BigInt.asUintN(bits, BigInt(constant))
     : BigInt.asIntN(bits, BigInt(constant));
-  // What division by zero gives is the device's; the lowest number has no opposite.
+  // The result of a division by zero is the device's; the lowest number has no negation.
   return divisor === 0n ||
     divisor === 1n ||
     divisor === -1n ||
@@ -189,7 +188,7 @@ function divideIn(f: SsaFunction, block: Block): void {
       quotients.set(key, quotient);
     }
     const result = value.op === 'div' ? quotient : divider.remainder(x, divisor, quotient);
-    // Its operations no longer show it.
+    // The new operations do not show its range.
     if (range !== anySigned) result.range = range;
     value.replacement = result;
   }

@@ -1,11 +1,11 @@
-/** What a loop computes anew in each turn, and is the same each time, goes before it. */
+/** Loop-invariant code motion: values that are the same in each iteration move before the loop. */
 import { resolve } from '../ssa/function.js';
 import type { Block, SsaFunction, Value } from '../ssa/function.js';
 import { isPure } from '../ssa/operations.js';
 import { dominates, loopsOf, orderOf } from './order.js';
 import type { NaturalLoop } from './order.js';
 
-/** The block through which alone the loop is entered; made where there is none. */
+/** The preheader of the loop; it is made where there is none. */
 function blockBefore(f: SsaFunction, loop: NaturalLoop): Block | undefined {
   const { head } = loop;
   const outside = head.before.filter((from) => !loop.blocks.has(from));
@@ -41,14 +41,15 @@ export function hoistInvariants(f: SsaFunction): void {
       const value = resolve(arg);
       return value.block === undefined || !loop.blocks.has(value.block);
     };
-    // Nothing is read before the check that it is there.
+    // A load does not move before the check of its address.
     const checked = [...loop.blocks].some((block) =>
       block.values.some((value) => value.op === 'assert'),
     );
     let before: Block | undefined;
     for (const block of order.blocks) {
       if (!loop.blocks.has(block)) continue;
-      // Reached in each turn before the loop can be left: what it reads would be read anyway.
+      // A block that every iteration reaches before the loop can be left: its loads happen in any
+      // case.
       const always =
         loop.ends.every((end) => dominates(order, block, end)) &&
         leaving.every((out) => dominates(order, block, out));
@@ -70,7 +71,7 @@ export function hoistInvariants(f: SsaFunction): void {
       }
       block.values = kept;
     }
-    // Inner loops come first: the next one around has to know the block that came in.
+    // Inner loops come first: the loop around one has to contain the new block.
     if (before !== undefined && !order.position.has(before)) {
       for (const other of loops)
         if (other !== loop && other.blocks.has(loop.head)) (other.blocks as Set<Block>).add(before);

@@ -1,6 +1,6 @@
 /**
- * Cheap values that several branches compute go to the block above them all: the addresses of
- * guarded accesses in a row, say, which differ in a constant alone.
+ * Cheap values that several branches compute move to the block above them all: for example the
+ * addresses of guarded accesses in a row, which differ in a constant alone.
  */
 import { resolve } from '../ssa/function.js';
 import type { Block, SsaFunction, Value } from '../ssa/function.js';
@@ -23,8 +23,8 @@ export function liftCommon(f: SsaFunction): void {
   for (const block of order.blocks) {
     for (const value of block.values) {
       for (let at = 0; at < value.args.length; at++) value.args[at] = resolve(value.args[at]!);
-      // A select may have been a branch that keeps something from being computed; all else here is
-      // one instruction.
+      // A select may have been a branch that avoids a computation; all others here are one
+      // instruction.
       if (value.op === 'compare' || value.op === 'select' || pureOperations[value.op]?.cost !== 1)
         continue;
       const key = keyOf(value);
@@ -59,7 +59,7 @@ export function liftCommon(f: SsaFunction): void {
       .filter(
         (value) => value.replacement === undefined && (!moved.has(value) || value.block === block),
       );
-    // Lifted again from a block that it was lifted to: it stands in the last.
+    // A value may be lifted again from a block that it was lifted to: it stands in the last.
     const here = (lifted.get(block) ?? []).filter(
       (value) => value.block === block && !values.includes(value),
     );
@@ -67,7 +67,7 @@ export function liftCommon(f: SsaFunction): void {
   }
 }
 
-/** Operands before what uses them. */
+/** Orders operands before their uses. */
 function inOrderOfUse(values: readonly Value[]): Value[] {
   const open = new Set(values);
   const ordered: Value[] = [];

@@ -5,7 +5,7 @@ import { tidyControlFlow } from './control-flow.js';
 import { dropDead } from './dead.js';
 import { divideByConstants } from './divisions.js';
 import { hoistInvariants } from './invariants.js';
-import { readBehindQuotients } from './late-loads.js';
+import { loadAfterQuotients } from './late-loads.js';
 import { shareReciprocals } from './quotients.js';
 import { selectBranches } from './selections.js';
 import { shareValues } from './values.js';
@@ -28,11 +28,11 @@ export function optimise(f: SsaFunction, alignment: Alignment, reciprocals: bool
   joinAccesses(f, alignment);
   if (reciprocals) {
     shareReciprocals(f);
-    readBehindQuotients(f);
+    loadAfterQuotients(f);
   }
 }
 
-/** What has to be done in any case. */
+/** The passes that run in any case. */
 export function tidy(f: SsaFunction): void {
   tidyControlFlow(f);
   dropDead(f);

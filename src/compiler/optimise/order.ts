@@ -1,11 +1,11 @@
-/** Which blocks come before which: reverse postorder, dominators, loops. */
+/** Orders of blocks: reverse postorder, dominators, loops. */
 import { successors } from '../ssa/function.js';
 import type { Block, SsaFunction } from '../ssa/function.js';
 
 export interface Order {
-  /** Reachable blocks, each after those that dominate it. */
+  /** Reachable blocks, each after its dominators. */
   readonly blocks: readonly Block[];
-  /** Nearest dominator; the entry's is itself. */
+  /** The immediate dominator; the entry's is itself. */
   readonly dominator: ReadonlyMap<Block, Block>;
   readonly position: ReadonlyMap<Block, number>;
 }
@@ -14,7 +14,7 @@ export interface Order {
 export function orderOf(f: SsaFunction): Order {
   const post: Block[] = [];
   const seen = new Set<Block>([f.entry]);
-  // An explicit stack: kernels whose loops are put in a row have long chains of blocks.
+  // The stack is explicit, because kernels with unrolled loops have long chains of blocks.
   const stack: [Block, number][] = [[f.entry, 0]];
   while (stack.length > 0) {
     const top = stack[stack.length - 1]!;
@@ -69,7 +69,7 @@ export interface NaturalLoop {
   readonly blocks: ReadonlySet<Block>;
 }
 
-/** Inner loops before those around them. */
+/** Natural loops, inner ones before those around them. */
 export function loopsOf(order: Order): readonly NaturalLoop[] {
   const loops: NaturalLoop[] = [];
   for (const head of order.blocks) {

@@ -1,25 +1,28 @@
 /**
- * Divisions of floats by one divisor share its reciprocal: for operands of usual size a division is
- * a reciprocal, which is refined, a product and a correction by what that leaves of the dividend
- * (Markstein), and only the last two differ. Quotients are those of `div.rn`, which takes the very
- * same steps. Goes last, since what it makes is no longer understood by the others.
+ * Divisions of floats by one divisor share its reciprocal. For operands of usual size a division is
+ * a refined reciprocal, a product and a correction by the remainder (Markstein), and only the last
+ * two differ. The quotients are those of `div.rn`, which takes the same steps. The pass runs last,
+ * because the other passes do not handle its operations.
  */
 import type { Block, SsaFunction, Value } from '../ssa/function.js';
 
-/** Of fewer it saves nothing: whether operands are of usual size takes as much. */
+/**
+ * The smallest group: with fewer divisions the test of the operands' size costs as much as it
+ * saves.
+ */
 const FEWEST = 4;
-/** Dividends stay in registers until they are known to be of usual size. */
+/** The largest group: dividends stay in registers until their size is tested. */
 const MOST = 8;
 
 interface Group {
   readonly members: Value[];
-  /** The value behind which all are divided. */
+  /** The number of the value after which all are divided. */
   at: number;
-  /** The first that uses one of them. */
+  /** The first use of one of them. */
   used: number;
 }
 
-/** Divisions that can be done at one place, in a block. */
+/** Groups of divisions of a block that can happen at one place. */
 function groupsIn(block: Block): Group[] {
   const places = new Map<Value, number>();
   const used = new Map<Value, number>();
@@ -34,13 +37,13 @@ function groupsIn(block: Block): Group[] {
     const divisor = value.args[1]!;
     const own = used.get(value) ?? Infinity;
     const group = open.get(divisor);
-    const behind =
+    const after =
       group === undefined
         ? at
         : Math.max(group.at, ...value.args.map((arg) => places.get(arg) ?? -1));
-    if (group !== undefined && group.members.length < MOST && behind < group.used) {
+    if (group !== undefined && group.members.length < MOST && after < group.used) {
       group.members.push(value);
-      group.at = behind;
+      group.at = after;
       group.used = Math.min(group.used, own);
       return;
     }
@@ -53,7 +56,7 @@ function groupsIn(block: Block): Group[] {
 
 function divideIn(f: SsaFunction, block: Block, groups: readonly Group[]): void {
   const reciprocals = new Map<Value, Value>();
-  const behind = new Map<number, Value[]>();
+  const after = new Map<number, Value[]>();
   const gone = new Set<Value>();
   const make = (op: string, args: Value[], like: Value): Value => {
     const made = f.value(op, 'f32', args);
@@ -82,11 +85,11 @@ function divideIn(f: SsaFunction, block: Block, groups: readonly Group[]): void 
       member.op = 'part';
       member.args = [quotients];
     }
-    behind.set(at, [...(behind.get(at) ?? []), ...made, quotients, ...members]);
+    after.set(at, [...(after.get(at) ?? []), ...made, quotients, ...members]);
   }
   block.values = block.values.flatMap((value, at) => [
     ...(gone.has(value) ? [] : [value]),
-    ...(behind.get(at) ?? []),
+    ...(after.get(at) ?? []),
   ]);
 }
 

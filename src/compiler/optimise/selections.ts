@@ -1,9 +1,9 @@
-/** Small branches that only choose between values become selections. */
+/** If-conversion: small branches that only choose between values become selections. */
 import type { Block, SsaFunction, Value } from '../ssa/function.js';
 import { pureOperations } from '../ssa/operations.js';
 import { dropPhis } from './control-flow.js';
 
-/** Instructions that are computed in vain at most. */
+/** The limit of instructions that are computed speculatively. */
 const MOST = 6;
 const MOST_CHOICES = 3;
 
@@ -17,7 +17,7 @@ function costOf(block: Block): number {
   return total;
 }
 
-/** A side that does nothing but compute, and goes on to one block. */
+/** Whether a block only computes, and then jumps to one block. */
 function isSide(side: Block, from: Block): boolean {
   return (
     side.before.length === 1 &&
@@ -77,7 +77,7 @@ function convert(f: SsaFunction, block: Block): boolean {
 
 export function selectBranches(f: SsaFunction): void {
   let changed = false;
-  // From the end: inner branches before those around them.
+  // The order is from the end: inner branches before those around them.
   for (const block of [...f.blocks].reverse()) while (convert(f, block)) changed = true;
   if (changed) dropPhis(f);
 }

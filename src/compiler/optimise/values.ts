@@ -1,7 +1,7 @@
 /**
- * Equal values are computed once: in the order of the dominator tree, each operation is simplified
- * again (phis may have gone) and looked up among those above it. Reads of memory that the kernel
- * does not write are values like others; other reads stay valid up to the next possible write.
+ * Global value numbering: in the order of the dominator tree, each operation is simplified again
+ * (phis may have been removed) and looked up among those above it. Loads of memory that the kernel
+ * does not write are values like others; other loads stay valid up to the next possible write.
  */
 import { resolve } from '../ssa/function.js';
 import type {
@@ -17,7 +17,7 @@ import { simplify } from '../ssa/simplify.js';
 import type { Shape } from '../ssa/simplify.js';
 import { orderOf } from './order.js';
 
-/** A table that forgets what was entered since a mark. */
+/** A table whose entries since a mark can be removed. */
 class Scoped {
   private readonly entries = new Map<string, Value>();
   private readonly log: [string, Value | undefined][] = [];
@@ -62,7 +62,7 @@ const bytesOf: Readonly<Record<MemoryAccess['form'], number>> = {
   f32: 4,
   f64: 8,
 };
-/** What was written is what would be read. */
+/** Forms in which a load gives the stored value. */
 const whole = new Set<MemoryAccess['form']>(['b32', 'b64', 'f32', 'f64', 'b16']);
 
 interface Known {
@@ -71,7 +71,7 @@ interface Known {
   readonly value: Value;
 }
 
-/** What memory is known to hold. */
+/** The known contents of memory. */
 class Memory {
   private known: Known[];
 
@@ -96,8 +96,8 @@ class Memory {
     return undefined;
   }
 
-  /** Only so many, so that looking takes no longer in long blocks. */
-  learn(entry: Known): void {
+  /** The number of entries is limited, so that a lookup takes no longer in long blocks. */
+  record(entry: Known): void {
     if (this.known.length >= 32) this.known.shift();
     this.known.push(entry);
   }
@@ -112,12 +112,12 @@ class Memory {
     );
   }
 
-  forget(): void {
+  invalidate(): void {
     this.known = [];
   }
 }
 
-/** What other threads wrote may be seen after it. */
+/** Operations after which other threads' writes may be visible. */
 const synchronises = new Set([
   'barrier',
   'barrierReduce',
@@ -190,15 +190,15 @@ export function shareValues(f: SsaFunction): void {
           value.replacement = known;
           continue;
         }
-        memory.learn({ base, memory: access!, value });
+        memory.record({ base, memory: access!, value });
       } else if (value.op === 'store') {
         memory.written(value.args[0]!, access!);
         if (whole.has(access!.form) && access!.cache !== 'volatile')
-          memory.learn({ base: value.args[0]!, memory: access!, value: value.args[1]! });
+          memory.record({ base: value.args[0]!, memory: access!, value: value.args[1]! });
       } else if (value.op === 'clear') {
-        memory.forget();
+        memory.invalidate();
       } else if (synchronises.has(value.op) || value.op === 'load') {
-        memory.forget();
+        memory.invalidate();
       }
       values.push(value);
     }
@@ -219,7 +219,7 @@ export function shareValues(f: SsaFunction): void {
     const below = children.get(block) ?? [];
     for (let at = below.length - 1; at >= 0; at--) {
       const child = below[at]!;
-      // Nothing lies between a block and one that only it leads to.
+      // No code lies between a block and a successor with this one predecessor.
       const only = child.before.length === 1 && child.before[0] === block;
       stack.push({ block: child, memory: only ? memory.copy() : new Memory() });
     }

@@ -1,15 +1,15 @@
 /**
- * Neighbouring elements are read and written at once, up to 16 bytes, where the address is known to
- * be a multiple of their size: that the tensor begins at one is the launch's promise, arrays of
- * shared memory begin at 16 bytes, and that the index is one shows in how it is computed. More than
- * four narrow elements go as words of 32 bits, of which each is a part. Goes last, since what it
- * makes is no longer understood by the others.
+ * Vectorisation: adjacent elements are loaded and stored at once, up to 16 bytes, where the address
+ * is known to be a multiple of their size. The launch guarantees the alignment of tensors, arrays
+ * of shared memory begin at multiples of 16 bytes, and the operations of an index show whether it
+ * is a multiple. More than four narrow elements are accessed as words of 32 bits, of which each is
+ * a part. The pass runs last, because the other passes do not handle its operations.
  */
 import { resolve } from '../ssa/function.js';
 import type { Block, MemoryAccess, SsaFunction, Value } from '../ssa/function.js';
 import { isPure } from '../ssa/operations.js';
 
-/** Bytes that a tensor's address is a multiple of, by the number of its parameter. */
+/** The alignment of tensors' addresses in bytes, by the number of the parameter. */
 export type Alignment = Readonly<Record<number, number>>;
 
 const MOST = 1024;
@@ -30,7 +30,7 @@ function arrayAlignment(f: SsaFunction, symbol: Value): number {
   return 1;
 }
 
-/** The largest power of two that divides the value, as far as it shows. */
+/** The largest power of two that is known to divide the value. */
 function dividedBy(f: SsaFunction, start: Value, alignment: Alignment, depth = 8): number {
   const value = resolve(start);
   if (value.constant !== undefined) {
@@ -68,18 +68,18 @@ function dividedBy(f: SsaFunction, start: Value, alignment: Alignment, depth = 8
   }
 }
 
-/** Accesses of one base, in the order in which they stand. */
+/** Accesses of one base, in their order. */
 interface Group {
   readonly base: Value;
   readonly members: Value[];
 }
 
-/** Loads go to the place of the first of their run, and so past these stores. */
+/** Loads move to the first of their run, and so before these stores. */
 interface LoadGroup extends Group {
   readonly passed: Value[];
 }
 
-/** The tensor's parameter that the address is made of. */
+/** The tensor's parameter that the address is computed from. */
 function parameterOf(start: Value, depth = 8): Value | undefined {
   const value = resolve(start);
   if (value.op === 'global') return resolve(value.args[0]!);
@@ -88,8 +88,8 @@ function parameterOf(start: Value, depth = 8): Value | undefined {
 }
 
 /**
- * Whether two accesses, one of them a store, may be of the same memory. Tensors that a launch is
- * given do not overlap where one is written.
+ * Whether two accesses, one of them a store, may overlap. Tensors of a launch do not overlap where
+ * one is written.
  */
 function mayOverlap(a: Value, b: Value): boolean {
   const [one, other] = [a.memory!, b.memory!];
@@ -104,7 +104,7 @@ function mayOverlap(a: Value, b: Value): boolean {
   return tensor === undefined || otherTensor === undefined || tensor === otherTensor;
 }
 
-/** Runs of neighbours that one instruction can take, each at a multiple of its size. */
+/** Runs of adjacent elements that one instruction accesses, each at a multiple of its size. */
 function runsOf(f: SsaFunction, group: Group, alignment: Alignment): Value[][] {
   if (group.members.length < 2) return [];
   const sorted = [...group.members].sort((a, b) => a.memory!.offset - b.memory!.offset);
@@ -129,13 +129,14 @@ function runsOf(f: SsaFunction, group: Group, alignment: Alignment): Value[][] {
 }
 
 /**
- * What a vector has more elements of than an instruction takes, four, is read and written as words.
+ * Whether a run has more than four elements, the limit of a vector instruction, and is accessed as
+ * words.
  */
 const inWords = (run: readonly Value[]): boolean => run.length > 4;
 
 /**
  * Selectors of prmt, by the place of an element in its word: a byte or two, with zeros above, or
- * with the sign, of which 8 stands for eight times.
+ * with the sign; 8 repeats the sign bit eight times.
  */
 const FROM_WORD: Partial<Record<MemoryAccess['form'], readonly string[]>> = {
   u8: ['0x4440', '0x4441', '0x4442', '0x4443'],
@@ -147,7 +148,7 @@ const FROM_WORD: Partial<Record<MemoryAccess['form'], readonly string[]>> = {
 const LOW_BYTES = '0x0040';
 const LOW_HALVES = '0x5410';
 
-/** Makes the load the part of a word that it would have read. */
+/** Makes the load a part of a word. */
 function takeFrom(f: SsaFunction, load: Value, word: Value, place: number): void {
   const { form } = load.memory!;
   load.memory = undefined;
@@ -157,7 +158,7 @@ function takeFrom(f: SsaFunction, load: Value, word: Value, place: number): void
 }
 
 /**
- * The word that has these elements, the first in its lowest bits; what is made for it is added to
+ * Gives the word of these elements, the first in its lowest bits; new operations are added to
  * `made`.
  */
 function wordOf(
@@ -183,7 +184,7 @@ function wordOf(
   );
 }
 
-/** Elements of each word. */
+/** Groups elements by word. */
 function byWord(run: readonly Value[], bytes: number): Value[][] {
   const each = 4 / bytes;
   return Array.from({ length: run.length / each }, (_, at) =>
@@ -229,8 +230,8 @@ function joinBlock(f: SsaFunction, block: Block, alignment: Alignment): void {
     }
   };
   /**
-   * Stores go to the place of the last of their run: not past what `before` may read or write, if
-   * that is given.
+   * Closes groups of stores. Stores move to the last of their run, but not past an access of
+   * `before`, if that is given.
    */
   const closeStores = (before?: Value): void => {
     for (const [key, group] of stores) {
@@ -260,7 +261,7 @@ function joinBlock(f: SsaFunction, block: Block, alignment: Alignment): void {
     if (loads.get(key)?.passed.some((store) => mayOverlap(store, value)) === true)
       closeLoads((group) => group === loads.get(key));
     const group = loads.get(key);
-    // What is still open may be written behind this place.
+    // Stores that are still open may move past this place.
     if (group === undefined)
       loads.set(key, {
         base,
@@ -287,7 +288,7 @@ function joinBlock(f: SsaFunction, block: Block, alignment: Alignment): void {
       if (value.op === 'load') enterLoad(value);
       else enterStore(value);
     } else {
-      // Nothing is read before the check that it is there.
+      // A load does not move before the check of its address.
       closeLoads(({ members }) => value.op === 'assert' || !members[0]!.memory!.readonly);
       closeStores();
     }

@@ -9,7 +9,7 @@ import { commonType } from './operands.js';
 const storages: readonly StorageType[] = [...castStorages, 'bool'];
 
 /**
- * 48 KiB is what ptxas lets a module declare in shared memory; 512 KiB is a thread's local memory
+ * A module declares at most 48 KiB of shared memory (ptxas); a thread has 512 KiB of local memory
  * (CUDA C++ Programming Guide, table of compute capabilities).
  */
 const limits = {
@@ -17,7 +17,7 @@ const limits = {
   local: { bytes: 512 << 10, fix: 'Use a tensor.' },
 } as const;
 
-/** Lengths, one for each axis. */
+/** The constant lengths of a call, one for each axis. */
 function lengths(call: Call): number[] {
   const { pass, node, name } = call;
   const dims = call.args.map((_, at) => known(call, at));
@@ -48,8 +48,8 @@ function declare(space: 'shared' | 'local', storage: StorageType) {
       );
     }
     const declared: DeclaredArray = { name: pass.uniqueName(space), space, storage, length };
-    // As in CUDA, one shared array for each place that declares it, however often the function
-    // around it is called.
+    // As in CUDA, there is one shared array for each place that declares it, however often the
+    // function around it is called.
     const key =
       space === 'shared'
         ? `${pass.frame.text}:${node.start}:${storage}:${dims.join('x')}`
@@ -75,13 +75,15 @@ export function arrayFunctions(space: 'shared' | 'local'): Record<string, (call:
   return Object.fromEntries(storages.map((storage) => [storage, declare(space, storage)]));
 }
 
-/** An array of the type that a value has: for kernels that are written by the compiler itself. */
+/** Declares an array of a value's type, in kernels that the compiler itself writes. */
 export function arrayLike(space: 'shared' | 'local') {
   return (call: Call): Value =>
     declare(space, commonType(number(call, 1)))({ ...call, args: call.args.slice(0, 1) });
 }
 
-/** Without lengths it has as many elements as the launch's bytes hold. */
+/**
+ * Dynamic shared memory. Without lengths an array has as many elements as the launch's bytes hold.
+ */
 export const dynamicArrayFunctions: Readonly<Record<string, (call: Call) => Value>> =
   Object.fromEntries(
     storages.map((storage) => [

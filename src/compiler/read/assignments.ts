@@ -1,4 +1,4 @@
-/** =, +=, ++ and their kin, as statements and as values. */
+/** Assignments, compound assignments, ++ and --, as statements and as values. */
 import type {
   AnyNode,
   AssignmentExpression,
@@ -29,13 +29,13 @@ import { propertyName } from './property-name.js';
 import { assignName } from './name-assignment.js';
 import { asNumber, branch, read, readNumber } from './reading.js';
 
-/** What an assignment writes. */
+/** The destination of an assignment. */
 type Target =
   | { readonly kind: 'name'; readonly node: AnyNode & { type: 'Identifier' } }
   | { readonly kind: 'slot'; readonly slot: Slot; readonly name: string }
   | { readonly kind: 'place'; readonly place: Place }
   | { readonly kind: 'element'; readonly element: Extract<Value, { kind: 'element' }> }
-  /** A field of a structure that gets a place for it only when all is read again. */
+  /** A field of a structure that gets a slot in the next pass only. */
   | { readonly kind: 'later'; readonly value: Value };
 
 /** The places of all fields of a structure in memory. */
@@ -179,11 +179,12 @@ function write(pass: Pass, node: AnyNode, target: Target, value: Value, valueNod
         return pass.fail(
           valueNode,
           `An element with the fields ${[...places.keys()].join(', ')} cannot become ` +
-            `${describe(value)}${fields === undefined ? '' : ` of ${[...fields.keys()].join(', ')}`}`,
+            describe(value) +
+            (fields === undefined ? '' : ` of ${[...fields.keys()].join(', ')}`),
           'Assign a structure with these fields.',
         );
       }
-      // All are read before any is written.
+      // All fields are read before any is written.
       wroteElement(pass, target.element.param, 'replacements');
       const saved = [...places]
         .map(([name, place]) => [place, asNumber(pass, valueNode, fields.get(name)!)] as const)
@@ -200,7 +201,10 @@ function write(pass: Pass, node: AnyNode, target: Target, value: Value, valueNod
   }
 }
 
-/** A field of an element is written to the structure that was there before the value was read. */
+/**
+ * Checks that a field of an element is written to the structure that was there before the value was
+ * read.
+ */
 function checkStill(pass: Pass, target: Target, then: number): void {
   if (
     target.kind !== 'place' ||
@@ -211,7 +215,7 @@ function checkStill(pass: Pass, target: Target, then: number): void {
   pass.failIfReplaced(target.place.memory.param, then, target.place.span);
 }
 
-/** The target with an index that may be used twice. */
+/** Gives the destination with an index that may be used twice. */
 function once(pass: Pass, target: Target): Target {
   if (target.kind !== 'place') return target;
   return {
@@ -220,7 +224,7 @@ function once(pass: Pass, target: Target): Target {
   };
 }
 
-/** The value in a form that can be used again, after it has been written. */
+/** Gives the value in a form that can be used again after it was written. */
 function kept(pass: Pass, value: NumberValue): NumberValue {
   return value.content.is === 'expression' ? typed(pass.reusable(value.content.expression)) : value;
 }
@@ -231,7 +235,7 @@ export function assignment(pass: Pass, node: AssignmentExpression, wanted: boole
   const { left, right, operator } = node;
   if (operator === '=') {
     if (left.type === 'ObjectPattern' || left.type === 'ArrayPattern') {
-      // All is read before any name is given another value.
+      // All values are read before any name is assigned.
       const value = asItIs(pass, right, read(pass, right), 'value');
       bindPattern(pass, left, value);
       return value;
@@ -277,7 +281,7 @@ export function assignment(pass: Pass, node: AssignmentExpression, wanted: boole
   return !wanted ? nothing : target.kind === 'name' ? read(pass, target.node) : used;
 }
 
-/** place = value: the index is computed before the value. */
+/** Stores a value. The index is computed before the value. */
 function storeInOrder(
   pass: Pass,
   node: AssignmentExpression,
@@ -287,7 +291,7 @@ function storeInOrder(
   const { right } = node;
   const then = pass.now;
   let target: Target | undefined;
-  // The target's index takes part in the order as an operand does.
+  // The destination's index is evaluated in order, as an operand is.
   const [index, value] = pass.inOrder([
     () => {
       target = targetOf(pass, left);

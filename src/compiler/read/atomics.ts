@@ -1,9 +1,6 @@
-/**
- * Atomics, loads and stores that other threads' are seen through, and those that pass the caches
- * by.
- */
+/** Atomics; loads and stores that are ordered with other threads'; streaming loads and stores. */
 import type { Expression, Place, StorageType, ValueType } from '../tree.js';
-import { arity, happen, integer, number, statement, type Call } from './calls.js';
+import { arity, emitOnce, integer, number, statement, type Call } from './calls.js';
 import { placeIn } from './places.js';
 import { isFloat, isInteger, readAs, settled } from './types.js';
 import { describe, inStorage, typed, type Value } from './values.js';
@@ -11,9 +8,7 @@ import { callText } from './reading.js';
 
 type Operator = (Expression & { op: 'atomic' })['operator'];
 
-/**
- * Storage types that each operator changes: a device compares and exchanges no less than 16 bits.
- */
+/** The storage types of each operator. A device compares and exchanges at least 16 bits. */
 const whole: readonly StorageType[] = ['i16', 'u16', 'i32', 'u32', 'i64', 'u64'];
 const single: readonly StorageType[] = [...whole, 'f16', 'bf16', 'f32', 'f64'];
 const allowed: Readonly<Record<Operator, readonly StorageType[]>> = {
@@ -27,7 +22,7 @@ const allowed: Readonly<Record<Operator, readonly StorageType[]>> = {
   cas: single,
 };
 
-/** The element that the first two arguments name. */
+/** The element of the first two arguments. */
 function target(call: Call, access: 'read' | 'write'): Place {
   const { pass, node, argNodes, args, name } = call;
   const value = args[0];
@@ -42,7 +37,7 @@ function target(call: Call, access: 'read' | 'write'): Place {
   return placeIn(pass, node, value, number(call, 1), argNodes[1] ?? node, access);
 }
 
-/** A value for that element. */
+/** A value of that element's type. */
 function operand(call: Call, at: number, storage: StorageType): Expression {
   const type: ValueType = readAs[storage];
   const value = number(call, at);
@@ -52,16 +47,16 @@ function operand(call: Call, at: number, storage: StorageType): Expression {
     call.pass.fail(
       node,
       `${call.name} changes ${storage}, and the value is f64`,
-      'Write ' +
-        `gpu.${storage === 'f16' || storage === 'bf16' ? storage : 'f32'}(${call.pass.code(node)}).`,
+      `Write gpu.${storage === 'f16' || storage === 'bf16' ? storage : 'f32'}` +
+        `(${call.pass.code(node)}).`,
     );
   }
   return inStorage(value, storage);
 }
 
 /**
- * Elements whose least and largest the device has no instruction for: what it has compares and
- * exchanges. Bits tell whether it did, for -0 equals 0.
+ * Minimum and maximum of elements for which the device has no instruction: a loop of
+ * compare-and-exchange. It compares bits, because -0 equals 0.
  */
 const loops: Partial<Record<Operator, string>> = Object.fromEntries(
   (['<', '>'] as const).map((than) => [
@@ -72,7 +67,7 @@ const loops: Partial<Record<Operator, string>> = Object.fromEntries(
   ]),
 );
 
-/** What to write where an operator does not change these elements. */
+/** What to write where an operator does not support these elements. */
 function insteadOf(operator: Operator, storage: StorageType): string {
   if (!isFloat(readAs[storage]))
     return 'Use elements of 16 bits or more for what is changed together.';
@@ -102,7 +97,7 @@ function atomic(operator: Operator) {
         typed(operand(call, 2, place.storage)),
       ]);
     const compare = operator === 'cas' ? operand(call, 2, place.storage) : undefined;
-    return happen(
+    return emitOnce(
       call,
       {
         op: 'atomic',
@@ -123,7 +118,7 @@ function loading(cache: 'volatile' | 'streaming') {
   return (call: Call): Value => {
     arity(call, 2);
     const place = target(call, 'read');
-    return happen(
+    return emitOnce(
       call,
       { op: 'load', type: readAs[place.storage], place, cache, span: call.pass.span(call.node) },
       'seen',

@@ -1,7 +1,4 @@
-/**
- * Gives the names of a pattern their values: parameters, `const { x } = gpu.threadIdx`, `({ x } =
- * p)`.
- */
+/** Binds the names of a pattern: parameters, `const { x } = gpu.threadIdx`, `({ x } = p)`. */
 import type { AnyNode } from 'acorn';
 import { element, property } from './members.js';
 import type { Pass } from './pass.js';

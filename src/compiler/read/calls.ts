@@ -1,4 +1,4 @@
-/** A call of something that the language has, and how its arguments are taken. */
+/** A call of a function of the language, and conversions of its arguments. */
 import type { AnyNode } from 'acorn';
 import type { Expression, Span, ValueType } from '../tree.js';
 import { constant } from './nodes.js';
@@ -18,13 +18,13 @@ import { wholeOperand } from './operands.js';
 export interface Call {
   readonly pass: Pass;
   readonly node: AnyNode;
-  /** As it was written, for messages: `Math.max`, `gpu.warp.sum`. */
+  /** The function as it was written, for messages: `Math.max`, `gpu.warp.sum`. */
   readonly name: string;
   readonly args: readonly Value[];
   readonly argNodes: readonly AnyNode[];
 }
 
-/** Refuses calls with fewer or more arguments. */
+/** Rejects calls with fewer or more arguments. */
 export function arity({ pass, node, name, args }: Call, least: number, most = least): void {
   if (args.length >= least && args.length <= most) return;
   const expected = least === most ? `${least}` : `${least} to ${most}`;
@@ -59,7 +59,7 @@ export function integer(call: Call, at: number, type: ValueType): Expression {
   return inType(value, type);
 }
 
-/** The argument as a number that is known when the kernel is compiled. */
+/** The argument as a number that is a compile-time constant. */
 export function known(call: Call, at: number): number {
   const value = constantOf(number(call, at));
   if (value !== undefined && Number.isSafeInteger(Number(value))) return Number(value);
@@ -72,12 +72,12 @@ export function known(call: Call, at: number): number {
   );
 }
 
-/** The argument in a float type: what it is, f32 for integers. */
+/** The float type of the arguments: f32 for integers, else their own. */
 export function floatType(...values: readonly NumberValue[]): 'f32' | 'f64' {
   return values.some(({ level }) => settled(level) === 'f64') ? 'f64' : 'f32';
 }
 
-/** The argument as an f32; f64 is refused, for it would be rounded in silence. */
+/** The argument as an f32; f64 is rejected, because it would be rounded without a notice. */
 export function single(call: Call, at: number): Expression {
   const value = number(call, at);
   if (value.level === 'f64') {
@@ -98,12 +98,12 @@ export function maskOf(call: Call, at: number): Expression {
     : integer(call, at, 'u32');
 }
 
-/** An operation that has to happen where it stands, once: its value is put into a local. */
-export function happen(call: Call, expression: Expression, name: string): Value {
+/** Emits an operation that runs once and in its place; its value is put into a local. */
+export function emitOnce(call: Call, expression: Expression, name: string): Value {
   return typed(call.pass.save(expression, name));
 }
 
-/** A statement in place of the call. */
+/** Emits a statement in place of the call. */
 export function statement(call: Call, emit: (span: Span) => Parameters<Pass['emit']>[0]): Value {
   call.pass.emit(emit(call.pass.span(call.node)));
   return nothing;

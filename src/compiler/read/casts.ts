@@ -1,4 +1,4 @@
-/** Casts: gpu.i32(x) and its kin, and the bits of floats. */
+/** Casts (`gpu.i32(x)` and the others), and the bits of floats. */
 import { castStorages } from '../storage-types.js';
 import type { Expression, StorageType, ValueType } from '../tree.js';
 import { arity, number, type Call } from './calls.js';
@@ -7,7 +7,7 @@ import { isFloat, readAs, settled } from './types.js';
 import { inStorage, inType, typed, type NumberValue, type Value } from './values.js';
 import { failNegated, truth } from './operands.js';
 
-/** Bounds of integers, for what saturates. */
+/** Bounds of integers, for saturation. */
 const bounds: Partial<Record<ValueType, readonly [bigint, bigint]>> = {
   i32: [-(2n ** 31n), 2n ** 31n - 1n],
   u32: [0n, 2n ** 32n - 1n],
@@ -16,8 +16,8 @@ const bounds: Partial<Record<ValueType, readonly [bigint, bigint]>> = {
 };
 
 /**
- * A literal with a fraction as an integer: cut off, saturated, 0 for NaN, as the conversion of any
- * float is.
+ * A literal with a fraction as an integer: truncated, saturated, and 0 for NaN, as for a conversion
+ * of any float.
  */
 function whole(value: NumberValue, type: ValueType): Expression {
   const { content } = value;
@@ -54,8 +54,8 @@ function cast(storage: StorageType) {
 }
 
 /**
- * What is kept in an f32 until it is written to elements of a narrow float: for kernels that the
- * compiler itself writes.
+ * A value that is kept in an f32 until it is written to elements of a narrow float: for kernels
+ * that the compiler itself writes.
  */
 export function asNarrowFloat(call: Call): Value {
   const value = number(call, 0);
@@ -86,7 +86,8 @@ export function toBits(call: Call): Value {
   const literal = value.level === 'int' || value.level === 'int32u' || value.level === 'int64';
   const type = literal || bitsOf[own] === undefined ? 'f32' : own;
   const bits = bitsOf[type]!;
-  // let m = 0; … gpu.bits(m); … m = x[i]: what looks like an integer may become a float.
+  // In `let m = 0; … gpu.bits(m); … m = x[i]` a variable that starts as an integer may become a
+  // float.
   if (!literal && bitsOf[own] === undefined)
     call.pass.failUnlessTypesChange(
       call.argNodes[0]!,
@@ -105,7 +106,7 @@ export function toBits(call: Call): Value {
 export function fromBits(call: Call): Value {
   arity(call, 1);
   const value = number(call, 0);
-  // 0xff800000 alone is an i64: here it is 32 bits.
+  // 0xff800000 alone is an i64; here it stands for 32 bits.
   const own = value.level === 'int32u' ? 'u32' : settled(value.level);
   const float = floatOf[own];
   if (float === undefined)

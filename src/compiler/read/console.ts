@@ -6,7 +6,7 @@ import { concrete, nothing, type Value } from './values.js';
 import type { ValueType } from '../tree.js';
 import { truth } from './operands.js';
 
-/** What printf takes for each type, and what the value is passed as. */
+/** The conversion of printf for each type, and the type in which the value is passed. */
 const formats: Readonly<Record<ValueType, readonly [format: string, type: ValueType]>> = {
   bool: ['%d', 'i32'],
   i32: ['%d', 'i32'],

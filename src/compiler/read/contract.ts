@@ -1,7 +1,7 @@
 /**
- * Multiply-adds: a * b + c, a + b * c, a * b - c and c - a * b of floats, written in one
- * expression, are rounded once, as C's FP_CONTRACT ON has it. What was computed by another
- * statement, or in a function, is not touched.
+ * Contraction to multiply-adds: a * b + c, a + b * c, a * b - c and c - a * b of floats, written in
+ * one expression, are rounded once, as with C's FP_CONTRACT ON. A product that another statement or
+ * a function computed is not contracted.
  */
 import type { Expression, Span } from '../tree.js';
 import { unary } from './nodes.js';
@@ -10,7 +10,7 @@ import { isFloat } from './types.js';
 const same = (a: Span, b: Span): boolean =>
   a.text === b.text && a.start === b.start && a.end === b.end;
 
-/** A product that stands there in the source, and was not put there by a name or a call. */
+/** A product that is in the source at this place, and was not put there by a name or a call. */
 function product(
   operand: Expression,
   written: Span,
@@ -21,8 +21,8 @@ function product(
 }
 
 /**
- * `left` and `right`: where the operands stand in the source. Of two products the left one is
- * fused.
+ * Contracts an expression. `left` and `right`: the operands' spans in the source. Of two products
+ * the left one is fused.
  */
 export function contract(whole: Expression, left: Span, right: Span): Expression {
   if (

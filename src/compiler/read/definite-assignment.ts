@@ -1,7 +1,7 @@
 /** Checks that every variable has a value on every path to where it is read. */
 import type { Expression, Span, Statement } from '../tree.js';
 
-/** Locals that have a value; undefined where control cannot be. */
+/** Locals that have a value; undefined where control never reaches. */
 type State = Set<number> | undefined;
 
 const meet = (a: State, b: State): State => {
@@ -20,7 +20,7 @@ export function checkAssigned(
 
 class Checker {
   readonly #report: (local: number, span: Span) => never;
-  /** What is known where each group or loop is left, and where its turns end. */
+  /** The state where each group or loop is left, and where its iterations end. */
   readonly #breaks = new Map<number, State>();
   readonly #continues = new Map<number, State>();
 
@@ -28,7 +28,7 @@ class Checker {
     this.#report = report;
   }
 
-  /** Each list of statements adds to a set of its own. */
+  /** Checks a list of statements; it adds to a set of its own. */
   run(statements: readonly Statement[], from: State): State {
     let state = from === undefined ? undefined : new Set(from);
     for (const statement of statements) {

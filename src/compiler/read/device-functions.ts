@@ -1,6 +1,6 @@
 /**
- * Calls of functions that are inlined: device functions of `uses`, and what the language itself
- * writes in its own terms.
+ * Inlined calls: device functions of `uses`, and functions of the language that are written in the
+ * kernel language.
  */
 import type { AnyNode, ReturnStatement } from 'acorn';
 import type { DeviceFunctionText } from '../signature.js';
@@ -18,7 +18,7 @@ import { read, readStatements } from './reading.js';
 const sameFunction = (a: DeviceFunctionText | undefined, b: DeviceFunctionText): boolean =>
   a === b || (a !== undefined && a.text === b.text && a.uses === b.uses);
 
-/** The names of the functions around, the outermost first. */
+/** The names of the enclosing functions, the outermost first. */
 function callers(frame: Frame): string[] {
   return frame.caller === undefined ? [] : [...callers(frame.caller), frame.name];
 }
@@ -41,12 +41,12 @@ export function callDevice(
     return pass.fail(node, `A device function cannot call itself: ${cycle}`, A_LOOP);
   }
   const [args, gpu] = takenByGpu(fn, given);
-  const { parsed, number } = pass.knowledge.parse(
+  const { parsed, number } = pass.facts.parse(
     fn.text,
     shownAs !== undefined || caller.shownAs !== undefined,
   );
   const { params } = parsed.node;
-  // The kernel around a body gives it all that there is, whether it is taken or not.
+  // The kernel around a body passes all arguments, whether the body takes them or not.
   if (args.length > params.length && (fn.gpu?.given.length ?? 0) === 0) {
     return pass.fail(
       argNodes[params.length] ?? node,
@@ -55,7 +55,7 @@ export function callDevice(
       'Leave out the others.',
     );
   }
-  // The parameter after those that the call gives is the function's own gpu.
+  // The parameter after those of the call is the function's own gpu.
   if (params.length > args.length + 1)
     return pass.fail(
       node,
@@ -73,7 +73,7 @@ export function callDevice(
   const returns = returnsOf(parsed.node);
   const { body } = parsed.node;
   const last = body.type === 'BlockStatement' ? body.body.at(-1) : undefined;
-  // One return at the end needs no place for the result.
+  // A function with one return, at its end, needs no slot for the result.
   const direct =
     body.type !== 'BlockStatement' ||
     returns.length === 0 ||
@@ -127,7 +127,7 @@ export function callDevice(
     else for (const statement of kept) pass.emit(statement);
     pass.frame = caller;
     if (result.slot === undefined) return nothing;
-    // The same structure, whichever way it comes back.
+    // All returns give the same structure.
     const [same] = result.slots;
     return result.slots.size === 1 && same !== undefined
       ? readSlot(pass, same, node)
@@ -137,7 +137,7 @@ export function callDevice(
   }
 }
 
-/** The arguments that are the function's own, and its gpu with those that it takes. */
+/** The function's own arguments, and its gpu with the arguments that it provides. */
 function takenByGpu(
   { gpu }: DeviceFunctionText,
   args: readonly Value[],

@@ -1,4 +1,4 @@
-/** From expressions of the source to values. A rule for each type of node. */
+/** Reads expressions of the source to values, with a rule for each type of node. */
 import type {
   AnyNode,
   CallExpression,
@@ -25,14 +25,14 @@ import { freeNames } from './free-names.js';
 import { failIfRecursive } from './recursion.js';
 import { readTest, knownTest, read, either, readNumber, perform, asNumber } from './reading.js';
 
-/** Operators behind each other that become one tree. */
+/** The limit of a chain of operators that becomes one tree. */
 const LONGEST_CHAIN = 200;
 
 function conditional(pass: Pass, node: ConditionalExpression): Value {
   const test = readTest(pass, node.test);
   const known = knownTest(test);
   if (known !== undefined) return read(pass, known ? node.consequent : node.alternate);
-  // The test comes first, whatever the sides do.
+  // The test is read first, before the sides.
   if (test.op === 'unary' && test.operator === 'not' && test.type === 'bool') {
     return either(pass, node, test.operand, [
       () => read(pass, node.alternate),
@@ -99,7 +99,7 @@ function unaryValue(pass: Pass, node: UnaryExpression): Value {
       );
     case '~': {
       const { argument } = node;
-      // Of more than two in a row, the two innermost make the integer.
+      // In a chain of more than two, the two innermost make the integer.
       if (isComplement(argument) && !isComplement(argument.argument)) {
         const operand = readNumber(pass, argument.argument);
         const type = settled(operand.level);
@@ -131,7 +131,7 @@ function callValue(pass: Pass, node: CallExpression): Value {
   if (node.optional)
     return pass.fail(
       node,
-      'Optional calls have no use in a kernel: every function is there',
+      'Optional calls have no use in a kernel: no function is null or undefined',
       'Write f(x) without ?.',
     );
   const { callee } = node;
@@ -142,7 +142,7 @@ function callValue(pass: Pass, node: CallExpression): Value {
     !Object.hasOwn(freeNames, callee.name)
   )
     failIfRecursive(pass, callee, callee.name);
-  // (0, gpu.f)(x): what tools write for a call without an object.
+  // (0, gpu.f)(x) is the form in which tools write a call without an object.
   const fn = read(pass, callee.type === 'SequenceExpression' ? callee.expressions.at(-1)! : callee);
   if (fn.kind !== 'function' && fn.kind !== 'device')
     return pass.fail(
@@ -219,7 +219,7 @@ function objectValue(pass: Pass, node: ObjectExpression): Value {
   };
 }
 
-/** JavaScript's own names for what a kernel writes otherwise. */
+/** JavaScript's own names for operations that a kernel writes otherwise. */
 const CONVERSIONS: Readonly<Record<string, string | undefined>> = {
   Number: 'Write gpu.f32(x), gpu.f64(x) or gpu.i32(x).',
   BigInt: 'Write gpu.i64(x) or gpu.u64(x).',
@@ -237,7 +237,8 @@ export const expressionRules: Rules['expressions'] = {
       if (Object.hasOwn(freeNames, node.name)) return freeNames[node.name]!(pass, node);
       return pass.fail(
         node,
-        `\`${node.name}\` is not known in a kernel: its text is compiled without what is around it`,
+        `\`${node.name}\` is not defined in a kernel: its text is compiled without its ` +
+          'surroundings',
         CONVERSIONS[node.name] ??
           `Give it through uses: { ${node.name} } and write gpu.${node.name}.`,
       );
@@ -272,7 +273,7 @@ export const expressionRules: Rules['expressions'] = {
     if (node.expressions.length > 0)
       return pass.fail(
         node,
-        'Templates with values are not known in a kernel',
+        'Templates with values are not supported in a kernel',
         "Give console.log the parts: console.log('x', x).",
       );
     return { kind: 'string', value: node.quasis[0]?.value.cooked ?? '' };
@@ -310,8 +311,8 @@ export const expressionRules: Rules['expressions'] = {
         right: asNumber(pass, rightNode, b),
         syntax: { left: leftNode, right: rightNode },
       });
-      // What follows reads trees with calls of its own: a long chain becomes several. A product
-      // stays where it may be rounded once with a sum.
+      // Later code recurses along trees: a long chain becomes several trees. A product stays where
+      // it may be contracted with a sum.
       const mayEnd =
         (i + 1) % LONGEST_CHAIN === 0 &&
         node.operator !== '*' &&

@@ -1,9 +1,9 @@
-/** Where control can go: whether statements come to their end, and who leaves which group. */
+/** Control flow: whether statements complete, and which jumps leave which group. */
 import type { Statement } from '../tree.js';
 
 type Leaving = 'break' | 'continue';
 
-/** Whether a `break` (or `continue`) of this id is among the statements, however deep. */
+/** Whether a `break` (or `continue`) of this id is among the statements, at any depth. */
 export function leaves(
   statements: readonly Statement[],
   id: number,
@@ -26,7 +26,7 @@ export function leaves(
   });
 }
 
-/** Whether what follows the statements can be reached through them. */
+/** Whether control reaches the place after the statements. */
 export function completes(statements: readonly Statement[]): boolean {
   return statements.every(completesOne);
 }
@@ -56,8 +56,7 @@ export function completesOne(statement: Statement): boolean {
 }
 
 /**
- * The statements without a `break` of this id (or `continue`) at their end, where it changes
- * nothing.
+ * The statements without a `break` of this id (or `continue`) at their end, where it has no effect.
  */
 export function withoutLast(
   statements: readonly Statement[],

@@ -4,7 +4,7 @@ import { literal } from './operands.js';
 import type { Pass } from './pass.js';
 import { nothing, type Value } from './values.js';
 
-/** Names that are there without being declared. */
+/** Values of the names that exist without a declaration. */
 export const freeNames: Readonly<Record<string, (pass: Pass, node: AnyNode) => Value>> = {
   undefined: () => nothing,
   NaN: (pass, node) => literal(NaN, pass.span(node)),

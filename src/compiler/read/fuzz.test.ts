@@ -1,4 +1,4 @@
-/** Whatever the text, reading gives a tree or a KernelSourceError whose span lies in its text. */
+/** For every text, reading gives a tree or a KernelSourceError whose span lies in its text. */
 import * as fc from '../../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
 import { KernelSourceError } from '../source-error.js';
@@ -36,7 +36,7 @@ function readsOrSaysWhy(text: string): boolean {
   }
 }
 
-/** What is a number in the programs below. */
+/** Numbers in the programs below. */
 const numbers = fc.constantFrom(
   'x[i]',
   'y[0]',
@@ -231,7 +231,9 @@ const statement = fc.letrec<{ any: string }>((tie) => {
         .map(
           ([value, cases]) =>
             `switch (${value}) { ` +
-            `${cases.map(([test, body, leaves]) => `case ${test}: ${body} ${leaves ? 'break;' : ''}`).join(' ')} ` +
+            cases
+              .map(([test, body, leaves]) => `case ${test}: ${body} ${leaves ? 'break;' : ''} `)
+              .join('') +
             'default: }',
         ),
       fc.constantFrom(

@@ -2,10 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { ArrayMethods, AsyncCopies, Block, Fast, Fences, Gpu, Grid, Warp } from '../gpu.js';
 import { gpuNamesIn } from './gpu-names.js';
 
-/**
- * The type checker's names: a name that is added to gpu.ts stops this file from compiling until it
- * is here.
- */
+/** The type checker's names: this file does not compile until it lists every name of gpu.ts. */
 const names = {
   '': {
     threadIdx: 0,

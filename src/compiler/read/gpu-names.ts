@@ -1,7 +1,4 @@
-/**
- * What a body finds in its second parameter: every path of gpu.ts, and what it stands for. A row
- * for each.
- */
+/** The members of a body's second parameter: a row for each path of gpu.ts, with its meaning. */
 import type { ApproximateName, SpecialName, ValueType } from '../tree.js';
 import { atomicFunctions } from './atomics.js';
 import { blockReduction, warpReduction } from './reductions.js';
@@ -9,7 +6,7 @@ import { arrayFunctions, arrayLike, dynamicArrayFunctions } from './arrays.js';
 import {
   arity,
   floatType,
-  happen,
+  emitOnce,
   integer,
   known,
   maskOf,
@@ -59,7 +56,7 @@ const approximate = (name: ApproximateName, count: number): Entry =>
     });
   });
 
-/** The f32 nearest to the factor that turns powers and logarithms of 2 into those of e. */
+/** The f32 nearest to the factor between powers and logarithms of 2 and those of e. */
 const log2e = Math.LOG2E;
 const ln2 = Math.LN2;
 
@@ -68,7 +65,7 @@ const shuffle = (mode: 'idx' | 'up' | 'down' | 'bfly'): Entry =>
     arity(at, 2, 3);
     const value = number(at, 0);
     const type = commonType(value);
-    return happen(
+    return emitOnce(
       at,
       {
         op: 'shuffle',
@@ -87,7 +84,7 @@ const shuffle = (mode: 'idx' | 'up' | 'down' | 'bfly'): Entry =>
 const vote = (mode: 'any' | 'all' | 'ballot'): Entry =>
   call((at) => {
     arity(at, 1, 2);
-    return happen(
+    return emitOnce(
       at,
       {
         op: 'vote',
@@ -104,7 +101,7 @@ const vote = (mode: 'any' | 'all' | 'ballot'): Entry =>
 const barrierReduce = (mode: 'and' | 'or' | 'count'): Entry =>
   call((at) => {
     arity(at, 1);
-    return happen(
+    return emitOnce(
       at,
       {
         op: 'barrierReduce',
@@ -123,7 +120,7 @@ const fence = (scope: 'block' | 'device' | 'system'): Entry =>
     return statement(at, (span) => ({ kind: 'fence', scope, span }));
   });
 
-/** Counts of bits: i32 whatever the operand is. */
+/** Bit counts: the result is an i32 for every operand. */
 const countBits = (operator: 'popc' | 'clz'): Entry =>
   call((at) => {
     arity(at, 1);
@@ -136,7 +133,7 @@ const countBits = (operator: 'popc' | 'clz'): Entry =>
 const timer = (name: 'clock' | 'globaltimer', type: ValueType): Entry =>
   call((at) => {
     arity(at, 0);
-    return happen(at, { op: 'special', name, type, span: at.pass.span(at.node) }, name);
+    return emitOnce(at, { op: 'special', name, type, span: at.pass.span(at.node) }, name);
   });
 
 const rows: Readonly<Record<string, Entry>> = {
@@ -175,7 +172,7 @@ const rows: Readonly<Record<string, Entry>> = {
   'warp.match': call((at) => {
     arity(at, 1, 2);
     const value = number(at, 0);
-    return happen(
+    return emitOnce(
       at,
       {
         op: 'match',
@@ -189,7 +186,7 @@ const rows: Readonly<Record<string, Entry>> = {
   }),
   'warp.activeMask': call((at) => {
     arity(at, 0);
-    return happen(at, { op: 'activemask', type: 'u32', span: at.pass.span(at.node) }, 'active');
+    return emitOnce(at, { op: 'activemask', type: 'u32', span: at.pass.span(at.node) }, 'active');
   }),
   'warp.sync': call((at) => {
     arity(at, 0, 1);
@@ -351,7 +348,7 @@ const rows: Readonly<Record<string, Entry>> = {
   }),
 };
 
-/** Names that no user writes: they are in kernels that are written by the compiler itself. */
+/** Names for kernels that the compiler itself writes. */
 const ownRows: Readonly<
   Record<string, { readonly run: (call: Call) => Value; readonly typesOnly: boolean }>
 > = {
@@ -366,7 +363,7 @@ const namespaces = new Set(
   ),
 );
 
-/** What gpu.PATH stands for, or undefined where there is no such name. */
+/** Gives the value of gpu.PATH, or undefined where there is no such name. */
 export function gpuName(pass: Pass, node: AnyNode, path: string): Value | undefined {
   if (namespaces.has(path)) return { kind: 'namespace', path };
   if (Object.hasOwn(ownRows, path))

@@ -1,11 +1,11 @@
-/** What each part of the language becomes in the tree. */
+/** The nodes of the tree for each part of the language. */
 import { describe, expect, it } from 'vitest';
 import { bodyOf, errorOf, wholeOf } from './reading.test-support.js';
 
 const lines = (...of: string[]): string => of.join('\n');
 
 describe('variables', () => {
-  it('have the type of all that is assigned to them', () => {
+  it('have the joined type of all assigned values', () => {
     expect(bodyOf('let sum = 0; for (let k = 0; k < 4; k++) sum += x[k]; y[0] = sum;')).toBe(
       lines(
         'sum: f32 = 0:f32',
@@ -216,7 +216,7 @@ describe('loops', () => {
     );
   });
 
-  it('are put in a row as the hint says', () => {
+  it('are unrolled by the hint', () => {
     expect(bodyOf('gpu.unroll(4); for (let k = 0; k < 8; k++) y[k] = 0;')).toContain(
       'loop 0 while lt.i32(k, 8) unroll 4',
     );
@@ -225,7 +225,7 @@ describe('loops', () => {
     ).toMatch(/k, 8\) unroll 0\n(.*\n)* {2}loop 1 while lt.i32\(j, 2\)\n/);
   });
 
-  it('and branches whose condition is known are left out', () => {
+  it('leave out branches whose condition is a constant', () => {
     expect(
       bodyOf(
         'if (gpu.DEBUG) y[0] = gpu.nothing; else y[0] = 1; while (false) y[0] = 2; for (;;) ' +
@@ -235,7 +235,7 @@ describe('loops', () => {
     ).toBe(lines('y[0] = 1:f32', 'loop 0', '  y[0] = 3:f32', '  return'));
   });
 
-  it('end what follows where they never do', () =>
+  it('that never end make the rest unreachable', () =>
     expect(bodyOf('while (true) y[0] = 1; y[0] = nothing;')).toBe(
       lines('loop 0', '  y[0] = 1:f32'),
     ));
@@ -261,7 +261,7 @@ describe('switch', () => {
     );
   });
 
-  it('runs into the next case', () => {
+  it('falls through to the next case', () => {
     expect(
       bodyOf('switch (s_i32) { case 1: y[0] = 1; case 2: y[1] = 2; break; default: y[2] = 3; }'),
     ).toBe(
@@ -332,13 +332,13 @@ describe('tensors', () => {
     ['x[0] = 1', 'x is an input, and this writes to it: x[0]'],
     ['x[0]++', 'x is an input, and this writes to it: x[0]'],
     ['y.length = 1', 'This cannot be assigned to: y.length belongs to a tensor'],
-    ['m.shape[2]', 'm has 2 axes here, and this asks for axis 2'],
+    ['m.shape[2]', 'm has 2 axes here, and this reads axis 2'],
     [
       'm.shape[y_i32[0]]',
       'The axis of a shape has to be known when the kernel is compiled: y_i32[0]',
     ],
     ['y.map(1)', 'A tensor has no map in a kernel'],
-    ['for (const v of x) y[0] = v', 'for-of is not known in a kernel'],
+    ['for (const v of x) y[0] = v', 'for-of is not supported in a kernel'],
     [
       'let t = y; t = x',
       '`t` would hold a tensor, and a variable that is assigned can hold numbers, booleans ' +
@@ -349,7 +349,7 @@ describe('tensors', () => {
   );
 });
 
-describe('what would be wrong without a word is refused', () => {
+describe('silent errors are rejected', () => {
   it.each([
     [
       'let best = -1; for (let i = 0; i < 3; i++) if (y_u32[i] === 99) best = y_u32[i]; ' +
@@ -667,8 +667,8 @@ describe('uses', () => {
       'Give it through uses: { gelu } and write gpu.gelu.',
     );
     expect(errorOf('({ y }, gpu) => { y[0] = (0, maths_1.gelu)(1); }').what).toBe(
-      '`maths_1.gelu` is not known in a kernel: its text is compiled without what is around ' +
-        'it, imports too',
+      '`maths_1.gelu` is not defined in a kernel: its text is compiled without its surroundings ' +
+        'and imports',
     );
     expect(errorOf('({ y }, gpu) => { y[0] = x.size; }').fix).toBe(
       'Give it through uses: { size: x.size } and write gpu.size.',
@@ -677,7 +677,7 @@ describe('uses', () => {
       'Give it through uses: { gelu }.',
     );
   });
-  it('may not call themselves', () => {
+  it('are rejected if they call themselves', () => {
     const f = {
       text: '(v, gpu) => gpu.g(v)',
       uses: {} as Record<string, { text: string; uses: object }>,
@@ -745,7 +745,7 @@ describe('uses', () => {
     expect(errorOf('function me({ y }, gpu) { y[0] = 1; me({ y }, gpu); }').what).toBe(
       'A kernel cannot call itself: k → k',
     );
-    // Its name on the device is no name in its body.
+    // Its name on the device is not defined in its body.
     expect(errorOf('({ y }, gpu) => { y[0] = k(1); }').fix).toBe(
       'Give it through uses: { k } and write gpu.k.',
     );
@@ -797,9 +797,9 @@ describe('barriers', () => {
     'a: for (;;) { for (;;) { if (gpu.lane > 3) break a; if (y[0] > 1) break; } ' +
       'gpu.block.sync(); }',
     'if (gpu.threadIdx.x === 3) gpu.grid.sync()',
-  ])('are refused where threads cannot come to them: %s', (code) => {
+  ])('are rejected where not all threads reach them: %s', (code) => {
     expect(errorOf(`({ y }, gpu) => { ${code}; }`).what).toBe(
-      'Not all threads of the block come to this barrier: a condition on the way to it ' +
+      'Not all threads of the block reach this barrier: a condition on the way to it ' +
         'depends on the thread',
     );
   });
@@ -813,7 +813,7 @@ describe('barriers', () => {
     'for (let k = 0; k < 8; k++) { gpu.block.sync(); if (gpu.lane > 3) continue; y[0] = 1; }',
     'for (;;) { if (gpu.lane > 3) break; y[0] = 1; } gpu.block.sync()',
     'for (let k = 0; k < 8; k++) { if (y[0] > 3) break; gpu.block.sync(); }',
-  ])('are left alone where they may: %s', (code) => {
+  ])('are accepted where all threads may reach them: %s', (code) => {
     expect(wholeOf(`({ y }, gpu) => { ${code}; }`)).toContain('barrier');
   });
   it.each([
@@ -821,26 +821,27 @@ describe('barriers', () => {
     'y[0] = gpu.warp.shuffle(2, 0)',
     'if (gpu.warp.any(x[0] > 0)) y[0] = 1',
     'gpu.warp.sync()',
-  ])('what a whole warp does is refused where some lanes cannot come to it: %s', (code) => {
+  ])('of a whole warp are rejected where not all lanes reach them: %s', (code) => {
     for (const test of ['gpu.lane < 5', 'gpu.threadIdx.x !== 7']) {
       const error = errorOf(`({ y, x }, gpu) => { if (${test}) { ${code}; } }`);
       expect(error.what).toBe(
-        'Not all lanes of the warp come here: the condition around it depends on the lane',
+        'Not all lanes of the warp reach this operation: the condition around it depends on the ' +
+          'lane',
       );
       expect(error.fix).toContain('pass their mask');
     }
     for (const test of ['gpu.warpIdx === 0', 'gpu.threadIdx.x < 32', 'x[gpu.threadIdx.x] > 0'])
       wholeOf(`({ y, x }, gpu) => { if (${test}) { ${code}; } }`);
   });
-  it('and with a mask taken as it is', () =>
+  it('with a mask are accepted', () =>
     expect(
       wholeOf(
         '({ y, x }, gpu) => { if (gpu.lane < 5) y[0] = gpu.warp.shuffle(x[gpu.lane], 0, 31); }',
       ),
     ).toContain('31'));
-  it('of the grid are refused where blocks cannot come to them', () =>
+  it('of the grid are rejected where not all blocks reach them', () =>
     expect(errorOf('({ y }, gpu) => { if (gpu.blockIdx.x === 0) gpu.grid.sync(); }').what).toBe(
-      'Not all blocks of the grid come to this barrier: a condition on the way to it depends ' +
+      'Not all blocks of the grid reach this barrier: a condition on the way to it depends ' +
         'on the block',
     ));
   it('of the grid make the kernel cooperative', () =>
@@ -896,17 +897,17 @@ describe('gpu', () => {
     ['y[0] = gpu.threadIdx.X', 'gpu.threadIdx has no X', 'Write gpu.threadIdx.x.'],
     [
       'y[0] = Date.now()',
-      '`Date.now` is not known in a kernel',
-      'gpu.globalTimer() tells nanoseconds, gpu.clock() cycles.',
+      '`Date.now` is not defined in a kernel',
+      'gpu.globalTimer() gives nanoseconds, gpu.clock() cycles.',
     ],
     [
       'gpu.unroll(); y[0] = 1',
-      'No loop follows that this could be said of: gpu.unroll()',
+      'No loop follows this: gpu.unroll()',
       'Write it before the loop, in the same block.',
     ],
     [
       'for (let i = 0; i < 4; i++) { gpu.unroll(4); y[i] = 1 }',
-      'No loop follows that this could be said of: gpu.unroll(4)',
+      'No loop follows this: gpu.unroll(4)',
       'Write it before the loop, in the same block.',
     ],
     [
@@ -929,7 +930,7 @@ describe('gpu', () => {
       'gpu.atomicAdd cannot change u8: it is for i16, u16, i32, u32, i64, u64, f16, bf16, f32, f64',
       'Use elements of 16 bits or more for what is changed together.',
     ],
-  ])('%s names what there is instead', (code, what, fix) => {
+  ])('%s names the alternative', (code, what, fix) => {
     const error = errorOf(`({ y, y_f16, y_u8 }, gpu) => { ${code}; }`);
     expect(error.what).toContain(what);
     expect(error.fix).toBe(fix);
@@ -965,7 +966,7 @@ describe('gpu', () => {
     expect(errorOf(`({ y, x, s_i32, s_f64 }, gpu) => { ${code}; }`).what).toBe(what),
   );
 
-  it('does not take an integer for what becomes a float later', () =>
+  it('rejects an integer that becomes a float later', () =>
     expect(
       bodyOf('let o = 0; for (let k = 0; k < 2; k++) { y_u32[k] = gpu.bits(o); o = x[k]; }'),
     ).toContain('y_u32[k] = bits.u32(o)'));
@@ -1011,7 +1012,7 @@ describe('console', () => {
       'console.assert takes 1 to 2 arguments, and got 3',
     );
     expect(errorOf('({ y }) => { console.warn(1); }').what).toBe(
-      'console.warn is not known in a kernel',
+      'console.warn is not supported in a kernel',
     );
   });
 });

@@ -1,10 +1,10 @@
-/** Operators behind each other. */
+/** Chains of binary operators. */
 import type { AnyNode, BinaryExpression } from 'acorn';
 
 /**
- * The operators that stand behind each other without brackets, `a + b - c`, the innermost first:
- * each has the one before it, or `first`, on its left. What reads them goes along this list: a sum
- * of some thousand terms is nested as deeply as it is long.
+ * Gives the operators of a chain without brackets, `a + b - c`, the innermost first: each has the
+ * one before it, or `first`, on its left. Readers iterate over this list, because a sum of some
+ * thousand terms is nested as deeply as it is long.
  */
 export function leftChain(node: BinaryExpression): {
   readonly first: AnyNode;

@@ -1,6 +1,6 @@
 /**
- * Operators on literals, computed as JavaScript computes them: minifiers do the same, and what they
- * leave has to mean the same.
+ * Operators on literals, computed as JavaScript computes them: minifiers do the same, and their
+ * output has to have the same meaning.
  */
 import type { BinaryOperator } from 'acorn';
 import type { Constant } from './values.js';
@@ -17,7 +17,7 @@ const operators: Partial<Record<BinaryOperator, readonly [OnNumbers, OnBigInts]>
   '*': [(a, b) => a * b, (a, b) => a * b],
   '/': [(a, b) => a / b, (a, b) => whole(b, () => a / b)],
   '%': [(a, b) => a % b, (a, b) => whole(b, () => a % b)],
-  // As `maths/power.ts` has it: where JavaScript gives NaN, a power of 1 is 1.
+  // As in `maths/power.ts`, a power of 1 is 1 where JavaScript gives NaN.
   '**': [
     (a, b) => (a === 1 || (a === -1 && Math.abs(b) === Infinity) ? 1 : a ** b),
     (a, b) => (b >= 0n && b < 65n ? a ** b : undefined),
@@ -38,7 +38,7 @@ const operators: Partial<Record<BinaryOperator, readonly [OnNumbers, OnBigInts]>
   '!==': [(a, b) => a !== b, (a, b) => a !== b],
 };
 
-/** The result, where both are literals and it can be had. */
+/** The result, where both are literals and it is known. */
 export function foldBinary(
   operator: BinaryOperator,
   a: Constant | undefined,

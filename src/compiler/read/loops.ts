@@ -37,8 +37,7 @@ function readTurns(
     return { before, value };
   };
 
-  // The order of reading is that of running, so that what a name stands for is known when it is
-  // used.
+  // The parts are read in the order in which they run, so that each name is bound before its use.
   const first = testAfter ? undefined : readIt();
   if (first?.value !== undefined && knownTest(first.value) === false) {
     for (const statement of first.before) pass.emit(statement);
@@ -54,7 +53,8 @@ function readTurns(
   const after = update === undefined ? [] : pass.collect(() => perform(pass, update));
   const tested = first ?? readIt();
 
-  // A test that takes statements is made inside the loop: before the body, or where each turn ends.
+  // A test with statements is computed inside the loop: before the body, or where each iteration
+  // ends.
   const inBody = !testAfter && tested.before.length > 0;
   const leave: Statement[] =
     inBody && tested.value !== undefined

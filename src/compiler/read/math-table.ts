@@ -1,6 +1,6 @@
 /**
- * Math: what becomes nodes of the tree directly, what is written in the kernel language, and its
- * constants.
+ * Math: functions that become nodes of the tree, functions that are written in the kernel language,
+ * and constants.
  */
 import type { AnyNode } from 'acorn';
 import { mathsTexts } from '../maths/index.js';
@@ -10,7 +10,7 @@ import { binary, convert, unary } from './nodes.js';
 import type { Pass } from './pass.js';
 import { isFloat, isUnsigned, settled } from './types.js';
 import { concrete, constantOf, inType, typed, type NumberValue, type Value } from './values.js';
-import { checkMeeting, commonType, literal } from './operands.js';
+import { checkCommonType, commonType, literal } from './operands.js';
 import { callText } from './reading.js';
 
 export const mathConstants: Readonly<Record<string, number>> = {
@@ -24,7 +24,7 @@ export const mathConstants: Readonly<Record<string, number>> = {
   SQRT2: Math.SQRT2,
 };
 
-/** These have one result whatever computes it, so literals are computed at once. */
+/** Functions with one correct result: literals are computed at once. */
 const exact = new Set([
   'abs',
   'min',
@@ -39,10 +39,10 @@ const exact = new Set([
   'clz32',
 ]);
 
-/** Written in the kernel language. */
+/** Functions that are written in the kernel language. */
 const texts: Readonly<Record<string, string>> = {
-  // To the nearest, halves up; floor(x + 0.5) would round 0.49999997 up. The sign of x stays on
-  // zeros, as in JavaScript.
+  // Rounds to the nearest, ties up; floor(x + 0.5) would round 0.49999997 up. Zeros keep the sign
+  // of x, as in JavaScript.
   round:
     '(x, gpu) => { const r = Math.floor(x); return gpu.copysign(x - r >= 0.5 ? r + 1 : r, x); }',
   sign: '(x) => x > 0 ? 1 : x < 0 ? -1 : x',
@@ -50,7 +50,8 @@ const texts: Readonly<Record<string, string>> = {
 };
 
 /**
- * Square root of the sum of squares, scaled by the largest so that no square overflows or vanishes.
+ * Square root of the sum of squares, scaled by the largest so that no square overflows or
+ * underflows.
  */
 function hypotText(count: number): string {
   const names = Array.from({ length: count }, (_, at) => `x${at}`);
@@ -67,7 +68,7 @@ function hypotText(count: number): string {
 }
 
 /**
- * A quotient of whole numbers, which `/` has cut off, rounded as JavaScript rounds the one with a
+ * A quotient of integers, which `/` has truncated, rounded as JavaScript rounds the quotient with a
  * fraction.
  */
 const quotientTexts: Readonly<Record<string, Readonly<Record<'signed' | 'unsigned', string>>>> = {
@@ -81,7 +82,7 @@ const quotientTexts: Readonly<Record<string, Readonly<Record<'signed' | 'unsigne
   },
 };
 
-/** Both sides, where the value is a quotient of whole numbers. */
+/** Both operands, where the value is a quotient of integers. */
 function quotientOf(
   value: NumberValue,
 ): readonly [left: Expression, right: Expression] | undefined {
@@ -96,7 +97,7 @@ function quotientOf(
   return [content.expression.left, content.expression.right];
 }
 
-/** Floats as the instruction has it; whole numbers stay what they are. */
+/** Floats take the instruction; integers stay the same. */
 const rounding =
   (operator: UnaryOperator) =>
   (call: Call): Value => {
@@ -124,7 +125,7 @@ const extreme =
     if (call.args.length === 0) return literal(ofNone, span);
     const values = call.args.map((_, at) => number(call, at));
     const type = commonType(...values);
-    checkMeeting(call.pass, call.node, values, type);
+    checkCommonType(call.pass, call.node, values, type);
     return typed(
       values.map((value) => inType(value, type)).reduce((a, b) => binary(operator, a, b, span)),
     );
@@ -152,7 +153,7 @@ function callNamed(
   if (text === undefined) {
     return pass.fail(
       node,
-      `${shown} is not known in a kernel for ${type}`,
+      `${shown} is not supported in a kernel for ${type}`,
       type === 'f64'
         ? 'Compute it in f32: gpu.f32(…).'
         : 'Write it as a device function and give it through uses.',
@@ -222,7 +223,7 @@ const table: Readonly<Record<string, (call: Call) => Value>> = {
   },
   imul: (call) => {
     arity(call, 2);
-    // 0x9e3779b9 stands for its bits here, and decides no sign.
+    // 0x9e3779b9 stands for its bits here, and does not determine the sign.
     const type = [0, 1].some(
       (at) =>
         number(call, at).content.is !== 'literal' && settled(number(call, at).level) === 'u32',
@@ -254,7 +255,7 @@ const table: Readonly<Record<string, (call: Call) => Value>> = {
     arity(call, 2);
     const [base, exponent] = [number(call, 0), number(call, 1)];
     const type = floatType(base, exponent);
-    // A square, rounded once, is what pow gives too.
+    // pow also gives a square that is rounded once.
     if (constantOf(exponent) === 2) {
       const factor = call.pass.reusable(inType(base, type), 'base');
       return typed(binary('mul', factor, factor, call.pass.span(call.node)));
@@ -289,7 +290,7 @@ const table: Readonly<Record<string, (call: Call) => Value>> = {
   ),
 };
 
-/** The function of this name, or undefined where Math has none that a kernel can use. */
+/** Gives the function of this name, or undefined where kernels have none. */
 export function mathFunction(name: string): ((call: Call) => Value) | undefined {
   if (!Object.hasOwn(table, name)) return undefined;
   return (call) => foldMath(call, name) ?? table[name]!(call);
@@ -311,7 +312,7 @@ function foldMath(call: Call, name: string): Value | undefined {
   return literal(compute(...values), call.pass.span(call.node));
 }
 
-/** Math's function on numbers that were read already. */
+/** Calls Math's function on numbers that were read already. */
 export function callMath(
   pass: Pass,
   node: AnyNode,

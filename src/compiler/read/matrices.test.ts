@@ -27,7 +27,7 @@ describe('operations on matrices', () => {
     ).toContain('load transposed local1[mul.i32(1, 4) +4] from shared0[add.i32(mul.i32(i, 8), 0)]');
   });
 
-  it('copies name elements of both, and how many', () => {
+  it('copies name elements of both, and their number', () => {
     expect(
       bodyOf(
         'const tile = gpu.shared.f32(64); gpu.async.copy(tile, i * 4, x, i, 4, 64 - i); ' +
@@ -40,7 +40,7 @@ describe('operations on matrices', () => {
   });
 });
 
-describe('what they refuse, and what they say to write', () => {
+describe('what they reject, with what to write', () => {
   it.each([
     [
       'gpu.warp.mma(s, f, f)',
@@ -162,11 +162,11 @@ describe('what they refuse, and what they say to write', () => {
     'gpu.threadIdx.x % 32 === 0',
     'gpu.threadIdx.x === 5',
     'gpu.lane !== 0 && gpu.warpIdx === 0',
-  ])('where only some lanes come to them: if (%s)', (test) => {
+  ])('where only some lanes reach them: if (%s)', (test) => {
     for (const call of ['gpu.warp.mma(s, f, g)', 'gpu.warp.loadMatrices(f, tile[0], 0)']) {
       expect(refusal(`if (${test}) { ${call}; }`)).toMatchObject({
         code: call,
-        what: expect.stringContaining('Not all lanes of the warp come here') as string,
+        what: expect.stringContaining('Not all lanes of the warp reach this operation') as string,
       });
     }
   });

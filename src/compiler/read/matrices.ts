@@ -1,4 +1,4 @@
-/** What a warp does with matrices, and copies that go on meanwhile. */
+/** Matrix operations of a warp, and asynchronous copies. */
 import type { Fragment, MatrixShape, MatrixType, Place, StorageType } from '../tree.js';
 import { arity, integer, known, number, statement, type Call } from './calls.js';
 import { convert, constant } from './nodes.js';
@@ -19,12 +19,12 @@ const halfProducts: Readonly<Record<number, Product>> = {
 };
 const tf32Product: Product = { shape: 'm16n8k8', lengths: [4, 2, 4] };
 
-/** Matrices that one instruction reads, by the elements that each lane gets. */
+/** The number of elements that each lane gets from one instruction. */
 const loads: readonly number[] = [2, 4, 8];
 
 /**
- * The argument as a local array of one axis, or a row of one that has more; `folded`: its axes may
- * also be several, which are read in row-major order.
+ * The argument as a local array of one axis, or a row of an array that has more. `folded`: the
+ * array may also have several axes, which are read in row-major order.
  */
 function fragment(
   call: Call,
@@ -189,17 +189,17 @@ function loadMatrices(transposed: boolean) {
   };
 }
 
-/** The element of shared memory that two arguments name. */
+/** The element of shared memory of two arguments. */
 function sharedPlace(call: Call, array: number, index: number): Place {
   const { pass, node, name, args, argNodes } = call;
   const value = args[array];
   const own = argNodes[array] ?? node;
   if (value?.kind !== 'array' || pass.arrays[value.array]!.space === 'local') {
+    const found =
+      value === undefined ? 'missing' : value.kind === 'array' ? 'a local array' : describe(value);
     return pass.fail(
       own,
-      `Argument ${array + 1} of ${name} is ` +
-        `${value === undefined ? 'missing' : value.kind === 'array' ? 'a local array' : describe(value)}, ` +
-        'and has to be a shared array',
+      `Argument ${array + 1} of ${name} is ${found}, and has to be a shared array`,
       'Declare it with gpu.shared.f16(LENGTH), or gpu.dynamicShared.f16() where it takes ' +
         'more than 48 KiB.',
     );
@@ -207,7 +207,7 @@ function sharedPlace(call: Call, array: number, index: number): Place {
   return placeIn(pass, node, value, number(call, index), argNodes[index] ?? node, 'write');
 }
 
-/** Bytes that cp.async copies. */
+/** Sizes in bytes that cp.async copies. */
 const copied: readonly number[] = [4, 8, 16];
 
 function copyAsync(call: Call): Value {

@@ -15,7 +15,7 @@ import { freeNames } from './free-names.js';
 import { failIfRecursive } from './recursion.js';
 import { asNumber, read, readNumber } from './reading.js';
 
-/** What JavaScript asks for the time. */
+/** JavaScript's functions that read a clock. */
 const TIMES: ReadonlySet<string> = new Set(['Date.now', 'performance.now']);
 
 export function member(pass: Pass, node: MemberExpression): Value {
@@ -32,12 +32,12 @@ export function member(pass: Pass, node: MemberExpression): Value {
   if (object.type === 'Identifier' && name !== undefined && isForeign(pass, object)) {
     return pass.fail(
       node,
-      `\`${pass.code(node)}\` is not known in a kernel: its text is compiled without what is ` +
-        'around it, imports too',
+      `\`${pass.code(node)}\` is not defined in a kernel: its text is compiled without its ` +
+        'surroundings and imports',
       object.name === 'Number'
         ? instead(name)
         : TIMES.has(`${object.name}.${name}`)
-          ? 'gpu.globalTimer() tells nanoseconds, gpu.clock() cycles.'
+          ? 'gpu.globalTimer() gives nanoseconds, gpu.clock() cycles.'
           : `Give it through uses: { ${name}: ${pass.code(node)} } and write gpu.${name}.`,
     );
   }
@@ -52,7 +52,7 @@ export function member(pass: Pass, node: MemberExpression): Value {
   return element(pass, node, base, asNumber(pass, index, at), index);
 }
 
-/** JavaScript's own functions of Number, and what a kernel writes for them. */
+/** JavaScript's own functions of Number, and their replacements in a kernel. */
 const OF_NUMBER: Readonly<Record<string, string | undefined>> = {
   isNaN: 'Write x !== x.',
   isFinite: 'Write Math.abs(x) < Infinity.',
@@ -65,7 +65,7 @@ const instead = (name: string): string =>
   OF_NUMBER[name] ?? `Give it through uses: { ${name}: Number.${name} } and write gpu.${name}.`;
 
 /**
- * A free name: what tools make of an import is a property of one, `module_1.name`,
+ * Whether a name is free. Tools write an import as a property of a free name: `module_1.name`,
  * `__vite_ssr_import_0__.name`.
  */
 function isForeign(pass: Pass, node: Identifier): boolean {
@@ -100,7 +100,7 @@ export function element(
       if (Number(axis) < 0 || Number(axis) >= rank || !Number.isInteger(Number(axis))) {
         return pass.fail(
           indexNode,
-          `${param.name} has ${rank} ${rank === 1 ? 'axis' : 'axes'} here, and this asks for ` +
+          `${param.name} has ${rank} ${rank === 1 ? 'axis' : 'axes'} here, and this reads ` +
             `axis ${String(axis)}`,
           `Use 0 to ${rank - 1}.`,
         );
@@ -136,13 +136,13 @@ export function element(
   }
 }
 
-/** More are memory's business. */
+/** A longer list belongs in memory. */
 const MOST_CHOICES = 64;
 
 /**
- * The item of a list at a computed index: a binary choice among the items. Where a loop is unrolled
- * the index is constant, and one item remains. Literal items take the type of their context. An
- * index before the first item gives the first, and one past the last gives the last.
+ * The item of a list at a computed index, as a binary selection among the items. Where a loop is
+ * unrolled the index is constant, and one item remains. Literal items take the type of their
+ * context. An index before the first item gives the first, and one past the last gives the last.
  */
 function chosenOf(
   pass: Pass,
@@ -324,7 +324,7 @@ function namespaced(pass: Pass, node: AnyNode, path: string, name: string): Valu
     if (call !== undefined) return { kind: 'function', name: `Math.${name}`, call };
     return pass.fail(
       node,
-      `Math.${name} is not known in a kernel`,
+      `Math.${name} is not supported in a kernel`,
       name === 'random'
         ? 'Use a generator that counts, such as Philox: its numbers are the same on every device.'
         : 'Write it as a device function and give it through uses.',
@@ -335,7 +335,7 @@ function namespaced(pass: Pass, node: AnyNode, path: string, name: string): Valu
       return { kind: 'function', name: `console.${name}`, call: consoleFunctions[name]! };
     return pass.fail(
       node,
-      `console.${name} is not known in a kernel`,
+      `console.${name} is not supported in a kernel`,
       'Use console.log and console.assert.',
     );
   }
@@ -392,8 +392,8 @@ function namespaced(pass: Pass, node: AnyNode, path: string, name: string): Valu
 }
 
 /**
- * Names that may be meant: those of the same first word, and where there are none those that differ
- * by a letter or two.
+ * Known names that are similar: those with the same first word, and where there are none those that
+ * differ by a letter or two.
  */
 function nearest(name: string, known: readonly string[]): string[] {
   const wordOf = (text: string): string => /^[A-Z]?[a-z]*/.exec(text)![0].toLowerCase();
@@ -407,7 +407,7 @@ function nearest(name: string, known: readonly string[]): string[] {
 }
 
 /**
- * Letters that are put in, left out, exchanged with the next, or others, from one text to the
+ * The number of letters that are inserted, deleted, transposed or replaced, from one text to the
  * other.
  */
 function differ(a: string, b: string): number {

@@ -4,7 +4,7 @@ import type { Pass } from './pass.js';
 import { fixed, replaceSlot, slotFor } from './slots.js';
 import type { Value } from './values.js';
 
-/** Gives a name a value: the first time where the name has only one, it may stand for anything. */
+/** Assigns to a name. The first assignment of a name with only one may bind any kind of value. */
 export function assignName(pass: Pass, node: AnyNode & { type: 'Identifier' }, value: Value): void {
   const declaration = pass.frame.parsed.names.get(node);
   if (declaration === undefined) {
@@ -29,7 +29,7 @@ export function assignName(pass: Pass, node: AnyNode & { type: 'Identifier' }, v
         'Declare it with let.',
       );
   }
-  // let x = undefined: the value is still to come.
+  // `let x = undefined`: the variable gets its value later.
   if (value.kind === 'nothing' && bound === undefined) return;
   const slot =
     bound === undefined || (bound.kind !== 'scalar' && bound.kind !== 'fields')

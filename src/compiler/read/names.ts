@@ -1,4 +1,4 @@
-/** Which declaration each name of a function means, and how often each is written. */
+/** The declaration that each name of a function refers to, and the number of its assignments. */
 import type { AnyNode, Identifier } from 'acorn';
 import { leftChain } from './left-chain.js';
 import { isPresent } from './present.js';
@@ -8,17 +8,17 @@ import { childrenOf, type FunctionNode } from './syntax.js';
 export interface Declaration {
   readonly name: string;
   readonly kind: 'param' | 'var' | 'let' | 'const' | 'other';
-  /** Where it is declared, for keys that stay the same each time the function is read. */
+  /** The place of its declaration, for keys that are the same in every pass. */
   readonly at: number;
-  /** Assignments, its initialiser included. */
+  /** The number of assignments, including its initialiser. */
   writes: number;
-  /** It has an initialiser, and is not visible where that has not run. */
+  /** Whether it has an initialiser, and is visible only after that has run. */
   initialised: boolean;
-  /** Assignments to its properties, but none to properties of these. */
+  /** The number of assignments to its properties, but not to properties of these. */
   fieldWrites: number;
 }
 
-/** The declaration of every identifier that has one; those without are free. */
+/** The declaration of every identifier that has one; identifiers without one are free. */
 export type Names = ReadonlyMap<AnyNode, Declaration>;
 
 interface Scope {
@@ -34,8 +34,8 @@ export function resolveNames(fn: FunctionNode): Names {
 interface Occurrence {
   readonly node: Identifier;
   /**
-   * `write` gives a value that does not depend on the one before, as `init` does; `change` does:
-   * `+=`, `++`.
+   * `write` gives a value that does not depend on the one before, as `init` does; `change` (`+=`,
+   * `++`) does.
    */
   readonly as: 'init' | 'declare' | 'write' | 'change' | 'fieldWrite' | 'read';
   readonly scope: Scope;
@@ -61,9 +61,9 @@ class Resolver {
   }
 
   /**
-   * Counts. A `var` that stands for several variables of several blocks becomes several again:
-   * tools that write ES5 turn `let` into `var`, and blocks side by side then share the name though
-   * not the value, nor its type.
+   * Counts assignments. A `var` of several blocks is split into several variables: tools that write
+   * ES5 turn `let` into `var`, and adjacent blocks then share the name though not the value, nor
+   * its type.
    */
   #conclude(declaration: Declaration, occurrences: readonly Occurrence[]): void {
     const groups = declaration.kind === 'var' ? apart(occurrences) : [occurrences];
@@ -100,9 +100,7 @@ class Resolver {
     return declaration;
   }
 
-  /**
-   * Declares the names of a pattern in `scope`; `as`: what happens to them there, seen from `from`.
-   */
+  /** Declares the names of a pattern in `scope`. `as`: the kind of occurrence, seen from `from`. */
   #declarePattern(
     pattern: AnyNode,
     kind: Declaration['kind'],
@@ -171,7 +169,7 @@ class Resolver {
     }
   }
 
-  /** What an assignment writes. */
+  /** Records the destination of an assignment. */
   #write(target: AnyNode, scope: Scope, as: 'write' | 'change' = 'write'): void {
     switch (target.type) {
       case 'Identifier':
@@ -219,7 +217,7 @@ class Resolver {
         }
         return;
       case 'AssignmentExpression':
-        // The indices of the target come before the value; a name is written after it.
+        // The indices of the destination come before the value; a name is written after it.
         if (node.left.type === 'MemberExpression') this.#write(node.left, scope);
         this.#visit(node.right, scope);
         if (node.left.type !== 'MemberExpression')
@@ -281,7 +279,7 @@ class Resolver {
           if (isPresent(part)) this.#visit(part, inner);
         return;
       }
-      // What may be left out is a block of its own: minifiers write if (a) { … } as a && (…).
+      // A conditional operand is a block of its own: minifiers write if (a) { … } as a && (…).
       case 'LogicalExpression':
         this.#visit(node.left, scope);
         this.#visit(node.right, { parent: scope, declared: new Map() });
@@ -327,8 +325,8 @@ function isWithin(scope: Scope, outer: Scope): boolean {
 }
 
 /**
- * Occurrences by the blocks that give the name a value, where each is in one of them and comes
- * after that; else all together.
+ * Groups occurrences by the blocks that assign the name, where each occurrence is in one of them
+ * and follows the assignment; else all in one group.
  */
 function apart(occurrences: readonly Occurrence[]): (readonly Occurrence[])[] {
   return (
@@ -353,6 +351,6 @@ function apartBy(
     occurrences.filter((occurrence) => isWithin(occurrence.scope, scope)),
   );
   if (groups.reduce((sum, group) => sum + group.length, 0) !== occurrences.length) return undefined;
-  // Occurrences are listed in the order in which they happen.
+  // Occurrences are listed in their order of execution.
   return groups.every(([first]) => starts.includes(first!.as)) ? groups : undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * Makes nodes of the tree, in the form that every reader of it gets: no conversion to the same
- * type, constants in their type.
+ * Makes nodes of the tree in a normal form: no conversion to the same type, constants in their
+ * type.
  */
 import type {
   BinaryOperator,
@@ -23,8 +23,7 @@ export function constant(
 
 export function convert(operand: Expression, type: ValueType): Expression {
   if (operand.type === type) return operand;
-  // A constant integer is the same number in every type that it is converted to by the source's
-  // rules.
+  // An integer constant is the same number in every type that the source's rules convert it to.
   if (
     operand.op === 'constant' &&
     !isFloat(operand.type) &&
@@ -36,8 +35,8 @@ export function convert(operand: Expression, type: ValueType): Expression {
 }
 
 /**
- * What narrow floats of 8 and 16 bits are made of: an f32 that was not rounded in a way that could
- * show in them.
+ * The value from which narrow floats of 8 and 16 bits are rounded: an f32, rounded to odd where an
+ * earlier rounding could change the result.
  */
 export function toOdd(operand: Expression): Expression {
   if (operand.type === 'f32' || operand.type === 'bool') return convert(operand, 'f32');
@@ -85,8 +84,8 @@ export function logical(
 }
 
 /**
- * `not`, without two in a row, and without one before (in)equality, which minifiers turn around
- * too.
+ * `not`, without a double negation, and without one before (in)equality, which minifiers turn
+ * around too.
  */
 export function not(operand: Expression, span: Span): Expression {
   if (operand.op === 'unary' && operand.operator === 'not' && operand.type === 'bool')

@@ -1,4 +1,4 @@
-/** Numbers as operands: the type in which they meet, and what is refused of them. */
+/** Numbers as operands: their common type, and operands that are rejected. */
 import type { AnyNode } from 'acorn';
 import type { Expression, Span, ValueType } from '../tree.js';
 import { compare, constant, unary } from './nodes.js';
@@ -14,12 +14,12 @@ import {
 } from './types.js';
 import { concrete, constantOf, isNegative, type Constant, type NumberValue } from './values.js';
 
-/** A number that becomes what it meets. */
+/** A number that takes the type of the other operand. */
 export function literal(value: Constant, span: Span): NumberValue {
   return { kind: 'number', level: literalLevel(value), content: { is: 'literal', value, span } };
 }
 
-/** Whether it is not zero; NaN is not, as in JavaScript. */
+/** Whether a number is not zero; NaN counts as zero, as in JavaScript. */
 export function truth(value: NumberValue): Expression {
   const known = value.content.is === 'literal' ? value.content.value : undefined;
   if (known !== undefined)
@@ -32,17 +32,17 @@ export function truth(value: NumberValue): Expression {
   return compare('ne', expression, constant(0, type, span), span);
 }
 
-/** The type in which two operands meet. Booleans count as i32. */
+/** The common type of two operands. Booleans count as i32. */
 export function commonType(...values: readonly NumberValue[]): ValueType {
   const type = settled(values.map(({ level }) => level).reduce(join));
   return type === 'bool' ? 'i32' : type;
 }
 
 /**
- * What meets others in one value has to be held by its type: a negative constant among numbers
- * without a sign would be a large one.
+ * Checks that the common type holds a constant: a negative constant among unsigned numbers would be
+ * a large one.
  */
-export function checkMeeting(
+export function checkCommonType(
   pass: Pass,
   node: AnyNode,
   values: readonly NumberValue[],
@@ -57,14 +57,14 @@ export function checkMeeting(
   );
 }
 
-/** The negated integer without a sign that a number is, or the first factor of it. */
+/** The negated unsigned integer that a number is, or the first factor of it. */
 function negatedIn(expression: Expression): { readonly type: 'u32' | 'u64' } | undefined {
   switch (expression.op) {
     case 'unary':
       return expression.operator === 'neg' && isUnsigned(expression.type)
         ? { type: expression.type }
         : undefined;
-    // In a type with a sign and of no more bits it is what -u means.
+    // In a signed type of at most as many bits the value is that of -u.
     case 'convert': {
       const negated = negatedIn(expression.operand);
       return expression.type === 'i32' || (expression.type === 'i64' && negated?.type === 'u64')
@@ -79,8 +79,8 @@ function negatedIn(expression: Expression): { readonly type: 'u32' | 'u64' } | u
 }
 
 /**
- * What is negated without a sign is 2 ** 32 - u, which is no -u any more once it is divided or
- * becomes a float, though minifiers write -u / 16 for -(u / 16).
+ * Rejects a negated unsigned number that is divided or converted to a float: it is 2 ** 32 - u, and
+ * differs from -u there. Minifiers write -u / 16 for -(u / 16).
  */
 export function failNegated(pass: Pass, node: AnyNode, value: NumberValue): void {
   const negated =
@@ -94,13 +94,13 @@ export function failNegated(pass: Pass, node: AnyNode, value: NumberValue): void
   );
 }
 
-/** Refuses floats, and says how to make an integer of them. */
+/** Rejects floats, with the way to make an integer of them. */
 export function wholeOperand(pass: Pass, node: AnyNode, value: NumberValue, what: string): void {
   if (!isFloat(settled(value.level))) return;
   pass.fail(node, ...notWhole(pass, node, value, what));
 }
 
-/** What is wrong with a float where an integer has to be, and what to write. */
+/** The message for a float where an integer is required, and what to write. */
 export function notWhole(
   pass: Pass,
   node: AnyNode,

@@ -10,7 +10,7 @@ const valueOf = (target: string, expression: string): string => {
 
 describe('operators', () => {
   it.each([
-    // Literals become what they meet.
+    // Literals take the type of the other operand.
     ['y', '1', '1:f32'],
     ['y', '1 / 4', '0.25:f32'],
     ['y_f64', 's_f64 * 0.1', 'mul.f64(s_f64, 0.1:f64)'],
@@ -20,7 +20,7 @@ describe('operators', () => {
     ['y_i64', 's_i32 * 5n', 'mul.i64(i64(s_i32), 5:i64)'],
     ['y', 's_bool ? 1 : 0.5', '(s_bool ? 1:f32 : 0.5:f32)'],
     ['y_f64', '-(s_bool ? 0.1 : 2)', '(s_bool ? -0.1:f64 : -2:f64)'],
-    // Types meet.
+    // Operands have a common type.
     ['y', 's_f16 + s_i64', 'add.f32(s_f16, f32(s_i64))'],
     ['y_f64', 's_f32 + s_f64', 'add.f64(f64(s_f32), s_f64)'],
     ['y_u32', 's_i32 + s_u32', 'add.u32(u32(s_i32), s_u32)'],
@@ -128,7 +128,7 @@ describe('operators', () => {
   });
 });
 
-describe('integers without a sign', () => {
+describe('unsigned integers', () => {
   const names = '({ y, y_u32, y_u64, y_i32, s_u32, s_u64, s_i32, s_f32, s_bool }, gpu)';
   it.each([
     [
@@ -184,7 +184,7 @@ describe('integers without a sign', () => {
       'A negated u32 has no sign',
       'Make it signed before it is negated: -gpu.i32(u).',
     ],
-  ])('%s is refused', (expression, what, fix) => {
+  ])('%s is rejected', (expression, what, fix) => {
     const error = errorOf(`${names} => { y[0] = ${expression}; }`);
     expect(error.what).toContain(what);
     expect(error.fix).toBe(fix);

@@ -1,4 +1,4 @@
-/** The types of operators: what operands are converted to, and what comes out. */
+/** Types of operators: the conversions of operands, and the type of the result. */
 import type { AnyNode, BinaryOperator as SourceOperator } from 'acorn';
 import type { BinaryOperator, CompareOperator, Span, ValueType } from '../tree.js';
 import { contract } from './contract.js';
@@ -27,7 +27,7 @@ interface Operands {
   readonly operator: SourceOperator;
   readonly left: NumberValue;
   readonly right: NumberValue;
-  /** The syntax of both sides, where it is that of one expression. */
+  /** The syntax of both sides, where both are in one expression. */
   readonly syntax: { readonly left: AnyNode; readonly right: AnyNode };
 }
 
@@ -57,13 +57,13 @@ function failZero(pass: Pass, node: AnyNode): never {
   );
 }
 
-/** The code of an operand, for an expression in which it is one. */
+/** The code of an operand for use within an expression. */
 const operandCode = (pass: Pass, side: AnyNode): string =>
   /^(Binary|Logical|Conditional)/.test(side.type) ? `(${pass.code(side)})` : pass.code(side);
 
 /**
- * A division of integers without a sign in which one side is below zero: that side would become a
- * large number without a word.
+ * Rejects a division of unsigned integers in which one side is negative: that side would become a
+ * large number without a notice.
  */
 function checkSigns(
   { pass, node, operator, left, right, syntax }: Operands,
@@ -77,14 +77,20 @@ function checkSigns(
   const one = operator.startsWith('%') ? 'taken modulo' : 'divided by';
   pass.failUnlessTypesChange(
     node,
-    `${by ? `An unsigned number is ${one} a negative one` : `A negative number is ${one} an unsigned one`}, ` +
-      `and ${type} holds no negative numbers: ${pass.code(node)}`,
-    'Write ' +
-      `${by ? `${cast}(${whole}) ${operator} ${negative}` : `${whole} ${operator} ${cast}(${negative})`}.`,
+    (by
+      ? `An unsigned number is ${one} a negative one`
+      : `A negative number is ${one} an unsigned one`) +
+      `, and ${type} holds no negative numbers: ${pass.code(node)}`,
+    by
+      ? `Write ${cast}(${whole}) ${operator} ${negative}.`
+      : `Write ${whole} ${operator} ${cast}(${negative}).`,
   );
 }
 
-/** A constant below zero is none of the numbers without a sign, whatever their bits. */
+/**
+ * Rejects a comparison of an unsigned number with a negative constant, which no unsigned number
+ * equals, whatever its bits.
+ */
 function checkCompared({ pass, node, left, right }: Operands): void {
   for (const [value, other] of [
     [left, right],
@@ -107,7 +113,9 @@ function checkCompared({ pass, node, left, right }: Operands): void {
   }
 }
 
-/** A whole number that is written as a fraction: in C it makes a computation one with floats. */
+/**
+ * Rejects an integer that is written as a fraction: in C it makes a computation one with floats.
+ */
 function checkFractions(
   { pass, node, operator, left, right, syntax }: Operands,
   type: ValueType,
@@ -144,7 +152,10 @@ function checkFractions(
   }
 }
 
-/** `1 / 0`, `-1 / 0` and `0 / 0`: what minifiers write for Infinity and NaN. */
+/**
+ * Whether an expression is `1 / 0`, `-1 / 0` or `0 / 0`, which minifiers write for Infinity and
+ * NaN.
+ */
 function isInfinity({ left, right }: Operands['syntax']): boolean {
   const numerator = left.type === 'UnaryExpression' && left.operator === '-' ? left.argument : left;
   return (
@@ -155,7 +166,7 @@ function isInfinity({ left, right }: Operands['syntax']): boolean {
   );
 }
 
-/** Division, by anything but zero. */
+/** Division by any number but zero. */
 function division(operator: 'div' | 'rem') {
   return (operands: Operands): NumberValue => {
     const { pass, node, left, right } = operands;
@@ -174,7 +185,7 @@ const isZero = (written: AnyNode): boolean => written.type === 'Literal' && writ
 function bits(operator: 'and' | 'or' | 'xor') {
   return (operands: Operands): NumberValue => {
     const { pass, left, right, syntax } = operands;
-    // x | 0: what JavaScript writes for an integer of 32 bits, and minifiers turn around. A
+    // JavaScript writes x | 0 for an integer of 32 bits, and minifiers exchange the sides. A
     // constant of `uses` may be 0 by chance.
     if (operator === 'or') {
       for (const [value, other, written] of [
@@ -189,7 +200,7 @@ function bits(operator: 'and' | 'or' | 'xor') {
     }
     wholeOperand(pass, syntax.left, left, `The left side of ${operands.operator}`);
     wholeOperand(pass, syntax.right, right, `The right side of ${operands.operator}`);
-    // 0x9e3779b9 with an i32 is its bits, as in JavaScript.
+    // 0x9e3779b9 with an i32 stands for its bits, as in JavaScript.
     const level = join(left.level, right.level);
     const other = left.level === 'int32u' ? right.level : left.level;
     const type =
@@ -228,7 +239,9 @@ const mirrored: Readonly<Record<CompareOperator, CompareOperator>> = {
   ne: 'ne',
 };
 
-/** What a negative number gives when it stands on the left of one without a sign. */
+/**
+ * The result of a comparison with a negative number on the left and an unsigned one on the right.
+ */
 const negativeOnLeft: Readonly<Record<CompareOperator, boolean>> = {
   lt: true,
   le: true,
@@ -253,7 +266,7 @@ function comparison(operator: CompareOperator) {
       return typed(compare(operator, inType(left, lowest), inType(right, lowest), span));
     if (lowest !== 'u64')
       return typed(compare(operator, inType(left, 'i64'), inType(right, 'i64'), span));
-    // No type holds both: a negative number is less than every other.
+    // No type holds both: a negative number is less than every unsigned one.
     const flipped = !isSigned(a);
     const by = flipped ? mirrored[operator] : operator;
     const signedSide = pass.reusable(inType(flipped ? right : left, 'i64'));
@@ -268,7 +281,7 @@ function comparison(operator: CompareOperator) {
   };
 }
 
-/** The type of one side of a comparison: a literal has the other's where that holds it. */
+/** The type of one side of a comparison: a literal has the other side's where that holds it. */
 function ownType(value: NumberValue, common: ValueType): ValueType {
   const known = value.content.is === 'literal' ? value.content.value : undefined;
   if (known === undefined) return commonType(value);
@@ -311,7 +324,7 @@ export function operate(operands: Operands): NumberValue {
   if (rule === undefined)
     return pass.fail(
       node,
-      `The operator ${operator} is not known in a kernel`,
+      `The operator ${operator} is not supported in a kernel`,
       'Kernels have arithmetic, bitwise and comparison operators.',
     );
   if (

@@ -95,22 +95,22 @@ describe('what is no kernel', () => {
       '(args = {}) => {}',
       'Parameters of a kernel have no default values: every one is given at the launch',
     ],
-    ['({ ...rest }) => {}', '... is not known in a kernel'],
+    ['({ ...rest }) => {}', '... is not supported in a kernel'],
     ['(a, b, c) => {}', 'A kernel has two parameters, its arguments and gpu'],
     ['({}, gpu) => 5', 'A kernel gives no value back: 5'],
     ['() => {}) (() => {}', 'This is not a function that can be read: Unexpected token'],
   ])('%s', (text, what) => expect(errorOf(text).what).toBe(what));
 
-  it('says where', () => {
+  it('gives the place', () => {
     expect(errorOf('({ y }, gpu) => { y[0] = y[0] + foo; }')).toEqual({
-      what: '`foo` is not known in a kernel: its text is compiled without what is around it',
+      what: '`foo` is not defined in a kernel: its text is compiled without its surroundings',
       fix: 'Give it through uses: { foo } and write gpu.foo.',
       code: 'foo',
     });
     expect(errorOf('body({ y }, gpu) { y[0] = 1 + foo; }').code).toBe('foo');
   });
 
-  it("says what JavaScript's conversions are here", () => {
+  it("names the kernel's form of JavaScript's conversions", () => {
     expect(errorOf('({ y }, gpu) => { y[0] = Number(y[1] > 0); }').fix).toBe(
       'Write gpu.f32(x), gpu.f64(x) or gpu.i32(x).',
     );
@@ -120,7 +120,7 @@ describe('what is no kernel', () => {
     expect(errorOf('({ y }, gpu) => { if (isNaN(y[0])) y[0] = 0; }').fix).toBe('Write x !== x.');
   });
 
-  it('nested more deeply than can be followed, with the place', () => {
+  it('a source that is nested too deeply, with the place', () => {
     const text = `({ y }) => { y[1] = 2; y[0] = ${'('.repeat(60_000)}1${')'.repeat(60_000)}; }`;
     const error = errorOf(text);
     expect(error.what).toBe('This kernel is nested too deeply to be read');
@@ -128,7 +128,7 @@ describe('what is no kernel', () => {
   });
 
   it('a statement of very many operators is the place where there are no brackets', () => {
-    const text = `({ y }) => { y[1] = 2; y[0] = ${'-'.repeat(60_000).replaceAll('-', '- ')}1; y[2] = 3; }`;
+    const text = `({ y }) => { y[1] = 2; y[0] = ${'- '.repeat(60_000)}1; y[2] = 3; }`;
     const error = errorOf(text);
     expect(error.what).toBe('This kernel is nested too deeply to be read');
     expect(error.code!.startsWith('y[0] = - -')).toBe(true);

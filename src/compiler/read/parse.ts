@@ -1,5 +1,5 @@
 /**
- * From the text that Function.prototype.toString gives to the function's syntax, with offsets in
+ * Parses the text that Function.prototype.toString gives to the function's syntax, with offsets in
  * that text.
  */
 import { parse, type AnyNode, type Program } from 'acorn';
@@ -13,7 +13,7 @@ export interface ParsedFunction {
   readonly names: Names;
 }
 
-/** Ways to make an expression of a function's text: as it is, and as a method. */
+/** Ways to make an expression of a function's text: unchanged, and as a method. */
 const wrappings = [
   { before: '(', after: '\n)', functionOf: (program: Program) => expressionOf(program) },
   {
@@ -37,7 +37,9 @@ function expressionOf(program: Program): AnyNode | undefined {
     : undefined;
 }
 
-/** With a list of its own: a sum of some thousand terms is nested as deeply as it is long. */
+/**
+ * Shifts offsets without recursion: a sum of some thousand terms is nested as deeply as it is long.
+ */
 function moveBack(root: AnyNode, by: number): void {
   const nodes = [root];
   for (let node = nodes.pop(); node !== undefined; node = nodes.pop()) {
@@ -48,8 +50,9 @@ function moveBack(root: AnyNode, by: number): void {
 }
 
 /**
- * `index`: the text's number in the tree, for spans.
- * @throws KernelSourceError where the text is no function, or one that no kernel can be
+ * Parses a function. `index`: the text's number in the tree, for spans.
+ *
+ * @throws KernelSourceError where the text is no function, or one that cannot be a kernel
  */
 export function parseFunction(text: string, index: number): ParsedFunction {
   const fail = (what: string, fix: string, start = 0, end = text.length): never => {

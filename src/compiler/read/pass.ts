@@ -1,7 +1,6 @@
 /**
- * One reading of a kernel's syntax, from top to bottom, with the types of variables as far as they
- * are known. Reading is repeated until no variable's type changes any more; the last pass is the
- * tree.
+ * One pass over a kernel's syntax, from top to bottom, with the types of variables as far as they
+ * are known. Reading is repeated until no variable's type changes; the last pass gives the tree.
  */
 import type { AnyNode } from 'acorn';
 import type {
@@ -45,41 +44,41 @@ import {
  */
 export interface Frame {
   readonly parsed: ParsedFunction;
-  /** Its text's number in the tree. */
+  /** The number of its text in the tree. */
   readonly text: number;
   readonly key: string;
   readonly name: string;
   readonly uses: Readonly<Record<string, Used>>;
-  /** What its names stand for. */
+  /** The bindings of its names. */
   readonly bindings: Map<object, Value | Slot>;
   readonly caller: Frame | undefined;
   readonly fn: DeviceFunctionText | undefined;
-  /** Where `return` goes to: undefined for the kernel itself. */
+  /** The destination of `return`: undefined for the kernel itself. */
   readonly result: Result | undefined;
-  /** Loops, switches and labelled statements around, innermost last. */
+  /** Enclosing loops, switches and labelled statements, innermost last. */
   readonly targets: Target[];
   /**
-   * What its nodes are shown as: the call, for functions of the language's own, whose text is not
-   * the user's.
+   * The span that its nodes are shown as: the call, for functions of the language, whose text is
+   * not the user's.
    */
   readonly shownAs: Span | undefined;
-  /** What there is of gpu, where not all. */
+  /** The part of gpu that exists, where it is not all. */
   readonly narrow?: NarrowGpu | undefined;
-  /** From `gpu.unroll`, for the loop that follows. */
+  /** The factor of `gpu.unroll`, for the loop that follows. */
   unroll: { readonly turns: number; readonly node: AnyNode } | undefined;
 }
 
-/** What a function's `return`s give. */
+/** The result of a function's `return`s. */
 export interface Result {
   readonly group: number;
   slot: Slot | undefined;
   returnsNothing: boolean;
   readonly origins: Set<string>;
-  /** Those that can be assigned, of structures, and undefined for any other value. */
+  /** Slots of structures that can be assigned, and undefined for any other value. */
   readonly slots: Set<Slot | undefined>;
 }
 
-/** What `break` and `continue` may leave. */
+/** A target of `break` and `continue`. */
 export interface Target {
   readonly labels: readonly string[];
   readonly id: number;
@@ -88,12 +87,12 @@ export interface Target {
 
 type NodeOf<Type extends AnyNode['type']> = Extract<AnyNode, { type: Type }>;
 
-/** What each type of expression becomes. `wanted`: its value is used. */
+/** The reader of each type of expression. `wanted`: its value is used. */
 type ExpressionRules = {
   readonly [Type in AnyNode['type']]?: (pass: Pass, node: NodeOf<Type>, wanted: boolean) => Value;
 };
 
-/** What each type of statement becomes. */
+/** The reader of each type of statement. */
 type StatementRules = {
   readonly [Type in AnyNode['type']]?: (
     pass: Pass,
@@ -103,7 +102,7 @@ type StatementRules = {
 };
 
 /**
- * What syntax becomes. A rule reads the nodes below its own, of any type, through the pass:
+ * Rules of syntax. A rule reads the nodes below its own, of any type, through the pass:
  * `reading.ts` looks their rules up, and `rules.ts` lists all of them.
  */
 export interface Rules {
@@ -112,7 +111,7 @@ export interface Rules {
   readonly statements: StatementRules;
   /**
    * Reads a function's statements in place of the call, with the types of these arguments.
-   * `shownAs`: what errors name, where the text is the language's own.
+   * `shownAs`: the span in errors, where the text is the language's own.
    */
   readonly call: (
     pass: Pass,
@@ -125,15 +124,15 @@ export interface Rules {
   ) => Value;
 }
 
-/** The language's own functions, parsed. There are as many as it has names, times types. */
+/** The language's own functions, parsed. Their number is that of its names times types. */
 const ownTexts = new Map<string, ParsedFunction>();
 
-/** What passes learn from those before them. */
-export class Knowledge {
+/** Facts that passes pass on to the next. */
+export class PassFacts {
   readonly levels = new Map<string, Level>();
-  /** When fields of a named structure are written last, as {@link Pass.now} tells time. */
+  /** The last writes of fields of a named structure, in the order of {@link Pass.now}. */
   readonly fieldWrites = new Map<string, number>();
-  /** All times at which it becomes another one, with the beginnings of the loops around. */
+  /** All places at which it is replaced, with the beginnings of the enclosing loops. */
   readonly replacements = new Map<string, Map<number, readonly number[]>>();
   readonly parsed = new Map<string, ParsedFunction>();
   readonly texts: string[] = [];
@@ -148,7 +147,7 @@ export class Knowledge {
     return number;
   }
 
-  /** `own`: one of the language's own texts, which every kernel shares. */
+  /** Parses a text. `own`: one of the language's own texts, which all kernels share. */
   parse(text: string, own: boolean): { parsed: ParsedFunction; number: number } {
     const number = this.textNumber(text);
     const known = own ? ownTexts : this.parsed;
@@ -161,8 +160,8 @@ export class Knowledge {
   }
 
   /**
-   * Variables that hold nothing but numbers that 32 bits hold only without a sign become i64;
-   * whether there are any.
+   * Makes variables i64 that hold only literals of level `int32u`, which 32 bits hold only without
+   * a sign; gives whether there are any.
    */
   settle(): boolean {
     let changed = false;
@@ -177,12 +176,12 @@ export class Knowledge {
 
 export class Pass {
   readonly source: KernelSource;
-  readonly knowledge: Knowledge;
+  readonly facts: PassFacts;
   readonly rules: Rules;
   readonly params: readonly (SignatureEntry & { readonly name: string })[];
   readonly arrays: DeclaredArray[] = [];
   cooperative = false;
-  /** A variable's type changed after it had been used. */
+  /** Whether a variable's type changed after it was used. */
   changed = false;
   frame!: Frame;
 
@@ -197,27 +196,27 @@ export class Pass {
   readonly #touched = new Set<string>();
   readonly #abi = new Map<string, { param: AbiParam; nodes: { abi: number }[] }>();
   readonly #arrayKeys = new Map<string, number>();
-  /** Spans in texts of the language's own, and what is shown instead of each. */
+  /** Spans in texts of the language, and the span that is shown instead of each. */
   readonly #hidden = new Map<Span, Span>();
   #later: KernelSourceError | undefined = undefined;
   #out: Statement[] = [];
   #groups = 0;
   #names = 0;
-  /** Nodes read so far: inlining can multiply them without bound. */
+  /** The number of nodes read so far: inlining can multiply them without bound. */
   #nodes = 0;
-  /** When each named structure came to be, and when the loops around began. */
-  readonly #born = new Map<string, number>();
+  /** The place where each named structure was made, and the beginnings of the enclosing loops. */
+  readonly #named = new Map<string, number>();
   readonly #loops: number[] = [];
-  readonly #cameTo = new Set<string>();
+  readonly #reached = new Set<string>();
 
-  constructor(source: KernelSource, knowledge: Knowledge, rules: Rules) {
+  constructor(source: KernelSource, facts: PassFacts, rules: Rules) {
     this.source = source;
-    this.knowledge = knowledge;
+    this.facts = facts;
     this.rules = rules;
     this.params = Object.entries(source.signature).map(([name, entry]) => ({ ...entry, name }));
   }
 
-  // Where we are
+  // The current place.
 
   span(node: AnyNode): Span {
     const span = { text: this.frame.text, start: node.start, end: node.end };
@@ -226,15 +225,15 @@ export class Pass {
     return span;
   }
 
-  /** The place in the text that the kernel's was made from. */
+  /** The place in the text from which the kernel's was made. */
   #inOrigin({ text, start, end }: Span): Span | undefined {
     const { origin } = this.source;
     return origin === undefined || text !== 0
       ? undefined
-      : { text: this.knowledge.textNumber(origin.text), ...origin.spanOf(start, end) };
+      : { text: this.facts.textNumber(origin.text), ...origin.spanOf(start, end) };
   }
 
-  /** Puts what is shown into the spans of the language's own texts. */
+  /** Replaces the spans of the language's own texts by those that are shown. */
   showSpans(): void {
     for (const [span, shown] of this.#hidden) Object.assign(span, shown);
   }
@@ -242,39 +241,34 @@ export class Pass {
   #error(node: AnyNode | Span, what: string, fix: string): KernelSourceError {
     const own = 'text' in node ? node : this.span(node);
     const span = this.#hidden.get(own) ?? own;
-    return new KernelSourceError(
-      what,
-      fix,
-      span,
-      this.knowledge.texts[span.text] ?? this.source.text,
-    );
+    return new KernelSourceError(what, fix, span, this.facts.texts[span.text] ?? this.source.text);
   }
 
   fail(node: AnyNode | Span, what: string, fix: string): never {
     throw this.#error(node, what, fix);
   }
 
-  /** An error if it is still one when all types are known. */
+  /** Records an error that holds only if it remains when all types are known. */
   failUnlessTypesChange(node: AnyNode | Span, what: string, fix: string): void {
     this.#later ??= this.#error(node, what, fix);
   }
 
-  /** Throws what was left for when all types are known: now. */
+  /** Throws the recorded error, once all types are known. */
   failNow(): void {
     if (this.#later !== undefined) throw this.#later;
   }
 
-  /** The code that a node came from, for messages. */
+  /** The code of a node, for messages. */
   code(node: AnyNode): string {
     const own = { text: this.frame.text, start: node.start, end: node.end };
     const shown = this.#inOrigin(own) ?? own;
-    const text = (this.knowledge.texts[shown.text] ?? '')
+    const text = (this.facts.texts[shown.text] ?? '')
       .slice(shown.start, shown.end)
       .replace(/\s+/g, ' ');
     return text.length > 60 ? `${text.slice(0, 57)}...` : text;
   }
 
-  /** Counts what is read. */
+  /** Counts nodes. */
   count(node: AnyNode): void {
     if (++this.#nodes > 400_000)
       this.fail(
@@ -287,33 +281,33 @@ export class Pass {
 
   // Structures
 
-  /** How much has been read: what is read later is greater, in every pass alike. */
+  /** The position of reading: it grows along the text, in the same way in every pass. */
   get now(): number {
     return this.#nodes;
   }
 
-  /** A structure is named so from here on. */
-  born(key: string): void {
-    this.#born.set(key, this.now);
+  /** Records that a structure gets its name here. */
+  nameStructure(key: string): void {
+    this.#named.set(key, this.now);
   }
 
-  /** Reads what is done again and again. */
+  /** Reads code that repeats. */
   inLoop(readTurn: () => void): void {
     this.#loops.push(this.now);
     readTurn();
     this.#loops.pop();
   }
 
-  /** Whether this place, one of those of the name, is come to after another of them, or again. */
-  comesAgain(name: string): boolean {
-    const again = this.#loops.length > 0 || this.#cameTo.has(name);
-    this.#cameTo.add(name);
+  /** Whether this place, one of those of the name, runs after another of them, or again. */
+  mayRepeat(name: string): boolean {
+    const again = this.#loops.length > 0 || this.#reached.has(name);
+    this.#reached.add(name);
     return again;
   }
 
-  /** Fields of the named structure are written here, or it becomes another one. */
+  /** Records that fields of the named structure are written here, or that it is replaced. */
   wrote(key: string, of: 'fieldWrites' | 'replacements'): void {
-    const { fieldWrites, replacements } = this.knowledge;
+    const { fieldWrites, replacements } = this.facts;
     if (of === 'fieldWrites') {
       if ((fieldWrites.get(key) ?? -1) >= this.now) return;
       fieldWrites.set(key, this.now);
@@ -326,12 +320,12 @@ export class Pass {
   }
 
   #replacementsOf(key: string): [at: number, loops: readonly number[]][] {
-    return [...(this.knowledge.replacements.get(key) ?? [])];
+    return [...(this.facts.replacements.get(key) ?? [])];
   }
 
   /**
-   * Whether another structure takes its place between then and now, or in a turn of a loop around
-   * here that then is not in.
+   * Whether the structure is replaced between then and now, or in an iteration of a loop that is
+   * around this place and not around that one.
    */
   isReplacedSince(key: string, then: number): boolean {
     const around = this.#loops.find((begun) => begun > then);
@@ -341,34 +335,34 @@ export class Pass {
     );
   }
 
-  /** A structure in memory that was named, by nothing but its index, and is used only now. */
+  /** Rejects the use of a structure in memory that was named by its index and replaced since. */
   failIfReplaced(param: number, then: number, span: Span): void {
     if (this.#replacementsOf(memoryKey(param)).some(([at]) => at > then && at <= this.now))
       this.fail(
         span,
-        'Another structure takes the place of this element before it is used',
+        'Another structure replaces this element before it is used',
         'Copy it before, as in const e = { ...s[i] }.',
       );
   }
 
   isWritten(key: string): boolean {
-    return this.knowledge.fieldWrites.has(key);
+    return this.facts.fieldWrites.has(key);
   }
 
   isReplaced(key: string): boolean {
-    return this.knowledge.replacements.has(key);
+    return this.facts.replacements.has(key);
   }
 
   /**
    * Whether the structure is written or replaced after this place in the text; with `again` also
    * before it, in a later iteration of a loop that the structure was declared outside of.
    */
-  isStillTo(of: 'fieldWrites' | 'replacements', key: string, again = false): boolean {
-    const born = this.#born.get(key) ?? -1;
-    const since = again ? this.#loops.find((begun) => begun > born) : undefined;
+  comesLater(of: 'fieldWrites' | 'replacements', key: string, again = false): boolean {
+    const named = this.#named.get(key) ?? -1;
+    const since = again ? this.#loops.find((begun) => begun > named) : undefined;
     const last =
       of === 'fieldWrites'
-        ? (this.knowledge.fieldWrites.get(key) ?? -1)
+        ? (this.facts.fieldWrites.get(key) ?? -1)
         : Math.max(-1, ...this.#replacementsOf(key).map(([at]) => at));
     return last > (since ?? this.now);
   }
@@ -383,7 +377,7 @@ export class Pass {
     this.#out.push(statement);
   }
 
-  /** What `read` emits, instead of emitting it. */
+  /** Collects the statements that `read` emits. */
   collect(read: () => void): Statement[] {
     const before = this.#out;
     this.#out = [];
@@ -400,8 +394,8 @@ export class Pass {
   }
 
   /**
-   * Reads operands in order; what statements of later ones could change of earlier ones is saved
-   * before them.
+   * Reads operands in order; parts of earlier operands that statements of later ones could change
+   * are saved before them.
    */
   inOrder<T extends readonly (() => Value)[]>(reads: T): { [K in keyof T]: Value } {
     const values: Value[] = [];
@@ -430,7 +424,7 @@ export class Pass {
 
   // Locals
 
-  /** Names are made identifiers: `p.x` is `p_x`. */
+  /** Declares a local. Its name becomes an identifier: `p.x` is `p_x`. */
   #newLocal(
     name: string,
     type: ValueType | undefined,
@@ -467,7 +461,7 @@ export class Pass {
     return { op: 'local', type: value.type, local, span: value.span };
   }
 
-  /** The value in a form that may be used more than once, and later. */
+  /** Gives the value in a form that may be used more than once, and later. */
   reusable(value: Expression, name = 'value'): Expression {
     if (
       value.op === 'constant' ||
@@ -479,7 +473,7 @@ export class Pass {
     return this.save(value, name);
   }
 
-  /** The variable of this key, made where it is new. */
+  /** The variable of this key; a new one is made at first. */
   variable(key: string, name: string, constant = false): Variable {
     let variable = this.#variables.get(key);
     if (variable === undefined) {
@@ -495,15 +489,15 @@ export class Pass {
 
   readVariable(variable: Variable, span: Span): NumberValue {
     this.#touched.add(variable.key);
-    const level = this.knowledge.levels.get(variable.key) ?? 'bool';
+    const level = this.facts.levels.get(variable.key) ?? 'bool';
     return typed({ op: 'local', type: soFar(level), local: variable.local, span });
   }
 
   assignVariable(variable: Variable, value: NumberValue, span: Span): void {
-    const before = this.knowledge.levels.get(variable.key);
+    const before = this.facts.levels.get(variable.key);
     const level = before === undefined ? value.level : join(before, value.level);
     if (level !== before) {
-      this.knowledge.levels.set(variable.key, level);
+      this.facts.levels.set(variable.key, level);
       if (
         this.#touched.has(variable.key) &&
         (before === undefined || soFar(before) !== soFar(level))
@@ -527,16 +521,13 @@ export class Pass {
     return this.#locals.map(({ name, type, key, constant }) => ({
       name,
       constant,
-      type: type ?? settled(this.knowledge.levels.get(key ?? '') ?? 'int'),
+      type: type ?? settled(this.facts.levels.get(key ?? '') ?? 'int'),
     }));
   }
 
   // Memory and arguments
 
-  /**
-   * The index of an argument in the list of PTX parameters, in the node that is given: known at the
-   * end.
-   */
+  /** A node for an argument. Its index in the list of PTX parameters is set at the end. */
   abi(param: AbiParam, span: Span, type: ValueType): Expression {
     const node = { op: 'abi' as const, type, abi: -1, span };
     this.#useAbi(param).push(node);
@@ -577,7 +568,7 @@ export class Pass {
     };
   }
 
-  /** The array of this key, declared where it is new; several calls may share one. */
+  /** The array of this key; it is declared at first, and several calls may share one. */
   array(key: string, declared: DeclaredArray): number {
     const known = this.#arrayKeys.get(key);
     if (known !== undefined) return known;

@@ -1,4 +1,4 @@
-/** From indices to places in memory: rows, elements, strides. */
+/** Places in memory from indices: rows, elements, strides. */
 import type { AnyNode } from 'acorn';
 import type { Expression, Place, StorageType } from '../tree.js';
 import { binary, constant, convert } from './nodes.js';
@@ -34,7 +34,7 @@ export function indexOf(pass: Pass, value: NumberValue, node: AnyNode): Expressi
   return expression.type === 'u64' ? convert(expression, 'i64') : expression;
 }
 
-/** What base[index] is: a place where all axes have their index, else the part that is left. */
+/** Gives base[index]: a place where all axes have an index, else the remaining part. */
 export function indexInto(
   pass: Pass,
   node: AnyNode,
@@ -107,7 +107,7 @@ export function indexInto(
   }
 }
 
-/** Refuses writes to what the signature calls an input. */
+/** Rejects writes to an input. */
 export function checkAccess(
   pass: Pass,
   node: AnyNode,
@@ -152,10 +152,10 @@ export function load(place: Place): NumberValue {
   return typed({ op: 'load', type: readAs[place.storage], place, span: place.span });
 }
 
-/** What is written there, in the type that the storage is read as. */
+/** The value as it is stored, in the type that the storage is read as. */
 export function storable(pass: Pass, node: AnyNode, place: Place, value: NumberValue): Expression {
   const type = readAs[place.storage];
-  // An array that is as another value may still get that one's type.
+  // An array with the type of another value may still become one of floats.
   if (type !== 'bool' && !isFloat(type) && isFloat(settled(value.level))) {
     pass.failUnlessTypesChange(
       node,
@@ -169,12 +169,9 @@ export function storable(pass: Pass, node: AnyNode, place: Place, value: NumberV
   return inStorage(value, place.storage);
 }
 
-/**
- * A bigint constant is the number that it is: one that has more bits than the element would be
- * another.
- */
+/** Rejects a bigint constant that has more bits than the element. */
 function checkFits(pass: Pass, node: AnyNode, storage: StorageType, value: bigint): void {
-  // The types are called after them: i32, u8.
+  // Types are named after their bits: i32, u8.
   const bits = Number(storage.slice(1));
   if (value >= -(2n ** BigInt(bits - 1)) && value < 2n ** BigInt(bits)) return;
   const code = pass.code(node);

@@ -1,7 +1,7 @@
-/** The name that a member expression asks for. */
+/** The property name of a member expression. */
 import type { MemberExpression } from 'acorn';
 
-/** The name that is asked for, where it is one: `a.x`, `a["x"]`. */
+/** Gives the name, where it is a constant: `a.x`, `a["x"]`. */
 export function propertyName(node: MemberExpression): string | undefined {
   if (!node.computed) return node.property.type === 'Identifier' ? node.property.name : undefined;
   return node.property.type === 'Literal' && typeof node.property.value === 'string'

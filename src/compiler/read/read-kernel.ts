@@ -1,10 +1,10 @@
-/** Reads a kernel: from the text of its function, and what it is given, to the typed tree. */
+/** Reads a kernel: from the text of its function and its signature to the typed tree. */
 import type { KernelSource } from '../signature.js';
 import { KernelSourceError } from '../source-error.js';
 import type { KernelTree, Statement } from '../tree.js';
 import { bindPattern } from './bindings.js';
 import { checkAssigned } from './definite-assignment.js';
-import { Knowledge, Pass } from './pass.js';
+import { PassFacts, Pass } from './pass.js';
 import { rules } from './rules.js';
 import { performLast } from './statements.js';
 import { isStackOverflow, tooDeepError } from './too-deep.js';
@@ -13,22 +13,23 @@ import type { Value } from './values.js';
 import { readStatements } from './reading.js';
 
 /**
- * Types only rise, through 12 levels at most for each variable; what takes more passes than this
- * does not end by itself.
+ * The limit of passes. Types only rise, through 12 levels at most for each variable; a kernel that
+ * takes more passes does not converge.
  */
 const mostPasses = 64;
 
 /**
- * The typed tree of a kernel.
- * @throws KernelSourceError where the text is not a kernel: with the place, what is wrong and what
- *   to write instead
+ * Gives the typed tree of a kernel.
+ *
+ * @throws KernelSourceError where the text is no kernel: with the place, what is wrong and what to
+ *   write instead
  */
 export function readKernel(source: KernelSource): KernelTree {
   try {
-    const knowledge = new Knowledge();
-    const { parsed } = knowledge.parse(source.text, false);
+    const facts = new PassFacts();
+    const { parsed } = facts.parse(source.text, false);
     for (let passes = 0; passes < mostPasses; passes++) {
-      const pass = new Pass(source, knowledge, rules);
+      const pass = new Pass(source, facts, rules);
       pass.frame = {
         parsed,
         text: 0,
@@ -44,7 +45,7 @@ export function readKernel(source: KernelSource): KernelTree {
         unroll: undefined,
       };
       const body = readBody(pass);
-      if (pass.changed || knowledge.settle()) continue;
+      if (pass.changed || facts.settle()) continue;
       return finish(pass, body);
     }
     throw new KernelSourceError(
@@ -54,7 +55,7 @@ export function readKernel(source: KernelSource): KernelTree {
       source.text,
     );
   } catch (error) {
-    // Reading follows the nesting of the source with its own calls.
+    // Reading recurses along the nesting of the source.
     throw isStackOverflow(error) ? tooDeepError(source) : error;
   }
 }
@@ -90,24 +91,24 @@ function finish(pass: Pass, body: readonly Statement[]): KernelTree {
       'Give it one where it is declared, or on every path.',
     ),
   );
-  checkBarriers(body, locals, pass.cooperative, (span, parted) => {
-    if (parted === 'block')
+  checkBarriers(body, locals, pass.cooperative, (span, level) => {
+    if (level === 'block')
       return pass.fail(
         span,
-        'Not all threads of the block come to this barrier: a condition on the way to it ' +
+        'Not all threads of the block reach this barrier: a condition on the way to it ' +
           'depends on the thread',
         'Take it out of the condition.',
       );
-    if (parted === 'grid')
+    if (level === 'grid')
       return pass.fail(
         span,
-        'Not all blocks of the grid come to this barrier: a condition on the way to it ' +
+        'Not all blocks of the grid reach this barrier: a condition on the way to it ' +
           'depends on the block',
         'Take it out of the condition.',
       );
     return pass.fail(
       span,
-      'Not all lanes of the warp come here: the condition around it depends on the lane',
+      'Not all lanes of the warp reach this operation: the condition around it depends on the lane',
       'Take it out of the condition: all 32 lanes do this together. Of shuffles, votes and ' +
         'warp barriers some lanes can be the members: pass their mask.',
     );
@@ -121,6 +122,6 @@ function finish(pass: Pass, body: readonly Statement[]): KernelTree {
     body,
     indexType: pass.source.indexType,
     cooperative: pass.cooperative,
-    texts: pass.knowledge.texts,
+    texts: pass.facts.texts,
   };
 }

@@ -73,7 +73,7 @@ export function wholeOf(text: string, uses: KernelSource['uses'] = {}): string {
   return printTree(checked(readKernel(sourceOf(text, uses))));
 }
 
-/** The error that reading gives: what, fix, and the code that it points to. */
+/** The error of reading: what, fix, and the code that it points to. */
 export function errorOf(
   text: string,
   uses: KernelSource['uses'] = {},

@@ -1,12 +1,12 @@
 /**
- * Reads nodes of the source by the rules that the pass has for their types: as values, as
- * conditions, and as statements.
+ * Reads nodes of the source by the rules of their types: as values, as conditions, and as
+ * statements.
  */
 import type { AnyNode } from 'acorn';
 import type { Expression } from '../tree.js';
 import { completesOne } from './flow.js';
 import { logical, not } from './nodes.js';
-import { checkMeeting, literal, truth } from './operands.js';
+import { checkCommonType, literal, truth } from './operands.js';
 import type { Pass } from './pass.js';
 import { assignSlot, originsOf, readTemporary, slotFor } from './slots.js';
 import { join, settled } from './types.js';
@@ -14,7 +14,7 @@ import { unsupported } from './unsupported.js';
 import { isCounter } from './unwrap-tools.js';
 import { concrete, describe, typed, type NumberValue, type Slot, type Value } from './values.js';
 
-/** The value of an expression. What it does besides is emitted. */
+/** Reads the value of an expression, and emits its statements. */
 export function read(pass: Pass, node: AnyNode): Value {
   pass.count(node);
   const rule = pass.rules.expressions[node.type] as
@@ -57,7 +57,7 @@ export function asNumber(pass: Pass, node: AnyNode, value: Value): NumberValue {
       `${shown} has no value, where a number is needed`,
       'Only functions that return something can be used as values.',
     );
-  // The parameter behind those that a call gives is the function's own gpu.
+  // The parameter after those that a call passes is the function's own gpu.
   const { name, caller } = pass.frame;
   if (value.kind === 'namespace' && value.path === '' && caller !== undefined) {
     return pass.fail(
@@ -105,12 +105,12 @@ export function readTest(pass: Pass, node: AnyNode): Expression {
   );
 }
 
-/** Whether a condition is known at compile time, and what it is. */
+/** The value of a condition that is a compile-time constant; else undefined. */
 export function knownTest(test: Expression): boolean | undefined {
   return test.op === 'constant' ? Boolean(test.value) : undefined;
 }
 
-/** Reads for what it does; the value is dropped. */
+/** Reads an expression for its effects; the value is dropped. */
 export function perform(pass: Pass, node: AnyNode): void {
   pass.count(node);
   switch (node.type) {
@@ -148,7 +148,7 @@ export function perform(pass: Pass, node: AnyNode): void {
       pass.rules.expressions.AssignmentExpression(pass, node, false);
       return;
     case 'UpdateExpression':
-      // Minifiers make counters of coverage into sides of expressions.
+      // Minifiers move coverage counters into expressions.
       if (!isCounter(node)) pass.rules.expressions.UpdateExpression(pass, node, false);
       return;
     default:
@@ -156,7 +156,9 @@ export function perform(pass: Pass, node: AnyNode): void {
   read(pass, node);
 }
 
-/** `if`, with what is known left out, and with no test that begins with `not`. */
+/**
+ * Emits `if`, without branches that a constant excludes, and without a test that begins with `not`.
+ */
 export function branch(
   pass: Pass,
   node: AnyNode,
@@ -179,7 +181,7 @@ export function branch(
   else pass.emit({ kind: 'if', test, then: statements, otherwise: others, span });
 }
 
-/** A value that comes from one of two sides. */
+/** A value from one of two sides. */
 export function either(
   pass: Pass,
   node: AnyNode,
@@ -228,11 +230,11 @@ function choose(
     content: { is: 'choice', test, then, otherwise, span },
   };
   if (soft(then) && soft(otherwise)) return value;
-  checkMeeting(pass, node, [then, otherwise], settled(level));
+  checkCommonType(pass, node, [then, otherwise], settled(level));
   return typed(concrete(value));
 }
 
-/** Statements in a row, up to one that what follows cannot be reached from. */
+/** Reads a list of statements, up to one after which control does not continue. */
 export function readStatements(pass: Pass, nodes: readonly AnyNode[]): void {
   const { unroll } = pass.frame;
   for (const node of nodes) {
@@ -245,7 +247,7 @@ export function readStatements(pass: Pass, nodes: readonly AnyNode[]): void {
   if (left !== undefined && left !== unroll)
     pass.fail(
       left.node,
-      `No loop follows that this could be said of: ${pass.code(left.node)}`,
+      `No loop follows this: ${pass.code(left.node)}`,
       'Write it before the loop, in the same block.',
     );
 }
@@ -258,7 +260,7 @@ export function readStatement(pass: Pass, node: AnyNode, labels: readonly string
   else rule(pass, node, labels);
 }
 
-/** A function of the language's own. */
+/** Calls a function of the language's own texts. */
 export function callText(
   pass: Pass,
   node: AnyNode,

@@ -1,4 +1,4 @@
-/** Recursion, which kernels do not have: the calls by which a function would come back to itself. */
+/** Recursion, which kernels do not have: the chain of calls from a function back to itself. */
 import type { AnyNode } from 'acorn';
 import type { Frame, Pass } from './pass.js';
 import { propertyName } from './property-name.js';
@@ -7,8 +7,8 @@ import { childrenOf } from './syntax.js';
 const shortName = (name: string): string => name.replace(/^.*\./, '');
 
 /**
- * What a function may be called by within itself: its own name, and the one that it is used by,
- * which a kernel has none of.
+ * The names by which a function may call itself: its own name, and its name in `uses`. A kernel has
+ * none.
  */
 const namesOf = ({ name, parsed, caller }: Frame): string[] => [
   ...(parsed.node.type === 'FunctionExpression' && parsed.node.id ? [parsed.node.id.name] : []),
@@ -32,8 +32,8 @@ function calledIn(node: AnyNode, found = new Set<string>()): Set<string> {
 }
 
 /**
- * Functions around and those that they use, by which a call of `name` comes back to one that is
- * being read: its names from there on.
+ * The chain of calls, through enclosing functions and those that they use, by which a call of
+ * `name` reaches a function that is being read: its names from there on.
  */
 function cycleOf(pass: Pass, name: string): string[] | undefined {
   const around: Frame[] = [];
@@ -55,7 +55,7 @@ function cycleOf(pass: Pass, name: string): string[] | undefined {
       .find((used) => typeof used === 'object' && 'text' in used);
     if (fn === undefined || tried.has(called)) return undefined;
     tried.add(called);
-    for (const next of calledIn(pass.knowledge.parse(fn.text, false).parsed.node)) {
+    for (const next of calledIn(pass.facts.parse(fn.text, false).parsed.node)) {
       const found = from(next, [...path, called]);
       if (found !== undefined) return found;
     }
@@ -64,10 +64,7 @@ function cycleOf(pass: Pass, name: string): string[] | undefined {
   return from(name, []);
 }
 
-/**
- * Says of a call of what is not known here that it would be one of the function itself, where it
- * would.
- */
+/** Rejects a call of an unknown name that would be a recursion. */
 export function failIfRecursive(pass: Pass, node: AnyNode, name: string): void {
   const cycle = cycleOf(pass, name);
   if (cycle !== undefined)

@@ -1,5 +1,5 @@
 /**
- * Sums and extremes over a warp and a block, written in the kernel language in the order that
+ * Sums, maxima and minima over a warp and a block, written in the kernel language in the order that
  * gpu.ts states.
  */
 import { arity, number, type Call } from './calls.js';
@@ -18,14 +18,14 @@ const combined: Readonly<Record<Reduction, (a: string, b: string) => string>> = 
 const distances = [16, 8, 4, 2, 1];
 
 const THREADS = 'const threads = gpu.blockDim.x * gpu.blockDim.y * gpu.blockDim.z;';
-/** Of this warp: how many, and a bit for each. */
+/** The number of this warp's lanes, and a mask of them. */
 const LANES =
   'const lanes = Math.min(32, threads - gpu.warpIdx * 32); const mask = gpu.u32(0xffffffff) ' +
   '>>> (32 - lanes);';
 
 /**
- * The last warp of a block may have fewer than 32 lanes: those without a partner keep their value,
- * and lane 0 has the whole result.
+ * The reduction of a warp. The last warp of a block may have fewer than 32 lanes: lanes without a
+ * partner keep their value, and lane 0 has the whole result.
  */
 function warpText(of: Reduction): string {
   const turns = distances.map(
@@ -43,7 +43,7 @@ function warpText(of: Reduction): string {
 }`;
 }
 
-/** Of `lanes` lanes, which `mask` names. */
+/** The steps for `lanes` lanes, which `mask` names. */
 function guardedTurns(of: Reduction): string {
   return distances
     .map(
@@ -54,7 +54,7 @@ function guardedTurns(of: Reduction): string {
     .join('\n  ');
 }
 
-/** What changes no result, for lanes that have none. */
+/** Neutral elements, for lanes without a value. */
 const nothing: Readonly<Record<Reduction, Readonly<Record<string, string>>>> = {
   sum: { i32: '0', u32: '0', i64: '0', u64: '0', f32: '-0', f64: '-0' },
   max: {
@@ -76,16 +76,17 @@ const nothing: Readonly<Record<Reduction, Readonly<Record<string, string>>>> = {
 };
 
 /**
- * Warps by butterfly, then their results by another one, which each warp computes for itself where
- * all are whole. Where the last one has fewer than 32 lanes, a lane without a partner keeps its
- * value, which leaves lane 0 with the warp's whole result, and the first warp joins the results for
- * all. `again`: it is not the only one, or is come to once more, and the first barrier keeps its
- * writes from the reads of the time before. The largest is joined with the thread's own again,
- * which changes nothing, but shows the compiler that no element of the thread is above it.
+ * The reduction of a block: a butterfly within each warp, then another one over the warps' results,
+ * which each warp computes for itself where all warps are whole. Where the last one has fewer than
+ * 32 lanes, a lane without a partner keeps its value, which leaves lane 0 with the warp's whole
+ * result, and the first warp joins the results for all. `again`: the block has another reduction,
+ * or this one repeats, and the first barrier orders its writes after the earlier reads. The maximum
+ * is joined with the thread's own again, which changes nothing, but shows the compiler that no
+ * element of the thread is above it.
  */
 function blockText(of: Reduction, type: string, again: boolean): string {
   const join = combined[of];
-  // Among as many results as there are warps, the steps between those that are there.
+  // The steps between the results that exist, as many as there are warps.
   const joined = distances
     .map(
       (distance) =>
@@ -137,7 +138,7 @@ const reduction =
       call.pass,
       call.node,
       call.name,
-      text(type, call.pass.comesAgain(`${call.name} ${type}`)),
+      text(type, call.pass.mayRepeat(`${call.name} ${type}`)),
       [typed(inType(value, type))],
     );
   };

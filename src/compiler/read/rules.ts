@@ -1,4 +1,4 @@
-/** All rules of the language: what reading a kernel starts from. */
+/** All rules of the language: reading a kernel starts from them. */
 import { callDevice } from './device-functions.js';
 import { expressionRules } from './expressions.js';
 import type { Rules } from './pass.js';

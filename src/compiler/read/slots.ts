@@ -14,23 +14,23 @@ import {
   type Value,
 } from './values.js';
 
-const NOWHERE: ReadonlySet<string> = new Set();
+const NO_ORIGINS: ReadonlySet<string> = new Set();
 
-/** Named structures that this one is in JavaScript, where it would be no copy. */
+/** The named structures that this one is in JavaScript, where it would be no copy. */
 export function originsOf(value: Value): ReadonlySet<string> {
   if (value.kind === 'element') return new Set([memoryKey(value.param)]);
-  if (value.kind !== 'struct') return NOWHERE;
-  return value.slot === undefined ? (value.origins ?? NOWHERE) : new Set([value.slot.key]);
+  if (value.kind !== 'struct') return NO_ORIGINS;
+  return value.slot === undefined ? (value.origins ?? NO_ORIGINS) : new Set([value.slot.key]);
 }
 
-/** Of a structure in memory: its fields are written, or another one takes its place. */
+/** Records that fields of a structure in memory are written, or that it is replaced. */
 export function wroteElement(pass: Pass, param: number, of: 'fieldWrites' | 'replacements'): void {
   pass.wrote(memoryKey(param), of);
 }
 
 /**
- * A structure that has no other name: what is written to the one does not show in the other.
- * Structures within it are the same, as in JavaScript.
+ * Copies a structure: later writes to one do not change the other. Structures within it are shared,
+ * as in JavaScript.
  */
 export function copied(pass: Pass, node: AnyNode, value: Value): Value {
   const fields = fieldsOf(pass, node, value);
@@ -49,7 +49,10 @@ export function copied(pass: Pass, node: AnyNode, value: Value): Value {
   };
 }
 
-/** The value as it is now, of a structure every field, to be assigned when others may have been. */
+/**
+ * The current value, with every field of a structure, for an assignment after which others may have
+ * changed.
+ */
 export function asItIs(pass: Pass, node: AnyNode, value: Value, name: string): Value {
   if (value.kind === 'number')
     return value.content.is === 'expression'
@@ -66,18 +69,18 @@ export function asItIs(pass: Pass, node: AnyNode, value: Value, name: string): V
 }
 
 /**
- * What is wrong with a copy that JavaScript would make no copy of, where that shows, and what to
+ * The message for a copy that JavaScript would share, where the difference is visible, and what to
  * write.
  */
 export function sharedAs(name: string): readonly [what: string, fix: string] {
   return [
     `\`${name}\` would be another name of a structure whose fields are written later, by one ` +
-      'name or the other: a kernel keeps structures in registers, and cannot follow that',
+      'name or the other: a kernel keeps structures in registers, which cannot have two names',
     'Copy it, as in { ...s }, or write the fields by its first name.',
   ];
 }
 
-/** A structure's fields as values; undefined for what is no structure. */
+/** The fields of a structure as values; undefined for other values. */
 export function fieldsOf(
   pass: Pass,
   node: AnyNode,
@@ -116,7 +119,7 @@ export function structField(pass: Pass, node: AnyNode, param: number, field: num
   );
 }
 
-/** A place for values like this one. */
+/** Makes a slot for values like this one. */
 export function slotFor(
   pass: Pass,
   node: AnyNode,
@@ -145,7 +148,7 @@ export function slotFor(
         'gpu.shared.f32(2, N), and let the row change.',
     );
   }
-  pass.born(key);
+  pass.nameStructure(key);
   return {
     kind: 'fields',
     key,
@@ -165,13 +168,13 @@ export function readSlot(pass: Pass, slot: Slot, node: AnyNode): NumberValue | S
   const fields = new Map(
     [...slot.fields].map(([name, field]) => [name, readSlot(pass, field, node)]),
   );
-  // A variable is other structures in turn: what is read of it stays what it was.
+  // The variable holds different structures in turn: a value that was read does not change.
   if (pass.isReplaced(slot.key) && !pass.isWritten(slot.key))
     return { kind: 'struct', fields, origins: new Set([slot.key]) };
   return { kind: 'struct', slot, fields };
 }
 
-/** What was put into a slot of no name, of these origins. */
+/** The value of a slot without a name, with these origins. */
 export function readTemporary(
   pass: Pass,
   slot: Slot,
@@ -182,7 +185,7 @@ export function readTemporary(
   return value.kind === 'struct' ? { kind: 'struct', fields: value.fields, origins } : value;
 }
 
-/** Gives a variable another value. */
+/** Replaces a variable's value. */
 export function replaceSlot(
   pass: Pass,
   slot: Slot,
@@ -195,7 +198,7 @@ export function replaceSlot(
     if (
       origins.length > 0 &&
       (pass.isWritten(slot.key) ||
-        origins.some((origin) => pass.isStillTo('fieldWrites', origin, true)))
+        origins.some((origin) => pass.comesLater('fieldWrites', origin, true)))
     )
       pass.fail(node, ...sharedAs(name));
     noteReplaced(pass, slot);
@@ -209,7 +212,7 @@ function noteReplaced(pass: Pass, slot: Slot): void {
   for (const field of slot.fields.values()) noteReplaced(pass, field);
 }
 
-/** Puts the value there, of a structure every field. */
+/** Assigns the value, with every field of a structure, to a slot. */
 export function assignSlot(
   pass: Pass,
   slot: Slot,
@@ -243,30 +246,27 @@ export function assignSlot(
   }
   for (const [field, of] of fields)
     failWhereShared(pass, of, slot.fields.get(field)!, `${name}.${field}`, node);
-  // All are read before any is written: { x: p.y, y: p.x }.
+  // All fields are read before any is written: { x: p.y, y: p.x }.
   const saved = new Map([...fields].map(([field, of]) => [field, asItIs(pass, node, of, field)]));
   for (const [field, of] of saved)
     assignSlot(pass, slot.fields.get(field)!, of, node, `${name}.${field}`);
 }
 
 /**
- * A field that is another name of a structure gets the values that this has now: fields of neither
- * may be written later.
+ * A field that is another name of a structure gets its current values: fields of neither may be
+ * written later.
  */
 function failWhereShared(pass: Pass, value: Value, slot: Slot, name: string, node: AnyNode): void {
   const origins = originsOf(value);
   if (slot.kind === 'scalar' || origins.size === 0 || origins.has(slot.key)) return;
   if (
     pass.isWritten(slot.key) ||
-    [...origins].some((origin) => pass.isStillTo('fieldWrites', origin, true))
+    [...origins].some((origin) => pass.comesLater('fieldWrites', origin, true))
   )
     pass.fail(node, ...sharedAs(name));
 }
 
-/**
- * What a name that is given one value, for good, stands for: the value itself where it exists at
- * compile time only.
- */
+/** The binding of a name with one value: the value itself, where it exists at compile time only. */
 export function fixed(
   pass: Pass,
   value: Value,
@@ -276,13 +276,13 @@ export function fixed(
   const { name } = declaration;
   switch (value.kind) {
     case 'number': {
-      // An argument is one value for the whole kernel, by whatever name; ES5 takes them out of the
-      // parameter with variables.
+      // An argument is one value for the whole kernel, under any name; ES5 destructures the
+      // parameter into variables.
       const isArgument = value.content.is === 'expression' && value.content.expression.op === 'abi';
       if (declaration.kind === 'param' || (isArgument && declaration.initialised))
         return held(pass, value, name);
       if (value.content.is === 'literal' && declaration.initialised) return value;
-      // What was computed into a temporary, and never changes, only gets its name.
+      // A temporary that never changes only gets its name.
       if (
         value.content.is === 'expression' &&
         declaration.initialised &&
@@ -305,9 +305,7 @@ export function fixed(
   }
 }
 
-/**
- * @throws KernelSourceError where the name stands for what another element has taken the place of
- */
+/** @throws KernelSourceError where another element has replaced the one that the name stands for */
 export function checkInPlace(
   pass: Pass,
   { param, named }: Extract<Value, { kind: 'element' }>,
@@ -325,12 +323,12 @@ function fixedElement(
 ): Value {
   const key = memoryKey(value.param);
   const element = { ...value, index: pass.reusable(value.index, 'index') };
-  // Its fields are those in memory, now and later, unless another element takes its place, which
-  // other threads may do at any time.
+  // Its fields are those in memory, now and later, unless another element replaces it, which other
+  // threads may do at any time.
   if (!pass.isReplaced(key)) return element;
   if (fieldWrites > 0) return { ...element, named: { name, at: pass.now } };
-  if (pass.isStillTo('fieldWrites', key)) {
-    if (!pass.isStillTo('replacements', key)) return element;
+  if (pass.comesLater('fieldWrites', key)) {
+    if (!pass.comesLater('replacements', key)) return element;
     pass.fail(node, ...sharedAs(name));
   }
   return heldFields(
@@ -340,7 +338,7 @@ function fixedElement(
   );
 }
 
-/** A structure that becomes a field of another: that field is one more name of it. */
+/** Gives a structure as a field of another: that field is one more name of it. */
 export function fieldOf(
   pass: Pass,
   value: Extract<Value, { kind: 'struct' | 'element' }>,
@@ -355,12 +353,11 @@ export function fieldOf(
 }
 
 /**
- * One more name of a structure, which gets the values that this has now: its fields may not be
- * written later.
+ * Gives one more name of a structure, with its current values: its fields may not be written later.
  */
 function anotherName(pass: Pass, value: StructValue, name: string, node: AnyNode): StructValue {
   const origins = originsOf(value);
-  if ([...origins].some((each) => pass.isStillTo('fieldWrites', each)))
+  if ([...origins].some((each) => pass.comesLater('fieldWrites', each)))
     pass.fail(node, ...sharedAs(name));
   return heldFields(pass, { kind: 'struct', fields: value.fields, origins }, name);
 }
@@ -373,7 +370,7 @@ function fixedStruct(
 ): Value | Slot {
   const { name, fieldWrites } = declaration;
   const origins = originsOf(value);
-  // Another name of it. What a function is given cannot become another one meanwhile.
+  // This is another name of it. An argument of a function cannot be replaced meanwhile.
   if (
     value.slot !== undefined &&
     (declaration.kind === 'param' || !pass.isReplaced(value.slot.key))
@@ -392,15 +389,15 @@ function fixedStruct(
   if (fieldWrites > 0) {
     if (origins.size > 1 || (pass.isReplaced(origin) && declaration.kind !== 'param'))
       pass.fail(node, ...sharedAs(name));
-    // That one gets a place for its fields when all is read again, and this is its name then.
+    // The original gets a slot for its fields in the next pass, and this becomes its name then.
     pass.wrote(origin, 'fieldWrites');
   }
   return anotherName(pass, value, name, node);
 }
 
 /**
- * A structure of no other name, held under this key; those within it have keys of their own, and
- * places where their fields are written.
+ * Gives a structure without another name, under this key; structures within it have keys of their
+ * own, and slots where their fields are written.
  */
 function keyed(
   pass: Pass,
@@ -409,7 +406,7 @@ function keyed(
   name: string,
   node: AnyNode,
 ): StructValue {
-  pass.born(key);
+  pass.nameStructure(key);
   const fields = new Map(
     [...value.fields].map(([field, of]): [string, Value] => {
       const own = `${key}.${field}`;
@@ -433,7 +430,7 @@ function heldFields(pass: Pass, value: StructValue, name: string): StructValue {
   };
 }
 
-/** The value with all that it computes computed now. */
+/** Gives the value with all of its computations done now. */
 export function held(pass: Pass, value: Value, name: string): Value {
   switch (value.kind) {
     case 'number':

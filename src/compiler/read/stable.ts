@@ -1,13 +1,12 @@
 /**
- * Keeps the order of evaluation where an operand has to be computed by statements: operands before
- * it that these statements could change are put into temporaries first. Only the parts that can
- * change are, so that what is left of an expression is still one expression, and its multiply-adds
- * still fuse.
+ * Keeps the order of evaluation where statements compute an operand: earlier operands that these
+ * statements could change are put into temporaries first. Only the parts that can change are, so
+ * that the rest of an expression is still one expression, and its multiply-adds still fuse.
  */
 import type { Expression, Statement } from '../tree.js';
 import type { NumberValue, StructValue, Value } from './values.js';
 
-/** What statements can change. */
+/** The changes that statements can make. */
 export interface Effects {
   readonly locals: ReadonlySet<number>;
   readonly memory: boolean;
@@ -56,7 +55,7 @@ export function effectsOf(statements: readonly Statement[]): Effects {
   return { locals, memory };
 }
 
-/** Every expression directly within this one, changed. */
+/** Applies a function to every expression directly within this one. */
 export function mapOperands(
   expression: Expression,
   change: (operand: Expression) => Expression,
@@ -98,13 +97,13 @@ export function mapOperands(
         ...expression,
         place: { ...expression.place, index: change(expression.place.index) },
       };
-    // The rest has effects, and stands alone in a statement.
+    // The others have effects, and stand alone in a statement.
     default:
       return expression;
   }
 }
 
-/** The expression with `save` in place of everything in it that the effects could change. */
+/** Replaces everything that the effects could change in the expression by `save`. */
 export function stabilise(
   expression: Expression,
   effects: Effects,
@@ -116,7 +115,7 @@ export function stabilise(
     return effects.memory || changes(expression.place.index, effects)
       ? save(expression)
       : expression;
-  // Only one side is to be evaluated: it cannot be taken out.
+  // A side that is evaluated conditionally cannot be moved out.
   if (
     (expression.op === 'conditional' || expression.op === 'logical') &&
     changes(expression, effects)
@@ -140,10 +139,7 @@ function changes(expression: Expression, effects: Effects): boolean {
   return found;
 }
 
-/**
- * The parts of what evaluates only some of them, as of something that evaluates all: only to be
- * looked through.
- */
+/** The parts of an expression that evaluates only some of them, as operands: only for searching. */
 function asOperands(expression: Expression): Expression {
   if (expression.op === 'conditional')
     return {
@@ -166,7 +162,7 @@ function asOperands(expression: Expression): Expression {
   return expression;
 }
 
-/** Every expression that the value holds, changed. */
+/** Applies a function to every expression of the value. */
 export function mapValue(value: Value, change: (expression: Expression) => Expression): Value {
   switch (value.kind) {
     case 'number':
@@ -211,7 +207,7 @@ function mapStruct(
   value: StructValue,
   change: (expression: Expression) => Expression,
 ): StructValue {
-  // A structure that can be assigned is a reference: it is read when it is used.
+  // A structure that can be assigned is a reference: it is read at its use.
   if (value.slot !== undefined) return value;
   return {
     ...value,

@@ -1,4 +1,4 @@
-/** From statements of the source to those of the tree. A rule for each type of node. */
+/** Reads statements of the source to those of the tree, with a rule for each type of node. */
 import type {
   AnyNode,
   BreakStatement,
@@ -59,9 +59,9 @@ function readReturn(pass: Pass, node: ReturnStatement): void {
   pass.emit({ kind: 'break', id: result.group, span });
 }
 
-/** What a kernel returns has nowhere to go; `return void f()` and `=> y[i] = v` are statements. */
+/** Rejects a kernel's return value; `return void f()` and `=> y[i] = v` are statements. */
 export function performLast(pass: Pass, node: AnyNode): void {
-  if (goesNowhere(node))
+  if (hasNoEffect(node))
     pass.fail(
       node,
       `A kernel gives no value back: ${pass.code(node)}`,
@@ -70,7 +70,7 @@ export function performLast(pass: Pass, node: AnyNode): void {
   perform(pass, node);
 }
 
-function goesNowhere(node: AnyNode): boolean {
+function hasNoEffect(node: AnyNode): boolean {
   switch (node.type) {
     case 'Literal':
     case 'BinaryExpression':
@@ -87,8 +87,8 @@ function goesNowhere(node: AnyNode): boolean {
 }
 
 /**
- * Gives names their first values. `const [h, w] = [x.shape[0], x.shape[1]]` is a declaration of
- * each: the names are new, so that no value can be another of them. Names of `var` may be older.
+ * Binds names to their first values. `const [h, w] = [x.shape[0], x.shape[1]]` declares each: the
+ * names are new, so that no value can be another of them. Names of `var` may exist already.
  */
 function declare(pass: Pass, id: AnyNode, init: AnyNode, kind: 'const' | 'let' | 'var'): void {
   if (
@@ -117,7 +117,7 @@ export const statementRules: Rules['statements'] = {
     if (node.kind !== 'var' && node.kind !== 'let' && node.kind !== 'const')
       return pass.fail(
         node,
-        `${node.kind} is not known in a kernel: there is nothing to dispose of`,
+        `${node.kind} is not supported in a kernel: there is nothing to dispose of`,
         'Write const.',
       );
     for (const { id, init } of node.declarations)

@@ -1,4 +1,4 @@
-/** switch: a chain of `if` where no case runs into the next, else cases behind one number. */
+/** switch: a chain of `if` where no case falls through, else cases that a number selects. */
 import type { SwitchStatement } from 'acorn';
 import type { Expression, Statement } from '../tree.js';
 import { completes, leaves, withoutLast } from './flow.js';
@@ -85,7 +85,7 @@ export function readSwitch(pass: Pass, node: SwitchStatement, labels: readonly s
       number(defaultAt < 0 ? groups.length : defaultAt),
     );
     const entry = pass.reusable(selected, 'entry');
-    // Entered at one case, the cases after it run too, until one leaves.
+    // After the entered case the cases after it run too, until one leaves.
     for (const [at, group] of groups.entries()) {
       branch(
         pass,

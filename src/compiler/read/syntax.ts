@@ -4,8 +4,8 @@ import type { ArrowFunctionExpression, FunctionExpression, AnyNode } from 'acorn
 export type FunctionNode = ArrowFunctionExpression | FunctionExpression;
 
 /**
- * A node is an object with a type; whatever else hangs on nodes (regular expressions, raw text) is
- * not.
+ * Gives a node's children. A node is an object with a type; other properties of nodes (regular
+ * expressions, raw text) are none.
  */
 export function childrenOf(node: AnyNode): AnyNode[] {
   const children: AnyNode[] = [];

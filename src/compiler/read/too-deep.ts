@@ -1,10 +1,10 @@
-/** Where a kernel's source is nested too deeply for what follows it with calls of its own. */
+/** The error of a kernel whose source is nested too deeply for recursive readers. */
 import { tokTypes, tokenizer } from 'acorn';
 import type { KernelSource, Used } from '../signature.js';
 import { KernelSourceError } from '../source-error.js';
 import type { Span } from '../tree.js';
 
-/** Whether it is what V8 or acorn throws where the stack is full. */
+/** Whether V8 or acorn threw it because the stack was full. */
 export function isStackOverflow(error: unknown): boolean {
   return error instanceof RangeError && /call stack|stack space/.test(error.message);
 }
@@ -20,7 +20,7 @@ const CLOSING: ReadonlySet<unknown> = new Set([
   tokTypes.bracketR,
   tokTypes.braceR,
 ]);
-/** Between statements. */
+/** Tokens between statements. */
 const APART: ReadonlySet<unknown> = new Set([tokTypes.semi, tokTypes.braceL, tokTypes.braceR]);
 
 const OPERATORS: ReadonlySet<unknown> = new Set([
@@ -43,7 +43,7 @@ const OPERATORS: ReadonlySet<unknown> = new Set([
   tokTypes.coalesce,
 ]);
 
-/** Brackets inside each other cost the reader more than operators behind each other. */
+/** Nested brackets take more of the reader's stack than a chain of operators does. */
 const BRACKET_COST = 4;
 
 interface Deep {
@@ -53,8 +53,8 @@ interface Deep {
 }
 
 /**
- * The most deeply nested place of a text: within its brackets, or a statement of many operators.
- * Undefined where there are no tokens.
+ * Gives the most deeply nested place of a text: within its brackets, or a statement of many
+ * operators. Undefined where there are no tokens.
  */
 function deepestIn(text: string): Deep | undefined {
   let deepest: Deep | undefined;
@@ -82,7 +82,7 @@ function deepestIn(text: string): Deep | undefined {
       end = token.end;
     }
   } catch {
-    // What follows is no JavaScript: what came before counts.
+    // The rest is no JavaScript: the tokens before it count.
   }
   close();
   return deepest;
@@ -102,7 +102,7 @@ function* textsOf(
   }
 }
 
-/** The error of a kernel that is nested too deeply, with its deepest place. */
+/** Makes the error of a kernel that is nested too deeply, with its deepest place. */
 export function tooDeepError({
   text: own,
   uses,

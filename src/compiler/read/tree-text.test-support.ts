@@ -1,10 +1,19 @@
 /**
  * A tree as lines that a test can state: one for each statement, expressions as calls, types after
- * the names of what is computed.
+ * the names of operations.
  */
 import type { Expression, Fragment, KernelTree, Place, Statement } from '../tree.js';
 
-/** All of a tree but spans. */
+/** The suffix for a field of a structure. */
+const fieldOf = (declared: KernelTree['params'][number], field: number | undefined): string =>
+  field !== undefined && declared.kind === 'struct'
+    ? `.${declared.struct.fields[field]!.name}`
+    : '';
+
+/** The prefix for the cache operator of a load or store. */
+const cached = (cache: string | undefined): string => (cache === undefined ? '' : `${cache} `);
+
+/** The text of all of a tree but spans. */
 export function printTree(tree: KernelTree): string {
   const printer = new Printer(tree);
   const abi = tree.abi.map((param) => {
@@ -13,10 +22,7 @@ export function printTree(tree: KernelTree): string {
       return `${name}.${param.kind}${param.axis}`;
     if (param.kind !== 'scalar') return `${name}.${param.kind}`;
     const declared = tree.params[param.param]!;
-    return (
-      `${name}${param.field !== undefined && declared.kind === 'struct' ? `.${declared.struct.fields[param.field]!.name}` : ''}: ` +
-      `${param.storage}`
-    );
+    return `${name}${fieldOf(declared, param.field)}: ${param.storage}`;
   });
   const arrays = tree.arrays.map(
     (array) => `${array.space} ${array.storage}[${array.length}] ${array.name}`,
@@ -67,7 +73,8 @@ class Printer {
       memory.kind === 'param'
         ? this.#tree.params[memory.param]!.name
         : this.#tree.arrays[memory.array]!.name;
-    return `${name}[${this.expression(place.index)}]${place.field === undefined ? '' : `.${place.field.name}`}`;
+    const field = place.field === undefined ? '' : `.${place.field.name}`;
+    return `${name}[${this.expression(place.index)}]${field}`;
   }
 
   expression(expression: Expression): string {
@@ -85,8 +92,7 @@ class Printer {
       case 'abi': {
         const param = this.#tree.abi[expression.abi]!;
         const declared = this.#tree.params[param.param]!;
-        if (param.kind === 'scalar')
-          return `${declared.name}${param.field !== undefined && declared.kind === 'struct' ? `.${declared.struct.fields[param.field]!.name}` : ''}`;
+        if (param.kind === 'scalar') return declared.name + fieldOf(declared, param.field);
         return `${declared.name}.${param.kind}${'axis' in param ? param.axis : ''}`;
       }
       case 'special':
@@ -115,11 +121,12 @@ class Printer {
       case 'approximate':
         return `approx.${expression.name}(${expression.operands.map(of).join(', ')})`;
       case 'load':
-        return `${expression.cache === undefined ? '' : `${expression.cache} `}${this.#place(expression.place)}`;
+        return cached(expression.cache) + this.#place(expression.place);
       case 'atomic':
         return (
           `atomic.${expression.operator}.${type}(${this.#place(expression.place)}, ` +
-          `${expression.compare === undefined ? '' : `${of(expression.compare)}, `}${of(expression.operand)})`
+          (expression.compare === undefined ? '' : `${of(expression.compare)}, `) +
+          `${of(expression.operand)})`
         );
       case 'shuffle':
         return (
@@ -159,7 +166,7 @@ class Printer {
       }
       case 'store':
         return line(
-          `${statement.cache === undefined ? '' : `${statement.cache} `}${this.#place(statement.place)} ` +
+          `${cached(statement.cache)}${this.#place(statement.place)} ` +
             `= ${this.expression(statement.value)}`,
         );
       case 'clear':
@@ -179,8 +186,8 @@ class Printer {
             : ` ${statement.testAfter ? 'until not' : 'while'} ${this.expression(statement.test)}`;
         return [
           ...line(
-            'loop ' +
-              `${this.#id(statement.id)}${test}${statement.unroll === undefined ? '' : ` unroll ${statement.unroll}`}`,
+            `loop ${this.#id(statement.id)}${test}` +
+              (statement.unroll === undefined ? '' : ` unroll ${statement.unroll}`),
           ),
           ...inner(statement.body),
           ...(statement.update.length === 0 ? [] : [...line('update'), ...inner(statement.update)]),
@@ -205,7 +212,9 @@ class Printer {
       case 'matrixProduct':
         return line(
           `product ${statement.shape} ${statement.type} ` +
-            `${[statement.sum, statement.a, statement.b].map((each) => this.#fragment(each)).join(', ')}`,
+            [statement.sum, statement.a, statement.b]
+              .map((each) => this.#fragment(each))
+              .join(', '),
         );
       case 'loadMatrices':
         return line(
@@ -215,7 +224,8 @@ class Printer {
       case 'copyAsync':
         return line(
           `copy ${statement.count} ${this.#place(statement.to)} from ` +
-            `${this.#place(statement.from)}${statement.given === undefined ? '' : ` given ${this.expression(statement.given)}`}`,
+            this.#place(statement.from) +
+            (statement.given === undefined ? '' : ` given ${this.expression(statement.given)}`),
         );
       case 'copyCommit':
         return line('commit');
@@ -225,8 +235,8 @@ class Printer {
         return line(`fence ${statement.scope}`);
       case 'print':
         return line(
-          'print ' +
-            `${JSON.stringify(statement.format)}${statement.values.map((value) => `, ${this.expression(value)}`).join('')}`,
+          `print ${JSON.stringify(statement.format)}` +
+            statement.values.map((value) => `, ${this.expression(value)}`).join(''),
         );
       case 'assert':
         return line(

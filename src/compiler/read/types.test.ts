@@ -19,7 +19,7 @@ const levels: readonly Level[] = [
 const level = fc.constantFrom(...levels);
 
 describe('join', () => {
-  it('is the same in whatever order types meet', { tags: 'random' }, () => {
+  it('is the same in any order of types', { tags: 'random' }, () => {
     fc.assert(
       fc.property(level, level, level, (a, b, c) => {
         expect(join(a, b)).toBe(join(b, a));

@@ -1,11 +1,10 @@
 /**
- * The order of types: what two of them have in common, and what they are read and written as in
- * memory.
+ * The order of types: their joins, and the types in which memory is read and written.
  *
- * All types form one chain, so the join of any number of them is the highest, in whatever order
- * they meet. Literals have places of their own in it: `int` is one without a fraction, which
- * becomes what it meets; `int32u` one that only 32 bits without a sign hold, and so on; `fraction`
- * becomes any float type, and lifts every integer to f32.
+ * All types form one chain, so the join of any number of them is the highest, in any order.
+ * Literals have levels of their own in it: `int` is an integer literal, which takes the type of the
+ * other operand; `int32u` one that 32 bits hold only without a sign, and so on; `fraction` becomes
+ * any float type, and lifts every integer to f32.
  */
 import { readAs } from '../storage-types.js';
 import type { StorageType, ValueType } from '../tree.js';
@@ -27,7 +26,7 @@ const chain = [
   'f64',
 ] as const;
 
-/** A type, or what a literal is until it meets one. */
+/** A type, or the level of a literal. */
 export type Level = (typeof chain)[number];
 
 const rank = new Map<Level, number>(chain.map((level, at) => [level, at]));
@@ -36,7 +35,7 @@ export function join(a: Level, b: Level): Level {
   return rank.get(a)! >= rank.get(b)! ? a : b;
 }
 
-/** The type of a literal that met no other. */
+/** The type of a literal that has no other operand. */
 const alone: Readonly<Record<Level, ValueType>> = {
   bool: 'bool',
   int: 'i32',
@@ -57,8 +56,8 @@ export function settled(level: Level): ValueType {
 }
 
 /**
- * What a variable is read as while it is not known yet what else will be assigned to it: the lowest
- * type that can still come.
+ * The type in which a variable is read while later assignments are not known: the lowest type that
+ * is still possible.
  */
 export function soFar(level: Level): ValueType {
   return level === 'int32u' ? 'u32' : alone[level];
@@ -75,10 +74,10 @@ export const isInteger = (type: ValueType): type is 'i32' | 'u32' | 'i64' | 'u64
 export const isUnsigned = (type: ValueType): type is 'u32' | 'u64' =>
   type === 'u32' || type === 'u64';
 
-/** With a sign, of as many bits. */
+/** The signed type of as many bits. */
 export const signed = { u32: 'i32', u64: 'i64' } as const;
 
-/** What to write instead of a negative constant among numbers without a sign. */
+/** What to write instead of a negative constant among unsigned numbers. */
 export function insteadOfNegative(type: 'u32' | 'u64'): string {
   return (
     `Make all of them signed, gpu.${signed[type]}(…), or write the number that is meant: for ` +
@@ -86,7 +85,7 @@ export function insteadOfNegative(type: 'u32' | 'u64'): string {
   );
 }
 
-/** Integer types, without a sign. */
+/** The unsigned type of each integer type. */
 export const unsigned: Readonly<Record<'i32' | 'u32' | 'i64' | 'u64', 'u32' | 'u64'>> = {
   i32: 'u32',
   u32: 'u32',
@@ -94,15 +93,13 @@ export const unsigned: Readonly<Record<'i32' | 'u32' | 'i64' | 'u64', 'u32' | 'u
   u64: 'u64',
 };
 
-/**
- * Of a float: infinities and NaN, which no integer is, are 0, where an error is still to be told.
- */
+/** Truncates a float; infinities and NaN give 0, where an error follows. */
 const cutOff = (value: number | boolean): bigint =>
   Number.isFinite(Number(value)) ? BigInt(Math.trunc(Number(value))) : 0n;
 
 /**
- * The number in that type: integers wrap, floats round. A fraction is no integer's business:
- * callers refuse it.
+ * Gives the number in that type: integers wrap, floats round. Callers reject fractions for integer
+ * types.
  */
 export function constantOfType(
   value: number | bigint | boolean,
@@ -128,7 +125,7 @@ export function constantOfType(
   }
 }
 
-/** Where a literal stands before it meets anything. */
+/** The level of a literal. */
 export function literalLevel(value: number | bigint | boolean): Level {
   if (typeof value === 'boolean') return 'bool';
   if (typeof value === 'bigint')

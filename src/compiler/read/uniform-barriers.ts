@@ -1,9 +1,9 @@
 /**
- * Finds barriers of the block that its threads come to under conditions that differ between them
- * for certain, or behind such a way out of a loop, barriers of the grid likewise, and what a whole
- * warp does together where its lanes are apart: conditions that are made of the thread's own index,
- * the block's, and of constants only. What depends on arguments may be the same for all threads,
- * and is left alone.
+ * Finds convergent operations under divergent conditions: barriers of the block that its threads
+ * certainly reach under different conditions, or after a divergent exit of a loop; barriers of the
+ * grid likewise; and operations of a whole warp where its lanes diverge. Only conditions of the
+ * thread's own index, the block's, and constants are considered. A condition that depends on
+ * arguments may be the same for all threads, and is accepted.
  */
 import type { Expression, LocalVariable, SpecialName, Span, Statement } from '../tree.js';
 import { expressionsOf, operandsOf } from './definite-assignment.js';
@@ -47,53 +47,57 @@ const comparisons: Readonly<
   ne: (a, b) => a !== b,
 };
 
-/** Who does not come there together. */
-export type Parted = 'grid' | 'block' | 'warp';
+/** The level at which threads diverge. */
+export type DivergenceLevel = 'grid' | 'block' | 'warp';
 
-/** Who is not together any more. */
-interface Apart {
+/** The levels at which threads have diverged. */
+interface Divergence {
   readonly grid: boolean;
   readonly block: boolean;
   readonly warp: boolean;
 }
 
-/** What is left: a loop or group, or this turn of a loop. */
+/** The exit of a loop or group, or of an iteration of a loop. */
 type Exit = `${'break' | 'continue'} ${number}`;
 
-const TOGETHER: Apart = { grid: false, block: false, warp: false };
+const CONVERGED: Divergence = { grid: false, block: false, warp: false };
 
 /**
  * Calls `report` with the first statement that not all blocks of the grid, not all threads of the
- * block, or not all lanes of the warp, can come to. Threads that have ended are missed by no
- * barrier; those that have left a loop are.
+ * block, or not all lanes of the warp can reach. A barrier does not wait for threads that have
+ * ended; it does for those that have left a loop.
  */
 export function checkBarriers(
   body: readonly Statement[],
   locals: readonly LocalVariable[],
   cooperative: boolean,
-  report: (span: Span, parted: Parted) => never,
+  report: (span: Span, level: DivergenceLevel) => never,
 ): void {
   const definitions = new Map<number, Expression>();
-  /** Returns who leaves which loop or group, or a turn of it, without the others. */
-  const check = (statements: readonly Statement[], given: Apart): ReadonlyMap<Exit, Apart> => {
-    const exits = new Map<Exit, Apart>();
-    let apart = given;
-    /** What comes behind is without those who have left. */
-    const leave = (exit: Exit, by: Apart): void => {
-      exits.set(exit, joined(exits.get(exit) ?? TOGETHER, by));
-      apart = joined(apart, by);
+  /** Returns the divergence of each exit of a loop or group, or of an iteration. */
+  const check = (
+    statements: readonly Statement[],
+    given: Divergence,
+  ): ReadonlyMap<Exit, Divergence> => {
+    const exits = new Map<Exit, Divergence>();
+    let diverged = given;
+    /** Code after an exit runs without the threads that took it. */
+    const leave = (exit: Exit, by: Divergence): void => {
+      exits.set(exit, joined(exits.get(exit) ?? CONVERGED, by));
+      diverged = joined(diverged, by);
     };
     for (const statement of statements) {
       if (statement.kind === 'assign' && locals[statement.local]!.constant)
         definitions.set(statement.local, statement.value);
       if (statement.kind === 'barrier') {
-        if (apart.block && statement.of !== 'warp') report(statement.span, 'block');
-        if (apart.grid && statement.of === 'grid') report(statement.span, 'grid');
+        if (diverged.block && statement.of !== 'warp') report(statement.span, 'block');
+        if (diverged.grid && statement.of === 'grid') report(statement.span, 'grid');
       }
-      if (apart.block && expressionsOf(statement).some(hasBarrier)) report(statement.span, 'block');
-      if (apart.warp && takesWholeWarp(statement)) report(statement.span, 'warp');
+      if (diverged.block && expressionsOf(statement).some(hasBarrier))
+        report(statement.span, 'block');
+      if (diverged.warp && needsWholeWarp(statement)) report(statement.span, 'warp');
       if (statement.kind === 'break' || statement.kind === 'continue')
-        leave(`${statement.kind} ${statement.id}`, TOGETHER);
+        leave(`${statement.kind} ${statement.id}`, CONVERGED);
       if (statement.kind === 'if') {
         const { test } = statement;
         const block = differsBetweenThreads(test, definitions);
@@ -104,7 +108,7 @@ export function checkBarriers(
           warp: block && differsBetweenThreads(test, definitions, inOneWarp),
         };
         const sides = [statement.then, statement.otherwise].map((side) =>
-          check(side, joined(apart, by)),
+          check(side, joined(diverged, by)),
         );
         for (const side of sides)
           for (const [exit, others] of side) leave(exit, joined(others, by));
@@ -112,27 +116,27 @@ export function checkBarriers(
         const [left, next] = [`break ${statement.id}`, `continue ${statement.id}`] as const;
         const parts =
           statement.kind === 'loop' ? [statement.body, statement.update] : [statement.body];
-        const found = parts.flatMap((part) => [...check(part, apart)]);
-        // The next turn is without those that have left the loop.
+        const found = parts.flatMap((part) => [...check(part, diverged)]);
+        // The next iteration runs without the threads that have left the loop.
         const gone = found
           .filter(([exit]) => exit === left)
-          .reduce((sum, [, by]) => joined(sum, by), TOGETHER);
-        if (statement.kind === 'loop' && gone !== TOGETHER)
-          for (const part of parts) check(part, joined(apart, gone));
+          .reduce((sum, [, by]) => joined(sum, by), CONVERGED);
+        if (statement.kind === 'loop' && gone !== CONVERGED)
+          for (const part of parts) check(part, joined(diverged, gone));
         for (const [exit, by] of found) if (exit !== left && exit !== next) leave(exit, by);
       }
     }
     return exits;
   };
-  check(body, TOGETHER);
+  check(body, CONVERGED);
 }
 
-function joined(a: Apart, b: Apart): Apart {
-  if (a === TOGETHER) return b;
+function joined(a: Divergence, b: Divergence): Divergence {
+  if (a === CONVERGED) return b;
   return { grid: a.grid || b.grid, block: a.block || b.block, warp: a.warp || b.warp };
 }
 
-/** And of blocks: as many as tell. */
+/** The number of values of each block index that are compared. */
 const inGrid: Partial<Record<SpecialName, number>> = {
   ...largest,
   'blockIdx.x': 1023,
@@ -141,24 +145,24 @@ const inGrid: Partial<Record<SpecialName, number>> = {
 };
 
 /**
- * How many values in a row of an index lanes of one warp have: of `threadIdx.x` those that a row of
- * 32 threads has.
+ * The number of consecutive values that an index has in one warp: for `threadIdx.x` those of a row
+ * of 32 threads.
  */
 const inOneWarp: Partial<Record<SpecialName, number>> = { 'threadIdx.x': 32, lane: 32 };
 
-function takesWholeWarp(statement: Statement): boolean {
+function needsWholeWarp(statement: Statement): boolean {
   if (statement.kind === 'matrixProduct' || statement.kind === 'loadMatrices') return true;
   return (
     (statement.kind === 'barrier' && statement.of === 'warp' && isWholeWarp(statement.mask)) ||
-    expressionsOf(statement).some(asksWholeWarp)
+    expressionsOf(statement).some(readsWholeWarp)
   );
 }
 
-function asksWholeWarp(expression: Expression): boolean {
+function readsWholeWarp(expression: Expression): boolean {
   const { op } = expression;
   return (
     ((op === 'shuffle' || op === 'vote' || op === 'match') && isWholeWarp(expression.mask)) ||
-    operandsOf(expression).some(asksWholeWarp)
+    operandsOf(expression).some(readsWholeWarp)
   );
 }
 
@@ -171,8 +175,8 @@ function hasBarrier(expression: Expression): boolean {
 }
 
 /**
- * Whether two values of one thread index, all else being equal, give the test different values.
- * `near`: of so many values in a row.
+ * Whether two values of one thread index, with all else equal, give the test different values.
+ * `near`: the number of consecutive values that are compared.
  */
 function differsBetweenThreads(
   test: Expression,
@@ -201,7 +205,7 @@ function differsBetweenThreads(
   return false;
 }
 
-/** Collects the thread's indices; false where something else takes part. */
+/** Collects the thread's indices; false where other values take part. */
 function specialsOf(
   expression: Expression,
   definitions: ReadonlyMap<number, Expression>,

@@ -1,12 +1,12 @@
 /**
- * Takes out what tools put into a function's text, by its structure and not by its names, which
+ * Removes what tools add to a function's text. It matches structures and not names, because names
  * differ between versions:
  *
  * - name wrappers, `__name(function, "name")` (esbuild's keepNames, tsx): a call of a free function
  *   with a function and a string;
- * - powers, `__pow(a, b)` (esbuild, for targets before ES2016): `a ** b`, by its name, since
- *   nothing else tells it;
- * - loops over iterators that are closed behind them, `try { for (var it = list[Symbol.iterator](),
+ * - powers, `__pow(a, b)` (esbuild, for targets before ES2016): `a ** b`, by its name, which is its
+ *   only mark;
+ * - loops over iterators that are closed after them, `try { for (var it = list[Symbol.iterator](),
  *   step; …) { step.value } } …` (SWC's ES5): `for (const step of list) { step }`;
  * - coverage counters, `cov_1ab2().s[3]++` (istanbul), alone, in comma expressions and in branches.
  */
@@ -15,7 +15,9 @@ import { leftChain } from './left-chain.js';
 
 const counters = new Set(['s', 'f', 'b', 'bT']);
 
-/** `NAME().s[3]`, `NAME.b[0][1]`: a counter of statements, functions or branches. */
+/**
+ * Whether a node is a counter of statements, functions or branches: `NAME().s[3]`, `NAME.b[0][1]`.
+ */
 export function isCounter(node: AnyNode): boolean {
   if (node.type !== 'UpdateExpression' || node.operator !== '++') return false;
   let at: AnyNode = node.argument;
@@ -53,7 +55,7 @@ const isFunction = (node: AnyNode | undefined): boolean =>
 const isText = (node: AnyNode | undefined): boolean =>
   node?.type === 'Literal' && typeof node.value === 'string';
 
-/** What stands in the node's place. */
+/** Gives the node's replacement. */
 function unwrapped(node: AnyNode): AnyNode {
   switch (node.type) {
     case 'CallExpression': {
@@ -102,7 +104,7 @@ function unwrapped(node: AnyNode): AnyNode {
   }
 }
 
-/** The loop that stands in a `try` for what comes behind it. */
+/** The loop in a `try` that closes its iterator. */
 function iteration([loop, ...others]: readonly AnyNode[]): AnyNode | undefined {
   if (
     loop?.type !== 'ForStatement' ||
@@ -150,7 +152,7 @@ function iteration([loop, ...others]: readonly AnyNode[]): AnyNode | undefined {
   };
 }
 
-/** With `NAME` for `NAME.value`. */
+/** Replaces `NAME.value` by `NAME`. */
 function withoutValue(node: AnyNode, name: string): AnyNode {
   if (
     node.type === 'MemberExpression' &&
@@ -174,7 +176,7 @@ function isNaming(node: Expression): boolean {
   return named?.type === 'Identifier' && name?.type === 'Literal' && name.value === named.name;
 }
 
-/** The syntax without what tools added; changes the nodes it is given. */
+/** Removes what tools added; it changes the nodes that it is given. */
 export function unwrapTools(node: AnyNode): AnyNode {
   if (node.type !== 'BinaryExpression') return unwrapped(mapChildren(node, unwrapTools));
   const { first, rest } = leftChain(node);
@@ -187,7 +189,7 @@ export function unwrapTools(node: AnyNode): AnyNode {
   return left;
 }
 
-/** The node with others as its children. */
+/** Gives the node with others as its children. */
 function mapChildren(node: AnyNode, map: (child: AnyNode) => AnyNode): AnyNode {
   const fields = node as unknown as Record<string, unknown>;
   for (const [key, value] of Object.entries(fields)) {

@@ -1,6 +1,6 @@
 /**
- * What an expression of the source stands for while it is read: numbers, and all that exists at
- * compile time only.
+ * The values of expressions of the source during reading: numbers, and values that exist at compile
+ * time only.
  */
 import type { DeviceFunctionText } from '../signature.js';
 import type { Expression, Span, StorageType, ValueType } from '../tree.js';
@@ -12,7 +12,7 @@ import { isNarrowFloat, readAs, settled, type Level } from './types.js';
 
 export type Constant = number | bigint | boolean;
 
-/** A number or a boolean. One whose level is a literal's becomes what it meets. */
+/** A number or a boolean. One with a literal's level takes the type of the other operand. */
 export interface NumberValue {
   readonly kind: 'number';
   readonly level: Level;
@@ -30,8 +30,8 @@ export interface NumberValue {
 }
 
 /**
- * A variable of the source that holds a number. Its level is that of all that was assigned to it,
- * so far.
+ * A variable of the source that holds a number. Its level is the join of all values that were
+ * assigned to it so far.
  */
 export interface Variable {
   readonly key: string;
@@ -41,8 +41,8 @@ export interface Variable {
 }
 
 /**
- * Where a variable's value is kept: one local, or one for each field of a structure, which is
- * called by its key.
+ * The storage of a variable's value: one local, or one for each field of a structure, which its key
+ * names.
  */
 export type Slot =
   | { readonly kind: 'scalar'; readonly variable: Variable }
@@ -51,13 +51,13 @@ export type Slot =
 export interface StructValue {
   readonly kind: 'struct';
   readonly fields: ReadonlyMap<string, Value>;
-  /** Where the fields live, if they can be assigned. */
+  /** The storage of the fields, if they can be assigned. */
   readonly slot?: Slot & { readonly kind: 'fields' };
   /** Keys of named structures that this one would be, or could be, in JavaScript. */
   readonly origins?: ReadonlySet<string>;
 }
 
-/** The key of what lies in a tensor's memory, among structures that have a name. */
+/** The key, among named structures, of structures in a tensor's memory. */
 export const memoryKey = (param: number): string => `memory ${param}`;
 
 export type Value =
@@ -66,8 +66,8 @@ export type Value =
   /** A tensor, or part of one where fewer indices than axes were given. */
   | { readonly kind: 'tensor'; readonly param: number; readonly indices: readonly Expression[] }
   /**
-   * An element that is a structure. `named`: by a name through which its fields are written, since
-   * when.
+   * An element that is a structure. `named`: the position since which it has a name through which
+   * its fields are written.
    */
   | {
       readonly kind: 'element';
@@ -78,8 +78,8 @@ export type Value =
     }
   | { readonly kind: 'structParam'; readonly param: number; readonly struct: StructLayout }
   /**
-   * Shared or local memory; `index`: elements to the part that is meant, whose axes are `dims`.
-   * Dynamic arrays have one axis without a length.
+   * Shared or local memory. `index`: the element where the selected part begins, whose axes are
+   * `dims`. Dynamic arrays have one axis without a length.
    */
   | {
       readonly kind: 'array';
@@ -91,15 +91,15 @@ export type Value =
   | { readonly kind: 'list'; readonly name: string; readonly items: readonly Constant[] }
   | { readonly kind: 'args' }
   /**
-   * Named things that belong together: gpu itself (''), `gpu.threadIdx`, Math, console. `given`:
-   * what gpu has beside its rows.
+   * A namespace: gpu itself (''), `gpu.threadIdx`, Math, console. `given`: members of gpu beside
+   * its rows.
    */
   | {
       readonly kind: 'namespace';
       readonly path: string;
       readonly given?: ReadonlyMap<string, Value>;
     }
-  /** `typesOnly`: of the arguments only the types count; they are not evaluated. */
+  /** `typesOnly`: only the types of the arguments count; they are not evaluated. */
   | {
       readonly kind: 'function';
       readonly name: string;
@@ -116,7 +116,7 @@ export function typed(expression: Expression): NumberValue {
   return { kind: 'number', level: expression.type, content: { is: 'expression', expression } };
 }
 
-/** The number in this type. Whether it may be converted is for the caller to know. */
+/** Converts the number to this type. The caller checks whether that is allowed. */
 export function inType(value: NumberValue, type: ValueType): Expression {
   const { content } = value;
   switch (content.is) {
@@ -137,8 +137,8 @@ export function inType(value: NumberValue, type: ValueType): Expression {
 }
 
 /**
- * The number in the type that elements of the storage type are read as, such that storing it rounds
- * once.
+ * Converts the number to the type that elements of the storage type are read as, such that storing
+ * it rounds once.
  */
 export function inStorage(value: NumberValue, storage: StorageType): Expression {
   const { content } = value;
@@ -167,12 +167,12 @@ export function inStorage(value: NumberValue, storage: StorageType): Expression 
   }
 }
 
-/** The number in the type that it has by itself. */
+/** Gives the number in the type of its own level. */
 export function concrete(value: NumberValue): Expression {
   return inType(value, settled(value.level));
 }
 
-/** The value that is known at compile time. */
+/** Gives the value that is a compile-time constant. */
 export function constantOf(value: Value): Constant | undefined {
   if (value.kind !== 'number') return undefined;
   if (value.content.is === 'literal') return value.content.value;
@@ -181,7 +181,7 @@ export function constantOf(value: Value): Constant | undefined {
   return undefined;
 }
 
-/** A constant below zero, also as one side of a choice. */
+/** Whether a number is a constant below zero, also as one side of a selection. */
 export function isNegative(value: NumberValue): boolean {
   if (value.content.is === 'choice')
     return isNegative(value.content.then) || isNegative(value.content.otherwise);
@@ -189,7 +189,7 @@ export function isNegative(value: NumberValue): boolean {
   return known !== undefined && Number(known) < 0;
 }
 
-/** What a value is, for messages. */
+/** Describes a value, for messages. */
 export function describe(value: Value): string {
   switch (value.kind) {
     case 'number':

@@ -1,9 +1,13 @@
 /**
- * Checks that a tree is what tree.ts says: types of operands, indices of locals, groups that are
- * left from inside.
+ * Checks that a tree satisfies tree.ts: types of operands, indices of locals, jumps that leave a
+ * group around them.
  */
 import type { Expression, Fragment, KernelTree, Place, Statement, ValueType } from '../tree.js';
 import { isFloat, isInteger, readAs } from './types.js';
+
+/** A replacer for JSON that leaves spans out and writes bigints. */
+const shown = (key: string, value: unknown): unknown =>
+  key === 'span' ? undefined : typeof value === 'bigint' ? `${value}n` : value;
 
 export function checkTree(tree: KernelTree): void {
   new Checker(tree).statements(tree.body, new Map());
@@ -20,8 +24,7 @@ class Checker {
   #must(holds: boolean, what: string, node: unknown): void {
     if (!holds)
       throw new Error(
-        `The tree is not well typed: ${what}: ` +
-          `${JSON.stringify(node, (key, value: unknown) => (key === 'span' ? undefined : typeof value === 'bigint' ? `${value}n` : value)).slice(0, 400)}`,
+        `The tree is not well typed: ${what}: ` + JSON.stringify(node, shown).slice(0, 400),
       );
   }
 

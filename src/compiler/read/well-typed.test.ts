@@ -8,15 +8,15 @@ describe('the check of trees', () => {
     sourceOf('({ y }, gpu) => { const i = gpu.lane; for (;;) { y[i] = 1; break; } }'),
   );
 
-  it('takes what reading gives', () => expect(() => checkTree(tree)).not.toThrow());
-  it('sees a local of another type', () =>
+  it('accepts the trees that reading gives', () => expect(() => checkTree(tree)).not.toThrow());
+  it('rejects a local of another type', () =>
     expect(() =>
       checkTree({
         ...tree,
         locals: tree.locals.map((local) => ({ ...local, type: 'f32' as const })),
       }),
     ).toThrow('what is assigned to i is i32, not f32'));
-  it('sees a break out of nothing', () =>
+  it('rejects a break without a target', () =>
     expect(() =>
       checkTree({
         ...tree,
@@ -25,6 +25,6 @@ describe('the check of trees', () => {
         ),
       }),
     ).toThrow('break out of nothing'));
-  it('sees a pointer that is not passed', () =>
+  it('rejects a pointer that is not passed', () =>
     expect(() => checkTree({ ...tree, abi: [] })).toThrow('a pointer that is not passed'));
 });

@@ -1,4 +1,4 @@
-/** What the caller gives to a simulated kernel, made into memories and scalars. */
+/** The arguments of a simulated kernel, as memories and scalars. */
 import type { KernelTree, StorageType, TreeParam } from '../tree.js';
 import type { StructLayout } from '../../ground/struct-layout.js';
 import { BIT_ARRAYS, DTYPE_NAMES, HOST_ARRAYS } from '../../ground/dtype.js';
@@ -30,8 +30,8 @@ export type HostScalar = number | bigint | boolean;
 export type HostArray = ArrayBufferView | ArrayBuffer | SharedArrayBuffer;
 
 /**
- * A tensor with more than one axis. `strides` are in elements; without them the last axis is dense.
- * `offset`: element of the array where the tensor begins.
+ * A tensor with more than one axis. `strides` are in elements; without them the tensor is
+ * contiguous. `offset` is the element of the array where the tensor begins.
  */
 export interface HostTensor {
   readonly data: HostArray;
@@ -45,10 +45,10 @@ export type HostArguments = Readonly<
   Record<string, HostArray | HostTensor | HostScalar | Readonly<Record<string, HostScalar>>>
 >;
 
-/** What the generated function takes for each parameter, and what has to be done after the run. */
+/** The arguments of the generated function, and the work after the run. */
 export interface BoundArguments {
   readonly values: readonly (Memory | StructMemory | Value | Readonly<Record<string, Value>>)[];
-  /** Brings results into arrays that hold them in another form. */
+  /** Copies results into arrays that hold them in another form. */
   readonly finish: () => void;
 }
 
@@ -79,13 +79,13 @@ const typeOfArray = Object.getOwnPropertyDescriptor(
 )!.get!;
 
 /**
- * Subclasses are what they are made of (Node's Buffer a Uint8Array), and so are arrays of other
- * realms.
+ * Gives the class that an array is made of: a subclass counts as its base (Node's Buffer as a
+ * Uint8Array), and so do arrays of other realms.
  */
 const arrayName = (value: object): string =>
   (typeOfArray.call(value) as string | undefined) ?? value.constructor?.name ?? 'object';
 
-/** By its tag: a buffer of another realm is none of this one's class. */
+/** Tests a buffer by its tag: `instanceof` fails for a buffer of another realm. */
 const isBuffer = (value: unknown): value is ArrayBuffer | SharedArrayBuffer =>
   /^\[object (?:Shared)?ArrayBuffer\]$/.test(Object.prototype.toString.call(value));
 
@@ -152,7 +152,8 @@ function structOf(
 }
 
 /**
- * By a name that the program chose: what every object inherits by it (`toString`) was not given.
+ * Gives a property by a name that the program chose. Inherited properties (`toString`) do not
+ * count.
  */
 function ownOf(values: object, name: string): unknown {
   return Object.hasOwn(values, name) || !(name in Object.prototype)
@@ -166,7 +167,7 @@ function isTensor(value: object): value is HostTensor {
   return 'data' in value && 'shape' in value;
 }
 
-/** An array without bytes whose memory has gone. Node 20 has no property that says so. */
+/** Whether an array without bytes was detached. Node 20 has no property for it. */
 function isDetached(array: HostArray): boolean {
   if (array.byteLength > 0) return false;
   try {
@@ -213,8 +214,10 @@ function tensorOf(
     throw new UnfitArgument(
       name,
       `'${name}' has ${rank} axes, but got ` +
-        `${given === undefined ? 'an array without a shape' : `the shape [${given.shape.join(', ')}]`}. ` +
-        'Pass { data, shape: ' +
+        (given === undefined
+          ? 'an array without a shape'
+          : `the shape [${given.shape.join(', ')}]`) +
+        '. Pass { data, shape: ' +
         `[${Array.from({ length: rank }, (_, axis) => `n${axis}`).join(', ')}] }.`,
     );
   }
@@ -280,7 +283,11 @@ function memoryFor(
   });
 }
 
-/** Arguments in the order of the tree's parameters. Throws an {@link UnfitArgument}. */
+/**
+ * Gives the arguments in the order of the tree's parameters.
+ *
+ * @throws {@link UnfitArgument}
+ */
 export function bindArguments(tree: KernelTree, given: HostArguments): BoundArguments {
   const names = tree.params.map((param) => param.name);
   for (const name of Object.keys(given)) {

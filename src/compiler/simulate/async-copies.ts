@@ -34,7 +34,7 @@ export class AsyncCopies {
       throw new Failure(
         'alignment',
         `an asynchronous copy of ${count} elements begins at element ${at} of ${what}`,
-        'Both places lie at multiples of what is copied: give rows lengths that are ' +
+        'Both places have to be multiples of the copied size: give rows lengths that are ' +
           `multiples of ${count}.`,
         site,
       );
@@ -48,7 +48,7 @@ export class AsyncCopies {
     this.begun = [];
   }
 
-  /** With 0 pending also what was not committed: cp.async.wait_all. */
+  /** With `pending` 0 it also waits for copies that were not committed: cp.async.wait_all. */
   wait(pending: number): void {
     if (pending === 0) this.commit();
     while (this.groups.length > pending)

@@ -26,8 +26,8 @@ function parts(value: number): { m: bigint; e: number } {
 }
 
 /**
- * a · b + c as a fraction, rounded to `precision` bits, least exponent `least`, by comparing with
- * both neighbours.
+ * a · b + c as a fraction, rounded to `precision` bits, least exponent `least`, by a comparison
+ * with the floats on both sides.
  */
 function reference(
   a: number,
@@ -55,8 +55,7 @@ function reference(
       rest * 2n > one || (rest * 2n === one && quotient % 2n === 1n) ? quotient + 1n : quotient;
   }
   let value = Number(scaled);
-  // In two steps, each of which is exact: 2^-1074 alone is no factor that a normal number could be
-  // multiplied by twice.
+  // Two steps, each of which is exact: a normal number cannot be multiplied by 2^-1074 twice.
   value =
     unit < -1000
       ? value * 2 ** (unit + 100) * 2 ** -100
@@ -113,7 +112,7 @@ test(
   },
 );
 
-test('fma of f32 decides ties by what lies beyond the double', () => {
+test('fma of f32 decides ties by digits beyond the double', () => {
   // (1 + 2^-12)² = 1 + 2^-11 + 2^-24, a tie of f32; a tiny summand decides it, and is lost in the
   // double sum.
   const a = 1 + 2 ** -12;
@@ -149,7 +148,7 @@ test('fma of f64 where the summand nearly cancels the product', { tags: 'random'
   );
 });
 
-test('fma of f64 keeps the sign of what is too small, and of zeros', () => {
+test('fma of f64 keeps the sign of results that underflow, and of zeros', () => {
   expect(exact.fma64(-1e-200, 1e-200, 0)).toBe(-0);
   expect(exact.fma64(1e-200, 1e-200, -0)).toBe(0);
   expect(exact.fma64(0, -1, -0)).toBe(-0);
@@ -158,8 +157,8 @@ test('fma of f64 keeps the sign of what is too small, and of zeros', () => {
   expect(exact.fma64(2 ** 1000, 2 ** 1000, -(2 ** 1000))).toBe(Infinity);
 });
 
-test('integers of 64 bits become f32 in one rounding', () => {
-  // By way of a double it would be 2^53 + 2^29 exactly, and then the even neighbour below.
+test('integers of 64 bits are converted to f32 with one rounding', () => {
+  // Through a double it would be 2^53 + 2^29 exactly, and then the even float below.
   expect(exact.i64ToF32(2n ** 53n + 2n ** 29n + 1n)).toBe(2 ** 53 + 2 ** 30);
   expect(exact.i64ToF32(-(2n ** 53n) - 2n ** 29n)).toBe(-(2 ** 53));
   expect(exact.i64ToF32((1n << 64n) - 1n)).toBe(2 ** 64);
@@ -181,7 +180,7 @@ test.each([
   expect(exact.floatToU64(value)).toBe(u64);
 });
 
-test('rint takes the even one of two, and keeps the sign of zero', () => {
+test('rint rounds ties to even, and keeps the sign of zero', () => {
   expect(
     [0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.49999999999999994, 4503599627370495.5, NaN].map(exact.rint),
   ).toEqual([0, 2, 2, -0, -2, -2, 0, 4503599627370496, NaN]);

@@ -1,14 +1,14 @@
 /**
- * What the simulation needs beyond JavaScript's own operators to give a GPU's bits: fused
- * multiply-add, conversions that saturate, upper halves of products, bits of floats. f32 values are
- * numbers that an f32 holds; i64 and u64 are bigints.
+ * Arithmetic that gives a GPU's bits and that JavaScript has no operator for: fused multiply-add,
+ * conversions that saturate, upper halves of products, bits of floats. f32 values are numbers that
+ * an f32 holds; i64 and u64 are bigints.
  */
 
 const float64 = new Float64Array(1);
 const words = new Uint32Array(float64.buffer);
 const bits64 = new BigUint64Array(float64.buffer);
 const float32 = new Float32Array(float64.buffer);
-/** The word that holds sign and exponent. */
+/** The index of the word that holds sign and exponent. */
 const HIGH = new Uint8Array(Uint32Array.of(1).buffer)[0] === 1 ? 1 : 0;
 
 /** The NaNs that PTX's arithmetic gives. */
@@ -16,8 +16,8 @@ export const NAN_BITS_F32 = 0x7fffffff;
 export const NAN_BITS_F64 = 0x7ff8000000000000n;
 
 /**
- * a + b rounded to odd: of the two numbers around an inexact sum the one whose last bit is set.
- * Rounding that once more, to fewer bits, is as good as rounding the sum itself.
+ * Gives a + b rounded to odd: of the two numbers around an inexact sum, the one whose last bit is
+ * set. Rounding that number once more, to fewer bits, equals rounding the sum.
  */
 function addToOdd(a: number, b: number): number {
   const sum = a + b;
@@ -35,21 +35,21 @@ function addToOdd(a: number, b: number): number {
   return float64[0];
 }
 
-/** a · b + c of f32, rounded once. The product of two f32 is exact in f64. */
+/** Gives a · b + c of f32, rounded once. The product of two f32 is exact in f64. */
 export function fma32(a: number, b: number, c: number): number {
   return Math.fround(addToOdd(a * b, c));
 }
 
-/** Outside of these, parts of products could overflow, or fall below the least number. */
+/** Outside of these bounds, parts of products could overflow, or fall below the least number. */
 const LEAST_FACTOR = 2 ** -400;
 const LARGEST_FACTOR = 2 ** 400;
 const LEAST_SUMMAND = 2 ** -900;
 const LARGEST_SUMMAND = 2 ** 900;
 
 /**
- * a · b + c of f64, rounded once: with the exact product in two parts and a sum that is rounded to
- * odd (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums", 2008), in integers
- * where those parts could leave the range.
+ * Gives a · b + c of f64, rounded once: from the exact product in two parts and a sum that is
+ * rounded to odd (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums", 2008), or
+ * in integers where those parts could leave the range.
  */
 export function fma64(a: number, b: number, c: number): number {
   const product = a * b;
@@ -122,7 +122,7 @@ function fmaOfIntegers(a: number, b: number, c: number): number {
   return sum < 0n ? -float64[0]! : float64[0]!;
 }
 
-/** i64 or u64 to f32, rounded once; by way of f64 it would be rounded twice. */
+/** Converts i64 or u64 to f32 with one rounding; a conversion through f64 would round twice. */
 export function i64ToF32(value: bigint): number {
   const magnitude = value < 0n ? -value : value;
   const unit = Math.max(bitLength(magnitude) - 24, 0);
@@ -130,7 +130,7 @@ export function i64ToF32(value: bigint): number {
   return value < 0n ? -rounded : rounded;
 }
 
-/** Towards zero, saturating; NaN gives 0. */
+/** Truncates and saturates; NaN gives 0. */
 export function floatToI32(value: number): number {
   return Math.max(-2147483648, Math.min(2147483647, value)) | 0;
 }
@@ -150,10 +150,10 @@ export function floatToU64(value: number): bigint {
   return value >= 2 ** 64 ? 0xffffffffffffffffn : BigInt(Math.trunc(value));
 }
 
-/** To the nearest integer, of two the even one; the sign of zero stays. */
+/** Rounds to the nearest integer, ties to even; the sign of zero stays. */
 export function rint(value: number): number {
   const nearest = Math.round(value);
-  // Math.round takes the upper of two.
+  // Math.round rounds ties up.
   const even = nearest - value === 0.5 && nearest % 2 !== 0 ? nearest - 1 : nearest;
   return even === 0 ? value * 0 : even;
 }
@@ -171,12 +171,12 @@ export function mulhiU32(a: number, b: number): number {
   return Number((BigInt(a) * BigInt(b)) >> 32n);
 }
 
-/** Both operands i64, or both u64: the product has the sign that it needs. */
+/** The upper half of the product. Both operands are i64, or both u64. */
 export function mulhi64(a: bigint, b: bigint): bigint {
   return (a * b) >> 64n;
 }
 
-/** By zero it is unspecified in PTX, here 0; BigInt would throw. */
+/** The quotient. Division by zero is unspecified in PTX and gives 0 here; BigInt would throw. */
 export function divide64(a: bigint, b: bigint): bigint {
   return b === 0n ? 0n : a / b;
 }
@@ -193,7 +193,7 @@ export function max64(a: bigint, b: bigint): bigint {
   return a > b ? a : b;
 }
 
-/** Bits that are set, of 32. */
+/** The number of set bits, of 32. */
 export function popcount(value: number): number {
   let pairs = value - ((value >>> 1) & 0x55555555);
   pairs = (pairs & 0x33333333) + ((pairs >>> 2) & 0x33333333);
@@ -212,7 +212,7 @@ export function clz64(value: bigint): number {
   return high === 0 ? 32 + Math.clz32(lowWord(value)) : Math.clz32(high);
 }
 
-/** The 32 bits in reverse order; i32. */
+/** The 32 bits in reverse order, as an i32. */
 export function reverseBits(value: number): number {
   let bits = ((value >>> 1) & 0x55555555) | ((value & 0x55555555) << 1);
   bits = ((bits >>> 2) & 0x33333333) | ((bits & 0x33333333) << 2);
@@ -221,14 +221,14 @@ export function reverseBits(value: number): number {
   return (bits >>> 16) | (bits << 16);
 }
 
-/** The 64 bits in reverse order; u64. */
+/** The 64 bits in reverse order, as a u64. */
 export function reverseBits64(value: bigint): bigint {
   return (
     (BigInt(reverseBits(lowWord(value)) >>> 0) << 32n) | BigInt(reverseBits(highWord(value)) >>> 0)
   );
 }
 
-/** u32; of a NaN those of PTX's. */
+/** The bits as a u32; a NaN has PTX's bits. */
 export function bitsOfF32(value: number): number {
   if (Number.isNaN(value)) return NAN_BITS_F32;
   float32[0] = value;
@@ -240,7 +240,7 @@ export function f32OfBits(bits: number): number {
   return float32[0]!;
 }
 
-/** u64; of a NaN those of PTX's. */
+/** The bits as a u64; a NaN has PTX's bits. */
 export function bitsOfF64(value: number): bigint {
   if (Number.isNaN(value)) return NAN_BITS_F64;
   float64[0] = value;
@@ -253,8 +253,8 @@ export function f64OfBits(bits: bigint): number {
 }
 
 /**
- * Subnormal numbers become zeros: what adding to f32 in global memory does to what it reads and
- * writes (PTX ISA, atom).
+ * Flushes subnormal numbers to zero, as atomic addition to f32 in global memory does with its
+ * operands and result (PTX ISA, atom).
  */
 export function flushed(value: number): number {
   return Math.abs(value) < 2 ** -126 ? value * 0 : value;

@@ -1,6 +1,5 @@
 /**
- * What can go wrong while a kernel is simulated: raised without knowing the thread, and told to the
- * user with it.
+ * Failures during simulation. They are thrown without the thread, and reported to the user with it.
  */
 import { CLASS_NAME, NamedError } from '../../ground/named-error.js';
 import type { Span } from '../tree.js';
@@ -10,8 +9,8 @@ export type FailureKind =
   'bounds' | 'uninitialized' | 'division' | 'assert' | 'trap' | 'deadlock' | 'mask' | 'alignment';
 
 /**
- * Thrown by generated code and the functions that it calls. The code that runs the simulated thread
- * turns it into a {@link SimulationError}.
+ * The error that generated code and the functions that it calls throw. The scheduler turns it into
+ * a {@link SimulationError}.
  */
 export class Failure extends Error {
   readonly kind: FailureKind;
@@ -30,7 +29,7 @@ export class Failure extends Error {
   }
 }
 
-/** A place in a file of the user's; lines and columns count from 1. */
+/** A place in a file of the user; lines and columns count from 1. */
 export interface SourcePosition {
   readonly file: string;
   readonly line: number;
@@ -44,8 +43,21 @@ export type Locate = (span: Span) => SourcePosition | undefined;
 export type Index3 = readonly [x: number, y: number, z: number];
 
 /**
- * Thrown by `simulateKernel`: a thread did what would be undefined or a fault on the device. The
- * message names thread, block and source line.
+ * The error of `kernel.simulate` for a thread that did what is undefined or a fault on the device.
+ * The message names thread, block and source line.
+ *
+ * @example
+ * ```ts
+ * const shift = kernel('shift', { y: output(f32), x: input(f32) }, ({ y, x }, gpu) => {
+ *   y[gpu.globalId.x] = x[gpu.globalId.x + 1]!;
+ * });
+ * try {
+ *   await shift.simulate({ y: new Float32Array(4), x: new Float32Array(4) }, { block: 4 });
+ * } catch (error) {
+ *   const { kind, thread } = error as SimulationError;
+ *   console.log(kind, thread); // bounds [ 3, 0, 0 ]
+ * }
+ * ```
  */
 export class SimulationError extends NamedError {
   /** @internal */
@@ -57,7 +69,7 @@ export class SimulationError extends NamedError {
   readonly thread: Index3 | undefined;
   readonly block: Index3 | undefined;
   readonly span: Span | undefined;
-  /** Where in the user's file, if that is known. */
+  /** The place in the user's file, if it is known. */
   readonly position: SourcePosition | undefined;
 
   constructor(
@@ -71,19 +83,21 @@ export class SimulationError extends NamedError {
     },
   ) {
     const { thread, block, span, position } = where;
-    const who =
+    const threadText =
       thread === undefined || block === undefined
         ? ''
         : ` Thread (${thread.join(', ')}) of block (${block.join(', ')})`;
     const place =
       position === undefined
         ? ''
-        : `${who === '' ? ' At' : ', at'} ${position.file}:${position.line}:${position.column}`;
-    const tail = `${who}${place}`;
+        : `${threadText === '' ? ' At' : ', at'} ` +
+          `${position.file}:${position.line}:${position.column}`;
+    const tail = `${threadText}${place}`;
+    const length = span === undefined ? 1 : span.end - span.start;
     const frame =
       position?.codeLine === undefined
         ? ''
-        : `\n\n${codeFrame(position.codeLine, position.line, position.column, span === undefined ? 1 : span.end - span.start)}`;
+        : `\n\n${codeFrame(position.codeLine, position.line, position.column, length)}`;
     super(`kernel '${kernel}': ${what}. ${fix}${tail === '' ? '' : `${tail}.`}${frame}`);
     this.kind = kind;
     this.thread = thread;

@@ -1,4 +1,4 @@
-/** What each node of the tree does, by running it. */
+/** The result of each node of the tree, by running it. */
 import { expect, test } from 'vitest';
 import { TreeBuilder } from '../tree-builder.test-support.js';
 import type {
@@ -202,7 +202,7 @@ test.each<[StorageType, ValueType, number, number]>([
   expect(evaluate(type, (t, [a]) => t.narrow(storage, a!), [type, value])).toBe(expected);
 });
 
-test('what is written to memory of every storage type is what is read from it', () => {
+test('a value of every storage type is read as it was written', () => {
   const t = new TreeBuilder('storages');
   const kinds: [StorageType, Expression, ArrayBufferView, unknown][] = [
     ['i8', t.i32(200), new Int8Array(1), [-56]],
@@ -230,7 +230,7 @@ test('what is written to memory of every storage type is what is read from it', 
     expect([storage, [...(array as unknown as Iterable<unknown>)]]).toEqual([storage, expected]);
 });
 
-test('a NaN is written as PTX has it', () => {
+test("a NaN is written with PTX's bits", () => {
   const t = new TreeBuilder('nan');
   const single = t.tensor('single', 'f32', 'output');
   const double = t.tensor('double', 'f64', 'output');
@@ -245,7 +245,7 @@ test('a NaN is written as PTX has it', () => {
   expect(new BigUint64Array(args.double.buffer)[0]).toBe(0x7ff8000000000000n);
 });
 
-test('adding to f32 in global memory flushes subnormal numbers, in shared memory it does not', () => {
+test('adding to f32 flushes subnormal numbers in global memory, and not in shared memory', () => {
   const t = new TreeBuilder('flush');
   const out = t.tensor('out', 'f32');
   const shared = t.array('s', 'shared', 'f32', 1);
@@ -261,7 +261,7 @@ test('adding to f32 in global memory flushes subnormal numbers, in shared memory
   expect([...out32]).toEqual([0, 2 ** -140]);
 });
 
-test('atomics give what was there before', () => {
+test('atomics give the value from before', () => {
   const t = new TreeBuilder('atomics');
   const a = t.tensor('a', 'u32');
   const old = t.tensor('old', 'u32', 'output');
@@ -292,7 +292,7 @@ test('atomics give what was there before', () => {
   expect(args.a[0]).toBe(5);
 });
 
-test('atomics of 64 bits wrap, and threads count one after the other', () => {
+test('atomics of 64 bits wrap, and threads apply them one after the other', () => {
   const t = new TreeBuilder('counts');
   const a = t.tensor('a', 'i64');
   const args = { a: BigInt64Array.of((1n << 63n) - 4n) };
@@ -372,7 +372,7 @@ test('narrower floats may be given as values: outputs come back rounded', () => 
   expect(args.a[0]).toBe(Math.fround(1.06));
 });
 
-test('indices of threads, of 64 bits where the tree has them so', () => {
+test('indices of threads have 64 bits where the tree has i64 indices', () => {
   const t = new TreeBuilder('ids');
   t.indexType = 'i64';
   const out = t.tensor('out', 'i64', 'output');
@@ -480,7 +480,7 @@ test('statements inside expressions run in their order, loops among them', () =>
   expect([...args.out]).toEqual([1, 1 + 5 * 6, 6, 7]);
 });
 
-test('variables of one name keep it where their scopes lie apart', () => {
+test('variables of one name keep it where their scopes do not overlap', () => {
   const t = new TreeBuilder('names');
   const out = t.tensor('out', 'i32', 'output');
   const [a, b, c, word] = [
@@ -512,7 +512,7 @@ test('variables of one name keep it where their scopes lie apart', () => {
   expect([...args.out]).toEqual([2, 2, 9]);
 });
 
-test('local arrays are of the thread, zeros at first and where they are cleared', () => {
+test('local arrays belong to the thread, and are zero at first and after a clear', () => {
   const t = new TreeBuilder('locals');
   const out = t.tensor('out', 'i32', 'output');
   const own = t.array('own', 'local', 'i32', 2);

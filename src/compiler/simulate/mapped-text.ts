@@ -1,4 +1,4 @@
-/** Generated text that knows, for every piece, where in the user's source it comes from. */
+/** Generated text that records, for every piece, its place in the user's source. */
 import {
   GenMapping,
   maybeAddMapping,
@@ -8,7 +8,7 @@ import {
 import type { Span } from '../tree.js';
 import type { Locate } from './failure.js';
 
-/** Text in pieces; what follows a mark comes from its span, up to the next mark. */
+/** Text in pieces; the text after a mark comes from the mark's span, up to the next mark. */
 export type Rope = string | { readonly at: Span } | readonly Rope[];
 
 const isMark = (piece: { readonly at: Span } | readonly Rope[]): piece is { readonly at: Span } =>
@@ -20,7 +20,7 @@ interface Mark {
   readonly span: Span;
 }
 
-/** A file path as the sources of a source map have it. */
+/** The source of a source map for a file path. */
 function sourceUrl(file: string): string {
   if (file.startsWith('/')) return `file://${encodeURI(file)}`;
   return /^[A-Za-z]:[\\/]/.test(file) ? `file:///${encodeURI(file.replaceAll('\\', '/'))}` : file;
@@ -36,7 +36,7 @@ export class MappedText {
     const append = (piece: Rope): void => {
       if (typeof piece === 'string') text += piece;
       else if (!isMark(piece)) piece.forEach(append);
-      // What has no text of its own belongs to what is around it.
+      // A mark without text of its own belongs to the mark around it.
       else if (piece.at.end > piece.at.start)
         this.marks.push({ line: this.lines.length + 1, column: text.length, span: piece.at });
     };
@@ -49,8 +49,8 @@ export class MappedText {
   }
 
   /**
-   * The source map as JSON. Without a place in a file, spans are places in their own text, which
-   * the map then carries.
+   * Gives the source map as JSON. Spans without a place in a file are places in their own text,
+   * which the map then carries.
    */
   sourceMap(
     file: string,
@@ -98,7 +98,7 @@ export function placeInText(
   };
 }
 
-/** As a comment that debuggers read. */
+/** The map as a comment that debuggers read. */
 export function inlineMap(json: string): string {
   const bytes = new TextEncoder().encode(json);
   let text = '';

@@ -17,7 +17,9 @@ export interface ProductPart {
   readonly site: number;
 }
 
-/** A lane's part of reading matrices: the row that it names, and where its elements go. */
+/**
+ * A lane's part of a load of matrices: the row that it names, and the destination of its elements.
+ */
 export interface LoadPart {
   readonly to: Memory<number>;
   readonly index: number;
@@ -35,7 +37,7 @@ const COLUMNS = 8;
 const words = new Uint32Array(1);
 const floats = new Float32Array(words.buffer);
 
-/** Without the lowest 13 bits, which tensor cores do not look at. */
+/** The value without the lowest 13 bits, which tensor cores ignore. */
 function tf32(value: number): number {
   floats[0] = value;
   words[0] = words[0]! & 0xffffe000;
@@ -43,8 +45,8 @@ function tf32(value: number): number {
 }
 
 /**
- * Where element `i` of lane `lane` stands: PTX ISA, "Matrix Fragments for mma.m16n8k16" and the
- * like.
+ * The place of element `i` of lane `lane`: PTX ISA, "Matrix Fragments for mma.m16n8k16" and the
+ * sections after it.
  */
 const PLACES = {
   half: {
@@ -66,7 +68,7 @@ const PLACES = {
   },
 } as const;
 
-/** Elements of a fragment, as what is multiplied. */
+/** The elements of a fragment, as they are multiplied. */
 export function elementsOf(
   memory: Memory<number>,
   index: number,
@@ -91,7 +93,8 @@ function wholeWarp(count: number, operation: string, site: number): void {
 }
 
 /**
- * Adds to each lane's part of the sum: in the order of the common dimension, rounded at each step.
+ * Adds the products to each lane's part of the sum, in the order of the common dimension, rounded
+ * at each step.
  */
 export function multiply(parts: readonly ProductPart[]): void {
   const { shape, type, site } = parts[0]!;
@@ -138,7 +141,7 @@ export function rowFrom(memory: Memory<number>, index: number, site: number): nu
   return Array.from({ length: COLUMNS }, (_, column) => memory.load(index + column, site));
 }
 
-/** Each lane's elements of the matrices whose rows the lanes named. */
+/** Gives each lane its elements of the matrices whose rows the lanes named. */
 export function distribute(parts: readonly LoadPart[]): void {
   const { count, transposed, site } = parts[0]!;
   wholeWarp(parts.length, 'gpu.warp.loadMatrices', site);

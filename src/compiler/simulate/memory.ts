@@ -13,18 +13,18 @@ import { readAs, storageBytes } from '../storage-types.js';
 export type Value = number | bigint | boolean;
 
 /**
- * Where memory lies: adding to f32 in global memory flushes subnormal numbers, in shared memory it
- * does not (PTX ISA, atom).
+ * The state space of memory. Adding to f32 flushes subnormal numbers in global memory and keeps
+ * them in shared memory (PTX ISA, atom).
  */
 export type Space = 'global' | 'shared' | 'local';
 
-/** What flags of bytes say, beside 0 of what nobody wrote. */
+/** Flags of bytes. 0 stands for a byte that no thread has written. */
 const WRITTEN = 1;
-/** Being copied: not there before the thread that copies has waited for it. */
-const ON_ITS_WAY = 2;
+/** The byte is being copied: it is readable once the copying thread has waited. */
+const PENDING = 2;
 
 /**
- * A run of bytes. `written`: one flag for each byte, where reading what nobody wrote is an error.
+ * A run of bytes. `written`: one flag for each byte, where reading an unwritten byte is an error.
  */
 export interface Bytes {
   readonly buffer: ArrayBufferLike;
@@ -39,7 +39,7 @@ export interface Bytes {
  */
 export abstract class Memory<T extends Value = Value> {
   readonly length: number;
-  /** Of a tensor with more than one axis. */
+  /** Set for a tensor with more than one axis. */
   shape: readonly number[] = [];
   strides: readonly number[] = [];
   private readonly name: string;
@@ -81,8 +81,8 @@ export abstract class Memory<T extends Value = Value> {
   }
 
   /**
-   * Copies `given` elements of global memory, and zeros after them up to `count`, which are not
-   * there before they have {@link arrived}.
+   * Copies `given` elements of global memory, and zeros after them up to `count`. They are readable
+   * once they have {@link arrived}.
    */
   copyFrom(
     index: number,
@@ -105,14 +105,14 @@ export abstract class Memory<T extends Value = Value> {
     ) as T;
     for (let at = 0; at < count; at++)
       this.set(index + at, at < given ? from.get(fromIndex + at) : zero);
-    this.written?.fill(ON_ITS_WAY, index * this.elementBytes, (index + count) * this.elementBytes);
+    this.written?.fill(PENDING, index * this.elementBytes, (index + count) * this.elementBytes);
   }
 
   arrived(index: number, count: number): void {
     this.written?.fill(WRITTEN, index * this.elementBytes, (index + count) * this.elementBytes);
   }
 
-  /** Reads, computes, writes; the value from before. */
+  /** Reads, computes and writes an element; gives the value from before. */
   private change(index: number, site: number, compute: (old: T) => T): T {
     const old = this.load(index, site);
     this.store(index, compute(old), site);
@@ -162,7 +162,7 @@ export abstract class Memory<T extends Value = Value> {
     return this.change(index, site, () => value);
   }
 
-  /** Floats are compared by their bits, as atom.cas does. */
+  /** Compares floats by their bits, as atom.cas does. */
   atomicCompareExchange(index: number, expected: T, value: T, site: number): T {
     return this.change(index, site, (old) => (Object.is(old, expected) ? value : old));
   }
@@ -178,12 +178,12 @@ export abstract class Memory<T extends Value = Value> {
   }
 
   private unwritten(index: number, site: number): never {
-    if (this.written![index * this.elementBytes] === ON_ITS_WAY) {
+    if (this.written![index * this.elementBytes] === PENDING) {
       throw new Failure(
         'uninitialized',
         `element ${index} of shared '${this.name}' was read before an asynchronous copy to ` +
           'it was waited for',
-        'Call gpu.async.commit() behind the copies, gpu.async.wait(…) for the group, and ' +
+        'Call gpu.async.commit() after the copies, gpu.async.wait(…) for the group, and ' +
           'gpu.block.sync() before others read it.',
         site,
       );
@@ -248,7 +248,7 @@ class Booleans extends Memory<boolean> {
   }
 }
 
-/** NaN is written as PTX's one NaN. */
+/** Floats. Every NaN is written as PTX's one NaN. */
 class Floats extends Memory<number> {
   private readonly view: Float32Array | Float64Array;
   private readonly setNaN: (index: number) => void;
@@ -315,7 +315,7 @@ class NarrowFloats extends Memory<number> {
 
 type IntegerArray = new (buffer: ArrayBufferLike, offset: number, length: number) => PlainArray;
 
-/** As many elements as fit into the bytes. */
+/** Makes a memory with as many elements as fit into the bytes. */
 export function memoryOf(
   name: string,
   space: Space,
@@ -345,7 +345,7 @@ export function memoryOf(
   );
 }
 
-/** One field of every structure. */
+/** One field of every structure of a tensor. */
 class FieldMemory extends Memory {
   private readonly one: Memory;
   private readonly scratch: Uint8Array;

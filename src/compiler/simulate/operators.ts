@@ -8,13 +8,13 @@ import type {
 } from '../tree.js';
 import type { Rope } from './mapped-text.js';
 
-/** Text of an expression, and how tightly it binds. */
+/** Text of an expression, and its precedence. */
 export interface Js {
   readonly rope: Rope;
   readonly precedence: number;
 }
 
-/** JavaScript's, from loose to tight. */
+/** JavaScript's precedences, from loose to tight. */
 export const PRECEDENCE = {
   comma: 1,
   assign: 2,
@@ -58,7 +58,7 @@ const INFIX: Readonly<Record<string, number>> = {
 
 export const primary = (rope: Rope): Js => ({ rope, precedence: PRECEDENCE.primary });
 
-/** In parentheses unless it binds as tightly as that. */
+/** The text in parentheses, unless its precedence is at least that. */
 export function bound(js: Js, precedence: number): Rope {
   return js.precedence >= precedence ? js.rope : ['(', js.rope, ')'];
 }
@@ -72,22 +72,22 @@ export function infix(operator: string, left: Js, right: Js): Js {
 }
 
 /**
- * A sign before a sign would be another operator, so what is prefixed already is put in
- * parentheses.
+ * Writes a prefix operator. A sign before a sign would be another operator, so an operand with a
+ * prefix is put in parentheses.
  */
 export const prefix = (operator: string, operand: Js): Js => ({
   rope: [operator, bound(operand, PRECEDENCE.call)],
   precedence: PRECEDENCE.unary,
 });
 
-/** Calls a function; the runtime's are asked for by `use`. */
+/** Writes a call; functions of the runtime are recorded as used. */
 export type Call = (name: string, ...operands: readonly Js[]) => Js;
 
 const ZERO = primary('0');
 const asI32 = (js: Js): Js => infix('|', js, ZERO);
 const asU32 = (js: Js): Js => infix('>>>', js, ZERO);
 
-/** Wraps or rounds what an operator of JavaScript's gave to the type. */
+/** Wraps or rounds the result of a JavaScript operator to the type. */
 export function settle(type: ValueType, js: Js, call: Call): Js {
   switch (type) {
     case 'i32':
@@ -114,7 +114,7 @@ const plain =
   (operator: string): BinaryRow =>
   (type, a, b, call) =>
     settle(type, infix(operator, a, b), call);
-/** u32 comes out signed. */
+/** The result of a u32 is signed here. */
 const bitwise =
   (operator: string): BinaryRow =>
   (type, a, b) => {
@@ -141,7 +141,7 @@ const BINARY: Readonly<Record<BinaryOperator, BinaryRow>> = {
         : plain('*')(type, a, b, call),
   div: (type, a, b, call) =>
     is64(type) ? settle(type, call('divide64', a, b), call) : plain('/')(type, a, b, call),
-  // The remainder of f32 is an f32 already.
+  // The remainder of two f32 is an f32.
   rem: (type, a, b, call) =>
     is64(type)
       ? call('remainder64', a, b)
@@ -188,7 +188,7 @@ const floatOnly =
   (type, a, call) =>
     isFloat(type) ? call(name, a) : a;
 
-/** `type`: of the operand. Counts are numbers; whoever has another type for them converts. */
+/** `type`: of the operand. Counts are numbers; the caller converts them to another type. */
 const UNARY: Readonly<Record<UnaryOperator, UnaryRow>> = {
   neg: (type, a, call) => (isFloat(type) ? prefix('-', a) : settle(type, prefix('-', a), call)),
   not: (type, a, call) =>
@@ -215,7 +215,10 @@ const UNARY: Readonly<Record<UnaryOperator, UnaryRow>> = {
       : settle(type, call('reverseBits', a), call),
 };
 
-/** `result` differs from `type`, the operand's, where bits of 64 are counted into 32. */
+/**
+ * `result` differs from the operand's type, where the bits of 64-bit integers are counted as a
+ * 32-bit one.
+ */
 export function unary(
   operator: UnaryOperator,
   result: ValueType,
@@ -319,12 +322,15 @@ const BITCAST: Partial<Record<ValueType, Partial<Record<ValueType, Conversion>>>
   i64: { f64: (a, call) => call('f64OfBits', call('asU64', a)) },
 };
 
-/** Between integers of one size it is a conversion. */
+/** Between integers of one size a bit cast is a conversion. */
 export function bitcast(from: ValueType, to: ValueType, a: Js, call: Call): Js {
   return (BITCAST[from]?.[to] ?? CONVERT[from][to])(a, call);
 }
 
-/** In f64, rounded once, as the CPU device computes them; a GPU's differ in the last bits. */
+/**
+ * Approximate functions, computed in f64 and rounded once, as on the CPU device; a GPU's results
+ * differ in the last bits.
+ */
 const APPROXIMATE: Readonly<Record<ApproximateName, (operands: readonly Js[], call: Call) => Js>> =
   {
     div: ([a, b]) => infix('/', a!, b!),

@@ -1,7 +1,9 @@
-/** The device's printf: a format in C's terms, with i32, u32, i64, u64 and f64 values. */
+/** The device's printf: a format as in C, with i32, u32, i64, u64 and f64 values. */
 import type { Value } from './memory.js';
 
-/** As on the CPU device: a larger width or precision counts as this. */
+/**
+ * The limit of widths and precisions, which is also the CPU device's: a larger one counts as this.
+ */
 const MOST_PLACES = 4096;
 
 const CONVERSION =
@@ -19,7 +21,7 @@ const whole = (value: Value): bigint =>
       ? BigInt(Math.trunc(value))
       : 0n
     : BigInt(value);
-/** As unsigned, in the bits that it has. */
+/** The value as an unsigned integer, with the same bits. */
 const unsigned = (value: Value): bigint =>
   BigInt.asUintN(typeof value === 'bigint' ? 64 : 32, whole(value));
 
@@ -51,13 +53,13 @@ function integer(value: bigint, radix: number, prefix: string, conversion: Conve
       : flags.includes('#') && size !== 0n
         ? prefix.replace('d', '')
         : '';
-  // As in C, a precision makes the flag 0 count for nothing.
+  // As in C, the flag 0 has no effect beside a precision.
   return padded(sign, digits, conversion, precision === undefined);
 }
 
 /**
- * value · 10^power to the nearest integer, of two the even one; toFixed would take the larger.
- * `value` is not negative.
+ * value · 10^power to the nearest integer, ties to even, where toFixed rounds ties up. `value` is
+ * not negative.
  */
 function scaled(value: number, power: number): bigint {
   const bits = new BigUint64Array(Float64Array.of(value).buffer)[0]!;
@@ -77,7 +79,7 @@ function scaled(value: number, power: number): bigint {
     : quotient;
 }
 
-/** The point before the last `digits` digits. */
+/** Puts the point before the last `digits` digits. */
 function pointed(digits: string, after: number, keepPoint: boolean): string {
   const text = digits.padStart(after + 1, '0');
   return after === 0
@@ -88,7 +90,7 @@ function pointed(digits: string, after: number, keepPoint: boolean): string {
 const fixed = (value: number, digits: number, keepPoint: boolean): string =>
   pointed(scaled(value, digits).toString(), digits, keepPoint);
 
-/** Exponent to ten of the number as it is written with so many digits after the first. */
+/** The decimal exponent of the number when it is written with so many digits after the first. */
 function exponentOf(value: number, digits: number): number {
   if (value === 0) return 0;
   const exponent = Number(value.toExponential().split('e')[1]);
@@ -99,7 +101,8 @@ function exponentOf(value: number, digits: number): number {
 function exponential(value: number, digits: number, keepPoint: boolean): string {
   const exponent = exponentOf(value, digits);
   const size = Math.abs(exponent).toString().padStart(2, '0');
-  return `${pointed(scaled(value, digits - exponent).toString(), digits, keepPoint)}e${exponent < 0 ? '-' : '+'}${size}`;
+  const mantissa = pointed(scaled(value, digits - exponent).toString(), digits, keepPoint);
+  return `${mantissa}e${exponent < 0 ? '-' : '+'}${size}`;
 }
 
 function general(value: number, precision: number, alternate: boolean): string {
@@ -165,7 +168,7 @@ const CONVERSIONS: Readonly<Record<string, (value: Value, conversion: Conversion
   s: (value, conversion) => padded('', String(value), conversion, false),
 };
 
-/** What printf writes. A conversion without a value stays as it is. */
+/** Gives the text that printf writes. A conversion without a value stays as it is. */
 export function formatPrint(format: string, values: readonly Value[]): string {
   let next = 0;
   return format.replace(

@@ -1,4 +1,4 @@
-/** What generated code takes from the runtime by name. */
+/** The functions that generated code takes from the runtime by name. */
 import * as exact from './exact-arithmetic.js';
 import { roundToOdd } from '../round-to-odd.js';
 import { Failure } from './failure.js';
@@ -14,7 +14,7 @@ export const RUNTIME = {
     if (value == 0)
       throw new Failure(
         'division',
-        'an integer was divided by zero, of which a device makes what it likes',
+        'an integer was divided by zero, whose result on a device is undefined',
         'Compare the divisor with 0 before, or divide floats.',
         site,
       );

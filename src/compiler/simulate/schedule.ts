@@ -1,22 +1,22 @@
 /**
- * Runs the threads of blocks in turns: each goes on until it waits for others, in the order of
- * their indices; then those that have all come go on. The same kernel and arguments always run in
- * the same order.
+ * Runs the threads of blocks in turns: each runs until it waits for others, in the order of their
+ * indices; then those whose threads have all arrived continue. The same kernel and arguments always
+ * run in the same order.
  */
 import { Failure } from './failure.js';
-import { checkMask, resultsOf } from './meeting.js';
-import type { Meeting, Waiting } from './meeting.js';
+import { checkMask, resultsOf } from './synchronisation.js';
+import type { SyncRequest, Waiting } from './synchronisation.js';
 import type { Value } from './memory.js';
 import type { Index3 } from './failure.js';
 
-/** One thread and how far it is. */
+/** One thread and its state. */
 export interface Thread {
   readonly block: Index3;
   readonly index: Index3;
   readonly lane: number;
-  readonly run: Generator<Meeting, void, Value | undefined>;
-  waits: Meeting | undefined;
-  /** What it waited for has given it. */
+  readonly run: Generator<SyncRequest, void, Value | undefined>;
+  waits: SyncRequest | undefined;
+  /** The result of the operation that it waited for. */
   result: Value | undefined;
   ended: boolean;
 }
@@ -24,7 +24,7 @@ export interface Thread {
 /** Threads of a block, in the order of their linear indices. */
 export type Block = readonly Thread[];
 
-/** Thrown by {@link runTogether}: what happened, and in which thread. */
+/** The error of {@link runTogether}: the cause, and the thread. */
 export class ThreadFailure extends Error {
   readonly thread: Thread;
 
@@ -35,13 +35,14 @@ export class ThreadFailure extends Error {
 }
 
 /**
- * Rounds in which every thread only asks others to go on before the simulation says that none will.
+ * Rounds in which every thread only yields its turn, before the simulation reports that no thread
+ * makes progress.
  */
 const MOST_IDLE_ROUNDS = 1_000_000;
-/** Threads that a message names. */
+/** The number of threads that a message lists. */
 const MOST_NAMED = 8;
 
-/** Runs blocks that are on the device at the same time until all of their threads have ended. */
+/** Runs blocks that are on the device at the same time, until all of their threads have ended. */
 export function runTogether(blocks: readonly Block[]): void {
   const threads = blocks.flat();
   let idle = 0;
@@ -65,7 +66,10 @@ export function runTogether(blocks: readonly Block[]): void {
     }
     if (turned) {
       if (++idle < MOST_IDLE_ROUNDS) continue;
-      throw stuck(threads, 'every thread waits in a loop for memory that none of them changes');
+      throw noProgress(
+        threads,
+        'every thread waits in a loop for memory that none of them changes',
+      );
     }
     if (threads.every((thread) => thread.ended)) return;
     if (!blocks.some(releaseActive)) throw deadlock(threads);
@@ -99,13 +103,15 @@ function release(threads: readonly Thread[]): void {
 
 function resultsIn(threads: readonly Thread[]): ReturnType<typeof resultsOf> {
   try {
-    return resultsOf(threads.map(({ lane, waits }): Waiting => ({ lane, meeting: waits! })));
+    return resultsOf(threads.map(({ lane, waits }): Waiting => ({ lane, request: waits! })));
   } catch (cause) {
     throw new ThreadFailure(threads[0]!, cause);
   }
 }
 
-/** Lets lanes go on whose mask is complete. Lanes that a block does not have are not waited for. */
+/**
+ * Releases lanes whose mask is complete. A mask does not wait for lanes that a block does not have.
+ */
 function releaseWarps(block: Block): boolean {
   let released = false;
   for (let first = 0; first < block.length; first += 32) {
@@ -128,7 +134,7 @@ function releaseWarps(block: Block): boolean {
   return released;
 }
 
-/** Lets all go on once all wait at the same kind of barrier. */
+/** Releases all threads once all wait at the same kind of barrier. */
 function releaseBarrier(threads: readonly Thread[], kind: 'block' | 'grid'): boolean {
   const first = threads[0]?.waits;
   if (
@@ -140,16 +146,16 @@ function releaseBarrier(threads: readonly Thread[], kind: 'block' | 'grid'): boo
   return true;
 }
 
-/** Lanes of a warp that ask at one place who is there, when nobody else can go on. */
+/** Releases the lanes of a warp that call activeMask at one place, when no other lane can run. */
 function releaseActive(block: Block): boolean {
   let released = false;
   for (let first = 0; first < block.length; first += 32) {
-    const asking = block
+    const waitingLanes = block
       .slice(first, first + 32)
       .filter((each) => each.waits?.kind === 'activeMask');
-    for (const site of new Set(asking.map((each) => each.waits!.site))) {
-      // Those of sites before this one wait no longer.
-      release(asking.filter((each) => each.waits?.site === site));
+    for (const site of new Set(waitingLanes.map((each) => each.waits!.site))) {
+      // Lanes at sites before this one are released already.
+      release(waitingLanes.filter((each) => each.waits?.site === site));
       released = true;
     }
   }
@@ -165,9 +171,9 @@ const names = (threads: readonly Thread[], several: boolean): string => {
   return `${all.slice(0, MOST_NAMED).join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
 };
 
-/** A failure of many threads, told where the first of them waits. */
+/** A failure of many threads, reported where the first of them waits. */
 export class Deadlock extends Failure {
-  /** Groups of threads that wait for one thing at one place. */
+  /** Groups of threads that wait for one operation at one place. */
   readonly waiting: readonly {
     readonly operation: string;
     readonly site: number;
@@ -194,7 +200,7 @@ export class Deadlock extends Failure {
   }
 }
 
-function stuck(threads: readonly Thread[], what: string): ThreadFailure {
+function noProgress(threads: readonly Thread[], what: string): ThreadFailure {
   const first = threads.find((thread) => !thread.ended)!;
   return new ThreadFailure(
     first,
@@ -207,25 +213,25 @@ function stuck(threads: readonly Thread[], what: string): ThreadFailure {
   );
 }
 
-/** Nobody can go on: what is missing where the first one waits. */
+/** The failure where no thread can run: what is missing where the first one waits. */
 function deadlock(threads: readonly Thread[]): ThreadFailure {
   const first = threads.find((thread) => thread.waits !== undefined)!;
-  const meeting = first.waits!;
+  const request = first.waits!;
   const sameBlock = threads.filter(({ block }) => block === first.block);
   const start = sameBlock.findIndex((each) => each === first);
   const around =
-    meeting.kind === 'grid'
+    request.kind === 'grid'
       ? threads
-      : meeting.kind === 'warp'
+      : request.kind === 'warp'
         ? sameBlock
             .slice(start - (start % 32), start - (start % 32) + 32)
-            .filter((each) => (meeting.mask >>> each.lane) & 1)
+            .filter((each) => (request.mask >>> each.lane) & 1)
         : sameBlock;
   const ended = around.filter((each) => each.ended);
   const elsewhere = around.filter(
-    (each) => !each.ended && each.waits?.operation !== meeting.operation,
+    (each) => !each.ended && each.waits?.operation !== request.operation,
   );
-  const several = meeting.kind === 'grid';
+  const several = request.kind === 'grid';
   const why =
     ended.length > 0
       ? `while ${ended.length === 1 ? 'thread' : 'threads'} ${names(ended, several)} ` +
@@ -234,15 +240,15 @@ function deadlock(threads: readonly Thread[]): ThreadFailure {
         ? `while others wait for ${elsewhere[0]!.waits!.operation}`
         : 'with masks that differ';
   const all =
-    meeting.kind === 'warp'
+    request.kind === 'warp'
       ? 'every lane that the mask names'
-      : `every thread of the ${meeting.kind}`;
+      : `every thread of the ${request.kind}`;
   const fix =
     ended.length > 0
-      ? `Let ${all} come here: put an if around the work instead of returning before.`
-      : `Let ${all} come to the same one: take it out of the branch.`;
+      ? `Let ${all} reach this: put an if around the work instead of returning before.`
+      : `Let ${all} reach the same one: take it out of the branch.`;
   return new ThreadFailure(
     first,
-    new Deadlock(`threads wait for ${meeting.operation} ${why}`, fix, threads),
+    new Deadlock(`threads wait for ${request.operation} ${why}`, fix, threads),
   );
 }

@@ -1,8 +1,8 @@
 /**
- * Where each variable of a kernel is declared in the generated JavaScript: in the innermost list of
- * statements that holds all its mentions. That is as good as the source's own place, as every
- * variable is assigned before it is read on every path; and it lets `const` and `let` stand where
- * the user wrote them.
+ * The place where each variable of a kernel is declared in the generated JavaScript: the innermost
+ * list of statements that holds all its mentions. That list is valid because every variable is
+ * assigned before it is read on every path; and it lets `const` and `let` stand where the user
+ * wrote them.
  */
 import type { Expression, KernelTree, Statement } from '../tree.js';
 import { children, expressionsOf, listsOf, walk } from './walk.js';
@@ -12,17 +12,17 @@ type List = readonly Statement[];
 interface Scope {
   readonly list: List;
   readonly parent: Scope | undefined;
-  /** The statement of the parent's list that this is in. */
+  /** The index of the statement of the parent's list that this is in. */
   readonly index: number;
   readonly depth: number;
 }
 
 interface Mentions {
   scope: Scope;
-  /** The first mention, and the statement that it is in. */
+  /** The scope of the first mention, and the index of its statement. */
   first: Scope;
   index: number;
-  /** Statements of `scope` that mention it. */
+  /** The last statement of `scope` that mentions it. */
   last: number;
 }
 
@@ -30,11 +30,11 @@ export interface Declaration {
   /** The list, and the statement in it before which, or by which, the variable is declared. */
   readonly list: List;
   readonly index: number;
-  /** The statement is the variable's first assignment. */
+  /** Whether the statement is the variable's first assignment. */
   readonly byAssignment: boolean;
   /** The last statement of the list that mentions it. */
   readonly last: number;
-  /** For telling whether two scopes overlap: the lists that contain this one, itself included. */
+  /** The lists that contain this one, itself included: they show whether two scopes overlap. */
   readonly within: ReadonlySet<List>;
 }
 

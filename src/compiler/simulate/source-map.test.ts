@@ -1,4 +1,4 @@
-/** Breakpoints in the user's file reach the generated code, and the other way round. */
+/** Breakpoints in the user's file map to the generated code, and back. */
 import { SourceMap } from 'node:module';
 import { expect, test } from 'vitest';
 import { TreeBuilder } from '../tree-builder.test-support.js';
@@ -109,7 +109,7 @@ test("without a file the map carries the kernel's own text", () => {
   expect(code).toContain('//# sourceURL=async-cuda-simulation/chain.js\n');
 });
 
-test('the generated script has the name that was asked for', () => {
+test('the generated script has the given name', () => {
   expect(writeJavaScript(tree(), { sourceURL: 'simulate/chain.js' }).code).toContain(
     '\n//# sourceURL=simulate/chain.js\n',
   );

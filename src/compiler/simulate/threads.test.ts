@@ -1,4 +1,4 @@
-/** Threads that meet, and what is told where they cannot. */
+/** Threads that synchronise, and the errors where they cannot. */
 import { expect, test } from 'vitest';
 import { TreeBuilder } from '../tree-builder.test-support.js';
 import type { Expression } from '../tree.js';
@@ -51,7 +51,7 @@ const lanes = (make: (t: TreeBuilder, lane: Expression) => Expression, block = 3
 const range = (value: (lane: number) => number, count = 32): number[] =>
   Array.from({ length: count }, (_, lane) => value(lane));
 
-test('shuffles read other lanes, and the own one beyond the bounds of the warp or its part', () => {
+test('shuffles read other lanes, or their own lane beyond the bounds of the segment', () => {
   expect(lanes((t, lane) => t.shuffle('idx', t.mul(lane, t.i32(10)), t.i32(5)))).toEqual(
     range(() => 50),
   );
@@ -99,7 +99,7 @@ test('votes, matches and counting barriers', () => {
   expect(lanes((t, lane) => t.reduce('and', isOdd(t, lane)), 64)).toEqual(range(() => 0, 64));
 });
 
-test('lanes of two masks meet among themselves, and activemask tells who is there', () => {
+test('lanes of two masks synchronise separately, and activemask gives the lanes', () => {
   const t = new TreeBuilder('masks');
   const out = t.tensor('out', 'i32', 'output');
   const lane = t.special('lane');
@@ -115,7 +115,7 @@ test('lanes of two masks meet among themselves, and activemask tells who is ther
   expect([...args.out]).toEqual(range((at) => (at < 8 ? 7 : 0xffffff00 | 0)));
 });
 
-test('lanes of one warp ask at two places who is there, and each place tells its own', () => {
+test('activemask at two places gives the lanes of each place', () => {
   const t = new TreeBuilder('places');
   const out = t.tensor('out', 'u32', 'output');
   const isEven = t.compare('eq', t.binary('and', t.special('lane'), t.i32(1)), t.i32(0));
@@ -196,14 +196,14 @@ test('an index out of bounds names tensor, index, length, thread, block and line
     block: [2, 0, 0],
     position: { line: 3, column: 3 },
   });
-  expect(error.message)
-    .toBe(`kernel 'fill': 'y' has 10 elements, and element 10 was written. Compare the index with the length before, as in if (i < y.length). Thread (2, 0, 0) of block (2, 0, 0), at <kernel fill>:3:3.
-
-  3 | y[i] = 1;
-    | ^^^^^^^^^`);
+  expect(error.message).toBe(
+    "kernel 'fill': 'y' has 10 elements, and element 10 was written. Compare the index with the " +
+      'length before, as in if (i < y.length). Thread (2, 0, 0) of block (2, 0, 0), at <kernel ' +
+      'fill>:3:3.\n\n  3 | y[i] = 1;\n    | ^^^^^^^^^',
+  );
 });
 
-test("the place is in the user's file where that is known", () => {
+test("the place is in the user's file where it is known", () => {
   const error = failure(() => {
     simulateKernel(outOfBounds(), {
       grid: 1,
@@ -216,7 +216,7 @@ test("the place is in the user's file where that is known", () => {
   expect(error.message).toContain('  12 | y[i] = 1;\n     | ^^^^^^^^^');
 });
 
-test('shared memory that nobody wrote is told, or is zeros', () => {
+test('a read of unwritten shared memory is an error, or gives zeros', () => {
   const t = new TreeBuilder('unwritten');
   const out = t.tensor('out', 'f32', 'output');
   const tile = t.array('tile', 'shared', 'f32', 4);
@@ -239,7 +239,7 @@ const EARLY = `({ n }, gpu) => {
   gpu.block.sync();
 }`;
 
-test('a thread that ends before a barrier: who waits, where, and who is missing', () => {
+test('a thread that ends before a barrier: waiting threads, place and missing threads', () => {
   const t = new TreeBuilder('early', EARLY);
   const tree = t.tree(
     t.if(t.compare('ge', t.threadX, t.i32(30)), [t.return()]),
@@ -258,7 +258,7 @@ test('a thread that ends before a barrier: who waits, where, and who is missing'
   );
 });
 
-test('threads at different meetings: both places are told', () => {
+test('threads at different barriers: the error names both places', () => {
   const t = new TreeBuilder('apart', 'gpu.block.sync(); gpu.warp.sync();');
   const tree = t.tree(
     t.if(
@@ -291,7 +291,7 @@ test('a shuffle among lanes of which one has ended', () => {
   ).toContain('threads wait for gpu.warp.shuffle while thread (3, 0, 0) has ended');
 });
 
-test('a mask that does not name the own lane', () => {
+test("a mask that does not name the thread's own lane", () => {
   const t = new TreeBuilder('mask');
   expect(
     failure(() => {

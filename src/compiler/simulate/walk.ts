@@ -1,4 +1,4 @@
-/** Parts of the tree's nodes, for whoever looks for something in all of them. */
+/** The children of the tree's nodes. */
 import type { Expression, Statement } from '../tree.js';
 
 type Part<K extends Expression['op']> = (
@@ -41,7 +41,7 @@ export function children(node: Expression): readonly Expression[] {
   return (CHILDREN[node.op] as (node: Expression) => readonly Expression[])(node);
 }
 
-/** Expressions of a statement itself, not of those inside of it. */
+/** Expressions of a statement itself, not of the statements inside of it. */
 export function expressionsOf(node: Statement): readonly Expression[] {
   switch (node.kind) {
     case 'assign':
@@ -88,7 +88,7 @@ export interface Visitor {
   statement?(node: Statement, inLoop: boolean): void;
 }
 
-/** Every statement and expression, outer ones first. */
+/** Visits every statement and expression, outer ones first. */
 export function walk(statements: readonly Statement[], visitor: Visitor, inLoop = false): void {
   const expression = (node: Expression, looped: boolean): void => {
     visitor.expression?.(node, looped);

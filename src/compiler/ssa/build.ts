@@ -1,4 +1,4 @@
-/** The SSA form of a typed tree. */
+/** Builds the SSA form of a typed tree. */
 import type { KernelTree } from '../tree.js';
 import { Builder } from './builder.js';
 import type { BuildOptions, BuildRules } from './builder.js';
@@ -11,16 +11,16 @@ import { summaryOf } from './summary.js';
 const rules: BuildRules = { value: buildValue, statements: buildStatements };
 
 /**
- * Registers that one local array, and all of them, are tried in. Those of a tile kernel live one
- * after the other.
+ * The number of registers that local arrays may take, one or all together. Arrays of a tile kernel
+ * are live one after the other.
  */
 const MOST_REGISTERS = 256;
 const MOST_OF_ALL = 4096;
 
 /**
- * Local arrays are taken for registers at first. Where one turns out to be indexed by what is no
- * constant it lies in memory, and all is built again: at most once for each such array, and mostly
- * once for all.
+ * Builds the function. Local arrays are built as registers at first. An array that has a computed
+ * index lies in memory, and the function is built again: at most once for each such array, and
+ * mostly once for all.
  */
 export function buildFunction(tree: KernelTree, options: BuildOptions): SsaFunction {
   const inMemory = new Set<number>();

@@ -1,8 +1,8 @@
 /**
- * The state of building: the block that is being filled, what each variable holds at its end, where
- * `break` and `continue` go. Variables become values as Braun et al. do it ("Simple and Efficient
- * Construction of Static Single Assignment Form", 2013); since control flow is structured, loops
- * say at their head which variables they assign.
+ * The state of building: the block that is being filled, the value of each variable at its end, the
+ * targets of `break` and `continue`. Variables become values by the algorithm of Braun et al.
+ * ("Simple and Efficient Construction of Static Single Assignment Form", 2013). Control flow is
+ * structured, so the variables that a loop assigns are known at its head.
  */
 import { readAs } from '../storage-types.js';
 import { KernelSourceError } from '../source-error.js';
@@ -12,7 +12,7 @@ import type { Constant, NumberType, RegisterType, Value, Block } from './functio
 import type { Shape } from './simplify.js';
 import { simplify } from './simplify.js';
 
-/** What building may take for granted, or shall add. */
+/** Options of building. */
 export interface BuildOptions {
   /** Compute capability, as major · 10 + minor. */
   readonly capability: number;
@@ -20,9 +20,9 @@ export interface BuildOptions {
   readonly block?: readonly [number, number, number] | undefined;
   /** Every access of a parameter is checked against its bounds. */
   readonly checks: boolean;
-  /** False: nothing is put in a row, no array becomes registers. For tests, which compare. */
+  /** Whether loops are unrolled and arrays become registers. False is for tests that compare. */
   readonly optimise: boolean;
-  /** File and line for messages of assertions. */
+  /** Gives file and line for messages of assertions. */
   readonly where: (span: Span) => { readonly file: string; readonly line: number };
 }
 
@@ -50,9 +50,14 @@ export const numberOf: Readonly<Record<ValueType, NumberType>> = {
   f64: 'f64',
 };
 
+export const isFloat = (type: ValueType): boolean => type === 'f32' || type === 'f64';
+export const isWide = (type: ValueType): boolean =>
+  type === 'i64' || type === 'u64' || type === 'f64';
+
 /**
- * What the tree's nodes become. Expressions hold places and statements, places and statements hold
- * expressions: each builds those below it through the builder, which `build.ts` gives the rules.
+ * The builders of the tree's nodes. Expressions hold places and statements, places and statements
+ * hold expressions: each builds its children through the builder, which gets these rules from
+ * `build.ts`.
  */
 export interface BuildRules {
   readonly value: (b: Builder, node: Expression) => Value;
@@ -63,21 +68,21 @@ export class Builder {
   readonly tree: KernelTree;
   readonly options: BuildOptions;
   readonly f: SsaFunction;
-  /** Where `break` and `continue` of a loop or group go. */
+  /** Targets of `break` and `continue`, by loop or group. */
   readonly exits = new Map<number, Exits>();
-  /** Local arrays whose elements are variables: the first one's number. */
+  /** Local arrays whose elements are variables: the number of the first one. */
   readonly registers = new Map<number, number>();
   /**
-   * Those of them whose variables hold two elements each: fragments of matrices with elements of 16
-   * bits.
+   * Of these arrays, those whose variables hold two elements each: fragments of matrices with
+   * elements of 16 bits.
    */
   readonly paired = new Set<number>();
-  /** Local arrays that turned out to be indexed by what is no constant. */
+  /** Local arrays that have a computed index. */
   readonly indexed = new Set<number>();
-  /** Loops around the statement that is being built. */
+  /** The number of loops around the statement that is being built. */
   depth = 0;
   span: Span | undefined = undefined;
-  /** Operations that loops have put in a row. */
+  /** Operations that unrolling has added. */
   unrolled = 0;
   private readonly held = new Map<Block, Map<number, Value>>();
   private readonly onceValues = new Map<string, Value>();
@@ -103,13 +108,13 @@ export class Builder {
     this.rules.statements(this, statements);
   }
 
-  /** False where control never comes. */
+  /** Whether control reaches the current place. */
   get reachable(): boolean {
     return this.filling !== undefined;
   }
 
   get block(): Block {
-    // What follows a `break` is built into a block that nothing leads to.
+    // Code after a `break` is built into a block without predecessors.
     if (this.filling === undefined) this.enter(this.newBlock());
     return this.filling!;
   }
@@ -120,13 +125,13 @@ export class Builder {
     return block;
   }
 
-  /** Goes on in this block; all ways to it are known, but for those from a loop's end. */
+  /** Continues in this block. All its predecessors are known, except those at a loop's end. */
   enter(block: Block): void {
     this.f.blocks.push(block);
     this.filling = block;
   }
 
-  /** Goes on in the block where some way leads to it. */
+  /** Continues in the block if it has a predecessor. */
   enterIfReached(block: Block): void {
     if (block.before.length > 0) this.enter(block);
     else this.filling = undefined;
@@ -161,7 +166,7 @@ export class Builder {
     this.filling = undefined;
   }
 
-  /** The operation, or what is simpler and gives the same. */
+  /** Makes an operation, or a simpler value that is the same. */
   readonly make = (
     op: string,
     type: RegisterType,
@@ -174,7 +179,7 @@ export class Builder {
     return simpler ?? this.effect(op, type, shape.args, detail, as);
   };
 
-  /** The operation as it is. */
+  /** Makes an operation without simplifying it. */
   effect(op: string, type: RegisterType, args: Value[], detail = '', as?: NumberType): Value {
     const value = this.f.value(op, type, args.map(resolve), detail, as);
     const { block } = this;
@@ -184,7 +189,7 @@ export class Builder {
     return value;
   }
 
-  /** An operation that is the same everywhere: made once, where the kernel begins. */
+  /** Makes an operation that is the same everywhere: once, where the kernel begins. */
   once(op: string, type: RegisterType, args: Value[], detail = '', as?: NumberType): Value {
     const key = `${op} ${detail} ${args.map((arg) => arg.id).join()}`;
     let value = this.onceValues.get(key);
@@ -196,7 +201,7 @@ export class Builder {
     return value;
   }
 
-  /** What belongs at the beginning. */
+  /** The values at the kernel's beginning. */
   get firstValues(): readonly Value[] {
     return [...this.onceValues.values()];
   }
@@ -222,7 +227,7 @@ export class Builder {
     throw new RangeError(`no variable ${variable}`);
   }
 
-  /** Variables of a local array that is kept in registers. */
+  /** The variables of a local array that lies in registers. */
   variablesOf(array: number): number {
     const { length } = this.tree.arrays[array]!;
     return this.paired.has(array) ? length / 2 : length;
@@ -241,7 +246,8 @@ export class Builder {
   }
 
   /**
-   * The value at the block's end. Without recursion: chains of blocks are as long as the kernel.
+   * The value of a variable at the block's end. It does not recurse, because chains of blocks are
+   * as long as the kernel.
    */
   readAt(variable: number, block: Block): Value {
     const open = [block];
@@ -261,8 +267,8 @@ export class Builder {
   }
 
   /**
-   * Where what a block begins with comes from. A loop that assigns a variable has a phi for it
-   * already; to others it is as it was before.
+   * The blocks from which a variable reaches the block's beginning. A loop that assigns the
+   * variable has a phi for it already; in other loops it is the same as before.
    */
   private ways(block: Block): readonly Block[] {
     return this.heads.has(block) ? block.before.slice(0, 1) : block.before;
@@ -284,10 +290,10 @@ export class Builder {
     return phi;
   }
 
-  /** First blocks of loops. */
+  /** The first blocks of loops. */
   readonly heads = new Set<Block>();
 
-  /** Forgets what was built into the block being filled since it had so many values. */
+  /** Removes the values of the current block from this count on. */
   truncate(count: number): void {
     this.block.values.length = count;
   }

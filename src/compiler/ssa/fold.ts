@@ -1,13 +1,13 @@
 /**
- * Constants computed while compiling, with the very bits that the device would give; undefined
- * where that is not certain, and then the device computes them.
+ * Constant folding, with the same bits as the device's. It gives undefined where the bits are not
+ * certain, and then the device computes the value.
  */
 import { towardsZero, wholeTowardsZero } from '../round-to-odd.js';
 import type { Constant, NumberType, RegisterType } from './function.js';
 
 const scratch = new DataView(new ArrayBuffer(8));
 
-/** Bits of a float as PTX writes them; NaN is the one that instructions give. */
+/** Bits of a float as PTX writes them; a NaN has the bits that instructions give. */
 export function floatBits(value: number): number {
   if (Number.isNaN(value)) return 0x7fffffff;
   scratch.setFloat32(0, value);
@@ -30,7 +30,7 @@ export function doubleOfBits(bits: bigint): number {
   return scratch.getFloat64(0);
 }
 
-/** Nearest integer, ties to even. */
+/** The nearest integer, ties to even. */
 function roundEven(value: number): number {
   if (!Number.isFinite(value) || Math.abs(value) >= 2 ** 52) return value;
   const floor = Math.floor(value);
@@ -49,11 +49,11 @@ function toBigInteger(value: number, low: bigint, high: bigint): bigint {
   return whole < low ? low : whole > high ? high : whole;
 }
 
-/** The f32 nearest to a 64-bit integer: by way of f64 it would be rounded twice. */
+/** The f32 nearest to a 64-bit integer; a conversion through f64 would round twice. */
 function floatOfBig(value: bigint): number | undefined {
   const double = Number(value);
   if (BigInt(double) === value) return Math.fround(double);
-  // Rounded to f64 already: only certain where that is no midpoint of two floats.
+  // f64 has rounded already: the f32 is certain unless the f64 is the midpoint of two floats.
   const bits = doubleBits(double) & 0x1fffffffn;
   return bits === 0x10000000n ? undefined : Math.fround(double);
 }
@@ -87,7 +87,7 @@ const float: Readonly<Record<string, (a: number, b: number) => number>> = {
   max: Math.max,
 };
 
-/** Rounding once, in f64, and then to f32 is exact for these: 53 bits are more than 2 · 24 + 2. */
+/** For these, rounding to f64 and then to f32 is exact: 53 bits are more than 2 · 24 + 2. */
 const floatUnary: Readonly<Record<string, (a: number) => number>> = {
   neg: (a) => -a,
   abs: Math.abs,
@@ -157,12 +157,11 @@ function foldBig(op: string, as: NumberType | undefined, a: bigint, b: bigint): 
 }
 
 /**
- * a * b + c with one rounding, where plain arithmetic shows that it is exact; else the device does
- * it.
+ * a * b + c with one rounding, where plain arithmetic shows that it is exact; undefined elsewhere.
  */
 function foldFma(type: RegisterType, a: number, b: number, c: number): number | undefined {
   if (type !== 'f32') return undefined;
-  // Exact: 24 + 24 bits.
+  // The product is exact: 24 + 24 bits.
   const product = a * b;
   const sum = product + c;
   const back = sum - product;
@@ -170,7 +169,7 @@ function foldFma(type: RegisterType, a: number, b: number, c: number): number | 
   return error === 0 || !Number.isFinite(sum) ? Math.fround(sum) : undefined;
 }
 
-/** A wider number as f32, towards zero. */
+/** A wider number as f32, rounded towards zero. */
 function cutOff(from: string, a: Constant): number {
   switch (from) {
     case 's64':
@@ -305,7 +304,7 @@ function foldCompare(
   return apply(a, b);
 }
 
-/** The constant that the operation gives. */
+/** Gives the constant of an operation. */
 export function foldConstants(
   op: string,
   type: RegisterType,

@@ -1,57 +1,60 @@
 /**
- * A kernel in static single assignment form: values in blocks, blocks that end in one jump.
- * Building it from the typed tree is in `build.ts`, what makes it faster in `../optimise`, and PTX
- * from it in `../emit`.
+ * A kernel in static single assignment form: values in blocks, and blocks that end in one jump.
+ * `build.ts` builds it from the typed tree, `../optimise` optimises it, and `../emit` writes its
+ * PTX.
  */
 import type { AbiParam, Span } from '../tree.js';
 
-/** Kinds of PTX registers. Signs are the operations'; `none` is of what gives no value. */
+/**
+ * Kinds of PTX registers. The sign belongs to the operation; `none` is the type of an operation
+ * without a value.
+ */
 export type RegisterType = 'pred' | 'b16' | 'b32' | 'b64' | 'f32' | 'f64' | 'none';
 
-/** How an operation reads its operands, where registers do not say it. */
+/** The type in which an operation reads its operands, where the registers do not determine it. */
 export type NumberType = 'pred' | 's32' | 'u32' | 'b32' | 's64' | 'u64' | 'b64' | 'f32' | 'f64';
 
 export type Scope = 'block' | 'device' | 'system';
 
-/** A 32-bit constant is signed, a 64-bit one too. */
+/** 32-bit and 64-bit constants are signed. */
 export type Constant = number | bigint | boolean;
 
-/** What `load`, `store` and `atomic` say of the memory that they reach. */
+/** The memory access of `load`, `store` and `atomic`. */
 export interface MemoryAccess {
   readonly space: 'global' | 'shared' | 'local';
-  /** Bits in memory. `b16` is read into a 16-bit register, other narrow ones into 32 bits. */
+  /** The bits in memory. `b16` is read into a 16-bit register, other narrow forms into 32 bits. */
   readonly form: 's8' | 'u8' | 's16' | 'u16' | 'b16' | 'b32' | 'b64' | 'f32' | 'f64';
   /** Bytes to add to the address. */
   readonly offset: number;
-  /** Nobody writes it while the kernel runs. */
+  /** Whether no thread writes the memory while the kernel runs. */
   readonly readonly: boolean;
   readonly cache?: 'streaming' | 'volatile' | undefined;
-  /** Accesses of different regions never meet. */
+  /** Accesses of different regions never overlap. */
   readonly region: string;
 }
 
-/** One operation and the value that it gives. `operations.ts` lists what `op` may be. */
+/** One operation and its value. `operations.ts` lists the values of `op`. */
 export class Value {
   readonly id: number;
   op: string;
   readonly type: RegisterType;
   args: Value[];
   /**
-   * What distinguishes operations of one name: a comparison, the name of a special register, a
-   * mode.
+   * A property that distinguishes operations of one name: a comparison, the name of a special
+   * register, a mode.
    */
   detail: string;
-  /** How operands are read, where that matters. */
+  /** The type in which operands are read, where that matters. */
   readonly as: NumberType | undefined;
   constant: Constant | undefined;
   memory: MemoryAccess | undefined;
   block: Block | undefined;
   span: Span | undefined;
-  /** Values that one read of neighbouring elements gives. */
+  /** The values that one vector load gives. */
   parts: readonly Value[] | undefined;
-  /** The value that takes this one's place. */
+  /** The value that has replaced this one. */
   replacement: Value | undefined;
-  /** What it is known to lie between, where its operation does not say it. */
+  /** Bounds of the value, where its operation does not determine them. */
   range: readonly [number, number] | undefined;
 
   constructor(
@@ -78,7 +81,7 @@ export class Value {
   }
 }
 
-/** How a block ends. */
+/** The end of a block. */
 export type Ending =
   | { readonly kind: 'jump'; readonly to: Block }
   | {
@@ -96,9 +99,9 @@ export class Block {
   values: Value[] = [];
   before: Block[] = [];
   end: Ending | undefined = undefined;
-  /** Loops around it. */
+  /** The number of loops around the block. */
   readonly depth: number;
-  /** Unrolled already, or asked not to be: ptxas shall leave it. */
+  /** Whether the loop is unrolled already, or is not to be: ptxas must not unroll it. */
   keepRolled = false;
 
   constructor(id: number, depth: number) {
@@ -123,12 +126,12 @@ export interface TextSymbol {
 
 export class SsaFunction {
   readonly entry: Block;
-  /** In the order of the source. */
+  /** Blocks in the order of the source. */
   blocks: Block[] = [];
   abi: AbiParam[];
   readonly arrays = new Map<number, ArraySymbol>();
   readonly texts: TextSymbol[] = [];
-  /** Bytes on the stack for arguments of printf. */
+  /** Bytes of the stack for arguments of printf. */
   printBytes = 0;
   private nextValue = 0;
   private nextBlock = 0;
@@ -140,7 +143,7 @@ export class SsaFunction {
     this.blocks.push(this.entry);
   }
 
-  /** A block that is in no place yet. */
+  /** Makes a block that has no place yet. */
   block(depth: number): Block {
     return new Block(this.nextBlock++, depth);
   }
@@ -157,7 +160,7 @@ export class SsaFunction {
     return this.nextBlock;
   }
 
-  /** The one value of a constant. 32-bit integers are taken as signed. */
+  /** Gives the one value of a constant. 32-bit integers are signed. */
   constant(type: RegisterType, constant: Constant): Value {
     const held =
       type === 'b32'
@@ -177,7 +180,7 @@ export class SsaFunction {
     return value;
   }
 
-  /** What is read on a path where nothing was assigned: never used by what runs. */
+  /** The value of a variable on a path without an assignment: no code that runs uses it. */
   undefinedOf(type: RegisterType): Value {
     return this.once(`undefined ${type}`, () => this.value('undefined', type, []));
   }
@@ -200,11 +203,11 @@ export class SsaFunction {
   }
 }
 
-/** The value that stands for this one now. */
+/** Gives the value that has replaced this one. */
 export function resolve(value: Value): Value {
   let last = value;
   while (last.replacement !== undefined) last = last.replacement;
-  // The way is shortened, so that long chains are walked once.
+  // The chain is shortened, so that a long one is followed once.
   while (value.replacement !== undefined && value.replacement !== last) {
     const next: Value = value.replacement;
     value.replacement = last;
@@ -213,7 +216,7 @@ export function resolve(value: Value): Value {
   return last;
 }
 
-/** Blocks that control goes to from here. */
+/** The successors of a block. */
 export function successors(block: Block): readonly Block[] {
   const { end } = block;
   if (end === undefined || end.kind === 'return') return [];

@@ -1,11 +1,11 @@
 /**
- * Loops: turned so that they test at their bottom, with a guard before them; put in a row whole
- * where the number of turns is a small constant; and put in a row by fours where it is not known
- * but a counter shows that four more are to come.
+ * Loops. They are rotated, so that they test at their bottom, with a guard before them. They are
+ * unrolled completely where the number of iterations is a small constant, and by four where it is
+ * not known but a counter shows that four more follow.
  */
 import type { Expression, Statement } from '../tree.js';
 import type { Builder } from './builder.js';
-import { branchOn } from './expressions.js';
+import { branchOn } from './choices.js';
 import type { Block, Value } from './function.js';
 import { rangeOf } from './ranges.js';
 import { summaryOf } from './summary.js';
@@ -14,18 +14,18 @@ import type { Summary } from './summary.js';
 type Loop = Extract<Statement, { kind: 'loop' }>;
 
 /**
- * Nodes of the tree that a loop of constant turns may come to; more where an array can be kept in
- * registers by it.
+ * The limit of nodes of the tree for a loop that is unrolled completely; the limit is higher where
+ * an array can be kept in registers by it.
  */
-const WHOLE = 700;
-const WHOLE_FOR_ARRAYS = 6000;
-/** Nodes of a body that is put in a row by fours. */
-const BODY = 160;
-/** Turns in a row, where nothing says how many. NVVM takes four too. */
-const BY = 4;
-/** All that unrolling may add to a kernel, in nodes. */
-const BUDGET = 60_000;
-const MOST_TURNS = 1024;
+const MOST_NODES = 700;
+const MOST_NODES_FOR_ARRAYS = 6000;
+/** The limit of nodes of a body that is unrolled by four. */
+const MOST_BODY_NODES = 160;
+/** The factor of unrolling, where the source gives none. NVVM's factor is four, too. */
+const FACTOR = 4;
+/** The limit of nodes that unrolling adds to a kernel. */
+const MOST_ADDED_NODES = 60_000;
+const MOST_ITERATIONS = 1024;
 
 interface Whole {
   readonly summary: Summary;
@@ -44,7 +44,7 @@ function wholeOf(b: Builder, node: Loop): Whole {
     locals: variables,
     arrays: new Set(),
     loops: false,
-    together: false,
+    convergent: false,
     jumps: false,
     indexed: new Set(),
     fragments: new Set(),
@@ -53,7 +53,7 @@ function wholeOf(b: Builder, node: Loop): Whole {
   for (const part of parts) {
     summary.size += part.size;
     summary.loops ||= part.loops;
-    summary.together ||= part.together;
+    summary.convergent ||= part.convergent;
     summary.jumps ||= part.jumps;
     for (const local of part.locals) variables.add(local);
     for (const array of part.indexed) summary.indexed.add(array);
@@ -68,10 +68,10 @@ function wholeOf(b: Builder, node: Loop): Whole {
 }
 
 /**
- * Turns of a loop whose counter starts at a constant and is compared with one; undefined where that
- * is not so.
+ * The iterations of a loop whose counter starts at a constant and is compared with one; undefined
+ * for other loops.
  */
-function constantTurns(b: Builder, node: Loop, whole: Whole): number | undefined {
+function tripCount(b: Builder, node: Loop, whole: Whole): number | undefined {
   if (node.test === undefined || node.testAfter) return undefined;
   const counter = counterOf(node, whole);
   if (counter !== undefined) {
@@ -86,11 +86,11 @@ function constantTurns(b: Builder, node: Loop, whole: Whole): number | undefined
   const updated = summaryOf(node.update);
   const test = summaryOf(node.test);
   const body = summaryOf(node.body);
-  // What decides must change in `update` alone, and neither may do anything else.
+  // The condition must change in `update` alone, and neither may have another effect.
   if (
     test.locals.size > 0 ||
-    test.together ||
-    updated.together ||
+    test.convergent ||
+    updated.convergent ||
     updated.loops ||
     test.loops ||
     updated.arrays.size > 0 ||
@@ -116,27 +116,27 @@ function constantTurns(b: Builder, node: Loop, whole: Whole): number | undefined
   const saved = [...updated.locals].map((local) => [local, b.read(local)] as const);
   const { block } = b;
   const built = block.values.length;
-  let turns: number | undefined = 0;
+  let iterations: number | undefined = 0;
   const most =
     node.unroll !== undefined
-      ? MOST_TURNS
-      : Math.min(MOST_TURNS, Math.ceil(WHOLE_FOR_ARRAYS / whole.summary.size));
+      ? MOST_ITERATIONS
+      : Math.min(MOST_ITERATIONS, Math.ceil(MOST_NODES_FOR_ARRAYS / whole.summary.size));
   for (;;) {
     const { constant } = b.value(node.test);
-    if (constant === undefined || turns > most) {
-      turns = undefined;
+    if (constant === undefined || iterations > most) {
+      iterations = undefined;
       break;
     }
     if (constant === false) break;
-    turns++;
+    iterations++;
     b.statements(node.update);
   }
   for (const [local, value] of saved) b.write(local, value);
   b.truncate(built);
-  return turns;
+  return iterations;
 }
 
-/** Arithmetic only: building it leaves nothing but values behind. */
+/** Whether an expression is arithmetic only: building it adds nothing but values. */
 function pureEnough(node: Expression): boolean {
   switch (node.op) {
     case 'constant':
@@ -158,42 +158,43 @@ function pureEnough(node: Expression): boolean {
 export function buildLoop(b: Builder, node: Loop): void {
   const whole = wholeOf(b, node);
   if (b.options.optimise) {
-    const turns = constantTurns(b, node, whole);
-    if (turns !== undefined && mayUnroll(b, node, whole, turns)) {
-      unrollWhole(b, node, turns, whole);
+    const iterations = tripCount(b, node, whole);
+    if (iterations !== undefined && mayUnroll(b, node, whole, iterations)) {
+      unrollWhole(b, node, iterations, whole);
       return;
     }
-    if (turns !== undefined && buildInGroups(b, node, whole, turns)) return;
-    if (buildByFours(b, node, whole)) return;
+    if (iterations !== undefined && buildByDivisor(b, node, whole, iterations)) return;
+    if (buildByFour(b, node, whole)) return;
   }
   buildRolled(b, node, whole, node.unroll === 1);
 }
 
-function mayUnroll(b: Builder, node: Loop, whole: Whole, turns: number): boolean {
-  if (node.unroll === 1) return turns <= 1;
-  const nodes = turns * whole.summary.size;
-  if (turns > 1 && b.unrolled + nodes > BUDGET) return false;
-  if (node.unroll !== undefined) return node.unroll <= 0 || node.unroll >= turns;
+function mayUnroll(b: Builder, node: Loop, whole: Whole, iterations: number): boolean {
+  if (node.unroll === 1) return iterations <= 1;
+  const nodes = iterations * whole.summary.size;
+  if (iterations > 1 && b.unrolled + nodes > MOST_ADDED_NODES) return false;
+  if (node.unroll !== undefined) return node.unroll <= 0 || node.unroll >= iterations;
   const forArrays = [...whole.summary.indexed].some((array) => b.registers.has(array));
-  return turns <= 1 || nodes <= (forArrays ? WHOLE_FOR_ARRAYS : WHOLE);
+  return iterations <= 1 || nodes <= (forArrays ? MOST_NODES_FOR_ARRAYS : MOST_NODES);
 }
 
-function unrollWhole(b: Builder, node: Loop, turns: number, whole: Whole): void {
-  // Loops within are counted themselves, once for each turn of this one.
-  if (!whole.summary.loops) b.unrolled += turns * whole.summary.size;
+function unrollWhole(b: Builder, node: Loop, iterations: number, whole: Whole): void {
+  // Inner loops are counted themselves, once for each iteration of this one.
+  if (!whole.summary.loops) b.unrolled += iterations * whole.summary.size;
   const leave = b.newBlock();
-  for (let turn = 0; turn < turns && b.reachable; turn++) buildTurn(b, node, leave);
+  for (let iteration = 0; iteration < iterations && b.reachable; iteration++)
+    buildIteration(b, node, leave);
   b.jump(leave);
   b.enterIfReached(leave);
 }
 
-/** The body and the update, once. */
-function buildTurn(b: Builder, node: Loop, leave: Block): void {
+/** Builds the body and the update once. */
+function buildIteration(b: Builder, node: Loop, leave: Block): void {
   const again = b.newBlock();
   b.exits.set(node.id, { leave, again });
   b.statements(node.body);
   if (b.reachable && again.before.length === 0) {
-    // Nothing says `continue`: no block of its own.
+    // There is no `continue`, so no block for it.
   } else {
     b.jump(again);
     b.enterIfReached(again);
@@ -231,31 +232,42 @@ function enterHead(
   return phis;
 }
 
-/** The values that come round. */
+/** Sets the phis' operands of the back edge. */
 function closeHead(b: Builder, head: Block, phis: readonly (readonly [number, Value])[]): void {
   for (const from of head.before.slice(1))
     for (const [variable, phi] of phis) phi.args.push(b.readAt(variable, from));
 }
 
-/** The number of turns is a constant, but a large one: so many at once as divide it. */
-function buildInGroups(b: Builder, node: Loop, whole: Whole, turns: number): boolean {
+/**
+ * Builds a loop whose number of iterations is a large constant: it is unrolled by a divisor of that
+ * number.
+ */
+function buildByDivisor(b: Builder, node: Loop, whole: Whole, iterations: number): boolean {
   const { summary } = whole;
-  if (node.unroll === 1 || summary.loops || (node.unroll === undefined && summary.size > 2 * BODY))
+  if (
+    node.unroll === 1 ||
+    summary.loops ||
+    (node.unroll === undefined && summary.size > 2 * MOST_BODY_NODES)
+  )
     return false;
   const by =
     node.unroll !== undefined
-      ? turns % node.unroll === 0
+      ? iterations % node.unroll === 0
         ? node.unroll
         : undefined
-      : [8, 4, 2].find((count) => turns % count === 0 && count * summary.size <= 24 * BODY);
-  if (by === undefined || by > 32 || b.unrolled + by * summary.size > BUDGET) return false;
+      : [8, 4, 2].find(
+          (count) => iterations % count === 0 && count * summary.size <= 24 * MOST_BODY_NODES,
+        );
+  if (by === undefined || by > 32 || b.unrolled + by * summary.size > MOST_ADDED_NODES)
+    return false;
   b.unrolled += by * summary.size;
   const leave = b.newBlock();
   b.depth++;
   const { head, phis } = openHead(b, whole.variables);
   head.keepRolled = true;
   boundCounter(b, node, whole, phis);
-  for (let turn = 0; turn < by && b.reachable; turn++) buildTurn(b, node, leave);
+  for (let iteration = 0; iteration < by && b.reachable; iteration++)
+    buildIteration(b, node, leave);
   if (b.reachable) branchOn(b, node.test!, head, leave);
   closeHead(b, head, phis);
   b.depth--;
@@ -264,8 +276,8 @@ function buildInGroups(b: Builder, node: Loop, whole: Whole, turns: number): boo
 }
 
 /**
- * The value that an expression has before the loop and in it, where the loop does not assign what
- * it reads.
+ * Whether an expression has the same value before the loop and in it: the loop assigns none of its
+ * operands.
  */
 function isInvariant(node: Expression, whole: Whole): boolean {
   if (!pureEnough(node))
@@ -280,7 +292,10 @@ interface Counter {
   readonly step: Expression;
 }
 
-/** `local < limit; local += step`, both invariant, the local assigned nowhere else; i32. */
+/**
+ * The counter of `local < limit; local += step`, where both are invariant and the local is assigned
+ * nowhere else; i32.
+ */
 function counterOf(node: Loop, whole: Whole): Counter | undefined {
   const { test, update } = node;
   if (
@@ -314,8 +329,8 @@ function counterOf(node: Loop, whole: Whole): Counter | undefined {
 }
 
 /**
- * In a loop that tests at its bottom the counter is at least what it began with, and less than the
- * limit: unless a step can take it past i32.
+ * Bounds the counter of a rotated loop: it is at least its first value, and less than the limit,
+ * unless a step can overflow i32.
  */
 function boundCounter(
   b: Builder,
@@ -333,22 +348,22 @@ function boundCounter(
 }
 
 /**
- * The number of turns is not known: four at once as long as four are left, then the rest one by
- * one.
+ * Builds a loop whose number of iterations is not known: four at once while four are left, then the
+ * rest one by one.
  */
-function buildByFours(b: Builder, node: Loop, whole: Whole): boolean {
-  const by = node.unroll ?? BY;
+function buildByFour(b: Builder, node: Loop, whole: Whole): boolean {
+  const by = node.unroll ?? FACTOR;
   const counter = counterOf(node, whole);
   const { summary } = whole;
   if (counter === undefined || by <= 1 || by > 32) return false;
-  if (summary.loops || summary.together || summary.jumps) return false;
-  if (node.unroll === undefined && summary.size > BODY) return false;
-  if (b.unrolled + by * summary.size > BUDGET) return false;
+  if (summary.loops || summary.convergent || summary.jumps) return false;
+  if (node.unroll === undefined && summary.size > MOST_BODY_NODES) return false;
+  if (b.unrolled + by * summary.size > MOST_ADDED_NODES) return false;
   b.unrolled += by * summary.size;
   const step = b.value(counter.step);
   const limit = b.value(counter.limit);
-  // The last of the four comes at counter + 3 · step. In 64 bits, so that nothing wraps, then cut
-  // to what i32 holds: as signed, below the least nothing is.
+  // The last of the four is at counter + 3 · step. It is computed in 64 bits, so that nothing
+  // wraps, then clamped to i32; as signed numbers, none is below the least.
   const wide = (value: Value): Value => b.make('extend', 'b64', [value], '', 's32');
   const ahead = b.make('mul', 'b64', [wide(step), b.constant('b64', by - 1)]);
   const least = b.make(
@@ -379,7 +394,7 @@ function buildByFours(b: Builder, node: Loop, whole: Whole): boolean {
     const phis = enterHead(b, four, before);
     four.keepRolled = true;
     boundCounter(b, node, whole, phis);
-    for (let turn = 0; turn < by; turn++) buildTurn(b, node, leave);
+    for (let iteration = 0; iteration < by; iteration++) buildIteration(b, node, leave);
     b.branch(counted(), four, rest);
     closeHead(b, four, phis);
     b.depth--;
@@ -394,11 +409,12 @@ function buildByFours(b: Builder, node: Loop, whole: Whole): boolean {
 function buildRolled(b: Builder, node: Loop, whole: Whole, keepRolled: boolean): void {
   const { test } = node;
   const leave = b.newBlock();
-  // Testing at the bottom takes the test twice; not where it is long, or where threads meet in it.
+  // Rotation duplicates the test; a long test, or one with a convergent operation, is not
+  // duplicated.
   const turned =
     test !== undefined &&
     (node.testAfter ||
-      (!summaryOf(test).together && !summaryOf(test).loops && summaryOf(test).size <= 40));
+      (!summaryOf(test).convergent && !summaryOf(test).loops && summaryOf(test).size <= 40));
   if (turned && !node.testAfter) {
     const guarded = b.newBlock();
     branchOn(b, test, guarded, leave);
@@ -417,7 +433,7 @@ function buildRolled(b: Builder, node: Loop, whole: Whole, keepRolled: boolean):
     branchOn(b, test, inside, leave);
     b.enterIfReached(inside);
   }
-  buildTurn(b, node, leave);
+  buildIteration(b, node, leave);
   if (b.reachable) {
     if (turned) branchOn(b, test, head, leave);
     else b.jump(head);

@@ -1,7 +1,6 @@
 /**
- * What a warp does with matrices, and copies that go on meanwhile. A fragment's elements are
- * registers like those of other local arrays, but two of 16 bits share one, as the instructions
- * take them.
+ * Matrix operations of a warp, and asynchronous copies. A fragment's elements are registers like
+ * those of other local arrays, but two of 16 bits share one, as the instructions take them.
  */
 import type { Fragment, Place, Statement, StorageType } from '../tree.js';
 import type { Builder } from './builder.js';
@@ -26,19 +25,19 @@ function checkCapability(b: Builder, name: string): void {
   );
 }
 
-/** Words that hold so many elements. */
+/** The number of words that hold so many elements. */
 const wordsOf = (length: number, storage: StorageType): number =>
   (length * storageBytes[storage]) / 4;
 const registerOf = (storage: StorageType): RegisterType => (storage === 'f32' ? 'f32' : 'b32');
 
-/** The first of the fragment's variables, where its array is one of registers. */
+/** The first of the fragment's variables, where its array lies in registers. */
 function firstVariable(b: Builder, { array, index, length }: Fragment): number | undefined {
   const first = b.registers.get(array);
   if (first === undefined) return undefined;
   const at = Number(b.value(index).constant);
   const declared = b.tree.arrays[array]!;
   if (!(at >= 0 && at + length <= declared.length)) {
-    // Built again, with the array in memory.
+    // The function is built again, with the array in memory.
     b.indexed.add(array);
     return first;
   }
@@ -52,7 +51,7 @@ const placeOf = (b: Builder, { array, index }: Fragment): Place => ({
   span: index.span,
 });
 
-/** The fragment's registers, in the order in which instructions take them. */
+/** The fragment's registers, in the order of the instruction's operands. */
 function readFragment(b: Builder, fragment: Fragment): Value[] {
   const { storage } = b.tree.arrays[fragment.array]!;
   const words = wordsOf(fragment.length, storage);
@@ -93,7 +92,7 @@ function writeFragment(b: Builder, fragment: Fragment, values: readonly Value[])
   });
 }
 
-/** The registers that an operation gives. */
+/** The registers of an operation's results. */
 function partsOf(b: Builder, whole: Value, type: RegisterType, count: number): Value[] {
   const parts = Array.from({ length: count }, (_, at) =>
     b.effect('part', type, [whole], String(at)),

@@ -1,31 +1,31 @@
 /**
- * The operations of the SSA form: what each is free of, which is what optimising needs to know.
- * Those that are not listed have effects: they stay where they are, in their order.
+ * The pure operations of the SSA form and their properties, for optimisation. Operations that are
+ * not listed have effects: they stay in their place and order.
  */
 
 export interface OperationFacts {
-  /** Its operands may change places. */
+  /** Whether its operands commute. */
   readonly commutes?: boolean;
-  /** Roughly the instructions that it takes; what may be done in vain stays below a few. */
+  /** The approximate number of instructions; speculation computes only a few. */
   readonly cost: number;
 }
 
 const one: OperationFacts = { cost: 1 };
 const commutes: OperationFacts = { cost: 1, commutes: true };
 
-/** Operations whose value depends on nothing but their operands. */
+/** Operations whose value depends only on their operands. */
 export const pureOperations: Readonly<Record<string, OperationFacts>> = {
   constant: { cost: 0 },
   undefined: { cost: 0 },
   parameter: { cost: 0 },
   special: one,
   symbol: one,
-  // A generic address as one of global memory.
+  // A generic address as a global one.
   global: one,
   add: commutes,
   sub: one,
   mul: commutes,
-  // 32-bit operands, 64-bit product.
+  // The operands have 32 bits, the product 64.
   wide: commutes,
   mulhi: { cost: 2, commutes: true },
   div: { cost: 10 },
@@ -52,7 +52,7 @@ export const pureOperations: Readonly<Record<string, OperationFacts>> = {
   copysign: one,
   compare: one,
   select: one,
-  // Integers to a wider or narrower register, or to the bits of 8 and 16 in it.
+  // Integers to a wider or narrower register, or to their lowest 8 or 16 bits.
   extend: one,
   truncate: one,
   narrow: one,
@@ -67,9 +67,9 @@ export const pureOperations: Readonly<Record<string, OperationFacts>> = {
   lowHalf: one,
   highHalf: one,
   halves: one,
-  // Four of the eight bytes of two operands, which `detail` chooses.
+  // Four of the eight bytes of two operands; `detail` selects them.
   permute: one,
-  // One of the elements that are read at once, or of the registers that an operation gives.
+  // One of the elements of a vector load, or of the registers of an operation's results.
   part: { cost: 0 },
 };
 

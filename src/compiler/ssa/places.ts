@@ -1,4 +1,4 @@
-/** Addresses of places, and what reads and writes them. */
+/** Addresses of places, loads, stores and atomics. */
 import type { AbiParam, Expression, Place, StorageType } from '../tree.js';
 import { numberOf, registerOf } from './builder.js';
 import type { Builder } from './builder.js';
@@ -16,7 +16,7 @@ interface Address {
   readonly readonly: boolean;
 }
 
-/** Number of the parameter in the ABI; added at the end where it is not there yet. */
+/** The number of a parameter in the ABI; a new one is added at the end. */
 function abiIndex(b: Builder, wanted: AbiParam): number {
   const same = (param: AbiParam): boolean =>
     param.kind === wanted.kind &&
@@ -28,7 +28,7 @@ function abiIndex(b: Builder, wanted: AbiParam): number {
   return b.f.abi.length - 1;
 }
 
-/** The type of an ABI's entry in memory. */
+/** The type of an ABI parameter in memory. */
 export function abiStorage(b: Builder, param: AbiParam): StorageType {
   return param.kind === 'pointer'
     ? 'u64'
@@ -50,9 +50,9 @@ export function readParameter(b: Builder, index: number): Value {
 const alignTo = (value: number, align: number): number => Math.ceil(value / align) * align;
 
 /**
- * A line of shared memory. Asynchronous copies of a warp whose lines in global memory do not begin
- * where those in shared memory do are split, and read twice from L2; so shared memory that is made
- * of whole lines begins with one.
+ * A line of shared memory. Asynchronous copies of a warp are split, and read twice from L2, where
+ * their lines in global memory and in shared memory begin at different places; so an array of
+ * shared memory that consists of whole lines begins with one.
  */
 const SHARED_LINE = 128;
 
@@ -62,7 +62,7 @@ function alignmentOf(space: ArraySymbol['space'], bytes: number): number {
     : 16;
 }
 
-/** Where the array begins, declared when it is first met. */
+/** The address of the array, which is declared at its first use. */
 function arrayBase(b: Builder, array: number): Value {
   const declared = b.tree.arrays[array]!;
   let symbol = b.f.arrays.get(array);
@@ -79,7 +79,7 @@ function arrayBase(b: Builder, array: number): Value {
   return b.once('symbol', declared.space === 'local' ? 'b64' : 'b32', [], symbol.symbol);
 }
 
-/** Parts of an index: what is computed, and a constant number of elements. */
+/** Splits an index into a computed part and a constant number of elements. */
 function split(
   b: Builder,
   index: Value,
@@ -92,8 +92,8 @@ function split(
   if (Math.abs(by) >= 2 ** 24) return [index, 0];
   // Sums of 64 bits wrap as addresses do.
   if (exact || type === 'i64') return [rest, by];
-  // What is in bounds lies in 0 to 2^31 - 1, so that taking away a positive constant never wraps;
-  // taking away a negative one may.
+  // An index in bounds lies in 0 to 2^31 - 1, so that subtracting a positive constant never wraps;
+  // subtracting a negative one may.
   if (type === 'i32' && by > 0) return [rest, by];
   const [low, high] = rangeOf(rest);
   return low + by >= (type === 'u32' ? 0 : -(2 ** 31)) &&
@@ -103,7 +103,7 @@ function split(
     : [index, 0];
 }
 
-/** Fails where what an asynchronous copy reads is not in bounds. */
+/** Fails where the source of an asynchronous copy is out of bounds. */
 export function checkCopied(b: Builder, place: Place, elements: Value): void {
   const nothing = b.make('compare', 'pred', [elements, b.constant('b32', 0)], 'le', 's32');
   const first = b.value(place.index);
@@ -121,7 +121,7 @@ export function checkCopied(b: Builder, place: Place, elements: Value): void {
   );
 }
 
-/** Fails where the index is not in bounds, unless it is not used. */
+/** Fails where the index is out of bounds, unless it is not used. */
 function check(b: Builder, place: Place, index: Value, unused?: Value): void {
   if (place.memory.kind !== 'param') return;
   const { param } = place.memory;
@@ -144,7 +144,7 @@ function check(b: Builder, place: Place, index: Value, unused?: Value): void {
       );
     return;
   }
-  // A view: from the smallest place that its axes reach to the largest.
+  // The bounds of a view: from the lowest place that its axes reach to the highest.
   let lowest = b.constant('b64', 0);
   let highest = b.constant('b64', 0);
   for (let axis = 0; axis < tensor.rank; axis++) {
@@ -234,7 +234,7 @@ export function addressOf(b: Builder, place: Place, checked = b.options.checks):
   } else if (narrow) {
     const low = rest.type === 'b64' ? b.make('truncate', 'b32', [rest]) : rest;
     base = b.make('add', 'b32', [b.make('mul', 'b32', [low, b.constant('b32', bytes)]), start]);
-    // The elements' size may have brought a constant out.
+    // Scaling by the elements' size may have separated a constant.
     const parts = constantAdded(base);
     if (parts && Math.abs(parts[1].constant as number) < 2 ** 24) {
       base = parts[0];
@@ -253,11 +253,11 @@ export function addressOf(b: Builder, place: Place, checked = b.options.checks):
 /** An element that a variable holds. */
 interface Held {
   readonly variable: number;
-  /** Which half of the variable it is, where two elements share one. */
+  /** The half of the variable that it is, where two elements share one. */
   readonly half: 'low' | 'high' | undefined;
 }
 
-/** The variable that holds the element, where the array is one of registers. */
+/** The variable that holds the element, where the array lies in registers. */
 function registerAt(b: Builder, place: Place): Held | undefined {
   if (place.memory.kind !== 'array') return undefined;
   const first = b.registers.get(place.memory.array);
@@ -265,7 +265,7 @@ function registerAt(b: Builder, place: Place): Held | undefined {
   const index = b.value(place.index);
   const at = Number(index.constant);
   if (index.constant === undefined || at < 0 || at >= b.tree.arrays[place.memory.array]!.length) {
-    // Built again, with the array in memory.
+    // The function is built again, with the array in memory.
     b.indexed.add(place.memory.array);
     return { variable: first, half: b.paired.has(place.memory.array) ? 'low' : undefined };
   }
@@ -274,7 +274,7 @@ function registerAt(b: Builder, place: Place): Held | undefined {
     : { variable: first + at, half: undefined };
 }
 
-/** The element, f16 or bf16, of the two that a word holds. */
+/** One element, f16 or bf16, of the two in a word. */
 function halfOf(b: Builder, storage: StorageType, { variable, half }: Held): Value {
   const bits = b.make(half === 'low' ? 'lowHalf' : 'highHalf', 'b16', [b.read(variable)]);
   return fromMemory(b, storage, storage === 'f16' ? bits : b.make('bits', 'b32', [bits]));
@@ -358,8 +358,8 @@ export function buildClear(b: Builder, array: number): void {
 type AtomicExpression = Extract<Expression, { op: 'atomic' }>;
 
 /**
- * The type that the instruction takes, of each operator and storage of 32 and 64 bits; undefined
- * where there is no instruction.
+ * The type of the atomic instruction for an operator and a storage of 32 or 64 bits; undefined
+ * where there is none.
  */
 function atomicType(
   operator: AtomicExpression['operator'],
@@ -386,7 +386,7 @@ function atomicType(
 const hasBits = (operator: AtomicExpression['operator']): boolean =>
   operator === 'and' || operator === 'or' || operator === 'xor';
 
-/** The least compute capability that changes elements of 16 bits at once. */
+/** The lowest compute capability with atomics of 16 bits. */
 function leastCapability(operator: AtomicExpression['operator'], storage: StorageType): number {
   return storage === 'bf16' && operator === 'add' ? 80 : 70;
 }
@@ -397,7 +397,7 @@ export function buildAtomic(b: Builder, node: AtomicExpression): Value {
   const space = place.memory.kind === 'array' ? b.tree.arrays[place.memory.array]!.space : 'global';
   if (space === 'local')
     throw b.error(
-      'There are no atomics on local arrays, which one thread alone sees',
+      'There are no atomics on local arrays, which one thread alone accesses',
       'Read and write the element as any other.',
       node.span,
     );
@@ -432,7 +432,7 @@ export function buildAtomic(b: Builder, node: AtomicExpression): Value {
   return result.type === held ? result : b.make('bits', held, [result]);
 }
 
-/** Of 16 bits: as bits, both what goes there and what was there. */
+/** Builds an atomic of 16 bits; the operand and the result are bits. */
 function buildHalfAtomic(b: Builder, node: AtomicExpression): Value {
   const { place, operator } = node;
   const { storage } = place;

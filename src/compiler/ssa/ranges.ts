@@ -1,4 +1,4 @@
-/** What 32-bit integers are known to lie between, as far as their operations show it. */
+/** Ranges of 32-bit integers, as far as their operations show them. */
 import { resolve } from './function.js';
 import type { Value } from './function.js';
 
@@ -9,7 +9,7 @@ export const anySigned: Range = [-(2 ** 31), 2 ** 31 - 1];
 const fits = (low: number, high: number): Range =>
   low >= anySigned[0] && high <= anySigned[1] ? [low, high] : anySigned;
 
-/** The signed range. Looks `depth` operations far, so that the time stays linear. */
+/** Gives the signed range. It follows `depth` operations, so that the time is linear. */
 export function rangeOf(start: Value, depth = 6): Range {
   const value = resolve(start);
   if (value.type !== 'b32') return anySigned;
@@ -40,7 +40,7 @@ export function rangeOf(start: Value, depth = 6): Range {
     case 'or':
     case 'xor': {
       const [a, b] = [of(0), of(1)];
-      // No bit above the highest of either.
+      // No bit is above the highest of either operand.
       return a[0] >= 0 && b[0] >= 0
         ? [0, 2 ** (32 - Math.clz32(Math.max(a[1], b[1]))) - 1]
         : anySigned;

@@ -1,17 +1,17 @@
 /**
- * Which floats are known not to be above zero, as far as their operations show it: what functions
- * of Math decide by the sign is decided then.
+ * Floats that are known not to be above zero, as far as their operations show it: branches of
+ * Math's functions on the sign are then decided.
  */
 import { resolve } from './function.js';
 import type { Value } from './function.js';
 
-/** Of each value those that it is the largest of. */
+/** The values of which each value is the maximum. */
 const joined = new WeakMap<Value, ReadonlySet<Value>>();
 
-/** A largest element comes of two for each element of the thread and of its warp. */
+/** The limit of their number: a maximum has two for each element of the thread and of its warp. */
 const MOST = 512;
 
-/** What the value is at least as great as, or NaN: all that `max` joined in it. */
+/** The values that `max` joined in a value: it is at least as great as each, or NaN. */
 function joinedIn(greatest: Value): ReadonlySet<Value> {
   const known = joined.get(greatest);
   if (known) return known;
@@ -24,7 +24,7 @@ function joinedIn(greatest: Value): ReadonlySet<Value> {
   return found;
 }
 
-/** Zero of either sign, above it, or NaN. */
+/** Whether the value is zero of either sign, above it, or NaN. */
 function isNeverNegative(start: Value, depth: number): boolean {
   const value = resolve(start);
   if (value.constant !== undefined) return (value.constant as number) >= 0;
@@ -44,8 +44,8 @@ function isNeverNegative(start: Value, depth: number): boolean {
 }
 
 /**
- * Zero of either sign, below it, or NaN. Looks `depth` operations far, so that the time stays
- * linear.
+ * Whether the value is zero of either sign, below it, or NaN. It follows `depth` operations, so
+ * that the time is linear.
  */
 export function isNeverPositive(start: Value, depth = 4): boolean {
   const value = resolve(start);

@@ -1,7 +1,4 @@
-/**
- * What an operation can be written as more simply. Only what gives the same bits: integers are
- * reordered, floats never.
- */
+/** Simpler forms of operations that give the same bits: integers are reordered, floats never. */
 import { foldConstants } from './fold.js';
 import { resolve } from './function.js';
 import type { Constant, NumberType, RegisterType, SsaFunction, Value } from './function.js';
@@ -27,7 +24,7 @@ export interface Shape {
 }
 
 /**
- * What `not` of a comparison is. Comparisons of floats that are false for NaN become ones that are
+ * The negation of a comparison. Comparisons of floats that are false for NaN become ones that are
  * true for it.
  */
 const inverseOfIntegers: Readonly<Record<string, string>> = {
@@ -65,7 +62,7 @@ const isZero = (value: Value): boolean => value.constant === 0 || value.constant
 const isOne = (value: Value): boolean => value.constant === 1 || value.constant === 1n;
 const isOnes = (value: Value): boolean => value.constant === -1 || value.constant === -1n;
 
-/** k where the value is 2^k and positive as signed, k > 0. */
+/** k where the value is 2^k and positive as a signed number, k > 0. */
 function powerOfTwo(value: Value): number | undefined {
   const { constant } = value;
   if (value.type !== 'b32' && value.type !== 'b64') return undefined;
@@ -95,7 +92,7 @@ const rules: Readonly<Record<string, Rule>> = {
         f.constant(type, sum(resolve(a.args[1]!).constant!, b.constant)),
       ]);
     }
-    // Constants go outwards, where addresses take them.
+    // Constants move outwards, where addresses use them.
     if (b.constant === undefined) {
       const [left, right] = [constantAdded(a), constantAdded(b)];
       if (left) return make('add', type, [make('add', type, [left[0], b]), left[1]]);
@@ -135,7 +132,7 @@ const rules: Readonly<Record<string, Rule>> = {
         f.constant(type, product(resolve(a.args[1]!).constant!, b.constant)),
       ]);
     }
-    // A constant factor of a sum with a constant: the constant goes outwards.
+    // A constant factor of a sum with a constant: the constant moves outwards.
     const added = b.constant === undefined ? undefined : constantAdded(a);
     if (added)
       return make('add', type, [
@@ -161,8 +158,7 @@ const rules: Readonly<Record<string, Rule>> = {
     if (isOne(b)) return a;
     if (!integer(type)) {
       const { constant } = b;
-      // The reciprocal of a power of two is exact, and then so is that its product rounds as the
-      // quotient does.
+      // The reciprocal of a power of two is exact, so its product rounds as the quotient does.
       if (typeof constant === 'number' && constant !== 0 && Number.isFinite(constant)) {
         const inverse = type === 'f32' ? Math.fround(1 / constant) : 1 / constant;
         const normal = type === 'f32' ? 2 ** -126 : 2 ** -1022;
@@ -245,7 +241,7 @@ const rules: Readonly<Record<string, Rule>> = {
     if (isZero(b)) return a;
     const { constant } = b;
     if (typeof constant !== 'number') return undefined;
-    // In memory's terms: an element's bytes, with the constant added after.
+    // This is the form of an address: an element's bytes, with the constant added after.
     if (a.op === 'shl' && typeof resolve(a.args[1]!).constant === 'number') {
       const total = (resolve(a.args[1]!).constant as number) + constant;
       return total < (type === 'b32' ? 32 : 64)
@@ -276,7 +272,7 @@ const rules: Readonly<Record<string, Rule>> = {
   },
   min({ type, as }, a, b) {
     if (a === b) return a;
-    // Of floats NaN wins, and is what stays.
+    // A NaN operand gives NaN, which stays.
     if (!integer(type))
       return typeof b.constant === 'number' && b.constant > 0 && isNeverPositive(a) ? a : undefined;
     return as === 's32' ? chosen(a, b, true) : undefined;
@@ -366,7 +362,7 @@ const rules: Readonly<Record<string, Rule>> = {
     return word !== undefined && word === resolve(b.args[0]!) ? word : undefined;
   },
   convert({ detail }, a) {
-    // Back from a wider float: nothing was lost.
+    // The value comes back from a wider float without a loss.
     return detail === 'f32.f64' && a.op === 'convert' && a.detail === 'f64.f32'
       ? resolve(a.args[0]!)
       : undefined;
@@ -400,8 +396,8 @@ export function constantAdded(value: Value): [Value, Value] | undefined {
 }
 
 /**
- * A simpler value for the operation; undefined where it stays. `make` gives the operations that it
- * takes.
+ * Gives a simpler value for the operation; undefined where it stays. `make` makes the operations of
+ * that value.
  */
 export function simplify(shape: Shape, make: Make, f: SsaFunction): Value | undefined {
   const { op, type, args, detail, as } = shape;

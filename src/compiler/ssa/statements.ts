@@ -1,7 +1,8 @@
 /** Statements, in their order. */
 import type { Statement } from '../tree.js';
 import type { Builder } from './builder.js';
-import { branchOn, buildValue } from './expressions.js';
+import { branchOn } from './choices.js';
+import { buildValue } from './expressions.js';
 import { buildLoop } from './loops.js';
 import { buildCopyAsync, buildLoadMatrices, buildMatrixProduct } from './matrices.js';
 import { assertThat, buildClear, buildStore } from './places.js';

@@ -1,9 +1,12 @@
-/** What values are in memory, and back: narrow integers, and floats of 16 and 8 bits. */
+/**
+ * Conversions between values and their form in memory: narrow integers, and floats of 16 and 8
+ * bits.
+ */
 import type { StorageType } from '../tree.js';
 import type { Builder } from './builder.js';
 import type { MemoryAccess, Value } from './function.js';
 
-/** How each dtype is read. bf16 and f8 come as the bits of an integer. */
+/** The form in which each dtype is read. bf16 and f8 are read as the bits of an integer. */
 export const formOf: Readonly<Record<StorageType, MemoryAccess['form']>> = {
   bool: 'u8',
   i8: 's8',
@@ -22,7 +25,7 @@ export const formOf: Readonly<Record<StorageType, MemoryAccess['form']>> = {
   f64: 'f64',
 };
 
-/** The register that a form is read into. */
+/** The register of each form. */
 export const registerOfForm = {
   s8: 'b32',
   u8: 'b32',
@@ -35,7 +38,7 @@ export const registerOfForm = {
   f64: 'f64',
 } as const;
 
-/** What the kernel computes with, from what was read. */
+/** Converts a value from its form in memory. */
 export function fromMemory(b: Builder, storage: StorageType, read: Value): Value {
   const int = (value: number): Value => b.constant('b32', value);
   switch (storage) {
@@ -45,7 +48,7 @@ export function fromMemory(b: Builder, storage: StorageType, read: Value): Value
       return b.make('convert', 'f32', [read], 'f32.f16');
     case 'bf16':
       return b.make('bits', 'f32', [b.make('shl', 'b32', [read, int(16)])]);
-    // An f16 of the same exponent bits.
+    // An f16 with the same exponent bits.
     case 'f8e5m2':
       return b.make(
         'convert',
@@ -54,7 +57,7 @@ export function fromMemory(b: Builder, storage: StorageType, read: Value): Value
         'f32.f16',
       );
     case 'f8e4m3': {
-      // An f16 whose exponent is smaller by 8; subnormals fit too. All ones are NaN, there is no
+      // An f16 whose exponent is smaller by 8; subnormals fit too. All ones are NaN; there is no
       // infinity.
       const magnitude = b.make('and', 'b32', [read, int(0x7f)]);
       const sign = b.make('shl', 'b32', [b.make('and', 'b32', [read, int(0x80)]), int(8)]);
@@ -85,7 +88,7 @@ export function fromMemory(b: Builder, storage: StorageType, read: Value): Value
   }
 }
 
-/** What is written, from what the kernel computed; integers are narrowed by the store itself. */
+/** Converts a value to its form in memory; the store itself narrows integers. */
 export function toMemory(b: Builder, storage: StorageType, value: Value): Value {
   switch (storage) {
     case 'bool':
@@ -119,7 +122,7 @@ export function toMemory(b: Builder, storage: StorageType, value: Value): Value 
   }
 }
 
-/** What would be read after writing there. */
+/** The value after a store and a load. */
 export function throughMemory(b: Builder, storage: StorageType, value: Value): Value {
   switch (storage) {
     case 'i8':
@@ -150,7 +153,7 @@ export function throughMemory(b: Builder, storage: StorageType, value: Value): V
   }
 }
 
-/** Upper half of the bits, rounded to nearest even; NaN as cvt.rn.bf16 gives it. */
+/** The upper half of the bits, rounded to nearest even; NaN as cvt.rn.bf16 gives it. */
 function roundToBfloat(b: Builder, value: Value): Value {
   const int = (constant: number): Value => b.constant('b32', constant);
   const bits = b.make('bits', 'b32', [value]);
@@ -162,14 +165,14 @@ function roundToBfloat(b: Builder, value: Value): Value {
 }
 
 const bytes = {
-  // Largest value; bits that go; what the exponent is smaller by, in the result's place; smallest
-  // normal value; a float whose last place is that of a subnormal.
+  // The largest value; dropped bits; the difference of the exponents, in the result's place; the
+  // smallest normal value; a float whose last place is that of a subnormal.
   e4m3: { largest: 448, drop: 20, rebias: 120 << 3, normal: 2 ** -6, magic: 2 ** 14 },
   e5m2: { largest: 57344, drop: 21, rebias: 112 << 2, normal: 2 ** -14, magic: 2 ** 7 },
 } as const;
 
 /**
- * Rounded to nearest even and kept finite, as cvt.rn.satfinite does it on devices of compute
+ * Rounds to nearest even and stays finite, as cvt.rn.satfinite does on devices of compute
  * capability 8.9.
  */
 function roundToByte(b: Builder, value: Value, kind: keyof typeof bytes): Value {
@@ -190,8 +193,8 @@ function roundToByte(b: Builder, value: Value, kind: keyof typeof bytes): Value 
     b.make('shr', 'b32', [half, int(drop)], '', 'u32'),
     int(-rebias),
   ]);
-  // Added to the magic number, the sum's last place is that of the smallest subnormal, and its bits
-  // count them.
+  // In a sum with the magic number, the last place is that of the smallest subnormal, and the bits
+  // count subnormals.
   const counted = b.make('and', 'b32', [
     b.make('bits', 'b32', [b.make('add', 'f32', [fits, float(magic)])]),
     int(0xff),

@@ -1,19 +1,22 @@
-/** What a part of the tree does, as deciding about loops needs it. */
+/** Properties of a part of the tree, for decisions about loops. */
 import type { Expression, Fragment, Statement } from '../tree.js';
 
 export interface Summary {
-  /** Expressions and statements. */
+  /** The number of expressions and statements. */
   size: number;
   readonly locals: Set<number>;
   /** Arrays that are stored to. */
   readonly arrays: Set<number>;
-  /** Has a loop in it. */
+  /** Whether it has a loop. */
   loops: boolean;
-  /** Has what threads do together: not to be duplicated where they may have parted. */
-  together: boolean;
-  /** Has a jump out: break, continue or return. */
+  /**
+   * Whether it has a convergent operation, which must not be duplicated where threads may have
+   * diverged.
+   */
+  convergent: boolean;
+  /** Whether it has a jump out: break, continue or return. */
   jumps: boolean;
-  /** Has an array with an index: worth unrolling, if it can become registers. */
+  /** Arrays with an index: unrolling is worthwhile where they can become registers. */
   readonly indexed: Set<number>;
   /** Local arrays that hold parts of matrices. */
   readonly fragments: Set<number>;
@@ -40,7 +43,7 @@ function empty(): Summary {
     locals: new Set(),
     arrays: new Set(),
     loops: false,
-    together: false,
+    convergent: false,
     jumps: false,
     indexed: new Set(),
     fragments: new Set(),
@@ -56,7 +59,7 @@ function add(to: Summary, from: Summary): void {
   for (const array of from.fragments) to.fragments.add(array);
   for (const local of from.reads) to.reads.add(local);
   to.loops ||= from.loops;
-  to.together ||= from.together;
+  to.convergent ||= from.convergent;
   to.jumps ||= from.jumps;
 }
 
@@ -69,7 +72,7 @@ function visit(to: Summary, node: unknown): void {
   const part = node as Partial<Part> & Record<string, unknown>;
   const name = (part.op ?? part.kind) as string | undefined;
   if (name === undefined || name === 'param' || name === 'array') {
-    // A place, or what it is in.
+    // A place, or a node with one.
     if ('memory' in part) {
       const { memory } = part as unknown as { memory: { kind: string; array: number } };
       if (memory.kind === 'array') to.indexed.add(memory.array);
@@ -83,7 +86,7 @@ function visit(to: Summary, node: unknown): void {
     return;
   }
   to.size++;
-  if (together.has(name)) to.together = true;
+  if (together.has(name)) to.convergent = true;
   switch (name) {
     case 'assign':
       to.locals.add(part['local'] as number);
@@ -121,7 +124,7 @@ function visit(to: Summary, node: unknown): void {
   }
 }
 
-/** Of one part of a tree; computed once. */
+/** Gives the summary of a part of a tree; it is computed once. */
 export function summaryOf(part: Part | readonly Part[]): Summary {
   const found = known.get(part);
   if (found) return found;

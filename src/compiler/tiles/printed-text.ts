@@ -1,5 +1,6 @@
 /**
- * A text that is written piece by piece, and which part of the user's text each piece stands for.
+ * A text that is written piece by piece, with the part of the user's text that each piece comes
+ * from.
  */
 import type { TextOrigin } from '../signature.js';
 
@@ -21,7 +22,7 @@ export class PrintedText {
     this.written += text;
   }
 
-  /** What `print` writes stands for this part. */
+  /** Records that the text that `print` writes comes from this part. */
   as(shown: { readonly start: number; readonly end: number }, print: () => void): void {
     const start = this.written.length;
     print();
@@ -32,9 +33,9 @@ export class PrintedText {
     });
   }
 
-  /** For the whole of the user's text. */
+  /** The origin of the whole text. */
   origin(text: string): TextOrigin {
-    // The innermost are recorded first.
+    // The innermost parts are recorded first.
     const { shown } = this;
     return {
       text,

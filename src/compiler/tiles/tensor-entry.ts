@@ -1,4 +1,4 @@
-/** What the lowered kernel's signature says of a tensor. */
+/** A tensor's entry in the lowered kernel's signature. */
 import type { SignatureEntry } from '../signature.js';
 import type { TensorForm } from './tile-form.js';
 

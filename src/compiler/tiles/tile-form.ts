@@ -1,43 +1,43 @@
-/** How one launch of a tile kernel is laid out: its code is specialised for it. */
+/** The form of one launch of a tile kernel: the code is specialised for it. */
 import type { RowAccess } from '../element/element-form.js';
 
 /** How one axis of the tiles is cut, and how the threads of a block share it. */
 export interface AxisForm {
   readonly name: string;
-  /** Elements of a tile along it. */
+  /** Elements of a tile along the axis. */
   readonly tile: number;
-  /** Elements that a thread has side by side where they are columns. */
+  /** Elements that a thread has side by side where the axis is columns. */
   readonly width: number;
   /**
-   * `blocks`: each block has one tile along it; `walk`: each block goes through all of them;
+   * `blocks`: each block has one tile along the axis; `walk`: each block goes through all of them;
    * `whole`: there is one.
    */
   readonly cut: 'blocks' | 'walk' | 'whole';
-  /** No tile goes beyond the end, and no thread beyond its tile's: as rows, as columns. */
+  /** Whether no tile goes beyond the end, and no thread beyond its tile's: as rows, as columns. */
   readonly exactRows: boolean;
   readonly exactColumns: boolean;
 }
 
-/** Of a tensor's axes. `undefined`: one element, whatever the tile. */
+/** The form of a tensor's axes. `undefined`: one element, whatever the tile. */
 export interface TensorForm {
   /**
-   * `run`: from one offset on, by strides that count groups of the last axis' width, but along that
-   * axis one behind the other.
+   * `run`: it starts at one offset. Strides count groups of the last axis' width; along that axis
+   * elements are contiguous.
    */
   readonly access: RowAccess | 'run';
   /**
-   * Numbers of the axes before rows and columns: of each the tensor has one index for the block.
+   * Numbers of the axes before rows and columns: the tensor has one index of each for the block.
    */
   readonly outer: readonly (number | undefined)[];
   readonly row: number | undefined;
   readonly column: number | undefined;
-  /** Axes that it is indexed by where it is strided. */
+  /** The number of axes that it is indexed by where it is strided. */
   readonly rank: number;
 }
 
 /**
- * Threads of a block, beside each other along rows (a power of two), and rows that are worked on at
- * once.
+ * Threads of a block: `across` beside each other along rows (a power of two), and `down` rows at a
+ * time.
  */
 export interface ThreadGrid {
   readonly across: number;
@@ -51,21 +51,21 @@ export interface TileForm extends ThreadGrid {
   readonly broadcast: boolean;
 }
 
-/** An axis as it is asked for: its length, its tiles' and the widest access along it. */
+/** An axis before its form is chosen: its length, its tiles' and the widest access along it. */
 export interface CutAxis extends Pick<AxisForm, 'name' | 'tile' | 'cut'> {
   readonly extent: number;
   readonly widest: number;
 }
 
-/** Elements that a thread can have in registers. */
+/** The limit of elements that a thread has in registers. */
 export const MOST_ELEMENTS = 128;
 const MOST_THREADS = 1024;
 /**
- * Columns that a thread has, where there are enough of them: of 4, 8, 16 and 32 the fastest for
- * rows of 4096 floats on an H200.
+ * Columns of a thread, where there are enough of them: of 4, 8, 16 and 32 the fastest for rows of
+ * 4096 floats on an H200.
  */
 const COLUMNS = 8;
-/** Threads along a row, so that one access of a warp is of whole sectors. */
+/** Threads along a row, so that one access of a warp covers whole sectors. */
 const SECTOR_THREADS = 8;
 
 const atLeast = (count: number): number => 2 ** Math.ceil(Math.log2(Math.max(1, count)));
@@ -80,7 +80,7 @@ export const columnSlots = (
   { across }: ThreadGrid,
 ): number => Math.ceil(Math.ceil(tile / width) / across) * width;
 
-/** The axis, shared by these threads. */
+/** The form of an axis that these threads share. */
 function shared(
   { name, tile, cut, extent }: CutAxis,
   width: number,
@@ -107,8 +107,8 @@ function widthOf(
 }
 
 /**
- * Threads for tiles of these rows and columns, of which elements go into tiles of the same size;
- * undefined where registers do not hold one.
+ * Gives the threads for tiles of these rows and columns, whose elements go into tiles of the same
+ * size; undefined where registers do not hold one.
  */
 export function threadsFor(
   rows: CutAxis,
@@ -122,7 +122,7 @@ export function threadsFor(
   );
   across = Math.min(MOST_THREADS, across);
   let down = Math.max(1, Math.min(atLeast(rows.tile), 256 / across));
-  // Whole warps.
+  // A block has whole warps.
   if (across * down < 32) across = 32 / down;
   down = Math.floor(down);
   const axes = [shared(rows, 1, { across, down }), shared(columns, width, { across, down })];
@@ -143,9 +143,9 @@ const MOST_EACH = 64;
 const USUAL_THREADS = 256;
 
 /**
- * Threads for tiles of several shapes, each of a row axis and a column axis, of which the first are
- * the largest output's. The same threads share every axis in the same way, so that what was reduced
- * along one of two tiles goes with the other.
+ * Gives the threads for tiles of several shapes, each with a row axis and a column axis; the first
+ * are the largest output's. The same threads share every axis in the same way, so that a reduction
+ * along one of two tiles fits the other.
  */
 export function threadsForAxes(
   axes: readonly CutAxis[],
@@ -179,19 +179,19 @@ export function threadsForAxes(
 }
 
 /**
- * Parameters behind the user's: of each axis its length in units of its width; tiles along it,
- * where blocks are numbered by it.
+ * Parameters after the user's: for each axis its length in units of its width, and its number of
+ * tiles, where blocks are numbered by it.
  */
 export const extentName = (axis: number): string => `extent$${axis}`;
 export const tilesName = (axis: number): string => `tiles$${axis}`;
-/** Of a tensor that is a run: its stride along one of its axes. */
+/** The parameter for the stride of a tensor that is a run, along one of its axes. */
 export const strideName = (tensor: string, axis: number): string => `${tensor}$stride${axis}`;
 
-/** Axes whose tiles number the blocks, all but the first of which need their number of tiles. */
+/** The axes whose tiles number the blocks; all but the first need their number of tiles. */
 export const blockAxes = ({ axes }: Pick<TileForm, 'axes'>): number[] =>
   axes.flatMap(({ cut }, axis) => (cut === 'blocks' ? [axis] : []));
 
-/** What the kernel takes behind the user's parameters, in this order. */
+/** The parameters after the user's, in this order. */
 export function extraNames(form: TileForm): string[] {
   return [
     ...form.axes.map((_, axis) => extentName(axis)),
@@ -206,12 +206,12 @@ export function extraNames(form: TileForm): string[] {
   ];
 }
 
-/** Numbers of a tensor's axes, in its order; its columns are the last. */
+/** The numbers of a tensor's axes, in its order; its columns are the last. */
 export const axesOfTensor = ({ outer, row, column, rank }: TensorForm): (number | undefined)[] =>
   rank === 1 ? [column] : [...outer, row, column];
 
-/** What reduces a tile. */
+/** Reductions of a tile. */
 export const REDUCTIONS = ['sum', 'max', 'min', 'mean'] as const;
 
-/** What a body finds in its second parameter, beside arithmetic and what it uses. */
+/** Names in a body's second parameter, beside arithmetic and `uses`. */
 export const TILE_NAMES = [...REDUCTIONS, 'over', 'dot', 'transpose'] as const;

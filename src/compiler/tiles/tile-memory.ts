@@ -1,14 +1,14 @@
 /**
- * The tile of a tensor, read and written. A thread beyond the edge works on the last element again:
- * what it reads is there, and what it computes changes no largest and no smallest. Sums leave it
- * out, and stores too.
+ * Loads and stores of a tensor's tile. A thread beyond the edge computes with the last element
+ * again: its reads are valid, and its values change no maximum and no minimum. Sums and stores
+ * leave it out.
  */
 import { extentName, strideName } from './tile-form.js';
 import type { TensorForm } from './tile-form.js';
 import { all } from './tile-writer.js';
 import type { TileValue, TileWriter, Varies } from './tile-writer.js';
 
-/** Axes along which the tensor differs within a tile. */
+/** The axes along which the tensor differs within a tile. */
 export function variesOf({ access, row, column }: TensorForm): Varies {
   return {
     rows: access === 'row' || access === 'one' ? undefined : row,
@@ -17,9 +17,9 @@ export function variesOf({ access, row, column }: TensorForm): Varies {
 }
 
 /**
- * Whether threads read elements that another one writes: those beyond the edge read what is at the
- * edge, and where the tensor lacks one of the tile's axes all threads along it read what the first
- * of them writes.
+ * Whether threads read elements that another thread writes. Threads beyond the edge read the
+ * element at the edge, and where the tensor lacks one of the tile's axes, all threads along it read
+ * what the first of them writes.
  */
 export function isReadByOthers(writer: TileWriter, name: string): boolean {
   const { down, across } = writer.form;
@@ -50,19 +50,22 @@ function place(writer: TileWriter, name: string): string {
       return `args$.${name}[row$]`;
     case 'one':
       return `args$.${name}[0]`;
-    case 'strided':
-      return `args$.${name}${(tensor.rank === 1 ? [column] : [...outer, row, column]).map((index) => `[${index}]`).join('')}`;
+    case 'strided': {
+      const indices = tensor.rank === 1 ? [column] : [...outer, row, column];
+      return `args$.${name}${indices.map((index) => `[${index}]`).join('')}`;
+    }
     case 'run': {
       const strided = (tensor.rank === 1 ? [] : [...outer, row]).flatMap((index, axis) =>
         index === '0' ? [] : [`${index} * args$.${strideName(name, axis)}`],
       );
       const groups = [...strided, ...(tensor.column === undefined ? [] : ['group$'])];
-      return `args$.${name}[${width === 1 ? groups.join(' + ') || '0' : `(${groups.join(' + ')}) * ${width} + k$`}]`;
+      const sum = groups.join(' + ');
+      return `args$.${name}[${width === 1 ? sum || '0' : `(${sum}) * ${width} + k$`}]`;
     }
   }
 }
 
-/** Every thread reads, those beyond the edge what is at the edge. */
+/** Writes a load. Every thread reads; those beyond the edge read the element at the edge. */
 export function writeLoad(writer: TileWriter, name: string): TileValue {
   const tensor = writer.form.tensors[name]!;
   const { down, across } = writer.form;
@@ -104,19 +107,19 @@ export function writeLoad(writer: TileWriter, name: string): TileValue {
   return value;
 }
 
-/** Only what is in the tile and in the tensor is written, each element by one thread. */
+/** Writes a store of the elements in the tile and in the tensor; one thread writes each. */
 export function writeStore(writer: TileWriter, name: string, value: TileValue): void {
   const { down, across } = writer.form;
   const { rows, columns } = variesOf(writer.form.tensors[name]!);
   const width = writer.widthOf(columns);
   const inside = all(
     rows === undefined
-      ? 'below$ === 0'
+      ? 'threadRow$ === 0'
       : writer.axis(rows).exactRows
         ? ''
         : `row$ <= lastRow${rows}$`,
     columns === undefined
-      ? 'beside$ === 0'
+      ? 'threadColumn$ === 0'
       : writer.axis(columns).exactColumns
         ? ''
         : `group$ <= lastGroup${columns}$`,

@@ -1,12 +1,12 @@
 /**
- * Products of tiles, and tiles that are turned: both pass elements between threads through shared
- * memory. A product's operands are put there as f32, and each thread computes its block of the
+ * Products and transpositions of tiles: both pass elements between threads through shared memory.
+ * The operands of a product are stored there as f32, and each thread computes its block of the
  * result from registers, in the order of the axis that is summed over, with one rounding for each
  * product and sum: the bits do not depend on the form.
  */
 import type { AnyNode } from 'acorn';
 
-import { all } from './tile-writer.js';
+import { IN_LOOP, all } from './tile-writer.js';
 import type { TileValue, TileWriter } from './tile-writer.js';
 
 /** An operand in shared memory. */
@@ -20,24 +20,21 @@ export interface Staged {
 export interface Side {
   readonly value: TileValue;
   readonly turned: boolean;
-  /** Where it was put before the loop. */
+  /** Its place, where it was staged before the loop. */
   readonly staged: Staged | undefined;
 }
 
-/**
- * Elements between rows: neighbouring rows begin in other banks, and still at multiples of 16
- * bytes.
- */
+/** Padding between rows: adjacent rows begin in different banks, and at multiples of 16 bytes. */
 const PAD = 4;
 /** Bytes of shared memory that a kernel can declare. */
 export const SHARED_BYTES = 48 << 10;
 /**
- * Of an element there: all are f32 in the buffers of products, and what reductions leave there has
- * as many bytes or twice as many.
+ * Bytes of an element in shared memory: buffers of products hold f32, and results of reductions
+ * have as many bytes or twice as many.
  */
 export const BYTES = 4;
 
-/** Buffers of shared memory, taken and given back as the text goes on. */
+/** Buffers of shared memory, which are reused as the text is written. */
 export class Buffers {
   /** Elements of each. */
   readonly lengths: number[] = [];
@@ -53,7 +50,7 @@ export class Buffers {
     return buffer;
   }
 
-  giveBack(buffer: number): void {
+  release(buffer: number): void {
     this.taken.delete(buffer);
   }
 
@@ -65,8 +62,8 @@ export class Buffers {
 export const bufferName = (buffer: number): string => `buffer${buffer}$`;
 
 /**
- * Puts a value of rows and columns into shared memory, with zeros behind the end of the axis that
- * is summed over.
+ * Puts a value of rows and columns into shared memory, with zeros after the end of the axis that is
+ * summed over.
  */
 export function writeStaged(
   writer: TileWriter,
@@ -95,7 +92,7 @@ export function writeStaged(
   return { buffer, pitch };
 }
 
-/** `a` times `b`, added to what `into` has. */
+/** Writes `a` times `b`, added to the value of `into`. */
 export function writeProduct(
   writer: TileWriter,
   buffers: Buffers,
@@ -108,12 +105,12 @@ export function writeProduct(
   const [left, right] = [a, b].map(
     (side) => side.staged ?? writeStaged(writer, buffers, side.value, summed),
   ) as [Staged, Staged];
-  writer.meet();
+  writer.barrier();
   const { tile } = writer.axis(summed);
   const by = [4, 2, 1].find((count) => tile % count === 0)!;
-  const [down, beside] = [writer.rowSlots(rows), writer.columnSlots(columns)];
+  const [down, columnsEach] = [writer.rowSlots(rows), writer.columnSlots(columns)];
   const width = writer.widthOf(columns);
-  // A column can be beyond those that were put there as rows.
+  // A column can lie beyond the rows that were staged.
   const column = writer.columnInTile(columns, 'q$', 'k$');
   const there = writer.rowSlots(columns) * writer.form.down;
   const row = writer.rowInTile('r$');
@@ -121,7 +118,7 @@ export function writeProduct(
   const turnedRow =
     thereAcross < down * writer.form.down ? `Math.min(${row}, ${thereAcross - 1})` : row;
   const turnedColumn =
-    there < beside * writer.form.across ? `Math.min(${column}, ${there - 1})` : column;
+    there < columnsEach * writer.form.across ? `Math.min(${column}, ${there - 1})` : column;
   const leftAt = a.turned
     ? `(k0$ + j$) * ${left.pitch} + ${turnedRow}`
     : `${row} * ${left.pitch} + k0$ + j$`;
@@ -132,23 +129,24 @@ export function writeProduct(
   writer.line(
     'gpu$.unroll(1);',
     `for (let k0$ = 0; k0$ < ${tile}; k0$ += ${by}) {`,
-    `const left$ = gpu$.local.f32(${down * by}); const right$ = gpu$.local.f32(${beside * by});`,
+    `const left$ = gpu$.local.f32(${down * by}); ` +
+      `const right$ = gpu$.local.f32(${columnsEach * by});`,
     `for (let r$ = 0; r$ < ${down}; r$++) ${turn} left$[j$ * ${down} + r$] = ` +
       `${bufferName(left.buffer)}[${leftAt}];`,
-    `${turn} for (let q$ = 0; q$ < ${beside / width}; q$++) for (let k$ = 0; k$ < ${width}; ` +
-      `k$++) right$[j$ * ${beside} + q$ * ${width} + k$] = ` +
+    `${turn} for (let q$ = 0; q$ < ${columnsEach / width}; q$++) for (let k$ = 0; k$ < ${width}; ` +
+      `k$++) right$[j$ * ${columnsEach} + q$ * ${width} + k$] = ` +
       `${bufferName(right.buffer)}[${rightAt}];`,
-    `${turn} for (let r$ = 0; r$ < ${down}; r$++) for (let c$ = 0; c$ < ${beside}; c$++) ` +
-      `${writer.element(into, { row: 'r$', column: 'c$' })} = gpu$.fma(left$[j$ * ${down} + ` +
-      `r$], right$[j$ * ${beside} + c$], ${writer.element(into, { row: 'r$', column: 'c$' })});`,
+    `${turn} for (let r$ = 0; r$ < ${down}; r$++) for (let c$ = 0; c$ < ${columnsEach}; c$++) ` +
+      `${writer.element(into, IN_LOOP)} = gpu$.fma(left$[j$ * ${down} + r$], ` +
+      `right$[j$ * ${columnsEach} + c$], ${writer.element(into, IN_LOOP)});`,
     '}',
   );
   const own = [a, b].flatMap((side, at) =>
     side.staged === undefined ? [[left, right][at]!.buffer] : [],
   );
-  // What comes next may write there.
-  if (own.length > 0) writer.meet();
-  for (const buffer of own) buffers.giveBack(buffer);
+  // The next statements may write there.
+  if (own.length > 0) writer.barrier();
+  for (const buffer of own) buffers.release(buffer);
 }
 
 /** The value with rows and columns exchanged. */
@@ -165,19 +163,19 @@ export function writeTurned(writer: TileWriter, value: TileValue, like: AnyNode)
   const pitch = columns === undefined || rows === undefined ? length : length + 1;
   writer.declare('local', name, writer.slots(turned.varies), like);
   writer.declare('shared', part, height * pitch, like);
-  writer.meetInLoop();
+  writer.barrierInLoop();
   const own = all(
-    rows === undefined ? 'below$ === 0' : '',
-    columns === undefined ? 'beside$ === 0' : '',
+    rows === undefined ? 'threadRow$ === 0' : '',
+    columns === undefined ? 'threadColumn$ === 0' : '',
   );
   const [from, to] = [writer.widthOf(columns), writer.widthOf(rows)];
   const least = (index: string, reach: number, there: number): string =>
     reach > there ? `Math.min(${index}, ${there - 1})` : index;
+  const reach = writer.columnSlots(rows) * across;
   const at = [
     rows === undefined
       ? '0'
-      : `${least(writer.columnInTile(rows, 'q$', 'k$'), writer.columnSlots(rows) * across, height)} ` +
-        `* ${pitch}`,
+      : `${least(writer.columnInTile(rows, 'q$', 'k$'), reach, height)} * ${pitch}`,
     columns === undefined
       ? '0'
       : least(writer.rowInTile('r$'), writer.rowSlots(columns) * down, length),

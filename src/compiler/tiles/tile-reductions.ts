@@ -3,14 +3,14 @@
  * through shared memory. The order depends on the form alone, so the bits are the same on every
  * device.
  *
- * The mean of integers is a float, as the library's mean is: what two integers divide to is cut
- * off. They are summed up in 64 bits, as the library does it, so that no sum wraps, and the mean is
- * f32, which all integers become where a float is asked for.
+ * The mean of integers is a float, as in the library, because a quotient of integers is truncated.
+ * The sum has 64 bits, as in the library, so that no sum wraps, and the mean is f32, the float type
+ * of all integers.
  */
 import type { AnyNode } from 'acorn';
 
 import type { REDUCTIONS } from './tile-form.js';
-import { NOWHERE, TURN, all } from './tile-writer.js';
+import { NO_AXES, IN_LOOP, all } from './tile-writer.js';
 import type { TileValue, TileWriter, Varies } from './tile-writer.js';
 
 export type Reduction = (typeof REDUCTIONS)[number];
@@ -18,22 +18,23 @@ export type Reduction = (typeof REDUCTIONS)[number];
 type Join = (a: string, b: string) => string;
 
 /**
- * What makes 64 bits of integers and leaves floats as they are: a literal is what it meets, and
- * this one is at least i64.
+ * Added to integers it gives 64 bits; floats stay as they are: a literal takes the type of the
+ * other operand, and this one is at least i64.
  */
 const WIDE_ZERO = '0n';
-/** What makes f32 of integers and leaves floats as they are. */
+/** Added to integers it gives f32; floats stay as they are. */
 const FLOAT_ZERO = 'gpu$.f32(0)';
 
 /**
- * Results of warps that each thread reads and joins itself. Of more, each lane reads one, and a
- * butterfly joins them: of 16 that is nine instructions instead of 19.
+ * The number of warps whose results each thread reads and joins itself. With more warps each lane
+ * reads one result, and a butterfly joins them: for 16 warps that is nine instructions instead of
+ * 19.
  */
 const MOST_READ = 8;
 
 /**
- * Reduces the expression, which has the axes of `of`, and writes the result, which differs along
- * the other axis.
+ * Writes a reduction of the expression, which has the axes of `of`, and its result, which differs
+ * along the other axis.
  */
 export function writeReduction(
   writer: TileWriter,
@@ -72,12 +73,12 @@ class WrittenReduction {
     return this.reduction === 'mean';
   }
 
-  /** An array of results. */
+  /** Declares an array of results. */
   private declareResults(name: string, length: number): void {
     this.writer.declare('local', name, length, this.value, this.isMean ? FLOAT_ZERO : undefined);
   }
 
-  /** An array that warps join their sums through. */
+  /** Declares an array through which warps join their sums. */
   private declareParts(length: number): void {
     this.writer.declare(
       'shared',
@@ -88,12 +89,12 @@ class WrittenReduction {
     );
   }
 
-  /** Elements of this tile along an axis that is reduced. */
+  /** The number of elements of this tile along an axis that is reduced. */
   private lengthOf(as: 'rows' | 'columns'): string {
     return this.writer.lengthOf(this.of[as]!, as);
   }
 
-  /** Joins the elements of some slots into `sum$`. What is beyond the edge counts for no sum. */
+  /** Joins the elements of some slots into `sum$`. Elements beyond the edge are in no sum. */
   private joinSlots(loops: Varies): void {
     const { writer, value, join } = this;
     const { out } = writer;
@@ -115,7 +116,7 @@ class WrittenReduction {
     );
     writer.each(loops, () => {
       out.write('const each$ = ');
-      writer.print(value, TURN);
+      writer.print(value, IN_LOOP);
       out.write(
         `; sum$ = ${join('sum$', sums && inside !== '' ? `(${inside} ? each$ : 0)` : 'each$')};`,
       );
@@ -127,7 +128,7 @@ class WrittenReduction {
       this.writer.line(`sum$ = ${this.join('sum$', `gpu$.warp.shuffleXor(sum$, ${bits})`)};`);
   }
 
-  /** What warps have left in shared memory from `first` on, joined into `sum$`. */
+  /** Joins the results of warps, in shared memory from `first` on, into `sum$`. */
   private joinWarps(first: string, warps: number): void {
     const { writer, part, join } = this;
     if (warps > MOST_READ) {
@@ -142,16 +143,16 @@ class WrittenReduction {
   }
 
   /**
-   * The largest is joined with the warp's own again, which changes nothing, but shows the compiler
-   * that no element of the thread is above it.
+   * Joins the maximum with the warp's own again. That changes nothing, but shows the compiler that
+   * no element of the thread is above it.
    */
   private shown(sum: string, own: string): string {
     return this.reduction === 'max' ? this.join(sum, own) : sum;
   }
 
   /**
-   * Gives a result what was joined. Of a mean it is a float once it is there, and only then
-   * divided.
+   * Assigns the joined value to a result. A mean becomes a float once the sum is complete, and is
+   * divided after that.
    */
   private finish(result: string, joined: string, ...lengths: readonly string[]): string {
     return (
@@ -170,7 +171,7 @@ class WrittenReduction {
     this.declareResults(name, rows);
     if (warps > 1) {
       this.declareParts(down * rows * warps);
-      writer.meetInLoop();
+      writer.barrierInLoop();
     }
     writer.line(`for (let r$ = 0; r$ < ${rows}; r$++) {`);
     this.joinSlots({ rows: undefined, columns });
@@ -179,12 +180,13 @@ class WrittenReduction {
       writer.line(this.finish(`${name}[r$]`, 'sum$', length), '}');
     } else {
       writer.line(
-        `if (gpu$.lane === 0) ${part}[(below$ * ${rows} + r$) * ${warps} + beside$ / 32] = sum$;`,
+        `if (gpu$.lane === 0) ${part}[(threadRow$ * ${rows} + r$) * ${warps} + ` +
+          'threadColumn$ / 32] = sum$;',
         this.reduction === 'max' ? `${name}[r$] = sum$;` : '',
         '}',
         'gpu$.block.sync();',
         `for (let r$ = 0; r$ < ${rows}; r$++) {`,
-        `const from$ = (below$ * ${rows} + r$) * ${warps};`,
+        `const from$ = (threadRow$ * ${rows} + r$) * ${warps};`,
       );
       this.joinWarps('from$', warps);
       writer.line(this.finish(`${name}[r$]`, this.shown('sum$', `${name}[r$]`), length), '}');
@@ -204,7 +206,7 @@ class WrittenReduction {
     this.declareResults(name, columns);
     if (down > 1) {
       this.declareParts(down * columns * across);
-      writer.meetInLoop();
+      writer.barrierInLoop();
     }
     writer.line(`for (let c$ = 0; c$ < ${columns}; c$++) {`);
     this.joinSlots({ rows, columns: undefined });
@@ -212,13 +214,13 @@ class WrittenReduction {
       writer.line(this.finish(`${name}[c$]`, 'sum$', length), '}');
     } else {
       writer.line(
-        `${part}[(below$ * ${columns} + c$) * ${across} + beside$] = sum$;`,
+        `${part}[(threadRow$ * ${columns} + c$) * ${across} + threadColumn$] = sum$;`,
         '}',
         'gpu$.block.sync();',
         `for (let c$ = 0; c$ < ${columns}; c$++) {`,
-        `let sum$ = ${part}[c$ * ${across} + beside$];`,
+        `let sum$ = ${part}[c$ * ${across} + threadColumn$];`,
         `for (let d$ = 1; d$ < ${down}; d$++) sum$ = ` +
-          `${join('sum$', `${part}[(d$ * ${columns} + c$) * ${across} + beside$]`)};`,
+          `${join('sum$', `${part}[(d$ * ${columns} + c$) * ${across} + threadColumn$]`)};`,
         this.finish(`${name}[c$]`, 'sum$', length),
         '}',
       );
@@ -234,7 +236,7 @@ class WrittenReduction {
     const { across, down } = writer.form;
     const warps = (across * down) / 32;
     this.declareParts(warps);
-    writer.meetInLoop();
+    writer.barrierInLoop();
     this.declareResults(`${name}all`, 1);
     writer.line('{');
     this.joinSlots(this.of);
@@ -257,6 +259,6 @@ class WrittenReduction {
       '}',
       `const ${name} = ${name}all[0];`,
     );
-    return { name, varies: NOWHERE };
+    return { name, varies: NO_AXES };
   }
 }

@@ -1,4 +1,4 @@
-/** Forms of tile kernels: how threads share a tile, and that what is shown is the user's text. */
+/** Forms of tile kernels: how threads share a tile, and errors that show the user's text. */
 import * as fc from '../../../test/fast-check.js';
 import { expect, test } from 'vitest';
 
@@ -36,7 +36,7 @@ const cut = (name: string, tile: number, extent: number, widest: number): CutAxi
   cut: 'blocks',
 });
 
-/** What has to hold of every axis, whatever it is used as. */
+/** Properties that every axis has in every role. */
 function covers(
   { across, down, axes }: Pick<TileForm, 'across' | 'down' | 'axes'>,
   of: readonly CutAxis[],
@@ -157,7 +157,7 @@ const product: KernelSource = {
     'tile.dot(a.load(k), b.load(k), sum); c.store(sum / 2); }',
 };
 
-test("every place that a tree names is in the user's text", () => {
+test("every span of a tree is in the user's text", () => {
   const access = { y: 'dense', x: 'strided' } as const;
   for (const [source, form] of [
     [softmax, broadcast([1, 4096], [8, 4096], access)],
@@ -196,8 +196,8 @@ test.each([
   ],
   ['let v; y.store(v)', 'v has no value yet here', 'v'],
   ['let v; y.store(v + 1); v = 2', 'v has no value yet here', 'v'],
-  ['const [v] = x.load()', '[v] = x.load() is not known in a tile kernel', '[v] = x.load()'],
-  ['y.store(q)', '`q` is not known in a kernel', 'q'],
+  ['const [v] = x.load()', '[v] = x.load() is not supported in a tile kernel', '[v] = x.load()'],
+  ['y.store(q)', '`q` is not defined in a kernel', 'q'],
   ['const q = tile.shared; y.store(q)', 'There is no shared in a tile kernel', 'tile.shared'],
   ['y.store(x.load().length)', 'has no length', 'x.load().length'],
   [
@@ -238,15 +238,15 @@ test.each([
     'Rows and columns of all tensors are one here',
     'tile.transpose(x.load())',
   ],
-  ['let v = 0; v++', 'Nothing is counted in a tile kernel: v++', 'v++'],
-  ['let v = 0; v ||= 1', '||= is not known in a tile kernel', 'v ||= 1'],
+  ['let v = 0; v++', '++ and -- are not supported in a tile kernel: v++', 'v++'],
+  ['let v = 0; v ||= 1', '||= is not supported in a tile kernel', 'v ||= 1'],
   ['let v = 0; y.store(v + (v = 1))', 'An assignment is a statement of its own', 'v = 1'],
   [
     'let v = 0; y.store(x.load() > 0 ? v = 1 : v)',
     'An assignment is a statement of its own',
     'v = 1',
   ],
-  ['let v = 0; y.store(v), v++', 'Nothing is counted in a tile kernel: v++', 'v++'],
+  ['let v = 0; y.store(v), v++', '++ and -- are not supported in a tile kernel: v++', 'v++'],
   ['y = x.load()', 'Only variables are assigned in a tile kernel', 'y = x.load()'],
   ['y.store()', 'store takes a value', 'y.store()'],
   ['y.store(x.load(), 1)', 'store takes what a loop over tiles counts, and no index: 1', '1'],
@@ -275,7 +275,7 @@ test.each([
   );
 });
 
-test('of several outputs the one that is missing is named', () => {
+test('the error names the missing one of several outputs', () => {
   const two: KernelSource = {
     ...softmax,
     signature: { y: tensor('output'), z: tensor('output'), x: tensor('input') },
@@ -289,10 +289,12 @@ test('of several outputs the one that is missing is named', () => {
   );
 });
 
-test('a store within a loop is one, and what is read and written may stay as it is', () => {
+test('a store within a loop counts, and an inout need not be stored', () => {
   const inLoop: KernelSource = {
     ...product,
-    text: '({ c, a }, tile) => { for (const k of tile.over("k")) c.store(tile.sum(a.load(k), 1)); }',
+    text:
+      '({ c, a }, tile) => { ' +
+      'for (const k of tile.over("k")) c.store(tile.sum(a.load(k), 1)); }',
   };
   expect(() => readKernel(tileSource(inLoop, ofProduct))).not.toThrow();
   const form = broadcast([1, 32], [4, 32], { y: 'dense', x: 'dense' });
@@ -463,7 +465,7 @@ someOf(
       'tile.max(v, 1); }',
   ],
   [
-    'behind a comma',
+    'after a comma',
     'for (var k of (sum += 1, tile.over("k"))) sum += tile.sum(a.load(k), 1);',
     'sum += 1; for (const k of tile.over("k")) sum += tile.sum(a.load(k), 1);',
   ],
@@ -480,7 +482,7 @@ someOf(
   expect(treeOf(statements)).toBe(treeOf(same));
 });
 
-test('what a var has in a loop it has not behind it', () => {
+test('a var that is assigned in a loop has no value after it', () => {
   refuses(
     {
       ...product,
@@ -567,13 +569,16 @@ test.each([
   ],
   ['what is read only', 'y.store(s.load());', 'one', 0],
   ['what is written only', 's.store(1); s.store(2); y.store(1);', 'one', 0],
-] as const)('threads meet for what others access: %s', (_, statements, access, count) => {
-  expect(barriers(statements, access)).toBe(count);
-});
+] as const)(
+  'a barrier orders accesses of different threads: %s',
+  (_, statements, access, count) => {
+    expect(barriers(statements, access)).toBe(count);
+  },
+);
 
 test(
-  'threads that have a whole row each do not meet for a row, and those of a whole column not ' +
-    'for a column',
+  'no barrier is written for a row where threads have whole rows, or for a column where they ' +
+    'have whole columns',
   () => {
     expect(barriers('s.store(s.load() + 1); y.store(s.load());', 'row', [1, 4096])).toBe(0);
     expect(barriers('s.store(s.load() + 1); y.store(s.load());', 'column', [1, 4096])).toBe(2);

@@ -1,10 +1,9 @@
 /**
- * What all parts of a tile kernel's lowering write with: values as arrays of the thread's elements,
- * loops over them, and places in the user's text for what is wrong.
+ * The common part of a tile kernel's lowering: values as arrays of the thread's elements, loops
+ * over them, and errors with places in the user's text.
  *
- * Every axis is shared by the block's threads in one way as rows, and in one way as columns,
- * whatever tile it belongs to: the row of a thread in one tile is that in any other with these
- * rows.
+ * The block's threads share every axis in one way as rows, and in one way as columns, in all tiles:
+ * a row belongs to the same thread in every tile with these rows.
  */
 import type { AnyNode } from 'acorn';
 
@@ -20,35 +19,35 @@ export interface Varies {
   readonly columns: number | undefined;
 }
 
-export const NOWHERE: Varies = { rows: undefined, columns: undefined };
+export const NO_AXES: Varies = { rows: undefined, columns: undefined };
 
-/** A value of the body, by the name that it has in what is written. */
+/** A value of the body, by its name in the written text. */
 export interface TileValue {
   readonly name: string;
   readonly varies: Varies;
 }
 
-/** Slots of a thread, as texts. */
+/** The index expressions of a thread's slot. */
 export interface Slot {
   readonly row: string;
   readonly column: string;
 }
 
 export const FIRST: Slot = { row: '0', column: '0' };
-export const TURN: Slot = { row: 'r$', column: 'c$' };
+export const IN_LOOP: Slot = { row: 'r$', column: 'c$' };
 
 /**
- * What one pass over the body finds out for the next: shapes of variables, shared memory of
- * products, which tensors are both read and written.
+ * The facts that one pass over the body finds for the next: shapes of variables, shared memory of
+ * products, tensors that are both read and written.
  */
 export interface Found {
-  /** Of variables, by where they are declared. */
+  /** The axes of variables, by the place of their declaration. */
   readonly variables: Map<number, Varies>;
-  /** Elements of the buffers that operands of products are put into. */
+  /** The lengths of the buffers for operands of products. */
   buffers: readonly number[];
   /**
-   * Constants that products within a loop take from outside of it, by where they are declared, with
-   * the axis that is summed over.
+   * Constants from outside of a loop that products within it use, by the place of their
+   * declaration, with the axis that is summed over.
    */
   readonly ahead: Map<number, Set<number>>;
   /** Tensors of which a tile is loaded, and stored, anywhere in the body. */
@@ -60,7 +59,7 @@ export abstract class TileWriter {
   readonly definition: KernelSource;
   readonly form: TileForm;
   readonly out = new PrintedText();
-  /** Loops around what is being written. */
+  /** The number of loops around the text that is being written. */
   depth = 0;
   /** Elements of the shared arrays that were declared. */
   sharedElements = 0;
@@ -71,7 +70,7 @@ export abstract class TileWriter {
     this.form = form;
   }
 
-  /** Along which axes an expression differs. */
+  /** The axes along which an expression differs. */
   abstract varies(node: AnyNode): Varies;
 
   /** Writes the expression for one slot. */
@@ -102,7 +101,7 @@ export abstract class TileWriter {
     return this.form.axes[number]!;
   }
 
-  /** Rows, or columns, that a thread has along an axis; one where there is none. */
+  /** Rows, or columns, that a thread has along an axis; one where there is no axis. */
   rowSlots(axis: number | undefined): number {
     return axis === undefined ? 1 : rowSlots(this.axis(axis), this.form);
   }
@@ -115,7 +114,7 @@ export abstract class TileWriter {
     return axis === undefined ? 1 : this.axis(axis).width;
   }
 
-  /** Slots of a value. */
+  /** The number of a value's slots. */
   slots({ rows, columns }: Varies): number {
     return this.rowSlots(rows) * this.columnSlots(columns);
   }
@@ -130,7 +129,7 @@ export abstract class TileWriter {
       : `${name}[${row} * ${this.columnSlots(columns)} + ${column}]`;
   }
 
-  /** Loops over the slots of a value. */
+  /** Writes loops over the slots of a value. */
   each({ rows, columns }: Varies, turn: () => void): void {
     const over = [
       rows === undefined ? '' : `for (let r$ = 0; r$ < ${this.rowSlots(rows)}; r$++) `,
@@ -141,7 +140,7 @@ export abstract class TileWriter {
     this.line(' }');
   }
 
-  /** Writes a constant: what it is in each of the thread's slots. */
+  /** Writes a constant: its value in each of the thread's slots. */
   define(name: string, node: AnyNode, varies: Varies): void {
     const { out } = this;
     if (varies.rows === undefined && varies.columns === undefined) {
@@ -154,16 +153,16 @@ export abstract class TileWriter {
     this.assign({ name, varies }, node);
   }
 
-  /** Gives every slot of a value that is there its element of the expression. */
+  /** Writes assignments of the expression to every slot of an existing value. */
   assign(value: TileValue, node: AnyNode): void {
     this.each(value.varies, () => {
-      this.out.write(`${this.element(value, TURN)} = `);
-      this.print(node, TURN);
+      this.out.write(`${this.element(value, IN_LOOP)} = `);
+      this.print(node, IN_LOOP);
       this.out.write(';');
     });
   }
 
-  /** An array of the expression's type, or of the one that it has together with what is `added`. */
+  /** Declares an array of the expression's type, or of the common type with `added`. */
   declare(
     space: 'local' | 'shared',
     name: string,
@@ -177,30 +176,30 @@ export abstract class TileWriter {
     this.line(added === undefined ? ');' : ` + ${added});`);
   }
 
-  /** All threads have come here. */
-  meet(): void {
+  /** Writes a barrier of the block. */
+  barrier(): void {
     this.line('gpu$.block.sync();');
   }
 
-  /** In a loop, shared memory may still be read as it was written in the turn before. */
-  meetInLoop(): void {
-    if (this.depth > 0) this.meet();
+  /** In a loop, threads may still read shared memory of the iteration before. */
+  barrierInLoop(): void {
+    if (this.depth > 0) this.barrier();
   }
 
-  // What a thread has of an axis, in the kernel's own names.
+  // Elements of a thread along an axis, in the kernel's own names.
 
-  /** Number within the tile of row `r$`, and of column `q$ * width + k$`. */
+  /** The number, within the tile, of row `r$`, and of column `q$ * width + k$`. */
   rowInTile(turn: string): string {
-    return this.form.down === 1 ? turn : `(below$ + ${turn} * ${this.form.down})`;
+    return this.form.down === 1 ? turn : `(threadRow$ + ${turn} * ${this.form.down})`;
   }
 
   columnInTile(axis: number, group: string, inGroup: string): string {
     const width = this.widthOf(axis);
-    const number = `(beside$ + ${group} * ${this.form.across})`;
+    const number = `(threadColumn$ + ${group} * ${this.form.across})`;
     return width === 1 ? number : `(${number} * ${width} + ${inGroup})`;
   }
 
-  /** Tests, empty where they always hold: whether a slot is of an element that exists. */
+  /** The test whether a slot is an existing element; empty where it always is. */
   rowExists(axis: number, turn: string): string {
     return this.axis(axis).exactRows
       ? ''
@@ -214,8 +213,8 @@ export abstract class TileWriter {
   }
 
   /**
-   * Elements of this tile along an axis: a constant where no tile goes beyond the end, of the same
-   * type, and a mean takes no division then by a power of two.
+   * The number of elements of this tile along an axis. Where no tile goes beyond the end it is a
+   * constant of the same type, and a mean then divides by a power of two without a division.
    */
   lengthOf(axis: number, as: 'rows' | 'columns'): string {
     const { tile, exactRows, exactColumns } = this.axis(axis);
@@ -227,6 +226,6 @@ export abstract class TileWriter {
   }
 }
 
-/** Tests that all have to hold. */
+/** A test that all tests hold. */
 export const all = (...tests: readonly string[]): string =>
   tests.filter((test) => test !== '').join(' && ');

@@ -1,6 +1,6 @@
 /**
- * What a thread waits for: the values that a generated generator yields, and what each waiting
- * thread gets once all have come.
+ * Synchronisation: the requests that a generator yields, and the result that each waiting thread
+ * gets once all have arrived.
  */
 import { Failure } from './failure.js';
 import { distribute, elementsOf, multiply, rowFrom } from './matrices.js';
@@ -8,25 +8,25 @@ import type { LoadPart, ProductPart } from './matrices.js';
 import type { Memory, Value } from './memory.js';
 import type { MatrixShape, MatrixType } from '../tree.js';
 
-/** Where a thread meets others. `turn` waits for nothing: it lets others run. */
-export type MeetingKind = 'block' | 'grid' | 'warp' | 'activeMask' | 'turn';
+/** The threads that one synchronises with. `turn` waits for nothing: it lets others run. */
+export type SyncKind = 'block' | 'grid' | 'warp' | 'activeMask' | 'turn';
 
-export interface Meeting {
-  readonly kind: MeetingKind;
-  /** Only those that wait for the same operation meet. */
+export interface SyncRequest {
+  readonly kind: SyncKind;
+  /** Only threads that wait for the same operation synchronise. */
   readonly operation: string;
   readonly site: number;
-  /** Lanes that take part, of `warp`. */
+  /** For `warp`: the lanes that take part. */
   readonly mask: number;
   readonly value: Value | undefined;
   /** Lane operand of shuffles. */
   readonly lane: number;
   readonly width: number;
-  /** What the lane brings to an operation on matrices. */
+  /** The lane's part of an operation on matrices. */
   readonly part?: ProductPart | LoadPart;
 }
 
-export const TURN: Meeting = {
+export const TURN: SyncRequest = {
   kind: 'turn',
   operation: 'turn',
   site: 0,
@@ -37,29 +37,29 @@ export const TURN: Meeting = {
 };
 
 function at(
-  kind: MeetingKind,
+  kind: SyncKind,
   operation: string,
   site: number,
   mask = 0,
   value?: Value,
   lane = 0,
   width = 32,
-): Meeting {
+): SyncRequest {
   return { kind, operation, site, mask: mask >>> 0, value, lane, width };
 }
 
 /** `gpu.block` of the generated code. */
 export const BLOCK = {
-  sync: (site: number): Meeting => at('block', 'gpu.block.sync', site),
-  and: (predicate: boolean, site: number): Meeting =>
+  sync: (site: number): SyncRequest => at('block', 'gpu.block.sync', site),
+  and: (predicate: boolean, site: number): SyncRequest =>
     at('block', 'gpu.block.all', site, 0, predicate),
-  or: (predicate: boolean, site: number): Meeting =>
+  or: (predicate: boolean, site: number): SyncRequest =>
     at('block', 'gpu.block.any', site, 0, predicate),
-  count: (predicate: boolean, site: number): Meeting =>
+  count: (predicate: boolean, site: number): SyncRequest =>
     at('block', 'gpu.block.count', site, 0, predicate),
 };
 
-export const GRID = { sync: (site: number): Meeting => at('grid', 'gpu.grid.sync', site) };
+export const GRID = { sync: (site: number): SyncRequest => at('grid', 'gpu.grid.sync', site) };
 
 const ALL = 0xffffffff;
 const MMA = 'gpu.warp.mma';
@@ -74,7 +74,7 @@ const SHUFFLES = {
 
 /** `gpu.warp` of the generated code. */
 export const WARP = {
-  sync: (mask: number, site: number): Meeting => at('warp', 'gpu.warp.sync', site, mask),
+  sync: (mask: number, site: number): SyncRequest => at('warp', 'gpu.warp.sync', site, mask),
   shuffle: (
     mode: keyof typeof SHUFFLES,
     value: Value,
@@ -82,16 +82,16 @@ export const WARP = {
     width: number,
     mask: number,
     site: number,
-  ): Meeting => at('warp', SHUFFLES[mode], site, mask, value, lane, width),
-  any: (predicate: boolean, mask: number, site: number): Meeting =>
+  ): SyncRequest => at('warp', SHUFFLES[mode], site, mask, value, lane, width),
+  any: (predicate: boolean, mask: number, site: number): SyncRequest =>
     at('warp', 'gpu.warp.any', site, mask, predicate),
-  all: (predicate: boolean, mask: number, site: number): Meeting =>
+  all: (predicate: boolean, mask: number, site: number): SyncRequest =>
     at('warp', 'gpu.warp.all', site, mask, predicate),
-  uni: (predicate: boolean, mask: number, site: number): Meeting =>
+  uni: (predicate: boolean, mask: number, site: number): SyncRequest =>
     at('warp', 'gpu.warp.uni', site, mask, predicate),
-  ballot: (predicate: boolean, mask: number, site: number): Meeting =>
+  ballot: (predicate: boolean, mask: number, site: number): SyncRequest =>
     at('warp', 'gpu.warp.ballot', site, mask, predicate),
-  match: (value: Value, mask: number, site: number): Meeting =>
+  match: (value: Value, mask: number, site: number): SyncRequest =>
     at('warp', 'gpu.warp.match', site, mask, value),
   mma: (
     shape: MatrixShape,
@@ -103,7 +103,7 @@ export const WARP = {
     b: Memory<number>,
     bIndex: number,
     site: number,
-  ): Meeting => {
+  ): SyncRequest => {
     const length = shape === 'm16n8k16' ? 8 : 4;
     const part = {
       shape,
@@ -125,29 +125,29 @@ export const WARP = {
     count: number,
     transposed: boolean,
     site: number,
-  ): Meeting => {
+  ): SyncRequest => {
     const row = lane < 8 * count ? rowFrom(from, fromIndex, site) : undefined;
     return {
       ...at('warp', `${LOAD} ${count} ${String(transposed)}`, site, ALL),
       part: { to, index, row, count, transposed, site },
     };
   },
-  activeMask: (site: number): Meeting => at('activeMask', 'gpu.warp.activeMask', site),
+  activeMask: (site: number): SyncRequest => at('activeMask', 'gpu.warp.activeMask', site),
 };
 
-/** One that waits, and the lane that it is. */
+/** A waiting thread's request, and its lane. */
 export interface Waiting {
   readonly lane: number;
-  readonly meeting: Meeting;
+  readonly request: SyncRequest;
 }
 
-/** The lane that `shfl` reads from, as the PTX ISA describes it; the own one beyond the bounds. */
-function sourceLane({ lane, meeting }: Waiting): number {
-  const segments = 32 - meeting.width;
-  const operand = meeting.lane & 31;
+/** The lane that `shfl` reads from, by the PTX ISA; the lane itself where that is out of bounds. */
+function sourceLane({ lane, request }: Waiting): number {
+  const segments = 32 - request.width;
+  const operand = request.lane & 31;
   const first = lane & segments;
   const last = first | (31 & ~segments);
-  switch (meeting.operation) {
+  switch (request.operation) {
     case SHUFFLES.up:
       return lane - operand >= first ? lane - operand : lane;
     case SHUFFLES.down:
@@ -162,14 +162,14 @@ function sourceLane({ lane, meeting }: Waiting): number {
 const shuffled = (all: readonly Waiting[]): (Value | undefined)[] =>
   all.map((each) => {
     const source = sourceLane(each);
-    // Of a lane that takes no part the result is undefined in PTX.
-    return (all.find((other) => other.lane === source) ?? each).meeting.value;
+    // PTX leaves the result undefined for a lane that takes no part.
+    return (all.find((other) => other.lane === source) ?? each).request.value;
   });
 
 const bits = (all: readonly Waiting[], which: (each: Waiting) => boolean): number =>
   all.reduce((mask, each) => (which(each) ? (mask | (1 << each.lane)) >>> 0 : mask), 0);
-const isTrue = ({ meeting }: Waiting): boolean => meeting.value === true;
-/** The same for all. */
+const isTrue = ({ request }: Waiting): boolean => request.value === true;
+/** A result that is the same for all. */
 const shared =
   (compute: (all: readonly Waiting[]) => Value) =>
   (all: readonly Waiting[]): Value[] =>
@@ -182,13 +182,13 @@ const RESULTS: Readonly<Record<string, (all: readonly Waiting[]) => (Value | und
   'gpu.warp.any': shared((all) => all.some(isTrue)),
   'gpu.warp.all': shared((all) => all.every(isTrue)),
   'gpu.warp.uni': shared((all) =>
-    all.every((each) => each.meeting.value === all[0]!.meeting.value),
+    all.every((each) => each.request.value === all[0]!.request.value),
   ),
   'gpu.warp.ballot': shared((all) => bits(all, isTrue)),
   'gpu.warp.activeMask': shared((all) => bits(all, () => true)),
   // Floats are compared by their bits.
   'gpu.warp.match': (all) =>
-    all.map((one) => bits(all, (each) => Object.is(each.meeting.value, one.meeting.value))),
+    all.map((one) => bits(all, (each) => Object.is(each.request.value, one.request.value))),
   [SHUFFLES.idx]: shuffled,
   [SHUFFLES.up]: shuffled,
   [SHUFFLES.down]: shuffled,
@@ -196,19 +196,19 @@ const RESULTS: Readonly<Record<string, (all: readonly Waiting[]) => (Value | und
 };
 
 /**
- * What each gets, all of one operation; in their order. What comes of matrices is written to the
- * lanes' arrays.
+ * Gives each thread's result, in their order; all wait for one operation. Results of matrix
+ * operations are written to the lanes' arrays.
  */
 export function resultsOf(all: readonly Waiting[]): readonly (Value | undefined)[] {
-  const { operation } = all[0]!.meeting;
-  if (operation.startsWith(MMA)) multiply(all.map(({ meeting }) => meeting.part as ProductPart));
+  const { operation } = all[0]!.request;
+  if (operation.startsWith(MMA)) multiply(all.map(({ request }) => request.part as ProductPart));
   else if (operation.startsWith(LOAD))
-    distribute(all.map(({ meeting }) => meeting.part as LoadPart));
-  return RESULTS[all[0]!.meeting.operation]?.(all) ?? all.map(() => undefined);
+    distribute(all.map(({ request }) => request.part as LoadPart));
+  return RESULTS[all[0]!.request.operation]?.(all) ?? all.map(() => undefined);
 }
 
-/** A mask that names the thread's own lane, or an error. */
-export function checkMask(lane: number, { operation, mask, site }: Meeting): void {
+/** Checks that a mask names the thread's own lane. */
+export function checkMask(lane: number, { operation, mask, site }: SyncRequest): void {
   if ((mask >>> lane) & 1) return;
   throw new Failure(
     'mask',
