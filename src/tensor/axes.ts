@@ -21,6 +21,12 @@ import type {
  * axes count from the end.
  *
  * @throws CudaArgumentError unless each axis is named once
+ *
+ * @example
+ * ```ts
+ * const { shape, strides } = layouts.permute(layouts.contiguous([2, 3, 4]), [2, 0, 1]);
+ * console.log(shape, strides); // [ 4, 2, 3 ] [ 1, 12, 4 ]
+ * ```
  */
 export function permute<S extends Shape, const A extends Shape>(
   layout: Layout<S>,
@@ -45,6 +51,12 @@ export function permute(layout: Layout, axes: Shape): Layout {
  * {@link permute}.
  *
  * @throws CudaArgumentError where there is no such axis
+ *
+ * @example
+ * ```ts
+ * const { shape, strides } = layouts.transpose(layouts.contiguous([2, 3]));
+ * console.log(shape, strides); // [ 3, 2 ] [ 1, 3 ]
+ * ```
  */
 // Two signatures: an axis that may be left out would be inferred from what the result is assigned
 // to.
@@ -74,6 +86,13 @@ function exchanged(values: readonly number[], a: number, b: number): number[] {
  * Without its axes of extent 1, or without the one that is named.
  *
  * @throws CudaArgumentError where the axis that is named has another extent
+ *
+ * @example
+ * ```ts
+ * const layout = layouts.contiguous([1, 3, 1]);
+ * console.log(layouts.squeeze(layout).shape); // [ 3 ]
+ * console.log(layouts.squeeze(layout, 0).shape); // [ 3, 1 ]
+ * ```
  */
 export function squeeze<S extends Shape>(layout: Layout<S>): Layout<Known<Squeezed<S, undefined>>>;
 export function squeeze<S extends Shape, const A extends number>(
@@ -104,6 +123,12 @@ export function squeeze(layout: Layout, axis?: number): Layout {
  * With one more axis, of extent 1, which is axis `axis` of the result; -1 puts it last.
  *
  * @throws CudaArgumentError where the result has no such axis
+ *
+ * @example
+ * ```ts
+ * console.log(layouts.unsqueeze(layouts.contiguous([3]), 0).shape); // [ 1, 3 ]
+ * console.log(layouts.unsqueeze(layouts.contiguous([3]), -1).shape); // [ 3, 1 ]
+ * ```
  */
 export function unsqueeze<S extends Shape, const A extends number>(
   layout: Layout<S>,

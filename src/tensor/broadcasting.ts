@@ -12,6 +12,11 @@ import type { Broadcast, BroadcastTo, Checked, Known, Shape } from './shape-type
  * The shape that two shapes broadcast to.
  *
  * @throws CudaArgumentError that names the axis that does not fit
+ *
+ * @example
+ * ```ts
+ * console.log(layouts.broadcastShapes([4, 1], [3])); // [ 4, 3 ]
+ * ```
  */
 export function broadcastShapes<const A extends Shape, const B extends Shape>(
   a: A,
@@ -25,6 +30,11 @@ export function broadcastShapes(a: Shape, b: Shape): number[] {
  * The shape that all of `shapes` broadcast to; `[]` where there is none.
  *
  * @throws CudaArgumentError that names the first that does not fit those before it, and the axis
+ *
+ * @example
+ * ```ts
+ * console.log(layouts.broadcastAll([[4, 1], [3], [2, 1, 1]])); // [ 2, 4, 3 ]
+ * ```
  */
 export function broadcastAll(shapes: readonly Shape[]): number[] {
   let result: number[] = [];
@@ -56,6 +66,12 @@ export function broadcastAll(shapes: readonly Shape[]): number[] {
  * is refused by whoever checks `overlapsItself`.
  *
  * @throws CudaArgumentError where it does not broadcast to that shape
+ *
+ * @example
+ * ```ts
+ * const { shape, strides } = layouts.broadcastTo(layouts.contiguous([3]), [4, 3]);
+ * console.log(shape, strides); // [ 4, 3 ] [ 0, 1 ]
+ * ```
  */
 export function broadcastTo<S extends Shape, const T extends Shape>(
   layout: Layout<S>,

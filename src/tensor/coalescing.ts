@@ -11,6 +11,12 @@ import { sameShape, showShape } from './shape.js';
  * The same elements in the same order, with as few axes as that takes: axes of extent 1 are
  * dropped, and an axis whose step is the whole of the next is merged with it. What is contiguous
  * becomes `[n]` with stride 1; one element becomes a scalar, `[]`; nothing at all becomes `[0]`.
+ *
+ * @example
+ * ```ts
+ * const { shape, strides } = layouts.coalesce(layouts.contiguous([2, 1, 3, 4]));
+ * console.log(shape, strides); // [ 24 ] [ 1 ]
+ * ```
  */
 export function coalesce(layout: Layout): Layout {
   return coalesceTogether([layout])[0]!;
@@ -23,6 +29,14 @@ export function coalesce(layout: Layout): Layout {
  * element alike.
  *
  * @throws CudaArgumentError where the shapes differ; broadcast them first
+ *
+ * @example
+ * ```ts
+ * const whole = layouts.contiguous([2, 3, 4]);
+ * const row = layouts.broadcastTo(layouts.contiguous([4]), [2, 3, 4]);
+ * const [a, b] = layouts.coalesceTogether([whole, row]);
+ * console.log(a!.shape, a!.strides, b!.strides); // [ 6, 4 ] [ 4, 1 ] [ 0, 1 ]
+ * ```
  */
 export function coalesceTogether(
   layouts: readonly Layout[],

@@ -93,6 +93,17 @@ const LAST_ADDRESS = 2n ** 64n - 1n;
  *
  * @throws CudaArgumentError for a tensor that is none, or an address that is not aligned to the
  *   dtype
+ *
+ * @example
+ * ```ts
+ * const descriptor = toDLPack({
+ *   dtype: f32,
+ *   layout: layouts.contiguous([2, 3]),
+ *   address: 0x7f0000000000n,
+ *   device: { type: DLDeviceType.kDLCUDA, id: 0 },
+ * });
+ * console.log(descriptor.dtype, descriptor.strides); // { code: 2, bits: 32, lanes: 1 } [ 3, 1 ]
+ * ```
  */
 export function toDLPack(tensor: ForeignTensor): DLTensor {
   if (typeof tensor !== 'object' || (tensor as unknown) === null)
@@ -128,6 +139,19 @@ export function toDLPack(tensor: ForeignTensor): DLTensor {
  * @throws CudaArgumentError that names the field: memory that this library cannot use, a dtype that
  *   it has not, vectors (`lanes` other than 1), strides that reach before the memory, an address
  *   that is not aligned
+ *
+ * @example
+ * ```ts
+ * const { dtype, layout, address } = fromDLPack({
+ *   device: { type: DLDeviceType.kDLCUDA, id: 0 },
+ *   data: 0x7f0000000000n,
+ *   dtype: { code: DLDataTypeCode.kDLFloat, bits: 32, lanes: 1 },
+ *   shape: [2, 3],
+ *   strides: null,
+ *   byteOffset: 16,
+ * });
+ * console.log(dtype.name, layout.strides, layout.offset, address); // f32 [ 3, 1 ] 4 139637976727552n
+ * ```
  */
 export function fromDLPack(descriptor: DLTensor): ForeignTensor {
   if (typeof descriptor !== 'object' || (descriptor as unknown) === null)

@@ -63,6 +63,14 @@ function toData<D extends DTypeName>(argument: string, tensor: Tensor<D>): Devic
  *
  * @throws CudaFormatError for what is no such file, CudaArgumentError for a dtype that has to be
  *   named in the options
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [1, 2, 3]);
+ * const file = await saveNpy(x);
+ * using y = await loadNpy(device, file);
+ * console.log(y.shape, (await y.read()).join(' ')); // [ 3 ] 1 2 3
+ * ```
  */
 export function loadNpy(
   device: AnyDevice,
@@ -73,7 +81,16 @@ export function loadNpy(
   return fromData(coreOf(device), readNpy(file, options));
 }
 
-/** A tensor as the bytes of a `.npy` file. */
+/**
+ * A tensor as the bytes of a `.npy` file.
+ *
+ * @example
+ * ```ts
+ * using x = await device.zeros(f32, [2, 3]);
+ * const file = await saveNpy(x);
+ * console.log(readNpy(file).layout.shape); // [ 2, 3 ]
+ * ```
+ */
 export function saveNpy(tensor: AnyTensor): DeviceOp<Uint8Array> {
   return toData('tensor', tensor).map((data) => writeNpy(data));
 }
@@ -84,6 +101,15 @@ export function saveNpy(tensor: AnyTensor): DeviceOp<Uint8Array> {
  *
  * @throws CudaFormatError for what is no such file, or a dtype that tensors have not,
  *   CudaArgumentError for a name that it does not have
+ *
+ * @example
+ * ```ts
+ * using weight = await device.tensor(f32, [1, 2, 3]);
+ * const file = await saveSafetensors({ weight });
+ * const tensors = await loadSafetensors(device, file);
+ * console.log((await tensors.get('weight')!.read()).join(' ')); // 1 2 3
+ * for (const tensor of tensors.values()) tensor.close();
+ * ```
  */
 export function loadSafetensors(
   device: AnyDevice,
@@ -99,7 +125,17 @@ export function loadSafetensors(
   );
 }
 
-/** Tensors by their names as the bytes of a safetensors file. */
+/**
+ * Tensors by their names as the bytes of a safetensors file.
+ *
+ * @example
+ * ```ts
+ * using weight = await device.tensor(f32, [1, 2, 3, 4], [2, 2]);
+ * using bias = await device.tensor(f32, [5, 6]);
+ * const file = await saveSafetensors({ weight, bias }, { metadata: { format: 'pt' } });
+ * console.log([...readSafetensors(file).tensors.keys()]); // [ 'bias', 'weight' ]
+ * ```
+ */
 export function saveSafetensors(
   tensors: Readonly<Record<string, AnyTensor>> | ReadonlyMap<string, AnyTensor>,
   options?: WriteSafetensorsOptions,

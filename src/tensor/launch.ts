@@ -35,6 +35,23 @@ const MOST_AXES = 3;
  *
  * @throws CudaArgumentError for options that are none; when run: for arguments that the kernel does
  *   not take, tensors that are not contiguous, a grid that differs from a partition's
+ *
+ * @example
+ * ```ts
+ * const text = `.version 7.0
+ * .target sm_70
+ * .address_size 64
+ * .visible .entry set(.param .u64 y) {
+ *   .reg .b64 %y;
+ *   ld.param.u64 %y, [y]; cvta.to.global.u64 %y, %y; st.global.u32 [%y], 7;
+ * }`;
+ * await using core = await CoreDevice.open('cpu');
+ * await using module = await core.loadModule(text);
+ * const set = module.kernel('set', [output(u32)]);
+ * using y = await zeros(core, u32, [2]);
+ * await callKernel(set, { grid: 1, block: 1 }, y);
+ * console.log((await y.read()).join(' ')); // 7 0
+ * ```
  */
 export function callKernel<const A extends readonly (LaunchArgument | DeviceOp<LaunchArgument>)[]>(
   kernel: Kernel,

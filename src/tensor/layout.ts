@@ -36,6 +36,12 @@ export function layoutOf<S extends Shape>(
  * Row-major: the last axis lies closest, and nothing between.
  *
  * @throws CudaArgumentError for what is no shape or no offset
+ *
+ * @example
+ * ```ts
+ * const { shape, strides, offset } = layouts.contiguous([2, 3]);
+ * console.log(shape, strides, offset); // [ 2, 3 ] [ 3, 1 ] 0
+ * ```
  */
 export function contiguous<const S extends Shape>(shape: S, offset = 0): Layout<Dims<S>> {
   checkShape('shape', shape);
@@ -50,6 +56,12 @@ export function contiguous<const S extends Shape>(shape: S, offset = 0): Layout<
  *
  * @throws CudaArgumentError where the shape and strides differ in rank, or an element would lie
  *   before element 0
+ *
+ * @example
+ * ```ts
+ * const diagonal = layouts.strided([3], [4]);
+ * console.log([...layouts.elements(diagonal)]); // [ 0, 4, 8 ]
+ * ```
  */
 export function strided<const S extends Shape>(
   shape: S,
@@ -93,7 +105,15 @@ export interface Span {
   readonly end: number;
 }
 
-/** The elements of the buffer between the lowest and the highest that the layout touches. */
+/**
+ * The elements of the buffer between the lowest and the highest that the layout touches.
+ *
+ * @example
+ * ```ts
+ * const column = layouts.slice(layouts.contiguous([2, 3]), [null, 1]);
+ * console.log(layouts.span(column)); // { start: 1, end: 5 }
+ * ```
+ */
 export function span({ shape, strides, offset }: Layout): Span {
   let start = offset;
   let last = offset;
@@ -110,6 +130,13 @@ export function span({ shape, strides, offset }: Layout): Span {
 /**
  * Whether the elements lie row-major with nothing between, from any offset. Axes of extent 1 may
  * have any stride, and what has no element is contiguous.
+ *
+ * @example
+ * ```ts
+ * const layout = layouts.contiguous([2, 3]);
+ * console.log(layouts.isContiguous(layout)); // true
+ * console.log(layouts.isContiguous(layouts.transpose(layout))); // false
+ * ```
  */
 export function isContiguous({ shape, strides }: Layout): boolean {
   let expected = 1;
@@ -126,6 +153,13 @@ export function isContiguous({ shape, strides }: Layout): boolean {
 /**
  * Whether both give every index the same element. Strides of axes of extent 1 do not count, nor
  * those of what is empty.
+ *
+ * @example
+ * ```ts
+ * const row = layouts.contiguous([1, 3]);
+ * console.log(layouts.sameLayout(row, layouts.strided([1, 3], [100, 1]))); // true
+ * console.log(layouts.sameLayout(row, layouts.contiguous([1, 3], 3))); // false
+ * ```
  */
 export function sameLayout(a: Layout, b: Layout): boolean {
   if (a.shape.length !== b.shape.length || a.shape.some((extent, axis) => extent !== b.shape[axis]))
@@ -142,6 +176,11 @@ export function sameLayout(a: Layout, b: Layout): boolean {
  * end.
  *
  * @throws CudaArgumentError for an index outside the shape
+ *
+ * @example
+ * ```ts
+ * console.log(layouts.elementAt(layouts.contiguous([2, 3]), [1, -1])); // 5
+ * ```
  */
 export function elementAt({ shape, strides, offset }: Layout, index: readonly number[]): number {
   if (index.length !== shape.length)
@@ -172,6 +211,12 @@ export function checkIndex(argument: string, index: unknown, extent: number): nu
 /**
  * The element of the buffer of every index, in row-major order. For tests and small things: it
  * visits each.
+ *
+ * @example
+ * ```ts
+ * const column = layouts.slice(layouts.contiguous([2, 3]), [null, 1]);
+ * console.log([...layouts.elements(column)]); // [ 1, 4 ]
+ * ```
  */
 export function* elements({ shape, strides, offset }: Layout): Generator<number, void, undefined> {
   if (shape.includes(0)) return;

@@ -77,7 +77,16 @@ function made<D extends DTypeName, S extends Shape>(
   );
 }
 
-/** Uninitialised memory. cuMemAllocAsync */
+/**
+ * Uninitialised memory. cuMemAllocAsync
+ *
+ * @example
+ * ```ts
+ * using x = await uninitialized(device, f32, [2, 3]);
+ * await x.fill(1);
+ * console.log((await x.read()).join(' ')); // 1 1 1 1 1 1
+ * ```
+ */
 export function uninitialized<D extends DTypeName, const S extends Shape>(
   device: AnyDevice,
   dtype: DType<D>,
@@ -87,7 +96,15 @@ export function uninitialized<D extends DTypeName, const S extends Shape>(
   return made(device, dtype, shape, 'uninitialized', options, () => undefined);
 }
 
-/** All elements the same. cuMemsetD8Async and kin */
+/**
+ * All elements the same. cuMemsetD8Async and kin
+ *
+ * @example
+ * ```ts
+ * using x = await full(device, f32, [3], 0.5);
+ * console.log((await x.read()).join(' ')); // 0.5 0.5 0.5
+ * ```
+ */
 export function full<D extends DTypeName, const S extends Shape>(
   device: AnyDevice,
   dtype: DType<D>,
@@ -104,7 +121,15 @@ export function full<D extends DTypeName, const S extends Shape>(
   });
 }
 
-/** All elements 0. */
+/**
+ * All elements 0.
+ *
+ * @example
+ * ```ts
+ * using x = await zeros(device, f32, [2, 2]);
+ * console.log((await x.read()).join(' ')); // 0 0 0 0
+ * ```
+ */
 export function zeros<D extends DTypeName, const S extends Shape>(
   device: AnyDevice,
   dtype: DType<D>,
@@ -114,7 +139,15 @@ export function zeros<D extends DTypeName, const S extends Shape>(
   return full(device, dtype, shape, scalar(dtype, 0), options);
 }
 
-/** All elements 1; of a complex dtype 1 + 0i. */
+/**
+ * All elements 1; of a complex dtype 1 + 0i.
+ *
+ * @example
+ * ```ts
+ * using x = await ones(device, i32, [3]);
+ * console.log((await x.read()).join(' ')); // 1 1 1
+ * ```
+ */
 export function ones<D extends DTypeName, const S extends Shape>(
   device: AnyDevice,
   dtype: DType<D>,
@@ -155,6 +188,12 @@ export interface ArangeOptions extends TensorOptions {
  *
  * @throws CudaArgumentError for integers that the dtype does not have, the last element's among
  *   them
+ *
+ * @example
+ * ```ts
+ * using x = await arange(device, i32, 4, { start: 10, step: 5 });
+ * console.log((await x.read()).join(' ')); // 10 15 20 25
+ * ```
  */
 export function arange<D extends KernelDTypeName, const N extends number>(
   device: AnyDevice,
@@ -242,7 +281,15 @@ function checkSequence(
   );
 }
 
-/** `length` numbers from `from` to `to`, both included, at equal distances. Of a float dtype. */
+/**
+ * `length` numbers from `from` to `to`, both included, at equal distances. Of a float dtype.
+ *
+ * @example
+ * ```ts
+ * using x = await linspace(device, f32, 0, 1, 5);
+ * console.log((await x.read()).join(' ')); // 0 0.25 0.5 0.75 1
+ * ```
+ */
 export function linspace<D extends 'f16' | 'bf16' | 'f32' | 'f64', const N extends number>(
   device: AnyDevice,
   dtype: DType<D>,
@@ -284,7 +331,15 @@ export interface EyeOptions extends TensorOptions {
   diagonal?: number;
 }
 
-/** 1 on a diagonal, 0 elsewhere. */
+/**
+ * 1 on a diagonal, 0 elsewhere.
+ *
+ * @example
+ * ```ts
+ * using x = await eye(device, f32, 2, 3);
+ * console.log((await x.read()).join(' ')); // 1 0 0 0 1 0
+ * ```
+ */
 export function eye<D extends KernelDTypeName, const R extends number, const C extends number = R>(
   device: AnyDevice,
   dtype: DType<D>,
@@ -358,6 +413,13 @@ export type RealName = 'f16' | 'bf16' | 'f32' | 'f64';
  * Uniform random numbers: Philox4x32-10, of 24 random bits each (f64: 32). The same seed gives the
  * same numbers on every device, in whichever shape, in row-major order; without a seed there are
  * others each time.
+ *
+ * @example
+ * ```ts
+ * using x = await rand(device, f32, [1000], { seed: 1, from: -1, to: 1 });
+ * const values = await x.read();
+ * console.log(values.every((value) => value >= -1 && value <= 1)); // true
+ * ```
  */
 export function rand<D extends RealName, const S extends Shape>(
   device: AnyDevice,
@@ -378,6 +440,13 @@ export function rand<D extends RealName, const S extends Shape>(
 /**
  * Normal random numbers: Box and Muller's, of the uniform ones. The same seed gives the same
  * numbers but for the last bits, since sines and logarithms are approximate.
+ *
+ * @example
+ * ```ts
+ * using x = await randn(device, f32, [1000], { seed: 1, mean: 5, deviation: 0.1 });
+ * const values = await x.read();
+ * console.log(Math.round(values.reduce((sum, value) => sum + value, 0) / 1000)); // 5
+ * ```
  */
 export function randn<D extends RealName, const S extends Shape>(
   device: AnyDevice,
@@ -456,6 +525,14 @@ export type HostList<D extends DTypeName = DTypeName> =
  * until the operation is over. Without a shape it is one axis. Elements of a plain list are
  * checked: nothing wraps, is cut off or becomes NaN. An ArrayBuffer has the elements' bytes as the
  * device has them. cuMemcpyHtoDAsync
+ *
+ * @example
+ * ```ts
+ * using x = await tensor(device, f32, [1, 2, 3, 4, 5, 6], [2, 3]);
+ * console.log(x.shape, (await x.read()).join(' ')); // [ 2, 3 ] 1 2 3 4 5 6
+ * using pairs = await tensor(device, complex64, [[1, 2], [3, -4]]);
+ * console.log((await pairs.read()).join(' ')); // 1 2 3 -4
+ * ```
  */
 export function tensor<D extends DTypeName>(
   device: AnyDevice,
@@ -491,6 +568,13 @@ export function tensor<D extends DTypeName>(
 /**
  * Loads the kernels that tensors of a dtype need for sequences and random numbers, so that the
  * first ones need not wait.
+ *
+ * @example
+ * ```ts
+ * await prepare(device, f32);
+ * using x = await arange(device, f32, 3);
+ * console.log((await x.read()).join(' ')); // 0 1 2
+ * ```
  */
 export async function prepare(device: AnyDevice, ...dtypes: readonly DType[]): Promise<void> {
   for (const [at, dtype] of dtypes.entries()) checkDType(dtype, `dtypes[${at}]`);

@@ -79,6 +79,17 @@ const UNTYPED: ReadonlySet<string> = new Set(
  *
  * @throws CudaFormatError where the file is cut short or damaged, and for dtypes that tensors have
  *   not (dates, strings, objects, structures); the message says what was found
+ *
+ * @example
+ * ```ts
+ * const file = writeNpy({
+ *   dtype: u8,
+ *   layout: layouts.contiguous([2, 3]),
+ *   bytes: Uint8Array.of(1, 2, 3, 4, 5, 6),
+ * });
+ * const { dtype, layout, bytes } = readNpy(file);
+ * console.log(dtype.name, layout.shape, bytes.join(' ')); // u8 [ 2, 3 ] 1 2 3 4 5 6
+ * ```
  */
 export function readNpy(file: Uint8Array, options: ReadNpyOptions = {}): NpyTensor {
   checkBytes('file', file);
@@ -286,6 +297,16 @@ function hex(bytes: Uint8Array): string {
  * is copied into row-major order.
  *
  * @throws CudaArgumentError for what is no tensor
+ *
+ * @example
+ * ```ts
+ * const file = writeNpy({
+ *   dtype: f32,
+ *   layout: layouts.contiguous([2]),
+ *   bytes: new Uint8Array(Float32Array.of(1, 2).buffer),
+ * });
+ * console.log(file.length, Buffer.from(file.subarray(1, 6)).toString()); // 136 NUMPY
+ * ```
  */
 export function writeNpy(tensor: TensorData): Uint8Array {
   checkTensorData('tensor', tensor);

@@ -22,6 +22,12 @@ interface Term {
 /**
  * Whether two indices are one element: an axis is broadcast, or strides run into each other. Exact,
  * except that a search that takes too long counts as an overlap.
+ *
+ * @example
+ * ```ts
+ * console.log(layouts.overlapsItself(layouts.contiguous([2, 3]))); // false
+ * console.log(layouts.overlapsItself(layouts.strided([2, 3], [0, 1]))); // true
+ * ```
  */
 export function overlapsItself(layout: Layout): boolean {
   if (isContiguous(layout)) return false;
@@ -57,6 +63,14 @@ export function overlapsItself(layout: Layout): boolean {
  * Whether two layouts over one buffer have an element in common. Exact, except that a search that
  * takes too long counts as an overlap. Both count the same elements: for different dtypes take both
  * {@link import('./reinterpreting.js').inBytes}.
+ *
+ * @example
+ * ```ts
+ * const layout = layouts.contiguous([4, 4]);
+ * const even = layouts.slice(layout, [[null, null, 2]]);
+ * const odd = layouts.slice(layout, [[1, null, 2]]);
+ * console.log(layouts.overlaps(even, odd)); // false
+ * ```
  */
 export function overlaps(a: Layout, b: Layout): boolean {
   if (a.shape.includes(0) || b.shape.includes(0)) return false;

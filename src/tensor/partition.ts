@@ -28,6 +28,12 @@ export interface Partition<S extends Shape = Shape, T extends Shape = Shape> {
  * no multiple.
  *
  * @throws CudaArgumentError where the ranks differ or a tile is empty
+ *
+ * @example
+ * ```ts
+ * const tiles = layouts.partition([5, 4], [2, 2]);
+ * console.log(tiles.grid, tiles.count); // [ 3, 2 ] 6
+ * ```
  */
 export function partition<const S extends Shape, const T extends Shape>(
   shape: S,
@@ -58,6 +64,12 @@ export function partition(shape: Shape, tile: Shape): Partition {
  * The position in the grid of tile number `id`.
  *
  * @throws CudaArgumentError where there is no such tile
+ *
+ * @example
+ * ```ts
+ * const tiles = layouts.partition([5, 4], [2, 2]);
+ * console.log(layouts.tilePosition(tiles, 5)); // [ 2, 1 ]
+ * ```
  */
 export function tilePosition({ grid, count }: Partition, id: number): number[] {
   checkTile(id, count);
@@ -74,6 +86,12 @@ export function tilePosition({ grid, count }: Partition, id: number): number[] {
  * The number of the tile at a position in the grid.
  *
  * @throws CudaArgumentError for a position outside the grid
+ *
+ * @example
+ * ```ts
+ * const tiles = layouts.partition([5, 4], [2, 2]);
+ * console.log(layouts.tileId(tiles, [2, 1])); // 5
+ * ```
  */
 export function tileId({ grid }: Partition, position: readonly number[]): number {
   if (!Array.isArray(position) || position.length !== grid.length)
@@ -99,6 +117,13 @@ function checkTile(id: unknown, count: number, argument = 'tile'): asserts id is
  *
  * @throws CudaArgumentError where there is no such tile, or the layout has another shape than what
  *   was cut
+ *
+ * @example
+ * ```ts
+ * const tiles = layouts.partition([5, 4], [2, 2]);
+ * const last = layouts.tileOf(tiles, layouts.contiguous([5, 4]), [2, 1]);
+ * console.log(last.shape, last.offset); // [ 1, 2 ] 18
+ * ```
  */
 export function tileOf(cut: Partition, layout: Layout, tile: number | readonly number[]): Layout {
   if (!sameShape(cut.shape, layout.shape))
@@ -116,6 +141,13 @@ export function tileOf(cut: Partition, layout: Layout, tile: number | readonly n
 /**
  * Whether the tiles of the layout have no element in common, so that each may be written by another
  * block: whether it does not overlap itself.
+ *
+ * @example
+ * ```ts
+ * const tiles = layouts.partition([4, 4], [2, 2]);
+ * console.log(layouts.isDisjoint(tiles, layouts.contiguous([4, 4]))); // true
+ * console.log(layouts.isDisjoint(tiles, layouts.strided([4, 4], [0, 1]))); // false
+ * ```
  */
 export function isDisjoint(cut: Partition, layout: Layout): boolean {
   if (!sameShape(cut.shape, layout.shape))
@@ -137,6 +169,12 @@ export interface TileList<P extends Partition = Partition> {
  * inferred from the shape.
  *
  * @throws CudaArgumentError where there are not that many
+ *
+ * @example
+ * ```ts
+ * const tiles = layouts.partition([4, 4], [2, 2]);
+ * console.log(layouts.prefix(tiles, 3).count); // 3
+ * ```
  */
 export function prefix<P extends Partition>(cut: P, count: number): TileList<P> {
   checkInteger('count', count, 0, cut.count, 'tiles');
@@ -149,6 +187,13 @@ export function prefix<P extends Partition>(cut: P, count: number): TileList<P> 
  *
  * @throws CudaArgumentError for a tile that there is not, or that is named twice, since two blocks
  *   would write it
+ *
+ * @example
+ * ```ts
+ * const tiles = layouts.partition([4, 4], [2, 2]);
+ * const corners = layouts.mapped(tiles, [3, 0]);
+ * console.log(corners.count, corners.ids); // 2 [ 3, 0 ]
+ * ```
  */
 export function mapped<P extends Partition>(cut: P, ids: Iterable<number>): TileList<P> {
   const list = [...ids];
@@ -161,7 +206,15 @@ export function mapped<P extends Partition>(cut: P, ids: Iterable<number>): Tile
   return Object.freeze({ partition: cut, count: list.length, ids: Object.freeze(list) });
 }
 
-/** The number of the `at`-th tile of a list. */
+/**
+ * The number of the `at`-th tile of a list.
+ *
+ * @example
+ * ```ts
+ * const corners = layouts.mapped(layouts.partition([4, 4], [2, 2]), [3, 0]);
+ * console.log(layouts.tileInList(corners, 0)); // 3
+ * ```
+ */
 export function tileInList({ ids, count }: TileList, at: number): number {
   checkTile(at, count, 'at');
   return ids === undefined ? at : ids[at]!;
@@ -173,6 +226,13 @@ export function tileInList({ ids, count }: TileList, at: number): number {
  * no two shares differ by more than one.
  *
  * @throws CudaArgumentError for more blocks than tiles, or a block that there is not
+ *
+ * @example
+ * ```ts
+ * const list = layouts.prefix(layouts.partition([100], [10]), 7);
+ * console.log(layouts.shareOf(list, 0, 3)); // [ 0, 3, 6 ]
+ * console.log(layouts.shareOf(list, 1, 3)); // [ 1, 4 ]
+ * ```
  */
 export function shareOf(tiles: TileList, block: number, blocks: number): number[] {
   checkInteger('blocks', blocks, 1, Math.max(tiles.count, 1));

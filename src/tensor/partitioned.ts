@@ -32,7 +32,17 @@ function mayShare(a: AnyTensor, b: { buffer: DeviceBuffer; layout: AnyTensor['la
   return overlaps(a.layout, b.layout);
 }
 
-/** Made by {@link Tensor.partition}. A kernel argument: its launch has one block for each tile. */
+/**
+ * Made by {@link Tensor.partition}. A kernel argument: its launch has one block for each tile.
+ *
+ * @example
+ * ```ts
+ * using x = await device.zeros(f32, [5, 4]);
+ * using tiles = x.partition([2, 2]);
+ * console.log(tiles.grid, tiles.count); // [ 3, 2 ] 6
+ * console.log(tiles.tile([2, 1]).shape); // [ 1, 2 ]
+ * ```
+ */
 export class Partitioned<
   D extends DTypeName = DTypeName,
   S extends Shape = Shape,

@@ -17,6 +17,12 @@ import type { Checked, Known, Reinterpreted, Shape } from './shape-types.js';
  *
  * @throws CudaArgumentError where the bytes of one new element would not lie together, or not at a
  *   multiple of its size
+ *
+ * @example
+ * ```ts
+ * const layout = layouts.contiguous([2, 3]);
+ * console.log(layouts.reinterpret(layout, f32, u8).shape); // [ 2, 12 ]
+ * ```
  */
 export function reinterpret<S extends Shape, D extends DTypeName, E extends DTypeName>(
   layout: Layout<S>,
@@ -93,6 +99,12 @@ export function reinterpret(layout: Layout, from: DType, to: DType): Layout {
 /**
  * The layout in bytes: one more axis, of the bytes of an element. Layouts of different dtypes over
  * one buffer can so be compared: `overlaps(inBytes(a, f32), inBytes(b, u8))`.
+ *
+ * @example
+ * ```ts
+ * const { shape, strides } = layouts.inBytes(layouts.contiguous([2, 3]), f32);
+ * console.log(shape, strides); // [ 2, 3, 4 ] [ 12, 4, 1 ]
+ * ```
  */
 export function inBytes(layout: Layout, dtype: DType): Layout {
   checkDType(dtype);

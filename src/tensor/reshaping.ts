@@ -14,6 +14,11 @@ import type { Checked, Known, Reshaped, Shape } from './shape-types.js';
  * leaves for it.
  *
  * @throws CudaArgumentError where the numbers of elements differ, or -1 could be anything
+ *
+ * @example
+ * ```ts
+ * console.log(layouts.resolveShape([2, 6], [3, -1])); // [ 3, 4 ]
+ * ```
  */
 export function resolveShape<S extends Shape, const T extends Shape>(
   shape: S,
@@ -54,6 +59,12 @@ export function resolveShape(shape: Shape, target: Shape): number[] {
  *
  * @throws CudaArgumentError where the numbers of elements differ, and where the strides do not
  *   permit a view; {@link tryReshape} gives `undefined` there
+ *
+ * @example
+ * ```ts
+ * const { shape, strides } = layouts.reshape(layouts.contiguous([2, 6]), [2, 3, -1]);
+ * console.log(shape, strides); // [ 2, 3, 2 ] [ 6, 2, 1 ]
+ * ```
  */
 export function reshape<S extends Shape, const T extends Shape>(
   layout: Layout<S>,
@@ -75,6 +86,13 @@ export function reshape(layout: Layout, shape: Shape): Layout {
  * As {@link reshape}; `undefined` where the elements would have to be copied.
  *
  * @throws CudaArgumentError where the numbers of elements differ
+ *
+ * @example
+ * ```ts
+ * const columns = layouts.transpose(layouts.contiguous([2, 3]));
+ * console.log(layouts.tryReshape(columns, [6])); // undefined
+ * console.log(layouts.tryReshape(columns, [3, 2, 1])?.shape); // [ 3, 2, 1 ]
+ * ```
  */
 export function tryReshape<S extends Shape, const T extends Shape>(
   layout: Layout<S>,

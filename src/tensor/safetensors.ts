@@ -114,6 +114,12 @@ function wrong(message: string, offset?: number, cause?: unknown): CudaFormatErr
  * {@link readSafetensorsHeader} needs of a file that is too large to be read whole.
  *
  * @throws CudaFormatError where there are no eight bytes, or the header would be too long
+ *
+ * @example
+ * ```ts
+ * // The first eight bytes of a file: here its header has 64.
+ * console.log(safetensorsHeaderBytes(Uint8Array.of(64, 0, 0, 0, 0, 0, 0, 0))); // 72
+ * ```
  */
 export function safetensorsHeaderBytes(first: Uint8Array): number {
   checkBytes('first', first);
@@ -134,6 +140,15 @@ export function safetensorsHeaderBytes(first: Uint8Array): number {
  * says or more. Whether the file is as long as `fileBytes` is for whoever has it to see.
  *
  * @throws CudaFormatError
+ *
+ * @example
+ * ```ts
+ * const file = writeSafetensors({
+ *   bias: { dtype: u8, layout: layouts.contiguous([3]), bytes: Uint8Array.of(1, 2, 3) },
+ * });
+ * const { tensors, fileBytes } = readSafetensorsHeader(file);
+ * console.log([...tensors.keys()], fileBytes === file.length); // [ 'bias' ] true
+ * ```
  */
 export function readSafetensorsHeader(file: Uint8Array): SafetensorsHeader {
   const begin = safetensorsHeaderBytes(file);
@@ -304,6 +319,15 @@ function show(value: unknown): string {
  * @throws CudaFormatError where the file is cut short or damaged, longer than its header says, or
  *   one of the tensors has a dtype that tensors have not here (C64, F4, F6, F8_E8M0);
  *   CudaArgumentError for a name that the file does not have
+ *
+ * @example
+ * ```ts
+ * const file = writeSafetensors({
+ *   bias: { dtype: u8, layout: layouts.contiguous([3]), bytes: Uint8Array.of(1, 2, 3) },
+ * });
+ * const { tensors } = readSafetensors(file);
+ * console.log(tensors.get('bias')?.bytes.join(' ')); // 1 2 3
+ * ```
  */
 export function readSafetensors(file: Uint8Array, names?: readonly string[]): Safetensors {
   checkBytes('file', file);
@@ -355,6 +379,15 @@ export interface WriteSafetensorsOptions {
  * by name, so that each is aligned; what is not contiguous is copied into row-major order.
  *
  * @throws CudaArgumentError for what is no tensor, and names that the format does not take
+ *
+ * @example
+ * ```ts
+ * const file = writeSafetensors(
+ *   { bias: { dtype: u8, layout: layouts.contiguous([3]), bytes: Uint8Array.of(1, 2, 3) } },
+ *   { metadata: { format: 'pt' } },
+ * );
+ * console.log(readSafetensors(file).metadata.get('format')); // pt
+ * ```
  */
 export function writeSafetensors(
   tensors: Readonly<Record<string, TensorData>> | ReadonlyMap<string, TensorData>,

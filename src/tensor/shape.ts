@@ -34,7 +34,14 @@ export function checkShape(argument: string, shape: unknown): asserts shape is S
     throw invalid(argument, `a shape of at most ${Number.MAX_SAFE_INTEGER} elements`, shape);
 }
 
-/** Elements of a shape; 1 of `[]`. */
+/**
+ * Elements of a shape; 1 of `[]`.
+ *
+ * @example
+ * ```ts
+ * console.log(layouts.numel([2, 3, 4])); // 24
+ * ```
+ */
 export function numel<const S extends Shape>(shape: S): Numel<S>;
 export function numel(shape: Shape): number {
   let product = 1;
@@ -42,7 +49,14 @@ export function numel(shape: Shape): number {
   return product;
 }
 
-/** Whether rank and extents are the same. */
+/**
+ * Whether rank and extents are the same.
+ *
+ * @example
+ * ```ts
+ * console.log(layouts.sameShape([2, 3], [3, 2])); // false
+ * ```
+ */
 export function sameShape(a: Shape, b: Shape): boolean {
   return a.length === b.length && a.every((extent, axis) => extent === b[axis]);
 }
@@ -67,7 +81,14 @@ export function checkAxis(argument: string, axis: unknown, rank: number): number
   );
 }
 
-/** Strides, in elements, of a shape whose last axis lies closest. */
+/**
+ * Strides, in elements, of a shape whose last axis lies closest.
+ *
+ * @example
+ * ```ts
+ * console.log(layouts.contiguousStrides([2, 3, 4])); // [ 12, 4, 1 ]
+ * ```
+ */
 export function contiguousStrides(shape: Shape): number[] {
   const strides = new Array<number>(shape.length);
   let stride = 1;

@@ -14,6 +14,13 @@ import type { Checked, Index, Known, Shape, Sliced } from './shape-types.js';
  * beyond it is an error.
  *
  * @throws CudaArgumentError for a number outside its axis, more indices than axes, a step of 0
+ *
+ * @example
+ * ```ts
+ * const layout = layouts.contiguous([4, 6]);
+ * const { shape, strides, offset } = layouts.slice(layout, [2, [1, null, 2]]);
+ * console.log(shape, strides, offset); // [ 3 ] [ 2 ] 13
+ * ```
  */
 export function slice<S extends Shape, const I extends readonly Index[]>(
   layout: Layout<S>,

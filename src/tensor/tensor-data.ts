@@ -25,6 +25,13 @@ export interface TensorData<D extends DTypeName = DTypeName> {
  * The raw words, as `writeBits` takes them: a view of `bytes`, or of a copy where they are not
  * aligned to the dtype. They are all words of `bytes`, of which the layout may take fewer; see
  * {@link packed}. Of a complex dtype there are two words for each element.
+ *
+ * @example
+ * ```ts
+ * const bytes = new Uint8Array(Uint16Array.of(0x3c00, 0x4000).buffer);
+ * const words = wordsOf({ dtype: f16, layout: layouts.contiguous([2]), bytes });
+ * console.log(words.join(' ')); // 15360 16384
+ * ```
  */
 export function wordsOf<D extends DTypeName>({ dtype, bytes }: TensorData<D>): BitArray<D> {
   const source = aligned(bytes, dtype.bytes);
@@ -43,6 +50,16 @@ export function aligned(bytes: Uint8Array, unit: number): Uint8Array {
 /**
  * The elements in row-major order with nothing between: a part of `bytes` where they lie so, else a
  * copy.
+ *
+ * @example
+ * ```ts
+ * const columns = {
+ *   dtype: u8,
+ *   layout: layouts.transpose(layouts.contiguous([2, 3])),
+ *   bytes: Uint8Array.of(1, 2, 3, 4, 5, 6),
+ * };
+ * console.log(packed(columns).join(' ')); // 1 4 2 5 3 6
+ * ```
  */
 export function packed(tensor: TensorData): Uint8Array {
   const { dtype, layout, bytes } = tensor;

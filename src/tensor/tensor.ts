@@ -87,6 +87,15 @@ export interface TensorJson {
  * `shape` elements of `dtype` in device memory: `Tensor<'f32', [2, 3]>` where the extents are known
  * to the type checker. Made by operations such as {@link zeros}; {@link close} gives the memory
  * back, behind everything that uses it.
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [1, 2, 3, 4, 5, 6], [2, 3]);
+ * const column = x.slice([null, null], 1);
+ * console.log((await column.read()).join(' ')); // 2 5
+ * using flipped = await x.transpose().contiguous();
+ * console.log(flipped.shape, (await flipped.read()).join(' ')); // [ 3, 2 ] 1 4 2 5 3 6
+ * ```
  */
 export class Tensor<
   D extends DTypeName = DTypeName,
