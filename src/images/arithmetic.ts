@@ -160,16 +160,53 @@ function plain(name: Exclude<Name, 'multiply'>): ImageArithmetic {
   }) as ImageArithmetic;
 }
 
-/** image + other. The rest is as of {@link ImageArithmetic}. */
+/**
+ * image + other. The rest is as of {@link ImageArithmetic}.
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 100, 200], [1, 1, 3]);
+ * using brighter = await addImages(image, 100);
+ * console.log((await brighter.read()).join(' ')); // 110 200 255
+ * ```
+ */
 export const addImages = plain('add');
-/** image - other. The rest is as of {@link ImageArithmetic}. */
+/**
+ * image - other. The rest is as of {@link ImageArithmetic}.
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 100, 200], [1, 1, 3]);
+ * using darker = await subtractImages(image, [0, 50, 255]);
+ * console.log((await darker.read()).join(' ')); // 10 50 0
+ * ```
+ */
 export const subtractImages = plain('subtract');
-/** The magnitude of image - other. The rest is as of {@link ImageArithmetic}. */
+/**
+ * The magnitude of image - other. The rest is as of {@link ImageArithmetic}.
+ *
+ * @example
+ * ```ts
+ * using a = await device.tensor(u8, [10, 20, 30], [1, 1, 3]);
+ * using b = await device.tensor(u8, [15, 5, 30], [1, 1, 3]);
+ * using apart = await difference(a, b);
+ * console.log((await apart.read()).join(' ')); // 5 15 0
+ * ```
+ */
 export const difference = plain('difference');
 
 const products = operationOf('multiply');
 
-/** image · other · scale. The rest is as of {@link ImageArithmetic}. */
+/**
+ * image · other · scale. The rest is as of {@link ImageArithmetic}.
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 100, 200], [1, 1, 3]);
+ * using halved = await multiplyImages(image, 0.5);
+ * console.log((await halved.read()).join(' ')); // 5 50 100
+ * ```
+ */
 export function multiplyImages<D extends ImageName>(
   image: OrOp<Tensor<D>>,
   other: OrOp<Tensor<NoInfer<D>>> | ChannelNumbers,

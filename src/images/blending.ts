@@ -106,6 +106,14 @@ const blends: ImageOperation<Blending> = {
  * @throws CudaArgumentError for images of different sizes or dtypes, for channels that do not go
  *   together, an opacity outside of 0 to 1; at the call, or when it is run where operations give
  *   the images
+ *
+ * @example
+ * ```ts
+ * using front = await device.tensor(u8, [200, 200, 200], [1, 1, 3]);
+ * using back = await device.tensor(u8, [100, 0, 200], [1, 1, 3]);
+ * using mixed = await blend(front, back, { opacity: 0.5 });
+ * console.log((await mixed.read()).join(' ')); // 150 100 200
+ * ```
  */
 export function blend<D extends ImageName>(
   front: OrOp<Tensor<D>>,

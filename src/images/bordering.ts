@@ -138,6 +138,13 @@ function numbersOf([f0 = 0, f1 = 0, f2 = 0, f3 = 0]: readonly number[]): Readonl
  *
  * @throws CudaArgumentError where `out` has no room for the image at `left` and `top`, for a border
  *   that is none or a colour that the dtype does not have, and as {@link resize} does
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 20, 30], [1, 3, 1]);
+ * using framed = await copyBorder(image, { left: 2, right: 1, border: 'replicate' });
+ * console.log((await framed.read()).join(' ')); // 10 10 10 20 30 30
+ * ```
  */
 export function copyBorder<D extends ImageName>(
   image: OrOp<Tensor<D>>,
@@ -203,7 +210,16 @@ export function copyBorder<D extends ImageName>(
   ) as never;
 }
 
-/** {@link copyBorder} with a border of one colour. */
+/**
+ * {@link copyBorder} with a border of one colour.
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 20, 30], [1, 3, 1]);
+ * using framed = await copyConstantBorder(image, { left: 2, right: 1, color: 7 });
+ * console.log((await framed.read()).join(' ')); // 7 7 10 20 30 7
+ * ```
+ */
 export function copyConstantBorder<D extends ImageName>(
   image: OrOp<Tensor<D>>,
   options: Omit<BorderOptions<NoInfer<D>>, 'border'>,
@@ -308,6 +324,14 @@ function queuePaint(work: Work, out: Image, color: readonly number[]): void {
  * region.x) / scaleX.
  *
  * @throws CudaArgumentError as {@link resize} and {@link copyBorder} do
+ *
+ * @example
+ * ```ts
+ * using image = await device.full(u8, [1, 2, 1], 50);
+ * using boxed = await letterbox(image, { width: 2, height: 3 });
+ * console.log((await boxed.image.read()).join(' ')); // 0 0 50 50 0 0
+ * console.log(boxed.region, boxed.scaleX); // { x: 0, y: 1, width: 2, height: 1 } 1
+ * ```
  */
 export function letterbox<D extends ImageName>(
   image: OrOp<Tensor<D>>,

@@ -73,6 +73,13 @@ const orders: ImageOperation<ChannelOrder> = {
  * @param order 1, 3 or 4 numbers of channels, from 0 on
  * @throws CudaArgumentError for a channel that there is not, another length; at the call, or when
  *   it is run where an operation gives the image
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 20, 30], [1, 1, 3]);
+ * using bgr = await orderChannels(image, [2, 1, 0]);
+ * console.log((await bgr.read()).join(' ')); // 30 20 10
+ * ```
  */
 export function orderChannels<D extends ImageName>(
   image: OrOp<Tensor<D>>,
@@ -149,6 +156,13 @@ const alphas: ImageOperation<{ readonly alpha: number }> = {
  *
  * @throws CudaArgumentError for an image that has not 3 channels; at the call, or when it is run
  *   where an operation gives it
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 20, 30], [1, 1, 3]);
+ * using rgba = await addAlpha(image);
+ * console.log((await rgba.read()).join(' ')); // 10 20 30 255
+ * ```
  */
 export function addAlpha<D extends ImageName>(
   image: OrOp<Tensor<D>>,
@@ -195,6 +209,13 @@ const toPlanes: ImageOperation<object> = {
  *
  * @throws CudaArgumentError for what is no image; at the call, or when it is run where an operation
  *   gives it
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [1, 2, 3, 4, 5, 6], [1, 2, 3]);
+ * using planar = await toPlanar(image);
+ * console.log(planar.shape, (await planar.read()).join(' ')); // [ 3, 1, 2 ] 1 4 2 5 3 6
+ * ```
  */
 export function toPlanar<D extends ImageName>(
   image: OrOp<Tensor<D>>,
@@ -232,6 +253,13 @@ const ofPlanes: ImageOperation<object> = {
  *
  * @throws CudaArgumentError for a tensor that has not 1, 3 or 4 planes, or whose pixels of a row do
  *   not lie close; at the call, or when it is run where an operation gives it
+ *
+ * @example
+ * ```ts
+ * using planar = await device.tensor(u8, [1, 2, 3, 4, 5, 6], [3, 1, 2]);
+ * using image = await toPacked(planar);
+ * console.log(image.shape, (await image.read()).join(' ')); // [ 1, 2, 3 ] 1 3 5 2 4 6
+ * ```
  */
 export function toPacked<D extends ImageName>(
   planar: OrOp<Tensor<D>>,

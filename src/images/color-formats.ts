@@ -156,6 +156,13 @@ const colours: ImageOperation<ColorConversion> = {
  *
  * @throws CudaArgumentError for an image that has not the channels of `from`; at the call, or when
  *   it is run where an operation gives it
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 20, 30, 40, 50, 60], [1, 2, 3]);
+ * using bgra = await convertColor(image, { from: 'rgb', to: 'bgra' });
+ * console.log((await bgra.read()).join(' ')); // 30 20 10 255 60 50 40 255
+ * ```
  */
 export function convertColor<D extends ImageName>(
   image: OrOp<Tensor<D>>,

@@ -17,6 +17,13 @@ export interface Region {
  * nothing and is closed with its image. Operations take it as they take any image, as `out` too.
  *
  * @throws CudaArgumentError where the region is empty or not wholly inside of the image
+ *
+ * @example
+ * ```ts
+ * using image = await device.zeros(u8, [480, 640, 3]);
+ * const region = crop(image, { x: 100, y: 50, width: 320, height: 240 });
+ * console.log(region.shape, region.isView); // [ 240, 320, 3 ] true
+ * ```
  */
 export function crop<D extends ImageName>(image: Tensor<D>, region: Region): Tensor<D, number[]> {
   const { height, width, batched } = imageOf('crop', 'image', image);

@@ -30,7 +30,14 @@ const OTHERS: Readonly<Record<Exclude<EngineName, 'own'>, Engine>> = { npp: nppE
 
 let defaultEngine: EngineName = 'own';
 
-/** The engine of operations that name none. */
+/**
+ * The engine of operations that name none.
+ *
+ * @example
+ * ```ts
+ * console.log(getDefaultEngine()); // own
+ * ```
+ */
 export function getDefaultEngine(): EngineName {
   return defaultEngine;
 }
@@ -40,13 +47,27 @@ export function getDefaultEngine(): EngineName {
  * what the engine lacks throws.
  *
  * @throws CudaArgumentError for a name that is none
+ *
+ * @example
+ * ```ts
+ * setDefaultEngine('own');
+ * console.log(getDefaultEngine()); // own
+ * ```
  */
 export function setDefaultEngine(name: EngineName): void {
   checkEngine('name', name);
   defaultEngine = name;
 }
 
-/** What there is on a device. `own` always is. */
+/**
+ * What there is on a device. `own` always is.
+ *
+ * @example
+ * ```ts
+ * const [own] = await engines(device);
+ * console.log(own); // { name: 'own', available: true }
+ * ```
+ */
 export async function engines(device: AnyDevice): Promise<readonly EngineInfo[]> {
   const core = coreOf(device);
   return [

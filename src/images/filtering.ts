@@ -286,6 +286,13 @@ export interface GaussianOptions<D extends ImageName = ImageName> extends Filter
  *
  * @throws CudaArgumentError for a radius outside of 0 to 31, a sigma that is not above 0, neither
  *   of them; at the call, or when it is run where an operation gives the image
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [0, 0, 200, 0, 0], [1, 5, 1]);
+ * using smooth = await gaussianFilter(image, { radius: 1 });
+ * console.log((await smooth.read()).join(' ')); // 0 48 104 48 0
+ * ```
  */
 export function gaussianFilter<D extends ImageName>(
   image: OrOp<Tensor<D>>,
@@ -340,6 +347,13 @@ export interface BoxOptions<D extends ImageName = ImageName> extends FilterOptio
  *
  * @throws CudaArgumentError for a radius outside of 0 to 31; at the call, or when it is run where
  *   an operation gives the image
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [0, 90, 0], [1, 3, 1]);
+ * using smooth = await boxFilter(image, { radius: 1, border: 'replicate' });
+ * console.log((await smooth.read()).join(' ')); // 30 30 30
+ * ```
  */
 export function boxFilter<D extends ImageName>(
   image: OrOp<Tensor<D>>,
@@ -377,6 +391,13 @@ const planes: ImageOperation<Filtering> = {
  * @param weights rows of numbers, an odd number of rows and columns, at most 31 each
  * @throws CudaArgumentError for weights of another form, a dtype that images do not have; at the
  *   call, or when it is run where an operation gives the image
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 20, 30], [1, 3, 1]);
+ * using next = await filter2d(image, [[0, 0, 1]], { border: 'replicate' });
+ * console.log((await next.read()).join(' ')); // 20 30 30
+ * ```
  */
 export function filter2d<D extends ImageName, E extends ImageName = D>(
   image: OrOp<Tensor<D>>,
@@ -442,6 +463,13 @@ const SLOPE = [-1, 0, 1];
  * lose what is negative. The rest is as of {@link filter2d}.
  *
  * @throws CudaArgumentError as filter2d does, and for another axis
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 20, 30], [1, 3, 1]);
+ * using slope = await sobel(image, { along: 'x' });
+ * console.log(slope.dtype.name, (await slope.read()).join(' ')); // f32 0 80 0
+ * ```
  */
 export function sobel<E extends ImageName = 'f32'>(
   image: OrOp<Tensor<ImageName>>,

@@ -9,6 +9,12 @@ import type { Placement } from './letterboxing-pixels.js';
  * the top is a pixel smaller.
  *
  * @throws CudaArgumentError for a width or a height that is no whole number of at least 1
+ *
+ * @example
+ * ```ts
+ * const place = letterboxPlacement({ width: 1920, height: 1080 }, { width: 640, height: 640 });
+ * console.log(place); // { left: 0, top: 140, width: 640, height: 360 }
+ * ```
  */
 export function letterboxPlacement(
   image: { readonly width: number; readonly height: number },

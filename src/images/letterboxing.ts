@@ -152,6 +152,14 @@ function describe(
  *
  * @throws CudaArgumentError for sizes and numbers that are outside of their range, another dtype;
  *   at the call, or when it is run where an operation gives the image
+ *
+ * @example
+ * ```ts
+ * using image = await device.full(u8, [1, 2, 3], 255);
+ * using input = await letterboxNormalise(image, { width: 2, height: 3 });
+ * console.log(input.dtype.name, input.shape); // f16 [ 3, 3, 2 ]
+ * console.log((await input.slice(0).read()).join(' ')); // 0 0 1 1 0 0
+ * ```
  */
 export function letterboxNormalise<E extends NormalisedName = 'f16'>(
   image: OrOp<Tensor<ImageName>>,
@@ -192,6 +200,14 @@ export function letterboxNormalise<E extends NormalisedName = 'f16'>(
  *
  * @throws CudaArgumentError for an empty list, batches in it, images of different dtypes or
  *   channels, and as {@link letterboxNormalise} does
+ *
+ * @example
+ * ```ts
+ * using first = await device.zeros(u8, [480, 640, 3]);
+ * using second = await device.zeros(u8, [1080, 1920, 3]);
+ * using input = await letterboxNormaliseBatch([first, second], { width: 64, height: 64 });
+ * console.log(input.shape); // [ 2, 3, 64, 64 ]
+ * ```
  */
 export function letterboxNormaliseBatch<E extends NormalisedName = 'f16'>(
   images: readonly OrOp<Tensor<ImageName>>[],

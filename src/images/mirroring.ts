@@ -125,6 +125,13 @@ const quarterTurns: ImageOperation<QuarterParameters> = {
  *
  * @throws CudaArgumentError for what is no image, an `out` of another form, and an engine that
  *   lacks it; at the call, or when it is run where operations give the operands
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 20, 30], [1, 3, 1]);
+ * using mirrored = await mirror(image, 'horizontal');
+ * console.log((await mirrored.read()).join(' ')); // 30 20 10
+ * ```
  */
 export function mirror<D extends ImageName>(
   image: OrOp<Tensor<D>>,
@@ -154,6 +161,13 @@ export function mirror<D extends ImageName>(
  * as it is. Of an odd number of quarters the result has as many columns as the image has rows.
  *
  * @throws CudaArgumentError as {@link mirror}
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 20, 30], [1, 3, 1]);
+ * using turned = await rotateQuarters(image, 1);
+ * console.log(turned.shape, (await turned.read()).join(' ')); // [ 3, 1, 1 ] 30 20 10
+ * ```
  */
 export function rotateQuarters<D extends ImageName>(
   image: OrOp<Tensor<D>>,

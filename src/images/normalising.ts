@@ -103,6 +103,13 @@ const normalisations: ImageOperation<Normalising> = {
  *
  * @throws CudaArgumentError for another dtype, a deviation of 0, as many numbers as there are not
  *   channels; at the call, or when it is run where an operation gives the image
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [0, 255, 255, 0, 255, 255], [1, 2, 3]);
+ * using input = await normalise(image, { scale: 1, mean: [0, 55, 5], deviation: 2 });
+ * console.log(input.shape, (await input.read()).join(' ')); // [ 3, 1, 2 ] 0 0 100 100 125 125
+ * ```
  */
 export function normalise<E extends NormalisedName = 'f32'>(
   image: OrOp<Tensor<ImageName>>,

@@ -66,6 +66,13 @@ export function checkImageDType(
  * @param dtype of the result: u8, u16, f16 or f32
  * @throws CudaArgumentError for a dtype that images do not have, as many numbers as there are not
  *   channels; at the call, or when it is run where an operation gives the image
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(f32, [0, 0.2, 1], [1, 1, 3]);
+ * using bytes = await rescale(image, u8, { scale: 255 });
+ * console.log((await bytes.read()).join(' ')); // 0 51 255
+ * ```
  */
 export function rescale<E extends ImageName>(
   image: OrOp<Tensor<ImageName>>,

@@ -64,6 +64,13 @@ const resizes: ImageOperation<ResizeParameters> = { name: 'resize', own: ownResi
  * @throws CudaArgumentError for what is no image, a size that is missing or outside of 1 to 32768,
  *   an `out` of another form, and an engine that lacks it; at the call, or when it is run where
  *   operations give the operands
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [0, 100], [1, 2, 1]);
+ * using wide = await resize(image, { width: 4, height: 1 });
+ * console.log((await wide.read()).join(' ')); // 0 25 75 100
+ * ```
  */
 export function resize<D extends ImageName>(
   image: OrOp<Tensor<D>>,
@@ -244,6 +251,14 @@ const batches: ImageOperation<ResizeParameters> = {
  *
  * @throws CudaArgumentError for an empty list, images of different dtypes or channels, another
  *   number of sizes, and as {@link resize} does
+ *
+ * @example
+ * ```ts
+ * using small = await device.zeros(u8, [20, 30, 3]);
+ * using large = await device.zeros(u8, [480, 640, 3]);
+ * using batch = await resizeBatch([small, large], { width: 64, height: 64 });
+ * console.log(batch.shape); // [ 2, 64, 64, 3 ]
+ * ```
  */
 export function resizeBatch<D extends ImageName>(
   images: readonly OrOp<Tensor<D>>[],

@@ -157,10 +157,26 @@ function sumsOf(
  *
  * @throws CudaArgumentError for what is no image; at the call, or when it is run where an operation
  *   gives it
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [1, 2, 3, 4, 5, 6], [1, 2, 3]);
+ * using sums = await channelSums(image);
+ * console.log((await sums.read()).join(' ')); // 5 7 9
+ * ```
  */
 export const channelSums = sumsOf('channelSums');
 
-/** The mean of each channel: {@link channelSums} divided by the number of pixels. */
+/**
+ * The mean of each channel: {@link channelSums} divided by the number of pixels.
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [1, 2, 3, 4, 5, 6], [1, 2, 3]);
+ * using means = await channelMeans(image);
+ * console.log((await means.read()).join(' ')); // 2.5 3.5 4.5
+ * ```
+ */
 export const channelMeans = sumsOf('channelMeans');
 
 /** What {@link channelExtremes} gives; each is its receiver's to close. */
@@ -268,6 +284,14 @@ const extremeValues: ImageOperation<object> = {
  *
  * @throws CudaArgumentError for what is no image; at the call, or when it is run where an operation
  *   gives it
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [1, 20, 30, 4, 5, 60], [1, 2, 3]);
+ * using found = await channelExtremes(image);
+ * console.log((await found.max.read()).join(' ')); // 4 20 60
+ * console.log((await found.maxAt.read()).join(' ')); // 0 1 0 0 0 1
+ * ```
  */
 export function channelExtremes<D extends ImageName>(
   image: OrOp<Tensor<D>>,
@@ -358,6 +382,13 @@ const counts: ImageOperation<Counting> = {
  *
  * @throws CudaArgumentError for what is no image, an empty range, more than 12288 bins of all
  *   channels; at the call, or when it is run where an operation gives it
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [0, 1, 1, 255], [1, 4, 1]);
+ * using counts = await channelHistogram(image, { bins: 4 });
+ * console.log(counts.shape, (await counts.read()).join(' ')); // [ 1, 4 ] 3 0 0 1
+ * ```
  */
 export function channelHistogram(
   image: OrOp<Tensor<ImageName>>,

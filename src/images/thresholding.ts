@@ -67,6 +67,13 @@ const thresholds: ImageOperation<Thresholding> = {
  *
  * @throws CudaArgumentError for a kind that there is not, as many numbers as there are not
  *   channels; at the call, or when it is run where an operation gives the image
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 100, 200], [1, 3, 1]);
+ * using mask = await threshold(image, 99);
+ * console.log((await mask.read()).join(' ')); // 0 255 255
+ * ```
  */
 export function threshold<D extends ImageName>(
   image: OrOp<Tensor<D>>,

@@ -261,6 +261,15 @@ function samplingOf(
  *   [images, height, width, 1]
  * @param mapY as mapX, of the same size
  * @throws CudaArgumentError for maps of another dtype or of two sizes, and as {@link resize} does
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 20, 30], [1, 3, 1]);
+ * using mapX = await device.tensor(f32, [2, 1, 0.5], [1, 3]);
+ * using mapY = await device.zeros(f32, [1, 3]);
+ * using moved = await remap(image, mapX, mapY);
+ * console.log((await moved.read()).join(' ')); // 30 20 15
+ * ```
  */
 export function remap<D extends ImageName>(
   image: OrOp<Tensor<D>>,
@@ -379,6 +388,13 @@ export type Matrix = readonly (readonly [number, number, number])[];
  * @param matrix two rows of three numbers
  * @throws CudaArgumentError for a matrix of another form or without an inverse, and as
  *   {@link resize} does
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 20, 30], [1, 3, 1]);
+ * using moved = await warpAffine(image, [[1, 0, 1], [0, 1, 0]]);
+ * console.log((await moved.read()).join(' ')); // 0 10 20
+ * ```
  */
 export function warpAffine<D extends ImageName>(
   image: OrOp<Tensor<D>>,
@@ -394,6 +410,13 @@ export function warpAffine<D extends ImageName>(
  * {@link warpAffine}.
  *
  * @param matrix three rows of three numbers
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 20, 30], [1, 3, 1]);
+ * using moved = await warpPerspective(image, [[1, 0, -1], [0, 1, 0], [0, 0, 1]]);
+ * console.log((await moved.read()).join(' ')); // 20 30 0
+ * ```
  */
 export function warpPerspective<D extends ImageName>(
   image: OrOp<Tensor<D>>,
@@ -419,6 +442,13 @@ export interface RotateOptions<D extends ImageName = ImageName> extends Omit<
  * The image turned by an angle in degrees, counter-clockwise as it is looked at. The result has the
  * image's size where none is given: corners are cut off. By quarters of a turn, exactly, it is
  * {@link rotateQuarters}. The rest is as of {@link warpAffine}.
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 20, 30], [1, 3, 1]);
+ * using turned = await rotate(image, 180);
+ * console.log((await turned.read()).join(' ')); // 30 20 10
+ * ```
  */
 export function rotate<D extends ImageName>(
   image: OrOp<Tensor<D>>,

@@ -95,6 +95,14 @@ const decodings: ImageOperation<YuvConversion> = {
  *
  * @throws CudaArgumentError for another dtype, odd sizes, rows of i420 with gaps; at the call, or
  *   when it is run where an operation gives the frame
+ *
+ * @example
+ * ```ts
+ * using frame = await device.tensor(u8, [235, 235, 16, 16, 128, 128], [3, 2]);
+ * using image = await yuvToRgb(frame, { format: 'nv12' });
+ * console.log(image.shape); // [ 2, 2, 3 ]
+ * console.log((await image.read()).join(' ')); // 255 255 255 255 255 255 0 0 0 0 0 0
+ * ```
  */
 export function yuvToRgb(
   frame: OrOp<Tensor<'u8'>>,
@@ -151,6 +159,13 @@ const encodings: ImageOperation<YuvConversion> = {
  *
  * @throws CudaArgumentError for another dtype, an odd number of rows or columns, channels that are
  *   not those of the format; at the call, or when it is run where an operation gives the image
+ *
+ * @example
+ * ```ts
+ * using white = await device.full(u8, [2, 2, 3], 255);
+ * using frame = await rgbToYuv(white, { format: 'nv12' });
+ * console.log(frame.shape, (await frame.read()).join(' ')); // [ 3, 2 ] 235 235 235 235 128 128
+ * ```
  */
 export function rgbToYuv(
   image: OrOp<Tensor<'u8'>>,

@@ -312,6 +312,14 @@ function addConvolution(
  * @throws CudaArgumentError for another dtype or number of axes, channels that do not fit the
  *   groups, weights that reach beyond the padded image; at the call, or when it is run where
  *   operations give the operands
+ *
+ * @example
+ * ```ts
+ * using x = await device.ones(f32, [1, 1, 3, 3]);
+ * using weights = await device.ones(f32, [1, 1, 3, 3]);
+ * using y = await convolution2d(x, weights, { padding: 1 });
+ * console.log(y.shape, (await y.read()).join(' ')); // [ 1, 1, 3, 3 ] 4 6 4 6 9 6 4 6 4
+ * ```
  */
 export function convolution2d<D extends ConvolutionName>(
   x: OrOp<Tensor<D>>,

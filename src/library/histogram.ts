@@ -88,6 +88,13 @@ export interface HistogramOptions {
  *
  * @throws CudaArgumentError for another dtype, an empty range, one too narrow for so many bins, no
  *   bins; at the call, or when it is run where an operation gives the operand
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [0.1, 0.2, 0.9, 2]);
+ * using counts = await histogram(x, 2, { from: 0, to: 1 });
+ * console.log((await counts.read()).join(' ')); // 2 1
+ * ```
  */
 export function histogram<D extends NumberName, const B extends number>(
   x: OrOp<Tensor<D>>,

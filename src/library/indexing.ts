@@ -98,6 +98,13 @@ function checkIndices(name: string, indices: unknown): asserts indices is Kernel
  * @param indices of i32 or i64, of any shape
  * @throws CudaArgumentError for indices of another dtype, an axis that there is not; at the call,
  *   or when it is run where operations give the operands
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [1, 2, 3, 4, 5, 6], [3, 2]);
+ * using rows = await gather(x, device.tensor(i32, [2, 0]));
+ * console.log(rows.shape, (await rows.read()).join(' ')); // [ 2, 2 ] 5 6 1 2
+ * ```
  */
 export function gather<D extends KernelDTypeName>(
   x: OrOp<Tensor<D>>,
@@ -163,6 +170,13 @@ const ATOMIC: readonly KernelDTypeName[] = [
  * @param source of x's dtype and the shape that `gather(x, indices, options)` has
  * @throws CudaArgumentError for other dtypes or shapes, an axis that there is not; at the call, or
  *   when it is run where operations give the operands
+ *
+ * @example
+ * ```ts
+ * using x = await device.zeros(f32, [4]);
+ * using y = await scatter(x, device.tensor(i32, [3, 0]), device.tensor(f32, [1, 2]));
+ * console.log((await y.read()).join(' ')); // 2 0 0 1
+ * ```
  */
 export function scatter<D extends KernelDTypeName, S extends Shape>(
   x: OrOp<Tensor<D, S>>,
@@ -179,6 +193,13 @@ export function scatter<D extends KernelDTypeName, S extends Shape>(
  * last bits may differ from run to run.
  *
  * @param x of i32, u32, u64, f32 or f64
+ *
+ * @example
+ * ```ts
+ * using x = await device.zeros(i32, [3]);
+ * using y = await scatterAdd(x, device.tensor(i32, [2, 0, 2]), device.ones(i32, [3]));
+ * console.log((await y.read()).join(' ')); // 1 0 2
+ * ```
  */
 export function scatterAdd<D extends AtomicName, S extends Shape>(
   x: OrOp<Tensor<D, S>>,

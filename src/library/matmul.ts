@@ -62,6 +62,14 @@ const MOST_BLOCKS = 2 ** 31 - 1;
  * @throws CudaArgumentError for fewer than two axes, another dtype, factors whose dtypes differ or
  *   whose K do, axes that do not broadcast; at the call, or when it is run where operations give
  *   the factors
+ *
+ * @example
+ * ```ts
+ * using a = await device.tensor(f32, [1, 2, 3, 4], [2, 2]);
+ * using b = await device.tensor(f32, [5, 6], [2, 1]);
+ * using c = await matmul(a, b);
+ * console.log(c.shape, (await c.read()).join(' ')); // [ 2, 1 ] 17 39
+ * ```
  */
 export function matmul<
   D extends FactorName,

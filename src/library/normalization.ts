@@ -348,6 +348,13 @@ function norm(
  *
  * @throws CudaArgumentError for another dtype than a float's, for a scalar, for weight or bias of
  *   another dtype or length; at the call, or when it is run where operations give the operands
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [1, 3, 10, 30], [2, 2]);
+ * using y = await layerNorm(x, { eps: 0 });
+ * console.log((await y.read()).join(' ')); // -1 1 -1 1
+ * ```
  */
 export function layerNorm<D extends FloatName, S extends Shape>(
   x: OrOp<Tensor<D, S>>,
@@ -359,6 +366,14 @@ export function layerNorm<D extends FloatName, S extends Shape>(
 /**
  * RMS norm: x / sqrt(mean of squares + eps) · weight, of each row of the last axis. The rest is as
  * of {@link layerNorm}.
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [3, 3, 5, -5], [2, 2]);
+ * using weight = await device.tensor(f32, [1, 2]);
+ * using y = await rmsNorm(x, { weight, eps: 0 });
+ * console.log((await y.read()).join(' ')); // 1 2 1 -2
+ * ```
  */
 export function rmsNorm<D extends FloatName, S extends Shape>(
   x: OrOp<Tensor<D, S>>,

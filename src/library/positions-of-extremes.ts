@@ -220,7 +220,24 @@ function addPositions(
   if (!last) addPositions(work, name, x, into, out);
 }
 
-/** Where the greatest element is. */
+/**
+ * Where the greatest element is.
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [1, 5, 3, 2], [2, 2]);
+ * using rows = await argmax(x, { axis: 1 });
+ * console.log((await rows.read()).join(' ')); // 1 0
+ * ```
+ */
 export const argmax = positions('argmax');
-/** Where the least element is. */
+/**
+ * Where the least element is.
+ *
+ * @example
+ * ```ts
+ * using y = await argmin(device.tensor(f32, [4, 1, 3]));
+ * console.log(await y.item()); // 1
+ * ```
+ */
 export const argmin = positions('argmin');

@@ -275,6 +275,12 @@ export interface RandomIntegersOptions {
  * order.
  *
  * @throws CudaArgumentError for another dtype, a shape that is none, bounds in the wrong order
+ *
+ * @example
+ * ```ts
+ * using x = await randomUniform(device, f32, [1000], { from: -1, to: 1, seed: 1 });
+ * console.log((await x.read()).every((value) => value >= -1 && value <= 1)); // true
+ * ```
  */
 export function randomUniform<D extends RealName, const S extends Shape>(
   device: AnyDevice,
@@ -305,6 +311,13 @@ export function randomUniform<D extends RealName, const S extends Shape>(
  * for less than 0.001 deviations (for 0.00002 where the number is above 0.1).
  *
  * @throws CudaArgumentError for another dtype, a shape that is none, numbers that are not finite
+ *
+ * @example
+ * ```ts
+ * using x = await randomNormal(device, f32, [1000], { mean: 5, deviation: 0.1, seed: 1 });
+ * using average = await mean(x);
+ * console.log(Math.round(await average.item())); // 5
+ * ```
  */
 export function randomNormal<D extends RealName, const S extends Shape>(
   device: AnyDevice,
@@ -338,6 +351,12 @@ export function randomNormal<D extends RealName, const S extends Shape>(
  *
  * @throws CudaArgumentError for another dtype, a shape that is none, bounds that the dtype does not
  *   have or that are too far apart
+ *
+ * @example
+ * ```ts
+ * using dice = await randomIntegers(device, u8, [100], { from: 1, to: 7, seed: 1 });
+ * console.log((await dice.read()).every((value) => value >= 1 && value <= 6)); // true
+ * ```
  */
 export function randomIntegers<D extends IntegerName, const S extends Shape>(
   device: AnyDevice,

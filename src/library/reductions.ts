@@ -109,6 +109,14 @@ const plus = (a: number, b: number): number => a + b;
 /**
  * The sum; 0 of no elements. Integers are summed up as i64 or u64, whose dtype the result has; of
  * bool it is how many are true.
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [1, 2, 3, 4], [2, 2]);
+ * using rows = await sum(x, { axis: 1 });
+ * using whole = await sum(x);
+ * console.log((await rows.read()).join(' '), await whole.item()); // 3 7 10
+ * ```
  */
 export const sum = reducing<KernelDTypeName, 'sum'>({
   name: 'sum',
@@ -118,7 +126,15 @@ export const sum = reducing<KernelDTypeName, 'sum'>({
   how: (dtype) => ({ name: 'sum', accumulator: sumAccumulator(dtype), start: 0, combine: plus }),
 });
 
-/** The product; 1 of no elements. dtypes as of {@link sum}. */
+/**
+ * The product; 1 of no elements. dtypes as of {@link sum}.
+ *
+ * @example
+ * ```ts
+ * using y = await prod(device.tensor(f32, [1, 2, 3, 4]));
+ * console.log(await y.item()); // 24
+ * ```
+ */
 export const prod = reducing<NumberName, 'sum'>({
   name: 'prod',
   group: 'numbers',
@@ -132,7 +148,16 @@ export const prod = reducing<NumberName, 'sum'>({
   }),
 });
 
-/** The sum divided by the number of elements, in f32 or f64; NaN of no elements. Of floats. */
+/**
+ * The sum divided by the number of elements, in f32 or f64; NaN of no elements. Of floats.
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [1, 5, 3, 2], [2, 2]);
+ * using columns = await mean(x, { axis: 0 });
+ * console.log((await columns.read()).join(' ')); // 2 3.5
+ * ```
+ */
 export const mean = reducing<FloatName, 'same'>({
   name: 'mean',
   group: 'floats',
@@ -170,7 +195,16 @@ const MOST: Readonly<Record<Accumulator, number | bigint>> = {
   u64: -1,
 };
 
-/** The least element, whose dtype it has; NaN where one is. */
+/**
+ * The least element, whose dtype it has; NaN where one is.
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [1, 5, 3, 2], [2, 2]);
+ * using rows = await min(x, { axis: 1, keepDims: true });
+ * console.log(rows.shape, (await rows.read()).join(' ')); // [ 2, 1 ] 1 2
+ * ```
+ */
 export const min = reducing<NumberName, 'same'>({
   name: 'min',
   group: 'numbers',
@@ -184,7 +218,16 @@ export const min = reducing<NumberName, 'same'>({
   }),
 });
 
-/** The greatest element, whose dtype it has; NaN where one is. */
+/**
+ * The greatest element, whose dtype it has; NaN where one is.
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [1, 5, 3, 2], [2, 2]);
+ * using rows = await max(x, { axis: 1 });
+ * console.log((await rows.read()).join(' ')); // 5 3
+ * ```
+ */
 export const max = reducing<NumberName, 'same'>({
   name: 'max',
   group: 'numbers',
@@ -202,7 +245,16 @@ const toBool = (): KernelDType => bool;
 const truth = (value: number): number => (value !== 0 ? 1 : 0);
 const whether = (value: number, _count: number): boolean => value !== 0;
 
-/** Whether any element is true, or not 0; false of no elements. */
+/**
+ * Whether any element is true, or not 0; false of no elements.
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(i32, [0, 0, 0, 1], [2, 2]);
+ * using rows = await any(x, { axis: 1 });
+ * console.log((await rows.read()).join(' ')); // 0 1
+ * ```
+ */
 export const any = reducing<KernelDTypeName, 'bool'>({
   name: 'any',
   group: 'any',
@@ -218,7 +270,16 @@ export const any = reducing<KernelDTypeName, 'bool'>({
   }),
 });
 
-/** Whether all elements are true, or not 0; true of no elements. */
+/**
+ * Whether all elements are true, or not 0; true of no elements.
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(i32, [1, 0, 1, 1], [2, 2]);
+ * using rows = await all(x, { axis: 1 });
+ * console.log((await rows.read()).join(' ')); // 0 1
+ * ```
+ */
 export const all = reducing<KernelDTypeName, 'bool'>({
   name: 'all',
   group: 'any',

@@ -199,6 +199,15 @@ export interface ScanOptions {
  *
  * @throws CudaArgumentError for an axis that is not the last; at the call, or when it is run where
  *   an operation gives the operand
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [1, 2, 3, 4]);
+ * using sums = await cumsum(x);
+ * using before = await cumsum(x, { exclusive: true });
+ * console.log((await sums.read()).join(' ')); // 1 3 6 10
+ * console.log((await before.read()).join(' ')); // 0 1 3 6
+ * ```
  */
 export function cumsum<D extends KernelDTypeName>(
   x: OrOp<Tensor<D>>,

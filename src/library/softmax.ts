@@ -156,11 +156,23 @@ export function lastExtent(name: string, x: KernelTensor): number {
  *
  * @throws CudaArgumentError for another dtype than a float's, for a scalar; at the call, or when it
  *   is run where an operation gives the operand
+ *
+ * @example
+ * ```ts
+ * using y = await softmax(device.tensor(f32, [1, 1, 3, 3], [2, 2]));
+ * console.log((await y.read()).join(' ')); // 0.5 0.5 0.5 0.5
+ * ```
  */
 export const softmax = softmaxes('softmax', false);
 
 /**
  * The logarithm of {@link softmax}, computed as x less the logarithm of the sum: small
  * probabilities keep their digits.
+ *
+ * @example
+ * ```ts
+ * using y = await logSoftmax(device.tensor(f32, [0, 0]));
+ * console.log(Array.from(await y.read(), (value) => value.toFixed(3)).join(' ')); // -0.693 -0.693
+ * ```
  */
 export const logSoftmax = softmaxes('log_softmax', true);

@@ -110,6 +110,12 @@ function sorting(name: 'sort' | 'argSort', given: unknown, options: SortOptions)
  *
  * @throws CudaArgumentError for an axis that there is not; at the call, or when it is run where an
  *   operation gives the operand
+ *
+ * @example
+ * ```ts
+ * using y = await sort(device.tensor(f32, [3, 1, 2]), { descending: true });
+ * console.log((await y.read()).join(' ')); // 3 2 1
+ * ```
  */
 export function sort<D extends KernelDTypeName, S extends Shape>(
   x: OrOp<Tensor<D, S>>,
@@ -123,6 +129,12 @@ export function sort<D extends KernelDTypeName, S extends Shape>(
  * elements the first one first. So `gather(x, indices)` of a tensor with one axis is sorted.
  *
  * @throws CudaArgumentError as {@link sort}
+ *
+ * @example
+ * ```ts
+ * using y = await argSort(device.tensor(f32, [3, 1, 2]));
+ * console.log((await y.read()).join(' ')); // 1 2 0
+ * ```
  */
 export function argSort<D extends KernelDTypeName, S extends Shape>(
   x: OrOp<Tensor<D, S>>,
@@ -138,6 +150,13 @@ export function argSort<D extends KernelDTypeName, S extends Shape>(
  *
  * @throws CudaArgumentError for more elements than there are, an axis that there is not; at the
  *   call, or when it is run where an operation gives the operand
+ *
+ * @example
+ * ```ts
+ * using top = await topK(device.tensor(f32, [1, 7, 3, 5]), 2);
+ * console.log((await top.values.read()).join(' ')); // 7 5
+ * console.log((await top.indices.read()).join(' ')); // 1 3
+ * ```
  */
 export function topK<D extends KernelDTypeName>(
   x: OrOp<Tensor<D>>,

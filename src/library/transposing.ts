@@ -111,6 +111,13 @@ const wideValues = (gpu: Gpu): KernelArray<number> => gpu.local.u64(16);
  *
  * @throws CudaArgumentError for fewer than two axes; at the call, or when it is run where an
  *   operation gives the operand
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [1, 2, 3, 4, 5, 6], [2, 3]);
+ * using y = await transpose(x);
+ * console.log(y.shape, (await y.read()).join(' ')); // [ 3, 2 ] 1 4 2 5 3 6
+ * ```
  */
 export function transpose<D extends KernelDTypeName, S extends Shape>(
   x: OrOp<Tensor<D, S>>,

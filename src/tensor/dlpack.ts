@@ -150,7 +150,7 @@ export function toDLPack(tensor: ForeignTensor): DLTensor {
  *   strides: null,
  *   byteOffset: 16,
  * });
- * console.log(dtype.name, layout.strides, layout.offset, address); // f32 [ 3, 1 ] 4 139637976727552n
+ * console.log(dtype.name, layout.strides, address); // f32 [ 3, 1 ] 139637976727552n
  * ```
  */
 export function fromDLPack(descriptor: DLTensor): ForeignTensor {

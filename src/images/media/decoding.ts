@@ -48,6 +48,13 @@ import type { CheckedSource, PictureSource } from './picture-source.js';
  *   ERR_CUDA_UNSUPPORTED: a kind of JPEG that it lacks); with CudaError (ERR_CUDA_NOT_FOUND) for a
  *   path where there is no file, or none that can be read (what the file system says is its
  *   `cause`); with the signal's reason.
+ *
+ * @example
+ * ```ts
+ * const file = await encodeImage(device.full(u8, [2, 3, 3], 200), { format: 'png' });
+ * using image = await decodeImage(device, file);
+ * console.log(image.shape, (await image.read())[0]); // [ 2, 3, 3 ] 200
+ * ```
  */
 export function decodeImage(
   device: AnyDevice,
@@ -86,6 +93,14 @@ export interface DecodeImagesOptions extends DecodeImageOptions {
  * @returns the images, in the order of the sources; with `out`, that
  * @throws as {@link decodeImage}; CudaArgumentError for an `out` of another kind. Rejects with
  *   CudaArgumentError where a picture has not its size
+ *
+ * @example
+ * ```ts
+ * const file = await encodeImage(device.full(u8, [2, 3, 3], 200), { format: 'png' });
+ * const images = await decodeImages(device, [file, file], { format: 'grey' });
+ * console.log(images.map(({ shape }) => shape)); // [ [ 2, 3, 1 ], [ 2, 3, 1 ] ]
+ * for (const image of images) image.close();
+ * ```
  */
 export function decodeImages(
   device: AnyDevice,

@@ -74,6 +74,12 @@ const FORMATS: Readonly<Record<FileFormat, Row>> = {
  * @throws CudaArgumentError for an option that the format has not, a batch, another dtype and 4
  *   channels as JPEG; at the call, or when it is run where an operation gives the image. Rejects
  *   with CudaError (ERR_CUDA_NO_LIBRARY) where sharp is not installed, with the signal's reason
+ *
+ * @example
+ * ```ts
+ * const file = await encodeImage(device.full(u8, [2, 3, 3], 200), { format: 'png' });
+ * console.log(Buffer.from(file.subarray(1, 4)).toString()); // PNG
+ * ```
  */
 export function encodeImage(
   image: OrOp<Tensor<'u8'>>,

@@ -38,7 +38,18 @@ export interface EncodeFramesOptions<P extends PixelFormat = PixelFormat> {
   readonly signal?: AbortSignal;
 }
 
-/** A video that is being made. Made by {@link encodeFrames}. */
+/**
+ * A video that is being made. Made by {@link encodeFrames}.
+ *
+ * @example
+ * ```ts no-run
+ * const size = { width: 640, height: 480 };
+ * const video = { output: 'film.mp4', pixelFormat: 'rgb24', frameRate: 25, ...size } as const;
+ * await using encoder = await encodeFrames(video);
+ * await encoder.write(new Uint8Array(640 * 480 * 3));
+ * await encoder.end();
+ * ```
+ */
 export class FrameEncoder<P extends PixelFormat = PixelFormat> implements AsyncDisposable {
   private readonly process: FfmpegProcess;
   private readonly form: FrameForm<P>;
@@ -171,6 +182,16 @@ async function bytesOf(
  *
  * Rejects with CudaArgumentError for wrong options and for a file that is there, with CudaError
  * (ERR_CUDA_NO_LIBRARY) where there is no ffmpeg
+ *
+ * @example
+ * ```ts no-run
+ * const size = { width: 640, height: 480 };
+ * const video = { output: 'film.mp4', pixelFormat: 'rgb24', frameRate: 25, ...size } as const;
+ * await using encoder = await encodeFrames(video);
+ * using frame = await device.zeros(u8, [480, 640, 3]);
+ * for (let i = 0; i < 50; i++) await encoder.write(frame);
+ * await encoder.end();
+ * ```
  */
 export async function encodeFrames<P extends PixelFormat>(
   options: EncodeFramesOptions<P>,

@@ -94,6 +94,18 @@ const SHARED = ['pixelFormat', 'buffers', 'signal', 'width', 'height'];
  *   where there is no ffmpeg, with CudaLibraryError where it fails (the last lines that it wrote
  *   are in the message), with CudaFormatError (ERR_CUDA_FORMAT) where the bytes end within a frame,
  *   and with the signal's reason
+ *
+ * @example
+ * ```ts
+ * async function* bytes() {
+ *   yield Uint8Array.of(1, 2, 3, 4, 5, 6);
+ * }
+ * const options = { raw: bytes(), pixelFormat: 'rgb24', width: 2, height: 1 } as const;
+ * for await (const frame of frames(device, options)) {
+ *   using image = await frame.upload();
+ *   console.log(image.shape, (await image.read()).join(' ')); // [ 1, 2, 3 ] 1 2 3 4 5 6
+ * }
+ * ```
  */
 export function frames<P extends PixelFormat>(
   device: AnyDevice,

@@ -57,6 +57,12 @@ const FIRST_TURNED = 5;
  * @throws CudaArgumentError at the call. Rejects with CudaFormatError (code ERR_CUDA_FORMAT) where
  *   it is no picture; with CudaError (ERR_CUDA_NOT_FOUND) where a path has no file that can be
  *   read, (ERR_CUDA_NO_LIBRARY) where sharp is needed and not installed; with the signal's reason
+ *
+ * @example
+ * ```ts
+ * const file = await encodeImage(device.zeros(u8, [2, 3, 3]), { format: 'png' });
+ * console.log(await imageSize(file)); // { width: 3, height: 2, format: 'png' }
+ * ```
  */
 export function imageSize(
   source: PictureSource,

@@ -10,6 +10,15 @@ import type { FrameForm, PixelFormat, PixelFormats } from './pixel-formats.js';
 /**
  * One frame, in memory that later frames are read into: it may be used until the next one is asked
  * for. Copies to the device that have been queued by then are waited for.
+ *
+ * @example
+ * ```ts no-run
+ * for await (const frame of frames(device, { input: 'film.mp4', pixelFormat: 'nv12' })) {
+ *   using uploaded = await frame.upload();
+ *   using image = await yuvToRgb(uploaded, { format: 'nv12' });
+ *   console.log(image.shape); // [ 1080, 1920, 3 ]
+ * }
+ * ```
  */
 export class VideoFrame<P extends PixelFormat = PixelFormat> {
   /** From 0. */
