@@ -11,7 +11,7 @@ import type { AnyDevice, DeviceOp } from '../ops/index.js';
 import { coreOf } from '../ops/scheduling.js';
 import { Tensor } from '../tensor/index.js';
 import type { KernelTensor } from '../tensor/index.js';
-import { shareElements } from '../tensor/tensor.js';
+import { shareElements } from '../tensor/shared-elements.js';
 import { CHANNELS, IMAGE_NAMES } from './image.js';
 import { nppEngine } from './npp-engine.js';
 import type {

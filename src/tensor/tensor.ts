@@ -2,48 +2,49 @@
  * Tensors: device memory with a dtype and a shape, and views of it. Views are made on the host and
  * cost nothing; whatever touches the memory is an operation.
  */
-import { CudaArgumentError, CudaDisposedError, DeviceBuffer, PinnedBuffer } from '../core/index.js';
+import { DeviceBuffer } from '../core/index.js';
 import type {
   BitArray,
   DType,
   DTypeName,
   CoreDevice,
   HostArray,
+  PinnedBuffer,
   ReadOptions,
   Scalar,
   WriteSource,
 } from '../core/index.js';
 import { checkDType, checkOptions, invalid } from '../ground/arguments.js';
-import { DTYPES, DTYPE_FACTS, insteadOfComplex } from '../ground/dtype.js';
 import type { BytesOf, ComplexName, KernelDTypeName, PartOf } from '../ground/dtype.js';
 import { fillPattern } from '../core/fill-pattern.js';
 import { readTarget } from '../core/host-codec.js';
-import { bytesBetween } from '../core/memory.js';
 import type { Allocation } from '../core/memory.js';
-import { MEMORY, OWN, OWNER, OWNS, AFTER_ITS_STEP } from '../core/holder.js';
-import { Operation } from '../core/operation.js';
+import { MEMORY, OWN, OWNER, OWNS } from '../core/holder.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
 import { Applied, Collected, Made } from '../ops/collect.js';
 import { Later, after, whenKnown } from '../ops/node.js';
 import type { Submitted } from '../ops/node.js';
-import { poolOf } from '../ops/pools.js';
 import type { Run } from '../ops/run.js';
-import { coreOf, policyOf } from '../ops/scheduling.js';
+import { coreOf } from '../ops/scheduling.js';
 import type { AnyDevice } from '../ops/scheduling.js';
+import { checkContiguous, checkWritable, closedError } from './access-checks.js';
 import * as axes from './axes.js';
 import * as broadcasting from './broadcasting.js';
-import { coalesce, coalesceTogether } from './coalescing.js';
+import { copyAcross } from './device-copies.js';
+import * as dtypeViews from './dtype-views.js';
 import type { DLTensor } from './dlpack.js';
+import { checkConversion, copyElements, fillElements } from './element-copies.js';
+import { denseBuffer } from './elements.js';
+import type { Elements } from './elements.js';
 import { handOver, takeOver } from './exchange.js';
 import type { TakeOverOptions } from './exchange.js';
 import { claimOf, Partitioned } from './partitioned.js';
-import { contiguous, isContiguous, layoutOf, span, strided } from './layout.js';
+import { contiguous, isContiguous, span, strided } from './layout.js';
 import type { Layout } from './layout.js';
-import { copies, withKernels } from './loaded-kernels.js';
-import { overlaps, overlapsItself } from './overlapping.js';
-import * as reinterpreting from './reinterpreting.js';
+import { readElements, writeElements } from './host-copies.js';
+import { overlapsItself } from './overlapping.js';
 import * as reshaping from './reshaping.js';
-import { numel, sameShape, showShape } from './shape.js';
+import { numel, showShape } from './shape.js';
 import type {
   BroadcastTo,
   Checked,
@@ -61,27 +62,15 @@ import type {
   Unsqueezed,
 } from './shape-types.js';
 import * as slicing from './slicing.js';
+import { jsonOf, textOf } from './tensor-text.js';
+import type { TensorJson } from './tensor-text.js';
 import type { OrOp } from '../ops/given.js';
-
-/** Elements that one launch of a copy takes: the kernel counts them in 32 bits. */
-const MOST_ELEMENTS = 2 ** 31;
-const BLOCK = 256;
 
 /** `T` with any dtype and shape. */
 export type AnyTensor = Tensor<DTypeName, Shape>;
 
 /** `T` with any shape, of a dtype that kernels compute with. */
 export type KernelTensor = Tensor<KernelDTypeName, Shape>;
-
-/** A tensor in JSON: see {@link Tensor.toJSON}. */
-export interface TensorJson {
-  readonly type: 'Tensor';
-  readonly dtype: DTypeName;
-  readonly shape: readonly number[];
-  /** Kind and ordinal: `cuda:0`. */
-  readonly device: string;
-  readonly label?: string;
-}
 
 /**
  * `shape` elements of `dtype` in device memory: `Tensor<'f32', [2, 3]>` where the extents are known
@@ -291,17 +280,7 @@ export class Tensor<
   reinterpret(dtype: DType): never {
     checkDType(dtype);
     this.checkAlive();
-    const { buffer } = this;
-    // The types of the overload above are checked there.
-    const change = reinterpreting.reinterpret as (layout: Layout, from: DType, to: DType) => Layout;
-    const layout = change(this.layout, this.dtype, dtype);
-    // Whole elements of the new dtype only.
-    const bytes = buffer.byteLength - (buffer.byteLength % dtype.bytes);
-    return new Tensor(
-      buffer.slice(0, bytes / this.dtype.bytes).reinterpret(dtype),
-      layout,
-      false,
-    ) as never;
+    return this.seen(dtypeViews.reinterpreted(this as AnyTensor, dtype)) as never;
   }
 
   /**
@@ -310,30 +289,19 @@ export class Tensor<
    */
   real(this: Tensor<ComplexName, S>): Tensor<PartOf<D>, S>;
   real(): never {
-    return this.partAt(0, 'real') as never;
+    this.checkAlive();
+    return this.seen(dtypeViews.complexParts(this as AnyTensor, 0, 'real')) as never;
   }
 
   /** The imaginary parts of complex numbers; otherwise as {@link real}. */
   imag(this: Tensor<ComplexName, S>): Tensor<PartOf<D>, S>;
   imag(): never {
-    return this.partAt(1, 'imag') as never;
+    this.checkAlive();
+    return this.seen(dtypeViews.complexParts(this as AnyTensor, 1, 'imag')) as never;
   }
 
-  private partAt(at: 0 | 1, method: string): AnyTensor {
-    this.checkAlive();
-    const { part } = DTYPE_FACTS[this.dtype.name];
-    if (part === null) throw invalid('tensor', `a complex dtype, for ${method}()`, this.dtype.name);
-    const { buffer } = this;
-    const { shape, strides, offset } = this.layout as Layout;
-    return new Tensor(
-      buffer.reinterpret(DTYPES[part]),
-      layoutOf(
-        shape,
-        strides.map((stride) => stride * 2),
-        offset * 2 + at,
-      ),
-      false,
-    );
+  private seen<E extends DTypeName>({ buffer, layout }: Elements<E>): Tensor<E, Shape> {
+    return new Tensor(buffer, layout, false);
   }
 
   /** The same memory in another layout, which owns none of it. @internal */
@@ -411,9 +379,7 @@ export class Tensor<
   write(source: WriteSource<D>): DeviceOp<this> {
     return this.queued('write(…)', (run) => {
       this.checkWritable('write');
-      return this.intoDense(run, (dense) => {
-        writeDense(run, dense, source);
-      });
+      return writeElements(run, this, source);
     });
   }
 
@@ -455,24 +421,7 @@ export class Tensor<
     fillPattern(this.dtype, value);
     return this.queued('fill(…)', (run) => {
       this.checkWritable('fill');
-      if (this.size === 0) return;
-      if (this.isContiguous) this.dense().fill(run.stream, value);
-      else {
-        const one = run.alloc(this.dtype, 1);
-        one.fill(run.stream, value);
-        return copyElements(
-          run,
-          Tensor.of(
-            one,
-            layoutOf(
-              [...this.shape],
-              this.shape.map(() => 0),
-              0,
-            ),
-          ),
-          this,
-        );
-      }
+      return fillElements(run, this, value);
     });
   }
 
@@ -553,9 +502,9 @@ export class Tensor<
         (run) => {
           run.checkNotRecording('a copy to another device', 'copy before the capture');
           this.checkAlive();
-          if (this.isContiguous) return copyAcross(run, this, target);
+          if (this.isContiguous) return copiedTo(run, this, target);
           return whenKnown(run, nodeOf(this.dup()).submit(run), (dense) =>
-            copyAcross(run, dense, target),
+            copiedTo(run, dense, target),
           );
         },
         [this],
@@ -610,13 +559,7 @@ export class Tensor<
   }
 
   toString(): string {
-    const { layout, device } = this;
-    const strides = this.isContiguous ? '' : `, strides ${showShape(layout.strides)}`;
-    return (
-      `Tensor<${this.dtype.name}, ` +
-      `${showShape(layout.shape)}>${this.label === undefined ? '' : ` '${this.label}'`} on ` +
-      `${device.kind}:${device.ordinal}${strides}${this.owns ? '' : ', a view'}${this.isClosed ? ', closed' : ''}`
-    );
+    return textOf(this);
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
@@ -628,14 +571,7 @@ export class Tensor<
    * `read()` gives.
    */
   toJSON(): TensorJson {
-    const { dtype, shape, device, label } = this;
-    return {
-      type: 'Tensor',
-      dtype: dtype.name,
-      shape: [...shape],
-      device: `${device.kind}:${device.ordinal}`,
-      ...(label === undefined ? {} : { label }),
-    };
+    return jsonOf(this);
   }
 
   // For runs of operations
@@ -675,62 +611,24 @@ export class Tensor<
   /** The elements as a buffer. Only of what is contiguous. @internal */
   dense(): DeviceBuffer<D> {
     this.checkAlive();
-    const { offset } = this.layout;
-    // Where nothing lies may be behind the end.
-    return this.size === 0
-      ? this.buffer.slice(0, 0)
-      : this.buffer.slice(offset, offset + this.size);
+    return denseBuffer(this);
   }
 
   /** @internal */
   checkAlive(): void {
-    const { endedByStep } = this.buffer.memory;
-    if (this.isClosed || endedByStep) {
-      throw new CudaDisposedError(
-        `${this.toString()}: used after it was closed. ${
-          endedByStep
-            ? AFTER_ITS_STEP
-            : 'Make another; where `using` closed it, await what uses it in that block: return ' +
-              'await … of an operation.'
-        }`,
-      );
-    }
+    if (this.isClosed || this.buffer.memory.endedByStep) throw closedError(this);
     this.buffer.checkAlive();
   }
 
   /** @internal */
   checkWritable(what: string): void {
     this.checkAlive();
-    if (this.buffer.memory.isReadOnly) {
-      throw new CudaArgumentError(
-        'tensor',
-        `${what}: ${this.toString()} must not be written, as its owner has said. Copy it ` +
-          'with dup() first.',
-      );
-    }
-    if (overlapsItself(this.layout)) {
-      throw new CudaArgumentError(
-        'tensor',
-        `${what}: elements of ${this.toString()} lie in the same place, as of a broadcast ` +
-          'view. Write to the tensor that it is a view of.',
-      );
-    }
-    const claim = claimOf(this);
-    if (claim !== undefined)
-      throw new CudaArgumentError(
-        'tensor',
-        `${what}: ${this.toString()} is being written by tiles: ${claim.toString()}. Call ` +
-          'its unpartition() first.',
-      );
+    checkWritable(this, what);
   }
 
   private flat(what: string): DeviceBuffer<D> {
-    if (this.isContiguous) return this.dense();
-    throw new CudaArgumentError(
-      'tensor',
-      `${what}: expected a contiguous tensor, got strides ${showShape(this.strides)}. Make ` +
-        'it contiguous() first.',
-    );
+    checkContiguous(this, what);
+    return this.dense();
   }
 
   private queued(name: string, queue: (run: Run) => unknown): DeviceOp<this> {
@@ -766,113 +664,8 @@ export class Tensor<
       'tensor.read()',
       'read after graph.replay(), or readTo(…) page-locked memory',
     );
-    if (this.isContiguous) return readDense(run, this.dense(), into);
-    const copy = run.alloc(this.dtype, this.size);
-    const done = copyElements(run, this, Tensor.of(copy, [...this.shape]));
-    return whenKnown(run, done, () => readDense(run, copy, into));
+    return readElements(run, this, into);
   }
-
-  /**
-   * Writes to the elements by way of memory without gaps: its own, or a copy that is spread out
-   * behind it.
-   */
-  private intoDense(run: Run, write: (dense: DeviceBuffer<D>) => void): Submitted<unknown> {
-    if (this.isContiguous) {
-      write(this.dense());
-      return undefined;
-    }
-    const copy = run.alloc(this.dtype, this.size);
-    write(copy);
-    return copyElements(run, Tensor.of(copy, [...this.shape]), this);
-  }
-}
-
-/** Copies what is contiguous to new memory of another device, on a stream of that one. */
-function copyAcross<D extends DTypeName, S extends Shape>(
-  run: Run,
-  from: Tensor<D, S>,
-  device: CoreDevice,
-): Tensor<D, S> {
-  const stream = policyOf(device).nextStream();
-  const pool = poolOf(device);
-  const source = from.dense();
-  const blocks = run.mode === 'block';
-  if (blocks) {
-    // Only where nothing is left to wait for on the one device can this thread block until the
-    // other is done.
-    source.memory.orderEnd(run.stream);
-    run.block();
-  }
-  const target = run.own(
-    device.allocScoped(from.dtype, from.size, pool === undefined ? { stream } : { stream, pool }),
-  );
-  if (!blocks) run.dependOn(target.copyFrom(stream, source).finished());
-  else if (device.kind !== from.device.kind)
-    target.writeBlocking(stream, source.readBlocking(run.stream));
-  else {
-    const operation = new Operation(stream);
-    operation.take();
-    try {
-      target.copyFrom(stream, source);
-    } finally {
-      operation.letGo();
-    }
-    operation.block(stream);
-  }
-  return new Tensor<D, S>(target, contiguous(from.shape), true);
-}
-
-function readDense<D extends DTypeName>(
-  run: Run,
-  buffer: DeviceBuffer<D>,
-  into: HostArray<D> | undefined,
-): Submitted<HostArray<D>> {
-  if (run.mode === 'block') return buffer.readBlocking(run.stream, into);
-  return new Later(buffer.read(run.stream, { into }).then(), true, 'nothing');
-}
-
-/**
- * Writes from the host. Where it is recorded, from a copy on the device that the graph has. `over`
- * is called once an array is not looked at any more.
- */
-export function writeDense<D extends DTypeName>(
-  run: Run,
-  buffer: DeviceBuffer<D>,
-  source: WriteSource<D>,
-  over: () => void = () => undefined,
-): void {
-  /** What copies piece by piece: the stream's later work waits for it on its own. */
-  const inPieces = (copying: Promise<void>): void => {
-    run.dependOn(copying);
-    copying.then(over, over);
-  };
-  if (source instanceof PinnedBuffer) buffer.write(run.stream, source);
-  else if (run.mode === 'block') {
-    buffer.writeBlocking(run.stream, source);
-    over();
-  } else if (run.mode === 'queue') {
-    const pending = buffer.write(run.stream, source);
-    if (pending.gives) inPieces(pending.then());
-    else over();
-  } else {
-    const copy = run.allocBeside(buffer.dtype, buffer.length);
-    const stream = run.beside();
-    inPieces(stream.besideCapture(() => copy.write(stream, source).then()));
-    buffer.copyFrom(run.stream, copy);
-  }
-}
-
-/** Complex numbers are copied as they are, and not converted yet. */
-function checkConversion(argument: string, from: DType, to: DType): void {
-  if (from.name === to.name) return;
-  for (const dtype of [from, to])
-    if (dtype.kind === 'complex')
-      throw invalid(
-        argument,
-        `${dtype.name}, since complex numbers are not converted`,
-        (dtype === from ? to : from).name,
-        insteadOfComplex(dtype),
-      );
 }
 
 function checkedSource(source: unknown): AnyTensor {
@@ -881,105 +674,11 @@ function checkedSource(source: unknown): AnyTensor {
   return source as AnyTensor;
 }
 
-/**
- * Copies element by element, converting; as one piece where both have no gaps and the dtype is the
- * same.
- */
-export function copyElements(run: Run, given: AnyTensor, target: AnyTensor): Submitted<void> {
-  const source = sameShape(given.shape, target.shape)
-    ? given
-    : (given.broadcastTo(target.shape as never) as unknown as AnyTensor);
-  if (source.device.runtime !== target.device.runtime) {
-    throw new CudaArgumentError(
-      'source',
-      `source: it is on ${source.device.kind}:${source.device.ordinal}, and the target on ` +
-        `${target.device.kind}:${target.device.ordinal}. Copy it with to(device) first.`,
-    );
-  }
-  checkConversion('source', target.dtype, source.dtype);
-  if (target.size === 0) return undefined;
-  if (shareElements(source, target)) {
-    throw new CudaArgumentError('source', 'source: overlaps the target. Copy it with dup() first.');
-  }
-  if (source.dtype.name === target.dtype.name && source.isContiguous && target.isContiguous) {
-    target.dense().copyFrom(run.stream, source.dense());
-    return undefined;
-  }
-  const [to, from] = coalesceTogether([target.layout, source.layout], { anyOrder: true }) as [
-    Layout,
-    Layout,
-  ];
-  const rank = Math.max(1, to.shape.length);
-  return withKernels(run, copies(source.dtype.name, target.dtype.name, rank), ({ copy }) => {
-    launchCopies(from, to, (fromPart, toPart, count) => {
-      const [inputs, outputs] = [wholeOf(source, fromPart), wholeOf(target, toPart)];
-      const steps =
-        to.shape.length === 0
-          ? [[1, 0n, 0n]]
-          : toPart.shape.map((extent, axis) => [
-              extent,
-              BigInt(fromPart.strides[axis]! * source.dtype.bytes),
-              BigInt(toPart.strides[axis]! * target.dtype.bytes),
-            ]);
-      copy!.launch(
-        run.stream,
-        { grid: Math.ceil(count / BLOCK), block: BLOCK },
-        inputs,
-        outputs,
-        count,
-        ...steps.flat(),
-      );
-    });
-  });
-}
-
-/**
- * Whether two tensors have bytes in common, also where one memory was taken over under two names.
- * @internal
- */
-export function shareElements(a: AnyTensor, b: AnyTensor): boolean {
-  const between = bytesBetween(a.buffer.memory, b.buffer.memory);
-  return (
-    between !== undefined &&
-    overlaps(
-      coalesce(bytesOf(a, Math.max(0, -between))),
-      coalesce(bytesOf(b, Math.max(0, between))),
-    )
-  );
-}
-
-/** The tensor's layout in bytes, of which the first is so many behind where its memory begins. */
-function bytesOf({ buffer, layout, dtype }: AnyTensor, first: number): Layout {
-  const inBytes = reinterpreting.inBytes(layout, dtype);
-  return layoutOf(
-    [...inBytes.shape],
-    [...inBytes.strides],
-    inBytes.offset + buffer.byteOffset + first,
-  );
-}
-
-/** The buffer from the first element of a layout on; its steps may lead back to before that. */
-function wholeOf({ buffer }: AnyTensor, { offset }: Layout): DeviceBuffer {
-  return buffer.slice(offset, buffer.length);
-}
-
-/** Parts of at most {@link MOST_ELEMENTS}, cut along the outermost axis. */
-function launchCopies(
-  from: Layout,
-  to: Layout,
-  launch: (from: Layout, to: Layout, count: number) => void,
-): void {
-  const count = numel(to.shape);
-  if (count < MOST_ELEMENTS) {
-    launch(from, to, count);
-    return;
-  }
-  const [extent = 1, ...inner] = to.shape;
-  const each = numel(inner);
-  const rows = Math.max(1, Math.floor((MOST_ELEMENTS - 1) / each));
-  for (let row = 0; row < extent; row += rows) {
-    const part = ({ strides, offset }: Layout): Layout =>
-      layoutOf([Math.min(rows, extent - row), ...inner], [...strides], offset + row * strides[0]!);
-    launchCopies(part(from), part(to), launch);
-  }
+/** A copy of a contiguous tensor on another device. */
+function copiedTo<D extends DTypeName, S extends Shape>(
+  run: Run,
+  from: Tensor<D, S>,
+  device: CoreDevice,
+): Tensor<D, S> {
+  return new Tensor<D, S>(copyAcross(run, from.dense(), device), contiguous(from.shape), true);
 }

@@ -17,7 +17,7 @@ import type { Submitted } from '../../ops/node.js';
 import type { Run } from '../../ops/run.js';
 import { Tensor } from '../../tensor/index.js';
 import { contiguous } from '../../tensor/layouts.js';
-import { writeDense } from '../../tensor/tensor.js';
+import { writeDense } from '../../tensor/host-copies.js';
 import { orderChannels } from '../channel-order.js';
 import { MOST_EXTENT } from '../image.js';
 import { PICTURE_CHANNELS } from './decoding-options.js';
