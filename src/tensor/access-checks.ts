@@ -23,14 +23,14 @@ export function checkWritable(tensor: AnyTensor, what: string): void {
   if (tensor.buffer.memory.isReadOnly) {
     throw new CudaArgumentError(
       'tensor',
-      `${what}: ${tensor.toString()} must not be written, as its owner has said. Copy it ` +
+      `${what}: ${tensor.toString()} must not be written: its owner made it read-only. Copy it ` +
         'with dup() first.',
     );
   }
   if (overlapsItself(tensor.layout)) {
     throw new CudaArgumentError(
       'tensor',
-      `${what}: elements of ${tensor.toString()} lie in the same place, as of a broadcast ` +
+      `${what}: elements of ${tensor.toString()} lie in the same place, as in a broadcast ` +
         'view. Write to the tensor that it is a view of.',
     );
   }

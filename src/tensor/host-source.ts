@@ -11,14 +11,14 @@ import type { Complex, ComplexName, WideName } from '../ground/dtype.js';
 import { isNarrow, narrow } from '../ground/narrow-floats.js';
 
 /**
- * Elements as a plain list. Whole numbers of u64 and i64 beyond 2^53 are bigints; complex numbers are
- * pairs, `[real, imaginary]`.
+ * Elements as a plain list. Whole numbers of u64 and i64 beyond 2^53 are bigints; complex numbers
+ * are pairs, `[real, imaginary]`.
  */
 export type HostList<D extends DTypeName = DTypeName> =
   | (D extends ComplexName ? readonly Complex[] : readonly number[])
   | (D extends WideName ? readonly bigint[] : D extends 'bool' ? readonly boolean[] : never);
 
-/** What is copied, and how many elements it has. */
+/** Checks a source. Gives what is copied, and its number of elements. */
 export function checkedSource<D extends DTypeName>(
   dtype: DType<D>,
   source: unknown,
@@ -35,14 +35,14 @@ export function checkedSource<D extends DTypeName>(
     return { values: source, length: source.byteLength / dtype.bytes };
   }
   const expected = `a ${HOST_ARRAYS[dtype.name].name}, a list of elements, or an ArrayBuffer of their bytes`;
-  // A Proxy of a typed array is none: its methods and accessors refuse it.
+  // Methods and accessors of typed arrays throw for a Proxy of one.
   if (types.isProxy(source))
-    throw invalid('source', expected, source, 'It is a Proxy: pass the array that is behind it.');
+    throw invalid('source', expected, source, 'It is a Proxy: pass its target.');
   const { length, toArray } = (source ?? {}) as {
     readonly length?: unknown;
     readonly toArray?: unknown;
   };
-  // What was detached has no elements any more, and would make a tensor of none.
+  // A detached array has no elements, and would make an empty tensor.
   if (ArrayBuffer.isView(source)) checkArray(dtype, source, false, 'source');
   else if (!(source instanceof PinnedBuffer)) {
     const isListed =
@@ -69,16 +69,16 @@ export function checkedSource<D extends DTypeName>(
 }
 
 /**
- * A list as the dtype's array, each element looked at: typed arrays would take 300 as 44, and a
- * list of lists as NaN. Narrow floats are rounded here, once; their Float32Array would round
- * before.
+ * Checks a list and gives it as the dtype's array: typed arrays would take 300 as 44, and a list of
+ * lists as NaN. Narrow floats are rounded here; by way of a Float32Array they would be rounded
+ * twice.
  */
 function hostArray<D extends DTypeName>(
   dtype: DType<D>,
   source: readonly unknown[],
 ): HostArray<D> | ArrayBuffer {
   const isElement = elementTest(dtype);
-  // By index, so that holes are seen.
+  // By index, since forEach skips holes.
   for (let index = 0; index < source.length; index++) {
     const value = source[index];
     if (isElement(value)) continue;
@@ -87,7 +87,7 @@ function hostArray<D extends DTypeName>(
       expectedElement(dtype),
       value,
       Array.isArray(value) && dtype.kind !== 'complex'
-        ? 'Write the elements of all rows in one list, and the shape behind it: [1, 2, 3, 4], ' +
+        ? 'Write the elements of all rows in one list, and the shape after it: [1, 2, 3, 4], ' +
             '[2, 2].'
         : insteadOfBigint(value, ...(NUMBER_LIMITS[dtype.name] ?? [])),
     );

@@ -2,9 +2,9 @@
  * Where the elements of a tensor lie in its buffer: element `[i, j, …]` is number `offset +
  * i·strides[0] + j·strides[1] + …`.
  *
- * A layout is an immutable value. Views are made by computing another layout over the same buffer:
- * see `slicing.ts`, `reshaping.ts`, `axes.ts`, `broadcasting.ts`, `reinterpreting.ts`. Nothing here
- * knows a dtype or a device; strides, offsets and extents count elements.
+ * A layout is an immutable value. A view is another layout over the same buffer: see `slicing.ts`,
+ * `reshaping.ts`, `axes.ts`, `broadcasting.ts`, `reinterpreting.ts`. These files are independent of
+ * dtypes and devices; strides, offsets and extents count elements.
  */
 import { checkInteger, invalid } from '../ground/arguments.js';
 import { checkShape, contiguousStrides, showShape } from './shape.js';
@@ -23,7 +23,7 @@ export interface Layout<S extends Shape = Shape> {
   readonly offset: number;
 }
 
-/** The layout of what is known to be right. Takes the arrays over. */
+/** A layout of values that were checked before. The arrays are frozen and become its own. */
 export function layoutOf<S extends Shape>(
   shape: S,
   strides: readonly number[],
@@ -33,9 +33,9 @@ export function layoutOf<S extends Shape>(
 }
 
 /**
- * Row-major: the last axis lies closest, and nothing between.
+ * Makes a row-major layout: the elements of the last axis lie next to each other, without gaps.
  *
- * @throws CudaArgumentError for what is no shape or no offset
+ * @throws CudaArgumentError for an invalid shape or offset
  *
  * @example
  * ```ts
@@ -52,10 +52,10 @@ export function contiguous<const S extends Shape>(shape: S, offset = 0): Layout<
 }
 
 /**
- * Any strides, in elements; 0 and negative ones too.
+ * Makes a layout of any strides, in elements; 0 and negative ones too.
  *
- * @throws CudaArgumentError where the shape and strides differ in rank, or an element would lie
- *   before element 0
+ * @throws CudaArgumentError where shape and strides differ in rank, or an element would lie before
+ *   element 0 of the buffer
  *
  * @example
  * ```ts
@@ -99,14 +99,14 @@ function checkReach(layout: Layout): void {
 
 /** A half-open range of elements of the buffer. */
 export interface Span {
-  /** The lowest element that is touched. */
+  /** The lowest element of the layout. */
   readonly start: number;
-  /** One behind the highest element that is touched; `start` where there is none. */
+  /** The highest element of the layout, plus 1; `start` where the layout is empty. */
   readonly end: number;
 }
 
 /**
- * The elements of the buffer between the lowest and the highest that the layout touches.
+ * Gives the range of the buffer from the lowest to the highest element of the layout.
  *
  * @example
  * ```ts
@@ -128,8 +128,8 @@ export function span({ shape, strides, offset }: Layout): Span {
 }
 
 /**
- * Whether the elements lie row-major with nothing between, from any offset. Axes of extent 1 may
- * have any stride, and what has no element is contiguous.
+ * Whether the elements lie in row-major order without gaps, from any offset on. Axes of extent 1
+ * may have any stride, and an empty layout is contiguous.
  *
  * @example
  * ```ts
@@ -151,8 +151,8 @@ export function isContiguous({ shape, strides }: Layout): boolean {
 }
 
 /**
- * Whether both give every index the same element. Strides of axes of extent 1 do not count, nor
- * those of what is empty.
+ * Whether every index names the same element in both layouts. Strides of axes of extent 1 do not
+ * count, nor do those of empty layouts.
  *
  * @example
  * ```ts
@@ -172,8 +172,8 @@ export function sameLayout(a: Layout, b: Layout): boolean {
 }
 
 /**
- * The element of the buffer at an index, one number for each axis; negative ones count from the
- * end.
+ * Gives the element of the buffer at an index, which has one number for each axis; negative ones
+ * count from the end.
  *
  * @throws CudaArgumentError for an index outside the shape
  *
@@ -209,8 +209,8 @@ export function checkIndex(argument: string, index: unknown, extent: number): nu
 }
 
 /**
- * The element of the buffer of every index, in row-major order. For tests and small things: it
- * visits each.
+ * Yields the element of the buffer for every index, in row-major order. It takes a step for each
+ * element, and is for small layouts.
  *
  * @example
  * ```ts

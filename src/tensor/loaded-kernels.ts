@@ -1,7 +1,7 @@
 /**
- * The kernels of tensors, loaded when they are first needed on a device. An operation that needs
- * one which is not there yet goes on when it is; a thread that blocks loads it by itself, and a
- * capture begins anew.
+ * The kernels of tensors, loaded when they are first used on a device. An operation whose kernel is
+ * not loaded yet continues when it is; a blocking run loads the kernel synchronously, and a capture
+ * begins again after the load.
  */
 import { CudaError, DTYPES, f32, f64, i32, i64, input, output, u32, u64 } from '../core/index.js';
 import type {
@@ -25,7 +25,7 @@ interface Recipe {
   readonly kernels: () => Readonly<Record<string, readonly ParamDeclaration[]>>;
 }
 
-/** Strided copies of so many axes, with conversion. */
+/** The kernel for strided copies of so many axes, with conversion. */
 export function copies(from: DTypeName, to: DTypeName, rank: number): Recipe {
   return {
     key: `copy ${from} ${to} ${rank}`,
@@ -98,13 +98,13 @@ function load(device: CoreDevice, recipe: Recipe): Loaded {
   return entry;
 }
 
-/** {@link load} on a thread that blocks. */
+/** {@link load} for a blocking run. */
 function loadNow(device: CoreDevice, recipe: Recipe): Kernels {
   const loaded = loadedOn(device);
   const known = loaded.get(recipe.key)?.kernels;
   if (known !== undefined) return known;
   const signatures = recipe.kernels();
-  // What is on its way for somebody else cannot arrive before this thread goes on.
+  // A load in progress cannot end while this thread blocks, so that the kernels are loaded again.
   const kernels = kernelsOf(
     device.loadKnownNow(recipe.text(), Object.keys(signatures)),
     signatures,
@@ -119,12 +119,12 @@ function kernelsOf(module: Module, signatures: ReturnType<Recipe['kernels']>): K
   );
 }
 
-/** Loads kernels before they are needed. */
+/** Loads kernels before their first use. */
 export async function preload(device: CoreDevice, recipes: readonly Recipe[]): Promise<void> {
   await Promise.all(recipes.map((recipe) => load(device, recipe).done));
 }
 
-/** Queues with the kernels, at once if they are loaded. */
+/** Calls `queue` with the kernels: at once if they are loaded, else when they are. */
 export function withKernels<T>(
   run: Run,
   recipe: Recipe,
@@ -142,10 +142,11 @@ export function withKernels<T>(
 }
 
 /**
- * Queues with what has been loaded, or once it is. A recording begins anew then; a thread that
- * blocks cannot wait for it.
+ * Calls `queue` with what is loaded, or when it is. A recording begins again after the load; a
+ * blocking run cannot wait for it.
  *
- * @param named what it is called where that cannot be, and what to do
+ * @param named what is loaded and what to write instead, for the error of a blocking run
+ * @throws CudaError with code ERR_CUDA_NOT_FOUND in a blocking run
  */
 export function whenLoaded<K, T>(
   run: Run,
@@ -160,7 +161,7 @@ export function whenLoaded<K, T>(
     done.catch(() => undefined);
     throw new CudaError(
       'ERR_CUDA_NOT_FOUND',
-      `${named.what}: not loaded yet, and a thread that blocks cannot load: ${named.fix}.`,
+      `${named.what}: not loaded yet, and a thread that blocks cannot load it: ${named.fix}.`,
     );
   }
   run.loads++;

@@ -1,4 +1,4 @@
-/** Operations that make tensors. Shapes that are written out are known to the type checker. */
+/** Operations that make tensors. Literal shapes are part of the tensor's type. */
 import { CudaArgumentError } from '../core/index.js';
 import type { DType, DTypeName, HostArray, Scalar } from '../core/index.js';
 import { INTEGER_LIMITS, isKernelDType, isWide } from '../ground/dtype.js';
@@ -24,18 +24,18 @@ import type { Dims, Shape } from './shape-types.js';
 import { Tensor } from './tensor.js';
 
 const BLOCK = 256;
-/** Elements that a kernel counts. */
+/** Elements of a sequence at most: its kernels count them in 32 bits. */
 const MOST_ELEMENTS = 2 ** 31 - 1;
 
-/** What every operation that makes a tensor takes. */
+/** Options of every operation that makes a tensor. */
 export interface TensorOptions {
   /** Shown in errors. */
   label?: string;
 }
 
 /**
- * A new tensor on the run's stream, which `fill` fills. `more` are the names of options beside the
- * label.
+ * The operation that allocates a tensor on the run's stream and calls `fill`. `more` are the names
+ * of options besides the label.
  */
 function made<D extends DTypeName, S extends Shape>(
   device: AnyDevice,
@@ -46,7 +46,8 @@ function made<D extends DTypeName, S extends Shape>(
   fill: (run: Run, tensor: Tensor<D, Dims<S>>) => Submitted<unknown>,
   more: readonly string[] = [],
 ): DeviceOp<Tensor<D, Dims<S>>> {
-  // The first of all: without it the others stand in each other's place.
+  // The device is checked first: where it is left out, each argument stands in another's place, and
+  // errors for these would mislead.
   const core = coreOf(device);
   checkDType(dtype);
   checkShape('shape', shape);
@@ -63,7 +64,8 @@ function made<D extends DTypeName, S extends Shape>(
 }
 
 /**
- * Uninitialised memory. cuMemAllocAsync
+ * Makes a tensor of uninitialised memory: its elements are undefined until they are written.
+ * cuMemAllocAsync
  *
  * @example
  * ```ts
@@ -82,7 +84,7 @@ export function uninitialized<D extends DTypeName, const S extends Shape>(
 }
 
 /**
- * All elements the same. cuMemsetD8Async and kin
+ * Makes a tensor whose elements are all `value`. cuMemAllocAsync, cuMemsetD8Async and its kin
  *
  * @example
  * ```ts
@@ -107,7 +109,7 @@ export function full<D extends DTypeName, const S extends Shape>(
 }
 
 /**
- * All elements 0.
+ * Makes a tensor of zeros. cuMemAllocAsync, cuMemsetD8Async and its kin
  *
  * @example
  * ```ts
@@ -125,7 +127,7 @@ export function zeros<D extends DTypeName, const S extends Shape>(
 }
 
 /**
- * All elements 1; of a complex dtype 1 + 0i.
+ * Makes a tensor of ones; in a complex dtype 1 + 0i. cuMemAllocAsync, cuMemsetD8Async and its kin
  *
  * @example
  * ```ts
@@ -143,7 +145,7 @@ export function ones<D extends DTypeName, const S extends Shape>(
 }
 
 const scalar = <D extends DTypeName>(dtype: DType<D>, value: number): Scalar<D> =>
-  // Before it is checked: what is wrong with the device is told first.
+  // The dtype is not checked yet: an error for the device comes first.
   (isWide((dtype as DType | null | undefined)?.name as DTypeName)
     ? BigInt(value)
     : (dtype as DType | null | undefined)?.kind === 'complex'
@@ -159,20 +161,20 @@ function checkComputed(dtype: DType, made: string): asserts dtype is DType<Kerne
   throw invalid('dtype', `a dtype of one number, for ${made}(…)`, dtype.name, fix);
 }
 
-/** What {@link arange} takes. Bigints for u64 and i64 beyond 2^53. */
+/** Options of {@link arange}. Beyond 2^53, numbers of u64 and i64 are bigints. */
 export interface ArangeOptions extends TensorOptions {
   /** The first element. Default 0. */
   start?: number | bigint;
-  /** From one element to the next. Default 1. */
+  /** The difference of one element and the next. Default 1. */
   step?: number | bigint;
 }
 
 /**
- * `length` elements: start, start + step, … In floats each is start + i·step in double precision,
- * rounded once.
+ * Makes a sequence of `length` elements: start, start + step, … A float is start + i·step in double
+ * precision, rounded once.
  *
- * @throws CudaArgumentError for integers that the dtype does not have, the last element's among
- *   them
+ * @throws CudaArgumentError for a start, a step or a last element that an integer dtype does not
+ *   have
  *
  * @example
  * ```ts
@@ -187,7 +189,7 @@ export function arange<D extends KernelDTypeName, const N extends number>(
   options: ArangeOptions = {},
 ): DeviceOp<Tensor<D, [N]>> {
   checkInteger('length', length, 0, MOST_ELEMENTS, 'elements');
-  // As other libraries have it: where it begins, and where it ends.
+  // Other libraries take begin and end here.
   if (typeof (options as unknown) === 'number')
     throw invalid(
       'options',
@@ -196,7 +198,7 @@ export function arange<D extends KernelDTypeName, const N extends number>(
       'Write arange(dtype, length, { start, step }).',
     );
   checkComputed(dtype, 'arange');
-  // null is refused with all else that is no object, below.
+  // null is refused below, with everything that is no object.
   const { start = 0, step = 1 } = options ?? {};
   for (const [name, value] of [
     ['start', start],
@@ -244,9 +246,7 @@ export function arange<D extends KernelDTypeName, const N extends number>(
   );
 }
 
-/**
- * The first and the last element are ones that the dtype has; those between them are between them.
- */
+/** Checks that the dtype has the first and the last element, between which the others lie. */
 function checkSequence(
   { name }: DType,
   [low, high]: readonly [bigint, bigint],
@@ -267,7 +267,7 @@ function checkSequence(
 }
 
 /**
- * `length` numbers from `from` to `to`, both included, at equal distances. Of a float dtype.
+ * Makes `length` numbers from `from` to `to`, both included, at equal distances, in a float dtype.
  *
  * @example
  * ```ts
@@ -307,17 +307,17 @@ export function linspace<D extends 'f16' | 'bf16' | 'f32' | 'f64', const N exten
   );
 }
 
-/** What {@link eye} takes. */
+/** Options of {@link eye}. */
 export interface EyeOptions extends TensorOptions {
   /**
-   * Which diagonal has the ones: above the main one where positive, below it where negative.
-   * Default 0.
+   * The diagonal that has the ones: above the main diagonal where positive, below it where
+   * negative. Default 0.
    */
   diagonal?: number;
 }
 
 /**
- * 1 on a diagonal, 0 elsewhere.
+ * Makes a matrix with 1 on a diagonal and 0 elsewhere.
  *
  * @example
  * ```ts
@@ -367,23 +367,23 @@ function sequence<D extends KernelDTypeName>(
   });
 }
 
-/** What {@link rand} takes. */
+/** Options of {@link rand}. */
 export interface RandOptions extends TensorOptions {
   /**
-   * The same seed gives the same numbers. A whole number below 2^64. Left out, each run of the
-   * operation has other numbers; a graph has those of the seed that was drawn when it was captured,
-   * at each launch.
+   * A whole number below 2^64. The same seed gives the same numbers. Without one, each run of the
+   * operation draws a new seed; a graph keeps the seed that was drawn when it was captured, for all
+   * launches.
    */
   seed?: number | bigint;
-  /** The least number, which may come up. Default 0. */
+  /** The lower bound, which is included. Default 0. */
   from?: number;
-  /** One beyond the greatest: it does not come up but by rounding. Default 1. */
+  /** The upper bound: numbers equal it only by rounding. Default 1. */
   to?: number;
 }
 
-/** What {@link randn} takes. */
+/** Options of {@link randn}. */
 export interface RandnOptions extends TensorOptions {
-  /** As for {@link rand}. */
+  /** The same as for {@link rand}. */
   seed?: number | bigint;
   /** Default 0. */
   mean?: number;
@@ -391,13 +391,13 @@ export interface RandnOptions extends TensorOptions {
   deviation?: number;
 }
 
-/** A dtype whose numbers can be random. */
+/** A dtype of random numbers. */
 export type RealName = 'f16' | 'bf16' | 'f32' | 'f64';
 
 /**
- * Uniform random numbers: Philox4x32-10, of 24 random bits each (f64: 32). The same seed gives the
- * same numbers on every device, in whichever shape, in row-major order; without a seed there are
- * others each time.
+ * Makes uniform random numbers by Philox4x32-10, with 24 random bits each (f64: 32). The same seed
+ * gives the same numbers in row-major order, on every device and for every shape; without a seed
+ * each run gives others.
  *
  * @example
  * ```ts
@@ -423,8 +423,9 @@ export function rand<D extends RealName, const S extends Shape>(
 }
 
 /**
- * Normal random numbers: Box and Muller's, of the uniform ones. The same seed gives the same
- * numbers but for the last bits, since sines and logarithms are approximate.
+ * Makes normal random numbers, by the Box-Muller transform of the uniform ones. The same seed gives
+ * the same numbers on every device but for the last bits, since sines and logarithms are
+ * approximate.
  *
  * @example
  * ```ts
@@ -498,10 +499,13 @@ function random<D extends RealName, S extends Shape>(
 }
 
 /**
- * A tensor with the elements of a host array, in row-major order. A large array must be left alone
- * until the operation is over. Without a shape it is one axis. Elements of a plain list are
- * checked: nothing wraps, is cut off or becomes NaN. An ArrayBuffer has the elements' bytes as the
- * device has them. cuMemcpyHtoDAsync
+ * Makes a tensor with the elements of a host array, in row-major order. A large array must not be
+ * changed until the operation has ended. Without a shape the tensor has one axis. Elements of a
+ * plain list are checked: an element that the dtype does not have is an error. An ArrayBuffer holds
+ * the elements' bytes, little-endian. cuMemAllocAsync, cuMemcpyHtoDAsync
+ *
+ * @throws CudaArgumentError for an array of another dtype, an element that the dtype does not have,
+ *   and a shape of another number of elements
  *
  * @example
  * ```ts
@@ -543,8 +547,8 @@ export function tensor<D extends DTypeName>(
 }
 
 /**
- * Loads the kernels that tensors of a dtype need for sequences and random numbers, so that the
- * first ones need not wait.
+ * Loads the kernels for sequences and random numbers of dtypes, so that the first of them need not
+ * wait.
  *
  * @example
  * ```ts
