@@ -10,12 +10,12 @@ import type { Gpu } from './kernel-family.js';
 import { checkNoOptions } from './operation.js';
 
 /**
- * A function of each element: a new contiguous tensor of the operand's shape and dtype. The operand
- * is any view, or an operation that gives one. f16, bf16 and f8 are computed with in f32 and
+ * A function of each element. It gives a new contiguous tensor of the operand's shape and dtype.
+ * The operand is any view, or an operation that gives one. f16, bf16 and f8 are computed in f32 and
  * rounded once to nearest even; integers wrap.
  *
- * @throws CudaArgumentError for another dtype, CudaDisposedError for a tensor that was closed: at
- *   the call, or when it is run where an operation gives the operand
+ * @throws CudaArgumentError for another dtype, CudaDisposedError for a closed tensor: at the call,
+ *   or when run where an operation gives the operand
  */
 export type Unary<N extends KernelDTypeName> = <D extends N, S extends Shape>(
   x: OrOp<Tensor<D, S>>,
@@ -39,7 +39,7 @@ function unary<N extends KernelDTypeName>(name: string, group: Group, f: Usable)
  */
 export const exp = unary<FloatName>('exp', 'floats', (x: number): number => Math.exp(x));
 /**
- * e to the power of x, less 1: exact to the last bits near 0.
+ * e to the power of x, minus 1. Results near 0 are accurate to the last bits.
  *
  * @example
  * ```ts
@@ -59,7 +59,7 @@ export const expm1 = unary<FloatName>('expm1', 'floats', (x: number): number => 
  */
 export const log = unary<FloatName>('log', 'floats', (x: number): number => Math.log(x));
 /**
- * The natural logarithm of 1 + x: exact to the last bits near 0.
+ * The natural logarithm of 1 + x. Results near 0 are accurate to the last bits.
  *
  * @example
  * ```ts
@@ -99,7 +99,7 @@ export const log10 = unary<FloatName>('log10', 'floats', (x: number): number => 
  */
 export const sqrt = unary<FloatName>('sqrt', 'floats', (x: number): number => Math.sqrt(x));
 /**
- * 1 / sqrt(x), each rounded correctly.
+ * 1 / sqrt(x); the square root and the quotient are rounded correctly.
  *
  * @example
  * ```ts
@@ -181,7 +181,7 @@ export const tanh = unary<FloatName>('tanh', 'floats', (x: number): number => Ma
  */
 export const erf = unary<FloatName>('erf', 'floats', (x: number, gpu: Gpu): number => gpu.erf(x));
 /**
- * The magnitude. Of the least integer of a type it is that integer, as it wraps.
+ * The magnitude. The magnitude of a signed dtype's least integer wraps to that integer.
  *
  * @example
  * ```ts
@@ -191,7 +191,7 @@ export const erf = unary<FloatName>('erf', 'floats', (x: number, gpu: Gpu): numb
  */
 export const abs = unary<NumberName>('abs', 'numbers', (x: number): number => Math.abs(x));
 /**
- * 0 - x; of unsigned integers too, which wrap.
+ * 0 - x. Unsigned integers wrap.
  *
  * @example
  * ```ts
@@ -201,7 +201,7 @@ export const abs = unary<NumberName>('abs', 'numbers', (x: number): number => Ma
  */
 export const neg = unary<NumberName>('neg', 'numbers', (x: number): number => -x);
 /**
- * -1, 0 or 1; NaN and -0 as they are.
+ * The sign: -1, 0 or 1. NaN and -0 stay as they are.
  *
  * @example
  * ```ts
@@ -241,7 +241,7 @@ export const ceil = unary<FloatName>('ceil', 'floats', (x: number): number => Ma
  */
 export const trunc = unary<FloatName>('trunc', 'floats', (x: number): number => Math.trunc(x));
 /**
- * The nearest whole number; halves go up, as Math.round has it.
+ * The nearest whole number; halves are rounded up, as Math.round does.
  *
  * @example
  * ```ts
@@ -303,7 +303,7 @@ export const gelu = unary<FloatName>(
   (x: number, gpu: Gpu): number => 0.5 * x * (1 + gpu.erf(x * 0.7071067811865476)),
 );
 /**
- * GELU by its usual approximation with tanh.
+ * GELU by its approximation with tanh: x / 2 · (1 + tanh(sqrt(2 / π) · (x + 0.044715 · x³))).
  *
  * @example
  * ```ts
@@ -331,7 +331,7 @@ export const softplus = unary<FloatName>(
   (x: number): number => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x))),
 );
 /**
- * Every bit the other way.
+ * The complement: each bit inverted.
  *
  * @example
  * ```ts

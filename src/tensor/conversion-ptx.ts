@@ -59,8 +59,10 @@ const READINGS: Readonly<Record<KernelDTypeName, Reading>> = {
   // Fraction and exponent are put at the top of those of f32, whose exponent bias is larger by 120.
   f8e4m3: {
     as: 'f32',
-    text: `ld.global.u8 %w1, @; and.b32 %w2, %w1, 127; shl.b32 %w3, %w2, 20; mov.b32 %f0, %w3; mul.rn.f32 %f0, %f0, ${E4M3_SCALE};
-  mov.b32 %w3, %f0; setp.eq.u32 %q0, %w2, 127; selp.b32 %w3, 0x7fc00000, %w3, %q0; and.b32 %w1, %w1, 128; shl.b32 %w1, %w1, 24; or.b32 %w3, %w3, %w1; mov.b32 %f0, %w3;`,
+    text: `ld.global.u8 %w1, @; and.b32 %w2, %w1, 127; shl.b32 %w3, %w2, 20; mov.b32 %f0, %w3;
+  mul.rn.f32 %f0, %f0, ${E4M3_SCALE};
+  mov.b32 %w3, %f0; setp.eq.u32 %q0, %w2, 127; selp.b32 %w3, 0x7fc00000, %w3, %q0;
+  and.b32 %w1, %w1, 128; shl.b32 %w1, %w1, 24; or.b32 %w3, %w3, %w1; mov.b32 %f0, %w3;`,
   },
   // An f8e5m2 is the upper half of an f16.
   f8e5m2: {
@@ -103,16 +105,19 @@ export function writeText(from: Carrier, dtype: KernelDTypeName, address: string
 
 /** PTX that writes the carrier's value as each float dtype. */
 const FLOATS: Readonly<Record<FloatName, (from: Carrier, address: string) => string>> = {
-  f64: (from, address) =>
-    `${from === 'f64' ? '' : `cvt${from === 'f32' ? '' : '.rn'}.f64.${from} %g0, ${REGISTER[from]};`} ` +
-    `st.global.f64 ${address}, %g0;`,
+  f64: (from, address) => {
+    const rounding = from === 'f32' ? '' : '.rn';
+    const converted = from === 'f64' ? '' : `cvt${rounding}.f64.${from} %g0, ${REGISTER[from]};`;
+    return `${converted} st.global.f64 ${address}, %g0;`;
+  },
   f32: (from, address) =>
     `${from === 'f32' ? '' : `cvt.rn.f32.${from} %f0, ${REGISTER[from]};`} st.global.f32 ` +
     `${address}, %f0;`,
   f16: (from, address) =>
     `cvt.rn.f16.${from} %h0, ${REGISTER[from]}; st.global.b16 ${address}, %h0;`,
   bf16: (from, address) =>
-    `${toOdd(from)} mov.b32 %w1, %f0; shr.u32 %w2, %w1, 16; and.b32 %w2, %w2, 1; add.u32 %w2, %w2, 0x7fff; add.u32 %w2, %w2, %w1; shr.u32 %w2, %w2, 16;
+    `${toOdd(from)} mov.b32 %w1, %f0; shr.u32 %w2, %w1, 16; and.b32 %w2, %w2, 1;
+  add.u32 %w2, %w2, 0x7fff; add.u32 %w2, %w2, %w1; shr.u32 %w2, %w2, 16;
   setp.nan.f32 %q0, %f0, %f0; selp.b32 %w2, 0x7fff, %w2, %q0; st.global.u16 ${address}, %w2;`,
   f8e4m3: (from, address) =>
     narrow8(
@@ -201,8 +206,11 @@ function narrow8(
   { unscale, scale, shift, most, nan }: Format,
   address: string,
 ): string {
-  return `${toOdd(from)} mov.b32 %w1, %f0; shr.u32 %w4, %w1, 24; and.b32 %w4, %w4, 128; abs.f32 %f1, %f0; mul.rz.f32 %f2, %f1, ${unscale}; mul.rn.f32 %f3, %f2, ${scale};
+  return `${toOdd(from)} mov.b32 %w1, %f0; shr.u32 %w4, %w1, 24; and.b32 %w4, %w4, 128;
+  abs.f32 %f1, %f0; mul.rz.f32 %f2, %f1, ${unscale}; mul.rn.f32 %f3, %f2, ${scale};
   mov.b32 %w1, %f2; setp.ne.f32 %q0, %f3, %f1; or.b32 %w2, %w1, 1; selp.b32 %w1, %w2, %w1, %q0;
-  shr.u32 %w2, %w1, ${shift}; and.b32 %w2, %w2, 1; add.u32 %w2, %w2, ${2 ** (shift - 1) - 1}; add.u32 %w2, %w2, %w1; shr.u32 %w2, %w2, ${shift}; min.u32 %w2, %w2, ${most};
-  setp.nan.f32 %q0, %f0, %f0; selp.b32 %w2, ${nan}, %w2, %q0; or.b32 %w2, %w2, %w4; st.global.u8 ${address}, %w2;`;
+  shr.u32 %w2, %w1, ${shift}; and.b32 %w2, %w2, 1; add.u32 %w2, %w2, ${2 ** (shift - 1) - 1};
+  add.u32 %w2, %w2, %w1; shr.u32 %w2, %w2, ${shift}; min.u32 %w2, %w2, ${most};
+  setp.nan.f32 %q0, %f0, %f0; selp.b32 %w2, ${nan}, %w2, %q0; or.b32 %w2, %w2, %w4;
+  st.global.u8 ${address}, %w2;`;
 }

@@ -21,8 +21,8 @@ export function reinterpreted({ buffer, layout }: Elements, dtype: DType): Eleme
 }
 
 /**
- * The real parts of complex numbers (`at` 0), or the imaginary parts (1): each is every second float
- * of the memory.
+ * The real parts of complex numbers (`at` 0), or the imaginary parts (1): every second float of the
+ * memory.
  *
  * @param method the caller's name, for errors
  * @throws CudaArgumentError for a dtype that is not complex

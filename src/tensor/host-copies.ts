@@ -62,8 +62,8 @@ function readDense<D extends DTypeName>(
 }
 
 /**
- * Writes a host array to a buffer. A run that is recorded copies the array to memory of the graph at
- * once, and records a copy from there.
+ * Writes a host array to a buffer. A recorded run copies the array to memory of the graph at once,
+ * and records a copy from there.
  *
  * @param over is called when the array is no longer read
  */

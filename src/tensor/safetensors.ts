@@ -426,10 +426,12 @@ export function writeSafetensors(
   }
   let at = 0;
   for (const { name, tensor, type, data } of entries) {
-    const { layout } = tensor;
+    const end = at + data.length;
     parts.push(
-      `${JSON.stringify(name)}:{"dtype":"${type}","shape":[${layout.shape.join()}],"data_offsets":[${at},${(at += data.length)}]}`,
+      `${JSON.stringify(name)}:{"dtype":"${type}","shape":[${tensor.layout.shape.join()}],` +
+        `"data_offsets":[${at},${end}]}`,
     );
+    at = end;
   }
   const header = encoder.encode(`{${parts.join()}}`);
   // Spaces up to a multiple of eight bytes, so that the first tensor is aligned.

@@ -40,8 +40,12 @@ export type Known<Result> = Result extends Shape ? Result : number[];
 type AnyRank<S extends Shape> = number extends S['length'] ? true : false;
 
 type Joined<S extends readonly unknown[]> = S extends readonly [infer First, ...infer Rest]
-  ? `${First extends number ? (number extends First ? '?' : First) : '?'}${Rest extends [] ? '' : `, ${Joined<Rest>}`}`
+  ? Rest extends []
+    ? ShownExtent<First>
+    : `${ShownExtent<First>}, ${Joined<Rest>}`
   : '';
+
+type ShownExtent<E> = E extends number ? (number extends E ? '?' : `${E}`) : '?';
 
 /** A shape as messages show it: `[2, ?]`. */
 export type Shown<S extends Shape> = number extends S['length'] ? '[…]' : `[${Joined<S>}]`;
@@ -439,6 +443,7 @@ type WithLast<S extends Shape, Last extends number> = S extends readonly [
   ? [...Rest, Last]
   : never;
 type Last<S extends Shape> = S extends readonly [...Shape, infer E extends number] ? E : never;
+type LastAxis<S extends Shape> = `the last axis of ${Shown<S>}`;
 
 /**
  * The shape of elements of `From` bytes that are read as elements of `To` bytes: the extent of the
@@ -464,7 +469,7 @@ export type Reinterpreted<S extends Shape, From extends number, To extends numbe
                 ? WithLast<S, number>
                 : Over extends 0
                   ? WithLast<S, Fewer>
-                  : ShapeError<`the last axis of ${Shown<S>} has no whole number of elements of ${To} bytes`>
+                  : ShapeError<`${LastAxis<S>} has no whole number of elements of ${To} bytes`>
               : never
           : never;
 
@@ -496,4 +501,6 @@ export type Tiled<S extends Shape, T extends Shape> =
       ? { -readonly [K in keyof S]: number }
       : S['length'] extends T['length']
         ? GridOf<S, T>
-        : ShapeError<`tiles of ${T['length']} axes, ${Shown<T>}, do not cover ${Shown<S>}, which has ${S['length']}`>;
+        : ShapeError<`${TilesOf<T>} do not cover ${Shown<S>}, which has ${S['length']}`>;
+
+type TilesOf<T extends Shape> = `tiles of ${T['length']} axes, ${Shown<T>},`;

@@ -99,7 +99,8 @@ export function checkTensorData(argument: string, tensor: unknown): asserts tens
     throw invalid(`${argument}.layout`, 'a layout', layout, 'Write contiguous(shape).');
   const { start, end } = span(layout);
   if (start < 0 || end * dtype.bytes > bytes.length) {
-    const needed = `${end * dtype.bytes} bytes, which ${showShape(layout.shape)} of ${dtype.name} takes`;
+    const what = `${showShape(layout.shape)} of ${dtype.name}`;
+    const needed = `${end * dtype.bytes} bytes, which ${what} takes`;
     if (numel(layout.shape) > 0) throw invalid(`${argument}.bytes`, `at least ${needed}`, bytes);
   }
 }
