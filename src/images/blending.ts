@@ -74,7 +74,9 @@ const blends: ImageOperation<Blending> = {
   own: {
     queue(work, { images: [front, back], results: [out], parameters: { premultiplied, opacity } }) {
       const white = WHITE[back!.dtype.name];
-      const key = `blend_${front!.channels}${back!.channels}${premultiplied ? '_premultiplied' : ''}_${white}`;
+      const key =
+        `blend_${front!.channels}${back!.channels}${premultiplied ? '_premultiplied' : ''}_` +
+        `${white}`;
       let f = functions.get(key);
       if (f === undefined)
         functions.set(

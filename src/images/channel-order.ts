@@ -178,12 +178,15 @@ export function addAlpha<D extends ImageName>(
     options,
     ([given, into]) => {
       const read = imageOf('addAlpha', 'image', given);
-      if (read.channels !== 3)
+      if (read.channels !== 3) {
+        const fix =
+          read.channels === 1 ? " Write convertColor(image, { from: 'grey', to: 'rgba' })." : '';
         throw new CudaArgumentError(
           'image',
           'image: expected an image of 3 channels, for addAlpha(…), got ' +
-            `${read.channels}.${read.channels === 1 ? " Write convertColor(image, { from: 'grey', to: 'rgba' })." : ''}`,
+            `${read.channels}.${fix}`,
         );
+      }
       return {
         images: [read],
         results: [resultFor('addAlpha', read, { channels: 4 }, into)],

@@ -126,10 +126,13 @@ function carrierFor<P>(
   const having = ENGINE_NAMES.find(
     (other) => other !== engine && lackOf(carrierOf(definition, other), description) === undefined,
   );
+  const fix =
+    having === undefined
+      ? 'No engine has it.'
+      : `'${having}' has it: write { engine: '${having}' }.`;
   throw new CudaArgumentError(
     'options.engine',
-    `options.engine: '${engine}' has ${lacking ?? 'no'} for ${name}(…). ` +
-      `${having === undefined ? 'No engine has it.' : `'${having}' has it: write { engine: '${having}' }.`}`,
+    `options.engine: '${engine}' has ${lacking ?? 'no'} for ${name}(…). ${fix}`,
   );
 }
 

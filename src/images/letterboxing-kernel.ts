@@ -86,7 +86,9 @@ function memberOf(
     }),
   });
   return {
-    key: `${words ? 'words' : image.dtype.name}_${out.tensor.dtype.name}_${image.channels}${out.planar ? '_planes' : ''}${wide ? '_wide' : ''}`,
+    key:
+      `${words ? 'words' : image.dtype.name}_${out.tensor.dtype.name}_${image.channels}` +
+      `${out.planar ? '_planes' : ''}${wide ? '_wide' : ''}`,
     element: words ? u32 : image.dtype,
     uses,
   };

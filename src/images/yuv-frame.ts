@@ -74,8 +74,9 @@ export function yuvFrameOf(
   ) {
     throw invalid(
       argument,
-      `${wanted}: ` +
-        `${format === 'i420' ? 'rows without gaps between them' : 'a view in which the elements of a row lie close, and rows follow one another'}`,
+      format === 'i420'
+        ? `${wanted}: rows without gaps between them`
+        : `${wanted}: a view in which the elements of a row are adjacent, and rows follow one another`,
       value,
       'Make it contiguous() first.',
     );

@@ -149,7 +149,9 @@ export function addBlockSort(
     out !== undefined,
     positions !== undefined,
   ];
-  const key = `${x.dtype.name}_${PADDED}${descending ? '_descending' : ''}${PICKED ? '_picked' : ''}${WORDS ? '_words' : ''}${POSITIONS ? '_positions' : ''}${wide ? '_wide' : ''}`;
+  const key =
+    `${x.dtype.name}_${PADDED}${descending ? '_descending' : ''}${PICKED ? '_picked' : ''}` +
+    `${WORDS ? '_words' : ''}${POSITIONS ? '_positions' : ''}${wide ? '_wide' : ''}`;
   const launch = blockSorts.member(key, () => {
     const whole = wide ? i64 : i32;
     return {

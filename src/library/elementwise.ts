@@ -371,7 +371,10 @@ function launch(
     ? Math.max(2, Math.min(8, 16 / Math.max(dtype.bytes, out.dtype.bytes)))
     : STRIDED_EACH;
   const family = (merged.flat ? LINES : STRIDED)[count - 1]!;
-  const key = `${name}_${dtype.name}${count === 1 ? '' : `_${numbers.map((number) => (number ? 'n' : 't')).join('')}`}${merged.flat ? '' : `_${rank}`}`;
+  const key =
+    `${name}_${dtype.name}` +
+    `${count === 1 ? '' : `_${numbers.map((number) => (number ? 'n' : 't')).join('')}`}` +
+    `${merged.flat ? '' : `_${rank}`}`;
   const launchable = family.member(key, (): Member => ({
     signature: {
       out: output(gives ?? dtype),

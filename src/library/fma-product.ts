@@ -235,7 +235,8 @@ export function fmaProduct({
   const each = side / ACROSS;
   const read = (side * DEPTH) / FMA_THREADS;
   return products.member(
-    `${dtype.name}_${out.name}_${side}_${leftByDepth ? 'k' : 'm'}${rightByDepth ? 'k' : 'n'}${wide ? '_wide' : ''}`,
+    `${dtype.name}_${out.name}_${side}_${leftByDepth ? 'k' : 'm'}${rightByDepth ? 'k' : 'n'}` +
+      `${wide ? '_wide' : ''}`,
     () => {
       const whole = wide ? i64 : i32;
       return {

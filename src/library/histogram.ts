@@ -139,7 +139,8 @@ export function histogram<D extends NumberName, const B extends number>(
       const shared = bins <= MOST_SHARED;
       const wide = isWide(given);
       const launch = histograms.member(
-        `${given.dtype.name}_${inside.name}${halved ? '_halved' : ''}${shared ? '' : '_global'}${wide ? '_wide' : ''}`,
+        `${given.dtype.name}_${inside.name}${halved ? '_halved' : ''}` +
+          `${shared ? '' : '_global'}${wide ? '_wide' : ''}`,
         () => ({
           signature: {
             out: inout(u32),

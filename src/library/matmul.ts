@@ -117,11 +117,16 @@ function planned(
     const [m, depth] = a.shape.slice(-2) as [number, number];
     const [k, n] = b.shape.slice(-2) as [number, number];
     if (depth !== k) {
+      const fix =
+        depth === n
+          ? ': write matmul(a, b.transpose())'
+          : m === k
+            ? ': write matmul(a.transpose(), b)'
+            : '';
       throw new CudaArgumentError(
         'b',
         `matmul: a has ${depth} columns and b ${k} rows (${showShape(a.shape)}, ` +
-          `${showShape(b.shape)}). They have to be as ` +
-          `many${depth === n ? ': write matmul(a, b.transpose())' : m === k ? ': write matmul(a.transpose(), b)' : ''}.`,
+          `${showShape(b.shape)}). They have to be as many${fix}.`,
       );
     }
     const batch = batchOf(a, b);

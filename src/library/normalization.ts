@@ -284,7 +284,9 @@ function norm(
         ? longRowPlan(rows, count, accumulator)
         : rowPlan(rows, count, x.dtype.bytes, accumulator);
       const wide = isWide(x);
-      const key = `${name}_${x.dtype.name}_${plan.key}${weights === undefined ? '' : '_w'}${biases === undefined ? '' : '_b'}${wide ? '_wide' : ''}`;
+      const key =
+        `${name}_${x.dtype.name}_${plan.key}${weights === undefined ? '' : '_w'}` +
+        `${biases === undefined ? '' : '_b'}${wide ? '_wide' : ''}`;
       const launch = (long ? reading : inRegisters).member(key, () => {
         const whole = wide ? i64 : i32;
         const of = input(x.dtype);

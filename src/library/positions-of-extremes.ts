@@ -193,7 +193,9 @@ function addPositions(
   const into = last
     ? out
     : (work.temporary(i32, [outer, chunks, inner]) as unknown as KernelTensor);
-  const key = `${name}_${dtype}${from === undefined ? '' : '_from'}${shared ? `_${threads}` : ''}${wide ? '_wide' : ''}`;
+  const key =
+    `${name}_${dtype}${from === undefined ? '' : '_from'}${shared ? `_${threads}` : ''}` +
+    `${wide ? '_wide' : ''}`;
   const launch = (shared ? rows : columns).member(key, () => {
     const whole = wide ? i64 : i32;
     return {

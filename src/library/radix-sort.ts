@@ -251,7 +251,8 @@ export function addRadixSort(
     );
     addScan(work, counted, before, rows, 256 * tiles, true, 'u32');
     const move = moves.member(
-      `${name}${FIRST ? '_first' : ''}${POSITIONS ? '_positions' : ''}${WORDS ? '' : '_only'}${wide ? '_wide' : ''}`,
+      `${name}${FIRST ? '_first' : ''}${POSITIONS ? '_positions' : ''}${WORDS ? '' : '_only'}` +
+        `${wide ? '_wide' : ''}`,
       () => ({
         signature: {
           out: inout(word),

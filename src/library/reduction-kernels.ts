@@ -219,7 +219,9 @@ export function addReduction(
   const into = last
     ? out
     : (work.temporary(DTYPES[accumulator], [outer, chunks, inner]) as unknown as KernelTensor);
-  const key = `${name}_${accumulator}_${dtype.name}_${into.dtype.name}${last ? '' : '_part'}${shared ? `_${threads}` : ''}${wide ? '_wide' : counted === i64 ? '_many' : ''}`;
+  const key =
+    `${name}_${accumulator}_${dtype.name}_${into.dtype.name}${last ? '' : '_part'}` +
+    `${shared ? `_${threads}` : ''}${wide ? '_wide' : counted === i64 ? '_many' : ''}`;
   const launch = (shared ? rows : columns).member(key, () => {
     const whole = wide ? i64 : i32;
     return {

@@ -272,7 +272,10 @@ export function addScan(
   const MANY = chunks > 1;
   const ALIGNED = rows === 1 || count % WIDTH === 0;
   const wide = isWide(x);
-  const key = `${accumulator}_${x.dtype.name}_${out.dtype.name}_${THREADS}x${TIMES}${EXCLUSIVE ? '_exclusive' : ''}${MANY ? '_many' : ''}${ALIGNED ? '' : '_unaligned'}${wide ? '_wide' : ''}`;
+  const key =
+    `${accumulator}_${x.dtype.name}_${out.dtype.name}_${THREADS}x${TIMES}` +
+    `${EXCLUSIVE ? '_exclusive' : ''}${MANY ? '_many' : ''}${ALIGNED ? '' : '_unaligned'}` +
+    `${wide ? '_wide' : ''}`;
   const launch = scans.member(key, () => {
     const whole = wide ? i64 : i32;
     return {

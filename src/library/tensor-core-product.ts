@@ -461,9 +461,12 @@ export function tensorCoreProduct({
   wide,
 }: TensorCoreForm): Launchable {
   const { rows, columns, depth, stages, warpRows, warpColumns, group } = plan;
-  const flags = `${leftByDepth ? 'k' : 'm'}${rightByDepth ? 'k' : 'n'}${edges ? '_edges' : ''}${pairs ? '' : '_odd'}${wide ? '_wide' : ''}`;
+  const flags =
+    `${leftByDepth ? 'k' : 'm'}${rightByDepth ? 'k' : 'n'}${edges ? '_edges' : ''}` +
+    `${pairs ? '' : '_odd'}${wide ? '_wide' : ''}`;
   return products.member(
-    `${dtype.name}_${out.name}_${rows}x${columns}x${depth}_${stages}_${warpRows}x${warpColumns}_${group}_${flags}`,
+    `${dtype.name}_${out.name}_${rows}x${columns}x${depth}_${stages}_${warpRows}x` +
+      `${warpColumns}_${group}_${flags}`,
     () => {
       const threads = threadsOf(plan);
       const whole = wide ? i64 : i32;

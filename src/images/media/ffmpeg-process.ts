@@ -68,10 +68,13 @@ export class FfmpegProcess {
       await once(child, 'spawn');
     } catch (cause) {
       const { code } = cause as NodeJS.ErrnoException;
+      const reason =
+        code === 'ENOENT'
+          ? `there is no program ${program}`
+          : `${program} could not be started (${String(code)})`;
       throw new CudaError(
         'ERR_CUDA_NO_LIBRARY',
-        'ffmpeg: ' +
-          `${code === 'ENOENT' ? `there is no program ${program}` : `${program} could not be started (${String(code)})`}. ` +
+        `ffmpeg: ${reason}. ` +
           'Install ffmpeg (apt install ffmpeg, brew install ffmpeg, winget install ffmpeg), or ' +
           'pass its path as { ffmpeg }.',
         { cause },
