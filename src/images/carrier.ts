@@ -1,67 +1,64 @@
-/** What an engine is: how it carries an operation out, and what of a description it takes. */
+/** Types of engines and of their implementations of operations. */
 import type { CoreDevice } from '../core/index.js';
 import type { Work } from '../library/operation.js';
 import type { KernelTensor } from '../tensor/index.js';
 import type { Channels, Image, ImageName, NewTensor } from './image.js';
 
-/** `own`: our kernels. `npp`: NVIDIA's NPP, where it is installed. */
+/** `own` is our kernels, `npp` NVIDIA's NPP, where it is installed. */
 export type EngineName = 'own' | 'npp';
 
 /** Whether an engine can be used on a device. */
 export interface EngineInfo {
   readonly name: EngineName;
   readonly available: boolean;
-  /** The library's version, where it has one of its own. */
+  /** The library's version; `own` has none. */
   readonly version?: string;
-  /** Where it is not available: why, and what to do. */
+  /** Why the engine is not available, and what to do. */
   readonly reason?: string;
 }
 
-/** What every operation on images takes. */
+/** Options of every operation on images. */
 export interface EngineOptions {
-  /** Who carries the operation out. Default: {@link getDefaultEngine}, `own` unless it was set. */
+  /** The engine. Default: {@link getDefaultEngine}, which is `own` unless it was set. */
   readonly engine?: EngineName;
 }
 
-/** What an operation is to do, once its arguments are known to be right. */
+/** The work of an operation, after its arguments were checked. */
 export interface Description<P> {
-  /** What is read. The first one's dtype and channels say whether an engine has the operation. */
+  /** The images that are read. Engines have operations by dtype and channels of the first one. */
   readonly images: readonly Image[];
-  /** What is written: tensors that were given, or what is to be allocated. */
+  /** The results: tensors that were passed, or descriptions of tensors to allocate. */
   readonly results: readonly (KernelTensor | NewTensor)[];
   readonly parameters: P;
 }
 
-/** A description whose results are there. */
+/** A description whose results are allocated. */
 export interface Task<P> extends Description<P> {
   readonly results: readonly KernelTensor[];
 }
 
-/** How an engine carries out one operation: a row of its table. */
+/** An engine's implementation of one operation: a row of its table. */
 export interface Carrier<P> {
-  /** Numbers of channels that it takes, for each dtype of the first image. Default: all of them. */
+  /** Numbers of channels that it takes, for each dtype of the first image. Default: all. */
   readonly takes?: Partial<Readonly<Record<ImageName, readonly Channels[]>>>;
   /**
-   * What of the description it does not have, though dtype and channels are right: 'no filter
-   * lanczos3'. Undefined where it can.
+   * Gives what it lacks for a description whose dtype and channels it takes, such as 'no filter
+   * lanczos3'; undefined where it lacks nothing.
    */
   readonly lacks?: (description: Description<P>) => string | undefined;
-  /**
-   * Adds what is to be queued. Pixels of images and results are contiguous in rows; pitches are
-   * any.
-   */
+  /** Adds the steps of the work. Rows of images and results are contiguous, with any pitches. */
   readonly queue: (work: Work, task: Task<P>) => void;
 }
 
-/** An engine beside our own kernels. */
+/** An engine other than our kernels. */
 export interface Engine {
-  /** Its rows, by the operation's name. */
+  /** Its implementations, by the operation's name. */
   readonly carriers: Readonly<Record<string, Carrier<never> | undefined>>;
-  /** Whether it can be used on the device. Never rejects. */
+  /** Whether it is available on the device. Never rejects. */
   look(device: CoreDevice): Promise<EngineInfo>;
 }
 
-/** An operation: its name, and how our kernels carry it out. */
+/** An operation: its name, and its implementation by our kernels. */
 export interface ImageOperation<P> {
   readonly name: string;
   readonly own: Carrier<P>;

@@ -1,4 +1,4 @@
-/** Channels in another order, fewer or more of them, and as planes. */
+/** The order and number of channels, and channels as planes. */
 import { CudaArgumentError } from '../core/index.js';
 import { checkOptions, invalid } from '../ground/arguments.js';
 import { deviceFunction } from '../kernels/index.js';
@@ -16,9 +16,9 @@ import { WHITE } from './rounding.js';
 import type { EngineOptions, ImageOperation } from './carrier.js';
 import type { ChannelOrder } from './parameters.js';
 
-/** What operations on channels take. */
+/** Options of operations on channels. */
 export interface ChannelOptions<D extends ImageName = ImageName> extends EngineOptions {
-  /** Where it is written. Default: a new tensor. */
+  /** Where the result is written. Default: a new tensor. */
   readonly out?: OrOp<Tensor<D>>;
 }
 
@@ -66,13 +66,13 @@ const orders: ImageOperation<ChannelOrder> = {
 };
 
 /**
- * Channels in another order: channel `order[c]` of the image becomes channel c. `[2, 1, 0]`
- * exchanges red and blue, `[0, 1, 2]` of an image with alpha leaves that out, `[0]` picks the
- * first, `[0, 0, 0]` makes three of one. Elements are moved as they are.
+ * Selects channels: channel `order[c]` of the image becomes channel c. `[2, 1, 0]` exchanges red
+ * and blue, `[0, 1, 2]` drops alpha, `[0]` selects the first channel, and `[0, 0, 0]` repeats it.
+ * Elements are copied unchanged.
  *
  * @param order 1, 3 or 4 numbers of channels, from 0 on
- * @throws CudaArgumentError for a channel that there is not, another length; at the call, or when
- *   it is run where an operation gives the image
+ * @throws CudaArgumentError for a channel that the image does not have, and another length; at the
+ *   call, or when run where an operation gives the image
  *
  * @example
  * ```ts
@@ -116,9 +116,9 @@ export function orderChannels<D extends ImageName>(
   ) as never;
 }
 
-/** What {@link addAlpha} takes. */
+/** Options of {@link addAlpha}. */
 export interface AddAlphaOptions<D extends ImageName = ImageName> extends ChannelOptions<D> {
-  /** The alpha of every pixel. Default: white, which is 255 of u8, 65535 of u16, 1 of floats. */
+  /** The alpha of every pixel. Default: white, which is 255 for u8, 65535 for u16, 1 for floats. */
   readonly alpha?: number;
 }
 
@@ -152,10 +152,10 @@ const alphas: ImageOperation<{ readonly alpha: number }> = {
 };
 
 /**
- * An image of three channels with a fourth that is the same everywhere.
+ * Adds a fourth channel, with one value for all pixels, to an image of three channels.
  *
- * @throws CudaArgumentError for an image that has not 3 channels; at the call, or when it is run
- *   where an operation gives it
+ * @throws CudaArgumentError for an image of another number of channels; at the call, or when run
+ *   where an operation gives the image
  *
  * @example
  * ```ts
@@ -207,11 +207,11 @@ const toPlanes: ImageOperation<object> = {
 };
 
 /**
- * The channels as planes: [H, W, C] becomes [C, H, W], [N, H, W, C] becomes [N, C, H, W]. Elements
- * are moved as they are.
+ * Converts packed channels to planes: [H, W, C] becomes [C, H, W], and [N, H, W, C] becomes [N, C,
+ * H, W]. Elements are copied unchanged.
  *
- * @throws CudaArgumentError for what is no image; at the call, or when it is run where an operation
- *   gives it
+ * @throws CudaArgumentError for what is no image; at the call, or when run where an operation gives
+ *   the image
  *
  * @example
  * ```ts
@@ -251,11 +251,11 @@ const ofPlanes: ImageOperation<object> = {
 };
 
 /**
- * Planes as the channels of pixels: [C, H, W] becomes [H, W, C], [N, C, H, W] becomes [N, H, W, C].
- * Elements are moved as they are.
+ * Converts planes to packed channels: [C, H, W] becomes [H, W, C], and [N, C, H, W] becomes [N, H,
+ * W, C]. Elements are copied unchanged.
  *
- * @throws CudaArgumentError for a tensor that has not 1, 3 or 4 planes, or whose pixels of a row do
- *   not lie close; at the call, or when it is run where an operation gives it
+ * @throws CudaArgumentError for a tensor that does not have 1, 3 or 4 planes, or whose pixels of a
+ *   row are not adjacent; at the call, or when run where an operation gives the tensor
  *
  * @example
  * ```ts

@@ -1,8 +1,8 @@
 /**
- * Engines: who carries an operation out. `own` are our kernels, written in TypeScript, which are
- * always there and run on every device; `npp` is NVIDIA's library. An operation describes what is
- * to be done (images, results, parameters); a table of each engine says which dtypes and channels
- * it takes and how it queues the work.
+ * Engines: the implementations of operations on images. `own` are our kernels, written in
+ * TypeScript, which are always available and run on every device; `npp` is NVIDIA's library. An
+ * operation describes its work (images, results, parameters); each engine has a table of
+ * implementations, with the dtypes and channels that they take and how they queue the work.
  */
 import { CudaArgumentError } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
@@ -31,7 +31,7 @@ const OTHERS: Readonly<Record<Exclude<EngineName, 'own'>, Engine>> = { npp: nppE
 let defaultEngine: EngineName = 'own';
 
 /**
- * The engine of operations that name none.
+ * Gives the engine of operations that name none.
  *
  * @example
  * ```ts
@@ -43,10 +43,10 @@ export function getDefaultEngine(): EngineName {
 }
 
 /**
- * Sets the engine of operations that name none, from the next call on. Nothing falls back silently:
- * what the engine lacks throws.
+ * Sets the engine of operations that name none, from the next call on. There is no silent fallback:
+ * an operation that the engine does not have throws.
  *
- * @throws CudaArgumentError for a name that is none
+ * @throws CudaArgumentError for an unknown name
  *
  * @example
  * ```ts
@@ -60,7 +60,7 @@ export function setDefaultEngine(name: EngineName): void {
 }
 
 /**
- * What there is on a device. `own` always is.
+ * Gives each engine, with whether it is available on a device. `own` always is.
  *
  * @example
  * ```ts
@@ -82,11 +82,11 @@ function checkEngine(argument: string, name: unknown): asserts name is EngineNam
 }
 
 /**
- * The operation on its inputs.
+ * Makes the operation on its inputs.
  *
- * @param inputs tensors, operations that give them, or undefined where an optional one was left out
- * @param describe looks at the inputs, in their order, and throws for wrong ones
- * @param give what the operation gives, of its results
+ * @param inputs tensors, operations that give them, or undefined for an optional one
+ * @param describe checks the inputs in order, throws for wrong ones, and describes the work
+ * @param give makes the operation's value of its results
  */
 export function imageOperation<P, R>(
   definition: ImageOperation<P>,
@@ -113,7 +113,11 @@ export function imageOperation<P, R>(
   });
 }
 
-/** The engine's row. @throws CudaArgumentError where it has none for this, naming one that has */
+/**
+ * Gives the engine's implementation.
+ *
+ * @throws CudaArgumentError, which names an engine that has one, where this engine has none
+ */
 function carrierFor<P>(
   definition: ImageOperation<P>,
   engine: EngineName,
@@ -163,7 +167,7 @@ function lackOf<P>(
   return carrier.lacks?.(description);
 }
 
-/** @throws CudaArgumentError where a result that was given shares elements with what is read */
+/** @throws CudaArgumentError where `out` shares elements with an image that is read */
 function checkApart<P>(name: string, { images, results }: Description<P>): void {
   for (const result of results) {
     if (!(result instanceof Tensor)) continue;
@@ -171,7 +175,7 @@ function checkApart<P>(name: string, { images, results }: Description<P>): void 
       if (tensor.buffer.memory === result.buffer.memory && shareElements(tensor, result)) {
         throw invalid(
           'options.out',
-          `an image that shares no pixels with what ${name}(…) reads`,
+          `an image that shares no pixels with the images that ${name}(…) reads`,
           result,
           'Leave it out, or copy the image with dup() first.',
         );

@@ -1,5 +1,5 @@
 /**
- * Images: geometry, pixels and statistics, by our own kernels or NVIDIA's NPP.
+ * Images: geometry, pixels, statistics, pictures and videos, by our own kernels or NVIDIA's NPP.
  *
  * @packageDocumentation
  */

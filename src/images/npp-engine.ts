@@ -1,4 +1,4 @@
-/** NVIDIA's NPP as an engine: its rows, and whether it is there. */
+/** NVIDIA's NPP as an engine: its implementations, and whether it is available. */
 import {
   nppAddAlpha,
   nppConvertColor,
