@@ -1,4 +1,4 @@
-/** Channels by NPP: their order, planes, formats of colour, YUV 4:2:0. */
+/** Channels by NPP: their order, planes, colour formats, YUV 4:2:0. */
 import type { LibraryArgument, MemoryPlace } from '../../core/index.js';
 import type { Work } from '../../library/operation.js';
 import { imageOfResult } from '../image.js';
@@ -16,7 +16,7 @@ import { addCalls, elementOf, pixels, sizeOf, stepOf } from './step.js';
 import type { Carrier } from '../carrier.js';
 import type { ChannelOrder, ColorConversion, ColorFormat, YuvConversion } from '../parameters.js';
 
-/** A call for each image, of a function that takes source, step, target, step, size and more. */
+/** Adds a call for each image, of a function of source, step, target, step, size and more. */
 function addEach(
   work: Work,
   from: Image,
@@ -37,7 +37,7 @@ function addEach(
   });
 }
 
-/** What SwapChannels takes: channels of the image and of the result. */
+/** The numbers of channels, of the image and of the result, that SwapChannels takes. */
 const SWAPS: ReadonlySet<string> = new Set(['33', '44', '43']);
 
 export const nppOrderChannels: Carrier<ChannelOrder> = {
@@ -106,7 +106,7 @@ export const nppToPacked: Carrier<object> = {
   },
 };
 
-/** Where red, green and blue are. */
+/** The channels of red, green and blue. */
 const PLACES: Readonly<Partial<Record<ColorFormat, readonly [number, number, number]>>> = {
   rgb: [0, 1, 2],
   bgr: [2, 1, 0],
@@ -115,7 +115,7 @@ const PLACES: Readonly<Partial<Record<ColorFormat, readonly [number, number, num
 };
 const HAS_ALPHA: readonly ColorFormat[] = ['rgba', 'bgra'];
 
-/** How a conversion is one function of NPP's; undefined where it is none. */
+/** Gives the NPP function of a conversion; undefined where NPP has none. */
 function colorCall(
   from: ColorFormat,
   to: ColorFormat,
@@ -162,7 +162,7 @@ export const nppConvertColor: Carrier<ColorConversion> = {
   },
 };
 
-/** The planes of frame `index`, and the bytes from one row to the next of each. */
+/** The planes of frame `index`, and the pitch of each in bytes. */
 function framePlanes(
   format: YuvFormat,
   frame: YuvFrame,
@@ -216,8 +216,8 @@ export const nppYuvToRgb: Carrier<YuvConversion> = {
       [scale, bu, 0],
     ];
     const [red, blue] = ORDERED[rgb]!;
-    // The last column is added to Y, U and V before the others are applied; of RGB to YUV it is
-    // added to the result.
+    // The last column is added to Y, U and V before the other columns are applied; in conversions
+    // from RGB to YUV it is added to the result.
     const before = [offset / scale, -128, -128];
     const twist = Float32Array.from(
       [red, 1, blue].flatMap((row, i) => [...rows[row]!, before[i]!]),

@@ -1,4 +1,4 @@
-/** Filters by NPP. Beyond the edges it only has the outermost pixels. */
+/** Filters by NPP. Of the borders it has `replicate` only. */
 import { f32 } from '../../core/index.js';
 import type { LibraryArgument } from '../../core/index.js';
 import type { Work } from '../../library/operation.js';
@@ -43,8 +43,8 @@ function addFilter(
 }
 
 /**
- * u8 of one channel is left out: with five weights NPP 13's result was up to 14 off on an H200,
- * which no other form is.
+ * u8 of one channel is not taken: with five weights, NPP 13's result had errors of up to 14 on an
+ * H200; other forms have none.
  */
 export const nppGaussianFilter: Carrier<SeparableFiltering> = {
   takes: { ...USUAL, u8: [3, 4] },

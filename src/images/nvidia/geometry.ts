@@ -55,7 +55,7 @@ function sizeOfResult(result: {
   return [width, height];
 }
 
-/** Image `i` of one into image `j` of another, or into a region of that. */
+/** Resizes image `i` of one batch into image `j` of another, or into a region of it. */
 function resizeOne(
   npp: Npp,
   stream: Stream,
@@ -80,8 +80,8 @@ function resizeOne(
 }
 
 /**
- * One call for each image: nppiResizeBatch gives other results, which depend on what lies around an
- * image.
+ * There is one call for each image: nppiResizeBatch gives other results, which depend on the memory
+ * around an image.
  */
 export const nppResize: Carrier<ResizeParameters> = {
   takes: RESIZED,
@@ -166,12 +166,12 @@ export const nppCopyBorder: Carrier<BorderParameters> = {
 };
 
 /**
- * NppiAxis: that which the image is turned about, so that a horizontal axis exchanges top and
+ * NppiAxis: the axis about which the image is mirrored, so that a horizontal axis exchanges top and
  * bottom.
  */
 const AXES: Readonly<Record<Flip, number>> = { vertical: 0, horizontal: 1, both: 2 };
 
-/** What is exchanged before the diagonal is, by quarters. */
+/** The mirroring before the transposition, by quarters. */
 const MIRRORS: readonly Flip[] = ['both', 'horizontal', 'both', 'vertical'];
 
 export const nppMirror: Carrier<MirrorParameters> = {
@@ -192,7 +192,7 @@ export const nppMirror: Carrier<MirrorParameters> = {
   },
 };
 
-/** A quarter is a mirror image along the diagonal; f16 are moved as u16. */
+/** A quarter of a turn is a mirrored transposition; f16 are moved as u16. */
 export const nppRotateQuarters: Carrier<QuarterParameters> = {
   queue(work, { images: [image], results: [result], parameters: { quarters } }) {
     const [from, to] = [image!, imageOfResult(result!)];
@@ -229,7 +229,8 @@ export const nppRotateQuarters: Carrier<QuarterParameters> = {
 };
 
 /**
- * NPP leaves pixels alone that come from outside of the image: they are given the colour before.
+ * NPP does not write pixels that come from outside the image: they are filled with the colour
+ * first.
  */
 function fill(npp: Npp, stream: Stream, to: Image, index: number, color: readonly number[]): void {
   npp.call(stream, nppName('Set', formOf(to)), [
@@ -276,8 +277,8 @@ export const nppRemap: Carrier<RemapParameters> = {
 };
 
 /**
- * The matrix leads from the result to the image, counted in pixels from the middle of the first
- * one, as that of NPP's functions "Back".
+ * The matrix maps places of the result to places of the image, counted in pixels from the middle of
+ * the first one, as in NPP's functions "Back".
  */
 function warp(
   name: 'WarpAffineBack' | 'WarpPerspectiveBack',

@@ -1,6 +1,4 @@
-/**
- * What NPP does with each pixel by itself: arithmetic, dtypes, thresholds, normalisation, blending.
- */
+/** Operations of single pixels by NPP: arithmetic, dtypes, thresholds, normalisation, blending. */
 import type { KernelDType, Stream } from '../../core/index.js';
 import { f32 } from '../../core/index.js';
 import type { Work } from '../../library/operation.js';
@@ -36,7 +34,7 @@ const MOST: Readonly<Record<string, number>> = { u8: 255, u16: 65535 };
 /** NPP_RND_NEAR: ties to even. */
 const NEAREST = 0;
 
-/** n of 2⁻ⁿ; undefined for other numbers. */
+/** Gives n for 2⁻ⁿ; undefined for other numbers. */
 function halvings(scale: number): number | undefined {
   const n = -Math.log2(scale);
   return Number.isInteger(n) && n >= 0 && n <= 31 ? n : undefined;
@@ -123,7 +121,7 @@ export const nppDifference: Carrier<Arithmetic> = {
   },
 };
 
-/** Conversions that are one function; the others go by f32. */
+/** Conversions that one function does; others go by way of f32. */
 const CONVERSIONS: ReadonlySet<string> = new Set([
   '8u16u',
   '8u32f',
@@ -160,7 +158,7 @@ function temporary(work: Work, like: Image, dtype: KernelDType): Image {
   return imageOf('NPP', 'temporary', work.temporary(dtype, shape));
 }
 
-/** x · factor + summand of each channel, in another dtype: by f32, with a rounding in each step. */
+/** Adds x · factor + summand for each channel in another dtype: in f32, rounded in each step. */
 function addLinear(
   work: Work,
   from: Image,
@@ -213,7 +211,7 @@ export const nppNormalise: Carrier<Normalising> = {
   },
 };
 
-/** Elements are moved as they are, f16 as u16. */
+/** Adds the copy of packed channels to planes: elements are unchanged, f16 are moved as u16. */
 export function addToPlanes(work: Work, from: Image, to: PlanarImage): void {
   const element = PLANAR_FORM[from.dtype.name];
   eachImage(work, [from, to], (npp, stream, i) => {
@@ -236,7 +234,7 @@ export function addToPlanes(work: Work, from: Image, to: PlanarImage): void {
   });
 }
 
-/** x ≤ limit is x < limit + 1 of integers; NPP only has < and >. */
+/** NPP only has < and >: for integers x ≤ limit is x < limit + 1. */
 const NEEDS_INTEGERS: ReadonlySet<ThresholdKind> = new Set(['binary', 'binaryInverse', 'toZero']);
 
 export const nppThreshold: Carrier<Thresholding> = {
@@ -280,7 +278,7 @@ const OVER_PREMULTIPLIED = 6;
 
 export const nppBlend: Carrier<Blending> = {
   takes: { u8: [4], u16: [4], f32: [4] },
-  // Its plain OVER leaves colours multiplied by alpha: what comes of it is no straight image.
+  // NPP's plain OVER gives colours that are multiplied by alpha: its result has no straight alpha.
   lacks: ({ images: [, back], parameters: { opacity, premultiplied } }) =>
     back!.channels !== 4
       ? 'no image without alpha'
