@@ -13,7 +13,7 @@ import { channelNumbers, eachChannel } from './per-channel.js';
 import type { ElementFunction } from './per-channel.js';
 import { addPixels } from './pixel-kernel.js';
 import { packed } from './pixel-runs.js';
-import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { EngineOptions, ImageOperation } from './implementation.js';
 import type { Arithmetic } from './parameters.js';
 
 /** Options of operations on two images. */

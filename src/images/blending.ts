@@ -13,7 +13,7 @@ import type { ImageName } from './image.js';
 import { addPixels } from './pixel-kernel.js';
 import { packed } from './pixel-runs.js';
 import { WHITE } from './rounding.js';
-import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { EngineOptions, ImageOperation } from './implementation.js';
 import type { Blending } from './parameters.js';
 
 /** Options of {@link blend}. */

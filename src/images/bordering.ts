@@ -30,7 +30,7 @@ import { borders, paints } from './move-kernels.js';
 import { queueResize } from './resizing.js';
 import { RESIZE_FILTERS, checkColor, checkFilter } from './sampling.js';
 import type { ResizeFilter } from './sampling.js';
-import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { EngineOptions, ImageOperation } from './implementation.js';
 import type { BorderParameters, LetterboxParameters } from './parameters.js';
 
 /** Options of {@link copyBorder}. */

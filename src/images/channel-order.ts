@@ -13,7 +13,7 @@ import { planarImageOf, planarResultFor } from './planar-image.js';
 import { addPixels } from './pixel-kernel.js';
 import { packed, planes } from './pixel-runs.js';
 import { WHITE } from './rounding.js';
-import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { EngineOptions, ImageOperation } from './implementation.js';
 import type { ChannelOrder } from './parameters.js';
 
 /** Options of operations on channels. */

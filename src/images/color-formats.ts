@@ -13,7 +13,7 @@ import type { LumaMatrix } from './luma.js';
 import { addPixels } from './pixel-kernel.js';
 import { packed } from './pixel-runs.js';
 import { WHITE } from './rounding.js';
-import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { EngineOptions, ImageOperation } from './implementation.js';
 import type { ColorFormat, ColorConversion } from './parameters.js';
 
 interface Format {

@@ -21,8 +21,8 @@ import type {
   ImageOperation,
   EngineOptions,
   Description,
-  Carrier,
-} from './carrier.js';
+  Implementation,
+} from './implementation.js';
 
 const ENGINE_NAMES: readonly EngineName[] = ['own', 'npp'];
 
@@ -72,7 +72,7 @@ export async function engines(device: AnyDevice): Promise<readonly EngineInfo[]>
   const core = coreOf(device);
   return [
     { name: 'own', available: true },
-    ...(await Promise.all(Object.values(OTHERS).map((engine) => engine.look(core)))),
+    ...(await Promise.all(Object.values(OTHERS).map((engine) => engine.infoFor(core)))),
   ];
 }
 
@@ -99,7 +99,7 @@ export function imageOperation<P, R>(
   checkEngine('options.engine', engine);
   return operation(definition.name, inputs, (values) => {
     const description = describe(values);
-    const carrier = carrierFor(definition, engine, description);
+    const implementation = implementationFor(definition, engine, description);
     checkApart(definition.name, description);
     return (work) => {
       const results = description.results.map((result) =>
@@ -107,7 +107,7 @@ export function imageOperation<P, R>(
           ? result
           : (work.result(result.dtype, [...result.shape]) as unknown as KernelTensor),
       );
-      carrier.queue(work, { ...description, results });
+      implementation.queue(work, { ...description, results });
       return give(results, description);
     };
   });
@@ -118,17 +118,18 @@ export function imageOperation<P, R>(
  *
  * @throws CudaArgumentError, which names an engine that has one, where this engine has none
  */
-function carrierFor<P>(
+function implementationFor<P>(
   definition: ImageOperation<P>,
   engine: EngineName,
   description: Description<P>,
-): Carrier<P> {
-  const carrier = carrierOf(definition, engine);
-  const lacking = lackOf(carrier, description);
-  if (carrier !== undefined && lacking === undefined) return carrier;
+): Implementation<P> {
+  const implementation = implementationOf(definition, engine);
+  const lacking = lackOf(implementation, description);
+  if (implementation !== undefined && lacking === undefined) return implementation;
   const { name } = definition;
   const having = ENGINE_NAMES.find(
-    (other) => other !== engine && lackOf(carrierOf(definition, other), description) === undefined,
+    (other) =>
+      other !== engine && lackOf(implementationOf(definition, other), description) === undefined,
   );
   const fix =
     having === undefined
@@ -140,23 +141,25 @@ function carrierFor<P>(
   );
 }
 
-function carrierOf<P>(
+function implementationOf<P>(
   { name, own }: ImageOperation<P>,
   engine: EngineName,
-): Carrier<P> | undefined {
-  return engine === 'own' ? own : (OTHERS[engine].carriers[name] as Carrier<P> | undefined);
+): Implementation<P> | undefined {
+  return engine === 'own'
+    ? own
+    : (OTHERS[engine].implementations[name] as Implementation<P> | undefined);
 }
 
 function lackOf<P>(
-  carrier: Carrier<P> | undefined,
+  implementation: Implementation<P> | undefined,
   description: Description<P>,
 ): string | undefined {
-  if (carrier === undefined) return 'nothing';
+  if (implementation === undefined) return 'nothing';
   const { dtype, channels } = description.images[0]!;
-  const counts = carrier.takes === undefined ? CHANNELS : carrier.takes[dtype.name];
+  const counts = implementation.takes === undefined ? CHANNELS : implementation.takes[dtype.name];
   if (counts?.includes(channels) !== true) {
     const taken = IMAGE_NAMES.flatMap((name) => {
-      const given = carrier.takes![name];
+      const given = implementation.takes![name];
       return given === undefined ? [] : [`${name} with ${given.join(', ')}`];
     });
     return (
@@ -164,7 +167,7 @@ function lackOf<P>(
       `${taken.join('; ')},`
     );
   }
-  return carrier.lacks?.(description);
+  return implementation.lacks?.(description);
 }
 
 /** @throws CudaArgumentError where `out` shares elements with an image that is read */

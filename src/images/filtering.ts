@@ -19,7 +19,7 @@ import { flat, imageOf, imageOfResult, isWideSpan, resultFor } from './image.js'
 import type { Image, ImageName } from './image.js';
 import { checkImageDType } from './rescaling.js';
 import { STORED } from './rounding.js';
-import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { EngineOptions, ImageOperation } from './implementation.js';
 import type { Surroundings, SeparableFiltering, Filtering } from './parameters.js';
 
 /** Pixels that a filter reaches from its middle at most. */

@@ -4,7 +4,7 @@
  * @packageDocumentation
  */
 export { engines, getDefaultEngine, setDefaultEngine } from './engine.js';
-export type { EngineInfo, EngineName, EngineOptions } from './carrier.js';
+export type { EngineInfo, EngineName, EngineOptions } from './implementation.js';
 export { crop } from './crop.js';
 export type { Region } from './crop.js';
 export type { Channels, ImageName } from './image.js';

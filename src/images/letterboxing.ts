@@ -32,7 +32,7 @@ import { packed, planes } from './pixel-runs.js';
 import type { PixelLayout } from './pixel-runs.js';
 import { planarResultFor } from './planar-image.js';
 import { checkImageDType } from './rescaling.js';
-import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { EngineOptions, ImageOperation } from './implementation.js';
 import type { Normalising, TensorOrder } from './parameters.js';
 import type { Placement } from './letterboxing-pixels.js';
 

@@ -11,7 +11,7 @@ import { BLOCK, inLaunches, separate } from './image-launch.js';
 import { flat, imageOf, imageOfResult, isWideSpan, resultFor } from './image.js';
 import type { Image, ImageName } from './image.js';
 import { turns } from './move-kernels.js';
-import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { EngineOptions, ImageOperation } from './implementation.js';
 import type { Flip, MirrorParameters, QuarterParameters } from './parameters.js';
 const FLIPS: readonly Flip[] = ['horizontal', 'vertical', 'both'];
 

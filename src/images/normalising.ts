@@ -15,7 +15,7 @@ import { addPixels } from './pixel-kernel.js';
 import { packed, planes } from './pixel-runs.js';
 import { checkImageDType } from './rescaling.js';
 import { WHITE } from './rounding.js';
-import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { EngineOptions, ImageOperation } from './implementation.js';
 import type { Normalising, TensorOrder } from './parameters.js';
 /** dtypes of normalised images. */
 export type NormalisedName = 'f16' | 'f32';

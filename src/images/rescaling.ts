@@ -11,7 +11,7 @@ import type { ImageName } from './image.js';
 import { channelNumbers, eachChannel } from './per-channel.js';
 import { addPixels } from './pixel-kernel.js';
 import { packed } from './pixel-runs.js';
-import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { EngineOptions, ImageOperation } from './implementation.js';
 import type { Rescaling } from './parameters.js';
 
 /** Options of {@link rescale}. */

@@ -29,7 +29,7 @@ import * as kernels from './resize-kernels.js';
 import { RESIZE_FILTERS, STORES_OF_MEANS, checkFilter } from './sampling.js';
 import type { ResizeFilter } from './sampling.js';
 import { inGroups, sourceParams } from './several-sources.js';
-import type { Carrier, EngineOptions, ImageOperation } from './carrier.js';
+import type { Implementation, EngineOptions, ImageOperation } from './implementation.js';
 import type { ResizeParameters } from './parameters.js';
 
 /** Options of {@link resize}. */
@@ -44,7 +44,7 @@ export interface ResizeOptions<D extends ImageName = ImageName> extends EngineOp
 }
 
 /** The implementation by our kernels. */
-export const ownResize: Carrier<ResizeParameters> = {
+export const ownResize: Implementation<ResizeParameters> = {
   queue(work, { images, results, parameters }) {
     queueResize(work, images[0]!, imageOfResult(results[0]!), parameters.filter);
   },

@@ -225,7 +225,7 @@ export const extremes = new KernelFamily(
 );
 
 /** Gives the values at positions, and these as [row, column], for [image, channel]. */
-export const looked = new KernelFamily(
+export const valuesAt = new KernelFamily(
   'image_looked',
   (
     {

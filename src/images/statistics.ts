@@ -12,8 +12,16 @@ import type { Closing } from '../tensor/results.js';
 import { imageOperation } from './engine.js';
 import { flat, imageOf, isWideSpan } from './image.js';
 import type { Image, ImageName, NewTensor } from './image.js';
-import { BEATS, BLOCK, extremes, histograms, looked, sums, totals } from './statistics-kernels.js';
-import type { EngineOptions, ImageOperation } from './carrier.js';
+import {
+  BEATS,
+  BLOCK,
+  extremes,
+  histograms,
+  valuesAt,
+  sums,
+  totals,
+} from './statistics-kernels.js';
+import type { EngineOptions, ImageOperation } from './implementation.js';
 import type { Counting } from './parameters.js';
 
 /** Blocks that fill a large GPU, four for each of its multiprocessors. */
@@ -241,7 +249,7 @@ const extremeValues: ImageOperation<object> = {
         [least, most] = [first, second];
       }
       const { x, width, xRow, xImage } = args;
-      const look = looked.member(key, () => ({
+      const look = valuesAt.member(key, () => ({
         signature: {
           least: output(image.dtype),
           most: output(image.dtype),

@@ -26,7 +26,7 @@ import {
 import type { Filter } from './sampling.js';
 import { projections, remaps, sample } from './warp-kernels.js';
 import type { WarpGpu } from './warp-kernels.js';
-import type { Description, EngineOptions, ImageOperation } from './carrier.js';
+import type { Description, EngineOptions, ImageOperation } from './implementation.js';
 import type { RemapParameters, WarpParameters, SamplingParameters } from './parameters.js';
 
 /** Options of {@link remap}. */

@@ -13,7 +13,7 @@ import { addYuvDecode, addYuvEncode } from './yuv-kernels.js';
 import type { ColorPlaces } from './yuv-kernels.js';
 import { fromYuv, toYuv } from './yuv-matrices.js';
 import type { YuvRange } from './yuv-matrices.js';
-import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { EngineOptions, ImageOperation } from './implementation.js';
 import type { YuvConversion, RgbFormat } from './parameters.js';
 
 /** The coding of a frame. */

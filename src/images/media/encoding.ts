@@ -15,7 +15,7 @@ import { imageOf } from '../image.js';
 import type { Image } from '../image.js';
 import { unlessAborted } from '../../core/aborting.js';
 import { checkAwaited } from './decoding-run.js';
-import { firstLine, knowsExactWebp, loadSharp } from './sharp.js';
+import { firstLine, supportsExactWebp, loadSharp } from './sharp.js';
 import type { SharpPicture } from './sharp.js';
 
 /** Formats of files. */
@@ -182,7 +182,7 @@ async function encode(
   if (
     settings.lossless === true &&
     channels === 4 &&
-    !knowsExactWebp(sharp) &&
+    !supportsExactWebp(sharp) &&
     hasHiddenColors(pixels)
   ) {
     throw new CudaError(

@@ -86,7 +86,7 @@ export function loadSharp(load = importPackage): Promise<Sharp> {
  * Whether this sharp knows WebP's `exact`, which older versions pass over in silence: one that does
  * refuses a value that is neither true nor false.
  */
-export function knowsExactWebp(sharp: Sharp): boolean {
+export function supportsExactWebp(sharp: Sharp): boolean {
   try {
     sharp(Uint8Array.of(0), { raw: { width: 1, height: 1, channels: 1 } }).webp({
       exact: 'unknown',

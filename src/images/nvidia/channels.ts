@@ -13,7 +13,7 @@ import { nppName } from './functions.js';
 import { addToPlanes } from './pixelwise.js';
 import { PLANAR_FORM, planesOf } from './planes.js';
 import { addCalls, elementOf, pixels, sizeOf, stepOf } from './step.js';
-import type { Carrier } from '../carrier.js';
+import type { Implementation } from '../implementation.js';
 import type { ChannelOrder, ColorConversion, ColorFormat, YuvConversion } from '../parameters.js';
 
 /** Adds a call for each image, of a function of source, step, target, step, size and more. */
@@ -40,7 +40,7 @@ function addEach(
 /** The numbers of channels, of the image and of the result, that SwapChannels takes. */
 const SWAPS: ReadonlySet<string> = new Set(['33', '44', '43']);
 
-export const nppOrderChannels: Carrier<ChannelOrder> = {
+export const nppOrderChannels: Implementation<ChannelOrder> = {
   takes: { u8: [3, 4], u16: [3, 4], f16: [3, 4], f32: [3, 4] },
   lacks: ({ images: [image], parameters: { order } }) =>
     SWAPS.has(`${image!.channels}${order.length}`)
@@ -67,20 +67,20 @@ function addSwap(
 }
 
 /** NPP writes the number where the order names channel 3 of an image of three. */
-export const nppAddAlpha: Carrier<{ readonly alpha: number }> = {
+export const nppAddAlpha: Implementation<{ readonly alpha: number }> = {
   takes: { u8: [3], u16: [3], f32: [3] },
   queue(work, { images: [image], results: [result], parameters: { alpha } }) {
     addSwap(work, image!, imageOfResult(result!), [0, 1, 2, 3], [alpha]);
   },
 };
 
-export const nppToPlanar: Carrier<object> = {
+export const nppToPlanar: Implementation<object> = {
   queue(work, { images: [image], results: [result] }) {
     addToPlanes(work, image!, planarImageOf('toPlanar', 'result', result));
   },
 };
 
-export const nppToPacked: Carrier<object> = {
+export const nppToPacked: Implementation<object> = {
   queue(work, { images: [image], results: [result] }) {
     const from = planarImageOf('toPacked', 'planar', image!.tensor);
     const to = imageOfResult(result!);
@@ -150,7 +150,7 @@ function colorCall(
   };
 }
 
-export const nppConvertColor: Carrier<ColorConversion> = {
+export const nppConvertColor: Implementation<ColorConversion> = {
   takes: { u8: [1, 3, 4], u16: [1, 3, 4], f32: [1, 3, 4] },
   lacks: ({ images: [image], parameters: { from, to, matrix } }) =>
     colorCall(from, to, image!.dtype.name, LUMA[matrix]) === undefined
@@ -204,7 +204,7 @@ function lacksOfYuv({
   return ORDERED[rgb] === undefined ? `no ${rgb}` : undefined;
 }
 
-export const nppYuvToRgb: Carrier<YuvConversion> = {
+export const nppYuvToRgb: Implementation<YuvConversion> = {
   lacks: lacksOfYuv,
   queue(work, { images: [image], results: [result], parameters: { format, rgb, matrix, range } }) {
     const frame = yuvFrameOf('yuvToRgb', 'frame', format, image!.tensor);
@@ -239,7 +239,7 @@ export const nppYuvToRgb: Carrier<YuvConversion> = {
   },
 };
 
-export const nppRgbToYuv: Carrier<YuvConversion> = {
+export const nppRgbToYuv: Implementation<YuvConversion> = {
   takes: { u8: [3] },
   lacks: lacksOfYuv,
   queue(work, { images: [image], results: [result], parameters: { format, rgb, matrix, range } }) {

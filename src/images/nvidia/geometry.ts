@@ -8,7 +8,7 @@ import type { Npp } from './library.js';
 import { addCalls, formOf, numbersFor, pixels, sizeOf, stepOf, wholeOf } from './step.js';
 import type { MemoryPlace, Stream } from '../../core/index.js';
 import { PLANAR_FORM } from './planes.js';
-import type { Carrier, Description } from '../carrier.js';
+import type { Implementation, Description } from '../implementation.js';
 import type {
   BorderParameters,
   LetterboxParameters,
@@ -83,7 +83,7 @@ function resizeOne(
  * There is one call for each image: nppiResizeBatch gives other results, which depend on the memory
  * around an image.
  */
-export const nppResize: Carrier<ResizeParameters> = {
+export const nppResize: Implementation<ResizeParameters> = {
   takes: RESIZED,
   lacks: ({ images: [image], results: [result], parameters: { filter } }) =>
     lacksOfResize(image!, ...sizeOfResult(result!), filter),
@@ -95,7 +95,7 @@ export const nppResize: Carrier<ResizeParameters> = {
   },
 };
 
-export const nppResizeBatch: Carrier<ResizeParameters> = {
+export const nppResizeBatch: Implementation<ResizeParameters> = {
   takes: RESIZED,
   lacks({ images, results, parameters: { filter } }) {
     return images
@@ -115,7 +115,7 @@ export const nppResizeBatch: Carrier<ResizeParameters> = {
   },
 };
 
-export const nppLetterbox: Carrier<LetterboxParameters> = {
+export const nppLetterbox: Implementation<LetterboxParameters> = {
   takes: USUAL,
   lacks: ({ images: [image], parameters: { region, filter } }) =>
     lacksOfResize(image!, region.width, region.height, filter),
@@ -141,7 +141,7 @@ const BORDER_COPIES: Readonly<Partial<Record<Border, string>>> = {
   wrap: 'CopyWrapBorder',
 };
 
-export const nppCopyBorder: Carrier<BorderParameters> = {
+export const nppCopyBorder: Implementation<BorderParameters> = {
   takes: USUAL,
   lacks: ({ parameters: { border } }) =>
     BORDER_COPIES[border] === undefined ? `no border '${border}'` : undefined,
@@ -174,7 +174,7 @@ const AXES: Readonly<Record<Flip, number>> = { vertical: 0, horizontal: 1, both:
 /** The mirroring before the transposition, by quarters. */
 const MIRRORS: readonly Flip[] = ['both', 'horizontal', 'both', 'vertical'];
 
-export const nppMirror: Carrier<MirrorParameters> = {
+export const nppMirror: Implementation<MirrorParameters> = {
   takes: USUAL,
   queue(work, { images: [image], results: [result], parameters: { flip } }) {
     const [from, to] = [image!, imageOfResult(result!)];
@@ -193,7 +193,7 @@ export const nppMirror: Carrier<MirrorParameters> = {
 };
 
 /** A quarter of a turn is a mirrored transposition; f16 are moved as u16. */
-export const nppRotateQuarters: Carrier<QuarterParameters> = {
+export const nppRotateQuarters: Implementation<QuarterParameters> = {
   queue(work, { images: [image], results: [result], parameters: { quarters } }) {
     const [from, to] = [image!, imageOfResult(result!)];
     const form = `${PLANAR_FORM[from.dtype.name]}_C${from.channels}R`;
@@ -249,7 +249,7 @@ function lacksOfSampling(
   return border === 'constant' ? undefined : `no border '${border}'`;
 }
 
-export const nppRemap: Carrier<RemapParameters> = {
+export const nppRemap: Implementation<RemapParameters> = {
   takes: USUAL,
   lacks: (description) => lacksOfSampling(description, ['nearest', 'linear', 'cubic', 'lanczos3']),
   queue(work, { images: [image], results: [result], parameters: { filter, color, mapX, mapY } }) {
@@ -283,7 +283,7 @@ export const nppRemap: Carrier<RemapParameters> = {
 function warp(
   name: 'WarpAffineBack' | 'WarpPerspectiveBack',
   rows: 2 | 3,
-): Carrier<WarpParameters> {
+): Implementation<WarpParameters> {
   return {
     takes: USUAL,
     lacks: (description) => lacksOfSampling(description, ['nearest', 'linear', 'cubic']),

@@ -19,7 +19,7 @@ import {
   stepOf,
 } from './step.js';
 import { PLANAR_FORM, planesOf } from './planes.js';
-import type { Carrier } from '../carrier.js';
+import type { Implementation } from '../implementation.js';
 import type {
   Arithmetic,
   Blending,
@@ -54,7 +54,7 @@ function eachImage(
   });
 }
 
-export function nppArithmetic(name: keyof typeof FAMILIES): Carrier<Arithmetic> {
+export function nppArithmetic(name: keyof typeof FAMILIES): Implementation<Arithmetic> {
   return {
     lacks({ images: [image, other], parameters: { constants, scale } }) {
       if (isInteger(image!)) {
@@ -102,7 +102,7 @@ export function nppArithmetic(name: keyof typeof FAMILIES): Carrier<Arithmetic> 
   };
 }
 
-export const nppDifference: Carrier<Arithmetic> = {
+export const nppDifference: Implementation<Arithmetic> = {
   takes: { u8: [1, 3, 4], u16: [1], f16: [1], f32: [1] },
   lacks: ({ images: [, other] }) => (other === undefined ? 'no numbers' : undefined),
   queue(work, { images: [x, y], results: [result] }) {
@@ -192,13 +192,13 @@ function addLinear(
   if (sums !== to) addConversion(work, sums, to);
 }
 
-export const nppRescale: Carrier<Rescaling> = {
+export const nppRescale: Implementation<Rescaling> = {
   queue(work, { images: [image], results: [result], parameters: { scales, offsets } }) {
     addLinear(work, image!, imageOfResult(result!), scales, offsets);
   },
 };
 
-export const nppNormalise: Carrier<Normalising> = {
+export const nppNormalise: Implementation<Normalising> = {
   queue(work, { images: [image], results: [result], parameters: { factors, summands, order } }) {
     if (order === 'nhwc') {
       addLinear(work, image!, imageOfResult(result!), factors, summands);
@@ -237,7 +237,7 @@ export function addToPlanes(work: Work, from: Image, to: PlanarImage): void {
 /** NPP only has < and >: for integers x ≤ limit is x < limit + 1. */
 const NEEDS_INTEGERS: ReadonlySet<ThresholdKind> = new Set(['binary', 'binaryInverse', 'toZero']);
 
-export const nppThreshold: Carrier<Thresholding> = {
+export const nppThreshold: Implementation<Thresholding> = {
   takes: { u8: [1, 3], u16: [1, 3], f32: [1, 3] },
   lacks({ images: [image], parameters: { kind, limits, values } }) {
     if (!isInteger(image!)) return NEEDS_INTEGERS.has(kind) ? `no '${kind}' of floats` : undefined;
@@ -276,7 +276,7 @@ export const nppThreshold: Carrier<Thresholding> = {
 /** NPPI_OP_ALPHA_OVER_PREMUL of NppiAlphaOp. */
 const OVER_PREMULTIPLIED = 6;
 
-export const nppBlend: Carrier<Blending> = {
+export const nppBlend: Implementation<Blending> = {
   takes: { u8: [4], u16: [4], f32: [4] },
   // NPP's plain OVER gives colours that are multiplied by alpha: its result has no straight alpha.
   lacks: ({ images: [, back], parameters: { opacity, premultiplied } }) =>

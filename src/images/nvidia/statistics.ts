@@ -12,7 +12,7 @@ import type { Image } from '../image.js';
 import { nppName } from './functions.js';
 import type { Npp } from './library.js';
 import { addCalls, formOf, isInteger, pixels, sizeOf, stepOf } from './step.js';
-import type { Carrier } from '../carrier.js';
+import type { Implementation } from '../implementation.js';
 import type { Counting } from '../parameters.js';
 
 const USUAL = { u8: [1, 3, 4], u16: [1, 3, 4], f32: [1, 3, 4] } as const;
@@ -62,7 +62,7 @@ function placeIn({ buffer, layout, dtype }: KernelTensor, index: number): Memory
   return { buffer, byteOffset: (layout.offset + index) * dtype.bytes };
 }
 
-function totals(name: 'Sum' | 'Mean'): Carrier<object> {
+function totals(name: 'Sum' | 'Mean'): Implementation<object> {
   return {
     takes: USUAL,
     queue(work, { images: [given], results: [result] }) {
@@ -95,7 +95,7 @@ export const nppMeans = totals('Mean');
  * on an H200 NPP 13's MinIndx gave the position of another element for the least one of the first
  * channel.
  */
-export const nppExtremes: Carrier<object> = {
+export const nppExtremes: Implementation<object> = {
   takes: { u16: USUAL.u16, f32: USUAL.f32 },
   queue(work, { images: [given], results }) {
     const image = given!;
@@ -147,7 +147,7 @@ function forEach({ channels }: Image, value: number): number | Int32Array {
   return channels === 1 ? value : Int32Array.from({ length: channels }, () => value);
 }
 
-export const nppHistogram: Carrier<Counting> = {
+export const nppHistogram: Implementation<Counting> = {
   takes: { u8: [1, 3, 4], u16: [1, 3, 4] },
   lacks({ images: [image], parameters: { bins, from, to } }) {
     // NPP rounds the levels between bins to whole numbers, and counts values that equal the last

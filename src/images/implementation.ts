@@ -38,7 +38,7 @@ export interface Task<P> extends Description<P> {
 }
 
 /** An engine's implementation of one operation: a row of its table. */
-export interface Carrier<P> {
+export interface Implementation<P> {
   /** Numbers of channels that it takes, for each dtype of the first image. Default: all. */
   readonly takes?: Partial<Readonly<Record<ImageName, readonly Channels[]>>>;
   /**
@@ -53,13 +53,13 @@ export interface Carrier<P> {
 /** An engine other than our kernels. */
 export interface Engine {
   /** Its implementations, by the operation's name. */
-  readonly carriers: Readonly<Record<string, Carrier<never> | undefined>>;
+  readonly implementations: Readonly<Record<string, Implementation<never> | undefined>>;
   /** Whether it is available on the device. Never rejects. */
-  look(device: CoreDevice): Promise<EngineInfo>;
+  infoFor(device: CoreDevice): Promise<EngineInfo>;
 }
 
 /** An operation: its name, and its implementation by our kernels. */
 export interface ImageOperation<P> {
   readonly name: string;
-  readonly own: Carrier<P>;
+  readonly own: Implementation<P>;
 }
