@@ -75,7 +75,8 @@ export function yuvFrameOf(
       argument,
       format === 'i420'
         ? `${wanted}: rows without gaps between them`
-        : `${wanted}: a view in which the elements of a row are adjacent, and rows follow one another`,
+        : `${wanted}: a view in which the elements of a row are adjacent, and rows follow ` +
+            'one another',
       value,
       'Make it contiguous() first.',
     );
