@@ -17,7 +17,7 @@ import type { Layout } from './layout.js';
 import type { AnyTensor } from './tensor.js';
 
 /** Gives back the memory of exports that were collected before their deleter was called. */
-const forgotten = new FinalizationRegistry<() => void>((giveBack) => {
+const collected = new FinalizationRegistry<() => void>((giveBack) => {
   giveBack();
 });
 
@@ -25,7 +25,7 @@ const forgotten = new FinalizationRegistry<() => void>((giveBack) => {
  * The owner of an exported descriptor: the descriptor and its deleter refer to it. When both are
  * collected, the memory is given back.
  */
-class Handover {
+class ExportedMemory {
   readonly memory: Allocation;
   /** The memory's owner, which must not be collected. */
   readonly tensor: AnyTensor;
@@ -36,7 +36,7 @@ class Handover {
     this.tensor = tensor;
     this.memory = tensor.buffer.memory;
     this.giveBack = this.memory.borrow();
-    forgotten.register(this, this.giveBack, this);
+    collected.register(this, this.giveBack, this);
   }
 
   /** Gives the memory back: the consumer has called the deleter. */
@@ -44,19 +44,19 @@ class Handover {
     if (this.over)
       throw new CudaDisposedError('deleter: called twice. Call it once for each tensor.');
     this.over = true;
-    forgotten.unregister(this);
+    collected.unregister(this);
     this.giveBack();
   }
 }
 
 /** Descriptors that were imported: each can be imported once. */
-const taken = new WeakSet<object>();
+const imported = new WeakSet<object>();
 
 /**
  * Exports a tensor: gives its descriptor when all work that was queued with its memory has ended.
  * See {@link Tensor.toDLPack}.
  */
-export function handOver(run: Run, tensor: AnyTensor): Submitted<DLTensor> {
+export function exportTensor(run: Run, tensor: AnyTensor): Submitted<DLTensor> {
   run.checkNotRecording('tensor.toDLPack()', 'hand over graph.output after graph.replay()');
   tensor.checkAlive();
   const { memory } = tensor.buffer;
@@ -78,7 +78,7 @@ function described(tensor: AnyTensor): DLTensor {
   const { dtype, layout, device, buffer } = tensor;
   tensor.checkAlive();
   const { memory } = buffer;
-  const owner = new Handover(tensor);
+  const owner = new ExportedMemory(tensor);
   const address = BigInt(device.runtime.shared.values[memory.handle]! + buffer.byteOffset);
   const type =
     device.kind === 'cpu'
@@ -109,7 +109,7 @@ export interface TakeOverOptions {
  * Imports a descriptor: adopts its memory, and gives the buffer and the layout of a tensor that
  * owns it. See {@link Tensor.fromDLPack}.
  */
-export async function takeOver(
+export async function importTensor(
   device: CoreDevice,
   descriptor: DLTensor,
   options: TakeOverOptions = {},
@@ -146,18 +146,18 @@ export async function takeOver(
     );
   }
   if (deleter !== undefined) {
-    if (taken.has(descriptor))
+    if (imported.has(descriptor))
       throw invalid(
         'descriptor',
         'one that has not been taken over',
         descriptor,
         'A descriptor can be taken over once: get another from its owner.',
       );
-    taken.add(descriptor);
+    imported.add(descriptor);
   }
   const { end } = span(layout);
   const alias =
-    owner instanceof Handover && owner.memory.device.runtime === device.runtime
+    owner instanceof ExportedMemory && owner.memory.device.runtime === device.runtime
       ? owner.memory
       : undefined;
   // The release callback refers to it, so that it is alive for as long as the memory is in use
@@ -178,7 +178,7 @@ export async function takeOver(
     return { buffer, layout };
   } catch (error) {
     // The memory stays its owner's.
-    taken.delete(descriptor);
+    imported.delete(descriptor);
     throw error;
   }
 }

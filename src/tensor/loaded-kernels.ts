@@ -19,14 +19,14 @@ import { copyText, randomText, sequenceText } from './kernel-texts.js';
 
 type Kernels = Readonly<Record<string, Kernel>>;
 
-interface Recipe {
+interface KernelSet {
   readonly key: string;
   readonly text: () => string;
   readonly kernels: () => Readonly<Record<string, readonly ParamDeclaration[]>>;
 }
 
 /** The kernel for strided copies of so many axes, with conversion. */
-export function copies(from: DTypeName, to: DTypeName, rank: number): Recipe {
+export function copies(from: DTypeName, to: DTypeName, rank: number): KernelSet {
   return {
     key: `copy ${from} ${to} ${rank}`,
     text: () => copyText(from, to, rank),
@@ -41,7 +41,7 @@ export function copies(from: DTypeName, to: DTypeName, rank: number): Recipe {
   };
 }
 
-export function sequences(dtype: KernelDTypeName): Recipe {
+export function sequences(dtype: KernelDTypeName): KernelSet {
   const out = output(DTYPES[dtype]);
   return {
     key: `sequences ${dtype}`,
@@ -54,7 +54,7 @@ export function sequences(dtype: KernelDTypeName): Recipe {
   };
 }
 
-export function randoms(dtype: KernelDTypeName): Recipe {
+export function randoms(dtype: KernelDTypeName): KernelSet {
   const out = output(DTYPES[dtype]);
   const real = dtype === 'f64' ? f64 : f32;
   return {
@@ -77,13 +77,13 @@ function loadedOn(device: CoreDevice): Map<string, Loaded> {
   return loaded;
 }
 
-function load(device: CoreDevice, recipe: Recipe): Loaded {
+function load(device: CoreDevice, kernelSet: KernelSet): Loaded {
   const loaded = loadedOn(device);
-  const known = loaded.get(recipe.key);
+  const known = loaded.get(kernelSet.key);
   if (known !== undefined) return known;
   const done = (async () => {
-    const signatures = recipe.kernels();
-    return kernelsOf(await device.loadKnown(recipe.text(), Object.keys(signatures)), signatures);
+    const signatures = kernelSet.kernels();
+    return kernelsOf(await device.loadKnown(kernelSet.text(), Object.keys(signatures)), signatures);
   })();
   const entry: Loaded = { kernels: undefined, done };
   done.then(
@@ -91,52 +91,52 @@ function load(device: CoreDevice, recipe: Recipe): Loaded {
       entry.kernels = kernels;
     },
     () => {
-      loaded.delete(recipe.key);
+      loaded.delete(kernelSet.key);
     },
   );
-  loaded.set(recipe.key, entry);
+  loaded.set(kernelSet.key, entry);
   return entry;
 }
 
 /** {@link load} for a blocking run. */
-function loadNow(device: CoreDevice, recipe: Recipe): Kernels {
+function loadNow(device: CoreDevice, kernelSet: KernelSet): Kernels {
   const loaded = loadedOn(device);
-  const known = loaded.get(recipe.key)?.kernels;
+  const known = loaded.get(kernelSet.key)?.kernels;
   if (known !== undefined) return known;
-  const signatures = recipe.kernels();
+  const signatures = kernelSet.kernels();
   // A load in progress cannot end while this thread blocks, so that the kernels are loaded again.
   const kernels = kernelsOf(
-    device.loadKnownNow(recipe.text(), Object.keys(signatures)),
+    device.loadKnownNow(kernelSet.text(), Object.keys(signatures)),
     signatures,
   );
-  loaded.set(recipe.key, { kernels, done: Promise.resolve(kernels) });
+  loaded.set(kernelSet.key, { kernels, done: Promise.resolve(kernels) });
   return kernels;
 }
 
-function kernelsOf(module: Module, signatures: ReturnType<Recipe['kernels']>): Kernels {
+function kernelsOf(module: Module, signatures: ReturnType<KernelSet['kernels']>): Kernels {
   return Object.fromEntries(
     Object.entries(signatures).map(([name, signature]) => [name, module.kernel(name, signature)]),
   );
 }
 
 /** Loads kernels before their first use. */
-export async function preload(device: CoreDevice, recipes: readonly Recipe[]): Promise<void> {
-  await Promise.all(recipes.map((recipe) => load(device, recipe).done));
+export async function preload(device: CoreDevice, kernelSets: readonly KernelSet[]): Promise<void> {
+  await Promise.all(kernelSets.map((kernelSet) => load(device, kernelSet).done));
 }
 
 /** Calls `queue` with the kernels: at once if they are loaded, else when they are. */
 export function withKernels<T>(
   run: Run,
-  recipe: Recipe,
+  kernelSet: KernelSet,
   queue: (kernels: Kernels) => Submitted<T>,
 ): Submitted<T> {
-  if (run.mode === 'block') return queue(loadNow(run.device, recipe));
-  const { kernels, done } = load(run.device, recipe);
+  if (run.mode === 'block') return queue(loadNow(run.device, kernelSet));
+  const { kernels, done } = load(run.device, kernelSet);
   return whenLoaded(
     run,
     kernels,
     done,
-    { what: `the kernels of '${recipe.key}'`, fix: 'await such an operation once before' },
+    { what: `the kernels of '${kernelSet.key}'`, fix: 'await such an operation once before' },
     queue,
   );
 }

@@ -50,11 +50,11 @@ export function overlapsItself(layout: Layout): boolean {
   // Two different indices are equal on the axes before a first one, differ by at least 1 on that
   // one, and by -limit to limit on those after it.
   return axes.some(({ factor, limit }, first) => {
-    const behind = axes.slice(first + 1);
-    const below = behind.reduce((sum, term) => sum + term.factor * term.limit, 0);
+    const later = axes.slice(first + 1);
+    const below = later.reduce((sum, term) => sum + term.factor * term.limit, 0);
     const terms = [
       { factor, limit: limit - 1 },
-      ...behind.map((term) => ({ factor: term.factor, limit: 2 * term.limit })),
+      ...later.map((term) => ({ factor: term.factor, limit: 2 * term.limit })),
     ];
     return reaches(terms, below - factor);
   });

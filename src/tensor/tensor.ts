@@ -36,7 +36,7 @@ import type { DLTensor } from './dlpack.js';
 import { checkConversion, copyElements, fillElements } from './element-copies.js';
 import { denseBuffer, layoutIn } from './elements.js';
 import type { Elements } from './elements.js';
-import { handOver, takeOver } from './exchange.js';
+import { exportTensor, importTensor } from './exchange.js';
 import type { TakeOverOptions } from './exchange.js';
 import { claimOf, Partitioned } from './partitioned.js';
 import { contiguous, isContiguous } from './layout.js';
@@ -141,7 +141,7 @@ export class Tensor<
     descriptor: DLTensor,
     options?: TakeOverOptions,
   ): Promise<Tensor<DTypeName, number[]>> {
-    const { buffer, layout } = await takeOver(device, descriptor, options);
+    const { buffer, layout } = await importTensor(device, descriptor, options);
     return new Tensor<DTypeName, number[]>(buffer, layout, true);
   }
 
@@ -487,7 +487,7 @@ export class Tensor<
    */
   toDLPack(): DeviceOp<DLTensor> {
     return new DeviceOp(
-      new Made<DLTensor>(this.device, `${this.name}.toDLPack()`, (run) => handOver(run, this), [
+      new Made<DLTensor>(this.device, `${this.name}.toDLPack()`, (run) => exportTensor(run, this), [
         this,
       ]),
     );
