@@ -38,7 +38,6 @@ const LONG = [
   'src/runtime/completion.ts',
   'src/runtime/decoder.ts',
   'src/runtime/runtime.ts',
-  'src/tensor/tensor.ts',
   'src/tensorrt/thread/procedures.ts',
 ];
 

@@ -1,4 +1,4 @@
-/** Sums, differences and products of images, and of an image and constants, with saturation. */
+/** Sums, differences and products of images, and of images and constants, with saturation. */
 import { CudaArgumentError } from '../core/index.js';
 import { checkOptions, invalid } from '../ground/arguments.js';
 import { DeviceOp } from '../ops/index.js';
@@ -13,22 +13,22 @@ import { channelNumbers, eachChannel } from './per-channel.js';
 import type { ElementFunction } from './per-channel.js';
 import { addPixels } from './pixel-kernel.js';
 import { packed } from './pixel-runs.js';
-import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { EngineOptions, ImageOperation } from './implementation.js';
 import type { Arithmetic } from './parameters.js';
 
-/** What operations on two images take. */
+/** Options of operations on two images. */
 export interface ArithmeticOptions<D extends ImageName = ImageName> extends EngineOptions {
-  /** Where it is written. Default: a new tensor. */
+  /** Where the result is written. Default: a new tensor. */
   readonly out?: OrOp<Tensor<D>>;
 }
 
-/** What {@link multiplyImages} takes. */
+/** Options of {@link multiplyImages}. */
 export interface MultiplyOptions<D extends ImageName = ImageName> extends ArithmeticOptions<D> {
-  /** A factor of each product: 1/255 makes 255 of u8 stand for 1. Default: 1. */
+  /** A factor of each product: with 1/255 an element of 255 of u8 stands for 1. Default: 1. */
   readonly scale?: number;
 }
 
-/** The same size, number, dtype and channels. @throws CudaArgumentError */
+/** @throws CudaArgumentError for images of different sizes, numbers, dtypes or channels */
 export function checkAlike(
   operation: string,
   argument: string,
@@ -40,7 +40,7 @@ export function checkAlike(
   checkSameSize(operation, argument, image, like, likeArgument);
 }
 
-/** The same size and number. @throws CudaArgumentError */
+/** @throws CudaArgumentError for images of different sizes or numbers */
 export function checkSameSize(
   operation: string,
   argument: string,
@@ -140,11 +140,11 @@ function arithmetic(
 
 /**
  * A function of two images of one size, dtype and number of channels, or of an image and a number
- * for all channels or one for each: an image like the first. Computed in f32 and rounded once;
- * integers to the nearest, ties to even, saturated.
+ * for all channels or one for each. It gives an image like the first. Elements are computed in f32
+ * and rounded once; integers to nearest, ties to even, saturated.
  *
- * @throws CudaArgumentError for images that differ, as many numbers as there are not channels; at
- *   the call, or when it is run where operations give the images
+ * @throws CudaArgumentError for images that differ, and a list of numbers whose length is not the
+ *   number of channels; at the call, or when run where operations give the images
  */
 export type ImageArithmetic = <D extends ImageName>(
   image: OrOp<Tensor<D>>,
@@ -160,16 +160,53 @@ function plain(name: Exclude<Name, 'multiply'>): ImageArithmetic {
   }) as ImageArithmetic;
 }
 
-/** image + other. The rest is as of {@link ImageArithmetic}. */
+/**
+ * Adds: image + other. See {@link ImageArithmetic}.
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 100, 200], [1, 1, 3]);
+ * using brighter = await addImages(image, 100);
+ * console.log((await brighter.read()).join(' ')); // 110 200 255
+ * ```
+ */
 export const addImages = plain('add');
-/** image - other. The rest is as of {@link ImageArithmetic}. */
+/**
+ * Subtracts: image - other. See {@link ImageArithmetic}.
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 100, 200], [1, 1, 3]);
+ * using darker = await subtractImages(image, [0, 50, 255]);
+ * console.log((await darker.read()).join(' ')); // 10 50 0
+ * ```
+ */
 export const subtractImages = plain('subtract');
-/** The magnitude of image - other. The rest is as of {@link ImageArithmetic}. */
+/**
+ * Gives the magnitude of image - other. See {@link ImageArithmetic}.
+ *
+ * @example
+ * ```ts
+ * using a = await device.tensor(u8, [10, 20, 30], [1, 1, 3]);
+ * using b = await device.tensor(u8, [15, 5, 30], [1, 1, 3]);
+ * using apart = await difference(a, b);
+ * console.log((await apart.read()).join(' ')); // 5 15 0
+ * ```
+ */
 export const difference = plain('difference');
 
 const products = operationOf('multiply');
 
-/** image · other · scale. The rest is as of {@link ImageArithmetic}. */
+/**
+ * Multiplies: image · other · scale. See {@link ImageArithmetic}.
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 100, 200], [1, 1, 3]);
+ * using halved = await multiplyImages(image, 0.5);
+ * console.log((await halved.read()).join(' ')); // 5 50 100
+ * ```
+ */
 export function multiplyImages<D extends ImageName>(
   image: OrOp<Tensor<D>>,
   other: OrOp<Tensor<NoInfer<D>>> | ChannelNumbers,

@@ -1,4 +1,4 @@
-/** One image over another. */
+/** Alpha blending of images. */
 import { CudaArgumentError } from '../core/index.js';
 import { checkBoolean, checkOptions, invalid } from '../ground/arguments.js';
 import { deviceFunction } from '../kernels/index.js';
@@ -13,16 +13,16 @@ import type { ImageName } from './image.js';
 import { addPixels } from './pixel-kernel.js';
 import { packed } from './pixel-runs.js';
 import { WHITE } from './rounding.js';
-import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { EngineOptions, ImageOperation } from './implementation.js';
 import type { Blending } from './parameters.js';
 
-/** What {@link blend} takes. */
+/** Options of {@link blend}. */
 export interface BlendOptions<D extends ImageName = ImageName> extends EngineOptions {
-  /** Whether colours of images with alpha are multiplied by it already. Default: false. */
+  /** Whether colours of images with alpha are premultiplied by it. Default: false. */
   readonly premultiplied?: boolean;
   /** From 0 to 1: a factor of the front's alpha. Default: 1. */
   readonly opacity?: number;
-  /** Where it is written. Default: a new tensor. */
+  /** Where the result is written. Default: a new tensor. */
   readonly out?: OrOp<Tensor<D>>;
 }
 
@@ -74,7 +74,9 @@ const blends: ImageOperation<Blending> = {
   own: {
     queue(work, { images: [front, back], results: [out], parameters: { premultiplied, opacity } }) {
       const white = WHITE[back!.dtype.name];
-      const key = `blend_${front!.channels}${back!.channels}${premultiplied ? '_premultiplied' : ''}_${white}`;
+      const key =
+        `blend_${front!.channels}${back!.channels}${premultiplied ? '_premultiplied' : ''}_` +
+        `${white}`;
       let f = functions.get(key);
       if (f === undefined)
         functions.set(
@@ -92,20 +94,28 @@ const blends: ImageOperation<Blending> = {
 };
 
 /**
- * The front over the back: an image with the channels of the back. An image of 4 channels has alpha
- * as its last. Either may have 3 or 4 channels, or both have 1. With M as white (255 of u8, 65535
- * of u16, 1 of floats), a = front alpha / M · opacity (opacity alone where the front has none) and
- * b = back alpha / M · (1 - a) (1 - a where it has none):
+ * Blends the front over the back. It gives an image with the channels of the back. Each image has 3
+ * or 4 channels, of which the fourth is alpha, or both have 1. M is white: 255 for u8, 65535 for
+ * u16, 1 for floats. a = front alpha / M · opacity (opacity for a front without alpha), and b =
+ * back alpha / M · (1 - a) (1 - a for a back without alpha):
  *
  * - straight: colour (F · a + B · b) / (a + b), 0 where a + b is 0; alpha M · (a + b)
- * - premultiplied: every channel F · opacity + B · (1 - a), with M as the alpha of a front that has
- *   none
+ * - premultiplied: every channel F · opacity + B · (1 - a), with M as the alpha of a front without
+ *   alpha
  *
- * Computed in f32 and rounded once; integers to the nearest, ties to even, saturated.
+ * Elements are computed in f32 and rounded once; integers to nearest, ties to even, saturated.
  *
- * @throws CudaArgumentError for images of different sizes or dtypes, for channels that do not go
- *   together, an opacity outside of 0 to 1; at the call, or when it is run where operations give
+ * @throws CudaArgumentError for images of different sizes or dtypes, numbers of channels that
+ *   cannot be blended, an opacity outside 0 to 1; at the call, or when run where operations give
  *   the images
+ *
+ * @example
+ * ```ts
+ * using front = await device.tensor(u8, [200, 200, 200], [1, 1, 3]);
+ * using back = await device.tensor(u8, [100, 0, 200], [1, 1, 3]);
+ * using mixed = await blend(front, back, { opacity: 0.5 });
+ * console.log((await mixed.read()).join(' ')); // 150 100 200
+ * ```
  */
 export function blend<D extends ImageName>(
   front: OrOp<Tensor<D>>,

@@ -1,12 +1,12 @@
-/** What stands for pixels beyond an image's edges. */
+/** Pixels beyond an image's edges. */
 import { deviceFunction } from '../kernels/index.js';
 import type { Usable } from '../kernels/index.js';
 import type { Gpu } from '../library/kernel-family.js';
 
 /**
- * Beyond the edges, of the row `a b c d`: `constant` a colour; `replicate` `a a | a b c d | d d`;
- * `reflect` `b a | a b c d | d c`; `reflect101` `c b | a b c d | c b`; `wrap` `c d | a b c d | a
- * b`.
+ * The pixels beyond the edges, for a row `a b c d`: `constant` is a colour; `replicate` is `a a | a
+ * b c d | d d`; `reflect` is `b a | a b c d | d c`; `reflect101` is `c b | a b c d | c b`; `wrap`
+ * is `c d | a b c d | a b`.
  */
 export type Border = 'constant' | 'replicate' | 'reflect' | 'reflect101' | 'wrap';
 
@@ -19,8 +19,8 @@ export const BORDERS: readonly Border[] = [
 ];
 
 /**
- * The index that is read for one that may be outside of 0 to extent - 1; of constant any that there
- * is.
+ * The index that is read for one that may be outside 0 to extent - 1. For `constant` it is any
+ * index of the image.
  */
 export const INDICES: Readonly<Record<Border, Usable>> = {
   constant: (index: number, extent: number): number => Math.min(Math.max(index, 0), extent - 1),
@@ -42,15 +42,15 @@ export const INDICES: Readonly<Record<Border, Usable>> = {
   }),
 };
 
-/** Places from which on f32 are whole numbers. */
+/** The place from which on f32 has no fractions: 2^23. */
 const WHOLE_FROM = 8388608;
 
-/** Farther than any tap reaches from an image, and few enough for exact sums with taps. */
+/** Farther than any tap reaches from an image, and small enough for exact sums with taps. */
 const BEYOND = 1048576;
 
 /**
- * Beyond every edge: where nothing lies between an edge and infinity, any place of that side is the
- * same. NaN is to the left, or above.
+ * Limits a place: all places far beyond an edge have the same pixels. NaN is left of the image, or
+ * above it.
  */
 const clamp = (place: number, extent: number, gpu: FarGpu): number => {
   const least = place > -gpu.BEYOND ? place : gpu.f32(-gpu.BEYOND);
@@ -65,9 +65,9 @@ interface FarGpu extends Gpu {
 }
 
 /**
- * A place of an image that repeats itself: from 2^23 on the remainder of the whole number m · 2^e
- * by the period, exactly. Periods have at most 16 bits, so that a remainder times 2^14 is an i32.
- * NaN and infinities have no remainder, and are 0.
+ * Maps a place of a repeated image near the image: from 2^23 on it is the exact remainder of the
+ * whole number m · 2^e by the period. Periods have at most 16 bits, so that a remainder times 2^14
+ * fits in i32. NaN and infinities have no remainder, and become 0.
  */
 const remainder = (place: number, extent: number, gpu: FarGpu): number => {
   let near = place;
@@ -90,17 +90,14 @@ const remainder = (place: number, extent: number, gpu: FarGpu): number => {
 const repeated = (period: (extent: number) => number): Usable =>
   deviceFunction(remainder as never, { uses: { WHOLE_FROM, period } });
 
-/** Pixels after which an image repeats itself beyond its edges. */
+/** Pixels after which an image is repeated beyond its edges. */
 export const PERIODS: Readonly<Partial<Record<Border, (extent: number) => number>>> = {
   reflect: (extent) => 2 * extent,
   reflect101: (extent) => Math.max(2 * extent - 2, 1),
   wrap: (extent) => extent,
 };
 
-/**
- * A place for one that may be anywhere, f32: what is read there is the same, and sums of it and of
- * taps are exact.
- */
+/** Maps any place, an f32, to one with the same pixels whose sums with taps are exact. */
 export const PLACES: Readonly<Record<Border, Usable>> = {
   constant: clamped,
   replicate: clamped,

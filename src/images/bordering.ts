@@ -1,4 +1,4 @@
-/** Images with a border around them, and fitted into a frame. */
+/** Images with a border, and images that are fitted into a frame (letterbox). */
 import { f32, i32, i64 } from '../core/index.js';
 import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { deviceFunction, input, output } from '../kernels/index.js';
@@ -30,21 +30,24 @@ import { borders, paints } from './move-kernels.js';
 import { queueResize } from './resizing.js';
 import { RESIZE_FILTERS, checkColor, checkFilter } from './sampling.js';
 import type { ResizeFilter } from './sampling.js';
-import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { EngineOptions, ImageOperation } from './implementation.js';
 import type { BorderParameters, LetterboxParameters } from './parameters.js';
 
-/** What {@link copyBorder} takes. */
+/** Options of {@link copyBorder}. */
 export interface BorderOptions<D extends ImageName = ImageName> extends EngineOptions {
   /**
-   * Columns and rows of border. Default: 0; with `out` what is left right of and below the image.
+   * Columns and rows of border. Default: 0; with `out`, the rest of its columns on the right, and
+   * of its rows at the bottom.
    */
   readonly left?: number;
   readonly top?: number;
   readonly right?: number;
   readonly bottom?: number;
-  /** What is in it. Default: constant. */
+  /** The border's pixels. Default: constant. */
   readonly border?: Border;
-  /** Of the constant border: one number for all channels, or one for each. Default: 0. */
+  /**
+   * The colour of the constant border: one number for all channels, or one for each. Default: 0.
+   */
   readonly color?: number | readonly number[];
   /** Where the result goes. Default: a new tensor. */
   readonly out?: OrOp<Tensor<D>>;
@@ -132,12 +135,18 @@ function numbersOf([f0 = 0, f1 = 0, f2 = 0, f3 = 0]: readonly number[]): Readonl
 }
 
 /**
- * The image with a border around it: a new contiguous tensor that is `left` + `right` columns wider
- * and `top` + `bottom` rows higher, or `out`, whose size says what is right and below. Pixels of
- * the image are as they were.
+ * Copies an image into a border. It gives a new contiguous tensor that is `left` + `right` columns
+ * wider and `top` + `bottom` rows higher, or `out`, whose size gives `right` and `bottom`.
  *
- * @throws CudaArgumentError where `out` has no room for the image at `left` and `top`, for a border
- *   that is none or a colour that the dtype does not have, and as {@link resize} does
+ * @throws CudaArgumentError where the image does not fit into `out` at `left` and `top`, for an
+ *   unknown border or a colour that the dtype does not have, and as {@link resize} does
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 20, 30], [1, 3, 1]);
+ * using framed = await copyBorder(image, { left: 2, right: 1, border: 'replicate' });
+ * console.log((await framed.read()).join(' ')); // 10 10 10 20 30 30
+ * ```
  */
 export function copyBorder<D extends ImageName>(
   image: OrOp<Tensor<D>>,
@@ -203,7 +212,16 @@ export function copyBorder<D extends ImageName>(
   ) as never;
 }
 
-/** {@link copyBorder} with a border of one colour. */
+/**
+ * Copies an image into a border of one colour: {@link copyBorder} with the constant border.
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 20, 30], [1, 3, 1]);
+ * using framed = await copyConstantBorder(image, { left: 2, right: 1, color: 7 });
+ * console.log((await framed.read()).join(' ')); // 7 7 10 20 30 7
+ * ```
+ */
 export function copyConstantBorder<D extends ImageName>(
   image: OrOp<Tensor<D>>,
   options: Omit<BorderOptions<NoInfer<D>>, 'border'>,
@@ -212,27 +230,27 @@ export function copyConstantBorder<D extends ImageName>(
   return copyBorder(image, { ...options, border: 'constant' });
 }
 
-/** What {@link letterbox} takes. */
+/** Options of {@link letterbox}. */
 export interface LetterboxOptions<D extends ImageName = ImageName> extends EngineOptions {
-  /** Columns and rows of the frame; left out, those of `out`. */
+  /** Columns and rows of the frame. Default: those of `out`. */
   readonly width?: number;
   readonly height?: number;
   /** Default: linear. */
   readonly filter?: ResizeFilter;
-  /** Around the image: one number for all channels, or one for each. Default: 0. */
+  /** The colour around the image: one number for all channels, or one for each. Default: 0. */
   readonly color?: number | readonly number[];
   /** Where the result goes. Default: a new tensor. */
   readonly out?: OrOp<Tensor<D>>;
 }
 
-/** What {@link letterbox} gives. Closing it closes the image, where that was made for it. */
+/** The result of {@link letterbox}. Closing it closes the image, unless that is `out`. */
 export interface Letterboxed<D extends ImageName = ImageName> extends Closing {
   readonly image: Tensor<D, number[]>;
-  /** Where in the frame the image lies. */
+  /** The part of the frame that the image covers. */
   readonly region: Region;
   /**
-   * Columns and rows of the frame for one of the image: a place at column x of the image is at
-   * `region.x + x * scaleX`.
+   * Columns and rows of the frame for each of the image: column x of the image is at column
+   * `region.x + x * scaleX` of the frame.
    */
   readonly scaleX: number;
   readonly scaleY: number;
@@ -302,12 +320,20 @@ function queuePaint(work: Work, out: Image, color: readonly number[]): void {
 }
 
 /**
- * The image, or each of a batch, as large as it fits into a frame with its aspect kept, in the
- * middle, and a colour around it. It gives the frame with where the image lies in it, at
- * {@link letterboxPlacement}, so that boxes can be taken back to the image: x = (frame's x -
- * region.x) / scaleX.
+ * Fits an image, or each of a batch, into a frame: as large as possible with its aspect ratio, in
+ * the middle, with a colour around it. It gives the frame and the part that the image covers, by
+ * {@link letterboxPlacement}, so that places in the frame can be mapped to the image: x = (frame's
+ * x - region.x) / scaleX.
  *
  * @throws CudaArgumentError as {@link resize} and {@link copyBorder} do
+ *
+ * @example
+ * ```ts
+ * using image = await device.full(u8, [1, 2, 1], 50);
+ * using boxed = await letterbox(image, { width: 2, height: 3 });
+ * console.log((await boxed.image.read()).join(' ')); // 0 0 50 50 0 0
+ * console.log(boxed.region, boxed.scaleX); // { x: 0, y: 1, width: 2, height: 1 } 1
+ * ```
  */
 export function letterbox<D extends ImageName>(
   image: OrOp<Tensor<D>>,

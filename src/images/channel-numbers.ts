@@ -1,11 +1,11 @@
-/** Numbers that an operation takes once for all channels, or once for each. */
+/** Options that are one number for all channels, or one for each. */
 import { CudaArgumentError } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
 
 /** One number for all channels, or one for each. */
 export type ChannelNumbers = number | readonly number[];
 
-/** @throws CudaArgumentError for what is neither a number that is finite nor a list of them */
+/** @throws CudaArgumentError for what is neither a finite number nor a list of them */
 export function checkChannelNumbers(
   argument: string,
   value: unknown,
@@ -23,7 +23,7 @@ export function checkChannelNumbers(
   );
 }
 
-/** One for each channel. @throws CudaArgumentError for a list of another length */
+/** Gives one number for each channel. @throws CudaArgumentError for a list of another length */
 export function forChannels(
   argument: string,
   value: ChannelNumbers,

@@ -1,4 +1,4 @@
-/** Channels in another order, fewer or more of them, and as planes. */
+/** The order and number of channels, and channels as planes. */
 import { CudaArgumentError } from '../core/index.js';
 import { checkOptions, invalid } from '../ground/arguments.js';
 import { deviceFunction } from '../kernels/index.js';
@@ -13,12 +13,12 @@ import { planarImageOf, planarResultFor } from './planar-image.js';
 import { addPixels } from './pixel-kernel.js';
 import { packed, planes } from './pixel-runs.js';
 import { WHITE } from './rounding.js';
-import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { EngineOptions, ImageOperation } from './implementation.js';
 import type { ChannelOrder } from './parameters.js';
 
-/** What operations on channels take. */
+/** Options of operations on channels. */
 export interface ChannelOptions<D extends ImageName = ImageName> extends EngineOptions {
-  /** Where it is written. Default: a new tensor. */
+  /** Where the result is written. Default: a new tensor. */
   readonly out?: OrOp<Tensor<D>>;
 }
 
@@ -66,13 +66,20 @@ const orders: ImageOperation<ChannelOrder> = {
 };
 
 /**
- * Channels in another order: channel `order[c]` of the image becomes channel c. `[2, 1, 0]`
- * exchanges red and blue, `[0, 1, 2]` of an image with alpha leaves that out, `[0]` picks the
- * first, `[0, 0, 0]` makes three of one. Elements are moved as they are.
+ * Selects channels: channel `order[c]` of the image becomes channel c. `[2, 1, 0]` exchanges red
+ * and blue, `[0, 1, 2]` drops alpha, `[0]` selects the first channel, and `[0, 0, 0]` repeats it.
+ * Elements are copied unchanged.
  *
  * @param order 1, 3 or 4 numbers of channels, from 0 on
- * @throws CudaArgumentError for a channel that there is not, another length; at the call, or when
- *   it is run where an operation gives the image
+ * @throws CudaArgumentError for a channel that the image does not have, and another length; at the
+ *   call, or when run where an operation gives the image
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 20, 30], [1, 1, 3]);
+ * using bgr = await orderChannels(image, [2, 1, 0]);
+ * console.log((await bgr.read()).join(' ')); // 30 20 10
+ * ```
  */
 export function orderChannels<D extends ImageName>(
   image: OrOp<Tensor<D>>,
@@ -109,9 +116,9 @@ export function orderChannels<D extends ImageName>(
   ) as never;
 }
 
-/** What {@link addAlpha} takes. */
+/** Options of {@link addAlpha}. */
 export interface AddAlphaOptions<D extends ImageName = ImageName> extends ChannelOptions<D> {
-  /** The alpha of every pixel. Default: white, which is 255 of u8, 65535 of u16, 1 of floats. */
+  /** The alpha of every pixel. Default: white, which is 255 for u8, 65535 for u16, 1 for floats. */
   readonly alpha?: number;
 }
 
@@ -145,10 +152,17 @@ const alphas: ImageOperation<{ readonly alpha: number }> = {
 };
 
 /**
- * An image of three channels with a fourth that is the same everywhere.
+ * Adds a fourth channel, with one value for all pixels, to an image of three channels.
  *
- * @throws CudaArgumentError for an image that has not 3 channels; at the call, or when it is run
- *   where an operation gives it
+ * @throws CudaArgumentError for an image of another number of channels; at the call, or when run
+ *   where an operation gives the image
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 20, 30], [1, 1, 3]);
+ * using rgba = await addAlpha(image);
+ * console.log((await rgba.read()).join(' ')); // 10 20 30 255
+ * ```
  */
 export function addAlpha<D extends ImageName>(
   image: OrOp<Tensor<D>>,
@@ -164,12 +178,15 @@ export function addAlpha<D extends ImageName>(
     options,
     ([given, into]) => {
       const read = imageOf('addAlpha', 'image', given);
-      if (read.channels !== 3)
+      if (read.channels !== 3) {
+        const fix =
+          read.channels === 1 ? " Write convertColor(image, { from: 'grey', to: 'rgba' })." : '';
         throw new CudaArgumentError(
           'image',
           'image: expected an image of 3 channels, for addAlpha(…), got ' +
-            `${read.channels}.${read.channels === 1 ? " Write convertColor(image, { from: 'grey', to: 'rgba' })." : ''}`,
+            `${read.channels}.${fix}`,
         );
+      }
       return {
         images: [read],
         results: [resultFor('addAlpha', read, { channels: 4 }, into)],
@@ -190,11 +207,18 @@ const toPlanes: ImageOperation<object> = {
 };
 
 /**
- * The channels as planes: [H, W, C] becomes [C, H, W], [N, H, W, C] becomes [N, C, H, W]. Elements
- * are moved as they are.
+ * Converts packed channels to planes: [H, W, C] becomes [C, H, W], and [N, H, W, C] becomes [N, C,
+ * H, W]. Elements are copied unchanged.
  *
- * @throws CudaArgumentError for what is no image; at the call, or when it is run where an operation
- *   gives it
+ * @throws CudaArgumentError for what is no image; at the call, or when run where an operation gives
+ *   the image
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [1, 2, 3, 4, 5, 6], [1, 2, 3]);
+ * using planar = await toPlanar(image);
+ * console.log(planar.shape, (await planar.read()).join(' ')); // [ 3, 1, 2 ] 1 4 2 5 3 6
+ * ```
  */
 export function toPlanar<D extends ImageName>(
   image: OrOp<Tensor<D>>,
@@ -227,11 +251,18 @@ const ofPlanes: ImageOperation<object> = {
 };
 
 /**
- * Planes as the channels of pixels: [C, H, W] becomes [H, W, C], [N, C, H, W] becomes [N, H, W, C].
- * Elements are moved as they are.
+ * Converts planes to packed channels: [C, H, W] becomes [H, W, C], and [N, C, H, W] becomes [N, H,
+ * W, C]. Elements are copied unchanged.
  *
- * @throws CudaArgumentError for a tensor that has not 1, 3 or 4 planes, or whose pixels of a row do
- *   not lie close; at the call, or when it is run where an operation gives it
+ * @throws CudaArgumentError for a tensor that does not have 1, 3 or 4 planes, or whose pixels of a
+ *   row are not adjacent; at the call, or when run where an operation gives the tensor
+ *
+ * @example
+ * ```ts
+ * using planar = await device.tensor(u8, [1, 2, 3, 4, 5, 6], [3, 1, 2]);
+ * using image = await toPacked(planar);
+ * console.log(image.shape, (await image.read()).join(' ')); // [ 1, 2, 3 ] 1 3 5 2 4 6
+ * ```
  */
 export function toPacked<D extends ImageName>(
   planar: OrOp<Tensor<D>>,

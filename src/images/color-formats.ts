@@ -1,6 +1,4 @@
-/**
- * Conversions between formats whose pixels are whole: RGB and BGR, with alpha or not, grey, HSV.
- */
+/** Conversions between packed formats: RGB and BGR, with or without alpha, grey, HSV. */
 import { checkOptions, invalid } from '../ground/arguments.js';
 import type { GpuWith } from '../kernels/index.js';
 import { deviceFunction } from '../kernels/index.js';
@@ -15,12 +13,12 @@ import type { LumaMatrix } from './luma.js';
 import { addPixels } from './pixel-kernel.js';
 import { packed } from './pixel-runs.js';
 import { WHITE } from './rounding.js';
-import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { EngineOptions, ImageOperation } from './implementation.js';
 import type { ColorFormat, ColorConversion } from './parameters.js';
 
 interface Format {
   readonly channels: Channels;
-  /** Where red, green, blue and alpha are; 0 of grey. */
+  /** The channels of red, green and blue; 0 for grey. */
   readonly at: readonly [number, number, number];
   readonly alpha: boolean;
 }
@@ -34,15 +32,15 @@ const FORMATS: Readonly<Record<ColorFormat, Format>> = {
   hsv: { channels: 3, at: [0, 1, 2], alpha: false },
 };
 
-/** What {@link convertColor} takes. */
+/** Options of {@link convertColor}. */
 export interface ConvertColorOptions<D extends ImageName = ImageName> extends EngineOptions {
   /** The format of the image. */
   readonly from: ColorFormat;
-  /** The format that is made. */
+  /** The format of the result. */
   readonly to: ColorFormat;
   /** Weights of red, green and blue in grey. Default: bt601. */
   readonly matrix?: LumaMatrix;
-  /** Where it is written. Default: a new tensor. */
+  /** Where the result is written. Default: a new tensor. */
   readonly out?: OrOp<Tensor<D>>;
 }
 
@@ -140,22 +138,29 @@ const colours: ImageOperation<ColorConversion> = {
 };
 
 /**
- * The image in another format of colour: every pair of `rgb`, `bgr`, `rgba`, `bgra`, `grey` and
- * `hsv`; the dtype stays. With M as white (255 of u8, 65535 of u16, 1 of floats), computed in f32
- * and rounded once (integers: to the nearest, ties to even, saturated):
+ * Converts an image to another colour format, between any two of `rgb`, `bgr`, `rgba`, `bgra`,
+ * `grey` and `hsv`, in the same dtype. Numbers are computed in f32 and rounded once (integers to
+ * nearest, ties to even, saturated). M is white: 255 for u8, 65535 for u16, 1 for floats.
  *
  * - grey: kr · R + kg · G + kb · B, with 0.299, 0.587, 0.114 of BT.601, or 0.2126, 0.7152, 0.0722
  *   of BT.709. From grey: R = G = B.
- * - alpha: kept where both formats have it, M where only the result has.
- * - hsv: V = max(R, G, B); S = M · (V - min) / V, 0 of black; H = M/6 · ((G - B) / (V - min), 2 +
+ * - alpha: kept where both formats have it, M where only the result has it.
+ * - hsv: V = max(R, G, B); S = M · (V - min) / V, 0 for black; H = M/6 · ((G - B) / (V - min), 2 +
  *   (B - R) / (V - min) or 4 + (R - G) / (V - min)), where R, G or B is the greatest (the first of
- *   equal ones), a turn more where that is negative; 0 of grey. H thus counts a whole turn as M, as
- *   NPP does; OpenCV's H of u8 is half of the degrees.
+ *   equal ones), plus M where that is negative; 0 for grey. So a whole turn of H is M, as in NPP;
+ *   OpenCV's H of u8 is half of the degrees.
  * - from hsv: channel n = 5, 3, 1 of R, G, B is V - V · S/M · max(0, min(k, 4 - k, 1)), with k = (n
  *   + 6 · H/M) modulo 6.
  *
- * @throws CudaArgumentError for an image that has not the channels of `from`; at the call, or when
- *   it is run where an operation gives it
+ * @throws CudaArgumentError for an image that does not have the channels of `from`; at the call, or
+ *   when run where an operation gives the image
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 20, 30, 40, 50, 60], [1, 2, 3]);
+ * using bgra = await convertColor(image, { from: 'rgb', to: 'bgra' });
+ * console.log((await bgra.read()).join(' ')); // 30 20 10 255 60 50 40 255
+ * ```
  */
 export function convertColor<D extends ImageName>(
   image: OrOp<Tensor<D>>,

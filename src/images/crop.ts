@@ -1,4 +1,4 @@
-/** A region of an image, as a view. */
+/** Regions of images, as views. */
 import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import type { Tensor } from '../tensor/index.js';
 import { imageOf } from './image.js';
@@ -13,10 +13,17 @@ export interface Region {
 }
 
 /**
- * The part of an image, or of each image of a batch, that lies in a rectangle: a view, which copies
- * nothing and is closed with its image. Operations take it as they take any image, as `out` too.
+ * Gives the view of a rectangle of an image, or of each image of a batch. It copies nothing, and is
+ * closed with its image. Operations take it like any image, also as `out`.
  *
- * @throws CudaArgumentError where the region is empty or not wholly inside of the image
+ * @throws CudaArgumentError where the region is empty or not inside the image
+ *
+ * @example
+ * ```ts
+ * using image = await device.zeros(u8, [480, 640, 3]);
+ * const region = crop(image, { x: 100, y: 50, width: 320, height: 240 });
+ * console.log(region.shape, region.isView); // [ 240, 320, 3 ] true
+ * ```
  */
 export function crop<D extends ImageName>(image: Tensor<D>, region: Region): Tensor<D, number[]> {
   const { height, width, batched } = imageOf('crop', 'image', image);
@@ -29,7 +36,7 @@ export function crop<D extends ImageName>(image: Tensor<D>, region: Region): Ten
   ) as Tensor<D, number[]>;
 }
 
-/** @throws CudaArgumentError for a rectangle that is not wholly inside of an image of this size */
+/** @throws CudaArgumentError for a rectangle that is not inside an image of this size */
 export function checkRegion(
   argument: string,
   region: unknown,

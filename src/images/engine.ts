@@ -1,8 +1,8 @@
 /**
- * Engines: who carries an operation out. `own` are our kernels, written in TypeScript, which are
- * always there and run on every device; `npp` is NVIDIA's library. An operation describes what is
- * to be done (images, results, parameters); a table of each engine says which dtypes and channels
- * it takes and how it queues the work.
+ * Engines: the implementations of operations on images. `own` are our kernels, written in
+ * TypeScript, which are always available and run on every device; `npp` is NVIDIA's library. An
+ * operation describes its work (images, results, parameters); each engine has a table of
+ * implementations, with the dtypes and channels that they take and how they queue the work.
  */
 import { CudaArgumentError } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
@@ -11,7 +11,7 @@ import type { AnyDevice, DeviceOp } from '../ops/index.js';
 import { coreOf } from '../ops/scheduling.js';
 import { Tensor } from '../tensor/index.js';
 import type { KernelTensor } from '../tensor/index.js';
-import { shareElements } from '../tensor/tensor.js';
+import { shareElements } from '../tensor/shared-elements.js';
 import { CHANNELS, IMAGE_NAMES } from './image.js';
 import { nppEngine } from './npp-engine.js';
 import type {
@@ -21,8 +21,8 @@ import type {
   ImageOperation,
   EngineOptions,
   Description,
-  Carrier,
-} from './carrier.js';
+  Implementation,
+} from './implementation.js';
 
 const ENGINE_NAMES: readonly EngineName[] = ['own', 'npp'];
 
@@ -30,28 +30,49 @@ const OTHERS: Readonly<Record<Exclude<EngineName, 'own'>, Engine>> = { npp: nppE
 
 let defaultEngine: EngineName = 'own';
 
-/** The engine of operations that name none. */
+/**
+ * Gives the engine of operations that name none.
+ *
+ * @example
+ * ```ts
+ * console.log(getDefaultEngine()); // own
+ * ```
+ */
 export function getDefaultEngine(): EngineName {
   return defaultEngine;
 }
 
 /**
- * Sets the engine of operations that name none, from the next call on. Nothing falls back silently:
- * what the engine lacks throws.
+ * Sets the engine of operations that name none, from the next call on. There is no silent fallback:
+ * an operation that the engine does not have throws.
  *
- * @throws CudaArgumentError for a name that is none
+ * @throws CudaArgumentError for an unknown name
+ *
+ * @example
+ * ```ts
+ * setDefaultEngine('own');
+ * console.log(getDefaultEngine()); // own
+ * ```
  */
 export function setDefaultEngine(name: EngineName): void {
   checkEngine('name', name);
   defaultEngine = name;
 }
 
-/** What there is on a device. `own` always is. */
+/**
+ * Gives each engine, with whether it is available on a device. `own` always is.
+ *
+ * @example
+ * ```ts
+ * const [own] = await engines(device);
+ * console.log(own); // { name: 'own', available: true }
+ * ```
+ */
 export async function engines(device: AnyDevice): Promise<readonly EngineInfo[]> {
   const core = coreOf(device);
   return [
     { name: 'own', available: true },
-    ...(await Promise.all(Object.values(OTHERS).map((engine) => engine.look(core)))),
+    ...(await Promise.all(Object.values(OTHERS).map((engine) => engine.infoFor(core)))),
   ];
 }
 
@@ -61,11 +82,11 @@ function checkEngine(argument: string, name: unknown): asserts name is EngineNam
 }
 
 /**
- * The operation on its inputs.
+ * Makes the operation on its inputs.
  *
- * @param inputs tensors, operations that give them, or undefined where an optional one was left out
- * @param describe looks at the inputs, in their order, and throws for wrong ones
- * @param give what the operation gives, of its results
+ * @param inputs tensors, operations that give them, or undefined for an optional one
+ * @param describe checks the inputs in order, throws for wrong ones, and describes the work
+ * @param give makes the operation's value of its results
  */
 export function imageOperation<P, R>(
   definition: ImageOperation<P>,
@@ -78,7 +99,7 @@ export function imageOperation<P, R>(
   checkEngine('options.engine', engine);
   return operation(definition.name, inputs, (values) => {
     const description = describe(values);
-    const carrier = carrierFor(definition, engine, description);
+    const implementation = implementationFor(definition, engine, description);
     checkApart(definition.name, description);
     return (work) => {
       const results = description.results.map((result) =>
@@ -86,49 +107,59 @@ export function imageOperation<P, R>(
           ? result
           : (work.result(result.dtype, [...result.shape]) as unknown as KernelTensor),
       );
-      carrier.queue(work, { ...description, results });
+      implementation.queue(work, { ...description, results });
       return give(results, description);
     };
   });
 }
 
-/** The engine's row. @throws CudaArgumentError where it has none for this, naming one that has */
-function carrierFor<P>(
+/**
+ * Gives the engine's implementation.
+ *
+ * @throws CudaArgumentError, which names an engine that has one, where this engine has none
+ */
+function implementationFor<P>(
   definition: ImageOperation<P>,
   engine: EngineName,
   description: Description<P>,
-): Carrier<P> {
-  const carrier = carrierOf(definition, engine);
-  const lacking = lackOf(carrier, description);
-  if (carrier !== undefined && lacking === undefined) return carrier;
+): Implementation<P> {
+  const implementation = implementationOf(definition, engine);
+  const lacking = lackOf(implementation, description);
+  if (implementation !== undefined && lacking === undefined) return implementation;
   const { name } = definition;
   const having = ENGINE_NAMES.find(
-    (other) => other !== engine && lackOf(carrierOf(definition, other), description) === undefined,
+    (other) =>
+      other !== engine && lackOf(implementationOf(definition, other), description) === undefined,
   );
+  const fix =
+    having === undefined
+      ? 'No engine has it.'
+      : `'${having}' has it: write { engine: '${having}' }.`;
   throw new CudaArgumentError(
     'options.engine',
-    `options.engine: '${engine}' has ${lacking ?? 'no'} for ${name}(…). ` +
-      `${having === undefined ? 'No engine has it.' : `'${having}' has it: write { engine: '${having}' }.`}`,
+    `options.engine: '${engine}' has ${lacking ?? 'no'} for ${name}(…). ${fix}`,
   );
 }
 
-function carrierOf<P>(
+function implementationOf<P>(
   { name, own }: ImageOperation<P>,
   engine: EngineName,
-): Carrier<P> | undefined {
-  return engine === 'own' ? own : (OTHERS[engine].carriers[name] as Carrier<P> | undefined);
+): Implementation<P> | undefined {
+  return engine === 'own'
+    ? own
+    : (OTHERS[engine].implementations[name] as Implementation<P> | undefined);
 }
 
 function lackOf<P>(
-  carrier: Carrier<P> | undefined,
+  implementation: Implementation<P> | undefined,
   description: Description<P>,
 ): string | undefined {
-  if (carrier === undefined) return 'nothing';
+  if (implementation === undefined) return 'nothing';
   const { dtype, channels } = description.images[0]!;
-  const counts = carrier.takes === undefined ? CHANNELS : carrier.takes[dtype.name];
+  const counts = implementation.takes === undefined ? CHANNELS : implementation.takes[dtype.name];
   if (counts?.includes(channels) !== true) {
     const taken = IMAGE_NAMES.flatMap((name) => {
-      const given = carrier.takes![name];
+      const given = implementation.takes![name];
       return given === undefined ? [] : [`${name} with ${given.join(', ')}`];
     });
     return (
@@ -136,10 +167,10 @@ function lackOf<P>(
       `${taken.join('; ')},`
     );
   }
-  return carrier.lacks?.(description);
+  return implementation.lacks?.(description);
 }
 
-/** @throws CudaArgumentError where a result that was given shares elements with what is read */
+/** @throws CudaArgumentError where `out` shares elements with an image that is read */
 function checkApart<P>(name: string, { images, results }: Description<P>): void {
   for (const result of results) {
     if (!(result instanceof Tensor)) continue;
@@ -147,7 +178,7 @@ function checkApart<P>(name: string, { images, results }: Description<P>): void 
       if (tensor.buffer.memory === result.buffer.memory && shareElements(tensor, result)) {
         throw invalid(
           'options.out',
-          `an image that shares no pixels with what ${name}(…) reads`,
+          `an image that shares no pixels with the images that ${name}(…) reads`,
           result,
           'Leave it out, or copy the image with dup() first.',
         );

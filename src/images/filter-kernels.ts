@@ -1,16 +1,17 @@
 /**
  * Kernels of filters. A row of an image is a run of elements, in which the same channel of the next
- * pixel is C elements on; a thread has a column of that. In the separable one a block goes down a
- * strip: of each row the threads put a stretch into shared memory and sum along it; each sum is
- * added at once to all of the results that it is part of, which wait in registers. So a pixel is
- * read once but for the strips' edges, and sums are not rounded to the dtype in between.
+ * pixel is C elements further; a thread has one column of elements. In the separable kernel a block
+ * processes a strip from top to bottom: for each row, the threads copy a part of it to shared
+ * memory and sum along it; each sum is added to all results that it is part of, which are in
+ * registers. So a pixel is read once, except at the edges of strips, and sums are not rounded to
+ * the dtype in between.
  */
 import { KernelFamily } from '../library/kernel-family.js';
 import type { Gpu, Input, KernelArray, Output } from '../library/kernel-family.js';
 
-/** Threads of a block of the separable kernel, a column each. */
+/** Threads of a block of the separable kernel, with one column each. */
 export const COLUMNS = 128;
-/** Columns and rows of a block of the other. */
+/** Columns and rows of a block of the other kernel. */
 export const TILE = [32, 8] as const;
 
 interface FilterArgs {
@@ -92,7 +93,7 @@ export const separable = new KernelFamily(
         if (e >= 0 && e < elements && !beyond) {
           stretch[side]![s] = gpu.f32(x[line + e]!);
         } else {
-          // Division rounds towards 0: counted from a place that is not negative.
+          // Division rounds towards 0, so that the dividend must not be negative.
           const pixel = (e + gpu.RADIUS * gpu.C) / gpu.C - gpu.RADIUS;
           const c = e - pixel * gpu.C;
           if (gpu.CONSTANT)
@@ -110,8 +111,8 @@ export const separable = new KernelFamily(
             w[k]! +
           sum;
       const done = sum * w[gpu.RADIUS]! + sums[0]!;
-      // sums[j] is what the result of row y - radius + j has so far; behind this row it stands one
-      // place further on.
+      // sums[j] is the partial sum of the result of row y - radius + j; for the next row it moves
+      // by one place.
       gpu.unroll(2 * gpu.RADIUS + 1);
       for (let j = 1; j <= 2 * gpu.RADIUS; j++)
         sums[j - 1] =
@@ -128,7 +129,7 @@ interface PlaneGpu extends FilterGpu {
   /** Columns and rows of the weights. */
   readonly KW: number;
   readonly KH: number;
-  /** Of them, those left of the middle and above it. */
+  /** Columns left of the middle, and rows above it. */
   readonly REACH: number;
   readonly RISE: number;
   readonly SPAN: number;

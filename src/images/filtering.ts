@@ -1,4 +1,4 @@
-/** Filters: Gaussian, box, of any weights, and the derivatives of Sobel. */
+/** Filters: Gaussian, box, any weights, and Sobel's derivatives. */
 import { CudaArgumentError, f32, i32, i64 } from '../core/index.js';
 import type { DType } from '../core/index.js';
 import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
@@ -19,25 +19,26 @@ import { flat, imageOf, imageOfResult, isWideSpan, resultFor } from './image.js'
 import type { Image, ImageName } from './image.js';
 import { checkImageDType } from './rescaling.js';
 import { STORED } from './rounding.js';
-import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { EngineOptions, ImageOperation } from './implementation.js';
 import type { Surroundings, SeparableFiltering, Filtering } from './parameters.js';
 
-/** Pixels that a filter reaches from its middle, at most. */
+/** Pixels that a filter reaches from its middle at most. */
 export const MOST_RADIUS = 31;
-/** Columns and rows of the weights of {@link filter2d}, at most. */
+/** Columns and rows that the weights of {@link filter2d} have at most. */
 const MOST_WEIGHTS = 31;
 /** Blocks that fill a large GPU, eight for each of its multiprocessors. */
 const BLOCKS = 1056;
 
-/** What filters take. */
+/** Options of filters. */
 export interface FilterOptions<E extends ImageName = ImageName> extends EngineOptions {
-  /** What is beyond the edges: see {@link Border}. Default: reflect101. */
+  /** The pixels beyond the edges: see {@link Border}. Default: reflect101. */
   readonly border?: Border;
   /**
-   * Of border constant, in the image's numbers: one for all channels, or one for each. Default: 0.
+   * The colour of the constant border, in the image's numbers: one number for all channels, or one
+   * for each. Default: 0.
    */
   readonly color?: ChannelNumbers;
-  /** Where it is written. Default: a new tensor. */
+  /** Where the result is written. Default: a new tensor. */
   readonly out?: OrOp<Tensor<E>>;
 }
 
@@ -89,7 +90,7 @@ function sharedRowsOf(ROWS: number, LENGTH: number): DeviceFunction {
   );
 }
 
-/** What both kernels are passed, and their signature. */
+/** The arguments, the signature and the constants that both kernels have. */
 function common(
   work: Work,
   image: Image,
@@ -167,7 +168,7 @@ function queueSeparable(
   );
   const span = COLUMNS + 2 * radius * image.channels;
   const across = Math.ceil((image.width * image.channels) / COLUMNS);
-  // Short strips read their edges more often; long ones leave multiprocessors without work.
+  // Short strips read more rows twice; long ones leave multiprocessors idle.
   const strip = Math.min(
     Math.max(16, 2 * radius, Math.ceil((image.height * across * image.batch) / BLOCKS)),
     256,
@@ -270,22 +271,29 @@ function separableFilter(
   );
 }
 
-/** What {@link gaussianFilter} takes: a radius, a sigma, or both. */
+/** Options of {@link gaussianFilter}: a radius, a sigma, or both. */
 export interface GaussianOptions<D extends ImageName = ImageName> extends FilterOptions<D> {
-  /** Pixels that count on each side of the middle, from 0 to 31. Default: 3 · sigma, rounded up. */
+  /** Pixels on each side of the middle, from 0 to 31. Default: 3 · sigma, rounded up. */
   readonly radius?: number;
   /** Standard deviation in pixels. Default: 0.3 · (radius - 1) + 0.8. */
   readonly sigma?: number;
 }
 
 /**
- * The image filtered by a Gaussian: Σ w(i) · w(j) · x[row + i][column + j] of i, j from -radius to
- * radius, with w(k) = exp(-k² / 2 sigma²) divided by the sum of them. Summed in f32 along rows,
- * then columns, without rounding in between; integers are then rounded to the nearest, ties to
- * even. Weights are worked out in doubles and rounded to f32.
+ * Filters an image by a Gaussian: Σ w(i) · w(j) · x[row + i][column + j] for i, j from -radius to
+ * radius, with w(k) = exp(-k² / 2 sigma²) divided by their sum. Sums are in f32 along rows, then
+ * columns, without rounding to the dtype in between; integers are then rounded to nearest, ties to
+ * even. Weights are computed in doubles and rounded to f32.
  *
- * @throws CudaArgumentError for a radius outside of 0 to 31, a sigma that is not above 0, neither
- *   of them; at the call, or when it is run where an operation gives the image
+ * @throws CudaArgumentError for a radius outside 0 to 31, a sigma that is not above 0, and neither
+ *   of them; at the call, or when run where an operation gives the image
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [0, 0, 200, 0, 0], [1, 5, 1]);
+ * using smooth = await gaussianFilter(image, { radius: 1 });
+ * console.log((await smooth.read()).join(' ')); // 0 48 104 48 0
+ * ```
  */
 export function gaussianFilter<D extends ImageName>(
   image: OrOp<Tensor<D>>,
@@ -324,22 +332,28 @@ export function gaussianFilter<D extends ImageName>(
   }) as never;
 }
 
-/** What {@link boxFilter} takes. */
+/** Options of {@link boxFilter}. */
 export interface BoxOptions<D extends ImageName = ImageName> extends FilterOptions<D> {
   /**
-   * Pixels that count on each side of the middle, from 0 to 31: the box has 2 · radius + 1 rows and
-   * columns.
+   * Pixels on each side of the middle, from 0 to 31: the box has 2 · radius + 1 rows and columns.
    */
   readonly radius: number;
 }
 
 /**
- * The mean of each pixel's surroundings: 2 · radius + 1 rows and columns about it. Summed in f32 as
- * {@link gaussianFilter} does, with 1 / (2 · radius + 1) rounded to f32 as the weight along each
- * axis; integers are then rounded to the nearest, ties to even.
+ * Filters an image by a box: each pixel becomes the mean of 2 · radius + 1 rows and columns around
+ * it. Sums are in f32, as in {@link gaussianFilter}, with the weight 1 / (2 · radius + 1), rounded
+ * to f32, along each axis; integers are then rounded to nearest, ties to even.
  *
- * @throws CudaArgumentError for a radius outside of 0 to 31; at the call, or when it is run where
- *   an operation gives the image
+ * @throws CudaArgumentError for a radius outside 0 to 31; at the call, or when run where an
+ *   operation gives the image
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [0, 90, 0], [1, 3, 1]);
+ * using smooth = await boxFilter(image, { radius: 1, border: 'replicate' });
+ * console.log((await smooth.read()).join(' ')); // 30 30 30
+ * ```
  */
 export function boxFilter<D extends ImageName>(
   image: OrOp<Tensor<D>>,
@@ -353,9 +367,9 @@ export function boxFilter<D extends ImageName>(
   }) as never;
 }
 
-/** What {@link filter2d} takes. */
+/** Options of {@link filter2d}. */
 export interface Filter2dOptions<E extends ImageName = ImageName> extends FilterOptions<E> {
-  /** dtype of the result: f32 keeps what is negative. Default: that of the image. */
+  /** The dtype of the result: f32 has negative numbers too. Default: that of the image. */
   readonly dtype?: DType<E>;
 }
 
@@ -369,14 +383,21 @@ const planes: ImageOperation<Filtering> = {
 };
 
 /**
- * The image filtered by any weights: Σ weights[i][j] · x[row + i - rows/2][column + j - columns/2],
- * a correlation, with the middle of the weights on the pixel (turn them around for a convolution).
- * Summed in f32 row by row of the weights, which are rounded to f32; then rounded to the dtype,
- * integers to the nearest, ties to even, saturated.
+ * Filters an image by any weights: Σ weights[i][j] · x[row + i - rows/2][column + j - columns/2].
+ * It is a correlation with the middle of the weights on the pixel; mirror the weights for a
+ * convolution. Sums are in f32, row by row of the weights, which are rounded to f32. The sum is
+ * rounded to the dtype, integers to nearest, ties to even, saturated.
  *
  * @param weights rows of numbers, an odd number of rows and columns, at most 31 each
- * @throws CudaArgumentError for weights of another form, a dtype that images do not have; at the
- *   call, or when it is run where an operation gives the image
+ * @throws CudaArgumentError for weights of another form, and a dtype that images do not have; at
+ *   the call, or when run where an operation gives the image
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 20, 30], [1, 3, 1]);
+ * using next = await filter2d(image, [[0, 0, 1]], { border: 'replicate' });
+ * console.log((await next.read()).join(' ')); // 20 30 30
+ * ```
  */
 export function filter2d<D extends ImageName, E extends ImageName = D>(
   image: OrOp<Tensor<D>>,
@@ -427,9 +448,9 @@ function checkWeights(weights: unknown): asserts weights is number[][] {
     );
 }
 
-/** What {@link sobel} takes. */
+/** Options of {@link sobel}. */
 export interface SobelOptions<E extends ImageName = ImageName> extends Filter2dOptions<E> {
-  /** Along which axis: x is from column to column, y from row to row. */
+  /** The axis of the derivative: x is from column to column, y from row to row. */
   readonly along: 'x' | 'y';
 }
 
@@ -437,11 +458,18 @@ const SMOOTH = [1, 2, 1];
 const SLOPE = [-1, 0, 1];
 
 /**
- * The derivative along an axis, by Sobel's weights: [[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]] along x,
- * the same turned over along y. The result is of f32 unless `dtype` says otherwise: integers would
- * lose what is negative. The rest is as of {@link filter2d}.
+ * Gives the derivative along an axis by Sobel's weights: [[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]] along
+ * x, and their transpose along y. The result is of f32 unless `dtype` is given, since unsigned
+ * integers saturate negative numbers to 0. Otherwise it is like {@link filter2d}.
  *
- * @throws CudaArgumentError as filter2d does, and for another axis
+ * @throws CudaArgumentError for another axis, and as {@link filter2d} does
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 20, 30], [1, 3, 1]);
+ * using slope = await sobel(image, { along: 'x' });
+ * console.log(slope.dtype.name, (await slope.read()).join(' ')); // f32 0 80 0
+ * ```
  */
 export function sobel<E extends ImageName = 'f32'>(
   image: OrOp<Tensor<ImageName>>,

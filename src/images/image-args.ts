@@ -1,4 +1,4 @@
-/** What kernels take that make an image of another one. */
+/** Arguments of kernels that make one image of another. */
 import type { Input, Output } from '../library/kernel-family.js';
 
 export interface ImageArgs {
@@ -8,7 +8,7 @@ export interface ImageArgs {
   readonly width: number;
   readonly outRow: number;
   readonly outImage: number;
-  /** Sizes of the source. */
+  /** Columns and rows of the source. */
   readonly columns: number;
   readonly rows: number;
   readonly inRow: number;

@@ -1,4 +1,4 @@
-/** What launches over images have in common: blocks lie along rows, images of a batch along z. */
+/** Launches over images: blocks are along rows, images of a batch along z. */
 import type { Work } from '../library/operation.js';
 import type { KernelTensor } from '../tensor/index.js';
 import { flat, imageOfResult } from './image.js';
@@ -6,15 +6,15 @@ import type { Image } from './image.js';
 
 /** Threads of a block, along a row. */
 export const BLOCK = 128;
-/** Blocks along z that CUDA launches. */
+/** Blocks along z that a grid has at most. */
 export const MOST_IMAGES = 65535;
 
-/** Rows that one thread does, without a rest. */
+/** Gives the number of rows for each thread, a divisor of the height. */
 export function rowsOfThread(height: number): number {
   return height % 4 === 0 ? 4 : height % 2 === 0 ? 2 : 1;
 }
 
-/** Launches for as many images of each batch as one takes. */
+/** Calls `launch` for parts of the batches of at most {@link MOST_IMAGES} images. */
 export function inLaunches(
   images: readonly Image[],
   launch: (parts: readonly Image[]) => void,
@@ -37,8 +37,8 @@ export function inLaunches(
 }
 
 /**
- * The image; a copy where its rows lie between those that are written, as of a region beside
- * another: a launch looks at spans of memory.
+ * Gives the image, or a copy where its rows lie between those of the result, as for two regions of
+ * one image: the check of a launch compares spans of memory.
  */
 export function separate(work: Work, image: Image, out: Image): Image {
   if (image.tensor.buffer.memory !== out.tensor.buffer.memory) return image;

@@ -1,4 +1,4 @@
-/** Images of u8 as kernels see them that read and write words. */
+/** Images of u8 as words, for kernels that read and write words. */
 import { u32 } from '../core/index.js';
 import { Tensor } from '../tensor/index.js';
 import type { KernelTensor } from '../tensor/index.js';
@@ -10,8 +10,8 @@ import type { Image } from './image.js';
 export const WORD = 4;
 
 /**
- * The image's bytes as words of u32, where it is of u8, its rows begin at multiples of four bytes,
- * and the word of its last bytes is within its buffer.
+ * Gives the bytes of an image of u8 as words of u32, if its rows begin at multiples of four bytes
+ * and the word of its last bytes is within its buffer; else undefined.
  */
 export function wordsOf(image: Image): KernelTensor | undefined {
   if (image.dtype.name !== 'u8') return undefined;

@@ -1,7 +1,7 @@
 /**
- * What an image is: a tensor of [height, width, channels], or a batch of them, [images, height,
- * width, channels]. Channels and the pixels of a row lie close; rows and images may be any distance
- * apart, so that a region is a view and a padded row is no obstacle.
+ * Images: tensors of [height, width, channels], or batches of them, [images, height, width,
+ * channels]. Channels and the pixels of a row are adjacent; rows and images may have any pitch, so
+ * that regions and images with padded rows are views.
  */
 import { DTYPES } from '../core/index.js';
 import type { KernelDType, DType } from '../core/index.js';
@@ -20,13 +20,13 @@ export type Channels = 1 | 3 | 4;
 export const IMAGE_NAMES: readonly ImageName[] = ['u8', 'u16', 'f16', 'f32'];
 export const CHANNELS: readonly Channels[] = [1, 3, 4];
 /**
- * Rows and columns of an image: products of two sizes, and of a size and a position, are counted in
- * 32 bits.
+ * Rows and columns that an image has at most: products of two sizes, and of a size and a position,
+ * fit in 32 bits.
  */
 export const MOST_EXTENT = 2 ** 15;
 /**
- * Elements from which on 32 bits do not count those of a span, with what threads behind its end
- * would count.
+ * Elements of a span from which on indices, also those of threads after its end, do not fit in 32
+ * bits.
  */
 export const WIDE_FROM = 2 ** 31 - 2 ** 17;
 
@@ -34,26 +34,26 @@ export const WIDE_FROM = 2 ** 31 - 2 ** 17;
 export interface Image {
   readonly tensor: KernelTensor;
   readonly dtype: DType<ImageName>;
-  /** Images; 1 where the tensor has three axes. */
+  /** The number of images; 1 where the tensor has three axes. */
   readonly batch: number;
   readonly height: number;
   readonly width: number;
   readonly channels: Channels;
-  /** Whether the tensor has four axes, and so has what is made of it. */
+  /** Whether the tensor has four axes, and so results have four. */
   readonly batched: boolean;
-  /** From one row to the next; of an image of one row: width · channels. */
+  /** The pitch of rows; for an image of one row it is width · channels. */
   readonly rowPitch: number;
-  /** From one image to the next; where there is one: height · rowPitch. */
+  /** The pitch of images; for one image it is height · rowPitch. */
   readonly imagePitch: number;
 }
 
 /**
- * The tensor as an image.
+ * Checks a tensor and gives it as an image.
  *
- * @param operation what takes it, for errors
- * @param argument its name, for errors
+ * @param operation the operation's name, for errors
+ * @param argument the argument's name, for errors
  * @throws CudaArgumentError for what is no tensor, another dtype, rank or number of channels, an
- *   empty batch, an empty image, and where pixels of a row do not lie close; CudaDisposedError
+ *   empty batch, an empty image, and where pixels of a row are not adjacent; CudaDisposedError
  */
 export function imageOf(operation: string, argument: string, value: unknown): Image {
   checkTensor(operation, argument, value);
@@ -85,7 +85,7 @@ export function imageOf(operation: string, argument: string, value: unknown): Im
       `${wanted()}: 1, 3 or 4 channels in the last axis`,
       value,
       (CHANNELS as readonly number[]).includes(shape.at(-3)!)
-        ? 'Planes come first here: permute them behind, and make it contiguous().'
+        ? 'Its planes come first: write toPacked(…).'
         : '',
     );
   }
@@ -109,7 +109,7 @@ export function imageOf(operation: string, argument: string, value: unknown): Im
   ) {
     throw invalid(
       argument,
-      `${wanted()}: a view in which the pixels of a row lie close, channels within them, and ` +
+      `${wanted()}: a view in which the pixels of a row are adjacent, channels within them, and ` +
         'rows follow one another',
       `strides ${showShape(strides)} of ${showShape(shape)}`,
       'Make it contiguous() first.',
@@ -128,13 +128,13 @@ export function imageOf(operation: string, argument: string, value: unknown): Im
   };
 }
 
-/** A tensor that is to be allocated. */
+/** The description of a tensor that is allocated later. */
 export interface NewTensor {
   readonly dtype: KernelDType;
   readonly shape: readonly number[];
 }
 
-/** How an image that is made differs from the one that it is made of. */
+/** Properties of a result that differ from those of the image that it is made of. */
 export interface ImageChanges {
   readonly height?: number;
   readonly width?: number;
@@ -143,8 +143,8 @@ export interface ImageChanges {
 }
 
 /**
- * Where the result goes: to `out`, a tensor or view that was given and is checked, or to a new
- * contiguous tensor with as many axes as `image` has.
+ * Gives the place of the result: `out`, a tensor or view that is checked here, or a new contiguous
+ * tensor with as many axes as `image` has.
  *
  * @throws CudaArgumentError where `out` is no image of that size, number, dtype and channels, or
  *   must not be written
@@ -182,12 +182,12 @@ export function resultFor(
   return given.tensor;
 }
 
-/** Rows or columns that an image is to have. */
+/** Checks a number of rows or columns of a result. */
 export function checkExtent(argument: string, value: unknown): asserts value is number {
   checkInteger(argument, value, 1, MOST_EXTENT, 'pixels');
 }
 
-/** @throws CudaArgumentError for what is no list of images, or an empty one */
+/** @throws CudaArgumentError for a value that is no list, and for an empty list */
 export function checkImageList(
   operation: string,
   images: unknown,
@@ -197,11 +197,11 @@ export function checkImageList(
 }
 
 /**
- * Images of whichever sizes, for an operation that makes a batch of them.
+ * Checks images of any sizes, for an operation that makes a batch of them.
  *
- * @param single what takes a batch that is one tensor already, for errors
- * @throws CudaArgumentError for what are no images, batches, and images of different dtypes or
- *   channels
+ * @param single the operation that takes a batch, for errors
+ * @throws CudaArgumentError for values that are no images, batches, and images of different dtypes
+ *   or channels
  */
 export function imagesOf(
   operation: string,
@@ -225,7 +225,7 @@ export function imagesOf(
   return images;
 }
 
-/** Two images that are to be of one dtype. @throws CudaArgumentError */
+/** @throws CudaArgumentError for images of different dtypes or numbers of channels */
 export function checkSameForm(
   operation: string,
   argument: string,
@@ -244,14 +244,14 @@ export function checkSameForm(
   );
 }
 
-/** A fresh image's description, of a result that {@link imageOf} would take. */
+/** Gives a result as an image. */
 export function imageOfResult(tensor: KernelTensor): Image {
   return imageOf('image', 'result', tensor);
 }
 
 /**
- * The memory from an image's first element to its last as one run of elements, whatever lies
- * between rows: kernels that are passed it with pitches index it themselves.
+ * Gives the memory from an image's first element to its last as a tensor with one axis, with the
+ * gaps between rows: kernels index it by pitches.
  */
 export function flat({
   tensor,
@@ -267,8 +267,8 @@ export function flat({
 }
 
 /**
- * Whether 32 bits do not count the elements of one of the spans: pitches are then i64, and so is
- * what is computed with them.
+ * Whether indices of one of the spans do not fit in 32 bits: pitches are then i64, and so are
+ * numbers that are computed of them.
  */
 export function isWideSpan(images: readonly Image[]): boolean {
   return images.some((image) => flat(image).size >= WIDE_FROM);

@@ -1,14 +1,20 @@
-/** Where an image goes in a frame of other proportions. */
+/** The place of an image in a letterbox. */
 import { checkInteger, invalid } from '../ground/arguments.js';
 import type { Placement } from './letterboxing-pixels.js';
 
 /**
- * Where an image lies in a letterbox: as large as fits with its proportions, in the middle. Of
- * `width` / image width and `height` / image height the smaller is the scale; sizes are rounded to
- * the nearest pixel, and are at least 1; where the margins are not even, the one on the left or at
+ * Gives the place of an image in a letterbox: as large as possible with its aspect ratio, in the
+ * middle. The scale is the smaller of `width` / image width and `height` / image height. Sizes are
+ * rounded to the nearest pixel, and are at least 1. Where margins differ, the one on the left or at
  * the top is a pixel smaller.
  *
  * @throws CudaArgumentError for a width or a height that is no whole number of at least 1
+ *
+ * @example
+ * ```ts
+ * const place = letterboxPlacement({ width: 1920, height: 1080 }, { width: 640, height: 640 });
+ * console.log(place); // { left: 0, top: 140, width: 640, height: 360 }
+ * ```
  */
 export function letterboxPlacement(
   image: { readonly width: number; readonly height: number },
@@ -23,7 +29,7 @@ export function letterboxPlacement(
     checkInteger(`${argument}.width`, size.width, 1, Number.MAX_SAFE_INTEGER, 'pixels');
     checkInteger(`${argument}.height`, size.height, 1, Number.MAX_SAFE_INTEGER, 'pixels');
   }
-  // Products of integers: a quotient would be rounded.
+  // Products of integers are exact; quotients would be rounded.
   const wide = image.width * box.height >= image.height * box.width;
   const width = wide
     ? box.width

@@ -1,10 +1,9 @@
 /**
- * The kernels that resize with a letterbox, normalise and put channels into planes at once. A
- * thread has one column of the result and a few rows: neighbouring threads read neighbouring
- * pixels, and where the column comes from is worked out once. Reading is what it is bound by
- * (twelve bytes of an RGB image for a pixel, in 3 times as many lines of the cache as the six that
- * are written), so that two neighbours of u8 are read as words where the image lies at multiples of
- * four bytes: 3 loads for 6.
+ * Launches of the kernels that letterbox, normalise and write planes in one pass. A thread has one
+ * column of the result and a few rows: adjacent threads read adjacent pixels, and the source column
+ * is computed once. The kernels are limited by reads (twelve bytes of an RGB image for a pixel, in
+ * 3 times as many cache lines as the six that are written), so that two adjacent pixels of u8 are
+ * read as words where rows begin at multiples of four bytes: 3 loads instead of 6.
  */
 import { f32, i32, i64, u32 } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
@@ -66,7 +65,7 @@ const SOURCE = struct({ columns: i32, rows: i32, xRow: i32, ...PLACED });
 const NUMBERS_OF_ALL = struct(NUMBERS);
 
 /**
- * What a kernel is compiled for: images of one form, as `words` or as they are, into a result of
+ * The specialisation of a kernel: for images of one form, as words or as elements, and a result of
  * one form.
  */
 function memberOf(
@@ -86,21 +85,23 @@ function memberOf(
     }),
   });
   return {
-    key: `${words ? 'words' : image.dtype.name}_${out.tensor.dtype.name}_${image.channels}${out.planar ? '_planes' : ''}${wide ? '_wide' : ''}`,
+    key:
+      `${words ? 'words' : image.dtype.name}_${out.tensor.dtype.name}_${image.channels}` +
+      `${out.planar ? '_planes' : ''}${wide ? '_wide' : ''}`,
     element: words ? u32 : image.dtype,
     uses,
   };
 }
 
 /**
- * The image's words, where reading those is quicker: of one channel there is nothing to gain, and
- * two neighbours take two columns.
+ * Gives the image's words where reading them is faster: not for one channel, and for at least two
+ * columns, which adjacent pixels need.
  */
 function wordsToRead(image: Image): KernelTensor | undefined {
   return image.channels === 1 || image.width < 2 ? undefined : wordsOf(image);
 }
 
-/** As the kernels take it; pitches are in elements as `unit` of the image's has them. */
+/** Describes a source to the kernels; pitches are in units of `unit` elements. */
 function sourceOf(image: Image, placement: Placement, unit: number): Source {
   return {
     columns: image.width,
@@ -114,7 +115,7 @@ function sourceOf(image: Image, placement: Placement, unit: number): Source {
   };
 }
 
-/** What both kernels are passed of the result. */
+/** Describes the result to the kernels. */
 function resultOf(out: PixelLayout): Omit<Result, 'out'> & { readonly out: KernelTensor } {
   return {
     out: elementsOf(out),
@@ -197,7 +198,7 @@ export function addLetterbox(
   );
 }
 
-/** Adds the launches for images of one form into a batch, of several images each. */
+/** Adds launches for images of one form into a batch. Each launch has several images. */
 export function addLetterboxes(
   work: Work,
   images: readonly Image[],
@@ -251,6 +252,6 @@ export function addLetterboxes(
   );
 }
 
-/** The number of a channel, as the kernel is passed it. */
+/** Gives the number of a channel as f32; 0 for a channel that the image does not have. */
 export const at = (numbers: readonly number[], channel: number): number =>
   Math.fround(numbers[channel] ?? 0);

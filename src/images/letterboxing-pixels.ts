@@ -1,4 +1,4 @@
-/** The kernels that letterbox images: one, and several in one launch. */
+/** The kernels that letterbox images: for one image or a batch, and for several in one launch. */
 import { KernelFamily, type Gpu, type Input, type Output } from '../library/kernel-family.js';
 import type { Proportions } from './proportions.js';
 import type { Sources } from './several-sources.js';
@@ -14,10 +14,7 @@ export interface Placement {
   readonly height: number;
 }
 
-/**
- * Where pixels of the result come from: the source, where it lies in the result, and how the sizes
- * stand to one another.
- */
+/** A source: its size and pitch, its place in the result, and the ratio of the sizes. */
 export interface Source extends Proportions {
   readonly columns: number;
   readonly rows: number;
@@ -54,7 +51,7 @@ export interface Result {
   readonly oPlane: number;
 }
 
-/** What kernels of an image and of several use. */
+/** Functions and constants of the kernels. */
 interface LetterboxGpu extends Gpu {
   readonly ROWS: number;
   /**
@@ -97,7 +94,7 @@ interface LetterboxGpu extends Gpu {
   ): void;
 }
 
-/** What {@link pixels} uses. */
+/** Constants of {@link pixels}. */
 interface FilterGpu extends Gpu {
   readonly C: number;
   /** Elements from one column of the result to the next. */
@@ -159,8 +156,8 @@ export const pixels: (...args: [...Parameters<LetterboxGpu['pixels']>, gpu: Filt
   pad[1] = pad1;
   pad[2] = pad2;
   pad[3] = pad3;
-  // The source column is wholeX and a fraction: of what is beyond an edge, the pixel there and
-  // nothing of its neighbour.
+  // The source column is wholeX and a fraction. Beyond an edge the pixel at the edge has all the
+  // weight.
   const overX = (2 * (column - left) + 1) * fromX - toX;
   const wholeX = (overX + 2 * toX) / (2 * toX) - 1;
   const first = Math.min(Math.max(wholeX, 0), Math.max(columns - 2, 0));
@@ -233,7 +230,7 @@ export const pixels: (...args: [...Parameters<LetterboxGpu['pixels']>, gpu: Filt
   }
 };
 
-/** An image, or each of a batch, of blockIdx.z. */
+/** The kernel for an image or a batch: blockIdx.z is the image. */
 export const letterboxes = new KernelFamily(
   'letterbox_normalise',
   (
@@ -280,7 +277,7 @@ export const letterboxes = new KernelFamily(
   },
 );
 
-/** Images of several sizes to one batch: blocks of one z have one source. */
+/** The kernel for images of several sizes into one batch: blocks of one z have one source. */
 export const severals = new KernelFamily(
   'letterbox_normalise_batch',
   (

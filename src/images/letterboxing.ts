@@ -1,7 +1,4 @@
-/**
- * What a network takes of photographs, in one pass: resized with a letterbox, normalised, in
- * planes.
- */
+/** Input of networks from photographs in one pass: letterboxed, normalised, as planes. */
 import { CudaArgumentError, f16 } from '../core/index.js';
 import type { DType } from '../core/index.js';
 import { checkOptions } from '../ground/arguments.js';
@@ -35,34 +32,34 @@ import { packed, planes } from './pixel-runs.js';
 import type { PixelLayout } from './pixel-runs.js';
 import { planarResultFor } from './planar-image.js';
 import { checkImageDType } from './rescaling.js';
-import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { EngineOptions, ImageOperation } from './implementation.js';
 import type { Normalising, TensorOrder } from './parameters.js';
 import type { Placement } from './letterboxing-pixels.js';
 
-/** What {@link letterboxNormalise} and {@link letterboxNormaliseBatch} take. */
+/** Options of {@link letterboxNormalise} and {@link letterboxNormaliseBatch}. */
 export interface LetterboxNormaliseOptions<E extends NormalisedName = NormalisedName>
   extends Normalisation, EngineOptions {
   /** Columns and rows of the result. */
   readonly width: number;
   readonly height: number;
   /**
-   * What is around the image, in the image's numbers: it is normalised as pixels are. One for all
-   * channels, or one for each. Default: 0.
+   * The colour around the image, in the image's numbers, which is normalised like pixels: one
+   * number for all channels, or one for each. Default: 0.
    */
   readonly color?: ChannelNumbers;
   /** f16 or f32. Default: f16. */
   readonly dtype?: DType<E>;
   /** Default: nchw. */
   readonly order?: TensorOrder;
-  /** Where it is written. Default: a new tensor. */
+  /** Where the result is written. Default: a new tensor. */
   readonly out?: OrOp<Tensor<E>>;
 }
 
-/** What an engine is told. */
+/** Parameters of an engine. */
 export interface LetterboxNormalising extends Normalising {
-  /** One for all images of a batch, or one for each image. */
+  /** One placement for all images of a batch, or one for each image. */
   readonly placements: readonly Placement[];
-  /** Of the result, around the image. */
+  /** The result's numbers around the image, for each channel. */
   readonly pads: readonly number[];
 }
 
@@ -88,7 +85,7 @@ function layoutOf(out: KernelTensor, { order }: Normalising): PixelLayout {
   return order === 'nchw' ? planes(out) : packed(imageOfResult(out));
 }
 
-/** Options of both, looked at but for what depends on the images. */
+/** Checks the options of both, except for what depends on the images. */
 function checked<E extends NormalisedName>(
   options: LetterboxNormaliseOptions<E>,
 ): Required<Pick<LetterboxNormaliseOptions<E>, 'width' | 'height' | 'color' | 'dtype' | 'order'>> {
@@ -113,8 +110,8 @@ function checked<E extends NormalisedName>(
 }
 
 /**
- * What is done to images of the form of `image`, which `batch` describes: as many as it has, or as
- * will be in one tensor.
+ * Describes the result for images of the form of `image`, and the numbers of channels. `batch` is
+ * the image, or describes the batch that is made.
  */
 function describe(
   name: string,
@@ -143,15 +140,23 @@ function describe(
 }
 
 /**
- * An image, or each of a batch, resized with its proportions into the middle of `width` × `height`,
- * normalised, as [C, H, W] or [N, C, H, W] of f16: one launch for the batch, each pixel written
- * once. Where it lies is said at {@link letterboxPlacement}; pixels are weighed linearly, at the
- * positions of `resize(image, { width, height })` of the size that it has there (half-pixel
- * centres; beyond the edges the outermost pixels count on), without rounding between the steps: Σ
- * weight · x, then as {@link normalise}. Around it is `color`, normalised too.
+ * Letterboxes and normalises an image, or each of a batch, to `width` × `height`. It gives [C, H,
+ * W] or [N, C, H, W] of f16, by one launch for the batch, which writes each pixel once. The image
+ * lies at {@link letterboxPlacement}. Pixels are weighted linearly, at the places of a linear
+ * {@link resize} to the size that the image has there (half-pixel centres; beyond the edges the
+ * outermost pixels are repeated). The sum Σ weight · x is normalised as {@link normalise} does,
+ * without rounding in between. Around the image is `color`, which is normalised too.
  *
- * @throws CudaArgumentError for sizes and numbers that are outside of their range, another dtype;
- *   at the call, or when it is run where an operation gives the image
+ * @throws CudaArgumentError for sizes and numbers outside their range, and another dtype; at the
+ *   call, or when run where an operation gives the image
+ *
+ * @example
+ * ```ts
+ * using image = await device.full(u8, [1, 2, 3], 255);
+ * using input = await letterboxNormalise(image, { width: 2, height: 3 });
+ * console.log(input.dtype.name, input.shape); // f16 [ 3, 3, 2 ]
+ * console.log((await input.slice(0).read()).join(' ')); // 0 0 1 1 0 0
+ * ```
  */
 export function letterboxNormalise<E extends NormalisedName = 'f16'>(
   image: OrOp<Tensor<ImageName>>,
@@ -186,12 +191,20 @@ export function letterboxNormalise<E extends NormalisedName = 'f16'>(
 }
 
 /**
- * Images of whichever sizes, of one dtype and number of channels, as a batch: a tensor of [images,
- * C, H, W] (or [images, H, W, C]), each of them as {@link letterboxNormalise} makes it, in one
- * launch for each eight of them.
+ * Letterboxes and normalises images of any sizes, of one dtype and number of channels, as
+ * {@link letterboxNormalise} does. It gives a batch, a tensor of [images, C, H, W] (or [images, H,
+ * W, C]), by one launch for every eight images.
  *
  * @throws CudaArgumentError for an empty list, batches in it, images of different dtypes or
  *   channels, and as {@link letterboxNormalise} does
+ *
+ * @example
+ * ```ts
+ * using first = await device.zeros(u8, [480, 640, 3]);
+ * using second = await device.zeros(u8, [1080, 1920, 3]);
+ * using input = await letterboxNormaliseBatch([first, second], { width: 64, height: 64 });
+ * console.log(input.shape); // [ 2, 3, 64, 64 ]
+ * ```
  */
 export function letterboxNormaliseBatch<E extends NormalisedName = 'f16'>(
   images: readonly OrOp<Tensor<ImageName>>[],

@@ -1,4 +1,4 @@
-/** Shares of red, green and blue in brightness, as two recommendations of the ITU-R have them. */
+/** Weights of red, green and blue in luma, by two recommendations of the ITU-R. */
 export type LumaMatrix = 'bt601' | 'bt709';
 
 export const LUMA: Readonly<Record<LumaMatrix, readonly [number, number, number]>> = {

@@ -1,4 +1,4 @@
-/** Images mirrored, and turned by quarters: every pixel as it is, at another place. */
+/** Mirrored images, and images turned by quarters: pixels move unchanged. */
 import { i32, i64 } from '../core/index.js';
 import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { input, output } from '../kernels/index.js';
@@ -11,19 +11,18 @@ import { BLOCK, inLaunches, separate } from './image-launch.js';
 import { flat, imageOf, imageOfResult, isWideSpan, resultFor } from './image.js';
 import type { Image, ImageName } from './image.js';
 import { turns } from './move-kernels.js';
-import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { EngineOptions, ImageOperation } from './implementation.js';
 import type { Flip, MirrorParameters, QuarterParameters } from './parameters.js';
 const FLIPS: readonly Flip[] = ['horizontal', 'vertical', 'both'];
 
-/** What {@link mirror} and {@link rotateQuarters} take. */
+/** Options of {@link mirror} and {@link rotateQuarters}. */
 export interface MoveOptions<D extends ImageName = ImageName> extends EngineOptions {
-  /** Where the result goes. Default: a new tensor. */
+  /** Where the result is written. Default: a new tensor. */
   readonly out?: OrOp<Tensor<D>>;
 }
 
 /**
- * Where a pixel of the result comes from: the corner that its first pixel is, and whether its
- * columns run along rows.
+ * A turn: the corner of the image that becomes the first pixel, and whether rows become columns.
  */
 interface Turning {
   readonly bottom: boolean;
@@ -38,7 +37,7 @@ const QUARTERS: readonly Turning[] = [
   { bottom: true, right: false, turned: true },
 ];
 
-/** Tiles whose reads of columns come back to the same sectors. */
+/** The block for turned images: reads along columns use the same sectors again. */
 const TILE = [32, 8] as const;
 
 function queueTurn(work: Work, given: Image, out: Image, { bottom, right, turned }: Turning): void {
@@ -121,10 +120,17 @@ const quarterTurns: ImageOperation<QuarterParameters> = {
 };
 
 /**
- * The image mirrored: a new contiguous tensor, or `out`.
+ * Mirrors an image. It gives a new contiguous tensor, or `out`.
  *
- * @throws CudaArgumentError for what is no image, an `out` of another form, and an engine that
- *   lacks it; at the call, or when it is run where operations give the operands
+ * @throws CudaArgumentError for what is no image, an `out` of another form, and an engine that does
+ *   not have the operation; at the call, or when run where operations give the operands
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 20, 30], [1, 3, 1]);
+ * using mirrored = await mirror(image, 'horizontal');
+ * console.log((await mirrored.read()).join(' ')); // 30 20 10
+ * ```
  */
 export function mirror<D extends ImageName>(
   image: OrOp<Tensor<D>>,
@@ -150,10 +156,18 @@ export function mirror<D extends ImageName>(
 }
 
 /**
- * The image turned by quarters of a turn, counter-clockwise, negative ones clockwise: every pixel
- * as it is. Of an odd number of quarters the result has as many columns as the image has rows.
+ * Turns an image by quarters of a turn, counter-clockwise; negative ones are clockwise. Pixels are
+ * copied unchanged. For an odd number of quarters the result has as many columns as the image has
+ * rows.
  *
- * @throws CudaArgumentError as {@link mirror}
+ * @throws CudaArgumentError as {@link mirror} does
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 20, 30], [1, 3, 1]);
+ * using turned = await rotateQuarters(image, 1);
+ * console.log(turned.shape, (await turned.read()).join(' ')); // [ 3, 1, 1 ] 30 20 10
+ * ```
  */
 export function rotateQuarters<D extends ImageName>(
   image: OrOp<Tensor<D>>,

@@ -1,6 +1,6 @@
 /**
- * Kernels that put pixels elsewhere as they are: into a border, mirrored, turned by quarters, and
- * colours.
+ * Kernels that move pixels unchanged: into a border, mirrored, turned by quarters; and a kernel
+ * that fills with a colour.
  */
 import { KernelFamily } from '../library/kernel-family.js';
 import type { Gpu, Input, Output } from '../library/kernel-family.js';
@@ -10,7 +10,7 @@ export interface MoveGpu extends Gpu {
   readonly C: number;
   readonly CONSTANT: boolean;
   at(index: number, extent: number): number;
-  /** A colour's number as an element is read. */
+  /** Converts a number of a colour to the type of elements. */
   color(value: number): number;
 }
 
@@ -61,7 +61,7 @@ export const borders = new KernelFamily(
   },
 );
 
-/** A region in one colour. */
+/** Fills a region with a colour. */
 export const paints = new KernelFamily(
   'paint',
   ({ out, width, outRow, outImage, f0, f1, f2, f3 }: Omit<BorderArgs, 'x'>, gpu: MoveGpu) => {
@@ -74,7 +74,7 @@ export const paints = new KernelFamily(
   },
 );
 
-/** The pixel of column and row lies at first + row · stepRow + column · stepColumn of its image. */
+/** The source of a pixel is at first + row · stepRow + column · stepColumn of its image. */
 interface TurnArgs {
   readonly out: Output;
   readonly x: Input;

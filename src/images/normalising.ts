@@ -1,4 +1,4 @@
-/** Images as networks take them: scaled, without the mean, in units of the deviation. */
+/** Normalisation of images for networks: scale, mean and deviation. */
 import { CudaArgumentError, f32 } from '../core/index.js';
 import type { DType } from '../core/index.js';
 import { checkOptions, invalid } from '../ground/arguments.js';
@@ -15,29 +15,31 @@ import { addPixels } from './pixel-kernel.js';
 import { packed, planes } from './pixel-runs.js';
 import { checkImageDType } from './rescaling.js';
 import { WHITE } from './rounding.js';
-import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { EngineOptions, ImageOperation } from './implementation.js';
 import type { Normalising, TensorOrder } from './parameters.js';
-/** dtypes that normalised images have. */
+/** dtypes of normalised images. */
 export type NormalisedName = 'f16' | 'f32';
 
-/** How elements are normalised: a number for all channels, or one for each. */
+/** Numbers of a normalisation: one for all channels, or one for each. */
 export interface Normalisation {
-  /** Default: 1 / white, so that white is 1: of 255 for u8, 65535 for u16, 1 for floats. */
+  /**
+   * Default: 1 / white, so that white becomes 1; white is 255 for u8, 65535 for u16, 1 for floats.
+   */
   readonly scale?: ChannelNumbers;
-  /** Taken away behind the scale. Default: 0. */
+  /** Subtracted after the scale. Default: 0. */
   readonly mean?: ChannelNumbers;
-  /** What is then divided by. Default: 1. */
+  /** The divisor after that. Default: 1. */
   readonly deviation?: ChannelNumbers;
 }
 
-/** What {@link normalise} takes. */
+/** Options of {@link normalise}. */
 export interface NormaliseOptions<E extends NormalisedName = NormalisedName>
   extends Normalisation, EngineOptions {
   /** f16 or f32. Default: f32. */
   readonly dtype?: DType<E>;
   /** Default: nchw. */
   readonly order?: TensorOrder;
-  /** Where it is written. Default: a new tensor. */
+  /** Where the result is written. Default: a new tensor. */
   readonly out?: OrOp<Tensor<E>>;
 }
 
@@ -45,7 +47,7 @@ export const NORMALISATION = ['scale', 'mean', 'deviation'] as const;
 export const NORMALISED: readonly NormalisedName[] = ['f16', 'f32'];
 const ORDERS: readonly TensorOrder[] = ['nchw', 'nhwc'];
 
-/** @throws CudaArgumentError for what are no numbers, or a deviation of 0 */
+/** @throws CudaArgumentError for values that are no numbers, and a deviation of 0 */
 export function checkNormalisation({ scale, mean, deviation }: Normalisation): void {
   if (scale !== undefined) checkChannelNumbers('options.scale', scale);
   if (mean !== undefined) checkChannelNumbers('options.mean', mean);
@@ -57,8 +59,9 @@ export function checkNormalisation({ scale, mean, deviation }: Normalisation): v
 }
 
 /**
- * Factors and summands for each channel. @throws CudaArgumentError for as many numbers as there are
- * not channels
+ * Gives factors and summands for each channel.
+ *
+ * @throws CudaArgumentError for a list whose length is not the number of channels
  */
 export function factorsOf(
   { scale, mean = 0, deviation = 1 }: Normalisation,
@@ -73,7 +76,7 @@ export function factorsOf(
   };
 }
 
-/** @throws CudaArgumentError */
+/** @throws CudaArgumentError for an unknown order */
 export function checkOrder(argument: string, order: unknown): asserts order is TensorOrder {
   if (!(ORDERS as readonly unknown[]).includes(order))
     throw invalid(argument, `one of ${ORDERS.join(', ')}`, order);
@@ -96,13 +99,21 @@ const normalisations: ImageOperation<Normalising> = {
 };
 
 /**
- * (x · scale - mean) / deviation of each element, as a tensor of f16 or f32: [N, C, H, W] of a
- * batch and [C, H, W] of an image, or as the image lies with `order: 'nhwc'`. One pass over the
- * image. Computed as x · f + s with one rounding in f32, where f = scale / deviation and s = -mean
- * / deviation are rounded to f32; f16 is then rounded to the nearest, ties to even.
+ * Normalises an image: each element becomes (x · scale - mean) / deviation. It gives a tensor of
+ * f16 or f32: [N, C, H, W] for a batch and [C, H, W] for an image, or in the image's order with
+ * `order: 'nhwc'`. It takes one pass over the image. Elements are computed as x · f + s with one
+ * rounding in f32, where f = scale / deviation and s = -mean / deviation are rounded to f32; f16 is
+ * then rounded to nearest, ties to even.
  *
- * @throws CudaArgumentError for another dtype, a deviation of 0, as many numbers as there are not
- *   channels; at the call, or when it is run where an operation gives the image
+ * @throws CudaArgumentError for another dtype, a deviation of 0, and a list whose length is not the
+ *   number of channels; at the call, or when run where an operation gives the image
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [0, 255, 255, 0, 255, 255], [1, 2, 3]);
+ * using input = await normalise(image, { scale: 1, mean: [0, 55, 5], deviation: 2 });
+ * console.log(input.shape, (await input.read()).join(' ')); // [ 3, 1, 2 ] 0 0 100 100 125 125
+ * ```
  */
 export function normalise<E extends NormalisedName = 'f32'>(
   image: OrOp<Tensor<ImageName>>,

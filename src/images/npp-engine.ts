@@ -1,4 +1,4 @@
-/** NVIDIA's NPP as an engine: its rows, and whether it is there. */
+/** NVIDIA's NPP as an engine: its implementations, and whether it is available. */
 import {
   nppAddAlpha,
   nppConvertColor,
@@ -30,10 +30,10 @@ import {
   nppThreshold,
 } from './nvidia/pixelwise.js';
 import { nppExtremes, nppHistogram, nppMeans, nppSums } from './nvidia/statistics.js';
-import type { Engine } from './carrier.js';
+import type { Engine } from './implementation.js';
 
 export const nppEngine: Engine = {
-  carriers: {
+  implementations: {
     resize: nppResize,
     resizeBatch: nppResizeBatch,
     letterbox: nppLetterbox,
@@ -66,7 +66,7 @@ export const nppEngine: Engine = {
     yuvToRgb: nppYuvToRgb,
     rgbToYuv: nppRgbToYuv,
   },
-  async look(device) {
+  async infoFor(device) {
     try {
       const { version } = await openNpp(device);
       return { name: 'npp', available: true, version };

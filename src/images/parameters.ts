@@ -1,4 +1,4 @@
-/** What operations on images are told beside the images: what every engine reads. */
+/** Parameters of operations on images, which the engines read. */
 import type { Border } from './border.js';
 import type { Region } from './crop.js';
 import type { Image } from './image.js';
@@ -7,44 +7,42 @@ import type { Filter, ResizeFilter } from './sampling.js';
 import type { YuvFormat } from './yuv-frame.js';
 import type { YuvRange } from './yuv-matrices.js';
 
-/**
- * What an engine is told. Where there is one image, the other operand is a number for each channel.
- */
+/** Parameters of arithmetic. With one image, the other operand is a number for each channel. */
 export interface Arithmetic {
   readonly constants: readonly number[] | undefined;
   readonly scale: number;
 }
 
-/** What an engine is told; the images are front and back. */
+/** Parameters of blending; the images are front and back. */
 export interface Blending {
   readonly premultiplied: boolean;
   readonly opacity: number;
 }
 
-/** What an engine is told: an element x of channel c becomes x · factors[c] + summands[c]. */
+/** Parameters of a normalisation: element x of channel c becomes x · factors[c] + summands[c]. */
 export interface Normalising {
   readonly factors: readonly number[];
   readonly summands: readonly number[];
   readonly order: TensorOrder;
 }
 
-/** What an engine is told: numbers for each channel. */
+/** Parameters of a conversion of dtypes: numbers for each channel. */
 export interface Rescaling {
   readonly scales: readonly number[];
   readonly offsets: readonly number[];
 }
 
-/** What becomes of elements: see {@link threshold}. */
+/** How elements are replaced: see {@link threshold}. */
 export type ThresholdKind = 'binary' | 'binaryInverse' | 'toZero' | 'toZeroInverse' | 'truncate';
 
-/** What an engine is told: numbers for each channel. */
+/** Parameters of a threshold: numbers for each channel. */
 export interface Thresholding {
   readonly kind: ThresholdKind;
   readonly limits: readonly number[];
   readonly values: readonly number[];
 }
 
-/** What an engine is told. */
+/** Parameters of a histogram. */
 export interface Counting {
   readonly bins: number;
   readonly from: number;
@@ -53,7 +51,7 @@ export interface Counting {
   readonly bytes: boolean;
 }
 
-/** Where the image lies in the result. */
+/** Parameters of a border: the place of the image in the result, and the border's pixels. */
 export interface BorderParameters {
   readonly left: number;
   readonly top: number;
@@ -61,7 +59,7 @@ export interface BorderParameters {
   readonly color: readonly number[];
 }
 
-/** Where the image is to lie in the frame. */
+/** Parameters of a letterbox: the place of the image in the frame. */
 export interface LetterboxParameters {
   readonly region: Region;
   readonly filter: ResizeFilter;
@@ -69,27 +67,27 @@ export interface LetterboxParameters {
 }
 
 /**
- * `horizontal`: left and right are exchanged; `vertical`: top and bottom; `both`: both, which is
+ * `horizontal` exchanges left and right, `vertical` top and bottom; `both` exchanges both, which is
  * half a turn.
  */
 export type Flip = 'horizontal' | 'vertical' | 'both';
 
-/** Of mirror. */
+/** Parameters of `mirror`. */
 export interface MirrorParameters {
   readonly flip: Flip;
 }
 
-/** Of rotateQuarters: 0 to 3, counter-clockwise. */
+/** Parameters of `rotateQuarters`: 0 to 3 quarters, counter-clockwise. */
 export interface QuarterParameters {
   readonly quarters: number;
 }
 
-/** How a resize is to be done. */
+/** Parameters of resizing. */
 export interface ResizeParameters {
   readonly filter: ResizeFilter;
 }
 
-/** How pixels are read. */
+/** Parameters of sampling: how pixels are read. */
 export interface SamplingParameters {
   readonly filter: Filter;
   readonly border: Border;
@@ -97,8 +95,8 @@ export interface SamplingParameters {
 }
 
 /**
- * Of remap: images of one channel and f32, of the result's size, one for all images or one for
- * each.
+ * Parameters of `remap`: images of one channel and f32, of the result's size, one for all images or
+ * one for each.
  */
 export interface RemapParameters extends SamplingParameters {
   readonly mapX: Image;
@@ -106,8 +104,8 @@ export interface RemapParameters extends SamplingParameters {
 }
 
 /**
- * Of warps: from the result to the image, nine numbers by rows; of an affine one the last three are
- * 0, 0, 1.
+ * Parameters of warps: the matrix from the result to the image, nine numbers by rows; the last
+ * three of an affine one are 0, 0, 1.
  */
 export interface WarpParameters extends SamplingParameters {
   readonly matrix: readonly number[];
@@ -115,41 +113,41 @@ export interface WarpParameters extends SamplingParameters {
 
 export interface Surroundings {
   readonly border: Border;
-  /** For each channel. */
+  /** The border's colour, for each channel. */
   readonly colors: readonly number[];
 }
 
 /**
- * What an engine is told of a separable filter: the same weights along rows and columns,
- * `weights[k]` at a distance of k pixels.
+ * Parameters of a separable filter: the same weights along rows and columns, `weights[k]` at a
+ * distance of k pixels.
  */
 export interface SeparableFiltering extends Surroundings {
   readonly weights: readonly number[];
-  /** Where it is a Gaussian. */
+  /** The deviation of a Gaussian. */
   readonly sigma?: number;
 }
 
-/** What an engine is told of a filter: rows of weights. */
+/** Parameters of a filter: rows of weights. */
 export interface Filtering extends Surroundings {
   readonly weights: readonly (readonly number[])[];
 }
 
-/** What an engine is told: channel `order[c]` of the image becomes channel c. */
+/** Parameters of an order: channel `order[c]` of the image becomes channel c. */
 export interface ChannelOrder {
   readonly order: readonly number[];
 }
 
-/** How the channels of a pixel are to be read. */
+/** The meaning of the channels of a pixel. */
 export type ColorFormat = 'rgb' | 'bgr' | 'rgba' | 'bgra' | 'grey' | 'hsv';
 
-/** What an engine is told. */
+/** Parameters of a conversion of colours. */
 export interface ColorConversion {
   readonly from: ColorFormat;
   readonly to: ColorFormat;
   readonly matrix: LumaMatrix;
 }
 
-/** What an engine is told. */
+/** Parameters of a conversion between YUV and RGB. */
 export interface YuvConversion {
   readonly format: YuvFormat;
   readonly rgb: RgbFormat;
@@ -157,8 +155,8 @@ export interface YuvConversion {
   readonly range: YuvRange;
 }
 
-/** Where the channels of a result lie: as planes, or in pixels. */
+/** The order of axes of a result: channels as planes, or within pixels. */
 export type TensorOrder = 'nchw' | 'nhwc';
 
-/** Formats of colour beside YUV. */
+/** Colour formats besides YUV. */
 export type RgbFormat = 'rgb' | 'bgr' | 'rgba' | 'bgra';

@@ -1,15 +1,15 @@
-/** Functions of single elements and of two constants of their channel, as functions of pixels. */
+/** Pixel functions from functions of an element and of two constants of its channel. */
 import { deviceFunction } from '../kernels/index.js';
 import type { DeviceFunction, GpuWith } from '../kernels/index.js';
 import type { KernelArray } from '../library/kernel-family.js';
 
 /**
- * Takes all four, used or not: a function of an element of the first image, that of the second (0
- * where there is none) and the channel's constants.
+ * A function of an element of the first image, that of the second (0 where there is none), and the
+ * channel's two constants. It has all four parameters, also those that it does not use.
  */
 export type ElementFunction = (x: number, y: number, a: number, b: number) => number;
 
-/** The function for each channel: `a` and `b` are numbers 0 to 3 and 4 to 7 of the call. */
+/** Applies the function to each channel: `a` and `b` are numbers 0 to 3 and 4 to 7 of the call. */
 export function eachChannel(f: ElementFunction): DeviceFunction {
   const uses = { f };
   return deviceFunction(

@@ -1,8 +1,8 @@
 /**
- * The generator of kernels that make each pixel of a result from the pixels at its place: loaded as
- * f32 (or as the words that they are, where they are only moved), computed by a device function,
- * rounded once. A thread has four pixels, which it reads and writes four elements at a time where
- * rows begin at such multiples.
+ * The kernel that computes each pixel of a result from the pixels at its place. Elements are loaded
+ * as f32 (or as words, where they are only moved), computed by a device function, and rounded once.
+ * A thread has four pixels, which it reads and writes four elements at a time where rows begin at
+ * multiples of four elements.
  */
 import { f32, i32, i64, u16, u32, u8 } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
@@ -17,10 +17,10 @@ import type { PixelLayout } from './pixel-runs.js';
 import { STORED } from './rounding.js';
 
 const BLOCK = 256;
-/** Numbers that a kernel is passed. */
+/** Numbers that a call passes to the kernel. */
 const NUMBERS = 8;
 
-/** Computes a pixel: `to` from those of up to two images and the numbers of the call. */
+/** Computes a pixel `to` from pixels of up to two images and the numbers of the call. */
 export type PixelFunction = (
   to: KernelArray<number>,
   from: KernelArray<number>,
@@ -29,18 +29,18 @@ export type PixelFunction = (
 ) => void;
 
 interface PixelGpu extends Gpu {
-  /** Channels of the first and second image, 0 where there is none, and of the result. */
+  /** Channels of the first image, of the second (0 where there is none), and of the result. */
   readonly CX: number;
   readonly CY: number;
   readonly CO: number;
   /** Whether the channels are planes. */
   readonly X_PLANES: boolean;
   readonly O_PLANES: boolean;
-  /** What pitches are counted in. */
+  /** Elements of a unit of pitches. */
   readonly X_UNIT: number;
   readonly Y_UNIT: number;
   readonly O_UNIT: number;
-  /** Zeros: four pixels, and one. */
+  /** Arrays of zeros: for four pixels, and for one. */
   quad(): KernelArray<number>;
   pixel(): KernelArray<number>;
   cast(value: number): number;
@@ -203,18 +203,18 @@ const MOVED = {
 } as const;
 const WORDS: Readonly<Record<number, KernelDType>> = { 1: u8, 2: u16, 4: u32 };
 
-/** A way to make pixels of pixels. */
+/** A pixel function and its numbers. */
 export interface PixelWork {
-  /** Different for each function and its constants; letters, digits and _ only. */
+  /** A key that is different for each function and its constants, of letters, digits and _. */
   readonly key: string;
   readonly f: Usable;
-  /** At most {@link NUMBERS}, rounded to f32. */
+  /** Numbers of the call, at most {@link NUMBERS}, which are rounded to f32. */
   readonly numbers?: readonly number[];
-  /** Whether elements are not computed with: they are then the words of their bytes, u32. */
+  /** Whether elements are only moved: they are then words of their bytes, in u32. */
   readonly moves?: boolean;
 }
 
-/** Adds the launch that makes `out` of one or two images of the same size. */
+/** Adds the launch that computes `out` from one or two images of the same size. */
 export function addPixels(
   work: Work,
   { key, f, numbers = [], moves = false }: PixelWork,

@@ -1,6 +1,6 @@
 /**
- * Images as kernels of single pixels walk them: runs of pixels, as long as they are in all images
- * of an operation. Those that have no gaps are one run; rows with a pitch are a run each.
+ * Images as runs of adjacent pixels, which are as long as all images of an operation permit. Images
+ * without gaps are one run; in others each row is a run.
  */
 import type { Work } from '../library/operation.js';
 import { Tensor } from '../tensor/index.js';
@@ -16,8 +16,8 @@ export interface PixelLayout {
   readonly width: number;
   readonly channels: number;
   /**
-   * Whether each channel is a plane of its own, `planePitch` from the one before. Else the channels
-   * of a pixel are neighbours.
+   * Whether each channel is a plane, `planePitch` after the one before. Otherwise the channels of a
+   * pixel are adjacent.
    */
   readonly planar: boolean;
   readonly rowPitch: number;
@@ -25,12 +25,12 @@ export interface PixelLayout {
   readonly imagePitch: number;
 }
 
-/** An image as it is: the channels of a pixel are neighbours. */
+/** Gives the layout of a packed image, in which the channels of a pixel are adjacent. */
 export function packed(image: Image): PixelLayout {
   return { ...image, planar: false, planePitch: 0 };
 }
 
-/** A tensor of [C, H, W] or [N, C, H, W] whose pixels of a row are neighbours. */
+/** Gives the layout of a tensor of [C, H, W] or [N, C, H, W], whose rows are contiguous. */
 export function planes(tensor: KernelTensor): PixelLayout {
   const [channels, height, width] = tensor.shape.slice(-3) as [number, number, number];
   const [planePitch, rowPitch] = tensor.strides.slice(-3) as [number, number];
@@ -57,13 +57,13 @@ export interface PixelRuns {
   readonly each: readonly PixelRun[];
 }
 
-/** How one image lies in them. */
+/** The place of one image's runs. */
 export interface PixelRun {
-  /** Of one axis, as kernels index it. */
+  /** The elements as one axis, as kernels index them. */
   readonly elements: KernelTensor;
   readonly planar: boolean;
   /**
-   * Whether pitches are counted in {@link QUAD} elements, which are then read and written at once.
+   * Whether pitches are in units of {@link QUAD} elements, which are then read and written at once.
    */
   readonly quads: boolean;
   readonly rowPitch: number;
@@ -71,15 +71,14 @@ export interface PixelRun {
   readonly imagePitch: number;
 }
 
-/**
- * Elements from which on 32 bits do not count them, with what threads behind their end would count.
- */
+/** Elements from which on indices, also those of threads after the end, do not fit in 32 bits. */
 export const WIDE_FROM = 2 ** 31 - 2 ** 17;
 /** Elements that one instruction reads or writes. */
 export const QUAD = 4;
 
 /**
- * As few runs as all of the images allow, which have the same number of images, rows and columns.
+ * Gives the fewest runs that all layouts permit. They have the same number of images, rows and
+ * columns.
  */
 export function pixelRuns(layouts: readonly PixelLayout[]): PixelRuns {
   let { batch: images, height: rows, width } = layouts[0]!;
@@ -119,7 +118,7 @@ export function pixelRuns(layouts: readonly PixelLayout[]): PixelRuns {
   };
 }
 
-/** The elements from the first to the last, with what lies between. */
+/** Gives the elements from the first to the last, with the gaps between them. */
 export function elementsOf({
   tensor,
   batch,
@@ -139,8 +138,8 @@ export function elementsOf({
 }
 
 /**
- * The layout; that of a copy where its rows lie between those that are written, as of a region
- * beside another: a launch looks at spans of memory.
+ * Gives the layout, or that of a copy where its rows lie between those of the result, as for two
+ * regions of one image: the check of a launch compares spans of memory.
  */
 export function apart(work: Work, layout: PixelLayout, out: PixelLayout): PixelLayout {
   const { tensor } = layout;

@@ -1,6 +1,6 @@
 /**
- * Images whose channels are planes: tensors of [channels, height, width] or [images, channels,
- * height, width], as networks take them.
+ * Planar images, as networks take them: tensors of [channels, height, width] or [images, channels,
+ * height, width].
  */
 import { DTYPES } from '../core/index.js';
 import type { DType } from '../core/index.js';
@@ -10,16 +10,16 @@ import type { KernelTensor } from '../tensor/index.js';
 import { CHANNELS, IMAGE_NAMES, MOST_EXTENT } from './image.js';
 import type { Channels, Image, ImageName, NewTensor } from './image.js';
 
-/** A planar image; `rowPitch` is that within a plane. */
+/** A planar image. Its `rowPitch` is the pitch of rows within a plane. */
 export interface PlanarImage extends Image {
   readonly planePitch: number;
 }
 
 /**
- * The tensor as a planar image: pixels of a row lie close, rows, planes and images any distance
- * apart.
+ * Checks a tensor and gives it as a planar image: pixels of a row are adjacent; rows, planes and
+ * images may have any pitch.
  *
- * @throws CudaArgumentError for what is none; CudaDisposedError
+ * @throws CudaArgumentError for what is no planar image; CudaDisposedError
  */
 export function planarImageOf(operation: string, argument: string, value: unknown): PlanarImage {
   checkTensor(operation, argument, value);
@@ -57,7 +57,7 @@ export function planarImageOf(operation: string, argument: string, value: unknow
   if ((width > 1 && columns !== 1) || rowPitch < 0 || planePitch < 0 || imagePitch < 0)
     throw invalid(
       argument,
-      `${wanted}: a view in which the pixels of a row lie close, and rows follow one another`,
+      `${wanted}: a view in which the pixels of a row are adjacent, and rows follow one another`,
       value,
       'Make it contiguous() first.',
     );
@@ -75,7 +75,7 @@ export function planarImageOf(operation: string, argument: string, value: unknow
   };
 }
 
-/** As `resultFor`, of a planar result. @throws CudaArgumentError where `out` does not fit */
+/** `resultFor` for a planar result. @throws CudaArgumentError for an `out` of another form */
 export function planarResultFor(
   operation: string,
   image: Pick<Image, 'batch' | 'batched' | 'height' | 'width'>,

@@ -1,6 +1,6 @@
-/** How the sizes of a source and a result stand to one another, as kernels that resize take it. */
+/** The ratios of a source's and a result's sizes, for kernels that resize. */
 
-/** Without their common divisor. */
+/** Sizes of the source (`from`) and of the result (`to`), divided by their common divisor. */
 export interface Proportions {
   readonly fromX: number;
   readonly toX: number;
@@ -19,7 +19,7 @@ export function proportionsOf(image: Extents, out: Extents): Proportions {
   return { fromX, toX, fromY, toY };
 }
 
-/** Both without their greatest common divisor. */
+/** Divides both by their greatest common divisor. */
 function reduced(from: number, to: number): readonly [number, number] {
   let [a, b] = [from, to];
   while (b !== 0) [a, b] = [b, a % b];

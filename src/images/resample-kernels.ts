@@ -1,20 +1,20 @@
 /**
- * Kernels that make images of another size where a pixel is a weighted sum of many: along rows
- * first, into lines of f32, then along columns. Which pixels a column or a row of the result reads,
- * and their weights, is in tables that a kernel of one thread for each of them makes first: a
- * Lanczos weight takes two sines, which would otherwise be taken for every pixel.
+ * Kernels of resizing where a pixel is a weighted sum of many: along rows first, into lines of f32,
+ * then along columns. The pixels that a column or a row of the result reads (its window), and their
+ * weights, are in tables, which a kernel with one thread for each entry writes first: a Lanczos
+ * weight takes two sines, which would otherwise be computed for every pixel.
  *
- * A window never leaves the image. What pixels beyond an edge would weigh is added to the outermost
- * one, so that the loops have no comparisons: the threads of a unit of the CPU device stay
- * together, and a GPU's unrolled loads have constant distances.
+ * A window is always inside the image. Weights of pixels beyond an edge are added to that of the
+ * outermost pixel, so that the loops have no comparisons: the threads of a group on the CPU device
+ * do not diverge, and a GPU's unrolled loads have constant offsets.
  */
 import { KernelFamily } from '../library/kernel-family.js';
 import type { Gpu, Input, KernelArray, Output } from '../library/kernel-family.js';
 
 /**
- * Tables of both axes: entries of the result's columns, then those of its rows. `starts` has the
- * first pixel of each window. `weights` has [tapsX][width] for columns, [height][tapsY] for rows:
- * as threads read them.
+ * Tables of both axes: entries for the result's columns, then for its rows. `starts` has the first
+ * pixel of each window. `weights` has [tapsX][width] for columns and [height][tapsY] for rows,
+ * which is the order in which threads read them.
  */
 interface TableArgs {
   readonly starts: Output;
@@ -24,7 +24,7 @@ interface TableArgs {
   /** Sizes of the source. */
   readonly columns: number;
   readonly rows: number;
-  /** Sizes of source and result without their common divisor. */
+  /** Sizes of source and result, divided by their common divisor. */
   readonly fromX: number;
   readonly toX: number;
   readonly fromY: number;
@@ -91,17 +91,17 @@ export const tables = new KernelFamily(
 
 type Window<G> = (...args: [...Parameters<TableGpu['window']>, gpu: G]) => void;
 
-/** What {@link filtered} uses. */
+/** Functions of {@link filtered}. */
 interface FilterGpu extends Gpu {
   readonly TAPS: number;
   readonly NORMALISED: boolean;
-  /** Of a tap at this distance. */
+  /** The weight of a tap at this distance. */
   weight(distance: number): number;
   distances(): KernelArray<number>;
 }
 
 /**
- * Cubic and Lanczos. Positions are exact: the place (index + ½) · from / to - ½ is a whole number
+ * The window of cubic and Lanczos. Places are exact: (index + ½) · from / to - ½ is a whole number
  * and a fraction of two integers, which is rounded once, to f32.
  */
 export const filtered: Window<FilterGpu> = (
@@ -140,9 +140,9 @@ export const filtered: Window<FilterGpu> = (
 };
 
 /**
- * Area: an entry covers [index · from, (index + 1) · from) of a source whose pixels are `to` long,
- * and weights are lengths: whole numbers, by whose sum the result is divided at the end. Those that
- * it does not cover weigh nothing.
+ * The window of `area`: an entry covers [index · from, (index + 1) · from) of a source whose pixels
+ * are `to` long. Weights are lengths: whole numbers, and the result is divided by their sum at the
+ * end. Pixels that the entry does not cover have the weight 0.
  */
 export const covered: Window<Gpu> = (
   starts,
@@ -168,7 +168,7 @@ export const covered: Window<Gpu> = (
   }
 };
 
-/** A strip of the result: rows [firstRow, firstRow + rows), and the lines that they are made of. */
+/** A strip of the result: rows [firstRow, firstRow + rows), and the lines that they read. */
 interface StripArgs {
   readonly starts: Input;
   readonly weights: Input;
@@ -177,7 +177,7 @@ interface StripArgs {
   readonly elements: number;
   /** Lines of an image. */
   readonly count: number;
-  /** Row of the source that the first line is. */
+  /** The source's row of the first line. */
   readonly firstLine: number;
   readonly firstRow: number;
   readonly tapsX: number;
@@ -195,20 +195,18 @@ interface StripGpu extends Gpu {
   readonly C: number;
   /** Lines or rows of one thread. */
   readonly ROWS: number;
-  /**
-   * Pixels of a window where it is worth a kernel of its own; 0 where the arguments say how many.
-   */
+  /** Pixels of a window, in kernels that are specialised for them; 0: the arguments have them. */
   readonly TAPS: number;
   /**
-   * Whether lines are only those that are read, a window for each row; otherwise rows of the source
-   * one after another.
+   * Whether there are lines for the windows of rows only, one window after the other; otherwise
+   * lines are consecutive rows of the source.
    */
   readonly PICKED: boolean;
 }
 
 /**
- * Along rows: a thread has one element of a row and a few lines. Products are rounded by
- * themselves, as everywhere in resizing.
+ * The pass along rows: a thread has one element of a row and a few lines. Products are rounded
+ * before they are added, as everywhere in resizing.
  */
 export const across = new KernelFamily(
   'resize_across',
@@ -268,13 +266,13 @@ export interface DownArgs extends StripArgs {
   readonly outRow: number;
   readonly outImage: number;
   readonly rows: number;
-  /** What sums of `area` are divided by. */
+  /** The divisor of sums of `area`. */
   readonly whole: number;
 }
 
 /**
- * Along columns: a thread has one element of a row and a few rows. Weights are the same for all
- * threads of a block.
+ * The pass along columns: a thread has one element of a row and a few rows. Weights are uniform in
+ * a block.
  */
 export const down = new KernelFamily(
   'resize_down',

@@ -1,4 +1,4 @@
-/** Conversion of dtypes with a factor and a summand. */
+/** Conversion of images to other dtypes, with a factor and a summand. */
 import { checkOptions, invalid } from '../ground/arguments.js';
 import type { DType } from '../core/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
@@ -11,16 +11,16 @@ import type { ImageName } from './image.js';
 import { channelNumbers, eachChannel } from './per-channel.js';
 import { addPixels } from './pixel-kernel.js';
 import { packed } from './pixel-runs.js';
-import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { EngineOptions, ImageOperation } from './implementation.js';
 import type { Rescaling } from './parameters.js';
 
-/** What {@link rescale} takes. */
+/** Options of {@link rescale}. */
 export interface RescaleOptions<E extends ImageName = ImageName> extends EngineOptions {
   /** A factor for all channels, or one for each. Default: 1. */
   readonly scale?: ChannelNumbers;
-  /** Added after it. Default: 0. */
+  /** Added after the scale. Default: 0. */
   readonly offset?: ChannelNumbers;
-  /** Where it is written. Default: a new tensor. */
+  /** Where the result is written. Default: a new tensor. */
   readonly out?: OrOp<Tensor<E>>;
 }
 
@@ -59,13 +59,20 @@ export function checkImageDType(
 }
 
 /**
- * The image in another dtype: x · scale + offset, in f32 with one rounding, then rounded to the
- * dtype; to integers to the nearest, ties to even, saturated, NaN as 0. `rescale(image, u8, {
- * scale: 255 })` makes bytes of floats from 0 to 1.
+ * Converts an image to another dtype: each element becomes x · scale + offset, in f32 with one
+ * rounding, and is then rounded to the dtype; integers to nearest, ties to even, saturated, NaN as
+ * 0. `rescale(image, u8, { scale: 255 })` makes bytes of floats from 0 to 1.
  *
- * @param dtype of the result: u8, u16, f16 or f32
- * @throws CudaArgumentError for a dtype that images do not have, as many numbers as there are not
- *   channels; at the call, or when it is run where an operation gives the image
+ * @param dtype the dtype of the result: u8, u16, f16 or f32
+ * @throws CudaArgumentError for a dtype that images do not have, and a list whose length is not the
+ *   number of channels; at the call, or when run where an operation gives the image
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(f32, [0, 0.2, 1], [1, 1, 3]);
+ * using bytes = await rescale(image, u8, { scale: 255 });
+ * console.log((await bytes.read()).join(' ')); // 0 51 255
+ * ```
  */
 export function rescale<E extends ImageName>(
   image: OrOp<Tensor<ImageName>>,

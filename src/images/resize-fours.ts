@@ -1,13 +1,13 @@
 /**
- * `linear` of u8 with three channels, four pixels of a row at a time, by words: what resizing takes
- * on GPUs where rows lie at multiples of four bytes. The kernel of single pixels has 12 loads and 3
- * stores of bytes for each of them, and a conversion for each byte; here a pixel has 6 loads of
- * words, four have 3 stores, and conversions are additions. For 32 images of 1920 × 1080 to 640 ×
- * 640 an H200 takes 0.075 ms, with single pixels 0.085 to 0.116, and NPP takes 0.104
- * (`bench/images/resize-variants.ts`, which has other ways too). The bytes are the same.
+ * `linear` of u8 with three channels, four pixels of a row at a time, by words: the kernel of
+ * resizing on GPUs where rows begin at multiples of four bytes. The kernel of single pixels has 12
+ * loads and 3 stores of bytes for each pixel, and a conversion for each byte; here a pixel has 6
+ * loads of words, four pixels have 3 stores, and conversions are additions. For 32 images of 1920 ×
+ * 1080 to 640 × 640 an H200 takes 0.075 ms, with single pixels 0.085 to 0.116, and NPP takes 0.104
+ * (`bench/images/resize-variants.ts`, which measures other kernels too). The bytes are the same.
  *
- * The CPU device takes a third longer for it than for the kernel of single pixels (6.3 ms an image,
- * not 4.8), and keeps that.
+ * The CPU device takes a third longer with it than with the kernel of single pixels (6.3 ms an
+ * image instead of 4.8), and uses the latter.
  */
 import { i32, u32 } from '../core/index.js';
 import { input, output } from '../kernels/index.js';
@@ -21,10 +21,10 @@ import type { Image } from './image.js';
 import type { Proportions } from './proportions.js';
 import type { ResizeArgs } from './resize-kernels.js';
 
-/** Pixels of a thread in a row: 12 bytes, three words. */
+/** Pixels of a thread in a row: they are 12 bytes, three words. */
 const GROUP = 4;
 
-/** How much a thread and a block do. */
+/** The work of a thread and of a block. */
 export interface FoursShape {
   /** Rows of one thread. */
   readonly rows: number;
@@ -32,7 +32,7 @@ export interface FoursShape {
   readonly block: number;
 }
 
-/** The fastest of those that were measured: 2 rows take 0.083 ms. */
+/** The fastest of the measured shapes: 2 rows take 0.083 ms. */
 const SHAPE: FoursShape = { rows: 4, block: 32 };
 
 /** Pitches are in words; `height` is that of the result. */
@@ -41,10 +41,10 @@ interface FoursArgs extends ResizeArgs {
 }
 
 /**
- * A thread has four neighbours of a few rows. The two neighbours of the source are 6 bytes: they
- * lie in three words, the last two of which are one where the first byte is a word's first. A byte
- * becomes a float as the last bits of 2²³, and an integer again as those of 1.5 · 2²³ (see STORES
- * in sampling.ts).
+ * A thread has four adjacent pixels of a few rows. The two adjacent pixels of the source are 6
+ * bytes in three words, of which the last two are the same where the first byte is the first of a
+ * word. A byte becomes a float as the last bits of 2²³, and an integer again as those of 1.5 · 2²³
+ * (see STORES in sampling.ts).
  */
 const fours = new KernelFamily(
   'resize_fours',
@@ -80,8 +80,8 @@ const fours = new KernelFamily(
       const overX = (2 * (group * 4 + p) + 1) * fromX - toX;
       const wholeX = (overX + 2 * toX) / (2 * toX) - 1;
       const fraction = gpu.f32(overX - wholeX * 2 * toX) / gpu.f32(2 * toX);
-      // At the edges both neighbours are inside and one has all the weight, which gives the same
-      // bits.
+      // At the edges both source pixels are inside, and one has all the weight, which gives the
+      // same bits.
       const byte = Math.max(Math.min(wholeX, columns - 2), 0) * 3;
       first[p] = z * inImage + (byte >> 2);
       last[p] = z * inImage + ((byte + 5) >> 2);
@@ -133,7 +133,7 @@ const fours = new KernelFamily(
 );
 
 /**
- * Whether `linear` from one to the other can be done so: rows of the result are whole groups, and
+ * Whether this kernel can resize one image to the other: rows of the result are whole groups, and
  * all rows begin at a word.
  */
 export function fitsFours(image: Image, out: Image): boolean {
@@ -147,7 +147,7 @@ export function fitsFours(image: Image, out: Image): boolean {
   );
 }
 
-/** Queues the kernel for one image or a batch, of images that {@link fitsFours} is true of. */
+/** Queues the kernel for one image or a batch, for which {@link fitsFours} is true. */
 export function queueFours(
   work: Work,
   image: Image,

@@ -1,9 +1,8 @@
 /**
- * Kernels that make images of another size. A thread has one column of the result and a few rows:
- * where its column comes from, and the column's weights, are worked out once. Positions are exact:
- * with sizes reduced by their common divisor, the source column (column + ½) · from / to - ½ is a
- * whole number and a fraction of two integers, which is rounded once, to f32. What depends on rows
- * is the same for all threads of a block.
+ * Kernels of resizing. A thread has one column of the result and a few rows: the source column and
+ * its weights are computed once. Places are exact: with sizes divided by their common divisor, the
+ * source column (column + ½) · from / to - ½ is a whole number and a fraction of two integers,
+ * which is rounded once, to f32. Numbers that depend on rows are uniform in a block.
  */
 import { KernelFamily } from '../library/kernel-family.js';
 import type { Gpu, Input, Output } from '../library/kernel-family.js';
@@ -11,13 +10,13 @@ import type { ImageArgs } from './image-args.js';
 import type { Proportions } from './proportions.js';
 import type { Sources } from './several-sources.js';
 
-/** Where the source lies and how its size stands to that of the result. */
+/** The source's pitches, and the ratio of its size to the result's. */
 export interface ResizeArgs extends ImageArgs, Proportions {}
 
-/** Of one of several sources. */
+/** The arguments for one of several sources. */
 type Source = Pick<ResizeArgs, 'columns' | 'rows' | 'inRow' | 'fromX' | 'toX' | 'fromY' | 'toY'>;
 
-/** What {@link resizes} and {@link severals} use. */
+/** Functions and constants of {@link resizes} and {@link severals}. */
 export interface ResizeGpu extends Gpu {
   /** Rows of one thread. */
   readonly ROWS: number;
@@ -42,14 +41,14 @@ export interface ResizeGpu extends Gpu {
   ): void;
 }
 
-/** What the filters use. */
+/** Functions and constants of the filters. */
 export interface FilterGpu extends Gpu {
   readonly C: number;
   readonly ROWS: number;
   store(value: number): number;
 }
 
-/** One image of each, of blockIdx.z. */
+/** The kernel for an image or a batch: blockIdx.z is the image. */
 export const resizes = new KernelFamily(
   'resize',
   (
@@ -92,7 +91,7 @@ export const resizes = new KernelFamily(
   },
 );
 
-/** Images of several sizes to one batch: blocks of one z have one source. */
+/** The kernel for images of several sizes into one batch: blocks of one z have one source. */
 export const severals = new KernelFamily(
   'resize_batch',
   (
@@ -264,8 +263,8 @@ export const severals = new KernelFamily(
   },
 );
 
-// The filters. Products are rounded by themselves: the CPU device has no fused multiply-add, and
-// takes twice as long for one that it makes.
+// The filters. Products are rounded before they are added: the CPU device has no fused multiply-add
+// instruction, and takes twice as long to compute one.
 
 type Pixels<G> = (...args: [...Parameters<ResizeGpu['pixels']>, gpu: G]) => void;
 

@@ -1,4 +1,4 @@
-/** Images of another size. */
+/** Resizing of images. */
 import { i32, i64 } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
 import { checkOptions, invalid } from '../ground/arguments.js';
@@ -29,22 +29,22 @@ import * as kernels from './resize-kernels.js';
 import { RESIZE_FILTERS, STORES_OF_MEANS, checkFilter } from './sampling.js';
 import type { ResizeFilter } from './sampling.js';
 import { inGroups, sourceParams } from './several-sources.js';
-import type { Carrier, EngineOptions, ImageOperation } from './carrier.js';
+import type { Implementation, EngineOptions, ImageOperation } from './implementation.js';
 import type { ResizeParameters } from './parameters.js';
 
-/** What {@link resize} takes. */
+/** Options of {@link resize}. */
 export interface ResizeOptions<D extends ImageName = ImageName> extends EngineOptions {
-  /** Columns and rows of the result; left out, those of `out`. */
+  /** Columns and rows of the result. Default: those of `out`. */
   readonly width?: number;
   readonly height?: number;
   /** Default: linear. */
   readonly filter?: ResizeFilter;
-  /** Where the result goes, a region of a larger image, say. Default: a new tensor. */
+  /** Where the result is written, such as a region of a larger image. Default: a new tensor. */
   readonly out?: OrOp<Tensor<D>>;
 }
 
-/** Our kernels' row. */
-export const ownResize: Carrier<ResizeParameters> = {
+/** The implementation by our kernels. */
+export const ownResize: Implementation<ResizeParameters> = {
   queue(work, { images, results, parameters }) {
     queueResize(work, images[0]!, imageOfResult(results[0]!), parameters.filter);
   },
@@ -53,17 +53,24 @@ export const ownResize: Carrier<ResizeParameters> = {
 const resizes: ImageOperation<ResizeParameters> = { name: 'resize', own: ownResize };
 
 /**
- * The image, or each of a batch, in another size: a new contiguous tensor of the same dtype, or
- * `out`. Pixels are areas: the middle of column d of the result lies at (d + 0.5) · from / to - 0.5
- * of the source, and so with rows, exactly; beyond the edges the outermost pixels count on.
- * `linear` (the default), `cubic` and `lanczos3` weigh the 2, 4 and 6 pixels about it along each
- * axis; `nearest` takes the one it lies in; `area` takes the mean of what the pixel covers, each
- * pixel of the source by its share. Sums are in f32; integers are rounded to nearest, ties to even,
- * and kept in range.
+ * Resizes an image, or each of a batch. It gives a new contiguous tensor of the same dtype, or
+ * `out`. Pixels are areas: the middle of column d of the result is at exactly (d + 0.5) · from / to
+ * - 0.5 of the source, and rows likewise; beyond the edges the outermost pixels are repeated.
+ * `linear` (the default), `cubic` and `lanczos3` weight the 2, 4 and 6 pixels around that place
+ * along each axis; `nearest` takes the pixel that the place lies in; `area` takes the mean of the
+ * part of the source that the pixel covers, with each pixel of the source by its share. Sums are in
+ * f32; integers are rounded to nearest, ties to even, and saturated.
  *
- * @throws CudaArgumentError for what is no image, a size that is missing or outside of 1 to 32768,
- *   an `out` of another form, and an engine that lacks it; at the call, or when it is run where
- *   operations give the operands
+ * @throws CudaArgumentError for what is no image, a size that is missing or outside 1 to 32768, an
+ *   `out` of another form, and an engine that does not have the operation; at the call, or when run
+ *   where operations give the operands
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [0, 100], [1, 2, 1]);
+ * using wide = await resize(image, { width: 4, height: 1 });
+ * console.log((await wide.read()).join(' ')); // 0 25 75 100
+ * ```
  */
 export function resize<D extends ImageName>(
   image: OrOp<Tensor<D>>,
@@ -94,17 +101,17 @@ export function resize<D extends ImageName>(
   ) as never;
 }
 
-/** Filters of one launch; the others are done in passes. */
+/** Filters that take one launch; the others take several passes. */
 type PlainFilter = Exclude<ResizeFilter, ResampleFilter>;
 
 function isPlain(filter: ResizeFilter): filter is PlainFilter {
   return filter === 'nearest' || filter === 'linear';
 }
 
-/** What a kernel is compiled for. */
+/** The specialisation of a kernel. */
 interface Made {
   readonly key: string;
-  /** dtype of the elements as the kernel sees them. */
+  /** The dtype of elements in the kernel. */
   readonly element: KernelDType;
   /** Rows of one thread. */
   readonly rows: number;
@@ -136,7 +143,7 @@ function madeFor(filter: PlainFilter, { dtype, channels, height }: Image): Made 
 /** A size. */
 type Extents = Pick<Image, 'width' | 'height'>;
 
-/** Of a source, as the kernels take it. */
+/** The sizes and pitches of a source, as arguments of a kernel. */
 function sizesOf(image: Image, out: Extents): Readonly<Record<string, number>> {
   return {
     columns: image.width,
@@ -147,10 +154,10 @@ function sizesOf(image: Image, out: Extents): Readonly<Record<string, number>> {
 }
 
 /**
- * Queues the kernel for one image or a batch of one size.
+ * Queues the kernel for one image or a batch.
  *
- * @param byFours whether `linear` goes by four pixels at a time where the images allow it: see
- *   resize-fours.ts, which says why on GPUs only
+ * @param byFours whether `linear` takes four pixels at a time where the images permit it: by
+ *   default on GPUs only, for the reason in resize-fours.ts
  */
 export function queueResize(
   work: Work,
@@ -212,10 +219,10 @@ export function queueResize(
   });
 }
 
-/** What {@link resizeBatch} takes. */
+/** Options of {@link resizeBatch}. */
 export interface ResizeBatchOptions<D extends ImageName = ImageName> extends ResizeOptions<D> {
   /**
-   * A size for each image, in place of `width` and `height`: the results are then tensors of their
+   * A size for each image, in place of `width` and `height`. Each image then has a tensor of its
    * own.
    */
   readonly sizes?: readonly { readonly width: number; readonly height: number }[];
@@ -237,13 +244,21 @@ const batches: ImageOperation<ResizeParameters> = {
 };
 
 /**
- * Images of whichever sizes, of one dtype and number of channels, resized as {@link resize} does
- * it. To one size (`width` and `height`) they become a batch, a tensor of [images, height, width,
- * channels], in one launch for each eight of them (cubic, lanczos3 and area: in three or more for
- * each one); with `sizes` a list of tensors.
+ * Resizes images of any sizes, of one dtype and number of channels, as {@link resize} does. With
+ * `width` and `height` it gives a batch, a tensor of [images, height, width, channels], by one
+ * launch for every eight of them (cubic, lanczos3 and area: three or more launches for each); with
+ * `sizes` it gives a list of tensors.
  *
  * @throws CudaArgumentError for an empty list, images of different dtypes or channels, another
  *   number of sizes, and as {@link resize} does
+ *
+ * @example
+ * ```ts
+ * using small = await device.zeros(u8, [20, 30, 3]);
+ * using large = await device.zeros(u8, [480, 640, 3]);
+ * using batch = await resizeBatch([small, large], { width: 64, height: 64 });
+ * console.log(batch.shape); // [ 2, 64, 64, 3 ]
+ * ```
  */
 export function resizeBatch<D extends ImageName>(
   images: readonly OrOp<Tensor<D>>[],
@@ -334,7 +349,7 @@ const SOURCE = struct({
   toY: i32,
 });
 
-/** Queues kernels that read several images each. */
+/** Queues kernels, each of which reads several images. */
 function queueSeveral(work: Work, given: readonly Image[], out: Image, filter: PlainFilter): void {
   const images = given.map((image) => separate(work, image, out));
   const { key, element, rows, uses, seen } = madeFor(filter, out);

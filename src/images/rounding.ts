@@ -1,11 +1,11 @@
 /**
- * How an f32 is written as an element: floats to the nearest, integers to the nearest too, ties to
- * even, saturated; NaN gives 0.
+ * Conversion of f32 to elements: to the nearest, ties to even; integers are saturated, and NaN
+ * becomes 0.
  */
 import type { Gpu } from '../library/kernel-family.js';
 
-// Beside 2^23 an f32 has no fraction: the sum rounds, and its low bits are the number. Two
-// instructions less than by rint and cvt.
+// From 2^23 on an f32 has no fraction: the sum is rounded, and its low bits are the number. This
+// takes two instructions less than rint and cvt.
 const integer = (top: number): ((value: number, gpu: Gpu) => number) =>
   top === 255
     ? (value, gpu) => gpu.i32(gpu.bits(Math.min(value > 0 ? value : 0, 255) + 8388608))
@@ -13,10 +13,10 @@ const integer = (top: number): ((value: number, gpu: Gpu) => number) =>
 const asItIs = (value: number): number => value;
 
 /**
- * Of each dtype of images. What is above the bits of an integer element is cut off when it is
- * written.
+ * The conversion for each dtype of images. Bits above those of an integer element are dropped when
+ * it is written.
  */
 export const STORED = { u8: integer(255), u16: integer(65535), f16: asItIs, f32: asItIs } as const;
 
-/** What white is: the greatest number of integers, 1 of floats. */
+/** White: the greatest number of an integer dtype, 1 for floats. */
 export const WHITE = { u8: 255, u16: 65535, f16: 1, f32: 1 } as const;

@@ -1,7 +1,6 @@
 /**
- * How an image is read between its pixels: filters as weights of taps, and elements as what is
- * stored of a sum. Functions here are compiled into kernels; each is known by its name in the
- * kernels' keys.
+ * Sampling of images between pixels: weights of taps, and conversions of sums to elements. The
+ * functions are compiled into kernels, whose keys have the names of filters.
  */
 import { invalid } from '../ground/arguments.js';
 import { deviceFunction } from '../kernels/index.js';
@@ -10,15 +9,15 @@ import type { Gpu } from '../library/kernel-family.js';
 import type { ImageName } from './image.js';
 
 /**
- * How many pixels make one, and with which weights. At a distance of t pixels: `nearest` takes the
- * pixel that the point lies in; `linear`: 1 - |t|; `cubic`: Catmull-Rom, the cubic convolution with
- * a = -0.5; `lanczos3`: sinc(t) · sinc(t / 3) for |t| < 3, divided by the sum of the six weights.
- * Their reach does not grow where an image is made smaller; for that there is `area` of resizing.
+ * The weights of pixels at a distance of t. `nearest` takes the pixel that the place lies in;
+ * `linear` has 1 - |t|; `cubic` is Catmull-Rom, the cubic convolution with a = -0.5; `lanczos3` has
+ * sinc(t) · sinc(t / 3) for |t| < 3, divided by the sum of the six weights. Filters do not become
+ * wider where an image is made smaller; `area` of resizing does.
  */
 export type Filter = 'nearest' | 'linear' | 'cubic' | 'lanczos3';
 
 /**
- * Of resizing there is `area` too: the mean of the part of the source that a pixel of the result
+ * Filters of resizing. `area` is the mean of the part of the source that a pixel of the result
  * covers.
  */
 export type ResizeFilter = Filter | 'area';
@@ -34,15 +33,15 @@ export const TAPS: Readonly<Record<Filter, number>> = {
   lanczos3: 6,
 };
 
-/** Weights by distance, before they are divided by their sum where `normalised`. */
+/** Weights by distance. Those of `lanczos3` are later divided by their sum. */
 export const WEIGHTS: Readonly<Record<Exclude<Filter, 'nearest'>, Usable>> = {
   linear: (t: number): number => 1 - Math.abs(t),
   cubic: (t: number): number => {
     const s = Math.abs(t);
     return s < 1 ? (1.5 * s - 2.5) * s * s + 1 : s < 2 ? ((2.5 - 0.5 * s) * s - 4) * s + 2 : 0 * s;
   },
-  // sin(pi t) of a distance that is nearly whole loses its digits: it is taken of the distance to
-  // that whole number.
+  // sin(pi t) loses digits where t is nearly whole: it is computed of the distance to that whole
+  // number.
   lanczos3: deviceFunction((t: number, gpu: Gpu): number => {
     const whole = gpu.rint(t);
     const odd = (gpu.i32(whole) & 1) === 1;
@@ -57,9 +56,9 @@ export const WEIGHTS: Readonly<Record<Exclude<Filter, 'nearest'>, Usable>> = {
 };
 
 /**
- * The element for a value that may lie outside of the dtype's range: nearest, ties to even. Floats
- * are rounded once, by being written; integers by being added to 1.5 · 2²³, whose last bits they
- * then are: an addition is quicker than two conversions on either device.
+ * The element for a value that may be outside the dtype's range: the nearest, ties to even. A float
+ * is rounded once, when it is written. An integer is the last bits of the sum with 1.5 · 2²³: an
+ * addition is faster than two conversions on either device.
  */
 export const STORES: Readonly<Record<ImageName, Usable>> = {
   u8: deviceFunction((value: number, gpu: Gpu): number =>
@@ -72,7 +71,7 @@ export const STORES: Readonly<Record<ImageName, Usable>> = {
   f32: (value: number): number => value,
 };
 
-/** As {@link STORES}, for values that are means of elements. */
+/** {@link STORES} for values that are means of elements, and so within the range. */
 export const STORES_OF_MEANS: Readonly<Record<ImageName, Usable>> = {
   u8: deviceFunction((value: number, gpu: Gpu): number =>
     gpu.i32(gpu.bits(value + 12582912) & 255),
@@ -84,7 +83,7 @@ export const STORES_OF_MEANS: Readonly<Record<ImageName, Usable>> = {
   f32: STORES.f32,
 };
 
-/** @throws CudaArgumentError for what is no filter of these */
+/** @throws CudaArgumentError for an unknown filter */
 export function checkFilter<F extends string>(
   argument: string,
   filter: unknown,
@@ -95,8 +94,10 @@ export function checkFilter<F extends string>(
 }
 
 /**
- * A colour for `channels` channels: one number for all of them, or one for each; as elements of the
- * dtype. @throws CudaArgumentError
+ * Gives a colour as one element of the dtype for each channel.
+ *
+ * @param color one number for all channels, or one for each
+ * @throws CudaArgumentError for another number of them, and numbers that the dtype does not have
  */
 export function checkColor(
   argument: string,

@@ -1,5 +1,5 @@
 /**
- * Kernels that read several images in one launch, whose sizes may differ: blocks of one z have one
+ * Kernels that read several images, whose sizes may differ, in one launch: blocks of one z have one
  * of them.
  */
 import type { KernelDType } from '../core/index.js';
@@ -8,15 +8,15 @@ import type { KernelParam } from '../kernels/index.js';
 import type { Input } from '../library/kernel-family.js';
 import type { KernelTensor } from '../tensor/index.js';
 
-/** Images of one launch, at most. */
+/** Images that a launch has at most. */
 const SOURCES = 8;
 type Slot = 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7;
 const SLOTS = Array.from({ length: SOURCES }, (_, slot) => slot as Slot);
 
-/** What the body of such a kernel is passed: each image's elements, and how they lie. */
+/** Arguments of the body of such a kernel: each image's elements, and a structure for it. */
 export type Sources<S> = Readonly<Record<`x${Slot}`, Input>> & Readonly<Record<`s${Slot}`, S>>;
 
-/** Their part of the kernel's signature. */
+/** Gives the parameters of the sources. */
 export function sourceParams(
   element: KernelDType,
   source: KernelParam,
@@ -30,10 +30,10 @@ export function sourceParams(
 }
 
 /**
- * Calls `launch` for each as many images as a launch takes, with their part of its arguments.
+ * Calls `launch` for groups of at most {@link SOURCES} images, with their arguments.
  *
- * @param elements of each image
- * @param sources how they lie
+ * @param elements the elements of each image
+ * @param sources the structure of each image
  */
 export function inGroups(
   elements: readonly KernelTensor[],
@@ -44,7 +44,7 @@ export function inGroups(
     const count = Math.min(SOURCES, elements.length - first);
     const args: Record<string, unknown> = {};
     for (const slot of SLOTS) {
-      // Places that are left are of no block: any image will do.
+      // No block reads the remaining places: any image is passed.
       const i = first + Math.min(slot, count - 1);
       args[`x${slot}`] = elements[i];
       args[`s${slot}`] = sources[i];

@@ -1,7 +1,7 @@
 /**
- * Kernels that make a few numbers of an image: for each image of a batch and each channel. Blocks
- * have parts of an image, whose results a last block puts together in order, so that a sum has one
- * order, which depends on sizes alone.
+ * Kernels of statistics, for each image of a batch and each channel. Blocks have parts of an image,
+ * whose results a last block combines in order, so that a sum has one order, which depends on sizes
+ * alone.
  */
 import { KernelFamily } from '../library/kernel-family.js';
 import type { Gpu, Input, KernelArray, Output } from '../library/kernel-family.js';
@@ -9,14 +9,14 @@ import type { Gpu, Input, KernelArray, Output } from '../library/kernel-family.j
 /** Threads of a block. */
 export const BLOCK = 256;
 
-/** An image: `pixels` of them in rows of `width`. */
+/** An image of `pixels` pixels, in rows of `width`. */
 interface PartArgs {
   readonly x: Input;
   readonly width: number;
   readonly pixels: number;
   readonly xRow: number;
   readonly xImage: number;
-  /** Pixels of a block; blocks are those of blockIdx.x, images of blockIdx.y. */
+  /** Pixels of a block. blockIdx.x is the block, blockIdx.y the image. */
   readonly part: number;
 }
 
@@ -27,12 +27,12 @@ interface StatisticsGpu extends Gpu {
 }
 
 interface SumGpu extends StatisticsGpu {
-  /** Zeros, one for each channel: u32 of integers, f64 of floats. */
+  /** An array with a zero for each channel: u32 for integers, f64 for floats. */
   sums(): KernelArray<number>;
   cast(value: number): number;
 }
 
-/** [image, part, channel]. A thread's integers fit in u32: it has 65536 pixels at most. */
+/** Sums of [image, part, channel]. A thread's sum fits in u32: it has at most 65536 pixels. */
 export const sums = new KernelFamily(
   'image_sums',
   (
@@ -58,7 +58,7 @@ export const sums = new KernelFamily(
   },
 );
 
-/** A block for each image and channel: its parts in order, 256 of them at a time, then divided. */
+/** Totals, by a block for each image and channel: parts in order, 256 at a time, then divided. */
 export const totals = new KernelFamily(
   'image_totals',
   (
@@ -82,9 +82,9 @@ export const totals = new KernelFamily(
 );
 
 interface ExtremeGpu extends StatisticsGpu {
-  /** Whether parts are put together, and not pixels looked at. */
+  /** Whether parts are combined, in place of pixels. */
   readonly PARTS: boolean;
-  /** 2 × 8: one for each warp. */
+  /** Shared memory of 2 × 8 numbers, two for each warp. */
   scratch(): KernelArray<KernelArray<number>>;
   beatsLeast(value: number, other: number): boolean;
   beatsMost(value: number, other: number): boolean;
@@ -95,13 +95,13 @@ interface ExtremeArgs extends PartArgs {
   readonly leastAt: Output;
   readonly most: Output;
   readonly mostAt: Output;
-  /** Of parts: where they lie, for the least and the greatest. */
+  /** The positions of parts' least and greatest elements. */
   readonly from: Input;
   readonly fromMost: Input;
 }
 
-// A position of -1 stands for nothing yet. Of equal values the first counts; NaN, which differs
-// from itself, counts most: as of argmin.
+// The position -1 means that there is none yet. The first of equal values counts. NaN, which
+// differs from itself, is the most extreme, as in argmin.
 /* eslint-disable no-self-compare */
 const beatsLeast = (value: number, other: number): boolean =>
   value < other || (value !== value && other === other);
@@ -111,8 +111,8 @@ const beatsMost = (value: number, other: number): boolean =>
 export const BEATS = { beatsLeast, beatsMost } as const;
 
 /**
- * [image, part, channel] of positions, counted in pixels. Values are read again by their positions,
- * so that there is one kernel for pixels and for parts: `parts` of those are then at `from`.
+ * Positions of extremes, [image, part, channel], counted in pixels. Values are read again by their
+ * positions, so that one kernel serves pixels and parts: positions of parts are in `from`.
  */
 export const extremes = new KernelFamily(
   'image_extremes',
@@ -149,7 +149,7 @@ export const extremes = new KernelFamily(
           x[image + (gpu.FLAT ? a * gpu.C : (a / width) * xRow + (a % width) * gpu.C) + c]!;
         const valueB =
           x[image + (gpu.FLAT ? b * gpu.C : (b / width) * xRow + (b % width) * gpu.C) + c]!;
-        // Positions only grow.
+        // Positions grow, so that the first of equal values stays.
         if (least < 0 || gpu.beatsLeast(valueA, leastValue)) {
           least = a;
           leastValue = valueA;
@@ -224,8 +224,8 @@ export const extremes = new KernelFamily(
   },
 );
 
-/** Values and [row, column] of positions: [image, channel]. */
-export const looked = new KernelFamily(
+/** Gives the values at positions, and these as [row, column], for [image, channel]. */
+export const valuesAt = new KernelFamily(
   'image_looked',
   (
     {
@@ -272,14 +272,14 @@ export const looked = new KernelFamily(
 interface HistogramGpu extends StatisticsGpu {
   /** Bins of a channel. */
   readonly BINS: number;
-  /** Whether an element is its own bin. */
+  /** Whether an element is the number of its bin. */
   readonly BYTES: boolean;
   counts(): KernelArray<number>;
 }
 
 /**
- * [image, channel, bin]. Counts of a block are kept in shared memory: whole numbers, whose sum is
- * the same in any order.
+ * Counts of [image, channel, bin]. A block counts in shared memory: counts are whole numbers, whose
+ * sum is the same in any order.
  */
 export const histograms = new KernelFamily(
   'image_histogram',

@@ -1,4 +1,4 @@
-/** Numbers of images, for each channel: sums, means, extremes with their positions, histograms. */
+/** Statistics of each channel of images: sums, means, extremes and their positions, histograms. */
 import { f32, f64, i32, i64, u32, u8 } from '../core/index.js';
 import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { deviceFunction, inout, input, output } from '../kernels/index.js';
@@ -12,20 +12,29 @@ import type { Closing } from '../tensor/results.js';
 import { imageOperation } from './engine.js';
 import { flat, imageOf, isWideSpan } from './image.js';
 import type { Image, ImageName, NewTensor } from './image.js';
-import { BEATS, BLOCK, extremes, histograms, looked, sums, totals } from './statistics-kernels.js';
-import type { EngineOptions, ImageOperation } from './carrier.js';
+import {
+  BEATS,
+  BLOCK,
+  extremes,
+  histograms,
+  valuesAt,
+  sums,
+  totals,
+} from './statistics-kernels.js';
+import type { EngineOptions, ImageOperation } from './implementation.js';
 import type { Counting } from './parameters.js';
 
 /** Blocks that fill a large GPU, four for each of its multiprocessors. */
 const BLOCKS = 528;
 /**
- * Pixels of a block: no fewer are worth one, and of no more the sums of a thread's u16 fit in u32.
+ * Bounds of the pixels of a block: a block for fewer costs more than it computes, and with more the
+ * sum of a thread's u16 does not fit in u32.
  */
 const [FEWEST, MOST] = [4096, 2 ** 23];
 /** Counts that a block keeps in shared memory. */
 const MOST_COUNTS = 12288;
 
-/** How an image is cut: from its size alone. */
+/** Cuts an image into parts for blocks. The result follows from its size alone. */
 function cut(image: Image): {
   readonly parts: number;
   readonly key: string;
@@ -72,7 +81,7 @@ function cut(image: Image): {
   };
 }
 
-/** [N, C] or [C], and what follows. */
+/** A result of [N, C] or [C], and further axes. */
 function perChannel(
   dtype: NewTensor['dtype'],
   { batch, batched, channels }: Image,
@@ -151,24 +160,40 @@ function sumsOf(
 }
 
 /**
- * The sum of each channel: f64 of [C], of a batch [N, C]. Exact for integers; floats are added as
- * f64, in an order that the size of the image gives, so that results are the same bits in each run
- * and on each device.
+ * Gives the sum of each channel: f64 of [C], for a batch [N, C]. Sums of integers are exact. Floats
+ * are added as f64, in an order that follows from the image's size, so that results have the same
+ * bits in each run and on each device.
  *
- * @throws CudaArgumentError for what is no image; at the call, or when it is run where an operation
- *   gives it
+ * @throws CudaArgumentError for what is no image; at the call, or when run where an operation gives
+ *   the image
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [1, 2, 3, 4, 5, 6], [1, 2, 3]);
+ * using sums = await channelSums(image);
+ * console.log((await sums.read()).join(' ')); // 5 7 9
+ * ```
  */
 export const channelSums = sumsOf('channelSums');
 
-/** The mean of each channel: {@link channelSums} divided by the number of pixels. */
+/**
+ * Gives the mean of each channel: {@link channelSums} divided by the number of pixels.
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [1, 2, 3, 4, 5, 6], [1, 2, 3]);
+ * using means = await channelMeans(image);
+ * console.log((await means.read()).join(' ')); // 2.5 3.5 4.5
+ * ```
+ */
 export const channelMeans = sumsOf('channelMeans');
 
-/** What {@link channelExtremes} gives; each is its receiver's to close. */
+/** The result of {@link channelExtremes}. Closing it closes its tensors. */
 export interface ChannelExtremes<D extends ImageName = ImageName> extends Closing {
-  /** [C], of a batch [N, C]: the least and the greatest element of each channel. */
+  /** [C], for a batch [N, C]: the least and the greatest element of each channel. */
   readonly min: Tensor<D, number[]>;
   readonly max: Tensor<D, number[]>;
-  /** [C, 2], of a batch [N, C, 2]: row and column of the first of them in row-major order. */
+  /** [C, 2], for a batch [N, C, 2]: row and column of the first of them in row-major order. */
   readonly minAt: Tensor<'i32', number[]>;
   readonly maxAt: Tensor<'i32', number[]>;
 }
@@ -206,7 +231,7 @@ const extremeValues: ImageOperation<object> = {
       );
       if (parts > 1) {
         const [first, second] = [positions(each), positions(each)];
-        // Parts stand in the place of pixels.
+        // The second pass compares parts instead of pixels.
         work.add(
           of(true)(
             {
@@ -224,7 +249,7 @@ const extremeValues: ImageOperation<object> = {
         [least, most] = [first, second];
       }
       const { x, width, xRow, xImage } = args;
-      const look = looked.member(key, () => ({
+      const look = valuesAt.member(key, () => ({
         signature: {
           least: output(image.dtype),
           most: output(image.dtype),
@@ -263,11 +288,19 @@ const extremeValues: ImageOperation<object> = {
 };
 
 /**
- * The least and the greatest element of each channel, and where the first of each lies. NaN counts
- * as the least and as the greatest, as argmin and argmax of the library have it.
+ * Gives the least and the greatest element of each channel, and the position of the first of each.
+ * NaN counts as the least and as the greatest, as in `argmin` and `argmax`.
  *
- * @throws CudaArgumentError for what is no image; at the call, or when it is run where an operation
- *   gives it
+ * @throws CudaArgumentError for what is no image; at the call, or when run where an operation gives
+ *   the image
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [1, 20, 30, 4, 5, 60], [1, 2, 3]);
+ * using found = await channelExtremes(image);
+ * console.log((await found.max.read()).join(' ')); // 4 20 60
+ * console.log((await found.maxAt.read()).join(' ')); // 0 1 0 0 0 1
+ * ```
  */
 export function channelExtremes<D extends ImageName>(
   image: OrOp<Tensor<D>>,
@@ -295,20 +328,20 @@ export function channelExtremes<D extends ImageName>(
   ) as never;
 }
 
-/** What {@link channelHistogram} takes. */
+/** Options of {@link channelHistogram}. */
 export interface ChannelHistogramOptions extends EngineOptions {
-  /** Equal parts of the range. Default: 256. */
+  /** The number of equal parts of the range. Default: 256. */
   readonly bins?: number;
   /**
-   * Where the first bin begins and the last one ends; what equals the end is in the last. Default:
-   * of u8 and 256 bins, one for each value; else 0 to 65536 for u16, 0 to 256 for u8, 0 to 1 for
-   * floats.
+   * Where the first bin begins and the last one ends; an element that equals the end is in the last
+   * bin. Default: 0 to 256 for u8 (so that each value has one of 256 bins), 0 to 65536 for u16, 0
+   * to 1 for floats.
    */
   readonly from?: number;
   readonly to?: number;
 }
 
-/** The greatest f32, and the least that has all of its bits. */
+/** The greatest f32, and the least normal one. */
 const MOST_FLOAT = 3.4028234663852886e38;
 const LEAST_FLOAT = 2 ** -126;
 
@@ -352,12 +385,19 @@ const counts: ImageOperation<Counting> = {
 };
 
 /**
- * How many elements of each channel lie in each bin: u32 of [C, bins], of a batch [N, C, bins]. Bin
- * of x: (x - from) · (bins / (to - from)) without its fraction, in f32; what is outside of the
- * range, and NaN, is not counted. Of u8, 256 bins from 0 to 256 are one for each value.
+ * Counts the elements of each channel in each bin: u32 of [C, bins], for a batch [N, C, bins]. The
+ * bin of x is (x - from) · (bins / (to - from)) without its fraction, in f32. Elements outside the
+ * range, and NaN, are not counted.
  *
  * @throws CudaArgumentError for what is no image, an empty range, more than 12288 bins of all
- *   channels; at the call, or when it is run where an operation gives it
+ *   channels; at the call, or when run where an operation gives the image
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [0, 1, 1, 255], [1, 4, 1]);
+ * using counts = await channelHistogram(image, { bins: 4 });
+ * console.log(counts.shape, (await counts.read()).join(' ')); // [ 1, 4 ] 3 0 0 1
+ * ```
  */
 export function channelHistogram(
   image: OrOp<Tensor<ImageName>>,
@@ -384,7 +424,7 @@ export function channelHistogram(
         throw invalid('options.from', 'a number that is finite', from);
       if (typeof to !== 'number' || !Number.isFinite(to) || to <= from)
         throw invalid('options.to', `a number above options.from, ${from}`, to);
-      // Computed in f32: beyond it everything would lie in one bin.
+      // Bins are computed in f32: numbers beyond its range would all be in one bin.
       const [low, high, scale] = [from, to, bins / (to - from)].map(Math.fround) as [
         number,
         number,

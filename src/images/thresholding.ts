@@ -1,4 +1,4 @@
-/** Elements above a limit, and the others, replaced. */
+/** Thresholds: elements above a limit, or the others, are replaced. */
 import { checkOptions, invalid } from '../ground/arguments.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { Tensor } from '../tensor/index.js';
@@ -12,19 +12,19 @@ import type { ElementFunction } from './per-channel.js';
 import { addPixels } from './pixel-kernel.js';
 import { packed } from './pixel-runs.js';
 import { WHITE } from './rounding.js';
-import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { EngineOptions, ImageOperation } from './implementation.js';
 import type { ThresholdKind, Thresholding } from './parameters.js';
 
-/** What {@link threshold} takes. */
+/** Options of {@link threshold}. */
 export interface ThresholdOptions<D extends ImageName = ImageName> extends EngineOptions {
   /** Default: binary. */
   readonly kind?: ThresholdKind;
   /**
-   * What binary kinds write beside 0. Default: white, which is 255 of u8, 65535 of u16, 1 of
-   * floats.
+   * The value that binary kinds write besides 0. Default: white, which is 255 for u8, 65535 for
+   * u16, 1 for floats.
    */
   readonly value?: ChannelNumbers;
-  /** Where it is written. Default: a new tensor. */
+  /** Where the result is written. Default: a new tensor. */
   readonly out?: OrOp<Tensor<D>>;
 }
 
@@ -55,18 +55,25 @@ const thresholds: ImageOperation<Thresholding> = {
 };
 
 /**
- * Elements compared with a limit, which is one for all channels or one for each. Where x is an
- * element:
+ * Compares elements with a limit, which is one for all channels or one for each. The result for an
+ * element x is:
  *
  * - binary: `value` where x > limit, else 0; binaryInverse: 0 and `value`
  * - toZero: x where x > limit, else 0; toZeroInverse: 0 and x
  * - truncate: limit where x > limit, else x
  *
- * Limits and values are taken as f32; written to integers they are rounded to the nearest, ties to
- * even, and saturated.
+ * Limits and values are rounded to f32; as integers they are rounded to nearest, ties to even, and
+ * saturated.
  *
- * @throws CudaArgumentError for a kind that there is not, as many numbers as there are not
- *   channels; at the call, or when it is run where an operation gives the image
+ * @throws CudaArgumentError for an unknown kind, and a list whose length is not the number of
+ *   channels; at the call, or when run where an operation gives the image
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 100, 200], [1, 3, 1]);
+ * using mask = await threshold(image, 99);
+ * console.log((await mask.read()).join(' ')); // 0 255 255
+ * ```
  */
 export function threshold<D extends ImageName>(
   image: OrOp<Tensor<D>>,

@@ -1,14 +1,14 @@
 /**
- * Kernels whose pixels come from anywhere in the source: of maps, or of a matrix. A thread has one
- * pixel of the result. Columns and rows of the source are counted at the middles of pixels.
+ * Kernels of warps: pixels are sampled at places of maps, or of a matrix. A thread has one pixel of
+ * the result. Columns and rows of the source are counted from the middle of the first pixel.
  */
 import { KernelFamily } from '../library/kernel-family.js';
 import type { Gpu, Input, KernelArray, Output } from '../library/kernel-family.js';
 import type { ImageArgs } from './image-args.js';
 
-/** One image of each, of blockIdx.z. */
+/** Arguments of all warps; blockIdx.z is the image. */
 export interface WarpArgs extends ImageArgs {
-  /** Colour outside of the source. */
+  /** The colour outside the source. */
   readonly f0: number;
   readonly f1: number;
   readonly f2: number;
@@ -40,19 +40,19 @@ export interface ProjectArgs extends WarpArgs {
 export interface WarpGpu extends Gpu {
   readonly C: number;
   readonly TAPS: number;
-  /** Taps in front of the middle one. */
+  /** Taps before the middle one. */
   readonly BEFORE: number;
   readonly NORMALISED: boolean;
   readonly CONSTANT: boolean;
   readonly AFFINE: boolean;
   at(index: number, extent: number): number;
-  /** Where (u or v) is read, for a place that may be far away, or none. */
+  /** Maps a place (u or v) that may be far away, infinite or NaN to one near the image. */
   place(place: number, extent: number): number;
   weight(distance: number): number;
   store(value: number): number;
   weights(): KernelArray<number>;
   places(): KernelArray<number>;
-  /** Writes the pixel at `to` of what lies about (u, v) of the image that begins at `from`. */
+  /** Samples the image that begins at `from` at (u, v), and writes the pixel at `to`. */
   sample(
     out: Output,
     to: number,
@@ -90,7 +90,7 @@ export const sample = (
   const py = gpu.place(v, rows);
   const floorX = Math.floor(px);
   const floorY = Math.floor(py);
-  // The sum of 0.5 and the number below it is rounded to 1; differences from the floor are exact.
+  // The sum of 0.5 and the f32 below it is rounded to 1; differences from the floor are exact.
   const wholeX = gpu.TAPS === 1 && px - floorX >= 0.5 ? floorX + 1 : floorX;
   const wholeY = gpu.TAPS === 1 && py - floorY >= 0.5 ? floorY + 1 : floorY;
   const firstX = gpu.i32(wholeX) - gpu.BEFORE;

@@ -1,4 +1,4 @@
-/** Images whose pixels come from anywhere in another: remapped, warped by a matrix, rotated. */
+/** Warps: images whose pixels are sampled at places of maps or of a matrix, and rotations. */
 import { f32, i32, i64 } from '../core/index.js';
 import { checkBoolean, checkOptions, invalid } from '../ground/arguments.js';
 import { deviceFunction, input, output } from '../kernels/index.js';
@@ -26,29 +26,31 @@ import {
 import type { Filter } from './sampling.js';
 import { projections, remaps, sample } from './warp-kernels.js';
 import type { WarpGpu } from './warp-kernels.js';
-import type { Description, EngineOptions, ImageOperation } from './carrier.js';
+import type { Description, EngineOptions, ImageOperation } from './implementation.js';
 import type { RemapParameters, WarpParameters, SamplingParameters } from './parameters.js';
 
-/** What {@link remap} takes. */
+/** Options of {@link remap}. */
 export interface RemapOptions<D extends ImageName = ImageName> extends EngineOptions {
   /** Default: linear. */
   readonly filter?: Filter;
-  /** What stands for pixels outside of the image. Default: constant. */
+  /** The pixels outside the image: see {@link Border}. Default: constant. */
   readonly border?: Border;
-  /** Of the constant border: one number for all channels, or one for each. Default: 0. */
+  /**
+   * The colour of the constant border: one number for all channels, or one for each. Default: 0.
+   */
   readonly color?: number | readonly number[];
-  /** Where the result goes. Default: a new tensor. */
+  /** Where the result is written. Default: a new tensor. */
   readonly out?: OrOp<Tensor<D>>;
 }
 
-/** What {@link warpAffine} and {@link warpPerspective} take. */
+/** Options of {@link warpAffine} and {@link warpPerspective}. */
 export interface WarpOptions<D extends ImageName = ImageName> extends RemapOptions<D> {
-  /** Columns and rows of the result. Default: those of `out`, else of the image. */
+  /** Columns and rows of the result. Default: those of `out`, or of the image. */
   readonly width?: number;
   readonly height?: number;
   /**
-   * Whether the matrix leads from the result to the image already. Default: false, from the image
-   * to the result.
+   * Whether the matrix maps places of the result to places of the image. Default: false: it maps
+   * places of the image to places of the result.
    */
   readonly inverse?: boolean;
 }
@@ -116,8 +118,8 @@ function isAffine(matrix: readonly number[]): boolean {
 }
 
 /**
- * Moved by whole periods where the border repeats the image: the same pixels, from places of which
- * f32 have more digits.
+ * Moves the matrix by whole periods where the border repeats the image: the pixels are the same, at
+ * places that f32 represents with more digits.
  */
 function movedNear(
   matrix: readonly number[],
@@ -144,7 +146,7 @@ const arrays = {
 
 const ONE: Usable = (distance: number): number => 1 - 0 * distance;
 
-/** `more`, `maps`, `args`: what the kind of warp takes beside images. */
+/** @param more parameters of this kind of warp; `maps` and `args` are its images and arguments */
 function queueWarp(
   work: Work,
   given: Image,
@@ -250,17 +252,27 @@ function samplingOf(
 }
 
 /**
- * Each pixel of the result from where two maps say: pixel (row, column) is what lies at column
+ * Samples an image at the places of two maps: pixel (row, column) of the result comes from column
  * `mapX[row, column]` and row `mapY[row, column]` of the image, counted in pixels from the middle
- * of the first one. The result has the maps' size. What lies outside of the image is of the border,
- * however far away it is. NaN is outside: there the constant border's colour is read, with every
- * other border the first column (of `mapY` the first row). An infinity is beyond the edge on its
- * side; with `reflect`, `reflect101` and `wrap`, which have no pixel for it, it is read as NaN is.
+ * of the first one. The result has the maps' size. Places outside the image, at any distance, have
+ * the border's pixels. NaN is outside: with the constant border it gives the colour, with other
+ * borders the first column (in `mapY` the first row). An infinity is beyond the edge on its side;
+ * `reflect`, `reflect101` and `wrap` have no pixel there, and treat it as NaN.
  *
- * @param mapX of f32 and [height, width], or [height, width, 1]; of a batch one for all images, or
- *   [images, height, width, 1]
- * @param mapY as mapX, of the same size
- * @throws CudaArgumentError for maps of another dtype or of two sizes, and as {@link resize} does
+ * @param mapX a tensor of f32 and [height, width] or [height, width, 1]; for a batch one for all
+ *   images, or [images, height, width, 1]
+ * @param mapY a tensor like mapX, of the same size
+ * @throws CudaArgumentError for maps of another dtype or of different sizes, and as {@link resize}
+ *   does
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 20, 30], [1, 3, 1]);
+ * using mapX = await device.tensor(f32, [2, 1, 0.5], [1, 3]);
+ * using mapY = await device.zeros(f32, [1, 3]);
+ * using moved = await remap(image, mapX, mapY);
+ * console.log((await moved.read()).join(' ')); // 30 20 15
+ * ```
  */
 export function remap<D extends ImageName>(
   image: OrOp<Tensor<D>>,
@@ -370,15 +382,22 @@ function warp(
 export type Matrix = readonly (readonly [number, number, number])[];
 
 /**
- * The image moved by an affine map: the pixel at column x and row y comes to (m₀₀ x + m₀₁ y + m₀₂,
+ * Warps an image by an affine map: the pixel at column x and row y moves to (m₀₀ x + m₀₁ y + m₀₂,
  * m₁₀ x + m₁₁ y + m₁₂), counted in pixels from the middle of the first one. Each pixel of the
- * result is read at the place that the inverse gives, which is computed in doubles and rounded to
- * f32; with `inverse` the matrix is that already. Outside of the image the border is read, as
- * {@link remap} reads it.
+ * result is sampled at the place that the inverse matrix gives, which is computed in doubles and
+ * rounded to f32; with `inverse` the given matrix is that one. Outside the image the border is
+ * read, as {@link remap} does.
  *
  * @param matrix two rows of three numbers
  * @throws CudaArgumentError for a matrix of another form or without an inverse, and as
  *   {@link resize} does
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 20, 30], [1, 3, 1]);
+ * using moved = await warpAffine(image, [[1, 0, 1], [0, 1, 0]]);
+ * console.log((await moved.read()).join(' ')); // 0 10 20
+ * ```
  */
 export function warpAffine<D extends ImageName>(
   image: OrOp<Tensor<D>>,
@@ -389,11 +408,18 @@ export function warpAffine<D extends ImageName>(
 }
 
 /**
- * The image seen in perspective: (x, y) comes to (a / w, b / w), where (a, b, w) is the matrix
- * times (x, y, 1). Where w is 0 the place is infinite, or NaN. The rest is as of
+ * Warps an image by a perspective map: (x, y) moves to (a / w, b / w), where (a, b, w) is the
+ * matrix times (x, y, 1). Where w is 0 the place is infinite, or NaN. Otherwise it is like
  * {@link warpAffine}.
  *
  * @param matrix three rows of three numbers
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 20, 30], [1, 3, 1]);
+ * using moved = await warpPerspective(image, [[1, 0, -1], [0, 1, 0], [0, 0, 1]]);
+ * console.log((await moved.read()).join(' ')); // 20 30 0
+ * ```
  */
 export function warpPerspective<D extends ImageName>(
   image: OrOp<Tensor<D>>,
@@ -403,22 +429,29 @@ export function warpPerspective<D extends ImageName>(
   return warp(perspective, image, matrix, 3, options) as never;
 }
 
-/** What {@link rotate} takes. */
+/** Options of {@link rotate}. */
 export interface RotateOptions<D extends ImageName = ImageName> extends Omit<
   WarpOptions<D>,
   'inverse'
 > {
   /**
-   * Column and row that stays where it is. Default: the image's middle, which comes to the middle
-   * of the result.
+   * The column and row that do not move. Default: the image's middle moves to the middle of the
+   * result.
    */
   readonly center?: readonly [number, number];
 }
 
 /**
- * The image turned by an angle in degrees, counter-clockwise as it is looked at. The result has the
- * image's size where none is given: corners are cut off. By quarters of a turn, exactly, it is
- * {@link rotateQuarters}. The rest is as of {@link warpAffine}.
+ * Rotates an image by an angle in degrees, counter-clockwise as it is shown. By default the result
+ * has the image's size, and corners are cut off. {@link rotateQuarters} turns by exact quarters.
+ * Otherwise it is like {@link warpAffine}.
+ *
+ * @example
+ * ```ts
+ * using image = await device.tensor(u8, [10, 20, 30], [1, 3, 1]);
+ * using turned = await rotate(image, 180);
+ * console.log((await turned.read()).join(' ')); // 30 20 10
+ * ```
  */
 export function rotate<D extends ImageName>(
   image: OrOp<Tensor<D>>,
@@ -465,7 +498,7 @@ export function rotate<D extends ImageName>(
   ) as never;
 }
 
-/** Exact at quarters of a turn. */
+/** Cosine and sine, exact at quarters of a turn. */
 function circle(degrees: number): readonly [number, number] {
   const turn = ((degrees % 360) + 360) % 360;
   const quarters = (
@@ -533,6 +566,6 @@ function inverted(m: readonly number[]): number[] {
       m,
       'Pass the matrix from the result to the image, with { inverse: true }.',
     );
-  // Of an affine one exactly so.
+  // The inverse of an affine matrix is affine: rounding must not change its last row.
   return g === 0 && h === 0 && i === 1 ? [...inverse.slice(0, 6), 0, 0, 1] : inverse;
 }

@@ -1,6 +1,5 @@
 /**
- * Frames of YUV 4:2:0 in one tensor: luma in full, and the two chroma channels at half of its width
- * and height.
+ * Frames of YUV 4:2:0 in one tensor: luma, and two chroma channels of half its width and height.
  */
 import { u8 } from '../core/index.js';
 import { CudaArgumentError } from '../core/index.js';
@@ -11,21 +10,21 @@ import { MOST_EXTENT } from './image.js';
 import type { Image, NewTensor } from './image.js';
 
 /**
- * `i420` (yuv420p): a plane of Y, one of U, one of V. `nv12`: a plane of Y, one whose pixels are U
- * and V.
+ * `i420` (yuv420p) has a plane of Y, one of U and one of V. `nv12` has a plane of Y, and one with
+ * pairs of U and V.
  */
 export type YuvFormat = 'i420' | 'nv12';
 
-/** A frame: as an image of one channel, whose rows are those of luma and half as many of chroma. */
+/** A frame as an image of one channel: its rows are those of luma, and half as many of chroma. */
 export interface YuvFrame extends Image {
   /** Rows of luma. */
   readonly rows: number;
 }
 
 /**
- * The tensor as a frame: [rows · 3/2, columns] of u8, or a batch of them.
+ * Checks a tensor and gives it as a frame: [rows · 3/2, columns] of u8, or a batch of them.
  *
- * @throws CudaArgumentError for what is none: sizes that are odd too; CudaDisposedError
+ * @throws CudaArgumentError for what is no frame, also for odd sizes; CudaDisposedError
  */
 export function yuvFrameOf(
   operation: string,
@@ -74,8 +73,10 @@ export function yuvFrameOf(
   ) {
     throw invalid(
       argument,
-      `${wanted}: ` +
-        `${format === 'i420' ? 'rows without gaps between them' : 'a view in which the elements of a row lie close, and rows follow one another'}`,
+      format === 'i420'
+        ? `${wanted}: rows without gaps between them`
+        : `${wanted}: a view in which the elements of a row are adjacent, and rows follow ` +
+            'one another',
       value,
       'Make it contiguous() first.',
     );
@@ -95,8 +96,9 @@ export function yuvFrameOf(
 }
 
 /**
- * Where the frame of an image goes. @throws CudaArgumentError for an image of odd sizes, and where
- * `out` does not fit
+ * Gives the place of the frame of an image.
+ *
+ * @throws CudaArgumentError for an image of odd sizes, and an `out` of another form
  */
 export function yuvResultFor(
   operation: string,

@@ -17,17 +17,17 @@ import type { YuvFormat, YuvFrame } from './yuv-frame.js';
 const BLOCK = [32, 8] as const;
 
 interface YuvGpu extends Gpu {
-  /** Whether U and V have planes of their own. */
+  /** Whether U and V have separate planes. */
   readonly PLANES: boolean;
   /**
-   * What pitches are counted in: 4 elements where rows of both begin at multiples of that, else 1.
+   * Elements of a unit of pitches: 4 where rows of both begin at multiples of 4 elements, else 1.
    */
   readonly UNIT: number;
   readonly C: number;
-  /** Where red and blue are. */
+  /** The channels of red and blue. */
   readonly R: number;
   readonly B: number;
-  /** Where the chroma of a pixel begins, in a frame that begins at `start`. */
+  /** Gives where the chroma of a pixel begins, in a frame that begins at `start`. */
   chromaOf(
     start: number,
     row: number,
@@ -244,13 +244,13 @@ const encodes = new KernelFamily(
   },
 );
 
-/** Where red and blue are in a pixel. */
+/** The channels of red and blue. */
 export interface ColorPlaces {
   readonly red: 0 | 2;
   readonly blue: 0 | 2;
 }
 
-/** Adds the launch that makes the image of the frame, or the frame of the image. */
+/** Adds the launch that converts a frame to an image, or an image to a frame. */
 function addYuv(
   work: Work,
   decode: boolean,
@@ -320,7 +320,7 @@ function addYuv(
   );
 }
 
-/** The image of a frame. */
+/** Adds the launch that converts a frame to an image. */
 export function addYuvDecode(
   work: Work,
   format: YuvFormat,
@@ -340,7 +340,10 @@ export function addYuvDecode(
   );
 }
 
-/** Factors of the sums of four pixels are a quarter of those of one. */
+/**
+ * Adds the launch that converts an image to a frame. Factors of sums of four pixels are a quarter
+ * of those of one pixel.
+ */
 export function addYuvEncode(
   work: Work,
   format: YuvFormat,

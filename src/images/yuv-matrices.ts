@@ -1,13 +1,13 @@
 /**
- * From R'G'B' to Y'CbCr and back, as ITU-R BT.601 and BT.709 define them for 8 bits, as factors for
+ * Matrices from R'G'B' to Y'CbCr and back, by ITU-R BT.601 and BT.709 for 8 bits, as factors of
  * numbers from 0 to 255.
  */
 import { LUMA } from './luma.js';
 import type { LumaMatrix } from './luma.js';
 
 /**
- * `limited`: luma from 16 to 235 and chroma from 16 to 240, as video has it. `full`: 0 to 255, as
- * JPEG does.
+ * `limited` is luma from 16 to 235 and chroma from 16 to 240, as in video. `full` is 0 to 255, as
+ * in JPEG.
  */
 export type YuvRange = 'limited' | 'full';
 
@@ -19,8 +19,8 @@ const SPANS: Readonly<
 };
 
 /**
- * R = y + rv · v, G = y + gu · u + gv · v, B = y + bu · u, where y = Y · scale + offset and u, v
- * are those of the frame less 128.
+ * Gives the factors of R = y + rv · v, G = y + gu · u + gv · v, B = y + bu · u, where y = Y · scale
+ * + offset, and u and v are U - 128 and V - 128.
  */
 export function fromYuv(
   matrix: LumaMatrix,
@@ -32,7 +32,7 @@ export function fromYuv(
   return [1 / luma, -black / luma + 0, rv, (-kb / kg) * bu, (-kr / kg) * rv, bu];
 }
 
-/** Factors of R, G and B in Y (and what is added), U and V (to which 128 is added). */
+/** Gives the factors of R, G and B in Y (and its summand), U and V (to which 128 is added). */
 export function toYuv(
   matrix: LumaMatrix,
   range: YuvRange,

@@ -1,4 +1,4 @@
-/** Frames of video: YUV 4:2:0 to RGB and back. */
+/** Conversions of video frames: YUV 4:2:0 to RGB and back. */
 import { checkOptions, invalid } from '../ground/arguments.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { Tensor } from '../tensor/index.js';
@@ -13,30 +13,30 @@ import { addYuvDecode, addYuvEncode } from './yuv-kernels.js';
 import type { ColorPlaces } from './yuv-kernels.js';
 import { fromYuv, toYuv } from './yuv-matrices.js';
 import type { YuvRange } from './yuv-matrices.js';
-import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { EngineOptions, ImageOperation } from './implementation.js';
 import type { YuvConversion, RgbFormat } from './parameters.js';
 
-/** How a frame is coded. */
+/** The coding of a frame. */
 export interface YuvOptions extends EngineOptions {
-  /** How the frame lies in memory. */
+  /** The order of the frame's planes. */
   readonly format: YuvFormat;
   /** Default: bt601. */
   readonly matrix?: LumaMatrix;
   /** Default: limited. */
   readonly range?: YuvRange;
-  /** Where it is written. Default: a new tensor. */
+  /** Where the result is written. Default: a new tensor. */
   readonly out?: OrOp<Tensor<'u8'>>;
 }
 
-/** What {@link yuvToRgb} takes. */
+/** Options of {@link yuvToRgb}. */
 export interface YuvToRgbOptions extends YuvOptions {
-  /** The format that is made. Default: rgb. */
+  /** The format of the result. Default: rgb. */
   readonly to?: RgbFormat;
 }
 
-/** What {@link rgbToYuv} takes. */
+/** Options of {@link rgbToYuv}. */
 export interface RgbToYuvOptions extends YuvOptions {
-  /** The format of the image. Default: rgb, and rgba where it has 4 channels. */
+  /** The format of the image. Default: rgb, or rgba for 4 channels. */
   readonly from?: RgbFormat;
 }
 
@@ -81,11 +81,11 @@ const decodings: ImageOperation<YuvConversion> = {
 };
 
 /**
- * The image of a frame of YUV 4:2:0: u8 of [height, width, channels], with alpha 255 where there is
- * one. A frame is a tensor of u8 and [height · 3/2, width], a batch [images, height · 3/2, width],
- * as ffmpeg writes `-pix_fmt yuv420p` and `nv12`: `height` rows of Y; then of i420 height/2 ·
- * width/2 elements of U and as many of V without gaps, of nv12 height/2 rows of pairs U, V. Rows of
- * nv12 may have a pitch.
+ * Converts a frame of YUV 4:2:0 to an image: u8 of [height, width, channels], with alpha 255 in
+ * formats that have it. A frame is a tensor of u8 and [height · 3/2, width], a batch [images,
+ * height · 3/2, width], as ffmpeg writes `-pix_fmt yuv420p` and `nv12`. It has `height` rows of Y;
+ * then i420 has height/2 · width/2 elements of U and as many of V without gaps, and nv12 has
+ * height/2 rows of pairs U, V. Rows of nv12 may have a pitch.
  *
  * 2 × 2 pixels share U and V. With kr, kg, kb as the shares of the matrix (0.299, 0.587, 0.114 of
  * BT.601; 0.2126, 0.7152, 0.0722 of BT.709), y = (Y - 16) · 255/219, u = (U - 128) · 255/224, v
@@ -94,7 +94,15 @@ const decodings: ImageOperation<YuvConversion> = {
  * even, and saturated.
  *
  * @throws CudaArgumentError for another dtype, odd sizes, rows of i420 with gaps; at the call, or
- *   when it is run where an operation gives the frame
+ *   when run where an operation gives the frame
+ *
+ * @example
+ * ```ts
+ * using frame = await device.tensor(u8, [235, 235, 16, 16, 128, 128], [3, 2]);
+ * using image = await yuvToRgb(frame, { format: 'nv12' });
+ * console.log(image.shape); // [ 2, 2, 3 ]
+ * console.log((await image.read()).join(' ')); // 255 255 255 255 255 255 0 0 0 0 0 0
+ * ```
  */
 export function yuvToRgb(
   frame: OrOp<Tensor<'u8'>>,
@@ -143,14 +151,21 @@ const encodings: ImageOperation<YuvConversion> = {
 };
 
 /**
- * The frame of YUV 4:2:0 of an image of u8, as {@link yuvToRgb} takes it; alpha is left out. Y = 16
- * + 219/255 · (kr · R + kg · G + kb · B), U = 128 + 224/255 · (B - y) / 2(1 - kb) and V = 128 +
- * 224/255 · (R - y) / 2(1 - kr), where U and V are of the mean of 2 × 2 pixels and y is kr · R + kg
- * · G + kb · B (full range: without 16 and the fractions); in f32, rounded once to the nearest,
- * ties to even, and saturated.
+ * Converts an image of u8 to a frame of YUV 4:2:0, as {@link yuvToRgb} takes it; alpha is dropped.
+ * Y = 16 + 219/255 · (kr · R + kg · G + kb · B), U = 128 + 224/255 · (B - y) / 2(1 - kb) and V =
+ * 128 + 224/255 · (R - y) / 2(1 - kr), where U and V are computed of the mean of 2 × 2 pixels, and
+ * y is kr · R + kg · G + kb · B (full range: without 16 and the fractions); in f32, rounded once to
+ * the nearest, ties to even, and saturated.
  *
  * @throws CudaArgumentError for another dtype, an odd number of rows or columns, channels that are
- *   not those of the format; at the call, or when it is run where an operation gives the image
+ *   not those of the format; at the call, or when run where an operation gives the image
+ *
+ * @example
+ * ```ts
+ * using white = await device.full(u8, [2, 2, 3], 255);
+ * using frame = await rgbToYuv(white, { format: 'nv12' });
+ * console.log(frame.shape, (await frame.read()).join(' ')); // [ 3, 2 ] 235 235 235 235 128 128
+ * ```
  */
 export function rgbToYuv(
   image: OrOp<Tensor<'u8'>>,

@@ -11,7 +11,7 @@ import { DeviceOp } from '../ops/index.js';
 import { Partitioned, Tensor } from '../tensor/index.js';
 import { span } from '../tensor/layouts.js';
 import type { AnyTensor } from '../tensor/index.js';
-import { shareElements } from '../tensor/tensor.js';
+import { shareElements } from '../tensor/shared-elements.js';
 import type { PassedTensor, PassedValue } from './loaded-kernel.js';
 import { unknownName } from '../ground/names.js';
 import { describeEntry } from './parameters.js';

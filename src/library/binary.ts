@@ -1,7 +1,4 @@
-/**
- * Functions of two numbers for each element of tensors that broadcast to one shape; where() of
- * three.
- */
+/** Functions of two numbers, and where() of three, for each element of tensors that broadcast. */
 import { bool } from '../core/index.js';
 import type { KernelDType, KernelDTypeName } from '../core/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
@@ -11,7 +8,7 @@ import { elementwise } from './elementwise.js';
 import type { FloatName, Group, IntegerName, NumberName } from './element-types.js';
 import { checkNoOptions } from './operation.js';
 
-/** A number beside a tensor: true or false beside one of bool, whole numbers beside integers. */
+/** A number as an operand with a tensor of dtype `D`: a boolean for bool, else a number. */
 export type Beside<D extends KernelDTypeName> = D extends 'bool'
   ? boolean
   : D extends 'i64' | 'u64'
@@ -19,16 +16,16 @@ export type Beside<D extends KernelDTypeName> = D extends 'bool'
     : number;
 
 /**
- * A function of two operands, element by element: a new contiguous tensor of the shape that both
- * broadcast to, as NumPy has it. Operands are any views, operations that give them, and one of them
- * may be a number.
+ * A function of two operands, element by element. It gives a new contiguous tensor of the shape
+ * that both broadcast to, by NumPy's rules. Operands are any views, or operations that give them,
+ * and one of them may be a number.
  *
- * Both tensors are of one dtype; nothing is converted silently. A number is taken in the type that
- * is computed with: f32 for f16, bf16 and f8, whose results are rounded once to nearest even.
+ * Both tensors have the same dtype; there are no implicit conversions. f16, bf16 and f8 are
+ * computed in f32, which is also the type of a number with them, and rounded once to nearest even.
  * Integers wrap.
  *
- * @throws CudaArgumentError for a dtype that it does not take, dtypes that differ, shapes that do
- *   not broadcast, a number that the dtype does not have; at the call, or when it is run where
+ * @throws CudaArgumentError for a dtype that the function does not take, dtypes that differ, shapes
+ *   that do not broadcast, a number that the dtype does not have; at the call, or when run where
  *   operations give the operands
  */
 export interface Binary<N extends KernelDTypeName, R extends KernelDTypeName | 'same' = 'same'> {
@@ -70,71 +67,179 @@ function binary<N extends KernelDTypeName, R extends KernelDTypeName | 'same' = 
  * ```
  */
 export const add = binary<NumberName>('add', 'numbers', (x: number, y: number): number => x + y);
-/** x - y. */
+/**
+ * x - y.
+ *
+ * @example
+ * ```ts
+ * using y = await sub(device.tensor(f32, [1, 2, 3]), 1);
+ * console.log((await y.read()).join(' ')); // 0 1 2
+ * ```
+ */
 export const sub = binary<NumberName>('sub', 'numbers', (x: number, y: number): number => x - y);
-/** x · y. */
+/**
+ * x · y.
+ *
+ * @example
+ * ```ts
+ * using y = await mul(device.tensor(f32, [1, 2, 3]), device.tensor(f32, [4, 5, 6]));
+ * console.log((await y.read()).join(' ')); // 4 10 18
+ * ```
+ */
 export const mul = binary<NumberName>('mul', 'numbers', (x: number, y: number): number => x * y);
 /**
- * x / y: of floats rounded correctly; of integers without the fraction, towards 0. What an integer
- * divided by 0 gives is the device's affair.
+ * x / y: a float is rounded correctly, an integer towards 0. An integer divided by 0 gives an
+ * undefined number, which depends on the device.
+ *
+ * @example
+ * ```ts
+ * using y = await div(device.tensor(i32, [7, -7]), 2);
+ * console.log((await y.read()).join(' ')); // 3 -3
+ * ```
  */
 export const div = binary<NumberName>('div', 'numbers', (x: number, y: number): number => x / y);
-/** What is left of x / y, with the sign of x. */
+/**
+ * The remainder of x / y, with the sign of x.
+ *
+ * @example
+ * ```ts
+ * using y = await rem(device.tensor(i32, [7, -7]), 4);
+ * console.log((await y.read()).join(' ')); // 3 -3
+ * ```
+ */
 export const rem = binary<NumberName>('rem', 'numbers', (x: number, y: number): number => x % y);
 /**
- * x to the power of y, with IEEE 754's special cases: 1 to any power is 1, that of NaN too, as is
- * -1 to an infinite one. JavaScript has NaN there.
+ * x to the power of y, with IEEE 754's special cases: 1 to any power, also NaN, is 1, and so is -1
+ * to an infinite power. JavaScript has NaN there.
+ *
+ * @example
+ * ```ts
+ * using y = await pow(device.tensor(f32, [1, 2, 3]), 2);
+ * console.log(Array.from(await y.read(), (value) => value.toFixed(1)).join(' ')); // 1.0 4.0 9.0
+ * ```
  */
 export const pow = binary<FloatName>('pow', 'floats', (x: number, y: number): number => x ** y);
-/** The angle of the point (y, x) in radians: first operand y, second x. */
+/**
+ * The angle of a point in radians; the first operand is its y, the second its x.
+ *
+ * @example
+ * ```ts
+ * using y = await atan2(device.tensor(f32, [1, -1]), 1);
+ * console.log(Array.from(await y.read(), (value) => value.toFixed(3)).join(' ')); // 0.785 -0.785
+ * ```
+ */
 export const atan2 = binary<FloatName>('atan2', 'floats', (x: number, y: number): number =>
   Math.atan2(x, y),
 );
-/** The smaller of both; NaN where one of them is. */
+/**
+ * The smaller of both; NaN where one of them is NaN.
+ *
+ * @example
+ * ```ts
+ * using y = await minimum(device.tensor(f32, [1, 5]), device.tensor(f32, [3, 2]));
+ * console.log((await y.read()).join(' ')); // 1 2
+ * ```
+ */
 export const minimum = binary<NumberName>('minimum', 'numbers', (x: number, y: number): number =>
   Math.min(x, y),
 );
-/** The larger of both; NaN where one of them is. */
+/**
+ * The larger of both; NaN where one of them is NaN.
+ *
+ * @example
+ * ```ts
+ * using y = await maximum(device.tensor(f32, [1, 5]), 3);
+ * console.log((await y.read()).join(' ')); // 3 5
+ * ```
+ */
 export const maximum = binary<NumberName>('maximum', 'numbers', (x: number, y: number): number =>
   Math.max(x, y),
 );
 
-/** Whether x equals y. */
+/**
+ * Whether x equals y.
+ *
+ * @example
+ * ```ts
+ * using y = await equal(device.tensor(i32, [1, 2, 3]), 2);
+ * console.log((await y.read()).join(' ')); // 0 1 0
+ * ```
+ */
 export const equal = binary<NumberName, 'bool'>(
   'equal',
   'numbers',
   (x: number, y: number): boolean => x === y,
   bool,
 );
-/** Whether x differs from y; NaN does from everything. */
+/**
+ * Whether x differs from y. NaN differs from every number and from NaN.
+ *
+ * @example
+ * ```ts
+ * using y = await notEqual(device.tensor(i32, [1, 2, 3]), 2);
+ * console.log((await y.read()).join(' ')); // 1 0 1
+ * ```
+ */
 export const notEqual = binary<NumberName, 'bool'>(
   'not_equal',
   'numbers',
   (x: number, y: number): boolean => x !== y,
   bool,
 );
-/** Whether x < y. */
+/**
+ * Whether x < y.
+ *
+ * @example
+ * ```ts
+ * using y = await less(device.tensor(i32, [1, 2, 3]), 2);
+ * console.log((await y.read()).join(' ')); // 1 0 0
+ * ```
+ */
 export const less = binary<NumberName, 'bool'>(
   'less',
   'numbers',
   (x: number, y: number): boolean => x < y,
   bool,
 );
-/** Whether x <= y. */
+/**
+ * Whether x <= y.
+ *
+ * @example
+ * ```ts
+ * using y = await lessEqual(device.tensor(i32, [1, 2, 3]), 2);
+ * console.log((await y.read()).join(' ')); // 1 1 0
+ * ```
+ */
 export const lessEqual = binary<NumberName, 'bool'>(
   'less_equal',
   'numbers',
   (x: number, y: number): boolean => x <= y,
   bool,
 );
-/** Whether x > y. */
+/**
+ * Whether x > y.
+ *
+ * @example
+ * ```ts
+ * using y = await greater(device.tensor(i32, [1, 2, 3]), 2);
+ * console.log((await y.read()).join(' ')); // 0 0 1
+ * ```
+ */
 export const greater = binary<NumberName, 'bool'>(
   'greater',
   'numbers',
   (x: number, y: number): boolean => x > y,
   bool,
 );
-/** Whether x >= y. */
+/**
+ * Whether x >= y.
+ *
+ * @example
+ * ```ts
+ * using y = await greaterEqual(device.tensor(i32, [1, 2, 3]), 2);
+ * console.log((await y.read()).join(' ')); // 0 1 1
+ * ```
+ */
 export const greaterEqual = binary<NumberName, 'bool'>(
   'greater_equal',
   'numbers',
@@ -142,38 +247,92 @@ export const greaterEqual = binary<NumberName, 'bool'>(
   bool,
 );
 
-/** Whether both are true. */
+/**
+ * Whether both are true.
+ *
+ * @example
+ * ```ts
+ * using a = await device.tensor(bool, [true, true, false]);
+ * using b = await device.tensor(bool, [true, false, false]);
+ * using y = await logicalAnd(a, b);
+ * console.log((await y.read()).join(' ')); // 1 0 0
+ * ```
+ */
 export const logicalAnd = binary<'bool'>(
   'logical_and',
   'bool',
   (x: boolean, y: boolean): boolean => x && y,
 );
-/** Whether one is true, or both. */
+/**
+ * Whether at least one is true.
+ *
+ * @example
+ * ```ts
+ * using a = await device.tensor(bool, [true, true, false]);
+ * using b = await device.tensor(bool, [true, false, false]);
+ * using y = await logicalOr(a, b);
+ * console.log((await y.read()).join(' ')); // 1 1 0
+ * ```
+ */
 export const logicalOr = binary<'bool'>(
   'logical_or',
   'bool',
   (x: boolean, y: boolean): boolean => x || y,
 );
-/** Whether one is true, and not both. */
+/**
+ * Whether exactly one is true.
+ *
+ * @example
+ * ```ts
+ * using a = await device.tensor(bool, [true, true, false]);
+ * using b = await device.tensor(bool, [true, false, false]);
+ * using y = await logicalXor(a, b);
+ * console.log((await y.read()).join(' ')); // 0 1 0
+ * ```
+ */
 export const logicalXor = binary<'bool'>(
   'logical_xor',
   'bool',
   (x: boolean, y: boolean): boolean => x !== y,
 );
 
-/** x & y. */
+/**
+ * x & y.
+ *
+ * @example
+ * ```ts
+ * using y = await bitwiseAnd(device.tensor(u8, [1, 2, 3]), 2);
+ * console.log((await y.read()).join(' ')); // 0 2 2
+ * ```
+ */
 export const bitwiseAnd = binary<IntegerName>(
   'bitwise_and',
   'integers',
   (x: number, y: number): number => x & y,
 );
-/** x | y. */
+/**
+ * x | y.
+ *
+ * @example
+ * ```ts
+ * using y = await bitwiseOr(device.tensor(u8, [1, 2, 3]), 4);
+ * console.log((await y.read()).join(' ')); // 5 6 7
+ * ```
+ */
 export const bitwiseOr = binary<IntegerName>(
   'bitwise_or',
   'integers',
   (x: number, y: number): number => x | y,
 );
-/** x ^ y. */
+/**
+ * x ^ y.
+ *
+ * @example
+ * ```ts
+ * using y = await bitwiseXor(device.tensor(u8, [1, 2, 3]), 1);
+ * console.log((await y.read()).join(' ')); // 0 3 2
+ * ```
+ */
 export const bitwiseXor = binary<IntegerName>(
   'bitwise_xor',
   'integers',
@@ -183,11 +342,18 @@ export const bitwiseXor = binary<IntegerName>(
 type Wide<S extends Shape, T extends Shape> = Known<Broadcast<S, T>>;
 
 /**
- * x where the condition is true, else y: element by element of what broadcasts to one shape. x and
- * y are tensors of one dtype, whichever, and one of them may be a number.
+ * Selects x where the condition is true, else y, element by element of the shape that all operands
+ * broadcast to. x and y are tensors of one dtype, and one of them may be a number.
  *
- * @param condition of bool
- * @throws as {@link Binary}
+ * @param condition a tensor of bool
+ * @throws CudaArgumentError as {@link Binary} does
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [-1, 2, -3]);
+ * using y = await where(less(x, 0), 0, x);
+ * console.log((await y.read()).join(' ')); // 0 2 0
+ * ```
  */
 export function where<D extends KernelDTypeName, C extends Shape, S extends Shape, T extends Shape>(
   condition: OrOp<Tensor<'bool', C>>,

@@ -1,7 +1,7 @@
 /**
- * Short rows, sorted by a block in shared memory: as many rows at once as it holds, by a bitonic
- * network. An element is compared by its key, then by its position, so that the order of equal ones
- * is kept.
+ * Sorting of short rows: a block sorts as many rows as fit in its shared memory, by a bitonic
+ * network. Elements are compared by their keys, then by their positions, so that the order of equal
+ * elements is kept.
  */
 import { i32, i64, input, output } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
@@ -13,14 +13,14 @@ import { LAST_KEY, keyOf, keyTypeOf } from './ordered-keys.js';
 import { isWide } from './reduction-kernels.js';
 import { wordOf, words } from './words.js';
 
-/** Elements of a block, and so of the longest row. */
+/** Elements of a block, which limit the length of a row. */
 export const LONGEST_SHORT_ROW = 2048;
 const BLOCK = 256;
 
 interface BlockSortGpu extends Gpu {
-  /** Elements that a row has in shared memory, a power of two. */
+  /** Elements of a row in shared memory, a power of two. */
   readonly PADDED: number;
-  /** Whether elements are those at the positions that `from` has. */
+  /** Whether the elements are those at the positions in `from`. */
   readonly PICKED: boolean;
   readonly WORDS: boolean;
   readonly POSITIONS: boolean;
@@ -35,14 +35,14 @@ interface BlockSortArgs {
   readonly x: Input;
   readonly from: Input;
   /**
-   * Parts that rows are cut into, of `part` elements each but for the last, of which `keep` are
-   * written.
+   * The number of parts of all rows, and of one. A part has `part` elements, the last one of a row
+   * may have fewer, and the first `keep` of them are written.
    */
   readonly parts: number;
   readonly chunks: number;
   readonly part: number;
   readonly keep: number;
-  /** Elements of a row of x, and of what is sorted of it. */
+  /** Elements of a row of x, and how many of them are sorted. */
   readonly count: number;
   readonly sorted: number;
 }
@@ -81,7 +81,7 @@ const blockSorts = new KernelFamily(
           const atLow = at[low]!;
           const atHigh = at[high]!;
           const after = keyLow > keyHigh || (keyLow === keyHigh && atLow > atHigh);
-          // Rows lie at multiples of PADDED: in the last round all of them go upwards.
+          // Rows lie at multiples of PADDED: in the last round all of them are sorted upwards.
           const upwards = size === gpu.PADDED || (low & size) === 0;
           if (after === upwards) {
             keys[low] = keyHigh;
@@ -99,8 +99,7 @@ const blockSorts = new KernelFamily(
       const inPart = i % gpu.PADDED;
       const to = (which % chunks) * keep + inPart;
       const written = Math.min(keep, part);
-      // The last part of a row may have fewer than are kept of the others; what remains of them is
-      // left out.
+      // The last part of a row may have fewer elements than are kept of the others.
       if (which < parts && inPart < written && (which % chunks) * part + inPart < sorted) {
         const rowLength = (chunks - 1) * keep + Math.min(keep, sorted - (chunks - 1) * part);
         if (gpu.POSITIONS) positions[row * rowLength + to] = at[i]!;
@@ -115,23 +114,22 @@ const KEYS = {
   u64: (gpu: Gpu): KernelArray<number> => gpu.shared.u64(2048),
 } as const;
 
-/** What is sorted of rows, and what is written. */
+/** The elements of rows that are sorted, and the results. */
 export interface BlockSort {
   readonly rows: number;
   /** Elements of a row of x. */
   readonly count: number;
-  /** Positions in rows of x of what is sorted, `[rows][sorted]` of i32; default, all elements. */
+  /**
+   * Positions in rows of x of the sorted elements, `[rows][sorted]` of i32. Default: all elements.
+   */
   readonly from?: KernelTensor;
   readonly sorted: number;
-  /**
-   * Elements that are sorted together: at most {@link LONGEST_SHORT_ROW}. Rows are cut into as
-   * many.
-   */
+  /** Elements of a part of a row, which are sorted together: at most {@link LONGEST_SHORT_ROW}. */
   readonly part: number;
-  /** The first ones of each part, which are written. */
+  /** The number of elements of each part, the first ones in order, that are written. */
   readonly keep: number;
   readonly descending: boolean;
-  /** Elements, of x's dtype; positions, of i32. Of each row one part after the other. */
+  /** The elements, of x's dtype, and their positions, of i32: for each row, part after part. */
   readonly out?: KernelTensor;
   readonly positions?: KernelTensor;
 }
@@ -151,7 +149,9 @@ export function addBlockSort(
     out !== undefined,
     positions !== undefined,
   ];
-  const key = `${x.dtype.name}_${PADDED}${descending ? '_descending' : ''}${PICKED ? '_picked' : ''}${WORDS ? '_words' : ''}${POSITIONS ? '_positions' : ''}${wide ? '_wide' : ''}`;
+  const key =
+    `${x.dtype.name}_${PADDED}${descending ? '_descending' : ''}${PICKED ? '_picked' : ''}` +
+    `${WORDS ? '_words' : ''}${POSITIONS ? '_positions' : ''}${wide ? '_wide' : ''}`;
   const launch = blockSorts.member(key, () => {
     const whole = wide ? i64 : i32;
     return {

@@ -6,13 +6,13 @@ type Input4 = readonly (readonly (readonly Input[])[])[];
 type Output4 = readonly (readonly (readonly Output[])[])[];
 
 interface ConvolutionArgs {
-  /** [image][result][row][column], of whichever strides. */
+  /** [image][result][row][column], with any strides. */
   readonly out: Output4;
-  /** [image][channel][row][column], of whichever strides. */
+  /** [image][channel][row][column], with any strides. */
   readonly x: Input4;
   readonly weights: Input4;
   readonly bias: Input;
-  /** Of one group. */
+  /** Channels of one group. */
   readonly channels: number;
   readonly results: number;
   readonly height: number;
@@ -21,7 +21,7 @@ interface ConvolutionArgs {
   readonly columns: number;
   readonly outHeight: number;
   readonly outWidth: number;
-  /** Pixels of all results' images. */
+  /** Pixels of one result channel, of all images. */
   readonly pixels: number;
   readonly down: number;
   readonly across: number;
@@ -30,8 +30,8 @@ interface ConvolutionArgs {
   readonly dilationDown: number;
   readonly dilationAcross: number;
   /**
-   * Tiles of the pixels, or pixels between those of a thread; tiles of a group's results; groups
-   * with all their tiles.
+   * The number of tiles along the pixels (of the narrow kernel: the distance of a thread's pixels),
+   * along a group's results, and along the results of all groups.
    */
   readonly tiles: number;
   readonly parts: number;
@@ -39,7 +39,7 @@ interface ConvolutionArgs {
 }
 
 interface ConvolutionGpu extends Gpu {
-  /** Whether channels of a pixel are neighbours. */
+  /** Whether channels of a pixel are adjacent in memory. */
   readonly CHANNELS_LAST: boolean;
   readonly BIAS: boolean;
 }
@@ -53,8 +53,8 @@ interface TiledGpu extends ConvolutionGpu {
   /** Channels in shared memory. */
   readonly CHANNELS: number;
   /**
-   * Accesses of a thread that bring inputs and weights there, and how many pixels a thread reads
-   * at.
+   * A thread's accesses that copy inputs and weights to shared memory, and the number of pixels
+   * that it reads at.
    */
   readonly INPUTS: number;
   readonly WEIGHTS: number;
@@ -89,7 +89,7 @@ export const tiled = new KernelFamily(
     }: ConvolutionArgs,
     gpu: TiledGpu,
   ) => {
-    // Four more in a row: channels that are neighbours are written to different banks.
+    // Rows are four elements longer, so that adjacent channels are written to different banks.
     const inputs = gpu.shared.f32(gpu.CHANNELS * (gpu.PIXELS + 4));
     const factors = gpu.shared.f32(gpu.CHANNELS * gpu.RESULTS);
     const sums = gpu.local.f32(gpu.OWN_RESULTS * gpu.OWN_PIXELS);
@@ -106,7 +106,7 @@ export const tiled = new KernelFamily(
     const group = part / parts;
     const firstPixel = (gpu.blockIdx.x % tiles) * gpu.PIXELS;
     const firstResult = (part % parts) * gpu.RESULTS;
-    // Neighbouring threads read what lies side by side.
+    // Adjacent threads read adjacent elements.
     const channelAt = gpu.CHANNELS_LAST ? t % gpu.CHANNELS : t / gpu.PIXELS;
     const pixelAt = gpu.CHANNELS_LAST ? t / gpu.CHANNELS : t % gpu.PIXELS;
     gpu.unroll(16);
@@ -156,7 +156,7 @@ export const tiled = new KernelFamily(
                 ? weights[row]![column]![channel]![group * results + weightAt]!
                 : 0;
           }
-          // The tile before has been used up.
+          // All threads have read the tile before.
           gpu.block.sync();
           gpu.unroll(16);
           for (let j = 0; j < gpu.INPUTS; j++) {
@@ -293,7 +293,7 @@ export const narrow = new KernelFamily(
               y >= 0 && y < height && z >= 0 && z < width ? x[images[j]!]![of]![y]![z]! : 0;
             gpu.unroll(8);
             for (let m = 0; m < gpu.OWN_RESULTS; m++) {
-              // Beyond the last result its weight is taken again: what comes of it is not written.
+              // Beyond the last result its weights are read again: these sums are not written.
               const factor =
                 weights[group * results + Math.min(firstResult + m, results - 1)]![channel]![row]![
                   column

@@ -1,9 +1,8 @@
 /**
- * Two-dimensional convolution, computed directly. For groups with several results a block has a
- * tile of results by pixels: inputs and weights of a few channels at a time go through shared
- * memory, from where each is used for the whole tile. Groups with few results, depthwise
- * convolution above all, have nothing to share: there a thread has four pixels of up to eight of
- * them.
+ * Two-dimensional convolution, computed directly. For groups with many results a block computes a
+ * tile of results by pixels: inputs and weights of a few channels at a time are copied to shared
+ * memory, where each is used for the whole tile. In groups with few results, as in depthwise
+ * convolution, threads share nothing: each computes four pixels of up to eight results.
  */
 import { i32, i64 } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
@@ -18,7 +17,7 @@ import { isWide } from './reduction-kernels.js';
 import { narrow, tiled } from './convolution-kernels.js';
 
 const BLOCK = 256;
-/** Results of a group up to which threads have pixels of their own. */
+/** Results of a group up to which the kernel without shared memory is used. */
 const MOST_NARROW = 8;
 
 interface TileSize {
@@ -32,7 +31,7 @@ interface TileSize {
 const SMALL: TileSize = { RESULTS: 16, PIXELS: 256, OWN_RESULTS: 4, OWN_PIXELS: 4, CHANNELS: 16 };
 const MIDDLE: TileSize = { RESULTS: 64, PIXELS: 64, OWN_RESULTS: 4, OWN_PIXELS: 4, CHANNELS: 16 };
 const LARGE: TileSize = { RESULTS: 128, PIXELS: 128, OWN_RESULTS: 8, OWN_PIXELS: 8, CHANNELS: 8 };
-/** Blocks that a large tile needs for each multiprocessor of a large GPU to have one. */
+/** Multiprocessors of a large GPU: large tiles are used from so many blocks on. */
 const BLOCKS = 132;
 
 function tileOf(results: number, groups: number, pixels: number): TileSize {
@@ -44,10 +43,10 @@ function tileOf(results: number, groups: number, pixels: number): TileSize {
 /** dtypes of convolutions. */
 export type ConvolutionName = 'f16' | 'bf16' | 'f32';
 
-/** How axes of images lie: N images, C channels, H rows, W columns. */
+/** The order of axes of images: N images, C channels, H rows, W columns. */
 export type ImageLayout = 'NCHW' | 'NHWC';
 
-/** What {@link convolution2d} takes. */
+/** Options of {@link convolution2d}. */
 export interface Convolution2dOptions<D extends ConvolutionName> {
   /** Axes of the operand and of the result. Default: NCHW. */
   readonly layout?: ImageLayout;
@@ -65,8 +64,8 @@ export interface Convolution2dOptions<D extends ConvolutionName> {
   /** Pixels from one weight to the next. Default: 1. */
   readonly dilation?: number | readonly [down: number, across: number];
   /**
-   * Parts of the channels that are convolved each for themselves; as many as channels: depthwise.
-   * Default: 1.
+   * Groups of channels, each of which is convolved separately. As many groups as channels are a
+   * depthwise convolution. Default: 1.
    */
   readonly groups?: number;
   /** Added at the end, one for each result channel; the operand's dtype. Default: 0. */
@@ -75,7 +74,7 @@ export interface Convolution2dOptions<D extends ConvolutionName> {
 
 const MOST = 2 ** 31 - 1;
 
-/** One number for all, or a list of one of the lengths; spread to the greatest of them. */
+/** A number for all sides, or a list of one of the lengths, as a list of the greatest length. */
 function sides(
   argument: string,
   given: unknown,
@@ -163,7 +162,7 @@ function checkOperand(
     );
 }
 
-/** Results along an axis. */
+/** The extent of the result along an axis. */
 function extentOf(
   axis: string,
   extent: number,
@@ -270,7 +269,7 @@ function addConvolution(
     out,
     x,
     bias: bias === undefined ? work.temporary(of, [1]) : work.dense(bias),
-    // A tile takes neighbouring results of one channel.
+    // A tile reads adjacent results of one channel.
     weights: few ? weights : work.dense(weights.permute([2, 3, 1, 0] as never)),
     channels,
     results,
@@ -300,18 +299,27 @@ function addConvolution(
 }
 
 /**
- * Convolution of images, as neural networks have it (weights are not turned around): a new
- * contiguous tensor, `out[n, o, y, x] = bias[o] + Σ x[n, g·C/groups + c, y·stride - top +
- * row·dilation, x·stride - left + column·dilation] · weights[o, c, row, column]`, where g is the
- * group of o and what lies beside the image is 0. Computed in f32 and rounded once. Products are
- * added one after the other, each by a fused multiply-add, by row of the weights, then column, then
- * channel, the bias at the end: the same bits in either layout, in each run and on each device.
+ * Convolves images as neural networks do: a cross-correlation, in which the weights are not
+ * mirrored. It gives a new contiguous tensor, `out[n, o, y, x] = bias[o] + Σ x[n, g·C/groups + c,
+ * y·stride - top + row·dilation, x·stride - left + column·dilation] · weights[o, c, row, column]`,
+ * where g is the group of o, and pixels outside the image are 0. Sums are in f32 and rounded once.
+ * Products are added one after the other by fused multiply-adds, by row of the weights, then
+ * column, then channel, with the bias at the end: the bits are the same in either layout, in each
+ * run and on each device.
  *
  * @param x `[N, C, H, W]`, or `[N, H, W, C]` with `layout: 'NHWC'`
  * @param weights `[results, C / groups, rows, columns]` in either layout
  * @throws CudaArgumentError for another dtype or number of axes, channels that do not fit the
- *   groups, weights that reach beyond the padded image; at the call, or when it is run where
- *   operations give the operands
+ *   groups, weights that reach beyond the padded image; at the call, or when run where operations
+ *   give the operands
+ *
+ * @example
+ * ```ts
+ * using x = await device.ones(f32, [1, 1, 3, 3]);
+ * using weights = await device.ones(f32, [1, 1, 3, 3]);
+ * using y = await convolution2d(x, weights, { padding: 1 });
+ * console.log(y.shape, (await y.read()).join(' ')); // [ 1, 1, 3, 3 ] 4 6 4 6 9 6 4 6 4
+ * ```
  */
 export function convolution2d<D extends ConvolutionName>(
   x: OrOp<Tensor<D>>,

@@ -1,26 +1,23 @@
-/**
- * Groups of dtypes that operations take, and the type that arithmetic on elements of each happens
- * in.
- */
+/** Groups of dtypes that operations take, and the types in which their elements are computed. */
 import { DTYPE_FACTS, insteadOfComplex, namesWhere } from '../ground/dtype.js';
 import type { ComputeType } from '../ground/dtype-row.js';
 import type { DTypeName, KernelDType, FloatName, IntegerName } from '../ground/dtype.js';
 import { invalid } from '../ground/arguments.js';
 
-// f16, bf16 and f8 are computed with in f32 and rounded once.
+// f16, bf16 and f8 are computed in f32 and rounded once.
 export type { FloatName, IntegerName } from '../ground/dtype.js';
 /** dtypes of numbers: all but bool. */
 export type NumberName = FloatName | IntegerName;
 
-/** What arithmetic happens in. */
+/** A type in which kernels compute. */
 export type Arithmetic = ComputeType;
 
-/** The type that an element is read as in a kernel. */
+/** Gives the type in which elements of a dtype are computed. */
 export function arithmeticOf({ name }: KernelDType): Arithmetic {
   return DTYPE_FACTS[name].compute;
 }
 
-/** Which elements an operation takes. */
+/** A group of dtypes that an operation takes. */
 export type Group = 'floats' | 'integers' | 'numbers' | 'bool' | 'any';
 
 const floats = namesWhere(({ kind }) => kind === 'float');
@@ -42,7 +39,7 @@ const FIXES: Readonly<Record<Group, string>> = {
   any: '',
 };
 
-/** @throws CudaArgumentError where the operation has no meaning for elements of the dtype */
+/** @throws CudaArgumentError where the dtype is not in the group that the operation takes */
 export function checkGroup(
   name: string,
   argument: string,

@@ -1,8 +1,8 @@
 /**
- * Kernels that compute each element of a tensor from one of each operand. There are two for each
- * number of operands, made for dtypes, a function and which operands are numbers: one for operands
- * that lie alike, whose threads take several elements in one access; one for whatever strides,
- * where neighbouring threads take neighbouring elements.
+ * Kernels that compute each element of a tensor from one element of each operand. Each number of
+ * operands has two bodies, specialised for dtypes, the function, and which operands are numbers. In
+ * the one for contiguous operands a thread takes several elements in one access; in the one for any
+ * strides adjacent threads take adjacent elements.
  */
 import { CudaArgumentError, DTYPES } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
@@ -29,8 +29,8 @@ const AXES = 4;
 /** Elements of one thread of a strided kernel. */
 const STRIDED_EACH = 4;
 /**
- * Sizes from which on indices of the last threads, or of what lies behind the end, are beyond 32
- * bits.
+ * Sizes from which on indices of the last threads, or of the first elements after the end, do not
+ * fit in 32 bits.
  */
 const WIDE_FROM = 2 ** 31 - 2 ** 16;
 
@@ -48,7 +48,8 @@ type F1 = (x: number) => number;
 type F2 = (x: number, y: number) => number;
 type F3 = (x: number, y: number, z: number) => number;
 
-// A number stands beside a tensor that is not read: one body for all combinations.
+// Where an operand is a number, its tensor parameter is not read: so one body serves all
+// combinations.
 
 const lines1 = new KernelFamily(
   'line1',
@@ -119,7 +120,7 @@ type Input4 = ReadElements<ReadElements<ReadElements<Input>>> & {
 
 interface StridedGpu<F> extends LineGpu<F> {
   /**
-   * Element number `i`, counted in row-major order. All operands have the shape of `like`, whose
+   * Gives element `i`, counted in row-major order. All operands have the shape of `like`, so that
    * indices are computed once.
    */
   at(x: Input4, like: Input4, i: number): number;
@@ -180,7 +181,7 @@ const strided3 = new KernelFamily(
   },
 );
 
-// Axes of extent 1 are in front: each division that they would take is left out.
+// Axes of extent 1 come first, and there is a function without their divisions for each rank.
 const at = [
   (x: Input4, _like: Input4, i: number): number => x[0]![0]![0]![i]!,
   (x: Input4, like: Input4, i: number): number => x[0]![0]![i / like.shape[3]]![i % like.shape[3]]!,
@@ -203,23 +204,21 @@ const TENSORS = ['x', 'y', 'z'] as const;
 const NUMBERS = ['a', 'b', 'c'] as const;
 const CONSTANTS = ['X', 'Y', 'Z'] as const;
 
-/**
- * An operation on elements: what it is called, which function of a kernel computes one, and dtypes.
- */
+/** An elementwise operation: its name, the function that computes an element, and dtypes. */
 export interface Elementwise {
   readonly name: string;
-  /** One to three operands, as numbers of the type that arithmetic on the dtype happens in. */
+  /** A function of one to three operands, in the type in which their dtype is computed. */
   readonly f: Usable;
   readonly group: Group;
-  /** dtype of the result; left out, that of the operands. */
+  /** The dtype of the result. Default: that of the operands. */
   readonly gives?: KernelDType;
-  /** Operands that are of a dtype of their own: of where, the condition. */
+  /** Operands with a dtype of their own, as the condition of `where`. */
   readonly own?: Readonly<Record<number, KernelDType>>;
-  /** Names of the operands in errors. Default: x, y, z. */
+  /** The operands' names in errors. Default: x, y, z. */
   readonly names?: readonly string[];
 }
 
-/** The operation on operands: tensors, numbers, or operations that give them. */
+/** Makes the operation on operands: tensors, numbers, or operations that give them. */
 export function elementwise(
   definition: Elementwise,
   operands: readonly unknown[],
@@ -264,16 +263,16 @@ function planOf(definition: Elementwise, operands: readonly unknown[]): Plan<Ker
   return (work) => {
     const out = work.result(gives ?? dtype, shape);
     if (out.size === 0) return out;
-    const walked = walkOf(shape, tensors);
-    if (walked.axes > AXES) {
-      // Views of more axes than the kernels index are written out first.
+    const merged = mergedLayouts(shape, tensors);
+    if (merged.axes > AXES) {
+      // Views of more axes than the kernels index are copied first.
       const copies = tensors.map((tensor) =>
         tensor === undefined
           ? undefined
           : work.dense(tensor.broadcastTo(shape as never) as unknown as KernelTensor),
       );
-      work.add(launch(definition, operands, copies, dtype, out, walkOf(shape, copies)));
-    } else work.add(launch(definition, operands, tensors, dtype, out, walked));
+      work.add(launch(definition, operands, copies, dtype, out, mergedLayouts(shape, copies)));
+    } else work.add(launch(definition, operands, tensors, dtype, out, merged));
     return out;
   };
 }
@@ -322,17 +321,20 @@ function shapeOf(
   }
 }
 
-/** How the operands are walked along with the result. */
-interface Walk {
-  /** Axes that are left where those that can be merged are. */
+/** The operands' layouts, broadcast to the result's shape and coalesced together. */
+interface MergedLayouts {
+  /** The number of axes that are left. */
   readonly axes: number;
   /** Whether all operands are contiguous. */
   readonly flat: boolean;
-  /** Of each operand that is a tensor. */
+  /** The layout of each operand; `undefined` for a number. */
   readonly layouts: readonly (Layout | undefined)[];
 }
 
-function walkOf(shape: readonly number[], tensors: readonly (KernelTensor | undefined)[]): Walk {
+function mergedLayouts(
+  shape: readonly number[],
+  tensors: readonly (KernelTensor | undefined)[],
+): MergedLayouts {
   const wide = tensors.map((tensor) =>
     tensor === undefined ? undefined : (broadcastTo(tensor.layout, shape as never) as Layout),
   );
@@ -357,24 +359,30 @@ function launch(
   tensors: readonly (KernelTensor | undefined)[],
   dtype: KernelDType,
   out: KernelTensor,
-  walk: Walk,
+  merged: MergedLayouts,
 ): DeviceOp<unknown> {
   const count = operands.length;
   const { size } = out;
   const numbers = tensors.map((tensor) => tensor === undefined);
   const dtypes = tensors.map((_, index) => own[index] ?? dtype);
   const scalars = dtypes.map((each) => DTYPES[arithmeticOf(each)]);
-  const rank = Math.max(1, walk.axes);
-  const each = walk.flat
+  const rank = Math.max(1, merged.axes);
+  const each = merged.flat
     ? Math.max(2, Math.min(8, 16 / Math.max(dtype.bytes, out.dtype.bytes)))
     : STRIDED_EACH;
-  const family = (walk.flat ? LINES : STRIDED)[count - 1]!;
-  const key = `${name}_${dtype.name}${count === 1 ? '' : `_${numbers.map((number) => (number ? 'n' : 't')).join('')}`}${walk.flat ? '' : `_${rank}`}`;
+  const family = (merged.flat ? LINES : STRIDED)[count - 1]!;
+  const key =
+    `${name}_${dtype.name}` +
+    `${count === 1 ? '' : `_${numbers.map((number) => (number ? 'n' : 't')).join('')}`}` +
+    `${merged.flat ? '' : `_${rank}`}`;
   const launchable = family.member(key, (): Member => ({
     signature: {
       out: output(gives ?? dtype),
       ...Object.fromEntries(
-        dtypes.map((type, index) => [TENSORS[index]!, walk.flat ? input(type) : input(type, AXES)]),
+        dtypes.map((type, index) => [
+          TENSORS[index]!,
+          merged.flat ? input(type) : input(type, AXES),
+        ]),
       ),
       ...(count === 1
         ? {}
@@ -384,15 +392,15 @@ function launch(
       EACH: each,
       f,
       ...Object.fromEntries(numbers.map((number, index) => [CONSTANTS[index]!, number])),
-      ...(walk.flat ? {} : { at: at[rank - 1]! }),
+      ...(merged.flat ? {} : { at: at[rank - 1]! }),
     },
     block: BLOCK,
   }));
   const passed = tensors.map((tensor, index) => {
     if (tensor === undefined) return undefined;
-    const { shape, strides, offset } = walk.layouts[index]!;
+    const { shape, strides, offset } = merged.layouts[index]!;
     const missing = AXES - shape.length;
-    const layout = walk.flat
+    const layout = merged.flat
       ? layoutOf([size], [1], offset)
       : layoutOf(
           [...new Array<number>(missing).fill(1), ...shape],
@@ -403,7 +411,7 @@ function launch(
   });
   const args = {
     out: out.reshape([size] as never),
-    // Beside a number stands any tensor of the dtype, which is not read.
+    // For a number any tensor of the dtype is passed, which is not read.
     ...Object.fromEntries(
       passed.map((tensor, index) => [
         TENSORS[index]!,

@@ -1,9 +1,9 @@
 /**
- * Products of matrices by fused multiply-adds, in f32 or f64: of any strides, on any device. A
- * block computes a tile of the result, and each thread a square of it, whose rows and columns lie
- * apart so that neighbouring threads read neighbours in shared memory. While one pair of tiles is
- * multiplied, the next one is read into registers. Each element is one chain of multiply-adds along
- * the common dimension: the same bits everywhere.
+ * Products of matrices by fused multiply-adds, in f32 or f64, with any strides, on any device. A
+ * block computes a tile of the result, and each thread a square of it; the square's rows and
+ * columns are spread so that adjacent threads read adjacent elements of shared memory. While one
+ * pair of tiles is multiplied, the next one is read into registers. Each element is one chain of
+ * multiply-adds along the common dimension, so that results have the same bits on every device.
  */
 import { i32, i64 } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
@@ -17,9 +17,9 @@ export interface FmaForm {
   readonly dtype: KernelDType;
   readonly out: KernelDType;
   readonly accumulator: 'f32' | 'f64';
-  /** Rows and columns of a block's tile: 16 threads each way. */
+  /** Rows and columns of a block's tile, which has 16 threads along each. */
   readonly side: 32 | 64 | 128;
-  /** Whether the common dimension is the one whose elements lie closer together. */
+  /** Whether the common dimension has the smaller stride, of each factor. */
   readonly leftByDepth: boolean;
   readonly rightByDepth: boolean;
   readonly wide: boolean;
@@ -28,7 +28,7 @@ export interface FmaForm {
 /** Threads along each side of a tile. */
 const ACROSS = 16;
 export const FMA_THREADS = ACROSS * ACROSS;
-/** Of the common dimension, for each step. */
+/** Elements of the common dimension in each step. */
 const DEPTH = 16;
 
 type Tile = KernelArray<KernelArray<KernelArray<number>>>;
@@ -40,12 +40,12 @@ interface Args {
   readonly m: number;
   readonly n: number;
   readonly k: number;
-  /** Elements from one row of a to the next, and from one column. */
+  /** Strides of the factors' rows and columns, in elements. */
   readonly rowA: number;
   readonly columnA: number;
   readonly rowB: number;
   readonly columnB: number;
-  /** From one row of the result to the next. */
+  /** The stride of the result's rows. */
   readonly pitch: number;
   readonly down: number;
   readonly across: number;
@@ -58,19 +58,22 @@ interface Args {
 
 interface ProductGpu extends Gpu {
   readonly SIDE: number;
-  /** Of a thread, along each side. */
+  /** A thread's elements along each side. */
   readonly EACH: number;
-  /** Of them, how many lie side by side. */
+  /** How many of them are adjacent. */
   readonly WIDTH: number;
   /** Elements that a thread reads of a tile. */
   readonly READ: number;
   readonly LEFT_BY_DEPTH: boolean;
   readonly RIGHT_BY_DEPTH: boolean;
-  /** Tiles of 16 rows of SIDE: of a one that is read and one that is written, then of b. */
+  /**
+   * Four tiles of 16 rows of SIDE: two of a, of which one is read while the other is written, then
+   * two of b.
+   */
   tiles(): Tile;
   /**
-   * Zeros: a thread's part of the result; what it reads of a tile; its rows, or columns, at one
-   * place of the common dimension.
+   * Arrays of zeros: a thread's part of the result; the elements of a tile that it reads; its rows
+   * or columns at one place of the common dimension.
    */
   sums(): KernelArray<number>;
   read(): KernelArray<number>;
@@ -118,7 +121,7 @@ const products = new KernelFamily(
     const side = (number % across) * SIDE;
     const firstA = (matrix / inner) * outerA + (matrix % inner) * innerA;
     const firstB = (matrix / inner) * outerB + (matrix % inner) * innerB;
-    // Neighbouring threads read what lies side by side.
+    // Adjacent threads read adjacent elements.
     const lineLeft = LEFT_BY_DEPTH ? t / 16 : t % SIDE;
     const depthLeft = LEFT_BY_DEPTH ? t % 16 : t / SIDE;
     const lineRight = RIGHT_BY_DEPTH ? t / 16 : t % SIDE;
@@ -129,7 +132,7 @@ const products = new KernelFamily(
     let buffer = 0;
     gpu.unroll(1);
     for (let at = -16; at < k; at += 16) {
-      // The tiles of the step after this one; before the first step there is nothing else to do.
+      // Reads the tiles of the next step. Before the first step there is nothing to multiply.
       gpu.unroll();
       for (let i = 0; i < READ; i++) {
         const line = top + lineLeft + (LEFT_BY_DEPTH ? i * 16 : 0);
@@ -185,7 +188,10 @@ const products = new KernelFamily(
   },
 );
 
-/** Tiles whose rows begin at multiples of 16 bytes, in other banks than those of the row before. */
+/**
+ * Elements that are added to a row of a tile: rows begin at multiples of 16 bytes, and in other
+ * banks than the row before.
+ */
 const SPARE = 4;
 const TILES = {
   f32: (SIDE: number): DeviceFunction => {
@@ -216,7 +222,7 @@ const VALUES = {
   },
 } as const;
 
-/** The kernel for a form. Scalars are i32; strides, where `wide`, i64. */
+/** Gives the kernel for a form. Scalars are i32; with `wide`, strides are i64. */
 export function fmaProduct({
   dtype,
   out,
@@ -229,7 +235,8 @@ export function fmaProduct({
   const each = side / ACROSS;
   const read = (side * DEPTH) / FMA_THREADS;
   return products.member(
-    `${dtype.name}_${out.name}_${side}_${leftByDepth ? 'k' : 'm'}${rightByDepth ? 'k' : 'n'}${wide ? '_wide' : ''}`,
+    `${dtype.name}_${out.name}_${side}_${leftByDepth ? 'k' : 'm'}${rightByDepth ? 'k' : 'n'}` +
+      `${wide ? '_wide' : ''}`,
     () => {
       const whole = wide ? i64 : i32;
       return {

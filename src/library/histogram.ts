@@ -1,6 +1,6 @@
 /**
- * How many elements lie in each of equal bins: blocks count in shared memory, then add to the
- * result.
+ * Histograms: the number of elements in each of equal bins. Blocks count in shared memory, and then
+ * add to the result.
  */
 import { f32, f64, u32 } from '../core/index.js';
 import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
@@ -21,7 +21,7 @@ const MOST_SHARED = 4096;
 
 interface HistogramGpu extends Gpu {
   readonly SHARED: boolean;
-  /** Whether numbers are halved, so that the range's width is finite. */
+  /** Whether numbers are halved, so that the width of the range is finite. */
   readonly HALVED: boolean;
   cast(value: number): number;
 }
@@ -54,13 +54,13 @@ const histograms = new KernelFamily(
   },
 );
 
-/** What the products in f32 stay below, and above. */
+/** Bounds of the products in f32. */
 const MOST_FLOAT = 2 ** 127;
 const LEAST_FLOAT = 2 ** -126;
-/** Bins that f32 numbers one by one. */
+/** The number of bins up to which f32 has the number of each. */
 const MOST_FLOAT_BINS = 2 ** 23;
 
-/** Whether f32 has the range and all that is computed of it, without losing bits at its ends. */
+/** Whether f32 is exact enough for the range, its width and the scale. */
 function fitsFloat(from: number, to: number, bins: number, scale: number): boolean {
   const widest = Math.max(Math.abs(from), Math.abs(to), to - from);
   return (
@@ -76,18 +76,25 @@ function fitsFloat(from: number, to: number, bins: number, scale: number): boole
 export interface HistogramOptions {
   /** Where the first bin begins. */
   readonly from: number;
-  /** Where the last one ends; what equals it is in that bin. */
+  /** Where the last bin ends; an element that equals it is in that bin. */
   readonly to: number;
 }
 
 /**
- * How many elements lie in each of `bins` equal parts of a range: a new tensor of u32. What is
- * outside, and NaN, is not counted. Bin of x: (x - from) · (bins / (to - from)) without its
- * fraction, in f32; of f64 and of integers of 32 and 64 bits, and where f32 has not the range, its
- * width or that many bins, in f64.
+ * Counts the elements in each of `bins` equal parts of a range. It gives a new tensor of u32.
+ * Elements outside the range, and NaN, are not counted. The bin of x is (x - from) · (bins / (to -
+ * from)) without its fraction, in f32. It is computed in f64 for f64, for integers of 32 and 64
+ * bits, and where f32 does not have the range, its width or that many bins.
  *
- * @throws CudaArgumentError for another dtype, an empty range, one too narrow for so many bins, no
- *   bins; at the call, or when it is run where an operation gives the operand
+ * @throws CudaArgumentError for another dtype, an empty range, a range that is too narrow for so
+ *   many bins, no bins; at the call, or when run where an operation gives the operand
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [0.1, 0.2, 0.9, 2]);
+ * using counts = await histogram(x, 2, { from: 0, to: 1 });
+ * console.log((await counts.read()).join(' ')); // 2 1
+ * ```
  */
 export function histogram<D extends NumberName, const B extends number>(
   x: OrOp<Tensor<D>>,
@@ -132,7 +139,8 @@ export function histogram<D extends NumberName, const B extends number>(
       const shared = bins <= MOST_SHARED;
       const wide = isWide(given);
       const launch = histograms.member(
-        `${given.dtype.name}_${inside.name}${halved ? '_halved' : ''}${shared ? '' : '_global'}${wide ? '_wide' : ''}`,
+        `${given.dtype.name}_${inside.name}${halved ? '_halved' : ''}` +
+          `${shared ? '' : '_global'}${wide ? '_wide' : ''}`,
         () => ({
           signature: {
             out: inout(u32),

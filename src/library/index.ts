@@ -1,5 +1,5 @@
 /**
- * Our own kernels, written in TypeScript, as operations on tensors.
+ * Operations on tensors, by kernels that are written in TypeScript.
  *
  * @packageDocumentation
  */

@@ -1,4 +1,4 @@
-/** Parts of a tensor that a list of indices names, read and written. */
+/** Gather and scatter: parts of a tensor, selected by a tensor of indices. */
 import { i32, i64 } from '../core/index.js';
 import type { KernelDTypeName } from '../core/index.js';
 import { checkOptions, invalid } from '../ground/arguments.js';
@@ -16,11 +16,11 @@ import { wordOf, words } from './words.js';
 const BLOCK = 256;
 
 interface IndexingGpu extends Gpu {
-  /** Whether what is written is added. */
+  /** Whether elements are added to those of the output. */
   readonly ADD: boolean;
 }
 
-/** Elements are `[outer][count][inner]`; of the picked ones `[outer][indices][inner]`. */
+/** Elements are `[outer][count][inner]`, the selected ones `[outer][indices][inner]`. */
 interface IndexingArgs {
   readonly out: Output;
   readonly x: Input;
@@ -59,24 +59,24 @@ const scatters = new KernelFamily(
   },
 );
 
-/** Along which axis. */
+/** Options of {@link gather}, {@link scatter} and {@link scatterAdd}. */
 export interface IndexingOptions {
-  /** Negative ones count from the end. Default: 0. */
+  /** The axis that indices select on; a negative one counts from the end. Default: 0. */
   readonly axis?: number;
 }
 
-/** Where indices point: at parts of `count` along the axis, each of `inner` elements. */
+/** The axis that indices select on: it has `count` parts, each of `inner` elements. */
 interface Place {
   readonly before: readonly number[];
   readonly count: number;
-  readonly behind: readonly number[];
+  readonly after: readonly number[];
   readonly inner: number;
 }
 
 function placeOf(x: KernelTensor, axis: number): Place {
   const at = checkAxis('options.axis', axis, x.rank);
-  const behind = x.shape.slice(at + 1);
-  return { before: x.shape.slice(0, at), count: x.shape[at]!, behind, inner: numel(behind) };
+  const after = x.shape.slice(at + 1);
+  return { before: x.shape.slice(0, at), count: x.shape[at]!, after, inner: numel(after) };
 }
 
 function checkIndices(name: string, indices: unknown): asserts indices is KernelTensor {
@@ -91,13 +91,20 @@ function checkIndices(name: string, indices: unknown): asserts indices is Kernel
 }
 
 /**
- * The parts of `x` along an axis that indices name, in their order: `x[indices]` of NumPy for axis
- * 0. A new contiguous tensor of x's dtype, whose shape has that of the indices in place of the
- * axis. Negative indices count from the end; for one that is outside of the axis the part is 0.
+ * Selects parts of `x` along an axis, in the order of the indices: for axis 0 NumPy's `x[indices]`.
+ * It gives a new contiguous tensor of x's dtype, whose shape has the shape of the indices in place
+ * of the axis. Negative indices count from the end; an index outside the axis gives zeros.
  *
- * @param indices of i32 or i64, of any shape
- * @throws CudaArgumentError for indices of another dtype, an axis that there is not; at the call,
- *   or when it is run where operations give the operands
+ * @param indices a tensor of i32 or i64, of any shape
+ * @throws CudaArgumentError for indices of another dtype and an axis that x does not have; at the
+ *   call, or when run where operations give the operands
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [1, 2, 3, 4, 5, 6], [3, 2]);
+ * using rows = await gather(x, device.tensor(i32, [2, 0]));
+ * console.log(rows.shape, (await rows.read()).join(' ')); // [ 2, 2 ] 5 6 1 2
+ * ```
  */
 export function gather<D extends KernelDTypeName>(
   x: OrOp<Tensor<D>>,
@@ -109,12 +116,12 @@ export function gather<D extends KernelDTypeName>(
   return operation('gather', [x, indices], ([from, which]) => {
     checkTensor('gather', 'x', from);
     checkIndices('gather', which);
-    const { before, count, behind, inner } = placeOf(from, axis);
+    const { before, count, after, inner } = placeOf(from, axis);
     return (work) => {
       const out = work.result(from.dtype, [
         ...before,
         ...which.shape,
-        ...behind,
+        ...after,
       ]) as unknown as KernelTensor;
       if (out.size === 0) return out;
       const dtype = wordOf(from.dtype);
@@ -144,7 +151,7 @@ export function gather<D extends KernelDTypeName>(
   }) as never;
 }
 
-/** dtypes that the device adds to memory as one step. */
+/** dtypes with an atomic addition. */
 export type AtomicName = 'i32' | 'u32' | 'u64' | 'f32' | 'f64';
 const ATOMIC: readonly KernelDTypeName[] = [
   'i32',
@@ -155,14 +162,21 @@ const ATOMIC: readonly KernelDTypeName[] = [
 ] satisfies AtomicName[];
 
 /**
- * A copy of `x` in which the parts along an axis that indices name are replaced by those of
- * `source`. Of indices that are equal one wins, and which one is not said; those that are outside
- * of the axis are passed over, and negative ones count from the end.
+ * Copies `x`, and replaces the parts along an axis that indices select by those of `source`. Of
+ * equal indices any one takes effect. Indices outside the axis are ignored, and negative ones count
+ * from the end.
  *
- * @param indices of i32 or i64
- * @param source of x's dtype and the shape that `gather(x, indices, options)` has
- * @throws CudaArgumentError for other dtypes or shapes, an axis that there is not; at the call, or
- *   when it is run where operations give the operands
+ * @param indices a tensor of i32 or i64
+ * @param source a tensor of x's dtype and of the shape of `gather(x, indices, options)`
+ * @throws CudaArgumentError for other dtypes or shapes and an axis that x does not have; at the
+ *   call, or when run where operations give the operands
+ *
+ * @example
+ * ```ts
+ * using x = await device.zeros(f32, [4]);
+ * using y = await scatter(x, device.tensor(i32, [3, 0]), device.tensor(f32, [1, 2]));
+ * console.log((await y.read()).join(' ')); // 2 0 0 1
+ * ```
  */
 export function scatter<D extends KernelDTypeName, S extends Shape>(
   x: OrOp<Tensor<D, S>>,
@@ -174,11 +188,19 @@ export function scatter<D extends KernelDTypeName, S extends Shape>(
 }
 
 /**
- * As {@link scatter}, but the parts of `source` are added to what is there, all of them where
- * indices are equal. Integers wrap; the order in which floats are added is not fixed, so that their
- * last bits may differ from run to run.
+ * Copies `x`, and adds the parts of `source` to those that indices select, as {@link scatter}
+ * replaces them; for equal indices all of them are added. Integers wrap. The order of additions is
+ * not fixed, so that the last bits of floats may differ from run to run.
  *
- * @param x of i32, u32, u64, f32 or f64
+ * @param x a tensor of i32, u32, u64, f32 or f64
+ * @throws CudaArgumentError as {@link scatter} does
+ *
+ * @example
+ * ```ts
+ * using x = await device.zeros(i32, [3]);
+ * using y = await scatterAdd(x, device.tensor(i32, [2, 0, 2]), device.ones(i32, [3]));
+ * console.log((await y.read()).join(' ')); // 1 0 2
+ * ```
  */
 export function scatterAdd<D extends AtomicName, S extends Shape>(
   x: OrOp<Tensor<D, S>>,
@@ -210,8 +232,8 @@ function scattered(
         x,
         'Convert it with convert(…).',
       );
-    const { before, count, behind, inner } = placeOf(x, axis);
-    const shape = [...before, ...which.shape, ...behind];
+    const { before, count, after, inner } = placeOf(x, axis);
+    const shape = [...before, ...which.shape, ...after];
     if (from.dtype !== x.dtype || !sameShape(from.shape, shape))
       throw invalid(
         'source',

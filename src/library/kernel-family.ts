@@ -1,4 +1,4 @@
-/** Kernels of one body for many dtypes and constants, each defined when it is first needed. */
+/** Kernels of one body for many dtypes and constants, each defined at its first use. */
 import type { Dimensions } from '../core/index.js';
 import { kernel } from '../kernels/index.js';
 import type {
@@ -12,28 +12,27 @@ import type {
 } from '../kernels/index.js';
 import type { DeviceOp } from '../ops/index.js';
 
-/** A kernel whose parameters the type checker does not know: they depend on dtypes. */
+/** A kernel whose parameters have no static types, since they depend on dtypes. */
 export type Launchable = (
   args: Readonly<Record<string, unknown>>,
   options?: CallOptions,
 ) => DeviceOp<unknown>;
 
-/** What a kernel of a family is made of, beside the body. */
+/** A kernel of a family, without the body. */
 export interface Member {
   readonly signature: Readonly<Record<string, KernelParam>>;
   readonly uses?: Readonly<Record<string, Usable>>;
   readonly block?: Dimensions;
 }
 
-/** Elements in the bodies of families: of whichever dtype. */
+/** Elements in the bodies of families, of any dtype. */
 export type Input = ReadElements<number>;
 export type Output = WrittenElements<number>;
 export type { Gpu, KernelArray };
 
 /**
- * A body and the kernels that were made of it.
- *
- * @param Args its first parameter, `G` its second
+ * A body and the kernels that were defined with it. `Args` is the type of the body's first
+ * parameter, `G` that of its second.
  */
 export class KernelFamily<Args, G extends Gpu> {
   private readonly name: string;
@@ -46,16 +45,16 @@ export class KernelFamily<Args, G extends Gpu> {
   }
 
   /**
-   * The kernel for what `key` stands for.
+   * Gives the kernel for a key, and defines it at the first call.
    *
-   * @param key different for members that differ; letters, digits and _ only, since it is part of
-   *   the kernel's name
+   * @param key is different for different members. It has letters, digits and _ only, since it is
+   *   part of the kernel's name
    */
   member(key: string, make: () => Member): Launchable {
     let found = this.members.get(key);
     if (found === undefined) {
       const { signature, uses = {}, block } = make();
-      // What the types of such a signature are is not known before it is there.
+      // The signature's types are not static.
       found = kernel(`${this.name}_${key}`, signature as never, this.body as never, {
         uses,
         ...(block === undefined ? {} : { block }),

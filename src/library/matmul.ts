@@ -18,16 +18,16 @@ import type { TilePlan } from './tensor-core-product.js';
 /** dtypes of factors. */
 export type FactorName = 'f16' | 'bf16' | 'f32' | 'f64';
 
-/** How {@link matmul} differs. */
+/** Options of {@link matmul}. */
 export interface MatmulOptions<R extends FactorName = FactorName> {
   /**
-   * dtype of the result: f16, bf16 or f32 of factors of these, rounded once. Default: that of the
-   * factors.
+   * The dtype of the result: f16, bf16 or f32, to which sums are rounded once; f64 for factors of
+   * f64. Default: the dtype of the factors.
    */
   readonly dtype?: DType<R>;
 }
 
-/** The shape of a product of matrices of these shapes; any where there are more axes. */
+/** The shape of a product of matrices of these shapes; `number[]` for more than two axes. */
 export type Multiplied<S extends Shape, T extends Shape> = S extends readonly [
   infer M extends number,
   number,
@@ -37,31 +37,36 @@ export type Multiplied<S extends Shape, T extends Shape> = S extends readonly [
     : number[]
   : number[];
 
-/** Axes before the last two that the kernels go through. */
+/** Axes before the last two that the kernels index. */
 const AXES = 2;
-/** Sizes from which on indices behind the end are beyond 32 bits. */
+/** Sizes from which on indices after the end do not fit in 32 bits. */
 const WIDE_FROM = 2 ** 31 - 2 ** 20;
-/** Elements of 16 bytes: what asynchronous copies begin at multiples of. */
+/** Elements of an asynchronous copy of 16 bytes, which begins at a multiple of them. */
 const RUN = 8;
 const ALIGNMENT = 16;
-/** Blocks of one launch. */
+/** Blocks that a launch has at most. */
 const MOST_BLOCKS = 2 ** 31 - 1;
 
 /**
- * The product of matrices: of a `[…, M, K]` and b `[…, K, N]` a new contiguous tensor `[…, M, N]`.
- * Axes before the last two count matrices, and broadcast. Factors are any views of one dtype; of
- * f16 and bf16 those whose rows or columns lie at multiples of 16 bytes are read as they are,
- * transposed ones too, others are copied first.
+ * Multiplies matrices: a `[…, M, K]` and b `[…, K, N]` give a new contiguous tensor `[…, M, N]`.
+ * Axes before the last two count matrices, and broadcast. Factors are any views of one dtype. Views
+ * of f16 and bf16 are copied first, unless their rows or columns begin at multiples of 16 bytes.
  *
- * f16 and bf16 are multiplied on the tensor cores where there are (compute capability 8.0) and
- * summed in f32, 16 products at a time; a GPU and the CPU device give results that differ by the
- * rounding of these sums: within `K · 2^-22` of the sum of the products' magnitudes. f32 and f64
- * are one chain of fused multiply-adds for each element, in the order of K: the same bits
- * everywhere.
+ * f16 and bf16 are multiplied on tensor cores (from compute capability 8.0 on) and summed in f32,
+ * 16 products at a time. Results of a GPU and of the CPU device differ by the rounding of these
+ * sums: within `K · 2^-22` of the sum of the products' magnitudes. An element of f32 or f64 is one
+ * chain of fused multiply-adds in the order of K, with the same bits on every device.
  *
- * @throws CudaArgumentError for fewer than two axes, another dtype, factors whose dtypes differ or
- *   whose K do, axes that do not broadcast; at the call, or when it is run where operations give
- *   the factors
+ * @throws CudaArgumentError for fewer than two axes, another dtype, factors whose dtypes or K
+ *   differ, axes that do not broadcast; at the call, or when run where operations give the factors
+ *
+ * @example
+ * ```ts
+ * using a = await device.tensor(f32, [1, 2, 3, 4], [2, 2]);
+ * using b = await device.tensor(f32, [5, 6], [2, 1]);
+ * using c = await matmul(a, b);
+ * console.log(c.shape, (await c.read()).join(' ')); // [ 2, 1 ] 17 39
+ * ```
  */
 export function matmul<
   D extends FactorName,
@@ -77,7 +82,7 @@ export function matmul(a: unknown, b: unknown, options: MatmulOptions = {}): unk
   return planned(a, b, options, undefined);
 }
 
-/** {@link matmul} by one plan, for measurements and tests. @internal */
+/** {@link matmul} with a given plan, for measurements and tests. @internal */
 export function matmulBy(
   plan: TilePlan,
   a: OrOp<KernelTensor>,
@@ -88,7 +93,7 @@ export function matmulBy(
 }
 
 const FACTORS: readonly KernelDTypeName[] = ['f16', 'bf16', 'f32', 'f64'];
-/** dtypes of results, where sums are f32. */
+/** dtypes of results whose sums are f32. */
 const NARROWER: readonly KernelDType[] = [f16, bf16, f32];
 
 function planned(
@@ -112,11 +117,16 @@ function planned(
     const [m, depth] = a.shape.slice(-2) as [number, number];
     const [k, n] = b.shape.slice(-2) as [number, number];
     if (depth !== k) {
+      const fix =
+        depth === n
+          ? ': write matmul(a, b.transpose())'
+          : m === k
+            ? ': write matmul(a.transpose(), b)'
+            : '';
       throw new CudaArgumentError(
         'b',
         `matmul: a has ${depth} columns and b ${k} rows (${showShape(a.shape)}, ` +
-          `${showShape(b.shape)}). They have to be as ` +
-          `many${depth === n ? ': write matmul(a, b.transpose())' : m === k ? ': write matmul(a.transpose(), b)' : ''}.`,
+          `${showShape(b.shape)}). They have to be as many${fix}.`,
       );
     }
     const batch = batchOf(a, b);
@@ -181,12 +191,12 @@ function batchOf(a: KernelTensor, b: KernelTensor): number[] {
   }
 }
 
-/** A factor as kernels take it: all that it reaches in one axis. */
+/** A factor as kernels take it: all memory from its first to its last element as one axis. */
 interface Factor {
   readonly tensor: KernelTensor;
-  /** Whether the common dimension is the inner one. */
+  /** Whether the common dimension is the inner one in memory. */
   readonly byDepth: boolean;
-  /** From one row (of b: column) to the next, and along the common dimension. */
+  /** The stride of rows (in b: columns), and that of the common dimension. */
   readonly across: number;
   readonly along: number;
 }
@@ -220,7 +230,7 @@ function multiply(
     : [forward(work, givenA), forward(work, givenB)];
   let axes = coalesceTogether([leading(a, batch), leading(b, batch)]);
   if (axes[0]!.shape.length > AXES) {
-    // Axes that do not merge: each matrix of the batch is written out.
+    // Axes do not merge to two: each matrix of the batch is copied.
     [a, b] = [a, b].map((factor) =>
       written(
         work,
@@ -329,23 +339,26 @@ function multiply(
   );
 }
 
-/** Two axes, of 0, 1 or 2; those that are missing come first. */
+/** Values for two axes, from those for 0, 1 or 2; missing axes come first. */
 function twoOf(values: readonly number[], missing = 0): number[] {
   return [...new Array<number>(AXES - values.length).fill(missing), ...values];
 }
 
 /**
- * `line` and `depth`: the axes of rows (of b: columns) and of the common dimension. `runs`: whether
- * the inner one is one of runs of 16 bytes.
+ * Describes a factor to the kernels.
+ *
+ * @param line the axis of rows (in b: of columns)
+ * @param depth the axis of the common dimension
+ * @param runs whether the inner axis is read by runs of 16 bytes
  */
 function factorOf(tensor: KernelTensor, line: -1 | -2, depth: -1 | -2, runs: boolean): Factor {
   const { shape, strides, offset } = tensor.layout;
   const reach = shape.reduce((sum, extent, axis) => sum + (extent - 1) * strides[axis]!, 1);
   const all = new Tensor(tensor.buffer, layoutOf([reach], [1], offset), false) as KernelTensor;
-  // The stride of an axis of one element says nothing.
+  // The stride of an axis of one element has no meaning.
   const step = (axis: -1 | -2): number => (shape.at(axis) === 1 ? 0 : strides.at(axis)!);
   const [across, along] = [step(line), step(depth)];
-  // One element for all depths is no run of them.
+  // An element that is broadcast along the common dimension is no run.
   const isRun = shape.at(depth) === 1 || strides.at(depth) === 1;
   return {
     tensor: all,
@@ -355,12 +368,12 @@ function factorOf(tensor: KernelTensor, line: -1 | -2, depth: -1 | -2, runs: boo
   };
 }
 
-/** The tensor, or a copy, whose strides do not lead back. */
+/** Gives the tensor, or a copy where a stride is negative. */
 function forward(work: Work, tensor: KernelTensor): KernelTensor {
   return tensor.layout.strides.every((stride) => stride >= 0) ? tensor : work.dense(tensor);
 }
 
-/** The tensor, or a copy, in which rows or columns are runs of 16 bytes. */
+/** Gives the tensor, or a copy, in which rows or columns are runs of 16 bytes. */
 function inRuns(work: Work, tensor: KernelTensor): KernelTensor {
   const { shape, strides, offset } = tensor.layout;
   const begins =
@@ -376,7 +389,8 @@ function inRuns(work: Work, tensor: KernelTensor): KernelTensor {
 }
 
 /**
- * A copy, whose rows, or columns where these lie closer together, begin at multiples of 16 bytes.
+ * Copies the tensor: rows, or columns where their stride is smaller, are contiguous. With `runs`
+ * they begin at multiples of 16 bytes.
  */
 function written(work: Work, tensor: KernelTensor, runs: boolean): KernelTensor {
   const columns = Math.abs(tensor.layout.strides.at(-2)!) < Math.abs(tensor.layout.strides.at(-1)!);
@@ -400,9 +414,9 @@ function written(work: Work, tensor: KernelTensor, runs: boolean): KernelTensor 
 }
 
 /**
- * Tiles for products of many and of few elements, largest first, and what each is worth beside the
- * first where all multiprocessors are busy (H200, 4096³ of f16: 464, 446, 449, 424 TFLOPS; the last
- * by its size).
+ * Tiles for products of many and of few elements, largest first. `blocks` is the number of blocks
+ * on a multiprocessor, `worth` the speed relative to the first tile where all multiprocessors are
+ * busy (H200, 4096³ of f16: 464, 446, 449, 424 TFLOPS; the last one is estimated from its size).
  */
 export const PLANS: readonly (TilePlan & { readonly blocks: number; readonly worth: number })[] = [
   {
@@ -427,7 +441,7 @@ export const PLANS: readonly (TilePlan & { readonly blocks: number; readonly wor
     blocks: 2,
     worth: 0.96,
   },
-  // Of GPUs with 100 KB of shared memory, and of depths that are multiples of 32 alone.
+  // For GPUs with 100 KB of shared memory, and for depths that are multiples of 32 and not of 64.
   {
     rows: 128,
     columns: 256,
@@ -464,8 +478,8 @@ export const PLANS: readonly (TilePlan & { readonly blocks: number; readonly wor
 ];
 
 /**
- * The plan that is done first: rounds of blocks, as many at a time as the multiprocessors hold,
- * each as long as its tile is large.
+ * Gives the plan with the shortest estimated time: the number of rounds, in each of which the
+ * multiprocessors run as many blocks as they hold, times the size of a tile.
  */
 function planFor(
   m: number,
@@ -478,7 +492,7 @@ function planFor(
   const time = ({ rows, columns, blocks, worth, depth }: (typeof PLANS)[number]): number => {
     const tiles = Math.ceil(m / rows) * Math.ceil(n / columns) * matrices;
     const together = multiprocessors * blocks;
-    // The last round may have fewer blocks to each multiprocessor, which then get on faster.
+    // In the last round a multiprocessor may have fewer blocks, which then run faster.
     const rounds =
       Math.floor(tiles / together) + Math.ceil((tiles % together) / multiprocessors) / blocks;
     return (rounds * rows * columns * blocks * Math.ceil(k / depth) * depth) / worth;
@@ -488,7 +502,7 @@ function planFor(
   );
 }
 
-/** The largest of the sides with which every multiprocessor has work, else the smallest. */
+/** Gives the largest side with which every multiprocessor has a tile, else the smallest. */
 function sideFor<S extends number>(
   sides: readonly S[],
   m: number,

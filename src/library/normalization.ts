@@ -16,20 +16,20 @@ import type { RowGpu, RowPlan } from './rows.js';
 import { lastExtent } from './softmax.js';
 
 interface NormGpu extends RowGpu {
-  /** Whether the mean is taken away. */
+  /** Whether the mean is subtracted. */
   readonly CENTRED: boolean;
   readonly WEIGHT: boolean;
   readonly BIAS: boolean;
   /** Whether elements are f64. */
   readonly DOUBLE: boolean;
   /**
-   * Between these the mean of squares and eps together is as exact as its sum: no square has left
+   * From this number on the mean of squares plus eps is as exact as the sum: no square was below
    * the range.
    */
   readonly LEAST: number;
   /**
-   * The largest ratio of the mean's square and that sum at which the mean's own rounding is among
-   * the last bits of the result.
+   * The largest ratio of the mean's square to that sum at which the rounding of the mean affects
+   * the last bits of the result only.
    */
   readonly FAR: number;
   exactRow(
@@ -50,9 +50,9 @@ interface ExactGpu
     Gpu {}
 
 /**
- * A row whose squares leave the range of what is accumulated in, or whose mean is large beside its
- * spread: in f64, read again. Rows of f64 are scaled by a power of two, so that squares neither
- * overflow nor vanish, and their mean is taken in two parts.
+ * Reads a row again and computes it in f64: for rows whose squares leave the accumulator's range,
+ * or whose mean is large relative to the deviation. A row of f64 is scaled by a power of two, so
+ * that squares neither overflow nor underflow, and its mean is computed in two parts.
  */
 const exactRow = (
   out: Output,
@@ -73,7 +73,7 @@ const exactRow = (
     greatest = gpu.greatest(greatest);
     const exponent = Math.min(Math.max(gpu.i32(gpu.bits(greatest) >>> 52), 1), 2045);
     scale = gpu.fromBits(gpu.u64(2046 - exponent) << 52);
-    // Beside eps, squares of what is smaller count for nothing, and that of the scale has to stay
+    // With eps, squares of smaller elements have no effect, and the square of the scale has to be
     // finite.
     if (eps > 0) scale = Math.min(scale, gpu.f64(3.273390607896142e150));
   }
@@ -109,7 +109,7 @@ interface NormArgs {
   readonly bias: Input;
   readonly eps: number;
   readonly rows: number;
-  /** Accesses that make a row. */
+  /** Accesses that a row takes. */
   readonly units: number;
 }
 
@@ -184,7 +184,7 @@ const inRegisters = new KernelFamily(
   },
 );
 
-/** Of rows that registers do not hold: they are read three times. */
+/** The kernel for rows that do not fit in registers: it reads a row three times. */
 const reading = new KernelFamily(
   'norm_long',
   ({ out, x, weight, bias, eps, units }: NormArgs, gpu: NormGpu) => {
@@ -216,29 +216,29 @@ const reading = new KernelFamily(
   },
 );
 
-/** Far above where squares lose bits: f32's least numbers are 2^-149, f64's 2^-1074. */
+/** Far above the range where squares lose bits: f32's least number is 2^-149, f64's 2^-1074. */
 const LEAST = { f32: 2 ** -80, f64: 2 ** -900 } as const;
-/** A mean of 4 deviations. */
+/** The ratio for a mean of 4 deviations. */
 const FAR = 16;
 
-/** How the threads of a row work together. */
+/** The functions by which the threads of a row combine values. */
 const sharing = ({ THREADS, total, greatest }: RowPlan['uses']): RowPlan['uses'] => ({
   THREADS: THREADS!,
   total: total!,
   greatest: greatest!,
 });
 
-/** What {@link rmsNorm} takes. */
+/** Options of {@link rmsNorm}. */
 export interface RmsNormOptions<D extends FloatName> {
-  /** Factors, one for each element of the last axis; x's dtype. Default: 1. */
+  /** Factors, one for each element of the last axis, of x's dtype. Default: 1. */
   readonly weight?: OrOp<Tensor<D>>;
   /** Added to the mean of the squares. Default: 1e-6 for rmsNorm, 1e-5 for layerNorm. */
   readonly eps?: number;
 }
 
-/** What {@link layerNorm} takes. */
+/** Options of {@link layerNorm}. */
 export interface LayerNormOptions<D extends FloatName> extends RmsNormOptions<D> {
-  /** Added at the end, one for each element of the last axis; x's dtype. Default: 0. */
+  /** Summands, one for each element of the last axis, of x's dtype. Default: 0. */
   readonly bias?: OrOp<Tensor<D>>;
 }
 
@@ -284,7 +284,9 @@ function norm(
         ? longRowPlan(rows, count, accumulator)
         : rowPlan(rows, count, x.dtype.bytes, accumulator);
       const wide = isWide(x);
-      const key = `${name}_${x.dtype.name}_${plan.key}${weights === undefined ? '' : '_w'}${biases === undefined ? '' : '_b'}${wide ? '_wide' : ''}`;
+      const key =
+        `${name}_${x.dtype.name}_${plan.key}${weights === undefined ? '' : '_w'}` +
+        `${biases === undefined ? '' : '_b'}${wide ? '_wide' : ''}`;
       const launch = (long ? reading : inRegisters).member(key, () => {
         const whole = wide ? i64 : i32;
         const of = input(x.dtype);
@@ -319,7 +321,7 @@ function norm(
           block: plan.block,
         };
       });
-      // What is left out is not read: x stands in its place.
+      // Without a weight or a bias x is passed, which is not read there.
       work.add(
         launch(
           {
@@ -341,13 +343,20 @@ function norm(
 
 /**
  * Layer norm: (x - mean) / sqrt(variance + eps) · weight + bias, with mean and variance of each row
- * of the last axis; a new contiguous tensor of x's shape and dtype. Computed in f32, of f64 in f64,
- * and rounded once. A row of up to 32768 elements (f64: 16384) is read once. Rows whose squares
- * would leave the range, and those whose mean is more than 4 deviations from 0, are computed in
- * f64, and read several times.
+ * of the last axis. It gives a new contiguous tensor of x's shape and dtype. f64 is computed in
+ * f64, other dtypes in f32, and rounded once. A row of up to 32768 elements (f64: 16384) is read
+ * once. Rows whose squares would leave the range, and rows whose mean is more than 4 deviations
+ * from 0, are computed in f64, and read several times.
  *
- * @throws CudaArgumentError for another dtype than a float's, for a scalar, for weight or bias of
- *   another dtype or length; at the call, or when it is run where operations give the operands
+ * @throws CudaArgumentError for a dtype that is no float's, for a scalar, for weight or bias of
+ *   another dtype or length; at the call, or when run where operations give the operands
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [1, 3, 10, 30], [2, 2]);
+ * using y = await layerNorm(x, { eps: 0 });
+ * console.log((await y.read()).join(' ')); // -1 1 -1 1
+ * ```
  */
 export function layerNorm<D extends FloatName, S extends Shape>(
   x: OrOp<Tensor<D, S>>,
@@ -357,8 +366,16 @@ export function layerNorm<D extends FloatName, S extends Shape>(
 }
 
 /**
- * RMS norm: x / sqrt(mean of squares + eps) · weight, of each row of the last axis. The rest is as
- * of {@link layerNorm}.
+ * RMS norm: x / sqrt(mean of squares + eps) · weight, with the mean of each row of the last axis.
+ * Otherwise it is like {@link layerNorm}.
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [3, 3, 5, -5], [2, 2]);
+ * using weight = await device.tensor(f32, [1, 2]);
+ * using y = await rmsNorm(x, { weight, eps: 0 });
+ * console.log((await y.read()).join(' ')); // 1 2 1 -2
+ * ```
  */
 export function rmsNorm<D extends FloatName, S extends Shape>(
   x: OrOp<Tensor<D, S>>,

@@ -1,8 +1,7 @@
 /**
- * How an operation of the library is made: its arguments are looked at at the call where they are
- * values, and when it is run where operations give them; then it queues its kernels in order on the
- * run's stream. What was only needed in between is closed behind them, as everything that a step
- * makes and does not give on.
+ * Operations of the library. Arguments that are values are checked at the call, and values that
+ * operations give when the operation is run. The run then queues kernels in order on its stream.
+ * Temporary tensors are closed after them, as everything that a step makes and does not give.
  */
 import type { DType, KernelDTypeName, CoreDevice } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
@@ -16,28 +15,30 @@ import { Tensor } from '../tensor/index.js';
 import { contiguous, numel } from '../tensor/layouts.js';
 import type { KernelTensor, Shape } from '../tensor/index.js';
 
-/** Tensors and launches of one run of an operation. */
+/** The tensors and launches of one run of an operation. */
 export class Work {
   private readonly run: Run;
   private readonly steps: DeviceOp<unknown>[] = [];
-  /** Whether memory was allocated for this run. */
+  /** Whether memory was allocated in this run. */
   private allocates = false;
 
   constructor(run: Run) {
     this.run = run;
   }
 
-  /** A result: contiguous, and its receiver's to close. */
+  /** Allocates a contiguous result, which the caller of the operation closes. */
   result<D extends KernelDTypeName, S extends Shape>(dtype: DType<D>, shape: S): Tensor<D, S> {
     return this.alloc(dtype, shape);
   }
 
-  /** Contiguous memory that is closed behind the operation, since its value does not hold it. */
+  /**
+   * Allocates a contiguous tensor that is closed after the run, since it is no part of its value.
+   */
   temporary<D extends KernelDTypeName, S extends Shape>(dtype: DType<D>, shape: S): Tensor<D, S> {
     return this.alloc(dtype, shape);
   }
 
-  /** The tensor, or a copy of it that has no gaps. */
+  /** Gives the tensor if it is contiguous, else a contiguous copy. */
   dense<T extends KernelTensor>(tensor: T): T {
     if (tensor.isContiguous) return tensor;
     const copy = this.temporary(tensor.dtype, [...tensor.shape]);
@@ -45,20 +46,20 @@ export class Work {
     return copy as unknown as T;
   }
 
-  /** Queued behind what was added before. */
+  /** Adds a step, which is queued after those that were added before. */
   add(step: DeviceOp<unknown>): void {
     this.steps.push(step);
   }
 
   /**
-   * Whether another run may queue the same steps: none of them works on what was allocated for this
-   * one.
+   * Whether another run may queue the same steps: none of them uses memory that was allocated in
+   * this run.
    */
   get isRepeatable(): boolean {
     return !this.allocates;
   }
 
-  /** What was added, in order. */
+  /** The added steps, in order. */
   collected(name: string): Collected {
     return new Collected(
       this.steps.map((step) => nodeOf(step)),
@@ -66,7 +67,7 @@ export class Work {
     );
   }
 
-  /** Queues what was added. */
+  /** Queues steps. */
   queue(steps: Collected): unknown {
     return steps.submit(this.run);
   }
@@ -80,12 +81,12 @@ export class Work {
   }
 }
 
-/** What a run does, once the arguments are known to be right. */
+/** A run's work after the arguments were checked: it adds steps, and returns the value. */
 export type Plan<T> = (work: Work) => T;
 
 /**
- * An operation of tensors and numbers. `plan` looks at the arguments, in their order, and throws
- * for wrong ones: at the call where all of them are values.
+ * An operation of tensors and numbers. `plan` checks the arguments in order and throws for wrong
+ * ones: at the call where all of them are values, else when run.
  */
 export function operation<T>(
   name: string,
@@ -107,7 +108,7 @@ export function operation<T>(
   }
   const whole = plan(inputs);
   const tensors = inputs.filter((input) => input instanceof Tensor);
-  // Run again, it does the same to the same tensors: their launches are ready.
+  // Another run does the same to the same tensors: its launches are kept.
   let kept: { readonly steps: Collected; readonly result: T } | undefined;
   return new DeviceOp(
     new Applied<T>(collected, device, title, (run) => {
@@ -126,12 +127,12 @@ export function operation<T>(
   );
 }
 
-/** An operation without operands, on a device. */
+/** An operation on a device that has no operands. */
 export function making<T>(name: string, device: CoreDevice, plan: Plan<T>): DeviceOp<T> {
   return new DeviceOp(new Made<T>(device, name, (run) => queued(name, run, () => plan)));
 }
 
-/** @param keep receives what another run may queue again */
+/** @param keep receives the steps that another run may queue */
 function queued<T>(
   name: string,
   run: Run,
@@ -146,17 +147,22 @@ function queued<T>(
 }
 
 /**
- * Refuses the one argument more of a function that takes no options, which would be passed over
- * without a word. Methods of lists give two more: `tensors.map(exp)`.
+ * Checks that a function without options gets none: they would have no effect. Methods of arrays
+ * pass two more arguments, which are allowed: `tensors.map(exp)`.
  *
- * @param further the argument behind it
+ * @param more the first argument after the operands
+ * @param further the one after it
+ * @throws CudaArgumentError for one more argument
  */
 export function checkNoOptions(name: string, more: unknown, further: unknown, fix = ''): void {
   if (more !== undefined && further === undefined)
     throw invalid('options', `nothing, since ${name}(…) takes no options`, more, fix);
 }
 
-/** @throws CudaArgumentError, CudaDisposedError for what is no tensor that is open */
+/**
+ * @throws CudaArgumentError for what is no tensor of numbers that kernels compute with,
+ *   CudaDisposedError for a closed one
+ */
 export function checkTensor(
   name: string,
   argument: string,

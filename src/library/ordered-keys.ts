@@ -1,7 +1,7 @@
 /**
- * Elements as unsigned integers in whose order they are sorted. What is sorted are the words of
- * elements, which keep their bits; keys are computed where words are compared. -0 and +0 have one
- * key, so has every NaN, which comes last in either direction.
+ * Sort keys: unsigned integers in whose order elements are sorted. The words of elements are moved,
+ * with all their bits; keys are computed where words are compared. -0 and +0 have the same key, and
+ * so have all NaN, which come last in either direction.
  */
 import { FLOAT_LIMITS } from '../ground/dtype.js';
 import type { KernelDType } from '../ground/dtype.js';
@@ -9,16 +9,14 @@ import { deviceFunction } from '../kernels/index.js';
 import type { DeviceFunction, GpuWith, Usable } from '../kernels/index.js';
 import { CASTS } from './reduction-kernels.js';
 
-/** What keys are in a kernel. */
+/** The type of keys in a kernel. */
 export type KeyType = 'u32' | 'u64';
 
 export function keyTypeOf({ bytes }: KernelDType): KeyType {
   return bytes === 8 ? 'u64' : 'u32';
 }
 
-/**
- * A device function from the word of an element, as `wordOf` has it, to its key of as many bits.
- */
+/** Gives a device function from the word of an element (see `wordOf`) to its key. */
 export function keyOf(dtype: KernelDType, descending: boolean): DeviceFunction {
   const wide = dtype.bytes === 8;
   const constant = (value: bigint): number | bigint => (wide ? value : Number(value));
@@ -35,7 +33,7 @@ export function keyOf(dtype: KernelDType, descending: boolean): DeviceFunction {
     ) as DeviceFunction;
   }
   if (dtype.kind !== 'float') {
-    // Of signed ones the sign's bit is turned.
+    // The sign bit of signed integers is inverted.
     const TURNED = constant(
       (dtype.kind === 'signed' ? 2n ** (bits - 1n) : 0n) ^ (descending ? 2n ** bits - 1n : 0n),
     );
@@ -50,7 +48,8 @@ export function keyOf(dtype: KernelDType, descending: boolean): DeviceFunction {
     ALL,
     SIGN,
     MAGNITUDE: constant(2n ** (bits - 1n) - 1n),
-    // What is above it is NaN: the bits of infinity, of f8e4m3 those of its greatest number.
+    // Magnitudes above it are NaN: these are the bits of infinity, in f8e4m3 of its greatest
+    // number.
     GREATEST: constant(FLOAT_LIMITS[dtype.name]!.topBits),
     DESCENDING: descending,
   };
@@ -68,7 +67,7 @@ export function keyOf(dtype: KernelDType, descending: boolean): DeviceFunction {
   ) as DeviceFunction;
 }
 
-/** The greatest key, of what stands behind the end. */
+/** The greatest key, for places after the end. */
 export const LAST_KEY: Readonly<Record<KeyType, Usable>> = {
   u32: (gpu: { u32(value: number): number }): number => gpu.u32(0xffffffff),
   u64: (gpu: { u64(value: number): number }): number => gpu.u64(-1),

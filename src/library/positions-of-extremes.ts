@@ -1,4 +1,4 @@
-/** Where the greatest and the least elements lie. */
+/** Positions of the greatest and the least elements. */
 import { CudaArgumentError, i32, i64 } from '../core/index.js';
 import type { KernelDTypeName } from '../core/index.js';
 import { invalid, checkOptions } from '../ground/arguments.js';
@@ -18,9 +18,9 @@ import type { Input3 } from './reduction-kernels.js';
 
 interface PositionGpu extends Gpu {
   readonly THREADS: number;
-  /** Whether every element is looked at, or those whose positions were found in chunks. */
+  /** Whether all elements are compared, or those whose positions were found in chunks. */
   readonly ALL: boolean;
-  /** Whether the first value comes before the other. */
+  /** Whether the first value is more extreme than the other. */
   beats(value: number, other: number): boolean;
   scratch(): KernelArray<number>;
 }
@@ -35,8 +35,8 @@ interface PositionArgs {
   readonly chunk: number;
 }
 
-// A position of -1 stands for nothing yet. Of equal values the first counts; NaN, which differs
-// from itself, counts most.
+// The position -1 means that there is none yet. The first of equal values counts. NaN, which
+// differs from itself, is the most extreme.
 
 const rows = new KernelFamily(
   'position_rows',
@@ -105,7 +105,7 @@ const columns = new KernelFamily(
     for (let i = first + 1; i < last; i++) {
       const at = gpu.ALL ? gpu.i32(i) : from[outer]![i]![inner]!;
       const other = x[outer]![at]![inner]!;
-      // Positions only grow.
+      // Positions grow, so that the first of equal values stays.
       if (gpu.beats(other, value)) {
         best = at;
         value = other;
@@ -115,7 +115,7 @@ const columns = new KernelFamily(
   },
 );
 
-// In a kernel NaN is known by differing from itself.
+// Kernels test for NaN by comparing a value with itself.
 /* eslint-disable no-self-compare */
 const BEATS = {
   argmax: (value: number, other: number): boolean =>
@@ -125,20 +125,24 @@ const BEATS = {
 } as const;
 /* eslint-enable no-self-compare */
 
-/** Along which axis. */
+/** Options of {@link argmax} and {@link argmin}. */
 export interface PositionOptions {
-  /** Negative ones count from the end. Default: all elements, counted in row-major order. */
+  /**
+   * The axis; a negative one counts from the end. Default: all elements, counted in row-major
+   * order.
+   */
   readonly axis?: number;
   /** Whether the result keeps the axis, with one element. Default: false. */
   readonly keepDims?: boolean;
 }
 
 /**
- * The position of an extreme element along an axis, or among all elements in row-major order: i32,
- * from 0 on. Of equal ones the first; NaN counts as the most extreme, as NumPy has it.
+ * A function that gives the position of an extreme element along an axis, or among all elements in
+ * row-major order, as i32 from 0 on. It is the position of the first of equal elements; NaN counts
+ * as the most extreme, as in NumPy.
  *
- * @throws CudaArgumentError for another dtype, an axis that there is not, no elements or 2^31 and
- *   more; at the call, or when it is run where an operation gives the operand
+ * @throws CudaArgumentError for another dtype, an axis that x does not have, no elements, or 2^31
+ *   and more; at the call, or when run where an operation gives the operand
  */
 export interface Positions {
   <D extends NumberName>(x: OrOp<Tensor<D>>): DeviceOp<Tensor<'i32', []>>;
@@ -189,7 +193,9 @@ function addPositions(
   const into = last
     ? out
     : (work.temporary(i32, [outer, chunks, inner]) as unknown as KernelTensor);
-  const key = `${name}_${dtype}${from === undefined ? '' : '_from'}${shared ? `_${threads}` : ''}${wide ? '_wide' : ''}`;
+  const key =
+    `${name}_${dtype}${from === undefined ? '' : '_from'}${shared ? `_${threads}` : ''}` +
+    `${wide ? '_wide' : ''}`;
   const launch = (shared ? rows : columns).member(key, () => {
     const whole = wide ? i64 : i32;
     return {
@@ -208,8 +214,7 @@ function addPositions(
       block: BLOCK,
     };
   });
-  // Where every element is looked at there are no positions to start from: what stands in their
-  // place is not read.
+  // The first pass compares all elements: its tensor of positions is not read.
   const given = from ?? work.temporary(i32, [1, 1, 1]);
   work.add(
     launch(
@@ -220,7 +225,24 @@ function addPositions(
   if (!last) addPositions(work, name, x, into, out);
 }
 
-/** Where the greatest element is. */
+/**
+ * Gives the position of the greatest element.
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [1, 5, 3, 2], [2, 2]);
+ * using rows = await argmax(x, { axis: 1 });
+ * console.log((await rows.read()).join(' ')); // 1 0
+ * ```
+ */
 export const argmax = positions('argmax');
-/** Where the least element is. */
+/**
+ * Gives the position of the least element.
+ *
+ * @example
+ * ```ts
+ * using y = await argmin(device.tensor(f32, [4, 1, 3]));
+ * console.log(await y.item()); // 1
+ * ```
+ */
 export const argmin = positions('argmin');

@@ -1,17 +1,17 @@
 /**
- * What lies before a chunk, while others are still being summed up: each block says the sum of its
- * chunk as soon as it has it, and takes those of the blocks before it, so that a scan reads its
- * elements once (decoupled look-back: Merrill and Garland, "Single-pass Parallel Prefix Scan with
- * Decoupled Look-back", 2016).
+ * The sum of all chunks before one, for scans that read their elements once: each block publishes
+ * the sum of its chunk, and adds up the sums of the blocks before it (decoupled look-back: Merrill
+ * and Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back", 2016).
  *
- * Theirs adds up whichever sums and prefixes it finds, so that the last bits of floats depend on
- * who was first. Here the order is fixed: 32 chunks are a group, 32 groups a span. A chunk takes
- * the sums of chunks of its group, of groups of its span, and what is before its span. The last
- * chunk of a group says the group's sum, that of a span what is up to the span's end: so that only
- * spans, of four million elements, wait for one another in a row.
+ * The paper's algorithm adds the sums and prefixes that are published at the time, so that the last
+ * bits of floats depend on timing. Here the order is fixed: 32 chunks are a group, 32 groups a
+ * span. A chunk adds the sums of the chunks of its group, of the groups of its span, and the prefix
+ * up to its span. The last chunk of a group publishes the group's sum, that of a span the prefix up
+ * to the span's end, so that only spans, of four million elements, wait for one another in
+ * sequence.
  *
- * Each word says itself that it is there, by its upper half, so that no fence is needed: what is
- * wider than 32 bits is two words.
+ * The upper half of each word tells whether it was published, so that no fence is needed; a sum of
+ * 64 bits takes two words.
  */
 import { deviceFunction } from '../kernels/index.js';
 import type { DeviceFunction, GpuWith, Usable } from '../kernels/index.js';
@@ -22,7 +22,7 @@ const IN_GROUP = 32;
 const IN_SPAN = IN_GROUP * IN_GROUP;
 
 interface Coded {
-  /** Bits of a value as u32 or u64, and the value of them. */
+  /** From a value to its bits as u32 or u64, and back. */
   readonly code: Usable;
   readonly value: Usable;
 }
@@ -59,7 +59,8 @@ const NOTHING: Readonly<Record<Accumulator, (gpu: Gpu) => number>> = {
 const wordsOf = (accumulator: Accumulator): number => (accumulator.endsWith('64') ? 2 : 1);
 
 /**
- * Words of u64 that blocks need to tell one another: zeros at first. The first one counts blocks.
+ * Gives the number of words of u64 by which blocks publish sums. They are zeros at first. The first
+ * word counts blocks.
  */
 export function wordsOfChunks(rows: number, chunks: number, accumulator: Accumulator): number {
   return (
@@ -71,9 +72,9 @@ export function wordsOfChunks(rows: number, chunks: number, accumulator: Accumul
 }
 
 /**
- * A device function `(state, row, chunk, chunks, total)` for all lanes of one warp: tells the sum
- * of a chunk, and gives the sum of the row's chunks before it, waiting for them. Blocks have to
- * take chunks in the order in which they begin.
+ * Gives a device function `(state, row, chunk, chunks, total)` for all lanes of one warp. It
+ * publishes the sum of a chunk, waits for the sums of the row's chunks before it, and gives their
+ * sum. Blocks have to take chunks in the order in which they begin.
  */
 export function precedingChunks(accumulator: Accumulator): DeviceFunction {
   const { code, value } = CODED[accumulator];
@@ -145,7 +146,7 @@ export function precedingChunks(accumulator: Accumulator): DeviceFunction {
       if (last && lane === 0) gpu.put(state, sumsOfGroups + group, inGroup + total);
       sum = gpu.none();
       if (lane < group % 32) sum = gpu.get(state, sumsOfGroups + span * 32 + lane);
-      // At most 31 groups are before one in its span: the last lane is free.
+      // At most 31 groups precede one in its span, so that the last lane is free.
       let before = gpu.none();
       if (lane === 31 && span > 0) before = gpu.get(state, upToSpans + span - 1);
       const inSpan = gpu.warp.sum(sum);

@@ -1,7 +1,7 @@
 /**
- * Long rows, sorted by their keys' digits of 8 bits, the lowest first; each pass keeps the order of
- * equal digits. A pass counts digits in tiles, sums the counts up, which gives where each tile's
- * elements of each digit go, and moves them there.
+ * Sorting of long rows by digits of 8 bits of their keys, the lowest digit first. Each pass keeps
+ * the order of equal digits. A pass counts the digits of each tile; a scan of the counts gives the
+ * places of each tile's elements of each digit, and the elements are moved there.
  */
 import { i32, i64, inout, input, output, u32 } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
@@ -20,10 +20,10 @@ const EACH = 16;
 const TILE = BLOCK * EACH;
 
 interface RadixGpu extends Gpu {
-  /** Whether positions go along, and whether they are those that elements have in this pass. */
+  /** Whether positions are moved too, and whether these are the elements' places (first pass). */
   readonly POSITIONS: boolean;
   readonly FIRST: boolean;
-  /** Whether elements themselves are written. */
+  /** Whether elements are written. */
   readonly WORDS: boolean;
   key(word: number): number;
   wordsOfThread(): KernelArray<number>;
@@ -67,7 +67,9 @@ interface MoveArgs {
   readonly positionsOut: Output;
   readonly x: Input;
   readonly positions: Input;
-  /** Elements of lower digits, and of the same in tiles before, by digit and tile. */
+  /**
+   * The number of elements with lower digits, or with the same in tiles before, by digit and tile.
+   */
   readonly before: Input;
   readonly tiles: number;
   readonly count: number;
@@ -91,7 +93,7 @@ const moves = new KernelFamily(
     const tile = gpu.blockIdx.x % tiles;
     const within = gpu.i32(Math.min(4096, count - tile * 4096));
     for (let warp = 0; warp < 8; warp++) ofWarps[warp]![t] = 0;
-    // Of a warp 512 neighbours, 32 at a time: their order is turn, then lane.
+    // A warp has 512 adjacent elements, and reads 32 at a time: their order is turn, then lane.
     const first = warpIdx * 512 + lane;
     const from = row * count + tile * 4096 + first;
     gpu.unroll(16);
@@ -102,7 +104,7 @@ const moves = new KernelFamily(
     for (let j = 0; j < 16; j++) {
       const digit = gpu.i32((gpu.key(own[j]!) >>> shift) & 255);
       const here = first + j * 32 < within;
-      // Lanes that have the digit, too.
+      // The lanes that have the same digit.
       let alike = gpu.warp.ballot(here);
       gpu.unroll(8);
       for (let bit = 0; bit < 8; bit++) {
@@ -118,8 +120,7 @@ const moves = new KernelFamily(
       ranks[j] = sofar + earlier;
     }
     gpu.block.sync();
-    // A thread for each digit: what other warps have before, and where the digit begins in the
-    // tile.
+    // Each thread has one digit: it computes where the digit begins in the tile and in each warp.
     let total = gpu.u32(0);
     for (let warp = 0; warp < 8; warp++) {
       const counted = ofWarps[warp]![t]!;
@@ -144,7 +145,7 @@ const moves = new KernelFamily(
       if (first + j * 32 < within) sorted[ranks[j]!] = own[j]!;
     }
     gpu.block.sync();
-    // Neighbours of the sorted tile go to neighbours, but where a digit ends.
+    // Adjacent elements of the sorted tile go to adjacent places, except where a digit ends.
     const to = gpu.local.i32(16);
     gpu.unroll(16);
     for (let j = 0; j < 16; j++) {
@@ -156,7 +157,7 @@ const moves = new KernelFamily(
       }
     }
     if (gpu.POSITIONS) {
-      // In the same memory: with words of 64 bits there is no room for both.
+      // Positions use the same memory: with words of 64 bits there is no room for both.
       gpu.block.sync();
       gpu.unroll(16);
       for (let j = 0; j < 16; j++) {
@@ -184,8 +185,8 @@ const OF_TILE = {
 } as const;
 
 /**
- * Adds the launches that sort each of so many rows: elements into `out`, their positions, of i32,
- * into `positions`.
+ * Adds the launches that sort rows of `count` elements: elements into `out`, and their positions,
+ * of i32, into `positions`.
  */
 export function addRadixSort(
   work: Work,
@@ -209,8 +210,8 @@ export function addRadixSort(
   const space = (of: KernelDType): KernelTensor => work.temporary(of, [x.size]);
   const counted = work.temporary(u32, [rows * 256 * tiles]) as unknown as KernelTensor;
   const before = work.temporary(u32, [rows * 256 * tiles]) as unknown as KernelTensor;
-  // The last pass writes the results: those before it take turns. Of positions alone its elements
-  // are not needed.
+  // Passes write to two buffers in turn, of which the result is one, and the last pass to the
+  // result. For positions alone the last pass does not write elements.
   const turnsOf = (
     result: KernelTensor | undefined,
     of: KernelDType,
@@ -250,7 +251,8 @@ export function addRadixSort(
     );
     addScan(work, counted, before, rows, 256 * tiles, true, 'u32');
     const move = moves.member(
-      `${name}${FIRST ? '_first' : ''}${POSITIONS ? '_positions' : ''}${WORDS ? '' : '_only'}${wide ? '_wide' : ''}`,
+      `${name}${FIRST ? '_first' : ''}${POSITIONS ? '_positions' : ''}${WORDS ? '' : '_only'}` +
+        `${wide ? '_wide' : ''}`,
       () => ({
         signature: {
           out: inout(word),

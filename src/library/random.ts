@@ -1,7 +1,7 @@
 /**
- * Random numbers by Philox4x32-10, the generator of `device.rand` and `device.randn`: four words of
- * each counter. Element i is made of word i mod 4 of counter ⌊i/4⌋ with the seed as key, whatever
- * the shape and the device.
+ * Random numbers by Philox4x32-10, the generator of `device.rand` and `device.randn`, which gives
+ * four words for each counter. Element i comes from word i mod 4 of counter ⌊i/4⌋ with the seed as
+ * key, for each shape and device.
  */
 import { DTYPES, u32 } from '../core/index.js';
 import type { KernelDType, DType, KernelDTypeName } from '../core/index.js';
@@ -31,9 +31,9 @@ import { isWide } from './reduction-kernels.js';
 const BLOCK = 256;
 
 interface RandomGpu extends Gpu {
-  /** Whether counters are beyond 32 bits. */
+  /** Whether counters do not fit in 32 bits. */
   readonly WIDE: boolean;
-  /** Makes four elements of four words, in their place. */
+  /** Makes four elements of four words. */
   shape(
     words: KernelArray<number>,
     elements: KernelArray<number>,
@@ -47,7 +47,7 @@ interface RandomArgs {
   readonly out: Output;
   readonly seedLow: number;
   readonly seedHigh: number;
-  /** What `shape` takes: lowest and width, mean and deviation. */
+  /** Parameters of `shape`: lower bound and width, or mean and deviation. */
   readonly first: number;
   readonly second: number;
 }
@@ -95,7 +95,7 @@ const randoms = new KernelFamily(
 
 type Words = KernelArray<number>;
 
-/** Whole numbers below 2^24 are exact, so that one rounding is left: the fused multiply-add's. */
+/** Whole numbers below 2^24 are exact, so that only the fused multiply-add rounds. */
 const uniform = (words: Words, elements: Words, from: number, width: number, gpu: Gpu): void => {
   gpu.unroll(4);
   for (let k = 0; k < 4; k++) {
@@ -118,7 +118,7 @@ const uniformDouble = (
   }
 };
 
-/** Box and Muller's, of u in (0, 1] and an angle. */
+/** The Box-Muller transform of u in (0, 1] and an angle. */
 const normal = (words: Words, elements: Words, mean: number, deviation: number, gpu: Gpu): void => {
   gpu.unroll(2);
   for (let k = 0; k < 4; k += 2) {
@@ -151,7 +151,7 @@ const normalDouble = (
   }
 };
 
-/** The upper word of the product of a word and the width, which is 2^32 at most. */
+/** The upper word of the product of a word and the width, which is at most 2^32. */
 const whole = (words: Words, elements: Words, from: number, width: number, gpu: Gpu): void => {
   gpu.unroll(4);
   for (let k = 0; k < 4; k++)
@@ -164,11 +164,11 @@ const ELEMENTS = {
   i64: (gpu: Gpu): Words => gpu.local.i64(4),
 } as const;
 
-/** One of the ways to make elements. */
+/** A distribution: how elements are made of words. */
 interface Distribution {
   readonly name: string;
   readonly shape: Usable;
-  /** What elements are made in. */
+  /** The type in which elements are made. */
   readonly type: keyof typeof ELEMENTS;
   readonly scalar: KernelParam;
 }
@@ -251,30 +251,36 @@ function checkFinite(argument: string, value: unknown): asserts value is number 
     throw invalid(argument, 'a finite number', value);
 }
 
-/** What {@link randomUniform} takes: as `device.rand`. */
+/** Options of {@link randomUniform}: those of `device.rand`. */
 export type RandomUniformOptions = Omit<RandOptions, 'label'>;
-/** What {@link randomNormal} takes: as `device.randn`. */
+/** Options of {@link randomNormal}: those of `device.randn`. */
 export type RandomNormalOptions = Omit<RandnOptions, 'label'>;
 
-/** What {@link randomIntegers} takes. */
+/** Options of {@link randomIntegers}. */
 export interface RandomIntegersOptions {
-  /** The least number, which may come up. Default 0. */
+  /** The lower bound, which is included. Default 0. */
   readonly from?: number | bigint;
-  /** One beyond the greatest, which is not; at most 2^32 above `from`. */
+  /** The upper bound, which is excluded; at most 2^32 above `from`. */
   readonly to: number | bigint;
   /**
-   * The same seed gives the same numbers. A whole number below 2^64. Left out, each run has other
-   * numbers, as of `device.rand`.
+   * A whole number below 2^64. The same seed gives the same numbers. Without one, each run draws a
+   * new seed, as `device.rand` does.
    */
   readonly seed?: number | bigint;
 }
 
 /**
- * Uniform random numbers, of 24 random bits each (f64: 32): a new contiguous tensor. The same bits
- * as those of `device.rand` with the same seed, on every device, in whichever shape, in row-major
- * order.
+ * Makes uniform random numbers, with 24 random bits each (f64: 32), as a new contiguous tensor. The
+ * same seed gives the same bits as `device.rand`, in row-major order, on every device and for every
+ * shape.
  *
- * @throws CudaArgumentError for another dtype, a shape that is none, bounds in the wrong order
+ * @throws CudaArgumentError for another dtype, an invalid shape, bounds in the wrong order
+ *
+ * @example
+ * ```ts
+ * using x = await randomUniform(device, f32, [1000], { from: -1, to: 1, seed: 1 });
+ * console.log((await x.read()).every((value) => value >= -1 && value <= 1)); // true
+ * ```
  */
 export function randomUniform<D extends RealName, const S extends Shape>(
   device: AnyDevice,
@@ -299,12 +305,19 @@ export function randomUniform<D extends RealName, const S extends Shape>(
 }
 
 /**
- * Normal random numbers, by Box and Muller's method of the uniform ones: a new contiguous tensor,
- * the same bits on every device, in whichever shape. Of f64 they are computed in double precision.
- * They are those of `device.randn`, which takes the device's approximate logarithm and sines, but
- * for less than 0.001 deviations (for 0.00002 where the number is above 0.1).
+ * Makes normal random numbers, by the Box-Muller transform of the uniform ones, as a new contiguous
+ * tensor. The same seed gives the same bits on every device and for every shape. f64 is computed in
+ * double precision. Numbers differ from those of `device.randn`, which takes the device's
+ * approximate logarithm and sines, by less than 0.001 deviations (0.00002 for numbers above 0.1).
  *
- * @throws CudaArgumentError for another dtype, a shape that is none, numbers that are not finite
+ * @throws CudaArgumentError for another dtype, an invalid shape, numbers that are not finite
+ *
+ * @example
+ * ```ts
+ * using x = await randomNormal(device, f32, [1000], { mean: 5, deviation: 0.1, seed: 1 });
+ * using average = await mean(x);
+ * console.log(Math.round(await average.item())); // 5
+ * ```
  */
 export function randomNormal<D extends RealName, const S extends Shape>(
   device: AnyDevice,
@@ -332,12 +345,18 @@ export function randomNormal<D extends RealName, const S extends Shape>(
 }
 
 /**
- * Random whole numbers from `from` to `to`, which is left out: a new contiguous tensor. Each is
- * `from + ⌊word · (to - from) / 2^32⌋`, so that how often two numbers come up differs by no more
- * than (to - from) / 2^32 of it; not at all where their count is a power of two.
+ * Makes random whole numbers from `from` up to, and without, `to`, as a new contiguous tensor. Each
+ * is `from + ⌊word · (to - from) / 2^32⌋`, so that the probabilities of two numbers differ by at
+ * most (to - from) / 2^32 of them, and are equal where `to - from` is a power of two.
  *
- * @throws CudaArgumentError for another dtype, a shape that is none, bounds that the dtype does not
+ * @throws CudaArgumentError for another dtype, an invalid shape, bounds that the dtype does not
  *   have or that are too far apart
+ *
+ * @example
+ * ```ts
+ * using dice = await randomIntegers(device, u8, [100], { from: 1, to: 7, seed: 1 });
+ * console.log((await dice.read()).every((value) => value >= 1 && value <= 6)); // true
+ * ```
  */
 export function randomIntegers<D extends IntegerName, const S extends Shape>(
   device: AnyDevice,

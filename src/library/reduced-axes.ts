@@ -1,4 +1,4 @@
-/** Which axes a reduction takes away, and the tensor as the three axes that its kernels walk. */
+/** The axes of a reduction, and the tensor as the three axes that its kernels index. */
 import { checkBoolean, checkOptions, invalid, isList } from '../ground/arguments.js';
 import { Tensor } from '../tensor/index.js';
 import { coalesce } from '../tensor/layouts.js';
@@ -7,7 +7,7 @@ import { layoutOf } from '../tensor/layout.js';
 import { checkAxis, numel } from '../tensor/shape.js';
 import type { Work } from './operation.js';
 
-/** Which axes. */
+/** Options of reductions. */
 export interface AxisOptions {
   /** The axis, or the axes; negative ones count from the end. Default: all of them. */
   readonly axis?: number | readonly number[];
@@ -16,16 +16,16 @@ export interface AxisOptions {
 }
 
 export interface ReducedAxes {
-  /** Of the result. */
+  /** The shape of the result. */
   readonly shape: number[];
-  /** Axes that stay, in order. */
+  /** Axes that are not reduced, in order. */
   readonly kept: readonly number[];
   readonly reduced: readonly number[];
-  /** Elements that make one of the result. */
+  /** Elements that are combined to one of the result. */
   readonly count: number;
 }
 
-/** @throws CudaArgumentError for axes that there are not, or that are named twice */
+/** @throws CudaArgumentError for axes that the tensor does not have, or that are named twice */
 export function reducedAxes(
   name: string,
   tensor: KernelTensor,
@@ -55,8 +55,8 @@ export function reducedAxes(
 }
 
 /**
- * The tensor as `[outer][reduced][inner]`, where row-major order of outer and inner is that of the
- * result; by strides where they can say it, else copied.
+ * Gives the tensor as `[outer][reduced][inner]`, where row-major order of outer and inner is that
+ * of the result: as a view where such strides exist, else as a copy.
  */
 export function asThreeAxes(
   work: Work,
@@ -77,7 +77,7 @@ export function asThreeAxes(
     const [step = 0] = along.strides;
     const [first = 1, second = 1] = outside.shape;
     const [firstStep = 0, secondStep = 0] = outside.strides;
-    // A single axis that stays lies inside where its elements are closer together.
+    // A single axis that is not reduced is the inner one where its stride is smaller.
     const inside = outside.shape.length === 1 && Math.abs(firstStep) < Math.abs(step);
     const layout = inside
       ? layoutOf([1, count, first], [0, step, firstStep], offset)

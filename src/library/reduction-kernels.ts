@@ -1,11 +1,12 @@
 /**
- * Kernels that make one element of many, in an order that follows from sizes alone: results are the
- * same in each run and on each device. Long axes are cut into chunks that are reduced first; then
- * their results are.
+ * Kernels of reductions, which combine elements in an order that follows from sizes alone: results
+ * are the same in each run and on each device. Long axes are cut into chunks, which are reduced
+ * first; then their results are reduced.
  *
- * There are two kernels. In one the threads of a warp or a block share a row and combine what each
- * has by butterfly and through shared memory: for elements that lie close along the axis. In the
- * other each thread has a column of its own: for elements that lie close across it.
+ * There are two kernels. In one the threads of a warp or a block share a row, and combine their
+ * values by a butterfly of shuffles and through shared memory: it is for elements that are adjacent
+ * along the axis. In the other each thread has a column: it is for elements that are adjacent
+ * across the axis.
  */
 import { DTYPES, i32, i64 } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
@@ -20,31 +21,31 @@ export type Input3 = ReadElements<ReadElements<Input>> & {
   readonly shape: readonly [number, number, number];
 };
 
-/** What sums are kept in. */
+/** The type in which sums are accumulated. */
 export type Accumulator = 'f32' | 'f64' | 'i32' | 'u32' | 'i64' | 'u64';
 
-/** A way to make one element of many. */
+/** How elements are combined to one. */
 export interface Reduction {
   readonly name: string;
   readonly accumulator: Accumulator;
-  /** What nothing gives: a constant. */
+  /** The value of no elements: a constant. */
   readonly start: number | bigint;
   /**
-   * An element that is no bool, as it is combined; of what it gives it makes the same. Default: the
-   * element.
+   * Converts an element that is no bool for combining; it leaves its own results as they are.
+   * Default: the element.
    */
   readonly load?: Usable;
   readonly combine: Usable;
-  /** The result, of what was combined and the number of elements; default, what was combined. */
+  /** Gives the result of the combined value and the number of elements. Default: the value. */
   readonly finish?: Usable;
 }
 
 export const BLOCK = 256;
-/** Sizes from which on indices behind the end are beyond 32 bits. */
+/** Sizes from which on indices after the end do not fit in 32 bits. */
 const WIDE_FROM = 2 ** 31 - 2 ** 16;
 /** Blocks of a row kernel that fill a large GPU, eight for each of its multiprocessors. */
 const BLOCKS = 1056;
-/** Threads of a column kernel that do. */
+/** Threads of a column kernel that fill a large GPU. */
 const COLUMNS = 2 ** 18;
 
 interface ReduceGpu extends Gpu {
@@ -75,7 +76,7 @@ const rows = new KernelFamily(
     const outer = row / x.shape[2];
     const inner = row % x.shape[2];
     const first = (part % chunks) * chunk;
-    // All threads come to the barrier, those behind the last row too.
+    // All threads reach the barrier, also those after the last row.
     const last = part < out.length ? Math.min(first + chunk, x.shape[1]) : first;
     let value = gpu.start();
     for (let i = first + t; i < last; i += gpu.THREADS)
@@ -110,7 +111,7 @@ const columns = new KernelFamily(
   },
 );
 
-/** Casts to what is accumulated in. */
+/** Casts to the accumulators' types. */
 export const CASTS = {
   f32: (value: number, gpu: Gpu): number => gpu.f32(value),
   f64: (value: number, gpu: Gpu): number => gpu.f64(value),
@@ -120,7 +121,7 @@ export const CASTS = {
   u64: (value: number, gpu: Gpu): number => gpu.u64(value),
 } satisfies Record<Accumulator, Usable>;
 
-/** One for each warp of a block. */
+/** Shared memory with a place for each warp of a block. */
 export const SCRATCH = {
   f32: (gpu: Gpu): KernelArray<number> => gpu.shared.f32(32),
   f64: (gpu: Gpu): KernelArray<number> => gpu.shared.f64(32),
@@ -130,7 +131,7 @@ export const SCRATCH = {
   u64: (gpu: Gpu): KernelArray<number> => gpu.shared.u64(32),
 } satisfies Record<Accumulator, Usable>;
 
-/** A constant as an accumulator. */
+/** A device function that gives a constant of the accumulator's type. */
 export function constantOf(accumulator: Accumulator, value: number | bigint): DeviceFunction {
   const uses = { cast: CASTS[accumulator], VALUE: value };
   return deviceFunction(({ cast, VALUE }: GpuWith<typeof uses>) => cast(VALUE), {
@@ -138,7 +139,7 @@ export function constantOf(accumulator: Accumulator, value: number | bigint): De
   }) as DeviceFunction;
 }
 
-/** An element as an accumulator. */
+/** A function that converts an element to the accumulator's type. */
 function loadOf({ accumulator, load }: Reduction, dtype: KernelDType): Usable {
   if (load === undefined || dtype.name === 'bool') return CASTS[accumulator];
   const uses = { cast: CASTS[accumulator], load: load as (value: number) => number };
@@ -147,7 +148,7 @@ function loadOf({ accumulator, load }: Reduction, dtype: KernelDType): Usable {
   }) as DeviceFunction;
 }
 
-/** What was combined, as it is. */
+/** Gives the combined value as it is. */
 const asItIs = (value: number, _count: number): number => value;
 
 /** How an axis is cut. */
@@ -157,14 +158,14 @@ export interface Cut {
   /** Threads that share a row. */
   readonly threads: number;
   readonly chunks: number;
-  /** Elements of a chunk, but for the last. */
+  /** Elements of a chunk; the last one may have fewer. */
   readonly chunk: number;
   readonly grid: number;
 }
 
 /**
- * How `[outer][count][inner]` with these strides is cut: from sizes alone, so that the order of a
- * sum is known.
+ * Cuts `[outer][count][inner]` into chunks. The result follows from sizes and strides alone, so
+ * that the order of a sum is fixed.
  */
 export function cutOf({
   shape,
@@ -212,13 +213,15 @@ export function addReduction(
   const { chunks, chunk, threads, shared, grid } = cutOf(x);
   const last = chunks === 1;
   const wide = isWide(x);
-  // The number of elements is that of the first pass: of 2^31 and more it takes 64 bits in the
-  // passes behind it, too.
+  // The number of elements is that of the first pass: from 2^31 on it takes 64 bits in later
+  // passes, too.
   const counted = wide || total >= 2 ** 31 ? i64 : i32;
   const into = last
     ? out
     : (work.temporary(DTYPES[accumulator], [outer, chunks, inner]) as unknown as KernelTensor);
-  const key = `${name}_${accumulator}_${dtype.name}_${into.dtype.name}${last ? '' : '_part'}${shared ? `_${threads}` : ''}${wide ? '_wide' : counted === i64 ? '_many' : ''}`;
+  const key =
+    `${name}_${accumulator}_${dtype.name}_${into.dtype.name}${last ? '' : '_part'}` +
+    `${shared ? `_${threads}` : ''}${wide ? '_wide' : counted === i64 ? '_many' : ''}`;
   const launch = (shared ? rows : columns).member(key, () => {
     const whole = wide ? i64 : i32;
     return {
@@ -248,7 +251,7 @@ export function addReduction(
   if (!last) addReduction(work, reduction, into, out, total);
 }
 
-/** Whether indices, or what lies behind the end, are beyond 32 bits. */
+/** Whether indices, or those after the end, do not fit in 32 bits. */
 export function isWide({ size }: KernelTensor): boolean {
   return size >= WIDE_FROM;
 }

@@ -14,8 +14,8 @@ import { CASTS, addReduction } from './reduction-kernels.js';
 import type { Accumulator, Reduction } from './reduction-kernels.js';
 
 /**
- * dtype of a sum or product: i64 of signed integers and bool, u64 of unsigned ones; floats keep
- * theirs.
+ * The dtype of a sum or product: i64 for signed integers and bool, u64 for unsigned integers, and
+ * the operand's for floats.
  */
 export type SumName<D extends KernelDTypeName> = D extends FloatName
   ? D
@@ -24,15 +24,16 @@ export type SumName<D extends KernelDTypeName> = D extends FloatName
     : 'i64';
 
 /**
- * A reduction: of all elements, or along the axes of the options, into a new contiguous tensor
- * without those axes (`keepDims`: with one element each). The operand is any view, or an operation
- * that gives one.
+ * A reduction of all elements, or along the axes of the options. It gives a new contiguous tensor
+ * without those axes (with `keepDims`: with one element along each). The operand is any view, or an
+ * operation that gives one.
  *
- * The order in which elements are combined follows from shape and strides alone: the same in each
- * run and on each device. f16, bf16 and f8 are summed up in f32 and rounded once at the end.
+ * The order in which elements are combined follows from shape and strides alone, so that results
+ * have the same bits in each run and on each device. f16, bf16 and f8 are summed in f32 and rounded
+ * once at the end.
  *
- * @throws CudaArgumentError for another dtype, for axes that there are not; at the call, or when it
- *   is run where an operation gives the operand
+ * @throws CudaArgumentError for another dtype, and axes that the operand does not have; at the
+ *   call, or when run where an operation gives the operand
  */
 export interface Reducing<N extends KernelDTypeName, R extends KernelDTypeName | 'same' | 'sum'> {
   <D extends N>(x: OrOp<Tensor<D>>): DeviceOp<Tensor<ReducedTo<D, R>, []>>;
@@ -53,7 +54,7 @@ type ReducedTo<D extends KernelDTypeName, R> = R extends 'same'
 interface Declared {
   readonly name: string;
   readonly group: Group;
-  /** Whether it has a value of no elements. */
+  /** Whether the reduction of no elements has a value. */
   readonly ofNone: boolean;
   readonly gives: (dtype: KernelDType) => KernelDType;
   readonly how: (dtype: KernelDType) => Reduction;
@@ -93,7 +94,7 @@ const SUMS: Readonly<Record<KernelDType['kind'], Accumulator | undefined>> = {
   complex: undefined,
 };
 
-/** What sums of a dtype are kept in. @internal */
+/** The type in which sums of a dtype are accumulated. @internal */
 export function sumAccumulator(dtype: KernelDType): Accumulator {
   return SUMS[dtype.kind] ?? (dtype.name === 'f64' ? 'f64' : 'f32');
 }
@@ -107,8 +108,16 @@ const same = (dtype: KernelDType): KernelDType => dtype;
 const plus = (a: number, b: number): number => a + b;
 
 /**
- * The sum; 0 of no elements. Integers are summed up as i64 or u64, whose dtype the result has; of
- * bool it is how many are true.
+ * The sum; 0 for no elements. Integers are summed as i64 or u64, which is the result's dtype. The
+ * sum of a bool is the number of true elements.
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [1, 2, 3, 4], [2, 2]);
+ * using rows = await sum(x, { axis: 1 });
+ * using whole = await sum(x);
+ * console.log((await rows.read()).join(' '), await whole.item()); // 3 7 10
+ * ```
  */
 export const sum = reducing<KernelDTypeName, 'sum'>({
   name: 'sum',
@@ -118,7 +127,15 @@ export const sum = reducing<KernelDTypeName, 'sum'>({
   how: (dtype) => ({ name: 'sum', accumulator: sumAccumulator(dtype), start: 0, combine: plus }),
 });
 
-/** The product; 1 of no elements. dtypes as of {@link sum}. */
+/**
+ * The product; 1 for no elements. The result's dtype is that of {@link sum}.
+ *
+ * @example
+ * ```ts
+ * using y = await prod(device.tensor(f32, [1, 2, 3, 4]));
+ * console.log(await y.item()); // 24
+ * ```
+ */
 export const prod = reducing<NumberName, 'sum'>({
   name: 'prod',
   group: 'numbers',
@@ -132,7 +149,17 @@ export const prod = reducing<NumberName, 'sum'>({
   }),
 });
 
-/** The sum divided by the number of elements, in f32 or f64; NaN of no elements. Of floats. */
+/**
+ * The mean of floats: the sum divided by the number of elements, in f32 or f64. It is NaN for no
+ * elements.
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [1, 5, 3, 2], [2, 2]);
+ * using columns = await mean(x, { axis: 0 });
+ * console.log((await columns.read()).join(' ')); // 2 3.5
+ * ```
+ */
 export const mean = reducing<FloatName, 'same'>({
   name: 'mean',
   group: 'floats',
@@ -152,7 +179,7 @@ function quotient(accumulator: Accumulator): Usable {
   ) as DeviceFunction;
 }
 
-/** What no integer of a dtype is below, or above; bits that a cast wraps. */
+/** The least and the greatest number of each accumulator; -1 is cast to the greatest unsigned. */
 const LEAST: Readonly<Record<Accumulator, number | bigint>> = {
   f32: -Infinity,
   f64: -Infinity,
@@ -170,7 +197,16 @@ const MOST: Readonly<Record<Accumulator, number | bigint>> = {
   u64: -1,
 };
 
-/** The least element, whose dtype it has; NaN where one is. */
+/**
+ * The least element, in the operand's dtype; NaN where one element is NaN.
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [1, 5, 3, 2], [2, 2]);
+ * using rows = await min(x, { axis: 1, keepDims: true });
+ * console.log(rows.shape, (await rows.read()).join(' ')); // [ 2, 1 ] 1 2
+ * ```
+ */
 export const min = reducing<NumberName, 'same'>({
   name: 'min',
   group: 'numbers',
@@ -184,7 +220,16 @@ export const min = reducing<NumberName, 'same'>({
   }),
 });
 
-/** The greatest element, whose dtype it has; NaN where one is. */
+/**
+ * The greatest element, in the operand's dtype; NaN where one element is NaN.
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [1, 5, 3, 2], [2, 2]);
+ * using rows = await max(x, { axis: 1 });
+ * console.log((await rows.read()).join(' ')); // 5 3
+ * ```
+ */
 export const max = reducing<NumberName, 'same'>({
   name: 'max',
   group: 'numbers',
@@ -202,7 +247,16 @@ const toBool = (): KernelDType => bool;
 const truth = (value: number): number => (value !== 0 ? 1 : 0);
 const whether = (value: number, _count: number): boolean => value !== 0;
 
-/** Whether any element is true, or not 0; false of no elements. */
+/**
+ * Whether any element is true, or not 0; false for no elements.
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(i32, [0, 0, 0, 1], [2, 2]);
+ * using rows = await any(x, { axis: 1 });
+ * console.log((await rows.read()).join(' ')); // 0 1
+ * ```
+ */
 export const any = reducing<KernelDTypeName, 'bool'>({
   name: 'any',
   group: 'any',
@@ -218,7 +272,16 @@ export const any = reducing<KernelDTypeName, 'bool'>({
   }),
 });
 
-/** Whether all elements are true, or not 0; true of no elements. */
+/**
+ * Whether all elements are true, or not 0; true for no elements.
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(i32, [1, 0, 1, 1], [2, 2]);
+ * using rows = await all(x, { axis: 1 });
+ * console.log((await rows.read()).join(' ')); // 0 1
+ * ```
+ */
 export const all = reducing<KernelDTypeName, 'bool'>({
   name: 'all',
   group: 'any',

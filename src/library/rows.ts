@@ -1,7 +1,7 @@
 /**
- * How the threads of a block share the rows of a matrix where each row is kept in registers, so
- * that memory is read once: so many threads for a row, so many elements of it for each thread, in
- * accesses that are as wide as the row's length allows.
+ * Plans of kernels that keep rows of a matrix in registers, so that memory is read once: the number
+ * of threads for a row, and of elements for each thread, in accesses that are as wide as the row's
+ * length allows.
  */
 import type { KernelDType } from '../core/index.js';
 import { deviceFunction } from '../kernels/index.js';
@@ -9,7 +9,7 @@ import type { DeviceFunction, GpuWith, Usable } from '../kernels/index.js';
 import type { Gpu, KernelArray } from './kernel-family.js';
 import { CASTS } from './reduction-kernels.js';
 
-/** What is computed with in rows. */
+/** The type in which rows are computed. */
 export type RowAccumulator = 'f32' | 'f64';
 
 /** The second parameter of a body over rows. */
@@ -18,12 +18,12 @@ export interface RowGpu extends Gpu {
   readonly THREADS: number;
   /** Elements that a thread reads in one access. */
   readonly WIDTH: number;
-  /** Such accesses of a thread. */
+  /** The number of such accesses of a thread. */
   readonly TIMES: number;
-  /** Zeros, WIDTH · TIMES of them. */
+  /** An array of WIDTH · TIMES zeros. */
   values(): KernelArray<number>;
   cast(value: number): number;
-  /** Over the row's threads, the same in each. */
+  /** The sum, and the maximum, over the row's threads. Each thread gets the same value. */
   total(value: number): number;
   greatest(value: number): number;
 }
@@ -34,15 +34,15 @@ export interface RowPlan {
   readonly block: number;
   readonly uses: Readonly<Record<string, Usable>>;
   readonly grid: number;
-  /** Accesses that make a row. */
+  /** Accesses that a row takes. */
   readonly units: number;
 }
 
-/** Words of a thread: of its registers, which are 64 in a block of 1024 threads, half. */
+/** Words of a thread: half of its registers, which are 64 in a block of 1024 threads. */
 const MOST_WORDS = 32;
 /** Threads of a block with several rows, a warp for each. */
 const WARPS = 128;
-/** Elements up to which a row is a warp's. */
+/** Elements up to which a warp has a row. */
 const WARP_ROW = 1024;
 const BLOCKS = [256, 1024] as const;
 
@@ -72,8 +72,9 @@ const ARRAYS = {
 } as const;
 
 /**
- * How rows of `count` elements are shared. @param bytes of the widest element that is read or
- * written
+ * Plans the kernel for rows of `count` elements.
+ *
+ * @param bytes the size of the widest element that is read or written
  */
 export function rowPlan(
   rows: number,
@@ -84,8 +85,8 @@ export function rowPlan(
   const warps = count <= WARP_ROW;
   const threads = warps ? 32 : count <= BLOCKS[0] * 16 ? BLOCKS[0] : BLOCKS[1];
   const widest = Math.min(4, 16 / bytes);
-  // A row begins at a multiple of the access where its length is one; short rows spread over all
-  // threads.
+  // Where the length of rows is a multiple of the access, so are their begins. Short rows take
+  // narrow accesses, so that all threads have work.
   const width =
     [4, 2].find((each) => each <= widest && count % each === 0 && count >= (each * threads) / 2) ??
     1;
@@ -112,7 +113,7 @@ function powerOfTwo(least: number): number {
   return 2 ** Math.ceil(Math.log2(Math.max(1, least)));
 }
 
-/** How rows that registers do not hold are shared: a block for each, an element in each access. */
+/** Plans for rows that do not fit in registers: a block for each, and one element in an access. */
 export function longRowPlan(rows: number, count: number, accumulator: RowAccumulator): RowPlan {
   const [, block] = BLOCKS;
   return {

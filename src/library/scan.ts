@@ -1,8 +1,8 @@
 /**
- * Sums up to each element: each read once, and written once. Threads of a warp have neighbouring
- * units of four elements, and several such runs; their sums are joined by shuffles, those of warps
- * through shared memory. A row that is longer than a block's chunk takes what is before it from the
- * blocks before (`preceding-chunks.ts`).
+ * Scans: sums up to each element, by kernels that read and write each element once. The threads of
+ * a warp have adjacent units of four elements, and several such runs. Sums of threads are combined
+ * by shuffles, those of warps through shared memory. In a row that is longer than a block's chunk,
+ * a block gets the sum of the chunks before its own from other blocks (`preceding-chunks.ts`).
  */
 import { i32, i64, u64 } from '../core/index.js';
 import type { KernelDTypeName } from '../core/index.js';
@@ -23,10 +23,10 @@ import { sumAccumulator, sumOf } from './reductions.js';
 import type { SumName } from './reductions.js';
 
 const BLOCK = 256;
-/** Neighbouring elements of a thread, and the runs of such units that it has. */
+/** Adjacent elements of a thread, and the number of such units that it has at most. */
 const WIDTH = 4;
 const MOST_TIMES = 4;
-/** Elements up to which a row is a warp's. */
+/** Elements up to which a warp has a row. */
 const WARP_ROW = 32 * WIDTH * MOST_TIMES;
 
 interface ScanGpu extends Gpu {
@@ -49,11 +49,11 @@ interface ScanGpu extends Gpu {
 interface ScanArgs {
   readonly out: Output;
   readonly x: Input;
-  /** Of rows with several chunks: a number for the next block, then what is known of chunks. */
+  /** For rows with several chunks: a counter of blocks, and the sums that blocks publish. */
   readonly state: Output;
   readonly rows: number;
   readonly chunks: number;
-  /** Elements of a row, and whole units of four in it. */
+  /** Elements of a row, and the number of whole units of four in it. */
   readonly count: number;
   readonly units: number;
 }
@@ -180,25 +180,35 @@ const ARRAYS: Readonly<Record<Accumulator, (LENGTH: number) => DeviceFunction>> 
     }) as DeviceFunction,
 };
 
-/** What {@link cumsum} takes. */
+/** Options of {@link cumsum}. */
 export interface ScanOptions {
   /**
    * The last axis, as -1 or by its number. Default: all elements in row-major order, and the result
    * has one axis.
    */
   readonly axis?: number;
-  /** Whether an element itself is left out of its sum, so that the first is 0. Default: false. */
+  /** Whether an element's sum excludes the element, so that the first is 0. Default: false. */
   readonly exclusive?: boolean;
 }
 
 /**
- * The sum of all elements up to each one, itself included unless `exclusive`: a new contiguous
- * tensor. Integers and bool are summed up as i64 or u64, whose dtype the result has; f16, bf16 and
- * f8 in f32, each sum being rounded once. The order follows from the shape alone: the same bits in
- * each run and on each device.
+ * Cumulative sums: for each element the sum of all elements up to it, which it is part of unless
+ * `exclusive` is set. It gives a new contiguous tensor. Integers and bool are summed as i64 or u64,
+ * which is the result's dtype; f16, bf16 and f8 are summed in f32, and each sum is rounded once.
+ * The order of additions follows from the shape alone, so that results have the same bits in each
+ * run and on each device.
  *
- * @throws CudaArgumentError for an axis that is not the last; at the call, or when it is run where
- *   an operation gives the operand
+ * @throws CudaArgumentError for an axis that is not the last; at the call, or when run where an
+ *   operation gives the operand
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [1, 2, 3, 4]);
+ * using sums = await cumsum(x);
+ * using before = await cumsum(x, { exclusive: true });
+ * console.log((await sums.read()).join(' ')); // 1 3 6 10
+ * console.log((await before.read()).join(' ')); // 0 1 3 6
+ * ```
  */
 export function cumsum<D extends KernelDTypeName>(
   x: OrOp<Tensor<D>>,
@@ -246,7 +256,7 @@ export function cumsum(
   });
 }
 
-/** Adds the launch that scans each of so many rows. @internal */
+/** Adds the launch that scans rows of `count` elements. @internal */
 export function addScan(
   work: Work,
   x: KernelTensor,
@@ -262,7 +272,10 @@ export function addScan(
   const MANY = chunks > 1;
   const ALIGNED = rows === 1 || count % WIDTH === 0;
   const wide = isWide(x);
-  const key = `${accumulator}_${x.dtype.name}_${out.dtype.name}_${THREADS}x${TIMES}${EXCLUSIVE ? '_exclusive' : ''}${MANY ? '_many' : ''}${ALIGNED ? '' : '_unaligned'}${wide ? '_wide' : ''}`;
+  const key =
+    `${accumulator}_${x.dtype.name}_${out.dtype.name}_${THREADS}x${TIMES}` +
+    `${EXCLUSIVE ? '_exclusive' : ''}${MANY ? '_many' : ''}${ALIGNED ? '' : '_unaligned'}` +
+    `${wide ? '_wide' : ''}`;
   const launch = scans.member(key, () => {
     const whole = wide ? i64 : i32;
     return {

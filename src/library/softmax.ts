@@ -22,7 +22,7 @@ interface SoftmaxArgs {
   readonly out: Output;
   readonly x: Input;
   readonly rows: number;
-  /** Accesses that make a row. */
+  /** Accesses that a row takes. */
   readonly units: number;
 }
 
@@ -70,7 +70,7 @@ const inRegisters = new KernelFamily(
   },
 );
 
-/** Of rows that registers do not hold: they are read three times. */
+/** The kernel for rows that do not fit in registers: it reads a row three times. */
 const reading = new KernelFamily(
   'softmax_long',
   ({ out, x, units }: SoftmaxArgs, gpu: SoftmaxGpu) => {
@@ -142,7 +142,7 @@ function softmaxes(name: string, LOGARITHM: boolean): OfRows {
   }) as OfRows;
 }
 
-/** Elements of a row. @throws CudaArgumentError for a scalar @internal */
+/** Gives the extent of the last axis. @throws CudaArgumentError for a scalar @internal */
 export function lastExtent(name: string, x: KernelTensor): number {
   const count = x.shape.at(-1);
   if (count === undefined) throw invalid('x', `at least one axis, for ${name}(…)`, x);
@@ -150,17 +150,30 @@ export function lastExtent(name: string, x: KernelTensor): number {
 }
 
 /**
- * exp(x) divided by its sum over the last axis, without overflow: a new contiguous tensor of x's
- * shape and dtype. Computed in f32, of f64 in f64, and rounded once. A row of up to 32768 elements
- * (f64: 16384) is read once. For another axis: of `x.transpose(axis, -1)`.
+ * Softmax along the last axis: exp(x) divided by its sum, without overflow. It gives a new
+ * contiguous tensor of x's shape and dtype. f64 is computed in f64, other dtypes in f32, and
+ * rounded once. A row of up to 32768 elements (f64: 16384) is read once. For another axis pass
+ * `x.transpose(axis, -1)`.
  *
- * @throws CudaArgumentError for another dtype than a float's, for a scalar; at the call, or when it
- *   is run where an operation gives the operand
+ * @throws CudaArgumentError for a dtype that is no float's, and a scalar; at the call, or when run
+ *   where an operation gives the operand
+ *
+ * @example
+ * ```ts
+ * using y = await softmax(device.tensor(f32, [1, 1, 3, 3], [2, 2]));
+ * console.log((await y.read()).join(' ')); // 0.5 0.5 0.5 0.5
+ * ```
  */
 export const softmax = softmaxes('softmax', false);
 
 /**
- * The logarithm of {@link softmax}, computed as x less the logarithm of the sum: small
- * probabilities keep their digits.
+ * The logarithm of {@link softmax}, computed as x minus the logarithm of the sum, so that small
+ * probabilities are exact.
+ *
+ * @example
+ * ```ts
+ * using y = await logSoftmax(device.tensor(f32, [0, 0]));
+ * console.log(Array.from(await y.read(), (value) => value.toFixed(3)).join(' ')); // -0.693 -0.693
+ * ```
  */
 export const logSoftmax = softmaxes('log_softmax', true);

@@ -1,4 +1,4 @@
-/** Elements in order along an axis, the positions that they come from, and the first of them. */
+/** Sorting along an axis: elements, their positions, and the first of them. */
 import { i32 } from '../core/index.js';
 import type { KernelDTypeName } from '../core/index.js';
 import { checkBoolean, checkInteger, checkOptions, invalid } from '../ground/arguments.js';
@@ -12,39 +12,39 @@ import { checkTensor, operation } from './operation.js';
 import type { Work } from './operation.js';
 import { addRadixSort } from './radix-sort.js';
 
-/** What {@link sort} and {@link argSort} take. */
+/** Options of {@link sort} and {@link argSort}. */
 export interface SortOptions {
-  /** Negative ones count from the end. Default: -1. */
+  /** The axis; a negative one counts from the end. Default: -1. */
   readonly axis?: number;
   /** Whether the greatest comes first. Default: false. */
   readonly descending?: boolean;
 }
 
-/** What {@link topK} takes. */
+/** Options of {@link topK}. */
 export interface TopKOptions {
-  /** Negative ones count from the end. Default: -1. */
+  /** The axis; a negative one counts from the end. Default: -1. */
   readonly axis?: number;
-  /** Whether the greatest are taken, or the least. Default: true. */
+  /** Whether the greatest elements are selected, or the least. Default: true. */
   readonly largest?: boolean;
 }
 
-/** The first elements in order, and where they lie along the axis. */
+/** The selected elements in order, and their positions along the axis. */
 export interface TopK<D extends KernelDTypeName> {
   readonly values: Tensor<D, number[]>;
-  /** From 0 on. */
+  /** Positions along the axis, from 0 on. */
   readonly indices: Tensor<'i32', number[]>;
 }
 
-/** Elements of a row, from which up to {@link MOST_SELECTED} are selected without sorting it. */
+/** Elements of a part of a row, from which up to {@link MOST_SELECTED} are selected. */
 const PART = LONGEST_SHORT_ROW;
 const MOST_SELECTED = 256;
 
-/** Rows along the axis: a dense copy or view with that axis last. */
+/** Rows along the axis: a contiguous view or copy with that axis last. */
 function rowsAlong(work: Work, x: KernelTensor, axis: number): KernelTensor {
   return work.dense(axis === x.rank - 1 ? x : (x.transpose(axis, -1) as KernelTensor));
 }
 
-/** Where rows are written that become a result with the axis in its place. */
+/** Memory for sorted rows, and a function that copies them to the result where it is another. */
 function resultOf(
   work: Work,
   out: KernelTensor,
@@ -104,12 +104,18 @@ function sorting(name: 'sort' | 'argSort', given: unknown, options: SortOptions)
 }
 
 /**
- * The elements in order along an axis: a new contiguous tensor. The order of equal ones is kept, of
- * -0 and +0 too; NaN comes last, in either direction; false before true. Rows of up to 2048
- * elements are sorted in shared memory, longer ones by digits of 8 bits.
+ * Sorts the elements along an axis. It gives a new contiguous tensor. The sort is stable: equal
+ * elements, also -0 and +0, keep their order. NaN comes last in either direction, and false before
+ * true. Rows of up to 2048 elements are sorted in shared memory, longer ones by digits of 8 bits.
  *
- * @throws CudaArgumentError for an axis that there is not; at the call, or when it is run where an
+ * @throws CudaArgumentError for an axis that x does not have; at the call, or when run where an
  *   operation gives the operand
+ *
+ * @example
+ * ```ts
+ * using y = await sort(device.tensor(f32, [3, 1, 2]), { descending: true });
+ * console.log((await y.read()).join(' ')); // 3 2 1
+ * ```
  */
 export function sort<D extends KernelDTypeName, S extends Shape>(
   x: OrOp<Tensor<D, S>>,
@@ -119,10 +125,16 @@ export function sort<D extends KernelDTypeName, S extends Shape>(
 }
 
 /**
- * Where the elements of {@link sort} come from: positions along the axis, i32, from 0 on; of equal
- * elements the first one first. So `gather(x, indices)` of a tensor with one axis is sorted.
+ * Gives the positions of the elements in the order of {@link sort}: i32 along the axis, from 0 on,
+ * with equal elements in their order. For a tensor with one axis `gather(x, positions)` is sorted.
  *
- * @throws CudaArgumentError as {@link sort}
+ * @throws CudaArgumentError as {@link sort} does
+ *
+ * @example
+ * ```ts
+ * using y = await argSort(device.tensor(f32, [3, 1, 2]));
+ * console.log((await y.read()).join(' ')); // 1 2 0
+ * ```
  */
 export function argSort<D extends KernelDTypeName, S extends Shape>(
   x: OrOp<Tensor<D, S>>,
@@ -132,12 +144,19 @@ export function argSort<D extends KernelDTypeName, S extends Shape>(
 }
 
 /**
- * The greatest `k` elements along an axis, or the least, in order, and where they lie: new
- * contiguous tensors with `k` elements along it, both their receiver's to close. Of equal elements
- * those with the lowest index are taken, and come first; NaN is taken last.
+ * Selects the greatest `k` elements along an axis, or the least. It gives the elements in order and
+ * their positions, as new contiguous tensors with `k` elements along the axis, which the caller
+ * closes. Equal elements are selected, and ordered, by their positions; NaN is selected last.
  *
- * @throws CudaArgumentError for more elements than there are, an axis that there is not; at the
- *   call, or when it is run where an operation gives the operand
+ * @throws CudaArgumentError for more elements than the axis has, and an axis that x does not have;
+ *   at the call, or when run where an operation gives the operand
+ *
+ * @example
+ * ```ts
+ * using top = await topK(device.tensor(f32, [1, 7, 3, 5]), 2);
+ * console.log((await top.values.read()).join(' ')); // 7 5
+ * console.log((await top.indices.read()).join(' ')); // 1 3
+ * ```
  */
 export function topK<D extends KernelDTypeName>(
   x: OrOp<Tensor<D>>,
@@ -194,7 +213,7 @@ function addTopK(
     from = first;
     sorted = k;
   }
-  // Of each part the first k, until one part is left.
+  // The first k of each part are selected, until one part is left.
   while (sorted > PART && k <= MOST_SELECTED) {
     const parts = Math.ceil(sorted / PART);
     const left = (parts - 1) * k + Math.min(k, sorted - (parts - 1) * PART);
@@ -211,7 +230,7 @@ function addTopK(
     });
     [from, sorted] = [positions, left];
   }
-  // What is in order already keeps it, part by part.
+  // Without a selection left to do, parts are in order.
   const part = Math.min(sorted, PART);
   addBlockSort(work, x, {
     rows,

@@ -1,9 +1,9 @@
 /**
- * Products of matrices of f16 and bf16 on the tensor cores, summed in f32. A block computes a tile
- * of the result: tiles of both factors come to shared memory by asynchronous copies, several steps
- * of the common dimension ahead; each warp reads its fragments of the next 16 of them while it
- * multiplies those of the last. Factors may lie by rows or by columns: where the common dimension
- * is not the inner one, fragments are transposed as they are read.
+ * Products of matrices of f16 and bf16 on tensor cores, summed in f32. A block computes a tile of
+ * the result. Asynchronous copies bring tiles of both factors to shared memory, several steps of
+ * the common dimension ahead; each warp loads its fragments of the next 16 elements along it while
+ * it multiplies the last ones. Factors are stored by rows or by columns: where the common dimension
+ * is not the inner one, fragments are transposed as they are loaded.
  */
 import { i32, i64 } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
@@ -13,22 +13,23 @@ import { KernelFamily } from './kernel-family.js';
 import type { Gpu, Input, KernelArray, Launchable, Output } from './kernel-family.js';
 
 /**
- * How a product is cut. Lengths in elements; all are powers of two, tiles of at least 32 each way.
+ * How a product is cut into tiles. Lengths are in elements and powers of two; tiles have at least
+ * 32 along each side.
  */
 export interface TilePlan {
-  /** Of the result, for each block. */
+  /** Rows and columns of the result for each block. */
   readonly rows: number;
   readonly columns: number;
-  /** Of the common dimension, for each step: 32 or 64. */
+  /** Elements of the common dimension for each step: 32 or 64. */
   readonly depth: number;
-  /** Steps whose tiles are in shared memory at a time. */
+  /** The number of steps whose tiles are in shared memory at a time. */
   readonly stages: number;
-  /** Of the result, for each warp: multiples of 16. */
+  /** Rows and columns of the result for each warp: multiples of 16. */
   readonly warpRows: number;
   readonly warpColumns: number;
   /**
-   * Rows of tiles that blocks which run together work on, so that what they read is in the
-   * second-level cache.
+   * Rows of tiles that concurrent blocks compute, so that the second-level cache has what they
+   * read.
    */
   readonly group: number;
 }
@@ -43,7 +44,7 @@ export function sharedBytesOf({ rows, columns, depth, stages }: TilePlan): numbe
   return (rows + columns) * depth * stages * 2;
 }
 
-/** What code differs in, beside the plan. */
+/** The plan and what else a kernel is specialised for. */
 export interface TensorCoreForm {
   readonly plan: TilePlan;
   /** f16 or bf16. */
@@ -56,15 +57,16 @@ export interface TensorCoreForm {
   readonly edges: boolean;
   /** Whether rows of the result have even lengths: two elements are written at once. */
   readonly pairs: boolean;
-  /** Whether 32 bits do not count the elements. */
+  /** Whether indices do not fit in 32 bits. */
   readonly wide: boolean;
 }
 
 type Fragments = KernelArray<KernelArray<KernelArray<number>>>;
 
 /**
- * Where a run of 8 elements of a row of `runs` lies in it: exchanged so that runs of one number of
- * eight rows in a row lie in different banks. Rows of four runs take half of all banks.
+ * The place of a run of 8 elements in a row of `runs` runs. Runs are permuted (swizzled) so that
+ * the runs with one number of eight consecutive rows lie in different banks. A row of four runs
+ * takes half of all banks.
  */
 const exchanged = (run: number, row: number, runs: number): number =>
   run ^ (runs === 4 ? (row >> 1) & 3 : row & 7);
@@ -82,8 +84,8 @@ interface TileUses extends Exchanging {
 }
 
 /**
- * Begins to copy a tile of one factor: EXTENT rows (of b: columns) by DEPTH. In shared memory it
- * lies as in the factor, by runs of 8 elements (16 bytes) that are exchanged within each row, since
+ * Begins to copy a tile of one factor: EXTENT rows (in b: columns) by DEPTH. In shared memory it
+ * has the factor's order, by runs of 8 elements (16 bytes) that are permuted within each row, since
  * ldmatrix reads one run of eight rows at once.
  */
 const copyTile = (
@@ -107,7 +109,7 @@ const copyTile = (
   const row = t / runs;
   for (let i = 0; i < (EXTENT * DEPTH) / 8 / THREADS; i++) {
     const line = row + i * rowsAtOnce;
-    // Of rows that are a multiple of 8 apart the exchange is the same.
+    // Rows that are a multiple of 8 apart have the same permutation.
     const like = rowsAtOnce % 8 === 0 ? row : line;
     const swapped = gpu.exchanged(run, like, runs);
     const place = to + swapped * 8 + row * inner + i * rowsAtOnce * inner;
@@ -129,11 +131,11 @@ interface FragmentUses extends Exchanging {
   readonly BY_DEPTH: boolean;
   readonly EXTENT: number;
   readonly DEPTH: number;
-  /** Fragments of 16 rows, or of 16 columns. */
+  /** The number of fragments of 16 rows, or of 16 columns. */
   readonly COUNT: number;
 }
 
-/** A warp's fragments of a, from row `first` of the tile on, of 16 of the common dimension. */
+/** Loads a warp's fragments of a, from row `first` of the tile on, for one step of 16. */
 const loadLeft = (
   fragments: Fragments,
   buffer: number,
@@ -166,7 +168,7 @@ const loadLeft = (
   }
 };
 
-/** A warp's fragments of b, two for each 16 columns from column `first` of the tile on. */
+/** Loads a warp's fragments of b, two for each 16 columns, from column `first` of the tile on. */
 const loadRight = (
   fragments: Fragments,
   buffer: number,
@@ -207,15 +209,15 @@ interface Args {
   readonly m: number;
   readonly n: number;
   readonly k: number;
-  /** Elements from one row (or column) of a factor to the next. */
+  /** Strides of the factors' rows (or columns), in elements. */
   readonly strideA: number;
   readonly strideB: number;
-  /** From one row of the result to the next: elements, or where two are written at once, twos. */
+  /** The stride of the result's rows: in elements, or in pairs where two are written at once. */
   readonly pitch: number;
-  /** Tiles of the result. */
+  /** The number of tiles along the result's rows and columns. */
   readonly down: number;
   readonly across: number;
-  /** Products: `inner` for each of the outer ones, and elements from one matrix to the next. */
+  /** The number of inner products for each outer one, and the strides of matrices, in elements. */
   readonly inner: number;
   readonly outerA: number;
   readonly innerA: number;
@@ -306,8 +308,7 @@ const products = new KernelFamily(
     const right = gpu.right();
     const sums = gpu.sums();
 
-    // Which matrices, and which tile of the result: GROUP rows of tiles are gone through column by
-    // column.
+    // The matrices and the tile of the result: in GROUP rows of tiles the order is by columns.
     const matrix = gpu.blockIdx.x / (down * across);
     const number = gpu.blockIdx.x % (down * across);
     const firstDown = (number / (GROUP * across)) * GROUP;
@@ -368,7 +369,7 @@ const products = new KernelFamily(
           (step + 1) % (DEPTH / 16),
         );
         if (step === 0) {
-          // Zeros behind the end: each step waits for as many groups.
+          // After the end zeros are copied, so that each step waits for the same number of groups.
           gpu.copyLeft(tiles, writing, a, firstA, strideA, top, m, ahead, k);
           gpu.copyRight(tiles, writing + ROWS * DEPTH, b, firstB, strideB, side, n, ahead, k);
           gpu.async.commit();
@@ -382,7 +383,7 @@ const products = new KernelFamily(
         for (let i = 0; i < WARP_ROWS / 16; i++) {
           gpu.unroll();
           for (let j = 0; j < WARP_COLUMNS / 8; j++) {
-            // To and fro: of two products in a row one factor stays.
+            // Columns go forth and back, so that two products in sequence have a factor in common.
             const column = i % 2 === 0 ? j : WARP_COLUMNS / 8 - 1 - j;
             gpu.warp.mma(
               sums[i]![column]!,
@@ -448,7 +449,7 @@ const sumsOf = (A: number, B: number): DeviceFunction => {
   }) as DeviceFunction;
 };
 
-/** The kernel for a form. Scalars are i32, where `wide` i64. */
+/** Gives the kernel for a form. Scalars are i32; with `wide`, strides are i64. */
 export function tensorCoreProduct({
   plan,
   dtype,
@@ -460,9 +461,12 @@ export function tensorCoreProduct({
   wide,
 }: TensorCoreForm): Launchable {
   const { rows, columns, depth, stages, warpRows, warpColumns, group } = plan;
-  const flags = `${leftByDepth ? 'k' : 'm'}${rightByDepth ? 'k' : 'n'}${edges ? '_edges' : ''}${pairs ? '' : '_odd'}${wide ? '_wide' : ''}`;
+  const flags =
+    `${leftByDepth ? 'k' : 'm'}${rightByDepth ? 'k' : 'n'}${edges ? '_edges' : ''}` +
+    `${pairs ? '' : '_odd'}${wide ? '_wide' : ''}`;
   return products.member(
-    `${dtype.name}_${out.name}_${rows}x${columns}x${depth}_${stages}_${warpRows}x${warpColumns}_${group}_${flags}`,
+    `${dtype.name}_${out.name}_${rows}x${columns}x${depth}_${stages}_${warpRows}x` +
+      `${warpColumns}_${group}_${flags}`,
     () => {
       const threads = threadsOf(plan);
       const whole = wide ? i64 : i32;

@@ -1,6 +1,4 @@
-/**
- * Transposed copies of matrices, by tiles: read and written along rows, turned in shared memory.
- */
+/** Transposed copies of matrices: tiles are read and written along rows by way of shared memory. */
 import { i32, i64 } from '../core/index.js';
 import type { KernelDTypeName } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
@@ -14,21 +12,21 @@ import { isWide } from './reduction-kernels.js';
 import { wordOf, words } from './words.js';
 
 /**
- * Rows and columns of a tile, which a block turns: 16 elements in a thread, all of them read before
- * the first is needed.
+ * Rows and columns of a tile, which a block transposes. A thread has 16 elements, and reads all of
+ * them before it writes the first.
  */
 const TILE = 64;
 const BLOCK = 256;
-/** Elements of an access, where rows begin at multiples of as many. */
+/** Elements of an access, where rows begin at multiples of so many. */
 const WIDTH = 4;
 /** Rows or columns below which a tile would be mostly empty. */
 const NARROW = 16;
 
 interface TransposeGpu extends Gpu {
-  /** Elements of an access: of the operand, of the result. */
+  /** Elements of an access to the operand, and to the result. */
   readonly IN: number;
   readonly OUT: number;
-  /** 64 × 65: neighbours of a column lie in different banks. */
+  /** 64 × 65 elements, so that adjacent elements of a column lie in different banks. */
   tile(): KernelArray<KernelArray<number>>;
   values(): KernelArray<number>;
 }
@@ -38,10 +36,10 @@ interface TransposeArgs {
   readonly x: Input;
   readonly rows: number;
   readonly columns: number;
-  /** Tiles beside one another, and below one another. */
+  /** The number of tiles along the columns and along the rows. */
   readonly across: number;
   readonly down: number;
-  /** Accesses that make a row of the operand, of the result. */
+  /** Accesses that a row of the operand takes, and a row of the result. */
   readonly unitsIn: number;
   readonly unitsOut: number;
 }
@@ -61,7 +59,8 @@ const transposes = new KernelFamily(
     const top = (at / across) * 64;
     const column = t % (64 / gpu.IN);
     const row = t / (64 / gpu.IN);
-    // What lies beyond the edge is read from it, and not written: no access waits for a comparison.
+    // Beyond the edge the last elements are read again, and not written, so that no read depends on
+    // a comparison.
     const unit = Math.min(left / gpu.IN + column, unitsIn - 1);
     gpu.unroll(16);
     for (let p = 0; p < 16 / gpu.IN; p++) {
@@ -105,12 +104,19 @@ const narrowValues = (gpu: Gpu): KernelArray<number> => gpu.local.u32(16);
 const wideValues = (gpu: Gpu): KernelArray<number> => gpu.local.u64(16);
 
 /**
- * A contiguous copy with the last two axes exchanged; axes before them count matrices. Words are
- * moved as they are, of whichever dtype. The view `x.transpose()` costs nothing: this is for what
- * then reads it often.
+ * Makes a contiguous copy with the last two axes exchanged; axes before them count matrices. It
+ * takes any dtype. The view `x.transpose()` copies nothing: the copy is for operations that read it
+ * often.
  *
- * @throws CudaArgumentError for fewer than two axes; at the call, or when it is run where an
- *   operation gives the operand
+ * @throws CudaArgumentError for fewer than two axes; at the call, or when run where an operation
+ *   gives the operand
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [1, 2, 3, 4, 5, 6], [2, 3]);
+ * using y = await transpose(x);
+ * console.log(y.shape, (await y.read()).join(' ')); // [ 3, 2 ] 1 4 2 5 3 6
+ * ```
  */
 export function transpose<D extends KernelDTypeName, S extends Shape>(
   x: OrOp<Tensor<D, S>>,

@@ -10,12 +10,12 @@ import type { Gpu } from './kernel-family.js';
 import { checkNoOptions } from './operation.js';
 
 /**
- * A function of each element: a new contiguous tensor of the operand's shape and dtype. The operand
- * is any view, or an operation that gives one. f16, bf16 and f8 are computed with in f32 and
+ * A function of each element. It gives a new contiguous tensor of the operand's shape and dtype.
+ * The operand is any view, or an operation that gives one. f16, bf16 and f8 are computed in f32 and
  * rounded once to nearest even; integers wrap.
  *
- * @throws CudaArgumentError for another dtype, CudaDisposedError for a tensor that was closed: at
- *   the call, or when it is run where an operation gives the operand
+ * @throws CudaArgumentError for another dtype, CudaDisposedError for a closed tensor: at the call,
+ *   or when run where an operation gives the operand
  */
 export type Unary<N extends KernelDTypeName> = <D extends N, S extends Shape>(
   x: OrOp<Tensor<D, S>>,
@@ -28,85 +28,325 @@ function unary<N extends KernelDTypeName>(name: string, group: Group, f: Usable)
   }) as Unary<N>;
 }
 
-/** e to the power of x. */
+/**
+ * e to the power of x.
+ *
+ * @example
+ * ```ts
+ * using y = await exp(device.tensor(f32, [0, 1, 2]));
+ * console.log(Array.from(await y.read(), (value) => value.toFixed(2)).join(' ')); // 1.00 2.72 7.39
+ * ```
+ */
 export const exp = unary<FloatName>('exp', 'floats', (x: number): number => Math.exp(x));
-/** e to the power of x, less 1: exact to the last bits near 0. */
+/**
+ * e to the power of x, minus 1. Results near 0 are accurate to the last bits.
+ *
+ * @example
+ * ```ts
+ * using y = await expm1(device.tensor(f64, [1e-12]));
+ * console.log((await y.item()).toExponential(3)); // 1.000e-12
+ * ```
+ */
 export const expm1 = unary<FloatName>('expm1', 'floats', (x: number): number => Math.expm1(x));
-/** The natural logarithm. */
+/**
+ * The natural logarithm.
+ *
+ * @example
+ * ```ts
+ * using y = await log(device.tensor(f32, [1, Math.E]));
+ * console.log(Array.from(await y.read(), (value) => value.toFixed(3)).join(' ')); // 0.000 1.000
+ * ```
+ */
 export const log = unary<FloatName>('log', 'floats', (x: number): number => Math.log(x));
-/** The natural logarithm of 1 + x: exact to the last bits near 0. */
+/**
+ * The natural logarithm of 1 + x. Results near 0 are accurate to the last bits.
+ *
+ * @example
+ * ```ts
+ * using y = await log1p(device.tensor(f64, [1e-12]));
+ * console.log((await y.item()).toExponential(3)); // 1.000e-12
+ * ```
+ */
 export const log1p = unary<FloatName>('log1p', 'floats', (x: number): number => Math.log1p(x));
-/** The logarithm to base 2. */
+/**
+ * The logarithm to base 2.
+ *
+ * @example
+ * ```ts
+ * using y = await log2(device.tensor(f32, [1, 2, 8]));
+ * console.log(Array.from(await y.read(), (value) => value.toFixed(1)).join(' ')); // 0.0 1.0 3.0
+ * ```
+ */
 export const log2 = unary<FloatName>('log2', 'floats', (x: number): number => Math.log2(x));
-/** The logarithm to base 10. */
+/**
+ * The logarithm to base 10.
+ *
+ * @example
+ * ```ts
+ * using y = await log10(device.tensor(f32, [1, 10, 1000]));
+ * console.log(Array.from(await y.read(), (value) => value.toFixed(1)).join(' ')); // 0.0 1.0 3.0
+ * ```
+ */
 export const log10 = unary<FloatName>('log10', 'floats', (x: number): number => Math.log10(x));
-/** The square root, rounded correctly. */
+/**
+ * The square root, rounded correctly.
+ *
+ * @example
+ * ```ts
+ * using y = await sqrt(device.tensor(f32, [1, 4, 6.25]));
+ * console.log((await y.read()).join(' ')); // 1 2 2.5
+ * ```
+ */
 export const sqrt = unary<FloatName>('sqrt', 'floats', (x: number): number => Math.sqrt(x));
-/** 1 / sqrt(x), each rounded correctly. */
+/**
+ * 1 / sqrt(x); the square root and the quotient are rounded correctly.
+ *
+ * @example
+ * ```ts
+ * using y = await rsqrt(device.tensor(f32, [1, 4, 0.25]));
+ * console.log((await y.read()).join(' ')); // 1 0.5 2
+ * ```
+ */
 export const rsqrt = unary<FloatName>('rsqrt', 'floats', (x: number, gpu: Gpu): number =>
   gpu.rsqrt(x),
 );
-/** 1 / x, rounded correctly. */
+/**
+ * 1 / x, rounded correctly.
+ *
+ * @example
+ * ```ts
+ * using y = await reciprocal(device.tensor(f32, [1, 2, -8]));
+ * console.log((await y.read()).join(' ')); // 1 0.5 -0.125
+ * ```
+ */
 export const reciprocal = unary<FloatName>('reciprocal', 'floats', (x: number): number => 1 / x);
-/** x · x. */
+/**
+ * x · x.
+ *
+ * @example
+ * ```ts
+ * using y = await square(device.tensor(i32, [1, -2, 3]));
+ * console.log((await y.read()).join(' ')); // 1 4 9
+ * ```
+ */
 export const square = unary<NumberName>('square', 'numbers', (x: number): number => x * x);
-/** The sine of x in radians. */
+/**
+ * The sine of x in radians.
+ *
+ * @example
+ * ```ts
+ * using y = await sin(device.tensor(f32, [0, Math.PI / 2]));
+ * console.log(Array.from(await y.read(), (value) => value.toFixed(3)).join(' ')); // 0.000 1.000
+ * ```
+ */
 export const sin = unary<FloatName>('sin', 'floats', (x: number): number => Math.sin(x));
-/** The cosine of x in radians. */
+/**
+ * The cosine of x in radians.
+ *
+ * @example
+ * ```ts
+ * using y = await cos(device.tensor(f32, [0, Math.PI]));
+ * console.log(Array.from(await y.read(), (value) => value.toFixed(3)).join(' ')); // 1.000 -1.000
+ * ```
+ */
 export const cos = unary<FloatName>('cos', 'floats', (x: number): number => Math.cos(x));
-/** The tangent of x in radians. */
+/**
+ * The tangent of x in radians.
+ *
+ * @example
+ * ```ts
+ * using y = await tan(device.tensor(f32, [0, Math.PI / 4]));
+ * console.log(Array.from(await y.read(), (value) => value.toFixed(3)).join(' ')); // 0.000 1.000
+ * ```
+ */
 export const tan = unary<FloatName>('tan', 'floats', (x: number): number => Math.tan(x));
-/** The hyperbolic tangent. */
+/**
+ * The hyperbolic tangent.
+ *
+ * @example
+ * ```ts
+ * using y = await tanh(device.tensor(f32, [0, 1]));
+ * console.log(Array.from(await y.read(), (value) => value.toFixed(3)).join(' ')); // 0.000 0.762
+ * ```
+ */
 export const tanh = unary<FloatName>('tanh', 'floats', (x: number): number => Math.tanh(x));
-/** The error function. */
+/**
+ * The error function.
+ *
+ * @example
+ * ```ts
+ * using y = await erf(device.tensor(f32, [0, 1]));
+ * console.log(Array.from(await y.read(), (value) => value.toFixed(3)).join(' ')); // 0.000 0.843
+ * ```
+ */
 export const erf = unary<FloatName>('erf', 'floats', (x: number, gpu: Gpu): number => gpu.erf(x));
-/** The magnitude. Of the least integer of a type it is that integer, as it wraps. */
+/**
+ * The magnitude. The magnitude of a signed dtype's least integer wraps to that integer.
+ *
+ * @example
+ * ```ts
+ * using y = await abs(device.tensor(f32, [-1.5, 0, 2]));
+ * console.log((await y.read()).join(' ')); // 1.5 0 2
+ * ```
+ */
 export const abs = unary<NumberName>('abs', 'numbers', (x: number): number => Math.abs(x));
-/** 0 - x; of unsigned integers too, which wrap. */
+/**
+ * 0 - x. Unsigned integers wrap.
+ *
+ * @example
+ * ```ts
+ * using y = await neg(device.tensor(i32, [1, -2, 3]));
+ * console.log((await y.read()).join(' ')); // -1 2 -3
+ * ```
+ */
 export const neg = unary<NumberName>('neg', 'numbers', (x: number): number => -x);
-/** -1, 0 or 1; NaN and -0 as they are. */
+/**
+ * The sign: -1, 0 or 1. NaN and -0 stay as they are.
+ *
+ * @example
+ * ```ts
+ * using y = await sign(device.tensor(f32, [-1.5, 0, 2]));
+ * console.log((await y.read()).join(' ')); // -1 0 1
+ * ```
+ */
 export const sign = unary<NumberName>('sign', 'numbers', (x: number): number => Math.sign(x));
-/** The largest whole number that is not above x. */
+/**
+ * The largest whole number that is not above x.
+ *
+ * @example
+ * ```ts
+ * using y = await floor(device.tensor(f32, [1.5, -1.5]));
+ * console.log((await y.read()).join(' ')); // 1 -2
+ * ```
+ */
 export const floor = unary<FloatName>('floor', 'floats', (x: number): number => Math.floor(x));
-/** The smallest whole number that is not below x. */
+/**
+ * The smallest whole number that is not below x.
+ *
+ * @example
+ * ```ts
+ * using y = await ceil(device.tensor(f32, [1.5, -1.25]));
+ * console.log((await y.read()).join(' ')); // 2 -1
+ * ```
+ */
 export const ceil = unary<FloatName>('ceil', 'floats', (x: number): number => Math.ceil(x));
-/** x without its fraction. */
+/**
+ * x without its fraction.
+ *
+ * @example
+ * ```ts
+ * using y = await trunc(device.tensor(f32, [1.5, -1.5]));
+ * console.log((await y.read()).join(' ')); // 1 -1
+ * ```
+ */
 export const trunc = unary<FloatName>('trunc', 'floats', (x: number): number => Math.trunc(x));
-/** The nearest whole number; halves go up, as Math.round has it. */
+/**
+ * The nearest whole number; halves are rounded up, as Math.round does.
+ *
+ * @example
+ * ```ts
+ * using y = await round(device.tensor(f32, [1.5, 2.4, -1.5]));
+ * console.log((await y.read()).join(' ')); // 2 2 -1
+ * ```
+ */
 export const round = unary<FloatName>('round', 'floats', (x: number): number => Math.round(x));
-/** 1 / (1 + exp(-x)). */
+/**
+ * 1 / (1 + exp(-x)).
+ *
+ * @example
+ * ```ts
+ * using y = await sigmoid(device.tensor(f32, [0, 2]));
+ * console.log(Array.from(await y.read(), (value) => value.toFixed(3)).join(' ')); // 0.500 0.881
+ * ```
+ */
 export const sigmoid = unary<FloatName>(
   'sigmoid',
   'floats',
   (x: number): number => 1 / (1 + Math.exp(-x)),
 );
-/** max(x, 0); NaN stays. */
+/**
+ * max(x, 0); NaN stays.
+ *
+ * @example
+ * ```ts
+ * using y = await relu(device.tensor(f32, [-1.5, 0, 2]));
+ * console.log((await y.read()).join(' ')); // 0 0 2
+ * ```
+ */
 export const relu = unary<NumberName>('relu', 'numbers', (x: number): number => Math.max(x, 0));
-/** x · sigmoid(x), as x / (1 + exp(-x)). */
+/**
+ * x · sigmoid(x), as x / (1 + exp(-x)).
+ *
+ * @example
+ * ```ts
+ * using y = await silu(device.tensor(f32, [0, 2]));
+ * console.log(Array.from(await y.read(), (value) => value.toFixed(3)).join(' ')); // 0.000 1.762
+ * ```
+ */
 export const silu = unary<FloatName>(
   'silu',
   'floats',
   (x: number): number => x / (1 + Math.exp(-x)),
 );
-/** x / 2 · (1 + erf(x / sqrt(2))): the exact form. */
+/**
+ * x / 2 · (1 + erf(x / sqrt(2))): the exact form.
+ *
+ * @example
+ * ```ts
+ * using y = await gelu(device.tensor(f32, [0, 2]));
+ * console.log(Array.from(await y.read(), (value) => value.toFixed(3)).join(' ')); // 0.000 1.954
+ * ```
+ */
 export const gelu = unary<FloatName>(
   'gelu',
   'floats',
   (x: number, gpu: Gpu): number => 0.5 * x * (1 + gpu.erf(x * 0.7071067811865476)),
 );
-/** GELU by its usual approximation with tanh. */
+/**
+ * GELU by its approximation with tanh: x / 2 · (1 + tanh(sqrt(2 / π) · (x + 0.044715 · x³))).
+ *
+ * @example
+ * ```ts
+ * using y = await geluTanh(device.tensor(f32, [0, 2]));
+ * console.log(Array.from(await y.read(), (value) => value.toFixed(3)).join(' ')); // 0.000 1.955
+ * ```
+ */
 export const geluTanh = unary<FloatName>(
   'gelu_tanh',
   'floats',
   (x: number): number => 0.5 * x * (1 + Math.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))),
 );
-/** log(1 + exp(x)), without overflow. */
+/**
+ * log(1 + exp(x)), without overflow.
+ *
+ * @example
+ * ```ts
+ * using y = await softplus(device.tensor(f32, [0, 100]));
+ * console.log(Array.from(await y.read(), (value) => value.toFixed(3)).join(' ')); // 0.693 100.000
+ * ```
+ */
 export const softplus = unary<FloatName>(
   'softplus',
   'floats',
   (x: number): number => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x))),
 );
-/** Every bit the other way. */
+/**
+ * The complement: each bit inverted.
+ *
+ * @example
+ * ```ts
+ * using y = await bitwiseNot(device.tensor(u8, [0, 1, 255]));
+ * console.log((await y.read()).join(' ')); // 255 254 0
+ * ```
+ */
 export const bitwiseNot = unary<IntegerName>('bitwise_not', 'integers', (x: number): number => ~x);
-/** Whether x is false. */
+/**
+ * Whether x is false.
+ *
+ * @example
+ * ```ts
+ * using y = await logicalNot(device.tensor(bool, [true, false]));
+ * console.log((await y.read()).join(' ')); // 0 1
+ * ```
+ */
 export const logicalNot = unary<'bool'>('logical_not', 'bool', (x: boolean): boolean => !x);

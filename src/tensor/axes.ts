@@ -1,6 +1,6 @@
 /**
- * The axes of a tensor in another order, and axes of extent 1 that come and go. None of it moves an
- * element.
+ * Permutations of axes, and axes of extent 1 that are added or dropped. No element moves: each
+ * function gives another layout over the same buffer.
  */
 import { invalid, isList } from '../ground/arguments.js';
 import { layoutOf } from './layout.js';
@@ -17,10 +17,16 @@ import type {
 } from './shape-types.js';
 
 /**
- * The axes in the order named: axis `i` of the result is axis `axes[i]` of the layout. Negative
- * axes count from the end.
+ * Permutes the axes: axis `i` of the result is axis `axes[i]` of the layout. Negative axes count
+ * from the end.
  *
  * @throws CudaArgumentError unless each axis is named once
+ *
+ * @example
+ * ```ts
+ * const { shape, strides } = layouts.permute(layouts.contiguous([2, 3, 4]), [2, 0, 1]);
+ * console.log(shape, strides); // [ 4, 2, 3 ] [ 1, 12, 4 ]
+ * ```
  */
 export function permute<S extends Shape, const A extends Shape>(
   layout: Layout<S>,
@@ -41,13 +47,18 @@ export function permute(layout: Layout, axes: Shape): Layout {
 }
 
 /**
- * Two axes exchanged, the last two unless others are named. For all axes at once see
- * {@link permute}.
+ * Exchanges two axes, by default the last two. {@link permute} orders all axes at once.
  *
- * @throws CudaArgumentError where there is no such axis
+ * @throws CudaArgumentError for an axis that the layout does not have
+ *
+ * @example
+ * ```ts
+ * const { shape, strides } = layouts.transpose(layouts.contiguous([2, 3]));
+ * console.log(shape, strides); // [ 3, 2 ] [ 1, 3 ]
+ * ```
  */
-// Two signatures: an axis that may be left out would be inferred from what the result is assigned
-// to.
+// There are two signatures because an optional axis would be inferred from what the result is
+// assigned to.
 export function transpose<S extends Shape>(
   layout: Layout<S> & Checked<Transposed<S, -2, -1>>,
 ): Layout<Known<Transposed<S, -2, -1>>>;
@@ -71,9 +82,16 @@ function exchanged(values: readonly number[], a: number, b: number): number[] {
 }
 
 /**
- * Without its axes of extent 1, or without the one that is named.
+ * Drops all axes of extent 1, or the one that is named.
  *
- * @throws CudaArgumentError where the axis that is named has another extent
+ * @throws CudaArgumentError where the named axis has another extent
+ *
+ * @example
+ * ```ts
+ * const layout = layouts.contiguous([1, 3, 1]);
+ * console.log(layouts.squeeze(layout).shape); // [ 3 ]
+ * console.log(layouts.squeeze(layout, 0).shape); // [ 3, 1 ]
+ * ```
  */
 export function squeeze<S extends Shape>(layout: Layout<S>): Layout<Known<Squeezed<S, undefined>>>;
 export function squeeze<S extends Shape, const A extends number>(
@@ -101,9 +119,15 @@ export function squeeze(layout: Layout, axis?: number): Layout {
 }
 
 /**
- * With one more axis, of extent 1, which is axis `axis` of the result; -1 puts it last.
+ * Adds an axis of extent 1, which is axis `axis` of the result; -1 puts it last.
  *
  * @throws CudaArgumentError where the result has no such axis
+ *
+ * @example
+ * ```ts
+ * console.log(layouts.unsqueeze(layouts.contiguous([3]), 0).shape); // [ 1, 3 ]
+ * console.log(layouts.unsqueeze(layouts.contiguous([3]), -1).shape); // [ 3, 1 ]
+ * ```
  */
 export function unsqueeze<S extends Shape, const A extends number>(
   layout: Layout<S>,
@@ -111,7 +135,7 @@ export function unsqueeze<S extends Shape, const A extends number>(
 ): Layout<Known<Unsqueezed<S, A>>>;
 export function unsqueeze({ shape, strides, offset }: Layout, axis: number): Layout {
   const at = checkAxis('axis', axis, shape.length + 1);
-  // What a contiguous layout would have there, so that it stays one for those who compare strides.
+  // A contiguous layout has this stride there: the result stays equal to one, stride by stride.
   const stride = at < shape.length ? strides[at]! * shape[at]! : 1;
   return layoutOf(
     [...shape.slice(0, at), 1, ...shape.slice(at)],

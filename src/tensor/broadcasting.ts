@@ -9,9 +9,14 @@ import { checkShape, showShape } from './shape.js';
 import type { Broadcast, BroadcastTo, Checked, Known, Shape } from './shape-types.js';
 
 /**
- * The shape that two shapes broadcast to.
+ * Gives the shape that two shapes broadcast to.
  *
- * @throws CudaArgumentError that names the axis that does not fit
+ * @throws CudaArgumentError, which names the axis, for shapes that do not broadcast
+ *
+ * @example
+ * ```ts
+ * console.log(layouts.broadcastShapes([4, 1], [3])); // [ 4, 3 ]
+ * ```
  */
 export function broadcastShapes<const A extends Shape, const B extends Shape>(
   a: A,
@@ -22,9 +27,15 @@ export function broadcastShapes(a: Shape, b: Shape): number[] {
 }
 
 /**
- * The shape that all of `shapes` broadcast to; `[]` where there is none.
+ * Gives the shape that all of `shapes` broadcast to; `[]` for an empty list.
  *
- * @throws CudaArgumentError that names the first that does not fit those before it, and the axis
+ * @throws CudaArgumentError, which names the first shape that does not broadcast with those before
+ *   it, and the axis
+ *
+ * @example
+ * ```ts
+ * console.log(layouts.broadcastAll([[4, 1], [3], [2, 1, 1]])); // [ 2, 4, 3 ]
+ * ```
  */
 export function broadcastAll(shapes: readonly Shape[]): number[] {
   let result: number[] = [];
@@ -52,10 +63,17 @@ export function broadcastAll(shapes: readonly Shape[]): number[] {
 }
 
 /**
- * The layout stretched to `shape`. Several indices of it then are one element: writing through it
- * is refused by whoever checks `overlapsItself`.
+ * Stretches the layout to `shape`: axes of extent 1 and missing axes get a stride of 0. Several
+ * indices then name one element, so that `overlapsItself` is true of the result, and tensors with
+ * such a layout are not written.
  *
- * @throws CudaArgumentError where it does not broadcast to that shape
+ * @throws CudaArgumentError where the layout's shape does not broadcast to `shape`
+ *
+ * @example
+ * ```ts
+ * const { shape, strides } = layouts.broadcastTo(layouts.contiguous([3]), [4, 3]);
+ * console.log(shape, strides); // [ 4, 3 ] [ 0, 1 ]
+ * ```
  */
 export function broadcastTo<S extends Shape, const T extends Shape>(
   layout: Layout<S>,

@@ -1,6 +1,6 @@
 /**
- * The fewest axes that describe the same elements: what a copy or an elementwise kernel has to
- * walk.
+ * Coalescing: the fewest axes that describe the same elements, which are those that a copy or an
+ * elementwise kernel has to index.
  */
 import { invalid } from '../ground/arguments.js';
 import { layoutOf } from './layout.js';
@@ -8,21 +8,35 @@ import type { Layout } from './layout.js';
 import { sameShape, showShape } from './shape.js';
 
 /**
- * The same elements in the same order, with as few axes as that takes: axes of extent 1 are
- * dropped, and an axis whose step is the whole of the next is merged with it. What is contiguous
- * becomes `[n]` with stride 1; one element becomes a scalar, `[]`; nothing at all becomes `[0]`.
+ * Gives the same elements in the same order with the fewest axes: axes of extent 1 are dropped, and
+ * an axis whose stride is the whole extent of the next axis is merged with it. A contiguous layout
+ * becomes `[n]` with stride 1, one element a scalar, `[]`, and an empty layout `[0]`.
+ *
+ * @example
+ * ```ts
+ * const { shape, strides } = layouts.coalesce(layouts.contiguous([2, 1, 3, 4]));
+ * console.log(shape, strides); // [ 24 ] [ 1 ]
+ * ```
  */
 export function coalesce(layout: Layout): Layout {
   return coalesceTogether([layout])[0]!;
 }
 
 /**
- * Several layouts of one shape, coalesced alike: axes are merged where all of them allow it, so
- * that index for index they still belong together. `anyOrder` lets the axes change places, too, so
- * that the first layout is walked from its largest stride to its smallest: for what treats every
- * element alike.
+ * Coalesces several layouts of one shape together: axes are merged where all layouts allow it, so
+ * that one index still names corresponding elements. `anyOrder` also reorders the axes, from the
+ * largest stride of the first layout to its smallest, for work whose result does not depend on the
+ * order of the elements.
  *
  * @throws CudaArgumentError where the shapes differ; broadcast them first
+ *
+ * @example
+ * ```ts
+ * const whole = layouts.contiguous([2, 3, 4]);
+ * const row = layouts.broadcastTo(layouts.contiguous([4]), [2, 3, 4]);
+ * const [a, b] = layouts.coalesceTogether([whole, row]);
+ * console.log(a!.shape, a!.strides, b!.strides); // [ 6, 4 ] [ 4, 1 ] [ 0, 1 ]
+ * ```
  */
 export function coalesceTogether(
   layouts: readonly Layout[],
@@ -44,8 +58,8 @@ export function coalesceTogether(
   let axes = first.shape.flatMap((extent, axis) =>
     extent === 1 ? [] : [{ extent, strides: layouts.map(({ strides }) => strides[axis]!) }],
   );
-  // Stable, and by all layouts in turn, so that axes that one of them broadcasts are ordered by the
-  // others.
+  // The sort is stable and compares the layouts in turn, so that axes which one layout broadcasts
+  // are ordered by the strides of the others.
   if (anyOrder)
     axes = axes.sort(
       (a, b) =>

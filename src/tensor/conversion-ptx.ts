@@ -1,19 +1,19 @@
 /**
  * PTX that reads an element of one dtype and writes it as another. Results are those of the host's
- * own conversions: floats to nearest even, beyond the range to infinity (f8e4m3, which has none:
- * NaN); floats to integers towards zero, clamped to the range, NaN as 0; integers to narrower ones
- * by their low bits; to bool by whether they are zero.
+ * conversions: floats round to nearest even, and become infinity beyond the range (f8e4m3, which
+ * has no infinity: NaN); floats become integers towards zero, clamped to the range, NaN as 0;
+ * integers become narrower ones by their low bits; a bool is whether the value is not zero.
  *
- * Only instructions of sm_70 are used: conversions of bf16 and f8, which came later, are integer
- * arithmetic.
+ * Only instructions of sm_70 are used: conversions of bf16 and f8, which later targets have as
+ * instructions, are integer arithmetic.
  */
 import { DTYPES } from '../ground/dtype.js';
 import type { FloatName, KernelDTypeName } from '../ground/dtype.js';
 
-/** The type in which a value is between the two. */
+/** The type of the register that holds a value between reading and writing. */
 export type Carrier = 'u32' | 's32' | 'u64' | 's64' | 'f32' | 'f64';
 
-/** Where a carrier lies. */
+/** The register of each carrier. */
 const REGISTER: Readonly<Record<Carrier, string>> = {
   u32: '%w0',
   s32: '%w0',
@@ -23,18 +23,21 @@ const REGISTER: Readonly<Record<Carrier, string>> = {
   f64: '%g0',
 };
 
-/** Registers that the texts use. */
+/** Declares the registers that the texts use. */
 export const CONVERSION_REGISTERS =
   '.reg .b16 %h<2>; .reg .b32 %w<8>; .reg .b64 %d<4>; .reg .f32 %f<4>; .reg .f64 %g<2>; .reg ' +
   '.pred %q<3>;';
 
 interface Reading {
   readonly as: Carrier;
-  /** With the address in `@`. */
+  /** PTX, in which `@` stands for the address. */
   readonly text: string;
 }
 
-/** 2^120 and 2^112 as bits: what brings the exponents of the two f8 to those of f32. */
+/**
+ * 2^120, 2^-120, 2^-112 and 2^112 as bits: factors between the exponents of the two f8 and those of
+ * f32.
+ */
 const E4M3_SCALE = '0f7B800000';
 const E4M3_UNSCALE = '0f03800000';
 const E5M2_UNSCALE = '0f07800000';
@@ -53,13 +56,15 @@ const READINGS: Readonly<Record<KernelDTypeName, Reading>> = {
   bf16: { as: 'f32', text: 'ld.global.u16 %w1, @; shl.b32 %w1, %w1, 16; mov.b32 %f0, %w1;' },
   f32: { as: 'f32', text: 'ld.global.f32 %f0, @;' },
   f64: { as: 'f64', text: 'ld.global.f64 %g0, @;' },
-  // The fraction and exponent at the top of an f32's, whose bias is larger by 120.
+  // Fraction and exponent are put at the top of those of f32, whose exponent bias is larger by 120.
   f8e4m3: {
     as: 'f32',
-    text: `ld.global.u8 %w1, @; and.b32 %w2, %w1, 127; shl.b32 %w3, %w2, 20; mov.b32 %f0, %w3; mul.rn.f32 %f0, %f0, ${E4M3_SCALE};
-  mov.b32 %w3, %f0; setp.eq.u32 %q0, %w2, 127; selp.b32 %w3, 0x7fc00000, %w3, %q0; and.b32 %w1, %w1, 128; shl.b32 %w1, %w1, 24; or.b32 %w3, %w3, %w1; mov.b32 %f0, %w3;`,
+    text: `ld.global.u8 %w1, @; and.b32 %w2, %w1, 127; shl.b32 %w3, %w2, 20; mov.b32 %f0, %w3;
+  mul.rn.f32 %f0, %f0, ${E4M3_SCALE};
+  mov.b32 %w3, %f0; setp.eq.u32 %q0, %w2, 127; selp.b32 %w3, 0x7fc00000, %w3, %q0;
+  and.b32 %w1, %w1, 128; shl.b32 %w1, %w1, 24; or.b32 %w3, %w3, %w1; mov.b32 %f0, %w3;`,
   },
-  // The upper half of an f16.
+  // An f8e5m2 is the upper half of an f16.
   f8e5m2: {
     as: 'f32',
     text: 'ld.global.u8 %w1, @; shl.b32 %w1, %w1, 8; cvt.u16.u32 %h0, %w1; cvt.f32.f16 %f0, %h0;',
@@ -70,17 +75,17 @@ const READINGS: Readonly<Record<KernelDTypeName, Reading>> = {
   },
 };
 
-/** The carrier that holds every value of the dtype. */
+/** Gives the carrier that holds every value of the dtype. */
 export function carrierOf(dtype: KernelDTypeName): Carrier {
   return READINGS[dtype].as;
 }
 
-/** Reads an element of the dtype at an address such as `[%rd1]` into its carrier. */
+/** Gives PTX that reads an element of the dtype at an address such as `[%rd1]` into its carrier. */
 export function readText(dtype: KernelDTypeName, address: string): string {
   return READINGS[dtype].text.replace('@', address);
 }
 
-/** Writes what the carrier holds to an address such as `[%rd1]`, as the dtype. */
+/** Gives PTX that writes the carrier's value to an address such as `[%rd1]`, as the dtype. */
 export function writeText(from: Carrier, dtype: KernelDTypeName, address: string): string {
   const { bytes, kind } = DTYPES[dtype];
   const register = REGISTER[from];
@@ -98,18 +103,21 @@ export function writeText(from: Carrier, dtype: KernelDTypeName, address: string
   return FLOATS[dtype as FloatName](from, address);
 }
 
-/** How what the carrier holds is written as each float. */
+/** PTX that writes the carrier's value as each float dtype. */
 const FLOATS: Readonly<Record<FloatName, (from: Carrier, address: string) => string>> = {
-  f64: (from, address) =>
-    `${from === 'f64' ? '' : `cvt${from === 'f32' ? '' : '.rn'}.f64.${from} %g0, ${REGISTER[from]};`} ` +
-    `st.global.f64 ${address}, %g0;`,
+  f64: (from, address) => {
+    const rounding = from === 'f32' ? '' : '.rn';
+    const converted = from === 'f64' ? '' : `cvt${rounding}.f64.${from} %g0, ${REGISTER[from]};`;
+    return `${converted} st.global.f64 ${address}, %g0;`;
+  },
   f32: (from, address) =>
     `${from === 'f32' ? '' : `cvt.rn.f32.${from} %f0, ${REGISTER[from]};`} st.global.f32 ` +
     `${address}, %f0;`,
   f16: (from, address) =>
     `cvt.rn.f16.${from} %h0, ${REGISTER[from]}; st.global.b16 ${address}, %h0;`,
   bf16: (from, address) =>
-    `${toOdd(from)} mov.b32 %w1, %f0; shr.u32 %w2, %w1, 16; and.b32 %w2, %w2, 1; add.u32 %w2, %w2, 0x7fff; add.u32 %w2, %w2, %w1; shr.u32 %w2, %w2, 16;
+    `${toOdd(from)} mov.b32 %w1, %f0; shr.u32 %w2, %w1, 16; and.b32 %w2, %w2, 1;
+  add.u32 %w2, %w2, 0x7fff; add.u32 %w2, %w2, %w1; shr.u32 %w2, %w2, 16;
   setp.nan.f32 %q0, %f0, %f0; selp.b32 %w2, 0x7fff, %w2, %q0; st.global.u16 ${address}, %w2;`,
   f8e4m3: (from, address) =>
     narrow8(
@@ -157,7 +165,7 @@ function clamped(
   );
 }
 
-/** The ISA has NaN become 0 for some types and the largest value for others. */
+/** PTX's `cvt` makes NaN 0 for some integer types and the largest value for others. */
 function zeroWhereNan(from: Carrier, register: string, type: string): string {
   return (
     `setp.nan.${from} %q0, ${REGISTER[from]}, ${REGISTER[from]}; selp.${type} ${register}, 0, ` +
@@ -166,8 +174,8 @@ function zeroWhereNan(from: Carrier, register: string, type: string): string {
 }
 
 /**
- * The value as f32 in %f0, towards zero, with an odd last bit where it is not exact: rounding that
- * to fewer bits gives what rounding the value itself would have given.
+ * Rounds the value to odd as f32 in %f0: towards zero, with the last bit set where the result is
+ * not exact. Rounding that to fewer bits gives the same as rounding the value once.
  */
 function toOdd(from: Carrier): string {
   if (from === 'f32') return '';
@@ -188,7 +196,7 @@ interface Format {
   unscale: string;
   scale: string;
   shift: number;
-  /** What everything too large becomes. */
+  /** The bits that values beyond the range become. */
   most: number;
   nan: number;
 }
@@ -198,8 +206,11 @@ function narrow8(
   { unscale, scale, shift, most, nan }: Format,
   address: string,
 ): string {
-  return `${toOdd(from)} mov.b32 %w1, %f0; shr.u32 %w4, %w1, 24; and.b32 %w4, %w4, 128; abs.f32 %f1, %f0; mul.rz.f32 %f2, %f1, ${unscale}; mul.rn.f32 %f3, %f2, ${scale};
+  return `${toOdd(from)} mov.b32 %w1, %f0; shr.u32 %w4, %w1, 24; and.b32 %w4, %w4, 128;
+  abs.f32 %f1, %f0; mul.rz.f32 %f2, %f1, ${unscale}; mul.rn.f32 %f3, %f2, ${scale};
   mov.b32 %w1, %f2; setp.ne.f32 %q0, %f3, %f1; or.b32 %w2, %w1, 1; selp.b32 %w1, %w2, %w1, %q0;
-  shr.u32 %w2, %w1, ${shift}; and.b32 %w2, %w2, 1; add.u32 %w2, %w2, ${2 ** (shift - 1) - 1}; add.u32 %w2, %w2, %w1; shr.u32 %w2, %w2, ${shift}; min.u32 %w2, %w2, ${most};
-  setp.nan.f32 %q0, %f0, %f0; selp.b32 %w2, ${nan}, %w2, %q0; or.b32 %w2, %w2, %w4; st.global.u8 ${address}, %w2;`;
+  shr.u32 %w2, %w1, ${shift}; and.b32 %w2, %w2, 1; add.u32 %w2, %w2, ${2 ** (shift - 1) - 1};
+  add.u32 %w2, %w2, %w1; shr.u32 %w2, %w2, ${shift}; min.u32 %w2, %w2, ${most};
+  setp.nan.f32 %q0, %f0, %f0; selp.b32 %w2, ${nan}, %w2, %q0; or.b32 %w2, %w2, %w4;
+  st.global.u8 ${address}, %w2;`;
 }

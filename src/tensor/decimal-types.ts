@@ -1,13 +1,13 @@
 /**
- * Arithmetic on literal number types, for shapes: `Multiply<1024, 768>` is `786432`. Decimal, digit
- * by digit, as on paper: a product of two extents costs some hundred instantiations, where counting
- * with tuples would stop at 10,000.
+ * Arithmetic on literal number types, for shapes: `Multiply<1024, 768>` is `786432`. It goes digit
+ * by digit in decimal: a product of two extents costs some hundred instantiations, where counting
+ * with tuples is limited to 10,000.
  *
- * Whole numbers of at least 0. Where an operand is no literal, the result is `number`.
+ * Operands are whole numbers of at least 0. Where an operand is no literal, the result is `number`.
  */
 
 type Digit = '0' | '1' | '2' | '3' | '4' | '5' | '6' | '7' | '8' | '9';
-/** Least significant first. */
+/** The digits of a number, least significant first. */
 type Digits = Digit[];
 
 type Units = {
@@ -23,7 +23,7 @@ type Units = {
   '9': [0, 0, 0, 0, 0, 0, 0, 0, 0];
 };
 
-/** Of the numbers from 0 to 19, the digit that stays and the one that is carried. */
+/** The ones digit and the carried digit of the numbers from 0 to 19. */
 type Ones = [
   '0',
   '1',
@@ -69,7 +69,7 @@ type Tens = [
   '1',
 ];
 
-/** What is missing to nine: subtracting is adding it and one. */
+/** The nine's complement: subtracting a digit is adding its complement and one. */
 type Nines = {
   '0': '9';
   '1': '8';
@@ -97,7 +97,7 @@ type Products = {
 };
 
 type Ten = 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12 | 13 | 14 | 15 | 16 | 17 | 18 | 19;
-/** Of three digits, the last no more than 1 where the result is used with a carry. */
+/** The sum of three digits, of which the last is a carry of 0 or 1. */
 type Count<A extends Digit, B extends Digit, C extends Digit> = [
   ...Units[A],
   ...Units[B],
@@ -192,7 +192,7 @@ type TimesDigit<
     ? Out
     : [...Out, Carry];
 
-/** From the highest digit of B on: what there is, times ten, and A times the digit. */
+/** From the highest digit of B on: ten times the sum so far, plus A times the digit. */
 type Product<A extends Digits, B extends Digits, Out extends Digits = []> = B extends [
   ...infer Rest extends Digits,
   infer b extends Digit,
@@ -204,13 +204,13 @@ type Product<A extends Digits, B extends Digits, Out extends Digits = []> = B ex
 
 type Counted = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9'];
 
-/** How often B is in A, which is less than ten times, and what is left. */
+/** The quotient of A and B, which is less than ten, and the remainder. */
 type Subtracted<A extends Digits, B extends Digits, Times extends 0[] = []> =
   Difference<A, B> extends infer Rest extends Digits
     ? Subtracted<Rest, B, [...Times, 0]>
     : [Counted[Times['length'] & keyof Counted] & Digit, A];
 
-/** Quotient and rest: long division. */
+/** Quotient and remainder, by long division. */
 type Quotient<
   A extends Digits,
   B extends Digits,
@@ -260,7 +260,8 @@ export type Multiply<A extends number, B extends number> = [IsNatural<A>, IsNatu
   : number;
 
 /**
- * `[quotient, rest]` of A / B; both `number` where one is no literal, both `never` where B is 0.
+ * `[quotient, remainder]` of A / B; both `number` where one is no literal, both `never` where B is
+ * 0.
  */
 export type Divide<A extends number, B extends number> = [IsNatural<A>, IsNatural<B>] extends [
   true,
@@ -275,7 +276,7 @@ export type Divide<A extends number, B extends number> = [IsNatural<A>, IsNatura
         : never
   : [number, number];
 
-/** A where it is no more than B, else B. */
+/** The lesser of A and B. */
 export type Least<A extends number, B extends number> = [IsNatural<A>, IsNatural<B>] extends [
   true,
   true,

@@ -1,12 +1,12 @@
 /**
- * DLPack's description of a tensor in memory: what libraries hand each other instead of copying.
- * Node has no way to pass the C structure itself, so this is its contents: whoever has an addon,
- * koffi or a worker on the other side fills in or reads out a `DLTensor` from it, field by field.
+ * DLPack's description of a tensor in memory, by which libraries exchange tensors without a copy.
+ * Node cannot pass the C structure itself, so that this is its contents: an addon or koffi on the
+ * other side writes a `DLTensor` from it, or reads one into it, field by field.
  *
  * The numbers are those of `dlpack.h`, version 1.1. The memory stays its owner's: a descriptor
- * holds `owner`, and so does what is made from it, so that it is not collected while either is in
- * use. Ordering is up to both sides: the one that hands over has its work done, or an event that
- * the other waits for.
+ * refers to `owner`, and so does a tensor that is made of it, so that the owner is not collected
+ * while either is in use. Both sides have to agree on ordering: the producer's work is done, or
+ * there is an event that the consumer waits for.
  */
 import { checkDType, checkInteger, invalid } from '../ground/arguments.js';
 import { DTYPES, DTYPE_FACTS, DTYPE_NAMES } from '../ground/dtype.js';
@@ -16,9 +16,9 @@ import type { Layout } from './layout.js';
 import { checkShape, contiguousStrides, numel, showShape } from './shape.js';
 
 /**
- * `DLDeviceType`, of the memory that this library can use. The embedded CPU device's memory has
- * addresses of its own, which mean something to nobody else: `kDLExtDev`, DLPack's number for
- * devices from outside of its list.
+ * `DLDeviceType`, for the memory that this library can use. The CPU device's memory has addresses
+ * that are valid for this library only: it is `kDLExtDev`, DLPack's number for devices that are not
+ * in its list.
  */
 export const DLDeviceType = {
   kDLCPU: 1,
@@ -29,7 +29,7 @@ export const DLDeviceType = {
 } as const;
 export type DLDeviceType = (typeof DLDeviceType)[keyof typeof DLDeviceType];
 
-/** `DLDataTypeCode`, of the dtypes that this library has. */
+/** `DLDataTypeCode`, for the dtypes that this library has. */
 export const DLDataTypeCode = {
   kDLInt: 0,
   kDLUInt: 1,
@@ -42,38 +42,40 @@ export const DLDataTypeCode = {
 } as const;
 export type DLDataTypeCode = (typeof DLDataTypeCode)[keyof typeof DLDataTypeCode];
 
-/** `DLTensor`, and what keeps its memory. */
+/** `DLTensor`, and what keeps its memory alive. */
 export interface DLTensor {
   /** Where the memory is. */
   readonly device: { readonly type: number; readonly id: number };
   /**
-   * Address of the memory. DLPack asks for 256 bytes of alignment, which `byteOffset` is then for;
-   * nobody insists.
+   * Address of the memory. DLPack wants it aligned to 256 bytes, and the rest in `byteOffset`;
+   * frameworks do not require that.
    */
   readonly data: bigint;
   readonly dtype: { readonly code: number; readonly bits: number; readonly lanes: number };
   readonly shape: readonly number[];
-  /** In elements; `null` where the tensor is contiguous. */
+  /** Strides in elements; `null` where the tensor is contiguous. */
   readonly strides: readonly number[] | null;
-  /** From `data` to the first element. */
+  /** Bytes from `data` to the first element. */
   readonly byteOffset: number;
-  /** Whether it must not be written. */
+  /** Whether the memory must not be written. */
   readonly readOnly?: boolean;
-  /** Whatever keeps the memory: it is not to be collected while the descriptor is in use. */
+  /**
+   * An object that keeps the memory alive. It must not be collected while the descriptor is in use.
+   */
   readonly owner?: unknown;
   /**
-   * As of a `DLManagedTensor`: whoever took the memory over calls it, once, when it is needed no
-   * longer. Without one the memory is lent for as long as `owner` is kept.
+   * The deleter of a `DLManagedTensor`: the consumer calls it once, when it no longer needs the
+   * memory. Without one the memory is borrowed for as long as `owner` is alive.
    */
   readonly deleter?: () => void;
 }
 
-/** A tensor in somebody's memory. */
+/** A tensor in memory that may belong to another library. */
 export interface ForeignTensor<D extends DTypeName = DTypeName> {
   readonly dtype: DType<D>;
-  /** Where its elements lie from `address` on. */
+  /** Where the elements lie, counted from `address`. */
   readonly layout: Layout;
-  /** Aligned to the dtype. */
+  /** Address of the memory, aligned to the dtype. */
   readonly address: bigint;
   readonly device: { readonly type: DLDeviceType; readonly id: number };
   readonly readOnly?: boolean;
@@ -89,10 +91,21 @@ const DEVICES: ReadonlySet<unknown> = new Set(Object.values(DLDeviceType));
 const LAST_ADDRESS = 2n ** 64n - 1n;
 
 /**
- * The descriptor of a tensor. `strides` are always written out, as DLPack 1.2 asks.
+ * Describes a tensor for DLPack. `strides` are always given, as DLPack 1.2 requires.
  *
- * @throws CudaArgumentError for a tensor that is none, or an address that is not aligned to the
- *   dtype
+ * @throws CudaArgumentError, which names the field, for an object that is no tensor, or an address
+ *   that is not aligned to the dtype
+ *
+ * @example
+ * ```ts
+ * const descriptor = toDLPack({
+ *   dtype: f32,
+ *   layout: layouts.contiguous([2, 3]),
+ *   address: 0x7f0000000000n,
+ *   device: { type: DLDeviceType.kDLCUDA, id: 0 },
+ * });
+ * console.log(descriptor.dtype, descriptor.strides); // { code: 2, bits: 32, lanes: 1 } [ 3, 1 ]
+ * ```
  */
 export function toDLPack(tensor: ForeignTensor): DLTensor {
   if (typeof tensor !== 'object' || (tensor as unknown) === null)
@@ -101,7 +114,7 @@ export function toDLPack(tensor: ForeignTensor): DLTensor {
   checkDType(dtype, 'tensor.dtype');
   if (typeof layout !== 'object' || !(Array.isArray as (value: unknown) => boolean)(layout.shape))
     throw invalid('tensor.layout', 'a layout', layout);
-  // Nothing may be anywhere, at null too.
+  // An empty tensor may have any address, null too.
   if (numel(layout.shape) > 0 || typeof address !== 'bigint')
     checkPlace('tensor.address', address, dtype);
   checkDevice('tensor.device', device);
@@ -121,13 +134,26 @@ export function toDLPack(tensor: ForeignTensor): DLTensor {
 }
 
 /**
- * The tensor that a descriptor describes. Its owner is the descriptor's, or the descriptor itself
- * where that names none. The layout's offset is `byteOffset` in elements; where that is no whole
- * number, it goes into the address.
+ * Gives the tensor that a descriptor describes. Its owner is the descriptor's, or the descriptor
+ * itself where that names none. The layout's offset is `byteOffset` in elements; bytes that are no
+ * whole element are added to the address.
  *
- * @throws CudaArgumentError that names the field: memory that this library cannot use, a dtype that
- *   it has not, vectors (`lanes` other than 1), strides that reach before the memory, an address
- *   that is not aligned
+ * @throws CudaArgumentError, which names the field, for memory that this library cannot use, a
+ *   dtype that it does not have, vectors (`lanes` other than 1), strides that reach before the
+ *   memory, and an address that is not aligned
+ *
+ * @example
+ * ```ts
+ * const { dtype, layout, address } = fromDLPack({
+ *   device: { type: DLDeviceType.kDLCUDA, id: 0 },
+ *   data: 0x7f0000000000n,
+ *   dtype: { code: DLDataTypeCode.kDLFloat, bits: 32, lanes: 1 },
+ *   shape: [2, 3],
+ *   strides: null,
+ *   byteOffset: 16,
+ * });
+ * console.log(dtype.name, layout.strides, address); // f32 [ 3, 1 ] 139637976727552n
+ * ```
  */
 export function fromDLPack(descriptor: DLTensor): ForeignTensor {
   if (typeof descriptor !== 'object' || (descriptor as unknown) === null)
@@ -176,7 +202,7 @@ export function fromDLPack(descriptor: DLTensor): ForeignTensor {
 
   const rest = byteOffset % dtype.bytes;
   const address = data + BigInt(rest);
-  // Of nothing, frameworks give whatever address, null too.
+  // Frameworks give any address for an empty tensor, null too.
   if (numel(shape) > 0)
     checkPlace(
       'descriptor.data',
@@ -226,7 +252,7 @@ function checkDevice(argument: string, device: unknown): void {
   checkInteger(`${argument}.id`, id, 0, 2 ** 31 - 1);
 }
 
-/** Every element has to be within what `address` and above can be. */
+/** Checks that every element lies at or above `address`, and below 2^64. */
 function checkExtent(argument: string, address: bigint, layout: Layout, dtype: DType): void {
   if (layout.shape.includes(0)) return;
   const { start, end } = span(layout);

@@ -1,7 +1,6 @@
 /**
- * Tensors handed over and taken over, as DLPack describes them. Memory goes from one side to the
- * other without a copy; who takes it over calls the descriptor's `deleter`, once, when it is needed
- * no longer.
+ * Exports and imports of tensors by DLPack descriptors. Memory changes hands without a copy; the
+ * consumer calls the descriptor's `deleter` once, when it no longer needs the memory.
  */
 import { CudaDisposedError } from '../core/index.js';
 import type { CoreDevice, DeviceBuffer } from '../core/index.js';
@@ -17,18 +16,18 @@ import { span } from './layout.js';
 import type { Layout } from './layout.js';
 import type { AnyTensor } from './tensor.js';
 
-/** What was handed over and forgotten, with its deleter uncalled. */
-const forgotten = new FinalizationRegistry<() => void>((giveBack) => {
+/** Gives back the memory of exports that were collected before their deleter was called. */
+const collected = new FinalizationRegistry<() => void>((giveBack) => {
   giveBack();
 });
 
 /**
- * What a descriptor of ours and its deleter hold: the memory is taken back where both are
- * forgotten.
+ * The owner of an exported descriptor: the descriptor and its deleter refer to it. When both are
+ * collected, the memory is given back.
  */
-class Handover {
+class ExportedMemory {
   readonly memory: Allocation;
-  /** Kept from being collected, as the memory's owner. */
+  /** The memory's owner, which must not be collected. */
   readonly tensor: AnyTensor;
   private readonly giveBack: () => void;
   private over = false;
@@ -37,38 +36,38 @@ class Handover {
     this.tensor = tensor;
     this.memory = tensor.buffer.memory;
     this.giveBack = this.memory.borrow();
-    forgotten.register(this, this.giveBack, this);
+    collected.register(this, this.giveBack, this);
   }
 
-  /** Who took the tensor over needs it no longer. */
+  /** Gives the memory back: the consumer has called the deleter. */
   end(): void {
     if (this.over)
-      throw new CudaDisposedError('deleter: called twice. Who takes a tensor over calls it once.');
+      throw new CudaDisposedError('deleter: called twice. Call it once for each tensor.');
     this.over = true;
-    forgotten.unregister(this);
+    collected.unregister(this);
     this.giveBack();
   }
 }
 
-/** Descriptors whose memory has been taken over, and may be so once only. */
-const taken = new WeakSet<object>();
+/** Descriptors that were imported: each can be imported once. */
+const imported = new WeakSet<object>();
 
 /**
- * The descriptor of a tensor, once everything that was queued with its memory is over. See
- * {@link Tensor.toDLPack}.
+ * Exports a tensor: gives its descriptor when all work that was queued with its memory has ended.
+ * See {@link Tensor.toDLPack}.
  */
-export function handOver(run: Run, tensor: AnyTensor): Submitted<DLTensor> {
+export function exportTensor(run: Run, tensor: AnyTensor): Submitted<DLTensor> {
   run.checkNotRecording('tensor.toDLPack()', 'hand over graph.output after graph.replay()');
   tensor.checkAlive();
   const { memory } = tensor.buffer;
-  // The run's stream waits for the others, and the host for that stream: whoever has the descriptor
-  // need wait for nothing.
+  // The run's stream waits for the other streams, and the host for that stream, so that the
+  // consumer has nothing to wait for.
   memory.orderEnd(run.stream);
   if (run.mode === 'block') {
     run.block();
     return described(tensor);
   }
-  // Also where nothing was queued: memory that has just been allocated is not there yet.
+  // It is waited for even if nothing was queued: new memory may not be allocated yet.
   return new Later(
     Promise.all([tensor.buffer.allocated(), run.stream.finished()]).then(() => described(tensor)),
     true,
@@ -79,7 +78,7 @@ function described(tensor: AnyTensor): DLTensor {
   const { dtype, layout, device, buffer } = tensor;
   tensor.checkAlive();
   const { memory } = buffer;
-  const owner = new Handover(tensor);
+  const owner = new ExportedMemory(tensor);
   const address = BigInt(device.runtime.shared.values[memory.handle]! + buffer.byteOffset);
   const type =
     device.kind === 'cpu'
@@ -100,17 +99,17 @@ function described(tensor: AnyTensor): DLTensor {
   });
 }
 
-/** What {@link Tensor.fromDLPack} takes beside the descriptor. */
+/** Options of {@link Tensor.fromDLPack}. */
 export interface TakeOverOptions {
   /** Shown in errors. */
   label?: string;
 }
 
 /**
- * The memory that the descriptor is of, adopted, and how a tensor lies in it: the parts of one that
+ * Imports a descriptor: adopts its memory, and gives the buffer and the layout of a tensor that
  * owns it. See {@link Tensor.fromDLPack}.
  */
-export async function takeOver(
+export async function importTensor(
   device: CoreDevice,
   descriptor: DLTensor,
   options: TakeOverOptions = {},
@@ -147,21 +146,22 @@ export async function takeOver(
     );
   }
   if (deleter !== undefined) {
-    if (taken.has(descriptor))
+    if (imported.has(descriptor))
       throw invalid(
         'descriptor',
-        'one that nobody has taken over',
+        'one that has not been taken over',
         descriptor,
-        'Its memory has been taken over, which is possible once: ask its owner for another.',
+        'A descriptor can be taken over once: get another from its owner.',
       );
-    taken.add(descriptor);
+    imported.add(descriptor);
   }
   const { end } = span(layout);
   const alias =
-    owner instanceof Handover && owner.memory.device.runtime === device.runtime
+    owner instanceof ExportedMemory && owner.memory.device.runtime === device.runtime
       ? owner.memory
       : undefined;
-  // Held by what is given back, and so for as long as the memory is in use here.
+  // The release callback refers to it, so that it is alive for as long as the memory is in use
+  // here.
   const kept = { owner, deleter };
   try {
     const buffer = await adoptMemory(device, dtype, layout.shape.includes(0) ? 0 : end, address, {
@@ -177,8 +177,8 @@ export async function takeOver(
     });
     return { buffer, layout };
   } catch (error) {
-    // It stays its owner's.
-    taken.delete(descriptor);
+    // The memory stays its owner's.
+    imported.delete(descriptor);
     throw error;
   }
 }

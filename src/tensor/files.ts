@@ -1,6 +1,6 @@
 /**
- * Tensors in files: `.npy` and safetensors, as operations. The bytes are the file's; reading and
- * writing it is the program's affair.
+ * Tensors in files, `.npy` and safetensors, as operations. They take and give the bytes of a file;
+ * the program reads and writes the file itself.
  */
 import type { DTypeName, CoreDevice } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
@@ -19,19 +19,19 @@ import type { TensorData } from './tensor-data.js';
 import { Tensor } from './tensor.js';
 import type { AnyTensor } from './tensor.js';
 
-/** A tensor with the elements of a file's, bit for bit (of bool as 0 and 1), in row-major order. */
+/** A tensor with a file's elements, bit for bit (bool as 0 and 1), in row-major order. */
 function fromData(device: CoreDevice, data: TensorData): DeviceOp<Tensor> {
   const { dtype, layout } = data;
   return uninitialized(device, dtype, layout.shape).andThen((tensor) => {
     const words = wordsOf({ ...data, layout: contiguous(layout.shape), bytes: packed(data) });
-    // Of bool every byte but 0 is true, and becomes 1.
+    // In a bool every byte but 0 is true, and becomes 1.
     return dtype.name === 'bool'
       ? (tensor as unknown as Tensor<'bool'>).write(words as Uint8Array)
       : (tensor as unknown as Tensor).writeBits(words);
   });
 }
 
-/** The bytes of a file: that they are no path, above all. */
+/** @throws CudaArgumentError for a path, which is often passed by mistake */
 function checkBytes(file: unknown): void {
   if (typeof file === 'string' || isUrl(file))
     throw invalid(
@@ -42,7 +42,7 @@ function checkBytes(file: unknown): void {
     );
 }
 
-/** The elements of a tensor on the host, bit for bit; of bool 0 and 1. */
+/** The elements of a tensor on the host, bit for bit (bool as 0 and 1), in row-major order. */
 function toData<D extends DTypeName>(argument: string, tensor: Tensor<D>): DeviceOp<TensorData<D>> {
   if (!((tensor as unknown) instanceof Tensor)) throw invalid(argument, 'a Tensor', tensor);
   return tensor.contiguous().andThen((dense) =>
@@ -59,10 +59,19 @@ function toData<D extends DTypeName>(argument: string, tensor: Tensor<D>): Devic
 }
 
 /**
- * The tensor of a `.npy` file, read and checked at the call.
+ * Makes a tensor of a `.npy` file. The file is parsed and checked at the call; the operation copies
+ * it to the device. cuMemcpyHtoDAsync
  *
- * @throws CudaFormatError for what is no such file, CudaArgumentError for a dtype that has to be
- *   named in the options
+ * @throws CudaFormatError for bytes that are no such file, or whose dtype has to be named in the
+ *   options; CudaArgumentError for a path in place of bytes
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [1, 2, 3]);
+ * const file = await saveNpy(x);
+ * using y = await loadNpy(device, file);
+ * console.log(y.shape, (await y.read()).join(' ')); // [ 3 ] 1 2 3
+ * ```
  */
 export function loadNpy(
   device: AnyDevice,
@@ -73,17 +82,36 @@ export function loadNpy(
   return fromData(coreOf(device), readNpy(file, options));
 }
 
-/** A tensor as the bytes of a `.npy` file. */
+/**
+ * Gives a tensor as the bytes of a `.npy` file. cuMemcpyDtoHAsync
+ *
+ * @example
+ * ```ts
+ * using x = await device.zeros(f32, [2, 3]);
+ * const file = await saveNpy(x);
+ * console.log(readNpy(file).layout.shape); // [ 2, 3 ]
+ * ```
+ */
 export function saveNpy(tensor: AnyTensor): DeviceOp<Uint8Array> {
   return toData('tensor', tensor).map((data) => writeNpy(data));
 }
 
 /**
- * The tensors of a safetensors file by their names, read and checked at the call; `names` for some
- * of them, whatever dtypes the others have.
+ * Makes the tensors of a safetensors file, in a map by their names. With `names` only these are
+ * made, and dtypes of the others do not matter. The file is parsed and checked at the call; the
+ * operation copies it to the device. cuMemcpyHtoDAsync
  *
- * @throws CudaFormatError for what is no such file, or a dtype that tensors have not,
- *   CudaArgumentError for a name that it does not have
+ * @throws CudaFormatError for bytes that are no such file, or a dtype that tensors do not have;
+ *   CudaArgumentError for a name that the file does not have
+ *
+ * @example
+ * ```ts
+ * using weight = await device.tensor(f32, [1, 2, 3]);
+ * const file = await saveSafetensors({ weight });
+ * const tensors = await loadSafetensors(device, file);
+ * console.log((await tensors.get('weight')!.read()).join(' ')); // 1 2 3
+ * for (const tensor of tensors.values()) tensor.close();
+ * ```
  */
 export function loadSafetensors(
   device: AnyDevice,
@@ -99,7 +127,17 @@ export function loadSafetensors(
   );
 }
 
-/** Tensors by their names as the bytes of a safetensors file. */
+/**
+ * Gives tensors, by their names, as the bytes of a safetensors file. cuMemcpyDtoHAsync
+ *
+ * @example
+ * ```ts
+ * using weight = await device.tensor(f32, [1, 2, 3, 4], [2, 2]);
+ * using bias = await device.tensor(f32, [5, 6]);
+ * const file = await saveSafetensors({ weight, bias }, { metadata: { format: 'pt' } });
+ * console.log([...readSafetensors(file).tensors.keys()]); // [ 'bias', 'weight' ]
+ * ```
+ */
 export function saveSafetensors(
   tensors: Readonly<Record<string, AnyTensor>> | ReadonlyMap<string, AnyTensor>,
   options?: WriteSafetensorsOptions,

@@ -1,6 +1,6 @@
 /**
- * Tensors: where their elements lie, which views of them there are, how they are cut into tiles,
- * and how they come out of files and descriptors.
+ * Tensors: device memory with a dtype and a shape; views, partitions into tiles, files and DLPack
+ * descriptors of them. `layouts` has the pure functions on shapes and strides.
  *
  * @packageDocumentation
  */
@@ -65,15 +65,16 @@ export {
 export type {
   ArangeOptions,
   EyeOptions,
-  HostList,
   RandOptions,
   RandnOptions,
   RealName,
   TensorOptions,
 } from './make.js';
+export type { HostList } from './host-source.js';
 export { Partitioned } from './partitioned.js';
 export type { Closing } from './results.js';
 export { Tensor } from './tensor.js';
-export type { AnyTensor, KernelTensor, TensorJson } from './tensor.js';
+export type { AnyTensor, KernelTensor } from './tensor.js';
 export { packed, wordsOf } from './tensor-data.js';
 export type { TensorData } from './tensor-data.js';
+export type { TensorJson } from './tensor-text.js';

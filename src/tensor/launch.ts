@@ -16,25 +16,43 @@ import { showShape } from './shape.js';
 import { Tensor } from './tensor.js';
 import type { AnyTensor } from './tensor.js';
 
-/** What a launched kernel takes: what level 3 takes, tensors and partitions of them. */
+/** An argument of a kernel: one of `async-cuda/core`, a tensor, or a partition. */
 export type LaunchArgument = KernelArgument | AnyTensor | Partitioned;
 
-/** As of {@link Kernel.launch}; the grid may be left out where a partition says it. */
+/** Options of {@link Kernel.launch}; the grid may be left out where it follows from a partition. */
 export interface OpLaunchOptions extends Omit<LaunchOptions, 'grid'> {
   grid?: Dimensions;
 }
 
-/** Axes of a grid. */
+/** Axes that a grid has at most. */
 const MOST_AXES = 3;
 
 /**
- * The launch of a kernel as an operation. Arguments are values or operations that give them, which
- * run before it in the order in which they are written; it gives what they gave, as a list. Tensors
- * have to be contiguous: their first element's address is passed. A partition gives the tensor's
- * address, and one block for each tile: axis 0 is the grid's x. cuLaunchKernel
+ * Launches a kernel as an operation. Arguments are values, or operations that give them, which run
+ * before the kernel in the order in which they are written. The operation gives the values of all
+ * arguments as a list. Tensors have to be contiguous: the kernel gets the address of the first
+ * element. Of a partition it gets the tensor's address, and the grid has one block for each tile,
+ * with axis 0 as the grid's x. cuLaunchKernel
  *
- * @throws CudaArgumentError for options that are none; when run: for arguments that the kernel does
- *   not take, tensors that are not contiguous, a grid that differs from a partition's
+ * @throws CudaArgumentError for options that are no object; when run, for arguments that the kernel
+ *   does not take, tensors that are not contiguous, and a grid that differs from a partition's
+ *
+ * @example
+ * ```ts
+ * const text = `.version 7.0
+ * .target sm_70
+ * .address_size 64
+ * .visible .entry set(.param .u64 y) {
+ *   .reg .b64 %y;
+ *   ld.param.u64 %y, [y]; cvta.to.global.u64 %y, %y; st.global.u32 [%y], 7;
+ * }`;
+ * await using core = await CoreDevice.open('cpu');
+ * await using module = await core.loadModule(text);
+ * const set = module.kernel('set', [output(u32)]);
+ * using y = await zeros(core, u32, [2]);
+ * await callKernel(set, { grid: 1, block: 1 }, y);
+ * console.log((await y.read()).join(' ')); // 7 0
+ * ```
  */
 export function callKernel<const A extends readonly (LaunchArgument | DeviceOp<LaunchArgument>)[]>(
   kernel: Kernel,
@@ -93,7 +111,7 @@ function dense(kernel: Kernel, tensor: AnyTensor, index: number): KernelArgument
   );
 }
 
-/** The options with the grid that the partitions say. */
+/** The options, with the grid that follows from the partitions. */
 function shaped(
   kernel: Kernel,
   options: OpLaunchOptions,
@@ -109,16 +127,16 @@ function shaped(
       'options.grid',
       'the number of blocks',
       undefined,
-      'It is known without being said only where an argument is a partition.',
+      'Write it unless an argument is a partition, from which it follows.',
     );
   return grid === options.grid ? (options as LaunchOptions) : { ...options, grid };
 }
 
 /**
- * The grid that partitions say: one block for each tile, or as many as were given where the blocks
- * share a list of tiles.
+ * Gives the grid that follows from partitions: one block for each tile. Where blocks share a list
+ * of tiles, a given grid is kept.
  *
- * @throws CudaArgumentError where they disagree with each other or with the grid that was given
+ * @throws CudaArgumentError where partitions differ from each other or from the given grid
  * @internal
  */
 export function gridOfPartitions(
@@ -131,7 +149,7 @@ export function gridOfPartitions(
   for (const each of partitions) {
     const said = gridOf(each);
     if (each.list !== undefined) {
-      // Persistent blocks share the tiles, so that fewer will do.
+      // Persistent blocks share the tiles, so that there may be fewer blocks than tiles.
       if (grid !== undefined && blocks(grid) > each.count)
         throw invalid('options.grid', `at most ${each.count} blocks, one for each tile`, grid);
       grid ??= each.count;

@@ -2,9 +2,9 @@
  * Where the elements of a tensor lie in its buffer: element `[i, j, …]` is number `offset +
  * i·strides[0] + j·strides[1] + …`.
  *
- * A layout is an immutable value. Views are made by computing another layout over the same buffer:
- * see `slicing.ts`, `reshaping.ts`, `axes.ts`, `broadcasting.ts`, `reinterpreting.ts`. Nothing here
- * knows a dtype or a device; strides, offsets and extents count elements.
+ * A layout is an immutable value. A view is another layout over the same buffer: see `slicing.ts`,
+ * `reshaping.ts`, `axes.ts`, `broadcasting.ts`, `reinterpreting.ts`. These files are independent of
+ * dtypes and devices; strides, offsets and extents count elements.
  */
 import { checkInteger, invalid } from '../ground/arguments.js';
 import { checkShape, contiguousStrides, showShape } from './shape.js';
@@ -23,7 +23,7 @@ export interface Layout<S extends Shape = Shape> {
   readonly offset: number;
 }
 
-/** The layout of what is known to be right. Takes the arrays over. */
+/** A layout of values that were checked before. The arrays are frozen and become its own. */
 export function layoutOf<S extends Shape>(
   shape: S,
   strides: readonly number[],
@@ -33,9 +33,15 @@ export function layoutOf<S extends Shape>(
 }
 
 /**
- * Row-major: the last axis lies closest, and nothing between.
+ * Makes a row-major layout: the elements of the last axis lie next to each other, without gaps.
  *
- * @throws CudaArgumentError for what is no shape or no offset
+ * @throws CudaArgumentError for an invalid shape or offset
+ *
+ * @example
+ * ```ts
+ * const { shape, strides, offset } = layouts.contiguous([2, 3]);
+ * console.log(shape, strides, offset); // [ 2, 3 ] [ 3, 1 ] 0
+ * ```
  */
 export function contiguous<const S extends Shape>(shape: S, offset = 0): Layout<Dims<S>> {
   checkShape('shape', shape);
@@ -46,10 +52,16 @@ export function contiguous<const S extends Shape>(shape: S, offset = 0): Layout<
 }
 
 /**
- * Any strides, in elements; 0 and negative ones too.
+ * Makes a layout of any strides, in elements; 0 and negative ones too.
  *
- * @throws CudaArgumentError where the shape and strides differ in rank, or an element would lie
- *   before element 0
+ * @throws CudaArgumentError where shape and strides differ in rank, or an element would lie before
+ *   element 0 of the buffer
+ *
+ * @example
+ * ```ts
+ * const diagonal = layouts.strided([3], [4]);
+ * console.log([...layouts.elements(diagonal)]); // [ 0, 4, 8 ]
+ * ```
  */
 export function strided<const S extends Shape>(
   shape: S,
@@ -87,13 +99,21 @@ function checkReach(layout: Layout): void {
 
 /** A half-open range of elements of the buffer. */
 export interface Span {
-  /** The lowest element that is touched. */
+  /** The lowest element of the layout. */
   readonly start: number;
-  /** One behind the highest element that is touched; `start` where there is none. */
+  /** The highest element of the layout, plus 1; `start` where the layout is empty. */
   readonly end: number;
 }
 
-/** The elements of the buffer between the lowest and the highest that the layout touches. */
+/**
+ * Gives the range of the buffer from the lowest to the highest element of the layout.
+ *
+ * @example
+ * ```ts
+ * const column = layouts.slice(layouts.contiguous([2, 3]), [null, 1]);
+ * console.log(layouts.span(column)); // { start: 1, end: 5 }
+ * ```
+ */
 export function span({ shape, strides, offset }: Layout): Span {
   let start = offset;
   let last = offset;
@@ -108,8 +128,15 @@ export function span({ shape, strides, offset }: Layout): Span {
 }
 
 /**
- * Whether the elements lie row-major with nothing between, from any offset. Axes of extent 1 may
- * have any stride, and what has no element is contiguous.
+ * Whether the elements lie in row-major order without gaps, from any offset on. Axes of extent 1
+ * may have any stride, and an empty layout is contiguous.
+ *
+ * @example
+ * ```ts
+ * const layout = layouts.contiguous([2, 3]);
+ * console.log(layouts.isContiguous(layout)); // true
+ * console.log(layouts.isContiguous(layouts.transpose(layout))); // false
+ * ```
  */
 export function isContiguous({ shape, strides }: Layout): boolean {
   let expected = 1;
@@ -124,8 +151,15 @@ export function isContiguous({ shape, strides }: Layout): boolean {
 }
 
 /**
- * Whether both give every index the same element. Strides of axes of extent 1 do not count, nor
- * those of what is empty.
+ * Whether every index names the same element in both layouts. Strides of axes of extent 1 do not
+ * count, nor do those of empty layouts.
+ *
+ * @example
+ * ```ts
+ * const row = layouts.contiguous([1, 3]);
+ * console.log(layouts.sameLayout(row, layouts.strided([1, 3], [100, 1]))); // true
+ * console.log(layouts.sameLayout(row, layouts.contiguous([1, 3], 3))); // false
+ * ```
  */
 export function sameLayout(a: Layout, b: Layout): boolean {
   if (a.shape.length !== b.shape.length || a.shape.some((extent, axis) => extent !== b.shape[axis]))
@@ -138,10 +172,15 @@ export function sameLayout(a: Layout, b: Layout): boolean {
 }
 
 /**
- * The element of the buffer at an index, one number for each axis; negative ones count from the
- * end.
+ * Gives the element of the buffer at an index, which has one number for each axis; negative ones
+ * count from the end.
  *
  * @throws CudaArgumentError for an index outside the shape
+ *
+ * @example
+ * ```ts
+ * console.log(layouts.elementAt(layouts.contiguous([2, 3]), [1, -1])); // 5
+ * ```
  */
 export function elementAt({ shape, strides, offset }: Layout, index: readonly number[]): number {
   if (index.length !== shape.length)
@@ -170,8 +209,14 @@ export function checkIndex(argument: string, index: unknown, extent: number): nu
 }
 
 /**
- * The element of the buffer of every index, in row-major order. For tests and small things: it
- * visits each.
+ * Yields the element of the buffer for every index, in row-major order. It takes a step for each
+ * element, and is for small layouts.
+ *
+ * @example
+ * ```ts
+ * const column = layouts.slice(layouts.contiguous([2, 3]), [null, 1]);
+ * console.log([...layouts.elements(column)]); // [ 1, 4 ]
+ * ```
  */
 export function* elements({ shape, strides, offset }: Layout): Generator<number, void, undefined> {
   if (shape.includes(0)) return;

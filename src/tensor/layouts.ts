@@ -1,6 +1,6 @@
 /**
- * Where the elements of a tensor lie: pure functions of layouts and shapes, without a device. A
- * layout is a shape, strides and an offset, all in elements.
+ * Pure functions of layouts and shapes, without a device. A layout is a shape, strides and an
+ * offset, all in elements, which gives the place of each element of a tensor in its buffer.
  */
 export { permute, squeeze, transpose, unsqueeze } from './axes.js';
 export { broadcastAll, broadcastShapes, broadcastTo } from './broadcasting.js';

@@ -1,7 +1,7 @@
 /**
- * The kernels of tensors, loaded when they are first needed on a device. An operation that needs
- * one which is not there yet goes on when it is; a thread that blocks loads it by itself, and a
- * capture begins anew.
+ * The kernels of tensors, loaded when they are first used on a device. An operation whose kernel is
+ * not loaded yet continues when it is; a blocking run loads the kernel synchronously, and a capture
+ * begins again after the load.
  */
 import { CudaError, DTYPES, f32, f64, i32, i64, input, output, u32, u64 } from '../core/index.js';
 import type {
@@ -19,14 +19,14 @@ import { copyText, randomText, sequenceText } from './kernel-texts.js';
 
 type Kernels = Readonly<Record<string, Kernel>>;
 
-interface Recipe {
+interface KernelSet {
   readonly key: string;
   readonly text: () => string;
   readonly kernels: () => Readonly<Record<string, readonly ParamDeclaration[]>>;
 }
 
-/** Strided copies of so many axes, with conversion. */
-export function copies(from: DTypeName, to: DTypeName, rank: number): Recipe {
+/** The kernel for strided copies of so many axes, with conversion. */
+export function copies(from: DTypeName, to: DTypeName, rank: number): KernelSet {
   return {
     key: `copy ${from} ${to} ${rank}`,
     text: () => copyText(from, to, rank),
@@ -41,7 +41,7 @@ export function copies(from: DTypeName, to: DTypeName, rank: number): Recipe {
   };
 }
 
-export function sequences(dtype: KernelDTypeName): Recipe {
+export function sequences(dtype: KernelDTypeName): KernelSet {
   const out = output(DTYPES[dtype]);
   return {
     key: `sequences ${dtype}`,
@@ -54,7 +54,7 @@ export function sequences(dtype: KernelDTypeName): Recipe {
   };
 }
 
-export function randoms(dtype: KernelDTypeName): Recipe {
+export function randoms(dtype: KernelDTypeName): KernelSet {
   const out = output(DTYPES[dtype]);
   const real = dtype === 'f64' ? f64 : f32;
   return {
@@ -77,13 +77,13 @@ function loadedOn(device: CoreDevice): Map<string, Loaded> {
   return loaded;
 }
 
-function load(device: CoreDevice, recipe: Recipe): Loaded {
+function load(device: CoreDevice, kernelSet: KernelSet): Loaded {
   const loaded = loadedOn(device);
-  const known = loaded.get(recipe.key);
+  const known = loaded.get(kernelSet.key);
   if (known !== undefined) return known;
   const done = (async () => {
-    const signatures = recipe.kernels();
-    return kernelsOf(await device.loadKnown(recipe.text(), Object.keys(signatures)), signatures);
+    const signatures = kernelSet.kernels();
+    return kernelsOf(await device.loadKnown(kernelSet.text(), Object.keys(signatures)), signatures);
   })();
   const entry: Loaded = { kernels: undefined, done };
   done.then(
@@ -91,61 +91,62 @@ function load(device: CoreDevice, recipe: Recipe): Loaded {
       entry.kernels = kernels;
     },
     () => {
-      loaded.delete(recipe.key);
+      loaded.delete(kernelSet.key);
     },
   );
-  loaded.set(recipe.key, entry);
+  loaded.set(kernelSet.key, entry);
   return entry;
 }
 
-/** {@link load} on a thread that blocks. */
-function loadNow(device: CoreDevice, recipe: Recipe): Kernels {
+/** {@link load} for a blocking run. */
+function loadNow(device: CoreDevice, kernelSet: KernelSet): Kernels {
   const loaded = loadedOn(device);
-  const known = loaded.get(recipe.key)?.kernels;
+  const known = loaded.get(kernelSet.key)?.kernels;
   if (known !== undefined) return known;
-  const signatures = recipe.kernels();
-  // What is on its way for somebody else cannot arrive before this thread goes on.
+  const signatures = kernelSet.kernels();
+  // A load in progress cannot end while this thread blocks, so that the kernels are loaded again.
   const kernels = kernelsOf(
-    device.loadKnownNow(recipe.text(), Object.keys(signatures)),
+    device.loadKnownNow(kernelSet.text(), Object.keys(signatures)),
     signatures,
   );
-  loaded.set(recipe.key, { kernels, done: Promise.resolve(kernels) });
+  loaded.set(kernelSet.key, { kernels, done: Promise.resolve(kernels) });
   return kernels;
 }
 
-function kernelsOf(module: Module, signatures: ReturnType<Recipe['kernels']>): Kernels {
+function kernelsOf(module: Module, signatures: ReturnType<KernelSet['kernels']>): Kernels {
   return Object.fromEntries(
     Object.entries(signatures).map(([name, signature]) => [name, module.kernel(name, signature)]),
   );
 }
 
-/** Loads kernels before they are needed. */
-export async function preload(device: CoreDevice, recipes: readonly Recipe[]): Promise<void> {
-  await Promise.all(recipes.map((recipe) => load(device, recipe).done));
+/** Loads kernels before their first use. */
+export async function preload(device: CoreDevice, kernelSets: readonly KernelSet[]): Promise<void> {
+  await Promise.all(kernelSets.map((kernelSet) => load(device, kernelSet).done));
 }
 
-/** Queues with the kernels, at once if they are loaded. */
+/** Calls `queue` with the kernels: at once if they are loaded, else when they are. */
 export function withKernels<T>(
   run: Run,
-  recipe: Recipe,
+  kernelSet: KernelSet,
   queue: (kernels: Kernels) => Submitted<T>,
 ): Submitted<T> {
-  if (run.mode === 'block') return queue(loadNow(run.device, recipe));
-  const { kernels, done } = load(run.device, recipe);
+  if (run.mode === 'block') return queue(loadNow(run.device, kernelSet));
+  const { kernels, done } = load(run.device, kernelSet);
   return whenLoaded(
     run,
     kernels,
     done,
-    { what: `the kernels of '${recipe.key}'`, fix: 'await such an operation once before' },
+    { what: `the kernels of '${kernelSet.key}'`, fix: 'await such an operation once before' },
     queue,
   );
 }
 
 /**
- * Queues with what has been loaded, or once it is. A recording begins anew then; a thread that
- * blocks cannot wait for it.
+ * Calls `queue` with what is loaded, or when it is. A recording begins again after the load; a
+ * blocking run cannot wait for it.
  *
- * @param named what it is called where that cannot be, and what to do
+ * @param named what is loaded and what to write instead, for the error of a blocking run
+ * @throws CudaError with code ERR_CUDA_NOT_FOUND in a blocking run
  */
 export function whenLoaded<K, T>(
   run: Run,
@@ -160,7 +161,7 @@ export function whenLoaded<K, T>(
     done.catch(() => undefined);
     throw new CudaError(
       'ERR_CUDA_NOT_FOUND',
-      `${named.what}: not loaded yet, and a thread that blocks cannot load: ${named.fix}.`,
+      `${named.what}: not loaded yet, and a thread that blocks cannot load it: ${named.fix}.`,
     );
   }
   run.loads++;

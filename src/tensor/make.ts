@@ -1,28 +1,10 @@
-/** Operations that make tensors. Shapes that are written out are known to the type checker. */
-import { types } from 'node:util';
-
-import { CudaArgumentError, PinnedBuffer } from '../core/index.js';
-import type { DType, DTypeName, HostArray, Scalar, WriteSource } from '../core/index.js';
-import {
-  BIT_ARRAYS,
-  HOST_ARRAYS,
-  INTEGER_LIMITS,
-  NUMBER_LIMITS,
-  isKernelDType,
-  isWide,
-} from '../ground/dtype.js';
-import type { Complex, ComplexName, KernelDTypeName, WideName } from '../ground/dtype.js';
-import { checkArray, checkAttached, elementsOf } from '../core/host-codec.js';
-import { fillPattern, isComplex } from '../core/fill-pattern.js';
-import {
-  checkDType,
-  checkInteger,
-  checkOptions,
-  insteadOfBigint,
-  invalid,
-  isList,
-} from '../ground/arguments.js';
-import { isNarrow, narrow } from '../ground/narrow-floats.js';
+/** Operations that make tensors. Literal shapes are part of the tensor's type. */
+import { CudaArgumentError } from '../core/index.js';
+import type { DType, DTypeName, HostArray, Scalar } from '../core/index.js';
+import { INTEGER_LIMITS, isKernelDType, isWide } from '../ground/dtype.js';
+import type { KernelDTypeName } from '../ground/dtype.js';
+import { fillPattern } from '../core/fill-pattern.js';
+import { checkDType, checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { Made } from '../ops/collect.js';
 import { DeviceOp } from '../ops/device-op.js';
 import { after } from '../ops/node.js';
@@ -30,27 +12,30 @@ import type { Submitted } from '../ops/node.js';
 import type { Run } from '../ops/run.js';
 import { coreOf } from '../ops/scheduling.js';
 import type { AnyDevice } from '../ops/scheduling.js';
+import { writeDense } from './host-copies.js';
+import { checkedSource } from './host-source.js';
+import type { HostList } from './host-source.js';
 import { contiguous } from './layout.js';
 import type { Layout } from './layout.js';
 import { preload, randoms, sequences, withKernels } from './loaded-kernels.js';
 import { checkRange, checkedSeed, freshSeed } from './random-options.js';
 import { checkShape, numel, showShape } from './shape.js';
 import type { Dims, Shape } from './shape-types.js';
-import { Tensor, writeDense } from './tensor.js';
+import { Tensor } from './tensor.js';
 
 const BLOCK = 256;
-/** Elements that a kernel counts. */
+/** Elements of a sequence at most: its kernels count them in 32 bits. */
 const MOST_ELEMENTS = 2 ** 31 - 1;
 
-/** What every operation that makes a tensor takes. */
+/** Options of every operation that makes a tensor. */
 export interface TensorOptions {
   /** Shown in errors. */
   label?: string;
 }
 
 /**
- * A new tensor on the run's stream, which `fill` fills. `more` are the names of options beside the
- * label.
+ * The operation that allocates a tensor on the run's stream and calls `fill`. `more` are the names
+ * of options besides the label.
  */
 function made<D extends DTypeName, S extends Shape>(
   device: AnyDevice,
@@ -61,7 +46,8 @@ function made<D extends DTypeName, S extends Shape>(
   fill: (run: Run, tensor: Tensor<D, Dims<S>>) => Submitted<unknown>,
   more: readonly string[] = [],
 ): DeviceOp<Tensor<D, Dims<S>>> {
-  // The first of all: without it the others stand in each other's place.
+  // The device is checked first: where it is left out, each argument stands in another's place, and
+  // errors for these would mislead.
   const core = coreOf(device);
   checkDType(dtype);
   checkShape('shape', shape);
@@ -77,7 +63,17 @@ function made<D extends DTypeName, S extends Shape>(
   );
 }
 
-/** Uninitialised memory. cuMemAllocAsync */
+/**
+ * Makes a tensor of uninitialised memory: its elements are undefined until they are written.
+ * cuMemAllocAsync
+ *
+ * @example
+ * ```ts
+ * using x = await uninitialized(device, f32, [2, 3]);
+ * await x.fill(1);
+ * console.log((await x.read()).join(' ')); // 1 1 1 1 1 1
+ * ```
+ */
 export function uninitialized<D extends DTypeName, const S extends Shape>(
   device: AnyDevice,
   dtype: DType<D>,
@@ -87,7 +83,15 @@ export function uninitialized<D extends DTypeName, const S extends Shape>(
   return made(device, dtype, shape, 'uninitialized', options, () => undefined);
 }
 
-/** All elements the same. cuMemsetD8Async and kin */
+/**
+ * Makes a tensor whose elements are all `value`. cuMemAllocAsync, cuMemsetD8Async and its kin
+ *
+ * @example
+ * ```ts
+ * using x = await full(device, f32, [3], 0.5);
+ * console.log((await x.read()).join(' ')); // 0.5 0.5 0.5
+ * ```
+ */
 export function full<D extends DTypeName, const S extends Shape>(
   device: AnyDevice,
   dtype: DType<D>,
@@ -104,7 +108,15 @@ export function full<D extends DTypeName, const S extends Shape>(
   });
 }
 
-/** All elements 0. */
+/**
+ * Makes a tensor of zeros. cuMemAllocAsync, cuMemsetD8Async and its kin
+ *
+ * @example
+ * ```ts
+ * using x = await zeros(device, f32, [2, 2]);
+ * console.log((await x.read()).join(' ')); // 0 0 0 0
+ * ```
+ */
 export function zeros<D extends DTypeName, const S extends Shape>(
   device: AnyDevice,
   dtype: DType<D>,
@@ -114,7 +126,15 @@ export function zeros<D extends DTypeName, const S extends Shape>(
   return full(device, dtype, shape, scalar(dtype, 0), options);
 }
 
-/** All elements 1; of a complex dtype 1 + 0i. */
+/**
+ * Makes a tensor of ones; in a complex dtype 1 + 0i. cuMemAllocAsync, cuMemsetD8Async and its kin
+ *
+ * @example
+ * ```ts
+ * using x = await ones(device, i32, [3]);
+ * console.log((await x.read()).join(' ')); // 1 1 1
+ * ```
+ */
 export function ones<D extends DTypeName, const S extends Shape>(
   device: AnyDevice,
   dtype: DType<D>,
@@ -125,7 +145,7 @@ export function ones<D extends DTypeName, const S extends Shape>(
 }
 
 const scalar = <D extends DTypeName>(dtype: DType<D>, value: number): Scalar<D> =>
-  // Before it is checked: what is wrong with the device is told first.
+  // The dtype is not checked yet: an error for the device comes first.
   (isWide((dtype as DType | null | undefined)?.name as DTypeName)
     ? BigInt(value)
     : (dtype as DType | null | undefined)?.kind === 'complex'
@@ -141,20 +161,26 @@ function checkComputed(dtype: DType, made: string): asserts dtype is DType<Kerne
   throw invalid('dtype', `a dtype of one number, for ${made}(…)`, dtype.name, fix);
 }
 
-/** What {@link arange} takes. Bigints for u64 and i64 beyond 2^53. */
+/** Options of {@link arange}. Beyond 2^53, numbers of u64 and i64 are bigints. */
 export interface ArangeOptions extends TensorOptions {
   /** The first element. Default 0. */
   start?: number | bigint;
-  /** From one element to the next. Default 1. */
+  /** The difference of one element and the next. Default 1. */
   step?: number | bigint;
 }
 
 /**
- * `length` elements: start, start + step, … In floats each is start + i·step in double precision,
- * rounded once.
+ * Makes a sequence of `length` elements: start, start + step, … A float is start + i·step in double
+ * precision, rounded once.
  *
- * @throws CudaArgumentError for integers that the dtype does not have, the last element's among
- *   them
+ * @throws CudaArgumentError for a start, a step or a last element that an integer dtype does not
+ *   have
+ *
+ * @example
+ * ```ts
+ * using x = await arange(device, i32, 4, { start: 10, step: 5 });
+ * console.log((await x.read()).join(' ')); // 10 15 20 25
+ * ```
  */
 export function arange<D extends KernelDTypeName, const N extends number>(
   device: AnyDevice,
@@ -163,7 +189,7 @@ export function arange<D extends KernelDTypeName, const N extends number>(
   options: ArangeOptions = {},
 ): DeviceOp<Tensor<D, [N]>> {
   checkInteger('length', length, 0, MOST_ELEMENTS, 'elements');
-  // As other libraries have it: where it begins, and where it ends.
+  // Other libraries take begin and end here.
   if (typeof (options as unknown) === 'number')
     throw invalid(
       'options',
@@ -172,7 +198,7 @@ export function arange<D extends KernelDTypeName, const N extends number>(
       'Write arange(dtype, length, { start, step }).',
     );
   checkComputed(dtype, 'arange');
-  // null is refused with all else that is no object, below.
+  // null is refused below, with everything that is no object.
   const { start = 0, step = 1 } = options ?? {};
   for (const [name, value] of [
     ['start', start],
@@ -220,9 +246,7 @@ export function arange<D extends KernelDTypeName, const N extends number>(
   );
 }
 
-/**
- * The first and the last element are ones that the dtype has; those between them are between them.
- */
+/** Checks that the dtype has the first and the last element, between which the others lie. */
 function checkSequence(
   { name }: DType,
   [low, high]: readonly [bigint, bigint],
@@ -242,7 +266,15 @@ function checkSequence(
   );
 }
 
-/** `length` numbers from `from` to `to`, both included, at equal distances. Of a float dtype. */
+/**
+ * Makes `length` numbers from `from` to `to`, both included, at equal distances, in a float dtype.
+ *
+ * @example
+ * ```ts
+ * using x = await linspace(device, f32, 0, 1, 5);
+ * console.log((await x.read()).join(' ')); // 0 0.25 0.5 0.75 1
+ * ```
+ */
 export function linspace<D extends 'f16' | 'bf16' | 'f32' | 'f64', const N extends number>(
   device: AnyDevice,
   dtype: DType<D>,
@@ -275,16 +307,24 @@ export function linspace<D extends 'f16' | 'bf16' | 'f32' | 'f64', const N exten
   );
 }
 
-/** What {@link eye} takes. */
+/** Options of {@link eye}. */
 export interface EyeOptions extends TensorOptions {
   /**
-   * Which diagonal has the ones: above the main one where positive, below it where negative.
-   * Default 0.
+   * The diagonal that has the ones: above the main diagonal where positive, below it where
+   * negative. Default 0.
    */
   diagonal?: number;
 }
 
-/** 1 on a diagonal, 0 elsewhere. */
+/**
+ * Makes a matrix with 1 on a diagonal and 0 elsewhere.
+ *
+ * @example
+ * ```ts
+ * using x = await eye(device, f32, 2, 3);
+ * console.log((await x.read()).join(' ')); // 1 0 0 0 1 0
+ * ```
+ */
 export function eye<D extends KernelDTypeName, const R extends number, const C extends number = R>(
   device: AnyDevice,
   dtype: DType<D>,
@@ -327,23 +367,23 @@ function sequence<D extends KernelDTypeName>(
   });
 }
 
-/** What {@link rand} takes. */
+/** Options of {@link rand}. */
 export interface RandOptions extends TensorOptions {
   /**
-   * The same seed gives the same numbers. A whole number below 2^64. Left out, each run of the
-   * operation has other numbers; a graph has those of the seed that was drawn when it was captured,
-   * at each launch.
+   * A whole number below 2^64. The same seed gives the same numbers. Without one, each run of the
+   * operation draws a new seed; a graph keeps the seed that was drawn when it was captured, for all
+   * launches.
    */
   seed?: number | bigint;
-  /** The least number, which may come up. Default 0. */
+  /** The lower bound, which is included. Default 0. */
   from?: number;
-  /** One beyond the greatest: it does not come up but by rounding. Default 1. */
+  /** The upper bound: numbers equal it only by rounding. Default 1. */
   to?: number;
 }
 
-/** What {@link randn} takes. */
+/** Options of {@link randn}. */
 export interface RandnOptions extends TensorOptions {
-  /** As for {@link rand}. */
+  /** The same as for {@link rand}. */
   seed?: number | bigint;
   /** Default 0. */
   mean?: number;
@@ -351,13 +391,20 @@ export interface RandnOptions extends TensorOptions {
   deviation?: number;
 }
 
-/** A dtype whose numbers can be random. */
+/** A dtype of random numbers. */
 export type RealName = 'f16' | 'bf16' | 'f32' | 'f64';
 
 /**
- * Uniform random numbers: Philox4x32-10, of 24 random bits each (f64: 32). The same seed gives the
- * same numbers on every device, in whichever shape, in row-major order; without a seed there are
- * others each time.
+ * Makes uniform random numbers by Philox4x32-10, with 24 random bits each (f64: 32). The same seed
+ * gives the same numbers in row-major order, on every device and for every shape; without a seed
+ * each run gives others.
+ *
+ * @example
+ * ```ts
+ * using x = await rand(device, f32, [1000], { seed: 1, from: -1, to: 1 });
+ * const values = await x.read();
+ * console.log(values.every((value) => value >= -1 && value <= 1)); // true
+ * ```
  */
 export function rand<D extends RealName, const S extends Shape>(
   device: AnyDevice,
@@ -376,8 +423,16 @@ export function rand<D extends RealName, const S extends Shape>(
 }
 
 /**
- * Normal random numbers: Box and Muller's, of the uniform ones. The same seed gives the same
- * numbers but for the last bits, since sines and logarithms are approximate.
+ * Makes normal random numbers, by the Box-Muller transform of the uniform ones. The same seed gives
+ * the same numbers on every device but for the last bits, since sines and logarithms are
+ * approximate.
+ *
+ * @example
+ * ```ts
+ * using x = await randn(device, f32, [1000], { seed: 1, mean: 5, deviation: 0.1 });
+ * const values = await x.read();
+ * console.log(Math.round(values.reduce((sum, value) => sum + value, 0) / 1000)); // 5
+ * ```
  */
 export function randn<D extends RealName, const S extends Shape>(
   device: AnyDevice,
@@ -444,18 +499,21 @@ function random<D extends RealName, S extends Shape>(
 }
 
 /**
- * Elements as a plain list. Whole numbers of u64 and i64 beyond 2^53 are bigints; complex numbers are
- * pairs, `[real, imaginary]`.
- */
-export type HostList<D extends DTypeName = DTypeName> =
-  | (D extends ComplexName ? readonly Complex[] : readonly number[])
-  | (D extends WideName ? readonly bigint[] : D extends 'bool' ? readonly boolean[] : never);
-
-/**
- * A tensor with the elements of a host array, in row-major order. A large array must be left alone
- * until the operation is over. Without a shape it is one axis. Elements of a plain list are
- * checked: nothing wraps, is cut off or becomes NaN. An ArrayBuffer has the elements' bytes as the
- * device has them. cuMemcpyHtoDAsync
+ * Makes a tensor with the elements of a host array, in row-major order. A large array must not be
+ * changed until the operation has ended. Without a shape the tensor has one axis. Elements of a
+ * plain list are checked: an element that the dtype does not have is an error. An ArrayBuffer holds
+ * the elements' bytes, little-endian. cuMemAllocAsync, cuMemcpyHtoDAsync
+ *
+ * @throws CudaArgumentError for an array of another dtype, an element that the dtype does not have,
+ *   and a shape of another number of elements
+ *
+ * @example
+ * ```ts
+ * using x = await tensor(device, f32, [1, 2, 3, 4, 5, 6], [2, 3]);
+ * console.log(x.shape, (await x.read()).join(' ')); // [ 2, 3 ] 1 2 3 4 5 6
+ * using pairs = await tensor(device, complex64, [[1, 2], [3, -4]]);
+ * console.log((await pairs.read()).join(' ')); // 1 2 3 -4
+ * ```
  */
 export function tensor<D extends DTypeName>(
   device: AnyDevice,
@@ -489,8 +547,15 @@ export function tensor<D extends DTypeName>(
 }
 
 /**
- * Loads the kernels that tensors of a dtype need for sequences and random numbers, so that the
- * first ones need not wait.
+ * Loads the kernels for sequences and random numbers of dtypes, so that the first of them need not
+ * wait.
+ *
+ * @example
+ * ```ts
+ * await prepare(device, f32);
+ * using x = await arange(device, f32, 3);
+ * console.log((await x.read()).join(' ')); // 0 1 2
+ * ```
  */
 export async function prepare(device: AnyDevice, ...dtypes: readonly DType[]): Promise<void> {
   for (const [at, dtype] of dtypes.entries()) checkDType(dtype, `dtypes[${at}]`);
@@ -501,125 +566,5 @@ export async function prepare(device: AnyDevice, ...dtypes: readonly DType[]): P
         ? [sequences(name), ...(kind === 'float' && bytes > 1 ? [randoms(name)] : [])]
         : [],
     ),
-  );
-}
-
-/** What is copied, and how many elements it has. */
-function checkedSource<D extends DTypeName>(
-  dtype: DType<D>,
-  source: unknown,
-): { readonly values: WriteSource<D>; readonly length: number } {
-  if (isList(source)) return { values: hostArray(dtype, source), length: source.length };
-  if (types.isAnyArrayBuffer(source)) {
-    checkAttached(source, source, 'source');
-    if (source.byteLength % dtype.bytes !== 0)
-      throw invalid(
-        'source',
-        `bytes of whole elements of ${dtype.name}, of ${dtype.bytes} each`,
-        source,
-      );
-    return { values: source, length: source.byteLength / dtype.bytes };
-  }
-  const expected = `a ${HOST_ARRAYS[dtype.name].name}, a list of elements, or an ArrayBuffer of their bytes`;
-  // A Proxy of a typed array is none: its methods and accessors refuse it.
-  if (types.isProxy(source))
-    throw invalid('source', expected, source, 'It is a Proxy: pass the array that is behind it.');
-  const { length, toArray } = (source ?? {}) as {
-    readonly length?: unknown;
-    readonly toArray?: unknown;
-  };
-  // What was detached has no elements any more, and would make a tensor of none.
-  if (ArrayBuffer.isView(source)) checkArray(dtype, source, false, 'source');
-  else if (!(source instanceof PinnedBuffer)) {
-    const isListed =
-      typeof source === 'object' &&
-      source !== null &&
-      (typeof length === 'number' || Symbol.iterator in source);
-    throw invalid(
-      'source',
-      expected,
-      source,
-      typeof toArray === 'function'
-        ? 'Write source.toArray().'
-        : isListed
-          ? 'Write Array.from(source).'
-          : '',
-    );
-  }
-  if (typeof length !== 'number') throw invalid('source', expected, source);
-  if (!ArrayBuffer.isView(source)) return { values: source, length };
-  const count = elementsOf(dtype, source, false);
-  if (!Number.isInteger(count))
-    throw invalid('source', `real and imaginary parts in turn, for ${dtype.name}`, source);
-  return { values: source as HostArray<D>, length: count };
-}
-
-/**
- * A list as the dtype's array, each element looked at: typed arrays would take 300 as 44, and a
- * list of lists as NaN. Narrow floats are rounded here, once; their Float32Array would round
- * before.
- */
-function hostArray<D extends DTypeName>(
-  dtype: DType<D>,
-  source: readonly unknown[],
-): HostArray<D> | ArrayBuffer {
-  const isElement = elementTest(dtype);
-  // By index, so that holes are seen.
-  for (let index = 0; index < source.length; index++) {
-    const value = source[index];
-    if (isElement(value)) continue;
-    throw invalid(
-      `source[${index}]`,
-      expectedElement(dtype),
-      value,
-      Array.isArray(value) && dtype.kind !== 'complex'
-        ? 'Write the elements of all rows in one list, and the shape behind it: [1, 2, 3, 4], ' +
-            '[2, 2].'
-        : insteadOfBigint(value, ...(NUMBER_LIMITS[dtype.name] ?? [])),
-    );
-  }
-  if (isNarrow(dtype.name)) {
-    const bits = new BIT_ARRAYS[dtype.name](source.length);
-    narrow(dtype.name, source as readonly number[], bits);
-    return bits.buffer as ArrayBuffer;
-  }
-  const Host = HOST_ARRAYS[dtype.name] as unknown as {
-    from(values: readonly unknown[]): HostArray<D>;
-  };
-  if (dtype.kind === 'complex') return Host.from(source.flat());
-  return Host.from(
-    isWide(dtype.name) ? source.map((value) => BigInt(value as number | bigint)) : source,
-  );
-}
-
-function elementTest(dtype: DType): (value: unknown) => boolean {
-  const { name, kind } = dtype;
-  if (kind === 'float') return (value) => typeof value === 'number';
-  if (kind === 'complex') return isComplex;
-  if (kind === 'bool') return (value) => typeof value === 'boolean' || value === 0 || value === 1;
-  if (isWide(dtype.name)) {
-    const fits = (value: bigint): boolean =>
-      value === (name === 'u64' ? BigInt.asUintN(64, value) : BigInt.asIntN(64, value));
-    return (value) =>
-      (typeof value === 'bigint' || Number.isSafeInteger(value)) &&
-      fits(BigInt(value as number | bigint));
-  }
-  const [low, high] = NUMBER_LIMITS[name]!;
-  return (value) =>
-    Number.isInteger(value) && (value as number) >= low && (value as number) <= high;
-}
-
-function expectedElement({ name, kind }: DType): string {
-  if (kind === 'float') return `a number, for ${name}`;
-  if (kind === 'complex') return `a pair [real, imaginary] of numbers, for ${name}`;
-  if (kind === 'bool') return 'true, false, 0 or 1, for bool';
-  if (isWide(name))
-    return (
-      'a bigint or a whole number ' +
-      `${name === 'u64' ? 'from 0 to 2^64 - 1' : 'from -2^63 to 2^63 - 1'}, beyond 2^53 a ` +
-      `bigint, for ${name}`
-    );
-  return (
-    `a whole number from ${NUMBER_LIMITS[name]![0]} to ${NUMBER_LIMITS[name]![1]}, for ` + `${name}`
   );
 }

@@ -135,7 +135,7 @@ describe('types by other names', () => {
   test('words without a type need to be told', () => {
     const words = file(header("'<V2'"));
     expect(() => readNpy(words)).toThrow(
-      "npy: the file holds words of 16 bits without a type (descr '<V2'); say what they are: " +
+      "npy: the file holds words of 16 bits without a type (descr '<V2'); name their dtype: " +
         'readNpy(file, { dtype: bf16 })',
     );
     expect(readNpy(words, { dtype: bf16 }).dtype).toBe(bf16);
@@ -153,7 +153,7 @@ describe('types by other names', () => {
 
   test('another type than the one asked for is refused', () => {
     expect(() => readNpy(file(header("'<f4'")), { dtype: bf16 })).toThrow(
-      "npy: the file holds f32 (descr '<f4'), and options.dtype says bf16",
+      "npy: the file holds f32 (descr '<f4'), and options.dtype is bf16",
     );
   });
 });
@@ -202,7 +202,7 @@ test.each<[Uint8Array, string, number | undefined]>([
   ],
   [
     file(header("'<f4'", '(17,)')),
-    '[17] of f32 takes 68 bytes, and the file has 64 behind its header',
+    '[17] of f32 takes 68 bytes, and the file has 64 after its header',
     132,
   ],
   [file(header("'<c32'")), "descr '<c32' is no dtype of tensors; they are u1, i1", undefined],

@@ -1,11 +1,11 @@
 /**
  * `.npy`, NumPy's file of one array: versions 1, 2 and 3 of NEP 1.
  *
- * NumPy has no bf16 and f8. Where ml_dtypes is loaded it writes bf16 and f8e4m3 as words without a
- * type, `<V2` and `<V1`, and so does {@link writeNpy}; whoever reads them says what they are, as
- * `np.load(file).view(ml_dtypes.bfloat16)` does in Python. f8e5m2 it writes as `<f1`, which is
- * understood, and which NumPy itself does not load: so that is not written. Files that name a type
- * of ml_dtypes are understood, too.
+ * NumPy has no bf16 and f8. With ml_dtypes it writes bf16 and f8e4m3 as untyped words, `<V2` and
+ * `<V1`, and so does {@link writeNpy}; a reader has to name the dtype, as
+ * `np.load(file).view(ml_dtypes.bfloat16)` does in Python. ml_dtypes writes f8e5m2 as `<f1`, which
+ * is read here, but not written, since NumPy alone does not load it. Files that name a type of
+ * ml_dtypes are read, too.
  */
 import { checkDType, checkOptions, invalid } from '../ground/arguments.js';
 import { DTYPES, DTYPE_FACTS, DTYPE_NAMES, partsOf } from '../ground/dtype.js';
@@ -18,26 +18,26 @@ import { contiguousStrides, numel, showShape } from './shape.js';
 import { aligned, checkBytes, checkTensorData, packed } from './tensor-data.js';
 import type { TensorData } from './tensor-data.js';
 
-/** What a `.npy` file held. */
+/** The contents of a `.npy` file. */
 export interface NpyTensor extends TensorData {
   /**
-   * Bytes of the file that the array takes. What is behind is another's: `np.save` can write
-   * several into one file.
+   * Bytes of the file up to the end of the array. Others may follow: `np.save` can write several
+   * arrays into one file.
    */
   readonly end: number;
 }
 
 export interface ReadNpyOptions {
   /**
-   * What words without a type (`V1`, `V2`) are: bf16 or one of the f8. A file of any other type
-   * than this is refused.
+   * The dtype of untyped words (`V1`, `V2`): bf16 or one of the f8. A file of another dtype is an
+   * error.
    */
   readonly dtype?: DType;
 }
 
 const MAGIC = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59];
 
-/** Of the length of the header, by the file's major version, and how the header is encoded. */
+/** Bytes of the header's length, and the header's encoding, by the file's major version. */
 const VERSIONS: ReadonlyMap<number, { bytes: 2 | 4; encoding: 'latin1' | 'utf-8' }> = new Map([
   [1, { bytes: 2, encoding: 'latin1' }],
   [2, { bytes: 4, encoding: 'latin1' }],
@@ -45,8 +45,8 @@ const VERSIONS: ReadonlyMap<number, { bytes: 2 | 4; encoding: 'latin1' | 'utf-8'
 ]);
 
 /**
- * Headers of plain arrays have some hundred bytes; what is beyond this describes structures, which
- * tensors are not.
+ * Headers of plain arrays have some hundred bytes; a longer one describes structures, which tensors
+ * do not have.
  */
 const LONGEST_HEADER = 65536;
 
@@ -61,12 +61,12 @@ const TYPED: ReadonlyMap<string, DTypeName> = new Map(
   }),
 );
 
-/** dtypes by what ml_dtypes calls them. */
+/** dtypes by their names in ml_dtypes. */
 const ML_DTYPES: ReadonlyMap<string, DTypeName> = new Map(
   DTYPE_NAMES.flatMap((name) => DTYPE_FACTS[name].npy.others.map((other) => [other, name])),
 );
 
-/** Words without a type. */
+/** Untyped words. */
 const UNTYPED: ReadonlySet<string> = new Set(
   DTYPE_NAMES.map((name): string => DTYPE_FACTS[name].npy.type)
     .filter((type) => type.startsWith('V'))
@@ -74,11 +74,22 @@ const UNTYPED: ReadonlySet<string> = new Set(
 );
 
 /**
- * The array that a `.npy` file holds. Its bytes are a view of the file's where they are aligned and
- * little-endian, else a copy. An array in Fortran's order has strides that say so.
+ * Reads the array of a `.npy` file. Its bytes are a view of the file's where these are aligned and
+ * little-endian, else a copy. An array in Fortran order has a layout with its strides.
  *
- * @throws CudaFormatError where the file is cut short or damaged, and for dtypes that tensors have
- *   not (dates, strings, objects, structures); the message says what was found
+ * @throws CudaFormatError for a file that is cut short or damaged, and for dtypes that tensors do
+ *   not have (dates, strings, objects, structures); the message names what was found
+ *
+ * @example
+ * ```ts
+ * const file = writeNpy({
+ *   dtype: u8,
+ *   layout: layouts.contiguous([2, 3]),
+ *   bytes: Uint8Array.of(1, 2, 3, 4, 5, 6),
+ * });
+ * const { dtype, layout, bytes } = readNpy(file);
+ * console.log(dtype.name, layout.shape, bytes.join(' ')); // u8 [ 2, 3 ] 1 2 3 4 5 6
+ * ```
  */
 export function readNpy(file: Uint8Array, options: ReadNpyOptions = {}): NpyTensor {
   checkBytes('file', file);
@@ -96,7 +107,7 @@ export function readNpy(file: Uint8Array, options: ReadNpyOptions = {}): NpyTens
     throw new CudaFormatError(
       'npy',
       `${showShape(shape)} of ${dtype.name} takes ${end - begin} bytes, and the file has ` +
-        `${file.length - begin} behind its header`,
+        `${file.length - begin} after its header`,
       file.length,
     );
   }
@@ -150,7 +161,7 @@ function readHeader(file: Uint8Array): { header: ReadonlyMap<string, Literal>; b
     );
   let header: Literal;
   try {
-    // A copy, since decoders take no shared memory.
+    // TextDecoder does not take shared memory.
     header = parseLiteral(
       new TextDecoder(version.encoding, { fatal: true }).decode(file.slice(at, begin)),
     );
@@ -200,7 +211,7 @@ function readType(
   if (name !== undefined && given !== undefined && given.name !== name) {
     throw new CudaFormatError(
       'npy',
-      `the file holds ${name} (descr ${show(descr)}), and options.dtype says ${given.name}`,
+      `the file holds ${name} (descr ${show(descr)}), and options.dtype is ${given.name}`,
     );
   }
   if (name !== undefined) return { dtype: DTYPES[name], bigEndian: order === '>' };
@@ -213,7 +224,7 @@ function readType(
       throw new CudaFormatError(
         'npy',
         `the file holds words of ${bytes * 8} bits without a type (descr ${show(descr)}); ` +
-          `say what they are: readNpy(file, { dtype: ${candidates[0]!.name} })`,
+          `name their dtype: readNpy(file, { dtype: ${candidates[0]!.name} })`,
       );
     }
     if (given.bytes !== bytes)
@@ -245,10 +256,10 @@ function readShape(shape: Literal | undefined): number[] {
     if (typeof extent !== 'number' || extent < 0)
       throw new CudaFormatError('npy', `the shape has an extent of ${show(extent)}`);
     product *= Math.max(extent, 1);
-    // A header may say -0.
+    // Plus 0, since a header may have -0.
     return extent + 0;
   });
-  // Sixteen bytes each have to be counted exactly.
+  // The bytes are counted exactly for elements of up to sixteen bytes.
   if (product > Number.MAX_SAFE_INTEGER / 16)
     throw new CudaFormatError('npy', `a shape of too many elements: ${showShape(result)}`);
   return result;
@@ -281,11 +292,21 @@ function hex(bytes: Uint8Array): string {
 }
 
 /**
- * A `.npy` file of the tensor, version 1, little-endian, with its data at a multiple of 64 bytes,
- * as NumPy writes it. What lies in Fortran's order is written so; whatever else is not contiguous
- * is copied into row-major order.
+ * Writes a tensor as a `.npy` file: version 1, little-endian, with the data at a multiple of 64
+ * bytes, as NumPy does. A tensor in Fortran order is written in that order; other elements are
+ * written in row-major order.
  *
- * @throws CudaArgumentError for what is no tensor
+ * @throws CudaArgumentError for an object that is no tensor
+ *
+ * @example
+ * ```ts
+ * const file = writeNpy({
+ *   dtype: f32,
+ *   layout: layouts.contiguous([2]),
+ *   bytes: new Uint8Array(Float32Array.of(1, 2).buffer),
+ * });
+ * console.log(file.length, Buffer.from(file.subarray(1, 6)).toString()); // 136 NUMPY
+ * ```
  */
 export function writeNpy(tensor: TensorData): Uint8Array {
   checkTensorData('tensor', tensor);

@@ -1,27 +1,34 @@
 /**
- * Whether layouts touch an element twice, or together. What a kernel writes must not: two threads
- * would write one element, or one would read what another writes.
+ * Overlap: whether a layout has one element at two indices, or two layouts have an element in
+ * common. A kernel's output must not: two threads would write one element, or one thread would read
+ * what another writes.
  *
- * Both questions are whether a sum of strides, each taken a limited number of times, can be a
- * certain number. That is NP-hard in general, and quickly decided for the layouts that slices,
- * permutations and tiles make; the search gives up after a fixed number of steps, and then the
- * answer is that they do overlap.
+ * Both questions are whether a sum of strides, each taken a limited number of times, can equal a
+ * given number. That is NP-hard in general, and decided quickly for the layouts that slices,
+ * permutations and tiles have. The search ends after a fixed number of steps, and an undecided
+ * answer counts as an overlap.
  */
 import { isContiguous, span } from './layout.js';
 import type { Layout } from './layout.js';
 
-/** About 0.2 ms. Slices, permutations and tiles of one tensor take fewer than a hundred. */
+/** Steps of a search: about 0.2 ms. Slices, permutations and tiles take fewer than a hundred. */
 const STEPS = 20_000;
 
-/** `factor`, taken from 0 to `limit` times. */
+/** A summand: `factor`, taken from 0 to `limit` times. */
 interface Term {
   factor: number;
   limit: number;
 }
 
 /**
- * Whether two indices are one element: an axis is broadcast, or strides run into each other. Exact,
- * except that a search that takes too long counts as an overlap.
+ * Whether two indices of a layout name one element: an axis is broadcast, or strides overlap. The
+ * answer is exact, except that a search that takes too long counts as an overlap.
+ *
+ * @example
+ * ```ts
+ * console.log(layouts.overlapsItself(layouts.contiguous([2, 3]))); // false
+ * console.log(layouts.overlapsItself(layouts.strided([2, 3], [0, 1]))); // true
+ * ```
  */
 export function overlapsItself(layout: Layout): boolean {
   if (isContiguous(layout)) return false;
@@ -31,8 +38,8 @@ export function overlapsItself(layout: Layout): boolean {
   );
   axes.sort((a, b) => a.factor - b.factor);
   if (axes[0]?.factor === 0) return true;
-  // Each stride steps over all that the smaller ones reach: as in every slice and permutation of
-  // something contiguous.
+  // In every slice and permutation of a contiguous layout each stride is larger than all that the
+  // smaller strides reach together: then there is no overlap.
   let reach = 0;
   let nested = true;
   for (const { factor, limit } of axes) {
@@ -40,29 +47,38 @@ export function overlapsItself(layout: Layout): boolean {
     reach += factor * limit;
   }
   if (nested) return false;
-  // Two indices that differ: by at least 1 on a first axis, not at all before it, by anything from
-  // -limit to limit behind.
+  // Two different indices are equal on the axes before a first one, differ by at least 1 on that
+  // one, and by -limit to limit on those after it.
   return axes.some(({ factor, limit }, first) => {
-    const behind = axes.slice(first + 1);
-    const below = behind.reduce((sum, term) => sum + term.factor * term.limit, 0);
+    const later = axes.slice(first + 1);
+    const below = later.reduce((sum, term) => sum + term.factor * term.limit, 0);
     const terms = [
       { factor, limit: limit - 1 },
-      ...behind.map((term) => ({ factor: term.factor, limit: 2 * term.limit })),
+      ...later.map((term) => ({ factor: term.factor, limit: 2 * term.limit })),
     ];
     return reaches(terms, below - factor);
   });
 }
 
 /**
- * Whether two layouts over one buffer have an element in common. Exact, except that a search that
- * takes too long counts as an overlap. Both count the same elements: for different dtypes take both
- * {@link import('./reinterpreting.js').inBytes}.
+ * Whether two layouts over one buffer have an element in common. The answer is exact, except that a
+ * search that takes too long counts as an overlap. Both layouts count the same elements: those of
+ * different dtypes are compared {@link import('./reinterpreting.js').inBytes}.
+ *
+ * @example
+ * ```ts
+ * const layout = layouts.contiguous([4, 4]);
+ * const even = layouts.slice(layout, [[null, null, 2]]);
+ * const odd = layouts.slice(layout, [[1, null, 2]]);
+ * console.log(layouts.overlaps(even, odd)); // false
+ * ```
  */
 export function overlaps(a: Layout, b: Layout): boolean {
   if (a.shape.includes(0) || b.shape.includes(0)) return false;
   const [inA, inB] = [span(a), span(b)];
   if (inA.end <= inB.start || inB.end <= inA.start) return false;
-  // From the lowest element of a up, and from the highest of b down, to where they meet.
+  // Indices of a count up from its lowest element, those of b down from its highest: together they
+  // have to cover the distance.
   return reaches([...termsOf(a), ...termsOf(b)], inB.end - 1 - inA.start);
 }
 
@@ -76,14 +92,14 @@ function greatestCommonDivisor(a: number, b: number): number {
 }
 
 /**
- * Whether some of the terms add up to `total`; also true where that takes more than STEPS to find
- * out.
+ * Whether some of the terms add up to `total`; also true where the search takes more than
+ * {@link STEPS}.
  */
 function reaches(given: readonly Term[], total: number): boolean {
   const limits = new Map<number, number>();
   for (const { factor, limit } of given)
     if (factor !== 0 && limit > 0) limits.set(factor, (limits.get(factor) ?? 0) + limit);
-  // The largest first: it leaves the fewest ways.
+  // The largest factor comes first: it leaves the fewest possibilities.
   const terms = [...limits]
     .map(([factor, limit]): Term => ({ factor, limit }))
     .sort((a, b) => b.factor - a.factor);
@@ -101,7 +117,7 @@ function reaches(given: readonly Term[], total: number): boolean {
     const { factor, limit } = terms[i]!;
     const highest = Math.min(limit, Math.floor(rest / factor));
     const lowest = Math.max(0, Math.ceil((rest - sums[i + 1]!) / factor));
-    // Once one count leaves what the others can be summed to, only every so manieth does.
+    // Counts whose rest is a multiple of the others' divisor are `period` apart.
     const period =
       divisors[i + 1] === 0
         ? 1

@@ -1,8 +1,8 @@
 /**
- * A tensor cut into tiles: each block of a kernel's grid gets one, and no two have an element in
- * common. Tiles at the far edges are clipped to what there is.
+ * Partitions of a tensor into tiles: each block of a kernel's grid gets one tile, and no two tiles
+ * have an element in common. Tiles at the far edges are clipped to the tensor.
  *
- * Tiles are numbered row-major, from 0 to `count - 1`, by their position in the grid.
+ * Tiles are numbered in row-major order, from 0 to `count - 1`, by their position in the grid.
  */
 import { checkInteger, invalid } from '../ground/arguments.js';
 import { layoutOf } from './layout.js';
@@ -13,7 +13,7 @@ import type { Checked, Dims, Known, Shape, Tiled } from './shape-types.js';
 
 /** How a shape is cut into tiles. */
 export interface Partition<S extends Shape = Shape, T extends Shape = Shape> {
-  /** What is cut. */
+  /** The shape that is cut. */
   readonly shape: Readonly<S>;
   /** The shape of a tile that is not clipped. */
   readonly tile: Readonly<T>;
@@ -24,10 +24,16 @@ export interface Partition<S extends Shape = Shape, T extends Shape = Shape> {
 }
 
 /**
- * Cuts a shape into tiles of shape `tile`. The last tile of an axis is clipped where the extent is
- * no multiple.
+ * Cuts a shape into tiles of shape `tile`. The last tile of an axis is clipped where the axis'
+ * extent is no multiple of the tile's.
  *
  * @throws CudaArgumentError where the ranks differ or a tile is empty
+ *
+ * @example
+ * ```ts
+ * const tiles = layouts.partition([5, 4], [2, 2]);
+ * console.log(tiles.grid, tiles.count); // [ 3, 2 ] 6
+ * ```
  */
 export function partition<const S extends Shape, const T extends Shape>(
   shape: S,
@@ -55,9 +61,15 @@ export function partition(shape: Shape, tile: Shape): Partition {
 }
 
 /**
- * The position in the grid of tile number `id`.
+ * Gives the position in the grid of tile number `id`.
  *
- * @throws CudaArgumentError where there is no such tile
+ * @throws CudaArgumentError for a number that no tile has
+ *
+ * @example
+ * ```ts
+ * const tiles = layouts.partition([5, 4], [2, 2]);
+ * console.log(layouts.tilePosition(tiles, 5)); // [ 2, 1 ]
+ * ```
  */
 export function tilePosition({ grid, count }: Partition, id: number): number[] {
   checkTile(id, count);
@@ -71,9 +83,15 @@ export function tilePosition({ grid, count }: Partition, id: number): number[] {
 }
 
 /**
- * The number of the tile at a position in the grid.
+ * Gives the number of the tile at a position in the grid.
  *
  * @throws CudaArgumentError for a position outside the grid
+ *
+ * @example
+ * ```ts
+ * const tiles = layouts.partition([5, 4], [2, 2]);
+ * console.log(layouts.tileId(tiles, [2, 1])); // 5
+ * ```
  */
 export function tileId({ grid }: Partition, position: readonly number[]): number {
   if (!Array.isArray(position) || position.length !== grid.length)
@@ -94,11 +112,18 @@ function checkTile(id: unknown, count: number, argument = 'tile'): asserts id is
 }
 
 /**
- * The part of a layout that is one tile, by its number or its position in the grid. It has the
- * tile's shape, but at the far edges, where it is clipped.
+ * Gives the part of a layout that is one tile, by its number or its position in the grid. It has
+ * the tile's shape; at the far edges it is clipped.
  *
- * @throws CudaArgumentError where there is no such tile, or the layout has another shape than what
- *   was cut
+ * @throws CudaArgumentError where no tile has the number, or the layout has another shape than the
+ *   partition
+ *
+ * @example
+ * ```ts
+ * const tiles = layouts.partition([5, 4], [2, 2]);
+ * const last = layouts.tileOf(tiles, layouts.contiguous([5, 4]), [2, 1]);
+ * console.log(last.shape, last.offset); // [ 1, 2 ] 18
+ * ```
  */
 export function tileOf(cut: Partition, layout: Layout, tile: number | readonly number[]): Layout {
   if (!sameShape(cut.shape, layout.shape))
@@ -114,8 +139,15 @@ export function tileOf(cut: Partition, layout: Layout, tile: number | readonly n
 }
 
 /**
- * Whether the tiles of the layout have no element in common, so that each may be written by another
- * block: whether it does not overlap itself.
+ * Whether the tiles of the layout have no element in common, so that different blocks can write
+ * them: whether the layout does not overlap itself.
+ *
+ * @example
+ * ```ts
+ * const tiles = layouts.partition([4, 4], [2, 2]);
+ * console.log(layouts.isDisjoint(tiles, layouts.contiguous([4, 4]))); // true
+ * console.log(layouts.isDisjoint(tiles, layouts.strided([4, 4], [0, 1]))); // false
+ * ```
  */
 export function isDisjoint(cut: Partition, layout: Layout): boolean {
   if (!sameShape(cut.shape, layout.shape))
@@ -123,7 +155,7 @@ export function isDisjoint(cut: Partition, layout: Layout): boolean {
   return cut.count <= 1 || !overlapsItself(layout);
 }
 
-/** Some tiles of a partition, in an order. The others are left untouched. */
+/** A list of tiles of a partition. Launches over it do not touch the others. */
 export interface TileList<P extends Partition = Partition> {
   readonly partition: P;
   /** Tiles in the list. */
@@ -133,10 +165,16 @@ export interface TileList<P extends Partition = Partition> {
 }
 
 /**
- * The first `count` tiles. A kernel over them leaves the rest untouched, and its grid cannot be
- * inferred from the shape.
+ * Gives a list of the first `count` tiles. A kernel over the list does not touch the others, and
+ * its grid does not follow from the shape.
  *
- * @throws CudaArgumentError where there are not that many
+ * @throws CudaArgumentError for a count above the number of tiles
+ *
+ * @example
+ * ```ts
+ * const tiles = layouts.partition([4, 4], [2, 2]);
+ * console.log(layouts.prefix(tiles, 3).count); // 3
+ * ```
  */
 export function prefix<P extends Partition>(cut: P, count: number): TileList<P> {
   checkInteger('count', count, 0, cut.count, 'tiles');
@@ -144,11 +182,18 @@ export function prefix<P extends Partition>(cut: P, count: number): TileList<P> 
 }
 
 /**
- * The tiles named, in that order: for a persistent kernel, whose blocks each walk a part of the
- * list.
+ * Gives a list of the named tiles, in that order, for a persistent kernel, whose blocks each
+ * process a part of the list.
  *
- * @throws CudaArgumentError for a tile that there is not, or that is named twice, since two blocks
- *   would write it
+ * @throws CudaArgumentError for a number that no tile has, and for one that is named twice, since
+ *   two blocks would write its tile
+ *
+ * @example
+ * ```ts
+ * const tiles = layouts.partition([4, 4], [2, 2]);
+ * const corners = layouts.mapped(tiles, [3, 0]);
+ * console.log(corners.count, corners.ids); // 2 [ 3, 0 ]
+ * ```
  */
 export function mapped<P extends Partition>(cut: P, ids: Iterable<number>): TileList<P> {
   const list = [...ids];
@@ -161,18 +206,35 @@ export function mapped<P extends Partition>(cut: P, ids: Iterable<number>): Tile
   return Object.freeze({ partition: cut, count: list.length, ids: Object.freeze(list) });
 }
 
-/** The number of the `at`-th tile of a list. */
+/**
+ * Gives the number of the tile at place `at` of a list.
+ *
+ * @throws CudaArgumentError for a place outside the list
+ *
+ * @example
+ * ```ts
+ * const corners = layouts.mapped(layouts.partition([4, 4], [2, 2]), [3, 0]);
+ * console.log(layouts.tileInList(corners, 0)); // 3
+ * ```
+ */
 export function tileInList({ ids, count }: TileList, at: number): number {
   checkTile(at, count, 'at');
   return ids === undefined ? at : ids[at]!;
 }
 
 /**
- * The tiles of a list that fall to one of `blocks` blocks of a persistent kernel: every `blocks`-th
- * from `block` on, so that blocks which run side by side work on tiles that lie side by side, and
- * no two shares differ by more than one.
+ * Gives the tiles of a list that one of `blocks` blocks of a persistent kernel processes: every
+ * `blocks`-th from `block` on. Adjacent blocks work on adjacent tiles, and the numbers of tiles of
+ * two blocks differ by at most one.
  *
- * @throws CudaArgumentError for more blocks than tiles, or a block that there is not
+ * @throws CudaArgumentError for more blocks than tiles, or a block from `blocks` on
+ *
+ * @example
+ * ```ts
+ * const list = layouts.prefix(layouts.partition([100], [10]), 7);
+ * console.log(layouts.shareOf(list, 0, 3)); // [ 0, 3, 6 ]
+ * console.log(layouts.shareOf(list, 1, 3)); // [ 1, 4 ]
+ * ```
  */
 export function shareOf(tiles: TileList, block: number, blocks: number): number[] {
   checkInteger('blocks', blocks, 1, Math.max(tiles.count, 1));

@@ -1,6 +1,6 @@
 /**
- * A tensor cut into tiles, which the blocks of a launch write: disjoint by construction. While a
- * tensor is partitioned its elements are written by the partition only.
+ * A tensor that is cut into tiles, which the blocks of a launch write; the tiles are disjoint.
+ * While the partition is open, its elements are written by way of it only.
  */
 import { CudaArgumentError } from '../core/index.js';
 import type { DTypeName, DeviceBuffer } from '../core/index.js';
@@ -12,10 +12,10 @@ import { showShape } from './shape.js';
 import type { Shape } from './shape-types.js';
 import type { AnyTensor, Tensor } from './tensor.js';
 
-/** Partitions that are open, by the memory that they write. */
+/** Open partitions, by the memory that they write. */
 const claims = new WeakMap<object, Set<Partitioned<DTypeName, Shape>>>();
 
-/** The open partition that has elements of the tensor. */
+/** The open partition that has elements in common with the tensor. */
 export function claimOf({
   buffer,
   layout,
@@ -26,13 +26,25 @@ export function claimOf({
 }
 
 function mayShare(a: AnyTensor, b: { buffer: DeviceBuffer; layout: AnyTensor['layout'] }): boolean {
-  // Views of different dtypes count their elements differently: then the memory as a whole decides.
+  // Layouts of different dtypes or buffers are not comparable: any two of them count as shared.
   if (a.buffer.dtype.bytes !== b.buffer.dtype.bytes || a.buffer.byteOffset !== b.buffer.byteOffset)
     return true;
   return overlaps(a.layout, b.layout);
 }
 
-/** Made by {@link Tensor.partition}. A kernel argument: its launch has one block for each tile. */
+/**
+ * A tensor cut into tiles, made by {@link Tensor.partition}. As a kernel argument it gives the
+ * launch its grid: one block for each tile. While it is open, the tensor is not written in another
+ * way.
+ *
+ * @example
+ * ```ts
+ * using x = await device.zeros(f32, [5, 4]);
+ * using tiles = x.partition([2, 2]);
+ * console.log(tiles.grid, tiles.count); // [ 3, 2 ] 6
+ * console.log(tiles.tile([2, 1]).shape); // [ 1, 2 ]
+ * ```
+ */
 export class Partitioned<
   D extends DTypeName = DTypeName,
   S extends Shape = Shape,
@@ -40,7 +52,7 @@ export class Partitioned<
   readonly tensor: Tensor<D, S>;
   /** The tiles: their extents, and how many along each axis. */
   readonly tiles: Partition;
-  /** The tiles that a launch writes, where not all of them. */
+  /** The tiles that a launch writes; `undefined` for all of them. */
   readonly list: TileList | undefined;
   private readonly whole: Partitioned<D, S> | undefined;
   private open = true;
@@ -63,7 +75,7 @@ export class Partitioned<
     if (overlapsItself(tensor.layout)) {
       throw new CudaArgumentError(
         'tensor',
-        `partition: elements of ${tensor.toString()} lie in the same place, as of a ` +
+        `partition: elements of ${tensor.toString()} lie in the same place, as in a ` +
           'broadcast view: tiles would not be disjoint. Partition the tensor that it is a view ' +
           'of.',
       );
@@ -73,53 +85,55 @@ export class Partitioned<
       throw new CudaArgumentError(
         'tensor',
         `partition: ${tensor.toString()} is in a partition already: ${other.toString()}. ` +
-          'Call its unpartition() first, or ask with tryPartition(…).',
+          'Call its unpartition() first, or write tryPartition(…).',
       );
     let claimed = claims.get(tensor.buffer.memory);
     if (claimed === undefined) claims.set(tensor.buffer.memory, (claimed = new Set()));
     claimed.add(this);
   }
 
-  /** Tiles along each axis, rounded up: the tiles at the edges are clipped. */
+  /** The number of tiles along each axis. Tiles at the far edges are clipped. */
   get grid(): readonly number[] {
     return this.tiles.grid;
   }
 
-  /** Tiles that a launch writes. */
+  /** The number of tiles that a launch writes. */
   get count(): number {
     return this.list?.count ?? this.tiles.count;
   }
 
-  /** Whether it can still be used. */
+  /** Whether the partition can be used: `unpartition()` was not called. */
   get isOpen(): boolean {
     return this.whole?.isOpen ?? this.open;
   }
 
   /**
-   * The sub-tensor of one tile, by its number in row-major order or its position; clipped at the
-   * edges.
+   * Gives the view of one tile, by its number in row-major order or its position. It is clipped at
+   * the far edges.
+   *
+   * @throws CudaArgumentError where no tile has the number, or the partition has ended
    */
   tile(tile: number | readonly number[]): Tensor<D, Shape> {
     this.check();
     return this.tensor.view(tileOf(this.tiles, this.tensor.layout, tile));
   }
 
-  /** The first so many tiles only. */
+  /** Gives the partition of the first `count` tiles. It ends with this one. */
   prefix(count: number): Partitioned<D, S> {
     this.check();
     return new Partitioned(this.tensor, this.tiles, prefix(this.tiles, count), this.whole ?? this);
   }
 
   /**
-   * A list of tiles, which so many persistent blocks share among them; the grid of a launch is the
-   * number of blocks.
+   * Gives the partition of a list of tiles, which persistent blocks share; the grid of a launch is
+   * the number of blocks. It ends with this one.
    */
   map(ids: Iterable<number>): Partitioned<D, S> {
     this.check();
     return new Partitioned(this.tensor, this.tiles, mapped(this.tiles, ids), this.whole ?? this);
   }
 
-  /** Ends the partition; the tensor is an ordinary one again. */
+  /** Ends the partition. The tensor can be written in any way again. */
   unpartition(): Tensor<D, S> {
     const whole = this.whole ?? this;
     whole.open = false;
@@ -127,7 +141,7 @@ export class Partitioned<
     return this.tensor;
   }
 
-  /** A partition that a step gives on gives on its tensor. @internal */
+  /** A step that gives a partition also gives its tensor. @internal */
   get [PARTS](): Iterable<unknown> {
     return [this.tensor];
   }

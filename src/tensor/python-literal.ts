@@ -1,13 +1,13 @@
 /**
- * Python literals, as the headers of `.npy` files are: dictionaries, tuples, lists, strings, whole
- * numbers, `True`, `False` and `None`. Nothing is evaluated.
+ * A parser of Python literals, which the headers of `.npy` files are: dictionaries, tuples, lists,
+ * strings, whole numbers, `True`, `False` and `None`. Nothing is evaluated.
  */
 
-/** What a literal is in JavaScript: tuples and lists are arrays, dictionaries maps from strings. */
+/** A literal in JavaScript: tuples and lists are arrays, dictionaries are maps from strings. */
 export type Literal =
   string | number | boolean | null | readonly Literal[] | ReadonlyMap<string, Literal>;
 
-/** Where and why a text is no literal. */
+/** An error with the position at which a text is no literal. */
 export class LiteralError extends Error {
   readonly position: number;
   constructor(message: string, position: number) {
@@ -16,7 +16,7 @@ export class LiteralError extends Error {
   }
 }
 
-/** Deeper than any header goes, and far from what the stack holds. */
+/** Brackets in brackets. Headers have fewer, and the recursion stays far from the stack's limit. */
 const DEEPEST = 32;
 
 const NAMES: ReadonlyMap<string, Literal> = new Map([
@@ -34,7 +34,7 @@ const ESCAPES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * The literal that the text is, with white space around it.
+ * Parses a text that is one literal, with white space around it.
  *
  * @throws LiteralError
  */
@@ -52,8 +52,8 @@ export function parseLiteral(text: string): Literal {
     at++;
   };
   /**
-   * What stands between here and the bracket that closes, apart by commas, of which one may stand
-   * last.
+   * Parses items up to the closing bracket. Commas separate them, and one may follow the last item:
+   * whether it does is the result.
    */
   const list = (close: string, item: () => void): boolean => {
     let comma = false;
@@ -96,7 +96,7 @@ export function parseLiteral(text: string): Literal {
     const begin = at;
     const first = text[at];
     if (first === "'" || first === '"') return quoted();
-    // What Python 2 wrote: u'…' and 3L.
+    // Python 2 wrote u'…' and 3L.
     if ((first === 'u' || first === 'b') && (text[at + 1] === "'" || text[at + 1] === '"')) {
       at++;
       return quoted();

@@ -1,12 +1,12 @@
-/** What random numbers are asked for with, checked. */
+/** Checks of the options of random numbers. */
 import { randomBytes } from 'node:crypto';
 
 import { invalid } from '../ground/arguments.js';
 import type { DType } from '../core/index.js';
 
 /**
- * The greatest finite number of each dtype that random numbers come in; those but f64's are
- * computed in f32.
+ * The greatest finite number of each dtype of random numbers. Numbers of all but f64 are computed
+ * in f32.
  */
 const GREATEST: Readonly<Partial<Record<string, number>>> = {
   f16: 65504,
@@ -16,8 +16,9 @@ const GREATEST: Readonly<Partial<Record<string, number>>> = {
 };
 
 /**
- * The seed as a key of 64 bits; undefined where none was given. @throws CudaArgumentError for what
- * is no whole number below 2^64
+ * Gives the seed as a key of 64 bits; undefined where none was given.
+ *
+ * @throws CudaArgumentError for a seed that is no whole number below 2^64
  */
 export function checkedSeed(seed: unknown): bigint | undefined {
   if (seed === undefined) return undefined;
@@ -39,7 +40,7 @@ export function checkedSeed(seed: unknown): bigint | undefined {
 }
 
 /**
- * The key of numbers for which no seed was given: another one for each run, from the system's
+ * Gives a key where no seed was given: a new one for each run, from the system's random number
  * generator.
  */
 export function freshSeed(): bigint {
@@ -69,6 +70,6 @@ export function checkRange({ name }: DType, from: unknown, to: unknown): void {
       'options.to',
       `at most ${width} above options.from, ${least}, for ${name}`,
       beyond,
-      'Make them of half the range, and multiply.',
+      'Make numbers of half the range, and multiply them by 2.',
     );
 }

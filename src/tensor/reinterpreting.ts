@@ -1,6 +1,6 @@
 /**
  * The same bytes as elements of another dtype, by the rule of PyTorch's `tensor.view(dtype)`: where
- * the sizes differ, the last axis holds the difference.
+ * the sizes differ, the extent of the last axis changes.
  */
 import { checkDType, invalid } from '../ground/arguments.js';
 import type { DType, DTypeName } from '../core/index.js';
@@ -11,12 +11,19 @@ import { showShape } from './shape.js';
 import type { Checked, Known, Reinterpreted, Shape } from './shape-types.js';
 
 /**
- * The layout of the same bytes in elements of `to`. Of the same size: the layout itself. Smaller:
- * the last axis, whose stride has to be 1, gets as many times longer. Larger: its extent, the other
- * strides and the offset have to be whole numbers of the new elements.
+ * Gives the layout of the same bytes in elements of `to`. For a dtype of the same size it is the
+ * layout itself. For a smaller one the last axis, whose stride has to be 1, becomes longer. For a
+ * larger one its extent, the other strides and the offset have to be whole numbers of the new
+ * elements.
  *
- * @throws CudaArgumentError where the bytes of one new element would not lie together, or not at a
+ * @throws CudaArgumentError where the bytes of a new element would not be adjacent, or not at a
  *   multiple of its size
+ *
+ * @example
+ * ```ts
+ * const layout = layouts.contiguous([2, 3]);
+ * console.log(layouts.reinterpret(layout, f32, u8).shape); // [ 2, 12 ]
+ * ```
  */
 export function reinterpret<S extends Shape, D extends DTypeName, E extends DTypeName>(
   layout: Layout<S>,
@@ -36,7 +43,7 @@ export function reinterpret(layout: Layout, from: DType, to: DType): Layout {
       to.name,
       'Reshape it to [1].',
     );
-  // Of one element the stride means nothing; of two it has to be 1.
+  // The stride of an axis of one element has no meaning.
   const dense = strides[last] === 1 || shape[last]! <= 1;
   const fix = 'Make a contiguous copy first.';
   if (!dense)
@@ -91,8 +98,14 @@ export function reinterpret(layout: Layout, from: DType, to: DType): Layout {
 }
 
 /**
- * The layout in bytes: one more axis, of the bytes of an element. Layouts of different dtypes over
- * one buffer can so be compared: `overlaps(inBytes(a, f32), inBytes(b, u8))`.
+ * Gives the layout in bytes, with one more axis for the bytes of an element. So layouts of
+ * different dtypes over one buffer are compared: `overlaps(inBytes(a, f32), inBytes(b, u8))`.
+ *
+ * @example
+ * ```ts
+ * const { shape, strides } = layouts.inBytes(layouts.contiguous([2, 3]), f32);
+ * console.log(shape, strides); // [ 2, 3, 4 ] [ 12, 4, 1 ]
+ * ```
  */
 export function inBytes(layout: Layout, dtype: DType): Layout {
   checkDType(dtype);

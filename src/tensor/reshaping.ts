@@ -1,6 +1,6 @@
 /**
- * Another shape for the same elements in the same order. It is a view where the strides permit it,
- * and needs a copy where they do not.
+ * Another shape for the same elements in the same order. Where strides for it exist it is a view;
+ * elsewhere the elements have to be copied first.
  */
 import { invalid, isList } from '../ground/arguments.js';
 import { coalesce } from './coalescing.js';
@@ -10,10 +10,16 @@ import { MOST_AXES, checkShape, contiguousStrides, numel, showShape } from './sh
 import type { Checked, Known, Reshaped, Shape } from './shape-types.js';
 
 /**
- * The shape that is meant by `target`, where one extent may be -1: whatever the number of elements
- * leaves for it.
+ * Gives `target` with its -1, if it has one, replaced by the extent that follows from the number of
+ * elements of `shape`.
  *
- * @throws CudaArgumentError where the numbers of elements differ, or -1 could be anything
+ * @throws CudaArgumentError where the numbers of elements differ, for two extents of -1, and for -1
+ *   with an extent of 0, where it could be any number
+ *
+ * @example
+ * ```ts
+ * console.log(layouts.resolveShape([2, 6], [3, -1])); // [ 3, 4 ]
+ * ```
  */
 export function resolveShape<S extends Shape, const T extends Shape>(
   shape: S,
@@ -50,10 +56,17 @@ export function resolveShape(shape: Shape, target: Shape): number[] {
 }
 
 /**
- * The layout with another shape, over the same elements in the same order.
+ * Gives the layout with another shape, over the same elements in the same order. One extent may be
+ * -1.
  *
- * @throws CudaArgumentError where the numbers of elements differ, and where the strides do not
- *   permit a view; {@link tryReshape} gives `undefined` there
+ * @throws CudaArgumentError where the numbers of elements differ, and where no strides give that
+ *   view; {@link tryReshape} gives `undefined` there
+ *
+ * @example
+ * ```ts
+ * const { shape, strides } = layouts.reshape(layouts.contiguous([2, 6]), [2, 3, -1]);
+ * console.log(shape, strides); // [ 2, 3, 2 ] [ 6, 2, 1 ]
+ * ```
  */
 export function reshape<S extends Shape, const T extends Shape>(
   layout: Layout<S>,
@@ -72,9 +85,17 @@ export function reshape(layout: Layout, shape: Shape): Layout {
 }
 
 /**
- * As {@link reshape}; `undefined` where the elements would have to be copied.
+ * Does the same as {@link reshape}, but gives `undefined` where the elements would have to be
+ * copied.
  *
  * @throws CudaArgumentError where the numbers of elements differ
+ *
+ * @example
+ * ```ts
+ * const columns = layouts.transpose(layouts.contiguous([2, 3]));
+ * console.log(layouts.tryReshape(columns, [6])); // undefined
+ * console.log(layouts.tryReshape(columns, [3, 2, 1])?.shape); // [ 3, 2, 1 ]
+ * ```
  */
 export function tryReshape<S extends Shape, const T extends Shape>(
   layout: Layout<S>,
@@ -87,8 +108,8 @@ export function tryReshape(layout: Layout, target: Shape): Layout | undefined {
 }
 
 /**
- * Each axis of the coalesced layout is a run of equal steps that no shape can continue into the
- * next: new axes have to fill the runs one by one, from the last on.
+ * The strides of the new shape. Each axis of the coalesced layout is a run of equal strides, and no
+ * new axis can extend over two runs: new axes have to fill the runs one by one, from the last on.
  */
 function viewStrides(layout: Layout, shape: readonly number[]): number[] | undefined {
   if (shape.includes(0)) return contiguousStrides(shape);
@@ -98,7 +119,7 @@ function viewStrides(layout: Layout, shape: readonly number[]): number[] | undef
   let within = 1;
   for (let axis = shape.length - 1; axis >= 0; axis--) {
     const extent = shape[axis]!;
-    // An axis of extent 1 takes no step; it keeps what a contiguous layout would have.
+    // An axis of extent 1 keeps the stride of a contiguous layout.
     if (extent === 1) continue;
     if (within === runs.shape[run]) {
       run--;

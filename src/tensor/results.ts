@@ -1,23 +1,23 @@
 /**
- * Several results of one operation, by name: what a kernel's call gives, the values and indices of
+ * Several results of one operation, by name: those of a kernel's call, the values and indices of
  * `topK`.
  */
 import { PARTS } from '../core/holder.js';
 import { Tensor } from './tensor.js';
 
-/** What has memory to give back, by either name. */
+/** An object that owns memory: `close()` and `using` give it back. */
 export interface Closing extends Disposable {
   /**
-   * Closes the tensors that were made for it, behind everything that uses them; what was passed
-   * stays open.
+   * Closes the tensors that the operation made, after all work that uses them; tensors that were
+   * passed to it stay open.
    */
   close(): void;
 }
 
-/** What results of these names have: a result may be called `close` itself. */
+/** The methods of results with these names: one of the results may be named `close`. */
 export type ClosingResults<Names> = 'close' extends Names ? Disposable : Closing;
 
-/** An object of results. It is a class for its methods only: its own properties are the results. */
+/** An object whose own properties are the results. It is a class for its methods only. */
 export class Results implements Closing {
   /** Names of the results that were made for it. */
   readonly #made: readonly string[];
@@ -47,12 +47,12 @@ export class Results implements Closing {
     this.#close();
   }
 
-  /** {@link close}, for `using`; also where a result is called `close`. */
+  /** {@link close}, for `using`; also where a result is named `close`. */
   [Symbol.dispose](): void {
     this.#close();
   }
 
-  /** What a step gives on with it. @internal */
+  /** Values that a step gives with it. @internal */
   get [PARTS](): Iterable<unknown> {
     return Object.values(this) as unknown[];
   }

@@ -142,7 +142,7 @@ describe('what is written', () => {
         writeSafetensors({
           '\ud800': { dtype: u8, layout: contiguous([1]), bytes: new Uint8Array(1) },
         }),
-      'tensors: expected Unicode text, without half a character',
+      'tensors: expected Unicode text, without lone surrogates',
     ],
     [
       () =>
@@ -208,7 +208,7 @@ test.each<[Uint8Array, string]>([
   ],
   [file({ a: entry(0, 4), b: entry(5, 8) }, 8), 'tensor "b" begins at byte'],
   [file({ a: entry(0, 4), b: entry(3, 8) }, 8), 'within the tensor before it'],
-  [file({ a: entry(1, 4) }, 4), 'behind a hole'],
+  [file({ a: entry(1, 4) }, 4), 'after a hole'],
   [file({ a: entry(0, 4) }, 5), 'the file has'],
   [file({ a: entry(0, 4) }, 3), 'the file has'],
   [

@@ -1,11 +1,11 @@
 /**
- * safetensors: a header in JSON, and the tensors' bytes behind it, each byte of which belongs to
+ * safetensors files: a header in JSON, and after it the tensors' bytes, each of which belongs to
  * one tensor.
  *
  * The checks are those of the reference implementation (huggingface/safetensors, `tensor.rs`): a
- * header of at most 100 MB that begins with `{`, tensors that follow one another with no hole and
- * no overlap, exactly to the end of the file. Keys that come twice are refused, which the format
- * says and the reference lets pass.
+ * header of at most 100 MB that begins with `{`, tensors that follow one another without holes and
+ * overlaps, exactly to the end of the file. Duplicate keys are an error here: the format forbids
+ * them, and the reference accepts them.
  */
 import { checkOptions, invalid } from '../ground/arguments.js';
 import { DTYPES, DTYPE_FACTS, DTYPE_NAMES } from '../ground/dtype.js';
@@ -23,45 +23,45 @@ export interface SafetensorsEntry {
   readonly shape: readonly number[];
   /** First byte of the tensor, from the start of the file. */
   readonly start: number;
-  /** One behind its last byte. */
+  /** The tensor's last byte, plus 1. */
   readonly end: number;
 }
 
-/** One tensor of a type that tensors have not here. */
+/** One tensor of a type for which this library has no dtype. */
 export interface SafetensorsOther extends Omit<SafetensorsEntry, 'dtype'> {
-  /** As the file has it: `'F8_E8M0'`, say. */
+  /** The file's name of the type, such as `'F8_E8M0'`. */
   readonly dtype: string;
 }
 
-/** What the header of a file says. */
+/** The contents of a file's header. */
 export interface SafetensorsHeader {
   /** The tensors by their names, in the order in which they lie in the file. */
   readonly tensors: ReadonlyMap<string, SafetensorsEntry>;
-  /** Those whose types tensors have not (F4, F6, F8_E8M0 and what is newer). */
+  /** Tensors of types for which this library has no dtype (F4, F6, F8_E8M0 and newer ones). */
   readonly others: ReadonlyMap<string, SafetensorsOther>;
-  /** Texts that the file's maker put in. */
+  /** Texts of the file's metadata, by their keys. */
   readonly metadata: ReadonlyMap<string, string>;
-  /** Bytes that the whole file has. */
+  /** Bytes of the whole file, by its header. */
   readonly fileBytes: number;
 }
 
-/** A file's tensors and texts. */
+/** A file's tensors and metadata. */
 export interface Safetensors {
   readonly tensors: ReadonlyMap<string, TensorData>;
   readonly metadata: ReadonlyMap<string, string>;
 }
 
-/** The reference's limit, against headers that would be parsed for minutes. */
+/** The reference's limit: larger headers would take minutes to parse. */
 const LONGEST_HEADER = 100_000_000;
 
-/** Far more than any tensor has, so that messages and layouts stay small. */
+/** Axes of a tensor at most, far above what files have: it keeps messages and layouts small. */
 const LARGEST_RANK = 64;
 
 const METADATA = '__metadata__';
 
 /**
- * All types of the format, in the order of the reference's enumeration: it writes tensors from the
- * last type to the first.
+ * All types of the format, in the order of the reference's enumeration. The reference writes
+ * tensors from the last type to the first.
  */
 const ORDER = [
   'BOOL',
@@ -94,12 +94,12 @@ const DTYPE_OF: ReadonlyMap<string, DTypeName> = new Map(
   ),
 );
 
-/** What the format calls the dtype; null where it has no such type. */
+/** The format's type for a dtype; null where it has none. */
 function fileTypeOf(name: DTypeName): FileType | null {
   return DTYPE_FACTS[name].safetensors;
 }
 
-/** Lists in objects in one object are three. */
+/** Brackets in brackets at most. A header has three: lists in objects in one object. */
 const DEEPEST = 32;
 const [QUOTE, BACKSLASH, OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [
   0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d,
@@ -110,10 +110,17 @@ function wrong(message: string, offset?: number, cause?: unknown): CudaFormatErr
 }
 
 /**
- * Bytes of a file up to where its tensors begin, from its first eight: what
- * {@link readSafetensorsHeader} needs of a file that is too large to be read whole.
+ * Gives the number of bytes from the start of a file to its first tensor, from the file's first
+ * eight bytes. So many {@link readSafetensorsHeader} needs of a file that is too large to be read
+ * whole.
  *
- * @throws CudaFormatError where there are no eight bytes, or the header would be too long
+ * @throws CudaFormatError for fewer than eight bytes, and for a header of more than 100 MB
+ *
+ * @example
+ * ```ts
+ * // The first eight bytes of a file: here its header has 64.
+ * console.log(safetensorsHeaderBytes(Uint8Array.of(64, 0, 0, 0, 0, 0, 0, 0))); // 72
+ * ```
  */
 export function safetensorsHeaderBytes(first: Uint8Array): number {
   checkBytes('first', first);
@@ -130,10 +137,19 @@ export function safetensorsHeaderBytes(first: Uint8Array): number {
 }
 
 /**
- * What the header says, from the first bytes of the file, as many as {@link safetensorsHeaderBytes}
- * says or more. Whether the file is as long as `fileBytes` is for whoever has it to see.
+ * Reads the header, from the first bytes of the file: as many as {@link safetensorsHeaderBytes}
+ * gives, or more. That the file has `fileBytes` bytes is not checked.
  *
- * @throws CudaFormatError
+ * @throws CudaFormatError for a header that is cut short or damaged
+ *
+ * @example
+ * ```ts
+ * const file = writeSafetensors({
+ *   bias: { dtype: u8, layout: layouts.contiguous([3]), bytes: Uint8Array.of(1, 2, 3) },
+ * });
+ * const { tensors, fileBytes } = readSafetensorsHeader(file);
+ * console.log([...tensors.keys()], fileBytes === file.length); // [ 'bias' ] true
+ * ```
  */
 export function readSafetensorsHeader(file: Uint8Array): SafetensorsHeader {
   const begin = safetensorsHeaderBytes(file);
@@ -143,7 +159,7 @@ export function readSafetensorsHeader(file: Uint8Array): SafetensorsHeader {
     throw wrong(begin === 8 ? 'an empty header' : "the header does not begin with '{'", 8);
   let text: string;
   try {
-    // A copy, since decoders take no shared memory.
+    // TextDecoder does not take shared memory.
     text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(file.slice(8, begin));
   } catch (error) {
     throw wrong('the header is not UTF-8', 8, error);
@@ -167,7 +183,7 @@ export function readSafetensorsHeader(file: Uint8Array): SafetensorsHeader {
     if (start !== at)
       throw wrong(
         `tensor ${show(name)} begins at byte ${start}, ` +
-          `${start < at ? 'within the tensor before it' : 'behind a hole'}; expected ${at}`,
+          `${start < at ? 'within the tensor before it' : 'after a hole'}; expected ${at}`,
         start,
       );
     at = end;
@@ -189,8 +205,8 @@ function otherType(name: string, type: unknown): CudaFormatError {
 }
 
 /**
- * What follows values with calls of its own, as showing them does, would come to the end of the
- * stack.
+ * Checks the depth of brackets, so that recursion over the values, as in error messages, does not
+ * overflow the stack.
  */
 function checkDepth(text: string): void {
   let depth = 0;
@@ -213,8 +229,8 @@ function checkDepth(text: string): void {
 }
 
 /**
- * Keys of the outermost object and of those within it, which JSON.parse would let replace each
- * other. The text is JSON.
+ * Checks that no key of an object comes twice: JSON.parse would keep the last one only. The text is
+ * JSON.
  */
 function checkKeys(text: string): void {
   const open: Set<string>[] = [];
@@ -271,7 +287,7 @@ function readEntry(
   if (product > Number.MAX_SAFE_INTEGER)
     throw wrong(`${what} has a shape of too many elements: ${showShape(shape)}`);
   if (typeof dtype === 'string') {
-    // What a type takes that is not known here is not for this reader to say.
+    // The size of elements of an unknown type is not known here.
     if (to < from) throw wrong(`${what} has data_offsets ${show(offsets)}, not [start, end]`);
   } else {
     const bytes = numel(shape) * dtype.bytes;
@@ -281,7 +297,7 @@ function readEntry(
           `of ${dtype.name} takes ${bytes}`,
       );
   }
-  // Plus 0: JSON may say -0.
+  // Plus 0, since JSON may have -0.
   const place = { shape: shape.map((extent) => extent + 0), start: begin + from, end: begin + to };
   return typeof dtype === 'string' ? { dtype, ...place } : { dtype, ...place };
 }
@@ -297,13 +313,22 @@ function show(value: unknown): string {
 }
 
 /**
- * The tensors of a file. Their bytes are views of the file's where they are aligned to the dtype,
- * as the reference writes them, else copies.
+ * Reads the tensors of a file. Their bytes are views of the file's where they are aligned to the
+ * dtype, as the reference writes them, else copies.
  *
- * @param names of some of them, which are read alone: what others are does not matter then
- * @throws CudaFormatError where the file is cut short or damaged, longer than its header says, or
- *   one of the tensors has a dtype that tensors have not here (C64, F4, F6, F8_E8M0);
+ * @param names the tensors to read; types of others do not matter then. Default: all
+ * @throws CudaFormatError for a file that is cut short or damaged, that has bytes after its last
+ *   tensor, or a tensor of a type for which this library has no dtype (F4, F6, F8_E8M0);
  *   CudaArgumentError for a name that the file does not have
+ *
+ * @example
+ * ```ts
+ * const file = writeSafetensors({
+ *   bias: { dtype: u8, layout: layouts.contiguous([3]), bytes: Uint8Array.of(1, 2, 3) },
+ * });
+ * const { tensors } = readSafetensors(file);
+ * console.log(tensors.get('bias')?.bytes.join(' ')); // 1 2 3
+ * ```
  */
 export function readSafetensors(file: Uint8Array, names?: readonly string[]): Safetensors {
   checkBytes('file', file);
@@ -344,17 +369,27 @@ export function readSafetensors(file: Uint8Array, names?: readonly string[]): Sa
   return { tensors: new Map(found.map(read)), metadata };
 }
 
-/** What {@link writeSafetensors} puts beside the tensors. */
+/** Options of {@link writeSafetensors}. */
 export interface WriteSafetensorsOptions {
-  /** Texts for whoever reads the file, `{ format: 'pt' }`, say. */
+  /** Texts for readers of the file, such as `{ format: 'pt' }`. */
   readonly metadata?: Readonly<Record<string, string>> | ReadonlyMap<string, string>;
 }
 
 /**
- * A file of the tensors, laid out as the reference does: by dtype, the largest elements first, then
- * by name, so that each is aligned; what is not contiguous is copied into row-major order.
+ * Writes tensors as a file, in the reference's order: by dtype, with the largest elements first,
+ * then by name, so that each tensor is aligned. Elements are written in row-major order.
  *
- * @throws CudaArgumentError for what is no tensor, and names that the format does not take
+ * @throws CudaArgumentError for an object that is no tensor, a dtype that the format does not have,
+ *   and a name that the format does not take
+ *
+ * @example
+ * ```ts
+ * const file = writeSafetensors(
+ *   { bias: { dtype: u8, layout: layouts.contiguous([3]), bytes: Uint8Array.of(1, 2, 3) } },
+ *   { metadata: { format: 'pt' } },
+ * );
+ * console.log(readSafetensors(file).metadata.get('format')); // pt
+ * ```
  */
 export function writeSafetensors(
   tensors: Readonly<Record<string, TensorData>> | ReadonlyMap<string, TensorData>,
@@ -391,13 +426,15 @@ export function writeSafetensors(
   }
   let at = 0;
   for (const { name, tensor, type, data } of entries) {
-    const { layout } = tensor;
+    const end = at + data.length;
     parts.push(
-      `${JSON.stringify(name)}:{"dtype":"${type}","shape":[${layout.shape.join()}],"data_offsets":[${at},${(at += data.length)}]}`,
+      `${JSON.stringify(name)}:{"dtype":"${type}","shape":[${tensor.layout.shape.join()}],` +
+        `"data_offsets":[${at},${end}]}`,
     );
+    at = end;
   }
   const header = encoder.encode(`{${parts.join()}}`);
-  // Spaces up to a multiple of eight bytes, so that what follows is aligned.
+  // Spaces up to a multiple of eight bytes, so that the first tensor is aligned.
   const begin = 8 + Math.ceil(header.length / 8) * 8;
   if (begin - 8 > LONGEST_HEADER)
     throw invalid(
@@ -438,5 +475,5 @@ function entriesOf<T>(
 function checkName(argument: string, name: unknown): void {
   if (typeof name !== 'string') throw invalid(argument, 'a text', name);
   if (/\p{Surrogate}/u.test(name))
-    throw invalid(argument, 'Unicode text, without half a character', name);
+    throw invalid(argument, 'Unicode text, without lone surrogates', name);
 }

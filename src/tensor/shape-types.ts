@@ -1,46 +1,51 @@
 /**
- * What the type checker knows of shapes: `[2, 3]` where extents are written out, `number` in the
- * place of one that is not, `number[]` where not even the rank is known.
+ * Shapes as types: `[2, 3]` where extents are literal, `number` in place of an extent that is not,
+ * `number[]` where the rank is not known either.
  *
- * Each operation has one type that gives the resulting shape, or a {@link ShapeError} whose text
- * says what is wrong. A function takes `argument & Checked<…>`, so that the text stands in the
- * compiler's message, and gives `Known<…>`. What the types cannot know is checked at run time, by
- * the function of the same name.
+ * Each operation has one type that gives the resulting shape, or a {@link ShapeError} with a text
+ * that describes the mistake. A function takes `argument & Checked<…>`, so that the compiler's
+ * message has the text, and gives `Known<…>`. What is not known at compile time is checked at run
+ * time, by the function of the same name.
  */
 import type { Divide, Add, IsNatural, Least, Multiply, Subtract } from './decimal-types.js';
 
-/** Extents of the axes, outermost first. `[]` is a scalar's. */
+/** Extents of the axes, outermost first. A scalar's shape is `[]`. */
 export type Shape = readonly number[];
 
 /**
- * What a shape mismatch is to the type checker: nothing that could be passed, with the reason in
- * its name.
+ * The type of a shape mismatch, to which no argument is assignable; the message is part of its
+ * name.
  */
 export interface ShapeError<Message extends string> {
   readonly 'shapes do not fit': Message;
 }
 
 /**
- * The shape as tensors carry it: without `readonly`, so that `Layout<[2, 3]>` is one type however
- * it came about.
+ * The shape as it is in the types of tensors and layouts: without `readonly`, so that `Layout<[2,
+ * 3]>` is always the same type.
  */
 export type Dims<S extends Shape> = { -readonly [K in keyof S]: S[K] };
 
 /**
- * `unknown` for a shape, the error for an error: what an argument is intersected with. An indexed
- * access, since the compiler would infer type parameters from the branches of a conditional type.
+ * `unknown` for a shape, and the error for an error: the type of an argument is intersected with
+ * it. It is an indexed access since the compiler would infer type parameters from the branches of a
+ * conditional type.
  */
 export type Checked<Result> = { fits: unknown; not: Result }[Result extends Shape ? 'fits' : 'not'];
 
-/** The shape where the operation has one. */
+/** The shape, or `number[]` in place of an error. */
 export type Known<Result> = Result extends Shape ? Result : number[];
 
-/** Whether not even the rank is known. */
+/** Whether the rank is not known. */
 type AnyRank<S extends Shape> = number extends S['length'] ? true : false;
 
 type Joined<S extends readonly unknown[]> = S extends readonly [infer First, ...infer Rest]
-  ? `${First extends number ? (number extends First ? '?' : First) : '?'}${Rest extends [] ? '' : `, ${Joined<Rest>}`}`
+  ? Rest extends []
+    ? ShownExtent<First>
+    : `${ShownExtent<First>}, ${Joined<Rest>}`
   : '';
+
+type ShownExtent<E> = E extends number ? (number extends E ? '?' : `${E}`) : '?';
 
 /** A shape as messages show it: `[2, ?]`. */
 export type Shown<S extends Shape> = number extends S['length'] ? '[…]' : `[${Joined<S>}]`;
@@ -65,8 +70,8 @@ type Reversed<S extends readonly unknown[]> = S extends readonly [infer First, .
 type Positions<S extends Shape> = { -readonly [K in keyof S]: K };
 
 /**
- * The position of an axis, `'1'`, where negative numbers count from the end; `never` where there is
- * none.
+ * The position of an axis, such as `'1'`; negative numbers count from the end. It is `never` for an
+ * axis that the shape does not have.
  */
 type Position<S extends Shape, Axis extends number> = `${Axis}` extends `-${infer Back}`
   ? FromEnd<['', ...Reversed<Positions<S>>], Back>
@@ -83,7 +88,7 @@ type NoAxis<S extends Shape, Axis extends number> = ShapeError<`${Shown<S>} has 
 
 // Permutations
 
-/** The shape with its axes in another order, as {@link import('./axes.js').permute} gives it. */
+/** The shape that {@link import('./axes.js').permute} gives. */
 export type Permuted<S extends Shape, Axes extends Shape> =
   AnyRank<S> extends true
     ? { -readonly [K in keyof Axes]: number }
@@ -176,7 +181,7 @@ type InsertedAt<
     ? InsertedAt<Rest, P, [...Seen, First]>
     : never;
 
-/** The shape with one more axis of extent 1, which then is axis `Axis`. */
+/** The shape with one more axis of extent 1, which is axis `Axis` of the result. */
 export type Unsqueezed<S extends Shape, Axis extends number> =
   AnyRank<S> extends true
     ? number[]
@@ -190,7 +195,7 @@ export type Unsqueezed<S extends Shape, Axis extends number> =
 
 // Reshape
 
-/** Whether the extents are known to be the same, and not 0, which makes every product 0. */
+/** Whether the extents are known to be equal, and not 0, which would make every product 0. */
 type SameExtent<A extends number, B extends number> = A extends 0
   ? false
   : [IsNatural<A>, IsNatural<B>] extends [true, true]
@@ -199,7 +204,7 @@ type SameExtent<A extends number, B extends number> = A extends 0
       : false
     : false;
 
-/** Both without the extents that they begin with and end with alike: what is left to multiply. */
+/** Both shapes without their common first and last extents, so that there is less to multiply. */
 type Cancelled<S extends Shape, T extends Shape> = [S, T] extends [
   readonly [infer A extends number, ...infer SRest extends Shape],
   readonly [infer B extends number, ...infer TRest extends Shape],
@@ -218,7 +223,7 @@ type CancelledEnds<S extends Shape, T extends Shape> = [S, T] extends [
     : [S, T]
   : [S, T];
 
-/** The extents before and behind the first -1, together; `undefined` where there is none. */
+/** The extents before and after the first -1, together; `undefined` where there is none. */
 type AroundOpen<T extends Shape, Seen extends number[] = []> = T extends readonly [
   infer First extends number,
   ...infer Rest extends Shape,
@@ -271,7 +276,7 @@ type Opened<S extends Shape, T extends Shape, Result> = Result extends [
         : CannotReshape<S, T, `${Elements<S>} are no multiple of the other extents`>
   : never;
 
-/** `false` only where both are known and differ. */
+/** `false` where both are known and differ. */
 type AreSame<A extends number, B extends number> = [IsNatural<A>, IsNatural<B>] extends [true, true]
   ? [A, B] extends [B, A]
     ? true
@@ -281,8 +286,8 @@ type AreSame<A extends number, B extends number> = [IsNatural<A>, IsNatural<B>] 
 // Broadcast
 
 /**
- * The extent that two extents broadcast to; `never` where they do not. Of an unknown and a larger
- * one than 1, the latter.
+ * The extent that two extents broadcast to; `never` where they do not. An unknown one and one
+ * larger than 1 give the latter.
  */
 type BroadcastExtent<A extends number, B extends number> = number extends A
   ? number extends B
@@ -339,16 +344,16 @@ type Stretched<
     : ShapeError<`${Shown<WholeS>} has more axes than ${Shown<WholeT>}`>
   : Dims<WholeT>;
 
-/** `T`, where a tensor of shape `S` broadcasts to it. */
+/** `T`, if a tensor of shape `S` broadcasts to it. */
 export type BroadcastTo<S extends Shape, T extends Shape> =
   AnyRank<S> extends true ? Dims<T> : AnyRank<T> extends true ? number[] : Stretched<S, T, S, T>;
 
 // Slices
 
 /**
- * What is taken of one axis, as between Python's brackets: a number takes that element and drops
- * the axis, `[start, stop]` and `[start, stop, step]` a range, `null` the whole axis, and `'...'`,
- * once, all axes that are not named otherwise. Negative numbers count from the end; a start or stop
+ * An index of one axis, as between Python's brackets: a number takes that element and drops the
+ * axis, `[start, stop]` and `[start, stop, step]` take a range, `null` takes the whole axis, and
+ * one `'...'` takes all axes without an index. Negative numbers count from the end; a start or stop
  * that is `null` or left out is the axis' end.
  */
 export type Index = number | Range | null | '...';
@@ -357,7 +362,8 @@ export type Index = number | Range | null | '...';
 export type Range = readonly [start?: number | null, stop?: number | null, step?: number];
 
 /**
- * Where a start or stop is on an axis: negative counts from the end, and the axis' ends limit it.
+ * The position of a start or stop on an axis: negative numbers count from the end, and the axis'
+ * ends limit it.
  */
 type Bound<Extent extends number, B> = B extends number
   ? number extends B
@@ -384,7 +390,7 @@ type RangeExtent<Extent extends number, R extends Range> = number extends R['len
       ? Extent
       : number;
 
-/** Whether an element's index is outside an axis, as far as both are known. */
+/** Whether an index is known to be outside an axis. */
 type Outside<Extent extends number, I extends number> = number extends I
   ? false
   : IsNatural<Extent> extends false
@@ -424,7 +430,7 @@ type Taken<
       : ShapeError<`more indices than ${Shown<WholeS>} has axes`>
   : [...Out, ...S];
 
-/** The shape of a slice. Extents of steps other than 1 are `number`. */
+/** The shape of a slice. Extents of ranges with a step other than 1 are `number`. */
 export type Sliced<S extends Shape, I extends readonly Index[]> =
   AnyRank<S> extends true ? number[] : number extends I['length'] ? number[] : Taken<S, I, S>;
 
@@ -437,9 +443,11 @@ type WithLast<S extends Shape, Last extends number> = S extends readonly [
   ? [...Rest, Last]
   : never;
 type Last<S extends Shape> = S extends readonly [...Shape, infer E extends number] ? E : never;
+type LastAxis<S extends Shape> = `the last axis of ${Shown<S>}`;
 
 /**
- * The shape of elements of `From` bytes read as elements of `To`: the last axis grows or shrinks.
+ * The shape of elements of `From` bytes that are read as elements of `To` bytes: the extent of the
+ * last axis changes.
  */
 export type Reinterpreted<S extends Shape, From extends number, To extends number> = number extends
   From | To
@@ -461,7 +469,7 @@ export type Reinterpreted<S extends Shape, From extends number, To extends numbe
                 ? WithLast<S, number>
                 : Over extends 0
                   ? WithLast<S, Fewer>
-                  : ShapeError<`the last axis of ${Shown<S>} has no whole number of elements of ${To} bytes`>
+                  : ShapeError<`${LastAxis<S>} has no whole number of elements of ${To} bytes`>
               : never
           : never;
 
@@ -485,7 +493,7 @@ type GridOf<S extends Shape, T extends Shape, Out extends number[] = []> = S ext
     : never
   : Out;
 
-/** How many tiles of shape `T` cover each axis of `S`. */
+/** The number of tiles of shape `T` along each axis of `S`. */
 export type Tiled<S extends Shape, T extends Shape> =
   AnyRank<S> extends true
     ? { -readonly [K in keyof T]: number }
@@ -493,4 +501,6 @@ export type Tiled<S extends Shape, T extends Shape> =
       ? { -readonly [K in keyof S]: number }
       : S['length'] extends T['length']
         ? GridOf<S, T>
-        : ShapeError<`tiles of ${T['length']} axes, ${Shown<T>}, do not cover ${Shown<S>}, which has ${S['length']}`>;
+        : ShapeError<`${TilesOf<T>} do not cover ${Shown<S>}, which has ${S['length']}`>;
+
+type TilesOf<T extends Shape> = `tiles of ${T['length']} axes, ${Shown<T>},`;

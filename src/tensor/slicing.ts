@@ -1,6 +1,6 @@
 /**
- * Parts of a tensor, as between Python's brackets: `slice(layout, [2, [0, 10], [null, null, -1]])`
- * is `x[2, 0:10, ::-1]`.
+ * Slices, as between Python's brackets: `slice(layout, [2, [0, 10], [null, null, -1]])` is `x[2,
+ * 0:10, ::-1]`.
  */
 import { invalid } from '../ground/arguments.js';
 import { checkIndex, layoutOf } from './layout.js';
@@ -9,11 +9,18 @@ import { showShape } from './shape.js';
 import type { Checked, Index, Known, Shape, Sliced } from './shape-types.js';
 
 /**
- * The view that `indices` take, one for each axis; axes at the end may be left out, and then are
- * whole. See {@link Index}. As in Python a start or stop beyond the axis ends there, and a number
- * beyond it is an error.
+ * Gives the part of a layout that `indices` select, one for each axis: see {@link Index}. Axes at
+ * the end without an index are taken whole. As in Python, a start or stop beyond the axis is
+ * limited to it, and a number beyond it is an error.
  *
  * @throws CudaArgumentError for a number outside its axis, more indices than axes, a step of 0
+ *
+ * @example
+ * ```ts
+ * const layout = layouts.contiguous([4, 6]);
+ * const { shape, strides, offset } = layouts.slice(layout, [2, [1, null, 2]]);
+ * console.log(shape, strides, offset); // [ 3 ] [ 2 ] 13
+ * ```
  */
 export function slice<S extends Shape, const I extends readonly Index[]>(
   layout: Layout<S>,
@@ -37,8 +44,8 @@ export function slice(layout: Layout, indices: readonly Index[]): Layout {
     } else {
       const { start, count, step } = resolveRange(argument, index, extent);
       shape.push(count);
-      // The next element would lie anywhere, and a large step times the stride need not be a number
-      // that counts exactly.
+      // The stride of at most one element has no meaning, and the product with a large step may not
+      // be an exact integer.
       strides.push(count > 1 ? stride * step : stride);
       if (count > 0) offset += start * stride;
     }
@@ -64,7 +71,7 @@ function withoutEllipsis(shape: Shape, indices: readonly Index[]): Exclude<Index
   >[];
 }
 
-/** The elements of an axis that a range takes: `count` from `start` on, `step` apart. */
+/** Resolves a range of an axis: it takes `count` elements from `start` on, `step` apart. */
 function resolveRange(
   argument: string,
   range: unknown,
@@ -75,8 +82,7 @@ function resolveRange(
   const [from, to, step = 1] = range as unknown[];
   if (typeof step !== 'number' || !Number.isInteger(step) || step === 0)
     throw invalid(`${argument}[2]`, 'a step other than 0', step);
-  // Backwards, a range goes from the last element down to the one behind its stop, which may be the
-  // one before the first.
+  // A backward range goes from the last element down; its stop, which is excluded, may be -1.
   const [low, high] = step > 0 ? [0, extent] : [-1, extent - 1];
   const bound = (name: string, value: unknown, otherwise: number): number => {
     if (value === undefined || value === null) return otherwise;

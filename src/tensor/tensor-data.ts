@@ -1,7 +1,4 @@
-/**
- * A tensor in the host's memory, as files hold it: raw words, and where among them the elements
- * lie.
- */
+/** A tensor in the host's memory, as files have it: raw words, and a layout of the elements. */
 import { checkDType, invalid } from '../ground/arguments.js';
 import { BIT_ARRAYS, partsOf } from '../ground/dtype.js';
 import type { BitArray, DType, DTypeName } from '../ground/dtype.js';
@@ -15,16 +12,23 @@ import { numel, showShape } from './shape.js';
 export interface TensorData<D extends DTypeName = DTypeName> {
   /** Type of its elements. */
   readonly dtype: DType<D>;
-  /** Where they lie in `bytes`, counted in elements. */
+  /** Where the elements lie in `bytes`, counted in elements. */
   readonly layout: Layout;
-  /** The words of the elements, little-endian, as the device has them. */
+  /** The elements' words, little-endian, as in device memory. */
   readonly bytes: Uint8Array;
 }
 
 /**
- * The raw words, as `writeBits` takes them: a view of `bytes`, or of a copy where they are not
- * aligned to the dtype. They are all words of `bytes`, of which the layout may take fewer; see
- * {@link packed}. Of a complex dtype there are two words for each element.
+ * Gives the raw words, as `writeBits` takes them: a view of `bytes`, or of a copy where these are
+ * not aligned to the dtype. They are all words of `bytes`, of which the layout may have fewer; see
+ * {@link packed}. A complex element is two words.
+ *
+ * @example
+ * ```ts
+ * const bytes = new Uint8Array(Uint16Array.of(0x3c00, 0x4000).buffer);
+ * const words = wordsOf({ dtype: f16, layout: layouts.contiguous([2]), bytes });
+ * console.log(words.join(' ')); // 15360 16384
+ * ```
  */
 export function wordsOf<D extends DTypeName>({ dtype, bytes }: TensorData<D>): BitArray<D> {
   const source = aligned(bytes, dtype.bytes);
@@ -35,14 +39,24 @@ export function wordsOf<D extends DTypeName>({ dtype, bytes }: TensorData<D>): B
   );
 }
 
-/** The bytes, or a copy where they do not begin at a multiple of `unit` of their buffer. */
+/** Gives the bytes, or a copy where their offset in the buffer is no multiple of `unit`. */
 export function aligned(bytes: Uint8Array, unit: number): Uint8Array {
   return bytes.byteOffset % unit === 0 ? bytes : new Uint8Array(bytes);
 }
 
 /**
- * The elements in row-major order with nothing between: a part of `bytes` where they lie so, else a
- * copy.
+ * Gives the elements in row-major order without gaps: a part of `bytes` where the layout is
+ * contiguous, else a copy.
+ *
+ * @example
+ * ```ts
+ * const columns = {
+ *   dtype: u8,
+ *   layout: layouts.transpose(layouts.contiguous([2, 3])),
+ *   bytes: Uint8Array.of(1, 2, 3, 4, 5, 6),
+ * };
+ * console.log(packed(columns).join(' ')); // 1 4 2 5 3 6
+ * ```
  */
 export function packed(tensor: TensorData): Uint8Array {
   const { dtype, layout, bytes } = tensor;
@@ -65,7 +79,7 @@ export function packed(tensor: TensorData): Uint8Array {
   return new Uint8Array(result.buffer);
 }
 
-/** The layout in words of which an element has several: one more axis. */
+/** The layout in words, with one more axis for the words of an element. */
 function inParts({ shape, strides, offset }: Layout, parts: number): Layout {
   return layoutOf(
     [...shape, parts],
@@ -74,7 +88,7 @@ function inParts({ shape, strides, offset }: Layout, parts: number): Layout {
   );
 }
 
-/** @throws CudaArgumentError for what is no tensor, or one that reaches beyond its bytes */
+/** @throws CudaArgumentError for an object that is no tensor, or a layout beyond its bytes */
 export function checkTensorData(argument: string, tensor: unknown): asserts tensor is TensorData {
   if (typeof tensor !== 'object' || tensor === null)
     throw invalid(argument, 'an object with dtype, layout and bytes', tensor);
@@ -85,12 +99,13 @@ export function checkTensorData(argument: string, tensor: unknown): asserts tens
     throw invalid(`${argument}.layout`, 'a layout', layout, 'Write contiguous(shape).');
   const { start, end } = span(layout);
   if (start < 0 || end * dtype.bytes > bytes.length) {
-    const needed = `${end * dtype.bytes} bytes, which ${showShape(layout.shape)} of ${dtype.name} takes`;
+    const what = `${showShape(layout.shape)} of ${dtype.name}`;
+    const needed = `${end * dtype.bytes} bytes, which ${what} takes`;
     if (numel(layout.shape) > 0) throw invalid(`${argument}.bytes`, `at least ${needed}`, bytes);
   }
 }
 
-/** @throws CudaArgumentError for what is no Uint8Array */
+/** @throws CudaArgumentError for a value that is no Uint8Array */
 export function checkBytes(argument: string, bytes: unknown): asserts bytes is Uint8Array {
   if (isBytes(bytes)) return;
   const fix = isArrayBuffer(bytes)

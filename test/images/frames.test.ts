@@ -126,7 +126,7 @@ onDevice('Frames', (host) => {
     }
     expect(await failure(() => late)).toBeInstanceOf(CudaDisposedError);
     expect((await failure(() => late)).message).toMatch(
-      /^frame 0: used after the next one was asked for/,
+      /^frame 0: used after the next one was requested/,
     );
     expect(() => last!.pinned).toThrow(CudaDisposedError);
   });

@@ -493,7 +493,7 @@ onDevice('Pixels', (host) => {
     expect(await of('addAlpha', grey)).toContain(
       "convertColor(image, { from: 'grey', to: 'rgba' })",
     );
-    expect(await of('toPlanar', planes)).toContain('Planes come first here');
+    expect(await of('toPlanar', planes)).toContain('Its planes come first');
     expect(await of('toPacked', other.reshape([5, 4, 3] as never))).toContain(
       'Its channels come last',
     );

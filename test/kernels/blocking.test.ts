@@ -48,7 +48,7 @@ onDevice('A thread that blocks', (host) => {
     // one.
     if (host.mode === 'worker')
       expect((await failure(() => double({ y }).sync())).message).toBe(
-        "kernel 'double': not loaded yet, and a thread that blocks cannot load: await " +
+        "kernel 'double': not loaded yet, and a thread that blocks cannot load it: await " +
           'double.prepare(device) before.',
       );
     await double.prepare(device);

@@ -750,7 +750,7 @@ onDevice('Tensors', (host) => {
         [1, 2],
         [3, 4],
       ]),
-    ).toThrow('in one list, and the shape behind it');
+    ).toThrow('in one list, and the shape after it');
     expect(list(f32, ['1'])).toThrow("a number, for f32, got '1'");
     expect(list(f32, [1, undefined])).toThrow('source[1]');
     expect(list(f32, [1, , 3])).toThrow('source[1]');

@@ -1,12 +1,12 @@
 /**
- * A stream of bytes that is read in pieces of the reader's choice. It is asked for more only where
- * what it gave is used up.
+ * A reader of byte streams in pieces of any size. It reads the stream's next chunk when the last
+ * one is used up.
  */
 import { invalid } from '../../ground/arguments.js';
 import { unlessAborted } from '../../core/aborting.js';
 import { isBytes } from '../../ground/other-realms.js';
 
-/** A Readable, a ReadableStream, or whatever else gives bytes piece by piece. */
+/** A Readable, a ReadableStream, or another async iterable of bytes. */
 export type ByteStream = AsyncIterable<Uint8Array>;
 
 export class ByteReader {
@@ -29,8 +29,8 @@ export class ByteReader {
   }
 
   /**
-   * Fills the target, and says how many bytes there were: fewer than it takes at the end of the
-   * stream only.
+   * Fills the target. Gives the number of bytes, which is smaller than the target's at the end of
+   * the stream only.
    */
   async fill(target: Uint8Array): Promise<number> {
     let filled = 0;
@@ -60,13 +60,13 @@ export class ByteReader {
     return filled;
   }
 
-  /** Ends the stream, and whoever waits for it: a Readable is destroyed. */
+  /** Ends the stream, and calls that wait for it: a Readable is destroyed. */
   close(): void {
     this.outer?.removeEventListener('abort', this.stop);
     this.closing.abort();
     const { destroy } = this.stream as { destroy?: unknown };
     if (typeof destroy === 'function') (this.stream as unknown as { destroy(): void }).destroy();
-    // A generator that is being asked comes to its end behind that: nobody waits for it.
+    // A generator that is running ends after that, which is not waited for.
     else this.iterator.return?.()?.catch(() => undefined);
   }
 }

@@ -1,14 +1,14 @@
-/** What there is to say of how a picture is decoded. */
+/** Options of decoding pictures. */
 import { checkInteger, checkOptions, checkSignal, invalid } from '../../ground/arguments.js';
 import { MOST_EXTENT } from '../image.js';
 import type { Channels } from '../image.js';
 
-/** What a decoded picture's channels are. */
+/** The channels of a decoded picture. */
 export type PictureFormat = 'rgb' | 'bgr' | 'rgba' | 'grey';
 
 /**
- * Who decodes: `nvjpeg` is NVIDIA's nvJPEG, for JPEGs on a GPU; `auto` is nvJPEG where it can give
- * what sharp gives, and sharp elsewhere.
+ * The decoder. `nvjpeg` is NVIDIA's nvJPEG, for JPEGs on a GPU; `auto` is nvJPEG where its result
+ * is that of sharp, and sharp elsewhere.
  */
 export type PictureEngine = 'auto' | 'nvjpeg' | 'sharp';
 const ENGINES: readonly PictureEngine[] = ['auto', 'nvjpeg', 'sharp'];
@@ -16,28 +16,30 @@ const ENGINES: readonly PictureEngine[] = ['auto', 'nvjpeg', 'sharp'];
 /** Red, green and blue, from 0 to 255. */
 export type PictureColor = readonly [red: number, green: number, blue: number];
 
-/** What {@link decodeImage} takes. */
+/** Options of {@link decodeImage}. */
 export interface DecodeImageOptions {
-  /** The channels of the result, whatever the picture has. Default: rgb. */
+  /** The channels of the result, to which those of the picture are converted. Default: rgb. */
   readonly format?: PictureFormat;
   /**
-   * What shows through where the picture is transparent and the result has no alpha; `ignore` takes
-   * the colours as they stand. Default: white.
+   * The colour under transparent pixels where the result has no alpha; with `ignore` alpha is
+   * dropped. Default: white.
    */
   readonly background?: PictureColor | 'ignore';
   /**
-   * `apply` turns and mirrors the picture as its EXIF orientation says; `ignore` leaves it as it
-   * was stored. Default: apply.
+   * `apply` turns and mirrors the picture by its EXIF orientation; `ignore` leaves it as it is
+   * stored. Default: apply.
    */
   readonly orientation?: 'apply' | 'ignore';
-  /** Who decodes. Default: auto. */
+  /** The decoder. Default: auto. */
   readonly engine?: PictureEngine;
   /**
-   * Pixels that the picture may have, its width times its height, for files of strangers: few bytes
-   * can claim to hold any number. Default: 2^28.
+   * The number of pixels, width times height, that a picture has at most: untrusted files of few
+   * bytes can claim any number. Default: 2^28.
    */
   readonly maxPixels?: number;
-  /** Stops waiting. What libvips or nvJPEG has begun it ends, and the result is dropped. */
+  /**
+   * Rejects the operation. Work that libvips or nvJPEG has begun ends, and its result is dropped.
+   */
   readonly signal?: AbortSignal;
 }
 

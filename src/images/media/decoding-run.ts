@@ -1,6 +1,6 @@
 /**
- * One run of decoding pictures: by sharp on threads of its own, and uploaded through page-locked
- * staging, or JPEGs by nvJPEG, which writes them where they are to be.
+ * One run of decoding pictures: by sharp on threads of libvips, with an upload through page-locked
+ * staging, or by nvJPEG, which writes pixels on the device.
  */
 import { readFile } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
@@ -17,7 +17,7 @@ import type { Submitted } from '../../ops/node.js';
 import type { Run } from '../../ops/run.js';
 import { Tensor } from '../../tensor/index.js';
 import { contiguous } from '../../tensor/layouts.js';
-import { writeDense } from '../../tensor/tensor.js';
+import { writeDense } from '../../tensor/host-copies.js';
 import { orderChannels } from '../channel-order.js';
 import { MOST_EXTENT } from '../image.js';
 import { PICTURE_CHANNELS } from './decoding-options.js';
@@ -34,12 +34,12 @@ import type { CheckedSource } from './picture-source.js';
 
 export type Image = Tensor<'u8', number[]>;
 
-/** Bytes that are moved on this thread at a time. */
+/** Bytes that are copied on this thread at a time. */
 const SLICE = 1 << 20;
 
 type Coded = CheckedSource & { readonly input: Uint8Array };
 
-/** A JPEG for nvJPEG, and which of the pictures it is. */
+/** A JPEG for nvJPEG, and its place in the list of pictures. */
 interface Taken {
   readonly source: Coded;
   readonly header: JpegHeader;
@@ -52,10 +52,7 @@ export class DecodingRun {
   private readonly name: string;
   private readonly decoding: Decoding;
   private readonly signal: AbortSignal | undefined;
-  /**
-   * Where the pictures are written, one behind the other; undefined where each is a tensor of its
-   * own.
-   */
+  /** Where the pictures are written, one after the other; undefined where each has a new tensor. */
   private readonly out: Image | undefined;
 
   constructor(
@@ -104,16 +101,13 @@ export class DecodingRun {
     });
   }
 
-  /** What is queued once something is known. */
+  /** Queues work after an asynchronous result. */
   private later<T>(know: () => Promise<() => Submitted<T>>): Later<T> {
     const { run } = this;
     return run.goOn(new Later(unlessAborted(this.signal, know), false), (queue) => queue());
   }
 
-  /**
-   * The pixels come from the host, and are then queued for the upload. `indices`: which of the
-   * pictures they are.
-   */
+  /** Decodes on the host and queues the upload. `indices` are the pictures' places in the list. */
   private bySharp(
     sources: readonly CheckedSource[],
     indices: readonly number[] = sources.map((_, i) => i),
@@ -153,8 +147,9 @@ export class DecodingRun {
   }
 
   /**
-   * By nvJPEG where it takes the picture, and else, unless it was asked for, by sharp. @throws
-   * CudaFormatError, CudaError
+   * Decodes by nvJPEG where it takes the picture, else by sharp, unless nvJPEG was requested.
+   *
+   * @throws CudaFormatError, CudaError
    */
   private withNvjpeg(nvjpeg: Nvjpeg, sources: readonly Coded[]): Submitted<Image[]> {
     const headers = sources.map((source) => this.headerFor(source));
@@ -173,7 +168,7 @@ export class DecodingRun {
       others.map((index) => sources[index]!),
       others,
     );
-    // The memory of all of them comes with the first.
+    // The first one waits for the memory of all of them.
     others.forEach((index, k) => {
       given[index] = new Later(
         rest.promise.then((images) => images[k]!),
@@ -185,7 +180,7 @@ export class DecodingRun {
     return gathered(this.run, given);
   }
 
-  /** Of a JPEG for nvJPEG; undefined where it is left to sharp. */
+  /** Gives the header of a JPEG for nvJPEG; undefined where sharp decodes it. */
   private headerFor({ input: bytes, name }: Coded): JpegHeader | undefined {
     const { format, engine, maxPixels } = this.decoding;
     const auto = engine === 'auto';
@@ -203,7 +198,7 @@ export class DecodingRun {
       : header;
   }
 
-  /** All of them in one place of the stream. */
+  /** Decodes all of them by nvJPEG, in one place of the stream. */
   private held(nvjpeg: Nvjpeg, taken: readonly Taken[]): Submitted<Image>[] {
     const {
       run,
@@ -237,7 +232,7 @@ export class DecodingRun {
           format: format as NvjpegPicture['format'],
         };
         const offset = isThere ? index * height * width * channels : 0;
-        // All of them are one memory, which is written as a whole.
+        // All of them are one memory, which is written in one operation.
         const use = isThere ? useOf(uses, out!) : uses.push(image.buffer) - 1;
         pictures.push({
           picture,
@@ -269,7 +264,7 @@ export class DecodingRun {
       signal,
     );
     const over = unlessAborted(signal, () => done);
-    // Whoever is behind it in the stream waits for it all the same.
+    // Later work of the stream waits for it in any case.
     done.catch(() => undefined);
     run.dependOn(over);
     return stored.map(({ image, turn }) =>
@@ -277,7 +272,7 @@ export class DecodingRun {
     );
   }
 
-  /** A tensor of its own. */
+  /** Allocates a tensor. */
   private newImage(height: number, width: number, channels: number): Image {
     const image = new Tensor<'u8', number[]>(
       this.run.alloc(u8, height * width * channels),
@@ -287,7 +282,7 @@ export class DecodingRun {
     return image;
   }
 
-  /** Where it is written, in `out`. @throws CudaArgumentError where it has another size */
+  /** Gives a picture's part of `out`. @throws CudaArgumentError where it has another size */
   private placeFor(name: string, index: number, height: number, width: number): Image | undefined {
     const { out } = this;
     if (out === undefined) return undefined;
@@ -301,11 +296,11 @@ export class DecodingRun {
     return out.slice(index);
   }
 
-  /** nvJPEG has failed, and the place in the stream is taken: the pixels of sharp go there. */
+  /** Decodes by sharp after a failure of nvJPEG, into the place that is reserved in the stream. */
   private async decodedInTurn(turn: HostTurn, source: CheckedSource, image: Image): Promise<void> {
     const { shape } = image;
     const { format } = this.decoding;
-    // Stored as it is: what comes behind turns it.
+    // The stored orientation is kept: a later step turns the image.
     const { data, width, height } = await decodeOnHost(source, {
       ...this.decoding,
       orientation: 'ignore',
@@ -337,7 +332,7 @@ export class DecodingRun {
   }
 }
 
-/** The place of `out` among what is used. */
+/** The index of `out` in the list of used buffers. */
 function useOf(uses: DeviceBuffer[], out: Image): number {
   const known = uses.findIndex((buffer) => buffer.memory === out.buffer.memory);
   return known === -1 ? uses.push(out.dense()) - 1 : known;
@@ -349,7 +344,7 @@ function gathered(run: Run, images: readonly Submitted<Image>[]): Submitted<Imag
     : (images as Image[]);
 }
 
-/** What an operation makes of the image, which is closed behind it. */
+/** Applies an operation to the image, which is closed after it. */
 function changed(
   run: Run,
   image: Image,
@@ -360,7 +355,7 @@ function changed(
   ).submit(run);
 }
 
-/** The bytes of the source; undefined where sharp is to say what is wrong with a path. */
+/** The bytes of the source; undefined where a path cannot be read, for which sharp throws. */
 async function readBytes(
   source: CheckedSource,
   engine: PictureEngine,
@@ -376,8 +371,8 @@ async function readBytes(
 }
 
 /**
- * @throws CudaFormatError for sizes that no image has; CudaError (ERR_CUDA_UNSUPPORTED) for JPEGs
- *   of which nvJPEG lacks the kind
+ * @throws CudaFormatError for sizes that images do not have; CudaError (ERR_CUDA_UNSUPPORTED) for
+ *   kinds of JPEGs that nvJPEG does not take
  */
 function checkTaken(
   { width, height, frame, precision, components, colors }: JpegHeader,
@@ -407,7 +402,7 @@ function checkTaken(
             : colors === 'rgb'
               ? 'RGB instead of luma and chroma'
               : height === 0
-                ? 'its number of rows behind its pixels'
+                ? 'its number of rows after its pixels'
                 : undefined;
   if (what !== undefined)
     throw new CudaError(
@@ -418,29 +413,30 @@ function checkTaken(
 }
 
 /**
- * What needs other threads on its way cannot be recorded, nor does a thread that blocks hear from
- * them. @throws CudaError
+ * Checks that the run is asynchronous: work of other threads cannot be recorded, and a blocked
+ * thread does not get their messages.
+ *
+ * @throws CudaError
  */
 export function checkAwaited(run: Run, name: string): void {
   run.checkNotRecording(name, 'run it before the capture');
   if (run.mode === 'block')
     throw new CudaError(
       'ERR_CUDA_UNSUPPORTED',
-      `${name}: pictures come through the event loop, which sync() blocks. Await the ` +
+      `${name}: pictures are decoded by way of the event loop, which sync() blocks. Await the ` +
         'operation instead.',
     );
 }
 
 /**
- * Frees pixels of sharp's now, where JavaScript can (Node 22 and later). To the garbage collector
- * they are pressure from outside, for which it collects everything: 40 times, and 0.4 s, for 100
- * pictures of 11 MB.
+ * Frees sharp's pixels at once, where JavaScript can (Node 22 and later). External memory makes the
+ * garbage collector run full collections: 40 of them, 0.4 s, for 100 pictures of 11 MB.
  */
 function giveBack({ buffer, byteLength }: Uint8Array): void {
   if (!isArrayBuffer(buffer) || buffer.byteLength !== byteLength) return;
   try {
     (buffer as { transfer?: (bytes: number) => unknown }).transfer?.(0);
   } catch {
-    // It cannot be taken from whoever made it.
+    // The buffer cannot be detached.
   }
 }

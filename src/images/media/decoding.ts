@@ -1,4 +1,4 @@
-/** Pictures as images on a device: see `decoding-run.ts` for how. */
+/** Decoding of pictures to images on a device; `decoding-run.ts` has the implementation. */
 import { CudaArgumentError, u8 } from '../../core/index.js';
 import { checkOptions, invalid } from '../../ground/arguments.js';
 import { Made } from '../../ops/collect.js';
@@ -17,37 +17,46 @@ import { sourceOf } from './picture-source.js';
 import type { CheckedSource, PictureSource } from './picture-source.js';
 
 /**
- * A picture (JPEG, PNG, WebP, TIFF, GIF, AVIF, whatever sharp reads) as an image of u8 and [height,
- * width, channels] on the device. It is decoded when the operation is run, on threads of libvips,
- * and then uploaded in slices through page-locked staging, so that neither holds the event loop up.
- * As many are decoded at once as libuv has threads (four, or UV_THREADPOOL_SIZE). cuMemcpyHtoDAsync
+ * Decodes a picture (JPEG, PNG, WebP, TIFF, GIF, AVIF, and others that sharp reads) to an image of
+ * u8 and [height, width, channels] on the device. When the operation is run, threads of libvips
+ * decode it, and it is uploaded in slices through page-locked staging, so that neither blocks the
+ * event loop. As many pictures are decoded at once as libuv has threads (four, or
+ * UV_THREADPOOL_SIZE). cuMemcpyHtoDAsync
  *
- * - Colours become sRGB: CMYK, Lab and pictures with a colour profile are converted by libvips. Of
- *   16 bits each sample becomes round(v · 255 / 65535) first, alpha too.
+ * - Colours become sRGB: libvips converts CMYK, Lab and pictures with a colour profile. A sample of
+ *   16 bits becomes round(v · 255 / 65535) first, also of alpha.
  * - Grey becomes R = G = B for `rgb`; colours become grey by libvips' luminance, which weighs
  *   linear light.
- * - Transparent pixels are put over `background`, unless the format is `rgba`; without alpha in the
- *   picture that is 255.
+ * - Transparent pixels are blended over `background`, unless the format is `rgba`, where a picture
+ *   without alpha gets 255.
  * - The EXIF orientation is applied, so that the image stands as a viewer shows it; `{ orientation:
  *   'ignore' }` leaves it.
- * - Of several pages or frames the first one counts.
+ * - The first of several pages or frames is decoded.
  *
- * On a GPU, where nvJPEG is installed, it decodes JPEGs instead, by the GPU's own decoders where it
- * has some, else up to eight at once on threads of its own: the result is where it is to be, and
- * has its place in the stream as soon as the operation is run with the bytes at hand. Its pixels
- * are within a few steps of sharp's. By default sharp keeps what nvJPEG would give otherwise (CMYK,
- * colour profiles other than sRGB, colours as `grey`, `rgba`) and what it refuses. `{ engine:
- * 'nvjpeg' }` insists on it: profiles are then ignored, and `grey` is the luma that is stored; `{
- * engine: 'sharp' }` gives the same bits on every machine. nvjpegDecode, nvjpegDecodeBatched
+ * On a GPU with nvJPEG installed, nvJPEG decodes JPEGs instead: by the GPU's hardware decoders
+ * where it has them, else up to eight at once on threads of this library. The result is written on
+ * the device, and has its place in the stream as soon as the operation is run with bytes. Its
+ * pixels are within a few steps of sharp's. By default sharp decodes JPEGs for which nvJPEG's
+ * result differs (CMYK, colour profiles other than sRGB, colours as `grey`, `rgba`), and those that
+ * nvJPEG does not take. With `{ engine: 'nvjpeg' }` it decodes these too: profiles are then
+ * ignored, and `grey` is the stored luma. `{ engine: 'sharp' }` gives the same bits on every
+ * machine. nvjpegDecode, nvjpegDecodeBatched
  *
  * @throws CudaArgumentError at the call, and CudaError (ERR_CUDA_UNSUPPORTED) there for `nvjpeg` on
- *   a CPU device. Rejects with CudaFormatError (code ERR_CUDA_FORMAT), which names the input, where
- *   it is no picture, is truncated or is too large; with CudaError (ERR_CUDA_NO_LIBRARY) where
- *   sharp, or nvJPEG that was asked for, is not installed; with CudaLibraryError, which has
- *   nvJPEG's status, where that was asked for and fails (ERR_CUDA_FORMAT: damaged,
- *   ERR_CUDA_UNSUPPORTED: a kind of JPEG that it lacks); with CudaError (ERR_CUDA_NOT_FOUND) for a
- *   path where there is no file, or none that can be read (what the file system says is its
- *   `cause`); with the signal's reason.
+ *   a CPU device. Rejects with CudaFormatError (code ERR_CUDA_FORMAT), which names the input, for a
+ *   file that is no picture, is truncated or is too large; with CudaError (ERR_CUDA_NO_LIBRARY)
+ *   where sharp, or the requested nvJPEG, is not installed; with CudaLibraryError, which has
+ *   nvJPEG's status, where the requested nvJPEG fails (ERR_CUDA_FORMAT: damaged,
+ *   ERR_CUDA_UNSUPPORTED: a kind of JPEG that it does not take); with CudaError
+ *   (ERR_CUDA_NOT_FOUND), whose `cause` is the file system's error, for a path without a readable
+ *   file; with the signal's reason.
+ *
+ * @example
+ * ```ts
+ * const file = await encodeImage(device.full(u8, [2, 3, 3], 200), { format: 'png' });
+ * using image = await decodeImage(device, file);
+ * console.log(image.shape, (await image.read())[0]); // [ 2, 3, 3 ] 200
+ * ```
  */
 export function decodeImage(
   device: AnyDevice,
@@ -66,26 +75,34 @@ export function decodeImage(
   );
 }
 
-/** What {@link decodeImages} takes. */
+/** Options of {@link decodeImages}. */
 export interface DecodeImagesOptions extends DecodeImageOptions {
   /**
-   * [N, height, width, channels] of u8 without gaps, one for each picture: where they are written.
-   * All of them have its size then. Default: tensors of their own.
+   * Where the pictures are written: a contiguous tensor of u8 and [N, height, width, channels]. All
+   * pictures must have its size. Default: a new tensor for each.
    */
   readonly out?: Tensor<'u8'>;
 }
 
 /**
- * Pictures, each as by {@link decodeImage}, in one place of the stream: what follows waits for all
- * of them. Of JPEGs on a GPU with decoders of its own (A100, H100, H200) up to 32 are decoded in
- * one call. Fewer turns of the event loop than with an operation for each.
+ * Decodes pictures as {@link decodeImage} does, in one place of the stream: later work waits for
+ * all of them. A GPU with hardware decoders (A100, H100, H200) decodes up to 32 JPEGs in one call.
+ * This takes fewer turns of the event loop than an operation for each.
  *
- * Where one cannot be decoded the operation rejects with its error, which names it (`sources[3]`),
- * and none is given; what `out` has then is undefined.
+ * Where a picture cannot be decoded, the operation rejects with its error, which names the picture
+ * (`sources[3]`); the contents of `out` are then undefined.
  *
  * @returns the images, in the order of the sources; with `out`, that
- * @throws as {@link decodeImage}; CudaArgumentError for an `out` of another kind. Rejects with
- *   CudaArgumentError where a picture has not its size
+ * @throws errors of {@link decodeImage}, and CudaArgumentError for an `out` of another form.
+ *   Rejects with CudaArgumentError for a picture of another size than `out`
+ *
+ * @example
+ * ```ts
+ * const file = await encodeImage(device.full(u8, [2, 3, 3], 200), { format: 'png' });
+ * const images = await decodeImages(device, [file, file], { format: 'grey' });
+ * console.log(images.map(({ shape }) => shape)); // [ [ 2, 3, 1 ], [ 2, 3, 1 ] ]
+ * for (const image of images) image.close();
+ * ```
  */
 export function decodeImages(
   device: AnyDevice,

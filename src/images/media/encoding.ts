@@ -1,6 +1,6 @@
 /**
- * Images on a device as the bytes of a file: read back through page-locked staging, encoded by
- * sharp on threads of its own.
+ * Encoding of images on a device: they are read through page-locked staging, and encoded by sharp
+ * on threads of libvips.
  */
 import { CudaArgumentError, CudaError } from '../../core/index.js';
 import { checkInteger, checkOptions, checkSignal, invalid } from '../../ground/arguments.js';
@@ -15,27 +15,27 @@ import { imageOf } from '../image.js';
 import type { Image } from '../image.js';
 import { unlessAborted } from '../../core/aborting.js';
 import { checkAwaited } from './decoding-run.js';
-import { firstLine, knowsExactWebp, loadSharp } from './sharp.js';
+import { firstLine, supportsExactWebp, loadSharp } from './sharp.js';
 import type { SharpPicture } from './sharp.js';
 
-/** Formats of files. */
+/** Formats of encoded files. */
 export type FileFormat = 'png' | 'jpeg' | 'webp';
 
-/** What {@link encodeImage} takes. */
+/** Options of {@link encodeImage}. */
 export interface EncodeImageOptions {
   readonly format: FileFormat;
-  /** From 1 to 100, of JPEG and WebP. Default: 80, sharp's. */
+  /** Quality from 1 to 100, for JPEG and WebP. Default: 80, sharp's. */
   readonly quality?: number;
-  /** Whether WebP keeps every bit, of transparent pixels too. Default: false. PNG always does. */
+  /** Whether WebP is lossless, also in transparent pixels. PNG always is. Default: false. */
   readonly lossless?: boolean;
-  /** Stops waiting. What libvips has begun it ends, and the result is dropped. */
+  /** Rejects the operation. Work that libvips has begun ends, and its result is dropped. */
   readonly signal?: AbortSignal;
 }
 
 type EncodeSettings = Pick<EncodeImageOptions, 'quality' | 'lossless'>;
 
 interface Row {
-  /** Options besides the format that it has. */
+  /** The options that the format has. */
   readonly options: readonly ('quality' | 'lossless')[];
   readonly alpha: boolean;
   /** The largest width and height. */
@@ -56,7 +56,7 @@ const FORMATS: Readonly<Record<FileFormat, Row>> = {
     extent: 65535,
     write: (picture, options) => picture.jpeg(options),
   },
-  // libwebp makes transparent pixels black unless it is to be exact.
+  // libwebp makes transparent pixels black unless `exact` is set.
   webp: {
     options: ['quality', 'lossless'],
     alpha: true,
@@ -66,14 +66,20 @@ const FORMATS: Readonly<Record<FileFormat, Row>> = {
 };
 
 /**
- * The image as the bytes of a PNG, JPEG or WebP: [height, width, channels] of u8, in which 1
- * channel is grey, 3 are sRGB, 4 are sRGB with straight alpha (PNG and WebP). It may be a region.
- * Read back and encoded without holding the event loop up; what comes next in the chain has the
- * bytes. cuMemcpyDtoHAsync
+ * Encodes an image as a PNG, JPEG or WebP. The image is [height, width, channels] of u8, or a
+ * region; 1 channel is grey, 3 are sRGB, and 4 are sRGB with straight alpha (PNG and WebP). It is
+ * read and encoded without blocking the event loop; the next step of the chain gets the bytes.
+ * cuMemcpyDtoHAsync
  *
- * @throws CudaArgumentError for an option that the format has not, a batch, another dtype and 4
- *   channels as JPEG; at the call, or when it is run where an operation gives the image. Rejects
- *   with CudaError (ERR_CUDA_NO_LIBRARY) where sharp is not installed, with the signal's reason
+ * @throws CudaArgumentError for an option that the format does not have, a batch, another dtype,
+ *   and 4 channels as JPEG; at the call, or when run where an operation gives the image. Rejects
+ *   with CudaError (ERR_CUDA_NO_LIBRARY) where sharp is not installed, and with the signal's reason
+ *
+ * @example
+ * ```ts
+ * const file = await encodeImage(device.full(u8, [2, 3, 3], 200), { format: 'png' });
+ * console.log(Buffer.from(file.subarray(1, 4)).toString()); // PNG
+ * ```
  */
 export function encodeImage(
   image: OrOp<Tensor<'u8'>>,
@@ -150,8 +156,8 @@ function pictureOf(given: unknown, format: FileFormat): Image {
       'image',
       `an image of 1 or 3 channels, for encodeImage(…) as ${format}, which has no alpha`,
       image.tensor,
-      'Put it over another image with blend(…), leave alpha out with orderChannels(…), or ' +
-        'write png or webp.',
+      'Blend it over another image with blend(…), drop alpha with orderChannels(…), or write ' +
+        'png or webp.',
     );
   if (Math.max(image.width, image.height) > extent)
     throw invalid(
@@ -176,7 +182,7 @@ async function encode(
   if (
     settings.lossless === true &&
     channels === 4 &&
-    !knowsExactWebp(sharp) &&
+    !supportsExactWebp(sharp) &&
     hasHiddenColors(pixels)
   ) {
     throw new CudaError(

@@ -1,6 +1,6 @@
 /**
- * ffmpeg as a child process. It is no dependency: it is looked for on the PATH, or where the caller
- * says, when the first frame is asked for.
+ * ffmpeg as a child process. It is no dependency: it is started from the PATH, or from the path
+ * that the caller gives, when the first frame is requested.
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess, StdioOptions } from 'node:child_process';
@@ -32,8 +32,8 @@ export class FfmpegProcess {
     this.sizeKnown = resolve;
   });
   /**
-   * Over when it has ended and all that it said was heard. Its output may still be read, for which
-   * `close` would wait.
+   * Resolves when the process has ended and its messages were read. Its output may still be unread,
+   * for which the event `close` would wait.
    */
   private readonly closed: Promise<void>;
 
@@ -47,14 +47,16 @@ export class FfmpegProcess {
     child.stderr!.setEncoding('utf8').on('data', (text: string) => {
       this.take(text);
     });
-    // When a child has ended Node throws away what nobody listens for.
+    // After the end of a child Node drops output that has no listener.
     child.stdout?.on('readable', () => undefined);
-    // A child that ends early: its exit says why.
+    // Errors of pipes of a child that ended early are ignored: its exit status has the reason.
     for (const stream of [child.stdin, child.stdout, child.stderr])
       stream?.on('error', () => undefined);
   }
 
   /**
+   * Starts the program.
+   *
    * @throws CudaError with code ERR_CUDA_NO_LIBRARY where there is no such program
    */
   static async start(
@@ -68,10 +70,13 @@ export class FfmpegProcess {
       await once(child, 'spawn');
     } catch (cause) {
       const { code } = cause as NodeJS.ErrnoException;
+      const reason =
+        code === 'ENOENT'
+          ? `there is no program ${program}`
+          : `${program} could not be started (${String(code)})`;
       throw new CudaError(
         'ERR_CUDA_NO_LIBRARY',
-        'ffmpeg: ' +
-          `${code === 'ENOENT' ? `there is no program ${program}` : `${program} could not be started (${String(code)})`}. ` +
+        `ffmpeg: ${reason}. ` +
           'Install ffmpeg (apt install ffmpeg, brew install ffmpeg, winget install ffmpeg), or ' +
           'pass its path as { ffmpeg }.',
         { cause },
@@ -81,15 +86,15 @@ export class FfmpegProcess {
   }
 
   /**
-   * The size of the frames that it writes, as it says; undefined where it has ended without saying
-   * so.
+   * Gives the size of the frames that it writes, from its messages; undefined where it has ended
+   * without printing it.
    */
   async outputSize(): Promise<Extent | undefined> {
     await Promise.race([this.sized, this.closed]);
     return this.size;
   }
 
-  /** Waits for its end. @throws CudaLibraryError where it has failed, with what it said last */
+  /** Waits for its end. @throws CudaLibraryError, with its last lines, where it has failed */
   async succeeded(): Promise<void> {
     await this.closed;
     const { exitCode, signalCode } = this.child;
@@ -102,12 +107,12 @@ export class FfmpegProcess {
     );
   }
 
-  /** Ends it at once, and waits until it is gone. */
+  /** Kills it, and waits for its end. */
   async kill(): Promise<void> {
     const { child } = this;
     const gone =
       child.exitCode !== null || child.signalCode !== null ? undefined : once(child, 'exit');
-    // Nothing of what it does is wanted any more, so it need not be asked to finish.
+    // Its output is not needed any more, so that it need not end in an orderly way.
     child.kill('SIGKILL');
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy();
     await gone;
@@ -137,7 +142,7 @@ export class FfmpegProcess {
   }
 }
 
-/** A file or address as ffmpeg takes it. @throws CudaArgumentError */
+/** Gives a file or a URL as an argument of ffmpeg. @throws CudaArgumentError */
 export function ffmpegPlace(argument: string, place: unknown): string {
   if (isUrl(place))
     return checkedPlace(
@@ -147,8 +152,7 @@ export function ffmpegPlace(argument: string, place: unknown): string {
   return checkedPlace(argument, place);
 }
 
-/** @throws CudaArgumentError */
-/** What begins with a hyphen is a file here, and would be an option for ffmpeg. */
+/** A name that begins with a hyphen is a file here; ffmpeg would read an option. */
 function checkedPlace(argument: string, place: unknown): string {
   checkPath(argument, place, 'a path or a URL');
   return place.startsWith('-') ? `./${place}` : place;

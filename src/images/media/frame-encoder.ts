@@ -1,4 +1,4 @@
-/** Frames into ffmpeg, which makes a video of them. */
+/** Encoding of frames to a video by ffmpeg. */
 import { once } from 'node:events';
 import { stat } from 'node:fs/promises';
 
@@ -18,27 +18,38 @@ import { FfmpegProcess, checkArguments, ffmpegPlace } from './ffmpeg-process.js'
 import { checkPixelFormat, frameForm } from './pixel-formats.js';
 import type { FrameForm, PixelFormat, PixelFormats } from './pixel-formats.js';
 
-/** What {@link encodeFrames} takes. */
+/** Options of {@link encodeFrames}. */
 export interface EncodeFramesOptions<P extends PixelFormat = PixelFormat> {
-  /** Where ffmpeg writes: a file or an address. */
+  /** Where ffmpeg writes: a file or a URL. */
   readonly output: string | URL;
-  /** What frames consist of, by ffmpeg's name. */
+  /** The pixel format of frames, by ffmpeg's name. */
   readonly pixelFormat: P;
   readonly width: number;
   readonly height: number;
   /** Frames a second. */
   readonly frameRate: number;
-  /** What stands in front of the output: `['-c:v', 'libx264', '-crf', '18']`. */
+  /** Arguments before the output: `['-c:v', 'libx264', '-crf', '18']`. */
   readonly args?: readonly string[];
-  /** Whether a file that is there is replaced. Default: false, and it is an error. */
+  /** Whether an existing file is replaced; otherwise it is an error. Default: false. */
   readonly overwrite?: boolean;
   /** The program. Default: `ffmpeg` on the PATH. */
   readonly ffmpeg?: string;
-  /** Ends ffmpeg; what waits for it rejects with the signal's reason. */
+  /** Ends ffmpeg; promises that wait for it reject with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
-/** A video that is being made. Made by {@link encodeFrames}. */
+/**
+ * A video that ffmpeg encodes. {@link encodeFrames} makes it.
+ *
+ * @example
+ * ```ts no-run
+ * const size = { width: 640, height: 480 };
+ * const video = { output: 'film.mp4', pixelFormat: 'rgb24', frameRate: 25, ...size } as const;
+ * await using encoder = await encodeFrames(video);
+ * await encoder.write(new Uint8Array(640 * 480 * 3));
+ * await encoder.end();
+ * ```
+ */
 export class FrameEncoder<P extends PixelFormat = PixelFormat> implements AsyncDisposable {
   private readonly process: FfmpegProcess;
   private readonly form: FrameForm<P>;
@@ -58,11 +69,11 @@ export class FrameEncoder<P extends PixelFormat = PixelFormat> implements AsyncD
   }
 
   /**
-   * Adds a frame: a tensor of the format's shape, which is read back, or its elements on the host.
-   * Frames are in the order of the calls. Resolves when ffmpeg has room for more; who awaits that
-   * holds one frame in memory.
+   * Adds a frame: a tensor of the format's shape, which is read to the host, or its elements on the
+   * host. Frames are in the order of the calls. The promise resolves when ffmpeg takes more: a
+   * caller that awaits it has one frame in memory.
    *
-   * @throws CudaArgumentError for what is no frame of this video, CudaDisposedError behind `end()`.
+   * @throws CudaArgumentError for what is no frame of this video, CudaDisposedError after `end()`.
    *   Rejects with CudaLibraryError where ffmpeg has failed
    */
   write(frame: Tensor<PixelFormats[P]> | Uint8Array | Uint16Array): Promise<void> {
@@ -72,20 +83,20 @@ export class FrameEncoder<P extends PixelFormat = PixelFormat> implements AsyncD
           'encodeFrames(options).',
       );
     this.check(frame);
-    // Begun now: the tensor may be closed behind this call.
+    // The read begins now: the tensor may be closed after this call.
     const bytes = bytesOf(frame);
     bytes.catch(() => undefined);
     const done = this.tail.then(async () => {
       await this.put(await bytes);
     });
-    // Each call has its own error; frames behind one that failed fail by themselves, or are taken.
+    // Each call has its own error: a later frame does not fail because an earlier one did.
     this.tail = done.catch(() => undefined);
     return done;
   }
 
   /**
    * Waits until ffmpeg has written all frames and ended. Rejects with CudaLibraryError where it
-   * fails, with the signal's reason
+   * fails, and with the signal's reason.
    */
   async end(): Promise<void> {
     this.over = true;
@@ -96,7 +107,7 @@ export class FrameEncoder<P extends PixelFormat = PixelFormat> implements AsyncD
     this.signal?.removeEventListener('abort', this.stop);
   }
 
-  /** Ends ffmpeg at once, unless {@link end} has: what it has written may be no video. */
+  /** Kills ffmpeg, unless {@link end} has ended it: its file may be no valid video. */
   async close(): Promise<void> {
     this.over = true;
     this.signal?.removeEventListener('abort', this.stop);
@@ -143,7 +154,7 @@ export class FrameEncoder<P extends PixelFormat = PixelFormat> implements AsyncD
   }
 }
 
-/** Whether it has room again; false where it was closed. */
+/** Waits until the stream takes more; false where it was closed. */
 async function drained(stdin: NodeJS.WritableStream): Promise<boolean> {
   const ended = new AbortController();
   try {
@@ -166,11 +177,22 @@ async function bytesOf(
 }
 
 /**
- * A video that ffmpeg makes of frames: `await encoder.write(tensor)` for each, then `await
- * encoder.end()`. With `await using` ffmpeg is ended where the frames were not all written.
+ * Starts ffmpeg, which encodes frames to a video: call `await encoder.write(tensor)` for each
+ * frame, then `await encoder.end()`. `await using` kills ffmpeg where the program leaves the block
+ * before.
  *
- * Rejects with CudaArgumentError for wrong options and for a file that is there, with CudaError
- * (ERR_CUDA_NO_LIBRARY) where there is no ffmpeg
+ * @throws CudaArgumentError, as a rejection, for wrong options and an existing file; CudaError
+ *   (ERR_CUDA_NO_LIBRARY) where ffmpeg is not installed
+ *
+ * @example
+ * ```ts no-run
+ * const size = { width: 640, height: 480 };
+ * const video = { output: 'film.mp4', pixelFormat: 'rgb24', frameRate: 25, ...size } as const;
+ * await using encoder = await encodeFrames(video);
+ * using frame = await device.zeros(u8, [480, 640, 3]);
+ * for (let i = 0; i < 50; i++) await encoder.write(frame);
+ * await encoder.end();
+ * ```
  */
 export async function encodeFrames<P extends PixelFormat>(
   options: EncodeFramesOptions<P>,
@@ -210,7 +232,7 @@ export async function encodeFrames<P extends PixelFormat>(
   checkPath('options.ffmpeg', ffmpeg, 'the path of the program ffmpeg');
   checkSignal(signal);
   signal?.throwIfAborted();
-  // Some versions of ffmpeg leave the file as it is and report success (9.0).
+  // Some versions of ffmpeg (9.0) do not write an existing file, and report success.
   if (
     !overwrite &&
     (await stat(output).then(
@@ -220,7 +242,7 @@ export async function encodeFrames<P extends PixelFormat>(
   )
     throw new CudaArgumentError(
       'options.output',
-      `options.output: ${output} is there already. Write { overwrite: true } to replace it.`,
+      `options.output: ${output} exists. Write { overwrite: true } to replace it.`,
     );
   const raw = [
     '-f',

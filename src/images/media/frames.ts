@@ -1,7 +1,4 @@
-/**
- * Frames of a video, one after the other, as they are asked for: from ffmpeg, or from a stream of
- * raw bytes.
- */
+/** An iteration over the frames of a video, from ffmpeg or from a stream of raw bytes. */
 import { CudaFormatError } from '../../core/index.js';
 import type { CoreDevice, PinnedBuffer } from '../../core/index.js';
 import {
@@ -22,14 +19,14 @@ import { unlessAborted } from '../../core/aborting.js';
 import { VideoFrame } from './video-frame.js';
 
 interface EveryFramesOptions<P extends PixelFormat> {
-  /** What frames consist of, by ffmpeg's name. */
+  /** The pixel format of frames, by ffmpeg's name. */
   readonly pixelFormat: P;
   /**
-   * Frames that there is page-locked memory for. Default: 3, of which the caller has one and one is
-   * being read.
+   * The number of page-locked buffers for frames. Default: 3: the caller has one, and one is being
+   * read.
    */
   readonly buffers?: number;
-  /** Ends the iteration, which rejects with the signal's reason, and ffmpeg. */
+  /** Ends ffmpeg and the iteration, which rejects with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
@@ -37,25 +34,25 @@ interface EveryFramesOptions<P extends PixelFormat> {
 export interface FfmpegFramesOptions<
   P extends PixelFormat = PixelFormat,
 > extends EveryFramesOptions<P> {
-  /** A file or an address: whatever ffmpeg takes behind `-i`. */
+  /** A file or a URL: ffmpeg's argument after `-i`. */
   readonly input: string | URL;
-  /** With `height`: what frames are scaled to. Default: the video's size. */
+  /** With `height`: the size to which frames are scaled. Default: the video's size. */
   readonly width?: number;
   readonly height?: number;
   /** The program. Default: `ffmpeg` on the PATH. */
   readonly ffmpeg?: string;
-  /** What stands in front of `-i`: `['-ss', '10']`, `['-hwaccel', 'cuda']`. */
+  /** Arguments before `-i`: `['-ss', '10']`, `['-hwaccel', 'cuda']`. */
   readonly inputArgs?: readonly string[];
-  /** What stands behind it: `['-vf', 'fps=5']`, `['-fps_mode', 'passthrough']`. */
+  /** Arguments after the input: `['-vf', 'fps=5']`, `['-fps_mode', 'passthrough']`. */
   readonly args?: readonly string[];
 }
 
-/** Frames without a container, one behind the other. */
+/** Frames without a container, one after the other. */
 export interface RawFramesOptions<
   P extends PixelFormat = PixelFormat,
 > extends EveryFramesOptions<P> {
   /**
-   * Gives the bytes: a Readable without an encoding, a ReadableStream, a generator. It is ended
+   * The source of bytes: a Readable without an encoding, a ReadableStream, a generator. It ends
    * with the iteration.
    */
   readonly raw: ByteStream;
@@ -63,16 +60,16 @@ export interface RawFramesOptions<
   readonly height: number;
 }
 
-/** What {@link frames} takes. */
+/** Options of {@link frames}. */
 export type FramesOptions<P extends PixelFormat = PixelFormat> =
   FfmpegFramesOptions<P> | RawFramesOptions<P>;
 
-/** Where the bytes come from. */
+/** A source of the frames' bytes. */
 interface Source<P extends PixelFormat> {
   readonly name: string;
   readonly form: FrameForm<P>;
   readonly reader: ByteReader;
-  /** Waits for the end, once there are no more bytes. @throws for what went wrong before it */
+  /** Waits for the end, after the last byte. @throws where the source failed before */
   readonly ended: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
@@ -82,18 +79,31 @@ type Opener<P extends PixelFormat> = () => Promise<Source<P>>;
 const SHARED = ['pixelFormat', 'buffers', 'signal', 'width', 'height'];
 
 /**
- * The frames of a video: `for await (const frame of frames(device, { input: 'film.mp4',
- * pixelFormat: 'nv12' }))`. `ffmpeg -i … -f rawvideo` is started when the first frame is asked for.
- * While the caller has one frame the next one is read, and no further: ffmpeg waits. Frames lie in
- * page-locked memory that is used again, see {@link VideoFrame}. Leaving the loop ends ffmpeg.
+ * Iterates over the frames of a video: `for await (const frame of frames(device, { input:
+ * 'film.mp4', pixelFormat: 'nv12' }))`. The first `next()` starts `ffmpeg -i … -f rawvideo`. While
+ * the caller has one frame, the next one is read, and no other: ffmpeg waits. Frames are in
+ * page-locked memory that later frames use again, see {@link VideoFrame}. Leaving the loop ends
+ * ffmpeg.
  *
- * ffmpeg makes frames of a constant rate of what has none, which doubles or drops some; `{ args:
- * ['-fps_mode', 'passthrough'] }` takes them as they come.
+ * ffmpeg converts videos of a variable rate to a constant one, and repeats or drops frames for it;
+ * with `{ args: ['-fps_mode', 'passthrough'] }` it does not.
  *
  * @throws CudaArgumentError at the call. The iteration rejects with CudaError (ERR_CUDA_NO_LIBRARY)
- *   where there is no ffmpeg, with CudaLibraryError where it fails (the last lines that it wrote
- *   are in the message), with CudaFormatError (ERR_CUDA_FORMAT) where the bytes end within a frame,
- *   and with the signal's reason
+ *   where ffmpeg is not installed, with CudaLibraryError where it fails (its last lines are in the
+ *   message), with CudaFormatError (ERR_CUDA_FORMAT) where the bytes end within a frame, and with
+ *   the signal's reason
+ *
+ * @example
+ * ```ts
+ * async function* bytes() {
+ *   yield Uint8Array.of(1, 2, 3, 4, 5, 6);
+ * }
+ * const options = { raw: bytes(), pixelFormat: 'rgb24', width: 2, height: 1 } as const;
+ * for await (const frame of frames(device, options)) {
+ *   using image = await frame.upload();
+ *   console.log(image.shape, (await image.read()).join(' ')); // [ 1, 2, 3 ] 1 2 3 4 5 6
+ * }
+ * ```
  */
 export function frames<P extends PixelFormat>(
   device: AnyDevice,
@@ -210,7 +220,7 @@ async function formOf<P extends PixelFormat>(
   await process.succeeded();
   throw new CudaFormatError(
     'frames',
-    `${input}: ffmpeg has ended without saying the size of its frames. Pass width and ` +
+    `${input}: ffmpeg has ended without printing the size of its frames. Pass width and ` +
       'height, and leave -loglevel out of args.',
   );
 }
@@ -225,7 +235,7 @@ async function* generate<P extends PixelFormat>(
   const source = await unlessStopped(signal, open);
   const memories: PinnedBuffer<PixelFormats[P]>[] = [];
   let next: Promise<VideoFrame<P> | undefined> | undefined;
-  // At once, also while the caller is busy with a frame.
+  // An abort takes effect at once, also while the caller has a frame.
   const stop = (): void => {
     void source.close();
   };
@@ -238,7 +248,7 @@ async function* generate<P extends PixelFormat>(
       const frame = unlessStopped(signal, () =>
         readFrame(source, index, memories[index % buffers]!, signal),
       );
-      // It is asked for later, or not at all.
+      // It is awaited later, or not at all.
       frame.catch(() => undefined);
       return frame;
     };
@@ -258,12 +268,12 @@ async function* generate<P extends PixelFormat>(
     signal?.removeEventListener('abort', stop);
     await source.close();
     await next?.catch(() => undefined);
-    // Behind the copies to the device that are under way.
+    // The memory is freed after copies to the device that are in progress.
     await Promise.all(memories.map((memory) => memory.close()));
   }
 }
 
-/** What `start` gives. A failure behind an abort, which kills ffmpeg, is the signal's reason. */
+/** Runs `start`. After an abort, which kills ffmpeg, a failure is the signal's reason. */
 async function unlessStopped<T>(
   signal: AbortSignal | undefined,
   start: () => Promise<T>,
@@ -276,7 +286,7 @@ async function unlessStopped<T>(
   }
 }
 
-/** The next frame; undefined where there is none. */
+/** Reads the next frame; undefined after the last one. */
 async function readFrame<P extends PixelFormat>(
   { name, form, reader, ended }: Source<P>,
   index: number,

@@ -1,4 +1,4 @@
-/** Pictures decoded by sharp, on threads of libvips. */
+/** Decoding of pictures by sharp, on threads of libvips. */
 import { isSharedArrayBuffer } from '../../ground/other-realms.js';
 import { MOST_EXTENT } from '../image.js';
 import type { Channels } from '../image.js';
@@ -18,7 +18,7 @@ export interface HostPicture {
   readonly channels: Channels;
 }
 
-/** The pixels, by sharp: those of `bgr` as rgb. */
+/** Decodes the pixels by sharp. For `bgr` they are rgb. */
 export async function decodeOnHost(
   source: CheckedSource,
   { format, background, orientation, maxPixels }: Decoding,
@@ -26,7 +26,7 @@ export async function decodeOnHost(
   const { input } = source;
   const sharp = await loadSharp();
   try {
-    // What others may write to meanwhile libvips would read more than once.
+    // Shared memory is copied: other threads may write to it, and libvips reads it more than once.
     const given =
       typeof input !== 'string' && isSharedArrayBuffer(input.buffer)
         ? new Uint8Array(input)
@@ -58,18 +58,18 @@ export async function decodeOnHost(
 }
 
 /**
- * A picture of 16 bits as a file of 8, each sample rounded to the nearest: libvips drops the lower
- * byte, and sharp takes such pictures with a profile to Display P3 instead of sRGB. `v >> 8` of 256
- * · (v · 255 / most + 1/2) is what v is rounded to; no sample is a tie, so that 0.2 less, which f32
- * and either rounding of the sum do not make up for, changes none. Grey ones go through sRGB, where
- * libvips shifts.
+ * Converts a picture of 16 bits to a file of 8 bits, with each sample rounded to the nearest:
+ * libvips drops the lower byte, and sharp converts such pictures with a profile to Display P3
+ * instead of sRGB. `v >> 8` of 256 · (v · 255 / most + 1/2) is the rounded v. No sample is a tie,
+ * so that subtracting 0.2, which exceeds the error of f32 and of rounding the sum, changes none.
+ * Grey pictures are converted by way of sRGB, where libvips shifts.
  */
 async function ofEightBits(
   picture: SharpPicture,
   { format, space, channels, bitsPerSample = 16 }: PictureForm,
   upright: boolean,
 ): Promise<Uint8Array> {
-  // Samples of 10 and 12 bits stand in the upper bits.
+  // Samples of 10 and 12 bits are in the upper bits.
   const most = format === 'heif' ? 2 ** 16 - 2 ** (16 - bitsPerSample) : 65535;
   const turned = upright ? picture.rotate() : picture;
   const rounded = turned
@@ -79,7 +79,7 @@ async function ofEightBits(
     )
     .toColourspace('srgb');
   const { data } = await (space === 'rgb16' ? rounded.keepIccProfile() : rounded)
-    // As PNG a picture that has a profile and is turned fails once in a hundred times ("vips2png:
+    // TIFF, since a PNG with a profile that is turned fails once in a hundred times ("vips2png:
     // unable to write to target", libvips 8.18).
     .tiff({ compression: 'none' })
     .toBuffer({ resolveWithObject: true });

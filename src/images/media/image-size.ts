@@ -1,6 +1,6 @@
 /**
- * The size of a picture from its header, so that a program can bound the memory of many pictures
- * before any of them is decoded.
+ * The size of a picture from its header, by which a program can limit the memory of many pictures
+ * before it decodes them.
  */
 import { readFile } from 'node:fs/promises';
 
@@ -12,27 +12,24 @@ import { refusalOf, sourceOf } from './picture-source.js';
 import type { PictureSource } from './picture-source.js';
 import { loadSharp } from './sharp.js';
 
-/** What {@link imageSize} takes. */
+/** Options of {@link imageSize}. */
 export interface ImageSizeOptions {
   /**
    * `apply` exchanges width and height where the EXIF orientation turns the picture by 90 degrees,
    * as {@link decodeImage} does. Default: apply.
    */
   readonly orientation?: 'apply' | 'ignore';
-  /** Stops waiting. */
+  /** Rejects the promise. */
   readonly signal?: AbortSignal;
 }
 
-/** What {@link imageSize} gives. */
+/** The result of {@link imageSize}. */
 export interface ImageSize {
   /** Pixels. */
   readonly width: number;
   /** Pixels. */
   readonly height: number;
-  /**
-   * What kind of file it is: `jpeg`, `png`, and for other kinds the name that sharp gives them
-   * (`webp`, `gif`, `svg`, …).
-   */
+  /** The kind of file: `jpeg`, `png`, or sharp's name of another kind (`webp`, `gif`, `svg`, …). */
   readonly format: string;
 }
 
@@ -43,20 +40,26 @@ export interface ImageSize {
 const PNG_SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
 const PNG_WIDTH_AT = 16;
 const PNG_HEADER_BYTES = 24;
-/** Chunks of a PNG that are looked at: a file of 16 MiB can have a million that are empty. */
+/** Chunks of a PNG that are read at most: a file of 16 MiB can have a million empty ones. */
 const MOST_CHUNKS = 1000;
 /** EXIF orientations from this one on exchange rows and columns. */
 const FIRST_TURNED = 5;
 
 /**
- * Width, height and kind of a picture, as {@link decodeImage} would give it, without decoding it.
- * The headers of JPEG and PNG are read by the calling thread; sharp reads those of other kinds. A
- * header is the file's own claim: the pixels behind it may be missing.
+ * Gives the width, height and kind of a picture, as {@link decodeImage} would decode it, from its
+ * header. The calling thread reads the headers of JPEG and PNG; sharp reads those of other kinds.
+ * The pixels are not checked, and may be missing.
  *
- * @param source as of {@link decodeImage}
+ * @param source a source as for {@link decodeImage}
  * @throws CudaArgumentError at the call. Rejects with CudaFormatError (code ERR_CUDA_FORMAT) where
  *   it is no picture; with CudaError (ERR_CUDA_NOT_FOUND) where a path has no file that can be
  *   read, (ERR_CUDA_NO_LIBRARY) where sharp is needed and not installed; with the signal's reason
+ *
+ * @example
+ * ```ts
+ * const file = await encodeImage(device.zeros(u8, [2, 3, 3]), { format: 'png' });
+ * console.log(await imageSize(file)); // { width: 3, height: 2, format: 'png' }
+ * ```
  */
 export function imageSize(
   source: PictureSource,
@@ -80,8 +83,8 @@ export function imageSize(
 }
 
 /**
- * Of a JPEG or a PNG; undefined for other kinds, and for JPEGs whose number of rows stands behind
- * the first scan.
+ * The size of a JPEG or a PNG; undefined for other kinds, and for JPEGs whose number of rows is
+ * after the first scan.
  */
 function sizeInHeader(
   bytes: Uint8Array,
@@ -98,8 +101,8 @@ function sizeInHeader(
       orientation === 'apply' ? header.orientation : 1,
     );
   }
-  // A PNG may have an eXIf chunk, of which libvips takes the orientation: sharp looks for it where
-  // the chunk is there.
+  // libvips takes the orientation of a PNG from its eXIf chunk: where there is one, sharp reads the
+  // size.
   if (PNG_SIGNATURE.some((byte, i) => bytes[i] !== byte)) return undefined;
   if (bytes.length < PNG_HEADER_BYTES)
     throw new CudaFormatError(
@@ -113,8 +116,8 @@ function sizeInHeader(
 }
 
 /**
- * Whether an eXIf chunk is, or may be, among those of a PNG: each has its length, its name, its
- * data and a checksum.
+ * Whether a PNG has, or may have, an eXIf chunk. A chunk has its length, its name, its data and a
+ * checksum.
  */
 function hasExif(bytes: Uint8Array): boolean {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

@@ -1,15 +1,15 @@
 /**
- * What stands before the pixels of a JPEG: its size, how it is coded, its colours, its orientation.
- * Read here, since memory for the pixels is allocated before anybody decodes them. By ITU-T T.81,
- * annex B; EXIF 2.3; ICC.1:2010, 7.2 and 9.2.
+ * The header of a JPEG: its size, coding, colours and orientation. It is read here since memory for
+ * the pixels is allocated before they are decoded. See ITU-T T.81, annex B; EXIF 2.3; ICC.1:2010,
+ * 7.2 and 9.2.
  */
 import { CudaFormatError } from '../../core/index.js';
 
-/** EXIF's number of how the picture is to be turned; 1: it stands as it was stored. */
+/** EXIF's number of the orientation; 1: the picture is shown as it is stored. */
 export type Orientation = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8;
 
 export interface JpegHeader {
-  /** Pixels, as stored. 0 rows are told behind the first scan only (DNL). */
+  /** Pixels, as stored. A height of 0 means that it follows after the first scan (DNL). */
   readonly width: number;
   readonly height: number;
   readonly components: number;
@@ -20,41 +20,36 @@ export interface JpegHeader {
    * 0xc9 on coded arithmetically.
    */
   readonly frame: number;
-  /**
-   * Of three components, by the rules that libjpeg has for them; of others what their number says.
-   */
+  /** The colours: of three components by libjpeg's rules, of others by their number. */
   readonly colors: 'grey' | 'ycc' | 'rgb' | 'other';
   readonly orientation: Orientation;
-  /**
-   * The colour profile in it: `other` is one that does not call itself sRGB, or that cannot be
-   * read.
-   */
+  /** The colour profile: `other` is one that is not named sRGB, or that cannot be read. */
   readonly profile: 'none' | 'srgb' | 'other';
-  /** Where the first scan begins, bytes. */
+  /** The byte at which the first scan begins. */
   readonly scan: number;
 }
 
 const [SOI, EOI, SOS, TEM, RST0, RST7] = [0xd8, 0xd9, 0xda, 0x01, 0xd0, 0xd7];
 const [APP0, APP1, APP2, APP14] = [0xe0, 0xe1, 0xe2, 0xee];
 /**
- * Segments before the first scan, at most: cameras write fewer than a thousand, and a file of 16
- * MiB can have four million that are empty.
+ * Segments before the first scan at most: cameras write fewer than a thousand, and a file of 16 MiB
+ * can have four million empty ones.
  */
 const MOST_SEGMENTS = 10_000;
-/** Of SOF0 to SOF15 these are none: DHT, JPG, DAC. */
+/** Markers between SOF0 and SOF15 that begin no frame: DHT, JPG, DAC. */
 const NO_FRAME: ReadonlySet<number> = new Set([0xc4, 0xc8, 0xcc]);
 
-/** Whether the bytes begin as those of a JPEG do. */
+/** Whether the bytes begin like a JPEG. */
 export function isJpeg(bytes: Uint8Array): boolean {
   return bytes[0] === 0xff && bytes[1] === SOI && bytes[2] === 0xff;
 }
 
 /**
- * Reads up to the first scan, and looks for the marker at the end.
+ * Reads the header up to the first scan, and checks that there is an end marker.
  *
- * @param name what the bytes are, for errors
- * @throws CudaFormatError, with the byte, for what is no JPEG, is cut short or is damaged in its
- *   header
+ * @param name the picture's name, for errors
+ * @throws CudaFormatError, with the byte, for bytes that are no JPEG, are cut short, or have a
+ *   damaged header
  */
 export function readJpegHeader(bytes: Uint8Array, name: string): JpegHeader {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -140,8 +135,8 @@ export function readJpegHeader(bytes: Uint8Array, name: string): JpegHeader {
 }
 
 /**
- * Coded bytes never hold FF D9: an FF among them is followed by 0. From behind, where it stands but
- * for what programs append.
+ * Whether there is an end marker, FF D9. Coded bytes do not have one: an FF in them is followed by
+ * 0. The search goes backward, since the marker is at the end, before bytes that programs append.
  */
 function hasEnd(bytes: Uint8Array, from: number): boolean {
   for (let at = bytes.lastIndexOf(EOI); at > from; at = bytes.lastIndexOf(EOI, at - 1)) {
@@ -155,7 +150,7 @@ function hasText(segment: Uint8Array, text: string): boolean {
   return true;
 }
 
-/** As libjpeg decides (default_decompress_parms). */
+/** Decides as libjpeg does (default_decompress_parms). */
 function colorsOf(
   components: number,
   ids: readonly number[],
@@ -169,7 +164,7 @@ function colorsOf(
   return String.fromCharCode(...ids) === 'RGB' ? 'rgb' : 'ycc';
 }
 
-/** Of the first image file directory. What cannot be read is no orientation. */
+/** The orientation in the first image file directory; 1 where it cannot be read. */
 function exifOrientation(tiff: Uint8Array): Orientation {
   const view = new DataView(tiff.buffer, tiff.byteOffset, tiff.byteLength);
   if (tiff.length < 8) return 1;
@@ -191,8 +186,8 @@ function exifOrientation(tiff: Uint8Array): Orientation {
 }
 
 /**
- * Whether the description of the profile says so, in ASCII or in UTF-16. Of one in several parts
- * the first has it.
+ * Whether the description of the profile has the name sRGB, in ASCII or in UTF-16. Of a profile in
+ * several parts the first one has it.
  */
 function isSrgb(profile: Uint8Array): boolean {
   if (profile.length < 132) return false;

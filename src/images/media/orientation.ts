@@ -1,12 +1,12 @@
-/** Pictures that are stored lying down, as EXIF says. */
+/** Orientations of pictures, by EXIF. */
 import type { DeviceOp } from '../../ops/index.js';
 import type { Tensor } from '../../tensor/index.js';
 import { mirror, rotateQuarters } from '../mirroring.js';
 import type { Orientation } from './jpeg-header.js';
 
 /**
- * What stands a picture up: mirrored first (left and right exchanged), then turned by quarters,
- * counter-clockwise. EXIF 2.3, tag 0x0112.
+ * The steps for each orientation: first the picture is mirrored (left and right exchanged), then
+ * turned by quarters, counter-clockwise. EXIF 2.3, tag 0x0112.
  */
 const TURNS: Readonly<Record<Orientation, readonly [mirrored: boolean, quarters: number]>> = {
   1: [false, 0],
@@ -19,7 +19,7 @@ const TURNS: Readonly<Record<Orientation, readonly [mirrored: boolean, quarters:
   8: [false, 1],
 };
 
-/** The image as a viewer shows it: a new one. */
+/** Makes a new image in the orientation in which a viewer shows the picture. */
 export function upright(
   image: Tensor<'u8', number[]>,
   orientation: Orientation,

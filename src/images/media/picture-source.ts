@@ -1,4 +1,4 @@
-/** Where a picture comes from: a file, or the bytes of one. */
+/** Sources of pictures: files, or the bytes of files. */
 import { open } from 'node:fs/promises';
 
 import { CudaError, CudaFormatError } from '../../core/index.js';
@@ -7,19 +7,19 @@ import { isArrayBuffer, isBytes, isUrl, ownBytes } from '../../ground/other-real
 import { firstLine } from './sharp.js';
 
 /**
- * A path, a `file:` URL, or the bytes of a file, in memory that threads share too. Bytes are left
- * alone until the picture is decoded.
+ * A path, a `file:` URL, or the bytes of a file, also in shared memory. Bytes must not be changed
+ * until the picture is decoded.
  */
 export type PictureSource = string | URL | Uint8Array | ArrayBuffer;
 
 /** A source that was checked. */
 export interface CheckedSource {
   readonly input: string | Uint8Array;
-  /** As errors name it. */
+  /** Its name in errors. */
   readonly name: string;
 }
 
-/** @throws CudaArgumentError for what is none, another kind of URL, and no bytes at all */
+/** @throws CudaArgumentError for what is no source, another kind of URL, and zero bytes */
 export function sourceOf(argument: string, source: unknown): CheckedSource {
   if (isUrl(source)) {
     if (source.protocol !== 'file:')
@@ -44,8 +44,8 @@ export function sourceOf(argument: string, source: unknown): CheckedSource {
 }
 
 /**
- * The error for a source that gave no picture: its file cannot be read (ERR_CUDA_NOT_FOUND), or
- * holds none (ERR_CUDA_FORMAT).
+ * Gives the error for a source that gave no picture: its file cannot be read (ERR_CUDA_NOT_FOUND),
+ * or is no picture (ERR_CUDA_FORMAT).
  */
 export async function refusalOf(
   { input, name }: CheckedSource,
@@ -68,7 +68,7 @@ export async function refusalOf(
   );
 }
 
-/** What the file system says of a file; undefined where it can be read. */
+/** The file system's error for a file; undefined where it can be read. */
 async function unreadable(path: string): Promise<NodeJS.ErrnoException | undefined> {
   try {
     const file = await open(path);

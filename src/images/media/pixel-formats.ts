@@ -1,4 +1,4 @@
-/** Pixel formats of raw video by ffmpeg's names, and the tensors that frames of them are. */
+/** Pixel formats of raw video, by ffmpeg's names, and the tensors of their frames. */
 import { u16, u8 } from '../../core/index.js';
 import type { DType } from '../../core/index.js';
 import { checkInteger, invalid } from '../../ground/arguments.js';
@@ -33,7 +33,7 @@ export type PixelFormat = keyof PixelFormats;
 
 interface Row<D extends 'u8' | 'u16'> {
   readonly dtype: DType<D>;
-  /** Channels of a pixel; 4:2:0 where there are none. */
+  /** Channels of a pixel; undefined for 4:2:0. */
   readonly channels?: 1 | 3 | 4;
 }
 
@@ -50,7 +50,7 @@ const PIXEL_FORMATS: { readonly [P in PixelFormat]: Row<PixelFormats[P]> } = {
   rgba64le: { dtype: u16, channels: 4 },
 };
 
-/** What every frame of a video is. */
+/** The form of all frames of a video. */
 export interface FrameForm<P extends PixelFormat = PixelFormat> {
   readonly pixelFormat: P;
   readonly width: number;
@@ -72,7 +72,7 @@ export function checkPixelFormat(argument: string, name: unknown): asserts name 
     );
 }
 
-/** @throws CudaArgumentError for sizes that no image has, and odd ones of 4:2:0 */
+/** @throws CudaArgumentError for sizes that images do not have, and odd sizes of 4:2:0 */
 export function frameForm<P extends PixelFormat>(
   pixelFormat: P,
   width: unknown,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { knowsExactWebp, loadSharp } from './sharp.js';
+import { supportsExactWebp, loadSharp } from './sharp.js';
 import type { Sharp } from './sharp.js';
 
 test('where sharp is not installed the error says how to get it, and the next call looks again', async () => {
@@ -32,6 +32,6 @@ test('where sharp is not installed the error says how to get it, and the next ca
 });
 
 test('a sharp that passes over an option of WebP does not know it', async () => {
-  expect(knowsExactWebp(await loadSharp())).toBe(true);
-  expect(knowsExactWebp((() => ({ webp: () => undefined })) as unknown as Sharp)).toBe(false);
+  expect(supportsExactWebp(await loadSharp())).toBe(true);
+  expect(supportsExactWebp((() => ({ webp: () => undefined })) as unknown as Sharp)).toBe(false);
 });

@@ -1,38 +1,37 @@
 /**
- * sharp, which decodes and encodes pictures: an optional peer, looked for when the first picture
- * comes. Only what is used of it is described here, so that programs without sharp have types all
- * the same.
+ * sharp, which decodes and encodes pictures: an optional peer dependency, loaded for the first
+ * picture. The part of its API that is used is declared here, so that types do not depend on sharp.
  */
 import { CudaError } from '../../core/index.js';
 import { messageOf } from '../../ground/other-realms.js';
 
-/** What a decoded picture consists of. */
+/** The form of a decoded picture. */
 export interface RawInfo {
   readonly width: number;
   readonly height: number;
   readonly channels: number;
 }
 
-/** What a file's header says. */
+/** The contents of a file's header. */
 export interface PictureForm {
   readonly width: number;
   readonly height: number;
   readonly format: string;
-  /** As Exif numbers them. */
+  /** The number of the EXIF orientation. */
   readonly orientation?: number;
-  /** What libvips makes of its samples: `ushort` of more than 8 bits. */
+  /** libvips' type of its samples: `ushort` for more than 8 bits. */
   readonly depth: string;
   readonly space: string;
   readonly channels: number;
-  /** As they are stored. */
+  /** Bits of a stored sample. */
   readonly bitsPerSample?: number;
 }
 
-/** A picture on its way through libvips. */
+/** A picture that libvips processes. */
 export interface SharpPicture {
   metadata(): Promise<PictureForm>;
   rotate(): SharpPicture;
-  /** Of each channel a · v + b. */
+  /** Computes a · v + b for each channel. */
   linear(a: readonly number[], b: readonly number[]): SharpPicture;
   keepIccProfile(): SharpPicture;
   flatten(options: { background: { r: number; g: number; b: number } }): SharpPicture;
@@ -60,7 +59,7 @@ export type Sharp = (
 let loaded: Promise<Sharp> | undefined;
 
 /**
- * sharp, loaded once. A failure is not remembered.
+ * Loads sharp, once. After a failure the next call tries again.
  *
  * @throws CudaError with code ERR_CUDA_NO_LIBRARY where it is not installed, or has no binary for
  *   this platform
@@ -74,7 +73,7 @@ export function loadSharp(load = importPackage): Promise<Sharp> {
       throw new CudaError(
         'ERR_CUDA_NO_LIBRARY',
         `sharp: ${missing ? 'not installed' : `could not be loaded (${firstLine(cause)})`}. ` +
-          'Pictures are decoded and encoded by it: npm install sharp',
+          'It decodes and encodes pictures: npm install sharp',
         { cause },
       );
     },
@@ -83,10 +82,10 @@ export function loadSharp(load = importPackage): Promise<Sharp> {
 }
 
 /**
- * Whether this sharp knows WebP's `exact`, which older versions pass over in silence: one that does
- * refuses a value that is neither true nor false.
+ * Whether this sharp has WebP's option `exact`, which older versions ignore: a version with it
+ * throws for a value that is no boolean.
  */
-export function knowsExactWebp(sharp: Sharp): boolean {
+export function supportsExactWebp(sharp: Sharp): boolean {
   try {
     sharp(Uint8Array.of(0), { raw: { width: 1, height: 1, channels: 1 } }).webp({
       exact: 'unknown',
@@ -98,14 +97,14 @@ export function knowsExactWebp(sharp: Sharp): boolean {
 }
 
 /**
- * Not by a text that bundlers see: they would fail where it is not installed, and it is native code
- * where it is.
+ * Imports a package by a name that bundlers do not see: they would fail where it is not installed,
+ * and cannot bundle its native code where it is.
  */
 function importPackage(name: string): Promise<unknown> {
   return import(/* @vite-ignore */ name);
 }
 
-/** What libvips says first; warnings that led to it follow. */
+/** The first line of libvips' message; lines after it are warnings. */
 export function firstLine(error: unknown): string {
   return messageOf(error).trim().split('\n')[0]!;
 }

@@ -1,4 +1,4 @@
-/** A frame of a video in page-locked memory. */
+/** Frames of a video in page-locked memory. */
 import { CudaDisposedError } from '../../core/index.js';
 import type { DType, HostArray, PinnedBuffer } from '../../core/index.js';
 import { Made } from '../../ops/collect.js';
@@ -8,8 +8,17 @@ import { contiguous } from '../../tensor/layouts.js';
 import type { FrameForm, PixelFormat, PixelFormats } from './pixel-formats.js';
 
 /**
- * One frame, in memory that later frames are read into: it may be used until the next one is asked
- * for. Copies to the device that have been queued by then are waited for.
+ * A frame of a video, in page-locked memory that later frames use again: it can be used until the
+ * next frame is requested. Copies to the device that were queued before are waited for.
+ *
+ * @example
+ * ```ts no-run
+ * for await (const frame of frames(device, { input: 'film.mp4', pixelFormat: 'nv12' })) {
+ *   using uploaded = await frame.upload();
+ *   using image = await yuvToRgb(uploaded, { format: 'nv12' });
+ *   console.log(image.shape); // [ 1080, 1920, 3 ]
+ * }
+ * ```
  */
 export class VideoFrame<P extends PixelFormat = PixelFormat> {
   /** From 0. */
@@ -20,7 +29,7 @@ export class VideoFrame<P extends PixelFormat = PixelFormat> {
   readonly height: number;
   readonly pixelFormat: P;
   readonly dtype: DType<PixelFormats[P]>;
-  /** Of the tensor that {@link upload} makes. */
+  /** The shape of the tensor that {@link upload} makes. */
   readonly shape: readonly number[];
   private readonly memory: PinnedBuffer<PixelFormats[P]>;
   private over = false;
@@ -41,29 +50,32 @@ export class VideoFrame<P extends PixelFormat = PixelFormat> {
   }
 
   /**
-   * The page-locked memory: `tensor.write(frame.pinned)` copies it to a tensor that is there.
-   * @throws CudaDisposedError once the next frame was asked for
+   * The page-locked memory: `tensor.write(frame.pinned)` copies it to an existing tensor.
+   *
+   * @throws CudaDisposedError after the next frame was requested
    */
   get pinned(): PinnedBuffer<PixelFormats[P]> {
     if (this.over)
       throw new CudaDisposedError(
-        `frame ${this.index}: used after the next one was asked for, and its memory with it. ` +
+        `frame ${this.index}: used after the next one was requested, which uses its memory. ` +
           'Copy it before: await frame.upload().',
       );
     return this.memory;
   }
 
   /**
-   * The elements, shared with {@link pinned}. @throws CudaDisposedError once the next frame was
-   * asked for
+   * The elements, in the memory of {@link pinned}.
+   *
+   * @throws CudaDisposedError after the next frame was requested
    */
   get data(): HostArray<PixelFormats[P]> {
     return this.pinned.view();
   }
 
   /**
-   * The frame as a tensor of {@link shape}, new and the caller's to close. It has to be run
-   * (awaited, or part of what is) before the next frame is asked for. cuMemcpyHtoDAsync
+   * Copies the frame to a new tensor of {@link shape}, which the caller closes. The operation has
+   * to be run (awaited, or be part of one that is) before the next frame is requested.
+   * cuMemcpyHtoDAsync
    */
   upload(): DeviceOp<Tensor<PixelFormats[P], number[]>> {
     const { device } = this.pinned;
@@ -85,7 +97,7 @@ export class VideoFrame<P extends PixelFormat = PixelFormat> {
     );
   }
 
-  /** Its memory is another frame's from now on. @internal */
+  /** Ends the frame: another one uses its memory now. @internal */
   retire(): void {
     this.over = true;
   }

@@ -1,4 +1,4 @@
-/** Channels by NPP: their order, planes, formats of colour, YUV 4:2:0. */
+/** Channels by NPP: their order, planes, colour formats, YUV 4:2:0. */
 import type { LibraryArgument, MemoryPlace } from '../../core/index.js';
 import type { Work } from '../../library/operation.js';
 import { imageOfResult } from '../image.js';
@@ -13,10 +13,10 @@ import { nppName } from './functions.js';
 import { addToPlanes } from './pixelwise.js';
 import { PLANAR_FORM, planesOf } from './planes.js';
 import { addCalls, elementOf, pixels, sizeOf, stepOf } from './step.js';
-import type { Carrier } from '../carrier.js';
+import type { Implementation } from '../implementation.js';
 import type { ChannelOrder, ColorConversion, ColorFormat, YuvConversion } from '../parameters.js';
 
-/** A call for each image, of a function that takes source, step, target, step, size and more. */
+/** Adds a call for each image, of a function of source, step, target, step, size and more. */
 function addEach(
   work: Work,
   from: Image,
@@ -37,10 +37,10 @@ function addEach(
   });
 }
 
-/** What SwapChannels takes: channels of the image and of the result. */
+/** The numbers of channels, of the image and of the result, that SwapChannels takes. */
 const SWAPS: ReadonlySet<string> = new Set(['33', '44', '43']);
 
-export const nppOrderChannels: Carrier<ChannelOrder> = {
+export const nppOrderChannels: Implementation<ChannelOrder> = {
   takes: { u8: [3, 4], u16: [3, 4], f16: [3, 4], f32: [3, 4] },
   lacks: ({ images: [image], parameters: { order } }) =>
     SWAPS.has(`${image!.channels}${order.length}`)
@@ -67,20 +67,20 @@ function addSwap(
 }
 
 /** NPP writes the number where the order names channel 3 of an image of three. */
-export const nppAddAlpha: Carrier<{ readonly alpha: number }> = {
+export const nppAddAlpha: Implementation<{ readonly alpha: number }> = {
   takes: { u8: [3], u16: [3], f32: [3] },
   queue(work, { images: [image], results: [result], parameters: { alpha } }) {
     addSwap(work, image!, imageOfResult(result!), [0, 1, 2, 3], [alpha]);
   },
 };
 
-export const nppToPlanar: Carrier<object> = {
+export const nppToPlanar: Implementation<object> = {
   queue(work, { images: [image], results: [result] }) {
     addToPlanes(work, image!, planarImageOf('toPlanar', 'result', result));
   },
 };
 
-export const nppToPacked: Carrier<object> = {
+export const nppToPacked: Implementation<object> = {
   queue(work, { images: [image], results: [result] }) {
     const from = planarImageOf('toPacked', 'planar', image!.tensor);
     const to = imageOfResult(result!);
@@ -106,7 +106,7 @@ export const nppToPacked: Carrier<object> = {
   },
 };
 
-/** Where red, green and blue are. */
+/** The channels of red, green and blue. */
 const PLACES: Readonly<Partial<Record<ColorFormat, readonly [number, number, number]>>> = {
   rgb: [0, 1, 2],
   bgr: [2, 1, 0],
@@ -115,7 +115,7 @@ const PLACES: Readonly<Partial<Record<ColorFormat, readonly [number, number, num
 };
 const HAS_ALPHA: readonly ColorFormat[] = ['rgba', 'bgra'];
 
-/** How a conversion is one function of NPP's; undefined where it is none. */
+/** Gives the NPP function of a conversion; undefined where NPP has none. */
 function colorCall(
   from: ColorFormat,
   to: ColorFormat,
@@ -150,7 +150,7 @@ function colorCall(
   };
 }
 
-export const nppConvertColor: Carrier<ColorConversion> = {
+export const nppConvertColor: Implementation<ColorConversion> = {
   takes: { u8: [1, 3, 4], u16: [1, 3, 4], f32: [1, 3, 4] },
   lacks: ({ images: [image], parameters: { from, to, matrix } }) =>
     colorCall(from, to, image!.dtype.name, LUMA[matrix]) === undefined
@@ -162,7 +162,7 @@ export const nppConvertColor: Carrier<ColorConversion> = {
   },
 };
 
-/** The planes of frame `index`, and the bytes from one row to the next of each. */
+/** The planes of frame `index`, and the pitch of each in bytes. */
 function framePlanes(
   format: YuvFormat,
   frame: YuvFrame,
@@ -204,7 +204,7 @@ function lacksOfYuv({
   return ORDERED[rgb] === undefined ? `no ${rgb}` : undefined;
 }
 
-export const nppYuvToRgb: Carrier<YuvConversion> = {
+export const nppYuvToRgb: Implementation<YuvConversion> = {
   lacks: lacksOfYuv,
   queue(work, { images: [image], results: [result], parameters: { format, rgb, matrix, range } }) {
     const frame = yuvFrameOf('yuvToRgb', 'frame', format, image!.tensor);
@@ -216,8 +216,8 @@ export const nppYuvToRgb: Carrier<YuvConversion> = {
       [scale, bu, 0],
     ];
     const [red, blue] = ORDERED[rgb]!;
-    // The last column is added to Y, U and V before the others are applied; of RGB to YUV it is
-    // added to the result.
+    // The last column is added to Y, U and V before the other columns are applied; in conversions
+    // from RGB to YUV it is added to the result.
     const before = [offset / scale, -128, -128];
     const twist = Float32Array.from(
       [red, 1, blue].flatMap((row, i) => [...rows[row]!, before[i]!]),
@@ -239,7 +239,7 @@ export const nppYuvToRgb: Carrier<YuvConversion> = {
   },
 };
 
-export const nppRgbToYuv: Carrier<YuvConversion> = {
+export const nppRgbToYuv: Implementation<YuvConversion> = {
   takes: { u8: [3] },
   lacks: lacksOfYuv,
   queue(work, { images: [image], results: [result], parameters: { format, rgb, matrix, range } }) {

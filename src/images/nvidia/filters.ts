@@ -1,4 +1,4 @@
-/** Filters by NPP. Beyond the edges it only has the outermost pixels. */
+/** Filters by NPP. Of the borders it has `replicate` only. */
 import { f32 } from '../../core/index.js';
 import type { LibraryArgument } from '../../core/index.js';
 import type { Work } from '../../library/operation.js';
@@ -6,7 +6,7 @@ import { imageOfResult } from '../image.js';
 import type { Image } from '../image.js';
 import { nppName } from './functions.js';
 import { addCalls, formOf, pixels, sizeOf, stepOf } from './step.js';
-import type { Carrier, Description } from '../carrier.js';
+import type { Implementation, Description } from '../implementation.js';
 import type { SeparableFiltering } from '../parameters.js';
 
 const USUAL = { u8: [1, 3, 4], u16: [1, 3, 4], f32: [1, 3, 4] } as const;
@@ -43,10 +43,10 @@ function addFilter(
 }
 
 /**
- * u8 of one channel is left out: with five weights NPP 13's result was up to 14 off on an H200,
- * which no other form is.
+ * u8 of one channel is not taken: with five weights, NPP 13's result had errors of up to 14 on an
+ * H200; other forms have none.
  */
-export const nppGaussianFilter: Carrier<SeparableFiltering> = {
+export const nppGaussianFilter: Implementation<SeparableFiltering> = {
   takes: { ...USUAL, u8: [3, 4] },
   lacks: (description) =>
     lacksOfBorder(description) ??
@@ -63,7 +63,7 @@ export const nppGaussianFilter: Carrier<SeparableFiltering> = {
   },
 };
 
-export const nppBoxFilter: Carrier<SeparableFiltering> = {
+export const nppBoxFilter: Implementation<SeparableFiltering> = {
   takes: USUAL,
   lacks: lacksOfBorder,
   queue(work, { images: [image], results: [result], parameters: { weights } }) {

@@ -1,17 +1,17 @@
 /**
- * NPP's functions as tables: families of one name, for dtypes and numbers of channels, in the file
- * that has them. Only those that take a stream context, which are all there are from NPP 13 on and
- * were there in 11.
+ * NPP's functions as tables: families of one name, for dtypes and numbers of channels, by the
+ * library file that has them. They are those with a stream context, which NPP 11 has, and which are
+ * the only ones from NPP 13 on.
  *
  * Names are `nppi` + family + `_` + form + `_Ctx`, where a form is an element type (two for
- * conversions) and a layout: `8u_C3R`, `8u32f_C3R`, `8u_C3P3R`; arithmetic of integers scales its
- * result by a power of two and says so: `8u_C3RSfs`.
+ * conversions) and a layout: `8u_C3R`, `8u32f_C3R`, `8u_C3P3R`. Arithmetic of integers scales its
+ * result by a power of two, with the suffix `Sfs`: `8u_C3RSfs`.
  */
 import type { ArgumentType, FunctionRow, ScalarType } from '../../core/index.js';
 
 /** NPP's names of u8, u16, f16 and f32. */
 export type Element = '8u' | '16u' | '16f' | '32f';
-/** The files by what comes behind `lib`. */
+/** The library files, by their names after `lib`. */
 export type NppFile =
   'nppc' | 'nppig' | 'nppidei' | 'nppicc' | 'nppial' | 'nppif' | 'nppitc' | 'nppist';
 
@@ -20,9 +20,9 @@ const RECT: ArgumentType = { struct: { x: 'i32', y: 'i32', width: 'i32', height:
 const POINT: ArgumentType = { struct: { x: 'i32', y: 'i32' } };
 
 /**
- * NppStreamContext, alike in NPP 11 to 13. Functions that fill it in (nppGetStreamContext) come and
- * go: it is filled here. The last field is reserved, and from 13.2 on that of a workspace; 0 is
- * none.
+ * NppStreamContext, which is the same in NPP 11 to 13. Not all versions have a function that fills
+ * it (nppGetStreamContext), so that it is filled here. The last field is reserved, and from 13.2 on
+ * a workspace; 0 is none.
  */
 export const CONTEXT: ArgumentType = {
   struct: {
@@ -46,7 +46,7 @@ const USUAL: readonly Element[] = ['8u', '16u', '32f'];
 const ALL: readonly Element[] = ['8u', '16u', '16f', '32f'];
 const PACKED: readonly number[] = [1, 3, 4];
 
-/** A number for each channel: one by value, several by pointer. Those of f16 are f32. */
+/** A number for each channel: one is passed by value, several by pointer. For f16 they are f32. */
 function numbers(element: Element, channels: number): ArgumentType {
   const scalar: ScalarType = INTEGERS.includes(element) ? 'i32' : 'f32';
   return channels === 1
@@ -60,7 +60,7 @@ const STEPPED: readonly ArgumentType[] = [...SOURCE, ...TARGET, SIZE];
 
 type Rows = Record<string, FunctionRow>;
 
-/** Functions of a family. `args` leaves the context out, which comes last. */
+/** Functions of a family. `args` is without the context, which comes last. */
 function family(
   name: string,
   forms: readonly (readonly [form: string, args: readonly ArgumentType[]])[],
@@ -181,8 +181,8 @@ const COLOUR: Rows = {
   ),
   ...family('RGBToHSV', [['8u_C3R', STEPPED]]),
   ...family('HSVToRGB', [['8u_C3R', STEPPED]]),
-  // By a matrix of 3 × 4 numbers, whichever standard it is of: NPP's own conversions are each of
-  // one. Not there in NPP 11.
+  // These take a matrix of 3 × 4 numbers for any standard: NPP's other conversions are each for
+  // one. NPP 11 does not have them.
   ...family('YUV420ToRGB', [
     [
       '8u_ColorTwist32f_P3C3R',
@@ -305,7 +305,7 @@ const THRESHOLDS: Rows = {
   ),
 };
 
-/** Bytes of scratch memory, written to the host: an int of NPP 11, a size_t later. */
+/** Bytes of scratch memory, written to the host: an int in NPP 11, a size_t later. */
 const SCRATCH_SIZE: ArgumentType = { host: 8 };
 
 /** A whole number for each channel. */
@@ -358,7 +358,7 @@ const STATISTICS: Rows = {
   ),
 };
 
-/** Which has which. */
+/** The functions of each library file. */
 export const NPP_FUNCTIONS: Readonly<Record<NppFile, Readonly<Record<string, FunctionRow>>>> = {
   nppc: { nppGetLibVersion: { args: [], returns: { host: 12 } } },
   nppig: GEOMETRY,

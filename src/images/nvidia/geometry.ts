@@ -8,7 +8,7 @@ import type { Npp } from './library.js';
 import { addCalls, formOf, numbersFor, pixels, sizeOf, stepOf, wholeOf } from './step.js';
 import type { MemoryPlace, Stream } from '../../core/index.js';
 import { PLANAR_FORM } from './planes.js';
-import type { Carrier, Description } from '../carrier.js';
+import type { Implementation, Description } from '../implementation.js';
 import type {
   BorderParameters,
   LetterboxParameters,
@@ -55,7 +55,7 @@ function sizeOfResult(result: {
   return [width, height];
 }
 
-/** Image `i` of one into image `j` of another, or into a region of that. */
+/** Resizes image `i` of one batch into image `j` of another, or into a region of it. */
 function resizeOne(
   npp: Npp,
   stream: Stream,
@@ -80,10 +80,10 @@ function resizeOne(
 }
 
 /**
- * One call for each image: nppiResizeBatch gives other results, which depend on what lies around an
- * image.
+ * There is one call for each image: nppiResizeBatch gives other results, which depend on the memory
+ * around an image.
  */
-export const nppResize: Carrier<ResizeParameters> = {
+export const nppResize: Implementation<ResizeParameters> = {
   takes: RESIZED,
   lacks: ({ images: [image], results: [result], parameters: { filter } }) =>
     lacksOfResize(image!, ...sizeOfResult(result!), filter),
@@ -95,7 +95,7 @@ export const nppResize: Carrier<ResizeParameters> = {
   },
 };
 
-export const nppResizeBatch: Carrier<ResizeParameters> = {
+export const nppResizeBatch: Implementation<ResizeParameters> = {
   takes: RESIZED,
   lacks({ images, results, parameters: { filter } }) {
     return images
@@ -115,7 +115,7 @@ export const nppResizeBatch: Carrier<ResizeParameters> = {
   },
 };
 
-export const nppLetterbox: Carrier<LetterboxParameters> = {
+export const nppLetterbox: Implementation<LetterboxParameters> = {
   takes: USUAL,
   lacks: ({ images: [image], parameters: { region, filter } }) =>
     lacksOfResize(image!, region.width, region.height, filter),
@@ -141,7 +141,7 @@ const BORDER_COPIES: Readonly<Partial<Record<Border, string>>> = {
   wrap: 'CopyWrapBorder',
 };
 
-export const nppCopyBorder: Carrier<BorderParameters> = {
+export const nppCopyBorder: Implementation<BorderParameters> = {
   takes: USUAL,
   lacks: ({ parameters: { border } }) =>
     BORDER_COPIES[border] === undefined ? `no border '${border}'` : undefined,
@@ -166,15 +166,15 @@ export const nppCopyBorder: Carrier<BorderParameters> = {
 };
 
 /**
- * NppiAxis: that which the image is turned about, so that a horizontal axis exchanges top and
+ * NppiAxis: the axis about which the image is mirrored, so that a horizontal axis exchanges top and
  * bottom.
  */
 const AXES: Readonly<Record<Flip, number>> = { vertical: 0, horizontal: 1, both: 2 };
 
-/** What is exchanged before the diagonal is, by quarters. */
+/** The mirroring before the transposition, by quarters. */
 const MIRRORS: readonly Flip[] = ['both', 'horizontal', 'both', 'vertical'];
 
-export const nppMirror: Carrier<MirrorParameters> = {
+export const nppMirror: Implementation<MirrorParameters> = {
   takes: USUAL,
   queue(work, { images: [image], results: [result], parameters: { flip } }) {
     const [from, to] = [image!, imageOfResult(result!)];
@@ -192,8 +192,8 @@ export const nppMirror: Carrier<MirrorParameters> = {
   },
 };
 
-/** A quarter is a mirror image along the diagonal; f16 are moved as u16. */
-export const nppRotateQuarters: Carrier<QuarterParameters> = {
+/** A quarter of a turn is a mirrored transposition; f16 are moved as u16. */
+export const nppRotateQuarters: Implementation<QuarterParameters> = {
   queue(work, { images: [image], results: [result], parameters: { quarters } }) {
     const [from, to] = [image!, imageOfResult(result!)];
     const form = `${PLANAR_FORM[from.dtype.name]}_C${from.channels}R`;
@@ -229,7 +229,8 @@ export const nppRotateQuarters: Carrier<QuarterParameters> = {
 };
 
 /**
- * NPP leaves pixels alone that come from outside of the image: they are given the colour before.
+ * NPP does not write pixels that come from outside the image: they are filled with the colour
+ * first.
  */
 function fill(npp: Npp, stream: Stream, to: Image, index: number, color: readonly number[]): void {
   npp.call(stream, nppName('Set', formOf(to)), [
@@ -248,7 +249,7 @@ function lacksOfSampling(
   return border === 'constant' ? undefined : `no border '${border}'`;
 }
 
-export const nppRemap: Carrier<RemapParameters> = {
+export const nppRemap: Implementation<RemapParameters> = {
   takes: USUAL,
   lacks: (description) => lacksOfSampling(description, ['nearest', 'linear', 'cubic', 'lanczos3']),
   queue(work, { images: [image], results: [result], parameters: { filter, color, mapX, mapY } }) {
@@ -276,13 +277,13 @@ export const nppRemap: Carrier<RemapParameters> = {
 };
 
 /**
- * The matrix leads from the result to the image, counted in pixels from the middle of the first
- * one, as that of NPP's functions "Back".
+ * The matrix maps places of the result to places of the image, counted in pixels from the middle of
+ * the first one, as in NPP's functions "Back".
  */
 function warp(
   name: 'WarpAffineBack' | 'WarpPerspectiveBack',
   rows: 2 | 3,
-): Carrier<WarpParameters> {
+): Implementation<WarpParameters> {
   return {
     takes: USUAL,
     lacks: (description) => lacksOfSampling(description, ['nearest', 'linear', 'cubic']),

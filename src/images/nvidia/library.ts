@@ -1,6 +1,6 @@
 /**
- * NPP on a device: found, loaded, and its functions called with the stream context that each of
- * them takes.
+ * NPP on a device: the library is found and loaded, and its functions are called with the stream
+ * context that each of them takes.
  */
 import { CudaError, NativeLibrary } from '../../core/index.js';
 import type { CoreDevice, LibraryArgument, MemoryUse, Pending, Stream } from '../../core/index.js';
@@ -9,17 +9,19 @@ import { NPP_FUNCTIONS } from './functions.js';
 import type { NppFile } from './functions.js';
 import { statusesOf } from './statuses.js';
 
-/** Where NPP is, for those who know. */
+/** Options of {@link openNpp}. */
 export interface OpenNppOptions {
-  /** Its files; what is not named is looked for. */
+  /** NPP's files. Files that are not named are searched for. */
   readonly files?: Partial<Readonly<Record<NppFile, string>>>;
-  /** Whether it is called for a CPU device too, whose memory it cannot reach: of a stand-in. */
+  /**
+   * Whether it is opened on a CPU device too, whose memory NPP cannot access: for a test double.
+   */
   readonly anyDevice?: boolean;
 }
 
 /** NPP for one device. */
 export class Npp {
-  /** e.g. `12.4.1` */
+  /** The version, such as `12.4.1`. */
   readonly version: string;
   private readonly library: NativeLibrary;
 
@@ -29,8 +31,8 @@ export class Npp {
   }
 
   /**
-   * Queues a call; `args` leaves the stream context out. Throws and rejects as
-   * {@link NativeLibrary.call}.
+   * Queues a call. `args` is without the stream context. It throws and rejects as
+   * {@link NativeLibrary.call} does.
    */
   call(
     stream: Stream,
@@ -41,7 +43,7 @@ export class Npp {
     return this.library.call(stream, name, [...args, contextOf(stream)], uses);
   }
 
-  /** Asks for a number of bytes, `args` being what stands before that and the context. */
+  /** Gets a number of bytes from a function; `args` are the arguments before it and the context. */
   async bytes(stream: Stream, name: string, args: readonly LibraryArgument[]): Promise<number> {
     const { hosts } = await this.library.ask(name, [...args, new Uint8Array(8), contextOf(stream)]);
     const answer = hosts.at(-1)!;
@@ -49,7 +51,7 @@ export class Npp {
   }
 }
 
-/** The fields of NppStreamContext but the stream, in order. */
+/** The fields of NppStreamContext without the stream, in order. */
 function contextOf({ device, flags }: Stream): number[] {
   const {
     multiprocessorCount,
@@ -76,16 +78,17 @@ interface Opening {
   readonly done: Promise<Npp>;
 }
 
-/** By runtime: a device that was opened twice has one. */
+/** NPP by runtime: a device that was opened twice has one runtime. */
 const devices = new WeakMap<CoreDevice['runtime'], Opening>();
 
-/** NPP on a device, if it has been opened. */
+/** Gives NPP on a device, if it was opened. */
 export function openedNpp(device: CoreDevice): Npp | undefined {
   return devices.get(device.runtime)?.npp;
 }
 
 /**
- * NPP on a device: opened once, with the options of the first call. A failure is not remembered.
+ * Opens NPP on a device, once, with the options of the first call. After a failure the next call
+ * tries again.
  *
  * @throws CudaError with code ERR_CUDA_NO_LIBRARY where it is not found, ERR_CUDA_UNSUPPORTED on a
  *   CPU device
@@ -122,7 +125,7 @@ async function open(
     functions: NPP_FUNCTIONS[file],
     ...(files[file] === undefined ? {} : { path: files[file] }),
   });
-  // First: the others need it, and the loader finds it for them once it is there.
+  // This file is loaded first: the others need it, and the loader finds it when it is loaded.
   const core = await NativeLibrary.open(device, {
     name: 'NPP',
     statuses: {},

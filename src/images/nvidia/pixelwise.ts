@@ -1,6 +1,4 @@
-/**
- * What NPP does with each pixel by itself: arithmetic, dtypes, thresholds, normalisation, blending.
- */
+/** Operations of single pixels by NPP: arithmetic, dtypes, thresholds, normalisation, blending. */
 import type { KernelDType, Stream } from '../../core/index.js';
 import { f32 } from '../../core/index.js';
 import type { Work } from '../../library/operation.js';
@@ -21,7 +19,7 @@ import {
   stepOf,
 } from './step.js';
 import { PLANAR_FORM, planesOf } from './planes.js';
-import type { Carrier } from '../carrier.js';
+import type { Implementation } from '../implementation.js';
 import type {
   Arithmetic,
   Blending,
@@ -36,7 +34,7 @@ const MOST: Readonly<Record<string, number>> = { u8: 255, u16: 65535 };
 /** NPP_RND_NEAR: ties to even. */
 const NEAREST = 0;
 
-/** n of 2⁻ⁿ; undefined for other numbers. */
+/** Gives n for 2⁻ⁿ; undefined for other numbers. */
 function halvings(scale: number): number | undefined {
   const n = -Math.log2(scale);
   return Number.isInteger(n) && n >= 0 && n <= 31 ? n : undefined;
@@ -56,7 +54,7 @@ function eachImage(
   });
 }
 
-export function nppArithmetic(name: keyof typeof FAMILIES): Carrier<Arithmetic> {
+export function nppArithmetic(name: keyof typeof FAMILIES): Implementation<Arithmetic> {
   return {
     lacks({ images: [image, other], parameters: { constants, scale } }) {
       if (isInteger(image!)) {
@@ -104,7 +102,7 @@ export function nppArithmetic(name: keyof typeof FAMILIES): Carrier<Arithmetic> 
   };
 }
 
-export const nppDifference: Carrier<Arithmetic> = {
+export const nppDifference: Implementation<Arithmetic> = {
   takes: { u8: [1, 3, 4], u16: [1], f16: [1], f32: [1] },
   lacks: ({ images: [, other] }) => (other === undefined ? 'no numbers' : undefined),
   queue(work, { images: [x, y], results: [result] }) {
@@ -123,7 +121,7 @@ export const nppDifference: Carrier<Arithmetic> = {
   },
 };
 
-/** Conversions that are one function; the others go by f32. */
+/** Conversions that one function does; others go by way of f32. */
 const CONVERSIONS: ReadonlySet<string> = new Set([
   '8u16u',
   '8u32f',
@@ -160,7 +158,7 @@ function temporary(work: Work, like: Image, dtype: KernelDType): Image {
   return imageOf('NPP', 'temporary', work.temporary(dtype, shape));
 }
 
-/** x · factor + summand of each channel, in another dtype: by f32, with a rounding in each step. */
+/** Adds x · factor + summand for each channel in another dtype: in f32, rounded in each step. */
 function addLinear(
   work: Work,
   from: Image,
@@ -194,13 +192,13 @@ function addLinear(
   if (sums !== to) addConversion(work, sums, to);
 }
 
-export const nppRescale: Carrier<Rescaling> = {
+export const nppRescale: Implementation<Rescaling> = {
   queue(work, { images: [image], results: [result], parameters: { scales, offsets } }) {
     addLinear(work, image!, imageOfResult(result!), scales, offsets);
   },
 };
 
-export const nppNormalise: Carrier<Normalising> = {
+export const nppNormalise: Implementation<Normalising> = {
   queue(work, { images: [image], results: [result], parameters: { factors, summands, order } }) {
     if (order === 'nhwc') {
       addLinear(work, image!, imageOfResult(result!), factors, summands);
@@ -213,7 +211,7 @@ export const nppNormalise: Carrier<Normalising> = {
   },
 };
 
-/** Elements are moved as they are, f16 as u16. */
+/** Adds the copy of packed channels to planes: elements are unchanged, f16 are moved as u16. */
 export function addToPlanes(work: Work, from: Image, to: PlanarImage): void {
   const element = PLANAR_FORM[from.dtype.name];
   eachImage(work, [from, to], (npp, stream, i) => {
@@ -236,10 +234,10 @@ export function addToPlanes(work: Work, from: Image, to: PlanarImage): void {
   });
 }
 
-/** x ≤ limit is x < limit + 1 of integers; NPP only has < and >. */
+/** NPP only has < and >: for integers x ≤ limit is x < limit + 1. */
 const NEEDS_INTEGERS: ReadonlySet<ThresholdKind> = new Set(['binary', 'binaryInverse', 'toZero']);
 
-export const nppThreshold: Carrier<Thresholding> = {
+export const nppThreshold: Implementation<Thresholding> = {
   takes: { u8: [1, 3], u16: [1, 3], f32: [1, 3] },
   lacks({ images: [image], parameters: { kind, limits, values } }) {
     if (!isInteger(image!)) return NEEDS_INTEGERS.has(kind) ? `no '${kind}' of floats` : undefined;
@@ -278,9 +276,9 @@ export const nppThreshold: Carrier<Thresholding> = {
 /** NPPI_OP_ALPHA_OVER_PREMUL of NppiAlphaOp. */
 const OVER_PREMULTIPLIED = 6;
 
-export const nppBlend: Carrier<Blending> = {
+export const nppBlend: Implementation<Blending> = {
   takes: { u8: [4], u16: [4], f32: [4] },
-  // Its plain OVER leaves colours multiplied by alpha: what comes of it is no straight image.
+  // NPP's plain OVER gives colours that are multiplied by alpha: its result has no straight alpha.
   lacks: ({ images: [, back], parameters: { opacity, premultiplied } }) =>
     back!.channels !== 4
       ? 'no image without alpha'

@@ -1,11 +1,11 @@
-/** Images whose channels are planes, as NPP takes them: a list of as many addresses. */
+/** Planar images for NPP: a list with the address of each plane. */
 import type { MemoryPlace } from '../../core/index.js';
 import type { ImageName } from '../image.js';
 import type { PlanarImage } from '../planar-image.js';
 import { pixels } from './step.js';
 import type { Element } from './functions.js';
 
-/** What elements are moved as: for f16 there is no such function. */
+/** The element types by which planes are moved: NPP has no functions for f16. */
 export const PLANAR_FORM: Readonly<Record<ImageName, Element>> = {
   u8: '8u',
   u16: '16u',

@@ -1,6 +1,6 @@
 /**
- * Numbers of images by NPP: each call takes scratch memory, of as many bytes as a function of its
- * own says.
+ * Statistics by NPP: each call takes scratch memory, and another function gives the number of its
+ * bytes.
  */
 import { i32, u8 } from '../../core/index.js';
 import type { MemoryPlace } from '../../core/index.js';
@@ -12,15 +12,15 @@ import type { Image } from '../image.js';
 import { nppName } from './functions.js';
 import type { Npp } from './library.js';
 import { addCalls, formOf, isInteger, pixels, sizeOf, stepOf } from './step.js';
-import type { Carrier } from '../carrier.js';
+import type { Implementation } from '../implementation.js';
 import type { Counting } from '../parameters.js';
 
 const USUAL = { u8: [1, 3, 4], u16: [1, 3, 4], f32: [1, 3, 4] } as const;
 
-/** Bytes by function and size: asking takes a turn of the runtime thread. */
+/** Bytes by function and size: that call takes a turn of the runtime thread. */
 const known = new WeakMap<Npp, Map<string, number>>();
 
-/** Queues calls that take scratch memory, whose size `name` gives of an image's size and `more`. */
+/** Adds calls with scratch memory, whose size function `name` gives for an image and `more`. */
 function addScratched(
   work: Work,
   image: Image,
@@ -41,14 +41,14 @@ function addScratched(
       run,
       bytes,
       asked,
-      { what: `the bytes that ${name} says`, fix: 'await such an operation once before' },
+      { what: `the size from ${name}`, fix: 'await such an operation once before' },
       (size) => {
         sizes.set(key, size);
         const scratch = run.alloc(u8, Math.max(size, 1));
         try {
           queue(npp, run, { buffer: scratch, byteOffset: 0 });
         } finally {
-          // What was allocated for a graph is the graph's.
+          // Memory that a recording allocates belongs to the graph.
           if (!run.recording) scratch.close();
         }
         return undefined;
@@ -62,7 +62,7 @@ function placeIn({ buffer, layout, dtype }: KernelTensor, index: number): Memory
   return { buffer, byteOffset: (layout.offset + index) * dtype.bytes };
 }
 
-function totals(name: 'Sum' | 'Mean'): Carrier<object> {
+function totals(name: 'Sum' | 'Mean'): Implementation<object> {
   return {
     takes: USUAL,
     queue(work, { images: [given], results: [result] }) {
@@ -91,10 +91,11 @@ export const nppSums = totals('Sum');
 export const nppMeans = totals('Mean');
 
 /**
- * Of several equal elements NPP does not say whose place it gives. u8 is left out: on an H200 NPP
- * 13's MinIndx gave the place of another element for the least one of the first channel.
+ * NPP does not specify which of several equal elements it gives the position of. u8 is not taken:
+ * on an H200 NPP 13's MinIndx gave the position of another element for the least one of the first
+ * channel.
  */
-export const nppExtremes: Carrier<object> = {
+export const nppExtremes: Implementation<object> = {
   takes: { u16: USUAL.u16, f32: USUAL.f32 },
   queue(work, { images: [given], results }) {
     const image = given!;
@@ -141,16 +142,16 @@ export const nppExtremes: Carrier<object> = {
   },
 };
 
-/** The same for each channel, as NPP takes it. */
+/** The same number for each channel, as an argument of NPP. */
 function forEach({ channels }: Image, value: number): number | Int32Array {
   return channels === 1 ? value : Int32Array.from({ length: channels }, () => value);
 }
 
-export const nppHistogram: Carrier<Counting> = {
+export const nppHistogram: Implementation<Counting> = {
   takes: { u8: [1, 3, 4], u16: [1, 3, 4] },
   lacks({ images: [image], parameters: { bins, from, to } }) {
-    // It rounds the levels between bins to whole numbers, and counts values that equal the last
-    // one.
+    // NPP rounds the levels between bins to whole numbers, and counts values that equal the last
+    // level.
     if (
       !isInteger(image!) ||
       !Number.isInteger(from) ||

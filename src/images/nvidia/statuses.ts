@@ -1,10 +1,10 @@
 /**
- * What NPP's functions return. NPP 13.2 gave many statuses other numbers: nppdefs.h of 11.8, 12.4,
- * 13.0 and 13.1 agree, but for what was added, and that of 13.2 does not.
+ * The statuses that NPP's functions return. NPP 13.2 gave many statuses other numbers: nppdefs.h of
+ * 11.8, 12.4, 13.0 and 13.1 agree, except for additions, and that of 13.2 differs.
  */
 import type { LibraryStatus } from '../../core/index.js';
 
-/** Up to 13.1, and from 13.2 on; NPP's own words, where it has some. */
+/** The numbers up to 13.1 and from 13.2 on, and NPP's description, where it has one. */
 const NUMBERS: Readonly<
   Record<string, readonly [until131: number | undefined, from132: number, text?: string]>
 > = {
@@ -105,7 +105,7 @@ const NUMBERS: Readonly<
     10000,
     'speed reduction due to uncoalesced memory accesses warning',
   ],
-  // Of 13.1 on; those before leave the number free.
+  // This status exists from 13.1 on; before, the number was free.
   NPP_LIBRARY_VERSION_MISMATCH_ERROR: [
     -9998,
     -9998,
@@ -119,8 +119,8 @@ const MEANINGS: Readonly<Record<string, Pick<LibraryStatus, 'means' | 'harmless'
   NPP_NOT_SUFFICIENT_COMPUTE_CAPABILITY: { means: 'unsupported' },
   NPP_NOT_IMPLEMENTED_ERROR: { means: 'unsupported' },
   NPP_NOT_SUPPORTED_MODE_ERROR: { means: 'unsupported' },
-  // It is done, and slower than it might be. Every other warning says that something was not done,
-  // or not as it was asked for.
+  // The operation was done, but slower than possible. Every other warning means that something was
+  // not done, or not as requested.
   NPP_MISALIGNED_DST_ROI_WARNING: { harmless: true },
 };
 

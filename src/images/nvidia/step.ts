@@ -1,4 +1,4 @@
-/** Calls of NPP as steps of an operation, and images as what they take. */
+/** Calls of NPP as steps of an operation, and images as their arguments. */
 import type { KernelDType, LibraryArgument, MemoryPlace } from '../../core/index.js';
 import { Made } from '../../ops/collect.js';
 import { DeviceOp } from '../../ops/device-op.js';
@@ -13,7 +13,8 @@ import { openNpp, openedNpp } from './library.js';
 import type { Npp } from './library.js';
 
 /**
- * Adds calls of NPP, which is opened where it is not yet. `queue` makes them on the run's stream.
+ * Adds calls of NPP, which is opened where it is not open. `queue` makes the calls on the run's
+ * stream.
  */
 export function addCalls(
   work: Work,
@@ -43,12 +44,12 @@ const ELEMENTS: Readonly<Record<ImageName, Element>> = {
   f32: '32f',
 };
 
-/** NPP's name of a dtype. */
+/** Gives NPP's name of a dtype. */
 export function elementOf(dtype: KernelDType): Element {
   return ELEMENTS[dtype.name as ImageName];
 }
 
-/** e.g. `8u_C3R` */
+/** Gives the form in a function's name, such as `8u_C3R`. */
 export function formOf({ dtype, channels }: Image, suffix = ''): string {
   return `${elementOf(dtype)}_C${channels}R${suffix}`;
 }
@@ -58,7 +59,7 @@ export function isInteger({ dtype }: Image): boolean {
   return dtype.name === 'u8' || dtype.name === 'u16';
 }
 
-/** Image `index` of a batch: its first pixel. */
+/** Gives the first pixel of image `index` of a batch. */
 export function pixels(image: Image, index: number): MemoryPlace {
   const { tensor, dtype, imagePitch } = image;
   return {
@@ -67,7 +68,7 @@ export function pixels(image: Image, index: number): MemoryPlace {
   };
 }
 
-/** Bytes from one row to the next. */
+/** Gives the pitch of rows in bytes. */
 export function stepOf({ rowPitch, dtype }: Image): number {
   return rowPitch * dtype.bytes;
 }
@@ -82,14 +83,14 @@ export function sizeOf({
   return [width, height];
 }
 
-/** The whole of an image, as a rectangle. */
+/** Gives the whole image as a rectangle. */
 export function wholeOf({ width, height }: Image): [number, number, number, number] {
   return [0, 0, width, height];
 }
 
 /**
- * A number for each channel, as NPP takes them: one by value, several as an array of the element's
- * type, f32 for f16.
+ * Gives a number for each channel, as an argument of NPP: one by value, several as an array of the
+ * element's type, f32 for f16.
  */
 export function numbersFor({ dtype, channels }: Image, values: readonly number[]): LibraryArgument {
   if (channels === 1) return values[0]!;

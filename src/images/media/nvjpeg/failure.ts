@@ -1,4 +1,4 @@
-/** The errors that refusals of nvJPEG's threads are shown as. */
+/** The errors for failures in nvJPEG's threads. */
 import { CLASS_NAME, NamedError } from '../../../ground/named-error.js';
 import { CudaError, CudaFormatError, CudaLibraryError } from '../../../core/index.js';
 import type { CudaErrorCode } from '../../../core/index.js';
@@ -52,7 +52,7 @@ const STATUSES: readonly Status[] = [
   },
 ];
 
-/** What a thread refused. {@link shownError} adds which picture it was. */
+/** A failure in a thread. {@link shownError} adds the picture. */
 export class NvjpegError extends NamedError {
   /** @internal */
   static override readonly [CLASS_NAME]: string = 'NvjpegError';
@@ -64,7 +64,7 @@ export class NvjpegError extends NamedError {
   }
 }
 
-/** @param name what was decoded; undefined where nothing was */
+/** @param name the picture; undefined where no picture was decoded */
 export function shownError(error: unknown, name: string | undefined): unknown {
   if (!(error instanceof NvjpegError)) return error;
   const { refusal } = error;

@@ -1,6 +1,4 @@
-/**
- * Memory for files, of one lane: one that was handed over with each took longer, and left garbage.
- */
+/** A lane's memory for files: passing a new memory with each file took longer, and made garbage. */
 import { capacityFor, placesOf } from '../../../native/memory-places.js';
 import { MOST_KEPT_BYTES } from './thread/messages.js';
 import type { SharedFile } from './thread/messages.js';
@@ -9,7 +7,7 @@ import { isSharedArrayBuffer } from '../../../ground/other-realms.js';
 export class FileMemory {
   private readonly locate: (memory: SharedArrayBuffer) => Promise<number>;
   private memory: Uint8Array | undefined = undefined;
-  /** Where it lies. */
+  /** Its address. */
   private address = 0;
 
   constructor(locate: (memory: SharedArrayBuffer) => Promise<number>) {
@@ -17,9 +15,9 @@ export class FileMemory {
   }
 
   /**
-   * Copies the files to it, in the place of those before. Gives where each lies. What lies in
-   * memory that threads share is copied by the thread that decodes it: bytes that another processor
-   * has written take as long to copy as all else that is done with a file here (59 KB: 8 µs of 18).
+   * Copies the files to it, over those before, and gives the address of each. A file in shared
+   * memory is copied by the thread that decodes it: copying bytes that another processor has
+   * written takes as long as all other work on a file here (59 KB: 8 µs of 18).
    */
   async put(files: readonly Uint8Array[]): Promise<(number | SharedFile)[]> {
     const shared = files.map(sharedFile);
@@ -40,7 +38,7 @@ export class FileMemory {
     });
   }
 
-  /** What was needed for a large file is not kept. */
+  /** Frees memory that was needed for a large file. */
   shrink(): void {
     if (this.memory !== undefined && this.memory.length > MOST_KEPT_BYTES) this.memory = undefined;
   }

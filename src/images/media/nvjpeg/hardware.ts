@@ -1,10 +1,10 @@
 /**
- * The GPU's own JPEG decoders, which some have (A100, H100, H200): they take batches. What comes
- * while batches are decoded is the next, so a picture that comes alone waits for nobody, and of
- * many each batch has as many as came meanwhile. One call at a time: two at once took longer than
- * one behind the other (on one H200's host 6000 photographs a second for 8600; on another one after
- * the other came to 24,000). But the thread is told of the next one before this one hears of the
- * end of the last: a busy event loop took as long for that as the decoders for a batch.
+ * The hardware JPEG decoders that some GPUs have (A100, H100, H200): they take batches. Pictures
+ * that arrive while a batch is decoded are the next batch, so that a single picture does not wait,
+ * and batches grow with the load. There is one call at a time: two at once took longer than two in
+ * sequence (on one H200's host 6000 photographs a second instead of 8600; on another, calls in
+ * sequence reached 24,000). The next batch is sent to the thread before the end of the last one
+ * arrives here: on a busy event loop that message took as long as decoding a batch.
  */
 import { NvjpegError } from './failure.js';
 import type { FileMemory } from './file-memory.js';
@@ -12,23 +12,23 @@ import { MOST_IN_BATCH } from './thread/messages.js';
 import type { BatchAnswer, Coded, Hardware, Lane } from './thread/messages.js';
 
 /**
- * Bytes of files that a batch has, but for one that is larger itself: copying them holds up the
+ * Bytes of files that a batch has at most, unless a single file is larger: copying them blocks the
  * event loop.
  */
 const MOST_BYTES = 2 ** 21;
-/** Batches that the thread has been told of. */
+/** Batches that are sent to the thread at most. */
 const MOST_TOLD = 2;
 
-/** What a picture's pixels are made of. */
+/** A picture that a batch can have. */
 export interface Batchable extends Omit<Coded, 'source' | 'length'> {
   readonly bytes: Uint8Array;
   /** nvjpegOutputFormat_t */
   readonly format: number;
 }
 
-/** How nvJPEG's threads are asked. */
+/** Requests to nvJPEG's threads. */
 export interface HardwareCalls {
-  /** One after the other, in the order of asking. `lane`: the number of the hardware's. */
+  /** Decodes a batch, in the order of the requests. `lane` is the number of the hardware's lane. */
   batch(
     hardware: Hardware,
     lane: number,
@@ -46,9 +46,9 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** A lane, until the last batch on it has ended. */
+/** A lane that has batches. */
 interface LaneInUse {
-  /** Tells it from others of the process, also from those that were given back. */
+  /** Its number, which is unique in the process, also among released lanes. */
   readonly number: number;
   readonly lane: Promise<Lane>;
   batches: number;
@@ -64,15 +64,15 @@ export class BatchDecoder {
   private readonly calls: HardwareCalls;
   private readonly handle: number;
   private readonly parsed: number;
-  /** Undefined where it has been given back, and the next batch makes another. */
+  /** Undefined after it was released: the next batch makes another. */
   private lane: LaneInUse | undefined;
-  /** One for each batch that the thread may be told of. */
+  /** One for each batch that may be sent to the thread. */
   private readonly memories: FileMemory[];
   private readonly waiting: Waiting[] = [];
   private isTelling = false;
   private readonly underway = new Set<Promise<void>>();
 
-  /** @param newMemory for the files of a batch */
+  /** @param newMemory makes memory for the files of a batch */
   constructor(
     calls: HardwareCalls,
     { handle, lane, parsed }: Hardware,
@@ -86,15 +86,15 @@ export class BatchDecoder {
   }
 
   /**
-   * Gives false where it is to be decoded otherwise. Rejects with why no more can be, or with the
-   * signal's reason.
+   * Decodes a picture. Gives false where the hardware does not take it. Rejects with a failure of
+   * the decoders, or with the signal's reason.
    */
   decode(picture: Batchable, signal: AbortSignal | undefined): Promise<boolean> {
     return new Promise((resolve, reject) => {
       this.waiting.push({ picture, signal, resolve, reject });
       if (this.isTelling) return;
       this.isTelling = true;
-      // What is begun in the same turn of the queue of microtasks comes along.
+      // Pictures of the same turn of the microtask queue are in the same batch.
       queueMicrotask(() => {
         this.isTelling = false;
         this.tell();
@@ -102,7 +102,7 @@ export class BatchDecoder {
     });
   }
 
-  /** Gives back what lies on the device, where nothing is decoded. */
+  /** Releases memory on the device, where nothing is decoded. */
   async rest(): Promise<void> {
     const { lane } = this;
     if (this.waiting.length > 0 || this.underway.size > 0 || lane === undefined) return;
@@ -110,7 +110,7 @@ export class BatchDecoder {
     await this.release(lane);
   }
 
-  /** Behind what is decoded. */
+  /** Releases everything, after the batches in progress. */
   async close(): Promise<void> {
     await Promise.all(this.underway);
     await this.calls.release(
@@ -129,14 +129,14 @@ export class BatchDecoder {
         this.underway.delete(end);
         this.tell();
       };
-      // The decoders get their next batch before callers get what this one has given.
+      // The decoders get their next batch before callers get the results of this one.
       const end = decoded.then(ended, ended);
       this.underway.add(end);
       void giveOut(batch, decoded);
     }
   }
 
-  /** The next ones of one format, without those that were given up. */
+  /** Takes the next pictures of one format, without aborted ones. */
   private take(): Waiting[] {
     const batch: Waiting[] = [];
     let bytes = 0;
@@ -187,7 +187,7 @@ export class BatchDecoder {
       this.memories.push(memory);
       own.batches--;
       if (!isFit && this.lane === own) this.lane = undefined;
-      // Not while the thread has another batch for it.
+      // The lane is released when the thread has no other batch for it.
       if (this.lane !== own && own.batches === 0) await this.release(own);
     }
   }
@@ -205,7 +205,8 @@ async function giveOut(batch: readonly Waiting[], decoded: Promise<BatchAnswer>)
       resolve(!left.includes(i));
     });
   } catch (error) {
-    // Not the device's, and so perhaps not the other way's: no memory for a state, say.
+    // A failure that is not the device's may not affect nvJPEG's other decoder: no memory for a
+    // state, for example.
     const another = error instanceof NvjpegError && error.refusal.reason === 'status';
     for (const { resolve, reject } of batch) {
       if (another) resolve(false);
@@ -215,5 +216,5 @@ async function giveOut(batch: readonly Waiting[], decoded: Promise<BatchAnswer>)
 }
 
 function ignore(): void {
-  // A lane that could not be made: whoever wanted it was told.
+  // The batch that needed the lane has the error.
 }

@@ -1,9 +1,9 @@
 /**
- * nvJPEG on a device: found once, and then as many JPEGs at a time as there are threads. Each has a
- * state of nvJPEG's and a stream of its own (a lane). Where the GPU has decoders of its own these
- * take what they can (`hardware.ts`): the same pixels, in a third of the time and next to none of
- * the processor's. What all this holds on the device is given back when the device is closed, and
- * of all but one lane when nothing came for a while.
+ * nvJPEG on a device. The library is opened once, and decodes as many JPEGs at a time as there are
+ * threads. Each has a lane: a state of nvJPEG and a stream. Where the GPU has hardware decoders,
+ * these decode what they take (`hardware.ts`): they give the same pixels in a third of the time,
+ * and take next to no processor time. Memory on the device is released when the device is closed,
+ * and that of all but one lane after some time without pictures.
  */
 import { clearTimeout, setTimeout } from 'node:timers';
 
@@ -21,54 +21,54 @@ import { nvjpegThreadSource } from './thread-source.js';
 import type { Answers, Lane, NvjpegPlace, Opened, Refusal, Request } from './thread/messages.js';
 
 /**
- * JPEGs that are decoded at once. Each takes a core for its coded bytes, but not all the time: this
- * thread hears of its end, and tells the next, with a turn of the event loop. (Photographs of 640 ×
- * 480 to the classes of a model, H100: with four 5200 a second, with eight 6700.)
+ * JPEGs that are decoded at once. Each takes a core for its coded bytes, but not all the time: its
+ * end arrives here, and the next one is sent, with a turn of the event loop. (Photographs of 640 ×
+ * 480 to the classes of a model, H100: 5200 a second with four, 6700 with eight.)
  */
 const MOST_LANES = 8;
 const IDLE_MS = 10_000;
 /**
- * Pictures after which the GPU's own decoders are looked for, and made ready beside what is
- * decoded: that takes a third of a second (H200).
+ * Pictures after which the hardware decoders are opened, while others are decoded: that takes a
+ * third of a second (H200).
  */
 const PICTURES_BEFORE_HARDWARE = 2;
 
-/** nvjpegOutputFormat_t: interleaved, or the luma alone. */
+/** nvjpegOutputFormat_t: interleaved colours, or luma only. */
 export const NVJPEG_FORMATS = { grey: 2, rgb: 5, bgr: 6 } as const;
 
-/** Where nvJPEG is, for those who know. */
+/** Options of {@link openNvjpeg}. */
 export interface OpenNvjpegOptions {
-  /** Its file. */
+  /** The library's file. */
   readonly path?: string;
-  /** That of libcuda. */
+  /** libcuda's file. */
   readonly driver?: string;
-  /** Whether it is called for a CPU device too: of a stand-in. */
+  /** Whether it is opened on a CPU device too: for a test double. */
   readonly anyDevice?: boolean;
-  /** Default true: whether the GPU's own decoders are used. */
+  /** Whether the hardware decoders are used. Default: true. */
   readonly hardware?: boolean;
 }
 
 /** One JPEG, whose header was read. */
 export interface NvjpegPicture {
   readonly bytes: Uint8Array;
-  /** As errors name it. */
+  /** Its name in errors. */
   readonly name: string;
   readonly width: number;
   readonly height: number;
   readonly format: keyof typeof NVJPEG_FORMATS;
 }
 
-/** A picture of those that have one place in a stream. */
+/** One of the pictures that have one place in a stream. */
 export interface HeldPicture {
   readonly picture: NvjpegPicture;
-  /** Which of the buffers it is written to, and where it begins there, bytes. */
+  /** The index of the buffer that it is written to, and the byte at which it begins there. */
   readonly use: number;
   readonly offset: number;
-  /** Tried where nvJPEG fails. */
+  /** Decodes in another way, where nvJPEG fails. */
   readonly otherwise?: (turn: HostTurn) => Promise<void>;
 }
 
-/** A lane, and memory of its own for the files that it decodes. */
+/** A lane, and its memory for the files that it decodes. */
 interface OwnLane {
   readonly lane: Lane;
   readonly memory: FileMemory;
@@ -93,25 +93,25 @@ function ask<K extends Request['kind']>(
 }
 
 export class Nvjpeg {
-  /** e.g. `13.3.2` */
+  /** The version, such as `13.3.2`. */
   readonly version: string;
   readonly path: string;
   private readonly device: CoreDevice;
   private readonly handle: number;
   private readonly target: { readonly place: NvjpegPlace; readonly context: number };
-  /** What is added to addresses of the device. */
+  /** A number that is added to addresses of the device. */
   private readonly base: number;
   private readonly mayUseHardware: boolean;
   private readonly free: OwnLane[] = [];
   private lanes = 0;
   private readonly waiting: (() => void)[] = [];
-  /** The ends of works that were queued. */
+  /** Promises of queued work. */
   private readonly underway = new Set<Promise<void>>();
   private pictures = 0;
   private hardwareCount = 0;
-  /** The GPU's own decoders, once they are there. */
+  /** The hardware decoders, when they are open. */
   private hardware: BatchDecoder | undefined = undefined;
-  /** The end of looking for them. Never rejects. */
+  /** Resolves when they were searched for. Never rejects. */
   private lookedFor: Promise<void> | undefined = undefined;
   private idle: NodeJS.Timeout | undefined = undefined;
   private resting: Promise<void> | undefined = undefined;
@@ -135,11 +135,10 @@ export class Nvjpeg {
   }
 
   /**
-   * Decodes into the buffers, [height, width, channels] of each picture without gaps, in one place
-   * of the stream. Rejects with what went wrong with the first picture of those with which
-   * something did.
+   * Decodes into the buffers, as contiguous [height, width, channels] of each picture, in one place
+   * of the stream. Rejects with the error of the first picture that failed.
    *
-   * @param name as errors call it
+   * @param name the operation's name, for errors
    */
   decode(
     stream: Stream,
@@ -156,7 +155,7 @@ export class Nvjpeg {
       targets.map((buffer) => ({ buffer, access: 'out' })),
       async (turn) => {
         signal?.throwIfAborted();
-        // All of them are waited for: what is under way writes.
+        // All of them are waited for, since those in progress write to the buffers.
         const ends = await Promise.allSettled(
           pictures.map((each) => this.decodeHeld(turn, each, signal)),
         );
@@ -172,12 +171,12 @@ export class Nvjpeg {
     return done;
   }
 
-  /** Pictures that the GPU's own decoders have decoded. @internal */
+  /** The number of pictures that the hardware decoders have decoded. @internal */
   get byHardware(): number {
     return this.hardwareCount;
   }
 
-  /** Behind all that was queued. */
+  /** Closes it, after all queued work. */
   close(): Promise<void> {
     this.closing ??= this.end();
     return this.closing;
@@ -245,7 +244,7 @@ export class Nvjpeg {
         ...pixels,
       });
     } catch (error) {
-      // What a state holds after a failure nobody says.
+      // The contents of a state after a failure are not specified.
       if (error instanceof NvjpegError) {
         await this.releaseLanes([own]);
         this.giveWay();
@@ -257,7 +256,7 @@ export class Nvjpeg {
     this.put(own);
   }
 
-  /** Without them pictures are decoded all the same. */
+  /** Opens the hardware decoders. Without them pictures are decoded by threads. */
   private async lookForHardware(): Promise<void> {
     const { target, handle } = this;
     const found = await ask({ ...target, kind: 'hardware', handle }).catch(ignore);
@@ -315,7 +314,7 @@ export class Nvjpeg {
   private async releaseLanes(lanes: readonly OwnLane[], handle = 0): Promise<void> {
     this.lanes -= lanes.length;
     if (lanes.length === 0 && handle === 0) return;
-    // Of a device that is lost nothing can be released.
+    // Nothing can be released on a lost device.
     await ask({
       ...this.target,
       kind: 'release',
@@ -325,8 +324,8 @@ export class Nvjpeg {
   }
 
   /**
-   * Gives back what lies on the device if nothing comes for a while, but for one: the first state
-   * takes a third of a second (H100).
+   * Releases memory on the device after some time without pictures, except one state: opening the
+   * first one takes a third of a second (H100).
    */
   private rest(): void {
     clearTimeout(this.idle);
@@ -343,7 +342,7 @@ export class Nvjpeg {
   private async end(): Promise<void> {
     while (this.underway.size > 0) await Promise.all(this.underway);
     clearTimeout(this.idle);
-    // States before the handle that they are of.
+    // States are released before their handle.
     await this.resting;
     await this.lookedFor;
     await this.hardware?.close();
@@ -360,15 +359,15 @@ interface Opening {
 const devices = new WeakMap<CoreDevice, Opening>();
 
 /**
- * nvJPEG on a device if it has been opened, `absent` where it was looked for and could not be,
- * undefined where nobody has asked.
+ * Gives nvJPEG on a device if it is open, `absent` where it could not be opened, and undefined
+ * where it was not requested.
  */
 export function openedNvjpeg(device: CoreDevice): Nvjpeg | 'absent' | undefined {
   const opening = devices.get(device);
   return opening?.absent === true ? 'absent' : opening?.nvjpeg;
 }
 
-/** Whether nvJPEG could work on the device: a GPU, or one that a stand-in was opened on. */
+/** Whether nvJPEG could work on the device: a GPU, or a device with an open test double. */
 export function mayHaveNvjpeg(device: CoreDevice): boolean {
   return device.kind !== 'cpu' || devices.has(device);
 }
@@ -384,8 +383,8 @@ export function checkNvjpegDevice(device: CoreDevice): void {
 }
 
 /**
- * nvJPEG on a device: opened once, with the options of the first call. After a failure the next
- * call looks again.
+ * Opens nvJPEG on a device, once, with the options of the first call. After a failure the next call
+ * tries again.
  *
  * @throws CudaError with code ERR_CUDA_NO_LIBRARY where it is not found, ERR_CUDA_UNSUPPORTED on a
  *   CPU device; CudaLibraryError
@@ -397,7 +396,7 @@ export function openNvjpeg(device: CoreDevice, options: OpenNvjpegOptions = {}):
   const done = open(device, options);
   const opening: Opening = { nvjpeg: undefined, absent: false, done };
   devices.set(device, opening);
-  // Closed with the device, also where that is closed before this is open.
+  // It is closed with the device, also if the device is closed before it is open.
   const whole = { close: () => done.then((nvjpeg) => nvjpeg.close(), ignore) };
   device.own(whole);
   done.then(
@@ -435,5 +434,5 @@ async function open(
 }
 
 function ignore(): void {
-  // Told through the promise of whoever waits for it.
+  // The promise that waits for it has the error.
 }

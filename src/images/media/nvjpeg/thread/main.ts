@@ -1,8 +1,8 @@
 /**
  * A thread of nvJPEG: a Worker that decodes one JPEG at a time, since nvjpegDecode reads the coded
- * bytes on the thread that calls it, or a batch by the GPU's own decoders. Handles, states and
- * streams are the process's, so any such thread can use any. Built into a script of its own
- * (`scripts/build.mjs`).
+ * bytes on the calling thread, or a batch by the hardware decoders. Handles, states and streams
+ * belong to the process, so that each such thread can use all of them. `scripts/build.mjs` builds
+ * it as a separate script.
  */
 import { answerRequests, crewKoffi, whileLoading } from '../../../../native/crew-thread.js';
 import { LibraryNotFoundError } from '../../../../native/library-not-found.js';
@@ -26,8 +26,8 @@ import { NvjpegLibrary, Refused } from './nvjpeg-library.js';
 /** nvjpegBackend_t */
 const [BACKEND_DEFAULT, BACKEND_HARDWARE] = [0, 3];
 /**
- * NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION: colours that are stored at half the size are
- * interpolated, as libjpeg does. A version that does not know it refuses it.
+ * NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION: chroma of half the size is interpolated, as in
+ * libjpeg. A version without the flag gives an error.
  */
 const INTERPOLATED = 1 << 5;
 const INVALID_PARAMETER = 2;
@@ -63,7 +63,7 @@ function createHandle(library: NvjpegLibrary, backend: number): number {
   return out.u64(0);
 }
 
-/** nvJPEG's status where that is what went wrong. */
+/** The status of an error that nvJPEG gave. */
 function statusOf(error: unknown): number | undefined {
   return error instanceof Refused && error.refusal.reason === 'status'
     ? error.refusal.status
@@ -101,16 +101,16 @@ function createHardware(library: NvjpegLibrary, opened: number): Hardware | unde
   }
 }
 
-/** nvjpegGetImageInfo's answers and nvjpegImage_t, in {@link NvjpegLibrary.out}. */
+/** Results of nvjpegGetImageInfo and nvjpegImage_t, in {@link NvjpegLibrary.out}. */
 const [COMPONENTS, SUBSAMPLING, WIDTHS, HEIGHTS, IMAGE, PITCHES] = [0, 4, 16, 32, 64, 96];
 
 /**
- * Copies of files that others may write to: nvJPEG reads them more than once, and has to find the
- * same.
+ * Copies of files that other threads may write to: nvJPEG reads them more than once, and they must
+ * not change.
  */
 let copies: NativeMemory | undefined;
 
-/** Where the files of the pictures lie, until this is called again. */
+/** Gives the addresses of the pictures' files, which are valid until the next call. */
 function sourcesOf(pictures: readonly Coded[]): number[] {
   const { offsets, bytes } = placesOf(
     pictures.map(({ source, length }) => (typeof source === 'number' ? 0 : length)),
@@ -167,7 +167,7 @@ function decode(library: NvjpegLibrary, request: DecodeRequest): void {
       lane.stream,
     );
   } finally {
-    // Also where it failed: it may have begun to write.
+    // The stream is waited for also after a failure: the call may have begun to write.
     library.callDriver('cuStreamSynchronize', lane.stream);
   }
 }
@@ -176,8 +176,8 @@ function decode(library: NvjpegLibrary, request: DecodeRequest): void {
 const [SOURCES, LENGTHS, IMAGES, IMAGE_BYTES] = [0, 8 * MOST_IN_BATCH, 16 * MOST_IN_BATCH, 64];
 let batch: NativeMemory | undefined;
 /**
- * The lane that a failure has left in a state that nobody knows. More may have been asked of it
- * before that was heard.
+ * The lane whose state is undefined after a failure. It may have further requests, from before the
+ * failure was reported.
  */
 let brokenLane: number | undefined;
 
@@ -202,7 +202,7 @@ function decodeBatch(
       batch.setU64(IMAGES + IMAGE_BYTES * k + (PITCHES - IMAGE), pitch);
     }
     try {
-      // Costs nothing: the next batch may have another number of them.
+      // The next batch may have another number of pictures; the call takes no time.
       library.call('nvjpegDecodeBatchedInitialize', handle, lane.state, taken.length, 1, format);
       library.call(
         'nvjpegDecodeBatched',
@@ -225,7 +225,7 @@ function decodeBatch(
   return { left: all.filter((i) => !decoded.has(i)), broken: false };
 }
 
-/** Whether the GPU's decoders take it, and its size is the one that memory was allocated for. */
+/** Whether the hardware decoders take it, and its size is that of the allocated memory. */
 function isTaken(
   library: NvjpegLibrary,
   handle: number,
@@ -242,11 +242,11 @@ function isTaken(
     if (statusOf(error) === undefined) throw error;
     return false;
   }
-  // 0: it is supported.
+  // 0 means supported.
   return out.u32[0] === 0 && out.u32[1] === width && out.u32[2] === height;
 }
 
-/** As far as it goes: after a fault of the device every call fails. */
+/** Releases what it can: after a fault of the device every call fails. */
 function release(
   library: NvjpegLibrary,
   {
@@ -288,7 +288,7 @@ type Answering = {
 };
 
 const ANSWERING: Answering = {
-  // nvJPEG loads code onto the device with its first handle.
+  // The first handle makes nvJPEG load code onto the device.
   open: (library) => ({
     path: library.path,
     version: library.version,

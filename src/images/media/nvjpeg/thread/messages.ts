@@ -1,20 +1,20 @@
 /**
- * What the JS thread and the threads of nvJPEG say to each other. Pointers are numbers: they are
- * the whole process's.
+ * Messages between the JavaScript thread and the threads of nvJPEG. Pointers are numbers, which are
+ * valid in the whole process.
  */
 
-/** The libraries' files, where they are known, and where they are looked for. */
+/** The libraries' files, or the environment by which they are searched for. */
 export interface NvjpegPlace {
   readonly path: string | undefined;
   readonly driver: string | undefined;
   /**
-   * The variables to look by; without them the thread's own. They come once: there are many, and
-   * each message has a copy of its own.
+   * Environment variables for the search; without them the thread's own are used. They are sent
+   * once, since each message has a copy of them.
    */
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
-/** What decodes one JPEG at a time: a state, and the stream that it works on. */
+/** A decoder of one JPEG at a time: a state, and its stream. */
 export interface Lane {
   readonly state: number;
   readonly stream: number;
@@ -26,27 +26,27 @@ interface OfDevice {
   readonly context: number;
 }
 
-/** Bytes of memory for files that is kept while nothing is decoded, at most. */
+/** Bytes of memory for files that are kept while nothing is decoded. */
 export const MOST_KEPT_BYTES = 2 ** 22;
 
-/** A file in memory that others may write to meanwhile, from byte `offset` on. */
+/** A file in shared memory, which other threads may write to, from byte `offset` on. */
 export interface SharedFile {
   readonly memory: SharedArrayBuffer;
   readonly offset: number;
 }
 
-/** A JPEG, and where its pixels go. */
+/** A JPEG, and where its pixels are written. */
 export interface Coded {
   /**
-   * Where the file lies, which stays as it is until this is answered, or one that the thread is to
-   * copy first; and its bytes.
+   * The address of the file, which does not change before the response, or a shared file, which the
+   * thread copies first; and its length in bytes.
    */
   readonly source: number | SharedFile;
   readonly length: number;
-  /** Of the header: what nvJPEG reads has to be the same, for so much was allocated. */
+  /** The size in the header, for which memory was allocated: nvJPEG has to read the same. */
   readonly width: number;
   readonly height: number;
-  /** Where the first pixel goes; rows follow one another after so many bytes. */
+  /** Where the first pixel is written, and the pitch of rows in bytes. */
   readonly address: number;
   readonly pitch: number;
 }
@@ -59,7 +59,7 @@ export interface DecodeRequest extends OfDevice, Coded {
   readonly format: number;
 }
 
-/** What decodes several JPEGs in one call, by the GPU's own decoders. */
+/** A decoder of several JPEGs in one call, by the hardware decoders. */
 export interface Hardware {
   readonly handle: number;
   readonly lane: Lane;
@@ -71,7 +71,9 @@ export interface Hardware {
 export interface BatchRequest extends OfDevice {
   readonly kind: 'batch';
   readonly hardware: Hardware;
-  /** Tells the hardware's lane from others of the process, also from those that were given back. */
+  /**
+   * The number of the hardware's lane, which is unique in the process, also among released ones.
+   */
   readonly lane: number;
   /** nvjpegOutputFormat_t of all of them. */
   readonly format: number;
@@ -82,13 +84,13 @@ export const MOST_IN_BATCH = 32;
 
 export interface BatchAnswer {
   /**
-   * Which were not decoded, by their places: the GPU's decoders do not take them, or they are
-   * damaged.
+   * The indices of pictures that were not decoded: the hardware decoders do not take them, or they
+   * are damaged.
    */
   readonly left: readonly number[];
   /**
-   * Whether a call failed, of this batch or one before it on the same lane, after which nobody says
-   * what the state holds.
+   * Whether a call failed, for this batch or one before it on the same lane, after which the state
+   * is undefined.
    */
   readonly broken: boolean;
 }
@@ -96,13 +98,13 @@ export interface BatchAnswer {
 export type Request =
   | (OfDevice & { readonly kind: 'open' })
   | (OfDevice & { readonly kind: 'lane'; readonly handle: number })
-  /** Where the memory lies. */
+  /** Gets the address of the memory. */
   | (OfDevice & { readonly kind: 'locate'; readonly memory: SharedArrayBuffer })
   | DecodeRequest
-  /** `handle` is the one that was opened. */
+  /** Opens the hardware decoders; `handle` is the open one. */
   | (OfDevice & { readonly kind: 'hardware'; readonly handle: number })
   | BatchRequest
-  /** A handle of 0 is kept. */
+  /** Releases; with a handle of 0 the handle is kept. */
   | (OfDevice & {
       readonly kind: 'release';
       readonly handle: number;
@@ -112,28 +114,28 @@ export type Request =
 
 export interface Opened {
   readonly path: string;
-  /** e.g. `13.3.2` */
+  /** The version, such as `13.3.2`. */
   readonly version: string;
   readonly handle: number;
 }
 
-/** What each kind of request gives. */
+/** The response to each kind of request. */
 export interface Answers {
   readonly open: Opened;
   readonly lane: Lane;
   readonly locate: number;
   readonly decode: undefined;
-  /** Undefined where the GPU has no decoders, or this version of nvJPEG does not know of them. */
+  /** Undefined where the GPU has no hardware decoders, or this version of nvJPEG no functions. */
   readonly hardware: Hardware | undefined;
   readonly batch: BatchAnswer;
   readonly release: undefined;
 }
 
-/** Why a request failed. */
+/** The reason of a failed request. */
 export type Refusal =
   | { readonly reason: 'no-library'; readonly message: string }
   | { readonly reason: 'unsupported'; readonly message: string }
-  /** nvJPEG reads another size than stands in the header. */
+  /** nvJPEG reads another size than the header has. */
   | { readonly reason: 'format'; readonly message: string }
   | {
       readonly reason: 'status';

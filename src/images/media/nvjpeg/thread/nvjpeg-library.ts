@@ -1,5 +1,5 @@
 /**
- * nvJPEG and the driver on one thread: their functions, their statuses as exceptions. Declarations
+ * nvJPEG and the driver on one thread: their functions, with statuses as exceptions. Declarations
  * are those of nvjpeg.h and cuda.h.
  */
 import { thisMachine } from '../../../../native/find.js';
@@ -10,7 +10,7 @@ import { findFunction, openLibrary } from '../../../../native/open-library.js';
 import type { OpenedLibrary } from '../../../../native/open-library.js';
 import type { NvjpegPlace, Refusal } from './messages.js';
 
-/** How a thread gives up on a request. */
+/** The exception of a request that fails. */
 export class Refused extends Error {
   readonly refusal: Refusal;
   constructor(refusal: Refusal) {
@@ -35,7 +35,7 @@ const NVJPEG = {
     'image, uintptr_t stream',
 } as const;
 
-/** Of the GPU's own decoders: versions before 12.2 have not all of them. */
+/** Functions for the hardware decoders: versions before 12.2 do not have all of them. */
 const HARDWARE = {
   nvjpegGetHardwareDecoderInfo: 'uintptr_t handle, uintptr_t engines, uintptr_t cores',
   nvjpegJpegStreamCreate: 'uintptr_t handle, uintptr_t stream',
@@ -62,9 +62,9 @@ type Call = (...args: unknown[]) => number;
 export class NvjpegLibrary {
   readonly path: string;
   readonly version: string;
-  /** Where functions put what they give, and read structures. */
+  /** Memory for results and structures of functions. */
   readonly out: NativeMemory;
-  /** Whether it has the functions of the GPU's own decoders. */
+  /** Whether it has the functions for the hardware decoders. */
   readonly hasHardware: boolean;
   private readonly nvjpeg: Record<keyof typeof NVJPEG | keyof typeof HARDWARE, Call>;
   private readonly driver: Record<keyof typeof DRIVER, Call>;
@@ -80,7 +80,7 @@ export class NvjpegLibrary {
     this.path = file.path;
     const hardware = optional(() => functionsOf(file, HARDWARE));
     this.hasHardware = hardware !== undefined;
-    // The others are called where they are there only.
+    // The others are called only where they exist.
     this.nvjpeg = { ...functionsOf(file, NVJPEG), ...hardware! };
     this.driver = functionsOf(
       openLibrary(
