@@ -11,7 +11,7 @@ import type { CoreDevice } from '../core/index.js';
 import { onExit } from '../core/thread-ending.js';
 import type { Ending } from '../core/thread-ending.js';
 import { koffiPath } from '../native/koffi.js';
-import { SaidText } from '../native/said-text.js';
+import { LibraryLog } from '../native/library-log.js';
 import { tensorRTThreadSource } from './thread-source.js';
 import { refusedError } from './errors.js';
 import { hear } from './heard.js';
@@ -32,7 +32,7 @@ interface Job {
 
 class TensorRTThread<T> implements Ending {
   readonly config: Ending['config'];
-  readonly said = new SaidText();
+  readonly said = new LibraryLog();
   private readonly busy = new Int32Array(new SharedArrayBuffer(4));
   private readonly worker: Worker;
   private readonly jobs = new Map<number, Job>();
@@ -116,12 +116,12 @@ let attentions = 0;
 /** Where errors are taken down until {@link ignore}. */
 export interface Attention {
   readonly id: number;
-  /** Memory of a `SaidText`. */
+  /** Memory of a `LibraryLog`. */
   readonly said: SharedArrayBuffer;
 }
 
 /** Resolves when the listener knows of it: an error before that would not be taken down. */
-export async function attend({ buffer: said } = new SaidText()): Promise<Attention> {
+export async function attend({ buffer: said } = new LibraryLog()): Promise<Attention> {
   const id = attentions++;
   await listener().call('attend', id, said);
   return { id, said };

@@ -6,7 +6,7 @@
  */
 import type { Koffi } from '../../native/koffi.js';
 import { NativeMemory } from '../../native/native-memory.js';
-import { SaidText } from '../../native/said-text.js';
+import { LibraryLog } from '../../native/library-log.js';
 import type { Callbacks, Heard } from './messages.js';
 import { SEVERITIES } from './messages.js';
 import { MOST_EXTENTS } from './output-words.js';
@@ -29,7 +29,7 @@ interface Monitored {
 export class Listener {
   private readonly koffi: Koffi;
   private readonly tell: (heard: Heard) => void;
-  private readonly said = new Map<number, SaidText>();
+  private readonly said = new Map<number, LibraryLog>();
   /**
    * The tables of virtual functions: one for each class, since a process may have some thousand
    * callbacks only. They ask whose object they are called of.
@@ -55,7 +55,7 @@ export class Listener {
 
   /** Errors are taken down there too, whenever it is open, until {@link ignore}. */
   attend(id: number, said: SharedArrayBuffer): void {
-    this.said.set(id, new SaidText(said));
+    this.said.set(id, new LibraryLog(said));
   }
 
   ignore(id: number): void {
