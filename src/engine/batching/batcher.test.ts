@@ -846,8 +846,8 @@ describe('whatever arrives, aborts and fails', () => {
             for (const batch of ran) {
               expect(batch.items.length).toBeLessThanOrEqual(options.maxBatchSize);
               const due = seen[batch.items[0]!]!.since + options.maxQueueDelay;
-              // It is not early, unless it was full or the batcher was closing; it is not late, unless as many
-              // as may run did all the while.
+              // It is not early, unless it was full or the batcher was closing; it is not late,
+              // unless as many as may run did all the while.
               if (batch.items.length < options.maxBatchSize && batch.start < closedAt)
                 expect(batch.start).toBeGreaterThanOrEqual(due);
               if (batch.start > due) {

@@ -1,6 +1,4 @@
-/**
- * Copies: plain, of rows, and of boxes.
- */
+/** Commands for copies: plain ones, of rows, and of boxes. */
 import { isCapturing } from '../layout.js';
 import { command, handlesOf, operandsAt } from './command.js';
 import type { Command, Read } from './command.js';
@@ -26,7 +24,10 @@ const DIRECTIONS: Readonly<Record<number, CopyDirection>> = {
   [COPY_DEVICE_TO_DEVICE]: 'deviceToDevice',
   [COPY_PEER]: 'peer',
 };
-/** Of the kind of a 3-D copy; the other bits say which ends are arrays. */
+/**
+ * The bits of a 3-D copy's kind that contain the direction; the other bits are set for ends that
+ * are arrays.
+ */
 const DIRECTION_MASK = 3;
 
 function direction(kind: number): Read<CopyDirection> {
@@ -92,8 +93,8 @@ export const copies = {
       else if (kind === COPY_PEER) {
         const to = operands.context(memory[body + COPY.to]!);
         const from = operands.context(memory[body + COPY.from]!);
-        // Two threads may drive one device: then both have the same context. A capture takes no
-        // copy that names contexts.
+        // Two threads may use one device: then both have the same context. A captured copy must not
+        // name contexts.
         if (to === from || isCapturing(shared, slot))
           driver.cuMemcpyDtoDAsync(dst, src, bytes, stream);
         else
