@@ -1,7 +1,7 @@
 /**
  * The structures that the driver takes by pointer, written by hand into native memory. The offsets
- * are those of cuda.h as a 64-bit compiler lays them out (LP64 and LLP64 agree); the test beside
- * this file pins them.
+ * are those of cuda.h in the layout of a 64-bit compiler (LP64 and LLP64 agree);
+ * `structures.test.ts` checks them.
  */
 import type {
   CUDA_ARRAY3D_DESCRIPTOR,
@@ -24,7 +24,7 @@ import {
 } from '../flags.js';
 import type { NativeMemory } from '../../native/native-memory.js';
 
-/** CUDA_MEMCPY2D_v2. */
+/** The layout of CUDA_MEMCPY2D_v2. */
 export const MEMCPY2D = {
   size: 128,
   srcXInBytes: 0,
@@ -45,7 +45,7 @@ export const MEMCPY2D = {
   Height: 120,
 } as const;
 
-/** CUDA_MEMCPY3D_v2. The levels of detail stay zero. */
+/** The layout of CUDA_MEMCPY3D_v2. The levels of detail stay zero. */
 export const MEMCPY3D = {
   size: 200,
   srcXInBytes: 0,
@@ -191,7 +191,7 @@ export const CONDITIONAL_NODE_PARAMS = {
   ctx: 40,
 } as const;
 
-/** CUlaunchConfig. */
+/** The layout of CUlaunchConfig. */
 export const LAUNCH_CONFIG = {
   size: 56,
   gridDimX: 0,
@@ -206,10 +206,10 @@ export const LAUNCH_CONFIG = {
   numAttrs: 48,
 } as const;
 
-/** CUlaunchAttribute: an id and a union of 64 bytes. */
+/** The layout of CUlaunchAttribute: an id and a union of 64 bytes. */
 export const LAUNCH_ATTRIBUTE = { size: 72, id: 0, value: 8, valueSize: 64 } as const;
 
-/** As many attributes as {@link LaunchAttributes} has fields. */
+/** The number of fields of {@link LaunchAttributes}. */
 export const MAX_LAUNCH_ATTRIBUTES = 5;
 
 /** Writes CUDA_MEMCPY2D at byte `at`. */
@@ -403,7 +403,7 @@ export function writeLaunchConfig(
   memory.u32[(at + LAUNCH_CONFIG.numAttrs) >> 2] = count;
 }
 
-/** Writes one CUlaunchAttribute for each field that is given; returns how many. */
+/** Writes one CUlaunchAttribute for each field that is set. Returns their number. */
 function writeLaunchAttributes(
   memory: NativeMemory,
   at: number,
@@ -447,7 +447,10 @@ function writeLaunchAttributes(
   return count;
 }
 
-/** A CUmemLocation as the 64-bit integer that it travels as by value. `device` -1 is the host. */
+/**
+ * Returns a CUmemLocation as the 64-bit integer that it is passed as by value. `device` -1 is the
+ * host.
+ */
 export function memLocation(device: number): number {
   if (device < 0) return CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST;
   return CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE + device * 4294967296;

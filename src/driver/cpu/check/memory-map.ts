@@ -1,6 +1,6 @@
 /**
- * Finds what an address is in or next to: allocations of the host and of kernels, variables of
- * modules, of shared memory and of frames, and what was there before it was freed.
+ * Finds the object that contains an address or is next to it: allocations of the host and of
+ * kernels, variables of modules, of shared memory and of frames, and freed memory.
  */
 import type { PlacedVariable } from '../../../ptx/index.js';
 import type { CheckMemory } from '../../../ground/check-report.js';
@@ -9,14 +9,14 @@ import type { CpuModule } from '../kernels/module.js';
 import type { Allocation, DeviceMemory } from '../memory/device-memory.js';
 import type { BlockWatch } from './block-watch.js';
 
-/** Freed memory that is remembered. */
+/** Number of freed allocations that are kept. */
 const MOST_FREED = 4096;
-/** Nobody runs further past an end than this. */
+/** Accesses further past an end than this are not attributed to the object. */
 const NEIGHBOURHOOD = 65536;
 
 /**
- * What belongs to an object of its own, as a module's memory does to the module, and is no leak by
- * itself.
+ * Kinds of memory that belong to an object, as a module's memory does to the module, and are no
+ * leak by themselves.
  */
 const LABELS: Readonly<Partial<Record<Allocation['kind'], string>>> = {
   graph: 'memory of a graph',
@@ -66,7 +66,7 @@ export class MemoryMap {
     );
   }
 
-  /** Who allocated it, and by which operation. */
+  /** Records the operation that allocated the memory, and its handle. */
   name(address: number, root: number, handle: number): void {
     const known = this.live.get(address);
     if (known === undefined) return;
@@ -86,7 +86,7 @@ export class MemoryMap {
     this.heap.set(address, { address, bytes, space: 'heap' });
   }
 
-  /** Its size, or undefined where no block begins there. */
+  /** Records a free. Returns the block's size, or undefined where no block begins there. */
   heapFreed(address: number): number | undefined {
     const known = this.heap.get(address);
     if (known === undefined) return undefined;
@@ -100,7 +100,7 @@ export class MemoryMap {
     if (this.gone.length > MOST_FREED) this.gone.shift();
   }
 
-  /** What was never freed, of those whom somebody should have. */
+  /** Returns the memory that was never freed, of the kinds that the program has to free. */
   leaks(): CheckMemory[] {
     return [...this.live.values()]
       .filter(({ label }) => label === undefined)
