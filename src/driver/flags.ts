@@ -3,6 +3,8 @@
  * by NVIDIA's names, as in CUDA 13.0. Attribute numbers are in `attributes.ts`.
  */
 
+type ValueOf<T> = T[keyof T];
+
 /** The host, in the place of a device ordinal (cuMemPrefetchAsync, cuMemAdvise). */
 export const CU_DEVICE_CPU = -1;
 /** The null stream, which synchronises with every blocking stream of its context. */
@@ -327,8 +329,9 @@ export const CUstreamUpdateCaptureDependencies_flags = {
   CU_STREAM_ADD_CAPTURE_DEPENDENCIES: 0,
   CU_STREAM_SET_CAPTURE_DEPENDENCIES: 1,
 } as const;
-export type CUstreamUpdateCaptureDependencies_flags =
-  (typeof CUstreamUpdateCaptureDependencies_flags)[keyof typeof CUstreamUpdateCaptureDependencies_flags];
+export type CUstreamUpdateCaptureDependencies_flags = ValueOf<
+  typeof CUstreamUpdateCaptureDependencies_flags
+>;
 
 /** Kinds of conditional nodes. */
 export const CUgraphConditionalNodeType = {

@@ -2,7 +2,8 @@
  * A block that runs under the checker: the accesses of each thread that are ordered before those of
  * the others.
  *
- * Time is a counter that is incremented by every synchronisation. A thread knows another's accesses
+ * Time is a counter that is incremented by every synchronisation. A thread's knowledge is a vector
+ * clock. It knows another's accesses
  * up to some time: later ones are not ordered before its next accesses. Where exact bookkeeping
  * would cost too much, a thread is taken to know more than it does, never less: every report is
  * then a race, and some races are missed.

@@ -237,7 +237,7 @@ function shown({ address, bytes, space, label, root, handle }: Known, offset: nu
   };
 }
 
-/** `8 bytes behind the end of x, 1024 bytes of shared memory at 0x10100` */
+/** `8 bytes past the end of x, 1024 bytes of shared memory at 0x10100` */
 export function nameMemory({
   space,
   label,
@@ -251,9 +251,9 @@ export function nameMemory({
     offset < 0
       ? `${-offset} bytes before`
       : offset === bytes
-        ? 'just behind the end of'
+        ? 'just past the end of'
         : offset > bytes
-          ? `${offset - bytes} bytes behind the end of`
+          ? `${offset - bytes} bytes past the end of`
           : `at byte ${offset} of`;
   const what =
     `${label === undefined ? '' : `${label}, `}${bytes} bytes of ` +

@@ -1,4 +1,4 @@
-// All that the compiler's own tests run with the kernels from nvcc, on a device that is checked.
+// The compiler's own tests with the kernels from nvcc, on a checked device.
 import { expect, test, vi } from 'vitest';
 import { reports } from '../testing/checked-grid.js';
 
@@ -18,9 +18,9 @@ vi.mock('../../../ptx/run-grid.test-support.js', async (original) => {
 await import('../../../ptx/samples.test.js');
 
 /**
- * Kernels of the samples that do have races: `spin` takes a lock with a relaxed compare-and-swap
- * and no fence behind it, `warpops` has all threads write the same words and `tex_sample` all rows
- * of blocks, `bar_arrive` and `big` update words that other threads read.
+ * Kernels of the samples that have races: `spin` takes a lock with a relaxed compare-and-swap and
+ * no fence after it, `warpops` has all threads write the same words and `tex_sample` all rows of
+ * blocks, `bar_arrive` and `big` update words that other threads read.
  */
 const RACY = ['bar_arrive', 'big', 'spin', 'tex_sample', 'warpops'];
 

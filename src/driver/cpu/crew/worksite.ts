@@ -370,15 +370,15 @@ export class Worksite {
 }
 
 /**
- * How many blocks a slot's next call is to run: after a call that yielded, those that have not
- * ended.
+ * Returns the number of blocks that a slot's next call runs: after a call that yielded, those that
+ * have not ended.
  */
 export const blocksToRun = (view: Int32Array, address: number): number =>
   view[(address + CTX.further) >>> 2]! + 1;
 
 /**
- * %clock and %globaltimer in nanoseconds, as of the beginning of a block's turn. They never go back
- * within a block.
+ * Writes %clock and %globaltimer in nanoseconds, at the beginning of a block's turn. They never
+ * decrease within a block.
  */
 export function stampClock(view: Int32Array, address: number, milliseconds: number): void {
   const at = (address + CTX.clockLo) >>> 2;

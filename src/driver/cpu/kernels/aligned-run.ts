@@ -68,7 +68,7 @@ const set = (local: number): number[] => [0x21, local];
 //   (func (export "shifted") (param i32 i32 i32) (result i32) (local i64)
 //     (local.set 3 (i64.extend_i32_s (local.get 2)))
 //     (i32.or (call $run (local.get 0) (local.get 1)) (i32.wrap_i64 (local.get 3)))))
-// The last argument is 0, which no compiler knows: what becomes of it must be kept during the call.
+// The last argument is 0, unknown to the compiler, so the value made of it is kept during the call.
 function waysCode(): Uint8Array<ArrayBuffer> {
   const enter = [...get(0), ...get(1), 0x10, 0];
   return Uint8Array.from([

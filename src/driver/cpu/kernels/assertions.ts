@@ -58,7 +58,8 @@ export class FailedAssertions {
     let failed = this.first.get(grid);
     if (failed === undefined) {
       const ptxLine = word(CTX.faultLine);
-      const place = `${ptxLine > 0 ? `PTX line ${ptxLine}, ` : ''}block (${block}), thread (${index})`;
+      const line = ptxLine > 0 ? `PTX line ${ptxLine}, ` : '';
+      const place = `${line}block (${block}), thread (${index})`;
       failed = {
         text: `${where}: ${said}`,
         place,

@@ -122,7 +122,8 @@ export function describeFault(launch: LaunchOperation, slot: BlockSlot, status: 
   ];
   return {
     result: kind.result,
-    detail: `${name}: ${kind.says(hex(address))}, ${where.filter((part) => part !== '').join(', ')}`,
+    detail:
+      `${name}: ${kind.says(hex(address))}, ` + where.filter((part) => part !== '').join(', '),
   };
 }
 

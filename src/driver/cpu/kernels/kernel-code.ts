@@ -12,7 +12,7 @@ import type { EngineModule } from './engine-module.js';
 
 /** A WebAssembly module with the data that other threads need to instantiate it, too. */
 export interface CodeModule extends EngineModule {
-  /** Where the variables begin that it works on. */
+  /** The address of the variables that it works on. */
   readonly dataAddress: number;
   readonly hostImports: readonly string[];
   readonly exportNames: readonly string[];

@@ -248,7 +248,8 @@ function digitsOf(magnitude: number, precision: number): { digits: string; expon
 
 function exponential(magnitude: number, precision: number, point: boolean): string {
   const { digits, exponent } = digitsOf(magnitude, precision);
-  return `${withPoint(digits, precision, point)}e${exponent < 0 ? '-' : '+'}${String(Math.abs(exponent)).padStart(2, '0')}`;
+  const power = String(Math.abs(exponent)).padStart(2, '0');
+  return `${withPoint(digits, precision, point)}e${exponent < 0 ? '-' : '+'}${power}`;
 }
 
 function general(magnitude: number, precision: number, alternate: boolean): string {
@@ -292,5 +293,6 @@ function hexadecimal(magnitude: number, precision: number, point: boolean): stri
   } else {
     digits = digits.padEnd(precision, '0');
   }
-  return `${lead}${digits === '' ? (point ? '.' : '') : `.${digits}`}p${exponent < 0 ? '-' : '+'}${Math.abs(exponent)}`;
+  const fraction = digits === '' ? (point ? '.' : '') : `.${digits}`;
+  return `${lead}${fraction}p${exponent < 0 ? '-' : '+'}${Math.abs(exponent)}`;
 }

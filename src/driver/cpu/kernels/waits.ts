@@ -39,7 +39,8 @@ export function waitsText(waiting: readonly Waiting[], nameOf: (thread: number) 
           ? nameOf(threads[0]!)
           : `${threads.length} threads from ${nameOf(threads[0]!)} on`;
       if (exited) return `${who} ${threads.length === 1 ? 'has' : 'have'} exited`;
-      return `${who}${line > 0 ? ` at PTX line ${line}` : ''}${instruction === undefined ? '' : ` (${instruction})`}`;
+      const place = line > 0 ? ` at PTX line ${line}` : '';
+      return `${who}${place}${instruction === undefined ? '' : ` (${instruction})`}`;
     })
     .join(', ');
 }

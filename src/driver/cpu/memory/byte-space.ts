@@ -14,7 +14,7 @@ export interface ByteSpace {
   readonly kind: 'device' | 'host';
   /** The address of byte 0. */
   readonly origin: number;
-  /** Replaced when device memory grows: read it anew for every step of work. */
+  /** The view is replaced when device memory grows: read it anew for every step of work. */
   bytes: Uint8Array;
   /** The same memory as 32-bit words, for stream memory operations. */
   words: Int32Array;
