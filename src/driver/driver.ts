@@ -632,7 +632,7 @@ export interface PolledDriver extends Driver {
  *
  * @example
  * ```ts
- * const driver: Driver = openCpu();
+ * const driver = openCpu();
  * driver.cuInit(0);
  * driver.cuDevicePrimaryCtxRetain(driver.cuDeviceGet(0));
  * console.log(isPolled(driver) && driver.poll(100)); // false

@@ -73,11 +73,10 @@ export class DriverError extends NamedError {
  * ```ts no-run
  * const driver = openLibcuda();
  * try {
- *   driver.cuFuncGetParamInfo(kernel, 0);
+ *   driver.cuFuncGetParamInfo(0x7f0000001000, 0);
  * } catch (error) {
  *   if (error instanceof MissingSymbolError) console.log(error.symbol); // cuFuncGetParamInfo
  * }
- * declare const kernel: CUfunction;
  * ```
  */
 export class MissingSymbolError extends Error {
