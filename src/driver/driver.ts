@@ -158,7 +158,10 @@ export interface SharedContext {
 
 /** A context of another thread's provider, as this provider uses it. */
 export interface AdoptedContext {
-  /** For {@link Driver.cuMemcpyPeerAsync} and {@link Driver.cuMemcpy3DPeerAsync} only. */
+  /**
+   * The context's handle here. It serves {@link Driver.cuMemcpyPeerAsync} and {@link
+   * Driver.cuMemcpy3DPeerAsync} only.
+   */
   context: CUcontext;
   /** The offset that is added to the other's addresses to get the addresses of copies here. */
   addressOffset: number;
@@ -284,8 +287,8 @@ export interface Driver {
   cuCtxEnablePeerAccess(peerContext: CUcontext, flags: number): void;
   cuCtxDisablePeerAccess(peerContext: CUcontext): void;
   /**
-   * On a CPU device that is checked: reports name the allocation by these numbers, since one
-   * operation may make several.
+   * Names an allocation for reports, on a checked CPU device, by these numbers, since one operation
+   * may make several.
    */
   nameAllocation?: ((dptr: CUdeviceptr, root: number, handle: number) => void) | undefined;
   /** Returns the data that another thread's provider needs to copy from and to this context. */

@@ -127,8 +127,8 @@ const NONE = Object.freeze({});
 
 /** Undefined where the options contain anything else, or are not options. */
 function outputsOf(options: unknown): Readonly<Record<string, unknown>> | undefined {
-  // V8 reads `constructor` faster than a prototype, which compiled code gets by a call into the
-  // runtime.
+  // Reading `constructor` is faster than reading the prototype, for which V8's baseline code calls
+  // the runtime.
   if (!isRecord(options) || options.constructor !== Object) return undefined;
   let outputs: unknown = NONE;
   for (const name in options) {

@@ -49,7 +49,7 @@ export function loadMemcpy(path: string | undefined): Memcpy {
 }
 
 /** Runs a crew thread until it is stopped; `loaded` is called when it has loaded memcpy. */
-export function helpCopying(
+export function runCopies(
   control: SharedArrayBuffer,
   path: string | undefined,
   loaded: () => void,

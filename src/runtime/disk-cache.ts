@@ -257,9 +257,9 @@ export class DiskCache {
   private contentsOf(entry: string, file: Buffer): Buffer | undefined {
     const bytes = file.subarray(HEAD_BYTES);
     if (bytes.length === 0 || !file.subarray(0, MAGIC.length).equals(MAGIC)) return undefined;
-    const said = file.subarray(MAGIC.length, HEAD_BYTES);
+    const stored = file.subarray(MAGIC.length, HEAD_BYTES);
     const isBy = (key: Buffer | undefined): boolean =>
-      key !== undefined && timingSafeEqual(checksum(key, entry, bytes), said);
+      key !== undefined && timingSafeEqual(checksum(key, entry, bytes), stored);
     // The key may have been replaced since this process read it.
     return isBy(folderKey(this.folder, false)) || isBy(changedKey(this.folder)) ? bytes : undefined;
   }

@@ -18,11 +18,11 @@ const live = new Set<Ending>();
 /** The interface of a runtime, and of a thread that is starting, for {@link atExit}. */
 export interface Ending {
   readonly config: ProviderConfig;
-  askToStop?(): void;
+  requestStop?(): void;
   /** Waits, blocking, until `deadline` at most. Returns whether an orderly shutdown is possible. */
   hasStopped(deadline: number): boolean;
   /** Reads the messages that the runtime thread has posted. */
-  hearOut?(): void;
+  readMessages?(): void;
   releasePinned?(ms: number): void;
 }
 
@@ -73,11 +73,11 @@ function isProfiled(): boolean {
 function atExit(code: number): void {
   // A worker_thread can only end in the orderly way.
   const deadline = performance.now() + (isMainThread ? GRACE_MS : WORKER_GRACE_MS);
-  for (const runtime of live) runtime.askToStop?.();
+  for (const runtime of live) runtime.requestStop?.();
   let stopped = true;
   for (const runtime of live) {
     if (!runtime.hasStopped(deadline)) stopped = false;
-    runtime.hearOut?.();
+    runtime.readMessages?.();
   }
   if (!isMainThread) {
     for (const runtime of live) runtime.releasePinned?.(WORKER_GRACE_MS);

@@ -63,8 +63,8 @@ export class LibraryCalls {
 }
 
 /**
- * For decoders that make no calls of libraries: those of the JavaScript thread leave them to the
- * runtime thread.
+ * Throws, for decoders that make no calls of libraries: those of the JavaScript thread leave them
+ * to the runtime thread.
  */
 export function noLibraries(): LibraryCaller {
   throw new Error('this decoder makes no calls of libraries');

@@ -78,7 +78,7 @@ export interface OpenReply {
   leastPriority: number;
   greatestPriority: number;
   /** Whether the runtime thread's driver replaces calls that the platform does not support. */
-  mended: boolean;
+  patched: boolean;
   /** Whether the platform has stream memory operations. */
   memoryOperations: boolean;
   /** Whether stream-ordered memory comes from pools. */

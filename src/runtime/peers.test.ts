@@ -161,13 +161,13 @@ describe('Peers', () => {
     const fault = (): void => {
       throw new DriverError('cuMemcpyPeerAsync', 700);
     };
-    expect(() => peers.heedOwnFaults(5, fault)).toThrow(expect.objectContaining({ result: 201 }));
+    expect(() => peers.callWithPeer(5, fault)).toThrow(expect.objectContaining({ result: 201 }));
     peers.add(start(true));
     answers['cuStreamWaitEvent'] = fault;
     expect(() => peers.wait(3, 9, 5)).not.toThrow();
     answers['cuStreamQuery'] = () => 700;
     expect(() => peers.wait(3, 9, 5)).toThrow(expect.objectContaining({ result: 700 }));
-    expect(() => peers.heedOwnFaults(5, fault)).toThrow(expect.objectContaining({ result: 700 }));
+    expect(() => peers.callWithPeer(5, fault)).toThrow(expect.objectContaining({ result: 700 }));
   });
 
   test('a stream that waits on the device for a lost one is stuck after a second', () => {

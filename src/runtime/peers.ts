@@ -85,7 +85,7 @@ export class Peers {
     const status = Atomics.load(peer.tables.status, event);
     return (
       status >= (peer.sharesEvents ? HANDLE.announced : HANDLE.reached) ||
-      couldNotBeMade(peer, event)
+      couldNotBeCreated(peer, event)
     );
   }
 
@@ -93,7 +93,7 @@ export class Peers {
   wait(index: number, event: number, stream: CUstream): void {
     const peer = this.alive(index);
     if (peer === undefined) return;
-    if (couldNotBeMade(peer, event)) throw new PoisonedError(peer.tables.failure[event]!, index);
+    if (couldNotBeCreated(peer, event)) throw new PoisonedError(peer.tables.failure[event]!, index);
     if (!peer.sharesEvents) return;
     const { driver } = this;
     const guard: Guard = { peer: index, before: this.event(), behind: this.event(), stuckSince: 0 };
@@ -153,7 +153,7 @@ export class Peers {
    * Makes a call that involves another device's context. That device's fault, which the call may
    * return, is not this device's.
    */
-  heedOwnFaults(stream: CUstream, call: () => void): void {
+  callWithPeer(stream: CUstream, call: () => void): void {
     try {
       call();
     } catch (error) {
@@ -217,7 +217,7 @@ export class Peers {
  * Whether the event could not be created. While it is being created an event has the status
  * `failed` for a moment, without a failure.
  */
-function couldNotBeMade({ tables }: Peer, event: number): boolean {
+function couldNotBeCreated({ tables }: Peer, event: number): boolean {
   return Atomics.load(tables.status, event) === HANDLE.failed && tables.failure[event] !== 0;
 }
 

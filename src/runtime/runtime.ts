@@ -561,7 +561,7 @@ export class Runtime {
     this.visits.makeCurrent(driver);
     this.ownDriver = driver;
     // What the runtime thread's driver postpones cannot be continued here.
-    if (this.info.mended) return;
+    if (this.info.patched) return;
     this.visits.open(driver, {
       failed: (failure) => this.onFailed(failure),
       lost: (failure) => this.onLost(failure),
@@ -576,7 +576,7 @@ export class Runtime {
   // The end
 
   /** Requests that the runtime thread stop. It is called at process exit only. */
-  askToStop(): void {
+  requestStop(): void {
     if (this.thread === undefined || this.ended) return;
     const { control } = this.shared;
     if (Atomics.compareExchange(control, WORD.stop, 0, 1) === 2) return;
@@ -608,7 +608,7 @@ export class Runtime {
    * Reads the messages that the runtime thread has posted, above all text that kernels printed. It
    * is called at process exit only.
    */
-  hearOut(): void {
+  readMessages(): void {
     this.thread?.drain();
   }
 

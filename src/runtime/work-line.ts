@@ -135,12 +135,12 @@ export class LineWriter {
 /**
  * Executes the entries of the line, until none has come for a while or other lines need the thread.
  *
- * @param carryOut is called with the entries, and where the numbers of the current one begin; an
+ * @param execute is called with the entries, and where the numbers of the current one begin; an
  *   exception ends this at that entry
  */
 export function takeFrom(
   { line, control, slots }: LineMemory,
-  carryOut: (entries: Float64Array, at: number) => void,
+  execute: (entries: Float64Array, at: number) => void,
 ): void {
   const words = new Int32Array(line, 0, ENTRIES_OFFSET / 4);
   const entries = new Float64Array(line, ENTRIES_OFFSET);
@@ -152,7 +152,7 @@ export function takeFrom(
   do {
     while (Atomics.load(words, LINE.head) !== done) {
       const at = (done & (LINE_CAPACITY - 1)) * ENTRY_NUMBERS;
-      carryOut(entries, at + 2);
+      execute(entries, at + 2);
       done = (done + 1) | 0;
       Atomics.store(words, LINE.done, done);
       if (holds === undefined) wakeJs(state);
@@ -166,11 +166,11 @@ export function takeFrom(
       Atomics.store(words, LINE.taker, TAKER.away);
       return;
     }
-  } while (comesMore(words, done));
+  } while (hasMore(words, done));
 }
 
 /** Whether another entry comes. If not, the line has no thread. */
-function comesMore(words: Int32Array, done: number): boolean {
+function hasMore(words: Int32Array, done: number): boolean {
   const begun = performance.now();
   do {
     for (let i = 0; i < SPIN_LOOKS; i++) if (Atomics.load(words, LINE.head) !== done) return true;

@@ -14,7 +14,7 @@ const IS_NODE_20 = Number(process.versions.node.split('.')[0]) < 21;
  * than 8192 values. The other one keeps hardly any value in registers: with it a kernel of 55
  * barriers ran fifteen times slower.
  */
-export function bringUpToDate(): void {
+export function setEngineFlags(): void {
   if (!IS_NODE_20) return;
   setFlagsFromString('--experimental-wasm-relaxed-simd');
   setFlagsFromString('--no-turbo-use-mid-tier-regalloc-for-huge-functions');

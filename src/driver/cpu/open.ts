@@ -6,7 +6,7 @@ import { compilePtx } from '../../ptx/index.js';
 import type { PolledDriver } from '../driver.js';
 import { createCpuDriver } from './cpu-driver.js';
 import type { CpuOptions } from './cpu-driver.js';
-import { bringUpToDate } from './engine-flags.js';
+import { setEngineFlags } from './engine-flags.js';
 
 export type { CpuOptions } from './cpu-driver.js';
 
@@ -35,7 +35,7 @@ const LANES: readonly (string | undefined)[] = [
  * ```
  */
 export function openCpu(options: CpuOptions = {}): PolledDriver {
-  bringUpToDate();
+  setEngineFlags();
   const lanes = options.lanes ?? process.env['ASYNC_CUDA_CPU_LANES'];
   if (lanes !== undefined && lanes !== '' && !LANES.includes(lanes)) {
     throw new RangeError(

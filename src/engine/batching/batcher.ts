@@ -56,7 +56,7 @@ export interface BatchRequestOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What a {@link Batcher} has done so far, and holds now. */
+/** Counts of a {@link Batcher}: what it has done so far, and its present requests and batches. */
 export interface BatcherStatistics {
   /** Requests that wait for a batch. */
   readonly queued: number;
@@ -548,8 +548,8 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     this.running--;
     // The device gets its next batch before callers get their results.
     this.start();
-    if (isFirst) this.giveOutNext();
-    this.giveOutLater(requests.length - (isFirst ? 1 : 0));
+    if (isFirst) this.deliverNext();
+    this.deliverLater(requests.length - (isFirst ? 1 : 0));
   }
 
   /**
@@ -558,7 +558,7 @@ export class Batcher<Item, Result> implements AsyncDisposable {
    * callback, so that the clock includes it. (Other work in the turn is not counted: a busy server
    * would deliver less the more it had to do.)
    */
-  private giveOutLater(count: number): void {
+  private deliverLater(count: number): void {
     let begun: number | undefined;
     let given = 0;
     let passed = 0;
@@ -567,14 +567,14 @@ export class Batcher<Item, Result> implements AsyncDisposable {
       begun ??= now;
       if (now - begun < TURN_MS) {
         given++;
-        this.giveOutNext();
+        this.deliverNext();
       }
-      if (++passed === count && given < count) this.giveOutLater(count - given);
+      if (++passed === count && given < count) this.deliverLater(count - given);
     };
     for (let i = 0; i < count; i++) setImmediate(next);
   }
 
-  private giveOutNext(): void {
+  private deliverNext(): void {
     const { request, outcome } = this.ended.shift()!;
     if (outcome instanceof ItemFailure) this.fail(request, outcome.error);
     else this.fulfil(request, outcome);

@@ -98,7 +98,7 @@ export const copies = {
         if (to === from || isCapturing(shared, slot))
           driver.cuMemcpyDtoDAsync(dst, src, bytes, stream);
         else
-          peers.heedOwnFaults(stream, () =>
+          peers.callWithPeer(stream, () =>
             driver.cuMemcpyPeerAsync(dst, to, src, from, bytes, stream),
           );
       } else driver.cuMemcpyDtoDAsync(dst, src, bytes, stream);
@@ -155,7 +155,7 @@ export const copies = {
       const apart =
         between.dstContext !== between.srcContext && memory[body + COPY_3D.kind] === COPY_PEER;
       if (apart && !isCapturing(shared, slot))
-        peers.heedOwnFaults(stream, () => driver.cuMemcpy3DPeerAsync(between, stream));
+        peers.callWithPeer(stream, () => driver.cuMemcpy3DPeerAsync(between, stream));
       else driver.cuMemcpy3DAsync(box, stream);
     },
   }),

@@ -4,10 +4,10 @@ import { HOT_MS } from './expected-end.js';
 import type { CompletionHost } from './host.js';
 
 /**
- * A blocked thread reads the slot this number of times between two checks for messages. It does so
- * without a pause for the next time, unless the device wants its processor, and then sleeps for the
- * last one between reads: it takes twice that in practice, which is noticeable for a graph of a
- * millisecond.
+ * A blocked thread reads the slot {@link LOOKS_PER_MESSAGE} times between two checks for messages.
+ * It does so without a pause for {@link BLOCKED_LOOK_MS}, unless the device needs its processor,
+ * and then sleeps for {@link BLOCKED_PAUSE_MS} between reads: that takes twice the time in
+ * practice, which is noticeable for a graph of a millisecond.
  */
 const LOOKS_PER_MESSAGE = 64;
 const BLOCKED_LOOK_MS = 20;

@@ -7,7 +7,7 @@ import { cachedDataVersionTag } from 'node:v8';
 import { Script } from 'node:vm';
 import { workerData } from 'node:worker_threads';
 
-import { bringUpToDate } from '../../driver/cpu/engine-flags.js';
+import { setEngineFlags } from '../../driver/cpu/engine-flags.js';
 import { codeEntry, openDiskCache } from '../disk-cache.js';
 import { warnElsewhere } from '../own-files.js';
 import type { WorkerStart } from '../messages.js';
@@ -35,7 +35,7 @@ const source = data.source!;
 data.source = undefined;
 
 // V8 rejects code that was made under other flags.
-if (data.config.provider === 'cpu') bringUpToDate();
+if (data.config.provider === 'cpu') setEngineFlags();
 warnElsewhere();
 const cache = openDiskCache();
 /** V8's tag stands for what its code depends on: its version, its flags, and the processor. */

@@ -21,7 +21,7 @@ export interface Missing {
 }
 
 /** A driver some of whose calls are replaced. Its `poll` completes the work that they postpone. */
-export interface MendedDriver extends PolledDriver {
+export interface PatchedDriver extends PolledDriver {
   /** Whether postponed work exists that only `poll` completes. */
   readonly owes: boolean;
 }
@@ -61,7 +61,7 @@ function canWriteValues(driver: Driver, address: CUdeviceptr, slot: Int32Array):
 }
 
 /** Replaces the calls for the missing features. `slots` are the words at `slotsAddress`. */
-export function mend(
+export function patch(
   driver: Driver,
   missing: Missing,
   slotsAddress: CUdeviceptr,
@@ -71,15 +71,15 @@ export function mend(
   const queue = new AfterStream(driver);
   const plain = new PlainAllocation(driver);
   const inner = isPolled(driver) ? driver : undefined;
-  const mended: MendedDriver = Object.assign(Object.create(driver) as Driver, {
+  const patched: PatchedDriver = Object.assign(Object.create(driver) as Driver, {
     poll(budgetMicroseconds: number): boolean {
       const busy = inner?.poll(budgetMicroseconds) ?? false;
       return queue.settle() || busy;
     },
-  }) as MendedDriver;
-  Object.defineProperty(mended, 'owes', { get: () => queue.waiting > 0 });
+  }) as PatchedDriver;
+  Object.defineProperty(patched, 'owes', { get: () => queue.waiting > 0 });
   if (missing.memops) {
-    mended.cuStreamWriteValue32 = (stream, address, value) => {
+    patched.cuStreamWriteValue32 = (stream, address, value) => {
       const at = (address - slotsAddress) / 4;
       // Of two fences that became due between two polls the later may be seen first; a slot never
       // goes back.
@@ -89,10 +89,10 @@ export function mend(
     };
   }
   if (missing.pools) {
-    mended.cuMemAllocAsync = (bytesize) => plain.take(bytesize);
-    mended.cuMemFreeAsync = (dptr, stream) => queue.add(stream, () => plain.give(dptr));
+    patched.cuMemAllocAsync = (bytesize) => plain.take(bytesize);
+    patched.cuMemFreeAsync = (dptr, stream) => queue.add(stream, () => plain.give(dptr));
   }
-  return mended;
+  return patched;
 }
 
 /** Makes the driver one before CUDA 12.4. */

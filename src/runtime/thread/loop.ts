@@ -27,7 +27,7 @@ import {
 import type { SharedState } from '../layout.js';
 import { pauseProcessor, sleepFor } from '../pause.js';
 import { peek } from '../shared-words.js';
-import type { MendedDriver } from './fallbacks.js';
+import type { PatchedDriver } from './fallbacks.js';
 
 /**
  * How long the thread spins for more commands before it sleeps. Waking it costs 30 to 40 µs
@@ -71,15 +71,16 @@ const BUSY_WATCH_MS = 6;
  */
 const WAITING_SPIN_MS = 0.05;
 /**
- * After work of other threads that took longer than this the JavaScript thread has slept, and other
- * threads use its processor: once woken, it waits for one, which may be that on which this thread
- * spins for its next commands. Linux lets a thread run until its time slice ends, which is
- * milliseconds (a model's run of 6.4 ms took 9 in one of ten cases). So after the second time this
- * thread pauses for the third between reads, 60 µs in practice.
+ * After work of other threads that took longer than {@link LONG_HOLD_MS} the JavaScript thread has
+ * slept, and other threads use its processor: once woken, it waits for one, which may be that on
+ * which this thread spins for its next commands. Linux lets a thread run until its time slice ends,
+ * which is milliseconds (a model's run of 6.4 ms took 9 in one of ten cases). So after {@link
+ * UNPAUSED_SPIN_MS} of spinning this thread pauses for {@link SPIN_SLEEP_MS} between reads, 60 µs in
+ * practice.
  */
 const LONG_HOLD_MS = 1;
-const BREATHLESS_MS = 0.05;
-const BREATH_MS = 0.01;
+const UNPAUSED_SPIN_MS = 0.05;
+const SPIN_SLEEP_MS = 0.01;
 /**
  * The length of a sleep while all streams that wait here are held, in case the doorbell is missed.
  */
@@ -181,13 +182,13 @@ export class ThreadLoop {
           !this.yields) ||
         (watch && !waits && now - this.lastMove < BUSY_WATCH_MS && this.awaited())
       ) {
-        if (watch && this.heldMs > LONG_HOLD_MS && now - this.lastWork > BREATHLESS_MS)
-          sleepFor(BREATH_MS);
+        if (watch && this.heldMs > LONG_HOLD_MS && now - this.lastWork > UNPAUSED_SPIN_MS)
+          sleepFor(SPIN_SLEEP_MS);
         // Most of the time only the ring is read, because the next command is waited for there.
         else for (let i = 0; i < SPIN_LOOKS && !this.decoder.hasWork; i++) this.pause();
         continue;
       }
-      const owes = (this.polled as Partial<MendedDriver> | undefined)?.owes === true;
+      const owes = (this.polled as Partial<PatchedDriver> | undefined)?.owes === true;
       if (watch) this.sleep(waits && held ? HELD_MS : this.watchInterval(now));
       else if (this.isOwing || owes)
         this.sleep(held && !owes && !this.decoder.announcements.waiting ? HELD_MS : 0.2);

@@ -5,7 +5,7 @@
 import { MessageChannel, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 
-import { helpCopying } from '../copier.js';
+import { runCopies } from '../copier.js';
 import { Decoder } from '../decoder.js';
 import { describeFailure } from '../failure.js';
 import { WORD, viewShared, wakeJs } from '../layout.js';
@@ -152,7 +152,7 @@ function enumerateDevices(): void {
   }
 }
 
-if (start.role === 'copier') helpCopying(start.copying!, start.config.koffiPath, loaded);
+if (start.role === 'copier') runCopies(start.copying!, start.config.koffiPath, loaded);
 else if (start.role === 'runtime') runtimeThread();
 else if (start.role === 'calls') callsThread();
 else enumerateDevices();

@@ -13,7 +13,7 @@ import { PINNED_BYTES, SLOTS_BYTES, viewShared } from '../layout.js';
 import type { SharedBuffers } from '../layout.js';
 import { OPEN_ATTRIBUTES, runProcedure } from '../procedures.js';
 import type { DeviceAttributes, PinnedInfo } from '../procedures.js';
-import { findMissing, mend, withoutParamInfo } from './fallbacks.js';
+import { findMissing, patch, withoutParamInfo } from './fallbacks.js';
 import { keepApart } from './keep-apart.js';
 import { lacksParamInfo, openGpuDriver } from './open-gpu-driver.js';
 
@@ -166,11 +166,11 @@ export function openDevice(
     registered: pinned.registered,
     hostMemory: pinned.registered || driver.provider === 'libcuda' ? undefined : pinned.buffer,
     ...driver.cuCtxGetStreamPriorityRange(),
-    mended: missing.memops || missing.pools,
+    patched: missing.memops || missing.pools,
     memoryOperations: !missing.memops,
     pools: !missing.pools,
   };
-  return { driver: mend(driver, missing, slotsAddress, slots), reply, buffers: own };
+  return { driver: patch(driver, missing, slotsAddress, slots), reply, buffers: own };
 }
 
 /** Lists the devices that a provider shows. */

@@ -12,7 +12,7 @@ import type { BlockWatch } from './block-watch.js';
 /** Number of freed allocations that are kept. */
 const MOST_FREED = 4096;
 /** Accesses further past an end than this are not attributed to the object. */
-const NEIGHBOURHOOD = 65536;
+const MOST_DISTANCE = 65536;
 
 /**
  * Kinds of memory that belong to an object, as a module's memory does to the module, and are no
@@ -130,7 +130,8 @@ export class MemoryMap {
   }
 
   /**
-   * The same for an instruction that is for shared memory alone, however far off its address is.
+   * As {@link find}, for an instruction that accesses shared memory only, however far off its
+   * address is.
    */
   findShared(watch: BlockWatch, address: number): CheckMemory | undefined {
     const found = this.find(watch, address);
@@ -158,8 +159,8 @@ const named = (
 const DYNAMIC = 'dynamic shared memory';
 
 /**
- * The variables of a block; of dynamic shared memory also where the launch gave none to a kernel
- * that uses it.
+ * Returns the variables of a block, and dynamic shared memory also where the launch gave none to a
+ * kernel that uses it.
  */
 function sharedVariables({ launch: { check, sharedBytes, func }, shared }: BlockWatch): Known[] {
   const variables = named(check.shared, shared, 'shared');
@@ -206,14 +207,14 @@ function inWindow(watch: BlockWatch, address: number, bytes: number): CheckMemor
   return undefined;
 }
 
-/** That which holds the address, or else the one whose edge is nearest. */
+/** Returns the candidate that contains the address, or else the one with the nearest edge. */
 function nearest(
   candidates: readonly Known[],
   address: number,
   bytes: number,
 ): CheckMemory | undefined {
   let best: Known | undefined;
-  let least = NEIGHBOURHOOD;
+  let least = MOST_DISTANCE;
   for (const known of candidates) {
     const distance =
       address < known.address
@@ -237,7 +238,7 @@ function shown({ address, bytes, space, label, root, handle }: Known, offset: nu
   };
 }
 
-/** `8 bytes past the end of x, 1024 bytes of shared memory at 0x10100` */
+/** Returns a text such as `8 bytes past the end of x, 1024 bytes of shared memory at 0x10100`. */
 export function nameMemory({
   space,
   label,

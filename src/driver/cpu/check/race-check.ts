@@ -145,7 +145,7 @@ export class RaceCheck {
     for (let at = address; at < address + bytes;) {
       const first = at & 3;
       const last = Math.min(4, first + address + bytes - at);
-      found = graver(
+      found = moreSevere(
         found,
         this.word(watch, thread, at, who, how | ((1 << last) - (1 << first)), writes),
       );
@@ -172,7 +172,7 @@ export class RaceCheck {
       if ((before & how & 15) === 0) continue;
       if (this.isOrdered(watch, thread, page[slot + WHO]!, when, how, before)) continue;
       if (found?.onlyWrites === false) continue;
-      found = graver(found, this.earlier(page[slot + WHO]!, before));
+      found = moreSevere(found, this.earlier(page[slot + WHO]!, before));
     }
     record(page, at, who, this.now, how, writes);
     return found;
@@ -389,7 +389,7 @@ export class RaceCheck {
 }
 
 /** Returns the first of two conflicts, unless only the other one is with a read. */
-function graver(first: Earlier | undefined, second: Earlier | undefined): Earlier | undefined {
+function moreSevere(first: Earlier | undefined, second: Earlier | undefined): Earlier | undefined {
   return first === undefined || (first.onlyWrites && second?.onlyWrites === false) ? second : first;
 }
 

@@ -1,7 +1,7 @@
 /**
  * The memory that the threads of a crew share besides the device's: one block of words with the
  * grids that are open to all (jobs), the slots that their blocks run in (entries), and for each
- * member a letterbox and a ring for the output of its kernels. Everything that a thread needs to
+ * member a mailbox and a ring for the output of its kernels. Everything that a thread needs to
  * run a block of a job is here or in the device's memory, so a member can be ended at any time.
  */
 
@@ -51,7 +51,7 @@ export const JOB = {
   /** 1: a thread has met a fault and records it, 2: it is recorded. */
   fault: 10,
   faultEntry: 11,
-  /** The kernel's status; -1 where WebAssembly stopped it; the message is in the letterbox then. */
+  /** The kernel's status; -1 where WebAssembly stopped it; the message is in the mailbox then. */
   faultStatus: 12,
   faultMember: 13,
   module: 14,
@@ -135,7 +135,7 @@ export const entryAt = (entry: number): number => ENTRIES + (entry - 1) * ENTRY_
 
 const MEMBERS = ENTRIES + MAX_ENTRIES * ENTRY_WORDS;
 
-/** Bytes of a member's ring for printed text, and of the text in its letterbox. */
+/** Bytes of a member's ring for printed text, and of the text in its mailbox. */
 export const RING_BYTES = 65536;
 export const TEXT_BYTES = 1024;
 const MEMBER_HEAD = 32;

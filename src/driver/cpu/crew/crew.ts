@@ -27,7 +27,7 @@ import {
   ring,
 } from './control.js';
 import type { MemberMessage, MemberStart } from './control.js';
-import { Letterbox, halvesOf } from './letterbox.js';
+import { Mailbox, halvesOf } from './mailbox.js';
 import { Worksite } from './worksite.js';
 
 /** A started thread. */
@@ -86,7 +86,7 @@ export class Crew {
   readonly site: Worksite;
   private readonly options: CrewOptions;
   private readonly control: SharedArrayBuffer;
-  private readonly members: { member: Member; letterbox: Letterbox }[] = [];
+  private readonly members: { member: Member; mailbox: Mailbox }[] = [];
   private readonly modules = new Map<CodeModule, number>();
   private readonly hosts = new Map<number, Record<string, (...args: never[]) => unknown>>();
   private readonly sent: MemberMessage[] = [];
@@ -197,7 +197,7 @@ export class Crew {
       timeOrigin: performance.timeOrigin,
     });
     for (const message of this.sent) started.post(message);
-    this.members.push({ member: started, letterbox: new Letterbox(this.words, member) });
+    this.members.push({ member: started, mailbox: new Mailbox(this.words, member) });
   }
 
   private assemble(): void {
@@ -335,25 +335,25 @@ export class Crew {
 
   private serve(): void {
     for (const each of this.members) {
-      each.letterbox.answer((name, module, args) => {
+      each.mailbox.answer((name, module, args) => {
         // The member's earlier output comes first.
-        this.readTexts(each.letterbox);
-        return this.carryOut(name, module, args);
+        this.readTexts(each.mailbox);
+        return this.execute(name, module, args);
       });
-      this.readTexts(each.letterbox);
+      this.readTexts(each.mailbox);
     }
   }
 
   /** Passes on everything that members have printed. */
   readAllTexts(): void {
-    for (const { letterbox } of this.members) this.readTexts(letterbox);
+    for (const { mailbox } of this.members) this.readTexts(mailbox);
   }
 
-  private readTexts(letterbox: Letterbox): void {
-    letterbox.readTexts((text) => this.context.print(text));
+  private readTexts(mailbox: Mailbox): void {
+    mailbox.readTexts((text) => this.context.print(text));
   }
 
-  private carryOut(name: string, module: number, args: readonly bigint[]): bigint {
+  private execute(name: string, module: number, args: readonly bigint[]): bigint {
     let host = this.hosts.get(module);
     if (host === undefined) {
       for (const [known, number] of this.modules) {
@@ -371,7 +371,7 @@ export class Crew {
 
   /** Returns a member's message about a kernel that WebAssembly stopped. */
   reportOf(member: number): string {
-    return this.members[member]?.letterbox.message ?? '';
+    return this.members[member]?.mailbox.message ?? '';
   }
 
   /** Sleeps until a job ends or a member needs the owner, for at most this many milliseconds. */

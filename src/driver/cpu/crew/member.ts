@@ -6,7 +6,7 @@ import { alignedRun, vectorProbe } from '../kernels/aligned-run.js';
 import { bulkMoves } from '../memory/bulk-moves.js';
 import { HELD, WORD, jobAt, JOB } from './control.js';
 import type { MemberMessage, MemberStart } from './control.js';
-import { Letterbox } from './letterbox.js';
+import { Mailbox } from './mailbox.js';
 import { PAUSE, Worksite } from './worksite.js';
 import type { RunBlock, Stay } from './worksite.js';
 
@@ -69,7 +69,7 @@ export function serveCrew(start: MemberStart, receive: () => MemberMessage | und
         job,
         words[at + JOB.held] === HELD.cluster ? site.clusterRun(run) : run,
         stay,
-        (message) => new Letterbox(words, start.member).write(message),
+        (message) => new Mailbox(words, start.member).write(message),
       );
       worked = outcome !== PAUSE.idle || site.ended !== ended;
     }
@@ -141,13 +141,13 @@ function instantiate(
   message: Exclude<MemberMessage, { forget: number }>,
   now: () => number,
 ): RunBlock[] {
-  const letterbox = new Letterbox(words, start.member);
+  const mailbox = new Mailbox(words, start.member);
   const { exports } = new WebAssembly.Instance(message.wasm, {
     env: {
       memory: start.memory,
       dataBase: new WebAssembly.Global({ value: 'i32', mutable: false }, message.dataBase),
       ...(message.inLanes ? { probe: vectorProbe() } : {}),
-      ...letterbox.hostFunctions(start.memory, message.module, message.hostImports),
+      ...mailbox.hostFunctions(start.memory, message.module, message.hostImports),
     },
   });
   const runs = message.kernels.map((name) => exports[name] as RunBlock);

@@ -46,8 +46,8 @@ export interface SharedFault {
 const MOST_BLOCKS = 2 ** 31 - 1;
 const BLOCKS_PER_STEP = 64;
 /**
- * The longest time that one call runs, in milliseconds; the next constants bound the shortest,
- * where taking the next blocks would cost as much.
+ * The longest time that one call runs, in milliseconds, the largest number of its blocks, and its
+ * shortest time, below which taking the next blocks would cost as much.
  */
 const MOST_MS = 0.05;
 const MOST_PER_CALL = 1024;

@@ -53,7 +53,7 @@ export class FailedAssertions {
     const [x, y] = [word(CTX.blockDim), word(CTX.blockDim + 4)];
     const index = [thread % x, Math.floor(thread / x) % y, Math.floor(thread / (x * y))].join();
     const where = `${deviceText(memory, file)}:${line}: ${deviceText(memory, name)}`;
-    const said = `Assertion \`${deviceText(memory, message)}\` failed.`;
+    const statement = `Assertion \`${deviceText(memory, message)}\` failed.`;
     const grid = word(CTX.gridId);
     let failed = this.first.get(grid);
     if (failed === undefined) {
@@ -61,7 +61,7 @@ export class FailedAssertions {
       const line = ptxLine > 0 ? `PTX line ${ptxLine}, ` : '';
       const place = `${line}block (${block}), thread (${index})`;
       failed = {
-        text: `${where}: ${said}`,
+        text: `${where}: ${statement}`,
         place,
         since: context.machine.services.now(),
         bytes: 0,
@@ -70,7 +70,7 @@ export class FailedAssertions {
       this.first.set(grid, failed);
     }
     if (failed.full) return;
-    const text = `${where}: block: [${block}], thread: [${index}] ${said}\n`;
+    const text = `${where}: block: [${block}], thread: [${index}] ${statement}\n`;
     context.print(text);
     failed.bytes += text.length;
     failed.full = failed.bytes >= context.limits.get(CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE)!;

@@ -27,11 +27,11 @@ export function printf(
   format: number,
   args: number,
 ): { text: string; conversions: number } {
-  const said = deviceText(memory, format);
+  const template = deviceText(memory, format);
   const text = formatPrintf(
-    said,
+    template,
     { view: new DataView(memory.buffer), text: (address) => deviceText(memory, address) },
     args,
   );
-  return { text, conversions: [...said.matchAll(/%[^%]/g)].length };
+  return { text, conversions: [...template.matchAll(/%[^%]/g)].length };
 }

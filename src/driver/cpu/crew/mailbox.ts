@@ -32,7 +32,7 @@ export const halvesOf = (value: bigint): number[] => [
   Number(BigInt.asUintN(32, value >> 32n)),
 ];
 
-export class Letterbox {
+export class Mailbox {
   private readonly words: Int32Array;
   private readonly bytes: Uint8Array;
   private readonly member: number;
@@ -158,14 +158,14 @@ export class Letterbox {
   }
 
   /** Executes the call that the member waits for, if it waits for one. */
-  answer(carryOut: (name: string, module: number, args: readonly bigint[]) => bigint): void {
+  answer(execute: (name: string, module: number, args: readonly bigint[]) => bigint): void {
     const { words, at } = this;
     if (Atomics.load(words, at + MEMBER.call) !== CALL_STATE.asked) return;
     Atomics.sub(words, WORD.calls, 1);
     const args = [0, 1, 2, 3].map((index) => this.long(at + MEMBER.args + 2 * index));
     this.setLong(
       at + MEMBER.result,
-      carryOut(HOST_CALLS[words[at + MEMBER.name]!]!, words[at + MEMBER.module]!, args),
+      execute(HOST_CALLS[words[at + MEMBER.name]!]!, words[at + MEMBER.module]!, args),
     );
     Atomics.store(words, at + MEMBER.call, CALL_STATE.answered);
     Atomics.notify(words, at + MEMBER.call);
