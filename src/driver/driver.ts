@@ -159,8 +159,8 @@ export interface SharedContext {
 /** A context of another thread's provider, as this provider uses it. */
 export interface AdoptedContext {
   /**
-   * The context's handle here. It serves {@link Driver.cuMemcpyPeerAsync} and {@link
-   * Driver.cuMemcpy3DPeerAsync} only.
+   * The context's handle here. It serves {@link Driver.cuMemcpyPeerAsync} and
+   * {@link Driver.cuMemcpy3DPeerAsync} only.
    */
   context: CUcontext;
   /** The offset that is added to the other's addresses to get the addresses of copies here. */
@@ -322,8 +322,8 @@ export interface Driver {
   cuStreamEndCapture(stream: CUstream): CUgraph;
   cuStreamGetCaptureInfo(stream: CUstream): CaptureInfo;
   /**
-   * Captures into an existing graph, after the given nodes. `mode` as for {@link
-   * cuStreamBeginCapture}. CUDA 12.3 or later.
+   * Captures into an existing graph, after the given nodes. `mode` as for
+   * {@link cuStreamBeginCapture}. CUDA 12.3 or later.
    */
   cuStreamBeginCaptureToGraph(
     stream: CUstream,

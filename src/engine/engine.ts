@@ -14,9 +14,9 @@ export interface TensorInfo {
   /** Extents; -1 where each run's input determines it. */
   readonly shape: readonly number[];
   /**
-   * The names of the extents that are -1, by axis, where the model names them: `['batch',
-   * undefined, …]`. Two extents of one name are equal where the engine checks that: see {@link
-   * Engine.strictShapes}.
+   * The names of the extents that are -1, by axis, where the model names them:
+   * `['batch', undefined, …]`. Two extents of one name are equal where the engine checks that: see
+   * {@link Engine.strictShapes}.
    */
   readonly dimensions?: readonly (string | undefined)[];
 }

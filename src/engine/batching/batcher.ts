@@ -173,10 +173,11 @@ class Arrivals {
  * `maxQueueDelay`, as soon as fewer than `maxConcurrentBatches` run. With `eager`, a batch also
  * starts where none runs and it would not be full before that.
  *
- * - Order: batches take requests in the order in which they came, those of one {@link groupOf |
- *   group} where there are several. Results come batch by batch, as the batches end. One turn of
- *   the event loop delivers only as many as their callers process in a millisecond, so that a large
- *   batch does not block the loop. The next batch does not wait for that.
+ * - Order: batches take requests in the order in which they came, those of one
+ *   {@link groupOf | group} where there are several. Results come batch by batch, as the batches
+ *   end. One turn of the event loop delivers only as many as their callers process in a
+ *   millisecond, so that a large batch does not block the loop. The next batch does not wait for
+ *   that.
  * - Every request settles exactly once: with its result; with its own error where `runBatch`
  *   returned an {@link ItemFailure}; with the error of its batch (the same one for all of its
  *   callers) where that rejected; with the reason of its signal; or with `ERR_CUDA_QUEUE_FULL` or

@@ -54,8 +54,8 @@ export class EngineBatcher extends Batcher<NamedTensors, NamedTensors> {
    *
    * @param item a tensor for each input, on the engine's device, of the input's dtype, and of its
    *   shape without the first axis
-   * @throws CudaArgumentError where an argument is wrong. The promise rejects as that of {@link
-   *   Batcher.run} does
+   * @throws CudaArgumentError where an argument is wrong. The promise rejects as that of
+   *   {@link Batcher.run} does
    */
   override run(item: NamedTensors, options?: BatchRequestOptions): Promise<NamedTensors> {
     this.checkItem(item);

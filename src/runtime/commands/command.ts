@@ -105,8 +105,8 @@ export interface Command<N extends number = number, W extends Words = Words> {
   readonly visit: Visit;
   /**
    * The number of places that it takes in the stream's queue of launches. `asked`: the command
-   * counts them itself, and the decoder gets their number in advance from {@link
-   * LibraryCalls.launches}.
+   * counts them itself, and the decoder gets their number in advance from
+   * {@link LibraryCalls.launches}.
    */
   readonly launches: 0 | 1 | 'asked';
   /** Whether it is executed although its operation has failed already. */

@@ -74,9 +74,9 @@ const WAITING_SPIN_MS = 0.05;
  * After work of other threads that took longer than {@link LONG_HOLD_MS} the JavaScript thread has
  * slept, and other threads use its processor: once woken, it waits for one, which may be that on
  * which this thread spins for its next commands. Linux lets a thread run until its time slice ends,
- * which is milliseconds (a model's run of 6.4 ms took 9 in one of ten cases). So after {@link
- * UNPAUSED_SPIN_MS} of spinning this thread pauses for {@link SPIN_SLEEP_MS} between reads, 60 µs in
- * practice.
+ * which is milliseconds (a model's run of 6.4 ms took 9 in one of ten cases). So after
+ * {@link UNPAUSED_SPIN_MS} of spinning this thread pauses for {@link SPIN_SLEEP_MS} between reads,
+ * 60 µs in practice.
  */
 const LONG_HOLD_MS = 1;
 const UNPAUSED_SPIN_MS = 0.05;
