@@ -35,9 +35,6 @@ const LONG = [
   'src/ptx/runtime/scheduler.ts',
   'src/ptx/wasm/live-locals.ts',
   'src/ptx/wasm/wat.ts',
-  'src/runtime/completion.ts',
-  'src/runtime/decoder.ts',
-  'src/runtime/runtime.ts',
   'src/tensorrt/thread/procedures.ts',
 ];
 

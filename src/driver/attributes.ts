@@ -1,12 +1,12 @@
 /**
- * What can be asked of a device, a function, a pointer, a context and a memory pool: the driver's
- * attribute numbers, by NVIDIA's names, as CUDA 13.0 has them. The numbers never change once given,
- * so an older driver answers CUDA_ERROR_INVALID_VALUE for those that it does not know.
+ * Attributes of devices, functions, pointers, contexts and memory pools: the driver's numbers by
+ * NVIDIA's names, as in CUDA 13.0. A number never changes once it is assigned, so an older driver
+ * returns CUDA_ERROR_INVALID_VALUE for those that it does not have.
  *
  * The enumerations that are arguments (flags, modes, kinds) are in `flags.ts`.
  */
 
-/** What cuDeviceGetAttribute answers. */
+/** Attributes of cuDeviceGetAttribute. */
 export const CUdevice_attribute = {
   CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK: 1,
   CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X: 2,
@@ -165,8 +165,8 @@ export const CUdevice_attribute = {
 export type CUdevice_attribute = (typeof CUdevice_attribute)[keyof typeof CUdevice_attribute];
 
 /**
- * What cuFuncGetAttribute answers; those with a REQUIRED, PREFERRED, MAX_DYNAMIC or NON_PORTABLE
- * name can be set.
+ * Attributes of cuFuncGetAttribute. Those with REQUIRED, PREFERRED, MAX_DYNAMIC or NON_PORTABLE in
+ * their names can be set.
  */
 export const CUfunction_attribute = {
   CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: 0,
@@ -188,7 +188,7 @@ export const CUfunction_attribute = {
 } as const;
 export type CUfunction_attribute = (typeof CUfunction_attribute)[keyof typeof CUfunction_attribute];
 
-/** What cuPointerGetAttribute answers. */
+/** Attributes of cuPointerGetAttribute. */
 export const CUpointer_attribute = {
   CU_POINTER_ATTRIBUTE_CONTEXT: 1,
   CU_POINTER_ATTRIBUTE_MEMORY_TYPE: 2,
@@ -214,7 +214,7 @@ export const CUpointer_attribute = {
 } as const;
 export type CUpointer_attribute = (typeof CUpointer_attribute)[keyof typeof CUpointer_attribute];
 
-/** What cuCtxGetLimit and cuCtxSetLimit take; bytes, but for the depth and the count. */
+/** Limits of cuCtxGetLimit and cuCtxSetLimit; in bytes, except the depth and the count. */
 export const CUlimit = {
   CU_LIMIT_STACK_SIZE: 0,
   CU_LIMIT_PRINTF_FIFO_SIZE: 1,
@@ -230,7 +230,8 @@ export const CUlimit = {
 export type CUlimit = (typeof CUlimit)[keyof typeof CUlimit];
 
 /**
- * What cuMemPoolGetAttribute and cuMemPoolSetAttribute take. REUSE_* are 0 or 1, the others bytes.
+ * Attributes of cuMemPoolGetAttribute and cuMemPoolSetAttribute. REUSE_* are 0 or 1, the others
+ * bytes.
  */
 export const CUmemPool_attribute = {
   CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES: 1,

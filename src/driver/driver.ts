@@ -1,20 +1,19 @@
 /**
- * The CUDA driver API as one TypeScript interface: the door between the library and its two
- * devices.
+ * The CUDA driver API as one TypeScript interface between the library and its two devices.
  *
  * Two providers implement it: `libcuda` (the real driver) and `cpu` (the embedded device). Names,
- * arguments and their order are NVIDIA's, with three rules that make them TypeScript:
+ * arguments and their order are NVIDIA's, with three rules for TypeScript:
  *
  * - a call returns what C returns through its pointers, and throws {@link DriverError} for any
- *   result but CUDA_SUCCESS. The two queries whose "not ready" is an answer return the `CUresult`
- *   itself;
+ *   result but CUDA_SUCCESS. The two queries for which "not ready" is a result return the
+ *   `CUresult` itself;
  * - handles and addresses are numbers (all of them fit 53 bits), `0` is the null handle. A host
  *   address comes from {@link Driver.cuMemHostRegister} or {@link Driver.cuMemHostAlloc} and is
  *   valid in every thread of the process;
- * - a structure that C takes by pointer is a plain object whose fields carry C's names.
+ * - a structure that C takes by pointer is a plain object whose fields have C's names.
  *
- * `_v2`/`_v3` and the like are chosen by the provider: the newest the driver has is called. Every
- * call acts on the context that is current on the calling thread, as in C.
+ * The provider chooses among `_v2`, `_v3` and the like: it calls the newest that the driver has.
+ * Every call acts on the context that is current on the calling thread, as in C.
  */
 import type { LaunchBatch } from './launch-batch.js';
 import type { CUresult } from '../ground/result.js';
@@ -30,7 +29,7 @@ export type CUfunction = number;
 export type CUgraph = number;
 export type CUgraphNode = number;
 export type CUgraphExec = number;
-/** All 64 bits of it count: it is no address. */
+/** All 64 bits of it count: it is not an address. */
 export type CUgraphConditionalHandle = bigint;
 export type CUmemoryPool = number;
 export type CUarray = number;
@@ -38,10 +37,10 @@ export type CUtexObject = number;
 export type CUsurfObject = number;
 /** A device address in bytes. */
 export type CUdeviceptr = number;
-/** A host address in bytes that the driver knows (registered or allocated by it). */
+/** A host address in bytes of memory that was registered with the driver or allocated by it. */
 export type HostAddress = number;
 
-/** One or the other end of a 2-D copy; offsets, widths and pitches in bytes, heights in rows. */
+/** A 2-D copy; offsets, widths and pitches in bytes, heights in rows. */
 export interface CUDA_MEMCPY2D {
   srcXInBytes: number;
   srcY: number;
@@ -49,7 +48,7 @@ export interface CUDA_MEMCPY2D {
   srcHost: HostAddress;
   srcDevice: CUdeviceptr;
   srcPitch: number;
-  /** For CU_MEMORYTYPE_ARRAY, as `dstArray`. */
+  /** Used with CU_MEMORYTYPE_ARRAY, as `dstArray`. */
   srcArray?: CUarray;
   dstXInBytes: number;
   dstY: number;
@@ -72,7 +71,7 @@ export interface CUDA_MEMCPY3D {
   srcDevice: CUdeviceptr;
   srcPitch: number;
   srcHeight: number;
-  /** For CU_MEMORYTYPE_ARRAY, as `dstArray`. */
+  /** Used with CU_MEMORYTYPE_ARRAY, as `dstArray`. */
   srcArray?: CUarray;
   dstXInBytes: number;
   dstY: number;
@@ -88,30 +87,30 @@ export interface CUDA_MEMCPY3D {
   Depth: number;
 }
 
-/** An array of one or two dimensions; a height of 0 is one. */
+/** An array of one or two dimensions; a height of 0 means one dimension. */
 export interface CUDA_ARRAY_DESCRIPTOR {
-  /** texels */
+  /** The width in texels. */
   Width: number;
   Height: number;
-  /** a value of CUarray_format */
+  /** A value of CUarray_format. */
   Format: number;
   /** 1, 2 or 4 */
   NumChannels: number;
 }
 
 /**
- * An array of up to three dimensions, or of layers: `Depth` then counts them. Dimensions that are
- * not there are 0.
+ * An array of up to three dimensions, or of layers, whose number is then `Depth`. Absent dimensions
+ * are 0.
  */
 export interface CUDA_ARRAY3D_DESCRIPTOR extends CUDA_ARRAY_DESCRIPTOR {
   Depth: number;
-  /** CUDA_ARRAY3D_* */
+  /** A combination of CUDA_ARRAY3D_*. */
   Flags: number;
 }
 
 /**
- * What a texture or surface reads: the fields of the union's part that `resType` (CUresourcetype)
- * names.
+ * The memory of a texture or surface: the fields of the union's member that `resType`
+ * (CUresourcetype) selects.
  */
 export interface CUDA_RESOURCE_DESC {
   resType: number;
@@ -129,11 +128,11 @@ export interface CUDA_RESOURCE_DESC {
 
 /** How a texture reads. */
 export interface CUDA_TEXTURE_DESC {
-  /** CUaddress_mode of each dimension */
+  /** The CUaddress_mode of each dimension. */
   addressMode: readonly [number, number, number];
-  /** CUfilter_mode */
+  /** A value of CUfilter_mode. */
   filterMode: number;
-  /** CU_TRSF_* */
+  /** A combination of CU_TRSF_*. */
   flags: number;
   maxAnisotropy?: number;
   mipmapFilterMode?: number;
@@ -149,23 +148,26 @@ export interface CUDA_MEMCPY3D_PEER extends CUDA_MEMCPY3D {
   dstContext: CUcontext;
 }
 
-/** A context as another thread's provider is told of it: plain data for a message. */
+/** A context for another thread's provider: plain data for a message. */
 export interface SharedContext {
   /** libcuda: the context itself. Handles are the process's. */
   context?: CUcontext;
-  /** The CPU device: its memory, a shared WebAssembly.Memory. */
+  /** The memory of the CPU device, a shared WebAssembly.Memory. */
   memory?: object;
 }
 
-/** A context of another thread's provider, as this one knows it. */
+/** A context of another thread's provider, as this provider uses it. */
 export interface AdoptedContext {
-  /** For {@link Driver.cuMemcpyPeerAsync} and {@link Driver.cuMemcpy3DPeerAsync} only. */
+  /**
+   * The context's handle here. It serves {@link Driver.cuMemcpyPeerAsync} and
+   * {@link Driver.cuMemcpy3DPeerAsync} only.
+   */
   context: CUcontext;
-  /** What is added to the other's addresses to make addresses of copies here. */
+  /** The offset that is added to the other's addresses to get the addresses of copies here. */
   addressOffset: number;
 }
 
-/** Launch attributes of cuLaunchKernelEx; what is left out is the driver's default. */
+/** Launch attributes of cuLaunchKernelEx; absent ones have the driver's default. */
 export interface LaunchAttributes {
   /** CU_LAUNCH_ATTRIBUTE_COOPERATIVE */
   cooperative?: boolean;
@@ -183,13 +185,13 @@ export interface LaunchAttributes {
 
 /** Properties of a pool for cuMemPoolCreate. */
 export interface CUmemPoolProps {
-  /** device ordinal that the memory lives on */
+  /** The ordinal of the device that the memory lives on. */
   location: CUdevice;
-  /** upper bound in bytes; 0 for the driver's default */
+  /** The upper bound in bytes; 0 for the driver's default. */
   maxSize?: number;
 }
 
-/** What a JIT is asked for; names follow CU_JIT_*. */
+/** Options of the JIT; names follow CU_JIT_*. */
 export interface JitOptions {
   CU_JIT_MAX_REGISTERS?: number;
   CU_JIT_THREADS_PER_BLOCK?: number;
@@ -202,15 +204,15 @@ export interface JitOptions {
 }
 
 /**
- * What the JIT wrote; also on the {@link DriverError} of a failed load, as its `infoLog` and
- * `errorLog`.
+ * The logs of the JIT. They are also properties of the {@link DriverError} of a failed load,
+ * `infoLog` and `errorLog`.
  */
 export interface JitLogs {
   infoLog: string;
   errorLog: string;
 }
 
-/** Offset and size in bytes of one kernel parameter, as cuFuncGetParamInfo gives them. */
+/** Offset and size in bytes of one kernel parameter, as cuFuncGetParamInfo returns them. */
 export interface ParamInfo {
   offset: number;
   size: number;
@@ -220,9 +222,9 @@ export interface CaptureInfo {
   /** CU_STREAM_CAPTURE_STATUS_*: 0 none, 1 active, 2 invalidated */
   status: number;
   id: number;
-  /** The graph that is being made. While a capture is active, from CUDA 11.3 on. */
+  /** The graph that is being captured. It is set while a capture is active, from CUDA 11.3 on. */
   graph?: CUgraph;
-  /** What the next node of the stream will depend on. As {@link graph}. */
+  /** The nodes that the next node of the stream will depend on. Set as {@link graph}. */
   dependencies?: CUgraphNode[];
 }
 
@@ -231,7 +233,10 @@ export interface ConditionalNodeParams {
   handle: CUgraphConditionalHandle;
   /** CU_GRAPH_COND_TYPE_*: 0 if, 1 while, 2 switch */
   type: number;
-  /** Number of bodies: 1 of a while; of an if 1, or 2 with an else (CUDA 12.8); of a switch any. */
+  /**
+   * The number of bodies: 1 for a while; for an if 1, or 2 with an else (CUDA 12.8); for a switch
+   * any.
+   */
   size: number;
   ctx: CUcontext;
 }
@@ -243,22 +248,22 @@ export interface GraphExecUpdateResult {
 }
 
 export interface Driver {
-  /** Which provider this is. */
+  /** The provider's name. */
   readonly provider: 'libcuda' | 'cpu';
 
   // Initialisation, devices
   cuInit(flags: number): void;
-  /** e.g. 13000 for CUDA 13.0 */
+  /** The driver's CUDA version, e.g. 13000 for CUDA 13.0. */
   cuDriverGetVersion(): number;
   cuDeviceGetCount(): number;
   cuDeviceGet(ordinal: number): CUdevice;
   cuDeviceGetName(dev: CUdevice): string;
-  /** 16 bytes */
+  /** Returns 16 bytes. */
   cuDeviceGetUuid(dev: CUdevice): Uint8Array;
   cuDeviceGetPCIBusId(dev: CUdevice): string;
-  /** bytes */
+  /** Returns bytes. */
   cuDeviceTotalMem(dev: CUdevice): number;
-  /** `attrib` is a value of `CUdevice_attribute` */
+  /** `attrib` is a value of `CUdevice_attribute`. */
   cuDeviceGetAttribute(attrib: number, dev: CUdevice): number;
   cuDeviceCanAccessPeer(dev: CUdevice, peerDev: CUdevice): boolean;
   cuDeviceGetDefaultMemPool(dev: CUdevice): CUmemoryPool;
@@ -273,22 +278,22 @@ export interface Driver {
   cuDevicePrimaryCtxGetState(dev: CUdevice): { flags: number; active: boolean };
   cuCtxSetCurrent(ctx: CUcontext): void;
   cuCtxGetCurrent(): CUcontext;
-  /** Waits. Never called by the runtime thread. */
+  /** Waits for the device. The runtime thread never calls it. */
   cuCtxSynchronize(): void;
   cuCtxGetStreamPriorityRange(): { leastPriority: number; greatestPriority: number };
-  /** `limit` is a value of `CUlimit`; bytes or counts as NVIDIA defines them */
+  /** `limit` is a value of `CUlimit`; the result is in bytes or a count, as NVIDIA defines it. */
   cuCtxGetLimit(limit: number): number;
   cuCtxSetLimit(limit: number, value: number): void;
   cuCtxEnablePeerAccess(peerContext: CUcontext, flags: number): void;
   cuCtxDisablePeerAccess(peerContext: CUcontext): void;
   /**
-   * On a CPU device that is checked: reports call the allocation by these numbers, since one
-   * operation may make several.
+   * Names an allocation for reports, on a checked CPU device, by these numbers, since one operation
+   * may make several.
    */
   nameAllocation?: ((dptr: CUdeviceptr, root: number, handle: number) => void) | undefined;
-  /** What another thread's provider needs to copy from and to this context. */
+  /** Returns the data that another thread's provider needs to copy from and to this context. */
   shareContext(ctx: CUcontext): SharedContext;
-  /** The context that another thread's provider shared, for copies between the two. */
+  /** Returns the context that another thread's provider shared, for copies between the two. */
   adoptContext(shared: SharedContext): AdoptedContext;
   /** Ends what {@link adoptContext} began. Copies that are queued still run. */
   disownContext(adopted: AdoptedContext): void;
@@ -296,27 +301,29 @@ export interface Driver {
   // Streams
   cuStreamCreateWithPriority(flags: number, priority: number): CUstream;
   cuStreamDestroy(stream: CUstream): void;
-  /** CUDA_SUCCESS, CUDA_ERROR_NOT_READY, or the fault that the stream met: returned, not thrown. */
+  /**
+   * Returns CUDA_SUCCESS, CUDA_ERROR_NOT_READY, or the fault that the stream met; none is thrown.
+   */
   cuStreamQuery(stream: CUstream): CUresult;
-  /** Waits. Never called by the runtime thread. */
+  /** Waits for the stream. The runtime thread never calls it, except where that returns at once. */
   cuStreamSynchronize(stream: CUstream): void;
   cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: number): void;
   cuStreamGetPriority(stream: CUstream): number;
   cuStreamGetFlags(stream: CUstream): number;
   cuStreamWriteValue32(stream: CUstream, addr: CUdeviceptr, value: number, flags: number): void;
-  /** `flags`: CU_STREAM_WAIT_VALUE_GEQ 0, EQ 1, AND 2, NOR 3 */
+  /** `flags`: CU_STREAM_WAIT_VALUE_GEQ 0, EQ 1, AND 2, NOR 3. */
   cuStreamWaitValue32(stream: CUstream, addr: CUdeviceptr, value: number, flags: number): void;
   cuStreamWriteValue64(stream: CUstream, addr: CUdeviceptr, value: bigint, flags: number): void;
-  /** `flags` as for {@link cuStreamWaitValue32} */
+  /** `flags` as for {@link cuStreamWaitValue32}. */
   cuStreamWaitValue64(stream: CUstream, addr: CUdeviceptr, value: bigint, flags: number): void;
-  /** `mode`: CU_STREAM_CAPTURE_MODE_GLOBAL 0, THREAD_LOCAL 1, RELAXED 2 */
+  /** `mode`: CU_STREAM_CAPTURE_MODE_GLOBAL 0, THREAD_LOCAL 1, RELAXED 2. */
   cuStreamBeginCapture(stream: CUstream, mode: number): void;
-  /** The graph, 0 where the capture was invalidated without an error. */
+  /** Returns the graph; 0 where the capture was invalidated without an error. */
   cuStreamEndCapture(stream: CUstream): CUgraph;
   cuStreamGetCaptureInfo(stream: CUstream): CaptureInfo;
   /**
-   * Captures into a graph that is there already, behind the nodes named. `mode` as for
-   * {@link cuStreamBeginCapture}. CUDA 12.3
+   * Captures into an existing graph, after the given nodes. `mode` as for
+   * {@link cuStreamBeginCapture}. CUDA 12.3 or later.
    */
   cuStreamBeginCaptureToGraph(
     stream: CUstream,
@@ -324,7 +331,7 @@ export interface Driver {
     dependencies: readonly CUgraphNode[],
     mode: number,
   ): void;
-  /** `flags`: CU_STREAM_ADD_CAPTURE_DEPENDENCIES 0, SET 1. CUDA 12.3 */
+  /** `flags`: CU_STREAM_ADD_CAPTURE_DEPENDENCIES 0, SET 1. CUDA 12.3 or later. */
   cuStreamUpdateCaptureDependencies(
     stream: CUstream,
     dependencies: readonly CUgraphNode[],
@@ -334,12 +341,12 @@ export interface Driver {
   // Events
   cuEventCreate(flags: number): CUevent;
   cuEventRecord(event: CUevent, stream: CUstream): void;
-  /** CUDA_SUCCESS, CUDA_ERROR_NOT_READY or a fault: returned, not thrown. */
+  /** Returns CUDA_SUCCESS, CUDA_ERROR_NOT_READY or a fault; none is thrown. */
   cuEventQuery(event: CUevent): CUresult;
-  /** Waits. Never called by the runtime thread. */
+  /** Waits for the event. The runtime thread never calls it, except where that returns at once. */
   cuEventSynchronize(event: CUevent): void;
   cuEventDestroy(event: CUevent): void;
-  /** milliseconds */
+  /** Returns milliseconds. */
   cuEventElapsedTime(start: CUevent, end: CUevent): number;
 
   // Memory; sizes in bytes
@@ -354,9 +361,9 @@ export interface Driver {
   cuMemAllocAsync(bytesize: number, stream: CUstream): CUdeviceptr;
   cuMemAllocFromPoolAsync(bytesize: number, pool: CUmemoryPool, stream: CUstream): CUdeviceptr;
   cuMemFreeAsync(dptr: CUdeviceptr, stream: CUstream): void;
-  /** `flags`: CU_MEM_ATTACH_GLOBAL 1, HOST 2, SINGLE 4 */
+  /** `flags`: CU_MEM_ATTACH_GLOBAL 1, HOST 2, SINGLE 4. */
   cuMemAllocManaged(bytesize: number, flags: number): CUdeviceptr;
-  /** `flags`: CU_MEMHOSTALLOC_PORTABLE 1, DEVICEMAP 2, WRITECOMBINED 4 */
+  /** `flags`: CU_MEMHOSTALLOC_PORTABLE 1, DEVICEMAP 2, WRITECOMBINED 4. */
   cuMemHostAlloc(bytesize: number, flags: number): HostAddress;
   cuMemFreeHost(p: HostAddress): void;
   /**
@@ -372,29 +379,29 @@ export interface Driver {
   ): HostAddress;
   cuMemHostUnregister(p: HostAddress): void;
   /**
-   * Where `buffer` begins, to find a page boundary in it; no address for the driver until it is
-   * registered.
+   * Returns the address at which `buffer` begins, to find a page boundary in it. It is no address
+   * for the driver until it is registered.
    */
   hostAddress(buffer: SharedArrayBuffer): HostAddress;
   cuMemHostGetDevicePointer(p: HostAddress, flags: number): CUdeviceptr;
   /**
-   * The bytes of host memory that the driver knows, or of managed memory; their lifetime is that
+   * Returns the bytes of host memory of the driver, or of managed memory; their lifetime is that
    * memory's. Read and write through a view of `.buffer` from `.byteOffset` on.
    */
   hostView(p: HostAddress, bytesize: number): Uint8Array;
   cuMemPrefetchAsync(dptr: CUdeviceptr, count: number, dstDevice: CUdevice, stream: CUstream): void;
   cuMemAdvise(dptr: CUdeviceptr, count: number, advice: number, device: CUdevice): void;
-  /** `attribute` is a value of `CUpointer_attribute` with a 32- or 64-bit answer */
+  /** `attribute` is a value of `CUpointer_attribute` with a 32- or 64-bit result. */
   cuPointerGetAttribute(attribute: number, ptr: CUdeviceptr): number;
 
   // Memory pools; sizes in bytes
   cuMemPoolCreate(props: CUmemPoolProps): CUmemoryPool;
   cuMemPoolDestroy(pool: CUmemoryPool): void;
   cuMemPoolTrimTo(pool: CUmemoryPool, minBytesToKeep: number): void;
-  /** `attr` is a value of `CUmemPool_attribute` */
+  /** `attr` is a value of `CUmemPool_attribute`. */
   cuMemPoolGetAttribute(pool: CUmemoryPool, attr: number): number;
   cuMemPoolSetAttribute(pool: CUmemoryPool, attr: number, value: number): void;
-  /** read and write access for `device` to the pool's memory, or none */
+  /** Sets read and write access for `device` to the pool's memory, or none. */
   cuMemPoolSetAccess(pool: CUmemoryPool, device: CUdevice, access: 'none' | 'readwrite'): void;
 
   // Copies and fills: all of them asynchronous, host ends page-locked. Sizes in bytes.
@@ -427,11 +434,11 @@ export interface Driver {
   cuMemcpy2DAsync(copy: CUDA_MEMCPY2D, stream: CUstream): void;
   cuMemcpy3DAsync(copy: CUDA_MEMCPY3D, stream: CUstream): void;
   cuMemcpy3DPeerAsync(copy: CUDA_MEMCPY3D_PEER, stream: CUstream): void;
-  /** `n` elements of 8, 16 or 32 bits */
+  /** Writes `n` elements of 8, 16 or 32 bits. */
   cuMemsetD8Async(dstDevice: CUdeviceptr, value: number, n: number, stream: CUstream): void;
   cuMemsetD16Async(dstDevice: CUdeviceptr, value: number, n: number, stream: CUstream): void;
   cuMemsetD32Async(dstDevice: CUdeviceptr, value: number, n: number, stream: CUstream): void;
-  /** `width` elements a row, `height` rows, `dstPitch` in bytes */
+  /** Writes `height` rows of `width` elements, `dstPitch` bytes apart. */
   cuMemsetD2D8Async(
     dstDevice: CUdeviceptr,
     dstPitch: number,
@@ -475,7 +482,7 @@ export interface Driver {
   cuLibraryLoadData(code: string | Uint8Array, options: JitOptions): CUlibrary;
   cuLibraryUnload(library: CUlibrary): void;
   cuLibraryGetKernel(library: CUlibrary, name: string): CUkernel;
-  /** CUDA 12.4 or later */
+  /** CUDA 12.4 or later. */
   cuLibraryGetKernelCount(library: CUlibrary): number;
   cuLibraryEnumerateKernels(library: CUlibrary): CUkernel[];
   cuKernelGetName(kernel: CUkernel): string;
@@ -483,8 +490,8 @@ export interface Driver {
   cuLibraryGetModule(library: CUlibrary): CUmodule;
   cuKernelGetFunction(kernel: CUkernel): CUfunction;
   /**
-   * cuLinkCreate, cuLinkAddData for each input, cuLinkComplete, cuLinkDestroy: the finished cubin
-   * and the logs.
+   * Combines cuLinkCreate, cuLinkAddData for each input, cuLinkComplete and cuLinkDestroy. Returns
+   * the finished cubin and the logs.
    */
   cuLink(
     inputs: readonly { type: number; data: string | Uint8Array; name: string }[],
@@ -496,11 +503,11 @@ export interface Driver {
   cuFuncSetAttribute(func: CUfunction, attrib: number, value: number): void;
   cuFuncSetCacheConfig(func: CUfunction, config: number): void;
   /**
-   * Loads the function now, so that no first launch loads it. CUDA 12.4 or later; nothing on older
-   * ones.
+   * Loads the function now, so that no first launch loads it. CUDA 12.4 or later; on older ones it
+   * has no effect.
    */
   cuFuncLoad(func: CUfunction): void;
-  /** Undefined past the last parameter. CUDA 12.4 or later. */
+  /** Returns undefined past the last parameter. CUDA 12.4 or later. */
   cuFuncGetParamInfo(func: CUfunction, paramIndex: number): ParamInfo | undefined;
 
   // Occupancy
@@ -523,7 +530,7 @@ export interface Driver {
 
   // Launch. The kernel's parameters are packed as its parameter space lays them out: `paramBytes`
   // bytes of `params` from word `paramStart` on. The bytes end exactly where the last parameter
-  // does: a driver that is told of more (rounded up to words, say) refuses the launch with
+  // does: for a larger size (rounded up to words, for example) the driver refuses the launch with
   // CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES.
   cuLaunchKernel(
     func: CUfunction,
@@ -553,14 +560,14 @@ export interface Driver {
   cuGraphClone(graph: CUgraph): CUgraph;
   cuGraphGetNodes(graph: CUgraph): CUgraphNode[];
   /**
-   * CUgraphNodeType: 0 kernel, 1 memcpy, 2 memset, 3 host, 4 graph, 5 empty, 6 wait event, 7 event
-   * record, …
+   * Returns a CUgraphNodeType: 0 kernel, 1 memcpy, 2 memset, 3 host, 4 graph, 5 empty, 6 wait
+   * event, 7 event record, …
    */
   cuGraphNodeGetType(node: CUgraphNode): number;
   /**
-   * What decides a conditional node of the graph; kernels of the same context set it with
-   * cudaGraphSetConditional. `flags`: CU_GRAPH_COND_ASSIGN_DEFAULT 1: each launch begins with
-   * `defaultLaunchValue`. CUDA 12.3
+   * Creates the condition of a conditional node of the graph; kernels of the same context set it
+   * with cudaGraphSetConditional. `flags`: CU_GRAPH_COND_ASSIGN_DEFAULT 1: each launch begins with
+   * `defaultLaunchValue`. CUDA 12.3 or later.
    */
   cuGraphConditionalHandleCreate(
     graph: CUgraph,
@@ -569,15 +576,15 @@ export interface Driver {
     flags: number,
   ): CUgraphConditionalHandle;
   /**
-   * Adds a conditional node, the only kind that is not made by capture; gives its bodies, which are
-   * the graph's. CUDA 12.3
+   * Adds a conditional node, the only kind that is not made by capture. Returns its bodies, which
+   * belong to the graph. CUDA 12.3 or later.
    */
   cuGraphAddNode(
     graph: CUgraph,
     dependencies: readonly CUgraphNode[],
     conditional: ConditionalNodeParams,
   ): { node: CUgraphNode; bodies: CUgraph[] };
-  /** Writes DOT text to `path`. `flags`: CU_GRAPH_DEBUG_DOT_FLAGS_* */
+  /** Writes DOT text to `path`. `flags`: CU_GRAPH_DEBUG_DOT_FLAGS_*. */
   cuGraphDebugDotPrint(graph: CUgraph, path: string, flags: number): void;
   cuGraphInstantiate(graph: CUgraph, flags: number): CUgraphExec;
   cuGraphExecUpdate(exec: CUgraphExec, graph: CUgraph): GraphExecUpdateResult;
@@ -585,7 +592,7 @@ export interface Driver {
   cuGraphUpload(exec: CUgraphExec, stream: CUstream): void;
   cuGraphLaunch(exec: CUgraphExec, stream: CUstream): void;
 
-  /** A shorter way for the usual launches, where the provider has one. */
+  /** Returns the provider's fast path for plain launches, where it has one. */
   launchBatch?(): LaunchBatch | undefined;
 }
 
@@ -607,13 +614,12 @@ export interface LaunchConfig {
 
 /**
  * A provider whose device runs on the calling thread. The runtime thread calls `poll` whenever it
- * has no command to decode; a real GPU needs nobody's help and has none.
+ * has no command to decode; a GPU does not need it.
  */
 export interface PolledDriver extends Driver {
   /**
-   * Does the device's work for about `budgetMicroseconds`. Returns true while some could still be
-   * done at once, false when every stream is empty or waits for something that only the host can
-   * bring about.
+   * Does the device's work for about `budgetMicroseconds`. Returns true while more could be done at
+   * once, false when every stream is empty or waits for the host.
    */
   poll(budgetMicroseconds: number): boolean;
   /**
@@ -623,6 +629,18 @@ export interface PolledDriver extends Driver {
   waits?(): boolean;
 }
 
+/**
+ * Whether a driver's device runs on the calling thread, so that {@link PolledDriver.poll} has to be
+ * called. It is true for the CPU device.
+ *
+ * @example
+ * ```ts
+ * const driver = openCpu();
+ * driver.cuInit(0);
+ * driver.cuDevicePrimaryCtxRetain(driver.cuDeviceGet(0));
+ * console.log(isPolled(driver) && driver.poll(100)); // false
+ * ```
+ */
 export function isPolled(driver: Driver): driver is PolledDriver {
   return typeof (driver as Partial<PolledDriver>).poll === 'function';
 }

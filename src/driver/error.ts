@@ -1,6 +1,4 @@
-/**
- * What a driver call throws: which call, with what result, and what the driver had to say about it.
- */
+/** The errors of driver calls: the call, its result, and what the driver reported about it. */
 import { CLASS_NAME, NamedError } from '../ground/named-error.js';
 import type { CheckReport } from '../ground/check-report.js';
 import { resultName } from '../ground/result.js';
@@ -8,18 +6,32 @@ import type { CUresult } from '../ground/result.js';
 
 export { LibraryNotFoundError } from '../native/library-not-found.js';
 
+/** Details of a {@link DriverError}. */
 export interface DriverErrorDetails {
   /** Text of the JIT's info log, where the call runs the JIT. */
   infoLog?: string;
   /** Text of the JIT's error log, where the call runs the JIT. */
   errorLog?: string;
-  /** One more sentence: what was asked for, or where a kernel faulted. */
+  /** A further sentence: the call's arguments, or where a kernel faulted. */
   detail?: string;
-  /** What the checking CPU device found. */
+  /** The reports of the checking CPU device. */
   reports?: readonly CheckReport[];
 }
 
-/** A driver call that returned something else than CUDA_SUCCESS. */
+/**
+ * A driver call returned a result other than CUDA_SUCCESS. Its message has the call, the result,
+ * and the JIT's error log where there is one.
+ *
+ * @example
+ * ```ts
+ * const driver = openCpu();
+ * try {
+ *   driver.cuDeviceGetCount();
+ * } catch (error) {
+ *   if (error instanceof DriverError) console.log(error.resultName); // CUDA_ERROR_NOT_INITIALIZED
+ * }
+ * ```
+ */
 export class DriverError extends NamedError {
   /** @internal */
   static override readonly [CLASS_NAME]: string = 'DriverError';
@@ -54,7 +66,19 @@ export class DriverError extends NamedError {
   }
 }
 
-/** A symbol that the loaded driver does not have. */
+/**
+ * The loaded driver does not have a symbol, because it is too old.
+ *
+ * @example
+ * ```ts no-run
+ * const driver = openLibcuda();
+ * try {
+ *   driver.cuFuncGetParamInfo(0x7f0000001000, 0);
+ * } catch (error) {
+ *   if (error instanceof MissingSymbolError) console.log(error.symbol); // cuFuncGetParamInfo
+ * }
+ * ```
+ */
 export class MissingSymbolError extends Error {
   override readonly name = 'MissingSymbolError';
   readonly symbol: string;

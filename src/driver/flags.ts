@@ -1,16 +1,18 @@
 /**
- * The driver's flags, modes and kinds: what its calls take or answer as small numbers, by NVIDIA's
- * names, as CUDA 13.0 has them. Attribute numbers are in `attributes.ts`.
+ * The driver's flags, modes and kinds: arguments and results of its calls that are small numbers,
+ * by NVIDIA's names, as in CUDA 13.0. Attribute numbers are in `attributes.ts`.
  */
 
-/** In the place of a device ordinal: the host (cuMemPrefetchAsync, cuMemAdvise). */
+type ValueOf<T> = T[keyof T];
+
+/** The host, in the place of a device ordinal (cuMemPrefetchAsync, cuMemAdvise). */
 export const CU_DEVICE_CPU = -1;
 /** The null stream, which synchronises with every blocking stream of its context. */
 export const CU_STREAM_LEGACY = 1;
 /** Each thread's own default stream. */
 export const CU_STREAM_PER_THREAD = 2;
 
-/** cuDevicePrimaryCtxSetFlags. */
+/** Flags of cuDevicePrimaryCtxSetFlags. */
 export const CUctx_flags = {
   CU_CTX_SCHED_AUTO: 0,
   CU_CTX_SCHED_SPIN: 1,
@@ -26,14 +28,14 @@ export const CUctx_flags = {
 } as const;
 export type CUctx_flags = (typeof CUctx_flags)[keyof typeof CUctx_flags];
 
-/** cuStreamCreateWithPriority. */
+/** Flags of cuStreamCreateWithPriority. */
 export const CUstream_flags = {
   CU_STREAM_DEFAULT: 0,
   CU_STREAM_NON_BLOCKING: 1,
 } as const;
 export type CUstream_flags = (typeof CUstream_flags)[keyof typeof CUstream_flags];
 
-/** cuEventCreate. */
+/** Flags of cuEventCreate. */
 export const CUevent_flags = {
   CU_EVENT_DEFAULT: 0,
   CU_EVENT_BLOCKING_SYNC: 1,
@@ -42,14 +44,14 @@ export const CUevent_flags = {
 } as const;
 export type CUevent_flags = (typeof CUevent_flags)[keyof typeof CUevent_flags];
 
-/** cuEventRecordWithFlags. */
+/** Flags of cuEventRecordWithFlags. */
 export const CUevent_record_flags = {
   CU_EVENT_RECORD_DEFAULT: 0,
   CU_EVENT_RECORD_EXTERNAL: 1,
 } as const;
 export type CUevent_record_flags = (typeof CUevent_record_flags)[keyof typeof CUevent_record_flags];
 
-/** cuStreamWaitEvent. */
+/** Flags of cuStreamWaitEvent. */
 export const CUevent_wait_flags = {
   CU_EVENT_WAIT_DEFAULT: 0,
   CU_EVENT_WAIT_EXTERNAL: 1,
@@ -57,8 +59,8 @@ export const CUevent_wait_flags = {
 export type CUevent_wait_flags = (typeof CUevent_wait_flags)[keyof typeof CUevent_wait_flags];
 
 /**
- * cuStreamWaitValue32: the stream goes on once `(int)(*addr - value) >= 0` (GEQ), `*addr == value`
- * (EQ), `*addr & value` (AND) or `~(*addr | value)` (NOR).
+ * Flags of cuStreamWaitValue32: the stream continues once `(int)(*addr - value) >= 0` (GEQ), `*addr
+ * == value` (EQ), `*addr & value` (AND) or `~(*addr | value)` (NOR).
  */
 export const CUstreamWaitValue_flags = {
   CU_STREAM_WAIT_VALUE_GEQ: 0,
@@ -70,7 +72,10 @@ export const CUstreamWaitValue_flags = {
 export type CUstreamWaitValue_flags =
   (typeof CUstreamWaitValue_flags)[keyof typeof CUstreamWaitValue_flags];
 
-/** cuStreamWriteValue32. The default orders the write after all work before it in the stream. */
+/**
+ * Flags of cuStreamWriteValue32. The default orders the write after all work before it in the
+ * stream.
+ */
 export const CUstreamWriteValue_flags = {
   CU_STREAM_WRITE_VALUE_DEFAULT: 0,
   CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER: 1,
@@ -78,7 +83,7 @@ export const CUstreamWriteValue_flags = {
 export type CUstreamWriteValue_flags =
   (typeof CUstreamWriteValue_flags)[keyof typeof CUstreamWriteValue_flags];
 
-/** cuStreamBeginCapture. */
+/** Modes of cuStreamBeginCapture. */
 export const CUstreamCaptureMode = {
   CU_STREAM_CAPTURE_MODE_GLOBAL: 0,
   CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: 1,
@@ -86,7 +91,7 @@ export const CUstreamCaptureMode = {
 } as const;
 export type CUstreamCaptureMode = (typeof CUstreamCaptureMode)[keyof typeof CUstreamCaptureMode];
 
-/** cuStreamGetCaptureInfo. */
+/** States of cuStreamGetCaptureInfo. */
 export const CUstreamCaptureStatus = {
   CU_STREAM_CAPTURE_STATUS_NONE: 0,
   CU_STREAM_CAPTURE_STATUS_ACTIVE: 1,
@@ -95,7 +100,7 @@ export const CUstreamCaptureStatus = {
 export type CUstreamCaptureStatus =
   (typeof CUstreamCaptureStatus)[keyof typeof CUstreamCaptureStatus];
 
-/** cuMemAllocManaged. */
+/** Flags of cuMemAllocManaged. */
 export const CUmemAttach_flags = {
   CU_MEM_ATTACH_GLOBAL: 1,
   CU_MEM_ATTACH_HOST: 2,
@@ -112,7 +117,7 @@ export const CUmemorytype = {
 } as const;
 export type CUmemorytype = (typeof CUmemorytype)[keyof typeof CUmemorytype];
 
-/** Type of an element of an array. */
+/** The type of an element of an array. */
 export const CUarray_format = {
   CU_AD_FORMAT_UNSIGNED_INT8: 1,
   CU_AD_FORMAT_UNSIGNED_INT16: 2,
@@ -125,7 +130,7 @@ export const CUarray_format = {
 } as const;
 export type CUarray_format = (typeof CUarray_format)[keyof typeof CUarray_format];
 
-/** cuArray3DCreate. */
+/** Flags of cuArray3DCreate. */
 export const CUDA_ARRAY3D = {
   CUDA_ARRAY3D_LAYERED: 1,
   CUDA_ARRAY3D_SURFACE_LDST: 2,
@@ -134,7 +139,7 @@ export const CUDA_ARRAY3D = {
 } as const;
 export type CUDA_ARRAY3D = (typeof CUDA_ARRAY3D)[keyof typeof CUDA_ARRAY3D];
 
-/** What cuTexObjectCreate and cuSurfObjectCreate are given. */
+/** Kinds of resources of cuTexObjectCreate and cuSurfObjectCreate. */
 export const CUresourcetype = {
   CU_RESOURCE_TYPE_ARRAY: 0,
   CU_RESOURCE_TYPE_MIPMAPPED_ARRAY: 1,
@@ -143,7 +148,7 @@ export const CUresourcetype = {
 } as const;
 export type CUresourcetype = (typeof CUresourcetype)[keyof typeof CUresourcetype];
 
-/** What a texture gives outside itself. */
+/** What a texture returns outside itself. */
 export const CUaddress_mode = {
   CU_TR_ADDRESS_MODE_WRAP: 0,
   CU_TR_ADDRESS_MODE_CLAMP: 1,
@@ -168,7 +173,7 @@ export const CU_TRSF = {
 } as const;
 export type CU_TRSF = (typeof CU_TRSF)[keyof typeof CU_TRSF];
 
-/** cuMemAdvise. */
+/** Advice of cuMemAdvise. */
 export const CUmem_advise = {
   CU_MEM_ADVISE_SET_READ_MOSTLY: 1,
   CU_MEM_ADVISE_UNSET_READ_MOSTLY: 2,
@@ -187,7 +192,7 @@ export const CUmemAccess_flags = {
 } as const;
 export type CUmemAccess_flags = (typeof CUmemAccess_flags)[keyof typeof CUmemAccess_flags];
 
-/** CUmemLocation. */
+/** Kinds of a CUmemLocation. */
 export const CUmemLocationType = {
   CU_MEM_LOCATION_TYPE_NONE: 0,
   CU_MEM_LOCATION_TYPE_DEVICE: 1,
@@ -197,7 +202,7 @@ export const CUmemLocationType = {
 } as const;
 export type CUmemLocationType = (typeof CUmemLocationType)[keyof typeof CUmemLocationType];
 
-/** CUmemPoolProps. */
+/** Kinds of allocations of CUmemPoolProps. */
 export const CUmemAllocationType = {
   CU_MEM_ALLOCATION_TYPE_INVALID: 0,
   CU_MEM_ALLOCATION_TYPE_PINNED: 1,
@@ -205,7 +210,7 @@ export const CUmemAllocationType = {
 } as const;
 export type CUmemAllocationType = (typeof CUmemAllocationType)[keyof typeof CUmemAllocationType];
 
-/** cuFuncSetCacheConfig. */
+/** Preferences of cuFuncSetCacheConfig. */
 export const CUfunc_cache = {
   CU_FUNC_CACHE_PREFER_NONE: 0,
   CU_FUNC_CACHE_PREFER_SHARED: 1,
@@ -254,7 +259,7 @@ export const CUjit_option = {
 } as const;
 export type CUjit_option = (typeof CUjit_option)[keyof typeof CUjit_option];
 
-/** Kind of one input of cuLinkAddData. */
+/** The kind of one input of cuLinkAddData. */
 export const CUjitInputType = {
   CU_JIT_INPUT_CUBIN: 0,
   CU_JIT_INPUT_PTX: 1,
@@ -265,7 +270,7 @@ export const CUjitInputType = {
 } as const;
 export type CUjitInputType = (typeof CUjitInputType)[keyof typeof CUjitInputType];
 
-/** CU_JIT_TARGET. A: architecture-specific, F: family-specific. */
+/** Values of CU_JIT_TARGET. A: architecture-specific, F: family-specific. */
 export const CUjit_target = {
   CU_TARGET_COMPUTE_30: 30,
   CU_TARGET_COMPUTE_32: 32,
@@ -304,7 +309,7 @@ export const CUjit_target = {
 } as const;
 export type CUjit_target = (typeof CUjit_target)[keyof typeof CUjit_target];
 
-/** CU_JIT_CACHE_MODE. */
+/** Values of CU_JIT_CACHE_MODE. */
 export const CUjit_cacheMode = {
   CU_JIT_CACHE_OPTION_NONE: 0,
   CU_JIT_CACHE_OPTION_CG: 1,
@@ -312,20 +317,21 @@ export const CUjit_cacheMode = {
 } as const;
 export type CUjit_cacheMode = (typeof CUjit_cacheMode)[keyof typeof CUjit_cacheMode];
 
-/** CU_JIT_FALLBACK_STRATEGY. */
+/** Values of CU_JIT_FALLBACK_STRATEGY. */
 export const CUjit_fallback = {
   CU_PREFER_PTX: 0,
   CU_PREFER_BINARY: 1,
 } as const;
 export type CUjit_fallback = (typeof CUjit_fallback)[keyof typeof CUjit_fallback];
 
-/** cuStreamUpdateCaptureDependencies. */
+/** Flags of cuStreamUpdateCaptureDependencies. */
 export const CUstreamUpdateCaptureDependencies_flags = {
   CU_STREAM_ADD_CAPTURE_DEPENDENCIES: 0,
   CU_STREAM_SET_CAPTURE_DEPENDENCIES: 1,
 } as const;
-export type CUstreamUpdateCaptureDependencies_flags =
-  (typeof CUstreamUpdateCaptureDependencies_flags)[keyof typeof CUstreamUpdateCaptureDependencies_flags];
+export type CUstreamUpdateCaptureDependencies_flags = ValueOf<
+  typeof CUstreamUpdateCaptureDependencies_flags
+>;
 
 /** Kinds of conditional nodes. */
 export const CUgraphConditionalNodeType = {
@@ -336,10 +342,12 @@ export const CUgraphConditionalNodeType = {
 export type CUgraphConditionalNodeType =
   (typeof CUgraphConditionalNodeType)[keyof typeof CUgraphConditionalNodeType];
 
-/** cuGraphConditionalHandleCreate: each launch of the graph begins with the default value. */
+/**
+ * A flag of cuGraphConditionalHandleCreate: each launch of the graph begins with the default value.
+ */
 export const CU_GRAPH_COND_ASSIGN_DEFAULT = 1;
 
-/** cuGraphNodeGetType. */
+/** Kinds of nodes of cuGraphNodeGetType. */
 export const CUgraphNodeType = {
   CU_GRAPH_NODE_TYPE_KERNEL: 0,
   CU_GRAPH_NODE_TYPE_MEMCPY: 1,
@@ -358,7 +366,7 @@ export const CUgraphNodeType = {
 } as const;
 export type CUgraphNodeType = (typeof CUgraphNodeType)[keyof typeof CUgraphNodeType];
 
-/** cuGraphInstantiateWithFlags. */
+/** Flags of cuGraphInstantiateWithFlags. */
 export const CUgraphInstantiate_flags = {
   CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH: 1,
   CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD: 2,
@@ -395,7 +403,7 @@ export const CUgraphExecUpdateResult = {
 export type CUgraphExecUpdateResult =
   (typeof CUgraphExecUpdateResult)[keyof typeof CUgraphExecUpdateResult];
 
-/** cuGraphDebugDotPrint. */
+/** Flags of cuGraphDebugDotPrint. */
 export const CUgraphDebugDot_flags = {
   CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE: 1,
   CU_GRAPH_DEBUG_DOT_FLAGS_RUNTIME_TYPES: 2,
@@ -438,7 +446,7 @@ export const CUlaunchAttributeID = {
 } as const;
 export type CUlaunchAttributeID = (typeof CUlaunchAttributeID)[keyof typeof CUlaunchAttributeID];
 
-/** CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE. */
+/** Values of CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE. */
 export const CUclusterSchedulingPolicy = {
   CU_CLUSTER_SCHEDULING_POLICY_DEFAULT: 0,
   CU_CLUSTER_SCHEDULING_POLICY_SPREAD: 1,
@@ -447,7 +455,7 @@ export const CUclusterSchedulingPolicy = {
 export type CUclusterSchedulingPolicy =
   (typeof CUclusterSchedulingPolicy)[keyof typeof CUclusterSchedulingPolicy];
 
-/** CU_DEVICE_ATTRIBUTE_COMPUTE_MODE. */
+/** Values of CU_DEVICE_ATTRIBUTE_COMPUTE_MODE. */
 export const CUcomputemode = {
   CU_COMPUTEMODE_DEFAULT: 0,
   CU_COMPUTEMODE_PROHIBITED: 2,
@@ -455,7 +463,7 @@ export const CUcomputemode = {
 } as const;
 export type CUcomputemode = (typeof CUcomputemode)[keyof typeof CUcomputemode];
 
-/** cuMemHostAlloc. */
+/** Flags of cuMemHostAlloc. */
 export const CU_MEMHOSTALLOC = {
   CU_MEMHOSTALLOC_PORTABLE: 1,
   CU_MEMHOSTALLOC_DEVICEMAP: 2,
@@ -463,7 +471,7 @@ export const CU_MEMHOSTALLOC = {
 } as const;
 export type CU_MEMHOSTALLOC = (typeof CU_MEMHOSTALLOC)[keyof typeof CU_MEMHOSTALLOC];
 
-/** cuMemHostRegister. */
+/** Flags of cuMemHostRegister. */
 export const CU_MEMHOSTREGISTER = {
   CU_MEMHOSTREGISTER_PORTABLE: 1,
   CU_MEMHOSTREGISTER_DEVICEMAP: 2,

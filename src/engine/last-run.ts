@@ -1,25 +1,25 @@
 /**
- * How far somebody's runs have been queued: whoever may run one at a time, or gives back what they
- * use, looks for the end of the last.
+ * How far the runs of a context have been queued. Code that allows one run at a time, or frees what
+ * runs use, waits for the end of the last one.
  */
 import type { Stream } from '../core/index.js';
 
-/** What was queued on a stream, as whoever waits for its end has it. */
+/** Work that was queued on a stream, for code that waits for its end. */
 export interface QueuedRun {
   readonly stream: Stream;
   readonly isOver: boolean;
-  /** Resolves when it is over, also where the device is lost. */
+  /** Resolves when the work is over, also where the device is lost. */
   ended(): Promise<void>;
 }
 
-/** A run that is commands of its stream, and nothing else. */
+/** A run that consists of commands of its stream only. */
 export class LastRun implements QueuedRun {
   readonly stream: Stream;
   private upTo: number;
 
   /**
-   * `last`, which is nobody else's, moved on to a later run; or another one where that was on
-   * another stream.
+   * Returns `last`, which only this caller holds, moved on to a later run, or a new one if `last`
+   * was on another stream.
    */
   static latest(last: QueuedRun | undefined, stream: Stream, mark: number): LastRun {
     if (!(last instanceof LastRun) || last.stream !== stream) return new LastRun(stream, mark);
@@ -32,7 +32,7 @@ export class LastRun implements QueuedRun {
     this.upTo = mark;
   }
 
-  /** The operation of the stream that it ends with. */
+  /** The stream's operation that the run ends with. */
   get mark(): number {
     return this.upTo;
   }

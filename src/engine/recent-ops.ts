@@ -1,17 +1,17 @@
 /**
- * The last operations of an engine's runs, by the tensors that they were made of: whoever makes one
- * for each run has what is kept for it at hand.
+ * The last operations of an engine's runs, by the tensors that they were made of. A program that
+ * makes the same operation for each run gets the one that has its prepared state.
  */
 import { Applied } from '../ops/collect.js';
 import type { AnyTensor } from '../tensor/index.js';
 import type { NamedTensors } from './engine.js';
 
-/** Operations that were added last and are remembered, and as many before them. */
+/** Number of most recent operations that are kept; as many older ones are kept, too. */
 const MOST_RECENT = 64;
-/** Of one first tensor: as many as a program most often has in turns. */
+/** Number of operations per first tensor: as many as a program usually alternates between. */
 const MOST_OF_ONE = 4;
 
-/** A run on tensors that were given, without a signal: another of the same ones is the same. */
+/** A run on given tensors, without a signal. A run on the same tensors is the same operation. */
 export class RunOfTensors extends Applied<NamedTensors> {
   readonly from: Named;
   readonly to: Named;
@@ -28,7 +28,7 @@ export class RunOfTensors extends Applied<NamedTensors> {
 }
 
 /**
- * An object's own names and values, in its order: a program writes them in the same order each
+ * An object's own names and values, in its order. A program writes them in the same order each
  * time.
  */
 class Named {
@@ -49,13 +49,13 @@ class Named {
   }
 
   /**
-   * Whether the object has exactly these, in this order, and all of them are open. One that
-   * inherits any names is none of the usual.
+   * Whether the object has exactly these names and values, in this order, and all of them are open.
+   * An object that inherits names is treated as different.
    */
   isLike(given: Readonly<Record<string, unknown>>): boolean {
     const { names, values } = this;
     let i = 0;
-    // What is read within a loop over an object's own names is not looked up.
+    // V8 needs no look-up for a property that is read in a loop over the object's own names.
     for (const name in given) {
       if (names[i] !== name) return false;
       const tensor = given[name] as AnyTensor | undefined;
@@ -66,15 +66,15 @@ class Named {
 }
 
 /**
- * Operations by the first tensor that they were made of, which is what keeps them. No WeakRef: what
- * it gives is kept to the end of the turn, and noting that took an eighth of the time in which a
- * run is queued.
+ * Operations by the first tensor that they were made of, which keeps them alive. There is no
+ * WeakRef: its target is kept until the end of the turn, and that bookkeeping took an eighth of the
+ * time in which a run is queued.
  */
 type ByFirst = WeakMap<object, readonly RunOfTensors[]>;
 
 export class RecentOps {
   private recent: ByFirst = new WeakMap();
-  /** What was added before those. */
+  /** Operations that were added before those. */
   private older: ByFirst = new WeakMap();
   private added = 0;
   /** The input by whose tensor operations are found: the one that the program names first. */
@@ -94,8 +94,8 @@ export class RecentOps {
   }
 
   /**
-   * One of open tensors, these, by options that have nothing but outputs. Whatever is given: it has
-   * not been checked.
+   * Finds an operation of these tensors, all of them open, made with options that contain only
+   * outputs. The arguments have not been checked.
    */
   find(from: unknown, options: unknown): RunOfTensors | undefined {
     const to = options === undefined ? NONE : outputsOf(options);
@@ -125,14 +125,15 @@ function among(
 
 const NONE = Object.freeze({});
 
-/** Undefined where anything else was given, or what is no options. */
+/** Undefined where the options contain anything else, or are not options. */
 function outputsOf(options: unknown): Readonly<Record<string, unknown>> | undefined {
-  // An engine that compiles for the moment asks the runtime for a prototype.
+  // Reading `constructor` is faster than reading the prototype, for which V8's baseline code calls
+  // the runtime.
   if (!isRecord(options) || options.constructor !== Object) return undefined;
   let outputs: unknown = NONE;
   for (const name in options) {
     const value = options[name];
-    // As if it had been left out.
+    // An option that is undefined counts as absent.
     if (value === undefined && (name === 'outputs' || name === 'signal')) continue;
     if (name !== 'outputs') return undefined;
     outputs = value;

@@ -1,6 +1,6 @@
 /**
- * Whether tensors are what a model takes and gives: names, dtypes, ranks and extents, those that
- * are named alike against each other. The same for every library, and so are the errors.
+ * Checks of a run's tensors against the model: names, dtypes, ranks and extents; extents of one
+ * name have to be equal. The checks and the errors are the same for every library.
  */
 import { CudaArgumentError } from '../core/index.js';
 import { invalid, valueNamed } from '../ground/arguments.js';
@@ -8,47 +8,48 @@ import { checkTensor as checkTensorValue } from '../library/operation.js';
 import type { AnyTensor } from '../tensor/index.js';
 import type { Engine, TensorInfo } from './engine.js';
 
-/** What the extents of an input may be where they are not fixed, and what says so: 'profile 0'. */
+/** The bounds of an input's open extents, and what sets them: 'profile 0', for example. */
 export interface ExtentRange {
   readonly min: readonly number[];
   readonly max: readonly number[];
   readonly of: string;
 }
 
-/** An output: where it goes, and its shape where that follows from the inputs'. */
+/** An output: where it is written, and its shape where that follows from the inputs'. */
 export interface PlannedOutput {
   readonly info: TensorInfo;
-  /** What was given to write to; undefined where it is to be made. */
+  /** The tensor that was given to write to; undefined where the run makes it. */
   readonly given: AnyTensor | undefined;
   readonly shape: readonly number[] | undefined;
   /**
-   * What the model declares, where it is no more than a hint, and memory for it cannot be made yet.
+   * The shape that the model declares, where that is only a hint, and memory for it cannot be
+   * allocated yet.
    */
   readonly declared?: readonly number[];
 }
 
 type Signature = Pick<Engine, 'device' | 'inputs' | 'outputs' | 'strictShapes'>;
 /**
- * What the names of extents stand for in a run, and which tensor has said so. An extent is -1 where
- * tensors differ and may.
+ * The extents that the names stand for in a run, and the tensor that determined each. An extent is
+ * -1 where tensors differ and may.
  */
 type Extents = Map<string, { readonly extent: number; readonly of: string }>;
-/** What is checked beside dtypes, ranks and fixed extents. */
+/** What is checked besides dtypes, ranks and fixed extents. */
 interface Rules {
   readonly extents: Extents;
   readonly range?: ExtentRange | undefined;
   /**
-   * Whether extents of one name are equal, and what has no extents is a scalar: ONNX Runtime says
-   * no more of a tensor of unknown rank.
+   * Whether extents of one name are equal, and a shape without extents is a scalar. For ONNX
+   * Runtime such a shape may also be an unknown rank.
    */
   readonly strict: boolean;
-  /** What to write, where it is no tensor that was given. */
+  /** The fix to recommend, where the argument is not a tensor. */
   readonly advice?: string;
 }
 
 /**
- * @throws CudaArgumentError unless exactly the model's inputs are given, and of outputs only those
- *   that it has
+ * @throws CudaArgumentError unless exactly the model's inputs are given, and only outputs that it
+ *   has
  */
 export function checkNames(
   { inputs, outputs }: Pick<Engine, 'inputs' | 'outputs'>,
@@ -94,11 +95,11 @@ export function checkInputNames(
 }
 
 /**
- * The outputs of a run on these inputs, in the model's order; those of `given` are checked.
+ * Returns the outputs of a run on these inputs, in the model's order. Those of `given` are checked.
  *
- * @param range of the input of a number, where the library sets bounds
- * @param seen the shape that an output of a number is known to have on inputs of these shapes: all
- * that one which was given is held to where the engine's shapes are not strict
+ * @param range returns the bounds of an input by its index, where the library sets bounds
+ * @param seen returns the shape that an output (by its index) is known to have on inputs of these
+ *   shapes. Where the engine's shapes are not strict, only this is required of a given output
  * @throws CudaArgumentError, CudaDisposedError for tensors that the model does not take
  */
 export function planOutputs(
@@ -156,13 +157,18 @@ export function planOutputs(
   });
 }
 
-/** As in `[batch, 3, 224, 224]`; `?` where an extent is neither fixed nor named. */
+/**
+ * Formats a shape as `[batch, 3, 224, 224]`; `?` stands where an extent is neither fixed nor named.
+ */
 function showShape({ shape, dimensions }: Pick<TensorInfo, 'shape' | 'dimensions'>): string {
-  return `[${shape.map((extent, axis) => (extent >= 0 ? String(extent) : (dimensions?.[axis] ?? '?'))).join(', ')}]`;
+  const shown = shape.map((extent, axis) =>
+    extent >= 0 ? String(extent) : (dimensions?.[axis] ?? '?'),
+  );
+  return `[${shown.join(', ')}]`;
 }
 
 /**
- * Whether the model takes tensors of these shapes, by its inputs' names.
+ * Checks that the model takes tensors of these shapes, given by its inputs' names.
  *
  * @throws CudaArgumentError that names the argument
  */
@@ -171,9 +177,10 @@ export function checkShapes(
   { inputs, strictShapes = true }: Pick<Engine, 'inputs' | 'strictShapes'>,
   given: unknown,
 ): asserts given is Readonly<Record<string, readonly number[]>> {
-  const example =
-    '{ ' +
-    `${inputs.map(({ name, shape }) => `${name}: [${shape.map((extent) => Math.max(1, extent)).join(', ')}]`).join(', ')} }`;
+  const shapes = inputs.map(
+    ({ name, shape }) => `${name}: [${shape.map((extent) => Math.max(1, extent)).join(', ')}]`,
+  );
+  const example = `{ ${shapes.join(', ')} }`;
   const names = inputs.map(({ name }) => name);
   if (
     typeof given !== 'object' ||
@@ -201,7 +208,7 @@ export function checkShapes(
   }
 }
 
-/** Dtype, rank and extents. @throws CudaArgumentError */
+/** Checks dtype, rank and extents. @throws CudaArgumentError where one differs */
 export function checkTensor(
   argument: string,
   info: TensorInfo,
@@ -264,7 +271,7 @@ function checkShape(
   });
 }
 
-/** The output's shape, where it follows from the inputs'. */
+/** Returns the output's shape, where it follows from the inputs'. */
 function knownShape({ shape, dimensions }: TensorInfo, extents: Extents): number[] | undefined {
   const known = shape.map((extent, axis) => {
     const name = dimensions?.[axis];

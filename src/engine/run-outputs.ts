@@ -1,6 +1,6 @@
 /**
- * The outputs of a run: tensors that are made for it, and what it gives. The same for every
- * library.
+ * The outputs of a run: the tensors that are made for it, and its result. They are the same for
+ * every library.
  */
 import { DTYPES } from '../core/index.js';
 import type { DTypeName } from '../core/index.js';
@@ -10,14 +10,14 @@ import { contiguous, numel } from '../tensor/layouts.js';
 import type { AnyTensor, Layout } from '../tensor/index.js';
 import type { NamedTensors } from './engine.js';
 
-/** A tensor of the run's own memory, in the order of its stream. */
+/** Makes a tensor in the run's own memory, in the order of its stream. */
 export function madeTensor(run: Run, dtype: DTypeName, shape: readonly number[]): AnyTensor {
   return new Tensor(run.alloc(DTYPES[dtype], numel(shape)), contiguous([...shape]), true);
 }
 
 /**
- * As {@link madeTensor}, of a contiguous layout; its memory may be that of an earlier one that was
- * closed, whose address is known.
+ * Makes a tensor as {@link madeTensor} does, of a contiguous layout. Its memory may be that of a
+ * closed one, whose address is known already.
  */
 export function recycledTensor(run: Run, dtype: DTypeName, layout: Layout): AnyTensor {
   const { recycled } = run.device;
@@ -30,7 +30,7 @@ export function recycledTensor(run: Run, dtype: DTypeName, layout: Layout): AnyT
   );
 }
 
-/** The tensors of a model's outputs by their names, in the same order. */
+/** Returns the tensors of a model's outputs by their names, in the same order. */
 export function namedTensors(
   outputs: readonly { readonly name: string }[],
   tensors: readonly AnyTensor[],

@@ -1,6 +1,6 @@
 /**
- * Inference with one interface, on both devices: TensorRT where it is and takes the GPU, ONNX
- * Runtime otherwise.
+ * Inference with one interface on both devices: TensorRT where it is installed and supports the
+ * GPU, ONNX Runtime otherwise.
  *
  * @packageDocumentation
  */

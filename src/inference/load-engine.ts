@@ -1,6 +1,6 @@
 /**
- * A model as an engine of whichever library is there: TensorRT where it takes the GPU, ONNX Runtime
- * otherwise.
+ * Loads a model as an engine of the library that is available: TensorRT where it supports the GPU,
+ * ONNX Runtime otherwise.
  */
 import { readFile } from 'node:fs/promises';
 
@@ -18,38 +18,48 @@ import { isTensorRTAvailable, loadTensorRTEngine as loadWithTensorRT } from '../
 import type { LoadTensorRTEngineOptions as TensorRTOptions } from '../tensorrt/index.js';
 
 /**
- * Which library runs the model; `auto`: TensorRT where it is and takes the GPU, else ONNX Runtime.
+ * The library that runs the model. `auto` is TensorRT where it is installed and supports the GPU,
+ * else ONNX Runtime.
  */
 export type EngineKind = 'auto' | Engine['kind'];
 
 /** Options of {@link loadEngine}. */
 export interface LoadEngineOptions {
-  /** Default `auto`. */
+  /** Default: `auto`. */
   readonly engine?: EngineKind;
-  /** Runs at once of {@link Engine.infer}. Default: the library's. */
+  /** Number of runs of {@link Engine.infer} at once. Default: the library's. */
   readonly contexts?: number;
-  /** Gives up loading. */
+  /** Cancels loading. */
   readonly signal?: AbortSignal | undefined;
-  /** What only TensorRT is told: ranges of dynamic extents, precision, the cache. */
+  /** Options of TensorRT only: ranges of dynamic extents, precision, the cache. */
   readonly tensorrt?: Omit<TensorRTOptions, 'contexts' | 'signal'>;
-  /** What only ONNX Runtime is told: providers, threads, the optimisation of the graph. */
+  /** Options of ONNX Runtime only: providers, threads, the optimisation of the graph. */
   readonly onnxruntime?: Omit<OnnxRuntimeOptions, 'contexts' | 'signal'>;
 }
 
 const KINDS: readonly EngineKind[] = ['auto', 'tensorrt', 'onnxruntime'];
 
 /**
- * Loads an ONNX model for a device. Which library it is run by says `engine.kind`; its inputs,
- * outputs and runs are the same.
+ * Loads an ONNX model for a device. `engine.kind` is the library that runs it; inputs, outputs and
+ * runs are the same for both.
  *
- * With `auto`, a model that TensorRT says it does not support (`ERR_CUDA_UNSUPPORTED`), or for
- * which it needs ranges in `tensorrt.shapes`, is loaded with ONNX Runtime, and a process warning of
- * the type `CUDA_FALLBACK` says why; every other failure is told. So is it, without a warning, on a
- * GPU that the only TensorRT there, that for RTX, does not take.
+ * With `auto`, a model that TensorRT does not support (`ERR_CUDA_UNSUPPORTED`), or for which it
+ * needs ranges in `tensorrt.shapes`, is loaded with ONNX Runtime, and a process warning of the type
+ * `CUDA_FALLBACK` gives the reason; every other failure rejects. ONNX Runtime is used without a
+ * warning on a GPU that the only installed TensorRT, that for RTX, does not support.
  *
  * @param model a path, a `file:` URL, or the bytes
- * @returns rejects with CudaError, code `ERR_CUDA_NO_LIBRARY`, where neither library is found: the
- *   message says how to get each
+ * @returns a promise of the engine. It rejects with CudaError, code `ERR_CUDA_NO_LIBRARY`, where
+ *   neither library is found; the message says how to get each
+ *
+ * @example
+ * ```ts no-run
+ * await using engine = await loadEngine(device, 'classifier.onnx');
+ * using image = await device.zeros(f32, [1, 3, 224, 224]);
+ * const { logits } = await engine.infer({ image });
+ * console.log(logits!.shape.join(' x ')); // 1 x 1000
+ * logits!.close();
+ * ```
  */
 export async function loadEngine(
   device: AnyDevice,
@@ -112,8 +122,8 @@ export async function loadEngine(
 }
 
 /**
- * A library's own options are a level further down here: what is wrong with one is named as the
- * caller wrote it.
+ * A library's own options are one level deeper here, so an error's argument is renamed to what the
+ * caller wrote.
  */
 async function within(
   name: 'tensorrt' | 'onnxruntime',
@@ -128,7 +138,7 @@ async function within(
   }
 }
 
-/** Whether it is for want of a range of dynamic extents, which ONNX Runtime does without. */
+/** Whether the failure is a missing range of dynamic extents, which ONNX Runtime does not need. */
 function lacksRange(error: CudaError, given: TensorRTOptions['shapes'] = {}): boolean {
   const [, name] =
     (error instanceof CudaArgumentError &&
@@ -146,7 +156,7 @@ async function availability(device: CoreDevice): Promise<{ available: boolean; r
   return isTensorRTAvailable(device);
 }
 
-/** TensorRT parses bytes. */
+/** Returns the model's bytes, which are what TensorRT parses. */
 async function bytesOf(model: ModelSource, signal: AbortSignal | undefined): Promise<Uint8Array> {
   if (typeof model === 'string' || isUrl(model)) {
     return readFile(modelPath(model), { signal }).catch((cause: unknown) => {

@@ -1,4 +1,4 @@
-/** A thread of a crew (`thread-crew.ts`) from the inside. */
+/** The code of a crew's thread (`thread-crew.ts`): how it loads koffi and answers requests. */
 import { parentPort, workerData } from 'node:worker_threads';
 
 import { loadKoffi } from './koffi.js';
@@ -11,7 +11,10 @@ export function crewKoffi(): Koffi {
   return (loaded ??= whileLoading(() => loadKoffi((workerData as CrewStart).koffiPath)));
 }
 
-/** The process must not end this thread while it loads native code: see the crew. */
+/**
+ * Runs `load` while the crew's word records it: the process must not end this thread while it loads
+ * native code (see `ThreadCrew.atExit`).
+ */
 export function whileLoading<T>(load: () => T): T {
   const { loading } = workerData as CrewStart;
   Atomics.add(loading, 0, 1);
@@ -24,8 +27,8 @@ export function whileLoading<T>(load: () => T): T {
 }
 
 /**
- * Answers one request after the other. `tell` says something before the answer; what is thrown is
- * shown as `refusalOf` has it.
+ * Answers requests one after the other. `tell` sends a message before the answer; a thrown error is
+ * sent as `refusalOf` returns it.
  */
 export function answerRequests<R, F>(
   answer: (request: R, tell: (message: unknown) => void) => unknown,
@@ -34,7 +37,8 @@ export function answerRequests<R, F>(
   const port = parentPort!;
   port.on('message', (message: ToCrew<R>) => {
     if ('end' in message) {
-      // Nothing holds the thread any more: it ends by itself, as one must that uses koffi.
+      // With its port closed, nothing keeps the thread alive: it ends by itself, as a thread that
+      // uses koffi must.
       port.close();
       return;
     }

@@ -16,7 +16,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true }));
 
-/** A machine whose disk is the fabricated tree, and nothing of this one's environment. */
+/** A machine whose disk is the fabricated tree, with nothing of the real environment. */
 function machine(env: Record<string, string> = {}, arch = 'x64'): Machine {
   return { platform: 'linux', arch, env, home: join(root, 'home/ada'), root };
 }
@@ -70,7 +70,7 @@ describe('a library is found', () => {
         expect(findLibrary(row, machine({ [variable]: named }))).toEqual({ path: library });
         expect(findLibrary(parserRow, machine({ [variable]: named }))).toEqual({ path: parser });
       }
-      // Where it has none the others are looked for, and its own variable comes first.
+      // Where the folder has no parser, the other places are tried, its own variable first.
       rmSync(parser);
       expect(findLibrary(parserRow, machine({ [variable]: library }))).toEqual({ path: other });
       expect(

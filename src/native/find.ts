@@ -1,11 +1,10 @@
 /**
- * Looks for NVIDIA's libraries on disk: by versioned names, in the folders that the loader, the
- * toolkit, the driver's packages and Python wheels use. Nothing is loaded and no program is
- * started.
+ * Finds NVIDIA's libraries on disk: by versioned names, in the folders that the loader, the
+ * toolkit, the driver's packages and Python wheels use. It loads no library and starts no program.
  *
- * Folders are searched in the order in which a user would expect to be obeyed: the library's own
- * environment variable, LD_LIBRARY_PATH, the toolkit and the Python environment that variables
- * name, the driver's and the loader's folders, then toolkits and wheels at their usual places.
+ * The order of the folders is that of the user's intent: the library's own environment variable,
+ * LD_LIBRARY_PATH, the toolkit and the Python environment that variables name, the driver's and the
+ * loader's folders, then toolkits and wheels at their usual places.
  */
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -15,26 +14,28 @@ import { basename, dirname, isAbsolute, join } from 'node:path';
 import { fileNames } from './libraries.js';
 import type { LibraryRow } from './libraries.js';
 
-/** The machine that is searched; tests make one up. */
+/** The machine that is searched. Tests fabricate one. */
 export interface Machine {
   readonly platform: NodeJS.Platform;
   readonly arch: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
-  /** Prefix of all absolute folders that this file names itself; empty but in tests. */
+  /** Prefix of all absolute folders that this file names itself; empty except in tests. */
   readonly root: string;
-  /** Where npm packages are resolved from, as paths or URLs. */
+  /** The bases from which npm packages are resolved: paths or URLs. */
   readonly modules?: readonly string[];
 }
 
+/** A path that was tried, and why it did not serve. */
 export interface Tried {
   readonly path: string;
   readonly reason: string;
 }
 
-/** Where a library is, or every path where it is not. */
+/** The path of a library, or every path that was tried where there is none. */
 export type FindResult = { readonly path: string } | { readonly tried: readonly Tried[] };
 
+/** Describes the machine that the program runs on. */
 export function thisMachine(): Machine {
   return {
     platform: process.platform,
@@ -47,8 +48,8 @@ export function thisMachine(): Machine {
 }
 
 /**
- * Where npm packages are resolved from: the working directory, the program, this file. In a Worker
- * made from text only the first is known.
+ * Returns the bases from which npm packages are resolved: the working directory, the program, this
+ * file. In a Worker made from text only the first is available.
  */
 function moduleBases(): string[] {
   const here: string | undefined = import.meta.url;
@@ -61,8 +62,17 @@ function moduleBases(): string[] {
 }
 
 /**
- * Finds a library on disk. The file found was not loaded: it may still be for another processor, or
- * broken.
+ * Finds a library on disk, without loading it. The file may be for another processor, or damaged.
+ *
+ * @param row a row of {@link KNOWN_LIBRARIES}, or one of the program's own
+ * @returns the path, or every path tried
+ *
+ * @example
+ * ```ts no-run
+ * const found = findLibrary(KNOWN_LIBRARIES.cudnn);
+ * if ('path' in found) console.log(found.path); // /usr/local/cuda/lib64/libcudnn.so.9
+ * else console.log(found.tried.length); // the number of paths tried
+ * ```
  */
 export function findLibrary(row: LibraryRow, machine: Machine = thisMachine()): FindResult {
   const tried: Tried[] = [];
@@ -74,8 +84,8 @@ export function findLibrary(row: LibraryRow, machine: Machine = thisMachine()): 
 }
 
 /**
- * Every path where a library may lie, in order. Folders that do not exist give no paths and are
- * noted in `tried`.
+ * Yields every path where a library may lie, in order. Folders that do not exist yield no paths;
+ * they are recorded in `tried`.
  */
 export function* candidatePaths(
   row: LibraryRow,
@@ -87,7 +97,7 @@ export function* candidatePaths(
     variables.map((name) => machine.env[name]).find((value) => value !== undefined && value !== '');
   const override = named(row.environment);
   if (override !== undefined) {
-    // What the user names is obeyed, or fails: nothing else is tried in its place.
+    // The path that the user names is the only one tried.
     if (isFolder(override)) yield* filesIn(override, names, row);
     else yield override;
     return;
@@ -111,8 +121,8 @@ export function* candidatePaths(
 }
 
 /**
- * What the library may be called in a folder, the most specific first; by its whole version it is
- * called only where it is.
+ * Yields the paths that the library may have in a folder, the most specific name first. A name with
+ * the whole version is yielded only where such a file exists.
  */
 function* filesIn(folder: string, names: readonly string[], row: LibraryRow): Generator<string> {
   for (const name of names) yield join(folder, name);
@@ -120,7 +130,7 @@ function* filesIn(folder: string, names: readonly string[], row: LibraryRow): Ge
     yield* matching(folder, new RegExp(`^lib${row.base}\\.so\\.\\d+\\.\\d`));
 }
 
-/** The folder of the npm package that has the library. */
+/** Yields the folder of the npm package that contains the library. */
 function* packageFolders(
   row: LibraryRow,
   { modules = [], platform, arch }: Machine,
@@ -134,7 +144,7 @@ function* packageFolders(
         row.npm.folder.replace('{platform}', platform).replace('{arch}', arch),
       );
     } catch {
-      // Not installed there.
+      // The package is not installed there.
     }
   }
 }
@@ -165,7 +175,8 @@ function* candidateFolders(row: LibraryRow, machine: Machine): Generator<string>
   yield* driverFolders(machine);
   yield* loaderFolders(machine);
   if (row.from === 'driver') {
-    // A newer libcuda for data-centre GPUs, only where there is no other.
+    // The compatibility package has a newer libcuda for data-centre GPUs; it is used only where
+    // there is no other.
     yield `${root}/usr/local/cuda/compat`;
     return;
   }
@@ -189,7 +200,7 @@ function multiarch(machine: Machine): string {
   return machine.arch === 'arm64' ? 'aarch64-linux-gnu' : 'x86_64-linux-gnu';
 }
 
-/** Where drivers put libcuda, besides the loader's own folders. */
+/** The folders where drivers install libcuda, besides the loader's own. */
 function* driverFolders(machine: Machine): Generator<string> {
   const { root } = machine;
   const system = `${root}/usr/lib/${multiarch(machine)}`;
@@ -198,7 +209,7 @@ function* driverFolders(machine: Machine): Generator<string> {
   yield `${root}/usr/lib/wsl/lib`;
   yield `${root}/usr/local/nvidia/lib64`;
   yield `${root}/usr/local/nvidia/lib`;
-  // Jetson, before and after JetPack 6.
+  // Jetson uses the first before JetPack 6 and the second from then on.
   if (machine.arch === 'arm64') {
     yield `${system}/tegra`;
     yield `${system}/nvidia`;
@@ -206,7 +217,9 @@ function* driverFolders(machine: Machine): Generator<string> {
   yield `${root}/run/opengl-driver/lib`; // NixOS
 }
 
-/** The loader's: those of ld.so.conf and the files it includes, then the built-in ones. */
+/**
+ * The loader's folders: those of ld.so.conf and the files that it includes, then the built-in ones.
+ */
 function* loaderFolders(machine: Machine): Generator<string> {
   const { root } = machine;
   yield* loaderConfiguration(`${root}/etc/ld.so.conf`, root, 0);
@@ -227,7 +240,7 @@ function* loaderConfiguration(file: string, root: string, depth: number): Genera
     const line = raw.replace(/#.*/, '').trim();
     const include = /^include\s+(\S+)$/.exec(line)?.[1];
     if (include !== undefined) {
-      // Only the last component may hold a wildcard, as in /etc/ld.so.conf.d/*.conf.
+      // Only the last component may contain a wildcard, as in /etc/ld.so.conf.d/*.conf.
       const pattern = isAbsolute(include) ? root + include : join(dirname(file), include);
       const files = matching(dirname(pattern), wildcard(basename(pattern))).reverse();
       if (depth < 8)
@@ -245,7 +258,7 @@ function* toolkitFolders(toolkit: string, machine: Machine): Generator<string> {
   yield join(toolkit, 'lib');
 }
 
-/** Environments whose Python is on the PATH, as where one was not activated but is used. */
+/** Environments whose Python is on the PATH, also where they were not activated. */
 function* pythonsOnPath({ env }: Machine): Generator<string> {
   for (const folder of pathList(env['PATH'], ':')) {
     if (basename(folder) === 'bin' && existsSync(join(folder, 'python3'))) yield dirname(folder);
@@ -253,8 +266,8 @@ function* pythonsOnPath({ env }: Machine): Generator<string> {
 }
 
 /**
- * NVIDIA's wheels: `nvidia/cu13/lib`, `nvidia/cuda_nvrtc/lib`, `nvidia/cudnn/lib`, …, newest
- * toolkit first.
+ * The folders of NVIDIA's wheels: `nvidia/cu13/lib`, `nvidia/cuda_nvrtc/lib`, `nvidia/cudnn/lib`,
+ * …, the newest toolkit first.
  */
 function* wheelFolders(sitePackages: string, row: LibraryRow): Generator<string> {
   if (!isFolder(sitePackages)) return;
@@ -265,7 +278,7 @@ function* wheelFolders(sitePackages: string, row: LibraryRow): Generator<string>
   for (const folder of row.wheelFolders ?? []) yield join(sitePackages, folder);
 }
 
-/** Untested. */
+/** The folders on Windows. They are not tested there. */
 function* windowsFolders(row: LibraryRow, { env }: Machine): Generator<string> {
   if (row.from !== 'driver') {
     for (const [name, value] of Object.entries(env)) {
@@ -288,7 +301,7 @@ function pathList(value: string | undefined, separator: string): string[] {
   return (value ?? '').split(separator).filter((entry) => entry !== '');
 }
 
-/** Entries of a folder whose names match, as paths, the highest version first. */
+/** The entries of a folder whose names match, as paths, the highest version first. */
 export function matching(folder: string, pattern: RegExp): string[] {
   let names: string[];
   try {

@@ -104,7 +104,7 @@ describe('what wheels lack', () => {
     expect(found(library)).toEqual([wheels, `${wheels}/cccl`]);
   });
 
-  test("is nobody else's where headers do not say their version", () => {
+  test('is not taken from others where the headers have no version', () => {
     file(`${wheels}/cuda_fp16.h`);
     file('usr/local/cuda/include/cuda_fp16.h');
     file('usr/local/cuda/include/crt/mma.h');

@@ -1,6 +1,6 @@
 /**
- * Where the CUDA headers lie that belong to a library of the toolkit: beside it, in the toolkit's
- * layout or in that of Python wheels, else in a toolkit that the machine has.
+ * Finds the CUDA headers that belong to a library of the toolkit: beside it, in the toolkit's
+ * layout or in that of Python wheels, else in an installed toolkit.
  */
 import { closeSync, existsSync, openSync, readSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -8,24 +8,24 @@ import { basename, dirname, join } from 'node:path';
 import { isFolder, matching, thisMachine } from './find.js';
 import type { Machine } from './find.js';
 
-/** What a folder of CUDA headers has. */
+/** A file that every folder of CUDA headers has. */
 const MARKER = 'cuda_fp16.h';
 /**
- * What headers of the toolkit include, and are packages of their own among NVIDIA's wheels: the
- * compiler's part, and the C++ libraries (cuda/std, thrust, cub).
+ * Files that the toolkit's headers include, and that have packages of their own among NVIDIA's
+ * wheels: the compiler's part, and the C++ libraries (cuda/std, thrust, cub).
  */
 const COMPILER = join('crt', 'mma.h');
 const CPP_LIBRARIES = join('nv', 'target');
-/** Since CUDA 13 the C++ libraries have a folder of their own. */
+/** Since CUDA 13 the C++ libraries are in a folder of their own. */
 const CPP_FOLDER = 'cccl';
-/** Bytes of `cuda.h` within which it says its version. */
+/** `cuda.h` defines its version within this many bytes. */
 const VERSION_BYTES = 1 << 16;
 
 /**
- * Folders to pass to a compiler, in order; none where there are no CUDA headers. Folders of one
- * toolkit only: headers of two versions do not go together. Where wheels bring a part of it, as
- * PyTorch's do, what they lack is that of a toolkit of their version; or of its C++ libraries
- * alone, which go with toolkits of two major versions.
+ * Returns the folders to pass to a compiler, in order; none where there are no CUDA headers. All
+ * are of one toolkit, because headers of two versions do not fit together. Where wheels contain
+ * only a part of it, as PyTorch's do, the rest comes from a toolkit of the same version, or only
+ * its C++ libraries from another version, since those support toolkits of two major versions.
  */
 export function headerFolders(library: string, machine: Machine = thisMachine()): string[] {
   const toolkits = withHeaders(library, machine);
@@ -48,7 +48,10 @@ export function headerFolders(library: string, machine: Machine = thisMachine())
   ];
 }
 
-/** Folders of each toolkit that has headers, looked for as they are asked for. */
+/**
+ * Yields the folders of each toolkit that has headers. Each toolkit is looked for when its folders
+ * are requested.
+ */
 function* withHeaders(library: string, machine: Machine): Generator<string[], undefined> {
   for (const group of groups(library, machine)) {
     const folders = group.filter(isFolder);
@@ -62,7 +65,7 @@ function has(folders: readonly string[], file: string): boolean {
   return folders.some((folder) => existsSync(join(folder, file)));
 }
 
-/** Of these headers: 13000 is CUDA 13.0. */
+/** The version of these headers: 13000 is CUDA 13.0. */
 function cudaVersion(folders: readonly string[]): number | undefined {
   const folder = folders.find((each) => existsSync(join(each, 'cuda.h')));
   if (folder === undefined) return undefined;
@@ -79,10 +82,10 @@ function cudaVersion(folders: readonly string[]): number | undefined {
 
 function* groups(library: string, { platform, env, root }: Machine): Generator<string[]> {
   const lib = dirname(library);
-  // lib64, lib, or bin and bin/x64 on Windows.
+  // The library lies in lib64 or lib, or on Windows in bin or bin/x64.
   yield [join(lib, '..', 'include')];
   yield [join(lib, '..', '..', 'include')];
-  // Wheels until CUDA 12 have a folder each: nvidia/cuda_nvrtc/lib, nvidia/cuda_runtime/include,
+  // Up to CUDA 12 each wheel has a folder: nvidia/cuda_nvrtc/lib, nvidia/cuda_runtime/include,
   // nvidia/cuda_cccl/include.
   yield matching(join(lib, '..', '..'), /^cuda_/).map((wheel) => join(wheel, 'include'));
   for (const toolkit of [env['CUDA_HOME'], env['CUDA_PATH']])
@@ -94,6 +97,6 @@ function* groups(library: string, { platform, env, root }: Machine): Generator<s
     `${root}/opt/cuda`,
   ])
     yield [join(toolkit, 'include')];
-  // Debian's package puts them among all others.
+  // Debian's package installs them among all other headers.
   yield [`${root}/usr/include`];
 }

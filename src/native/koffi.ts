@@ -1,10 +1,9 @@
 /**
- * Loads koffi, the foreign function interface under all native libraries, when the first of them is
- * opened and not before: the CPU device has to work where koffi is not installed or has no build
- * for the platform.
+ * Loads koffi, the foreign function interface to native libraries, when the first library is
+ * opened: the CPU device has to work where koffi is not installed or has no build for the platform.
  *
  * A Worker that was started from text cannot resolve packages, so the main thread finds koffi's
- * file ({@link koffiPath}) and passes it along.
+ * file ({@link koffiPath}) and passes its path.
  */
 import { createRequire } from 'node:module';
 
@@ -13,10 +12,10 @@ import { LibraryNotFoundError } from './library-not-found.js';
 export type Koffi = typeof import('koffi');
 export type KoffiLibrary = ReturnType<Koffi['load']>;
 
-/** Where koffi may be resolved from: this file, the program, the working directory. */
+/** Yields the bases from which koffi is resolved: this file, the program, the working directory. */
 function* resolutionBases(): Generator<string> {
-  // A bundler that emits CommonJS leaves import.meta.url undefined; in a Worker made from text
-  // argv[1] is no path.
+  // A bundler that emits CommonJS leaves import.meta.url undefined. In a Worker made from text
+  // argv[1] is not a path.
   const here: string | undefined = import.meta.url;
   if (here !== undefined) yield here;
   const program = process.argv[1];
@@ -24,7 +23,9 @@ function* resolutionBases(): Generator<string> {
   yield `${process.cwd()}/`;
 }
 
-/** koffi's absolute path, to be handed to a Worker; undefined where it is not installed. */
+/**
+ * Returns koffi's absolute path, to be passed to a Worker; undefined where koffi is not installed.
+ */
 export function koffiPath(): string | undefined {
   return resolveKoffi([]);
 }
@@ -41,8 +42,10 @@ function resolveKoffi(tried: { path: string; reason: string }[]): string | undef
 }
 
 /**
- * koffi itself.
- * @param path an absolute path, as {@link koffiPath} gives it; resolved here without one
+ * Loads koffi.
+ *
+ * @param path an absolute path, as {@link koffiPath} returns it; without one, koffi is resolved
+ *   here
  * @throws {LibraryNotFoundError} where koffi is not installed, or has no native build for this
  *   platform
  */
@@ -59,7 +62,7 @@ export function loadKoffi(path?: string): Koffi {
   throw new LibraryNotFoundError(
     'koffi',
     tried,
-    'A real GPU is driven through it: run `npm install koffi` (without --omit=optional: its ' +
+    'It is needed for a GPU: run `npm install koffi` (without --omit=optional: its ' +
       'native code is an optional dependency). The CPU device does not need it.',
   );
 }

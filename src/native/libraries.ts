@@ -1,13 +1,13 @@
 /**
- * NVIDIA's libraries and the names they go by, newest first: what `find.ts` looks for, and what
- * `async-cuda info` lists. A later sub-path export (`async-cuda/images`, …) opens its library by
- * its row here.
+ * NVIDIA's libraries and their names, newest first: `find.ts` looks for them, and `async-cuda info`
+ * lists them. A sub-path (`async-cuda/images`, …) opens its library by its row here.
  *
- * The Windows names are written down from NVIDIA's packages and untested.
+ * The Windows names were taken from NVIDIA's packages and are not tested.
  */
 
+/** The names of a library, and where it comes from. */
 export interface LibraryRow {
-  /** What people call it. */
+  /** The name in messages. */
   readonly name: string;
   /** The soname without `lib` and `.so`, e.g. `nvrtc`. */
   readonly base: string;
@@ -15,23 +15,27 @@ export interface LibraryRow {
   readonly versions: readonly string[];
   /** File names on Windows, newest first. */
   readonly windows: readonly string[];
-  /** Comes with the driver, with the CUDA toolkit, or as a package of its own. */
+  /** Whether it comes with the driver, with the CUDA toolkit, or as a package of its own. */
   readonly from: 'driver' | 'toolkit' | 'package';
-  /** Environment variables that name the file or its folder, looked at before anything else. */
+  /**
+   * Environment variables that name the file or its folder. They have precedence over all other
+   * places.
+   */
   readonly environment: readonly string[];
   /**
-   * Variables of libraries that it lies beside: where one names a folder, or a file in it, that is
-   * looked at first.
+   * Variables of other libraries in whose folder this one lies. The folder that such a variable
+   * names, or that of its file, is tried first.
    */
   readonly beside?: readonly string[];
-  /** Python packages that have it, the one for the newest CUDA first. */
+  /** Python packages that contain it, the one for the newest CUDA first. */
   readonly wheels?: readonly string[];
-  /** Folders under a Python site-packages besides `nvidia/<package>/lib`. */
+  /** Folders in Python's site-packages besides `nvidia/<package>/lib`. */
   readonly wheelFolders?: readonly string[];
-  /** Whether its file may be called by its whole version too: `libonnxruntime.so.1.23.2`. */
+  /** Whether its file may have the whole version in its name: `libonnxruntime.so.1.23.2`. */
   readonly wholeVersion?: boolean;
   /**
-   * The npm package that has it, and the folder in it; its `{platform}` and `{arch}` are Node's.
+   * The npm package that contains it, and the folder in the package; `{platform}` and `{arch}` are
+   * Node's.
    */
   readonly npm?: { readonly name: string; readonly folder: string };
 }
@@ -43,7 +47,7 @@ function toolkit(
   windows: readonly string[],
   wheel?: string,
 ): LibraryRow {
-  // Until CUDA 12 the packages' names end with the version.
+  // Up to CUDA 12 the packages' names end with the version.
   const wheels =
     wheel === undefined
       ? []
@@ -60,7 +64,7 @@ function variable(base: string): string {
   return `ASYNC_CUDA_${base.toUpperCase()}`;
 }
 
-/** The NVIDIA driver itself. */
+/** The NVIDIA driver's library. */
 export const LIBCUDA: LibraryRow = {
   name: 'CUDA driver',
   base: 'cuda',
@@ -70,6 +74,7 @@ export const LIBCUDA: LibraryRow = {
   environment: ['ASYNC_CUDA_LIBCUDA'],
 };
 
+/** The libraries that async-cuda uses or lists, by key. */
 export const KNOWN_LIBRARIES = {
   cuda: LIBCUDA,
   nvml: {
@@ -87,7 +92,7 @@ export const KNOWN_LIBRARIES = {
     ['cudart64_13.dll', 'cudart64_12.dll', 'cudart64_110.dll'],
     'nvidia-cuda-runtime',
   ),
-  // Of toolkits up to 12; NVTX 3 is headers only.
+  // The library is part of toolkits up to 12; NVTX 3 consists of headers only.
   nvtx: toolkit('NVTX', 'nvToolsExt', ['1'], ['nvToolsExt64_1.dll']),
   nvrtc: toolkit(
     'NVRTC',
@@ -272,13 +277,13 @@ export const KNOWN_LIBRARIES = {
   },
 } as const satisfies Record<string, LibraryRow>;
 
-/** File names of a library on a platform, the most specific first. */
+/** The file names of a library on a platform, the most specific first. */
 export function fileNames(row: LibraryRow, platform: NodeJS.Platform): readonly string[] {
   if (platform === 'win32') return row.windows;
   return [...row.versions.map((version) => `lib${row.base}.so.${version}`), `lib${row.base}.so`];
 }
 
-/** What to do where a library is not there, as sentences. */
+/** Returns sentences about how to get a library that was not found. */
 export function howToGet(row: LibraryRow): string {
   const [variableName] = row.environment;
   const elsewhere = `Where it lies elsewhere, set ${variableName} to its path.`;

@@ -1,67 +1,68 @@
 /**
- * Calls of NVIDIA's libraries (NPP, cuBLAS, cuDNN, …) as plain data: what a function takes, where
- * each of its arguments stands in a list of 32-bit words, and what the statuses that it returns
- * mean.
+ * Calls of NVIDIA's libraries (NPP, cuBLAS, cuDNN, …) as plain data: the types of a function's
+ * arguments, the places of the arguments in a list of 32-bit words, and the meanings of the
+ * statuses that it returns.
  *
- * The words are what travels to the thread that makes the call. Numbers of 64 bits and addresses
- * take two of them, low half first; the bytes of what the host passes by pointer stand in the words
- * too.
+ * The words are sent to the thread that makes the call. Numbers of 64 bits and addresses take two
+ * of them, low half first. Bytes that the host passes by pointer are stored in the words, too.
  */
 
-/** Numbers, and addresses of device memory by what the function does with it. */
+/**
+ * Types of numbers, and of addresses of device memory by what the function does with the memory.
+ */
 export type ScalarType =
   'i32' | 'u32' | 'f32' | 'i64' | 'u64' | 'f64' | 'in' | 'out' | 'inout' | 'object' | 'stream';
 
-/** A structure that is passed by value: its fields in order, each by its name. */
+/** A structure that is passed by value: its fields by name, in order. */
 export interface StructType {
   readonly struct: Readonly<Record<string, ScalarType>>;
 }
 
 /**
- * A pointer to so many bytes of the host, which the function reads, or writes, before it returns.
+ * A pointer to `host` bytes of host memory, which the function reads or writes before it returns.
  */
 export interface HostType {
   readonly host: number;
 }
 
-/** A pointer to an array of the host, which holds so many addresses of device memory. */
+/** A pointer to an array in host memory, which holds `count` addresses of device memory. */
 export interface PointersType {
   readonly pointers: 'in' | 'out' | 'inout';
   readonly count: number;
 }
 
-/** The same number or address at every call, which takes no words. */
+/** A number or address that is the same in every call, and takes no words. */
 export interface ConstantType {
   readonly constant: number;
 }
 
 /**
- * An argument. `in`, `out` and `inout` are addresses of device memory, by what the function does
- * with it; `object` is a handle that the library gave out; `stream` is the stream that the call is
- * queued on, and is filled in there.
+ * The type of an argument. `in`, `out` and `inout` are addresses of device memory, by what the
+ * function does with the memory; `object` is a handle that the library returned; `stream` is the
+ * stream that the call is queued on, which is filled in when it is queued.
  */
 export type ArgumentType = ScalarType | StructType | HostType | PointersType;
-/** What a step of several calls takes. */
+/** The type of an argument of a step, for commands of several calls. */
 export type StepArgument = ArgumentType | ConstantType;
 
-/** One number of an argument, and the first of its words. */
+/** One number of an argument, and the index of its first word. */
 export interface ArgumentLeaf {
   readonly type: ScalarType;
   readonly word: number;
 }
 
 /**
- * What a function gives back: a status, which may say that it failed; a number; the address of so
- * many bytes of the host.
+ * What a function returns: a status, which may be a failure; a number; or the address of `host`
+ * bytes of host memory.
  */
 export type ReturnedType = 'status' | 'u64' | HostType;
 
-/** Where the arguments of a function stand. */
+/** The places of a function's arguments. */
 export interface ArgumentLayout {
   readonly words: number;
-  /** For each argument the first of its words. */
+  /** The first word of each argument. */
   readonly starts: readonly number[];
-  /** First words of what is to be the stream's handle. */
+  /** The first words of the arguments that become the stream's handle. */
   readonly streams: readonly number[];
 }
 
@@ -80,7 +81,10 @@ export function wordsOfScalar(type: ScalarType): number {
   return WIDE.has(type) ? 2 : 1;
 }
 
-/** The numbers of an argument, from word `start` on; none for bytes of the host and constants. */
+/**
+ * The numbers of an argument whose words begin at `start`. Bytes of the host and constants have
+ * none.
+ */
 export function leavesOf(type: StepArgument, start: number): ArgumentLeaf[] {
   if (typeof type === 'string') return [{ type, word: start }];
   if ('host' in type || 'constant' in type) return [];
@@ -97,7 +101,7 @@ export function leavesOf(type: StepArgument, start: number): ArgumentLeaf[] {
   });
 }
 
-/** Words of an argument. */
+/** The number of words of an argument. */
 export function wordsOf(type: StepArgument): number {
   if (typeof type !== 'string' && 'host' in type) return Math.ceil(type.host / 4);
   return leavesOf(type, 0).reduce((sum, leaf) => sum + wordsOfScalar(leaf.type), 0);
@@ -115,26 +119,26 @@ export function layoutOf(types: readonly StepArgument[]): ArgumentLayout {
   return { words, starts, streams };
 }
 
-/** What a status says. */
+/** The meaning of a status. */
 export interface LibraryStatus {
-  /** The library's own name for it. */
+  /** The library's own name for the status. */
   readonly name: string;
-  /** One more sentence. */
+  /** A further sentence. */
   readonly text?: string;
   /**
-   * A kind of failure that has an error of its own: too little memory, or what this device or
-   * version cannot do.
+   * A failure that has an error class of its own: too little memory, or a function that this device
+   * or version does not support.
    */
   readonly means?: 'memory' | 'unsupported';
-  /** Whether the call has done what it was asked for all the same. */
+  /** Whether the call has had its effect all the same. */
   readonly harmless?: true;
 }
 
-/** A library as far as its calls' failures are concerned. */
+/** The statuses of a library. */
 export interface LibraryStatuses {
-  /** What people call it, with its version. */
+  /** The library's name in messages, with its version. */
   readonly name: string;
-  /** By the status's number. Zero is success; what is not listed is a failure. */
+  /** The rows by the status's number. Zero is success; a status without a row is a failure. */
   readonly statuses: Readonly<Record<number, LibraryStatus>>;
 }
 
@@ -142,14 +146,17 @@ export interface LibraryStatuses {
 export interface LibraryFunction {
   readonly name: string;
   readonly returns: ReturnedType;
-  /** Of its code in this process. */
+  /** The address of its code in this process. */
   readonly address: number;
   readonly args: readonly StepArgument[];
-  /** Kernels, copies and fills that a call may queue at most. */
+  /** Largest number of kernels, copies and fills that a call queues. */
   readonly launches: number;
-  /** Where it is several calls, one after the other; the arguments are all of theirs. */
+  /**
+   * The calls of a function that consists of several, in order; `args` are the arguments of all of
+   * them.
+   */
   readonly steps?: readonly LibraryStep[];
-  /** What the library says meanwhile is written to: memory of a `SaidText`. */
+  /** Where the library's messages during the call are written: the memory of a `LibraryLog`. */
   readonly said?: SharedArrayBuffer;
 }
 
@@ -158,15 +165,15 @@ export interface LibraryStep {
   readonly name: string;
   readonly address: number;
   readonly args: readonly StepArgument[];
-  /** Whether false is a failure. */
+  /** With 'true', a return value of false is a failure. */
   readonly returns: 'true' | 'nothing';
-  /** Whether it is left out where its arguments are those of the last time. */
+  /** Whether the call is omitted where its arguments equal those of the previous execution. */
   readonly kept?: boolean;
-  /** Whether all kept steps behind it have to be made anew once it is made. */
+  /** Whether all kept steps after it have to be made again once it is made. */
   readonly forgets?: boolean;
 }
 
-/** A function of a library that returned a status that is a failure. */
+/** A function of a library returned a status that is a failure. */
 export class LibraryCallError extends Error {
   override readonly name = 'LibraryCallError';
   readonly library: string;
@@ -180,14 +187,15 @@ export class LibraryCallError extends Error {
     { name: library, statuses }: LibraryStatuses,
     call: string,
     status: number,
-    said?: string,
+    message?: string,
   ) {
     const row = statuses[status];
     const statusName = row?.name ?? `status ${status}`;
-    const text = said ?? row?.text;
+    const text = message ?? row?.text;
     super(
       `${call} of ${library} returned ` +
-        `${statusName}${row === undefined || said !== undefined ? '' : ` (${status})`}${text === undefined || text === '' ? '' : `: ${text}`}`,
+        `${statusName}${row === undefined || message !== undefined ? '' : ` (${status})`}` +
+        (text === undefined || text === '' ? '' : `: ${text}`),
     );
     this.library = library;
     this.call = call;

@@ -1,7 +1,7 @@
 /**
- * Makes calls of NVIDIA's libraries: arguments come as words (see `library-call.ts`) and leave as C
- * passes them. It also loads the libraries and tells where their functions are, on whichever thread
- * may wait for that.
+ * Makes calls of NVIDIA's libraries: it takes the arguments as words (see `library-call.ts`) and
+ * passes them by C's calling convention. It also loads the libraries and finds their functions, on
+ * whichever thread may wait for that.
  */
 import type {
   LibraryFunction,
@@ -16,7 +16,7 @@ import type { Koffi, KoffiLibrary } from './koffi.js';
 import type { LibraryRow } from './libraries.js';
 import { NativeMemory } from './native-memory.js';
 import { openLibrary } from './open-library.js';
-import { SaidText } from './said-text.js';
+import { LibraryLog } from './library-log.js';
 
 type Value = number | bigint | Record<string, number | bigint>;
 type Read = (memory: Int32Array, at: number) => Value;
@@ -26,28 +26,32 @@ interface Call {
   readonly address: bigint;
   readonly prototype: ReturnType<Koffi['proto']>;
   readonly reads: readonly Read[];
-  /** Words of the host's bytes: where they stand among the arguments, and where they are put. */
+  /**
+   * Bytes of the host: their place among the arguments' words, and the offset in the native memory
+   * that they are copied to.
+   */
   readonly hosts: readonly { readonly word: number; readonly words: number; readonly at: number }[];
   readonly hostBytes: number;
 }
 
-/** A call that is one of several. */
+/** A step of a command of several calls. */
 interface PreparedStep {
   readonly step: LibraryStep;
   readonly call: Call;
-  /** Its words among those of all. */
+  /** The index of its first word among the words of all steps. */
   readonly first: number;
   readonly words: number;
-  /** Those of the last time, where it is kept. */
+  /** The words of the previous execution, where the step is kept. */
   readonly last: Int32Array;
   known: boolean;
 }
 
 interface Program {
   readonly steps: readonly PreparedStep[];
-  readonly said: SaidText | undefined;
+  readonly said: LibraryLog | undefined;
 }
 
+/** The C type of each scalar type. */
 const C_TYPES: Readonly<Record<ScalarType, string>> = {
   i32: 'int32_t',
   u32: 'uint32_t',
@@ -62,24 +66,24 @@ const C_TYPES: Readonly<Record<ScalarType, string>> = {
   stream: 'uintptr_t',
 };
 const TWO_32 = 4294967296;
-/** What the host passes by pointer begins at multiples of this. */
+/** Alignment of data that the host passes by pointer. */
 const ALIGNMENT = 16;
 
-/** Libraries stay loaded: their functions are called by address. */
+/** Libraries stay loaded, because their functions are called by address. */
 const loaded: KoffiLibrary[] = [];
 
 export interface FoundFunctions {
   /** The library's file; a bare name where the loader's own search found it. */
   readonly path: string;
-  /** By their names, 0 for those that the library lacks. */
+  /** The addresses in the order of the names; 0 for functions that the library does not have. */
   readonly addresses: readonly number[];
 }
 
 /**
- * Loads a library, and says where its functions are.
+ * Loads a library, and finds the addresses of its functions.
  *
- * @param file the library's file where it is known; nothing else is tried then
- * @throws {LibraryNotFoundError}
+ * @param file the library's file, if it is given; no other path is tried then
+ * @throws {LibraryNotFoundError} where the library is not found
  */
 export function findFunctions(
   koffiPath: string | undefined,
@@ -101,25 +105,25 @@ export function findFunctions(
   return { path, addresses };
 }
 
-/** One thread's way to call them. */
+/** Makes one thread's calls. */
 export class LibraryCaller {
   private readonly koffi: Koffi;
   private readonly calls = new WeakMap<LibraryFunction, Call>();
   private readonly programs = new WeakMap<LibraryFunction, Program>();
-  /** By their text: koffi never forgets one. */
+  /** Prototypes by their text: koffi never frees one. */
   private readonly prototypes = new Map<string, ReturnType<Koffi['proto']>>();
   private hosts: NativeMemory | undefined = undefined;
 
   constructor(koffiPath: string | undefined) {
     this.koffi = loadKoffi(koffiPath);
-    // The process itself: a thread that has loaded no library has no memory for calls, and koffi
-    // 3.3.4 crashes at the first.
+    // Loads the process itself: in a thread that has loaded no library koffi 3.3.4 has no memory
+    // for calls, and crashes at the first.
     this.koffi.load(null);
   }
 
   /**
-   * A call that belongs to no stream: what it gave, and the words as they are afterwards. @throws
-   * LibraryCallError
+   * Makes a call that belongs to no stream. Returns its result, and the words as they are
+   * afterwards. @throws LibraryCallError where the status is a failure
    */
   ask(
     statuses: LibraryStatuses,
@@ -137,7 +141,7 @@ export class LibraryCaller {
     };
   }
 
-  /** A call in stream order. @throws LibraryCallError */
+  /** Makes a call in stream order. @throws LibraryCallError where the status is a failure */
   run(statuses: LibraryStatuses, func: LibraryFunction, memory: Int32Array, at: number): void {
     if (func.steps === undefined) checkStatus(statuses, func.name, this.call(func, memory, at));
     else this.runSteps(statuses, func, func.steps, memory, at);
@@ -166,7 +170,7 @@ export class LibraryCaller {
         const given = this.make(call, memory, at + first);
         prepared.known = false;
         if (step.returns === 'true' && given !== true) {
-          // Which of the others still hold is not known.
+          // Which of the other kept steps still hold is not known.
           for (const each of program.steps) each.known = false;
           throw new LibraryCallError(statuses, step.name, 0, said?.text ?? '');
         }
@@ -186,7 +190,7 @@ export class LibraryCaller {
   ): Program {
     let first = 0;
     return {
-      said: said === undefined ? undefined : new SaidText(said),
+      said: said === undefined ? undefined : new LibraryLog(said),
       steps: steps.map((step) => {
         const { words } = layoutOf(step.args);
         const prepared = {
@@ -204,8 +208,8 @@ export class LibraryCaller {
   }
 
   /**
-   * Calls a function with the arguments that stand in `memory` from word `at` on; returns its
-   * status, or what else it gives. What it writes into the host's bytes is put back there.
+   * Calls a function with the arguments in `memory` from word `at` on. Returns its status or its
+   * other result. Bytes that it writes to the host's data are copied back to the words.
    */
   call(func: LibraryFunction, memory: Int32Array, at: number): number {
     let call = this.calls.get(func);
@@ -329,7 +333,9 @@ function readerOf(type: ScalarType, word: number): Read {
   return (memory, at) => read(memory, at + word);
 }
 
-/** No address of a GPU's memory or of a process has more bits than a number holds. */
+/**
+ * An address of a GPU's memory or of a process has no more bits than a number represents exactly.
+ */
 function address(memory: Int32Array, at: number): number {
   return (memory[at]! >>> 0) + (memory[at + 1]! >>> 0) * TWO_32;
 }

@@ -1,22 +1,36 @@
-/** What is thrown where a library is not on the machine. */
+/** The error where a library is not on the machine. */
 
-/** No library was found under any of the names and folders tried. */
+/**
+ * No library was found under any of the names and folders tried. Its message lists them, and says
+ * how to get the library.
+ *
+ * @example
+ * ```ts no-run
+ * try {
+ *   openLibcuda();
+ * } catch (error) {
+ *   if (!(error instanceof LibraryNotFoundError)) throw error;
+ *   console.log(error.tried.length > 0); // true
+ * }
+ * ```
+ */
 export class LibraryNotFoundError extends Error {
   override readonly name = 'LibraryNotFoundError';
-  /** Every path that was tried, in order, with the loader's answer. */
+  /** Every path that was tried, in order, with the loader's reason. */
   declare readonly tried: readonly { path: string; reason: string }[];
   constructor(library: string, tried: readonly { path: string; reason: string }[], advice: string) {
     super(
       `${library} was not found. ` +
         `${advice}\nTried:\n${tried.map((t) => `  ${t.path}: ${t.reason}`).join('\n')}`,
     );
-    // Whoever prints the error has them in its message: forty more objects behind that would hide
-    // what to do.
+    // The paths are part of the message. Forty more objects after it would hide the advice when the
+    // error is printed, so the property is not enumerable.
     Object.defineProperty(this, 'tried', { value: tried });
   }
 
   /**
-   * One that was thrown on another thread, as the cause of an error that has all of its message.
+   * Makes a copy of an error that was thrown on another thread, as the cause of an error that has
+   * its whole message.
    */
   static from(
     message: string,

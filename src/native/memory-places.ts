@@ -1,13 +1,13 @@
-/** How several things lie in one memory that they are copied to. */
+/** The layout of several pieces of data in one memory that they are copied to. */
 
-/** Bytes, at least, of memory that is made for them. */
+/** The smallest memory that is allocated for them: bytes. */
 const LEAST_BYTES = 2 ** 16;
-/** What processors like their vectors to begin at. */
+/** An alignment that suits the processors' vector loads. */
 const ALIGNMENT = 64;
 
 /**
- * Where things of these sizes begin, one behind the other, each at a multiple of `alignment`, and
- * the bytes of all.
+ * Returns the offsets of pieces of these sizes, one after the other, each at a multiple of
+ * `alignment`, and the bytes of all.
  */
 export function placesOf(
   sizes: readonly number[],
@@ -23,7 +23,8 @@ export function placesOf(
 }
 
 /**
- * Bytes of memory that is made for so many: the next ones that need a little more have room in it.
+ * Returns the bytes to allocate for data of this size. They exceed it, so that slightly larger data
+ * fits later.
  */
 export function capacityFor(bytes: number): number {
   return 2 ** Math.ceil(Math.log2(Math.max(bytes, LEAST_BYTES)));

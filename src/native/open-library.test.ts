@@ -50,7 +50,7 @@ test('a library that is not there: every path, and how to get it', () => {
   const missing: LibraryRow = { ...KNOWN_LIBRARIES.nvrtc, base: 'async-cuda-has-none' };
   const error = failure(() => openLibrary(loadKoffi(), missing, { machine: nowhere }));
   const tried = error.tried.map(({ path }) => path);
-  // Printed it is one list, also as the cause of the error that it becomes on another thread.
+  // The printed error has one list, also as the cause of the error on another thread.
   const whole = new Error(error.message, {
     cause: LibraryNotFoundError.from(error.message, error.tried),
   });
@@ -70,7 +70,7 @@ test('a library that is not there: every path, and how to get it', () => {
   expect(error.message).toContain('ASYNC_CUDA_NVRTC');
 });
 
-test("a file that is named is the only one tried, and the loader's reason is told", () => {
+test("a file that is named is the only one tried, and the error has the loader's reason", () => {
   const path = fileURLToPath(import.meta.url);
   expect(failure(() => openLibrary(loadKoffi(), libc, { path })).tried).toEqual([
     { path, reason: expect.stringMatching(/invalid ELF header|not a/) },

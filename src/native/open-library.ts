@@ -1,6 +1,5 @@
 /**
- * Loads one of NVIDIA's libraries, wherever `find.ts` says that it may lie, and finds functions in
- * it.
+ * Loads one of NVIDIA's libraries from the places that `find.ts` lists, and finds functions in it.
  */
 import { existsSync } from 'node:fs';
 
@@ -14,19 +13,20 @@ import { LibraryNotFoundError } from './library-not-found.js';
 
 export interface OpenedLibrary {
   readonly library: KoffiLibrary;
-  /** The file; a bare name where the loader's own search found it. */
+  /** The library's file; a bare name where the loader's own search found it. */
   readonly path: string;
 }
 
 export interface OpenLibraryOptions {
-  /** The library's file; nothing else is tried. */
+  /** The library's file; no other path is tried. */
   path?: string | undefined;
   machine?: Machine;
 }
 
 /**
- * Loads a library. One that is there and does not load (it is for another processor, or lacks a
- * library of its own) is passed over, and the loader's reason is told if no other loads.
+ * Loads a library. A file that exists and does not load (it is for another processor, or its own
+ * dependencies are missing) is skipped; the loader's reason is part of the error if no other file
+ * loads.
  *
  * @throws {LibraryNotFoundError} with every path tried and how to get the library
  */
@@ -37,8 +37,8 @@ export function openLibrary(
 ): OpenedLibrary {
   const tried: Tried[] = [];
   for (const candidate of path === undefined ? paths(row, machine, tried) : [path]) {
-    // A bare name goes through the loader's own search; of a path we can tell more plainly that it
-    // is not there. The loader's text would end there, and it would load another file.
+    // A bare name goes through the loader's own search. A path is checked here first, since the
+    // message is plainer. A NUL would end the loader's text, and another file would be loaded.
     if (candidate.includes('\0')) {
       tried.push({
         path: candidate.replaceAll('\0', '\\0'),
@@ -68,15 +68,18 @@ export function openLibrary(
   );
 }
 
-/** RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE */
+/** The flags RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE. */
 const KEEP: Readonly<Partial<Record<NodeJS.Platform, number>>> = { linux: 0x1005, darwin: 0x91 };
-/** That stay already: koffi keeps what it is told of a function for as long as the thread lives. */
+/**
+ * Paths that are pinned already: koffi keeps its data about a function as long as the thread lives.
+ */
 const kept = new Set<string>();
 
 /**
- * Loads a library that stays. koffi closes what a Worker has loaded when that ends, and a library
- * that nobody else has loaded is then taken out of the process: what it made, and what other
- * libraries have of it until the process ends, would point into nothing.
+ * Loads a library that stays in the process. koffi closes the libraries that a Worker has loaded
+ * when the Worker ends. A library that no other thread has loaded would then be removed from the
+ * process, and pointers to its objects, which other libraries keep until the process ends, would
+ * dangle.
  *
  * @throws Error with the loader's reason
  */
@@ -100,8 +103,8 @@ export function loadForGood(
 }
 
 /**
- * The driver by the loader's own search first, whose cache knows most systems; of the others, what
- * the user's variables name comes first.
+ * Yields the paths to try. For the driver the loader's own search comes first, whose cache covers
+ * most systems; for other libraries, the user's variables come first.
  */
 function* paths(row: LibraryRow, machine: Machine, tried: Tried[]): Generator<string> {
   const overridden = row.environment.some((name) => machine.env[name]);
@@ -115,7 +118,7 @@ function isPath(candidate: string): boolean {
   return candidate.includes('/') || candidate.includes('\\');
 }
 
-/** The function that a C declaration names; undefined where the library does not have it. */
+/** Returns the function of a C declaration; undefined where the library does not have it. */
 export function findFunction(
   library: KoffiLibrary,
   declaration: string,
@@ -123,8 +126,8 @@ export function findFunction(
   try {
     return library.func(declaration);
   } catch (error) {
-    // koffi 3: "Cannot find function 'x' in shared library". Anything else is a mistake in the
-    // declaration.
+    // koffi 3 throws "Cannot find function 'x' in shared library". Any other error is a mistake in
+    // the declaration.
     if (!firstLine(error).startsWith('Cannot find function')) throw error;
     return undefined;
   }

@@ -12,14 +12,15 @@ interface Answer {
   readonly made?: number;
 }
 
-/** Answers with the thread that it is, some milliseconds later, one request after the other. */
+/** The thread answers with its number, some milliseconds later, one request after the other. */
 const SOURCE = `
 const { parentPort, threadId } = require('node:worker_threads');
 let made = 0;
 parentPort.on('message', ({ id, request, end }) => {
   if (end) return parentPort.close();
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, request.ms ?? 0);
-  parentPort.postMessage({ id, answer: { thread: threadId, made: request.kind === 'make' ? 100 * threadId + ++made : undefined } });
+  const own = request.kind === 'make' ? 100 * threadId + ++made : undefined;
+  parentPort.postMessage({ id, answer: { thread: threadId, made: own } });
 });
 `;
 
@@ -37,35 +38,38 @@ function crewOf(most: number): (request: Request) => Promise<Answer> {
   return (request) => crew.ask(request) as Promise<Answer>;
 }
 
-test('of free threads the one that made a subject is asked, and then the one that was at it last', async () => {
-  const ask = crewOf(2);
-  // Both threads are at work; the second makes something.
-  const [first, second] = await Promise.all([
-    ask({ kind: 'other', ms: 200 }),
-    ask({ kind: 'make' }),
-  ]);
-  expect(second.thread).not.toBe(first.thread);
-  const subject = second.made!;
-  for (let i = 0; i < 3; i++)
+test(
+  'of free threads the one that made a subject is asked, and then the one that ' + 'was at it last',
+  async () => {
+    const ask = crewOf(2);
+    // Both threads are busy; the second creates a subject.
+    const [first, second] = await Promise.all([
+      ask({ kind: 'other', ms: 200 }),
+      ask({ kind: 'make' }),
+    ]);
+    expect(second.thread).not.toBe(first.thread);
+    const subject = second.made!;
+    for (let i = 0; i < 3; i++)
+      expect((await ask({ kind: 'use', subject })).thread).toBe(second.thread);
+    // A request without a subject goes to the first free thread.
+    expect((await ask({ kind: 'other' })).thread).toBe(first.thread);
+    // Of two requests at once, the other thread has the subject last.
+    const both = await Promise.all([
+      ask({ kind: 'use', subject }),
+      ask({ kind: 'use', subject, ms: 50 }),
+    ]);
+    expect(both.map(({ thread }) => thread)).toEqual([second.thread, first.thread]);
+    expect((await ask({ kind: 'use', subject })).thread).toBe(first.thread);
+    await Promise.all([ask({ kind: 'other', ms: 50 }), ask({ kind: 'use', subject })]);
     expect((await ask({ kind: 'use', subject })).thread).toBe(second.thread);
-  // What has none goes to the first that is free.
-  expect((await ask({ kind: 'other' })).thread).toBe(first.thread);
-  // Two at once: the other thread is at it last.
-  const both = await Promise.all([
-    ask({ kind: 'use', subject }),
-    ask({ kind: 'use', subject, ms: 50 }),
-  ]);
-  expect(both.map(({ thread }) => thread)).toEqual([second.thread, first.thread]);
-  expect((await ask({ kind: 'use', subject })).thread).toBe(first.thread);
-  await Promise.all([ask({ kind: 'other', ms: 50 }), ask({ kind: 'use', subject })]);
-  expect((await ask({ kind: 'use', subject })).thread).toBe(second.thread);
-  // Its number may be another's later.
-  await ask({ kind: 'end', subject });
-  expect((await ask({ kind: 'use', subject: subject + 50 })).thread).toBe(first.thread);
-  expect((await ask({ kind: 'use', subject })).thread).toBe(first.thread);
-});
+    // Another subject may get the number later.
+    await ask({ kind: 'end', subject });
+    expect((await ask({ kind: 'use', subject: subject + 50 })).thread).toBe(first.thread);
+    expect((await ask({ kind: 'use', subject })).thread).toBe(first.thread);
+  },
+);
 
-test('where no thread is free, whichever is free first is asked', async () => {
+test('where no thread is free, the first that is free gets the request', async () => {
   const ask = crewOf(1);
   const { made, thread } = await ask({ kind: 'make' });
   const answers = await Promise.all([

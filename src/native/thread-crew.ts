@@ -1,7 +1,7 @@
 /**
  * Threads that call a native library for the JavaScript thread: Workers made from text, each of
- * which does one thing at a time. One more is started where all are busy, up to a limit, and they
- * end when nothing came for a while. They keep the process alive only while something is awaited.
+ * which handles one request at a time. Where all are busy one more is started, up to a limit. They
+ * end after a time without requests, and keep the process alive only while an answer is awaited.
  */
 import { clearTimeout, setTimeout } from 'node:timers';
 import { Worker } from 'node:worker_threads';
@@ -9,61 +9,67 @@ import { Worker } from 'node:worker_threads';
 import { koffiPath } from './koffi.js';
 
 const IDLE_MS = 10_000;
-/** The end of the process waits this long for a thread that is loading a library. */
+/** How long the end of the process waits for a thread that is loading a library. */
 const LOADING_MS = 3000;
 
-/** What a thread is started with, as its `workerData`. */
+/** The `workerData` that a thread is started with. */
 export interface CrewStart {
   readonly koffiPath: string | undefined;
   /** One word, which is not 0 while the thread loads native code. */
   readonly loading: Int32Array;
 }
 
-/** What a thread is told. At the end it closes its port, and ends by itself. */
+/** A message to a thread. On `end` it closes its port, and ends by itself. */
 export type ToCrew<R> = { readonly id: number; readonly request: R } | { readonly end: true };
 
-/** What it answers, and what it tells before. */
+/** A message from a thread: its answer, or a message before it. */
 export type FromCrew<F> = { readonly id: number } & (
   { readonly answer: unknown } | { readonly refusal: F } | { readonly told: unknown }
 );
 
+/** How a crew's threads are started, and how its requests are scheduled. */
 export interface CrewDescription<R, F> {
-  /** Of its threads, as debuggers show it. */
+  /** The name of its threads in debuggers. */
   readonly name: string;
   /** The script that they run. */
   readonly source: string;
-  /** Threads at once. */
+  /** Largest number of threads at once. */
   readonly most: number;
-  /** What goes first, on one thread more where all are busy: it ends what they are doing. */
+  /**
+   * Requests for which this is true go first, on an additional thread where all are busy: they end
+   * what the others wait for.
+   */
   readonly isUrgent?: (request: R) => boolean;
   /**
-   * What a thread has something of its own for once it was at it, such as handles for a session's
-   * runs: of free threads the one that was at it last is asked first. `answer`: what it has just
-   * made of the request, which may be such a thing.
+   * The subject of a request: a number for which a thread keeps state, such as the handles of a
+   * session's runs. Of the free threads the one that last had the subject is preferred. `answer` is
+   * the result of the request, which may be such a number.
    */
   readonly subject?: (request: R, answer?: unknown) => number | undefined;
   /** Whether the request ends its subject. */
   readonly ends?: (request: R) => boolean;
-  /** The error that a refusal is shown as. */
+  /** Makes the error of a refusal. */
   readonly refused: (refusal: F) => Error;
-  /** The error of what a thread was at when it died. */
+  /** Makes the error of the requests of a thread that died. */
   readonly died: (reason: unknown) => Error;
 }
 
+/** Options of a request. */
 export interface AskOptions {
-  /** What is handed over. */
+  /** Buffers to transfer. */
   readonly transfer?: readonly ArrayBuffer[];
   /**
-   * Where it aborts nobody waits for the answer: what has not begun is dropped, what has goes on by
-   * itself, since a native call cannot be stopped, and others get another thread.
+   * Where it aborts, the answer is not waited for: a request that has not begun is dropped; one
+   * that has begun continues, since a native call cannot be stopped, and other requests get another
+   * thread.
    */
   readonly signal?: AbortSignal | undefined;
-  /** Is given what the thread tells before its answer. */
+  /** Is called with each message that the thread sends before its answer. */
   readonly hear?: (told: unknown) => void;
   /**
-   * What has the same one is carried out in the order of asking, by one thread, which is told of it
-   * at once: it need not wait for this thread to hear of the end of one before the next. Without a
-   * signal.
+   * Requests with the same line are handled by one thread, in their order, and are sent to it at
+   * once: the thread need not wait for this one to receive the end of a request before the next.
+   * They have no signal.
    */
   readonly line?: object;
 }
@@ -78,18 +84,18 @@ interface Job<R> {
 
 interface Member<R> {
   readonly worker: Worker;
-  /** What it was told, in order: more than one of a line only. */
+  /** The requests that were sent to it, in order. Only requests of a line are more than one. */
   readonly jobs: Job<R>[];
 }
 
-/** `R`: what can be asked for. `F`: what a thread answers where it cannot do it. */
+/** `R` is the type of requests, `F` that of refusals. */
 export class ThreadCrew<R, F> {
   private readonly description: CrewDescription<R, F>;
   private readonly members: Member<R>[] = [];
   private readonly waiting: Job<R>[] = [];
-  /** Which was at a subject last. */
+  /** The thread that last had each subject. */
   private readonly last = new Map<number, Member<R>>();
-  /** Of all threads that have not ended. */
+  /** The words of all threads that have not ended. */
   private readonly loading = new Set<Int32Array>();
   private nextId = 1;
   private idle: NodeJS.Timeout | undefined = undefined;
@@ -99,7 +105,8 @@ export class ThreadCrew<R, F> {
   }
 
   /**
-   * Asks a thread, the first that is free. Rejects with the signal's reason where it aborts first.
+   * Sends a request to the first thread that is free. Rejects with the signal's reason where it
+   * aborts first.
    */
   ask(request: R, options: AskOptions = {}): Promise<unknown> {
     const { signal } = options;
@@ -168,7 +175,7 @@ export class ThreadCrew<R, F> {
         job.options.transfer ?? [],
       );
     } catch (error) {
-      // A buffer that cannot be handed over.
+      // A buffer cannot be transferred.
       job.reject(error);
       return;
     }
@@ -245,7 +252,7 @@ export class ThreadCrew<R, F> {
     resolve(answer);
   }
 
-  /** Ends the threads if nothing comes for a while. */
+  /** Ends the threads if no request comes for a while. */
   private rest(): void {
     clearTimeout(this.idle);
     this.idle = setTimeout(() => {
@@ -255,7 +262,7 @@ export class ThreadCrew<R, F> {
     this.idle.unref();
   }
 
-  /** It ends behind what it is at. */
+  /** Ends a thread after its current request. */
   private dismiss(member: Member<R>): void {
     this.remove(member);
     member.worker.postMessage({ end: true } satisfies ToCrew<R>);
@@ -269,7 +276,7 @@ export class ThreadCrew<R, F> {
   }
 
   /**
-   * koffi ends the process in an error where a thread is terminated that is loading a library: see
+   * koffi ends the process with an error where a thread is terminated while it loads a library: see
    * src/runtime/workers.ts.
    */
   private readonly atExit = (): void => {

@@ -1,9 +1,10 @@
 /**
- * Events of this device that streams of other devices wait for. They are told, in the event's
- * status word, that the record has been issued, from when on the driver can wait for it; and where
- * their driver cannot, that the device has reached it.
+ * Events of this device that streams of other devices wait for. The event's status word records
+ * that its record has been issued, from when on the driver can wait for it; and, where the other
+ * device's driver cannot wait for it, that the device has reached it.
  *
- * An event that is announced is not recorded again until everyone who asked for it has waited.
+ * An announced event is not recorded again until every stream that requested the announcement has
+ * waited.
  */
 import type { Driver } from '../driver/driver.js';
 import { CUresult } from '../ground/result.js';
@@ -13,7 +14,7 @@ import type { SharedTables } from './layout.js';
 export class Announcements {
   private readonly driver: Driver;
   private readonly tables: SharedTables;
-  /** Events whose record is set aside, and whether they must be reached. */
+  /** Events whose record is set aside, and whether the device must have reached them. */
   private readonly unrecorded = new Map<number, boolean>();
   /** Events that the device has yet to reach. */
   private readonly ahead = new Set<number>();
@@ -23,7 +24,7 @@ export class Announcements {
     this.tables = tables;
   }
 
-  /** Whether the device has to be asked about an event. */
+  /** Whether events have to be queried. */
   get waiting(): boolean {
     return this.ahead.size !== 0;
   }
@@ -31,26 +32,26 @@ export class Announcements {
   announce(event: number, mustBeReached: boolean, recordIsAside: boolean): void {
     if (recordIsAside)
       this.unrecorded.set(event, mustBeReached || this.unrecorded.get(event) === true);
-    else this.tell(event, mustBeReached);
+    else this.publish(event, mustBeReached);
   }
 
-  /** The record of the event, which was set aside, has been issued. */
+  /** Is called when the record of the event, which was set aside, has been issued. */
   recorded(event: number): void {
     const mustBeReached = this.unrecorded.get(event);
     if (mustBeReached === undefined) return;
     this.unrecorded.delete(event);
-    this.tell(event, mustBeReached);
+    this.publish(event, mustBeReached);
   }
 
-  /** The event is to be destroyed: nobody waits for it any more. */
+  /** The event is to be destroyed: no stream waits for it any more. */
   forget(event: number): void {
     this.unrecorded.delete(event);
     this.ahead.delete(event);
   }
 
   /**
-   * Asks the device about the events that are ahead. A stream that met a fault never reaches them;
-   * the word `lost` tells that.
+   * Queries the events that are ahead. A stream that met a fault never reaches its events; the word
+   * `lost` records that.
    */
   poll(): void {
     const { control, values } = this.tables;
@@ -62,8 +63,8 @@ export class Announcements {
     }
   }
 
-  private tell(event: number, mustBeReached: boolean): void {
-    // Not where it was told already: "reached" says more.
+  private publish(event: number, mustBeReached: boolean): void {
+    // The status does not go back from "reached" to "announced".
     Atomics.compareExchange(this.tables.status, event, HANDLE.live, HANDLE.announced);
     if (mustBeReached && Atomics.load(this.tables.status, event) === HANDLE.announced)
       this.ahead.add(event);

@@ -23,7 +23,7 @@ test('is what ASYNC_CUDA_CACHE_DIR names', () => {
   );
 });
 
-test('is none where ASYNC_CUDA_CACHE_DISABLE says so', () => {
+test('is none where ASYNC_CUDA_CACHE_DISABLE is set', () => {
   expect(
     on('linux', { ASYNC_CUDA_CACHE_DISABLE: '1', ASYNC_CUDA_CACHE_DIR: '/kept' }),
   ).toBeUndefined();

@@ -1,17 +1,18 @@
 /**
- * Where the library keeps on disk what it need not compile twice: the platform's folder for caches,
- * or the one that `ASYNC_CUDA_CACHE_DIR` names. `ASYNC_CUDA_CACHE_DISABLE`, unless it is empty or
- * 0, switches the cache off.
+ * The folder on disk where the library keeps compiled code: the platform's folder for caches, or
+ * the one that `ASYNC_CUDA_CACHE_DIR` names. `ASYNC_CUDA_CACHE_DISABLE`, unless it is empty or 0,
+ * switches the cache off.
  */
 import { mkdirSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 
+/** The environment that the folder follows from. Tests fabricate one. */
 export interface CacheSurroundings {
   env: Readonly<Record<string, string | undefined>>;
   platform: NodeJS.Platform;
-  /** The user's home folder; may throw where there is no such user. */
+  /** Returns the user's home folder. It may throw where there is no such user. */
   home: () => string;
 }
 
@@ -21,7 +22,7 @@ const thisProcess = (): CacheSurroundings => ({
   home: homedir,
 });
 
-/** Undefined where the cache is switched off, or the user has no home. */
+/** Returns the folder; undefined where the cache is switched off, or the user has no home. */
 export function cacheFolder(
   { env, platform, home }: CacheSurroundings = thisProcess(),
 ): string | undefined {
@@ -41,7 +42,7 @@ function platformFolder(
     const { LOCALAPPDATA: local = '' } = env;
     if (local !== '') return local;
   } else if (platform !== 'darwin') {
-    // The XDG base directory specification: a path that is not absolute is to be ignored.
+    // The XDG base directory specification: a path that is not absolute is ignored.
     const { XDG_CACHE_HOME: cache = '' } = env;
     if (isAbsolute(cache)) return cache;
   }
@@ -57,9 +58,10 @@ function platformFolder(
 }
 
 /**
- * Makes a folder of that mode, with those above it. Node's own `recursive` never ends where a
- * folder that is there answers ENOENT, as /proc and mounts made on demand do: it would keep the
- * process from ending. That one could not be made shows when a file is written.
+ * Creates a folder with this mode, and the missing folders above it. Node's own `recursive` does
+ * not end where an existing folder answers ENOENT, as /proc and mounts made on demand do: it would
+ * keep the process from ending. A folder that could not be created is noticed when a file is
+ * written.
  */
 export function makeFolderSync(path: string, mode: number, mayLackParent = true): void {
   try {
@@ -71,7 +73,7 @@ export function makeFolderSync(path: string, mode: number, mayLackParent = true)
   }
 }
 
-/** {@link makeFolderSync}, without waiting for the disk. */
+/** As {@link makeFolderSync}, without blocking the thread. */
 export async function makeFolder(path: string, mode: number, mayLackParent = true): Promise<void> {
   try {
     await mkdir(path, { mode });
@@ -82,7 +84,7 @@ export async function makeFolder(path: string, mode: number, mayLackParent = tru
   }
 }
 
-/** Whether the folder above is what lacks. */
+/** Whether the failure is a missing parent folder. */
 function isMissing(error: unknown, path: string, mayLackParent: boolean): boolean {
   return (
     mayLackParent && (error as NodeJS.ErrnoException).code === 'ENOENT' && dirname(path) !== path

@@ -1,4 +1,4 @@
-/** The table of commands: what the compiler does not see. */
+/** The table of commands: the properties that the compiler does not check. */
 import { describe, expect, test } from 'vitest';
 
 import { EXECUTE, OP, TRAIT, TRAITS, commandOf } from './commands.js';
@@ -22,7 +22,7 @@ describe('the table of commands', () => {
     if (places.length !== 0) expect(places[0]).toBe(0);
   });
 
-  test.each(rows)('$name describes itself where a trace or an error asks for it', ({ row }) => {
+  test.each(rows)('$name has a description for traces and errors', ({ row }) => {
     const empty = new Int32Array(32);
     expect(row.operands(empty, 0).every((word) => word === 0)).toBe(true);
     if (row.inFlight !== undefined || row.takesTime)
@@ -41,7 +41,7 @@ describe('the table of commands', () => {
     );
   });
 
-  test('lets the JS thread carry out nothing that allocates, loads, captures or parks', () => {
+  test('lets no visitor execute what allocates, loads, captures or parks', () => {
     const mayVisit = TRAIT.visitAlways | TRAIT.visitBelowLimit | TRAIT.visitShort;
     const visited = rows.filter(({ op }) => (TRAITS[op]! & mayVisit) !== 0);
     expect(visited.map(({ name }) => name).sort()).toEqual([

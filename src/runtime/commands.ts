@@ -1,8 +1,8 @@
 /**
- * All commands that travel through the ring: the rows of `commands/`, by name and by number.
+ * All commands of the ring: the rows of `commands/`, by name and by number.
  *
- * A new command is a row in the file of its kin. It appears in {@link OP}, and in the arrays below
- * that the decoder, traces and errors read.
+ * To add a command, add a row to the file of its kind. The row is then part of {@link OP}, and of
+ * the arrays below that the decoder, traces and errors read.
  */
 import { captures } from './commands/captures.js';
 import type { Command, Execute } from './commands/command.js';
@@ -43,11 +43,11 @@ const COMMANDS = {
 export type CommandName = keyof typeof COMMANDS;
 type Numbers = { readonly [Name in CommandName]: (typeof COMMANDS)[Name]['op'] };
 
-/** The commands whose number another command has too. */
+/** The commands whose number another command has, too. */
 type Repeated = {
   [Name in CommandName]: Numbers[Name] extends Numbers[Exclude<CommandName, Name>] ? Name : never;
 }[CommandName];
-/** Does not compile where two commands have one number; the error names them. */
+/** Does not compile where two commands have the same number; the error names them. */
 const NONE_REPEATED: [Repeated] extends [never]
   ? true
   : `${Repeated} has the number of another command` = true;
@@ -69,21 +69,21 @@ function byNumber(): (Command | undefined)[] {
   return rows;
 }
 
-/** The command with the number `op`; undefined where there is none. */
+/** Returns the command with the number `op`; undefined where there is none. */
 export function commandOf(op: number): Command | undefined {
   return BY_NUMBER[op];
 }
 
 /**
- * What the decoder asks of every command, as bits of {@link TRAITS}: one load for each command, where
- * looking at its row would be several.
+ * Properties that the decoder reads for every command, as bits of {@link TRAITS}: one load for each
+ * command instead of several from its row.
  */
 export const TRAIT = {
-  /** It takes one place in the stream's queue of launches. */
+  /** The command takes one place in the stream's queue of launches. */
   launch: 1,
-  /** It takes several. */
+  /** The command takes several places. */
   launches: 2,
-  /** It has something to wait for. */
+  /** The command may have to wait. */
   waits: 4,
   runsAfterFailure: 8,
   visitAlways: 16,
@@ -105,7 +105,7 @@ export const TRAITS: Uint8Array = Uint8Array.from(BY_NUMBER, (row) => {
   );
 });
 
-/** The execution of each command, by number. */
+/** The function that executes each command, by number. */
 export const EXECUTE: readonly Execute[] = BY_NUMBER.map((row, op) =>
   row === undefined
     ? () => {
@@ -114,14 +114,16 @@ export const EXECUTE: readonly Execute[] = BY_NUMBER.map((row, op) =>
     : row.execute,
 );
 
-/** The memory that a command uses: handle | access << {@link ACCESS_SHIFT} of each operand. */
+/**
+ * Returns the memory that a command uses: handle | access << {@link ACCESS_SHIFT} of each operand.
+ */
 export function operandsOf(op: number, memory: Int32Array, body: number): number[] {
   return BY_NUMBER[op]?.operands(memory, body) ?? [];
 }
 
 /**
- * The handles of what a command writes or makes. A copy into staging has no access of its own:
- * staging belongs to all transfers, and only the operation fails.
+ * Returns the handles of the memory that a command writes or makes. A copy into staging has no
+ * operand for it: staging belongs to all transfers, and only the operation fails.
  */
 export function writtenHandles(op: number, memory: Int32Array, body: number): number[] {
   const makes = BY_NUMBER[op]?.makes;

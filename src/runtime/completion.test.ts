@@ -1,6 +1,6 @@
 /**
- * When the JS thread looks for the end of what it waits for, when it goes round the event loop, and
- * when it has it watched.
+ * When the JavaScript thread spins for the end of a wait, when it lets the event loop turn, and
+ * when the runtime thread watches for it.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
@@ -12,7 +12,10 @@ import type { SharedState } from './layout.js';
 
 const MICROSECOND = 1e-3;
 
-/** A clock of which every look takes a microsecond, and a device that writes its fences by it. */
+/**
+ * A clock that advances by a microsecond at each reading, and a device that writes its fences by
+ * it.
+ */
 class Simulation {
   readonly shared: SharedState = viewShared(
     createShared({ buffer: new SharedArrayBuffer(PINNED_BYTES), byteOffset: 0 }),
@@ -21,7 +24,7 @@ class Simulation {
   readonly completion: Completion;
   private time = 1;
   private readonly due: { at: number; seq: number }[] = [];
-  /** What a thread of the host has done: its word, and when it stores it. */
+  /** The progress of a thread of the host: its word, and when it stores it. */
   readonly progress = new Int32Array(new SharedArrayBuffer(8));
   private readonly doneAt: { at: number; value: number }[] = [];
 
@@ -49,8 +52,8 @@ class Simulation {
   }
 
   /**
-   * Work of a thread that ends after `ms`; the device comes to the fence behind it after `written`.
-   * Returns that.
+   * Issues work of a thread that ends after `ms`; the device reaches the fence after it after
+   * `written`. Returns the fence.
    */
   issueToThread(ms: number, written: number): number {
     const { slot } = this;
@@ -67,14 +70,14 @@ class Simulation {
     return this.time;
   }
 
-  /** Work that ends after `ms`. Returns its fence. */
+  /** Issues work that ends after `ms`. Returns its fence. */
   issue(ms: number): number {
     const seq = ++this.slot.issued;
     this.due.push({ at: this.time + ms, seq });
     return seq;
   }
 
-  /** Whether work of `ms` ends while it is looked for; otherwise waits until it has ended. */
+  /** Whether work of `ms` ends during the spin; otherwise waits until it has ended. */
   async endsAtOnce(ms: number): Promise<boolean> {
     const seq = this.issue(ms);
     if (this.completion.spin(this.slot, seq)) return this.completion.mayEndNow();
@@ -95,7 +98,7 @@ afterEach(() => {
 
 describe('work of a thread of the host', () => {
   test.each([0.005, 0.05, 0.5])(
-    'that takes %d ms is over when the thread says so, before the device has come to its fence',
+    'that takes %d ms is over when its thread has stored its word, before the device writes',
     async (ms) => {
       const { completion, slot } = simulation;
       for (let i = 0; i < 5; i++) {
@@ -112,7 +115,7 @@ describe('work of a thread of the host', () => {
     },
   );
 
-  test('says nothing of what was queued behind it', async () => {
+  test('does not affect the work that was queued after it', async () => {
     const { completion, slot } = simulation;
     const first = simulation.issueToThread(0.01, 1);
     const second = simulation.issue(0.6);
@@ -135,7 +138,7 @@ describe('work of a thread of the host', () => {
     expect(completion.passed(slot, second)).toBe(true);
   });
 
-  test('whose thread never says so is over when the device comes to the fence', async () => {
+  test('whose thread never stores its word is over when the device reaches the fence', async () => {
     const { completion, slot } = simulation;
     const seq = simulation.issueToThread(Infinity, 0.3);
     await completion.wait(slot, seq, 0);
@@ -158,7 +161,7 @@ describe('work of a thread of the host', () => {
 });
 
 describe('work of 50 microseconds', () => {
-  test('goes round the event loop the first time, and is looked for from then on', async () => {
+  test('goes through the event loop the first time, and is looked for from then on', async () => {
     expect(await simulation.endsAtOnce(0.05)).toBe(false);
     await nextTurn();
     for (let i = 0; i < 10; i++) {
@@ -171,14 +174,14 @@ describe('work of 50 microseconds', () => {
     await simulation.endsAtOnce(0.05);
     await nextTurn();
     const ends: boolean[] = [];
-    // None of these lets the event loop turn, but where it answers no.
+    // None of these lets the event loop turn, unless it returns false.
     for (let i = 0; i < 4; i++) ends.push(await simulation.endsAtOnce(0.05));
     expect(ends).toEqual([true, true, true, false]);
     await nextTurn();
     expect(await simulation.endsAtOnce(0.05)).toBe(true);
   });
 
-  test('tells, being looked for, no pace of a program that works for longer between its awaits', async () => {
+  test('that is spun for is no measure of a program that is slower between awaits', async () => {
     await simulation.endsAtOnce(0.022);
     await nextTurn();
     const ends = [await simulation.endsAtOnce(0.022)];
@@ -192,7 +195,7 @@ describe('work of 50 microseconds', () => {
     expect(ends).toEqual([true, false, false]);
   });
 
-  test('goes round the event loop while something else wants it', async () => {
+  test('goes through the event loop while something else wants it', async () => {
     let busy = true;
     const other = (): void => {
       simulation.pass(0.03);
@@ -213,7 +216,7 @@ describe('work of 50 microseconds', () => {
     expect(await simulation.endsAtOnce(0.05)).toBe(true);
   });
 
-  test('goes round the event loop where the device wants all cores, and while others wait', async () => {
+  test('goes through the event loop where the device wants all cores or others wait', async () => {
     vi.restoreAllMocks();
     simulation = new Simulation(true);
     for (let i = 0; i < 3; i++) {
@@ -230,7 +233,7 @@ describe('work of 50 microseconds', () => {
     await expect(other).rejects.toThrow('over');
   });
 
-  test('that takes longer once is waited for, and looked for again when it is as short as before', async () => {
+  test('that takes longer once is waited for, and spun for again when it is short', async () => {
     await simulation.endsAtOnce(0.05);
     await nextTurn();
     expect(await simulation.endsAtOnce(0.3)).toBe(false);
@@ -243,12 +246,9 @@ describe('work of 50 microseconds', () => {
 });
 
 describe('work of half a millisecond where the device wants all cores', () => {
-  /** How long each nap may last at most, in milliseconds. */
+  /** The longest duration of each nap, in milliseconds. */
   let naps: number[];
-  /**
-   * What happens to a thread that naps: it sleeps until the device has got there, or its time is
-   * up.
-   */
+  /** Simulates a nap: it ends when the device has reached the fence, or its time is over. */
   const sleep =
     vi.fn<
       (words: Int32Array, word: number, value: number, timeout: number) => 'ok' | 'timed-out'
@@ -279,7 +279,7 @@ describe('work of half a millisecond where the device wants all cores', () => {
     vi.spyOn(Atomics, 'wait').mockImplementation(sleep as never);
   });
 
-  /** The first time nobody knows how long it takes: the runtime thread watches. */
+  /** The first time its duration is not known: the runtime thread watches. */
   async function theFirstTime(): Promise<void> {
     const ended = simulation.endsAtOnce(0.5);
     while (Atomics.load(control, WORD.watch) === 0) await nextTurn();
@@ -289,7 +289,7 @@ describe('work of half a millisecond where the device wants all cores', () => {
     expect(await ended).toBe(false);
   }
 
-  test('is slept for, a tenth of a millisecond in one turn of the event loop, once it is known', async () => {
+  test('is napped for once its duration is known, 0.1 ms in one turn', async () => {
     await theFirstTime();
     for (let i = 0; i < 5; i++) {
       naps = [];
@@ -315,7 +315,7 @@ describe('work of half a millisecond where the device wants all cores', () => {
     };
     setImmediate(other);
     await nextTurn();
-    // Nobody wakes the event loop here.
+    // The event loop is not woken here.
     const ended = simulation.endsAtOnce(0.5);
     while (Atomics.load(control, WORD.watch) === 0) await nextTurn();
     simulation.pass(1);
@@ -348,7 +348,7 @@ describe('work of half a millisecond where the device wants all cores', () => {
       await nextTurn();
       const ended = simulation.endsAtOnce(5);
       for (let i = 0; i < 20; i++) await nextTurn();
-      // Twice half a millisecond, a tenth at a time.
+      // It naps for twice half a millisecond, a tenth at a time.
       expect(naps.length).toBeGreaterThanOrEqual(9);
       expect(naps.length).toBeLessThanOrEqual(11);
       expect(Atomics.load(control, WORD.watch)).toBe(1);
@@ -359,7 +359,7 @@ describe('work of half a millisecond where the device wants all cores', () => {
   );
 });
 
-test('who naps is woken, and the event loop is only where nobody naps', async () => {
+test('a nap is ended directly; the event loop is woken only where no thread naps', async () => {
   const { control } = simulation.shared;
   const loop = Atomics.waitAsync(control, WORD.wake, 0);
   let woken = false;
@@ -380,7 +380,7 @@ test('short work is looked for at once', async () => {
 });
 
 test(
-  'a program that works for long between its awaits goes round the event loop after the second ' +
+  'a program that works for long between its awaits goes through the event loop after the second ' +
     'one',
   async () => {
     await simulation.endsAtOnce(0.001);
@@ -394,10 +394,10 @@ test(
   },
 );
 
-test('the runtime thread watches what takes long, and no more once nothing is waited for', async () => {
+test('the runtime thread watches for long work, and stops once there are no waits', async () => {
   const { control } = simulation.shared;
-  // The second one is expected to take as long as the first: towards its end this thread looks
-  // itself, and nobody wakes it.
+  // The second one is expected to take as long as the first: towards its end this thread spins
+  // itself, and is not woken.
   for (const wakes of [true, false]) {
     const ended = simulation.completion.wait(simulation.slot, simulation.issue(40), 0);
     while (Atomics.load(control, WORD.watch) === 0) {

@@ -1,11 +1,11 @@
 /**
- * How JavaScript learns of the device's progress: each stream and each transfer has a slot in
- * page-locked memory into which the device writes growing fence values, and this file looks at the
- * slots.
+ * How the JavaScript thread observes the device's progress. Each stream and each transfer has a
+ * slot in page-locked memory into which the device writes increasing fence values, and this file
+ * reads the slots.
  *
- * At first it looks from setImmediate, without delay (8 µs from launch to await, measured). When
- * nothing has moved for a millisecond it hands the watch to the runtime thread and sleeps
- * (`completion/watch.ts`): a long kernel costs no core.
+ * At first it reads them from setImmediate, without delay (8 µs from launch to await, measured).
+ * When nothing has moved for a millisecond the runtime thread watches the slots, and this thread
+ * sleeps (`completion/watch.ts`): a long kernel costs no core.
  */
 import { setImmediate } from 'node:timers';
 
@@ -31,63 +31,66 @@ import { peek } from './shared-words.js';
 export { CompletionSlot };
 
 /**
- * How long `wait` looks at a slot itself before it lets the event loop turn: short waits end sooner
- * that way.
+ * How long `wait` spins on a slot before it lets the event loop turn: short waits end sooner that
+ * way.
  */
 const SPIN_MS = 0.02;
-/** Looks before the clock is asked. */
+/** Reads of the slot before the clock is read. */
 const SPIN_LOOKS = 500;
 /**
- * Awaits that end at once in one turn of the event loop, all of them together: a chain of them runs
- * from microtask to microtask, and timers, sockets and replies would never get their turn.
+ * The time that awaits may take that end at once in one turn of the event loop, all together. A
+ * chain of them runs from microtask to microtask, and without a limit timers, sockets and replies
+ * would not get their turn.
  */
 const TURN_MS = 0.2;
 /**
- * Awaits between two looks at the clock for that, where they and what comes between them are short
- * enough; otherwise each await looks.
+ * Awaits between two readings of the clock for that limit, where they and the code between them are
+ * short enough; otherwise each await reads it.
  */
 const TURN_LOOKS = 8;
 /**
- * A wait that took no longer than this the last time is spun for until it ends, where nothing else
- * wants the event loop and this turn of it has so much time left. Going round the loop meanwhile
- * evicts most of the library's code from the processor's first cache, and ends several microtasks
- * later (1 µs of the 57 of a graph, H200).
+ * A wait that took no longer than this the last time is spun for until it ends, where no other work
+ * wants the event loop and this turn of it has so much time left. A turn of the loop meanwhile
+ * evicts most of the library's code from the processor's first-level cache, and the wait would end
+ * several microtasks later (1 µs of the 57 of a graph, H200).
  */
 const LONG_SPIN_MS = 0.1;
-/** A turn of the event loop that takes longer than this had other work in it. */
+/** A turn of the event loop that takes longer than this has had other work in it. */
 const BUSY_TURN_MS = 0.02;
-/** After a spin that did not see its fence, this many waits don't spin. */
+/** After a spin that did not see its fence, this many waits do not spin. */
 const SPIN_PAUSE = 32;
 /**
- * {@link HOT_MS} where the device's own threads want all cores: looking would take one of them half
- * of its time.
+ * {@link HOT_MS} where the device's own threads want all cores: reading the slots would take half
+ * of one core's time.
  */
 const CROWDED_HOT_MS = 0.1;
 
 /**
  * Pauses of the processor between two turns of the event loop, some 50 ns each; the second number
- * where the end is expected to be far off.
+ * applies where the end is expected to be far off.
  */
 const PAUSES = 20;
 const FAR_PAUSES = 200;
 
+/** Waits of the JavaScript thread for fences of a device, and for conditions in the tables. */
 export class Completion {
   private readonly shared: SharedState;
   private readonly host: CompletionHost;
   private readonly hotMs: number;
   private readonly watch: Watch;
   /**
-   * Slots with waits. An array: walking a set makes garbage, and each turn of the event loop walks
-   * it several times.
+   * Slots with waits. It is an array, since iterating over a set makes garbage, and each turn of
+   * the event loop does that several times.
    */
   private readonly active: CompletionSlot[] = [];
   /**
-   * Of the promises that {@link rejectAll} rejected, the one that may become an unhandled
-   * rejection.
+   * The promise that may become an unhandled rejection, among those that {@link rejectAll} has
+   * rejected.
    */
   loud: Promise<void> | undefined = undefined;
   /**
-   * The library's own waits, whose rejection no user sees: {@link loud} where there is no other.
+   * The library's own waits, whose rejection the program does not see. One of them is {@link loud}
+   * only where there is no other.
    */
   readonly bystanders = new WeakSet<Promise<void>>();
   private readonly conditions: {
@@ -95,7 +98,7 @@ export class Completion {
     resolve: () => void;
     reject: (reason: unknown) => void;
   }[] = [];
-  /** Rejections of what {@link orEnd} waits for. */
+  /** The `reject` functions of the promises of {@link orEnd}. */
   private readonly hostWork = new Set<(reason: unknown) => void>();
   private readonly tickBound = (): void => this.tick();
   private readonly lookBound = (): void => this.lookNear();
@@ -106,13 +109,11 @@ export class Completion {
   private spinPause = 0;
   /** When the last wait ended as expected (see {@link lookNear}); 0 where it ended otherwise. */
   private nearEnd = -0;
-  /**
-   * Whether this thread may spin for waits up to {@link LONG_SPIN_MS}.
-   */
+  /** Whether this thread may spin for waits up to {@link LONG_SPIN_MS}. */
   private readonly looksLong: boolean;
   /**
-   * When the next turn was asked for, whether one has been late since the last wait began, and
-   * whether none was before that.
+   * The time at which the next turn was requested; whether a turn has been late since the last wait
+   * began; and whether none had been late before that.
    */
   private scheduledAt = -0;
   private turnWasLong = false;
@@ -120,21 +121,21 @@ export class Completion {
   private turnMarked = false;
   private turnStart = -0;
   private turnWaits = 0;
-  /** The await that looks at the clock next. */
+  /** The number of the await that reads the clock next. */
   private turnLook = 1;
   private turnOver = false;
-  /** Awaits that have ended and go on with the next turn. */
+  /** Awaits that have ended and continue with the next turn. */
   private deferred: (() => void)[] = [];
   /**
    * The slot whose awaits end while this thread spins for it. Where several loops of the program
    * await at once it is the slot of one of them: spinning for the others would delay it, and their
-   * slots are settled on its way.
+   * slots are settled meanwhile.
    */
   private owner: CompletionSlot | undefined = undefined;
   private ownerSeen = false;
   /**
-   * Whether {@link settleOthers} is about to be called; and whether it was, so that the other waits
-   * are about to go on.
+   * Whether a call of {@link settleOthers} is pending; and whether it has been made, so that the
+   * other waits are about to continue.
    */
   private othersDue = false;
   private othersGoOn = false;
@@ -153,7 +154,7 @@ export class Completion {
     this.turnWaits = 0;
     this.turnLook = 1;
     this.renewOwner();
-    // All of them at once: the first one alone would take the whole turn.
+    // All of them continue at once: the first one alone would take the whole turn.
     const { deferred } = this;
     if (deferred.length === 0) return;
     this.deferred = [];
@@ -186,13 +187,13 @@ export class Completion {
 
   /**
    * Whether the device itself has written the last fence that was seen to be passed, so that it has
-   * come to what follows that fence.
+   * reached the work after that fence.
    */
   isWritten(slot: CompletionSlot): boolean {
     return ((peek(this.shared.slots, slot.index * SLOT_WORDS + SLOT_FENCE) - slot.seen) | 0) >= 0;
   }
 
-  /** The last fence that counts as passed. */
+  /** Returns the last fence that counts as passed. */
   private fenceOf(slot: CompletionSlot): number {
     const value = Atomics.load(this.shared.slots, slot.index * SLOT_WORDS + SLOT_FENCE);
     const { earlyWords } = slot;
@@ -203,8 +204,8 @@ export class Completion {
   }
 
   /**
-   * Takes note of how far the device has come. A fence that was seen to be passed stays passed,
-   * whatever the slot holds later.
+   * Records how far the device has come. A fence that was seen to be passed stays passed, whatever
+   * the slot contains later.
    */
   private see(slot: CompletionSlot): number {
     const value = this.fenceOf(slot);
@@ -213,8 +214,8 @@ export class Completion {
   }
 
   /**
-   * Spins on a slot for a few microseconds, where that has paid lately. Returns whether the fence
-   * has passed.
+   * Spins on a slot for a few microseconds, where spinning has succeeded lately. Returns whether
+   * the fence has passed.
    */
   spin(slot: CompletionSlot, seq: number): boolean {
     if (this.passed(slot, seq)) return true;
@@ -222,13 +223,14 @@ export class Completion {
   }
 
   /**
-   * As {@link spin}, for a slot with one wait, which is awaited now: resolves it where it ends soon.
+   * As {@link spin}, for a slot with one wait, which is awaited now. It resolves the wait if it
+   * ends soon.
    */
   spinFor(slot: CompletionSlot, seq: number): void {
     const { waiters } = slot;
     if (this.turnOver || waiters.length !== 1 || waiters[0]!.seq !== seq || !this.lookAt(slot, seq))
       return;
-    // Settles all waits, this one included.
+    // This settles all waits, including this one.
     this.mayEndNow();
   }
 
@@ -269,7 +271,7 @@ export class Completion {
       return false;
     }
     slot.seen = seen;
-    // A wait that ends at once says nothing about the longer waits of its slot.
+    // A wait that ends at once is no measure of the longer waits of its slot.
     if (long) slot.took = now - start;
     this.owner = slot;
     this.ownerSeen = true;
@@ -277,15 +279,15 @@ export class Completion {
   }
 
   /**
-   * Whether this turn of the event loop has time for a wait of `took` milliseconds, and nothing
-   * else has wanted the loop lately.
+   * Whether this turn of the event loop has time for a wait of `took` milliseconds, and no other
+   * work has wanted the loop lately.
    */
   private hasTimeFor(took: number): boolean {
     if (!this.loopIsFree || this.active.length !== 0 || this.conditions.length !== 0) return false;
     if (!this.turnMarked) {
       this.markTurn();
-      // The await that is spun for is the turn's first: how soon it ends says nothing about what
-      // the program does between two awaits.
+      // The await that is spun for is the first of the turn: its duration is no measure of what the
+      // program does between two awaits.
       this.turnWaits = -1;
       return true;
     }
@@ -298,14 +300,14 @@ export class Completion {
     setImmediate(this.newTurn);
   }
 
-  /** Whether some await has ended within this turn of the event loop. */
+  /** Whether an await has ended within this turn of the event loop. */
   get hot(): boolean {
     return this.turnMarked;
   }
 
   /**
-   * Whether awaits end one after the other while this thread spins for them, and nothing else is
-   * waited for.
+   * Whether awaits end one after the other while this thread spins for them, and there are no other
+   * waits.
    */
   get isOnlyOneHot(): boolean {
     return (
@@ -315,7 +317,7 @@ export class Completion {
     );
   }
 
-  /** Whether some await has ended within this turn of the event loop, and nothing is waited for. */
+  /** Whether an await has ended within this turn of the event loop, and there are no waits. */
   get isOnlyOneInTurn(): boolean {
     return this.turnMarked && this.active.length === 0;
   }
@@ -328,8 +330,8 @@ export class Completion {
   mayEndNow(): boolean {
     if (this.active.length !== 0 && !this.othersDue && this.anyPassed()) {
       this.othersDue = true;
-      // The await that ends now goes first, so that its next launch is not behind what the others
-      // queue. Two microtasks, as many as that await takes.
+      // The await that ends now continues first, so that its next launch does not queue after those
+      // of the others. Two microtasks are as many as that await takes.
       queueMicrotask(() => queueMicrotask(this.settleOthers));
     }
     if (!this.turnMarked) {
@@ -341,8 +343,8 @@ export class Completion {
   }
 
   /**
-   * A program may work for long between its awaits: the pace of the turn so far says when to look at
-   * the clock next.
+   * A program may run for long between its awaits: the pace of the turn so far determines when the
+   * clock is read next.
    */
   private lookAtClock(): void {
     const { turnWaits } = this;
@@ -352,8 +354,8 @@ export class Completion {
   }
 
   /**
-   * Resolved where the await may end within this turn of the event loop, otherwise with the next
-   * one. What was posted before has been read.
+   * Resolves at once where the await may end within this turn of the event loop, otherwise with the
+   * next turn. Messages that were posted before have been read.
    */
   end(): Promise<void> {
     this.readMessages();
@@ -363,7 +365,7 @@ export class Completion {
     });
   }
 
-  /** Takes in failures that were posted before the fence that has just been seen. */
+  /** Reads failures that were posted before the fence that has just been seen. */
   catchUp(): void {
     this.readMessages();
   }
@@ -381,7 +383,7 @@ export class Completion {
     }
     const lost = this.host.lost();
     if (lost !== undefined) return Promise.reject(lost);
-    this.tellAwaited(slot, seq, stream);
+    this.publishAwaited(slot, seq, stream);
     let resolve!: () => void;
     let reject!: (reason: unknown) => void;
     const promise = new Promise<void>((yes, no) => {
@@ -405,25 +407,28 @@ export class Completion {
   }
 
   /**
-   * As {@link wait}, but blocks the thread: nothing else happens in this program meanwhile, and no
-   * transfer that is under way goes on.
+   * As {@link wait}, but blocks the thread: no other code of this program runs meanwhile, and
+   * transfers that are under way do not continue.
    */
   block(slot: CompletionSlot, seq: number, stream: number): void {
-    this.tellAwaited(slot, seq, stream);
+    this.publishAwaited(slot, seq, stream);
     this.blockUntil(() => this.passed(slot, seq));
     this.readMessages();
   }
 
   /**
    * Blocks the thread until `test` holds.
-   * @throws what everything in flight rejects with, where the device is lost meanwhile
+   * @throws the error that everything in flight rejects with, where the device is lost meanwhile
    */
   blockUntil(test: () => boolean): void {
     blockUntil(this.host, () => this.readMessages(), test);
   }
 
-  /** Tells the runtime thread which fence is waited for: it asks the driver about overdue ones. */
-  private tellAwaited(slot: CompletionSlot, seq: number, stream: number): void {
+  /**
+   * Publishes the fence that is waited for: the runtime thread queries the driver about overdue
+   * ones.
+   */
+  private publishAwaited(slot: CompletionSlot, seq: number, stream: number): void {
     const { slots } = this.shared;
     const base = slot.index * SLOT_WORDS;
     slots[base + SLOT_STREAM] = stream;
@@ -431,7 +436,7 @@ export class Completion {
       Atomics.store(slots, base + SLOT_AWAITED, seq);
   }
 
-  /** Resolves when `test` holds, which reads what the decoder writes into the tables. */
+  /** Resolves when `test` holds, which reads words that the decoder writes into the tables. */
   until(test: () => boolean): Promise<void> {
     if (test()) return Promise.resolve();
     const lost = this.host.lost();
@@ -442,12 +447,14 @@ export class Completion {
     });
   }
 
-  /** Looks at the slots in the next turn of the event loop. */
+  /** Reads the slots in the next turn of the event loop. */
   kick(): void {
     this.start();
   }
 
-  /** Inline mode: works now, so that short work is complete before the caller looks. */
+  /**
+   * Executes commands now, in inline mode, so that short work is complete before the caller looks.
+   */
   pump(): void {
     if (this.host.turn === undefined || this.pumping) return;
     this.pumping = true;
@@ -458,7 +465,7 @@ export class Completion {
     }
   }
 
-  /** Rejects whatever is in flight and not yet passed. */
+  /** Rejects all waits in flight whose fences have not passed. */
   rejectAll(error: Error): void {
     for (const slot of this.active) {
       this.settle(slot);
@@ -478,8 +485,8 @@ export class Completion {
   }
 
   /**
-   * Settles as `work` of the host does, which the device waits for; rejects as {@link rejectAll}
-   * says, where that comes first.
+   * Settles as `work` of the host does, which the device waits for. It rejects with the error of
+   * {@link rejectAll} if that comes first.
    */
   orEnd<T>(work: PromiseLike<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
@@ -504,7 +511,7 @@ export class Completion {
     setImmediate(this.tickBound);
   }
 
-  /** A slot that no spin needed for a whole turn of the event loop is the owner no longer. */
+  /** A slot that no spin used during a whole turn of the event loop is no longer the owner. */
   private renewOwner(): void {
     if (!this.ownerSeen) this.owner = undefined;
     this.ownerSeen = false;
@@ -524,7 +531,7 @@ export class Completion {
     return false;
   }
 
-  /** Whether the only wait there is is expected to end within some microseconds. */
+  /** Whether there is one wait only, and it is expected to end within some microseconds. */
   private isNear(): boolean {
     return (
       this.active.length === 1 &&
@@ -534,8 +541,9 @@ export class Completion {
   }
 
   /**
-   * Spins for those microseconds, then settles what has ended. It runs in a microtask behind the
-   * tick, so that the awaiting code goes on from there with nothing of the event loop in between.
+   * Spins for those microseconds, then settles the waits that have ended. It runs in a microtask
+   * after the tick, so that the awaiting code continues from there without other code of the event
+   * loop in between.
    */
   private lookNear(): void {
     const slot = this.active[0];
@@ -556,7 +564,7 @@ export class Completion {
     const { waiters } = slot;
     const value = this.see(slot);
     if (waiters.length === 0 || ((value - waiters[0]!.seq) | 0) < 0) return false;
-    // Failures, and what kernels have printed, were posted before the fence was written.
+    // Failures, and the output of kernels, were posted before the fence was written.
     this.readMessages();
     let done = 0;
     while (done < waiters.length && ((value - waiters[done]!.seq) | 0) >= 0)
@@ -640,10 +648,10 @@ export class Completion {
   }
 
   /**
-   * Pauses for about a microsecond between two turns of the event loop, for less where the wait
-   * ends: turns without a pause load a core whose other hardware thread may run the runtime thread,
-   * or the work that is waited for. Ten microseconds where the end is further off and nothing else
-   * has wanted the event loop since the wait began.
+   * Pauses for about a microsecond between two turns of the event loop, or less if the wait ends.
+   * Turns without a pause load a core whose other hardware thread may run the runtime thread, or
+   * the work that is waited for. The pause is ten microseconds where the end is further off and no
+   * other work has wanted the event loop since the wait began.
    */
   private pause(now: number): void {
     const slot = this.active.length === 1 ? this.active[0] : undefined;
@@ -656,7 +664,7 @@ export class Completion {
     }
   }
 
-  /** Whether something has ended, or a wait has begun, so lately that the next end may be near. */
+  /** Whether a wait has ended or begun so lately that the next end may be near. */
   private isHot(now: number): boolean {
     if (
       this.host.crowded &&
@@ -668,8 +676,8 @@ export class Completion {
   }
 
   /**
-   * Whether the device's threads need this thread's processor for the only wait there is, and its
-   * end is expected soon.
+   * Whether the device's threads need this thread's processor, there is one wait only, and its end
+   * is expected soon.
    */
   private napsNow(now: number): boolean {
     return (
@@ -681,7 +689,7 @@ export class Completion {
     );
   }
 
-  /** How long until the end of some wait is near: see {@link untilExpectedEnd}. */
+  /** Returns how long until the end of some wait is near: see {@link untilExpectedEnd}. */
   private untilExpected(now: number): number {
     return this.host.crowded ? Infinity : untilExpectedEnd(this.active, now);
   }

@@ -1,8 +1,8 @@
 /**
- * Conditional nodes while their graph is recorded. A body is recorded on a stream of the driver's
- * own making, which stands in the place of the stream that is recorded until the body ends: so the
- * commands of a body are commands of the same stream, and stay in order with those around it,
- * whatever that stream waits for.
+ * Conditional nodes while their graph is captured. A body is captured on a stream that the driver
+ * creates for it, which replaces the captured stream until the body ends. So the commands of a body
+ * are commands of the same stream, and stay in order with those around it, whatever that stream
+ * waits for.
  */
 import type { CUgraph, CUstream, Driver } from '../driver/driver.js';
 import { DriverError } from '../driver/error.js';
@@ -22,20 +22,24 @@ export type ConditionalNodes = 'none' | 'single' | 'all';
 
 const RELAXED = 2;
 
-/** What the driver has. `without`: what it is to be taken for, as ASYNC_CUDA_WITHOUT says. */
+/**
+ * Returns what the driver supports. `without`: features that count as missing, from
+ * ASYNC_CUDA_WITHOUT.
+ */
 export function conditionalNodes(driver: Driver, without: readonly string[]): ConditionalNodes {
   if (without.includes('conditionals')) return 'none';
   if (without.includes('switches')) return 'single';
   if (driver.provider === 'cpu') return 'all';
   const version = driver.cuDriverGetVersion();
-  // Handles, nodes and capture into a graph came one after the other, the last of it with 12.4.
+  // Handles, nodes and capture into a graph were added one after the other, the last of them in
+  // 12.4.
   return version < 12040 ? 'none' : version < 12080 ? 'single' : 'all';
 }
 
 interface Body {
   readonly condition: number;
   readonly index: number;
-  /** The stream in whose place the body's stands. */
+  /** The stream that the body's stream replaces. */
   readonly around: CUstream;
 }
 
@@ -43,11 +47,11 @@ export class Conditionals {
   private readonly driver: Driver;
   private readonly shared: SharedState;
   /**
-   * The table of values, as bits: a handle's need not be exact as a number. Shared, so that the JS
-   * thread may launch what sets one.
+   * The table of values, as bits: a handle need not be exact as a number. It is shared, so that the
+   * JavaScript thread may launch a kernel that sets a condition.
    */
   private readonly words: BigUint64Array;
-  /** The bodies of the node that a condition decides. */
+  /** The bodies of each condition's node. */
   private readonly graphs = new Map<number, readonly CUgraph[]>();
   /** Bodies that have begun and not ended, by the slot of their stream, the innermost last. */
   private readonly open = new Map<number, Body[]>();
@@ -59,7 +63,7 @@ export class Conditionals {
     this.words = new BigUint64Array(buffer, byteOffset, length);
   }
 
-  /** A condition of the graph that is being recorded on the stream in `slot`. */
+  /** Creates a condition of the graph that the stream in `slot` is captured into. */
   create(slot: number, condition: number, first: number): void {
     const { driver } = this;
     const { status, failure } = this.shared;
@@ -75,12 +79,12 @@ export class Conditionals {
     status[condition] = HANDLE.live;
   }
 
-  /** What kernels are passed. */
+  /** Returns the bits that are passed to kernels. */
   bits(condition: number): bigint {
     return this.words[condition]!;
   }
 
-  /** Adds the node behind what the stream has recorded. */
+  /** Adds the node after the nodes that the stream has captured. */
   add(slot: number, condition: number, type: number, size: number): void {
     const { driver } = this;
     const { graph, dependencies } = this.recording(slot);
@@ -94,13 +98,13 @@ export class Conditionals {
     this.graphs.set(condition, bodies);
   }
 
-  /** What comes next on the stream is recorded in a body. */
+  /** The following commands of the stream are captured into a body. */
   begin(slot: number, condition: number, index: number): void {
     const { driver } = this;
     const { streams } = this.shared;
     const around = streams[slot]!;
     const graph = this.graphs.get(condition)![index]!;
-    // Kernels that are recorded have the priority of their stream.
+    // Captured kernels have the priority of their stream.
     const own = driver.cuStreamCreateWithPriority(
       CUstream_flags.CU_STREAM_NON_BLOCKING,
       driver.cuStreamGetPriority(around),
@@ -117,7 +121,7 @@ export class Conditionals {
     else bodies.push({ condition, index, around });
   }
 
-  /** The body is complete. Also called where an earlier failure has kept it from beginning. */
+  /** Ends a body. It is also called where an earlier failure has kept the body from beginning. */
   end(slot: number, condition: number, index: number): void {
     const bodies = this.open.get(slot);
     const last = bodies?.at(-1);

@@ -1,6 +1,7 @@
 /**
- * A helper of the copy crew: what its thread does, and what it shares with the JS thread. Apart
- * from the crew itself, which starts threads: this file is part of the text that they run.
+ * A thread of the copy crew: the code that it runs, and what it shares with the JavaScript thread.
+ * It is apart from the crew itself, which starts threads, because this file is part of the script
+ * that they run.
  */
 import { loadKoffi } from '../native/koffi.js';
 
@@ -11,15 +12,15 @@ const SPIN_MS = 1;
 const SPIN_LOOKS = 1000;
 
 /**
- * Words of the shared control block. `job` names the piece to be taken next: job number in bits 16
- * to 31, pieces in bits 8 to 15, index in bits 0 to 7. Whoever moves it from one index to the next
+ * Words of the shared control block. `job` contains the next piece to take: the job number in bits
+ * 16 to 31, pieces in bits 8 to 15, the index in bits 0 to 7. The thread that increments the index
  * has that piece, and the rest of the block belongs to this job until the piece is done.
  */
 export const WORD = { job: 0, done: 16, sleepers: 32, bell: 48, stop: 64 } as const;
-/** Doubles behind the words: addresses and bytes of the job. */
+/** The index of the doubles after the words: addresses and bytes of the job. */
 export const JOB = { target: 40, source: 41, bytes: 42 } as const;
 export const CONTROL_BYTES = 512;
-/** The longest copy that one job can be. */
+/** The longest copy that fits into one job. */
 export const MAX_BYTES = 255 * PIECE_BYTES;
 
 /** Takes pieces until none are left. Returns whether there were any. */
@@ -47,11 +48,8 @@ export function loadMemcpy(path: string | undefined): Memcpy {
     .func('uintptr_t memcpy(uintptr_t target, uintptr_t source, size_t bytes)');
 }
 
-/**
- * What a helper's thread does until it is told to stop; `loaded` is called when it has what it
- * copies with.
- */
-export function helpCopying(
+/** Runs a crew thread until it is stopped; `loaded` is called when it has loaded memcpy. */
+export function runCopies(
   control: SharedArrayBuffer,
   path: string | undefined,
   loaded: () => void,
@@ -67,7 +65,8 @@ export function helpCopying(
     if (performance.now() - last < SPIN_MS) continue;
     const bell = Atomics.load(words, WORD.bell);
     Atomics.add(words, WORD.sleepers, 1);
-    // Looked at after the count: whoever begins a job looks at the count after that.
+    // The word is read after the count is increased: a thread that begins a job reads the count
+    // after that.
     if (nothingToTake(words) && Atomics.load(words, WORD.stop) === 0)
       Atomics.wait(words, WORD.bell, bell);
     Atomics.sub(words, WORD.sleepers, 1);

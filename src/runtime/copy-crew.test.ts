@@ -1,6 +1,6 @@
 /**
- * Copies by several cores: every byte arrives, nothing beside it changes, and a crew without
- * helpers does the same.
+ * Copies by several cores: every byte arrives, no byte beside it changes, and a crew without
+ * threads of its own does the same.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -25,7 +25,7 @@ describe.each([
 ] as const)('a crew %s', (_, helped) => {
   const crew = CopyCrew.open(koffiPath(), 4);
   if (crew === undefined) {
-    test.skip('there is no libc to ask', () => undefined);
+    test.skip('no libc is available', () => undefined);
     return;
   }
   const koffi = loadKoffi(koffiPath());
@@ -35,7 +35,7 @@ describe.each([
   afterAll(() => crew.close());
 
   test('copies any part, and nothing else', { tags: 'random' }, async () => {
-    // So that helpers are there for most of it.
+    // The crew's threads have then started for most of it.
     if (helped) await sleep(300);
     fc.assert(
       fc.property(

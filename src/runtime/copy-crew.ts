@@ -1,11 +1,11 @@
 /**
- * Copies of host memory by several cores. One core copies what is not in its cache at 9 to 14 GB/s
- * on the host of an H200, four at 35 to 50 (measured); the link to the device takes 55.
+ * Copies of host memory by several cores. One core copies data that is not in its cache at 9 to 14
+ * GB/s on the host of an H200, four at 35 to 50 (measured); the link to the device takes 55.
  *
- * The JS thread cuts a copy into pieces, copies pieces itself, and returns when all are done. So
- * nobody touches the memory of a user's array while JavaScript runs: it cannot be detached, resized
- * or collected meanwhile. The helpers are threads of their own that look for pieces without
- * sleeping for a millisecond after the last copy, and sleep after that.
+ * The JavaScript thread divides a copy into pieces, copies pieces itself, and returns when all are
+ * done. So no thread accesses the memory of a user's array while JavaScript runs: the array cannot
+ * be detached, resized or collected meanwhile. The crew's threads look for pieces without sleeping
+ * for a millisecond after the last copy, and sleep after that.
  */
 import { availableParallelism } from 'node:os';
 import { setImmediate } from 'node:timers';
@@ -24,7 +24,7 @@ import type { Memcpy } from './copier.js';
 import { ThreadWorker } from './workers.js';
 
 const HELPERS = 3;
-/** Below this a copy is over before a helper has seen it. */
+/** A shorter copy is over before a crew thread has seen it. */
 const MIN_BYTES = 2 * PIECE_BYTES;
 
 let crew: CopyCrew | undefined;
@@ -50,7 +50,7 @@ export class CopyCrew {
     this.memcpy = loadMemcpy(path);
   }
 
-  /** Undefined where there are too few cores for it (`cores` in all), or no libc to ask. */
+  /** Returns undefined where there are too few cores (`cores` in all), or no libc is available. */
   static open(path: string | undefined, cores = availableParallelism()): CopyCrew | undefined {
     if (cores < 4) return undefined;
     try {
@@ -61,8 +61,8 @@ export class CopyCrew {
   }
 
   /**
-   * The crew of this JS thread, which all of its devices share. To be given back with
-   * {@link release}.
+   * Returns the crew of this JavaScript thread, which all of its devices share. Each device calls
+   * {@link release} at its end.
    */
   static share(path: string | undefined): CopyCrew | undefined {
     crew ??= CopyCrew.open(path);
@@ -70,7 +70,7 @@ export class CopyCrew {
     return crew;
   }
 
-  /** The last device to give it back ends it. */
+  /** The last device to release the crew ends it. */
   async release(): Promise<void> {
     if (--this.users > 0) return;
     if (crew === this) crew = undefined;
@@ -78,9 +78,9 @@ export class CopyCrew {
   }
 
   /**
-   * Starts the helpers where a copy of so many bytes is worth it. They join in when they are there;
-   * it takes tens of milliseconds. Making one takes the JS thread half a millisecond, so each is
-   * made in a turn of its own.
+   * Starts the threads if a copy of this size is worth it. They join in when they have started,
+   * which takes tens of milliseconds. Creating one takes the JavaScript thread half a millisecond,
+   * so each is created in a turn of its own.
    */
   start(bytes: number): void {
     if (this.started || bytes < MIN_BYTES) return;
@@ -98,7 +98,7 @@ export class CopyCrew {
           copying: this.control,
         },
         () => undefined,
-        // Without it the others, or the JS thread alone, do the work.
+        // Without it the other threads, or the JavaScript thread alone, make the copies.
         () => undefined,
       ),
     );
@@ -138,7 +138,7 @@ export class CopyCrew {
       Atomics.notify(words, WORD.bell);
     }
     copyPieces(words, job, this.memcpy);
-    // Whoever took a piece is at it: some ten microseconds.
+    // The threads that took a piece are copying it: some ten microseconds.
     while (Atomics.load(words, WORD.done) < pieces);
   }
 

@@ -1,12 +1,12 @@
 /**
- * The decoder: reads commands from the ring and makes driver calls of them. It runs on the runtime
- * thread, or, while that thread sleeps, on the JS thread itself (it then *visits*). Both instances
- * work on the same shared tables, so the only state kept here is that of parked streams, and the JS
- * thread takes the decoder only while there are none.
+ * The decoder: it reads commands from the ring and makes driver calls of them. It runs on the
+ * runtime thread, or, while that thread sleeps, on the JavaScript thread itself (it then *visits*).
+ * Both instances work on the same shared tables. The only state of an instance is that of parked
+ * streams, and the JavaScript thread uses its decoder only while there are none.
  *
- * It never blocks. A stream that is held, that waits for an event whose record is set aside, or that
- * has too many unfinished launches is parked: its commands are set aside, in order, until it may go
- * on (`decoder/parking.ts`). Other streams are not affected.
+ * It never blocks. A stream that is held, that waits for an event whose record is set aside, or
+ * that has too many unfinished launches is parked: its commands are set aside, in order, until it
+ * may continue (`decoder/parking.ts`). Other streams are not affected.
  */
 import type { Driver } from '../driver/driver.js';
 import { Announcements } from './announcements.js';
@@ -28,7 +28,7 @@ import {
 } from './commands.js';
 import type { Execution } from './commands/command.js';
 import { Conditionals } from './conditionals.js';
-import { EventBehind } from './decoder/event-behind.js';
+import { TrailingEvent } from './decoder/trailing-event.js';
 import { Failures } from './decoder/failures.js';
 import { Fences } from './decoder/fences.js';
 import type { DecoderHost } from './decoder/host.js';
@@ -49,25 +49,28 @@ import { PrintedText } from './printed-text.js';
 import { peek, release } from './shared-words.js';
 
 const RING_MASK = RING_WORDS - 1;
-/** Commands, or batches of launches, decoded in one go before the thread looks at other things. */
+/**
+ * Commands, or batches of launches, that are decoded in one run before the thread does anything
+ * else.
+ */
 const DRAIN_LIMIT = 64;
-/** Words decoded before the JS thread is told of the room. */
+/** Words that are decoded before the new tail is published to the JavaScript thread. */
 const TAIL_WORDS = 256;
-/** Commands that have something to wait for, or take places in the queue of launches. */
+/** Traits of commands that may have to wait, or take places in the queue of launches. */
 const MAY_WAIT = TRAIT.waits | TRAIT.launch | TRAIT.launches;
 
 export class Decoder implements Execution {
   readonly driver: Driver;
   readonly shared: SharedState;
-  /** Other devices, whose events and memory commands may name. */
+  /** Other devices, whose events and memory commands may use. */
   readonly peers: Peers;
   /** Events of this device that other devices wait for. */
   readonly announcements: Announcements;
-  /** Functions of NVIDIA's libraries that commands may name. */
+  /** Functions of NVIDIA's libraries that commands may call. */
   readonly libraries: LibraryCalls;
-  /** Conditional nodes of graphs that are being recorded. */
+  /** Conditional nodes of graphs that are being captured. */
   readonly conditionals: Conditionals;
-  /** Text that kernels of a GPU print; the CPU device writes it itself. */
+  /** Text that kernels of a GPU print. The CPU device writes it itself. */
   readonly text: PrintedText | undefined = undefined;
   readonly operands: Operands;
   readonly limit: LaunchLimit;
@@ -77,10 +80,10 @@ export class Decoder implements Execution {
   readonly shortages: Shortages;
   readonly parking: Parking;
   readonly launches: Launches;
-  private readonly behind: EventBehind;
+  private readonly trailing: TrailingEvent;
   private readonly host: DecoderHost;
   /**
-   * Whether this is the JS thread's decoder, which only stands in for the sleeping runtime thread.
+   * Whether this is the JavaScript thread's decoder, which replaces the sleeping runtime thread.
    */
   private readonly visiting: boolean;
   private readonly ring: Int32Array;
@@ -116,7 +119,7 @@ export class Decoder implements Execution {
     this.aside = new SetAside(driver, shared, this.announcements);
     this.shortages = new Shortages(driver, shared, host);
     this.parking = new Parking(shared, this.aside, this.limit, this.peers, this.text);
-    this.behind = new EventBehind(driver, shared, this.failures);
+    this.trailing = new TrailingEvent(driver, shared, this.failures);
     this.parked = this.parking.streams;
     this.failedRoots = this.failures.roots;
     this.launches = new Launches(
@@ -124,7 +127,7 @@ export class Decoder implements Execution {
       shared,
       this.limit,
       this.failures,
-      this.behind,
+      this.trailing,
       this.parked,
       visiting,
     );
@@ -137,9 +140,9 @@ export class Decoder implements Execution {
   }
 
   /**
-   * Decodes what is in the ring. Returns whether there was anything. On the JS thread it stops
-   * before a command that may take long or would have to be set aside; the runtime thread goes on
-   * from there.
+   * Decodes the commands in the ring. Returns whether there were any. On the JavaScript thread it
+   * stops before a command that may take long or would have to be set aside; the runtime thread
+   * continues from there.
    */
   drain(): boolean {
     const { ring, fences } = this;
@@ -161,7 +164,7 @@ export class Decoder implements Execution {
       at = tail & RING_MASK;
       header = peek(ring, at);
       if (header === 0 || left === 0) break;
-      // The JS thread reads it only when it runs out of room.
+      // The JavaScript thread reads the tail only when it runs out of room.
       if (((tail - stored) | 0) > TAIL_WORDS) {
         stored = tail;
         release(control, WORD.tail, tail);
@@ -171,17 +174,17 @@ export class Decoder implements Execution {
     return true;
   }
 
-  /** Lets parked streams go on where they may. Returns whether one did. */
+  /** Lets parked streams continue where they may. Returns whether one did. */
   resumeParked(): boolean {
     return this.parking.resume((memory, at) => this.dispatch(memory, at, true));
   }
 
-  /** Whether the JS thread may run the next command itself. */
+  /** Whether the JavaScript thread may execute the next command itself. */
   get runsNext(): boolean {
     return this.mayRunHere(this.ring, peek(this.shared.control, WORD.tail) & RING_MASK);
   }
 
-  /** Takes in news about other devices and libraries. */
+  /** Handles a message about other devices and libraries. */
   hear(message: DecoderMessage): void {
     if (message.kind === 'peer') this.peers.add(message.start);
     else if (message.kind === 'peer-gone') this.peers.drop(message.index);
@@ -193,11 +196,14 @@ export class Decoder implements Execution {
     this.host.call();
   }
 
-  tellParked(): void {
-    this.parking.tell();
+  publishParked(): void {
+    this.parking.publish();
   }
 
-  /** Whether the JS thread may run this command itself: see the property `visit` of its row. */
+  /**
+   * Whether the JavaScript thread may execute this command itself: see the property `visit` of its
+   * row.
+   */
   private mayRunHere(memory: Int32Array, at: number): boolean {
     const header = memory[at]!;
     const traits = TRAITS[header & 0xff]!;
@@ -212,8 +218,8 @@ export class Decoder implements Execution {
   }
 
   /**
-   * Carries out one command, or parks its stream. `resumed` says that the command comes from its
-   * stream's queue and is kept there by the caller. Returns why the stream was parked, if it was.
+   * Executes one command, or parks its stream. `resumed` means that the command comes from its
+   * stream's queue, where the caller keeps it. Returns why the stream was parked, if it was.
    */
   private dispatch(memory: Int32Array, at: number, resumed = false): Wait | undefined {
     const word = memory[at]!;
@@ -229,7 +235,7 @@ export class Decoder implements Execution {
     if (wait === undefined) {
       const failed = this.failedRoots.size === 0 ? undefined : this.failedRoots.get(root);
       if (failed === undefined || (TRAITS[op]! & TRAIT.runsAfterFailure) !== 0) {
-        const outcome = this.carryOut(op, memory, at, stream);
+        const outcome = this.executeOne(op, memory, at, stream);
         if (outcome === 'lost') return undefined;
         wait = outcome;
       } else if (!isCapturing(this.shared, stream)) this.skip(op, memory, at, failed);
@@ -239,15 +245,15 @@ export class Decoder implements Execution {
       return wait;
     }
     const event = memory[at + RECORD_EVENT]!;
-    if (event !== 0) this.behind.record(event, stream, root);
+    if (event !== 0) this.trailing.record(event, stream, root);
     return undefined;
   }
 
   /**
-   * Returns what an allocation waits for that has found too little memory, and `lost` where the
-   * command has ended the device.
+   * Executes a command. Returns what an allocation waits for that has found too little memory, and
+   * `lost` where the command has ended the device.
    */
-  private carryOut(
+  private executeOne(
     op: number,
     memory: Int32Array,
     at: number,
@@ -275,7 +281,10 @@ export class Decoder implements Execution {
     return undefined;
   }
 
-  /** A command of an operation that has failed: what it would have written is undefined. */
+  /**
+   * Skips a command of an operation that has failed: the memory that it would have written is
+   * undefined.
+   */
   private skip(op: number, memory: Int32Array, at: number, failed: number): void {
     const body = at + RECORD_BODY;
     // Memory of other devices is written by kernels only, each of which is an operation of its own.
@@ -284,7 +293,7 @@ export class Decoder implements Execution {
   }
 
   /**
-   * A command of a stream that could not be made: see `withoutStream` of its row.
+   * Handles a command of a stream that could not be created: see `withoutStream` of its row.
    * @throws UnmadeStreamError where its operation fails
    */
   private refuse(
@@ -303,7 +312,7 @@ export class Decoder implements Execution {
     if (then === 'fails' || then(this, memory, body, stream)) throw new UnmadeStreamError(unmade);
   }
 
-  /** What this command has to wait for; undefined where it may be carried out. */
+  /** Returns what this command has to wait for; undefined where it may be executed. */
   private mustWait(
     op: number,
     memory: Int32Array,
@@ -312,7 +321,8 @@ export class Decoder implements Execution {
     resumed: boolean,
   ): Wait | undefined {
     const body = at + RECORD_BODY;
-    // What a capture that has failed records is skipped, its nodes' memory too.
+    // The commands of a capture that has failed are skipped, and so is their wait for the nodes'
+    // memory.
     if (isCapturing(this.shared, stream) && !this.failedRoots.has(memory[at + RECORD_ROOT]!)) {
       const pending = this.operands.firstPending(operandsOf(op, memory, body));
       if (pending !== 0) return { reason: 'made', on: pending, value: 0, consumed: false };

@@ -25,7 +25,7 @@ afterEach(() => rmSync(join(folder, '../../..'), { recursive: true, force: true 
 const key = (source = '', kind: 'kernel' | 'tuning' = 'kernel'): string =>
   kernelEntry(kind, [source, [9, 0]]);
 const code = (bytes: number, fill = 7): Uint8Array => new Uint8Array(bytes).fill(fill);
-/** Without the key that all checksums are made with. */
+/** The names without the key that all checksums are made with. */
 const keptNames = (): string[] => readdirSync(folder).filter((name) => name !== '.key');
 const onlyFile = (): string => join(folder, keptNames()[0]!);
 
@@ -43,11 +43,11 @@ test('keeps what was made of another source, or is of another kind, apart', () =
   ]);
 });
 
-test('looks at all files now and then, not with each new one', async () => {
+test('examines all files now and then, not with each new one', async () => {
   const cache = new DiskCache(folder, 100_000);
   for (const way of ['set', 'write'] as const) {
     await cache[way](key(`first ${way}`), code(1000));
-    // Another process fills it.
+    // Another process fills the folder.
     writeFileSync(join(folder, key(`large ${way}`)), code(200_000));
     await cache[way](key(`second ${way}`), code(500));
     expect(cache.contents().bytes).toBeGreaterThan(200_000);
@@ -68,7 +68,7 @@ test("keeps V8's code of scripts, apart for each script and engine", () => {
   expect(cache.clear().entries).toBe(4);
 });
 
-test('is used the same without waiting for the disk', async () => {
+test('behaves the same without blocking on the disk', async () => {
   const cache = new DiskCache(folder, 10_000);
   const entry = (name: string): string => kernelEntry('kernel', [name]);
   expect(await cache.read(entry('a'))).toBeUndefined();
@@ -156,7 +156,7 @@ test('clear removes the cache’s own files and no other', () => {
   expect(keptNames()).toEqual(['notes.txt']);
 });
 
-test('files that nobody will finish go after an hour, fresh ones stay', () => {
+test('unfinished files are removed after an hour, fresh ones stay', () => {
   const cache = new DiskCache(folder);
   cache.set(key(), code(10));
   const [old, fresh] = ['1', '2'].map((digit) =>
@@ -164,7 +164,7 @@ test('files that nobody will finish go after an hour, fresh ones stay', () => {
   );
   for (const path of [old!, fresh!]) writeFileSync(path, '');
   utimesSync(old!, 1, 1);
-  // As another process does it, which has not looked yet.
+  // It acts as another process, which has not examined the files yet.
   new DiskCache(folder, 2 ** 29).set(key('b'), code(10));
   expect(readdirSync(folder).filter((name) => name.endsWith('.tmp'))).toEqual([
     '2'.repeat(64) + '.kernel.abc.tmp',
@@ -193,7 +193,8 @@ test('many processes may write and read the same entries', async () => {
           const n = i % 5;
           const key = kernelEntry('kernel', [n]);
           const found = cache.get(key);
-          if (found !== undefined && (found.length !== 10_000 + n || found.some((byte) => byte !== n))) spoiled++;
+          const whole = found?.length === 10_000 + n && found.every((byte) => byte === n);
+          if (found !== undefined && !whole) spoiled++;
           cache.set(key, new Uint8Array(10_000 + n).fill(n));
           if (i % 50 === 49) cache.clear();
         }
@@ -219,7 +220,7 @@ test('many processes may write and read the same entries', async () => {
   expect(results).toEqual(Array(4).fill({ spoiled: 0, status: 0 }));
 });
 
-// Node's mkdir with { recursive: true } never returns there, and has the process never end.
+// Node's mkdir with { recursive: true } never returns there, and keeps the process from ending.
 test.runIf(process.platform === 'linux')(
   'keeps nothing in a folder that takes none, such as /proc',
   async () => {

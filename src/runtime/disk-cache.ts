@@ -1,17 +1,17 @@
 /**
- * What takes long to make, kept on disk: the PTX that was made of kernels in TypeScript, and how
- * they were tuned; programs of CUDA C++; and V8's code of our own threads' script, one for each V8.
- * Machine code is kept by the driver.
+ * The cache on disk of what takes long to make: the PTX of kernels in TypeScript, and their tuning;
+ * programs of CUDA C++; engines of TensorRT; and V8's code of the script of the library's own
+ * threads, one for each version of V8. The driver caches machine code itself.
  *
- * Made for many processes at a time: a file appears whole (written under another name, then
- * renamed), is recognised by a checksum, and can go away at any moment. Whatever the disk refuses
- * is taken as "not there"; nothing here throws.
+ * It is made for many processes at a time: a file appears whole (it is written under another name,
+ * then renamed), is recognised by a checksum, and may be removed at any moment. Whatever the disk
+ * refuses counts as absent; no function here throws.
  *
- * What is kept is run as code. So the folder and its files have to be this user's alone
- * (`own-files.ts`), and the checksum is keyed: HMAC-SHA-256 by a key that lies in the folder,
- * readable for this user only, over the entry's name and its bytes.
+ * Cached data is run as code. So the folder and its files have to belong to this user alone
+ * (`own-files.ts`), and the checksum is keyed: HMAC-SHA-256, over the entry's name and its bytes,
+ * by a key in the folder that only this user can read.
  *
- * `get` and `set` wait for the disk, so they are not for the JavaScript thread, which has `read`
+ * `get` and `set` block on the disk, so they are not for the JavaScript thread, which uses `read`
  * and `write`.
  */
 import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
@@ -39,21 +39,24 @@ import {
 } from './own-files.js';
 import { VERSION } from './version.js';
 
-/** All files together; the least recently used go first. */
+/** The limit of all files together; the least recently used are removed first. */
 const MAX_BYTES = 2 ** 30;
-/** And no more of them, since they are all looked at now and then. */
+/** The largest number of files, since all of them are examined now and then. */
 const MAX_ENTRIES = 10_000;
-/** What is left where files had to go, so that not each new one has others removed. */
+/**
+ * The share of the limits that is kept where files had to be removed, so that not every new file
+ * causes a removal.
+ */
 const KEPT_SHARE = 0.9;
 /**
- * Of the room that a look at all files found, what this process may fill before it looks again:
- * other processes fill it, too.
+ * The share of the free room, found by the last examination of all files, that this process may
+ * fill before it examines them again: other processes fill it, too.
  */
 const UNSEEN_SHARE = 1 / 16;
-/** A file that was begun so long ago will not be finished. */
+/** A file that was begun this long ago will not be finished. */
 const ABANDONED_MS = 3_600_000;
 
-/** Bytes of which a checksum is made at once. */
+/** Bytes that are added to a checksum at once. */
 const PART = 2 ** 30;
 
 const MAGIC = Buffer.from('async-cuda disk cache 2\n');
@@ -67,7 +70,7 @@ const UNFINISHED = /^(?:[0-9a-f]{64}\.(?:code|kernel|tuning|program|plan)|\.key)
 interface KeptFile {
   name: string;
   bytes: number;
-  /** When it was used last, milliseconds. */
+  /** The time of its last use: milliseconds. */
   used: number;
 }
 
@@ -78,27 +81,29 @@ export interface CacheContents {
 }
 
 /**
- * The entry that holds V8's code of a script. `engine` is all that it depends on beside the script.
+ * The entry that contains V8's code of a script. `engine` is everything that it depends on besides
+ * the script.
  */
 export function codeEntry(scriptDigest: string, engine: readonly unknown[]): string {
   return `${hash('sha256', JSON.stringify([VERSION, scriptDigest, engine]))}.code`;
 }
 
 /**
- * The entry of a kernel in TypeScript: what was made of it, or how it was tuned. `key` is all that
- * it depends on.
+ * The entry of a kernel in TypeScript: its PTX, or its tuning. `key` is everything that it depends
+ * on.
  */
 export function kernelEntry(kind: 'kernel' | 'tuning', key: readonly unknown[]): string {
   return `${hash('sha256', JSON.stringify([VERSION, ...key]))}.${kind}`;
 }
 
-/** The entry of a program in CUDA C++. `key` is all that it depends on. */
+/** The entry of a program in CUDA C++. `key` is everything that it depends on. */
 export function programEntry(key: readonly unknown[]): string {
   return `${hash('sha256', JSON.stringify([VERSION, ...key]))}.program`;
 }
 
 /**
- * The entry of an engine of TensorRT. `digest`: SHA-256, in hexadecimal, of all that it depends on.
+ * The entry of an engine of TensorRT. `digest`: SHA-256, in hexadecimal, of everything that it
+ * depends on.
  */
 export function planEntry(digest: string): string {
   return `${digest}.plan`;
@@ -111,8 +116,8 @@ interface Room {
 }
 
 /**
- * By folder and size: what may be written before all files are looked at again. With each new file
- * that took half a second in a folder of thirty thousand.
+ * By folder and size: what may be written before all files are examined again. Examining them with
+ * each new file took half a second in a folder of thirty thousand.
  */
 const rooms = new Map<string, Room>();
 
@@ -125,36 +130,39 @@ export class DiskCache {
     this.maxBytes = maxBytes;
   }
 
-  /** Warns, once, where the folder is not used since it is not this user's alone. */
+  /** Warns, once, where the folder is not used since it does not belong to this user alone. */
   look(): void {
     lookAtFolderSync(this.folder);
   }
 
-  /** What was kept as `entry`, if it is there and whole. */
+  /** Returns what was stored as `entry`, if it is there and whole. */
   get(entry: string): Buffer | undefined {
     if (folderKey(this.folder, false) === undefined) return undefined;
     const file = readOwnFileSync(join(this.folder, entry), this.maxBytes, true);
     const bytes = typeof file === 'string' ? undefined : this.contentsOf(entry, file);
-    // One that is not whole, and what is none of this user's files.
+    // The file is not whole, or not a file of this user.
     if (bytes === undefined && file !== 'absent') this.delete(entry);
     return bytes;
   }
 
   /**
-   * {@link get}, without waiting for the disk, but for the folder's key when that is asked for
-   * first.
+   * As {@link get}, without blocking on the disk, except for the folder's key when that is first
+   * needed.
    */
   async read(entry: string): Promise<Buffer | undefined> {
     if (folderKey(this.folder, false) === undefined) return undefined;
     const path = join(this.folder, entry);
     const file = await readOwnFile(path, this.maxBytes, true);
     const bytes = typeof file === 'string' ? undefined : this.contentsOf(entry, file);
-    // Its end is not waited for.
+    // The removal is not waited for.
     if (bytes === undefined && file !== 'absent') rm(path, { force: true }).catch(ignore);
     return bytes;
   }
 
-  /** Keeps something; what has not been used for longest goes where there is too much. */
+  /**
+   * Stores an entry. The entries that have not been used for longest are removed where there are
+   * too many.
+   */
   set(entry: string, bytes: Uint8Array): void {
     if (bytes.length + HEAD_BYTES > this.maxBytes) return;
     const path = join(this.folder, entry);
@@ -169,15 +177,15 @@ export class DiskCache {
         })
       );
     };
-    // The folder may have been removed since it was looked at: it is made again.
+    // The folder may have been removed since it was examined: it is made again.
     const written = writeOnce() || (this.hasGone() && writeOnce());
     if (!written) attempt(() => rmSync(unfinished, { force: true }));
     else if (!this.takeRoom(bytes.length + HEAD_BYTES)) this.evict();
   }
 
   /**
-   * {@link set}, without waiting for the disk, but for the folder's key when that is asked for
-   * first.
+   * As {@link set}, without blocking on the disk, except for the folder's key when that is first
+   * needed.
    */
   async write(entry: string, bytes: Uint8Array): Promise<void> {
     if (bytes.length + HEAD_BYTES > this.maxBytes) return;
@@ -196,7 +204,7 @@ export class DiskCache {
       }
       await rename(unfinished, path);
       if (this.takeRoom(bytes.length + HEAD_BYTES)) return;
-      // One look at a time: what else is written meanwhile is seen by the next.
+      // One examination runs at a time: files that are written meanwhile are seen by the next.
       Object.assign(this.room, { bytes: Infinity, entries: Infinity });
       const names = (await readdir(this.folder)).filter(isOwn);
       const files = await Promise.all(
@@ -219,7 +227,7 @@ export class DiskCache {
     attempt(() => rmSync(join(this.folder, entry), { force: true }));
   }
 
-  /** How much is kept. */
+  /** Returns how much is stored. */
   contents(): CacheContents {
     const files = this.files().filter(({ name }) => ENTRY.test(name));
     return {
@@ -229,7 +237,7 @@ export class DiskCache {
     };
   }
 
-  /** Removes all that is kept, and no other file of the folder. Returns how much went. */
+  /** Removes all entries, and no other file of the folder. Returns how much was removed. */
   clear(): CacheContents {
     const before = this.contents();
     for (const { name } of this.files())
@@ -242,18 +250,21 @@ export class DiskCache {
     };
   }
 
-  /** What a file keeps; undefined where it is not whole, or was written with another key. */
+  /**
+   * Returns the contents of a file; undefined where it is not whole, or was written with another
+   * key.
+   */
   private contentsOf(entry: string, file: Buffer): Buffer | undefined {
     const bytes = file.subarray(HEAD_BYTES);
     if (bytes.length === 0 || !file.subarray(0, MAGIC.length).equals(MAGIC)) return undefined;
-    const said = file.subarray(MAGIC.length, HEAD_BYTES);
+    const stored = file.subarray(MAGIC.length, HEAD_BYTES);
     const isBy = (key: Buffer | undefined): boolean =>
-      key !== undefined && timingSafeEqual(checksum(key, entry, bytes), said);
-    // The key may have been made anew since this process asked for it.
+      key !== undefined && timingSafeEqual(checksum(key, entry, bytes), stored);
+    // The key may have been replaced since this process read it.
     return isBy(folderKey(this.folder, false)) || isBy(changedKey(this.folder)) ? bytes : undefined;
   }
 
-  /** Whether the folder is there no more: it is then looked at anew. */
+  /** Whether the folder does not exist any more: it is then examined again. */
   private hasGone(): boolean {
     if (existsSync(this.folder)) return false;
     forgetFolder(this.folder);
@@ -267,7 +278,7 @@ export class DiskCache {
     return found;
   }
 
-  /** Counts a file of so many bytes, which was written now. Whether it surely fits. */
+  /** Counts a file of this size, which was written now. Returns whether it certainly fits. */
   private takeRoom(bytes: number): boolean {
     const { room } = this;
     room.bytes -= bytes;
@@ -306,7 +317,7 @@ export class DiskCache {
     return going;
   }
 
-  /** The files that are the cache's own. */
+  /** The files of the cache. */
   private files(): KeptFile[] {
     let names: string[] = [];
     attempt(() => {
@@ -324,7 +335,7 @@ export class DiskCache {
   }
 }
 
-/** This process's cache; undefined where it is switched off. */
+/** Returns this process's cache; undefined where it is switched off. */
 export function openDiskCache(): DiskCache | undefined {
   const folder = cacheFolder();
   return folder === undefined ? undefined : new DiskCache(folder);
@@ -334,7 +345,7 @@ function isOwn(name: string): boolean {
   return ENTRY.test(name) || UNFINISHED.test(name);
 }
 
-/** Writes a new file. @throws what the disk says */
+/** Writes a new file. @throws the error of the disk */
 function writeSync(path: string, parts: readonly Uint8Array[]): void {
   const file = openSync(path, 'wx', 0o600);
   try {
@@ -351,12 +362,12 @@ function headOf(key: Buffer, entry: string, bytes: Uint8Array): Buffer {
 
 function checksum(key: Buffer, entry: string, bytes: Uint8Array): Buffer {
   const hmac = createHmac('sha256', key).update(entry).update('\0');
-  // OpenSSL takes no more than 2^31 - 1 bytes at once.
+  // OpenSSL accepts no more than 2^31 - 1 bytes at once.
   for (let at = 0; at < bytes.length; at += PART) hmac.update(bytes.subarray(at, at + PART));
   return hmac.digest();
 }
 
-/** Whether `act` went through. */
+/** Returns whether `act` succeeded. */
 function attempt(act: () => void): boolean {
   try {
     act();

@@ -1,4 +1,4 @@
-/** The error that a failure of the runtime thread becomes where JavaScript awaits it. */
+/** Makes the error that JavaScript gets for a failure of the runtime thread. */
 import {
   CudaCompileError,
   CudaError,
@@ -26,8 +26,8 @@ const COMPILE_RESULTS: ReadonlySet<number> = new Set([
 type FailureData = Omit<Failure, 'id' | 'root' | 'stream'>;
 
 /**
- * The error that a failure is shown as. `operation` says what the user called, `cause` the error it
- * follows from.
+ * Makes the error of a failure. `operation` names what the user called, `cause` is the error that
+ * it follows from.
  */
 export function errorFromFailure(
   failure: FailureData,
@@ -58,12 +58,12 @@ export function errorFromFailure(
   if (failure.library !== undefined) {
     const { name: library, status, statusName, means } = failure.library;
     const code = means === undefined ? 'ERR_CUDA_LIBRARY' : LIBRARY_CODES[means];
-    const said =
+    const message =
       operation === undefined || failure.message.startsWith(`${what} `)
         ? failure.message
         : `${what}: ${failure.message}`;
     return new CudaLibraryError(
-      said,
+      message,
       { library, call: failure.call, status, statusName },
       code,
       options,
@@ -78,7 +78,7 @@ export function errorFromFailure(
   }
   if (failure.thrown === 'MissingSymbolError')
     return new CudaError('ERR_CUDA_UNSUPPORTED', failure.message, options);
-  // What the engine says where it has no memory for a buffer or for WebAssembly.
+  // V8 throws a RangeError where it has no memory for a buffer or for WebAssembly.
   if (failure.thrown === 'RangeError' && /allocat|array (buffer )?length/i.test(failure.message)) {
     return new CudaOutOfMemoryError(
       `${what}: the host has not enough memory: ${failure.message}`,
@@ -87,25 +87,25 @@ export function errorFromFailure(
   }
   if (failure.thrown !== undefined)
     return new CudaError('ERR_CUDA_INTERNAL', `${what}: ${failure.message}`, options);
-  const said = failure.message.startsWith(`${what} `)
+  const message = failure.message.startsWith(`${what} `)
     ? failure.message
     : `${what}: ${failure.message}`;
   switch (failure.result) {
     case RESULT.CUDA_ERROR_OUT_OF_MEMORY:
-      return new CudaOutOfMemoryError(said, options);
+      return new CudaOutOfMemoryError(message, options);
     case RESULT.CUDA_ERROR_NO_DEVICE:
     case RESULT.CUDA_ERROR_INVALID_DEVICE:
-      return new CudaError('ERR_CUDA_NO_DEVICE', said, options);
+      return new CudaError('ERR_CUDA_NO_DEVICE', message, options);
     case RESULT.CUDA_ERROR_NOT_FOUND:
-      return new CudaError('ERR_CUDA_NOT_FOUND', said, options);
+      return new CudaError('ERR_CUDA_NOT_FOUND', message, options);
     case RESULT.CUDA_ERROR_NOT_SUPPORTED:
-      return new CudaError('ERR_CUDA_UNSUPPORTED', said, options);
+      return new CudaError('ERR_CUDA_UNSUPPORTED', message, options);
     default:
   }
   if (COMPILE_RESULTS.has(failure.result)) {
-    return new CudaCompileError(said, failure.errorLog ?? '', failure.infoLog ?? '', options);
+    return new CudaCompileError(message, failure.errorLog ?? '', failure.infoLog ?? '', options);
   }
   if (failure.result >= 900 && failure.result < 910)
-    return new CudaError('ERR_CUDA_CAPTURE', said, options);
-  return new CudaError('ERR_CUDA_DRIVER', said, options);
+    return new CudaError('ERR_CUDA_CAPTURE', message, options);
+  return new CudaError('ERR_CUDA_DRIVER', message, options);
 }

@@ -1,6 +1,6 @@
 /**
- * How a failure travels from the thread that met it to the JavaScript that awaits it: as plain
- * data, since an Error loses its fields on the way through a message port.
+ * A failure as plain data, for its way from the thread that met it to the JavaScript that awaits
+ * it: an Error loses its fields in a message port.
  */
 import { types } from 'node:util';
 import type { CheckReport } from '../ground/check-report.js';
@@ -10,13 +10,13 @@ import type { LibraryStatus } from '../native/library-call.js';
 import { CUresult } from '../ground/result.js';
 
 export interface Failure {
-  /** Number of this failure; handles poisoned by it carry the same number. */
+  /** The number of this failure; handles that it poisons have the same number. */
   id: number;
   /** The operation that failed, 0 where the device as a whole did. */
   root: number;
-  /** Slot of the stream it ran on, -1 for none. */
+  /** The slot of the stream it ran on, -1 for none. */
   stream: number;
-  /** Driver result code; 0 where the driver was not asked. */
+  /** The driver's result code; 0 where the failure is not the driver's. */
   result: CUresult;
   resultName: string;
   /** The driver call that returned it. */
@@ -25,31 +25,31 @@ export interface Failure {
   detail?: string;
   infoLog?: string;
   errorLog?: string;
-  /** What the checking CPU device found. */
+  /** The reports of the checking CPU device. */
   reports?: readonly CheckReport[];
-  /** The failure that this one follows from: the first error of a poisoned buffer. */
+  /** The failure that this one follows from: the first failure of a poisoned buffer. */
   cause?: number;
   /**
-   * The device whose failure `cause` is, where it is another one. A cause of 0: that device was
-   * lost or closed.
+   * The device whose failure `cause` is, where it is another one. A cause of 0 means that the
+   * device was lost or closed.
    */
   causePeer?: number;
-  /** The same failure among those of other devices, whose memory it left undefined. */
+  /** The numbers of the same failure on other devices whose memory it made undefined. */
   elsewhere?: readonly { peer: number; id: number }[];
-  /** What a function of a library returned, `call` being its name. */
+  /** The status that a function of a library returned; `call` is the function's name. */
   library?: {
     readonly name: string;
     readonly status: number;
     readonly statusName: string;
     readonly means: LibraryStatus['means'];
   };
-  /** Class of the error where it was no driver error. */
+  /** The class of the error, where it is not a driver error. */
   thrown?: string;
-  /** The command's stream could not be made: `cause` says why. */
+  /** The command's stream could not be created; `cause` is the failure of its creation. */
   unmade?: true;
 }
 
-/** A command used a handle whose contents an earlier failure left undefined. */
+/** A command used a handle whose contents an earlier failure made undefined. */
 export class PoisonedError extends Error {
   readonly failure: number;
   /** The device whose failure it is, where it is another one. */
@@ -61,7 +61,7 @@ export class PoisonedError extends Error {
   }
 }
 
-/** A command of a stream whose making failed. */
+/** The command's stream could not be created. */
 export class UnmadeStreamError extends Error {
   readonly failure: number;
   constructor(failure: number) {
@@ -70,7 +70,7 @@ export class UnmadeStreamError extends Error {
   }
 }
 
-/** Plain data of what a driver call threw. */
+/** Returns plain data of what a driver call threw. */
 export function describeFailure(
   error: unknown,
   call: string,
@@ -110,8 +110,8 @@ export function describeFailure(
 }
 
 /**
- * Results after which the context cannot be used again. The list is NVIDIA's: those that the
- * documentation of CUresult says leave the process in an inconsistent state.
+ * Results after which the context cannot be used again. They are those that NVIDIA's documentation
+ * of CUresult describes as leaving the process in an inconsistent state.
  */
 const STICKY: ReadonlySet<number> = new Set([
   CUresult.CUDA_ERROR_ECC_UNCORRECTABLE,

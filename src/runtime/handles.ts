@@ -1,6 +1,6 @@
 /**
- * Gives out handles. A handle comes back only after the decoder has executed the command that
- * released it: commands that still name it may sit in the ring or with a parked stream.
+ * Allocates handles. A handle is reused only after the decoder has executed the command that
+ * released it: commands that name it may be in the ring or with a parked stream.
  */
 import { CudaOutOfMemoryError } from '../ground/errors.js';
 import { HANDLE, MAX_HANDLES } from './layout.js';
@@ -21,7 +21,7 @@ export class HandleAllocator {
     this.values = shared.values;
   }
 
-  /** Handles in use, for leak checks. */
+  /** The number of handles in use, for leak checks. */
   get count(): number {
     return this.live;
   }
@@ -58,7 +58,7 @@ export class HandleAllocator {
     return handle;
   }
 
-  /** Takes a handle for something that already exists in the driver. */
+  /** Takes a handle for an object that already exists in the driver. */
   adopt(value: number): number {
     const handle = this.take();
     this.values[handle] = value;
@@ -66,7 +66,7 @@ export class HandleAllocator {
     return handle;
   }
 
-  /** The command that releases `handle` has been written. */
+  /** Returns a handle whose releasing command has been written. */
   give(handle: number): void {
     this.live--;
     this.returned.push(handle);

@@ -1,23 +1,18 @@
-/**
- * An operation that many commands belong to: the run of a description that was put together of
- * several.
- */
+/** An operation that many commands belong to: the run of a composed operation. */
 
-/** Parts that a name lists. */
+/** The number of parts that a name lists. */
 const LISTED = 4;
 
 export class HeldOperation {
   readonly root: number;
-  /** What it is called as a whole, if that has been said. */
+  /** The name of the operation as a whole, if it has one. */
   label: string | undefined = undefined;
-  /** Whether it can be asked for its name. */
+  /** Whether its name is recorded. */
   remembered = false;
-  /**
-   * The first part, as it was told: most operations have one, and nobody asks what it is called.
-   */
+  /** The first part, unformatted: most operations have one, whose name is never read. */
   private first: { toString(): string } | undefined = undefined;
   private firstMethod = '';
-  /** The others. */
+  /** The other parts. */
   private parts: string[] | undefined = undefined;
   private more = 0;
 
@@ -25,12 +20,12 @@ export class HeldOperation {
     this.root = root;
   }
 
-  /** Whether nothing was said of it yet. */
+  /** Whether no name was given yet. */
   get isUnnamed(): boolean {
     return this.first === undefined && !this.remembered;
   }
 
-  /** A part of it is called so. */
+  /** Adds the name of a part. */
   add(subject: { toString(): string }, method = ''): void {
     if (this.first === undefined) {
       this.first = subject;

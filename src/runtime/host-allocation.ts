@@ -1,14 +1,14 @@
 /**
- * Memory that runs out: what the engine says of host memory in a RangeError, and what the driver
- * says of sizes that no device has, as one error that names the bytes.
+ * Makes one error, which names the bytes, of the two forms of running out of memory: V8's
+ * RangeError for host memory, and the driver's error for a size that no device has.
  */
 import { DriverError } from '../driver/error.js';
 import { CUresult } from '../ground/result.js';
 import { CudaOutOfMemoryError } from '../ground/errors.js';
 
 /**
- * Makes host memory of `bytes` bytes. Where the engine refuses, the error says what wanted how
- * much; `fix` what to do.
+ * Allocates host memory of `bytes` bytes. Where V8 refuses, the error names `what` and the size,
+ * and recommends `fix`.
  */
 export function allocateHost<T>(what: string, bytes: number, fix: string, make: () => T): T {
   try {
@@ -22,12 +22,12 @@ export function allocateHost<T>(what: string, bytes: number, fix: string, make: 
   }
 }
 
-/** No device has as much: drivers may call such a size an invalid value. */
+/** No device has as much memory: drivers may return an invalid value for such a size. */
 const ABSURD = 2 ** 42;
 
 /**
- * What an allocation of `bytes` bytes threw, as running out of memory where that is what it comes
- * to.
+ * Returns the error that an allocation of `bytes` bytes threw, as an error of running out of memory
+ * where it means that.
  */
 export function asOutOfMemory(error: unknown, bytes: number): unknown {
   if (

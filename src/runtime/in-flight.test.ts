@@ -1,4 +1,4 @@
-/** What is in flight, read from a ring that has gone round any number of times. */
+/** The commands in flight, read from a ring that has wrapped any number of times. */
 import { describe, expect, test } from 'vitest';
 
 import { OP } from './commands.js';
@@ -67,7 +67,7 @@ describe('what is in flight', () => {
     expect(describeInFlight([])).toBe('');
   });
 
-  test('what was issued behind the last fence that has passed, by streams', () => {
+  test('the commands that were issued after the last passed fence, by streams', () => {
     const { launch, fence, pass, decode, read } = ringOf();
     launch(0, 1);
     fence(0, 1);

@@ -1,7 +1,8 @@
 /**
- * What had been issued and was not seen to end when the device was lost, stream by stream. A GPU
- * reports that there was a fault, and not of which command. So the ring is read once more, in which
- * decoded records stay until they are overwritten; nothing is kept for this while all is well.
+ * Lists, stream by stream, the commands that had been issued and were not seen to end when the
+ * device was lost. A GPU reports a fault without the command that met it. So the ring is read once
+ * more, in which decoded records stay until they are overwritten; no list is kept while the device
+ * works.
  */
 import { OP, RECORD_BODY, RECORD_ROOT, RECORD_STREAM, commandOf } from './commands.js';
 import { handlesOf } from './commands/command.js';
@@ -9,23 +10,22 @@ import type { InFlight } from '../ground/in-flight.js';
 import { MAX_SLOTS, RING_WORDS, SLOT_FENCE, SLOT_WORDS, WORD } from './layout.js';
 import type { SharedState } from './layout.js';
 
-/** Names for the numbers in the ring, which the JS thread knows. */
+/** Names for the numbers in the ring. */
 export interface Names {
   stream(slot: number): string;
   kernel(handle: number): string | undefined;
   /** The label of an allocation. */
   memory(handle: number): string | undefined;
-  /** Name of an operation; the usual launches have none, and are called by their kernel. */
+  /** The name of an operation. Plain launches have none; their kernel names them. */
   operation(root: number): string | undefined;
 }
 
 const MASK = RING_WORDS - 1;
-/** The most operations of one stream that the error names. */
-const TOLD = 6;
+/** The largest number of operations of one stream that the error names. */
+const LISTED = 6;
 
 /**
- * How a command that occupies the device is called; undefined for any other. A copy names its source
- * first, as one speaks of it.
+ * Names a command that occupies the device; undefined for any other. A copy names its source first.
  */
 function describe(op: number, ring: Int32Array, body: number, names: Names): string | undefined {
   const command = commandOf(op);
@@ -70,12 +70,12 @@ export function inFlight(shared: SharedState, head: number, names: Names): InFli
   }));
 }
 
-/** One sentence about it; empty where there is nothing. */
+/** Returns one sentence about the work; empty where there is none. */
 export function describeInFlight(work: readonly InFlight[]): string {
   if (work.length === 0) return '';
   const told = work.map(({ stream, operations }) => {
-    const more = operations.length > TOLD ? `, and ${operations.length - TOLD} more` : '';
-    return `${stream}: ${operations.slice(0, TOLD).join(', ')}${more}`;
+    const more = operations.length > LISTED ? `, and ${operations.length - LISTED} more` : '';
+    return `${stream}: ${operations.slice(0, LISTED).join(', ')}${more}`;
   });
   return ` In flight: ${told.join('; ')}.`;
 }
@@ -89,23 +89,25 @@ function counted(operations: readonly string[]): string[] {
   return result;
 }
 
-/** Where the records begin that were decoded and are still in the ring, the oldest first. */
+/**
+ * Returns where the records begin that were decoded and are still in the ring, the oldest first.
+ */
 function decoded(shared: SharedState, head: number): number[] {
   const { control, ring } = shared;
   const tail = Atomics.load(control, WORD.tail);
   const end = tail & MASK;
   const overwritten = head & MASK;
-  // Both within the same round of the ring: this round's records, which begin at 0, after those of
-  // the round before.
+  // Both positions are in the same round of the ring: this round's records, which begin at 0,
+  // follow those of the round before.
   if (overwritten >= end)
     return [...chain(ring, overwritten + 1, RING_WORDS), ...chain(ring, 0, end)];
   return chain(ring, overwritten + 1, end);
 }
 
 /**
- * The records that lead, one behind the other, from `from` or the first place after it up to
- * exactly `to`. Where the oldest one begins is not known; a chain of records that ends where it has
- * to is found from its end.
+ * Returns the records from `from`, or the first place after it, that follow one another up to
+ * exactly `to`. Where the oldest one begins is not known, so the chain of records is found from its
+ * end.
  */
 function chain(ring: Int32Array, from: number, to: number): number[] {
   const leads = new Uint8Array(Math.max(0, to - from) + 1);

@@ -1,7 +1,7 @@
 /**
- * Pages of 2 MiB for memory that kernels go through from end to end: with the usual 4 KiB ones a
- * processor spends a tenth to a third of saxpy's time on finding where they lie. Linux gives them
- * to who asks, where it is set to `madvise`, as it often is.
+ * Requests pages of 2 MiB for memory that kernels read from end to end: with the usual pages of 4
+ * KiB a processor spends a tenth to a third of saxpy's time on translating addresses. Linux
+ * provides them on request, where it is set to `madvise`, as it often is.
  */
 import { koffiPath, loadKoffi } from '../native/koffi.js';
 
@@ -10,8 +10,8 @@ const MADV_HUGEPAGE = 14;
 export type AskForLargePages = (memory: Uint8Array) => void;
 
 /**
- * A wish: where the system has no such pages, or nobody to ask, all stays as it is. `path` is
- * koffi's, which is loaded at the first wish.
+ * Returns a function that requests large pages. Where the system has none, or no libc is available,
+ * it has no effect. `path` is koffi's, which is loaded at the first request.
  */
 export function largePages(path: string | undefined): AskForLargePages {
   let ask: AskForLargePages | undefined;

@@ -1,4 +1,4 @@
-/** The short way of launches, where something is wrong with one of them or with its stream. */
+/** The fast path of launches, where one of them or its stream has failed. */
 import { describe, expect, test } from 'vitest';
 
 import type { Driver } from '../driver/driver.js';
@@ -20,6 +20,9 @@ import {
 import { RingWriter } from './ring-writer.js';
 import { noLibraries } from './library-calls.js';
 
+const hex = (words: Int32Array, bytes: number): string =>
+  Buffer.from(words.buffer, 0, bytes).toString('hex');
+
 const FUNC = 20;
 
 describe.each([
@@ -27,8 +30,8 @@ describe.each([
   ['three', OP.launchGrid],
 ] as const)('launches of %s', (_, op) => {
   /**
-   * Handles 1 to 9 are allocations at 1000 times their number. Launches named in `fail`, from 1 on,
-   * fail.
+   * Handles 1 to 9 are allocations at 1000 times their number. Launches whose numbers, from 1 on,
+   * are in `fail` fail.
    */
   function setUp(fail: readonly number[] = []) {
     const shared = viewShared(
@@ -49,7 +52,7 @@ describe.each([
         );
         log.push(
           `launch ${func} on ${String(stream)}: ` +
-            `${Buffer.from((params as Int32Array).slice(start as number).buffer, 0, bytes as number).toString('hex')}`,
+            hex((params as Int32Array).slice(start as number), bytes as number),
         );
         if (fail.includes(++launches))
           throw new DriverError('cuLaunchKernel', CUresult.CUDA_ERROR_INVALID_VALUE);
@@ -91,8 +94,8 @@ describe.each([
       failed,
       take: () => log.splice(0),
       /**
-       * A launch that writes `target`, whose address is its first parameter, with `bytes` bytes of
-       * parameters.
+       * Writes a launch that writes `target`, whose address is its first parameter, with `bytes`
+       * bytes of parameters.
        */
       launch(
         root: number,
@@ -142,7 +145,7 @@ describe.each([
   }
 
   test.each([8, 9, 10, 11, 12])(
-    '%i bytes of parameters reach a driver without a short way as they are',
+    '%i bytes of parameters reach a driver without batches unchanged',
     (bytes) => {
       const { launch, decoder, take } = setUp();
       launch(1, 1, { bytes });
@@ -189,8 +192,8 @@ describe.each([
     },
   );
 
-  // It was once put behind the launch, and with it whoever awaited what is in front.
-  test('a fence that was set aside with its stream goes before what is behind it', () => {
+  // The fence was once issued after the launch, and delayed the awaits of the work before it.
+  test('a fence that was set aside with its stream is issued before the commands after it', () => {
     const { launch, fence, hold, decoder, take } = setUp();
     hold(5, 0);
     launch(1, 1);
@@ -212,7 +215,7 @@ describe.each([
     expect(take()).toEqual([]);
   });
 
-  test('nothing of a stream that could not be made reaches the driver, however short the way', () => {
+  test('no command of a stream that could not be created reaches the driver, on any path', () => {
     const { launch, makeStream, fence, decoder, take, failed, shared } = setUp();
     makeStream(1);
     launch(1, 1, { stream: 1, event: 33 });

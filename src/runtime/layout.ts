@@ -1,10 +1,11 @@
 /**
- * What the JS thread and the runtime thread share: where each word of it lies and what it means.
+ * The memory that the JavaScript thread and the runtime thread share: the place and the meaning of
+ * each word.
  *
- * Three SharedArrayBuffers. `control` holds the state words and the handle table, `ring` the
- * commands, and `slots` (page-locked, visible to the GPU) the completion slots and the staging
- * area. Handles are small integers given out by the JS thread; the table says what each one stands
- * for in the driver.
+ * There are three SharedArrayBuffers. `control` contains the state words and the handle table,
+ * `ring` the commands, and `slots` (page-locked, visible to the GPU) the completion slots and the
+ * staging area. Handles are small integers that the JavaScript thread allocates; the table contains
+ * the driver's object of each.
  */
 
 /**
@@ -13,50 +14,53 @@
  */
 export const WORD = {
   /**
-   * Ring position (in words, ever growing, wrapping at 2^32) up to which commands are decoded. The
-   * decoder writes.
+   * Ring position (in words, increasing, wrapping at 2^32) up to which commands are decoded. The
+   * decoder writes it.
    */
   tail: 16,
   /** One of {@link STATE}. */
   state: 32,
   /**
-   * 1 while the JS thread sleeps on this word for a moment, within a turn of its event loop. It
-   * writes 1, who wakes it 0.
+   * 1 while the JavaScript thread naps on this word, within a turn of its event loop. It writes 1;
+   * the thread that wakes it writes 0.
    */
   nap: 49,
-  /** 1 while the JS thread has stopped looking at slots and wants to be woken. JS writes. */
+  /**
+   * 1 while the JavaScript thread has stopped reading slots and has to be woken. The JavaScript
+   * thread writes it.
+   */
   watch: 48,
   /**
-   * Grows with every completion, failure or reply that the JS thread should look at. The decoder
-   * writes and notifies.
+   * Incremented for every completion, failure or reply that the JavaScript thread should read. The
+   * decoder writes it and notifies.
    */
   wake: 64,
-  /** Messages posted to the JS thread so far. The decoder writes. */
+  /** Messages posted to the JavaScript thread so far. The decoder writes it. */
   posted: 65,
-  /** Streams that have parked commands, or owe text. The decoder writes. */
+  /** Streams that have parked commands, or unprinted text. The decoder writes it. */
   parked: 66,
   /** The driver's result code once the device is lost, {@link CLOSED} once it is closed, else 0. */
   lost: 67,
-  /** Failures numbered so far. Both decoders add. */
+  /** Failures numbered so far. Both decoders increment it. */
   failures: 68,
   /**
-   * 1 while the runtime thread is awake and waits for the JS thread to give the decoder back. The
-   * decoder writes.
+   * 1 while the runtime thread is awake and waits for the JavaScript thread to return the decoder.
+   * The decoder writes it.
    */
   shutOut: 69,
   /**
-   * 1 while the runtime thread sleeps with its eyes on the doorbell: waking it takes no time. The
-   * thread writes.
+   * 1 while the runtime thread dozes: it polls the doorbell, and waking it takes no time. The
+   * thread writes it.
    */
   dozing: 70,
-  /** 1 asks the runtime thread to stop, it answers with 2. */
+  /** 1 requests that the runtime thread stop; it answers with 2. */
   stop: 80,
   /**
-   * Grows when the JS thread, or one that has released a hold, wakes a sleeping runtime thread,
-   * which waits on it.
+   * Incremented when the JavaScript thread, or one that has released a hold, wakes a sleeping
+   * runtime thread, which waits on it.
    */
   doorbell: 96,
-  /** One more than the highest slot in use. JS writes. */
+  /** One more than the highest slot in use. The JavaScript thread writes it. */
   slotsUsed: 112,
 } as const;
 
@@ -65,50 +69,53 @@ export const STATE = {
   running: 0,
   /** The runtime thread sleeps on `doorbell`. */
   sleeping: 1,
-  /** The JS thread has taken the decoder from the sleeping runtime thread. */
+  /** The JavaScript thread has taken the decoder from the sleeping runtime thread. */
   inline: 2,
 } as const;
 
 export const MAX_HANDLES = 1 << 20;
-/** In the word `lost`: no result of the driver, but the end of the runtime. */
+/** The value of the word `lost` after the end of the runtime; it is no result of the driver. */
 export const CLOSED = 998;
 /**
- * In the failure table, for a handle that stands for one of another device: its value is the number
- * of that device times {@link MAX_HANDLES}, plus the handle there. Whoever takes handles with
- * failures for poisoned looks closer at it too.
+ * The entry in the failure table of a handle for an object of another device: its value is the
+ * number of that device times {@link MAX_HANDLES}, plus the handle there. Code that treats handles
+ * with failures as poisoned checks for this value, too.
  */
 export const FOREIGN = -1;
 /**
- * As {@link FOREIGN}, for what decides a conditional node: the decoder knows its 64 bits, which are
- * no address.
+ * As {@link FOREIGN}, for the condition of a conditional node: the decoder has its 64 bits, which
+ * are not an address.
  */
 export const CONDITION = -2;
 /** Streams, and transfers in flight, have one slot each. */
 export const MAX_SLOTS = 1024;
 /** Slots lie 64 bytes apart so that two streams never share a cache line. */
 export const SLOT_WORDS = 16;
-/** Within a slot: the fence value that the device writes. */
+/** Word of a slot: the fence value that the device writes. */
 export const SLOT_FENCE = 0;
-/** Within a slot: the launch marker that the device writes. */
+/** Word of a slot: the launch marker that the device writes. */
 export const SLOT_MARKER = 1;
 /**
- * Within a slot: the value of the last hold that was released; the decoder writes, and so do
- * threads that take work from a line.
+ * Word of a slot: the value of the last hold that was released. The decoder writes it, and so do
+ * threads that execute the work of a line.
  */
 export const SLOT_HOLD = 2;
-/** Within a slot: the fence value that the JS thread waits for; JS writes. */
+/** Word of a slot: the fence value that the JavaScript thread waits for. That thread writes it. */
 export const SLOT_AWAITED = 3;
-/** Within a slot: the slot of the stream that writes the fence value; JS writes. */
+/**
+ * Word of a slot: the slot of the stream that writes the fence value. The JavaScript thread writes
+ * it.
+ */
 export const SLOT_STREAM = 4;
-/** Within a slot: the value of the hold that its stream has come to; the decoder writes. */
+/** Word of a slot: the value of the hold that its stream has reached. The decoder writes it. */
 export const SLOT_REACHED = 5;
 /**
- * Within a slot: how often room was made for an allocation of its stream that found too little
- * memory; JS writes.
+ * Word of a slot: how often room was made for an allocation of its stream that found too little
+ * memory. The JavaScript thread writes it.
  */
 export const SLOT_ROOM = 6;
 /**
- * Within a slot: the number of the stream's last wait for another device that it need not wait for
+ * Word of a slot: the number of the stream's last wait for another device that it need not wait for
  * any more.
  */
 export const SLOT_CROSSED = 7;
@@ -116,8 +123,8 @@ export const SLOT_CROSSED = 7;
 export const RING_WORDS = 1 << 18;
 
 /**
- * Staging for copies from and to plain typed arrays: segments that are handed out and come back as
- * a whole.
+ * Staging for copies from and to plain typed arrays: segments that are allocated and freed as a
+ * whole.
  */
 export const STAGING_SEGMENT_BYTES = 1 << 20;
 export const STAGING_SEGMENTS = 32;
@@ -131,10 +138,10 @@ const ISSUED_OFFSET = FAILURE_OFFSET + MAX_HANDLES * 4;
 const STREAMS_OFFSET = ISSUED_OFFSET + MAX_SLOTS * 16;
 const RING_OFFSET = STREAMS_OFFSET + MAX_SLOTS * 8;
 /**
- * The tables and the ring take 17 MiB, of which few pages are ever touched. glibc's malloc gives an
- * allocation memory of its own from the system, zero and untouched, where it is larger than a
- * threshold, which grows up to 32 MiB with what is freed. Below that it clears a piece of its heap,
- * and keeps it when it is freed: opening and closing a device 120 times left a process of 1.1 GB
+ * The tables and the ring take 17 MiB, of which few pages are ever accessed. glibc's malloc gets an
+ * allocation from the system, zero and untouched, where it is larger than a threshold, which
+ * increases up to 32 MiB with the sizes that are freed. A smaller one is cleared in malloc's heap,
+ * and stays there when it is freed: opening and closing a device 120 times left a process of 1.1 GB
  * resident, most of it free. So the buffer is larger than that.
  */
 const CONTROL_BYTES = Math.max(RING_OFFSET + RING_WORDS * 4, (32 << 20) + PAGE_BYTES);
@@ -145,31 +152,31 @@ const CONTROL_BYTES = Math.max(RING_OFFSET + RING_WORDS * 4, (32 << 20) + PAGE_B
  */
 export const PINNED_SLACK_BYTES = 2 * PAGE_BYTES;
 export const SLOTS_BYTES = MAX_SLOTS * SLOT_WORDS * 4;
-/** Slots first, then staging. */
+/** Slots come first, then staging. */
 export const PINNED_BYTES = SLOTS_BYTES + STAGING_SEGMENTS * STAGING_SEGMENT_BYTES;
 
-/** All that an open device shares between its threads. */
+/** All memory that an open device shares between its threads. */
 export const SHARED_BYTES = CONTROL_BYTES + PINNED_BYTES;
 
-/** What a handle stands for, in the status table. */
+/** The state of a handle, in the status table. */
 export const HANDLE = {
   free: 0,
-  /** Given out; its command has not been decoded. */
+  /** The handle is allocated; its command has not been decoded. */
   pending: 1,
   live: 2,
-  /** Its creation failed; the failure table says why. */
+  /** The creation of the object failed; the failure table contains why. */
   failed: 3,
-  /** Destroyed by the decoder; the JS thread may give it out again. */
+  /** The decoder has destroyed the object; the JavaScript thread may reuse the handle. */
   released: 4,
-  /** An event that another device asked for: its record has been issued. */
+  /** The record of an event that another device waits for has been issued. */
   announced: 5,
-  /** Likewise, and the device has reached it. */
+  /** As `announced`, and the device has reached the event. */
   reached: 6,
 } as const;
 
 /**
- * Per stream: launches issued, markers issued, 1 while it is being captured, the failure of its
- * making or 0.
+ * Words per stream: launches issued, markers issued, 1 while it is being captured, the failure of
+ * its creation or 0.
  */
 export const ISSUED_STRIDE = 4;
 export const ISSUED_LAUNCHES = 0;
@@ -186,24 +193,25 @@ export interface SharedBuffers {
   pinnedOffset: number;
 }
 
-/** The state words and the handle table: what other devices' decoders see too. */
+/** The state words and the handle table, which other devices' decoders read, too. */
 export interface SharedTables {
   readonly control: Int32Array;
-  /** Driver handle, device address or host address of each handle. */
+  /** The driver's handle, the device address or the host address of each handle. */
   readonly values: Float64Array;
   /** One of {@link HANDLE} for each handle. */
   readonly status: Int32Array;
   /**
-   * Failure that poisons the handle, 0 for none, {@link FOREIGN} for a handle of another device.
+   * The failure that poisons the handle, 0 for none, {@link FOREIGN} for a handle of another
+   * device.
    */
   readonly failure: Int32Array;
 }
 
-/** The typed views of one thread on what is shared. */
+/** One thread's typed views of the shared memory. */
 export interface SharedState extends SharedTables {
   readonly buffers: SharedBuffers;
   readonly issued: Int32Array;
-  /** Driver handle of the stream in each slot. */
+  /** The driver's handle of the stream in each slot. */
   readonly streams: Float64Array;
   readonly ring: Int32Array;
   readonly slots: Int32Array;
@@ -251,20 +259,20 @@ export function isCapturing({ issued }: SharedState, slot: number): boolean {
   return slot >= 0 && issued[slot * ISSUED_STRIDE + ISSUED_CAPTURING] === 1;
 }
 
-/** The failure that kept the stream in `slot` from being made; 0 where it was made. */
+/** The failure that kept the stream in `slot` from being created; 0 where it was created. */
 export function unmadeBy({ issued }: SharedState, slot: number): number {
   return slot < 0 ? 0 : issued[slot * ISSUED_STRIDE + ISSUED_UNMADE]!;
 }
 
-/** Whether the word `lost` tells of more than an orderly end. */
+/** Whether the word `lost` means more than an orderly end. */
 export function isFault(lost: number): boolean {
   return lost !== 0 && lost !== CLOSED;
 }
 
-/** Tells the JS thread that there is something to look at. */
+/** Wakes the JavaScript thread, which then reads the slots and messages. */
 export function wakeJs(control: Int32Array): void {
   Atomics.add(control, WORD.wake, 1);
-  // Who naps looks at everything when he wakes: it need not be told to his event loop, too.
+  // A thread that naps reads everything when it wakes: its event loop need not be notified, too.
   if (Atomics.exchange(control, WORD.nap, 0) === 1) Atomics.notify(control, WORD.nap);
   else Atomics.notify(control, WORD.wake);
 }

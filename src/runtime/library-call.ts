@@ -1,4 +1,4 @@
-/** What a call of a library consists of, for core. */
+/** The parts of a library's call, for core. */
 export { layoutOf, leavesOf } from '../native/library-call.js';
 export type {
   ArgumentLayout,

@@ -1,6 +1,6 @@
 /**
- * Calls of NVIDIA's libraries as the runtime thread makes them: functions go by number there, in
- * the order in which they were made known, and a command names one together with its arguments.
+ * The runtime thread's calls of NVIDIA's libraries. Functions have numbers there, in the order in
+ * which they were announced, and a command names one together with its arguments.
  */
 import type { LibraryCaller } from '../native/library-caller.js';
 import { layoutOf } from '../native/library-call.js';
@@ -9,7 +9,8 @@ import type { ArgumentLayout, LibraryFunction, LibraryStatuses } from '../native
 const TWO_32 = 4294967296;
 
 /**
- * Functions of one library that commands may name from here on, by numbers that go up from `first`.
+ * Functions of one library that commands may name from here on, by numbers that increase from
+ * `first`.
  */
 export interface LibraryStart {
   readonly first: number;
@@ -44,12 +45,12 @@ export class LibraryCalls {
     this.known.delete(number);
   }
 
-  /** Kernels, copies and fills that a call of function `number` may queue. */
+  /** The number of kernels, copies and fills that a call of function `number` may queue. */
   launches(number: number): number {
     return this.known.get(number)!.func.launches;
   }
 
-  /** @throws LibraryCallError where the function says that it has failed */
+  /** Calls a function. @throws LibraryCallError where its status is a failure */
   call(number: number, stream: number, memory: Int32Array, at: number): void {
     const { func, statuses, layout } = this.known.get(number)!;
     this.caller ??= this.open();
@@ -62,8 +63,8 @@ export class LibraryCalls {
 }
 
 /**
- * For decoders that are given no calls of libraries: those of the JS thread leave them to the
- * runtime thread.
+ * Throws, for decoders that make no calls of libraries: those of the JavaScript thread leave them
+ * to the runtime thread.
  */
 export function noLibraries(): LibraryCaller {
   throw new Error('this decoder makes no calls of libraries');

@@ -1,4 +1,4 @@
-/** What is asked of the driver when a module is loaded on a GPU: a driver that notes its calls. */
+/** The calls of the driver when a module is loaded on a GPU, on a driver that records its calls. */
 import { expect, test } from 'vitest';
 
 import type { Driver } from '../driver/driver.js';
@@ -48,7 +48,7 @@ test('PTX is given to the driver whole, not to its linker, whose machine code is
   expect(loads).toEqual([[PTX, options]]);
 });
 
-test('PTX that does not compile is told of, and its library unloaded', () => {
+test('PTX that does not compile is an error, and its library is unloaded', () => {
   const { driver, unloads } = noting({
     cuLibraryGetKernel: () => {
       throw new DriverError('cuLibraryGetKernel', CUresult.CUDA_ERROR_INVALID_PTX, {
@@ -56,7 +56,7 @@ test('PTX that does not compile is told of, and its library unloaded', () => {
       });
     },
   });
-  // Not even a text that the library's own parser refuses hides what the driver says.
+  // The driver's error is thrown even for a text that the library's own parser refuses.
   for (const ptx of [PTX, '.version', ''])
     expect(() => loadModule(driver, ptx, {}, 0)).toThrow('CUDA_ERROR_INVALID_PTX');
   expect(unloads).toEqual([1, 1, 1]);
@@ -98,8 +98,8 @@ test('a module that mentions vprintf prints, whatever it is made of', () => {
 });
 
 test(
-  'where the kernels are known nobody reads the text for their parameters: the driver tells ' +
-    'where they lie',
+  'where the kernels are known the text is not read for their parameters: the driver returns ' +
+    'their places',
   () => {
     const asked: string[] = [];
     const { driver } = noting({
@@ -112,7 +112,7 @@ test(
       cuFuncGetParamInfo: (_: number, index: number) =>
         index === 0 ? { offset: 0, size: 8 } : undefined,
     });
-    // What no parser takes: that it is right is the driver's affair.
+    // No parser accepts this text; only the driver compiles it.
     const { kernels } = loadModule(driver, '.version nonsense', {}, 0, { kernels: ['mine'] });
     expect(asked).toEqual(['async_cuda_is_it_compiled', 'mine']);
     expect(kernels.map(({ name, signature, params }) => ({ name, signature, params }))).toEqual([

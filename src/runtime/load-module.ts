@@ -1,6 +1,6 @@
 /**
- * Loading a module and everything that is to be known of its kernels, in one call: reading a large
- * PTX file would hold up the event loop, so it happens where the load happens.
+ * Loads a module and reads the properties of its kernels, in one call: reading a large PTX file
+ * would block the event loop, so it happens on the thread that loads.
  */
 import { types } from 'node:util';
 import type { Driver, JitOptions } from '../driver/driver.js';
@@ -13,9 +13,9 @@ import { describeFailure } from './failure.js';
 export interface LoadedKernel {
   name: string;
   function: number;
-  /** What the PTX says, where the image is PTX. */
+  /** The kernel's signature in the PTX, where the image is PTX. */
   signature: KernelSignature | undefined;
-  /** What the driver says, offsets and sizes in bytes; undefined before CUDA 12.4. */
+  /** The driver's offsets and sizes in bytes; undefined before CUDA 12.4. */
   params: { offset: number; size: number }[] | undefined;
   attributes: {
     maxThreadsPerBlock: number;
@@ -29,7 +29,7 @@ export interface LoadedKernel {
   };
 }
 
-/** A kernel that did not compile, in a module some of whose kernels did. */
+/** A kernel that did not compile, in a module of which others did. */
 export interface FailedKernel {
   name: string;
   failure: ReturnType<typeof describeFailure>;
@@ -39,7 +39,7 @@ export interface LoadedModule {
   library: number;
   kernels: LoadedKernel[];
   failed: FailedKernel[];
-  /** Whether the image mentions `vprintf`, which is what a kernel's printf calls. */
+  /** Whether the image mentions `vprintf`, which a kernel's printf calls. */
   prints: boolean;
 }
 
@@ -47,7 +47,10 @@ export interface LoadedModule {
 const ATTRIBUTES = [0, 1, 2, 3, 4, 5, 6] as const;
 const MAX_DYNAMIC_SHARED = 8;
 
-/** PTX is text; cubins begin with ELF's magic, fatbins with their own. */
+/**
+ * Returns the text of PTX; undefined for cubins, which begin with ELF's magic, and fatbins, which
+ * begin with their own.
+ */
 export function ptxOf(image: string | Uint8Array): string | undefined {
   if (typeof image === 'string') return image;
   const [a = 0, b = 0, c = 0, d = 0] = image;
@@ -57,26 +60,26 @@ export function ptxOf(image: string | Uint8Array): string | undefined {
   return new TextDecoder().decode(image[image.length - 1] === 0 ? image.subarray(0, -1) : image);
 }
 
-/** Machine code names it in its table of symbols. */
+/** Whether the image uses printf. Machine code has the name in its table of symbols. */
 function mentionsPrintf(image: string | Uint8Array): boolean {
   if (typeof image === 'string') return image.includes('vprintf');
   return Buffer.from(image.buffer, image.byteOffset, image.byteLength).includes('vprintf');
 }
 
-/** What whoever loads a module knows of it. */
+/** What the caller has recorded of a module. */
 export interface KnownOfModule {
-  /** The PTX that machine code was made of, which says what its kernels take. */
+  /** The PTX that the machine code was made of, from which its kernels' signatures are read. */
   readonly made?: string | Uint8Array;
   /**
-   * Names of its kernels, whose parameters will be declared: no text is read for them then. On a
-   * thread that has just begun reading takes as long as all the rest.
+   * Names of its kernels, whose parameters will be declared: then no text is read for them. On a
+   * thread that has just started, reading takes as long as all the rest.
    */
   readonly kernels?: readonly string[];
 }
 
 /**
- * `optin` is the device's shared memory limit for one block, bytes. `docs/design.md` says why PTX
- * is loaded with cuLibraryLoadData.
+ * Loads a module. `optin` is the device's limit of shared memory for one block, in bytes.
+ * `docs/design.md` explains why PTX is loaded with cuLibraryLoadData.
  */
 export function loadModule(
   driver: Driver,
@@ -85,7 +88,7 @@ export function loadModule(
   optin: number,
   { made, kernels: known }: KnownOfModule = {},
 ): LoadedModule {
-  // A large image comes in shared memory; nobody can change this copy while it is read.
+  // A large image comes in shared memory; this copy cannot be changed while it is read.
   const image =
     typeof shared === 'string' || !types.isSharedArrayBuffer(shared.buffer)
       ? shared
@@ -122,8 +125,9 @@ export function loadModule(
 }
 
 /**
- * PTX that does not compile is told of, with the compiler's log, when the library is first asked
- * for a kernel: before anything else reads the text. It has none of this name.
+ * The driver reports PTX that does not compile, with the compiler's log, when a kernel of the
+ * library is first requested. This requests one before anything else reads the text; the library
+ * has none of this name.
  */
 function checkCompiled(driver: Driver, library: number): void {
   try {
@@ -142,7 +146,7 @@ function loadKernel(
   optin: number,
 ): LoadedKernel {
   const handle = driver.cuKernelGetFunction(driver.cuLibraryGetKernel(library, name));
-  // So that no first launch loads it.
+  // The function is loaded now, so that no first launch does it.
   driver.cuFuncLoad(handle);
   const [
     maxThreadsPerBlock = 0,
@@ -156,7 +160,7 @@ function loadKernel(
   const wanted = optin - sharedBytes;
   let maxDynamicSharedBytes = driver.cuFuncGetAttribute(MAX_DYNAMIC_SHARED, handle);
   if (wanted > maxDynamicSharedBytes) {
-    // All that the device has may be asked for; what a launch uses is its own affair.
+    // The limit is set to all that the device has; a launch uses what it requests.
     driver.cuFuncSetAttribute(handle, MAX_DYNAMIC_SHARED, wanted);
     maxDynamicSharedBytes = wanted;
   }

@@ -1,5 +1,5 @@
 /**
- * What is posted between the JS thread and its workers. Nothing on the hot path is a message.
+ * The messages between the JavaScript thread and its workers. Nothing on the hot path is a message.
  */
 import type { MessagePort } from 'node:worker_threads';
 
@@ -12,32 +12,35 @@ import type { DeviceAttributes } from './procedures.js';
 import type { Failure } from './failure.js';
 import type { SharedBuffers } from './layout.js';
 
-/** Which provider to open, as plain data that a worker can be started with. */
+/** The provider to open, as plain data that a worker can be started with. */
 export interface ProviderConfig {
   provider: 'libcuda' | 'cpu';
-  /** ordinal among the provider's devices */
+  /** The ordinal among the provider's devices. */
   ordinal: number;
-  /** libcuda's path, and koffi's: a worker made from text has no place to resolve modules from */
+  /**
+   * The path of libcuda; the next is koffi's. A worker made from text has no place to resolve
+   * modules from.
+   */
   libraryPath?: string | undefined;
   koffiPath?: string | undefined;
-  /** bytes of the CPU device's memory */
+  /** Bytes of the CPU device's memory. */
   memoryBytes?: number | undefined;
-  /** threads that run a CPU device's blocks; by default one per core */
+  /** Number of threads that run a CPU device's blocks; by default one per core. */
   workers?: number | undefined;
-  /** milliseconds after which a CPU device ends a grid that hangs */
+  /** Milliseconds after which a CPU device ends a grid that hangs. */
   stallLimit?: number | undefined;
-  /** what a CPU device looks for */
+  /** What a CPU device checks. */
   check?: boolean | CheckOptions | undefined;
-  /** the order of a CPU device's work */
+  /** The order of a CPU device's work. */
   schedule?: { seed: number } | undefined;
   /**
-   * what to do without although the platform has it, for tests of the ways round; see
-   * `thread/fallbacks.ts`
+   * Features that are not used although the platform has them, for tests of the fallbacks; see
+   * `thread/fallbacks.ts`.
    */
   without?: readonly string[];
-  /** memory of an earlier open that lies ready for slots and staging: its address */
+  /** The address of memory of an earlier open that is reused for slots and staging. */
   hostMemory?: number | undefined;
-  /** counts unloads, for all threads of the process */
+  /** Counts unloads, for all threads of the process. */
   unloads?: SharedArrayBuffer;
 }
 
@@ -57,32 +60,32 @@ export interface OpenReply {
   attributes: DeviceAttributes;
   device: number;
   context: number;
-  /** device address of slot 0 */
+  /** The device address of slot 0. */
   slotsAddress: number;
-  /** host address of the staging area */
+  /** The host address of the staging area. */
   stagingAddress: number;
   pinnedOffset: number;
   /**
-   * Whether slots and staging are page-locked by registration; where not, they lie in memory that
-   * the driver allocated.
+   * Whether slots and staging are page-locked by registration; if not, they lie in memory that the
+   * driver allocated.
    */
   registered: boolean;
   /**
-   * That memory, where it is JavaScript's (the CPU device's is); a GPU's driver is asked for a view
-   * of it.
+   * That memory, where it is JavaScript's (the CPU device's is). For a GPU, each thread gets a view
+   * of it from the driver.
    */
   hostMemory: ArrayBufferLike | undefined;
   leastPriority: number;
   greatestPriority: number;
-  /** Whether the runtime thread's driver works round something that the platform lacks. */
-  mended: boolean;
+  /** Whether the runtime thread's driver replaces calls that the platform does not support. */
+  patched: boolean;
   /** Whether the platform has stream memory operations. */
   memoryOperations: boolean;
   /** Whether stream-ordered memory comes from pools. */
   pools: boolean;
   /**
-   * A CPU device's thread has posted its SharedContext there, for whoever wants to copy from or to
-   * it.
+   * The port in which a CPU device's thread has posted its SharedContext, for devices that copy
+   * from or to it.
    */
   sharing?: MessagePort;
 }
@@ -90,20 +93,20 @@ export interface OpenReply {
 export interface WorkerStart {
   role: 'runtime' | 'calls' | 'enumerate' | 'copier';
   config: ProviderConfig;
-  /** Only for the runtime thread. */
+  /** Only the runtime thread has this. */
   buffers?: SharedBuffers;
-  /** Only for the second worker. */
+  /** Only the second worker has this. */
   context?: number;
-  /** Only for those who help with copies: see `copy-crew.ts`. */
+  /** Only the copy crew's threads have this: see `copy-crew.ts`. */
   copying?: SharedArrayBuffer;
 }
 
-/** What a thread is given beside that. */
+/** The data that a thread is started with, besides that. */
 export interface ThreadStart extends WorkerStart {
   port: MessagePort;
   /**
-   * One word. While it is not zero the thread must not be ended: it is loading libraries. It makes
-   * it zero.
+   * One word. While it is not zero the thread is loading libraries and must not be ended. The
+   * thread sets it to zero.
    */
   loading: Int32Array;
 }
@@ -115,7 +118,7 @@ export interface CallMessage {
   args: readonly unknown[];
 }
 
-/** What all decoders of a device are told beside the ring. */
+/** A message to all decoders of a device, apart from the ring. */
 export type DecoderMessage =
   | { kind: 'peer'; start: PeerStart }
   | { kind: 'peer-gone'; index: number }

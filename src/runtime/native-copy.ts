@@ -1,8 +1,8 @@
 /**
- * Copies out of staging on the thread pool: several cores fill an array that nobody else can reach
+ * Copies from staging on the thread pool: several cores fill an array that no other code can reach
  * yet. One core copies at 13 GB/s on the host of an H200, the driver's own pageable path at 17.
  *
- * Only for arrays that the library has made itself: one that a user holds can be detached at any
+ * It is only for arrays that the library has made itself: an array of a user can be detached at any
  * time.
  */
 import { koffiPath, loadKoffi } from '../native/koffi.js';
@@ -10,12 +10,12 @@ import { koffiPath, loadKoffi } from '../native/koffi.js';
 type Copy = (target: Uint8Array, source: number, bytes: number) => Promise<void>;
 
 let copy: Copy | undefined | null = null;
-/** Arrays that copies are underway to. */
+/** The arrays that are being written. */
 const written = new Set<Uint8Array>();
 
 /**
- * Undefined where there is no libc to ask. `source` is an address that stays valid until the
- * promise resolves.
+ * Returns a copy function; undefined where no libc is available. `source` is an address that stays
+ * valid until the promise resolves.
  */
 export function nativeCopy(path: string | undefined): Copy | undefined {
   if (copy !== null) return copy;
@@ -32,7 +32,7 @@ export function nativeCopy(path: string | undefined): Copy | undefined {
     };
     copy = (target, source, bytes) =>
       new Promise((resolve, reject) => {
-        // koffi holds the call's address and not its array, which could be collected while it is
+        // koffi keeps the call's address and not its array, which could be collected while it is
         // being written.
         written.add(target);
         memcpy.async(target, source, bytes, (error) => {

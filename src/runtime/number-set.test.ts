@@ -8,7 +8,7 @@ describe('NumberSet', () => {
     'holds what a Set holds, however it is added to and deleted from',
     { tags: 'random' },
     () => {
-      // Few numbers, so that they meet each other, and some beyond 32 bits.
+      // The numbers are few, so that they collide, and some are beyond 32 bits.
       const value = fc.oneof(
         fc.nat(40),
         fc.integer({ min: 2 ** 32 - 3, max: 2 ** 32 + 3 }),

@@ -1,17 +1,17 @@
 /**
- * A set of numbers that leaves nothing to the garbage collector. Adding to a `Set` and deleting
- * from it makes a new table every few times, and each old one points to the next: once one of them
- * is promoted, small collections keep all that follow (2.5 MB of 100,000 awaited operations), copy
- * them, and fill the old generation until everything is collected.
+ * A set of numbers that makes no garbage. Adding to a `Set` and deleting from it makes a new table
+ * every few times, and each old table points to the next. Once one of them is promoted, small
+ * collections keep all that follow (2.5 MB for 100,000 awaited operations), copy them, and fill the
+ * old generation until a full collection.
  */
 
-/** Places at first; always a power of two. */
+/** The number of places at first; always a power of two. */
 const PLACES = 16;
 
 export class NumberSet {
   /**
-   * Open addressing, one place after the other; NaN is a free place. At most half of them are
-   * taken.
+   * A table with open addressing and linear probing; NaN is a free place. At most half of the
+   * places are taken.
    */
   private places = new Float64Array(PLACES).fill(NaN);
   private mask = PLACES - 1;
@@ -32,12 +32,12 @@ export class NumberSet {
     this.size++;
   }
 
-  /** Whether it was there. */
+  /** Removes a value. Returns whether it was there. */
   delete(value: number): boolean {
     const { places, mask } = this;
     let free = this.placeOf(value);
     if (Number.isNaN(places[free]!)) return false;
-    // What lies behind moves up, where it would no longer be found behind a free place.
+    // A later value moves up where it would no longer be found after a free place.
     for (let place = (free + 1) & mask; !Number.isNaN(places[place]!); place = (place + 1) & mask) {
       const wanted = this.firstPlaceOf(places[place]!);
       if (((place - wanted) & mask) < ((place - free) & mask)) continue;
@@ -49,7 +49,7 @@ export class NumberSet {
     return true;
   }
 
-  /** Where the value is, or would be. */
+  /** Returns the place where the value is, or would be. */
   private placeOf(value: number): number {
     const { places, mask } = this;
     let place = this.firstPlaceOf(value);

@@ -1,6 +1,4 @@
-/**
- * What the latest operations are called, for their errors: the last few thousand that were named.
- */
+/** The names of the latest operations, for their errors: the last few thousand that were named. */
 
 const KEPT = 4096;
 
@@ -14,9 +12,9 @@ export class OperationNames {
   private next = 0;
 
   /**
-   * Costs three stores: it is called for every operation that is not a launch. The name is
-   * `subject` and `method`, put together when somebody asks: a text of its own for each operation
-   * would outlive thousands, so every collection of young garbage would move it.
+   * Records a name. It costs three stores, because it is called for every operation that is not a
+   * launch. The name is `subject` and `method`, joined when it is read: a string for each operation
+   * would outlive thousands of others, so every collection of young garbage would move it.
    */
   set(root: number, subject: { toString(): string }, method = ''): void {
     const at = this.next;
@@ -26,13 +24,13 @@ export class OperationNames {
     this.next = (at + 1) % KEPT;
   }
 
-  /** What was named last, where that is operation `root`. */
+  /** Returns the name that was recorded last, if it is that of operation `root`. */
   latest(root: number): string | undefined {
     const at = (this.next + KEPT - 1) % KEPT;
     return this.roots[at] === root ? this.nameAt(at) : undefined;
   }
 
-  /** Looks through all of them. */
+  /** Searches all names. */
   get(root: number): string | undefined {
     for (let back = 1; back <= KEPT; back++) {
       const at = (this.next + KEPT - back) % KEPT;
@@ -41,7 +39,7 @@ export class OperationNames {
     return undefined;
   }
 
-  /** All of them by their numbers, for whoever asks for many. */
+  /** Returns a function that looks names up by their numbers, for callers that read many. */
   all(): (root: number) => string | undefined {
     const at = new Map<number, number>();
     for (let i = 0; i < KEPT; i++)

@@ -1,4 +1,4 @@
-/** The cache takes no file and no folder that another user may have written. */
+/** The cache uses no file and no folder that another user may have written. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -44,7 +44,7 @@ afterEach(() => {
 const entry = kernelEntry('kernel', ['a']);
 const code = new Uint8Array(100).fill(7);
 const isPosix = process.platform !== 'win32';
-/** What both ways of reading give. */
+/** The results of both ways of reading. */
 const both = async (cache: DiskCache, name = entry): Promise<unknown[]> => [
   cache.get(name),
   await cache.read(name),
@@ -193,7 +193,8 @@ describe.skipIf(!isPosix)('the key', () => {
     const results = await Promise.all(
       Array.from({ length: 6 }, (_, i) =>
         inProcess(`
-      cache.set(${JSON.stringify(planEntry('0'.repeat(63)))}.replace('.', '${i}.'), new Uint8Array(5 + ${i}));
+      const name = ${JSON.stringify(planEntry('0'.repeat(63)))}.replace('.', '${i}.');
+      cache.set(name, new Uint8Array(5 + ${i}));
       process.send(0);`),
       ),
     );
@@ -302,7 +303,7 @@ describe.skipIf(!isPosix)('a folder', () => {
   });
 });
 
-test('a file is read up to the size that is allowed, and absent is told from refused', async () => {
+test('a file is read up to the size that is allowed, and absent differs from refused', async () => {
   const path = join(folder, 'file');
   writeFileSync(path, 'abc', { mode: 0o600 });
   linkSync(path, join(folder, 'other name'));
@@ -318,7 +319,7 @@ test('a file is read up to the size that is allowed, and absent is told from ref
   ]).toEqual(['absent', 'absent']);
 });
 
-/** What a program sends that has `cache`, of the folder, in another process. */
+/** The message of a program in another process, in which `cache` is the folder's cache. */
 async function inProcess(body: string): Promise<unknown> {
   const program = join(folder, `program-${Math.random().toString(36).slice(2)}.mjs`);
   await build({

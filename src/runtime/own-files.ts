@@ -1,9 +1,9 @@
 /**
- * Files that become code: read only where no other user can have written them. A file counts where
- * it is a regular file of this user's, which nobody else may write; it is opened without following
- * a link and without waiting for a writer, as a FIFO would have it, and is looked at through its
- * descriptor, so that it cannot be exchanged in between. Windows has no owners and modes of this
- * kind: there the folder's own access list, the user's, decides.
+ * Files that become code are read only where no other user can have written them. A file counts
+ * where it is a regular file of this user, which no other user may write. It is opened without
+ * following a link and without waiting for a writer, as the open of a FIFO would, and is examined
+ * through its descriptor, so that it cannot be exchanged in between. Windows has no owners and
+ * modes of this kind: there the access list of the user's folder decides.
  */
 import {
   closeSync,
@@ -26,8 +26,8 @@ import { join } from 'node:path';
 import { makeFolderSync } from './cache-folder.js';
 
 /**
- * Linux, macOS: fails with ELOOP for a symbolic link, and returns at once for a FIFO. Windows has
- * neither.
+ * On Linux and macOS opening fails with ELOOP for a symbolic link, and returns at once for a FIFO.
+ * Windows has neither flag.
  */
 const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants as Readonly<Record<string, number>>;
 const READ = (O_RDONLY ?? 0) | O_NOFOLLOW | O_NONBLOCK;
@@ -35,15 +35,15 @@ const READ = (O_RDONLY ?? 0) | O_NOFOLLOW | O_NONBLOCK;
 const OTHERS_WRITE = 0o022;
 /** Any permission of the group and of all others. */
 const OTHERS_ANY = 0o077;
-/** The mode of a folder that is made here: this user's alone. */
+/** The mode of a folder that is made here: only this user has access. */
 const OWN_FOLDER = 0o700;
 
 const KEY_FILE = '.key';
 const KEY_BYTES = 32;
 
 /**
- * Why a file or folder is not this user's alone; undefined where it is. `closed`: the modes that
- * others must not have.
+ * Returns why a file or folder does not belong to this user alone; undefined where it does.
+ * `closed`: the modes that others must not have.
  */
 function whyShared({ uid, mode }: Stats, closed: number): string | undefined {
   const own = process.geteuid?.();
@@ -59,8 +59,8 @@ function isOwnFile(found: Stats, mostBytes: number, closed = OTHERS_WRITE): bool
 }
 
 /**
- * The bytes of a file; `refused` for one that is not a regular file of this user's, is too large,
- * or is open to others.
+ * The bytes of a file; `refused` for one that is not a regular file of this user, is too large, or
+ * is open to others.
  */
 export type OwnBytes = Buffer | 'absent' | 'refused';
 
@@ -69,7 +69,7 @@ function unreadable(error: unknown): 'absent' | 'refused' {
 }
 
 /**
- * Reads a file of this user's. `used` sets its times to now. `closed`: the permissions that others
+ * Reads a file of this user. `used` sets its times to now. `closed`: the permissions that others
  * must not have.
  */
 export function readOwnFileSync(
@@ -101,11 +101,11 @@ function touch(file: number): void {
     const now = new Date();
     futimesSync(file, now, now);
   } catch {
-    // A file system that is read only.
+    // The file system is read-only.
   }
 }
 
-/** {@link readOwnFileSync}, without waiting for the disk. */
+/** As {@link readOwnFileSync}, without blocking on the disk. */
 export async function readOwnFile(
   path: string,
   mostBytes: number,
@@ -131,20 +131,23 @@ export async function readOwnFile(
   }
 }
 
-/** What a look at a folder gave. */
+/** The result of examining a folder. */
 type Look = 'own' | 'absent' | 'shared';
 
 const looks = new Map<string, Look>();
 let isQuiet = false;
 
-/** Threads of the library's own say nothing: the thread that starts them has looked as well. */
+/**
+ * Suppresses warnings on the library's own threads: the thread that starts them has examined the
+ * folder, too.
+ */
 export function warnElsewhere(): void {
   isQuiet = true;
 }
 
 /**
- * Whether a folder is this user's alone, or is not there. One that is not gives one warning for
- * each process, and is not looked at again: neither is anything read from it, nor written to it.
+ * Whether a folder belongs to this user alone, or does not exist. A folder of others causes one
+ * warning per process and is not examined again: it is neither read from nor written to.
  */
 export function lookAtFolderSync(folder: string): Look {
   const known = looks.get(folder);
@@ -156,14 +159,14 @@ export function lookAtFolderSync(folder: string): Look {
   }
 }
 
-/** Whether a folder is this user's alone, once it was made where it was not there. */
+/** Makes the folder where it does not exist. Returns whether it belongs to this user alone. */
 export function makeOwnFolderSync(folder: string): boolean {
   makeFolderSync(folder, OWN_FOLDER);
   return lookAtFolderSync(folder) === 'own';
 }
 
 function judged(folder: string, found: Stats): Look {
-  // A file in its place: what is below it cannot be opened.
+  // A file is in its place: no path below it can be opened.
   if (!found.isDirectory()) return 'absent';
   const why = whyShared(found, OTHERS_WRITE);
   const look = why === undefined ? 'own' : 'shared';
@@ -181,9 +184,9 @@ function judged(folder: string, found: Stats): Look {
 const keys = new Map<string, Buffer>();
 
 /**
- * The key of a folder, with which the checksums of its files are made: random bytes in a file that
- * this user alone may read. Made, with its folder, where `make` says so. Undefined where there is
- * none, or the folder is not this user's alone.
+ * Returns the key of a folder, by which the checksums of its files are made: random bytes in a file
+ * that only this user may read. With `make` it is made, with its folder, where there is none.
+ * Undefined where there is none, or the folder does not belong to this user alone.
  */
 export function folderKey(folder: string, make: boolean): Buffer | undefined {
   const known = keys.get(folder);
@@ -217,28 +220,28 @@ function removeQuietly(path: string): void {
   try {
     rmSync(path, { force: true });
   } catch {
-    // A folder that is no folder, or is read only.
+    // The folder is not a folder, or is read-only.
   }
 }
 
-/** Gives the finished file its name, unless one that can be read has it already. */
+/** Gives the finished file its name, unless a readable file has it already. */
 function place(unfinished: string, path: string, read: () => Buffer | undefined): void {
   try {
     // Unlike a rename it replaces nothing: of several processes one is first.
     linkSync(unfinished, path);
   } catch {
-    // Something else is there, or the file system has no links.
+    // Another file is there, or the file system has no links.
     if (read() === undefined) renameSync(unfinished, path);
   }
 }
 
-/** What was known of a folder counts no more: it is not there. */
+/** Drops what was recorded of a folder, which does not exist any more. */
 export function forgetFolder(folder: string): void {
   keys.delete(folder);
   looks.delete(folder);
 }
 
-/** The key of a folder as it is on disk now; undefined where that is the one that was known. */
+/** Returns the key of a folder as it is on disk now; undefined where it is the recorded one. */
 export function changedKey(folder: string): Buffer | undefined {
   const known = keys.get(folder);
   keys.delete(folder);

@@ -1,4 +1,4 @@
-/** What a decoder does about other devices, on a driver that only records its calls. */
+/** A decoder's commands that involve other devices, on a driver that only records its calls. */
 import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { Driver } from '../driver/driver.js';
@@ -37,7 +37,7 @@ import { noLibraries } from './library-calls.js';
 let calls: string[];
 let answers: Record<string, () => unknown>;
 
-/** Answers what `answers` says, else success; events and contexts get numbers. */
+/** Returns the value in `answers`, else success; events and contexts get numbers. */
 function recording(): Driver {
   let events = 100;
   const own: Record<string, unknown> = {
@@ -80,7 +80,7 @@ describe('Peers', () => {
   test.each([
     [true, HANDLE.announced],
     [false, HANDLE.reached],
-  ])('an event is ready once it was told of (driver waits: %s)', (sharesEvents, from) => {
+  ])('an event is ready once it was announced (driver waits: %s)', (sharesEvents, from) => {
     const peers = new Peers(recording());
     peers.add(start(sharesEvents));
     for (const status of [HANDLE.pending, HANDLE.live, HANDLE.announced, HANDLE.reached]) {
@@ -126,22 +126,26 @@ describe('Peers', () => {
     expect(used.size).toBeLessThan(100);
   });
 
-  test('memory is where the other device says, unless it is undefined there, or the device is gone', () => {
-    const peers = new Peers(recording());
-    peers.add(start(true));
-    other.values[9] = 5000;
-    const value = 3 * MAX_HANDLES + 9;
-    expect([peers.address(value), peers.context(value), peers.context(undefined)]).toEqual([
-      5000, 77, 11,
-    ]);
-    other.failure[9] = 41;
-    expect(() => peers.address(value)).toThrow(expect.objectContaining({ failure: 41, peer: 3 }));
-    other.control[WORD.lost] = 700;
-    expect(() => peers.address(value)).toThrow(PoisonedError);
-    expect(() => peers.address(value)).toThrow(expect.objectContaining({ failure: 0, peer: 3 }));
-  });
+  test(
+    'memory has the address of the other device, unless it is undefined there, or the ' +
+      'device is gone',
+    () => {
+      const peers = new Peers(recording());
+      peers.add(start(true));
+      other.values[9] = 5000;
+      const value = 3 * MAX_HANDLES + 9;
+      expect([peers.address(value), peers.context(value), peers.context(undefined)]).toEqual([
+        5000, 77, 11,
+      ]);
+      other.failure[9] = 41;
+      expect(() => peers.address(value)).toThrow(expect.objectContaining({ failure: 41, peer: 3 }));
+      other.control[WORD.lost] = 700;
+      expect(() => peers.address(value)).toThrow(PoisonedError);
+      expect(() => peers.address(value)).toThrow(expect.objectContaining({ failure: 0, peer: 3 }));
+    },
+  );
 
-  test('an event that could not be made is not waited for, but told of', () => {
+  test('an event that could not be created is not waited for, but is an error', () => {
     const peers = new Peers(recording());
     peers.add(start(true));
     other.status[9] = HANDLE.failed;
@@ -157,13 +161,13 @@ describe('Peers', () => {
     const fault = (): void => {
       throw new DriverError('cuMemcpyPeerAsync', 700);
     };
-    expect(() => peers.heedOwnFaults(5, fault)).toThrow(expect.objectContaining({ result: 201 }));
+    expect(() => peers.callWithPeer(5, fault)).toThrow(expect.objectContaining({ result: 201 }));
     peers.add(start(true));
     answers['cuStreamWaitEvent'] = fault;
     expect(() => peers.wait(3, 9, 5)).not.toThrow();
     answers['cuStreamQuery'] = () => 700;
     expect(() => peers.wait(3, 9, 5)).toThrow(expect.objectContaining({ result: 700 }));
-    expect(() => peers.heedOwnFaults(5, fault)).toThrow(expect.objectContaining({ result: 700 }));
+    expect(() => peers.callWithPeer(5, fault)).toThrow(expect.objectContaining({ result: 700 }));
   });
 
   test('a stream that waits on the device for a lost one is stuck after a second', () => {
@@ -171,7 +175,7 @@ describe('Peers', () => {
     peers.add(start(true));
     peers.wait(3, 9, 5);
     let query = 0;
-    // Of the two events around the wait the first is reached and the second is not.
+    // The first of the two events around the wait is reached, the second is not.
     answers['cuEventQuery'] = () => (query++ % 2 === 0 ? 0 : 600);
     expect([peers.stuck(1000), peers.stuck(5000)]).toEqual([false, false]);
     other.control[WORD.lost] = CLOSED;
@@ -182,7 +186,7 @@ describe('Peers', () => {
       false,
       true,
     ]);
-    // Its own work is in front of the wait, or the wait is over.
+    // Its own work comes before the wait, or the wait is over.
     answers['cuEventQuery'] = () => 600;
     expect([peers.stuck(11_000), peers.stuck(20_000)]).toEqual([false, false]);
     answers['cuEventQuery'] = () => 0;
@@ -264,7 +268,7 @@ describe('Decoder', () => {
     expect(failures).toEqual([]);
   });
 
-  test('launches before and behind one that uses memory of another device stay in order', () => {
+  test('launches before and after one that uses memory of another device stay in order', () => {
     const order: number[] = [];
     (decoder as { driver: Driver }).driver = Object.assign(
       Object.create(decoder.driver) as Driver,
@@ -288,12 +292,12 @@ describe('Decoder', () => {
       );
     }
     drain();
-    // The short way has a driver of its own: the one that is made in full comes by the other.
+    // The fast path has a driver of its own: the launch that is made in full uses the other.
     expect(order).toEqual([-1, 2, -1, -1]);
     expect(failures).toEqual([]);
   });
 
-  test('what is only recorded neither asks for nor leaves anything undefined on the other device', () => {
+  test('a captured command neither reads nor sets failures of the other device', () => {
     own.issued[ISSUED_STRIDE + ISSUED_CAPTURING] = 1;
     other.status[9] = HANDLE.live;
     other.failure[9] = 5;
@@ -323,7 +327,7 @@ describe('Decoder', () => {
     expect([calls, failures]).toEqual([[], []]);
   });
 
-  test('a launch that fails leaves what it would have written undefined on the other device', () => {
+  test('a launch that fails makes the memory that it writes undefined on the other device', () => {
     answers['cuLaunchKernel'] = () => {
       throw new DriverError('cuLaunchKernel', 1);
     };
@@ -339,28 +343,32 @@ describe('Decoder', () => {
     expect([other.failure[9], own.failure[20]]).toEqual([31, FOREIGN]);
   });
 
-  test('a copy names both contexts; one of undefined contents names the device they are undefined on', () => {
-    own.values[21] = 0x2000;
-    const copy = [
-      21 | (ACCESS_WRITE << 24),
-      8,
-      0,
-      20 | (ACCESS_READ << 24),
-      4,
-      0,
-      64,
-      0,
-      COPY_PEER,
-    ];
-    put(OP.copy, 1, copy, 7);
-    drain();
-    expect(calls).toEqual([`cuMemcpyPeerAsync ${0x2008} 11 ${0x7f00_0000_1004} 77 64 51`]);
-    other.failure[9] = 5;
-    put(OP.copy, 1, copy, 8);
-    drain();
-    expect(failures).toMatchObject([{ root: 8, cause: 5, causePeer: 3 }]);
-    expect(own.failure[21]).toBe(failures[0]!.id);
-  });
+  test(
+    'a copy names both contexts; one of undefined contents names the device they are ' +
+      'undefined on',
+    () => {
+      own.values[21] = 0x2000;
+      const copy = [
+        21 | (ACCESS_WRITE << 24),
+        8,
+        0,
+        20 | (ACCESS_READ << 24),
+        4,
+        0,
+        64,
+        0,
+        COPY_PEER,
+      ];
+      put(OP.copy, 1, copy, 7);
+      drain();
+      expect(calls).toEqual([`cuMemcpyPeerAsync ${0x2008} 11 ${0x7f00_0000_1004} 77 64 51`]);
+      other.failure[9] = 5;
+      put(OP.copy, 1, copy, 8);
+      drain();
+      expect(failures).toMatchObject([{ root: 8, cause: 5, causePeer: 3 }]);
+      expect(own.failure[21]).toBe(failures[0]!.id);
+    },
+  );
 
   test('a stream stays aside until the other device has announced the event, others go on', () => {
     other.values[9] = 4321;
@@ -401,9 +409,9 @@ describe('Decoder', () => {
     expect(decoder.announcements.waiting).toBe(false);
   });
 
-  // The wait was once for whatever had been set aside when its turn came: here for a record that
-  // waits for the waiter.
-  test('a wait that is set aside is for the records before it, not for those set aside since', () => {
+  // The wait was once for all records that were set aside when its turn came: here for one that
+  // waits for this stream.
+  test('a wait that is set aside is only for the records before it', () => {
     own.values[30] = 300;
     put(OP.hold, 1, [8, 1]);
     put(OP.record, 1, [30]);

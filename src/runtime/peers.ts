@@ -1,11 +1,11 @@
 /**
- * Other devices as a decoder sees them: their handle tables, for operands that are theirs, and
- * their events, for waits.
+ * Other devices, for a decoder: their handle tables, for operands that are theirs, and their
+ * events, for waits.
  *
- * A wait for an event of another device first makes its stream wait here, set aside, until the
- * other has announced the event. Two devices of NVIDIA's driver go on from there by
- * cuStreamWaitEvent. Where the driver cannot wait for the other's events (a CPU device is on one
- * side), the stream stays aside until the other has reached the event.
+ * A wait for an event of another device first sets its stream aside here, until the other device
+ * has announced the event. Two devices of NVIDIA's driver then use cuStreamWaitEvent. Where the
+ * driver cannot wait for the other's events (a CPU device is on one side), the stream stays aside
+ * until the other has reached the event.
  */
 import type {
   AdoptedContext,
@@ -22,17 +22,17 @@ import { CLOSED, HANDLE, MAX_HANDLES, WORD, viewTables } from './layout.js';
 import type { SharedTables } from './layout.js';
 
 const CU_EVENT_DISABLE_TIMING = 2;
-/** After this long a stream that waits for a lost device is taken to wait for ever. */
+/** After this long a stream that waits for a lost device counts as waiting for ever. */
 const STUCK_MS = 1000;
-/** Waits on the device that are kept in mind before all of them are looked through. */
+/** Number of waits on the device that are kept before all of them are checked. */
 const GUARDS = 32;
 
-/** What a decoder is told of another device, as plain data. */
+/** Another device as a decoder gets it, as plain data. */
 export interface PeerStart {
-  /** The number that commands call it by; never given out again. */
+  /** The number that commands use for it; it is never reused. */
   readonly index: number;
   readonly control: SharedArrayBuffer;
-  /** Of a device of the same provider: copies reach it. */
+  /** The context of a device of the same provider, which copies can reach. */
   readonly context: SharedContext | undefined;
   /** Whether this driver can wait for the other's events. */
   readonly sharesEvents: boolean;
@@ -44,7 +44,7 @@ interface Peer {
   readonly sharesEvents: boolean;
 }
 
-/** A wait on the device: reached when `before` is, over when `behind` is. */
+/** A wait on the device: it is reached when `before` is, and over when `behind` is. */
 interface Guard {
   readonly peer: number;
   readonly before: CUevent;
@@ -68,7 +68,7 @@ export class Peers {
     this.known.set(index, { tables: viewTables(control), adopted, sharesEvents });
   }
 
-  /** The other device was closed. What still names it finds it gone. */
+  /** The other device was closed. Commands that still name it fail. */
   drop(index: number): void {
     const adopted = this.known.get(index)?.adopted;
     if (adopted !== undefined) this.driver.disownContext(adopted);
@@ -76,8 +76,8 @@ export class Peers {
   }
 
   /**
-   * Whether a stream need not stay aside for an event of device `index`: nothing of a device that
-   * ended is waited for.
+   * Whether a stream need not stay aside for an event of device `index`. It does not wait for a
+   * device that has ended.
    */
   ready(index: number, event: number): boolean {
     const peer = this.alive(index);
@@ -85,7 +85,7 @@ export class Peers {
     const status = Atomics.load(peer.tables.status, event);
     return (
       status >= (peer.sharesEvents ? HANDLE.announced : HANDLE.reached) ||
-      couldNotBeMade(peer, event)
+      couldNotBeCreated(peer, event)
     );
   }
 
@@ -93,7 +93,7 @@ export class Peers {
   wait(index: number, event: number, stream: CUstream): void {
     const peer = this.alive(index);
     if (peer === undefined) return;
-    if (couldNotBeMade(peer, event)) throw new PoisonedError(peer.tables.failure[event]!, index);
+    if (couldNotBeCreated(peer, event)) throw new PoisonedError(peer.tables.failure[event]!, index);
     if (!peer.sharesEvents) return;
     const { driver } = this;
     const guard: Guard = { peer: index, before: this.event(), behind: this.event(), stuckSince: 0 };
@@ -101,7 +101,7 @@ export class Peers {
     try {
       driver.cuStreamWaitEvent(stream, peer.tables.values[event]!, 0);
     } catch (error) {
-      // The other device is being lost: nothing of it is waited for.
+      // The other device is being lost: the stream does not wait for it.
       if (!this.isOthersFault(stream, error)) throw error;
     }
     driver.cuEventRecord(guard.behind, stream);
@@ -110,8 +110,8 @@ export class Peers {
   }
 
   /**
-   * Address of an operand of another device. `value` is what stands in the table for it; what the
-   * memory holds does not matter where the command is only `recorded`.
+   * Returns the address of an operand of another device. `value` is its entry in the table; the
+   * contents of the memory do not matter where the command is only `recorded`.
    */
   address(value: number, recorded = false): number {
     const { index, handle } = split(value);
@@ -123,7 +123,7 @@ export class Peers {
     return peer.tables.values[handle]! + peer.adopted.addressOffset;
   }
 
-  /** Context of an operand: of this device where `value` is undefined. */
+  /** Returns the context of an operand: of this device where `value` is undefined. */
   context(value: number | undefined): CUcontext {
     if (value === undefined) return (this.own ||= this.driver.cuCtxGetCurrent());
     const { index } = split(value);
@@ -133,8 +133,8 @@ export class Peers {
   }
 
   /**
-   * A number for a failure that leaves memory of another device undefined, among that device's
-   * failures.
+   * Returns the number of a failure that makes memory of another device undefined, among that
+   * device's failures.
    */
   nextFailure(value: number): { peer: number; id: number } | undefined {
     const { index } = split(value);
@@ -150,10 +150,10 @@ export class Peers {
   }
 
   /**
-   * Makes a call about another device's context. That one's fault, which the call may return, is
-   * not this device's.
+   * Makes a call that involves another device's context. That device's fault, which the call may
+   * return, is not this device's.
    */
-  heedOwnFaults(stream: CUstream, call: () => void): void {
+  callWithPeer(stream: CUstream, call: () => void): void {
     try {
       call();
     } catch (error) {
@@ -164,7 +164,7 @@ export class Peers {
     }
   }
 
-  /** Whether a stream waits on the device for one that was lost, and so for ever. */
+  /** Whether a stream waits on the device for a device that was lost, and so for ever. */
   stuck(now: number): boolean {
     const { driver } = this;
     for (const guard of this.guards) {
@@ -183,8 +183,8 @@ export class Peers {
   }
 
   /**
-   * Whether a call about another device returned a fault that this stream's own context does not
-   * have.
+   * Whether a call that involves another device returned a fault that this stream's own context
+   * does not have.
    */
   private isOthersFault(stream: CUstream, error: unknown): error is DriverError {
     if (!(error instanceof DriverError) || !isSticky(error.result)) return false;
@@ -213,8 +213,11 @@ export class Peers {
   }
 }
 
-/** For a moment each event stands as failed, without a failure: while it is made. */
-function couldNotBeMade({ tables }: Peer, event: number): boolean {
+/**
+ * Whether the event could not be created. While it is being created an event has the status
+ * `failed` for a moment, without a failure.
+ */
+function couldNotBeCreated({ tables }: Peer, event: number): boolean {
   return Atomics.load(tables.status, event) === HANDLE.failed && tables.failure[event] !== 0;
 }
 

@@ -1,4 +1,4 @@
-/** The decoder of a GPU with kernels that print, on a driver that does what each test says. */
+/** The decoder of a GPU with kernels that print, on a driver that each test controls. */
 import { expect, test } from 'vitest';
 
 import type { Driver } from '../driver/driver.js';
@@ -74,7 +74,7 @@ function setUp() {
   };
 }
 
-test('a fence behind a kernel that prints is written when the text is out', () => {
+test('a fence after a kernel that prints is written when the text is out', () => {
   const { printed, fence, turn, take, slot, reached } = setUp();
   printed(0);
   fence(0, 0, 1);

@@ -1,12 +1,12 @@
 /**
- * Text that kernels print on a GPU. It stands in a buffer of the device, and the driver writes it
- * to standard output when a call synchronises. Nothing here does, so it is asked for when a fence
- * comes.
+ * Text that kernels print on a GPU. It is in a buffer of the device, and the driver writes it to
+ * standard output when a call synchronises. The runtime makes no such call otherwise, so it makes
+ * one when a fence comes.
  *
  * A stream on which a kernel that prints was launched *owes* text. Its fences are then not written
- * by the device: an event is recorded in the place of each; once that is seen to be reached,
- * cuEventSynchronize, which returns at once, brings the text out, and then the fence is written
- * from here. So whoever sees the fence has the text before it.
+ * by the device: an event is recorded in the place of each. Once the event is reached,
+ * cuEventSynchronize, which returns at once, writes the text, and then the fence is written from
+ * here. So the text is out before the fence is visible.
  */
 import type { CUevent, Driver } from '../driver/driver.js';
 import { CUresult } from '../ground/result.js';
@@ -28,26 +28,29 @@ export class PrintedText {
   private readonly shared: SharedState;
   private readonly output: () => NativeOutput | undefined;
   /**
-   * By stream: fences that wait for text, and whether work that prints stands behind the last of
-   * them.
+   * By stream: the number of fences that wait for text, and whether work that prints comes after
+   * the last of them.
    */
   private readonly owing = new Map<number, { fences: number; unfenced: boolean }>();
   private readonly fences: Fence[] = [];
   private readonly spare: CUevent[] = [];
 
-  /** `output` is asked when text is first due; undefined where the machine has no such thing. */
+  /**
+   * `output` is called when text is first due; it returns undefined where the machine does not have
+   * it.
+   */
   constructor(driver: Driver, shared: SharedState, output: () => NativeOutput | undefined) {
     this.driver = driver;
     this.shared = shared;
     this.output = output;
   }
 
-  /** Streams that owe text. */
+  /** The number of streams that owe text. */
   get streams(): number {
     return this.owing.size;
   }
 
-  /** A kernel that prints was launched on `stream`. */
+  /** Records that a kernel that prints was launched on `stream`. */
   owe(stream: number): void {
     const owed = this.owing.get(stream);
     if (owed === undefined) this.owing.set(stream, { fences: 0, unfenced: true });
@@ -67,8 +70,8 @@ export class PrintedText {
   }
 
   /**
-   * Brings out the text of fences that are reached, and writes them. Returns whether there was one.
-   * The event of a stream that met a fault is never reached; the probe tells of it.
+   * Writes the text of fences that are reached, and the fences. Returns whether there was one. The
+   * event of a stream that met a fault is never reached; the probe detects the fault.
    */
   settle(lost: boolean): boolean {
     const { fences, driver } = this;
@@ -106,7 +109,7 @@ export class PrintedText {
     return true;
   }
 
-  /** The process ends: brings out what is finished, without waiting for the rest. */
+  /** Writes, at the end of the process, the text of finished work, without waiting for the rest. */
   end(): void {
     const { driver, shared } = this;
     const finished = [...this.owing.keys()]

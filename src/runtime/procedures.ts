@@ -1,8 +1,8 @@
 /**
  * Calls that may wait: module load and JIT, plain and pinned allocation, instantiation, queries of
- * the device. Each is a row with plain data in and out. On a GPU they run on the second worker, on
- * the CPU device in the runtime thread (where its state lives), in inline mode where they are
- * called.
+ * the device. Each is a row with plain data as arguments and result. On a GPU they run on the
+ * second worker, on the CPU device in the runtime thread (which has its state), in inline mode on
+ * the calling thread.
  */
 import type {
   CUDA_ARRAY3D_DESCRIPTOR,
@@ -26,11 +26,11 @@ export interface PinnedInfo {
   /** Where the page-aligned part begins in the buffer, in bytes. */
   byteOffset: number;
   address: number;
-  /** As the device itself has it: the same, where addresses are unified. */
+  /** The device's address of the memory: the same, where addresses are unified. */
   deviceAddress: number;
 }
 
-/** Values of CUdevice_attribute that open reads, by the name they get. */
+/** Values of CUdevice_attribute that open reads, by the names of the properties. */
 export const OPEN_ATTRIBUTES = {
   maxThreadsPerBlock: 1,
   maxBlockDimX: 2,
@@ -69,7 +69,7 @@ export const OPEN_ATTRIBUTES = {
 
 export type DeviceAttributes = Record<keyof typeof OPEN_ATTRIBUTES, number>;
 
-/** CU_POINTER_ATTRIBUTE_* */
+/** Values of CU_POINTER_ATTRIBUTE_*. */
 const POINTER = {
   memoryType: 2,
   isManaged: 8,
@@ -79,10 +79,10 @@ const POINTER = {
 } as const;
 const CU_MEMORYTYPE_DEVICE = 2;
 
-/** CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
+/** The value of CU_MEMPOOL_ATTR_RELEASE_THRESHOLD. */
 const RELEASE_THRESHOLD = 4;
 /**
- * Release threshold of the device's own pool until a user sets one: more than a user can ask for.
+ * Release threshold of the device's own pool until a user sets one: more than a user can request.
  */
 const KEEP_WHILE_BUSY = 2 ** 62;
 
@@ -92,7 +92,7 @@ export const PROCEDURES = {
   setLimit: (driver: Driver, limit: number, value: number) => driver.cuCtxSetLimit(limit, value),
 
   loadModule,
-  /** The machine code that the driver's compiler makes of PTX. */
+  /** Returns the machine code that the driver's compiler makes of PTX. */
   link: (driver: Driver, ptx: string) =>
     driver.cuLink([{ type: CUjitInputType.CU_JIT_INPUT_PTX, data: ptx, name: 'module.ptx' }], {
       CU_JIT_LOG_VERBOSE: true,
@@ -108,8 +108,8 @@ export const PROCEDURES = {
     driver.cuOccupancyAvailableDynamicSMemPerBlock(func, blocks, blockSize),
 
   /**
-   * The CPU device's memory is shared with every thread, so its view travels; a GPU's is made where
-   * it is looked at.
+   * Allocates managed memory. The CPU device's memory is shared with every thread, so its view is
+   * sent; a view of a GPU's memory is made on the thread that reads it.
    */
   allocManaged: (
     driver: Driver,
@@ -143,9 +143,9 @@ export const PROCEDURES = {
   unregisterPinned: (driver: Driver, address: number) => driver.cuMemHostUnregister(address),
 
   /**
-   * Ends what open began, and the page locks that users left. The staging area's address is that of
-   * the slots plus their size. Memory that a GPU's driver allocated is kept, with its context, for
-   * the next open: JavaScript may hold views of it for as long as it likes.
+   * Releases what open created, and the page locks that users left. The staging area's address is
+   * that of the slots plus their size. Memory that a GPU's driver allocated is kept, with its
+   * context, for the next open: JavaScript may keep views of it for any time.
    */
   closeContext: (
     driver: Driver,
@@ -168,7 +168,7 @@ export const PROCEDURES = {
     return pool;
   },
   /**
-   * Lets the device's own pool keep what is freed. By default it gives everything back whenever a
+   * Sets the device's own pool to keep freed memory. By default it releases everything whenever a
    * stream is synchronised with, and each allocation then maps memory anew: hundreds of
    * microseconds, in which nothing is launched.
    */
@@ -180,22 +180,21 @@ export const PROCEDURES = {
     ),
   destroyPool: (driver: Driver, pool: number) => driver.cuMemPoolDestroy(pool),
   /**
-   * A pool takes a free as over when its stream was synchronised with (a query does not do, driver
-   * 580). Nothing else here synchronises, so it is done now, with streams that are known to be
-   * idle.
+   * Trims a pool. A pool counts a free as complete when its stream was synchronised with (a query
+   * has no such effect, driver 580). No other call here synchronises, so this one does, with
+   * streams that are known to be idle.
    */
   trimPool: (driver: Driver, pool: number, keepBytes: number, idle: readonly number[]) => {
     for (const stream of idle) driver.cuStreamSynchronize(stream);
     driver.cuMemPoolTrimTo(pool, keepBytes);
   },
-  /** Every pool gives back all that it can: `pools`, and the device's own. */
+  /** Trims all pools, `pools` and the device's own, as far as possible. */
   trimPools: (driver: Driver, device: number, pools: readonly number[]) => {
     for (const pool of [...pools, driver.cuDeviceGetDefaultMemPool(device)])
       driver.cuMemPoolTrimTo(pool, 0);
   },
   /**
-   * The device's own pool gives back what is beyond its release threshold, or all where nobody has
-   * set one.
+   * Trims the device's own pool to its release threshold, or entirely where no threshold was set.
    */
   trimIdle: (driver: Driver, device: number) => {
     const pool = driver.cuDeviceGetDefaultMemPool(device);
@@ -207,7 +206,7 @@ export const PROCEDURES = {
   setPoolAttribute: (driver: Driver, pool: number, attribute: number, value: number) =>
     driver.cuMemPoolSetAttribute(pool, attribute, value),
 
-  /** What is known of the memory at an address; undefined where that is nothing. */
+  /** Returns the properties of the memory at an address; undefined where it is unknown. */
   pointerPlace: (driver: Driver, address: number) => {
     const ask = (attribute: number): number | undefined => {
       try {
@@ -249,7 +248,10 @@ export const PROCEDURES = {
     if (exec !== 0) driver.cuGraphExecDestroy(exec);
     if (graph !== 0) driver.cuGraphDestroy(graph);
   },
-  /** What the last launch of a graph has left allocated: nothing, where that launch failed. */
+  /**
+   * Frees what the last launch of a graph has left allocated. That is nothing where the launch
+   * failed.
+   */
   freeNodeMemory: (driver: Driver, addresses: readonly number[], stream: number) => {
     for (const address of addresses) {
       try {
@@ -290,7 +292,10 @@ export const PROCEDURES = {
         throw error;
     }
   },
-  /** For memory that was allocated from pools: enabling peer access does not reach it. */
+  /**
+   * Sets access to memory that was allocated from pools, which enabling peer access does not
+   * include.
+   */
   setPoolAccess: (
     driver: Driver,
     pools: readonly number[],
@@ -300,7 +305,7 @@ export const PROCEDURES = {
     for (const pool of pools) driver.cuMemPoolSetAccess(pool, device, access);
   },
 
-  /** Loads a library, which may take a second, and says where its functions are. */
+  /** Loads a library, which may take a second, and returns the addresses of its functions. */
   findFunctions: (
     _driver: Driver,
     koffiPath: string | undefined,
@@ -309,9 +314,9 @@ export const PROCEDURES = {
     names: readonly string[],
   ) => findFunctions(koffiPath, row, file, names),
   /**
-   * A call of a library that is not part of a stream's order and may wait: plans, workspaces,
-   * versions. Gives the words of its arguments as they are afterwards, with what it wrote to the
-   * host.
+   * Calls a function of a library that is not part of a stream's order and may wait: plans,
+   * workspaces, versions. Returns the words of its arguments as they are afterwards, with what it
+   * wrote to the host.
    */
   callLibrary: (
     _driver: Driver,
@@ -321,7 +326,10 @@ export const PROCEDURES = {
     words: Int32Array,
   ) => new LibraryCaller(koffiPath).ask(statuses, func, words),
 
-  /** Where the memory of a CPU device begins in the process: its own addresses count from there. */
+  /**
+   * Returns where the memory of a CPU device begins in the process: its own addresses are relative
+   * to that.
+   */
   memoryBase: (driver: Driver, koffiPath: string | undefined, context: number) => {
     const { memory } = driver.shareContext(context);
     return Number(
@@ -330,7 +338,10 @@ export const PROCEDURES = {
   },
 
   elapsed: (driver: Driver, start: number, end: number) => driver.cuEventElapsedTime(start, end),
-  /** Milliseconds from one event to each of others; NaN for what was not recorded. */
+  /**
+   * Returns the milliseconds from one event to each of the others; NaN for an event that was not
+   * recorded.
+   */
   elapsedEach: (driver: Driver, start: number, ends: Float64Array) =>
     ends.map((end) => {
       try {
@@ -348,7 +359,7 @@ const SHORT_KINDS: readonly number[] = [
   CUgraphNodeType.CU_GRAPH_NODE_TYPE_EMPTY,
 ];
 
-/** Whether launching the graph takes so little time that the JS thread may do it. */
+/** Whether launching the graph takes so little time that the JavaScript thread may do it. */
 function isShort(driver: Driver, graph: number): boolean {
   if (driver.provider !== 'libcuda') return false;
   const nodes = driver.cuGraphGetNodes(graph);
@@ -359,8 +370,7 @@ function isShort(driver: Driver, graph: number): boolean {
 }
 
 /**
- * Allocates; where there is not enough, once more after the device's own pool has given back what
- * it keeps.
+ * Allocates. Where there is too little memory, it trims the device's own pool and tries once more.
  */
 function afterTrimming(
   driver: Driver,
@@ -377,7 +387,7 @@ function afterTrimming(
     try {
       driver.cuMemPoolTrimTo(driver.cuDeviceGetDefaultMemPool(device), 0);
     } catch {
-      // There is no pool that could give anything back.
+      // There is no pool that could be trimmed.
       throw error;
     }
     try {

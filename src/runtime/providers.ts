@@ -1,6 +1,6 @@
 /**
- * What a thread needs to open a provider, found out on the JS thread: a worker made from text
- * cannot resolve packages.
+ * The data that a thread needs to open a provider. The JavaScript thread determines it, because a
+ * worker made from text cannot resolve packages.
  */
 import { findLibrary } from '../native/find.js';
 import { koffiPath } from '../native/koffi.js';
@@ -11,8 +11,7 @@ import type { EnumeratedDevice, ProviderConfig } from './messages.js';
 import { ThreadWorker } from './workers.js';
 
 /**
- * Shared by every thread that launches or unloads: function handles can come back with another
- * meaning.
+ * A counter shared by every thread that launches or unloads: the driver may reuse function handles.
  */
 const unloads = new SharedArrayBuffer(4);
 
@@ -21,8 +20,8 @@ export function cudaConfig(ordinal: number): ProviderConfig {
 }
 
 /**
- * Undefined where the NVIDIA driver's library seems to be there; else every path that was tried.
- * Loads nothing.
+ * Undefined where the NVIDIA driver's library seems to be installed; else every path that was
+ * tried. It loads no library.
  */
 export function missingDriver(): readonly { path: string; reason: string }[] | undefined {
   const found = findLibrary(LIBCUDA);
@@ -30,8 +29,8 @@ export function missingDriver(): readonly { path: string; reason: string }[] | u
 }
 
 /**
- * The GPUs that the driver shows; none where there is no driver. On a short-lived thread: cuInit
- * takes its time.
+ * Lists the GPUs that the driver shows; none where there is no driver. It runs on a short-lived
+ * thread, because cuInit takes long.
  */
 export function enumerateCuda(): Promise<EnumeratedDevice[]> {
   if (missingDriver() !== undefined) return Promise.resolve([]);

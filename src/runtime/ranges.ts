@@ -1,6 +1,6 @@
 /**
- * The ranges that profilers show of the JS thread: on while somebody wants them. One set for all
- * devices, as the thread is one.
+ * NVTX ranges of the JavaScript thread for profilers, which are pushed while a user of them exists.
+ * There is one set for all devices, since there is one thread.
  */
 import { openNvtx } from '../driver/libcuda/nvtx.js';
 import type { Nvtx } from '../driver/libcuda/nvtx.js';
@@ -8,12 +8,12 @@ import type { Nvtx } from '../driver/libcuda/nvtx.js';
 let users = 0;
 let opened: Nvtx | undefined | null = null;
 
-/** The ranges, where somebody wants them and there is who shows them. */
+/** The ranges, where they are in use and a profiler is attached. */
 export function ranges(): Nvtx | undefined {
   return users === 0 ? undefined : (opened ?? undefined);
 }
 
-/** From here on there are ranges. To be ended by {@link dropRanges}. */
+/** Begins to push ranges, until {@link dropRanges}. */
 export function wantRanges(): void {
   users++;
   if (opened !== null) return;

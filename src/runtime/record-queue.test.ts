@@ -1,6 +1,6 @@
 /**
- * A queue of records gives them back in order and whole, whatever their lengths, through both ways
- * in.
+ * A queue of records returns them in order and whole, whatever their lengths, for both ways to add
+ * them.
  */
 import * as fc from '../../test/fast-check.js';
 import { describe, expect, test } from 'vitest';
@@ -56,7 +56,7 @@ describe('a queue of records', () => {
             const words = record(++id, step.words);
             add(queue, words, step.inPlace);
             expected.push([...words]);
-            // A record that is begun and never ended.
+            // The record is begun and never ended.
           } else if (step.kind === 'begin') {
             const { words, used } = queue.reserve(step.words);
             words.fill(-1, used, used + step.words);

@@ -1,10 +1,10 @@
 /**
- * Records that wait outside of the ring, in order: those that found it full, and those of a parked
- * stream. They lie one behind the other in large blocks; an array for each would keep the garbage
- * collector busy for milliseconds, and so would new blocks for each burst.
+ * Records that wait outside of the ring, in order: those for which the ring was full, and those of
+ * a parked stream. They are stored one after the other in large blocks; an array for each, or new
+ * blocks for each burst, would keep the garbage collector busy for milliseconds.
  */
 const BLOCK_WORDS = 1 << 14;
-/** Empty blocks that are kept for all queues of this thread: two megabytes. */
+/** Number of empty blocks that are kept for all queues of this thread: two megabytes. */
 const SPARE_BLOCKS = 32;
 
 interface Block {
@@ -43,12 +43,13 @@ export class RecordQueue {
   }
 
   /**
-   * Room for a record of `words` words, from `used` on, until something else is asked of the queue.
+   * Returns a block with room for a record of `words` words, from `used` on, until the next call of
+   * the queue.
    */
   reserve(words: number): Readonly<Block> {
     const { last } = this;
     if (last !== undefined && last.used + words <= last.words.length) return last;
-    // The first block has records in it as long as there are any.
+    // The first block contains records as long as there are any.
     if (last?.used === 0) this.blocks.pop();
     const block = takeBlock(words);
     this.blocks.push(block);
@@ -57,7 +58,8 @@ export class RecordQueue {
   }
 
   /**
-   * Appends the record that has been written where {@link reserve} said, but for its first word.
+   * Appends the record that has been written at the place that {@link reserve} returned, except for
+   * its first word.
    */
   append(words: number, header: number): void {
     const block = this.last!;
@@ -67,8 +69,8 @@ export class RecordQueue {
   }
 
   /**
-   * Appends a copy of the record of `words` words that begins at `at`. Its first word is given
-   * apart.
+   * Appends a copy of the record of `words` words that begins at `at`. Its first word is passed
+   * separately.
    */
   push(memory: Int32Array, at: number, words: number, header: number): void {
     const { words: target, used: start } = this.reserve(words);
@@ -76,7 +78,7 @@ export class RecordQueue {
     this.append(words, header);
   }
 
-  /** The block that holds the first record, and where in it the record begins. */
+  /** The block that contains the first record; `at` is where it begins. */
   get memory(): Int32Array {
     return this.blocks[0]!.words;
   }
@@ -85,7 +87,7 @@ export class RecordQueue {
     return this.blocks[0]!.read;
   }
 
-  /** Removes the first record. Its words stay as they are until something is added to any queue. */
+  /** Removes the first record. Its words stay unchanged until a record is added to any queue. */
   shift(): void {
     const block = this.blocks[0]!;
     block.read += block.words[block.read]! >>> 16;

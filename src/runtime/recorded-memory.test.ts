@@ -1,6 +1,6 @@
 /**
- * What is recorded of memory that is not there: the decoder waits for what is on its way, and for
- * nothing else.
+ * Captures of commands on memory that does not exist yet: the decoder waits for allocations that
+ * are queued, and for nothing else.
  */
 import { expect, test } from 'vitest';
 
@@ -35,7 +35,7 @@ function setUp() {
   );
   const log: string[] = [];
   const failed: Failure[] = [];
-  /** Address of a fill that the driver refuses. */
+  /** The address of a fill that the driver refuses. */
   let refused = -1;
   const driver = {
     provider: 'cpu',
@@ -183,7 +183,7 @@ test('a capture that has failed waits for nothing', () => {
   expect([take(), decoder.parking.count, failed.length]).toEqual([['begin', 'end'], 0, 1]);
 });
 
-test('a stream that has joined a capture is kept from going on until that has ended', () => {
+test('a stream that has joined a capture continues only when that has ended', () => {
   const { hold, begin, fill, record, join, wait, end, fence, decoder, take, letGo } = setUp();
   hold(0);
   begin(0);

@@ -1,10 +1,11 @@
 /**
- * The JS thread's end of the ring: reserve a record, fill it in, commit it. Never blocks: what does
- * not fit waits in a queue on this side and follows, in order, as the decoder makes room.
+ * The JavaScript thread's end of the ring: reserve a record, fill it in, commit it. It never
+ * blocks: records that do not fit wait in a queue on this side and follow, in order, as the decoder
+ * makes room.
  *
- * There is no shared head: the decoder looks at the first word of the place where the next record
- * will be, which is zero until the record is complete. A head that one thread writes and the other
- * polls costs a cache miss per command (measured: 0.15 to 0.2 µs per launch instead of 0.08).
+ * There is no shared head: the decoder reads the first word of the place of the next record, which
+ * is zero until the record is complete. A head that one thread writes and the other polls costs a
+ * cache miss per command (measured: 0.15 to 0.2 µs per launch instead of 0.08).
  */
 import { OP, RECORD_BODY, RECORD_EVENT, RECORD_ROOT, RECORD_STREAM } from './commands.js';
 import { RING_WORDS, STATE, WORD } from './layout.js';
@@ -15,13 +16,13 @@ import { peek, release } from './shared-words.js';
 export { putInt64 } from './commands.js';
 
 const MASK = RING_WORDS - 1;
-/** Records moved in one go. */
+/** Number of records that are moved at once. */
 const FLUSH_LIMIT = 500;
-/** The length of a record is 16 bits. */
+/** The length of a record has 16 bits. */
 export const MAX_RECORD_WORDS = 0xffff;
 
 export class RingWriter {
-  /** Where the record that is being written goes. */
+  /** The memory that the current record is written to. */
   memory: Int32Array;
   /** The same words as 32-bit floats. */
   floats: Float32Array;
@@ -30,7 +31,7 @@ export class RingWriter {
   private readonly control: Int32Array;
   private readonly onSleeping: () => void;
   private readonly onOverflow: () => void;
-  /** Position behind the last record, in words, ever growing, wrapping at 2^32. */
+  /** The position after the last record, in words, increasing, wrapping at 2^32. */
   private head: number;
   private knownTail: number;
   private at = 0;
@@ -40,8 +41,8 @@ export class RingWriter {
 
   /**
    * `onSleeping` is called after a commit that finds the runtime thread asleep, `onOverflow` when a
-   * record has to wait on this side; whoever is called then sees to it that {@link flush} is called
-   * until nothing waits.
+   * record has to wait on this side; the callee then ensures that {@link flush} is called until no
+   * record waits.
    */
   constructor(shared: SharedState, onSleeping: () => void, onOverflow: () => void) {
     this.ring = shared.ring;
@@ -89,7 +90,7 @@ export class RingWriter {
     return at + RECORD_BODY;
   }
 
-  /** {@link begin} at the end of the ring, or where the last record did not fit. */
+  /** As {@link begin}, at the end of the ring, or where the last record did not fit. */
   private beginElsewhere(words: number, root: number, stream: number, event: number): number {
     const start = this.head & MASK;
     const room = RING_WORDS - start;
@@ -113,27 +114,26 @@ export class RingWriter {
     return at + RECORD_BODY;
   }
 
-  /** Makes the record visible to the decoder, and sees to it that somebody decodes it. */
+  /** Makes the record visible to the decoder, and ensures that it is decoded. */
   commit(): void {
     this.show();
     this.announce();
   }
 
-  /** Sees to it that somebody decodes what {@link show} has made visible. */
+  /** Ensures that the records which {@link show} has made visible are decoded. */
   announce(): void {
     if (peek(this.control, WORD.state) === STATE.sleeping) this.onSleeping();
   }
 
   /**
-   * Makes the record visible to the decoder, for a caller that goes on to decode it or to wake the
-   * thread.
+   * Makes the record visible to the decoder, for a caller that then decodes it or wakes the thread.
    */
   show(): void {
     if (this.memory === this.ring) this.publish(this.at, this.header, this.words);
     else this.spill();
   }
 
-  /** Whether nothing waits before the record that was begun last. */
+  /** Whether no record waits before the one that was begun last. */
   get isAlone(): boolean {
     return this.memory === this.ring && peek(this.control, WORD.tail) === this.head;
   }
@@ -143,14 +143,14 @@ export class RingWriter {
     return this.header & 0xffff;
   }
 
-  /** Where the record that was begun last stands. */
+  /** The index of the record that was begun last. */
   get place(): number {
     return this.at;
   }
 
   /**
-   * Ends a record that stood alone and was carried out without being shown. For who holds the
-   * decoder.
+   * Ends a record that was alone in the ring and was executed without being visible. Only the
+   * thread that has the decoder may call this.
    */
   skip(): void {
     this.ring[(this.at + this.words) & MASK] = 0;
@@ -164,8 +164,8 @@ export class RingWriter {
   }
 
   /**
-   * Moves what waits on this side into the ring as far as there is room, and no more at a time than
-   * takes a fraction of a millisecond. Returns whether all of it is there.
+   * Moves waiting records into the ring as far as there is room, and no more at once than takes a
+   * fraction of a millisecond. Returns whether all of them are there.
    */
   flush(): boolean {
     const { overflow, ring } = this;
@@ -189,12 +189,12 @@ export class RingWriter {
     return true;
   }
 
-  /** Records that wait on this side. */
+  /** The number of records that wait on this side. */
   get waiting(): number {
     return this.overflow.length;
   }
 
-  /** Position behind the last record that is in the ring. */
+  /** The position after the last record that is in the ring. */
   get position(): number {
     return this.head;
   }
@@ -204,7 +204,7 @@ export class RingWriter {
     return this.overflow.length === 0 && peek(this.control, WORD.tail) === this.head;
   }
 
-  /** Words that are written and not decoded. */
+  /** The number of words that are written and not decoded. */
   get pendingWords(): number {
     return (this.head - peek(this.control, WORD.tail)) >>> 0;
   }
@@ -215,8 +215,8 @@ export class RingWriter {
   }
 
   /**
-   * The place of the next header is cleared before this one shows. An atomic store would wait until
-   * the other core has given up the cache line (15 to 30 ns of 110 for a launch, measured).
+   * The place of the next header is cleared before this one is visible. An atomic store would wait
+   * until the other core has released the cache line (15 to 30 ns of 110 for a launch, measured).
    */
   private publish(at: number, header: number, words: number): void {
     this.ring[(at + words) & MASK] = 0;
@@ -224,7 +224,7 @@ export class RingWriter {
     release(this.ring, at, header);
   }
 
-  /** One word more than the record, for the cleared header behind it. */
+  /** It needs one word more than the record, for the cleared header after it. */
   private fits(words: number): boolean {
     if (((this.head - this.knownTail) >>> 0) + words < RING_WORDS) return true;
     this.knownTail = Atomics.load(this.control, WORD.tail);

@@ -1,9 +1,10 @@
 /**
- * One device as the JS thread sees it: commands go in, completions and failures come out. There is
- * one runtime per JS thread and device, shared by every Device that is opened on it.
+ * One device as the JavaScript thread uses it: commands are queued, completions and failures come
+ * back. There is one runtime per JavaScript thread and device, shared by every Device that is
+ * opened on it.
  *
- * Ordering: commands of one stream run in the order in which they are enqueued; commands of
- * different streams in any order that events allow. Nothing here blocks.
+ * Commands of one stream run in the order in which they are queued; commands of different streams
+ * in any order that events allow. No method blocks, except where its comment says so.
  */
 import { availableParallelism } from 'node:os';
 import { clearTimeout, setTimeout } from 'node:timers';
@@ -49,9 +50,13 @@ import type { ProcedureArguments, ProcedureName, ProcedureResult } from './proce
 import { RingWriter } from './ring-writer.js';
 import type { ThreadWorker } from './workers.js';
 
-/** A worker that does not end within this time is inside a call of the driver. */
+/**
+ * How long `terminate` waits for a worker: one that has not ended by then is inside a call of the
+ * driver.
+ */
 const TERMINATE_MS = 1000;
 
+/** One device of one JavaScript thread. */
 export class Runtime {
   readonly config: ProviderConfig;
   readonly info: OpenReply;
@@ -60,18 +65,16 @@ export class Runtime {
   readonly handles: HandleAllocator;
   readonly completion: Completion;
   /**
-   * What holds {@link Completion.loud}: its rejection may go unhandled; all others are handled.
+   * The owner of {@link Completion.loud}: its rejection may go unhandled; all others are handled.
    */
   loud: object | undefined = undefined;
   events: RuntimeEvents;
   /**
-   * Host ranges that are page-locked and not yet released, without the runtime's own: the device may
-   * write there.
+   * Host ranges that are page-locked and not yet released, without the runtime's own: the device
+   * may write to them.
    */
   readonly pinned = new Map<number, SharedArrayBuffer>();
-  /**
-   * Names of streams, by slot, and of kernels, by handle: for the error of a lost device.
-   */
+  /** Names of streams, by slot, and of kernels, by handle, for the error of a lost device. */
   readonly streamTitles = new Map<number, string>();
   readonly kernelNames = new Map<number, string>();
   private readonly thread: ThreadWorker | undefined;
@@ -85,11 +88,11 @@ export class Runtime {
   private root = 0;
   /**
    * The operation of several parts to which every command that is queued now belongs, if there is
-   * one: the first failure of a part ends it, and its other parts are not carried out.
+   * one. The first failure of a part ends it, and its other parts are not executed.
    */
   held: HeldOperation | undefined = undefined;
   private lostError: CudaError | undefined = undefined;
-  /** Whether the workers were ended, and whether some of their work goes on. */
+  /** Whether the workers were ended, and whether some of their work continues. */
   private ended = false;
   private abandoned = true;
   private readonly freeSlots: number[] = [];
@@ -97,7 +100,7 @@ export class Runtime {
   private slotsUsed = 0;
   private readonly holds = new Int32Array(MAX_SLOTS);
 
-  /** `thread` or `local` carries out the commands: see `js-thread/open.ts`. */
+  /** `thread` or `local` executes the commands: see `js-thread/open.ts`. */
   constructor(
     config: ProviderConfig,
     info: OpenReply,
@@ -181,23 +184,23 @@ export class Runtime {
   }
 
   /**
-   * The driver on this thread, where there is one: for views of memory that the driver allocated.
+   * The driver on this thread, where there is one, for views of memory that the driver allocated.
    */
   get driver(): Driver | undefined {
     return this.local?.decoder.driver ?? this.ownDriver;
   }
 
   /**
-   * A number for a new operation; every command carries the number of the operation that it belongs
-   * to.
+   * Returns a number for a new operation. Every command has the number of the operation that it
+   * belongs to.
    */
   nextRoot(): number {
     return this.held === undefined ? this.ownRoot() : this.held.root;
   }
 
   /**
-   * A number for a stream or an event, which other operations use too: it is made although the
-   * operation at hand has failed.
+   * Returns a number for a stream or an event, which other operations use, too: it is created
+   * although the current operation has failed.
    */
   ownRoot(): number {
     this.root = (this.root + 1) & 0x7fffffff;
@@ -205,7 +208,7 @@ export class Runtime {
   }
 
   /**
-   * A number for a new operation that is no part of the {@link held} one, and ends that.
+   * Returns a number for a new operation that is not part of the {@link held} one, and ends that.
    */
   newRoot(): number {
     this.held = undefined;
@@ -213,7 +216,8 @@ export class Runtime {
   }
 
   /**
-   * Names an operation, for its error. Only for operations that are rarer than launches.
+   * Names an operation, for its error. It is called only for operations that are rarer than
+   * launches.
    */
   name(root: number, subject: { toString(): string }, method?: string): void {
     const { held } = this;
@@ -221,20 +225,21 @@ export class Runtime {
       this.operations.set(root, subject, method);
       return;
     }
-    // Most have one part, and its name is theirs until there is a second one.
+    // Most operations have one part, whose name is theirs until there is a second one.
     if (held.isUnnamed) this.operations.set(root, subject, method);
     else this.remember(held);
     held.add(subject, method);
   }
 
-  /** Names an operation of several parts as a whole; the first name counts. */
+  /** Names an operation of several parts as a whole. The first name counts. */
   label(operation: HeldOperation, label: string): void {
     this.remember(operation);
     operation.label ??= label;
   }
 
   /**
-   * Keeps an operation that has a name. Most consist of launches, whose kernels are their names.
+   * Records an operation that has a name. Most operations consist of launches, whose kernels are
+   * their names.
    */
   private remember(operation: HeldOperation): void {
     if (operation.remembered) return;
@@ -242,7 +247,7 @@ export class Runtime {
     this.operations.set(operation.root, operation);
   }
 
-  /** Name of operation `root`, where it is the one that was named last. */
+  /** The name of operation `root`, if it is the one that was named last. */
   latestName(root: number): string | undefined {
     return this.operations.latest(root);
   }
@@ -273,7 +278,7 @@ export class Runtime {
     return new CompletionSlot(index, Atomics.load(this.shared.slots, index * SLOT_WORDS));
   }
 
-  /** The slot may be given out again once its last fence has passed. */
+  /** The slot may be reused once its last fence has passed. */
   returnSlot(slot: CompletionSlot): void {
     this.retiring.push(slot);
   }
@@ -289,8 +294,9 @@ export class Runtime {
   }
 
   /**
-   * Resolves when the device has passed fence `seq`, which `stream` writes. Carries out what waits
-   * in the ring on this thread where that is faster. `spin`: whether to spin for the fence first.
+   * Resolves when the device has passed fence `seq`, which `stream` writes. It executes the
+   * commands in the ring on this thread where that is faster. `spin`: whether to spin for the fence
+   * first.
    */
   wait(slot: CompletionSlot, seq: number, stream: number, spin = true): Promise<void> {
     this.visits.beforeWait();
@@ -308,8 +314,8 @@ export class Runtime {
   }
 
   /**
-   * The value of the slot's next hold. Counted here: the release of the one before may still be in
-   * the ring.
+   * Returns the value of the slot's next hold. It is counted here, because the release of the
+   * previous hold may still be in the ring.
    */
   nextHold(slot: CompletionSlot): number {
     const value = (this.holds[slot.index]! + 1) | 0;
@@ -317,10 +323,10 @@ export class Runtime {
     return value;
   }
 
-  /** Releases a hold: the commands behind it may go on. */
+  /** Releases a hold: the commands after it may continue. */
   release(slot: CompletionSlot, value: number): void {
-    // Through the ring and not by a plain store: the commands that were sent past the hold come
-    // first.
+    // The release goes through the ring instead of a plain store, so that the commands that were
+    // sent past the hold come first.
     const body = this.ring.begin(OP.release, 0, 6, 0, -1, 0);
     const { memory } = this.ring;
     memory[body] = slot.index;
@@ -330,7 +336,7 @@ export class Runtime {
   }
 
   /**
-   * Resolves when the stream has come to the hold `value`: what was queued before it has been
+   * Resolves when the stream has reached the hold `value`: everything queued before it has been
    * issued.
    */
   reached(slot: CompletionSlot, value: number): Promise<void> {
@@ -382,12 +388,12 @@ export class Runtime {
     return this.failures.of(root, goingOn);
   }
 
-  /** A decoder of this device reports a failure. */
+  /** Is called when a decoder of this device reports a failure. */
   onFailed(failure: Failure): void {
     this.failures.onFailed(failure);
   }
 
-  /** A decoder of this device reports that the device met a fault. */
+  /** Is called when a decoder of this device reports that the device met a fault. */
   onLost(failure: Failure): void {
     if (this.lostError !== undefined) return;
     const { events, info, config, shared } = this;
@@ -415,12 +421,12 @@ export class Runtime {
     events.lost(error);
   }
 
-  /** The checking device reports what it has found. */
+  /** Is called with a report of the checking device. */
   onReport(report: CheckReport): void {
     this.events.check(withOrigin(report, this.events));
   }
 
-  /** A worker has ended without being asked to: rejects everything in flight. */
+  /** Is called when a worker has ended unexpectedly. Rejects everything in flight. */
   onDeath(worker: string, reason: Error): void {
     if (this.lostError !== undefined) return;
     const error = new CudaError('ERR_CUDA_INTERNAL', `${worker} ended: ${reason.message}`, {
@@ -437,7 +443,7 @@ export class Runtime {
     this.calls.rejectAll(error);
   }
 
-  /** A worker of this device has posted a message. */
+  /** Is called with each message of a worker of this device. */
   onMessage(message: FromThread): void {
     switch (message.kind) {
       case 'failed':
@@ -469,7 +475,7 @@ export class Runtime {
     }
   }
 
-  /** An allocation found too little memory: has room made, then has it tried again. */
+  /** Makes room for an allocation that found too little memory, then lets it be tried again. */
   async makeRoom(step: RoomStep, stream: number): Promise<void> {
     try {
       await this.events.short(step, stream);
@@ -527,8 +533,8 @@ export class Runtime {
   }
 
   /**
-   * Whether the stream in `slot` has got past its wait number `value` for another device, or never
-   * will need to.
+   * Whether the stream in `slot` has passed its wait number `value` for another device, or will
+   * never need to.
    */
   hasCrossed(slot: CompletionSlot, value: number): boolean {
     return (
@@ -538,8 +544,8 @@ export class Runtime {
   }
 
   /**
-   * Inline mode: works until the event has been announced to the devices that wait for it; no other
-   * thread would do so. `over` says that they need it no longer.
+   * Executes commands, in inline mode, until the event has been announced to the devices that wait
+   * for it; no other thread would do so. `over` returns true once they need it no longer.
    */
   workUntilAnnounced(event: number, over: () => boolean): void {
     if (this.local === undefined) return;
@@ -554,8 +560,8 @@ export class Runtime {
     forgetCurrent();
     this.visits.makeCurrent(driver);
     this.ownDriver = driver;
-    // What the runtime thread's driver puts off cannot be continued here.
-    if (this.info.mended) return;
+    // What the runtime thread's driver postpones cannot be continued here.
+    if (this.info.patched) return;
     this.visits.open(driver, {
       failed: (failure) => this.onFailed(failure),
       lost: (failure) => this.onLost(failure),
@@ -569,8 +575,8 @@ export class Runtime {
 
   // The end
 
-  /** Asks the runtime thread to stop. For process exit only. */
-  askToStop(): void {
+  /** Requests that the runtime thread stop. It is called at process exit only. */
+  requestStop(): void {
     if (this.thread === undefined || this.ended) return;
     const { control } = this.shared;
     if (Atomics.compareExchange(control, WORD.stop, 0, 1) === 2) return;
@@ -580,16 +586,16 @@ export class Runtime {
   }
 
   /**
-   * Waits for that, blocking, until `deadline` at most. Returns false where the thread has not
-   * stopped, where the second worker is inside a call, or where the device still works on something
-   * that `close` has given up on.
+   * Waits for that, blocking, until `deadline` at most. Returns false if the thread has not
+   * stopped, if the second worker is inside a call, or if the device is still doing work that
+   * `close` has abandoned.
    */
   hasStopped(deadline: number): boolean {
     if (this.ended) return !this.abandoned;
     const { control } = this.shared;
     while (this.calls.isCalling()) {
       if (performance.now() >= deadline) return false;
-      // Nothing changes this word: a sleep of a millisecond.
+      // No thread changes this word: the wait sleeps for a millisecond.
       Atomics.wait(control, WORD.watch, Atomics.load(control, WORD.watch), 1);
       this.calls.drain();
     }
@@ -599,15 +605,15 @@ export class Runtime {
   }
 
   /**
-   * Reads what the runtime thread has posted, above all text that kernels printed. For process exit
-   * only.
+   * Reads the messages that the runtime thread has posted, above all text that kernels printed. It
+   * is called at process exit only.
    */
-  hearOut(): void {
+  readMessages(): void {
     this.thread?.drain();
   }
 
   /**
-   * Ends the page locks, blocking, when the device has ended its work; waits for that `ms`
+   * Ends the page locks, blocking, when the device has ended its work; it waits for that `ms`
    * milliseconds at most. See `js-thread/page-locks.ts`.
    */
   releasePinned(ms: number): void {
@@ -621,9 +627,9 @@ export class Runtime {
   }
 
   /**
-   * Ends the workers. What is in flight rejects with `error`; `abandoned` says that there is work
-   * in flight that will not end. Returns whether all workers have ended: one that is inside a call
-   * of the driver ends when that returns.
+   * Ends the workers. Everything in flight rejects with `error`; `abandoned` means that there is
+   * work in flight that will not end. Returns whether all workers have ended: one that is inside a
+   * call of the driver ends when the call returns.
    */
   async terminate(error: CudaError, abandoned: boolean): Promise<boolean> {
     if (this.lostError === undefined) {
@@ -631,7 +637,7 @@ export class Runtime {
       this.finish(error);
     }
     const { control } = this.shared;
-    // Streams of other devices that wait for this one see it and go on.
+    // Streams of other devices that wait for this one read the word and continue.
     Atomics.compareExchange(control, WORD.lost, 0, CLOSED);
     this.devices.end(this.lostError);
     Atomics.store(control, WORD.stop, 1);

@@ -1,6 +1,6 @@
 /**
- * What the decoder does about an allocation that finds too little memory, on a driver that does
- * what each test says.
+ * How the decoder handles an allocation that finds too little memory, on a driver that each test
+ * controls.
  */
 import { expect, test } from 'vitest';
 
@@ -129,7 +129,7 @@ test('it fails at once where no step can help', () => {
   expect(decoder.parking.count).toBe(0);
 });
 
-test('a device that rests tells so only where memory was freed and all streams are idle', () => {
+test('a device that rests reports it only where memory was freed and all streams are idle', () => {
   const busy = [101];
   const { take, decoder, ring } = setUp({ failures: 0, busy });
   expect(decoder.shortages.keepsFreed).toBe(false);

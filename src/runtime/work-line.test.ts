@@ -10,7 +10,7 @@ function memoryOf(writer: LineWriter): LineMemory {
 }
 
 test(
-  'a thread carries out what is written in order, with its numbers, and goes where nothing ' +
+  'a thread executes the entries in order, with their numbers, and leaves where nothing ' +
     'more comes',
   () => {
     const writer = new LineWriter();
@@ -38,7 +38,7 @@ test(
   },
 );
 
-test('it also goes where there is always more, and whoever wrote that has to call one again', () => {
+test('it also leaves where there are always more; the writer then has to request one again', () => {
   const writer = new LineWriter();
   writer.write(0, 1, args);
   const begun = performance.now();
@@ -50,7 +50,7 @@ test('it also goes where there is always more, and whoever wrote that has to cal
   });
   expect(carried).toBe(writer.done);
   expect(writer.written - writer.done).toBe(1);
-  // To one of those who ask.
+  // One of the two callers gets true.
   expect([writer.isLeft(), writer.isLeft()]).toEqual([true, false]);
 });
 

@@ -1,22 +1,28 @@
 /**
- * Work of the host, handed to a thread through shared memory: the JS thread writes what is ready to
- * begin, one behind the other, and the thread carries it out in that order and lets its stream go
- * on by itself. The JS thread is asked again only where something fails.
+ * Work of the host, passed to a thread through shared memory: the JavaScript thread writes the work
+ * that is ready to begin, one entry after the other, and a thread executes the entries in that
+ * order and lets their streams continue by itself. The JavaScript thread is involved again only
+ * where an entry fails.
  */
 import { SLOT_HOLD, SLOT_WORDS, SLOTS_BYTES, WORD, wakeJs } from './layout.js';
 
-/** Numbers that an entry carries for whoever carries it out. */
+/** Numbers that an entry contains for the thread that executes it. */
 export const LINE_ARGS = 8;
-/** In front of them: the slot of the stream's holds, and the value of the one that it releases. */
+/**
+ * The numbers before them: the slot of the stream's holds, and the value of the one that it
+ * releases.
+ */
 const ENTRY_NUMBERS = 2 + LINE_ARGS;
-/** Entries that are written and not over. A power of two. */
+/** Number of entries that are written and not finished. A power of two. */
 export const LINE_CAPACITY = 1024;
 
 /** Words of a line, 64 bytes apart. */
 const LINE = {
-  /** Entries written, ever growing. JS writes; the thread sleeps on it. */
+  /**
+   * Entries written, increasing. The JavaScript thread writes it; the other thread sleeps on it.
+   */
   head: 0,
-  /** Entries that are over. The thread writes. */
+  /** Entries that are finished. The thread writes it. */
   done: 16,
   /** One of {@link TAKER}. */
   taker: 32,
@@ -24,38 +30,41 @@ const LINE = {
 const ENTRIES_OFFSET = 192;
 
 const TAKER = {
-  /** No thread sees to the line. */
+  /** No thread attends to the line. */
   away: 0,
-  /** One does, or was told to. */
+  /** A thread attends to the line, or was requested to. */
   there: 1,
 } as const;
 
 /**
- * How long a thread looks for more before it sleeps: waking it takes longer than what is awaited
- * one by one leaves between.
+ * How long a thread spins for more before it sleeps: waking it takes longer than the pauses between
+ * entries that are awaited one by one.
  */
 const SPIN_MS = 0.1;
 const SPIN_LOOKS = 100;
-/** And how long it sleeps before it goes: telling it anew costs the JS thread a message. */
+/**
+ * How long it then sleeps before it leaves: requesting a thread again costs the JavaScript thread a
+ * message.
+ */
 const LINGER_MS = 4;
 /**
- * After so long it goes behind the entry at hand, whatever comes: other lines and requests may wait
- * for a thread.
+ * After this long it leaves after the current entry, whether there are more or not: other lines and
+ * requests may wait for a thread.
  */
 const STAY_MS = 50;
 
-/** What a thread needs to see to a line. */
+/** The memory that a thread needs to attend to a line. */
 export interface LineMemory {
   readonly line: SharedArrayBuffer;
   readonly control: SharedArrayBuffer;
   /**
-   * Where holds are released; undefined where another thread cannot reach that: the JS thread does
-   * it then.
+   * The memory in which holds are released; undefined where another thread cannot reach it: the
+   * JavaScript thread releases them then.
    */
   readonly slots: { readonly buffer: SharedArrayBuffer; readonly offset: number } | undefined;
 }
 
-/** The writing end. */
+/** The writing end of a line. */
 export class LineWriter {
   readonly memory: SharedArrayBuffer;
   private readonly words: Int32Array;
@@ -68,17 +77,17 @@ export class LineWriter {
     this.entries = new Float64Array(this.memory, ENTRIES_OFFSET);
   }
 
-  /** Entries that were written. */
+  /** The number of entries that were written. */
   get written(): number {
     return this.head;
   }
 
-  /** Entries that are over, of those that were written. */
+  /** The number of written entries that are finished. */
   get done(): number {
     return Atomics.load(this.words, LINE.done);
   }
 
-  /** Of the words, the one that comes to {@link written} when all that was written is over. */
+  /** The words; the word of {@link done} reaches {@link written} when all entries are finished. */
   get progress(): Int32Array {
     return this.words;
   }
@@ -86,8 +95,8 @@ export class LineWriter {
   static readonly progressAt: number = LINE.done;
 
   /**
-   * For whoever knows that there is room. Returns whether a thread has to be told to see to the
-   * line.
+   * Writes an entry; the caller has ensured that there is room. Returns whether a thread has to be
+   * requested to attend to the line.
    */
   write(slot: number, hold: number, args: Float64Array): boolean {
     const { words, entries } = this;
@@ -104,8 +113,8 @@ export class LineWriter {
   }
 
   /**
-   * Whether a thread has to be told to see to the line, since the one that did has left it with
-   * entries.
+   * Whether a thread has to be requested to attend to the line, because the last one has left it
+   * with entries.
    */
   isLeft(): boolean {
     const { words } = this;
@@ -115,10 +124,7 @@ export class LineWriter {
     );
   }
 
-  /**
-   * The thread has left at an entry that failed: what was written behind it, and itself, is as if
-   * it had not been.
-   */
+  /** Withdraws the entry that failed and those after it, when the thread has left at it. */
   takeBack(): void {
     this.head = this.done;
     Atomics.store(this.words, LINE.head, this.head);
@@ -127,15 +133,14 @@ export class LineWriter {
 }
 
 /**
- * Carries out what is written into the line, until nothing has come for a while or it is others'
- * turn.
+ * Executes the entries of the line, until none has come for a while or other lines need the thread.
  *
- * @param carryOut is given the entries, and where the numbers of the one at hand begin; what it
- *   throws ends this at that entry
+ * @param execute is called with the entries, and where the numbers of the current one begin; an
+ *   exception ends this at that entry
  */
 export function takeFrom(
   { line, control, slots }: LineMemory,
-  carryOut: (entries: Float64Array, at: number) => void,
+  execute: (entries: Float64Array, at: number) => void,
 ): void {
   const words = new Int32Array(line, 0, ENTRIES_OFFSET / 4);
   const entries = new Float64Array(line, ENTRIES_OFFSET);
@@ -147,12 +152,12 @@ export function takeFrom(
   do {
     while (Atomics.load(words, LINE.head) !== done) {
       const at = (done & (LINE_CAPACITY - 1)) * ENTRY_NUMBERS;
-      carryOut(entries, at + 2);
+      execute(entries, at + 2);
       done = (done + 1) | 0;
       Atomics.store(words, LINE.done, done);
       if (holds === undefined) wakeJs(state);
       else {
-        // Nothing was sent past the hold, which would have to come first.
+        // No commands were sent past the hold, which would have to come first.
         Atomics.store(holds, entries[at]! * SLOT_WORDS + SLOT_HOLD, entries[at + 1]!);
         Atomics.add(state, WORD.doorbell, 1);
         Atomics.notify(state, WORD.doorbell);
@@ -161,11 +166,11 @@ export function takeFrom(
       Atomics.store(words, LINE.taker, TAKER.away);
       return;
     }
-  } while (comesMore(words, done));
+  } while (hasMore(words, done));
 }
 
-/** Whether something comes; where nothing does, the line is nobody's. */
-function comesMore(words: Int32Array, done: number): boolean {
+/** Whether another entry comes. If not, the line has no thread. */
+function hasMore(words: Int32Array, done: number): boolean {
   const begun = performance.now();
   do {
     for (let i = 0; i < SPIN_LOOKS; i++) if (Atomics.load(words, LINE.head) !== done) return true;
@@ -173,7 +178,7 @@ function comesMore(words: Int32Array, done: number): boolean {
   Atomics.wait(words, LINE.head, done, LINGER_MS);
   if (Atomics.load(words, LINE.head) !== done) return true;
   Atomics.store(words, LINE.taker, TAKER.away);
-  // Written meanwhile: whoever is first to say so sees to it.
+  // An entry was written meanwhile: the first thread to change the word attends to it.
   return (
     Atomics.load(words, LINE.head) !== done &&
     Atomics.compareExchange(words, LINE.taker, TAKER.away, TAKER.there) === TAKER.away

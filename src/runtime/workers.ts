@@ -1,6 +1,7 @@
 /**
- * Starts the runtime's workers from the embedded scripts and speaks with them. Node reads twice
- * what it is told to evaluate, so that is a short one (`thread/boot.ts`), which compiles the other.
+ * Starts the runtime's workers from the embedded scripts, and exchanges messages with them. Node
+ * parses the text that it evaluates twice, so that text is short (`thread/boot.ts`), and compiles
+ * the other.
  *
  * The script is text, not a file beside this one: `new URL('./worker.js', import.meta.url)` broke
  * in every bundler tried. `execArgv` is emptied so that a loader of the host program does not run
@@ -38,7 +39,7 @@ export class ThreadWorker implements Ending {
     this.config = start.config;
     this.port = port1;
     this.loading[0] = this.native ? 1 : 0;
-    // The thread says nothing of a cache that it does not use.
+    // The thread does not warn about a cache that it does not use.
     openDiskCache()?.look();
     this.worker = new Worker(bootSource, {
       eval: true,
@@ -56,7 +57,7 @@ export class ThreadWorker implements Ending {
       transferList: [port2],
       name: `async-cuda ${start.role}`,
     });
-    // Its last words first: why it could not go on, for one.
+    // Its last messages are read first, such as the reason of its end.
     const died = (reason: Error): void => {
       this.drain();
       onDeath(reason);
@@ -83,7 +84,8 @@ export class ThreadWorker implements Ending {
   }
 
   /**
-   * Whether it has loaded its libraries, by `deadline` at the latest: for the end of the process.
+   * Waits until it has loaded its libraries, until `deadline` at most, and returns whether it has.
+   * It is called at the end of the process.
    */
   hasStopped(deadline: number): boolean {
     Atomics.wait(this.loading, 0, 1, Math.max(0, deadline - performance.now()));
@@ -94,7 +96,7 @@ export class ThreadWorker implements Ending {
     this.port.postMessage(message, transfer);
   }
 
-  /** Reads what has been posted, without waiting for the event loop. */
+  /** Reads the posted messages, without waiting for the event loop. */
   drain(): void {
     for (;;) {
       const received = receiveMessageOnPort(this.port) as { message: FromThread } | undefined;
@@ -103,7 +105,7 @@ export class ThreadWorker implements Ending {
     }
   }
 
-  /** While a reply is awaited the process stays alive. */
+  /** Keeps the process alive while a reply is awaited. */
   ref(): void {
     if (this.references++ === 0) this.port.ref();
   }
@@ -113,15 +115,15 @@ export class ThreadWorker implements Ending {
   }
 
   /**
-   * Resolves when the thread has ended, which has been asked to stop. One that uses koffi does so
+   * Resolves when the thread has ended, which was requested to stop. A thread that uses koffi ends
    * by itself: koffi ends the process ("FATAL ERROR: Error::ThrowAsJavaScriptException napi_throw")
-   * where a thread is terminated that is loading a library, and none is ever ended inside of a
-   * call. One of a CPU device may be inside a kernel without end.
+   * where a thread is terminated that is loading a library, and no thread is ever ended inside of a
+   * call. A thread of a CPU device may be inside an endless kernel, so it is terminated.
    */
   async end(): Promise<void> {
     this.ending = true;
     this.port.close();
-    // The caller waits for the thread, so the process does.
+    // The caller waits for the thread, so the process does, too.
     this.worker.ref();
     await (this.native ? this.over : this.worker.terminate());
   }

@@ -11,7 +11,7 @@ import type { CoreDevice } from '../core/index.js';
 import { onExit } from '../core/thread-ending.js';
 import type { Ending } from '../core/thread-ending.js';
 import { koffiPath } from '../native/koffi.js';
-import { SaidText } from '../native/said-text.js';
+import { LibraryLog } from '../native/library-log.js';
 import { tensorRTThreadSource } from './thread-source.js';
 import { refusedError } from './errors.js';
 import { notify } from './notifications.js';
@@ -32,7 +32,7 @@ interface Job {
 
 class TensorRTThread<T> implements Ending {
   readonly config: Ending['config'];
-  readonly said = new SaidText();
+  readonly said = new LibraryLog();
   private readonly busy = new Int32Array(new SharedArrayBuffer(4));
   private readonly worker: Worker;
   private readonly jobs = new Map<number, Job>();

@@ -59,7 +59,7 @@ someOf(
     afterAll(() => device.close());
 
     test('the device says that it works round something', () => {
-      expect(device.runtime.info.mended).toBe(missing !== 'registration');
+      expect(device.runtime.info.patched).toBe(missing !== 'registration');
       expect(device.runtime.info.registered).toBe(!missing.includes('registration'));
     });
 

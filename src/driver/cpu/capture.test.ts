@@ -182,7 +182,7 @@ test('waiting for an event from outside the capture is ISOLATION, unless externa
   expect(gate.words[1]).toBe(1);
 });
 
-test('queries and synchronization of what is captured are refused and invalidate the capture', () => {
+test('queries and synchronization of a capture are refused and invalidate it', () => {
   const { cu, stream } = openFake();
   const event = cu.cuEventCreate(0);
   const forbidden: [() => unknown, string | number][] = [
@@ -268,7 +268,7 @@ test('an update changes later launches and not those that are queued', () => {
   expect(read(list, 3)).toEqual([2, 1, 2]);
 });
 
-test('an update to another shape says what changed, and changes nothing', () => {
+test('an update to another shape names what changed, and changes nothing', () => {
   const device = openFake();
   const { cu, kernel, launch, stream, host } = device;
   const a = cu.cuMemAlloc(64);
@@ -394,7 +394,7 @@ test('memory that a graph allocates and keeps must be freed before its next laun
   const device = openFake();
   const { cu, kernel, launch, stream, read } = device;
   const store = kernel('store');
-  // What its block takes is kept for the next launch.
+  // The slot of its block is kept for the next launch.
   launch(store, stream, [[cu.cuMemAlloc(4)], 1]);
   cu.cuStreamSynchronize(stream);
   const free = cu.cuMemGetInfo().free;

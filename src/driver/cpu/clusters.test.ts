@@ -1,5 +1,5 @@
 // Launches of clusters: what the driver refuses and answers, clusters that hang or fault, and
-// clusters under watch.
+// clusters under the checker.
 
 import { describe, expect, test } from 'vitest';
 import { CUfunction_attribute as F } from '../attributes.js';
@@ -61,7 +61,7 @@ function open(
 }
 
 describe('a launch', () => {
-  test('must agree with what the kernel says', () => {
+  test('must agree with the declaration of the kernel', () => {
     const { launch } = open(PAIRS, '');
     expect(resultOf(() => launch([4, 1, 1], { clusterDim: [4, 1, 1] }))).toBe(
       'CUDA_ERROR_INVALID_CLUSTER_SIZE',
@@ -71,14 +71,14 @@ describe('a launch', () => {
     launch([4, 1, 1]);
   });
 
-  test('must say how large clusters are where the kernel asks for that', () => {
+  test('must set the size of clusters where the kernel requires it', () => {
     const { launch, cu, func } = open('.explicitcluster', '');
     expect(cu.cuFuncGetAttribute(F.CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET, func)).toBe(1);
     expect(resultOf(() => launch([4, 1, 1]))).toBe('CUDA_ERROR_INVALID_CLUSTER_SIZE');
     launch([4, 1, 1], { clusterDim: [4, 1, 1] });
   });
 
-  test('has clusters of 8 blocks, of 16 where the kernel allows them, and no more than it says', () => {
+  test('has clusters of 8 blocks, of 16 where the kernel allows them, within its bound', () => {
     const { launch, cu, func } = open('', '');
     launch([8, 2, 1], { clusterDim: [4, 2, 1] });
     expect(resultOf(() => launch([9, 1, 1], { clusterDim: [9, 1, 1] }))).toBe(
@@ -95,7 +95,7 @@ describe('a launch', () => {
     );
   });
 
-  test('has the clusters that attributes ask for, which those of the code overrule', () => {
+  test('has the clusters of the attributes, which those of the code overrule', () => {
     const { launch, cu, func } = open(
       '',
       'mov.u32 %r1, %cluster_nctarank; st.global.u32 [%rd0], %r1;',
@@ -169,10 +169,11 @@ describe('clusters that go wrong', () => {
     ).toContain('block (5,0,0)');
   });
 
-  test('blocks that wait for what never comes are told one by one', () => {
+  test('the error of blocks in a deadlock lists them one by one', () => {
     const { cu, launch } = open(
       PAIRS,
-      `.shared .align 8 .b64 m; mbarrier.init.shared.b64 [m], 99; mov.u32 %r1, %cluster_ctarank; setp.eq.u32 %p0, %r1, 0; @%p0 bra W;
+      `.shared .align 8 .b64 m; mbarrier.init.shared.b64 [m], 99; mov.u32 %r1, %cluster_ctarank;
+      setp.eq.u32 %p0, %r1, 0; @%p0 bra W;
 W: mbarrier.try_wait.parity.shared.b64 %p1, [m], 0; @!%p1 bra W; ${MEET}`,
       { stallLimit: 300 },
     );
@@ -198,7 +199,7 @@ W: mbarrier.try_wait.parity.shared.b64 %p1, [m], 0; @!%p1 bra W; ${MEET}`,
   });
 });
 
-describe('clusters under watch', () => {
+describe('clusters under the checker', () => {
   const run = (body: string): readonly CheckReport[] => {
     const device = new CheckedDevice().load(withDirectives(PAIRS, kernelOf(1, REMOTE + body)));
     device.launch('k', [[device.words(0)]], { grid: 4, block: 32 });
@@ -222,7 +223,7 @@ describe('clusters under watch', () => {
     expect(new Set(reports.map(({ kind }) => kind))).toEqual(new Set(['race']));
   });
 
-  test("an access behind another block's variable is out of bounds, and named", () => {
+  test("an access past another block's variable is out of bounds, and named", () => {
     expect(run(`${MEET} st.shared::cluster.u32 [%r4+4], %r0; ${MEET}`)).toMatchObject([
       {
         kind: 'out-of-bounds',

@@ -1,6 +1,6 @@
 /**
- * Conditional nodes of the embedded device: which body runs, how often, and what a graph that has
- * some refuses.
+ * Conditional nodes of the embedded device: which body runs, how often, and what a graph with such
+ * nodes refuses.
  */
 import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,8 +11,8 @@ import { openCpu } from './open.js';
 import { messageOf, packParams, resultOf } from './testing/open-fake.js';
 
 /**
- * `down` counts a word down and sets the condition to what is left; `add` adds to a word; `set`
- * sets the condition.
+ * `down` decrements a word and sets the condition to the result; `add` adds to a word; `set` sets
+ * the condition.
  */
 const PTX = `.version 8.3
 .target sm_80
@@ -20,19 +20,23 @@ const PTX = `.version 8.3
 .extern .func cudaGraphSetConditional (.param .b64 handle, .param .b32 value);
 .visible .entry down(.param .u64 word, .param .u64 handle) {
   .reg .b32 %r<3>; .reg .b64 %a<3>;
-  ld.param.u64 %a0, [word]; ld.param.u64 %a1, [handle]; ld.global.u32 %r0, [%a0]; sub.u32 %r0, %r0, 1; st.global.u32 [%a0], %r0;
-  { .param .b64 p0; .param .b32 p1; st.param.b64 [p0+0], %a1; st.param.b32 [p1+0], %r0; call.uni cudaGraphSetConditional, (p0, p1); }
+  ld.param.u64 %a0, [word]; ld.param.u64 %a1, [handle]; ld.global.u32 %r0, [%a0];
+  sub.u32 %r0, %r0, 1; st.global.u32 [%a0], %r0;
+  { .param .b64 p0; .param .b32 p1; st.param.b64 [p0+0], %a1; st.param.b32 [p1+0], %r0;
+  call.uni cudaGraphSetConditional, (p0, p1); }
   ret;
 }
 .visible .entry set(.param .u64 handle, .param .u32 value) {
   .reg .b32 %r<3>; .reg .b64 %a<3>;
   ld.param.u64 %a1, [handle]; ld.param.u32 %r0, [value];
-  { .param .b64 p0; .param .b32 p1; st.param.b64 [p0+0], %a1; st.param.b32 [p1+0], %r0; call.uni cudaGraphSetConditional, (p0, p1); }
+  { .param .b64 p0; .param .b32 p1; st.param.b64 [p0+0], %a1; st.param.b32 [p1+0], %r0;
+  call.uni cudaGraphSetConditional, (p0, p1); }
   ret;
 }
 .visible .entry add(.param .u64 word, .param .u32 amount) {
   .reg .b32 %r<3>; .reg .b64 %a<3>;
-  ld.param.u64 %a0, [word]; ld.param.u32 %r1, [amount]; ld.global.u32 %r0, [%a0]; add.u32 %r0, %r0, %r1; st.global.u32 [%a0], %r0;
+  ld.param.u64 %a0, [word]; ld.param.u32 %r1, [amount]; ld.global.u32 %r0, [%a0];
+  add.u32 %r0, %r0, %r1; st.global.u32 [%a0], %r0;
   ret;
 }`;
 
@@ -70,10 +74,10 @@ function open() {
   };
   const word = (index: number): readonly [number] => [words + 4 * index];
   const wide = (handle: bigint): readonly [number] => [Number(handle)];
-  /** A condition of the graph that is being captured on `on`. */
+  /** Creates a condition of the graph that is being captured on `on`. */
   const condition = (on = stream, first = 0): bigint =>
     cu.cuGraphConditionalHandleCreate(cu.cuStreamGetCaptureInfo(on).graph!, context, first, 1);
-  /** The next node of what is captured on `on`, and what it may run. */
+  /** Adds the next node of the capture on `on`, with its bodies. */
   const conditional = (
     handle: bigint,
     type: number,
@@ -123,7 +127,7 @@ function open() {
   };
 }
 
-test('a while node runs its body until a kernel sets the condition to zero, at each launch anew', () => {
+test('a while node runs its body until a kernel sets the condition to zero, in each launch', () => {
   const { cu, seen, launch, word, wide, condition, conditional, captured, run } = open();
   const graph = captured(() => {
     const handle = condition(undefined, 1);
@@ -147,7 +151,7 @@ test.each([
   [1, [7, 0, 0]],
   [9, [7, 0, 0]],
 ])(
-  'an if node whose condition is %i runs the right body, and what comes next is behind it',
+  'an if node whose condition is %i runs the right body, and the next node comes after it',
   (value, expected) => {
     const { cu, stream, seen, launch, word, wide, condition, conditional, captured, run } = open();
     const exec = cu.cuGraphInstantiate(
@@ -227,7 +231,7 @@ test('conditional nodes within conditional nodes', () => {
   expect(run(exec)).toEqual([0, 3, 2, 0]);
 });
 
-test('the nodes of bodies are in the picture of the graph, and of no list but their own', () => {
+test('the nodes of bodies are in the drawing of the graph, and in no list but their own', () => {
   const { cu, stream, launch, word, wide, condition, conditional, captured } = open();
   let bodies: number[] = [];
   const graph = captured(() => {

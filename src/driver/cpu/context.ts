@@ -1,6 +1,6 @@
 /**
  * The primary context of a device: its memory, its streams, and the fault that ends it. Resetting
- * the device ends it too; retaining the device again makes a new one with memory of its own.
+ * the device ends it, too; retaining the device again makes a new one with memory of its own.
  */
 import { CUlimit } from '../attributes.js';
 import { CU_STREAM_LEGACY, CU_STREAM_PER_THREAD } from '../flags.js';
@@ -23,8 +23,8 @@ import type { Operation } from './streams/operation.js';
 import { Stream } from './streams/stream.js';
 
 /**
- * Milliseconds without one operation ending after which memory is taken to be used up: a kernel may
- * run for ever.
+ * Milliseconds without any operation ending after which memory counts as used up: a kernel may run
+ * for ever.
  */
 const PATIENCE = 1000;
 
@@ -34,9 +34,9 @@ export class CpuContext {
   readonly machine: Machine;
   readonly memory: DeviceMemory;
   readonly slots: BlockSlots;
-  /** The threads that run blocks beside this one, once a grid has run long enough to want them. */
+  /** The threads that run blocks besides this one, once a grid has run long enough to need them. */
   crew: Crew | undefined = undefined;
-  /** What cuCtxGetLimit answers, by limit; others are unsupported. */
+  /** The values of cuCtxGetLimit, by limit; others are unsupported. */
   readonly limits = new Map<number, number>([
     [CUlimit.CU_LIMIT_STACK_SIZE, 1024],
     [CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE, 2 ** 20],
@@ -53,13 +53,13 @@ export class CpuContext {
   heap: KernelHeap | undefined = undefined;
   readonly failedAssertions = new FailedAssertions(this);
   launches = 0;
-  /** Frees that wait for queued work. */
+  /** The number of frees that wait for queued work. */
   private deferred = 0;
   destroyed = false;
-  /** The first fault: every later call returns it. */
+  /** The first fault. Every later call returns it. */
   fault: { result: CUresult; detail: string; reports?: readonly CheckReport[] } | undefined =
     undefined;
-  /** Watches all work, on a device that is checked. */
+  /** Checks all work, on a device that is checked. */
   readonly checker: Checker | undefined;
 
   constructor(handle: number, device: CpuDevice, machine: Machine, memory: DeviceMemory) {
@@ -78,7 +78,7 @@ export class CpuContext {
 
   /**
    * Queues an operation outside any capture and returns its number in the stream. The legacy stream
-   * waits for what the blocking streams have queued, and they for it.
+   * waits for the queued work of the blocking streams, and they for its.
    */
   enqueue(stream: Stream, operation: Operation): number {
     const { legacy } = this;
@@ -107,8 +107,8 @@ export class CpuContext {
   }
 
   /**
-   * What the operation that is queued next comes after, whether or not there is anything left to
-   * wait for.
+   * Records the work that the next queued operation comes after, whether or not any of it is left
+   * to wait for.
    */
   private noteOrder({ order }: Checker, stream: Stream): void {
     const { legacy } = this;
@@ -128,7 +128,7 @@ export class CpuContext {
     return sequence;
   }
 
-  /** Runs `action` when everything that any stream of the driver has queued so far is past. */
+  /** Runs `action` when everything that is queued now in any stream of the driver has ended. */
   afterQueuedWork(action: () => void): void {
     const { streams } = this.machine.scheduler;
     if (streams.length === 0) {
@@ -148,7 +148,7 @@ export class CpuContext {
     const { seed } = this.machine.services;
     if (seed !== undefined && reports === undefined) detail += ` (schedule: { seed: ${seed} })`;
     this.fault = { result, detail, ...(reports === undefined ? {} : { reports }) };
-    // What was printed before the fault is not lost with it.
+    // Text that was printed before the fault is not lost.
     this.crew?.readAllTexts();
     this.crew?.end();
     this.dropWork();
@@ -159,9 +159,7 @@ export class CpuContext {
     this.machine.scheduler.sweep();
   }
 
-  /**
-   * Gives out what a kernel printed. What the callback throws is its own affair, not the kernel's.
-   */
+  /** Passes on what a kernel printed. An exception of the callback does not fail the kernel. */
   print(text: string): void {
     try {
       this.machine.services.print(text);
@@ -186,8 +184,9 @@ export class CpuContext {
   }
 
   /**
-   * What `attempt` gives; where memory is short, once more after `pool` has returned what it only
-   * keeps. Nothing else is done for a stream-ordered allocation, which must not wait.
+   * Returns the result of `attempt`; where memory is short, it tries once more after `pool` has
+   * returned its unused memory. It does nothing else for a stream-ordered allocation, which must
+   * not wait.
    */
   obtainOrdered<T>(pool: MemoryPool, attempt: () => T | undefined): T | undefined {
     const got = attempt();
@@ -198,9 +197,9 @@ export class CpuContext {
   }
 
   /**
-   * What `attempt` gives; where memory is short, once more after what is only kept has been
-   * returned, and then after every step of work for as long as frees are queued. A GPU's driver
-   * waits in the same situation.
+   * Returns the result of `attempt`; where memory is short, it tries once more after unused memory
+   * has been returned, and then after every step of work for as long as frees are queued. A GPU's
+   * driver waits in the same situation.
    */
   obtain<T>(attempt: () => T | undefined): T | undefined {
     let got = attempt();
@@ -235,7 +234,7 @@ export class CpuContext {
     fail(
       call,
       CUresult.CUDA_ERROR_OUT_OF_MEMORY,
-      `${bytes} bytes were asked for; of ${memory.capacity} bytes ${memory.freeBytes} are ` +
+      `${bytes} bytes were requested; of ${memory.capacity} bytes ${memory.freeBytes} are ` +
         `free, the largest range ${memory.largestFree()}`,
     );
   }

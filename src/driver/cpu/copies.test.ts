@@ -42,7 +42,7 @@ test('overlapping copies on the device behave as memmove', () => {
   expect(read(a, 10)).toEqual([1, 2, 1, 2, 3, 4, 5, 6, 7, 8]);
 });
 
-test('what lies outside a live allocation is INVALID_VALUE at the call', () => {
+test('memory outside a live allocation is INVALID_VALUE at the call', () => {
   const { cu, stream, host } = openFake();
   const a = cu.cuMemAlloc(1000);
   const h = host(1000);
@@ -257,7 +257,7 @@ test('peer copies go between the devices of one driver', () => {
 });
 
 describe('with a device of another driver', () => {
-  /** Two drivers, as two threads have them, and a context of the second as the first knows it. */
+  /** Two drivers, as two threads have them, and the adopted context of the second in the first. */
   function two() {
     const here = openFake();
     const there = openFake();
@@ -324,7 +324,7 @@ describe('with a device of another driver', () => {
     expect(here.read(b, 9)).toEqual([0, 1, 4, 5, 8, 9, 12, 13, -1]);
   });
 
-  test('what is past its memory, or was disowned, is refused', () => {
+  test('addresses past its memory, or after disowning, are refused', () => {
     const { here, there, adopted } = two();
     const a = there.cu.cuMemAlloc(64);
     const b = here.cu.cuMemAlloc(64);
@@ -350,7 +350,7 @@ describe('with a device of another driver', () => {
     expect(peer(a)).toBe('CUDA_ERROR_INVALID_CONTEXT');
   });
 
-  test('what is no memory cannot be adopted', () => {
+  test('a context without memory cannot be adopted', () => {
     expect(resultOf(() => openFake().cu.adoptContext({ context: 7 }))).toBe(
       'CUDA_ERROR_INVALID_VALUE',
     );

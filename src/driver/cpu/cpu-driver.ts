@@ -1,7 +1,6 @@
 /**
- * The embedded device as a driver: the groups of calls put together over one machine. The compiler
- * and everything else from outside come in as options, so that tests can put their own in their
- * place.
+ * The embedded device as a driver: the groups of calls combined over one machine. The compiler and
+ * everything else from outside are options, so that tests can replace them.
  */
 import type { PolledDriver } from '../driver.js';
 import type { CheckOptions, CheckReport } from '../../ground/check-report.js';
@@ -25,58 +24,60 @@ import { GRANULE } from './memory/arena.js';
 import { ADDRESS_END, WASM_PAGE } from './memory/device-memory.js';
 
 export interface CpuOptions {
-  /** How many devices `cuDeviceGetCount` reports. Default 1. */
+  /** The number of devices that `cuDeviceGetCount` returns. Default: 1. */
   devices?: number;
   /**
-   * Bytes of memory of each device, reserved and not touched until used. All devices of a driver
-   * together have 4 GiB of addresses, less 64 KiB that stay invalid. Default: all of that, in equal
-   * parts.
+   * Bytes of memory of each device, which are reserved and not touched until they are used. All
+   * devices of a driver together have 4 GiB of addresses, less 64 KiB that stay invalid. Default:
+   * all of that, in equal parts.
    */
   memoryBytes?: number;
-  /** Takes what kernels print. Default: whole lines to the console. */
+  /** Is called with what kernels print. Default: it writes whole lines to the console. */
   print?: (text: string) => void;
-  /** PTX to WebAssembly. Default: `compilePtx`. */
+  /** Compiles PTX to WebAssembly. Default: `compilePtx`. */
   compile?: Compile;
   /** The device's clock, in milliseconds. Default: `performance.now`. */
   now?: () => number;
   /**
-   * Milliseconds after which a grid whose blocks all wait, with nothing else at work, ends in
-   * CUDA_ERROR_LAUNCH_TIMEOUT. Infinity for kernels that wait for the host for as long as it takes.
-   * Default 10,000.
+   * Milliseconds after which a grid whose blocks all wait, while nothing else runs, ends with
+   * CUDA_ERROR_LAUNCH_TIMEOUT. Infinity is for kernels that wait for the host, however long it
+   * takes. Default: 10,000.
    */
   stallLimit?: number;
   /**
-   * Threads that run blocks beside the calling one. Default: none, and results that depend on the
+   * Threads that run blocks besides the calling one. Default: none, and results that depend on the
    * calls only. @internal
    */
   crew?: CrewOptions;
   /**
-   * Whether kernels run in vector lanes: those launched with many threads (the default), all that
-   * can be, or none. Results are the same bit for bit. `openCpu` takes ASYNC_CUDA_CPU_LANES for its
-   * default: `many`, `all` or `none`.
+   * Which kernels run in vector lanes: those launched with many threads (the default), all that
+   * can, or none. Results are the same bit for bit. `openCpu` takes its default from
+   * ASYNC_CUDA_CPU_LANES: `many`, `all` or `none`.
    */
   lanes?: 'many' | 'all' | 'none';
-  /** Multiprocessors that each device claims. Default: the machine's cores. */
+  /** The number of multiprocessors of each device. Default: the machine's cores. */
   multiprocessors?: number;
   /**
    * Writes a file for cuGraphDebugDotPrint. Default: Node's file system; elsewhere the call fails.
    */
   writeText?: (path: string, text: string) => void;
   /**
-   * Asks the system for large pages of device memory that is about to be used for large
-   * allocations. Default: nobody asks. @internal
+   * Requests large pages from the system for device memory that is about to be used for large
+   * allocations. Default: no request. @internal
    */
   askForLargePages?: (memory: Uint8Array) => void;
   /**
-   * Called with a launch whose code the engine may optimise in the background for so many
+   * Is called with a launch whose code V8 may optimise in the background for this many
    * milliseconds. Default: nothing. @internal
    */
   optimises?: (ms: number) => void;
-  /** Watches kernels and the host's work, and fails what is wrong. */
+  /** Whether kernels and the host's work are checked; wrong work fails. */
   check?: boolean | CheckOptions;
-  /** Explores the orders in which streams and blocks may run: the same seed, the same order. */
+  /**
+   * Explores the orders in which streams and blocks may run. The same seed gives the same order.
+   */
   schedule?: { seed: number };
-  /** Takes every report, also of what fails nothing. */
+  /** Is called with every report, including those that fail nothing. */
   report?: (report: CheckReport) => void;
 }
 
@@ -98,7 +99,8 @@ export function createCpuDriver(options: CpuOptions & { compile: Compile }): Pol
     compile: options.compile,
     now: options.now ?? (() => performance.now()),
     stallLimit: options.stallLimit ?? STALL_LIMIT,
-    // One thread follows what kernels do, and the order that a seed decides is one thread's.
+    // One thread follows what kernels do, and the order that a seed determines is that of one
+    // thread.
     crew: check === undefined && options.schedule === undefined ? options.crew : undefined,
     writeText: options.writeText ?? writeTextOfNode,
     askForLargePages: options.askForLargePages,
@@ -134,7 +136,7 @@ export function createCpuDriver(options: CpuOptions & { compile: Compile }): Pol
   };
 }
 
-/** `navigator` is a browser's and Node's from 21 on. */
+/** `navigator` exists in browsers, and in Node from 21 on. */
 function cores(): number {
   const { navigator } = globalThis as { navigator?: { hardwareConcurrency?: number } };
   return (
@@ -144,7 +146,7 @@ function cores(): number {
   );
 }
 
-/** A module of Node's own, without an import that a browser's bundler would trip over. */
+/** Returns a module of Node's own, without an import, which would fail in a browser's bundler. */
 function nodeModule<T>(name: string): T | undefined {
   const { process } = globalThis as { process?: { getBuiltinModule?: (name: string) => unknown } };
   return process?.getBuiltinModule?.(name) as T | undefined;
@@ -156,7 +158,7 @@ function writeTextOfNode(path: string, text: string): void {
   files.writeFileSync(path, text);
 }
 
-/** The console takes lines; a kernel may print half of one. */
+/** Collects whole lines for the console, since a kernel may print half of one. */
 function printLines(): (text: string) => void {
   let begun = '';
   return (text) => {

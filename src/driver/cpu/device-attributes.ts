@@ -1,8 +1,8 @@
 /**
- * What cuDeviceGetAttribute answers for the embedded device: the limits of compute capability 8.0,
- * and of the features of later ones those that the PTX compiler has, such as clusters. PTX for a
- * later target is taken all the same. Attributes that are not listed are features the device lacks
- * and answer 0.
+ * The attributes of the embedded device: the limits of compute capability 8.0, and of later
+ * features those that the PTX compiler supports, such as clusters. PTX for a later target is
+ * accepted all the same. Attributes that are not listed are features that the device does not have,
+ * and are 0.
  */
 import { CUdevice_attribute as A } from '../attributes.js';
 import type { CpuDevice } from './device.js';
@@ -12,8 +12,8 @@ export const MAX_BLOCK_DIM = [1024, 1024, 64] as const;
 export const MAX_GRID_DIM = [2147483647, 65535, 65535] as const;
 export const WARP_SIZE = 32;
 /**
- * Shared memory of a block, in bytes: what every kernel may use, and what one may after it asked
- * for more.
+ * Shared memory of a block, in bytes: what every kernel may use, and what one may use after it
+ * requested more.
  */
 export const SHARED_PER_BLOCK = 48 * 1024;
 export const SHARED_PER_BLOCK_OPTIN = 227 * 1024;
@@ -22,7 +22,8 @@ export const RESERVED_SHARED_PER_BLOCK = 1024;
 export const THREADS_PER_MULTIPROCESSOR = 2048;
 export const BLOCKS_PER_MULTIPROCESSOR = 32;
 /**
- * Blocks that a cluster may have, and may have once the kernel allows sizes that not every GPU has.
+ * Blocks of a cluster: the limit, and the limit once the kernel allows sizes that not every GPU
+ * supports.
  */
 export const PORTABLE_CLUSTER = 8;
 export const MAX_CLUSTER = 16;
@@ -81,7 +82,7 @@ const ANSWERS: Readonly<Record<number, number | ((device: CpuDevice) => number)>
 
 const known = new Set<number>(Object.values(A));
 
-/** Undefined for a number that is no attribute. */
+/** Returns undefined for a number that is no attribute. */
 export function deviceAttribute(device: CpuDevice, attribute: number): number | undefined {
   if (!known.has(attribute)) return undefined;
   const answer = ANSWERS[attribute];

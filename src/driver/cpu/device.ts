@@ -1,6 +1,6 @@
 /**
- * One embedded device: what it says of itself, its interval of addresses, its primary context and
- * its memory pools.
+ * One embedded device: its properties, its interval of addresses, its primary context and its
+ * memory pools.
  */
 import { CUresult } from '../../ground/result.js';
 import { CpuContext } from './context.js';
@@ -14,7 +14,7 @@ export const DEVICE_NAME = 'async-cuda CPU device';
 export class CpuDevice {
   readonly ordinal: number;
   readonly machine: Machine;
-  /** Where its addresses begin. */
+  /** The first of its addresses. */
   readonly base: number;
   readonly memoryBytes: number;
   readonly multiprocessors: number;
@@ -41,7 +41,7 @@ export class CpuDevice {
     machine.pools.set(this.defaultPool.handle, this.defaultPool);
   }
 
-  /** 'async-cuda CPU ' and the ordinal: the same for the same device of every process. */
+  /** The text 'async-cuda CPU ' and the ordinal: the same for the same device of every process. */
   get uuid(): Uint8Array {
     const uuid = new TextEncoder().encode('async-cuda CPU  ');
     uuid[15] = this.ordinal;
@@ -83,7 +83,7 @@ export class CpuDevice {
     if (--this.retained === 0) this.reset();
   }
 
-  /** Ends the primary context with all that belongs to it, whoever retains it. */
+  /** Ends the primary context with everything that belongs to it, even if it is still retained. */
   reset(): void {
     const { context, machine } = this;
     this.retained = 0;

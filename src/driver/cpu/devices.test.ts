@@ -16,7 +16,7 @@ test('before cuInit every call is NOT_INITIALIZED, without a context INVALID_CON
   expect(cu.poll(100)).toBe(false);
 });
 
-test('a device says what it is', () => {
+test('a device has a name and properties', () => {
   const { cu } = openFake({ devices: 2, multiprocessors: 6 });
   expect(cu.cuDriverGetVersion()).toBe(13000);
   expect(cu.cuDeviceGetCount()).toBe(2);

@@ -1,6 +1,6 @@
 /**
- * V8's flags that the CPU device needs. Apart from the rest: it is asked before the rest is
- * compiled.
+ * V8's flags that the CPU device needs. They are in a file of their own, because they are set
+ * before the rest is compiled.
  */
 import { setFlagsFromString } from 'node:v8';
 
@@ -9,21 +9,21 @@ const NO_FUNCTION = 2 ** 31 - 1;
 const IS_NODE_20 = Number(process.versions.node.split('.')[0]) < 21;
 
 /**
- * What later engines do by themselves, behind flags that can be set while Node 20 runs. It has
- * relaxed SIMD, which fuses multiply-add; and it gives functions of more than 8192 values to a
- * register allocator that keeps hardly anything in registers, with which a kernel of 55 barriers
- * ran fifteen times slower than with the usual one.
+ * Enables what later versions of V8 do by default, by flags that can be set while Node 20 runs:
+ * relaxed SIMD, which fuses multiply-add; and the usual register allocator for functions of more
+ * than 8192 values. The other one keeps hardly any value in registers: with it a kernel of 55
+ * barriers ran fifteen times slower.
  */
-export function bringUpToDate(): void {
+export function setEngineFlags(): void {
   if (!IS_NODE_20) return;
   setFlagsFromString('--experimental-wasm-relaxed-simd');
   setFlagsFromString('--no-turbo-use-mid-tier-regalloc-for-huge-functions');
 }
 
 /**
- * What `make` compiles, V8 never optimises: its simple code then counts no turns, by which others
- * are chosen for that. All of it is compiled at once, since the flags are those of the process and
- * others' modules are to keep theirs.
+ * Compiles, in `make`, code that V8 never optimises: its baseline code then counts no turns, by
+ * which other functions are chosen for optimisation. All of it is compiled at once, since the flags
+ * are those of the process and must not affect other modules.
  */
 export function withoutOptimiser<T>(make: () => T): T {
   setFlagsFromString(`--wasm-tier-up-filter=${NO_FUNCTION}`);

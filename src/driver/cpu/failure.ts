@@ -1,7 +1,7 @@
 /**
- * How the calls of the embedded device fail: always by a {@link DriverError} that carries the
- * result code which NVIDIA's driver gives for the same mistake, and one sentence that says what was
- * wrong with this very call.
+ * The errors of the embedded device's calls: always a {@link DriverError} with the result code that
+ * NVIDIA's driver returns for the same mistake, and one sentence that describes what was wrong with
+ * this call.
  */
 import { DriverError } from '../error.js';
 import type { CheckReport } from '../../ground/check-report.js';
@@ -27,7 +27,7 @@ export function invalidHandle(call: string, kind: string, handle: number): never
   fail(call, CUresult.CUDA_ERROR_INVALID_HANDLE, `${handle} is not a live ${kind}`);
 }
 
-/** A count or size: a non-negative integer that a double holds exactly. */
+/** Checks a count or size: a non-negative integer that a double represents exactly. */
 export function checkSize(call: string, name: string, value: number): void {
   if (!Number.isSafeInteger(value) || value < 0)
     invalidValue(call, `${name} is ${value}; it must be a non-negative integer`);

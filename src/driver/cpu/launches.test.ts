@@ -87,7 +87,7 @@ test('kernels of two streams interleave', () => {
   expect(read(flag, 1)).toEqual([3]);
 });
 
-test('a kernel that spins in a stream of high priority does not starve the one it waits for', () => {
+test('a kernel that spins at a high priority does not starve the one it waits for', () => {
   const { cu, kernel, launch } = openFake();
   const high = cu.cuStreamCreateWithPriority(1, -5);
   const low = cu.cuStreamCreateWithPriority(1, 0);
@@ -108,7 +108,7 @@ test('blocks that wait for later blocks get them started', () => {
   expect(read(flags, 40)).toEqual(new Array(40).fill(1));
 });
 
-test('a cooperative launch runs all its blocks at once and is refused where they do not fit', () => {
+test('a cooperative launch runs all its blocks at once, or is refused', () => {
   const { cu, kernel, stream, read } = openFake();
   const flags = cu.cuMemAlloc(4 * 65);
   cu.cuMemsetD32Async(flags, 0, 65, stream);
@@ -139,7 +139,7 @@ test('a cooperative launch runs all its blocks at once and is refused where they
   ).toBe('CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE');
 });
 
-test('a launch beyond the limits is INVALID_VALUE and says which', () => {
+test('a launch beyond the limits is INVALID_VALUE and names the limit', () => {
   const { cu, kernel, stream } = openFake();
   const none = new Int32Array(0);
   const small = kernel('small');
@@ -250,7 +250,7 @@ test('printf goes to the callback, formatted as in C', () => {
   expect(printed).toEqual(['-3| 3.14|text|deadbeefcafe|%|7   |']);
 });
 
-test('malloc in a kernel gives memory of the heap, null when it is used up, and free gives it back', () => {
+test('malloc in a kernel returns memory of the heap, null when it is used up; free works', () => {
   const { cu, kernel, launch, stream, read } = openFake();
   cu.cuCtxSetLimit(2, 65536);
   const out = cu.cuMemAlloc(24);

@@ -1,8 +1,8 @@
 /**
- * What all calls of one embedded driver share: its devices, its handles, the current context and
- * the scheduler. The lookups here are the checks that every call begins with, in the driver's
- * order: initialised, a current context, a context without a fault, a live handle of the right
- * kind.
+ * The state that all calls of one embedded driver share: its devices, its handles, the current
+ * context and the scheduler. The lookups here are the checks that every call begins with, in the
+ * driver's order: initialised, a current context, a context without a fault, a live handle of the
+ * right kind.
  */
 import { CU_STREAM_LEGACY, CU_STREAM_PER_THREAD } from '../flags.js';
 import { CUresult } from '../../ground/result.js';
@@ -29,29 +29,29 @@ import type { CpuEvent } from './streams/event.js';
 import { Scheduler } from './streams/scheduler.js';
 import type { Stream } from './streams/stream.js';
 
-/** What an address may be for a call. */
+/** The kinds of address that a call accepts. */
 export type Residence = 'device' | 'host' | 'any';
 
 export interface MachineServices {
   print: (text: string) => void;
   compile: Compile;
-  /** Milliseconds. */
+  /** Returns milliseconds. */
   now: () => number;
-  /** Milliseconds without any progress after which a grid hangs. */
+  /** Milliseconds without any progress after which a grid counts as hanging. */
   stallLimit: number;
-  /** Threads that run blocks; without them the device's own does it alone. */
+  /** Threads that run blocks; without them the device's own thread does it alone. */
   crew: CrewOptions | undefined;
   writeText: (path: string, text: string) => void;
-  /** Asks the system for large pages of device memory. */
+  /** Requests large pages from the system for device memory. */
   askForLargePages: ((memory: Uint8Array) => void) | undefined;
-  /** Threads that a kernel is launched with before it is compiled for vector lanes. */
+  /** Number of threads that a kernel is launched with before it is compiled for vector lanes. */
   threadsBeforeLanes: number;
-  /** What to look for, on a device that is checked, and who is told. */
+  /** What is checked, on a device that is checked; `report` is called with the reports. */
   check: CheckSettings | undefined;
   report: (report: CheckReport) => void;
   /**
-   * The engine may optimise code in the background for so many milliseconds: the process does not
-   * end before.
+   * Is called where V8 may optimise code in the background for this many milliseconds: the process
+   * does not end before.
    */
   optimises: (ms: number) => void;
   /** The seed of a device whose order of work is explored. */
@@ -82,7 +82,7 @@ export class Machine {
   readonly graphExecs = new Map<number, GraphExec>();
   initialised = false;
   current: CpuContext | undefined = undefined;
-  /** No handle is ever given out twice, and none is one of the driver's special ones. */
+  /** No handle is ever reused, and none is one of the driver's special ones. */
   private nextHandle = 0x1000;
 
   constructor(services: MachineServices) {
@@ -107,7 +107,7 @@ export class Machine {
     );
   }
 
-  /** The current context, fit for work. */
+  /** Returns the current context, in a state to work. */
   context(call: string): CpuContext {
     const context = this.current;
     if (context !== undefined && context.fault === undefined && !context.destroyed) return context;
@@ -140,15 +140,15 @@ export class Machine {
     return invalidHandle(call, 'stream', handle);
   }
 
-  /** Any live object by its handle, from the table that holds its kind. */
+  /** Returns a live object by its handle, from the table of its kind. */
   find<T>(call: string, kind: string, table: ReadonlyMap<number, T>, handle: number): T {
     this.context(call);
     return table.get(handle) ?? invalidHandle(call, kind, handle);
   }
 
   /**
-   * The memory that holds all of [address, address + bytes), which must lie in one live allocation
-   * or one known range of host memory. The bytes begin at `address - origin` in it.
+   * Returns the memory that contains all of [address, address + bytes), which must be in one live
+   * allocation or one registered range of host memory. The bytes begin at `address - origin` in it.
    */
   space(
     call: string,
@@ -196,7 +196,7 @@ export class Machine {
     return invalidValue(call, `${name} ${hex(address)} is in no live allocation`);
   }
 
-  /** Drops every handle that belonged to a context. */
+  /** Removes every handle that belonged to a context. */
   forgetContext(context: CpuContext): void {
     const tables: Map<number, { context: CpuContext | undefined }>[] = [
       this.streams,
@@ -217,8 +217,8 @@ export class Machine {
   }
 
   /**
-   * Works until `ready`. Where nothing can be done until another thread writes a word, sleeps a
-   * millisecond at a time if this thread may sleep.
+   * Works until `ready`. Where all work waits for another thread to write a word, it sleeps a
+   * millisecond at a time, if this thread may sleep.
    */
   waitUntil(ready: () => boolean): void {
     while (!ready()) {
@@ -233,6 +233,6 @@ function rest(): void {
   try {
     Atomics.wait(bed, 0, 0, 1);
   } catch {
-    // A browser's main thread may not sleep: it looks again at once.
+    // A browser's main thread may not sleep: it checks again at once.
   }
 }

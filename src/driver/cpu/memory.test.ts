@@ -17,7 +17,7 @@ test('allocating nothing is INVALID_VALUE, too much is OUT_OF_MEMORY with sizes'
   expect(resultOf(() => cu.cuMemAlloc(-1))).toBe('CUDA_ERROR_INVALID_VALUE');
   expect(resultOf(() => cu.cuMemAllocAsync(0, 0))).toBe('CUDA_ERROR_INVALID_VALUE');
   expect(messageOf(() => cu.cuMemAlloc(2 ** 30))).toMatch(
-    /OUT_OF_MEMORY \(2\): 1073741824 bytes were asked for; of 67108864 bytes \d+ are free/,
+    /OUT_OF_MEMORY \(2\): 1073741824 bytes were requested; of 67108864 bytes \d+ are free/,
   );
 });
 
@@ -36,7 +36,7 @@ test(
   },
 );
 
-test('memory that queued work may use is not given out again before that work is done', () => {
+test('memory that queued work may use is not reused before that work is done', () => {
   const { cu, kernel, launch, stream } = openFake();
   const address = cu.cuMemAlloc(1000);
   const other = cu.cuStreamCreateWithPriority(1, 0);
@@ -144,7 +144,7 @@ test('memory that a pool keeps is returned before an allocation fails', () => {
   expect(cu.cuMemAlloc(most)).toBeGreaterThan(0);
 });
 
-test('a pool has a bound, can be destroyed while its memory is in use, and the default one cannot', () => {
+test('a pool has a bound, and can be destroyed while in use; the default one cannot', () => {
   const { cu, stream } = openFake();
   const pool = cu.cuMemPoolCreate({ location: 0, maxSize: 8192 });
   cu.cuDeviceSetMemPool(0, pool);
@@ -273,7 +273,7 @@ test('pointer attributes', () => {
   );
 });
 
-test('large allocations ask for large pages once for what they may lie in, small ones never', () => {
+test('large allocations request large pages once for their memory, small ones never', () => {
   const asked: Uint8Array[] = [];
   const { cu } = openFake({
     askForLargePages: (memory) => {
@@ -287,7 +287,7 @@ test('large allocations ask for large pages once for what they may lie in, small
   expect(asked).toHaveLength(1);
   const [{ byteOffset, byteLength }] = asked as [Uint8Array];
   expect(byteOffset % 65536).toBe(0);
-  // All but the part that shares its page with what lies before.
+  // It is all of it, except the part that shares its page with the memory before it.
   expect(byteOffset).toBeLessThan(address + 2 * 2 ** 20);
   expect(byteOffset + byteLength).toBeGreaterThanOrEqual(address + size);
   cu.cuMemFree(address);

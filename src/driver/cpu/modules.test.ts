@@ -23,7 +23,7 @@ test('the same text is compiled once', () => {
   expect(compiled).toBe(1);
 });
 
-test('what finding a kernel or a variable takes does not grow with how many a module has', () => {
+test('the time to find a kernel or a variable does not grow with their number', () => {
   const many = 300;
   let reads = 0;
   const counted = <T extends { name: string }>(each: T, name: string): T =>
@@ -65,7 +65,7 @@ test("PTX with an error is INVALID_PTX with the compiler's words as the error lo
   );
 });
 
-test('a kernel that the compiler does not cover says so when it is asked for, and the others work', () => {
+test('a kernel that the compiler does not cover is an error when requested; others work', () => {
   const { cu } = openFake();
   const module = cu.cuModuleLoadDataEx('empty !partly', {});
   expect(cu.cuModuleGetFunction(module, 'empty')).toBeGreaterThan(0);

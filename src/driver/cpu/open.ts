@@ -6,7 +6,7 @@ import { compilePtx } from '../../ptx/index.js';
 import type { PolledDriver } from '../driver.js';
 import { createCpuDriver } from './cpu-driver.js';
 import type { CpuOptions } from './cpu-driver.js';
-import { bringUpToDate } from './engine-flags.js';
+import { setEngineFlags } from './engine-flags.js';
 
 export type { CpuOptions } from './cpu-driver.js';
 
@@ -16,8 +16,26 @@ const LANES: readonly (string | undefined)[] = [
   'none',
 ] satisfies CpuOptions['lanes'][];
 
+/**
+ * Opens a driver of embedded CPU devices. Each call returns a driver with devices and memory of its
+ * own. It works on the calling thread: call `poll` while there is no other work, or one of the
+ * calls that wait.
+ *
+ * @throws RangeError where an option is out of range
+ *
+ * @example
+ * ```ts
+ * const driver = openCpu({ memoryBytes: 2 ** 20 });
+ * driver.cuInit(0);
+ * driver.cuCtxSetCurrent(driver.cuDevicePrimaryCtxRetain(driver.cuDeviceGet(0)));
+ * const memory = driver.cuMemAlloc(1024);
+ * driver.cuMemsetD32Async(memory, 7, 256, 0);
+ * driver.cuCtxSynchronize();
+ * console.log(driver.cuDeviceGetName(0)); // async-cuda CPU device
+ * ```
+ */
 export function openCpu(options: CpuOptions = {}): PolledDriver {
-  bringUpToDate();
+  setEngineFlags();
   const lanes = options.lanes ?? process.env['ASYNC_CUDA_CPU_LANES'];
   if (lanes !== undefined && lanes !== '' && !LANES.includes(lanes)) {
     throw new RangeError(

@@ -40,7 +40,7 @@ function open(sample: string) {
 
 const floatBits = (value: number): number => new Int32Array(Float32Array.of(value).buffer)[0]!;
 
-test('saxpy from nvcc gives what saxpy gives', () => {
+test('saxpy from nvcc computes saxpy', () => {
   const { cu, stream, kernel, managed } = open('k01_saxpy');
   const n = 10_000;
   const x = managed(Float32Array, n, 4);
@@ -83,11 +83,14 @@ test('printf and assert of a compiled kernel', () => {
   expect(printed).toEqual(['t 0 of 2: 0.500000 str\n']);
   cu.cuLaunchKernel(kernel('hello'), 1, 1, 1, 2, 1, 1, 0, stream, params, 0, params.byteLength);
   expect(messageOf(() => cu.cuStreamSynchronize(stream))).toMatch(
-    /CUDA_ERROR_ASSERT \(710\): hello: .*Assertion `.*` failed\., .*block \(0,0,0\), thread \(1,0,0\)/,
+    new RegExp(
+      'CUDA_ERROR_ASSERT \\(710\\): hello: .*Assertion `.*` failed\\., ' +
+        '.*block \\(0,0,0\\), thread \\(1,0,0\\)',
+    ),
   );
 });
 
-test('each thread that fails an assertion says so with its block and its number, the others go on', () => {
+test('each thread that fails an assertion is named with its block, the others continue', () => {
   const { cu, stream, kernel, managed, printed } = open('k14_printf');
   const f = managed(Float32Array, 4, 4);
   f.view.set([-1, 1, -2, -3]);
@@ -107,7 +110,9 @@ test('each thread that fails an assertion says so with its block and its number,
         (y) =>
           expect.stringMatching(
             new RegExp(
-              String.raw`^src/k14_printf\.cu:\d+: void hello\(int, const float \*\): block: \[${block},0,0\], thread: \[0,${y},0\] Assertion \`f\[threadIdx\.x\]>=0\.f\` failed\.$`,
+              String.raw`^src/k14_printf\.cu:\d+: void hello\(int, const float \*\): ` +
+                String.raw`block: \[${block},0,0\], thread: \[0,${y},0\] ` +
+                String.raw`Assertion \`f\[threadIdx\.x\]>=0\.f\` failed\.$`,
             ),
           ) as string,
       ),
@@ -115,7 +120,7 @@ test('each thread that fails an assertion says so with its block and its number,
   );
 });
 
-test('failed assertions are told up to the size of the printf buffer', () => {
+test('failed assertions are printed up to the size of the printf buffer', () => {
   const { cu, stream, kernel, managed, printed } = open('k14_printf');
   const f = managed(Float32Array, 1, 4);
   f.view.set([-1]);
@@ -138,18 +143,21 @@ test('malloc of a compiled kernel', () => {
   expect(p.view.every((address) => address > 65536n)).toBe(true);
 });
 
-test('trap is LAUNCH_FAILED and says where', () => {
+test('trap is LAUNCH_FAILED with its place', () => {
   const { cu, stream, kernel, managed } = open('k14_printf');
   const p = managed(Int32Array, 8, 4);
   p.view[0] = 42;
   const params = packParams([[p.at]]);
   cu.cuLaunchKernel(kernel('trapk'), 1, 1, 1, 1, 1, 1, 0, stream, params, 0, params.byteLength);
   expect(messageOf(() => cu.cuStreamSynchronize(stream))).toMatch(
-    /LAUNCH_FAILED \(719\): trapk: the kernel executed trap, PTX line \d+, block \(0,0,0\), thread \(0,0,0\)/,
+    new RegExp(
+      'LAUNCH_FAILED \\(719\\): trapk: the kernel executed trap, ' +
+        'PTX line \\d+, block \\(0,0,0\\), thread \\(0,0,0\\)',
+    ),
   );
 });
 
-test('a write out of bounds is ILLEGAL_ADDRESS and says where', () => {
+test('a write out of bounds is ILLEGAL_ADDRESS with its place', () => {
   const { cu, stream, kernel } = open('k14_printf');
   const params = packParams([[16]]);
   cu.cuLaunchKernel(kernel('trapk'), 1, 1, 1, 1, 1, 1, 0, stream, params, 0, params.byteLength);
@@ -159,7 +167,7 @@ test('a write out of bounds is ILLEGAL_ADDRESS and says where', () => {
   expect(resultOf(() => cu.cuMemGetInfo())).toBe('CUDA_ERROR_ILLEGAL_ADDRESS');
 });
 
-test('an address before null is told to the last digit', () => {
+test('an address before null is exact to the last digit', () => {
   const { cu, stream, kernel } = open('k14_printf');
   const params = packParams([[-16]]);
   cu.cuLaunchKernel(kernel('trapk'), 1, 1, 1, 1, 1, 1, 0, stream, params, 0, params.byteLength);
@@ -237,7 +245,7 @@ test.each(['all', 'none'] as const)(
     cu.cuInit(0);
     cu.cuCtxSetCurrent(cu.cuDevicePrimaryCtxRetain(0));
     const stream = cu.cuStreamCreateWithPriority(1, 0);
-    // Every seventh block goes round more often than a call lets it.
+    // Every seventh block takes more turns than one call allows.
     const module = cu.cuModuleLoadDataEx(
       new TextEncoder().encode(`.version 8.0
 .target sm_80
@@ -246,11 +254,14 @@ test.each(['all', 'none'] as const)(
 {
   .reg .b64 %out; .reg .b32 %t, %b, %i, %n, %sum; .reg .pred %p;
   .shared .align 4 .b8 cell[256];
-  ld.param.u64 %out, [out]; mov.u32 %t, %tid.x; mov.u32 %b, %ctaid.x; mov.u32 %sum, cell; mad.lo.u32 %n, %t, 4, %sum; st.shared.u32 [%n], %b; bar.sync 0;
-  ld.shared.u32 %sum, [%n]; rem.u32 %n, %b, 7; setp.eq.u32 %p, %n, 3; selp.u32 %n, 150000, 2, %p; mov.u32 %i, 0;
+  ld.param.u64 %out, [out]; mov.u32 %t, %tid.x; mov.u32 %b, %ctaid.x; mov.u32 %sum, cell;
+  mad.lo.u32 %n, %t, 4, %sum; st.shared.u32 [%n], %b; bar.sync 0;
+  ld.shared.u32 %sum, [%n]; rem.u32 %n, %b, 7; setp.eq.u32 %p, %n, 3; selp.u32 %n, 150000, 2, %p;
+  mov.u32 %i, 0;
 again:
   add.u32 %sum, %sum, %t; add.u32 %i, %i, 1; setp.lt.u32 %p, %i, %n; @%p bra again;
-  mad.lo.u32 %i, %b, 64, %t; mad.wide.u32 %out, %i, 4, %out; ld.global.u32 %i, [%out]; add.u32 %sum, %sum, %i; st.global.u32 [%out], %sum; ret;
+  mad.lo.u32 %i, %b, 64, %t; mad.wide.u32 %out, %i, 4, %out; ld.global.u32 %i, [%out];
+  add.u32 %sum, %sum, %i; st.global.u32 [%out], %sum; ret;
 }
 `),
       {},
@@ -276,7 +287,7 @@ again:
       );
       cu.cuStreamSynchronize(stream);
     }
-    // Each thread adds to its own word: a block that ran twice, or not at all, shows.
+    // Each thread adds to its own word, which shows a block that ran twice or not at all.
     expect([...new Uint32Array(buffer, byteOffset, blocks * 64)]).toEqual(
       Array.from({ length: blocks * 64 }, (_, index) => {
         const [block, thread] = [index >> 6, index & 63];

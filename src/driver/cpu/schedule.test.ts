@@ -22,7 +22,7 @@ test('an order has every number once', { tags: 'random' }, () => {
   );
 });
 
-/** The order in which blocks, or the warps of one, took tickets. */
+/** Returns the order in which blocks, or the warps of one, took tickets. */
 function tickets(seed: number, who = '%ctaid.x', grid = 8, block = 1): string {
   const cu = openCpu({ memoryBytes: 2 ** 24, schedule: { seed } });
   cu.cuInit(0);
@@ -40,7 +40,7 @@ function tickets(seed: number, who = '%ctaid.x', grid = 8, block = 1): string {
   return new Int32Array(buffer, byteOffset + 4, 8).join();
 }
 
-test('a seed decides the order of blocks, and does so again', () => {
+test('a seed determines the order of blocks, reproducibly', () => {
   const orders = Array.from({ length: 10 }, (_, seed) => tickets(seed));
   expect(new Set(orders).size).toBeGreaterThan(3);
   expect(Array.from({ length: 10 }, (_, seed) => tickets(seed))).toEqual(orders);
@@ -53,8 +53,8 @@ test('and the order of the warps of a block', () => {
 });
 
 /**
- * What two blocks of one thread make of a counter that they add to ten times each, with a plain
- * load and store.
+ * Returns a counter that two blocks of one thread add to ten times each, with a plain load and
+ * store.
  */
 function counted(seed: number): number {
   const cu = openCpu({ memoryBytes: 2 ** 24, schedule: { seed } });

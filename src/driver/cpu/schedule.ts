@@ -1,7 +1,7 @@
 /**
- * An order of work that a seed decides: which stream goes on, in which order a grid's blocks begin
- * and take turns, how far each turn goes, and in which order the warps of a block do. Every order
- * that comes out is one that a GPU may choose.
+ * An order of work that a seed determines: which stream continues, in which order a grid's blocks
+ * begin and take turns, how far each turn goes, and in which order the warps of a block run. Every
+ * such order is one that a GPU may choose.
  */
 
 export class Schedule {
@@ -14,7 +14,7 @@ export class Schedule {
   }
 
   /**
-   * A number from 0 to below `count`: mulberry32, whose seeds next to each other give numbers far
+   * Returns a number from 0 to below `count`, by mulberry32, whose adjacent seeds give numbers far
    * apart.
    */
   next(count: number): number {
@@ -24,20 +24,20 @@ export class Schedule {
     return Math.floor((((t ^ (t >>> 14)) >>> 0) / 2 ** 32) * count);
   }
 
-  /** Any 32-bit number but 0. */
+  /** Returns any 32-bit number but 0. */
   word(): number {
     return this.next(0xffffffff) + 1;
   }
 
   /**
-   * The schedule of a launch, which depends on the seed and on the launch's own number alone: what
-   * other streams do meanwhile does not change it.
+   * Returns the schedule of a launch, which depends only on the seed and on the launch's own
+   * number: other streams do not change it.
    */
   of(launch: number): Schedule {
     return new Schedule(Math.imul(this.seed, 0x9e3779b1) ^ Math.imul(launch, 0x85ebca6b));
   }
 
-  /** An order of the numbers below `count`. */
+  /** Returns an order of the numbers below `count`. */
   order(count: number): (position: number) => number {
     const first = this.next(count);
     let stride = 1 + this.next(count);

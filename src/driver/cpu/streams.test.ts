@@ -93,7 +93,7 @@ test('the order is the same whatever the budgets of poll', { tags: 'random' }, (
   );
 });
 
-test('a query says NOT_READY while there is work, and SUCCESS after it', () => {
+test('a query returns NOT_READY while there is work, and SUCCESS after it', () => {
   const { cu, kernel, launch, stream } = openFake();
   expect(cu.cuStreamQuery(stream)).toBe(0);
   launch(kernel('empty'), stream);
@@ -124,7 +124,7 @@ test(
   },
 );
 
-test('an event that was never recorded is complete and holds nothing up', () => {
+test('an event that was never recorded is complete and delays nothing', () => {
   const { cu, kernel, launch, stream } = openFake();
   const event = cu.cuEventCreate(0);
   expect(cu.cuEventQuery(event)).toBe(0);
@@ -135,7 +135,7 @@ test('an event that was never recorded is complete and holds nothing up', () => 
   expect(cu.cuStreamQuery(stream)).toBe(0);
 });
 
-test('events tell the time between them, in milliseconds of the clock', () => {
+test('events measure the time between them, in milliseconds of the clock', () => {
   let time = 100;
   const { cu, kernel, launch, stream } = openFake({ now: () => (time += 0.25) });
   const [start, end, untimed, later] = [0, 0, 2, 0].map((flags) => cu.cuEventCreate(flags)) as [
@@ -158,7 +158,7 @@ test('events tell the time between them, in milliseconds of the clock', () => {
   expect(resultOf(() => cu.cuEventElapsedTime(start, later))).toBe('CUDA_ERROR_INVALID_HANDLE');
 });
 
-test('a stream waits for a word of the host and then goes on; poll says that there is nothing to do', () => {
+test('a stream waits for a word of the host and then continues; poll returns false', () => {
   const { cu, kernel, launch, stream, host } = openFake();
   const gate = host(64);
   cu.cuStreamWaitValue32(stream, gate.address + 8, 5, 0);

@@ -12,21 +12,26 @@ const PTX = `.version 8.0
 .address_size 64
 .visible .entry fetch2d(.param .u64 tex, .param .u64 out, .param .u32 width) {
   .reg .b64 %t, %p; .reg .b32 %x, %y, %w, %i; .reg .f32 %u, %v, %r<4>;
-  ld.param.u64 %t, [tex]; ld.param.u64 %p, [out]; ld.param.u32 %w, [width]; mov.u32 %x, %tid.x; mov.u32 %y, %tid.y;
-  cvt.rn.f32.u32 %u, %x; cvt.rn.f32.u32 %v, %y; add.f32 %u, %u, 0f3F000000; add.f32 %v, %v, 0f3F000000;
+  ld.param.u64 %t, [tex]; ld.param.u64 %p, [out]; ld.param.u32 %w, [width]; mov.u32 %x, %tid.x;
+  mov.u32 %y, %tid.y;
+  cvt.rn.f32.u32 %u, %x; cvt.rn.f32.u32 %v, %y; add.f32 %u, %u, 0f3F000000;
+  add.f32 %v, %v, 0f3F000000;
   tex.2d.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%t, {%u, %v}];
   mad.lo.u32 %i, %y, %w, %x; mad.wide.u32 %p, %i, 4, %p; st.global.f32 [%p], %r0; ret;
 }
 .visible .entry fetch1d(.param .u64 tex, .param .u64 out) {
   .reg .b64 %t, %p; .reg .b32 %x; .reg .f32 %r<4>;
   ld.param.u64 %t, [tex]; ld.param.u64 %p, [out]; mov.u32 %x, %tid.x;
-  tex.1d.v4.f32.s32 {%r0, %r1, %r2, %r3}, [%t, {%x}]; mad.wide.u32 %p, %x, 4, %p; st.global.f32 [%p], %r1; ret;
+  tex.1d.v4.f32.s32 {%r0, %r1, %r2, %r3}, [%t, {%x}]; mad.wide.u32 %p, %x, 4, %p;
+  st.global.f32 [%p], %r1; ret;
 }
 .visible .entry layers(.param .u64 tex, .param .u64 surf, .param .u64 out) {
   .reg .b64 %t, %s, %p; .reg .b32 %l, %i; .reg .f32 %u, %r<4>;
-  ld.param.u64 %t, [tex]; ld.param.u64 %s, [surf]; ld.param.u64 %p, [out]; mov.u32 %l, %tid.x; mov.f32 %u, 0f3FC00000;
+  ld.param.u64 %t, [tex]; ld.param.u64 %s, [surf]; ld.param.u64 %p, [out]; mov.u32 %l, %tid.x;
+  mov.f32 %u, 0f3FC00000;
   tex.a2d.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%t, {%l, %u, %u, %u}]; add.f32 %r0, %r0, 0f3F800000;
-  sust.b.a2d.b32.trap [%s, {%l, 4, 0, 0}], %r0; mad.wide.u32 %p, %l, 4, %p; st.global.f32 [%p], %r0; ret;
+  sust.b.a2d.b32.trap [%s, {%l, 4, 0, 0}], %r0; mad.wide.u32 %p, %l, 4, %p;
+  st.global.f32 [%p], %r0; ret;
 }
 `;
 
@@ -160,7 +165,7 @@ test('boxes go into layers of an array and out of them; kernels read and write t
   const out = floats(4);
   run('layers', [4, 1], [texture], [surface], [out.at]);
   expect([...out.view]).toEqual([5, 11, 17, 23]);
-  // One texel of each layer from the second on, from (1, 0).
+  // Reads one texel of each layer from the second on, at (1, 0).
   const back = floats(3);
   cu.cuMemcpy3DAsync(
     box({
@@ -280,7 +285,7 @@ test('cuMemcpy2D with arrays at both ends, and host memory', () => {
   ).toContain('rows of 16 bytes');
 });
 
-test('what cannot be a texture or a surface is an error that says why', () => {
+test('what cannot be a texture or a surface is an error with the reason', () => {
   const { cu } = open();
   const memory = cu.cuMemAlloc(4096);
   const linear = (parts: object, desc: Partial<CUDA_TEXTURE_DESC> = {}): string =>

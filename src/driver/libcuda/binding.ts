@@ -1,6 +1,6 @@
 /**
- * What the groups of calls (`device-calls.ts`, `memory-calls.ts` and the others) stand on: one
- * loaded libcuda.
+ * The common ground of the groups of calls (`device-calls.ts`, `memory-calls.ts` and the others):
+ * one loaded libcuda.
  */
 import type { DriverCalls } from './driver-call.js';
 import type { Koffi } from '../../native/koffi.js';
@@ -10,13 +10,13 @@ import type { PointerCalls } from './node-ffi.js';
 export interface Binding {
   readonly koffi: Koffi;
   readonly calls: DriverCalls;
-  /** Some of the calls by a shorter way, where Node has one. */
+  /** Some of the calls through `node:ffi`, where Node has it. */
   readonly pointerCalls: Partial<PointerCalls>;
-  /** Answers and structures of the call in progress; {@link SCRATCH_SIZE} bytes. */
+  /** Results and structures of the current call; {@link SCRATCH_SIZE} bytes. */
   readonly scratch: NativeMemory;
   /**
-   * Grows whenever a module or library is unloaded, by whichever thread: function handles may then
-   * come back with another meaning.
+   * Incremented whenever a module or library is unloaded, by any thread: the driver may then reuse
+   * function handles.
    */
   readonly unloads: Int32Array;
 }

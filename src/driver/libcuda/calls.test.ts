@@ -11,7 +11,7 @@ import { StandIn, buildStandIn, whyNoStandIn } from './stand-in/stand-in.js';
 
 const ROWS = Object.entries(CALLS) as [CallName, CallRow][];
 
-/** Which C types of the table may stand for a class of the header's arguments. */
+/** The C types of the table that are allowed for a class of the header's arguments. */
 const CLASS_TYPES: Readonly<Record<string, readonly string[]>> = {
   p: ['uintptr_t', 'void*', 'const char*'],
   z: ['size_t'],
@@ -50,8 +50,8 @@ function sample(arg: string, index: number): unknown {
   if (arg.startsWith('uint16_t')) return 0xfff0 + index;
   if (arg.startsWith('uint32_t')) return 0xfffffff0 + index;
   if (arg.startsWith('int')) return 0x7ffffff0 + index;
-  // 0x0010 0000 0000 1000: the upper half is lost if anything on the way is 32 bits wide. Not read
-  // as a pointer.
+  // 0x0010 0000 0000 1000: the upper half is lost if any step is 32 bits wide. It is not read as a
+  // pointer.
   return 0x10000000001000 + index;
 }
 
@@ -68,7 +68,8 @@ describe('calls through the foreign function layer', () => {
     return { standIn, calls: calls as unknown as Record<CallName, DriverCall<unknown[]>> };
   };
   /**
-   * These write through pointers or follow them; the provider's tests make them with real memory.
+   * These calls write through pointers or follow them; the provider's tests make them with real
+   * memory.
    */
   const FOLLOWS_POINTERS: ReadonlySet<string> = new Set<CallName>([
     'cuDriverGetVersion',
@@ -100,7 +101,7 @@ describe('calls through the foreign function layer', () => {
     );
 
     test.each(ROWS.filter(([, row]) => has(row) === undefined))(
-      `CUDA ${versionText(version)}: %s is missing, and says which driver has it`,
+      `CUDA ${versionText(version)}: %s is missing, and the error names the driver that has it`,
       (name, row) => {
         const call = calls[name];
         expect(call.available).toBe(false);

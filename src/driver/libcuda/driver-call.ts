@@ -1,6 +1,6 @@
 /**
  * Binds the rows of `calls.ts` to a loaded libcuda. A symbol is looked up when its call is first
- * made, so a driver that lacks one can still do everything else; from then on `run` is koffi's
+ * made, so that a driver without it can still make all other calls; from then on `run` is koffi's
  * function itself and a call costs what koffi costs.
  */
 import type { KoffiLibrary } from '../../native/koffi.js';
@@ -13,11 +13,11 @@ import type { ArgumentsOf, CallName, CallRow } from './calls.js';
 
 /** One driver call of one loaded library. */
 export class DriverCall<A extends readonly unknown[]> {
-  /** NVIDIA's name. */
+  /** The name that NVIDIA uses. */
   readonly name: string;
   /**
    * Makes the call and returns its result. The first time it throws MissingSymbolError if the
-   * driver lacks it.
+   * driver does not have the call.
    */
   run: (...args: A) => CUresult;
   readonly #resolve: () => ((...args: A) => CUresult) | undefined;
@@ -46,7 +46,7 @@ export class DriverCall<A extends readonly unknown[]> {
     return true;
   }
 
-  /** The error for a result that is not CUDA_SUCCESS. */
+  /** Makes the error for a result that is not CUDA_SUCCESS. */
   failure(result: CUresult, details?: string | DriverErrorDetails): DriverError {
     return new DriverError(
       this.name,
@@ -58,7 +58,7 @@ export class DriverCall<A extends readonly unknown[]> {
 
 export type DriverCalls = { readonly [N in CallName]: DriverCall<ArgumentsOf<N>> };
 
-/** All rows of the table, unresolved. `version` is asked only for the text of an error. */
+/** Binds all rows of the table, unresolved. `version` is called only for the text of an error. */
 export function bindCalls(library: KoffiLibrary, version: () => string): DriverCalls {
   const calls: Record<string, DriverCall<never[]>> = {};
   for (const [rowName, row] of Object.entries<CallRow>(CALLS)) {
@@ -83,7 +83,7 @@ function findSymbol(
   return undefined;
 }
 
-/** 13000 → "13.0", 12040 → "12.4". */
+/** Formats a version: 13000 as "13.0", 12040 as "12.4". */
 export function versionText(version: number): string {
   return `${Math.floor(version / 1000)}.${Math.floor((version % 1000) / 10)}`;
 }

@@ -1,10 +1,10 @@
-/** Lists of handles, as the driver takes and gives them: 64 bits each, one behind the other. */
+/** Lists of handles, as the driver takes and returns them: 64 bits each, one after the other. */
 import type { Koffi } from '../../native/koffi.js';
 import { NativeMemory } from '../../native/native-memory.js';
 
 /**
- * The handles in memory of their own, to be kept for the length of the call; undefined where there
- * are none.
+ * Writes the handles to memory of their own, which is kept for the length of the call; undefined
+ * where there are none.
  */
 export function writeHandles(koffi: Koffi, handles: readonly number[]): NativeMemory | undefined {
   if (handles.length === 0) return undefined;
@@ -15,10 +15,7 @@ export function writeHandles(koffi: Koffi, handles: readonly number[]): NativeMe
   return memory;
 }
 
-/**
- * A copy of the list of `count` handles in the driver's memory, which it may change with its next
- * call.
- */
+/** Copies the list of `count` handles from the driver's memory, which its next call may change. */
 export function readHandles(koffi: Koffi, address: number, count: number): number[] {
   if (count === 0 || address === 0) return [];
   return Array.from(new BigUint64Array(koffi.view(address, 8 * count)), Number);

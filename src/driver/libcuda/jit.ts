@@ -1,22 +1,25 @@
 /**
- * What the driver's compiler and linker take and give back: options and log buffers as two parallel
- * arrays in native memory, and images as bytes.
+ * Arguments and results of the driver's compiler and linker: options and log buffers as two
+ * parallel arrays in native memory, and images as bytes.
  */
 import type { JitLogs, JitOptions } from '../driver.js';
 import { CUjit_option } from '../flags.js';
 import type { Koffi } from '../../native/koffi.js';
 import { NativeMemory } from '../../native/native-memory.js';
 
-/** Bytes of each log; the driver cuts off what is longer. */
+/** Bytes of each log; the driver truncates longer ones. */
 const LOG_SIZE = 64 * 1024;
 const MAX_OPTIONS = 16;
-/** CUjit_option (32 bits) of each option, then its value as a `void*`, then the two logs. */
+/**
+ * The layout: CUjit_option (32 bits) of each option, then its value as a `void*`, then the two
+ * logs.
+ */
 const KEYS = 0;
 const VALUES = KEYS + 4 * MAX_OPTIONS;
 const INFO_LOG = VALUES + 8 * MAX_OPTIONS;
 const ERROR_LOG = INFO_LOG + LOG_SIZE;
 
-/** The options that {@link JitOptions} offers: a row of `CUjit_option` each. */
+/** The options of {@link JitOptions}: a row of `CUjit_option` each. */
 const OFFERED: Record<keyof JitOptions, number> = {
   CU_JIT_MAX_REGISTERS: CUjit_option.CU_JIT_MAX_REGISTERS,
   CU_JIT_THREADS_PER_BLOCK: CUjit_option.CU_JIT_THREADS_PER_BLOCK,
@@ -29,14 +32,14 @@ const OFFERED: Record<keyof JitOptions, number> = {
 };
 
 /**
- * The options of one compilation or link, laid out for the driver. Keep it referenced until the
- * driver is done.
+ * The options of one compilation or link, laid out for the driver. It has to stay referenced until
+ * the driver is done.
  */
 export class JitRequest {
   readonly count: number;
-  /** Address of the CUjit_option array. */
+  /** The address of the CUjit_option array. */
   readonly options: number;
-  /** Address of the array of their values. */
+  /** The address of the array of their values. */
   readonly optionValues: number;
   readonly #memory: NativeMemory;
 
@@ -66,7 +69,7 @@ export class JitRequest {
     this.optionValues = memory.address + VALUES;
   }
 
-  /** What was written into the two logs so far. */
+  /** Returns what was written into the two logs so far. */
   logs(): JitLogs {
     return {
       infoLog: this.#memory.text(INFO_LOG, LOG_SIZE),
@@ -75,7 +78,7 @@ export class JitRequest {
   }
 }
 
-/** First four bytes of the binary images that the driver takes, little endian. */
+/** The first four bytes of the binary images that the driver takes, little endian. */
 const BINARY_MAGIC: ReadonlySet<number> = new Set([
   0x464c457f, // ELF: a cubin
   0xba55ed50, // a fatbin
@@ -83,8 +86,8 @@ const BINARY_MAGIC: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * PTX text gets the terminating zero that the driver reads up to; cubins and fatbins stay as they
- * are.
+ * Returns the bytes of an image. PTX text gets the terminating zero at which the driver stops
+ * reading; cubins and fatbins are unchanged.
  */
 export function imageBytes(image: string | Uint8Array): Uint8Array {
   if (typeof image === 'string') return Buffer.from(`${image}\0`, 'utf8');

@@ -71,11 +71,11 @@ describe.each([
     },
   );
 
-  test('refuses what has too few bytes, which cuLaunchKernel can explain', () => {
+  test('refuses a launch with too few bytes, for which cuLaunchKernel has an error', () => {
     expect(batch().prepare(0, FUNC, 1, 1, 1, 1, 1, 1, 0, STREAM, 15)).toBe(false);
   });
 
-  test('tells which launch failed', () => {
+  test('names the launch that failed', () => {
     const { prepare, run } = batch();
     prepare(0, FUNC, 3, 2, 1, 64, 1, 4, 16, STREAM, 16);
     standIn.returns('cuLaunchKernelEx', 701);

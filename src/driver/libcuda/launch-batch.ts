@@ -1,6 +1,6 @@
 /**
- * {@link LaunchBatch} on cuLaunchKernelEx: each launch has its CUlaunchConfig and its block of
- * parameters in native memory, and the call is given four addresses that are known beforehand.
+ * A {@link LaunchBatch} by cuLaunchKernelEx: each launch has its CUlaunchConfig and its block of
+ * parameters in native memory, and the call's four addresses are computed beforehand.
  */
 import { BATCH_CAPACITY, BATCH_STRIDE } from '../launch-batch.js';
 import type { LaunchBatch } from '../launch-batch.js';
@@ -10,15 +10,15 @@ import { NativeMemory } from '../../native/native-memory.js';
 import { ParamLayouts } from './param-layouts.js';
 import { LAUNCH_CONFIG } from './structures.js';
 
-/** One config for each launch, a cache line apart, in front of the parameters. */
+/** The layout: one config for each launch, a cache line apart, before the parameters. */
 const CONFIG_WORDS = 16;
 const PARAMS = BATCH_CAPACITY * CONFIG_WORDS * 4;
 const STREAM_WORD = LAUNCH_CONFIG.hStream >> 2;
 const TWO_32 = 4294967296;
 
 /**
- * Undefined where the driver has no cuLaunchKernelEx (CUDA 11.8) or cannot say where parameters lie
- * (12.4).
+ * Returns undefined where the driver does not have cuLaunchKernelEx (CUDA 11.8) or does not return
+ * the places of parameters (12.4).
  */
 export function launchBatch(binding: Binding): LaunchBatch | undefined {
   const {

@@ -35,7 +35,7 @@ describe('launches', () => {
     driver.cuLaunchKernel(func, 1, 2, 3, 4, 5, 6, 7, STREAM, WORDS, 2, 28);
 
   test(
-    'cuLaunchKernel: dimensions, shared memory and stream in place, each parameter behind its ' +
+    'cuLaunchKernel: dimensions, shared memory and stream in place, each parameter after its ' +
       'own pointer',
     () => {
       launch(open({ launchVia: 'cuLaunchKernel' }));
@@ -52,7 +52,8 @@ describe('launches', () => {
     expect(line!.endsWith(BUFFER)).toBe(true);
   });
 
-  const config = `config ${[1, 2, 3, 4, 5, 6, 7].map((n) => `0${n}000000`).join('')} stream 7f2000000020`;
+  const words = [1, 2, 3, 4, 5, 6, 7].map((n) => `0${n}000000`);
+  const config = `config ${words.join('')} stream 7f2000000020`;
 
   test.each([
     ['pointers', POINTERS],
@@ -92,7 +93,7 @@ describe('launches', () => {
     expect(second).toContain(`${config} ${POINTERS}`);
   });
 
-  test('cuOccupancyMaxActiveClusters is asked with the same structure', () => {
+  test('cuOccupancyMaxActiveClusters gets the same structure', () => {
     standIn.writes('cuOccupancyMaxActiveClusters', 0, Int32Array.of(16));
     const clusters = open().cuOccupancyMaxActiveClusters(FUNC, {
       gridDimX: 1,
@@ -137,14 +138,14 @@ describe('launches', () => {
     expect(launches()[0]).toContain(Buffer.from(big.buffer).toString('hex'));
   });
 
-  test('where the parameters lie is asked once for each function', () => {
+  test('the places of the parameters are read once for each function', () => {
     const driver = open();
     for (let i = 0; i < 3; i++) for (const func of [FUNC, FUNC + 16]) launch(driver, func);
     const asked = standIn.takeLog().filter((line) => line.startsWith('cuFuncGetParamInfo'));
     expect(asked).toHaveLength(2 * (LAYOUT.length + 1));
   });
 
-  test('an unload on any thread makes it ask again: the handle may mean another function', () => {
+  test('an unload on any thread makes it read them again: the handle may be reused', () => {
     const unloads = new SharedArrayBuffer(4);
     const launcher = openLibcuda({ path: standIn.path, unloads });
     const loader = openLibcuda({ path: standIn.path, unloads });
@@ -179,7 +180,7 @@ describe('launches', () => {
   });
 
   test.each(['cuLaunchKernel', 'cuLaunchKernelEx'] as const)(
-    'a failure of %s tells the launch',
+    'a failure of %s describes the launch',
     (launchVia) => {
       standIn.returns(launchVia, 701);
       expect(() => launch(open({ launchVia }))).toThrow(
@@ -189,7 +190,7 @@ describe('launches', () => {
     },
   );
 
-  test('as a buffer: the size is that of the parameters to the byte, not rounded up to words', () => {
+  test('as a buffer: the size is that of the parameters to the byte, not rounded up', () => {
     const driver = open({ launchVia: 'cuLaunchKernel', launchParams: 'buffer' });
     for (const bytes of [25, 26, 27, 28])
       driver.cuLaunchKernel(FUNC, 1, 1, 1, 1, 1, 1, 0, 0, WORDS, 2, bytes);
@@ -220,7 +221,7 @@ describe('launches', () => {
 
   test(
     'a batch refuses a launch with too few bytes of parameters, or of a function that the ' +
-      'driver does not know',
+      'driver does not have',
     () => {
       standIn.parameters({ offset: 0, size: 8 }, { offset: 8, size: 1 });
       const batch = open().launchBatch!()!;

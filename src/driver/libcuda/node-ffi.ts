@@ -1,11 +1,12 @@
 /**
  * Node's own foreign function interface (`node:ffi`, experimental, Node 26) for the few calls that
- * are made again and again. Optimised code calls C in 5 ns where every argument is a pointer given
- * as a bigint that exists already, against 44 ns through koffi; with any other type, or a bigint
- * made for the call, it is no faster (measured, Node 26.10).
+ * are made repeatedly. Optimised code calls C in 5 ns where every argument is a pointer passed as
+ * an existing bigint, against 44 ns through koffi; with any other type, or a bigint made for the
+ * call, it is no faster (measured, Node 26.10).
  *
- * It is used where it is found and never needed. Arguments of 32 bits cross as pointers too: the
- * calling conventions of x86-64 and AArch64 leave the upper half of the register unspecified.
+ * It is used where it is available and never required. Arguments of 32 bits are passed as pointers,
+ * too: the calling conventions of x86-64 and AArch64 leave the upper half of the register
+ * unspecified.
  */
 import type { CUresult } from '../../ground/result.js';
 import { CALLS } from './calls.js';
@@ -13,7 +14,7 @@ import type { NativeMemory } from '../../native/native-memory.js';
 
 type PointerCall<A extends bigint[]> = (...args: A) => CUresult;
 
-/** Each is undefined where the library has no such symbol. */
+/** The calls; each is undefined where the library does not have the symbol. */
 export interface PointerCalls {
   readonly cuLaunchKernelEx:
     PointerCall<[config: bigint, f: bigint, kernelParams: bigint, extra: bigint]> | undefined;
@@ -23,7 +24,7 @@ export interface PointerCalls {
     PointerCall<[stream: bigint, addr: bigint, value: bigint, flags: bigint]> | undefined;
 }
 
-/** A handle as a bigint, kept for the next call: the same one is mostly used again and again. */
+/** A handle as a bigint, kept for the next call, which mostly has the same one. */
 export class KeptPointer {
   private handle = 0;
   private pointer = 0n;
@@ -38,8 +39,8 @@ export class KeptPointer {
 }
 
 /**
- * 32 bits that are others each time, as a bigint: read from a typed array it is made within
- * optimised code (3 ns; BigInt() takes 20). All hosts that CUDA runs on are little-endian.
+ * Thirty-two bits that differ from call to call, as a bigint: read from a typed array it is made
+ * within optimised code (3 ns; BigInt() takes 20). All hosts that CUDA runs on are little-endian.
  */
 export class FreshPointer {
   private readonly pointers = new BigUint64Array(1);
@@ -61,8 +62,8 @@ interface NodeFfi {
 }
 
 /**
- * The calls by way of `node:ffi`; undefined where Node has none, does not allow it, or it does not
- * work as expected.
+ * Returns the calls through `node:ffi`; undefined where Node does not have it, does not allow it,
+ * or it does not work as expected.
  */
 export function pointerCalls(path: string, scratch: NativeMemory): PointerCalls | undefined {
   const ffi = loadNodeFfi();
@@ -77,12 +78,12 @@ export function pointerCalls(path: string, scratch: NativeMemory): PointerCalls 
           [symbol]: { arguments: row.args.map(() => 'pointer'), return: 'int32' },
         }).functions[symbol];
       } catch {
-        // The next older symbol, or none: koffi says what is missing.
+        // The next older symbol is tried; if there is none, koffi reports what is missing.
       }
     }
     return undefined;
   };
-  // An interface that may still change is tried before it is trusted.
+  // The interface may still change, so one call is tried first.
   scratch.i32[0] = -1;
   try {
     if (bind('cuDriverGetVersion')?.(BigInt(scratch.address)) !== 0 || scratch.i32[0] <= 0)
@@ -101,8 +102,8 @@ export function pointerCalls(path: string, scratch: NativeMemory): PointerCalls 
 function loadNodeFfi(): NodeFfi | undefined {
   const host = process as { getBuiltinModule?: (name: string) => unknown };
   if (host.getBuiltinModule === undefined) return undefined;
-  // Node warns of it when it is loaded; whoever uses this package did not choose it and has nothing
-  // to do about it.
+  // Node warns when it is loaded. A user of this package did not choose it, so the warning is
+  // suppressed.
   const emitWarning: unknown = Reflect.get(process, 'emitWarning');
   process.emitWarning = () => undefined;
   try {

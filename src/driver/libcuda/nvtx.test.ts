@@ -1,4 +1,4 @@
-/** Ranges for profilers, told to stand-ins for them. */
+/** Ranges for profilers, on stand-ins for them. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { openNvtx } from './nvtx.js';
 import { NvtxTool } from './stand-in/nvtx-tool.js';
 import { whyNoStandIn } from './stand-in/stand-in.js';
 
-/** Nothing of this machine is found. */
+/** A machine without libraries. */
 function machine(env: Record<string, string>): Machine {
   return { ...thisMachine(), home: '/nowhere', root: '/nowhere', env };
 }
@@ -33,7 +33,7 @@ describe.skipIf(whyNoStandIn !== undefined)('NVTX', () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  test('a tool is attached to as NVTX 3 does, and told of ranges in their order', () => {
+  test('a tool is attached as by NVTX 3, and gets the ranges in their order', () => {
     const tool = new NvtxTool(folder, 'tool');
     const nvtx = openNvtx(machine({ NVTX_INJECTION64_PATH: tool.path }))!;
     expect(tool.take()).toEqual(['attached']);
@@ -44,7 +44,7 @@ describe.skipIf(whyNoStandIn !== undefined)('NVTX', () => {
     expect(tool.take()).toEqual(['push outer', 'push größer', 'pop', 'pop']);
   });
 
-  test('a tool without ranges is told of none', () => {
+  test('a tool without ranges gets none', () => {
     const tool = new NvtxTool(folder, 'idle tool');
     const nvtx = openNvtx(machine({ NVTX_INJECTION64_PATH: tool.path }))!;
     nvtx.push('range');

@@ -2,9 +2,9 @@
  * NVTX: ranges that profilers (Nsight Systems and others) show beside the driver's calls.
  *
  * NVTX 3 has no library: a program's header loads the tool that NVTX_INJECTION64_PATH names, which
- * a profiler sets for the processes that it starts, and hands it tables of pointers to fill in.
- * That is done here. Before, there was libnvToolsExt, up to CUDA 12, which does the same by itself;
- * it is used where no tool is named.
+ * a profiler sets for the processes that it starts, and passes it tables of pointers to fill in.
+ * This file does that. Up to CUDA 12 the library libnvToolsExt did it; it is used where no tool is
+ * named.
  */
 import { findLibrary, thisMachine } from '../../native/find.js';
 import type { Machine } from '../../native/find.js';
@@ -14,29 +14,30 @@ import { KNOWN_LIBRARIES } from '../../native/libraries.js';
 import { loadForGood } from '../../native/open-library.js';
 import { NativeMemory } from '../../native/native-memory.js';
 
-/** Ranges of the calling thread: they nest. */
+/** Ranges of the calling thread. They nest. */
 export interface Nvtx {
   push(name: string): void;
   pop(): void;
 }
 
-/** NVTX_VERSION */
+/** The value of NVTX_VERSION. */
 const VERSION = 3;
-/** NvtxExportTableID */
+/** Values of NvtxExportTableID. */
 const CALLBACKS = 1;
 const VERSION_INFO = 3;
 /**
- * NvtxCallbackModule: each has one more function pointer than functions, since they count from 1.
+ * The size of each NvtxCallbackModule: one more function pointer than functions, since they count
+ * from 1.
  */
 const MODULES: Readonly<Record<number, number>> = { 1: 16, 2: 9, 3: 15, 4: 7, 5: 16, 6: 7 };
 const CORE = 1;
-/** NvtxCallbackIdCore */
+/** Values of NvtxCallbackIdCore. */
 const RANGE_PUSH_A = 9;
 const RANGE_POP = 11;
 const POINTER = 8;
 /**
- * Where things lie: NvtxExportTableCallbacks { size_t, function }, then NvtxExportTableVersionInfo
- * { size_t, u32, u32, function }.
+ * The layout: NvtxExportTableCallbacks { size_t, function }, then NvtxExportTableVersionInfo {
+ * size_t, u32, u32, function }.
  */
 const CALLBACKS_AT = 0;
 const CALLBACKS_BYTES = 2 * POINTER;
@@ -45,7 +46,7 @@ const VERSION_INFO_BYTES = 3 * POINTER;
 const TABLES_AT = VERSION_INFO_AT + VERSION_INFO_BYTES;
 
 /**
- * The ranges of this thread; undefined where there is neither a tool nor the library.
+ * Returns the ranges of this thread; undefined where there is neither a tool nor the library.
  *
  * @throws Error where a tool is named that cannot be loaded or refuses
  */
@@ -61,7 +62,7 @@ export function openNvtx(machine: Machine = thisMachine()): Nvtx | undefined {
   };
 }
 
-/** What nvtxInit.h does: the tool writes the functions that it has into our tables. */
+/** Does what nvtxInit.h does: the tool writes its functions into our tables. */
 function attach(koffi: Koffi, path: string): Nvtx {
   const initialize = entryPoint(koffi, path);
   const tables = new Tables(koffi);
@@ -69,7 +70,7 @@ function attach(koffi: Koffi, path: string): Nvtx {
     throw new Error(`${path} refuses to be attached to (InitializeInjectionNvtx2)`);
   const pushed = tables.functionAt(CORE, RANGE_PUSH_A);
   const popped = tables.functionAt(CORE, RANGE_POP);
-  // A tool need not have all functions, and one without the other is none.
+  // A tool need not have all functions, and one function without the other is useless.
   if (pushed === 0n || popped === 0n) return { push: () => undefined, pop: () => undefined };
   const push = koffi.proto('int', ['const char*']);
   const pop = koffi.proto('int', []);
@@ -92,16 +93,16 @@ function entryPoint(koffi: Koffi, path: string): (getExportTable: bigint) => num
 }
 
 /**
- * The tables of function pointers, and how a tool gets at them. They stay for as long as the
- * process does.
+ * The tables of function pointers, and the function by which a tool gets them. They live as long as
+ * the process.
  */
 class Tables {
-  /** NvtxGetExportTableFunc_t */
+  /** A pointer of the type NvtxGetExportTableFunc_t. */
   readonly getExportTable: bigint;
   private readonly memory: NativeMemory;
-  /** Where the pointers to a module's functions begin. */
+  /** Where the pointers to each module's functions begin. */
   private readonly tableOf = new Map<number, number>();
-  /** Where its functions do. */
+  /** Where each module's functions begin. */
   private readonly functionsOf = new Map<number, number>();
 
   constructor(koffi: Koffi) {
@@ -110,7 +111,7 @@ class Tables {
       this.functionsOf.set(Number(module), size);
       size += count * POINTER;
       this.tableOf.set(Number(module), size);
-      // One more, zero: a tool that reads on finds no function.
+      // One more pointer is zero: a tool that reads on finds no function.
       size += (count + 1) * POINTER;
     }
     const memory = new NativeMemory(koffi, size);

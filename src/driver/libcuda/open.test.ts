@@ -66,7 +66,7 @@ describe('where there is no driver', () => {
   );
 });
 
-test('koffi that is not there is an error that says what to install', () => {
+test('a missing koffi is an error that names what to install', () => {
   const error = failure(() => openLibcuda({ koffiPath: '/nowhere/koffi/index.cjs' }));
   expect(error.message).toContain('npm install koffi');
   expect(error.tried[0]).toMatchObject({ path: '/nowhere/koffi/index.cjs' });

@@ -2,7 +2,7 @@
  * The `libcuda` provider: the interface of `driver.ts` on the machine's own NVIDIA driver.
  *
  * Each thread opens its own; they share the process's one driver. Opening loads koffi and libcuda
- * and calls nothing.
+ * and makes no driver call.
  */
 import { loadKoffi } from '../../native/koffi.js';
 import { LIBCUDA } from '../../native/libraries.js';
@@ -29,28 +29,37 @@ export type { LaunchOptions } from './launch-calls.js';
 
 export interface LibcudaOptions extends LaunchOptions {
   /**
-   * The library's file; nothing else is tried. `ASYNC_CUDA_LIBCUDA` does the same for a whole
+   * The library's file; no other path is tried. `ASYNC_CUDA_LIBCUDA` does the same for a whole
    * process.
    */
   path?: string;
   /** koffi's file, from {@link koffiPath} on a thread that can resolve packages. */
   koffiPath?: string;
   /**
-   * Whether launches may go through `node:ffi` where Node has it. Default true; koffi makes them
-   * otherwise.
+   * Whether launches may go through `node:ffi` where Node has it; otherwise through koffi. Default:
+   * true.
    */
   nodeFfi?: boolean;
   /**
-   * Four bytes shared by all threads' providers, to be given whenever one thread unloads what
-   * another launches: each provider remembers where a function's parameters lie, and a function
-   * handle can come back with another meaning once a module was unloaded.
+   * Four bytes that all threads' providers share. They are required when one thread unloads what
+   * another launches: each provider caches the places of a function's parameters, and the driver
+   * may reuse function handles once a module was unloaded.
    */
   unloads?: SharedArrayBuffer;
 }
 
 /**
- * Loads the NVIDIA driver's library.
+ * Loads the NVIDIA driver's library. It makes no driver call; call `cuInit` first.
+ *
  * @throws {LibraryNotFoundError} with every path tried, where there is no driver or no koffi
+ *
+ * @example
+ * ```ts no-run
+ * const driver = openLibcuda();
+ * driver.cuInit(0);
+ * console.log(driver.cuDeviceGetCount()); // 1
+ * console.log(driver.cuDeviceGetName(driver.cuDeviceGet(0))); // NVIDIA H200
+ * ```
  */
 export function openLibcuda(options: LibcudaOptions = {}): Driver {
   const koffi = loadKoffi(options.koffiPath);

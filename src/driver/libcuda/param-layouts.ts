@@ -1,21 +1,21 @@
 /**
- * Where a kernel's parameters lie, for launches that pass `kernelParams`: native arrays of
+ * The places of a kernel's parameters, for launches that pass `kernelParams`: native arrays of
  * pointers, made once for each function from cuFuncGetParamInfo (CUDA 12.4). The parameters
- * themselves are written into one of a few blocks of native memory that launches use again and
- * again, so a function has one array for each block.
+ * themselves are written into one of a few blocks of native memory that launches reuse, so a
+ * function has one array for each block.
  */
 import { CUresult } from '../../ground/result.js';
 import type { Binding } from './binding.js';
 import { NativeMemory } from '../../native/native-memory.js';
 
 export interface ParamLayout {
-  /** The function as `node:ffi` takes it. */
+  /** The function, as `node:ffi` takes it. */
   readonly func: bigint;
-  /** Where the last parameter ends. */
+  /** The end of the last parameter. */
   readonly bytes: number;
-  /** `kernelParams` for each block; 0 for a function without parameters. */
+  /** The address of `kernelParams` for each block; 0 for a function without parameters. */
   readonly addresses: readonly number[];
-  /** The same as `node:ffi` takes them. */
+  /** The same addresses, as `node:ffi` takes them. */
   readonly pointers: readonly bigint[];
   /** Keeps the arrays alive; undefined for a function without parameters. */
   readonly memory: NativeMemory | undefined;
@@ -35,21 +35,23 @@ export class ParamLayouts {
     memory: undefined,
   };
 
-  /** @param blocks addresses at which the parameters of a launch may be laid out */
+  /** @param blocks addresses of the blocks that the parameters of a launch may be written to */
   constructor(binding: Binding, blocks: readonly number[]) {
     this.binding = binding;
     this.blocks = blocks;
   }
 
-  /** Whether the driver can say where parameters lie. */
+  /** Whether the driver returns the places of parameters. */
   get available(): boolean {
     return this.binding.calls.cuFuncGetParamInfo.available;
   }
 
-  /** @throws {DriverError} where the driver does not know the function */
+  /**
+   * Returns the places of a function's parameters. @throws {DriverError} where the driver does not
+   * have the function
+   */
   find(func: number): ParamLayout {
-    // A function handle means the same function only until some module is unloaded, on whichever
-    // thread.
+    // A function handle names the same function only until a module is unloaded, by any thread.
     return func === this.lastFunction && this.binding.unloads[0] === this.unloadsSeen
       ? this.last
       : this.look(func);

@@ -1,6 +1,6 @@
 /**
- * What one recorded line does not show: structures in memory, host memory, names, the JIT's options
- * and logs, lists, and the calls that differ between drivers.
+ * Calls that one recorded line does not show: structures in memory, host memory, names, the JIT's
+ * options and logs, lists, and the calls that differ between drivers.
  */
 import { beforeEach, describe, expect, test } from 'vitest';
 
@@ -30,7 +30,7 @@ describe('the provider, in detail', () => {
     standIn.reset();
     old.reset();
   });
-  /** The hexadecimal bytes in brackets at the end of a line. */
+  /** Returns the hexadecimal bytes in brackets at the end of a line. */
   const peeked = (line: string | undefined): string =>
     /\[([0-9a-f]*)\]$/.exec(line ?? '')?.[1] ?? '';
 
@@ -91,7 +91,7 @@ describe('the provider, in detail', () => {
     expect(() => driver.cuMemcpy2DAsync(copy, H1)).toThrow('12 rows of 11 bytes, pitch 5 to 10');
   });
 
-  test('a context is known to other threads as it is', () => {
+  test('a context is the same for other threads', () => {
     const adopted = driver.adoptContext(driver.shareContext(H2));
     expect(adopted).toEqual({ context: H2, addressOffset: 0 });
     driver.disownContext(adopted);
@@ -312,12 +312,12 @@ describe('the provider, in detail', () => {
     expect(list).toMatch(/^cuGraphGetNodes 7f1000000010 [0-9a-f]{6,} [0-9a-f]+$/);
   });
 
-  test('a conditional node: what the driver is given, and the bodies that it gives', () => {
+  test('a conditional node: the arguments, and the bodies that the driver returns', () => {
     const handle = 0xfedcba9876543210n;
     const owned = new NativeMemory(loadKoffi(), 16);
     owned.setU64(0, H1);
     owned.setU64(8, H2);
-    // The driver's own list of bodies: at 32 of the structure, which the stand-in writes as a
+    // The driver's own list of bodies is at 32 of the structure, which the stand-in writes as a
     // whole.
     const written = new BigUint64Array(6);
     written[4] = BigInt(owned.address);

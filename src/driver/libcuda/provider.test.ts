@@ -1,7 +1,7 @@
 /**
- * Every call of the interface that has no test file of its own, against the stand-in driver: which
- * symbol is called with what, what comes back, and what an error says. `*` stands for an address in
- * the provider's own memory.
+ * Every call of the interface that has no test file of its own, against the stand-in driver: the
+ * symbol that is called, its arguments, the result, and the text of an error. `*` stands for an
+ * address in the provider's own memory.
  */
 import { beforeEach, describe, expect, test } from 'vitest';
 
@@ -28,7 +28,7 @@ const BIG = 0x300000007,
 
 interface Case {
   call: (d: Driver) => unknown;
-  /** What is recorded, one line for each symbol called. */
+  /** The recorded lines, one for each symbol called. */
   log: string;
   /** What the driver writes through an argument: symbol, argument, bytes. */
   writes?: [string, number, ArrayBufferView][];

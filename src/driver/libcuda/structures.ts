@@ -1,7 +1,7 @@
 /**
  * The structures that the driver takes by pointer, written by hand into native memory. The offsets
- * are those of cuda.h as a 64-bit compiler lays them out (LP64 and LLP64 agree); the test beside
- * this file pins them.
+ * are those of cuda.h in the layout of a 64-bit compiler (LP64 and LLP64 agree);
+ * `structures.test.ts` checks them.
  */
 import type {
   CUDA_ARRAY3D_DESCRIPTOR,
@@ -24,7 +24,7 @@ import {
 } from '../flags.js';
 import type { NativeMemory } from '../../native/native-memory.js';
 
-/** CUDA_MEMCPY2D_v2. */
+/** The layout of CUDA_MEMCPY2D_v2. */
 export const MEMCPY2D = {
   size: 128,
   srcXInBytes: 0,
@@ -45,7 +45,7 @@ export const MEMCPY2D = {
   Height: 120,
 } as const;
 
-/** CUDA_MEMCPY3D_v2. The levels of detail stay zero. */
+/** The layout of CUDA_MEMCPY3D_v2. The levels of detail stay zero. */
 export const MEMCPY3D = {
   size: 200,
   srcXInBytes: 0,
@@ -75,7 +75,7 @@ export const MEMCPY3D = {
   Depth: 192,
 } as const;
 
-/** CUDA_MEMCPY3D_PEER_v1: CUDA_MEMCPY3D with contexts in the places of its reserved fields. */
+/** The layout of CUDA_MEMCPY3D_PEER_v1: CUDA_MEMCPY3D with contexts in its reserved fields. */
 export const MEMCPY3D_PEER = {
   size: 200,
   srcXInBytes: 0,
@@ -105,7 +105,7 @@ export const MEMCPY3D_PEER = {
   Depth: 192,
 } as const;
 
-/** CUDA_ARRAY_DESCRIPTOR_v2. */
+/** The layout of CUDA_ARRAY_DESCRIPTOR_v2. */
 export const ARRAY_DESCRIPTOR = {
   size: 24,
   Width: 0,
@@ -114,7 +114,7 @@ export const ARRAY_DESCRIPTOR = {
   NumChannels: 20,
 } as const;
 
-/** CUDA_ARRAY3D_DESCRIPTOR_v2. */
+/** The layout of CUDA_ARRAY3D_DESCRIPTOR_v2. */
 export const ARRAY3D_DESCRIPTOR = {
   size: 40,
   Width: 0,
@@ -126,8 +126,8 @@ export const ARRAY3D_DESCRIPTOR = {
 } as const;
 
 /**
- * CUDA_RESOURCE_DESC_v1: the parts of its union begin at 8, where the array's handle and the
- * others' addresses are.
+ * The layout of CUDA_RESOURCE_DESC_v1: the members of its union begin at 8, with the array's handle
+ * or the address.
  */
 export const RESOURCE_DESC = {
   size: 144,
@@ -143,7 +143,7 @@ export const RESOURCE_DESC = {
   flags: 136,
 } as const;
 
-/** CUDA_TEXTURE_DESC_v1. */
+/** The layout of CUDA_TEXTURE_DESC_v1. */
 export const TEXTURE_DESC = {
   size: 104,
   addressMode: 0,
@@ -157,7 +157,7 @@ export const TEXTURE_DESC = {
   borderColor: 40,
 } as const;
 
-/** CUmemPoolProps_v1; `location` is a CUmemLocation of two 32-bit words. */
+/** The layout of CUmemPoolProps_v1; `location` is a CUmemLocation of two 32-bit words. */
 export const MEM_POOL_PROPS = {
   size: 88,
   allocType: 0,
@@ -169,10 +169,10 @@ export const MEM_POOL_PROPS = {
   usage: 32,
 } as const;
 
-/** CUmemAccessDesc_v1. */
+/** The layout of CUmemAccessDesc_v1. */
 export const MEM_ACCESS_DESC = { size: 12, locationType: 0, locationId: 4, flags: 8 } as const;
 
-/** CUgraphExecUpdateResultInfo_v1. */
+/** The layout of CUgraphExecUpdateResultInfo_v1. */
 export const EXEC_UPDATE_RESULT_INFO = {
   size: 24,
   result: 0,
@@ -180,7 +180,7 @@ export const EXEC_UPDATE_RESULT_INFO = {
   errorFromNode: 16,
 } as const;
 
-/** CUgraphNodeParams of a conditional node: CUDA_CONDITIONAL_NODE_PARAMS begins at 16. */
+/** The layout of CUgraphNodeParams: CUDA_CONDITIONAL_NODE_PARAMS begins at 16. */
 export const CONDITIONAL_NODE_PARAMS = {
   size: 256,
   nodeType: 0,
@@ -191,7 +191,7 @@ export const CONDITIONAL_NODE_PARAMS = {
   ctx: 40,
 } as const;
 
-/** CUlaunchConfig. */
+/** The layout of CUlaunchConfig. */
 export const LAUNCH_CONFIG = {
   size: 56,
   gridDimX: 0,
@@ -206,10 +206,10 @@ export const LAUNCH_CONFIG = {
   numAttrs: 48,
 } as const;
 
-/** CUlaunchAttribute: an id and a union of 64 bytes. */
+/** The layout of CUlaunchAttribute: an id and a union of 64 bytes. */
 export const LAUNCH_ATTRIBUTE = { size: 72, id: 0, value: 8, valueSize: 64 } as const;
 
-/** As many attributes as {@link LaunchAttributes} has fields. */
+/** The number of fields of {@link LaunchAttributes}. */
 export const MAX_LAUNCH_ATTRIBUTES = 5;
 
 /** Writes CUDA_MEMCPY2D at byte `at`. */
@@ -403,7 +403,7 @@ export function writeLaunchConfig(
   memory.u32[(at + LAUNCH_CONFIG.numAttrs) >> 2] = count;
 }
 
-/** Writes one CUlaunchAttribute for each field that is given; returns how many. */
+/** Writes one CUlaunchAttribute for each field that is set. Returns their number. */
 function writeLaunchAttributes(
   memory: NativeMemory,
   at: number,
@@ -447,7 +447,10 @@ function writeLaunchAttributes(
   return count;
 }
 
-/** A CUmemLocation as the 64-bit integer that it travels as by value. `device` -1 is the host. */
+/**
+ * Returns a CUmemLocation as the 64-bit integer that it is passed as by value. `device` -1 is the
+ * host.
+ */
 export function memLocation(device: number): number {
   if (device < 0) return CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST;
   return CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE + device * 4294967296;

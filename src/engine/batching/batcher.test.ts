@@ -15,18 +15,18 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Has how often the event loop has gone round. Taken before any clock is a fake one. */
+/** Counts the turns of the event loop. It is taken before any clock is a fake one. */
 const { nodeTiming } = real;
 
 const sleep = (milliseconds: number): Promise<void> =>
   new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-/** Turns of the event loop in which results are given out, and batches that then start end, too. */
+/** Lets results be delivered, and the batches that start then end, too. */
 async function turns(): Promise<void> {
   for (let k = 0; k < 4; k++) await setImmediate();
 }
 
-/** Time passes, and what ends in it is given out. */
+/** Advances the fake clock, and lets the results of that time be delivered. */
 async function pass(milliseconds: number): Promise<void> {
   await vi.advanceTimersByTimeAsync(milliseconds);
   await turns();
@@ -46,7 +46,7 @@ function doubling(
   return { batcher, batches };
 }
 
-/** Keeps what was for callers who had gone. */
+/** Keeps the discarded results. */
 class Keeping extends Batcher<number, number> {
   readonly discarded: number[] = [];
 
@@ -55,7 +55,7 @@ class Keeping extends Batcher<number, number> {
   }
 }
 
-/** What has come of a promise so far. */
+/** The state of a promise so far. */
 function watched<T>(promise: Promise<T>): { value?: T; error?: unknown; settled: number } {
   const seen: { value?: T; error?: unknown; settled: number } = { settled: 0 };
   promise.then(
@@ -121,7 +121,7 @@ describe('when a batch starts', () => {
       const { batcher, batches } = doubling({ maxBatchSize: 8, maxQueueDelay: 5, eager: true }, 20);
       void batcher.run(1);
       void batcher.run(2);
-      // What comes in other calls of the same turn of the event loop is with them.
+      // Requests of other calls in the same turn of the event loop join the batch.
       await Promise.resolve();
       void batcher.run(0);
       expect(batches).toEqual([]);
@@ -143,28 +143,31 @@ describe('when a batch starts', () => {
     },
   );
 
-  test('eager: where a batch fills within the delay it is waited for, until fewer come', async () => {
-    const { batcher, batches } = doubling({ maxBatchSize: 4, maxQueueDelay: 10, eager: true }, 1);
-    let item = 0;
-    /** One each so many milliseconds, and none runs when the next comes. */
-    const come = async (count: number, every: number): Promise<number[]> => {
-      const before = batches.length;
-      for (let i = 0; i < count; i++) {
-        void batcher.run(item++);
-        await setImmediate();
-        await vi.advanceTimersByTimeAsync(every);
-      }
-      return batches.slice(before).map(({ length }) => length);
-    };
-    expect(await come(10, 5)).toEqual(Array.from({ length: 10 }, () => 1));
-    // Ten in the delay: the first ones start at once, until that is known.
-    const dense = await come(40, 1.2);
-    expect(dense.slice(-6)).toEqual([4, 4, 4, 4, 4, 4]);
-    await pass(20);
-    expect((await come(5, 5)).slice(-4)).toEqual([1, 1, 1, 1]);
-    await pass(20);
-    expect(vi.getTimerCount()).toBe(0);
-  });
+  test(
+    'eager: where a batch fills within the delay it is waited for, ' + 'until fewer come',
+    async () => {
+      const { batcher, batches } = doubling({ maxBatchSize: 4, maxQueueDelay: 10, eager: true }, 1);
+      let item = 0;
+      /** Sends a request every `every` milliseconds; no batch runs when the next one comes. */
+      const come = async (count: number, every: number): Promise<number[]> => {
+        const before = batches.length;
+        for (let i = 0; i < count; i++) {
+          void batcher.run(item++);
+          await setImmediate();
+          await vi.advanceTimersByTimeAsync(every);
+        }
+        return batches.slice(before).map(({ length }) => length);
+      };
+      expect(await come(10, 5)).toEqual(Array.from({ length: 10 }, () => 1));
+      // Ten come in the delay. The first ones start at once, until the rate is known.
+      const dense = await come(40, 1.2);
+      expect(dense.slice(-6)).toEqual([4, 4, 4, 4, 4, 4]);
+      await pass(20);
+      expect((await come(5, 5)).slice(-4)).toEqual([1, 1, 1, 1]);
+      await pass(20);
+      expect(vi.getTimerCount()).toBe(0);
+    },
+  );
 
   test('eager: with what waits once the last that ran has ended', async () => {
     const { batcher, batches } = doubling({ maxBatchSize: 8, maxQueueDelay: 50, eager: true }, 20);
@@ -178,7 +181,7 @@ describe('when a batch starts', () => {
     expect(batches).toEqual([[1], [2, 3]]);
   });
 
-  test('eager: who closes, or leaves, before that turn is over', async () => {
+  test('eager: a close, or an abort, before that turn is over', async () => {
     const { batcher, batches } = doubling({ maxBatchSize: 8, maxQueueDelay: 50, eager: true }, 20);
     const controller = new AbortController();
     const gone = watched(batcher.run(1, { signal: controller.signal }));
@@ -210,7 +213,7 @@ describe('when a batch starts', () => {
 });
 
 describe('groups', () => {
-  /** Of even and of odd numbers. */
+  /** Has a group of even and a group of odd numbers. */
   class Parity extends Batcher<number, number> {
     readonly batches: number[][] = [];
     constructor(options: BatcherOptions) {
@@ -239,20 +242,23 @@ describe('groups', () => {
     expect(await results).toEqual([2, 4, 6, 8, 12]);
   });
 
-  test('each waits for its own oldest request, and the oldest of those that could start is first', async () => {
-    const batcher = new Parity({ maxBatchSize: 4, maxQueueDelay: 5, maxConcurrentBatches: 1 });
-    void batcher.run(1);
-    await vi.advanceTimersByTimeAsync(3);
-    void batcher.run(2);
-    await vi.advanceTimersByTimeAsync(2);
-    expect(batcher.batches).toEqual([[1]]);
-    for (const item of [3, 5, 7, 9]) void batcher.run(item);
-    // A group that is full is not before one that has waited longer.
-    await vi.advanceTimersByTimeAsync(10);
-    expect(batcher.batches).toEqual([[1], [2]]);
-    await vi.advanceTimersByTimeAsync(10);
-    expect(batcher.batches).toEqual([[1], [2], [3, 5, 7, 9]]);
-  });
+  test(
+    'each waits for its own oldest request, and the oldest of those that could ' + 'start is first',
+    async () => {
+      const batcher = new Parity({ maxBatchSize: 4, maxQueueDelay: 5, maxConcurrentBatches: 1 });
+      void batcher.run(1);
+      await vi.advanceTimersByTimeAsync(3);
+      void batcher.run(2);
+      await vi.advanceTimersByTimeAsync(2);
+      expect(batcher.batches).toEqual([[1]]);
+      for (const item of [3, 5, 7, 9]) void batcher.run(item);
+      // A full group does not start before one that has waited longer.
+      await vi.advanceTimersByTimeAsync(10);
+      expect(batcher.batches).toEqual([[1], [2]]);
+      await vi.advanceTimersByTimeAsync(10);
+      expect(batcher.batches).toEqual([[1], [2], [3, 5, 7, 9]]);
+    },
+  );
 
   test('with a delay of 0 all of a turn start, and a close starts all', async () => {
     const batcher = new Parity({ maxBatchSize: 4, maxQueueDelay: 0 });
@@ -268,24 +274,27 @@ describe('groups', () => {
   });
 });
 
-test('an item that fails by itself is told to its caller, and the others get their results', async () => {
-  const batcher = new Batcher(
-    (items: readonly number[]) =>
-      Promise.resolve(
-        items.map((item) =>
-          item < 0 ? new ItemFailure(new RangeError(`${item} is negative`)) : Math.sqrt(item),
+test(
+  'an item that fails by itself is told to its caller, and the others get ' + 'their results',
+  async () => {
+    const batcher = new Batcher(
+      (items: readonly number[]) =>
+        Promise.resolve(
+          items.map((item) =>
+            item < 0 ? new ItemFailure(new RangeError(`${item} is negative`)) : Math.sqrt(item),
+          ),
         ),
-      ),
-    { maxBatchSize: 3 },
-  );
-  const results = await Promise.allSettled([4, -1, 9].map((item) => batcher.run(item)));
-  expect(results).toEqual([
-    { status: 'fulfilled', value: 2 },
-    { status: 'rejected', reason: new RangeError('-1 is negative') },
-    { status: 'fulfilled', value: 3 },
-  ]);
-  expect(batcher.statistics).toMatchObject({ batches: 1, fulfilled: 2, failed: 1 });
-});
+      { maxBatchSize: 3 },
+    );
+    const results = await Promise.allSettled([4, -1, 9].map((item) => batcher.run(item)));
+    expect(results).toEqual([
+      { status: 'fulfilled', value: 2 },
+      { status: 'rejected', reason: new RangeError('-1 is negative') },
+      { status: 'fulfilled', value: 3 },
+    ]);
+    expect(batcher.statistics).toMatchObject({ batches: 1, fulfilled: 2, failed: 1 });
+  },
+);
 
 describe('aborting', () => {
   test('a queue that became empty keeps no timer', () => {
@@ -295,7 +304,7 @@ describe('aborting', () => {
     expect(vi.getTimerCount()).toBe(1);
     controller.abort();
     expect(vi.getTimerCount()).toBe(0);
-    expect(gone.settled).toBe(0); // promises settle behind the call
+    expect(gone.settled).toBe(0); // promises settle after the call
   });
 
   test('a signal that has aborted already takes nothing', async () => {
@@ -306,28 +315,32 @@ describe('aborting', () => {
     expect(batcher.statistics).toMatchObject({ taken: 0, queued: 0 });
   });
 
-  test('of a batch that runs the others get their results, and the result of the one is discarded', async () => {
-    const batcher = new Keeping(
-      async (items) => {
-        await sleep(10);
-        return items.map((item) => 2 * item);
-      },
-      { maxBatchSize: 2 },
-    );
-    const controller = new AbortController();
-    const aborted = watched(batcher.run(1, { signal: controller.signal }));
-    const other = watched(batcher.run(2));
-    await vi.advanceTimersByTimeAsync(5);
-    controller.abort(new Error('gone'));
-    await vi.advanceTimersByTimeAsync(0);
-    expect(aborted.error).toEqual(new Error('gone'));
-    await pass(5);
-    expect(other.value).toBe(4);
-    expect(batcher.discarded).toEqual([2]);
-    expect(batcher.statistics).toMatchObject({ aborted: 1, fulfilled: 1, running: 0 });
-  });
+  test(
+    'of a batch that runs the others get their results, and the result of the one ' +
+      'is discarded',
+    async () => {
+      const batcher = new Keeping(
+        async (items) => {
+          await sleep(10);
+          return items.map((item) => 2 * item);
+        },
+        { maxBatchSize: 2 },
+      );
+      const controller = new AbortController();
+      const aborted = watched(batcher.run(1, { signal: controller.signal }));
+      const other = watched(batcher.run(2));
+      await vi.advanceTimersByTimeAsync(5);
+      controller.abort(new Error('gone'));
+      await vi.advanceTimersByTimeAsync(0);
+      expect(aborted.error).toEqual(new Error('gone'));
+      await pass(5);
+      expect(other.value).toBe(4);
+      expect(batcher.discarded).toEqual([2]);
+      expect(batcher.statistics).toMatchObject({ aborted: 1, fulfilled: 1, running: 0 });
+    },
+  );
 
-  test('no listener stays behind on a signal that lives on', async () => {
+  test('no listener remains on a signal that outlives the request', async () => {
     const { batcher } = doubling({ maxBatchSize: 1 });
     const { signal } = new AbortController();
     const removed = vi.spyOn(signal, 'removeEventListener');
@@ -350,7 +363,7 @@ describe('giving out results', () => {
       maxBatchSize: size,
     });
     const found: number[] = [];
-    // From where immediates run: those that are set there run in the next turn.
+    // Immediates that are set while immediates run are called in the next turn.
     await setImmediate();
     const results = await Promise.all(
       Array.from({ length: size }, async (_, item) => {
@@ -370,7 +383,7 @@ describe('giving out results', () => {
     expect(found).toEqual(Array.from({ length: 12 }, (_, i) => found[0]! + i));
   });
 
-  test('quick ones get theirs in the turn behind the first', async () => {
+  test('quick ones get theirs in the turn after the first', async () => {
     // On the fake clock no caller takes any time.
     expect((await turnsOf(64, 0)).map((turn, _, all) => turn - all[0]!)).toEqual(
       Array.from({ length: 64 }, (_, i) => Math.min(i, 1)),
@@ -389,12 +402,12 @@ describe('giving out results', () => {
     const found = await turnsOf(64, 0).finally(() => {
       isDone = true;
     });
-    // 64 turns would be 200 ms. Compiling what runs for the first time may take its time.
+    // 64 turns would be 200 ms. V8's compilation in the first run is allowed for.
     expect(found.at(-1)! - found[0]!).toBeLessThan(8);
   });
 
   test(
-    'the next batch starts before, those that end meanwhile are given out behind, and close() ' +
+    'the next batch starts before, those that end meanwhile are delivered later, and close() ' +
       'waits for the last',
     async () => {
       const log: string[] = [];
@@ -423,80 +436,93 @@ describe('giving out results', () => {
     },
   );
 
-  test('one that is aborted before its turn settles with that, and its result is discarded', async () => {
-    const batcher = new Keeping((items) => Promise.resolve(items), { maxBatchSize: 2 });
-    const controller = new AbortController();
-    const first = batcher.run(1);
-    const second = watched(batcher.run(2, { signal: controller.signal }));
-    await first;
-    expect(batcher.statistics).toMatchObject({ running: 0, fulfilled: 1, aborted: 0 });
-    controller.abort(new Error('gone'));
-    await turns();
-    expect(second).toEqual({ error: new Error('gone'), settled: 1 });
-    expect(batcher.discarded).toEqual([2]);
-  });
+  test(
+    'one that is aborted before its turn settles with that, and its result ' + 'is discarded',
+    async () => {
+      const batcher = new Keeping((items) => Promise.resolve(items), { maxBatchSize: 2 });
+      const controller = new AbortController();
+      const first = batcher.run(1);
+      const second = watched(batcher.run(2, { signal: controller.signal }));
+      await first;
+      expect(batcher.statistics).toMatchObject({ running: 0, fulfilled: 1, aborted: 0 });
+      controller.abort(new Error('gone'));
+      await turns();
+      expect(second).toEqual({ error: new Error('gone'), settled: 1 });
+      expect(batcher.discarded).toEqual([2]);
+    },
+  );
 });
 
-test('a discard that throws is an uncaught exception, and the others get their results', async () => {
-  class Throwing extends Batcher<number, number> {
-    protected override discard(): void {
-      throw new Error('in discard');
+test(
+  'a discard that throws is an uncaught exception, and the others get ' + 'their results',
+  async () => {
+    class Throwing extends Batcher<number, number> {
+      protected override discard(): void {
+        throw new Error('in discard');
+      }
     }
-  }
-  const batcher = new Throwing(
-    async (items) => {
-      await sleep(10);
-      return items;
-    },
-    { maxBatchSize: 2 },
-  );
-  const controller = new AbortController();
-  const aborted = watched(batcher.run(1, { signal: controller.signal }));
-  const other = watched(batcher.run(2));
-  const uncaught: unknown[] = [];
-  const listeners = process.listeners('uncaughtException');
-  process
-    .removeAllListeners('uncaughtException')
-    .on('uncaughtException', (error) => uncaught.push(error));
-  try {
-    controller.abort(new Error('gone'));
-    await pass(10);
-  } finally {
-    process.removeAllListeners('uncaughtException');
-    for (const listener of listeners) process.on('uncaughtException', listener);
-  }
-  expect(uncaught).toEqual([new Error('in discard')]);
-  expect([aborted.error, other.value]).toEqual([new Error('gone'), 2]);
-});
+    const batcher = new Throwing(
+      async (items) => {
+        await sleep(10);
+        return items;
+      },
+      { maxBatchSize: 2 },
+    );
+    const controller = new AbortController();
+    const aborted = watched(batcher.run(1, { signal: controller.signal }));
+    const other = watched(batcher.run(2));
+    const uncaught: unknown[] = [];
+    const listeners = process.listeners('uncaughtException');
+    process
+      .removeAllListeners('uncaughtException')
+      .on('uncaughtException', (error) => uncaught.push(error));
+    try {
+      controller.abort(new Error('gone'));
+      await pass(10);
+    } finally {
+      process.removeAllListeners('uncaughtException');
+      for (const listener of listeners) process.on('uncaughtException', listener);
+    }
+    expect(uncaught).toEqual([new Error('in discard')]);
+    expect([aborted.error, other.value]).toEqual([new Error('gone'), 2]);
+  },
+);
 
 describe('back-pressure', () => {
-  test('one request more than the queue holds is refused, with the time after which there is room', async () => {
-    const { batcher } = doubling({ maxBatchSize: 2, maxQueueSize: 4, maxConcurrentBatches: 1 }, 40);
-    const first = [1, 2].map((item) => watched(batcher.run(item)));
-    await pass(40);
-    expect(first.map(({ value }) => value)).toEqual([2, 4]);
-    const rest = [3, 4, 5, 6, 7, 8].map((item) => watched(batcher.run(item))); // two run, four wait
-    const error = await batcher.run(9).catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(CudaQueueFullError);
-    expect(error).toMatchObject({ code: 'ERR_CUDA_QUEUE_FULL', queueSize: 4, retryAfter: 80 });
-    expect((error as Error).message).toBe(
-      "The batcher's queue is full: 4 requests wait, as many as its maxQueueSize allows. " +
-        'Send this one again in 80 ms, or fewer at a time.',
-    );
-    await pass(120);
-    expect(rest.map(({ value }) => value)).toEqual([6, 8, 10, 12, 14, 16]);
-    expect(batcher.statistics).toEqual({
-      queued: 0,
-      running: 0,
-      taken: 8,
-      fulfilled: 8,
-      failed: 0,
-      aborted: 0,
-      refused: 1,
-      batches: 4,
-      items: 8,
-    });
-  });
+  test(
+    'one request more than the queue holds is refused, with the time after which ' +
+      'there is room',
+    async () => {
+      const { batcher } = doubling(
+        { maxBatchSize: 2, maxQueueSize: 4, maxConcurrentBatches: 1 },
+        40,
+      );
+      const first = [1, 2].map((item) => watched(batcher.run(item)));
+      await pass(40);
+      expect(first.map(({ value }) => value)).toEqual([2, 4]);
+      const rest = [3, 4, 5, 6, 7, 8].map((item) => watched(batcher.run(item))); // 2 run, 4 wait
+      const error = await batcher.run(9).catch((reason: unknown) => reason);
+      expect(error).toBeInstanceOf(CudaQueueFullError);
+      expect(error).toMatchObject({ code: 'ERR_CUDA_QUEUE_FULL', queueSize: 4, retryAfter: 80 });
+      expect((error as Error).message).toBe(
+        "The batcher's queue is full: 4 requests wait, as many as its maxQueueSize allows. " +
+          'Send this one again in 80 ms, or fewer at a time.',
+      );
+      await pass(120);
+      expect(rest.map(({ value }) => value)).toEqual([6, 8, 10, 12, 14, 16]);
+      expect(batcher.statistics).toEqual({
+        queued: 0,
+        running: 0,
+        taken: 8,
+        fulfilled: 8,
+        failed: 0,
+        aborted: 0,
+        refused: 1,
+        batches: 4,
+        items: 8,
+      });
+    },
+  );
 
   describe('by weight', () => {
     class Weighing extends Batcher<number, number> {
@@ -689,7 +715,7 @@ test('a signal in the place of the options is refused', () => {
   expect(() => batcher.run(1, new AbortController().signal as never)).toThrow('Write { signal }.');
 });
 
-/** A batch that ran: its items, from when to when on the fake clock, and whether it failed. */
+/** A batch that ran: its items, its begin and end on the fake clock, and whether it failed. */
 interface Ran {
   readonly items: readonly number[];
   readonly start: number;
@@ -814,14 +840,14 @@ describe('whatever arrives, aborts and fails', () => {
               }
             }
 
-            // No item twice, none out of order.
+            // No item is there twice, and none is out of order.
             const items = ran.flatMap((batch) => batch.items);
             expect(items).toEqual([...new Set(items)].sort((a, b) => a - b));
             for (const batch of ran) {
               expect(batch.items.length).toBeLessThanOrEqual(options.maxBatchSize);
               const due = seen[batch.items[0]!]!.since + options.maxQueueDelay;
-              // Not early, unless it was full or the batcher was closing; not late, unless as many
-              // as may run did all the while.
+              // It is not early, unless it was full or the batcher was closing; it is not late,
+              // unless as many as may run did all the while.
               if (batch.items.length < options.maxBatchSize && batch.start < closedAt)
                 expect(batch.start).toBeGreaterThanOrEqual(due);
               if (batch.start > due) {
@@ -855,7 +881,7 @@ describe('whatever arrives, aborts and fails', () => {
         ),
         { numRuns: 400 },
       );
-      // All that may become of a request did.
+      // Every possible end of a request has occurred.
       expect([...ends].sort()).toEqual([
         'aborted in its batch',
         'aborted in the queue',

@@ -1,69 +1,70 @@
 /**
- * Requests of one item each, put together into batches: by size, or by the time that the first of
- * them has waited.
+ * Collects requests of one item each into batches. A batch starts by its size, or by the time that
+ * its first request has waited.
  */
-// Taken at load: results come where a user's tests have fake timers, too. The delay is theirs to
-// drive.
+// setImmediate is imported at load, because a user's tests may replace the global one by a fake
+// timer, and results come there, too. The delay uses the global timer, so that a test can drive it.
 import { setImmediate } from 'node:timers';
 
 import { CudaArgumentError, CudaDisposedError, CudaQueueFullError } from '../../core/index.js';
 import { checkInteger, checkOptions, checkSignal, invalid, show } from '../../ground/arguments.js';
 
-/** What a {@link Batcher} is told. */
+/** Options of {@link Batcher}. */
 export interface BatcherOptions {
-  /** Items in a batch, at most: a batch that has as many starts at once. */
+  /** Largest number of items in a batch. A batch that has as many starts at once. */
   readonly maxBatchSize: number;
   /**
-   * How long a request waits for others to join it: milliseconds. What is there then starts,
-   * however little it is. 0 joins only what is asked for in one turn of the event loop, and what
-   * comes while all batches that may run are running. Default: 5.
+   * How long a request waits for others to join it: milliseconds. The requests that have come by
+   * then start, however few they are. 0 joins only the requests of one turn of the event loop, and
+   * those that come while as many batches run as may. Default: 5.
    */
   readonly maxQueueDelay?: number;
   /**
-   * Requests that may wait; a further one is refused with `ERR_CUDA_QUEUE_FULL`. `Infinity` takes
-   * all of them, for callers that limit themselves. Default: eight batches.
+   * Number of requests that may wait. A further one is refused with `ERR_CUDA_QUEUE_FULL`.
+   * `Infinity` accepts all of them, for callers that limit themselves. Default: eight batches.
    */
   readonly maxQueueSize?: number;
   /**
-   * Weight of the requests that may wait, all together: for {@link Batcher} each weighs 1, for
-   * `EngineBatcher` as many bytes as its tensors have, a subclass says otherwise with `weightOf`. A
-   * further request is refused with `ERR_CUDA_QUEUE_FULL`, but for one that comes while none waits.
-   * Default: `Infinity`.
+   * Total weight of the requests that may wait. For {@link Batcher} each weighs 1, for
+   * `EngineBatcher` the bytes of its tensors; a subclass overrides `weightOf`. A further request is
+   * refused with `ERR_CUDA_QUEUE_FULL`, except one that comes while none waits. Default:
+   * `Infinity`.
    */
   readonly maxQueueWeight?: number;
   /**
-   * Batches that may run at once. Default: 2, so that one is put together and copied while another
-   * one is computed.
+   * Number of batches that may run at once. Default: 2, so that one is assembled and copied while
+   * another is computed.
    */
   readonly maxConcurrentBatches?: number;
   /**
-   * Whether requests that come while no batch runs start one at once, with what is asked for in the
-   * same turn of the event loop, instead of waiting for others: `maxQueueDelay` is then for those
-   * that come beside a batch. What would have joined finds more beside it in the next one, so that
-   * batches are as large as the load makes them. Where as many have come of late that one is full
-   * within the delay they wait for that, as without it: many small batches cost more than they
-   * save. Default false.
+   * Whether requests that come while no batch runs start one at once, together with the other
+   * requests of the same turn of the event loop, instead of waiting. `maxQueueDelay` then applies
+   * to requests that come while a batch runs: they are collected for the next one, so that the
+   * batches are as large as the load makes them. Where requests have come lately at a rate that
+   * fills a batch within the delay, they wait as without this option: many small batches cost more
+   * than they save. Default: false.
    */
   readonly eager?: boolean;
 }
 
-/** What one request may be given besides its item. */
+/** Options of one request. */
 export interface BatchRequestOptions {
   /**
-   * Takes the request out of the queue; of one whose batch has begun the result is not waited for.
+   * Removes the request from the queue. If its batch has begun, the request settles without waiting
+   * for the result.
    */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What a {@link Batcher} has done so far, and holds now. */
+/** Counts of a {@link Batcher}: what it has done so far, and its present requests and batches. */
 export interface BatcherStatistics {
   /** Requests that wait for a batch. */
   readonly queued: number;
   /** Batches that run. */
   readonly running: number;
   /**
-   * Requests that were taken. Each is queued, in a batch that runs or whose results are being given
-   * out, or counted by one of the next three.
+   * Requests that were accepted. Each is queued, or in a batch that runs or whose results are being
+   * delivered, or counted by one of the next three.
    */
   readonly taken: number;
   readonly fulfilled: number;
@@ -71,14 +72,25 @@ export interface BatcherStatistics {
   readonly aborted: number;
   /** Requests that the full queue has refused. */
   readonly refused: number;
-  /** Batches that were begun, and the items in them. */
+  /** Batches that have begun, and the items in them. */
   readonly batches: number;
   readonly items: number;
 }
 
 /**
- * In the place of a result: this item has failed, and the others of its batch have not. Its
- * caller's promise rejects with the error.
+ * Stands in the place of a result: this item has failed, and the others of its batch have not. The
+ * promise of its caller rejects with the error.
+ *
+ * @example
+ * ```ts
+ * await using roots = new Batcher<number, number>(
+ *   async (items) =>
+ *     items.map((x) => (x < 0 ? new ItemFailure(new RangeError(`${x} < 0`)) : Math.sqrt(x))),
+ *   { maxBatchSize: 8 },
+ * );
+ * const [four, wrong] = await Promise.allSettled([roots.run(16), roots.run(-1)]);
+ * console.log(four.status, wrong.status); // fulfilled rejected
+ * ```
  */
 export class ItemFailure {
   readonly error: unknown;
@@ -88,20 +100,20 @@ export class ItemFailure {
   }
 }
 
-/** Runs one batch: a result for each item, in their order, or an {@link ItemFailure}. */
+/** Runs one batch. It returns a result for each item, in their order, or an {@link ItemFailure}. */
 export type RunBatch<Item, Result> = (
   items: readonly Item[],
 ) => PromiseLike<readonly (Result | ItemFailure)[]>;
 
 interface Request<Item, Result> {
   readonly item: Item;
-  /** Those of one group may be in one batch. */
+  /** Requests of one group may be in one batch. */
   readonly group: unknown;
-  /** Of {@link Batcher.weightOf}. */
+  /** The value of {@link Batcher.weightOf}. */
   readonly weight: number;
-  /** Later ones have greater ones. */
+  /** Increases from request to request. */
   readonly number: number;
-  /** When it was taken: `performance.now()`. */
+  /** The time at which it was accepted: `performance.now()`. */
   readonly since: number;
   readonly resolve: (result: Result) => void;
   readonly reject: (reason: unknown) => void;
@@ -110,31 +122,31 @@ interface Request<Item, Result> {
   settled: boolean;
 }
 
-/** A request whose batch has ended, and what became of it. */
+/** A request whose batch has ended, and its outcome. */
 interface Ended<Item, Result> {
   readonly request: Request<Item, Result>;
   readonly outcome: Result | ItemFailure;
 }
 
 /**
- * How long results may be given out in one turn of the event loop, milliseconds, with what their
- * callers do at once.
+ * How long results may be delivered in one turn of the event loop: milliseconds, including the code
+ * that their callers run at once.
  */
 const TURN_MS = 1;
 
-/** Share of the last batch in the mean of how long batches take. */
+/** Weight of the last batch in the running mean of the batches' durations. */
 const NEWEST_SHARE = 0.2;
 
-/** Groups whose arrivals are counted, at most. */
+/** Largest number of groups whose arrivals are counted. */
 const MOST_COUNTED = 64;
 
-/** How many requests of each group come in a certain time, of late. */
+/** The recent rate of requests of each group, as a number in a time span. */
 class Arrivals {
   /** Milliseconds. */
   private readonly span: number;
   /**
-   * Those that came until `last`, each of which counts the less the longer ago it came: as many as
-   * come in the span, where they come evenly. In the order of `last`.
+   * The requests that came until `last`. Each counts less the longer ago it came, so that evenly
+   * arriving requests sum to the number in the span. The groups are in the order of `last`.
    */
   private readonly groups = new Map<unknown, { readonly count: number; readonly last: number }>();
 
@@ -156,28 +168,33 @@ class Arrivals {
 }
 
 /**
- * Puts requests of one item each together into batches, and gives each caller the result of its
- * own. A batch starts when there are `maxBatchSize` requests, or the first has waited for
- * `maxQueueDelay`, as soon as fewer than `maxConcurrentBatches` run; with `eager`, also where none
- * runs and not as many come that it would be full before that.
+ * Collects requests of one item each into batches, and delivers to each caller the result of its
+ * item. A batch starts when there are `maxBatchSize` requests or the first has waited for
+ * `maxQueueDelay`, as soon as fewer than `maxConcurrentBatches` run. With `eager`, a batch also
+ * starts where none runs and it would not be full before that.
  *
  * - Order: batches take requests in the order in which they came, those of one
- *   {@link groupOf | group} where there are several. Results come batch by batch, as those end; in
- *   one turn of the event loop only as many as their callers need a millisecond for, so that a
- *   large batch does not hold it up. The next batch does not wait for that.
- * - Every request settles exactly once: with its result, with its own error where `runBatch` gave
- *   an {@link ItemFailure}, with the error of its batch (the same one for all of its callers) where
- *   that rejected, with the reason of its signal, or with `ERR_CUDA_QUEUE_FULL` or
- *   `ERR_CUDA_DISPOSED` where it was not taken.
- * - A request whose signal aborts while it waits leaves the queue, and its place is free. In a
- *   batch that has begun it settles at once and its result goes to {@link discard}.
+ *   {@link groupOf | group} where there are several. Results come batch by batch, as the batches
+ *   end. One turn of the event loop delivers only as many as their callers process in a
+ *   millisecond, so that a large batch does not block the loop. The next batch does not wait for
+ *   that.
+ * - Every request settles exactly once: with its result; with its own error where `runBatch`
+ *   returned an {@link ItemFailure}; with the error of its batch (the same one for all of its
+ *   callers) where that rejected; with the reason of its signal; or with `ERR_CUDA_QUEUE_FULL` or
+ *   `ERR_CUDA_DISPOSED` where it was not accepted.
+ * - A request whose signal aborts while it waits leaves the queue and frees its place. In a batch
+ *   that has begun it settles at once, and its result is passed to {@link discard}.
  *
- * Nothing of it blocks the event loop, and there is one timer, for the request that has waited
- * longest.
+ * No call blocks the event loop. There is one timer, for the request that has waited longest.
  *
+ * @example
  * ```ts
- * const batcher = new Batcher((texts: readonly string[]) => embed(texts), { maxBatchSize: 32, maxQueueDelay: 5 });
- * const vector = await batcher.run('one text', { signal });
+ * await using batcher = new Batcher(
+ *   async (items: readonly number[]) => items.map((x) => x * x),
+ *   { maxBatchSize: 32, maxQueueDelay: 5 },
+ * );
+ * const squares = await Promise.all([batcher.run(3), batcher.run(4)]);
+ * console.log(squares.join(' '), batcher.statistics.batches); // 9 16 1
  * ```
  */
 export class Batcher<Item, Result> implements AsyncDisposable {
@@ -190,8 +207,8 @@ export class Batcher<Item, Result> implements AsyncDisposable {
 
   private readonly runBatch: RunBatch<Item, Result>;
   /**
-   * By group, in the order in which they came; Sets, so that one leaves from the middle in constant
-   * time. None is empty.
+   * Requests by group, in the order in which they came. They are Sets, so that a request leaves
+   * from the middle in constant time. None is empty.
    */
   private readonly groups = new Map<unknown, Set<Request<Item, Result>>>();
   private queued = 0;
@@ -210,23 +227,23 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   };
   private timer: NodeJS.Timeout | undefined = undefined;
   /**
-   * What the timer is set for, and the latest for which it has come: a timer may come a little
-   * before the clock says so.
+   * The time that the timer is set for, and the latest of these times at which it has fired: a
+   * timer may fire slightly before the clock reaches its time.
    */
   private timerFor = -Infinity;
   private reached = -Infinity;
   private flushing = false;
-  /** What is still to be given out: callbacks of the event loop are on their way for it. */
+  /** Results that are still to be delivered. Callbacks of the event loop are pending for them. */
   private readonly ended: Ended<Item, Result>[] = [];
-  /** Of a batch, milliseconds; undefined before the first has ended. */
+  /** Mean duration of a batch: milliseconds; undefined before the first has ended. */
   private meanDuration: number | undefined = undefined;
   private closing: { readonly ended: Promise<void>; readonly end: () => void } | undefined =
     undefined;
 
   /**
-   * @param runBatch runs one batch: called with 1 to `maxBatchSize` items, gives as many results in
-   *   their order
-   * @throws CudaArgumentError
+   * @param runBatch runs one batch: it is called with 1 to `maxBatchSize` items and returns as many
+   *   results, in their order
+   * @throws CudaArgumentError where an argument is wrong
    */
   constructor(runBatch: RunBatch<Item, Result>, options: BatcherOptions) {
     if (typeof runBatch !== 'function')
@@ -238,7 +255,7 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     if (options === undefined) throw invalid('options', 'an object with maxBatchSize', options);
     checkOptions('options', options, BATCHER_OPTIONS);
     const { maxBatchSize } = options;
-    // First: the size of the queue follows from it.
+    // maxBatchSize is checked first, because the default size of the queue is computed from it.
     checkInteger('options.maxBatchSize', maxBatchSize, 1, Number.MAX_SAFE_INTEGER, 'items');
     const {
       maxQueueDelay = 5,
@@ -284,17 +301,18 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     return { queued: this.queued, running: this.running, ...this.counts };
   }
 
-  /** Whether {@link close} was called: nothing more is taken. */
+  /** Whether {@link close} was called. A closed batcher accepts no requests. */
   get isClosed(): boolean {
     return this.closing !== undefined;
   }
 
   /**
-   * The result of one item, of the batch that it will be part of.
+   * Returns the result of one item, from the batch that it becomes part of.
    *
-   * @throws CudaArgumentError where an argument is wrong. Rejects with `ERR_CUDA_QUEUE_FULL` where
-   *   `maxQueueSize` requests wait, or requests of `maxQueueWeight`, `ERR_CUDA_DISPOSED` behind
-   *   {@link close}, the signal's reason where it aborts, else with what the batch failed with
+   * @throws CudaArgumentError where an argument is wrong. The promise rejects with
+   *   `ERR_CUDA_QUEUE_FULL` where `maxQueueSize` requests or requests of `maxQueueWeight` wait,
+   *   with `ERR_CUDA_DISPOSED` after {@link close}, with the signal's reason where it aborts, else
+   *   with the error of the batch
    */
   run(item: Item, options: BatchRequestOptions = {}): Promise<Result> {
     checkOptions('options', options, ['signal']);
@@ -341,8 +359,8 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   }
 
   /**
-   * Takes nothing more, starts what waits without further delay, and resolves when every request
-   * that was taken has settled and every batch has ended. Never rejects.
+   * Accepts no further requests, starts those that wait without further delay, and resolves when
+   * every accepted request has settled and every batch has ended. It never rejects.
    */
   close(): Promise<void> {
     if (this.closing === undefined) {
@@ -360,9 +378,10 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   }
 
   /**
-   * Which requests may be in one batch: those whose items give the same, as `Map` compares. All,
-   * unless a subclass says otherwise. A group's batch starts when it is full or its oldest request
-   * has waited; where several could, that of the oldest request.
+   * Returns the key of the group that an item belongs to, compared as `Map` compares. Requests of
+   * one group may be in one batch. By default all items are one group; a subclass may override
+   * this. A group's batch starts when it is full or its oldest request has waited for the delay;
+   * where several could start, the one with the oldest request does.
    */
   protected groupOf(item: Item): unknown {
     void item;
@@ -370,8 +389,8 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   }
 
   /**
-   * What an item weighs, in the unit of `maxQueueWeight`: a finite number, 0 or more. Bytes, say.
-   * 1, unless a subclass says otherwise.
+   * Returns the weight of an item, in the unit of `maxQueueWeight` (bytes, for example): a finite
+   * number, 0 or more. By default it is 1; a subclass may override this.
    */
   protected weightOf(item: Item): number {
     void item;
@@ -385,20 +404,20 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   }
 
   /**
-   * Called with the result of a request that was aborted after its batch had begun. Does nothing; a
-   * subclass whose results hold memory gives it back here.
+   * Is called with the result of a request that was aborted after its batch had begun. It does
+   * nothing by default. A subclass whose results hold memory frees it here.
    */
   protected discard(result: Result): void {
     void result;
   }
 
   /**
-   * Called after each request that came, with those of its group: starts what may start, and sets
-   * the timer for the rest.
+   * Starts the batches that may start, and sets the timer for the rest. It is called after each
+   * request, with the requests of its group.
    */
   private schedule(group: unknown, { size }: Set<Request<Item, Result>>): void {
-    // With no delay a batch is what was asked for in this turn: it starts once the callers' own
-    // code has run.
+    // With no delay, a batch is the requests of one turn: it starts once the callers' own code has
+    // run.
     if (size < this.maxBatchSize && (this.maxQueueDelay === 0 || this.startsAtOnce(group))) {
       if (this.flushing) return;
       this.flushing = true;
@@ -415,8 +434,8 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   }
 
   /**
-   * Not where as many come that a batch is full before the delay is over: smaller ones would cost
-   * more, and all who come later with them.
+   * False where requests come at a rate that fills a batch before the delay is over: smaller
+   * batches would cost more, and would delay all later requests.
    */
   private startsAtOnce(group: unknown): boolean {
     return (
@@ -435,7 +454,7 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     this.setTimer();
   }
 
-  /** The group whose batch is to start. */
+  /** Returns the requests of the group whose batch is to start. */
   private due(): Set<Request<Item, Result>> | undefined {
     const now = Math.max(performance.now(), this.reached);
     return this.oldestGroup(
@@ -447,7 +466,7 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     );
   }
 
-  /** The group of the oldest request, of those that are asked for. */
+  /** Returns, of the groups that `counts` accepts, the one with the oldest request. */
   private oldestGroup(
     counts: (requests: Set<Request<Item, Result>>, oldest: Request<Item, Result>) => boolean,
   ): Set<Request<Item, Result>> | undefined {
@@ -462,7 +481,7 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     return found;
   }
 
-  /** For the request that has waited longest, while a batch may start. */
+  /** Sets the timer for the request that has waited longest, while a batch may start. */
   private setTimer(): void {
     const requests =
       this.running < this.maxConcurrentBatches ? this.oldestGroup(() => true) : undefined;
@@ -498,13 +517,13 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     void this.runAll(requests);
   }
 
-  /** Whether the request was in the queue: it is no more. */
+  /** Removes the request from the queue. Returns whether it was there. */
   private leave(request: Request<Item, Result>): boolean {
     const requests = this.groups.get(request.group);
     if (requests?.delete(request) !== true) return false;
     if (requests.size === 0) this.groups.delete(request.group);
     this.queued--;
-    // Sums of fractions leave a rest, which would add up.
+    // Sums of fractions leave a remainder, which would accumulate.
     this.queuedWeight = this.queued === 0 ? 0 : this.queuedWeight - request.weight;
     return true;
   }
@@ -530,17 +549,17 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     this.running--;
     // The device gets its next batch before callers get their results.
     this.start();
-    if (isFirst) this.giveOutNext();
-    this.giveOutLater(requests.length - (isFirst ? 1 : 0));
+    if (isFirst) this.deliverNext();
+    this.deliverLater(requests.length - (isFirst ? 1 : 0));
   }
 
   /**
-   * Gives out so many results in the next turn of the event loop, as far as there is time. One
-   * callback for each: what its caller does at once is done before the next one, so that the clock
-   * says what it took. (What else is done in a turn says nothing: a server that is busy would give
-   * out less the more there is.)
+   * Delivers `count` results in the next turn of the event loop, as far as there is time. Each
+   * result has a callback of its own: the code that its caller runs at once ends before the next
+   * callback, so that the clock includes it. (Other work in the turn is not counted: a busy server
+   * would deliver less the more it had to do.)
    */
-  private giveOutLater(count: number): void {
+  private deliverLater(count: number): void {
     let begun: number | undefined;
     let given = 0;
     let passed = 0;
@@ -549,14 +568,14 @@ export class Batcher<Item, Result> implements AsyncDisposable {
       begun ??= now;
       if (now - begun < TURN_MS) {
         given++;
-        this.giveOutNext();
+        this.deliverNext();
       }
-      if (++passed === count && given < count) this.giveOutLater(count - given);
+      if (++passed === count && given < count) this.deliverLater(count - given);
     };
     for (let i = 0; i < count; i++) setImmediate(next);
   }
 
-  private giveOutNext(): void {
+  private deliverNext(): void {
     const { request, outcome } = this.ended.shift()!;
     if (outcome instanceof ItemFailure) this.fail(request, outcome.error);
     else this.fulfil(request, outcome);
@@ -571,7 +590,8 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     try {
       this.discard(result);
     } catch (error) {
-      // Whose own mistake it is: the others get their results all the same.
+      // The error is the subclass's own: it becomes an uncaught exception, and the others get their
+      // results all the same.
       queueMicrotask(() => {
         throw error;
       });
@@ -585,11 +605,11 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   private abort(request: Request<Item, Result>): void {
     if (!this.settle(request, 'aborted')) return;
     request.reject(request.signal!.reason);
-    // One that waited may have been the one that the timer is set for.
+    // The request may have been the one that the timer is set for.
     if (this.leave(request)) this.setTimer();
   }
 
-  /** Whether the request had not settled before: its end is counted once. */
+  /** Settles the request and counts its end. Returns false if it had settled before. */
   private settle(request: Request<Item, Result>, end: 'fulfilled' | 'failed' | 'aborted'): boolean {
     if (request.settled) return false;
     request.settled = true;
@@ -646,7 +666,7 @@ function first<T>(set: ReadonlySet<T>): T {
   return value!;
 }
 
-/** What a timer of Node takes: a larger number would come at once. */
+/** The longest delay that a timer of Node accepts: a longer one would fire at once. */
 const LONGEST_DELAY = 2 ** 31 - 1;
 
 function checkResults(results: unknown, count: number): asserts results is readonly unknown[] {

@@ -1,4 +1,4 @@
-/** A batcher for an engine: tensors of one item in, tensors of one item out. */
+/** A batcher for an engine: its items and its results are tensors of one item. */
 import { CudaArgumentError, CudaError, DTYPES } from '../../core/index.js';
 import { checkOptions, invalid, valueNamed } from '../../ground/arguments.js';
 import { messageOf } from '../../ground/other-realms.js';
@@ -13,27 +13,31 @@ import type { BatchRequestOptions, BatcherOptions } from './batcher.js';
 
 /**
  * Runs an engine on batches of requests of one item each. The model's inputs and outputs have a
- * first axis of any extent, the batch; an item is all behind it: `[3, 224, 224]` of an input of
- * `[-1, 3, 224, 224]`. Where more of its extents are open, items of one shape are put together,
- * each shape with a batch and a delay of its own.
+ * first axis of any extent, the batch; an item has the remaining axes: `[3, 224, 224]` for an input
+ * of `[-1, 3, 224, 224]`. Where more extents are open, items of one shape form a batch, and each
+ * shape has a batch and a delay of its own.
  *
- * ```ts
- * const batcher = new EngineBatcher(engine, { maxBatchSize: 32, maxQueueDelay: 5 });
- * using image = await letterboxNormalise(photograph, { width: 224, height: 224, dtype: f32 });
- * const { logits } = await batcher.run({ image }, { signal });
- * ```
- *
- * The tensors of a request stay the caller's, and may be closed once it has settled. The results
- * are copies that the caller closes. A batch is one run of {@link Engine.infer}. Where that fails its
- * requests are run one by one, so that those which can be run get their results, and each of the
- * others an error of its own, which says so (its `cause` is the run's).
+ * The tensors of a request remain the caller's, and may be closed once it has settled. The results
+ * are copies that the caller closes. A batch is one run of {@link Engine.infer}. If that fails, its
+ * requests run one by one: those that can run get their results, and each of the others gets an
+ * error of its own, whose message names the request and whose `cause` is the run's error.
  *
  * {@link close} does not close the engine.
+ *
+ * @example
+ * ```ts no-run
+ * await using engine = await loadEngine(device, 'classifier.onnx');
+ * await using batcher = new EngineBatcher(engine, { maxBatchSize: 32, maxQueueDelay: 5 });
+ * using image = await device.zeros(f32, [3, 224, 224]);
+ * const { logits } = await batcher.run({ image });
+ * console.log(await logits!.read()); // the classes' values
+ * logits!.close();
+ * ```
  */
 export class EngineBatcher extends Batcher<NamedTensors, NamedTensors> {
   readonly engine: Engine;
 
-  /** @throws CudaArgumentError for a model that has no batch */
+  /** @throws CudaArgumentError for a model whose inputs and outputs have no batch axis */
   constructor(engine: Engine, options: BatcherOptions) {
     if (typeof (engine as Partial<Engine> | null)?.infer !== 'function')
       throw invalid('engine', 'an Engine', engine, 'loadEngine(device, model) gives one.');
@@ -46,23 +50,24 @@ export class EngineBatcher extends Batcher<NamedTensors, NamedTensors> {
   }
 
   /**
-   * The model's outputs for one item.
+   * Returns the model's outputs for one item.
    *
-   * @param item a tensor for each input, on the engine's device, of the input's dtype, of its shape
-   *   without the first axis
-   * @throws CudaArgumentError. Rejects as {@link Batcher.run} does
+   * @param item a tensor for each input, on the engine's device, of the input's dtype, and of its
+   *   shape without the first axis
+   * @throws CudaArgumentError where an argument is wrong. The promise rejects as that of
+   *   {@link Batcher.run} does
    */
   override run(item: NamedTensors, options?: BatchRequestOptions): Promise<NamedTensors> {
     this.checkItem(item);
     return super.run(item, options);
   }
 
-  /** Items of one shape. */
+  /** Items of one shape are one group. */
   protected override groupOf(item: NamedTensors): string {
     return this.engine.inputs.map(({ name }) => item[name]!.shape.join()).join(';');
   }
 
-  /** Bytes. */
+  /** The weight is in bytes. */
   protected override weightOf(item: NamedTensors): number {
     return this.engine.inputs.reduce(
       (sum, { name }) => sum + item[name]!.size * item[name]!.dtype.bytes,
@@ -135,7 +140,7 @@ export class EngineBatcher extends Batcher<NamedTensors, NamedTensors> {
   }
 }
 
-/** Whether the extents are these, or any where -1 stands. */
+/** Whether the extents are equal; -1 in `shape` matches any. */
 function fits(given: readonly number[], shape: readonly number[]): boolean {
   return (
     given.length === shape.length &&
@@ -153,7 +158,7 @@ function checkBatched({ name, shape }: TensorInfo, isInput: boolean): void {
   );
 }
 
-/** @throws CudaArgumentError where an item has an extent that is the batch's too */
+/** @throws CudaArgumentError where an item has an extent of the batch's name */
 function checkNotInItems({ inputs, strictShapes }: Engine): void {
   if (strictShapes === false) return;
   const batches = new Set(inputs.map(({ dimensions }) => dimensions?.[0]));
@@ -171,7 +176,7 @@ function checkNotInItems({ inputs, strictShapes }: Engine): void {
 
 type Outcome = NamedTensors | ItemFailure;
 
-/** One run; where that fails, one of each item. */
+/** Runs the items as one batch; if that fails, one by one. */
 async function runBatch(engine: Engine, items: readonly NamedTensors[]): Promise<Outcome[]> {
   const outcomes = new Array<Outcome>(items.length);
   const fail = (i: number, error: unknown, what: string): void => {
@@ -180,7 +185,7 @@ async function runBatch(engine: Engine, items: readonly NamedTensors[]): Promise
     );
   };
   const open: number[] = [];
-  // What was closed while it waited is left out.
+  // Items that were closed while they waited are left out.
   for (const [i, item] of items.entries()) {
     const closed = closedOf(item);
     if (closed === undefined) open.push(i);
@@ -199,8 +204,8 @@ async function runBatch(engine: Engine, items: readonly NamedTensors[]): Promise
     );
     for (const [k, i] of open.entries()) outcomes[i] = results[k]!;
   } catch (error) {
-    // One after the other: what was too much at once may be memory. What fails on a device that is
-    // lost says nothing of an item.
+    // The items run one after the other, because the failure may be a lack of memory. A failure on
+    // a lost device has nothing to do with the items.
     const again = open.length > 1 && engine.device.lost === undefined;
     for (const i of open) {
       if (again)
@@ -231,7 +236,7 @@ function closedOf(
   return undefined;
 }
 
-/** For one caller: the failure itself may be that of several. */
+/** Each caller gets an error of its own: the failure itself may be that of several requests. */
 function errorOf(error: unknown, where: string): CudaError {
   const { code, message, ...rest } =
     error instanceof CudaError
@@ -253,8 +258,8 @@ function runTogether(engine: Engine, items: readonly NamedTensors[]): Promise<Na
 }
 
 /**
- * The engine on the batches of its inputs from the i-th on, beside those that `made` has: each is
- * closed behind the run.
+ * Runs the engine on the batches of its inputs from the i-th on, and on those in `made`. Each is
+ * closed after the run.
  */
 function outputsOf(
   engine: Engine,
@@ -291,7 +296,8 @@ function itemOf(outputs: NamedTensors, i: number): DeviceOp<NamedTensors> {
 }
 
 /**
- * The engine knows what the model says, which may be less than what comes out. @throws CudaError
+ * The engine's description is that of the model, which the outputs may differ from. @throws
+ * CudaError where an output's first axis is not the batch
  */
 function checkOutputs(outputs: NamedTensors, size: number): void {
   for (const [name, { shape }] of Object.entries(outputs)) {
@@ -300,8 +306,8 @@ function checkOutputs(outputs: NamedTensors, size: number): void {
     throw new CudaError(
       'ERR_CUDA_UNSUPPORTED',
       `engine: the output '${name}' of a batch of ${size} is [${shape.join(', ')}]: its ` +
-        'first axis is not the batch, so that nobody knows whose is what. Use Batcher with a ' +
-        'function of your own.',
+        'first axis is not the batch, so it cannot be divided among the requests. Use Batcher ' +
+        'with a function of your own.',
     );
   }
 }

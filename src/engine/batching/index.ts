@@ -1,4 +1,4 @@
-/** Requests of many callers, run as batches. */
+/** Batchers: they collect requests of many callers into batches. */
 export { Batcher, ItemFailure } from './batcher.js';
 export type {
   BatchRequestOptions,

@@ -1,5 +1,6 @@
 /**
- * Captures of streams into graphs, and the conditional nodes that are recorded on the way.
+ * Commands that capture streams into graphs, and commands for the conditional nodes that are
+ * recorded in a capture.
  */
 import { DriverError } from '../../driver/error.js';
 import { CUresult } from '../../ground/result.js';
@@ -39,16 +40,18 @@ export const captures = {
     },
     mustWait: undefined,
     execute: ({ driver, shared }, _memory, _body, stream) => {
-      // Also where the call fails: what is queued until the end of the capture is not meant to run.
+      // The word is set also where the call fails: the commands that are queued until the end of
+      // the capture must not run.
       shared.issued[stream * ISSUED_STRIDE + ISSUED_CAPTURING] = 1;
-      // Relaxed: the second worker and other streams go on making their calls meanwhile.
+      // In the relaxed mode the second worker and other streams may make their calls during the
+      // capture.
       driver.cuStreamBeginCapture(shared.streams[stream]!, RELAXED);
     },
   }),
 
   /**
    * `joined`: 1 where the stream has become part of a capture by a wait, 0 where it is no longer.
-   * `capture`: number of the capture.
+   * `capture`: the number of the capture.
    */
   captureJoin: command({
     op: 21,
@@ -65,8 +68,8 @@ export const captures = {
     runsAfterFailure: false,
     withoutStream: 'is executed',
     mustWait: ({ aside }, memory, body) => {
-      // To the driver the stream is part of the capture until that ends, and would record what
-      // comes next.
+      // For the driver the stream is part of the capture until that ends, and it would record the
+      // next commands.
       const left = memory[body + JOIN.joined] === 0 ? memory[body + JOIN.capture]! : 0;
       return left !== 0 && aside.isEndAside(left)
         ? { reason: 'capture', on: left, value: 0, consumed: false }
@@ -77,7 +80,7 @@ export const captures = {
     },
   }),
 
-  /** Handle that takes the graph, number of the capture. */
+  /** `graph`: the handle that the graph is stored at. `capture`: the number of the capture. */
   captureEnd: command({
     op: 17,
     call: 'cuStreamEndCapture',
@@ -118,8 +121,8 @@ export const captures = {
   }),
 
   /**
-   * Handle of the condition of a node in the graph that the stream is recorded in, and its value at
-   * the beginning of a launch.
+   * `condition`: the handle of the condition of a node in the graph that the stream is captured
+   * into. `first`: its value at the beginning of a launch.
    */
   conditionCreate: command({
     op: 36,
@@ -144,7 +147,10 @@ export const captures = {
       ),
   }),
 
-  /** Handle of the condition, CU_GRAPH_COND_TYPE_*, number of bodies. */
+  /**
+   * `condition`: the handle of the condition. `type`: CU_GRAPH_COND_TYPE_*. `bodies`: the number of
+   * bodies.
+   */
   conditionalNode: command({
     op: 37,
     call: 'cuGraphAddNode',
@@ -169,7 +175,7 @@ export const captures = {
       ),
   }),
 
-  /** What comes next on the stream is recorded in body `index` of the condition's node. */
+  /** The following commands of the stream are recorded in body `index` of the condition's node. */
   bodyBegin: command({
     op: 38,
     call: 'cuStreamBeginCaptureToGraph',
@@ -189,7 +195,7 @@ export const captures = {
       conditionals.begin(stream, memory[body + BODY.condition]!, memory[body + BODY.index]!),
   }),
 
-  /** `capture`: number of the body's capture. */
+  /** `capture`: the number of the body's capture. */
   bodyEnd: command({
     op: 39,
     call: 'cuStreamEndCapture',
@@ -209,7 +215,7 @@ export const captures = {
       conditionals.end(stream, memory[body + BODY_END.condition]!, memory[body + BODY_END.index]!),
   }),
 
-  /** No later command names the condition. */
+  /** No later command uses the condition. */
   conditionForget: command({
     op: 40,
     call: '',
@@ -229,7 +235,10 @@ export const captures = {
   }),
 } satisfies Record<string, Command>;
 
-/** The number of the capture, or of a body's, that a command ends; 0 for any other command. */
+/**
+ * Returns the number of the capture, or of the body's capture, that a command ends; 0 for any other
+ * command.
+ */
 export function endedCapture(op: number, memory: Int32Array, body: number): number {
   return op === captures.captureEnd.op
     ? memory[body + END.capture]!

@@ -1,10 +1,9 @@
 /**
- * What a command is: one row that says how its words lie in the ring, which memory they name, how
- * the decoder schedules it, how it is carried out, and how traces and errors describe it.
+ * The descriptor of a command: one row with the layout of its words in the ring, the memory that
+ * they name, how the decoder schedules and executes it, and how traces and errors describe it.
  *
- * Every property is required, so that a row which leaves one out does not compile. The table of all
- * rows is `commands.ts`; the decoder reads what its fast paths need from arrays that are made of it
- * there.
+ * Every property is required, so that a row without one does not compile. The table of all rows is
+ * `commands.ts`, which makes from them the arrays that the decoder's fast paths read.
  */
 import type { Driver } from '../../driver/driver.js';
 import type { Announcements } from '../announcements.js';
@@ -22,7 +21,7 @@ import type { PrintedText } from '../printed-text.js';
 import { HANDLE_MASK } from './record.js';
 import type { CopyDirection, OperationDetails } from './trace.js';
 
-/** What a command may use of the decoder that carries it out. */
+/** The parts of the decoder that a command's execution may use. */
 export interface Execution {
   readonly driver: Driver;
   readonly shared: SharedState;
@@ -36,19 +35,19 @@ export interface Execution {
   readonly peers: Peers;
   readonly announcements: Announcements;
   readonly text: PrintedText | undefined;
-  /** Carries out the message that waits in the thread's port. */
+  /** Handles the message that waits in the thread's port. */
   call(): void;
-  /** Publishes how many streams wait or owe text. */
-  tellParked(): void;
+  /** Publishes the number of streams that wait or have unprinted text. */
+  publishParked(): void;
 }
 
-/** Where the words of a body begin: index of each, by name. A 64-bit integer takes two words. */
+/** The index of each word of a body, by name. A 64-bit integer takes two words. */
 export type Words = Readonly<Record<string, number>>;
 
 /** Reads something from the body of a record. */
 export type Read<T> = (memory: Int32Array, body: number) => T;
 
-/** Carries out a command. `body` is the index of its body, `stream` the slot of its stream. */
+/** Executes a command. `body` is the index of its body, `stream` the slot of its stream. */
 export type Execute = (
   decoder: Execution,
   memory: Int32Array,
@@ -56,9 +55,9 @@ export type Execute = (
   stream: number,
 ) => void;
 
-/** Where the JS thread may carry out the command itself while the runtime thread sleeps. */
+/** Where the JavaScript thread may execute the command itself while the runtime thread sleeps. */
 export type Visit =
-  /** Nowhere: it allocates, loads, captures, waits, or its state lives on the runtime thread. */
+  /** Never: it allocates, loads, captures, waits, or its state lives on the runtime thread. */
   | 'never'
   | 'always'
   /** Where the stream's launches are below their limit. */
@@ -67,54 +66,55 @@ export type Visit =
   | 'where short';
 
 /**
- * What becomes of a command whose stream could not be made. Nothing of it may reach the driver, for
- * which stream 0 is the default stream.
+ * How a command is handled whose stream could not be created. It must not make a call with that
+ * stream, since stream 0 is the driver's default stream.
  */
 export type WithoutStream =
   /** Its operation fails. */
   | 'fails'
-  /** Nothing happens. */
+  /** It has no effect. */
   | 'is skipped'
-  /** It is carried out: it makes no call about its stream. */
+  /** It is executed: it makes no call with its stream. */
   | 'is executed'
-  /** It is treated apart. Returns whether its operation fails. */
+  /** A function of its own handles it, and returns whether its operation fails. */
   | ((decoder: Execution, memory: Int32Array, body: number, stream: number) => boolean);
 
 export interface Command<N extends number = number, W extends Words = Words> {
-  /** Its number in the header: 1 to 255. A header of zero is a record that is not there yet. */
+  /** Its number in the header: 1 to 255. A header of zero is a record that has not been written. */
   readonly op: N;
-  /** The driver call, as errors name it; empty where a failure names none. */
+  /** The driver call, as errors name it; empty where failures name none. */
   readonly call: string;
   /** The words of its body. */
   readonly words: W;
-  /** The memory that it uses: handle | access << {@link ACCESS_SHIFT} of each operand. */
+  /** Returns the memory that it uses: handle | access << {@link ACCESS_SHIFT} of each operand. */
   readonly operands: Read<number[]>;
-  /** The word with the handle of what it makes, which its failure leaves undefined. */
+  /** The word with the handle of the object that it makes, which is undefined if it fails. */
   readonly makes: number | undefined;
-  /** How a trace describes it; undefined for a command that is no operation of a user. */
+  /** Describes it for a trace; undefined for a command that is no operation of a user. */
   readonly trace: Read<OperationDetails> | undefined;
   /**
-   * What the error of a lost device calls it; undefined where it does not occupy the device. The
-   * name of a kernel follows where {@link trace} gives one.
+   * Its name in the error of a lost device; undefined where it does not occupy the device. The name
+   * of a kernel follows where {@link trace} returns one.
    */
   readonly inFlight: string | undefined;
-  /** Which way, and how much, a copy copies: statistics count it. */
+  /** The direction and the bytes of a copy, for statistics. */
   readonly copies:
     { readonly direction: Read<CopyDirection>; readonly bytes: Read<number> } | undefined;
-  /** Whether it takes time on its stream, which a recorded trace then measures. */
+  /** Whether it takes time on its stream, which a recorded trace measures. */
   readonly takesTime: boolean;
   readonly visit: Visit;
   /**
-   * Places in the stream's queue of launches that it takes. `asked`: the command counts them
-   * itself, and the decoder asks {@link LibraryCalls.launches} for their number in advance.
+   * The number of places that it takes in the stream's queue of launches. `asked`: the command
+   * counts them itself, and the decoder gets their number in advance from
+   * {@link LibraryCalls.launches}.
    */
   readonly launches: 0 | 1 | 'asked';
-  /** Whether it is carried out although its operation has failed already. */
+  /** Whether it is executed although its operation has failed already. */
   readonly runsAfterFailure: boolean;
   readonly withoutStream: WithoutStream;
   /**
-   * What it has to wait for before it is carried out. `resumed`: it waited before, and its record
-   * holds what {@link SetAside} wrote there.
+   * Returns what it has to wait for before it is executed. `resumed`: it has waited before, and its
+   * record contains the words that {@link SetAside} wrote there.
    */
   readonly mustWait:
     | ((
@@ -138,15 +138,18 @@ export function command<const N extends number, const W extends Words>(
 /** Operands of a command that uses no memory. */
 export const noOperands: Read<number[]> = () => [];
 
-/** Operands that stand in the words `first`, and `second` where there are two. */
+/** Returns the operands in the words `first`, and `second` where there are two. */
 export function operandsAt(first: number, second?: number): Read<number[]> {
   return second === undefined
     ? (memory, body) => [memory[body + first]!]
     : (memory, body) => [memory[body + first]!, memory[body + second]!];
 }
 
-/** Operands of `stride` words each, behind the word that counts them in its lower 16 bits. */
-export function operandsBehind(count: number, stride: number): Read<number[]> {
+/**
+ * Returns operands of `stride` words each, which follow the word that counts them in its lower 16
+ * bits.
+ */
+export function operandsAfter(count: number, stride: number): Read<number[]> {
   return (memory, body) =>
     Array.from(
       { length: memory[body + count]! & 0xffff },
@@ -154,7 +157,7 @@ export function operandsBehind(count: number, stride: number): Read<number[]> {
     );
 }
 
-/** The handles of operands, without their accesses. */
+/** Returns the handles of operands, without their accesses. */
 export function handlesOf(operands: readonly number[]): number[] {
   return operands.map((word) => word & HANDLE_MASK);
 }

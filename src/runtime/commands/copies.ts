@@ -1,6 +1,4 @@
-/**
- * Copies: plain, of rows, and of boxes.
- */
+/** Commands for copies: plain ones, of rows, and of boxes. */
 import { isCapturing } from '../layout.js';
 import { command, handlesOf, operandsAt } from './command.js';
 import type { Command, Read } from './command.js';
@@ -26,7 +24,10 @@ const DIRECTIONS: Readonly<Record<number, CopyDirection>> = {
   [COPY_DEVICE_TO_DEVICE]: 'deviceToDevice',
   [COPY_PEER]: 'peer',
 };
-/** Of the kind of a 3-D copy; the other bits say which ends are arrays. */
+/**
+ * The bits of a 3-D copy's kind that contain the direction; the other bits are set for ends that
+ * are arrays.
+ */
 const DIRECTION_MASK = 3;
 
 function direction(kind: number): Read<CopyDirection> {
@@ -92,12 +93,12 @@ export const copies = {
       else if (kind === COPY_PEER) {
         const to = operands.context(memory[body + COPY.to]!);
         const from = operands.context(memory[body + COPY.from]!);
-        // Two threads may drive one device: then both have the same context. A capture takes no
-        // copy that names contexts.
+        // Two threads may use one device: then both have the same context. A captured copy must not
+        // name contexts.
         if (to === from || isCapturing(shared, slot))
           driver.cuMemcpyDtoDAsync(dst, src, bytes, stream);
         else
-          peers.heedOwnFaults(stream, () =>
+          peers.callWithPeer(stream, () =>
             driver.cuMemcpyPeerAsync(dst, to, src, from, bytes, stream),
           );
       } else driver.cuMemcpyDtoDAsync(dst, src, bytes, stream);
@@ -154,7 +155,7 @@ export const copies = {
       const apart =
         between.dstContext !== between.srcContext && memory[body + COPY_3D.kind] === COPY_PEER;
       if (apart && !isCapturing(shared, slot))
-        peers.heedOwnFaults(stream, () => driver.cuMemcpy3DPeerAsync(between, stream));
+        peers.callWithPeer(stream, () => driver.cuMemcpy3DPeerAsync(between, stream));
       else driver.cuMemcpy3DAsync(box, stream);
     },
   }),

@@ -1,16 +1,15 @@
-/**
- * The words of 2-D and 3-D copies, and the driver's structures that are made of them.
- */
+/** The words of 2-D and 3-D copies, and the driver's structures that are made of them. */
 import type { CUDA_MEMCPY2D, CUDA_MEMCPY3D } from '../../driver/driver.js';
 import { int64 } from './record.js';
 
 export const COPY_HOST_TO_DEVICE = 0;
 export const COPY_DEVICE_TO_HOST = 1;
 export const COPY_DEVICE_TO_DEVICE = 2;
-/** Between two contexts. */
+/** The direction of a copy between two contexts. */
 export const COPY_PEER = 3;
 /**
- * Added to the kind of a `copy3D`: that end is an array, whose offset counts as if it were dense.
+ * Added to the kind of a `copy3D` whose destination or source is an array; an array's offset counts
+ * as if it were dense.
  */
 export const COPY_TO_ARRAY = 4;
 export const COPY_FROM_ARRAY = 8;
@@ -44,12 +43,15 @@ export const COPY_3D = {
   kind: 13,
 } as const;
 
-/** CUmemorytype */
+/** Values of CUmemorytype. */
 const HOST = 1;
 const DEVICE = 2;
 const ARRAY = 3;
 
-/** Offsets are added to the addresses, so that the structure's own X and Y stay zero. */
+/**
+ * Makes the structure of a 2-D copy. Offsets are added to the addresses, so that the structure's
+ * own X and Y stay zero.
+ */
 export function copy2D(
   memory: Int32Array,
   body: number,
@@ -79,7 +81,7 @@ export function copy2D(
   };
 }
 
-/** As {@link copy2D}. A copy between contexts has both ends on devices. */
+/** As {@link copy2D}, for a 3-D copy. A copy between contexts has both ends on devices. */
 export function copy3D(
   memory: Int32Array,
   body: number,
@@ -121,7 +123,10 @@ export function copy3D(
   return box;
 }
 
-/** An offset into an array as if its rows and slices were dense: bytes, rows and slices. */
+/**
+ * Converts an offset into an array, counted as if its rows and slices were dense, to bytes, rows
+ * and slices.
+ */
 function placeInArray(
   offset: number,
   pitch: number,

@@ -1,6 +1,4 @@
-/**
- * Events: of this device, and those of other devices that a stream waits for.
- */
+/** Commands for events: of this device, and those of other devices that a stream waits for. */
 import { HANDLE, SLOT_CROSSED, SLOT_WORDS } from '../layout.js';
 import { command, noOperands } from './command.js';
 import type { Command, Execution } from './command.js';
@@ -10,8 +8,8 @@ const WAIT = { event: 0, record: 1 } as const;
 const PEER_WAIT = { device: 0, event: 1, number: 2 } as const;
 
 /**
- * An event of the library's own (root 0) on a stream that could not be made: nothing waits for what
- * failed.
+ * Whether the operation of a stream that could not be created fails: an event of the library's own
+ * (root 0) does not, because no operation waits for it.
  */
 function isUsers(_decoder: Execution, memory: Int32Array, body: number): boolean {
   return memory[body - RECORD_BODY + RECORD_ROOT] !== 0;
@@ -79,8 +77,8 @@ export const events = {
   }),
 
   /**
-   * `record` is 0 in the ring. Where the command is set aside, the decoder writes there which
-   * record of the event is meant.
+   * `record` is 0 in the ring. Where the command is set aside, the decoder writes the number of the
+   * event's record to wait for there.
    */
   wait: command({
     op: 9,
@@ -116,8 +114,8 @@ export const events = {
   }),
 
   /**
-   * Event that another device waits for; 1 where that device must be told when this one has
-   * reached it.
+   * `event`: the event that another device waits for. `mustBeReached`: 1 where that device has to
+   * be notified when this one has reached it.
    */
   announce: command({
     op: 34,
@@ -140,7 +138,7 @@ export const events = {
     },
   }),
 
-  /** Number of the other device, handle of the event there, number of the wait. */
+  /** The number of the other device, the handle of its event, the number of the wait. */
   peerWait: command({
     op: 30,
     call: 'cuStreamWaitEvent',

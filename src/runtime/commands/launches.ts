@@ -1,11 +1,12 @@
 /**
- * Launches: of kernels in their four forms, of graphs, and calls of libraries, which launch too.
+ * Commands for launches: of kernels in their four forms, of graphs, and calls of libraries, which
+ * launch kernels, too.
  *
- * The decoder carries out the usual launches itself, several at a time (`decoder/launches.ts`); what
- * stands here as their execution is the way for one that something stands in the way of.
+ * The decoder executes plain launches itself, several at a time (`decoder/launches.ts`); the
+ * executions here are those of launches that do not take that path.
  */
 import type { LaunchAttributes, LaunchConfig } from '../../driver/driver.js';
-import { command, handlesOf, noOperands, operandsBehind } from './command.js';
+import { command, handlesOf, noOperands, operandsAfter } from './command.js';
 import type { Command, Read } from './command.js';
 import {
   GRID_PACKED,
@@ -16,7 +17,7 @@ import {
 import { ACCESS_SHIFT } from './record.js';
 import type { OperationDetails } from './trace.js';
 
-/** The extra words of a launch with attributes. */
+/** The additional words of a launch with attributes. */
 export const LAUNCH_EX = {
   flags: 0,
   clusterX: 1,
@@ -45,16 +46,16 @@ const LAUNCH_PACKED = 8;
 const EX = 8;
 const EX_PACKED = EX + LAUNCH_EX.words;
 
-/** References of one word each, behind the word `packed`. */
+/** Reads references of one word each, which follow the word `packed`. */
 function lineOperands(packed: number): Read<number[]> {
-  const words = operandsBehind(packed, 1);
+  const words = operandsAfter(packed, 1);
   return (memory, body) =>
     words(memory, body).map(
       (word) => (word & LINE_HANDLE_MASK) | (((word >>> LINE_ACCESS_SHIFT) & 7) << ACCESS_SHIFT),
     );
 }
 
-/** How a trace describes a launch with all dimensions. */
+/** Describes a launch with all dimensions for a trace. */
 function traceGrid(operands: Read<number[]>): Read<OperationDetails> {
   return (memory, body) => ({
     kind: 'launch',
@@ -68,15 +69,15 @@ function traceGrid(operands: Read<number[]>): Read<OperationDetails> {
 
 const LINE_OPERANDS = lineOperands(LINE_PACKED);
 const GRID_OPERANDS = lineOperands(GRID_PACKED);
-const LAUNCH_OPERANDS = operandsBehind(LAUNCH_PACKED, 2);
-const EX_OPERANDS = operandsBehind(EX_PACKED, 2);
-const LIBRARY_OPERANDS = operandsBehind(1, 2);
-const GRAPH_OPERANDS = operandsBehind(1, 1);
+const LAUNCH_OPERANDS = operandsAfter(LAUNCH_PACKED, 2);
+const EX_OPERANDS = operandsAfter(EX_PACKED, 2);
+const LIBRARY_OPERANDS = operandsAfter(1, 2);
+const GRAPH_OPERANDS = operandsAfter(1, 1);
 
 export const launches = {
   /**
-   * The usual launch, kept within one cache line. After `packed` one word for each reference
-   * (handle | access << 20 | parameter word << 23); then the parameters.
+   * The plain launch, which fits into one cache line. After `packed` come one word for each
+   * reference (handle | access << 20 | parameter word << 23), then the parameters.
    */
   launchLine: command({
     op: 1,
@@ -155,8 +156,8 @@ export const launches = {
   }),
 
   /**
-   * A launch whose references do not fit one word each. After `packed` a pair of words for each
-   * reference (handle | access, parameter word); then the parameters.
+   * A launch whose references do not fit into one word each. After `packed` come a pair of words
+   * for each reference (handle | access, parameter word), then the parameters.
    */
   launch: command({
     op: 26,
@@ -222,7 +223,7 @@ export const launches = {
     },
   }),
 
-  /** Executable graph, number of references; then (handle | access) of each. */
+  /** The executable graph and the number of references; then each reference (handle | access). */
   graphLaunch: command({
     op: 15,
     call: 'cuGraphLaunch',
@@ -251,7 +252,7 @@ export const launches = {
 
   /**
    * A function of a library, by its number. After `packed` (references | words of arguments << 16)
-   * a pair of words for each reference (handle | access, argument word); then the arguments.
+   * come a pair of words for each reference (handle | access, argument word), then the arguments.
    */
   libraryCall: command({
     op: 41,
@@ -274,7 +275,7 @@ export const launches = {
     execute: ({ shared, operands, libraries, limit }, memory, body, stream) => {
       const params = operands.resolvePairs(memory, body + 2, memory[body + 1]! & 0xffff);
       const number = memory[body]!;
-      // Also where the call fails: some of its launches may have been queued by then.
+      // The launches are counted also where the call fails: some may have been queued by then.
       for (let left = libraries.launches(number); left > 0; left--) limit.count(stream);
       libraries.call(number, shared.streams[stream]!, memory, params);
     },
@@ -298,7 +299,7 @@ export const launches = {
     mustWait: undefined,
     execute: (decoder, _memory, _body, stream) => {
       decoder.text?.owe(stream);
-      decoder.tellParked();
+      decoder.publishParked();
     },
   }),
 } satisfies Record<string, Command>;

@@ -1,6 +1,6 @@
 /**
- * The references of the usual launches: one word each, with the handle, the access and the word of
- * the parameter that takes the address.
+ * The references of plain launches: one word each, with the handle, the access and the word of the
+ * parameter that takes the address.
  */
 export const LINE_ACCESS_SHIFT = 20;
 export const LINE_WORD_SHIFT = 23;

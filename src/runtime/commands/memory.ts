@@ -1,6 +1,4 @@
-/**
- * Memory: allocations, fills, values that a stream writes or waits for.
- */
+/** Commands for memory: allocations, fills, values that a stream writes or waits for. */
 import type { Driver } from '../../driver/driver.js';
 import { asOutOfMemory } from '../host-allocation.js';
 import { HANDLE } from '../layout.js';
@@ -25,7 +23,7 @@ const WAIT_VALUE = { ...WRITE_VALUE, condition: 6 } as const;
 const FIRST_OPERAND = operandsAt(0);
 
 export const memories = {
-  /** `pool`: handle of a memory pool, 0 for the device's own. `bytes` is 64-bit. */
+  /** `pool`: the handle of a memory pool, 0 for the device's own. `bytes` is 64-bit. */
   alloc: command({
     op: 6,
     call: 'cuMemAllocAsync',
@@ -86,8 +84,8 @@ export const memories = {
     launches: 0,
     runsAfterFailure: true,
     withoutStream: (decoder, memory, body, stream) => {
-      // The memory is rather lost than freed in no order at all; what this stream allocated does
-      // not exist anyway.
+      // The memory is leaked, since a free without a stream has no order. Memory that this stream
+      // allocated does not exist anyway.
       const { status } = decoder.shared;
       if (status[memory[body]!] === HANDLE.live) status[memory[body]!] = HANDLE.failed;
       free(decoder, memory[body]!, stream);
@@ -98,8 +96,8 @@ export const memories = {
   }),
 
   /**
-   * A fill of `width` elements of 8, 16 or 32 bits; of `height` rows of so many, `pitch` bytes
-   * apart, where `height` is not 0. `offset` and `width` are 64-bit.
+   * A fill of `width` elements of 8, 16 or 32 bits; where `height` is not 0, of `height` rows of
+   * that width, `pitch` bytes apart. `offset` and `width` are 64-bit.
    */
   memset: command({
     op: 5,
@@ -160,7 +158,7 @@ export const memories = {
 
   /**
    * `bits`: 32 or 64; `offset` and `value` are 64-bit. A stream memory operation takes a place in
-   * the stream's queue as a launch does.
+   * the stream's queue of launches, as a launch does.
    */
   writeValue: command({
     op: 32,
@@ -220,7 +218,9 @@ export const memories = {
     },
   }),
 
-  /** Number of a failure: the JS thread could not deliver the contents that it promised. */
+  /**
+   * The number of a failure: the JavaScript thread could not deliver the contents that it promised.
+   */
   poison: command({
     op: 25,
     call: '',

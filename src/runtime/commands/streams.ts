@@ -1,6 +1,4 @@
-/**
- * Streams, their fences and holds, and what concerns the ring itself.
- */
+/** Commands for streams, their fences and holds, and for the ring itself. */
 import {
   ISSUED_LAUNCHES,
   ISSUED_STRIDE,
@@ -72,7 +70,7 @@ export const streams = {
     },
   }),
 
-  /** The device writes `value` into the slot when it has come to this place. */
+  /** The device writes `value` into the slot when it reaches this point of the stream. */
   fence: command({
     op: 3,
     call: 'cuStreamWriteValue32',
@@ -86,7 +84,7 @@ export const streams = {
     visit: 'always',
     launches: 0,
     runsAfterFailure: true,
-    // Nothing is ever in flight there: the fence passes at once.
+    // A stream that could not be created has nothing in flight: the fence passes at once.
     withoutStream: ({ shared }, memory, body) => {
       const slot = memory[body + SLOT.slot]!;
       Atomics.store(shared.slots, slot * SLOT_WORDS + SLOT_FENCE, memory[body + SLOT.value]!);
@@ -120,8 +118,8 @@ export const streams = {
     mustWait: ({ shared, aside }, memory, body) => {
       const slot = memory[body + SLOT.slot]!;
       const value = memory[body + SLOT.value]!;
-      // From here on the holder sends its commands past the hold. Until now it does not, so that
-      // they do not overtake what is in front of the hold.
+      // From here on the holder sends its commands past the hold. Earlier it does not, so that they
+      // do not overtake the commands before the hold.
       Atomics.store(shared.slots, slot * SLOT_WORDS + SLOT_REACHED, value);
       wakeJs(shared.control);
       return aside.isHeld(slot, value)
@@ -132,8 +130,8 @@ export const streams = {
   }),
 
   /**
-   * What waits for that hold may go on. A command and no plain store, so that what was sent past
-   * the hold goes first.
+   * The commands that wait for that hold may continue. It is a command and not a plain store, so
+   * that the commands that were sent past the hold come first.
    */
   release: command({
     op: 28,
@@ -156,7 +154,9 @@ export const streams = {
     },
   }),
 
-  /** A message waits in the thread's port: a procedure and its arguments, or news of a peer. */
+  /**
+   * A message waits in the thread's port: a procedure and its arguments, or a message about a peer.
+   */
   call: command({
     op: 18,
     call: '',

@@ -1,8 +1,6 @@
-/**
- * What a command says of itself to traces, statistics and the error of a lost device.
- */
+/** The description of a command in traces, statistics and the error of a lost device. */
 
-/** What a command of a stream does. */
+/** The kind of a stream's command. */
 export type OperationKind =
   | 'launch'
   | 'graph'
@@ -19,21 +17,21 @@ export type OperationKind =
   | 'capture'
   | 'library';
 
-/** Which way bytes go; `peer` is from another device. */
+/** The direction of a copy; `peer` is from another device. */
 export type CopyDirection = 'hostToDevice' | 'deviceToHost' | 'deviceToDevice' | 'peer';
 
-/** What differs from command to command in the message of a queued operation. */
+/** The properties that differ from command to command in the message of a queued operation. */
 export interface OperationDetails {
   readonly kind: OperationKind;
-  /** Handles of the memory that the command uses; of a copy the destination first. */
+  /** Handles of the memory that the command uses; the destination of a copy is first. */
   readonly memory: readonly number[];
-  /** Handle of the kernel. */
+  /** The handle of the kernel. */
   readonly kernel?: number;
   readonly grid?: readonly [number, number, number];
   readonly block?: readonly [number, number, number];
   readonly sharedBytes?: number;
   readonly bytes?: number;
   readonly direction?: CopyDirection;
-  /** Handle of the executable graph. */
+  /** The handle of the executable graph. */
   readonly graph?: number;
 }

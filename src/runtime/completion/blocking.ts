@@ -1,14 +1,13 @@
-/**
- * Waits that block the thread.
- */
+/** Waits that block the thread. */
 import { sleepFor } from '../pause.js';
 import { HOT_MS } from './expected-end.js';
 import type { CompletionHost } from './host.js';
 
 /**
- * A blocked thread looks at the slot so many times between two looks for messages. It does so
- * without a pause for so long, where the device does not want its processor, and then sleeps so
- * long between looks: twice that in practice, which is noticeable for a graph of a millisecond.
+ * A blocked thread reads the slot {@link LOOKS_PER_MESSAGE} times between two checks for messages.
+ * It does so without a pause for {@link BLOCKED_LOOK_MS}, unless the device needs its processor,
+ * and then sleeps for {@link BLOCKED_PAUSE_MS} between reads: that takes twice the time in
+ * practice, which is noticeable for a graph of a millisecond.
  */
 const LOOKS_PER_MESSAGE = 64;
 const BLOCKED_LOOK_MS = 20;
@@ -16,7 +15,7 @@ const BLOCKED_PAUSE_MS = 0.05;
 
 /**
  * Blocks until `test` holds.
- * @throws what everything in flight rejects with, where the device is lost meanwhile
+ * @throws the error that everything in flight rejects with, where the device is lost meanwhile
  */
 export function blockUntil(
   host: CompletionHost,
@@ -35,7 +34,7 @@ export function blockUntil(
     if (turns % LOOKS_PER_MESSAGE === 0) readMessages();
     const lost = host.lost();
     if (lost !== undefined) throw lost;
-    // The end of something short is looked for; after that the processor is left to others.
+    // The thread spins for the end of short work; after that it leaves the processor to others.
     if (flushed && performance.now() - start > lookMs) sleepFor(BLOCKED_PAUSE_MS);
   }
 }

@@ -1,10 +1,10 @@
 /**
- * A slot of page-locked memory in which one stream writes growing fence values, and the waits for
- * them.
+ * A slot of page-locked memory in which one stream writes increasing fence values, and the waits
+ * for them.
  */
 export interface Waiter {
   seq: number;
-  /** When the wait began. */
+  /** When the wait began: `performance.now()`. */
   start: number;
   resolve: () => void;
   reject: (reason: unknown) => void;
@@ -12,30 +12,30 @@ export interface Waiter {
 }
 
 /**
- * Fields that hold milliseconds begin as -0, here and in `Completion`: V8 keeps 0 as a small
- * integer, and the first fractional time would change the shape of all objects of the class, which
- * discards all code that was compiled for it.
+ * Fields that contain milliseconds are initialised to -0, here and in `Completion`: V8 stores 0 as
+ * a small integer, and the first fractional time would change the hidden class of all objects,
+ * which discards all code that was compiled for it.
  */
 export class CompletionSlot {
   readonly index: number;
-  /** The last fence value given out. */
+  /** The last fence value that was assigned. */
   issued: number;
-  /** The last one seen. */
+  /** The last fence value that was seen. */
   seen: number;
-  /** In the order of their values. */
+  /** The waits in the order of their values. */
   readonly waiters: Waiter[] = [];
   /**
    * A second place that shows the end of fence `earlySeq`: the fence counts as passed once word
-   * `earlyAt` of these has come to `earlyValue`. The host knows the end of its own work before the
-   * device has written a fence behind it (13 µs, H100).
+   * `earlyAt` of these has reached `earlyValue`. The host observes the end of its own work before
+   * the device has written a fence after it (13 µs, H100).
    */
   earlyWords: Int32Array | undefined = undefined;
   earlyAt = 0;
   earlyValue = 0;
   earlySeq = 0;
-  /** How long the last wait took, milliseconds, of those that did not end at once. */
+  /** How long the last wait took that did not end at once: milliseconds. */
   took = -0;
-  /** The last fence that a spin did not see, and when that spin began, milliseconds. */
+  /** The last fence that a spin did not see, and when that spin began: milliseconds. */
   vain: number;
   vainSince = -0;
 

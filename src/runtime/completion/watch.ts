@@ -1,8 +1,8 @@
 /**
- * The handover of the watch: while the JS thread sleeps, the runtime thread looks at the slots and
- * wakes it, through `Atomics.waitAsync` in the event loop or through `Atomics.notify` in a nap. A
- * slow timer is the backstop, and keeps the process alive. Timers are taken at load, so that fake
- * timers in a user's tests don't hang the library.
+ * The handover of the watch: while the JavaScript thread sleeps, the runtime thread reads the slots
+ * and wakes it, through `Atomics.waitAsync` in the event loop or through `Atomics.notify` in a nap.
+ * A slow timer is the backstop, and keeps the process alive. The timer functions are imported at
+ * load, so that fake timers in a user's tests do not hang the library.
  */
 import { clearTimeout, setTimeout } from 'node:timers';
 
@@ -10,9 +10,9 @@ import { STATE, WORD } from '../layout.js';
 import { peek } from '../shared-words.js';
 
 /**
- * The longest nap: no longer than the JS thread may spin in one turn of its event loop, so that the
- * loop goes on turning. From the end of a grid it takes 65 µs to the code that awaits it, 100 where
- * the loop is woken.
+ * The longest nap. It is no longer than the JavaScript thread may spin in one turn of its event
+ * loop, so that the loop keeps turning. From the end of a grid to the code that awaits it takes 65
+ * µs with a nap, and 100 where the loop is woken.
  */
 const NAP_MS = 0.1;
 /** The longest sleep: a lost wake-up costs no more than this. */
@@ -21,11 +21,11 @@ const BACKSTOP_MS = 50;
 export interface WatchHost {
   /** Wakes the runtime thread if it sleeps. */
   wake(): void;
-  /** The JS thread is to look at the slots, in a turn of its event loop that comes soon. */
+  /** The JavaScript thread has to read the slots, in a turn of its event loop that comes soon. */
   look(): void;
-  /** The runtime thread has woken the JS thread: something moved. */
+  /** The runtime thread has woken the JavaScript thread: something has moved. */
   woken(): void;
-  /** Whether the device was lost or closed: then nothing wakes the JS thread any more. */
+  /** Whether the device was lost or closed: then the JavaScript thread is not woken any more. */
   isOver(): boolean;
 }
 
@@ -40,7 +40,10 @@ export class Watch {
     this.host = host;
   }
 
-  /** While the runtime thread watches it keeps a core busy, and wakes the JS thread at each fence. */
+  /**
+   * Ends the watch. While the runtime thread watches it keeps a core busy, and wakes the JavaScript
+   * thread at each fence.
+   */
   end(): void {
     if (this.backstop !== undefined) clearTimeout(this.backstop);
     this.backstop = undefined;
@@ -55,7 +58,7 @@ export class Watch {
     const { control, host } = this;
     Atomics.store(control, WORD.watch, 1);
     if (Atomics.load(control, WORD.state) === STATE.sleeping) host.wake();
-    // What the thread did before it saw the flag, it did not report.
+    // The runtime thread does not report what it did before it saw the flag.
     if (Atomics.load(control, WORD.wake) !== this.wakeSeen) {
       this.wakeSeen = Atomics.load(control, WORD.wake);
       host.look();
@@ -64,7 +67,7 @@ export class Watch {
     this.sleep(Math.min(BACKSTOP_MS, ms));
   }
 
-  /** Looks again in `ms` milliseconds. */
+  /** Reads the slots again in `ms` milliseconds. */
   sleep(ms: number): void {
     if (this.backstop !== undefined) clearTimeout(this.backstop);
     this.backstop = setTimeout(() => {
@@ -75,22 +78,22 @@ export class Watch {
 
   /**
    * Sleeps within this turn of the event loop until the runtime thread sees a fence, or for a
-   * moment. Not where `passed` says that the fence is there.
+   * moment. It does not sleep where `passed` returns true.
    */
   nap(passed: () => boolean): void {
     const { control } = this;
     Atomics.store(control, WORD.nap, 1);
     Atomics.store(control, WORD.watch, 1);
     if (Atomics.load(control, WORD.state) === STATE.sleeping) this.host.wake();
-    // Asked after the flags are set: the runtime thread looks at them after each fence.
+    // `passed` is called after the flags are set: the runtime thread reads them after each fence.
     if (!passed()) Atomics.wait(control, WORD.nap, 1, NAP_MS);
     Atomics.store(control, WORD.nap, 0);
     this.wakeSeen = Atomics.load(control, WORD.wake);
   }
 
   /**
-   * Listens for wake-ups. Always: failures that nothing awaits arrive this way too. It keeps no
-   * process alive; the backstop does.
+   * Listens for wake-ups. It always does, because failures that no code awaits arrive this way,
+   * too. It does not keep the process alive; the backstop does.
    */
   arm(): void {
     const { control, host } = this;

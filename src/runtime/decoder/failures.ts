@@ -1,6 +1,6 @@
 /**
- * What a failed command leaves behind: a failure with a number for the JS thread, an operation whose
- * later commands are skipped, and memory whose contents are undefined.
+ * The consequences of a failed command: a failure with a number for the JavaScript thread, an
+ * operation whose later commands are skipped, and memory whose contents are undefined.
  */
 import {
   OP,
@@ -25,13 +25,13 @@ import type { Peers } from '../peers.js';
 import { MARKER_INTERVAL } from './launch-limit.js';
 import type { DecoderHost } from './host.js';
 
-/** Failed operations that are remembered; the oldest is forgotten first. */
+/** Number of failed operations that are kept; the oldest is dropped first. */
 const REMEMBERED = 4096;
 
 export class Failures {
   /**
-   * Operations of which a command failed, and the failure that leaves undefined what they would
-   * have written.
+   * Operations in which a command failed, and the failure that makes the memory undefined that they
+   * would have written.
    */
   readonly roots = new Map<number, number>();
   private readonly shared: SharedState;
@@ -44,7 +44,7 @@ export class Failures {
     this.host = host;
   }
 
-  /** The command whose record is at `at` has failed. */
+  /** Handles the failure of the command whose record is at `at`. */
   fail(error: unknown, op: number, memory: Int32Array, at: number): void {
     const { shared } = this;
     const body = at + RECORD_BODY;
@@ -64,8 +64,8 @@ export class Failures {
     if (op === OP.streamCreate) {
       const base = memory[body]! * ISSUED_STRIDE;
       shared.issued[base + ISSUED_UNMADE] = id;
-      // The short way of launches leaves to `Decoder.dispatch` one that would be the last of its
-      // interval; so it leaves each of these.
+      // The fast path of launches leaves a launch to `Decoder.dispatch` that would be the last of
+      // its interval; with this count it leaves every launch of the stream.
       shared.issued[base + ISSUED_LAUNCHES] = MARKER_INTERVAL - 1;
     }
     const written = isCapturing(shared, stream) ? [] : writtenHandles(op, memory, body);
@@ -77,15 +77,16 @@ export class Failures {
       return elsewhere === undefined ? [] : [{ handle, ...elsewhere }];
     });
     if (foreign.length > 0) failure.elsewhere = foreign.map(({ peer, id }) => ({ peer, id }));
-    // Posted before the poison shows: whatever meets the poison finds the reason.
+    // The failure is posted before the poison is visible, so that whoever reads the poison finds
+    // the reason.
     this.host.failed(failure);
-    // What the command would have written is undefined from here on, for the first reason in the
-    // chain.
+    // The memory that the command would have written is undefined from here on, for the first
+    // reason in the chain.
     this.poison(written, reason);
     for (const { handle, id: theirs } of foreign) this.peers.poison(shared.values[handle]!, theirs);
   }
 
-  /** A failure of something that writes no memory. */
+  /** Handles the failure of a command that writes no memory. */
   failWithout(error: unknown, op: number, stream: number, root = 0): void {
     const failure: Failure = {
       id: this.next(),
@@ -97,13 +98,13 @@ export class Failures {
     else this.host.failed(failure);
   }
 
-  /** Marks the device lost: whatever is queued is skipped from here on. */
+  /** Marks the device lost: all queued commands are skipped from here on. */
   lose(failure: Failure): void {
     if (Atomics.compareExchange(this.shared.control, WORD.lost, 0, failure.result) === 0)
       this.host.lost(failure);
   }
 
-  /** The number of the next failure. */
+  /** Returns the number of the next failure. */
   next(): number {
     return Atomics.add(this.shared.control, WORD.failures, 1) + 1;
   }

@@ -1,7 +1,7 @@
 /**
- * Fences as the decoder issues them. On the runtime thread the device is asked at once to write the
- * fence. The JS thread's decoder keeps the last fence back until another command comes, because
- * asking the driver for the end of something short is sooner than a fence.
+ * How the decoder issues fences. On the runtime thread the device's write of the fence is queued at
+ * once. The JavaScript thread's decoder defers the last fence until another command comes, because
+ * querying the driver for the end of short work is faster than a fence.
  */
 import type { Driver } from '../../driver/driver.js';
 import { CUresult } from '../../ground/result.js';
@@ -11,8 +11,8 @@ import { peek } from '../shared-words.js';
 
 const RING_MASK = RING_WORDS - 1;
 /**
- * How long the end of a short piece of work is asked for before a fence is put behind it, and how
- * often between two looks at the clock.
+ * How long the end of short work is queried before a fence is queued after it, and the number of
+ * queries between two readings of the clock.
  */
 const SETTLE_MS = 0.025;
 const SETTLE_QUERIES = 16;
@@ -23,11 +23,11 @@ export class Fences {
   private readonly driver: Driver;
   private readonly shared: SharedState;
   private readonly streams: Float64Array;
-  /** Device address of slot 0. */
+  /** The device address of slot 0. */
   private readonly slotsAddress: number;
   private readonly keepsBack: boolean;
   private readonly failed: (error: unknown, stream: number) => void;
-  /** A fence that was asked for and not issued yet: its slot, or -1. */
+  /** A fence that was requested and not issued yet: its slot, or -1. */
   private slot = -1;
   private stream = 0;
   private value = 0;
@@ -51,17 +51,20 @@ export class Fences {
     this.failed = failed;
   }
 
-  /** A fence behind what the stream has been given. */
+  /** Requests a fence after the stream's queued work. */
   ask(slot: number, stream: number, value: number): void {
     this.slot = slot;
     this.stream = stream;
     this.value = value;
-    // On the runtime thread a driver call costs little; on the JS thread the processor's caches may
-    // be cold.
+    // On the runtime thread a driver call costs little; on the JavaScript thread the processor's
+    // caches may be cold.
     if (!this.keepsBack) this.write();
   }
 
-  /** {@link ask} and {@link settle}, for the JS thread where nothing is queued before the fence. */
+  /**
+   * {@link ask} and {@link settle} in one, for the JavaScript thread where no command is queued
+   * before the fence.
+   */
   now(slot: number, stream: number, value: number, hot: boolean): void {
     if (unmadeBy(this.shared, stream) !== 0) {
       Atomics.store(this.shared.slots, slot * SLOT_WORDS + SLOT_FENCE, value);
@@ -74,12 +77,11 @@ export class Fences {
   }
 
   /**
-   * Issues the fence that was kept back, where no command has come after it. Where launches are
-   * awaited one at a time (`hot`) the device is asked at once to write the slot: that is seen half
-   * a microsecond sooner than cuStreamQuery tells the end. Otherwise this asks for the end of the
-   * stream for a few microseconds and writes the slot itself. After a pause short work ends sooner
-   * that way than a fence is issued and carried out (12 against 30 µs, H200); long work gets its
-   * fence.
+   * Issues the deferred fence, if no command has come after it. Where launches are awaited one at a
+   * time (`hot`) the device's write of the slot is queued at once: it is visible half a microsecond
+   * before cuStreamQuery returns the end. Otherwise this queries the end of the stream for a few
+   * microseconds and writes the slot itself. After a pause, short work ends sooner that way than a
+   * fence is issued and executed (12 against 30 µs, H200); long work gets its fence.
    */
   settle(hot = false): void {
     if (this.slot === -1) return;
@@ -107,7 +109,7 @@ export class Fences {
     this.write();
   }
 
-  /** Issues the fence that was kept back, if there is one. */
+  /** Issues the deferred fence, if there is one. */
   flush(): void {
     if (this.slot !== -1) this.write();
   }

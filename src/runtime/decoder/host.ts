@@ -1,32 +1,34 @@
-/**
- * What the decoder asks of the thread that it runs on.
- */
+/** The interface of the thread that the decoder runs on. */
 import type { LibraryCaller } from '../../native/library-caller.js';
 import type { Failure } from '../failure.js';
 import type { NativeOutput } from '../native-output.js';
 
-/** `trim`: pools give back what they keep. `frees`: frees that are queued are waited for. */
+/** `trim`: pools release their unused memory. `frees`: queued frees are waited for. */
 export type RoomStep = 'trim' | 'frees';
 
 export interface DecoderHost {
-  /** A command failed; the failure has its number already. */
+  /** Is called when a command failed. The failure has its number already. */
   failed(failure: Failure): void;
-  /** The context met a fault and cannot be used again. */
+  /** Is called when the context met a fault and cannot be used again. */
   lost(failure: Failure): void;
-  /** A message waits in the port. */
+  /** Is called when a message waits in the port. */
   call(): void;
   /**
-   * Standard output as native code writes it; undefined where it is not available. Asked when a
-   * kernel first prints.
+   * Returns standard output as native code writes it; undefined where it is not available. It is
+   * called when a kernel first prints.
    */
   output(): NativeOutput | undefined;
-  /** Calls functions of libraries. Asked when the first is called. */
+  /** Returns the caller of library functions. It is called for the first such function. */
   libraryCaller(): LibraryCaller;
   /**
-   * An allocation of `bytes` on `stream` found too little memory and waits. Returns false where no
-   * step can help; otherwise SLOT_ROOM of the stream grows by one when the step has been taken.
+   * Is called when an allocation of `bytes` on `stream` found too little memory and waits. Returns
+   * false where no step can help; otherwise SLOT_ROOM of the stream is incremented when the step
+   * has been taken.
    */
   makeRoom(step: RoomStep, stream: number, bytes: number): boolean;
-  /** The device has been idle for some time, and memory has been freed since the last time. */
+  /**
+   * Is called when the device has been idle for some time, and memory has been freed since the last
+   * call.
+   */
   idle(): void;
 }

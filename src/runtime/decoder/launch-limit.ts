@@ -1,10 +1,11 @@
 /**
- * How many unfinished launches a stream may have on a GPU.
+ * The number of unfinished launches that a stream may have on a GPU.
  *
- * The driver blocks at 1,021 (measured, driver 580). So the device writes a marker behind every
- * {@link MARKER_INTERVAL}th launch, and a launch that would begin the last of such an interval waits
- * while {@link MARKERS_OUTSTANDING} markers are outstanding: a stream has at most 639 unfinished
- * launches (four intervals and all but one of the next), which leaves room for copies and waits.
+ * The driver blocks at 1,021 (measured, driver 580). So the device writes a marker after every
+ * {@link MARKER_INTERVAL}th launch, and a launch that would begin the last of such an interval
+ * waits while {@link MARKERS_OUTSTANDING} markers are outstanding: a stream has at most 639
+ * unfinished launches (four intervals and all but one of the next), which leaves room for copies
+ * and waits.
  */
 import type { Driver } from '../../driver/driver.js';
 import {
@@ -27,9 +28,9 @@ export class LaunchLimit {
   private readonly shared: SharedState;
   private readonly issued: Int32Array;
   private readonly slots: Int32Array;
-  /** Device address of slot 0. */
+  /** The device address of slot 0. */
   private readonly slotsAddress: number;
-  /** False on a CPU device, which has no such queue. */
+  /** False for a CPU device, which has no such limit. */
   private readonly limits: boolean;
 
   constructor(driver: Driver, shared: SharedState, slotsAddress: number, limits: boolean) {
@@ -41,7 +42,7 @@ export class LaunchLimit {
     this.limits = limits;
   }
 
-  /** Markers of the stream that the device has not reached. */
+  /** The number of the stream's markers that the device has not reached. */
   outstanding(stream: number): number {
     return (
       (this.issued[stream * ISSUED_STRIDE + ISSUED_MARKERS]! -
@@ -50,7 +51,7 @@ export class LaunchLimit {
     );
   }
 
-  /** Whether so many further launches have to wait. */
+  /** Whether `launches` further launches have to wait. */
   isReached(stream: number, launches: number): boolean {
     const { issued } = this;
     const base = stream * ISSUED_STRIDE;
@@ -63,7 +64,7 @@ export class LaunchLimit {
     );
   }
 
-  /** Counts a launch that was issued; behind the last of an interval the marker follows. */
+  /** Counts a launch that was issued. The marker follows the last launch of an interval. */
   count(stream: number): void {
     const { issued } = this;
     const base = stream * ISSUED_STRIDE;
@@ -77,7 +78,7 @@ export class LaunchLimit {
       this.mark(stream);
   }
 
-  /** Whether the next marker may be put behind a launch that was not asked about before. */
+  /** Whether the next marker may follow a launch for which `isReached` was not called. */
   mayMark(stream: number): boolean {
     return (
       this.limits &&
@@ -87,7 +88,7 @@ export class LaunchLimit {
     );
   }
 
-  /** Puts the stream's next marker behind what it has been given. */
+  /** Queues the stream's next marker after its queued work. */
   mark(stream: number): void {
     const { issued } = this;
     const base = stream * ISSUED_STRIDE + ISSUED_MARKERS;

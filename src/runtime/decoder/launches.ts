@@ -1,7 +1,6 @@
 /**
- * The short ways of launches, which most programs take: several usual launches that stand one
- * behind the other in the ring, and one that is awaited at once. Whatever is not usual is left to
- * `Decoder.dispatch`.
+ * The fast paths of launches, which most programs take: several plain launches that are adjacent in
+ * the ring, and one that is awaited at once. All other launches go through `Decoder.dispatch`.
  */
 import type { Driver } from '../../driver/driver.js';
 import { PlainBatch } from '../../driver/launch-batch.js';
@@ -21,24 +20,24 @@ import {
 import { ISSUED_CAPTURING, ISSUED_LAUNCHES, ISSUED_STRIDE, RING_WORDS, WORD } from '../layout.js';
 import type { SharedState } from '../layout.js';
 import { peek } from '../shared-words.js';
-import type { EventBehind } from './event-behind.js';
+import type { TrailingEvent } from './trailing-event.js';
 import type { Failures } from './failures.js';
 import { MARKERS_OUTSTANDING, MARKER_INTERVAL } from './launch-limit.js';
 import type { LaunchLimit } from './launch-limit.js';
 
 const RING_MASK = RING_WORDS - 1;
-/** 32-bit words of a cache line. */
+/** The number of 32-bit words in a cache line. */
 const LINE_WORDS = 16;
 const TWO32 = 4294967296;
 
 export class Launches {
-  /** Keeps looking ahead from being optimised away. */
+  /** The result of reading ahead in the ring: without a use of it V8 would remove the reads. */
   ahead = 0;
   private readonly driver: Driver;
   private readonly limit: LaunchLimit;
   private readonly failures: Failures;
-  private readonly behind: EventBehind;
-  /** Whether this is the JS thread's decoder, which must not wait for markers. */
+  private readonly trailing: TrailingEvent;
+  /** Whether this is the JavaScript thread's decoder, which must not wait for markers. */
   private readonly visiting: boolean;
   private readonly ring: Int32Array;
   private readonly control: Int32Array;
@@ -49,7 +48,7 @@ export class Launches {
   private readonly parked: ReadonlyMap<number, unknown>;
   private readonly failedRoots: ReadonlyMap<number, number>;
   private readonly batch: LaunchBatch;
-  /** Where in the ring each launch of the batch stands. */
+  /** The place of each launch of the batch in the ring. */
   private readonly batchAt: Int32Array;
 
   constructor(
@@ -57,14 +56,14 @@ export class Launches {
     shared: SharedState,
     limit: LaunchLimit,
     failures: Failures,
-    behind: EventBehind,
+    trailing: TrailingEvent,
     parked: ReadonlyMap<number, unknown>,
     visiting: boolean,
   ) {
     this.driver = driver;
     this.limit = limit;
     this.failures = failures;
-    this.behind = behind;
+    this.trailing = trailing;
     this.visiting = visiting;
     this.ring = shared.ring;
     this.control = shared.control;
@@ -79,9 +78,9 @@ export class Launches {
   }
 
   /**
-   * Carries out the usual launches from position `first` on, one behind the other in the ring,
-   * where nothing stands in their way: all of them are prepared before the first is made. Returns
-   * the position behind the last one; `first` where `Decoder.dispatch` has to look at that one.
+   * Executes the adjacent plain launches from position `first` on, as far as they need not wait.
+   * All of them are prepared before the first is made. Returns the position after the last one;
+   * `first` where `Decoder.dispatch` has to handle that one.
    */
   runLines(first: number): number {
     const { ring, batch, batchAt, issued, parked, failedRoots, limit } = this;
@@ -100,7 +99,7 @@ export class Launches {
       const due = (launches & (MARKER_INTERVAL - 1)) === MARKER_INTERVAL - 1;
       if (due && !limit.mayMark(stream)) break;
       if (parked.size !== 0 && parked.has(stream)) break;
-      // What is recorded may have to wait for its memory.
+      // A captured launch may have to wait for its memory.
       if (issued[stream * ISSUED_STRIDE + ISSUED_CAPTURING] === 1) break;
       if (failedRoots.size !== 0 && failedRoots.has(ring[at + RECORD_ROOT]!)) break;
       if (this.visiting && limit.outstanding(stream) >= MARKERS_OUTSTANDING) break;
@@ -109,14 +108,14 @@ export class Launches {
       batchAt[count++] = at;
       position = (position + (header >>> 16)) | 0;
       at = position & RING_MASK;
-      // A marker goes behind the last of a batch.
+      // A marker follows the last launch of a batch.
       if (due) marked = stream;
       if (due || count === capacity) break;
       header = peek(ring, at);
     } while (isLine(header));
 
     for (let i = 0; i < count; i++) {
-      // The cache lines of the next records come over from the other core while the driver works.
+      // The cache lines of the next records move from the other core while the driver works.
       this.ahead ^= ring[(position + i * LINE_WORDS) & RING_MASK]!;
       try {
         batch.run(i);
@@ -124,11 +123,11 @@ export class Launches {
         at = batchAt[i]!;
         this.failures.fail(error, ring[at]! & 0xff, ring, at);
         if (marked !== -1) issued[marked * ISSUED_STRIDE + ISSUED_LAUNCHES]!--;
-        // What follows may use what this one would have written.
-        this.recordBehind(at);
+        // The following launches may use the memory that this one would have written.
+        this.recordTrailing(at);
         return (first + ((at - first) & RING_MASK) + (ring[at]! >>> 16)) | 0;
       }
-      this.recordBehind(batchAt[i]!);
+      this.recordTrailing(batchAt[i]!);
     }
     if (marked !== -1) {
       try {
@@ -141,14 +140,14 @@ export class Launches {
   }
 
   /**
-   * Carries out the launch at `at` with nothing before it: a `launchLine`, or a `graphLaunch` that
-   * takes the driver a short time. The record need not have been shown; its event is left to
-   * {@link recordBehind}. Returns false, and has done nothing, where `Decoder.drain` has to look at
-   * it.
+   * Executes the launch at `at` with no command before it: a `launchLine`, or a `graphLaunch` that
+   * takes the driver a short time. The record need not have been published; its event is left to
+   * {@link recordTrailing}. Returns false, and has done nothing, where `Decoder.drain` has to
+   * handle it.
    *
-   * A launch that is awaited at once takes this way, right behind driver calls, which leave none of
-   * this code and data in the processor's first cache. So it does only what is needed: from the
-   * call to the driver's it takes 0.3 instead of 0.4 µs (H200).
+   * A launch that is awaited at once takes this path, directly after driver calls, which leave none
+   * of this code and data in the processor's first-level cache. So it does only what is needed:
+   * from the call to the driver's it takes 0.3 instead of 0.4 µs (H200).
    */
   runAlone(at: number, op: number): boolean {
     const { ring, issued } = this;
@@ -175,19 +174,20 @@ export class Launches {
   }
 
   /**
-   * Records the event of a launch. Of one that {@link runAlone} made this comes behind its fence,
-   * where the device works meanwhile.
+   * Records the event of a launch. After {@link runAlone} this happens after the launch's fence,
+   * while the device works.
    */
-  recordBehind(at: number): void {
+  recordTrailing(at: number): void {
     const { ring } = this;
     const event = ring[at + RECORD_EVENT]!;
-    if (event !== 0) this.behind.record(event, ring[at + RECORD_STREAM]!, ring[at + RECORD_ROOT]!);
+    if (event !== 0)
+      this.trailing.record(event, ring[at + RECORD_STREAM]!, ring[at + RECORD_ROOT]!);
   }
 
   /**
-   * Does once more, for nothing, what {@link runAlone} does in front of the driver's call: the
-   * driver calls behind it have left neither its code nor its data in the processor's first cache,
-   * and until the launch ends there is time to fetch them.
+   * Repeats, without effect, what {@link runAlone} does before the driver's call: the driver calls
+   * after it have evicted its code and data from the processor's first-level cache, and until the
+   * launch ends there is time to load them again.
    */
   rehearse(at: number, op: number): void {
     if (op === OP.launchLine) this.prepareLine(at, op, 0);
@@ -198,7 +198,7 @@ export class Launches {
     return peek(this.control, WORD.lost) !== 0;
   }
 
-  /** Whether the contents of all that the graph at `at` uses are defined. */
+  /** Whether the contents of all memory that the graph at `at` uses are defined. */
   private mayLaunchGraph(at: number): boolean {
     const { ring, failure } = this;
     const refs = at + RECORD_BODY + 2;
@@ -209,8 +209,8 @@ export class Launches {
   }
 
   /**
-   * Prepares the usual launch that stands at `at` as number `count` of the batch. Returns false
-   * where an operand is undefined, or no plain memory of this device.
+   * Prepares the plain launch at `at` as number `count` of the batch. Returns false where an
+   * operand is undefined, or is not plain memory of this device.
    */
   private prepareLine(at: number, header: number, count: number): boolean {
     const { ring, batch, failure, values } = this;

@@ -1,6 +1,4 @@
-/**
- * From the handles of a record to the addresses that the driver takes.
- */
+/** Resolves the handles of a record to the addresses that the driver takes. */
 import type { Conditionals } from '../conditionals.js';
 import {
   LINE_ACCESS_SHIFT,
@@ -17,8 +15,8 @@ const TWO32 = 4294967296;
 
 export class Operands {
   /**
-   * Whether the command at hand is only recorded into a graph: then the present contents of its
-   * operands do not matter.
+   * Whether the current command is captured into a graph: then the present contents of its operands
+   * do not matter.
    */
   recording = false;
   private readonly shared: SharedState;
@@ -32,8 +30,8 @@ export class Operands {
   }
 
   /**
-   * Address of an operand.
-   * @throws PoisonedError where an earlier failure left its contents undefined
+   * Returns the address of an operand.
+   * @throws PoisonedError where an earlier failure made its contents undefined
    */
   address(word: number): number {
     const { failure, status, values } = this.shared;
@@ -49,7 +47,7 @@ export class Operands {
     return values[handle]!;
   }
 
-  /** Context of an operand of a copy between devices. */
+  /** Returns the context of an operand of a copy between devices. */
   context(word: number): ReturnType<Peers['context']> {
     const { failure, values } = this.shared;
     const handle = word & HANDLE_MASK;
@@ -57,8 +55,8 @@ export class Operands {
   }
 
   /**
-   * The first of these operands that does not exist yet, or 0. While a stream is captured it cannot
-   * wait for work outside of the capture, and the graph consists of addresses.
+   * Returns the first of these operands that does not exist yet, or 0. While a stream is captured
+   * it cannot wait for work outside of the capture, and the graph consists of addresses.
    */
   firstPending(words: readonly number[]): number {
     const { status } = this.shared;
@@ -68,7 +66,7 @@ export class Operands {
   }
 
   /**
-   * Turns the operands of a launch into addresses, in place: references of one word each behind the
+   * Replaces the operands of a launch by addresses, in place: references of one word each after the
    * word at `packed`. Returns the index of the first parameter word.
    */
   resolveLine(memory: Int32Array, packed: number): number {
@@ -94,10 +92,7 @@ export class Operands {
     return params;
   }
 
-  /**
-   * Adds an operand's address to the offset that stands in its parameter. A condition is passed as
-   * it is.
-   */
+  /** Adds an operand's address to the offset in its parameter. A condition is passed unchanged. */
   private resolve(memory: Int32Array, place: number, operand: number): void {
     if (this.shared.failure[operand & HANDLE_MASK] === CONDITION) {
       const bits = this.conditionals.bits(operand & HANDLE_MASK);

@@ -1,6 +1,6 @@
 /**
  * Streams that wait. The decoder never blocks: the commands of such a stream are set aside, in
- * order, until what it waits for has come; other streams go on.
+ * order, until its wait is over; other streams continue.
  */
 import { OP, RECORD_BODY, RECORD_EVENT } from '../commands.js';
 import { endedCapture } from '../commands/captures.js';
@@ -21,7 +21,7 @@ interface Parked {
 }
 
 export class Parking {
-  /** By slot. */
+  /** The parked streams by slot. */
   readonly streams = new Map<number, Parked>();
   private readonly shared: SharedState;
   private readonly aside: SetAside;
@@ -43,16 +43,16 @@ export class Parking {
     this.text = text;
   }
 
-  /** Streams that wait for something, or owe text. */
+  /** The number of streams that wait, or have unprinted text. */
   get count(): number {
     return this.streams.size + (this.text?.streams ?? 0);
   }
 
   /**
-   * Publishes that number. While it is not 0 the JS thread leaves the ring alone: only this decoder
-   * knows what the streams wait for.
+   * Publishes that number. While it is not 0 the JavaScript thread leaves the ring alone: only this
+   * decoder has the state of the waits.
    */
-  tell(): void {
+  publish(): void {
     Atomics.store(this.shared.control, WORD.parked, this.count);
   }
 
@@ -68,24 +68,24 @@ export class Parking {
   park(wait: Wait, stream: number, memory: Int32Array, at: number): void {
     const parked: Parked = { wait, records: new RecordQueue() };
     this.streams.set(stream, parked);
-    this.tell();
+    this.publish();
     if (!wait.consumed) this.setAside(parked, memory, at);
   }
 
   /**
-   * Lets streams go on where they may. `dispatch` carries out one command and returns what its
-   * stream has to wait for, if anything. Returns whether a stream went on.
+   * Lets streams continue where they may. `dispatch` executes one command and returns what its
+   * stream has to wait for, if anything. Returns whether a stream continued.
    */
   resume(dispatch: (memory: Int32Array, at: number) => Wait | undefined): boolean {
     const { text } = this;
     let progress = text !== undefined && text.streams !== 0 && text.settle(this.isLost);
     for (const [stream, parked] of this.streams) {
-      if (!this.mayGoOn(parked, stream)) continue;
+      if (!this.mayContinue(parked, stream)) continue;
       progress = true;
       this.streams.delete(stream);
       this.resumeStream(stream, parked.records, dispatch);
     }
-    this.tell();
+    this.publish();
     return progress;
   }
 
@@ -102,8 +102,8 @@ export class Parking {
       const waited = eventOf(OP.wait, memory, at);
       const ended = endedCapture(memory[at]! & 0xff, memory, at + RECORD_BODY);
       const again = dispatch(memory, at);
-      // A hold is consumed when it parks the stream; any other command that parks it stays where it
-      // is.
+      // A hold is consumed when it parks the stream; any other command that parks it stays in its
+      // place.
       if (again === undefined || again.consumed) {
         records.shift();
         if (recorded !== 0) aside.recordResumed(recorded);
@@ -117,14 +117,14 @@ export class Parking {
     }
   }
 
-  /** Whether a stream is held: the release of a hold rings the bell. */
+  /** Whether a stream is held. The release of a hold rings the doorbell. */
   isHeld(stream: number): boolean {
     return this.streams.get(stream)?.wait.reason === 'hold';
   }
 
   /**
-   * Whether there are streams that wait here, and all of them are held or wait for what a held one
-   * will record.
+   * Whether there are streams that wait, and each of them is held or waits for a record of a held
+   * one.
    */
   get onlyHeld(): boolean {
     if (this.streams.size === 0 || this.count !== this.streams.size) return false;
@@ -133,13 +133,13 @@ export class Parking {
     return true;
   }
 
-  /** Whether a parked stream may go on. */
-  get mayAnyGoOn(): boolean {
-    for (const [stream, parked] of this.streams) if (this.mayGoOn(parked, stream)) return true;
+  /** Whether a parked stream may continue. */
+  get mayAnyContinue(): boolean {
+    for (const [stream, parked] of this.streams) if (this.mayContinue(parked, stream)) return true;
     return false;
   }
 
-  private mayGoOn({ wait }: Parked, stream: number): boolean {
+  private mayContinue({ wait }: Parked, stream: number): boolean {
     if (this.isLost) return true;
     const { on, value } = wait;
     switch (wait.reason) {
@@ -166,7 +166,7 @@ export class Parking {
 
   private setAside({ records }: Parked, memory: Int32Array, at: number): void {
     const { aside } = this;
-    // A record may carry an event of its stream's own behind the one that it names.
+    // A record may have an event of its own stream after the one that it names.
     const event = memory[at + RECORD_EVENT]!;
     const recorded = eventOf(OP.record, memory, at);
     const waited = eventOf(OP.wait, memory, at);

@@ -1,6 +1,6 @@
 /**
- * What the commands of parked streams mean for others: events whose record is set aside, events
- * that are still waited for, and captures whose end is set aside.
+ * The effects of parked streams' commands on other commands: events whose record is set aside,
+ * events that are still waited for, and captures whose end is set aside.
  */
 import type { Driver } from '../../driver/driver.js';
 import type { Announcements } from '../announcements.js';
@@ -14,14 +14,14 @@ export class SetAside {
   private readonly announcements: Announcements;
   /**
    * Events whose record is set aside: the number of the last record that was set aside, and of the
-   * last that was taken up again. Numbers go up by one within an entry and are never those of an
-   * earlier entry: a wait may outlive one.
+   * last that was resumed. Numbers increase by one within an entry and are never those of an
+   * earlier entry, because a wait may outlive an entry.
    */
   private readonly records = new Map<number, { aside: number; resumed: number }>();
   private recordsAside = 0;
   /**
-   * How many waits for each event are set aside. An event that is destroyed meanwhile is destroyed
-   * behind the last of them.
+   * The number of waits for each event that are set aside. An event that is destroyed meanwhile is
+   * destroyed after the last of them.
    */
   private readonly waits = new Map<number, number>();
   private readonly doomed = new Set<number>();
@@ -34,7 +34,7 @@ export class SetAside {
     this.announcements = announcements;
   }
 
-  /** Number of the event's last record that was set aside; undefined where none is. */
+  /** The number of the event's last record that was set aside; undefined where there is none. */
   lastRecord(event: number): number | undefined {
     return this.records.size === 0 ? undefined : this.records.get(event)?.aside;
   }
@@ -62,7 +62,7 @@ export class SetAside {
     this.announcements.recorded(event);
   }
 
-  /** A wait is set aside. Returns the number of the record that it means. */
+  /** Sets a wait aside. Returns the number of the record that it waits for. */
   waitAside(event: number): number {
     this.waits.set(event, (this.waits.get(event) ?? 0) + 1);
     return this.records.get(event)?.aside ?? this.recordsAside;
@@ -96,7 +96,7 @@ export class SetAside {
     return ((value - peek(this.shared.slots, slot * SLOT_WORDS + SLOT_HOLD)) | 0) > 0;
   }
 
-  /** Destroys an event, behind the waits for it that are set aside. */
+  /** Destroys an event, after the waits for it that are set aside. */
   destroyEvent(handle: number): void {
     if (this.waits.has(handle)) this.doomed.add(handle);
     else this.destroy(handle);

@@ -1,6 +1,4 @@
-/**
- * Allocations that find too little memory: they wait while room is made, and are tried again.
- */
+/** Allocations that find too little memory: they wait while room is made, and are tried again. */
 import type { Driver } from '../../driver/driver.js';
 import { DriverError } from '../../driver/error.js';
 import { CUresult } from '../../ground/result.js';
@@ -11,18 +9,18 @@ import type { DecoderHost, RoomStep } from './host.js';
 import type { Wait } from './wait.js';
 
 /**
- * What is tried, one after the other, for an allocation that finds too little memory. See
- * {@link DecoderHost.makeRoom}.
+ * The steps that are taken, one after the other, for an allocation that finds too little memory.
+ * See {@link DecoderHost.makeRoom}.
  */
 const ROOM_STEPS: readonly RoomStep[] = ['trim', 'frees', 'trim'];
 
 export class Shortages {
-  /** Whether memory was freed since the device was last told to be idle. */
+  /** Whether memory was freed since {@link DecoderHost.idle} was last called. */
   freed = false;
   private readonly driver: Driver;
   private readonly shared: SharedState;
   private readonly host: DecoderHost;
-  /** Streams that wait for memory: how many of {@link ROOM_STEPS} were taken. */
+  /** Streams that wait for memory, with the number of {@link ROOM_STEPS} that were taken. */
   private readonly taken = new Map<number, number>();
 
   constructor(driver: Driver, shared: SharedState, host: DecoderHost) {
@@ -32,8 +30,8 @@ export class Shortages {
   }
 
   /**
-   * What an allocation of `bytes` that has failed with `error` waits for before it is tried again;
-   * undefined where it has failed for good.
+   * Returns what an allocation of `bytes` that has failed with `error` waits for before it is tried
+   * again; undefined where it has failed finally.
    */
   waitFor(error: unknown, handle: number, bytes: number, stream: number): Wait | undefined {
     if (!(error instanceof DriverError) || error.result !== CUresult.CUDA_ERROR_OUT_OF_MEMORY)
@@ -51,15 +49,16 @@ export class Shortages {
     return { reason: 'memory', on: stream, value, consumed: false };
   }
 
-  /** An allocation of the stream has found its memory. */
+  /** Is called when an allocation of the stream has found its memory. */
   over(stream: number): void {
     if (this.taken.size !== 0) this.taken.delete(stream);
   }
 
   /**
-   * A pool takes a free as over once its stream was synchronised with; a query does not do (driver
-   * 580). Synchronising with an idle stream returns at once, and it gets no work meanwhile, because
-   * this thread is the one that gives it. Returns whether all streams are idle.
+   * Synchronises with idle streams: a pool counts a free as complete once its stream was
+   * synchronised with; a query has no such effect (driver 580). Synchronising with an idle stream
+   * returns at once, and the stream gets no work meanwhile, because only this thread issues it.
+   * Returns whether all streams are idle.
    */
   settleFrees(): boolean {
     const { streams, issued, control } = this.shared;
@@ -77,12 +76,15 @@ export class Shortages {
     return all;
   }
 
-  /** Whether pools may hold memory that was freed and not used again since. */
+  /** Whether pools may contain memory that was freed and not used again since. */
   get keepsFreed(): boolean {
     return this.freed && !this.isLost;
   }
 
-  /** Nothing has been decoded for some time: where the device is idle too, its pools are trimmed. */
+  /**
+   * Is called when nothing has been decoded for some time. If the device is idle, too, its pools
+   * are trimmed.
+   */
   rest(): void {
     if (this.isLost || !this.settleFrees()) return;
     this.freed = false;

@@ -1,6 +1,6 @@
 /**
- * Calls of procedures, which may wait: on a GPU they run on a second worker, on a CPU device on the
- * runtime thread, and in inline mode where they are called.
+ * Calls of procedures, which may wait. On a GPU they run on a second worker, on a CPU device on the
+ * runtime thread, and in inline mode on the calling thread.
  */
 import { CudaArgumentError } from '../../ground/errors.js';
 import type { CudaError } from '../../ground/errors.js';
@@ -14,7 +14,7 @@ import type { RingWriter } from '../ring-writer.js';
 import { ThreadWorker } from '../workers.js';
 import type { Local } from './local.js';
 
-/** What the calls ask of their runtime. */
+/** The interface of the runtime that the calls belong to. */
 export interface CallsHost {
   readonly config: ProviderConfig;
   readonly info: OpenReply;
@@ -29,7 +29,7 @@ export interface CallsHost {
   /** Makes the device's context current on this thread. */
   makeCurrent(driver: Local['decoder']['driver']): void;
   onMessage(message: FromThread): void;
-  /** The second worker has ended. */
+  /** Is called when the second worker has ended. */
   onDeath(reason: Error): void;
 }
 
@@ -49,7 +49,7 @@ export class ProcedureCalls {
     this.host = host;
   }
 
-  /** Runs a procedure where waiting blocks nothing else. */
+  /** Runs a procedure where waiting blocks no other work. */
   call<N extends ProcedureName>(
     name: N,
     args: ProcedureArguments<N>,
@@ -61,7 +61,7 @@ export class ProcedureCalls {
       try {
         return Promise.resolve(this.callHere(local, name, args) as Awaited<ProcedureResult<N>>);
       } catch (error) {
-        // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- one of the family
+        // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- an Error
         return Promise.reject(error);
       }
     }
@@ -70,7 +70,7 @@ export class ProcedureCalls {
     }) as Promise<Awaited<ProcedureResult<N>>>;
   }
 
-  /** {@link call}, blocking this thread until it is done. */
+  /** As {@link call}, but blocks this thread until it is done. */
   callBlocking<N extends ProcedureName>(
     name: N,
     args: ProcedureArguments<N>,
@@ -98,14 +98,14 @@ export class ProcedureCalls {
     return outcome!.value as Awaited<ProcedureResult<N>>;
   }
 
-  /** A {@link call} comes soon: starts the thread that carries it out. */
+  /** Starts the thread that executes calls, before a {@link call} that comes soon. */
   expect(): void {
     const { local, config } = this.host;
     if (this.host.lost() === undefined && local === undefined && config.provider !== 'cpu')
       this.secondWorker();
   }
 
-  /** A procedure has ended. */
+  /** Is called when a procedure has ended. */
   onReply(message: Extract<FromThread, { kind: 'reply' | 'reply-failed' }>): void {
     const reply = this.replies.get(message.id);
     if (reply === undefined) return;
@@ -132,7 +132,7 @@ export class ProcedureCalls {
     );
   }
 
-  /** Reads what the second worker has posted. */
+  /** Reads the messages that the second worker has posted. */
   drain(): void {
     this.second?.drain();
   }
@@ -153,7 +153,7 @@ export class ProcedureCalls {
     }
   }
 
-  /** Sends a procedure to the worker that runs it; returns that worker. */
+  /** Sends a procedure to the worker that runs it. Returns that worker. */
   private send(
     name: ProcedureName,
     args: readonly unknown[],

@@ -1,10 +1,10 @@
 /**
- * The CUDA context that is current on this thread. Several GPUs are worked from it in turns; most
- * calls go to the one that is current already.
+ * The CUDA context that is current on this thread. The thread uses several GPUs alternately; most
+ * calls are for the context that is current already.
  */
 import type { Driver } from '../../driver/driver.js';
 
-/** As far as is known here; 0 where it is not. */
+/** The current context; 0 where it is not known. */
 let current = 0;
 
 export function makeCurrent(driver: Driver, context: number): void {

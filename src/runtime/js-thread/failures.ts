@@ -1,8 +1,8 @@
 /**
- * Failures of operations as the JS thread knows them: which operation has failed and why, whether
- * something awaits it, and which errors are made of that.
+ * Failures of operations on the JavaScript thread: which operation has failed and why, whether some
+ * code awaits it, and the errors that are made of this.
  *
- * A failure that nothing claims two turns of the event loop after it arrived is reported.
+ * A failure that is not claimed within two turns of the event loop after it arrived is reported.
  */
 import { setImmediate } from 'node:timers';
 
@@ -17,13 +17,13 @@ import type { OperationNames } from '../operation-names.js';
 import { peek } from '../shared-words.js';
 
 /**
- * A failed operation is remembered for a later await, but not for ever: so many take 12 MB. Those
- * that are awaited stay.
+ * Number of failed operations that are kept for a later await: this many take 12 MB. Awaited ones
+ * are kept in any case.
  */
 const REMEMBERED_FAILURES = 16384;
 /**
- * An error takes 2 to 4 KB, most of it its stack; what it is made of takes 0.8. Only those of the
- * latest failures are kept.
+ * An error takes 2 to 4 KB, most of it its stack; the data that it is made of takes 0.8. Only the
+ * errors of the latest failures are kept.
  */
 const KEPT_ERRORS = 1024;
 
@@ -31,42 +31,42 @@ interface Failed {
   failure: Failure;
   /** The name of the operation. */
   name: string | undefined;
-  /** What it follows from. */
+  /** The failure or error that it follows from. */
   cause: Failed | CudaError | undefined;
-  /** Made again where it is asked for and was not kept. */
+  /** The error is made again where it is needed and was not kept. */
   error: CudaError | undefined;
   claimed: boolean;
-  /** Claimed by a wait that has not ended yet. */
+  /** Whether it is claimed by a wait that has not ended yet. */
   expected: boolean;
 }
 
-/** What the failures ask of their runtime. */
+/** The interface of the runtime that the failures belong to. */
 export interface FailuresHost {
   readonly shared: SharedState;
   readonly completion: Completion;
   readonly operations: OperationNames;
-  /** Position behind the last record that is in the ring. */
+  /** Returns the position after the last record in the ring. */
   position(): number;
-  /** Reads what the runtime thread has posted. */
+  /** Reads the messages that the runtime thread has posted. */
   drain(): void;
   /** The error of a lost or closed device. */
   lost(): CudaError | undefined;
-  /** A failure that nothing awaits. */
+  /** Is called with a failure that no code awaits. */
   unclaimed(error: CudaError): void;
 }
 
 export class OperationFailures {
   /**
-   * Failures of other devices, by the number that commands here call each device by; of one that has
-   * ended, what it ended with.
+   * The failures of other devices, by the numbers that commands use for the devices; for a device
+   * that has ended, its last error.
    */
   readonly others: (OperationFailures | CudaError | undefined)[] = [];
-  /** Those of devices that know this one. */
+  /** The failures of devices whose commands may name this one. */
   readonly knownTo = new Set<OperationFailures>();
   private readonly host: FailuresHost;
   private readonly completion: Completion;
   private readonly control: Int32Array;
-  /** By operation. */
+  /** Failures by operation. */
   private readonly byRoot = new Map<number, Failed>();
   private readonly byId = new Map<number, Failed>();
   /** Errors of failures that this thread met itself, or that other devices report. */
@@ -83,7 +83,9 @@ export class OperationFailures {
     this.control = host.shared.control;
   }
 
-  /** Why the stream of this slot could not be made, as far as is known by now. */
+  /**
+   * Returns why the stream of this slot could not be created, as far as messages have been read.
+   */
   whyUnmade(slot: CompletionSlot, operation: string): CudaError | undefined {
     const id = unmadeBy(this.host.shared, slot.index);
     if (id === 0) return undefined;
@@ -100,8 +102,8 @@ export class OperationFailures {
   }
 
   /**
-   * The failure that left the memory of `handle` undefined, as that of an operation which uses it;
-   * undefined where the memory is defined.
+   * Returns the failure that made the memory of `handle` undefined, as the error of an operation
+   * that uses it; undefined where the memory is defined.
    */
   whyUndefined(handle: number, operation: string): CudaError | undefined {
     const id = this.host.shared.failure[handle]!;
@@ -122,15 +124,15 @@ export class OperationFailures {
     );
   }
 
-  /** Takes note of a failure that this thread met itself, for operations that follow from it. */
+  /** Records a failure that this thread met itself, for operations that follow from it. */
   remember(id: number, error: CudaError): void {
     this.errorsById.set(id, error);
     keepLatest(this.errorsById);
   }
 
   /**
-   * This thread declares operation `root` failed. Returns the failure's number, which what it left
-   * undefined carries.
+   * Declares operation `root` failed. Returns the failure's number, which marks the memory that it
+   * made undefined.
    */
   fail(root: number, error: CudaError): number {
     const id = Atomics.add(this.control, WORD.failures, 1) + 1;
@@ -164,7 +166,7 @@ export class OperationFailures {
     if (failed !== undefined && !failed.claimed) this.reserve(failed);
   }
 
-  /** The wait was given up before it ended: a failure is unclaimed again. */
+  /** The wait was given up before it ended: its failure is unclaimed again. */
   unexpect(root: number): void {
     this.expected.delete(root);
     const failed = this.byRoot.get(root);
@@ -176,17 +178,21 @@ export class OperationFailures {
 
   /** As {@link of}, without claiming the failure. */
   unclaimedOf(root: number): CudaError | undefined {
-    // Failures are numbered before they are posted: some callers ask often, and nothing ever fails.
+    // Failures are numbered before they are posted. Some callers call this often, and a failure is
+    // rare.
     if (Atomics.load(this.control, WORD.failures) === 0) return undefined;
     this.completion.catchUp();
     const failed = this.byRoot.get(root);
     return failed === undefined ? undefined : this.errorOf(failed);
   }
 
-  /** The error of operation `root`, if it failed; asking claims it. `goingOn`: the wait goes on. */
+  /**
+   * Returns the error of operation `root`, if it failed, and claims it. `goingOn`: the wait
+   * continues.
+   */
   of(root: number, goingOn: boolean): CudaError | undefined {
     if (!goingOn && this.expected.size !== 0) this.expected.delete(root);
-    // A failure is posted before the fence behind it is written; the message may be unread.
+    // A failure is posted before the fence after it is written; its message may be unread.
     this.completion.catchUp();
     if (this.byRoot.size === 0) return undefined;
     const failed = this.byRoot.get(root);
@@ -195,7 +201,7 @@ export class OperationFailures {
     return this.errorOf(failed);
   }
 
-  /** The runtime thread, or this thread's decoder, reports a failure. */
+  /** Is called when the runtime thread, or this thread's decoder, reports a failure. */
   onFailed(failure: Failure): void {
     const failed: Failed = {
       failure,
@@ -217,8 +223,8 @@ export class OperationFailures {
     const { failure } = failed;
     this.byId.set(failure.id, failed);
     keepLatest(this.byId);
-    // The first failure of an operation counts; one that belongs to no operation is reported each
-    // time.
+    // The first failure of an operation counts; a failure that belongs to no operation is reported
+    // each time.
     if (failure.root !== 0) {
       if (this.byRoot.has(failure.root)) return;
       this.byRoot.set(failure.root, failed);
@@ -233,7 +239,7 @@ export class OperationFailures {
     if (failed !== undefined) failed.claimed = true;
   }
 
-  /** A failure that is claimed claims the failure that it follows from. */
+  /** Claims a failure, and the failure that it follows from. */
   private claim(failed: Failed): void {
     failed.claimed = true;
     failed.expected = false;
@@ -242,20 +248,20 @@ export class OperationFailures {
     if (cause !== undefined && where instanceof OperationFailures) where.claimId(cause);
   }
 
-  /** A wait that goes on will report it. */
+  /** Claims a failure for a wait that continues and will report it. */
   private reserve(failed: Failed): void {
     this.claim(failed);
     failed.expected = true;
   }
 
-  /** What a failure follows from, which may be one of another device. */
+  /** Returns what a failure follows from, which may be a failure of another device. */
   private causeOf({ cause, causePeer }: Failure): Failed | CudaError | undefined {
     if (cause === undefined) return undefined;
     if (causePeer === undefined) {
       this.catchUpWith(cause);
       const failed = this.byId.get(cause);
       if (failed === undefined) return this.errorsById.get(cause);
-      // Kept longer: what others follow from is asked for again.
+      // A failure that others follow from is kept longer, since it is needed again.
       this.byId.delete(cause);
       this.byId.set(cause, failed);
       return failed;
@@ -280,8 +286,8 @@ export class OperationFailures {
   }
 
   /**
-   * Reads the message of a failure that shows in the tables already: it comes from the thread of
-   * this device, or from that of a device which used memory here.
+   * Reads the message of a failure whose number is in the tables already. It comes from the thread
+   * of this device, or from that of a device which used memory here.
    */
   private catchUpWith(id: number): void {
     if (this.knows(id)) return;
@@ -290,9 +296,9 @@ export class OperationFailures {
   }
 
   /**
-   * Reports the failure unless it is claimed within two turns of the event loop, as with unhandled
-   * rejections. What had been queued by the time it arrived may follow from it and be awaited: that
-   * is decoded first, however long what stands before it takes.
+   * Reports the failure unless it is claimed within two turns of the event loop, as Node does with
+   * unhandled rejections. Commands that had been queued when it arrived may follow from it and be
+   * awaited: they are decoded first, however long the commands before them take.
    */
   private reportUnclaimed(failed: Failed): void {
     const position = this.host.position();
@@ -304,7 +310,7 @@ export class OperationFailures {
             setImmediate(() => {
               this.completion.catchUp();
               if (failed.claimed) return;
-              // Once: a wait that was given up at once asks for this a second time.
+              // It is reported once: a wait that was given up at once requests this a second time.
               failed.claimed = true;
               this.host.unclaimed(this.errorOf(failed));
             }),
@@ -331,8 +337,8 @@ export class OperationFailures {
 }
 
 /**
- * Forgets the oldest entry where there are too many. Entries that have to stay are passed over, a
- * few at a time.
+ * Removes the oldest entry where there are too many. Entries that have to stay are skipped, a few
+ * at a time.
  */
 function keepLatest<T>(remembered: Map<number, T>, stays?: (value: T) => boolean): void {
   if (remembered.size <= REMEMBERED_FAILURES) return;

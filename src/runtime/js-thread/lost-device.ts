@@ -1,6 +1,4 @@
-/**
- * The error of a device that met a fault: what the fault was, and what was in flight.
- */
+/** Makes the error of a device that met a fault: the fault, and the commands in flight. */
 import { CudaCheckError, CudaDeviceLostError } from '../../ground/errors.js';
 import type { CheckReport } from '../../ground/check-report.js';
 import { errorFromFailure } from '../error-of-failure.js';
@@ -16,12 +14,12 @@ export interface LostDevice {
   readonly title: string;
   readonly provider: ProviderConfig['provider'];
   readonly shared: SharedState;
-  /** Position behind the last record in the ring. */
+  /** The position after the last record in the ring. */
   readonly position: number;
   readonly names: Names;
 }
 
-/** `failure.reports` have the origins of their memory already. */
+/** Makes the error. `failure.reports` contain the origins of their memory already. */
 export function lostDeviceError(
   failure: Failure,
   { title, provider, shared, position, names }: LostDevice,
@@ -57,7 +55,10 @@ export function lostDeviceError(
       );
 }
 
-/** Adds to a report what only the JS thread knows of its memory: its label, and where it was made. */
+/**
+ * Adds the properties of a report's memory that only the JavaScript thread has: its label, and
+ * where it was made.
+ */
 export function withOrigin(report: CheckReport, events: RuntimeEvents): CheckReport {
   const { memory } = report;
   const origin = memory?.root === undefined ? undefined : events.origin(memory);
@@ -69,7 +70,7 @@ export function withOrigin(report: CheckReport, events: RuntimeEvents): CheckRep
   };
 }
 
-/** The message of an error with several reports. */
+/** Returns the message of an error with several reports. */
 function checkMessage(reports: readonly CheckReport[]): string {
   const more = reports.length > 1 ? `\n(and ${reports.length - 1} more: see \`reports\`)` : '';
   const seed = reports[0]?.seed === undefined ? '' : `\n(schedule: { seed: ${reports[0].seed} })`;

@@ -1,5 +1,5 @@
 /**
- * Opening a device: with a runtime thread, or inline, where the calling thread does all of the work.
+ * Opens a device: with a runtime thread, or inline, where the calling thread does all of the work.
  */
 import { setImmediate } from 'node:timers';
 
@@ -35,7 +35,7 @@ export async function openRuntime(
   const hostMemory = spareHostMemory.take(provider.ordinal);
   const config: ProviderConfig = {
     ...provider,
-    // Read once: threads that start later do without the same features.
+    // The variable is read once: threads that start later do without the same features.
     without: (process.env['ASYNC_CUDA_WITHOUT'] ?? '').split(','),
     ...(hostMemory === undefined ? {} : { hostMemory }),
   };
@@ -74,7 +74,7 @@ async function openInline(
       libraryCaller: () => new LibraryCaller(config.koffiPath),
       makeRoom: (step, stream, bytes) => {
         if (bytes > info.totalMemory) return false;
-        // Not within the decoder's own turn: the steps go through the decoder.
+        // The step is not taken within the decoder's own turn, because it uses the decoder.
         setImmediate(() => void runtime?.makeRoom(step, stream));
         return true;
       },
@@ -120,7 +120,7 @@ async function openThread(
   );
   thread.ref();
   try {
-    // Read while the thread starts.
+    // The module is loaded while the thread starts.
     const [reply, gpu] = await Promise.all([
       info,
       config.provider === 'libcuda' ? import('../thread/open-gpu-driver.js') : undefined,

@@ -1,6 +1,6 @@
 /**
  * Other devices whose events and memory commands may name, and the libraries whose functions they
- * may call: what the decoders of this device are told beside the ring.
+ * may call. They are announced to the decoders of this device by messages, apart from the ring.
  */
 import { receiveMessageOnPort } from 'node:worker_threads';
 
@@ -19,7 +19,7 @@ import type { ThreadWorker } from '../workers.js';
 import type { OperationFailures } from './failures.js';
 import type { Local } from './local.js';
 
-/** What this asks of its runtime. */
+/** The interface of the runtime that this belongs to. */
 export interface DevicesHost {
   readonly config: ProviderConfig;
   readonly info: OpenReply;
@@ -37,9 +37,9 @@ export interface DevicesHost {
 
 export class OtherDevices {
   private readonly host: DevicesHost;
-  /** What commands here call each other device by. */
+  /** The numbers that commands use for each other device. */
   private readonly indices = new Map<OtherDevices, number>();
-  /** Devices that know this one. */
+  /** Devices whose commands may name this one. */
   private readonly knownTo = new Set<OtherDevices>();
   private context: SharedContext | undefined = undefined;
   private libraryFunctions = 0;
@@ -48,7 +48,10 @@ export class OtherDevices {
     this.host = host;
   }
 
-  /** What commands of this device call `other`; makes it known here first. */
+  /**
+   * Returns the number that commands of this device use for `other`; announces the device here
+   * first.
+   */
   indexOf(other: OtherDevices): number {
     const known = this.indices.get(other);
     if (known !== undefined) return known;
@@ -65,13 +68,13 @@ export class OtherDevices {
     this.indices.set(other, index);
     other.knownTo.add(this);
     other.host.failures.knownTo.add(failures);
-    this.tellDecoders({ kind: 'peer', start });
+    this.postToDecoders({ kind: 'peer', start });
     return index;
   }
 
   /**
-   * A handle here for memory of another device: its address, and what left it undefined, are looked
-   * up there.
+   * Returns a handle here for memory of another device. The memory's address, and the failure that
+   * made it undefined, are looked up there.
    */
   adopt(other: OtherDevices, handle: number): number {
     const { handles, shared } = this.host;
@@ -81,22 +84,22 @@ export class OtherDevices {
   }
 
   /**
-   * Makes functions of a library known to the runtime thread; returns the number that commands call
-   * the first one by.
+   * Announces functions of a library to the runtime thread. Returns the number that commands use
+   * for the first one.
    */
   addLibrary(statuses: LibraryStatuses, functions: readonly LibraryFunction[]): number {
     const first = this.libraryFunctions;
     this.libraryFunctions += functions.length;
-    this.tellDecoders({ kind: 'library', start: { first, statuses, functions } });
+    this.postToDecoders({ kind: 'library', start: { first, statuses, functions } });
     return first;
   }
 
-  /** No command from here on names the function. */
+  /** No further command names the function. */
   dropLibrary(number: number): void {
-    if (this.host.lost() === undefined) this.tellDecoders({ kind: 'library-gone', number });
+    if (this.host.lost() === undefined) this.postToDecoders({ kind: 'library-gone', number });
   }
 
-  /** This device ends with `error`: devices that know it forget it. */
+  /** Ends this device with `error`: other devices drop it. */
   end(error: CudaError): void {
     for (const other of this.knownTo) other.forget(this, error);
     for (const other of this.indices.keys()) {
@@ -113,10 +116,10 @@ export class OtherDevices {
     if (index === undefined) return;
     this.indices.delete(other);
     this.host.failures.others[index] = error;
-    if (this.host.lost() === undefined) this.tellDecoders({ kind: 'peer-gone', index });
+    if (this.host.lost() === undefined) this.postToDecoders({ kind: 'peer-gone', index });
   }
 
-  private tellDecoders(message: DecoderMessage): void {
+  private postToDecoders(message: DecoderMessage): void {
     for (const decoder of this.host.decoders()) decoder?.hear(message);
     const { thread, ring } = this.host;
     if (thread === undefined) return;

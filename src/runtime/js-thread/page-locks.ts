@@ -1,5 +1,5 @@
 /**
- * The end of page locks, for a worker_thread that ends while the process goes on. Its memory is
+ * Releases page locks, for a worker_thread that ends while the process continues. Its memory is
  * unmapped with it: the device must not write there any more, and the driver must not keep the
  * range.
  */
@@ -7,8 +7,8 @@ import type { Driver } from '../../driver/driver.js';
 import { CUresult } from '../../ground/result.js';
 
 /**
- * Waits, blocking, until the device has ended, `ms` milliseconds at most; does nothing where it has
- * not. Then releases the ranges at `registered`, and the driver's own memory at `allocated`.
+ * Waits, blocking, until the device has ended its work, `ms` milliseconds at most; does nothing if
+ * it has not. Then releases the ranges at `registered`, and the driver's own memory at `allocated`.
  */
 export function releasePageLocks(
   driver: Driver,

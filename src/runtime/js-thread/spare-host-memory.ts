@@ -1,10 +1,10 @@
 /**
  * Slots and staging of GPUs that were closed, where they lie in memory that the driver allocated.
- * JavaScript may hold views of that memory for ever, so it is never freed: the next open of the
- * device takes it.
+ * JavaScript may keep views of that memory for ever, so it is never freed: the next open of the
+ * device uses it.
  */
 
-/** Addresses, by the device's ordinal. */
+/** Addresses by the device's ordinal. */
 const spare = new Map<number, number[]>();
 
 export const spareHostMemory = {

@@ -1,7 +1,7 @@
 /**
- * Who works the ring, as the JS thread sees it: it wakes the runtime thread where that sleeps, or
- * takes the decoder from it and carries out the commands itself (it then *visits*). Waking the thread
- * costs 30 to 40 µs, the driver calls themselves a tenth of that.
+ * How the JavaScript thread gets commands executed: it wakes the runtime thread where that sleeps,
+ * or takes the decoder from it and executes the commands itself (it then *visits*). Waking the
+ * thread costs 30 to 40 µs, the driver calls themselves a tenth of that.
  */
 import type { Driver } from '../../driver/driver.js';
 import { FLAG_HOT, FLAG_SHORT, OP } from '../commands.js';
@@ -16,15 +16,19 @@ import { peek } from '../shared-words.js';
 import { makeCurrent } from './current-context.js';
 import type { Local } from './local.js';
 
-/** A graph whose launch takes the driver no longer than a kernel's, as its record says. */
+/**
+ * The kind of a graph launch that takes the driver no longer than a kernel's, which its record's
+ * flag marks.
+ */
 const SHORT_GRAPH = OP.graphLaunch | (FLAG_SHORT << 8);
 /**
- * What a turn of the event loop queues beyond this is a burst: the sleeping thread is woken for it.
+ * A turn of the event loop that queues more than this is a burst: the sleeping thread is woken for
+ * it.
  */
 const VISIT_WORDS = 64;
 /**
- * Commands of one turn that this thread carries out as they come, while the other sleeps. More are a
- * burst.
+ * Number of commands of one turn that this thread executes as they come, while the other sleeps.
+ * More are a burst.
  */
 const VISITS = 4;
 /**
@@ -33,7 +37,7 @@ const VISITS = 4;
  */
 const COLD_MS = 0.6;
 
-/** What the visits need of their runtime. */
+/** The interface of the runtime that the visits belong to. */
 export interface VisitsHost {
   readonly config: ProviderConfig;
   readonly info: OpenReply;
@@ -44,7 +48,7 @@ export interface VisitsHost {
 }
 
 export class Visits {
-  /** The JS thread's own decoder, for launches after idle. */
+  /** The JavaScript thread's own decoder, for launches after the thread was idle. */
   decoder: Decoder | undefined = undefined;
   private readonly config: ProviderConfig;
   private readonly info: OpenReply;
@@ -54,9 +58,9 @@ export class Visits {
   private readonly completion: Completion;
   private readonly local: Local | undefined;
   private settleScheduled = false;
-  /** Commands of this turn that have been carried out on this thread, or were to be. */
+  /** Number of commands of this turn that have been executed on this thread, or were to be. */
   private visits = 0;
-  /** Position in the ring behind the first of them. */
+  /** The position in the ring after the first of them. */
   private visitedAt = 0;
   /** Whether the last turn of several commands was a burst: the next one may be. */
   private bursts = false;
@@ -103,7 +107,7 @@ export class Visits {
   }
 
   /**
-   * Ends the command at hand, of the slot's stream, and writes a fence behind it that is awaited at
+   * Ends the current command, of the slot's stream, and writes a fence after it that is awaited at
    * once. Returns its value.
    */
   commitWithFence(slot: CompletionSlot): number {
@@ -125,7 +129,7 @@ export class Visits {
         ring.skip();
         slot.issued = (slot.issued + 1) | 0;
         decoder.fences.now(slot.index, slot.index, slot.issued, !this.cold);
-        launches.recordBehind(ring.place);
+        launches.recordTrailing(ring.place);
         launches.rehearse(ring.place, op);
         return slot.issued;
       }
@@ -135,7 +139,7 @@ export class Visits {
     return this.showWithFence(slot);
   }
 
-  /** {@link commitWithFence} by way of the ring. */
+  /** As {@link commitWithFence}, through the ring. */
   private showWithFence(slot: CompletionSlot): number {
     const { ring, decoder } = this;
     ring.show();
@@ -159,22 +163,25 @@ export class Visits {
     return fenced ? slot.issued : this.fence(slot, slot.index, 0, true);
   }
 
-  /** A wait begins: carries out what waits in the ring on this thread where that is faster. */
+  /**
+   * Is called when a wait begins: executes the commands in the ring on this thread where that is
+   * faster.
+   */
   beforeWait(): void {
     this.visits = 0;
     this.takeOver();
   }
 
   /**
-   * As {@link beforeWait} and `Completion.wait`, where the end is near: returns whether the fence has
-   * passed already. The caller waits otherwise.
+   * As {@link beforeWait} and `Completion.wait`, where the end is near. Returns whether the fence
+   * has passed already; otherwise the caller waits.
    */
   passesSoon(slot: CompletionSlot, seq: number): boolean {
     this.visits = 0;
     if (!this.ring.drained || this.local !== undefined) this.takeOver();
     const { completion } = this;
     if (!completion.isOnlyOneInTurn) return completion.spin(slot, seq) && completion.mayEndNow();
-    // Asked beforehand, since this thread only waits until then.
+    // It is called before the spin, since this thread only waits until then.
     const may = completion.mayEndNow();
     return completion.spin(slot, seq) && may;
   }
@@ -184,7 +191,7 @@ export class Visits {
     if (peek(this.control, WORD.state) === STATE.sleeping) this.wake();
   }
 
-  /** {@link wakeNow}, also where another thread has just put it to sleep. */
+  /** As {@link wakeNow}, also where the thread has just fallen asleep. */
   wake(): void {
     if (
       Atomics.compareExchange(this.control, WORD.state, STATE.sleeping, STATE.running) ===
@@ -196,15 +203,15 @@ export class Visits {
   private ringBell(): void {
     const { control } = this;
     Atomics.add(control, WORD.doorbell, 1);
-    // A thread that still dozes looks at the doorbell before it sleeps.
+    // A thread that still dozes reads the doorbell before it sleeps.
     if (Atomics.load(control, WORD.dozing) === 0) Atomics.notify(control, WORD.doorbell);
   }
 
   /**
-   * A command was written while the thread sleeps. The first few of a turn are carried out here: an
-   * await of them is shorter for it, and the device has begun where this thread goes on to compute.
-   * More are a burst, for which the bell is rung: the thread once it is awake, or this one when they
-   * are awaited, carries them out, whichever comes first.
+   * Is called when a command was written while the thread sleeps. The first few of a turn are
+   * executed here: an await of them is shorter, and the device has begun while this thread
+   * continues to compute. More are a burst, for which the doorbell is rung: they are executed by
+   * the thread once it is awake, or by this one when they are awaited, whichever comes first.
    */
   onSleeping(): void {
     const { decoder, ring } = this;
@@ -214,8 +221,8 @@ export class Visits {
     }
     const first = this.visits === 0;
     if (first) this.cold = this.isCold();
-    // Waking a thread that only dozes takes no time: it carries out bursts, and what is sooner done
-    // there.
+    // Waking a thread that only dozes takes no time: it executes bursts, and commands that are
+    // executed sooner there.
     if (peek(this.control, WORD.dozing) === 1 && (!first || this.cold || !decoder.runsNext)) {
       this.wake();
       return;
@@ -231,7 +238,7 @@ export class Visits {
     } else this.ringBell();
     if (this.settleScheduled) return;
     this.settleScheduled = true;
-    // The first microtask runs before the one in which `await` asks for the fence, the second after
+    // The first microtask runs before the one in which `await` requests the fence, the second after
     // it.
     queueMicrotask(() =>
       queueMicrotask(() => {
@@ -244,8 +251,8 @@ export class Visits {
   }
 
   /**
-   * Carries out at once what is queued, where the thread sleeps: more is to come, and the device can
-   * begin.
+   * Executes the queued commands at once, where the thread sleeps: more will follow, and the device
+   * can begin.
    */
   hurry(): void {
     if (this.local === undefined) this.takeOver();
@@ -256,7 +263,10 @@ export class Visits {
     if (this.config.provider === 'libcuda') makeCurrent(driver, this.info.context);
   }
 
-  /** Inline mode: one turn of the loop that a runtime thread would run. Returns whether it worked. */
+  /**
+   * Runs one turn of the loop that a runtime thread would run, in inline mode. Returns whether it
+   * did work.
+   */
   localTurn(): boolean {
     const { local } = this;
     if (local === undefined) return false;
@@ -267,8 +277,8 @@ export class Visits {
   }
 
   /**
-   * Whether this thread has not worked the ring for so long that its processor's caches hold nothing
-   * of that any more.
+   * Whether this thread has not executed commands for so long that its processor's caches have lost
+   * the code and data for it.
    */
   private isCold(): boolean {
     if (this.completion.hot) return false;
@@ -278,7 +288,7 @@ export class Visits {
     return cold;
   }
 
-  /** Takes the decoder from the sleeping thread, and carries out what is in the ring. */
+  /** Takes the decoder from the sleeping thread, and executes the commands in the ring. */
   private takeOver(): void {
     if (this.local !== undefined) {
       this.completion.pump();
@@ -301,7 +311,8 @@ export class Visits {
   }
 
   /**
-   * Takes the decoder, where the thread sleeps, no stream is parked, and no more than `words` wait.
+   * Takes the decoder, where the thread sleeps, no stream is parked, and no more than `words` words
+   * wait.
    */
   private mayTakeOver(words: number): boolean {
     const { control, ring } = this;
@@ -320,7 +331,8 @@ export class Visits {
   }
 
   /**
-   * A fence by way of the driver itself, where the thread sleeps and nothing is queued before it.
+   * Writes a fence through the driver itself, where the thread sleeps and no command is queued
+   * before it.
    */
   private fenceHere(slot: CompletionSlot, stream: number): boolean {
     const { decoder } = this;

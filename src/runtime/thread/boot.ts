@@ -1,21 +1,21 @@
 /**
- * Where each worker begins. It compiles the threads' script, which takes V8 some 20 ms; where V8's
- * code of it was kept by a process before this one, it takes a tenth of that. Built into a script
- * of its own.
+ * The start of each worker. It compiles the threads' script, which takes V8 some 20 ms; with V8's
+ * code of the script, kept by an earlier process, it takes a tenth of that. It is built into a
+ * script of its own.
  */
 import { cachedDataVersionTag } from 'node:v8';
 import { Script } from 'node:vm';
 import { workerData } from 'node:worker_threads';
 
-import { bringUpToDate } from '../../driver/cpu/engine-flags.js';
+import { setEngineFlags } from '../../driver/cpu/engine-flags.js';
 import { codeEntry, openDiskCache } from '../disk-cache.js';
 import { warnElsewhere } from '../own-files.js';
 import type { WorkerStart } from '../messages.js';
 
-/** A worker that begins with a text has it. */
+/** A worker that is started from text has it. */
 declare const require: NodeJS.Require;
 
-/** What is passed to a worker beside its own data. */
+/** The data that is passed to a worker, besides its own. */
 export interface BootData {
   /** An expression: a function of `require` and {@link KeepCode}. */
   source: string | undefined;
@@ -23,8 +23,7 @@ export interface BootData {
 }
 
 /**
- * Keeps V8's code of the script, with that of all functions that have run, where it is not kept
- * yet.
+ * Keeps V8's code of the script, with that of all functions that have run, if it is not kept yet.
  */
 export type KeepCode = () => void;
 
@@ -32,14 +31,14 @@ type ThreadScript = (require: NodeJS.Require, keepCode: KeepCode) => void;
 
 const data = workerData as BootData & WorkerStart;
 const source = data.source!;
-// A megabyte that nobody needs again.
+// The text is a megabyte that is not needed again.
 data.source = undefined;
 
-// V8 takes no code that was made under other flags.
-if (data.config.provider === 'cpu') bringUpToDate();
+// V8 rejects code that was made under other flags.
+if (data.config.provider === 'cpu') setEngineFlags();
 warnElsewhere();
 const cache = openDiskCache();
-/** By the tag V8 tells what its code depends on: its version, its flags, and the processor. */
+/** V8's tag stands for what its code depends on: its version, its flags, and the processor. */
 const entryNow = (): string =>
   codeEntry(data.digest, [process.version, process.platform, process.arch, cachedDataVersionTag()]);
 const entry = entryNow();

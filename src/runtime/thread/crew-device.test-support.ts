@@ -1,5 +1,5 @@
-// Test only: a CPU device whose blocks run on so many threads, and every grid of more than one
-// block on all of them from the start.
+// A CPU device for tests, whose blocks run on the given number of threads: every grid of more than
+// one block uses all of them from the start.
 
 import type { PolledDriver } from '../../driver/driver.js';
 import type { CrewOptions } from '../../driver/cpu/crew/crew.js';
@@ -39,7 +39,7 @@ export class CrewDevice {
     return this.cu.cuStreamCreateWithPriority(1, 0);
   }
 
-  /** Memory that the device and the test see. */
+  /** Returns memory that the device and the test can access. */
   array<T>(View: ViewMaker<T>, length: number): { at: number; view: T } {
     const at = this.cu.cuMemAllocManaged(length * View.BYTES_PER_ELEMENT, 1);
     const { buffer, byteOffset } = this.cu.hostView(at, length * View.BYTES_PER_ELEMENT);

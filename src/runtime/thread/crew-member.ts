@@ -1,6 +1,7 @@
 /**
- * Where a thread of a CPU device's crew starts: nothing but the blocks of grids. Built into a small
- * script of its own, which lies as text in the runtime thread's: that one starts the crew.
+ * The start of a thread of a CPU device's crew, which only runs blocks of grids. It is built into a
+ * small script of its own, which is contained as text in the runtime thread's script: that thread
+ * starts the crew.
  */
 import { readlinkSync } from 'node:fs';
 import { receiveMessageOnPort, workerData } from 'node:worker_threads';
@@ -12,7 +13,7 @@ import { serveCrew } from '../../driver/cpu/crew/member.js';
 
 const { port, ...start } = workerData as MemberStart & { port: MessagePort };
 
-/** Linux's number of this thread; 0 elsewhere. */
+/** Returns Linux's number of this thread; 0 elsewhere. */
 function threadNumber(): number {
   try {
     return Number(/\d+$/.exec(readlinkSync('/proc/thread-self'))?.[0] ?? 0);

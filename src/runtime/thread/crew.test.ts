@@ -27,7 +27,11 @@ function open(
 
 afterEach(() => opened.splice(0).forEach((device) => device.close()));
 
-/** `params` as nvcc would name them; u64 for addresses, u32 for the others. */
+const REGISTERS =
+  '.reg .pred %p<8>; .reg .b32 %r<40>; .reg .b64 %rd<40>; .reg .f32 %f<8>; ' +
+  '.reg .f64 %fd<8>; .reg .b16 %h<8>;';
+
+/** A kernel. `params` are named as nvcc names them; u64 for addresses, u32 for the others. */
 function kernel(name: string, params: string, body: string): string {
   const declared = [...params]
     .map((kind, index) => `.param .${kind === 'p' ? 'u64' : 'u32'} p${index}`)
@@ -43,7 +47,7 @@ function kernel(name: string, params: string, body: string): string {
     name,
     declared,
     `
-    .reg .pred %p<8>; .reg .b32 %r<40>; .reg .b64 %rd<40>; .reg .f32 %f<8>; .reg .f64 %fd<8>; .reg .b16 %h<8>;
+    ${REGISTERS}
     ${loads}
     mov.u32 %r20, %ctaid.x; mov.u32 %r21, %tid.x; mov.u32 %r22, %ntid.x; mov.u32 %r23, %nctaid.x;
     mad.lo.u32 %r24, %r20, %r22, %r21;
@@ -82,7 +86,7 @@ someOf(1, describe)(WORKERS)('with %i workers', (workers) => {
 
   test('blocks that wait for the block before them (decoupled look-back) end, and scan', () => {
     const device = open(workers);
-    // state[block]: 0 nothing, 1 and the sum up to it in sums[block].
+    // state[block] is 0, or 1 once the sum up to the block is in sums[block].
     const lookBack = device.kernel(
       kernel(
         'lookback',
@@ -211,7 +215,8 @@ someOf(1, describe)(WORKERS)('with %i workers', (workers) => {
         'adds',
         'p',
         `
-      mov.f32 %f0, 0f3F800000; mov.f64 %fd0, 0d3FF0000000000000; mov.b16 %h0, 0x3c00; mov.u64 %rd10, 0x100000001;
+      mov.f32 %f0, 0f3F800000; mov.f64 %fd0, 0d3FF0000000000000;
+      mov.b16 %h0, 0x3c00; mov.u64 %rd10, 0x100000001;
       mov.b32 %r10, 0x3c003c00;
       red.global.add.u32 [%rd0], 1;
       red.global.add.u64 [%rd0+8], %rd10;
@@ -253,7 +258,8 @@ someOf(1, describe)(WORKERS)('with %i workers', (workers) => {
           'ppu',
           `
       .reg .b128 %q<4>; .reg .b64 %w<4>;
-      cvt.u64.u32 %rd10, %r24; add.u64 %rd10, %rd10, ${name === 'left' ? 1 : 1_000_000}; mov.u32 %r10, 0;
+      cvt.u64.u32 %rd10, %r24; add.u64 %rd10, %rd10, ${name === 'left' ? 1 : 1_000_000};
+      mov.u32 %r10, 0;
     again:
       add.u64 %rd10, %rd10, 1000;
       mov.b128 %q0, {%rd10, %rd10};
@@ -299,7 +305,7 @@ someOf(1, describe)(WORKERS)('with %i workers', (workers) => {
     const dmalloc = device.kernel(sample('k14_printf'), 'dmalloc');
     device.launch(dmalloc, [20], [32], [[p.at]]);
     device.finish();
-    // Every block writes the same places: what stands there came from some block.
+    // Every block writes the same places, so each value is from some block.
     expect(new Set(p.view.subarray(0, 32)).size).toBe(32);
   });
 
@@ -326,18 +332,24 @@ someOf(1, describe)(WORKERS)('with %i workers', (workers) => {
     const flag = device.array(Int32Array, 1);
     device.launch(faulty, [12], [2], [[flag.at], 7]);
     expect(messageOf(() => device.finish())).toMatch(
-      /CUDA_ERROR_ILLEGAL_ADDRESS \(700\): faulty: read or write out of bounds at 0xc, PTX line \d+, block \(7,0,0\), thread \(0,0,0\)/,
+      new RegExp(
+        'CUDA_ERROR_ILLEGAL_ADDRESS \\(700\\): faulty: read or write out of bounds at 0xc, ' +
+          'PTX line \\d+, block \\(7,0,0\\), thread \\(0,0,0\\)',
+      ),
     );
     expect(messageOf(() => device.array(Int32Array, 1))).toContain('CUDA_ERROR_ILLEGAL_ADDRESS');
   });
 
-  test('an assertion that fails says what it said, of its own block', () => {
+  test('an assertion that fails has its own text, and its own block', () => {
     const device = open(workers);
     const f = device.array(Float32Array, 2);
     f.view.set([0.5, -1]);
     device.launch(device.kernel(sample('k14_printf'), 'hello'), [6], [2], [2, [f.at]]);
     expect(messageOf(() => device.finish())).toMatch(
-      /CUDA_ERROR_ASSERT \(710\): hello: .*Assertion `.*` failed\., .*block \(\d,0,0\), thread \(1,0,0\)/,
+      new RegExp(
+        'CUDA_ERROR_ASSERT \\(710\\): hello: .*Assertion `.*` failed\\., ' +
+          '.*block \\(\\d,0,0\\), thread \\(1,0,0\\)',
+      ),
     );
   });
 
@@ -395,7 +407,8 @@ someOf(1, describe)(WORKERS)('with %i workers', (workers) => {
         `
       // Every thread checks that all of the launch before has happened, then adds one.
       mul.wide.u32 %rd10, %r24, 4; add.u64 %rd11, %rd0, %rd10;
-      mad.lo.u32 %r10, %r24, 7919, 13; rem.u32 %r10, %r10, %r2; mul.wide.u32 %rd12, %r10, 4; add.u64 %rd13, %rd0, %rd12;
+      mad.lo.u32 %r10, %r24, 7919, 13; rem.u32 %r10, %r10, %r2;
+      mul.wide.u32 %rd12, %r10, 4; add.u64 %rd13, %rd0, %rd12;
       ld.relaxed.gpu.global.u32 %r11, [%rd13];
       setp.lt.u32 %p0, %r11, %r1;
       @%p0 trap;
@@ -447,7 +460,7 @@ someOf(1, describe)(WORKERS)('with %i workers', (workers) => {
   });
 });
 
-/** Waits until the word at p0 is p1; what it reads meanwhile stays the same. */
+/** Waits until the word at p0 is p1; the words that it reads meanwhile do not change. */
 const AWAIT = kernel(
   'awaits',
   'pu',
@@ -463,13 +476,13 @@ someOf(1, describe)([2, 1, 3])('what hangs, with %i workers', (workers) => {
   const limit = 400;
   const hanging = (): CrewDevice => open(workers, {}, { stallLimit: limit });
 
-  test('blocks that hold what the other one wants are told with where they wait', () => {
+  test('the error of blocks in a deadlock has the places where they wait', () => {
     const device = hanging();
     const text = kernel(
       'abba',
       'p',
       `
-      // Block 0 takes lock 0 and wants lock 1, block 1 the other way round, once both have the first.
+      // Block 0 takes lock 0 and waits for lock 1, block 1 the reverse, once both have the first.
       mul.wide.u32 %rd10, %r20, 4; add.u64 %rd11, %rd0, %rd10;
       xor.b32 %r10, %r20, 1; mul.wide.u32 %rd12, %r10, 4; add.u64 %rd13, %rd0, %rd12;
       atom.global.exch.b32 %r11, [%rd11], 1;
@@ -584,7 +597,7 @@ someOf(1, describe)([2, 1, 3])('what hangs, with %i workers', (workers) => {
     },
   );
 
-  test('not one that the host releases in time, or has told to be waited for', () => {
+  test('not one that the host releases in time, or that waits for the host by declaration', () => {
     const device = open(workers, {}, { stallLimit: Infinity });
     const flag = device.array(Int32Array, 1);
     device.launch(device.kernel(AWAIT, 'awaits'), [4], [2], [[flag.at], 7]);
@@ -596,7 +609,7 @@ someOf(1, describe)([2, 1, 3])('what hangs, with %i workers', (workers) => {
   });
 });
 
-test('a block whose threads wait at different barriers is told with the lines of both', () => {
+test('a block whose threads wait at different barriers is an error with the lines of both', () => {
   const device = open(2);
   const text = kernel(
     'apart',
@@ -623,7 +636,7 @@ test('a block whose threads wait at different barriers is told with the lines of
 });
 
 test(
-  'behind a grid no more members look for work than there are processors to spare, and soon ' +
+  'after a grid no more members look for work than there are processors to spare, and soon ' +
     'all sleep',
   async () => {
     let words: Int32Array | undefined;
@@ -637,17 +650,17 @@ test(
     const touch = device.kernel(kernel('touch', 'p', 'red.global.add.u32 [%rd0], 1;'), 'touch');
     const count = device.array(Int32Array, 1);
     const seen = new Set<number>();
-    // A busy machine may have others run while they would look: then it takes more grids to see one
-    // that does.
+    // On a busy machine other threads may run while members would look for work: then it takes more
+    // grids to see one that does.
     for (let i = 1; i <= 50 || (i <= 2000 && Math.max(...seen) === 0); i++) {
       device.launch(touch, [200], [1], [[count.at]]);
       device.finish();
       expect(count.view[0]).toBe(200 * i);
-      // Who is refused is counted for an instant, too.
+      // A member that is refused is counted for an instant, too.
       for (let looks = 0; looks < 2000; looks++) seen.add(Atomics.load(words!, WORD.looking));
       if (i % 10 !== 0) continue;
-      // Both at one look: who is counted as asleep may have been rung for the grid just before its
-      // wait, and looks once more.
+      // Both are read at once: a member that is counted as asleep may have been woken for the grid
+      // just before its wait, and looks once more.
       let atRest: [sleepers: number, looking: number] = [0, 0];
       for (let tries = 0; tries < 200 && (atRest[0] !== 3 || atRest[1] !== 0); tries++) {
         if (tries > 0) await delay(5);
@@ -895,7 +908,7 @@ test(
     let control: Int32Array | undefined;
     let time = 0;
     const pace = 0.02;
-    /** Whether a grid was open at each look at the clock. */
+    /** Whether a grid was open at each reading of the clock. */
     let isOpen: boolean[] = [];
     const device = open(
       2,
@@ -926,7 +939,7 @@ test(
     };
     for (let i = 0; i < 20; i++) launch(50_000);
     expect(control).toBeDefined();
-    // The first look is the one that the grid begins with.
+    // The first reading is that of the grid's beginning.
     expect(launch(50_000).slice(0, 2)).toEqual([false, true]);
     expect(launch(16)).not.toContain(true);
     expect(launch(50_000).slice(0, 2)).toEqual([false, true]);

@@ -1,10 +1,11 @@
 /**
- * What takes the place of driver features that some platforms lack (WSL, MIG, vGPU and Jetson each
+ * Replacements for driver features that some platforms do not have (WSL, MIG, vGPU and Jetson each
  * lack some): events for stream memory operations, plain allocation for memory pools.
  *
- * Each is found out by trying, once, when the device is opened. `ASYNC_CUDA_WITHOUT=memops,pools`
- * takes them away, so that the ways round are tested where nothing is missing; `paraminfo` makes
- * the driver one before CUDA 12.4, which cannot tell a kernel's parameters.
+ * Each feature is tested by trying it, once, when the device is opened.
+ * `ASYNC_CUDA_WITHOUT=memops,pools` disables them, so that the fallbacks are tested where every
+ * feature is there; `paraminfo` makes the driver one before CUDA 12.4, which does not return a
+ * kernel's parameters.
  */
 import type { CUdeviceptr, CUevent, CUstream, Driver, PolledDriver } from '../../driver/driver.js';
 import { isPolled } from '../../driver/driver.js';
@@ -19,15 +20,15 @@ export interface Missing {
   pools: boolean;
 }
 
-/** A driver some of whose calls are made up by others. Its `poll` completes what they put off. */
-export interface MendedDriver extends PolledDriver {
-  /** Whether something is put off that only `poll` completes. */
+/** A driver some of whose calls are replaced. Its `poll` completes the work that they postpone. */
+export interface PatchedDriver extends PolledDriver {
+  /** Whether postponed work exists that only `poll` completes. */
   readonly owes: boolean;
 }
 
 /**
- * What this device cannot do, found out by trying. `slot` is a page-locked word, as the device and
- * as the host see it.
+ * Returns the features that this device does not have, found by trying them. `slot` is a
+ * page-locked word, by its device address and its view.
  */
 export function findMissing(
   driver: Driver,
@@ -48,7 +49,7 @@ function canWriteValues(driver: Driver, address: CUdeviceptr, slot: Int32Array):
   const stream = driver.cuStreamCreateWithPriority(CU_STREAM_NON_BLOCKING, 0);
   try {
     driver.cuStreamWriteValue32(stream, address, 1, 0);
-    // The one wait of the runtime thread: at open, for a stream with nothing else in it.
+    // This is the runtime thread's only wait: at open, for a stream with nothing else in it.
     driver.cuStreamSynchronize(stream);
     return Atomics.load(slot, 0) === 1;
   } catch {
@@ -59,10 +60,8 @@ function canWriteValues(driver: Driver, address: CUdeviceptr, slot: Int32Array):
   }
 }
 
-/**
- * Puts the ways round in the place of what is missing. `slots` are the words behind `slotsAddress`.
- */
-export function mend(
+/** Replaces the calls for the missing features. `slots` are the words at `slotsAddress`. */
+export function patch(
   driver: Driver,
   missing: Missing,
   slotsAddress: CUdeviceptr,
@@ -72,17 +71,17 @@ export function mend(
   const queue = new AfterStream(driver);
   const plain = new PlainAllocation(driver);
   const inner = isPolled(driver) ? driver : undefined;
-  const mended: MendedDriver = Object.assign(Object.create(driver) as Driver, {
+  const patched: PatchedDriver = Object.assign(Object.create(driver) as Driver, {
     poll(budgetMicroseconds: number): boolean {
       const busy = inner?.poll(budgetMicroseconds) ?? false;
       return queue.settle() || busy;
     },
-  }) as MendedDriver;
-  Object.defineProperty(mended, 'owes', { get: () => queue.waiting > 0 });
+  }) as PatchedDriver;
+  Object.defineProperty(patched, 'owes', { get: () => queue.waiting > 0 });
   if (missing.memops) {
-    mended.cuStreamWriteValue32 = (stream, address, value) => {
+    patched.cuStreamWriteValue32 = (stream, address, value) => {
       const at = (address - slotsAddress) / 4;
-      // Of two fences that became due between two looks the later may be seen first; a slot never
+      // Of two fences that became due between two polls the later may be seen first; a slot never
       // goes back.
       queue.add(stream, () => {
         if (((value - Atomics.load(slots, at)) | 0) > 0) Atomics.store(slots, at, value | 0);
@@ -90,13 +89,13 @@ export function mend(
     };
   }
   if (missing.pools) {
-    mended.cuMemAllocAsync = (bytesize) => plain.take(bytesize);
-    mended.cuMemFreeAsync = (dptr, stream) => queue.add(stream, () => plain.give(dptr));
+    patched.cuMemAllocAsync = (bytesize) => plain.take(bytesize);
+    patched.cuMemFreeAsync = (dptr, stream) => queue.add(stream, () => plain.give(dptr));
   }
-  return mended;
+  return patched;
 }
 
-/** The driver as one before CUDA 12.4. */
+/** Makes the driver one before CUDA 12.4. */
 export function withoutParamInfo(driver: Driver): Driver {
   driver.cuFuncGetParamInfo = () => {
     throw new MissingSymbolError('cuFuncGetParamInfo', '12.4', 'less, as ASYNC_CUDA_WITHOUT says');
@@ -104,7 +103,7 @@ export function withoutParamInfo(driver: Driver): Driver {
   return driver;
 }
 
-/** Runs functions of the host once a stream has got to where they were added. */
+/** Runs functions of the host once a stream has reached the points where they were added. */
 class AfterStream {
   private readonly driver: Driver;
   private readonly spare: CUevent[] = [];
@@ -125,8 +124,8 @@ class AfterStream {
   }
 
   /**
-   * Runs what has become due. Returns whether anything had. A stream that met a fault never does;
-   * the probe tells of it.
+   * Runs the functions that have become due. Returns whether there were any. A stream that met a
+   * fault never reaches its points; the probe detects the fault.
    */
   settle(): boolean {
     let any = false;
@@ -146,8 +145,8 @@ class AfterStream {
 }
 
 /**
- * Plain allocation, with what was freed kept for the next of its size: cuMemFree waits for the
- * whole device, so it is called only when memory runs out.
+ * Plain allocation, with freed memory kept for the next allocation of its size: cuMemFree waits for
+ * the whole device, so it is called only when memory runs out.
  */
 class PlainAllocation {
   private readonly driver: Driver;

@@ -1,6 +1,6 @@
-// Loops through memory with the grid's stride, of any number of turns: units are suspended in them
-// every few turns, whole or while some of their threads have left, and what is needed behind a loop
-// is there behind it.
+// Loops over memory with the grid's stride and any number of turns: units are suspended in them
+// every few turns, whole or while some of their threads have left, and values that are needed after
+// a loop are there.
 
 import * as fc from '../../../test/fast-check.js';
 import { expect, test } from 'vitest';
@@ -8,26 +8,26 @@ import { expect, test } from 'vitest';
 import { kernelText } from '../../ptx/run-grid.test-support.js';
 import { CrewDevice } from './crew-device.test-support.js';
 
-/** A word that ends a thread's loop. */
+/** The word that ends a thread's loop. */
 const LAST = 777;
 
 interface Shape {
   blocks: number;
   threads: number;
-  /** Words: so many for each thread, and some more or less. */
+  /** Number of words: a multiple of the threads, and some more or less. */
   turns: number;
   more: number;
   seed: number;
   /**
-   * Factors of registers that are set before the loop and used behind it; of the thread's number,
-   * or of the block's.
+   * Factors of registers that are set before the loop and used after it; of the thread's number, or
+   * of the block's.
    */
   before: { factor: number; of: 'thread' | 'block' }[];
   barrier: boolean;
   /** A barrier before the loop, so that it is not where the kernel begins. */
   shared: boolean;
   loops: 1 | 2;
-  /** What a turn does besides. */
+  /** Additional work of a turn. */
   breaks: boolean;
   selects: boolean;
   counts: boolean;
@@ -76,17 +76,24 @@ function textOf({
     add.u32 %r11, %r11, %r6; setp.lt.u32 %p0, %r11, %r0;
     @%p0 bra ${name};
   ${name}_end:`;
+  const set = before.map(
+    ({ factor, of }, i) => `mul.lo.u32 %r${20 + i}, ${of === 'thread' ? '%r5' : '%r1'}, ${factor};`,
+  );
+  const exchange =
+    'shl.b32 %r30, %r3, 2; mov.u32 %r31, own; add.u32 %r31, %r31, %r30; ' +
+    'st.shared.u32 [%r31], %r5; bar.sync 0; ld.shared.u32 %r10, [%r31];';
   return kernelText(
     'sums',
     '.param .u64 p0, .param .u64 p1, .param .u32 p2',
     `
     .reg .pred %p<8>; .reg .b32 %r<40>; .reg .b64 %rd<8>; .shared .align 4 .b32 own[256];
     ld.param.u64 %rd0, [p0]; ld.param.u64 %rd1, [p1]; ld.param.u32 %r0, [p2];
-    mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mov.u32 %r4, %nctaid.x; mad.lo.u32 %r5, %r1, %r2, %r3; mul.lo.u32 %r6, %r2, %r4;
+    mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mov.u32 %r4, %nctaid.x;
+    mad.lo.u32 %r5, %r1, %r2, %r3; mul.lo.u32 %r6, %r2, %r4;
     mul.wide.u32 %rd2, %r5, 4; add.s64 %rd3, %rd1, %rd2;
-    ${before.map(({ factor, of }, i) => `mul.lo.u32 %r${20 + i}, ${of === 'thread' ? '%r5' : '%r1'}, ${factor};`).join(' ')}
+    ${set.join(' ')}
     setp.gt.u32 %p5, %r3, 16; mov.u32 %r10, 0; mov.u32 %r15, 0;
-    ${shared ? 'shl.b32 %r30, %r3, 2; mov.u32 %r31, own; add.u32 %r31, %r31, %r30; st.shared.u32 ' + '[%r31], %r5; bar.sync 0; ld.shared.u32 %r10, [%r31];' : ''}
+    ${shared ? exchange : ''}
     ${loop('first')}
     ${loops === 2 ? loop('second') : ''}
     ${barrier ? 'bar.sync 0;' : ''}
@@ -97,7 +104,7 @@ function textOf({
   );
 }
 
-/** What the kernel leaves, thread by thread. */
+/** The kernel's results, thread by thread. */
 function wantedOf(
   { blocks, threads, before, shared, loops, breaks, selects, counts }: Shape,
   words: Uint32Array,

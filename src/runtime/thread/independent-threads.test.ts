@@ -19,7 +19,7 @@ const count = <T>(length: number, value: (index: number) => T): T[] =>
 const sum = (values: readonly number[]): number =>
   values.reduce((total, value) => total + value, 0);
 
-/** depth() of the source. */
+/** The function depth() of the source. */
 function depth(n: number, k: number): number {
   if (n <= 0) return k;
   const deeper = depth(n - 1, k + 1);
@@ -41,7 +41,7 @@ interface Case {
   /** Lengths of arrays of zeros, in order. */
   arrays: readonly number[];
   rest?: readonly Param[];
-  /** By position of the array. */
+  /** The wanted contents by position of the array. */
   wanted: Readonly<Record<number, readonly number[]>>;
 }
 

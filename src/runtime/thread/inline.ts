@@ -1,7 +1,7 @@
 /**
- * What a device needs whose commands all run on the JS thread. Imported where one is opened: with
- * the CPU device and its compiler it is most of the package, and takes twice as long to read as all
- * the rest.
+ * The parts of a device whose commands all run on the JavaScript thread. They are imported where
+ * one is opened: with the CPU device and its compiler they are most of the package, and take twice
+ * as long to load as all the rest.
  */
 export { LibraryCaller } from '../../native/library-caller.js';
 export { runProcedure } from '../procedures.js';

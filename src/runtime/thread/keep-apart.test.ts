@@ -1,6 +1,5 @@
 /**
- * Members of a crew are kept off their owner's processor: which threads, when, and that the system
- * is told.
+ * Members of a crew are kept off their owner's processor: which threads, when, and by which calls.
  */
 import { readFileSync, readdirSync } from 'node:fs';
 
@@ -9,7 +8,7 @@ import { expect, test } from 'vitest';
 import { CrewDevice } from './crew-device.test-support.js';
 import { keepApart } from './keep-apart.js';
 
-/** A machine with the processors of the set, and what threads were told. */
+/** A machine with the processors of the set, which records the threads' sets. */
 function machineOf(allowed: readonly number[]) {
   const set = new Uint8Array(128);
   for (const processor of allowed) set[processor >> 3]! |= 1 << (processor & 7);
@@ -33,7 +32,7 @@ function machineOf(allowed: readonly number[]) {
   }));
   let crew = new Int32Array(0);
   return {
-    /** What is told where the owner is on the processor. */
+    /** Returns the calls where the owner is on the processor. */
     wake(processor: number, threads: readonly number[]) {
       machine.processor = processor;
       machine.told = [];
@@ -44,7 +43,7 @@ function machineOf(allowed: readonly number[]) {
   };
 }
 
-test('each thread has all processors but the one of the caller, and is told once', () => {
+test('each thread has all processors but the one of the caller, set once', () => {
   const { wake } = machineOf([0, 1, 9]);
   expect(wake(1, [70, 71])).toEqual([
     { thread: 70, processors: [0, 9] },
@@ -57,7 +56,7 @@ test('each thread has all processors but the one of the caller, and is told once
   ]);
 });
 
-test('a thread that has come since is told, one whose number nobody knows is not', () => {
+test('a thread that has come since is set, one whose number is unknown is not', () => {
   const { wake } = machineOf([0, 1]);
   expect(wake(0, [70])).toEqual([{ thread: 70, processors: [1] }]);
   expect(wake(0, [70, 0, 72])).toEqual([
@@ -66,7 +65,7 @@ test('a thread that has come since is told, one whose number nobody knows is not
   ]);
 });
 
-test('of one processor nobody is kept off', () => {
+test('with one processor no thread is kept off it', () => {
   const { wake } = machineOf([3]);
   expect(wake(3, [70])).toEqual([]);
 });
@@ -103,7 +102,7 @@ const several =
   ) > 1;
 
 test.skipIf(!several)(
-  'Linux is told of the threads of a crew that wants all processors, and of no others',
+  'Linux gets the sets of a crew that wants all processors, and of no other threads',
   () => {
     const others = new Set(readdirSync('/proc/self/task'));
     const device = new CrewDevice(2, { processors: 2, keepApart: keepApart(undefined) });

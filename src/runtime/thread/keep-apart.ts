@@ -1,34 +1,34 @@
 /**
- * Threads of the crew kept off the processor of the thread that wakes them. Linux puts a thread
- * that is woken on its waker's processor where no other seems idle at that moment (the JS thread is
- * about to go to sleep behind a launch), and leaves it there: it moves nothing to a processor that
- * is idle for less than half a millisecond at a time. A grid of half a millisecond by two threads
- * then takes longer than by one (1024 rows' norm on two processors: 0.5 to 0.85 ms, and 0.3 to 0.45
- * like this).
+ * Keeps the crew's threads off the processor of the thread that wakes them. Linux puts a woken
+ * thread on its waker's processor where no other seems idle at that moment (the JavaScript thread
+ * is about to sleep after a launch), and leaves it there: Linux moves no thread to a processor that
+ * is idle for less than half a millisecond at a time. A grid of half a millisecond on two threads
+ * then takes longer than on one (1024 rows' norm on two processors: 0.5 to 0.85 ms, and 0.3 to 0.45
+ * with this).
  */
 import { loadKoffi, koffiPath } from '../../native/koffi.js';
 
-/** Of 1024 processors, as the kernel's own set. */
+/** The bytes of the kernel's own set of 1024 processors. */
 const SET_BYTES = 128;
 
 /**
- * To be called before the threads are woken, by their Linux numbers, of which 0 is none: in another
- * array where they are others.
+ * Is called before the threads are woken, with their Linux numbers, of which 0 means none. Another
+ * set of threads is passed in another array.
  */
 export type KeepApart = (threads: Int32Array) => void;
 
-/** What of the system's this takes, and the processors that this process may use. */
+/** The system calls that this uses, and the processors that this process may use. */
 interface Machine {
   readonly allowed: Uint8Array;
-  /** sched_getcpu */
+  /** The call sched_getcpu. */
   processor(): number;
-  /** sched_setaffinity */
+  /** The call sched_setaffinity. */
   set(thread: number, bytes: number, processors: Uint8Array): number;
 }
 
 /**
- * A wish: where there are no such calls, or this process may use one processor only, all stays as
- * it is.
+ * Returns the function. It has no effect where there are no such calls, or this process may use one
+ * processor only.
  */
 export function keepApart(path: string | undefined, open = openMachine): KeepApart {
   let machine: Machine | undefined;
@@ -43,7 +43,7 @@ export function keepApart(path: string | undefined, open = openMachine): KeepApa
     if (processor < 0 || (processor === kept && threads === threadsKept)) return;
     const others = machine.allowed.slice();
     others[processor >> 3]! &= ~(1 << (processor & 7));
-    // All that there are is the one, or it was taken from this process.
+    // This processor is the only one, or the others were removed from this process.
     if (others.every((bits) => bits === 0)) return;
     kept = processor;
     threadsKept = threads;

@@ -1,11 +1,11 @@
 /**
- * The runtime thread's loop: decode, let a polled device work, watch slots for the JS thread,
- * sleep.
+ * The runtime thread's loop: it decodes, lets a polled device work, watches slots for the
+ * JavaScript thread, and sleeps.
  *
  * It spins for a short time after the last command, dozes where commands come often, and then
- * sleeps on the doorbell. While the JS thread has asked it to watch, it looks at the awaited slots
- * at growing intervals, and asks the driver about streams whose fences are overdue: a stream that
- * met a fault never writes its slot.
+ * sleeps on the doorbell. While the JavaScript thread has requested a watch, it reads the awaited
+ * slots at growing intervals, and queries the driver about streams whose fences are overdue: a
+ * stream that met a fault never writes its slot.
  */
 import { isPolled } from '../../driver/driver.js';
 import type { Driver, PolledDriver } from '../../driver/driver.js';
@@ -27,77 +27,81 @@ import {
 import type { SharedState } from '../layout.js';
 import { pauseProcessor, sleepFor } from '../pause.js';
 import { peek } from '../shared-words.js';
-import type { MendedDriver } from './fallbacks.js';
+import type { PatchedDriver } from './fallbacks.js';
 
 /**
- * How long the thread looks for more commands before it sleeps. Waking it costs 30 to 40 µs
+ * How long the thread spins for more commands before it sleeps. Waking it costs 30 to 40 µs
  * (measured).
  */
 const SPIN_MS = 0.1;
 /**
- * The same for a CPU device: at the end of a grid the JS thread sleeps, takes 60 µs to wake and 40
- * to launch the next one.
+ * The same for a CPU device: at the end of a grid the JavaScript thread sleeps, takes 60 µs to wake
+ * and 40 to launch the next one.
  */
 const POLLED_SPIN_MS = 0.25;
 /**
- * Where commands come again within this time of its falling asleep it looks longer, up to as long
- * as that. After a pause of a millisecond a processor's caches are cold: the JS thread takes 7 to
- * 30 µs for a driver call that takes 3 on a thread which has not slept (measured).
+ * Where commands come again within this time of its falling asleep it spins longer, up to this
+ * time. After a pause of a millisecond a processor's caches are cold: the JavaScript thread takes 7
+ * to 30 µs for a driver call that takes 3 on a thread which has not slept (measured).
  */
 const MAX_SPIN_MS = 2;
 /**
- * While one launch is awaited after the other the JS thread makes them itself, a microsecond
- * sooner. The thread dozes meanwhile, and for so long after the last: it leaves the ring alone and
- * looks at the doorbell, so that waking it takes no time.
+ * While launches are awaited one after the other the JavaScript thread makes them itself, a
+ * microsecond sooner. The runtime thread dozes meanwhile, and for this long after the last: it
+ * leaves the ring alone and polls the doorbell, so that waking it takes no time.
  */
 const DOZE_MS = 0.1;
 /**
- * Where that goes on for longer than this it sleeps: where processors are halves of cores, a thread
- * that looks for something takes from the one that launches (a tenth of its speed, measured). A
- * burst then has to wake it, once in so long.
+ * If that lasts longer than this, the thread sleeps: where processors are hyperthreads, a spinning
+ * thread slows the one that launches (by a tenth, measured). A burst then has to wake it, once per
+ * this time.
  */
 const DOZE_LIMIT_MS = 2;
-/** How long it sleeps between two looks at whether that still goes on. */
-const BESIDE_MS = 5;
+/** How long it sleeps between two checks whether that still lasts. */
+const RECHECK_MS = 5;
 /**
  * How long the thread watches without sleeping: a copy of 256 MiB takes 5 ms, and a sleep of 50 µs,
  * which wakes after 100, would be two percent of that.
  */
 const BUSY_WATCH_MS = 6;
 /**
- * A polled device all of whose streams wait for the host waits for other threads of this process,
- * which ring the bell, and need the processors: a model's run of 5.5 ms took 12 ms on two cores
- * while this thread looked on.
+ * Where all streams of a polled device wait for the host, the device waits for other threads of
+ * this process, which ring the doorbell, and need the processors: a model's run of 5.5 ms took 12
+ * ms on two cores while this thread spun.
  */
 const WAITING_SPIN_MS = 0.05;
 /**
- * After work of other threads that took longer than this the JS thread has slept, and its processor
- * is theirs: woken, it waits for one, which may be that from which this thread looks for what it
- * queues next. Linux lets a thread go on until its time is up, which is milliseconds (a model's run
- * of 6.4 ms took 9 in one of ten cases). So past some time this thread looks with pauses of so long
- * then, 60 µs in truth.
+ * After work of other threads that took longer than {@link LONG_HOLD_MS} the JavaScript thread has
+ * slept, and other threads use its processor: once woken, it waits for one, which may be that on
+ * which this thread spins for its next commands. Linux lets a thread run until its time slice ends,
+ * which is milliseconds (a model's run of 6.4 ms took 9 in one of ten cases). So after
+ * {@link UNPAUSED_SPIN_MS} of spinning this thread pauses for {@link SPIN_SLEEP_MS} between reads,
+ * 60 µs in practice.
  */
 const LONG_HOLD_MS = 1;
-const BREATHLESS_MS = 0.05;
-const BREATH_MS = 0.01;
-/** A sleep while all streams that wait here are held, should the bell ever be missed. */
+const UNPAUSED_SPIN_MS = 0.05;
+const SPIN_SLEEP_MS = 0.01;
+/**
+ * The length of a sleep while all streams that wait here are held, in case the doorbell is missed.
+ */
 const HELD_MS = 5;
 /**
- * Looks at the ring before the thread sleeps, some microseconds, and the length of its first sleep.
+ * Number of reads of the ring before the thread sleeps, some microseconds, and the length of its
+ * first sleep.
  */
 const LAST_LOOKS = 200;
 const GLANCE_MS = MAX_SPIN_MS;
-/** Looks at the doorbell between two looks at the clock. */
+/** Reads of the doorbell between two readings of the clock. */
 const DOZE_LOOKS = 25;
-/** Looks at the ring between two looks at everything else; a few microseconds. */
+/** Reads of the ring between two checks of everything else; a few microseconds. */
 const SPIN_LOOKS = 40;
-/** Each takes some 30 ns. */
+/** Each pause takes some 30 ns. */
 const PAUSES = 2;
-/** Length of one turn of a polled device: short, so that the ring is looked at again soon. */
+/** The length of one turn of a polled device: short, so that the ring is read again soon. */
 const POLL_BUDGET_US = 200;
-/** A device that was idle for so long releases the memory that its pool keeps. */
+/** A device that was idle for this long releases the unused memory of its pool. */
 const IDLE_MS = 2000;
-/** A fence is overdue when nothing moved for this long; then the driver is asked. */
+/** A fence is overdue when nothing moved for this long; then the driver is queried. */
 const OVERDUE_MS = 1;
 
 export class ThreadLoop {
@@ -109,8 +113,8 @@ export class ThreadLoop {
   private lastWork = 0;
   private lastMove = 0;
   /**
-   * Since when all streams have been held, 0 where they are not; and how long they were when they
-   * were last.
+   * Since when all streams have been held, 0 where they are not; and how long they were held the
+   * last time.
    */
   private heldSince = 0;
   private heldMs = 0;
@@ -118,7 +122,7 @@ export class ThreadLoop {
   private watching = false;
   private readonly leastSpinMs: number;
   private spinMs: number;
-  /** Whether it dozes before it sleeps. */
+  /** Whether the thread dozes before it sleeps. */
   private yields = false;
 
   constructor(decoder: Decoder) {
@@ -130,7 +134,7 @@ export class ThreadLoop {
     this.seen = new Int32Array(this.shared.slots.length / SLOT_WORDS);
   }
 
-  /** Decodes and lets the device work once. Returns whether there may be more to do at once. */
+  /** Decodes, and lets the device work, once. Returns whether there may be more to do at once. */
   turn(): boolean {
     let busy = this.decoder.drain();
     if (this.decoder.parking.count !== 0 && this.decoder.resumeParked()) busy = true;
@@ -150,7 +154,9 @@ export class ThreadLoop {
     return busy;
   }
 
-  /** Runs until the JS thread asks it to stop; `last` is done before that thread is told. */
+  /**
+   * Runs until the JavaScript thread requests a stop; `last` runs before that thread is notified.
+   */
   run(last: () => void): void {
     const { control } = this.shared;
     while (Atomics.load(control, WORD.stop) === 0) {
@@ -160,7 +166,8 @@ export class ThreadLoop {
       const watch = peek(control, WORD.watch) === 1;
       if (watch) this.look(now);
       else this.watching = false;
-      // When launches are awaited one at a time, the JS thread issues them itself: that is faster.
+      // While launches are awaited one at a time the JavaScript thread issues them itself, which is
+      // faster.
       this.yields = this.decoder.fences.hot && this.mayYield(watch);
       this.decoder.fences.hot = false;
       if (busy && !this.yields) continue;
@@ -175,13 +182,13 @@ export class ThreadLoop {
           !this.yields) ||
         (watch && !waits && now - this.lastMove < BUSY_WATCH_MS && this.awaited())
       ) {
-        if (watch && this.heldMs > LONG_HOLD_MS && now - this.lastWork > BREATHLESS_MS)
-          sleepFor(BREATH_MS);
-        // Only the ring is looked at most of the time: it is what the next command waits for.
+        if (watch && this.heldMs > LONG_HOLD_MS && now - this.lastWork > UNPAUSED_SPIN_MS)
+          sleepFor(SPIN_SLEEP_MS);
+        // Most of the time only the ring is read, because the next command is waited for there.
         else for (let i = 0; i < SPIN_LOOKS && !this.decoder.hasWork; i++) this.pause();
         continue;
       }
-      const owes = (this.polled as Partial<MendedDriver> | undefined)?.owes === true;
+      const owes = (this.polled as Partial<PatchedDriver> | undefined)?.owes === true;
       if (watch) this.sleep(waits && held ? HELD_MS : this.watchInterval(now));
       else if (this.isOwing || owes)
         this.sleep(held && !owes && !this.decoder.announcements.waiting ? HELD_MS : 0.2);
@@ -194,14 +201,15 @@ export class ThreadLoop {
   }
 
   /**
-   * Some 50 ns: a ring that is looked at without a pause keeps its cache line from the JS thread,
-   * which is writing into it (a launch took that thread 0.4 instead of 0.1 µs, measured).
+   * Pauses for some 50 ns: reading the ring without a pause takes its cache line from the
+   * JavaScript thread, which writes to it (a launch took that thread 0.4 instead of 0.1 µs,
+   * measured).
    */
   private pause(): void {
     for (let i = 0; i < PAUSES; i++) pauseProcessor();
   }
 
-  /** Whether there is something that this thread has to look at from time to time. */
+  /** Whether there is state that this thread has to poll. */
   private get isOwing(): boolean {
     return this.decoder.parking.count !== 0 || this.decoder.announcements.waiting;
   }
@@ -211,8 +219,8 @@ export class ThreadLoop {
   }
 
   /**
-   * Whether any awaited slot moved since it was last looked at; wakes the JS thread if so, probes
-   * if not.
+   * Checks whether an awaited slot moved since it was last read; wakes the JavaScript thread if so,
+   * probes if not.
    */
   look(now: number): void {
     const { control, slots } = this.shared;
@@ -238,7 +246,7 @@ export class ThreadLoop {
     }
   }
 
-  /** Whether a fence is owed, by a stream that is not held. */
+  /** Whether a fence is outstanding, on a stream that is not held. */
   private awaited(): boolean {
     const { control, slots } = this.shared;
     const used = Atomics.load(control, WORD.slotsUsed);
@@ -253,7 +261,7 @@ export class ThreadLoop {
     return false;
   }
 
-  /** Asks the driver about every stream that owes a fence. */
+  /** Queries the driver about every stream with an outstanding fence. */
   probe(used: number): void {
     const { control, slots, streams, issued } = this.shared;
     if (Atomics.load(control, WORD.lost) !== 0) return;
@@ -267,7 +275,8 @@ export class ThreadLoop {
       const stream = slots[base + SLOT_STREAM]!;
       if (issued[stream * ISSUED_STRIDE + ISSUED_CAPTURING] === 1) continue;
       const handle = streams[stream]!;
-      // The slot's next stream is awaited already, and its making is still in the ring.
+      // The slot's next stream is awaited already, and the command that creates it is still in the
+      // ring.
       if (handle === 0) continue;
       const result = this.driver.cuStreamQuery(handle);
       if (result === CUresult.CUDA_SUCCESS || result === CUresult.CUDA_ERROR_NOT_READY) continue;
@@ -293,8 +302,7 @@ export class ThreadLoop {
 
   private describeFault(stream: number, result: CUresult): ReturnType<typeof describeFailure> {
     try {
-      // On a stream that met a fault this returns at once, with whatever the provider can say about
-      // it.
+      // On a stream that met a fault this returns at once, with what the provider reports about it.
       this.driver.cuStreamSynchronize(stream);
     } catch (error) {
       return describeFailure(error, 'cuStreamSynchronize');
@@ -308,8 +316,8 @@ export class ThreadLoop {
   }
 
   /**
-   * Longer waits are looked at less often, 0.2 percent late at most: a long kernel must cost no
-   * core.
+   * Longer waits are polled less often, and seen 0.2 percent late at most: a long kernel must not
+   * cost a core.
    */
   private watchInterval(now: number): number {
     const waited = now - this.lastMove;
@@ -317,9 +325,9 @@ export class ThreadLoop {
   }
 
   /**
-   * Whether a record waits that the JS thread does not carry out. A record that has just been written
-   * is the JS thread's, which wakes this thread where that is better: taking the record would make
-   * that thread wait until this one is awake (30 instead of 12 µs).
+   * Whether a record waits that the JavaScript thread does not execute. A record that has just been
+   * written belongs to that thread, which wakes this one where that is better: taking the record
+   * would make that thread wait until this one is awake (30 instead of 12 µs).
    */
   private overlooked(): boolean {
     const { control } = this.shared;
@@ -330,7 +338,7 @@ export class ThreadLoop {
     return true;
   }
 
-  /** Sleeps until there is something to do. */
+  /** Sleeps until there is work. */
   private rest(): void {
     const { control } = this.shared;
     if (!this.decoder.shortages.keepsFreed) {
@@ -338,7 +346,7 @@ export class ThreadLoop {
       return;
     }
     const tail = Atomics.load(control, WORD.tail);
-    // The JS thread may have worked the ring meanwhile.
+    // The JavaScript thread may have decoded commands meanwhile.
     if (this.sleep(IDLE_MS) && Atomics.load(control, WORD.tail) === tail && !this.decoder.hasWork)
       this.decoder.shortages.rest();
   }
@@ -349,17 +357,17 @@ export class ThreadLoop {
     const resting = timeout >= IDLE_MS;
     const bell = Atomics.load(control, WORD.doorbell);
     Atomics.store(control, WORD.state, STATE.sleeping);
-    // Looked at after the state is set: a thread that writes these looks at the state afterwards. A
-    // record may show a little later than that, since its header is a plain store on x86; store
-    // buffers empty within a microsecond.
+    // The words are read after the state is set: a thread that writes them reads the state
+    // afterwards. A record may become visible a little later than that, since its header is a plain
+    // store on x86; store buffers empty within a microsecond.
     let work =
       Atomics.load(control, WORD.stop) !== 0 ||
       (resting && Atomics.load(control, WORD.watch) === 1);
-    if (!work && timeout === HELD_MS) work = this.decoder.parking.mayAnyGoOn;
+    if (!work && timeout === HELD_MS) work = this.decoder.parking.mayAnyContinue;
     for (let looks = 0; looks < LAST_LOOKS && !work; looks++) work = this.decoder.hasWork;
     if (!work && resting) {
       if (this.yields) this.doze(bell);
-      // And if a record ever took longer to show, then this is how long.
+      // A record that takes longer than that to become visible is seen after this sleep.
       work = this.glance(bell) || this.overlooked();
     }
     const expired = !work && Atomics.wait(control, WORD.doorbell, bell, timeout) === 'timed-out';
@@ -379,8 +387,8 @@ export class ThreadLoop {
   }
 
   /**
-   * Looks at the doorbell until the JS thread has done nothing itself for some time, or sleeps
-   * until then.
+   * Polls the doorbell until the JavaScript thread has executed no commands for some time, or
+   * sleeps until then.
    */
   private doze(bell: number): void {
     const { control } = this.shared;
@@ -399,7 +407,7 @@ export class ThreadLoop {
       }
       const now = performance.now();
       if (now - last < DOZE_MS) continue;
-      // Looked at no more often than that: the JS thread writes it.
+      // It is read no more often than that, because the JavaScript thread writes it.
       const position = Atomics.load(control, WORD.tail);
       if (position === tail || now - begun >= DOZE_LIMIT_MS) break;
       tail = position;
@@ -409,14 +417,14 @@ export class ThreadLoop {
     let position = Atomics.load(control, WORD.tail);
     while (
       position !== tail &&
-      Atomics.wait(control, WORD.doorbell, bell, BESIDE_MS) === 'timed-out'
+      Atomics.wait(control, WORD.doorbell, bell, RECHECK_MS) === 'timed-out'
     ) {
       tail = position;
       position = Atomics.load(control, WORD.tail);
     }
   }
 
-  /** Sleeps a little. Returns whether commands come so often that it is better to look for them. */
+  /** Sleeps a little. Returns whether commands come so often that spinning for them is better. */
   private glance(bell: number): boolean {
     const { control } = this.shared;
     if (Atomics.load(control, WORD.doorbell) !== bell) return true;

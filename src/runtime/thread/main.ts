@@ -1,11 +1,11 @@
 /**
- * Where the runtime's workers start: the runtime thread itself, and the second worker for calls
- * that may wait. Built into one self-contained script and started from its text.
+ * The start of the runtime's workers: the runtime thread itself, and the second worker for calls
+ * that may wait. It is built into one self-contained script and started from its text.
  */
 import { MessageChannel, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 
-import { helpCopying } from '../copier.js';
+import { runCopies } from '../copier.js';
 import { Decoder } from '../decoder.js';
 import { describeFailure } from '../failure.js';
 import { WORD, viewShared, wakeJs } from '../layout.js';
@@ -25,7 +25,7 @@ declare const keepCode: KeepCode;
 const start = workerData as ThreadStart;
 const { port } = start;
 
-/** From here on the thread may be ended. */
+/** Records that the libraries are loaded: from here on the thread may be ended. */
 function loaded(): void {
   Atomics.store(start.loading, 0, 0);
   Atomics.notify(start.loading, 0);
@@ -36,7 +36,7 @@ function post(message: FromThread): void {
 }
 
 function reply(driver: ReturnType<typeof openDriver>, message: CallMessage): void {
-  // The last call: the workers are ended behind it.
+  // It is the last call: the workers are ended after it.
   if (message.name === 'closeContext') keepCode();
   try {
     post({
@@ -49,14 +49,15 @@ function reply(driver: ReturnType<typeof openDriver>, message: CallMessage): voi
   }
 }
 
-/** Kept: what was posted into a channel is lost with its other end. */
+/** The port is kept, because a message in a channel is lost when its other end is collected. */
 let sharing: MessagePort | undefined;
 
 /**
- * A CPU device's memory is shared with whoever asks for it, and must not be kept by who does not:
- * it waits in a message, which is gone when the port is closed.
+ * Posts the device's data. A CPU device's memory is shared with every thread that requests it, and
+ * a thread that does not must not keep it alive: it waits in a message, which is dropped when the
+ * port is closed.
  */
-function tellOpened(driver: ReturnType<typeof openDriver>, reply: OpenReply): void {
+function postOpened(driver: ReturnType<typeof openDriver>, reply: OpenReply): void {
   if (driver.provider !== 'cpu') {
     post({ kind: 'opened', reply });
     return;
@@ -84,7 +85,8 @@ function runtimeThread(): void {
     });
     const { driver, reply: opened, buffers: own } = openDevice(bare, start.config, buffers);
     const shared = viewShared(own);
-    // Posted before the counter moves: JS that sees the counter finds the message.
+    // The message is posted before the counter is incremented, so that JavaScript finds it when it
+    // reads the counter.
     tell = (message) => {
       post(message);
       Atomics.add(shared.control, WORD.posted, 1);
@@ -116,7 +118,7 @@ function runtimeThread(): void {
       },
     );
     loop = new ThreadLoop(decoder);
-    tellOpened(driver, opened);
+    postOpened(driver, opened);
   } catch (error) {
     post({ kind: 'open-failed', error: describeFailure(error, 'open') });
     return;
@@ -150,7 +152,7 @@ function enumerateDevices(): void {
   }
 }
 
-if (start.role === 'copier') helpCopying(start.copying!, start.config.koffiPath, loaded);
+if (start.role === 'copier') runCopies(start.copying!, start.config.koffiPath, loaded);
 else if (start.role === 'runtime') runtimeThread();
 else if (start.role === 'calls') callsThread();
 else enumerateDevices();

@@ -1,6 +1,4 @@
-/**
- * Opens a provider and makes its device's primary context current on the calling thread.
- */
+/** Opens a provider and makes its device's primary context current on the calling thread. */
 import { availableParallelism } from 'node:os';
 
 import type { CheckReport } from '../../ground/check-report.js';
@@ -15,21 +13,21 @@ import { PINNED_BYTES, SLOTS_BYTES, viewShared } from '../layout.js';
 import type { SharedBuffers } from '../layout.js';
 import { OPEN_ATTRIBUTES, runProcedure } from '../procedures.js';
 import type { DeviceAttributes, PinnedInfo } from '../procedures.js';
-import { findMissing, mend, withoutParamInfo } from './fallbacks.js';
+import { findMissing, patch, withoutParamInfo } from './fallbacks.js';
 import { keepApart } from './keep-apart.js';
 import { lacksParamInfo, openGpuDriver } from './open-gpu-driver.js';
 
-/** What a CPU device tells and needs. */
+/** The functions that a CPU device calls. */
 export interface DriverServices {
   print: (text: string) => void;
-  /** Takes what a device that is checked finds. */
+  /** Is called with the reports of a checked device. */
   report?: (report: CheckReport) => void;
   /** Starts the threads of a crew. Without it the calling thread runs all blocks. */
   start?: (start: MemberStart) => Member;
   askForLargePages?: AskForLargePages;
   /**
-   * The engine may optimise code in the background for so many milliseconds: the process does not
-   * end before.
+   * Is called where V8 may optimise code in the background for this many milliseconds: the process
+   * does not end before.
    */
   optimises?: (ms: number) => void;
 }
@@ -68,10 +66,10 @@ function openEmbedded(
 }
 
 export interface OpenedDevice {
-  /** The driver to go on with: where the platform lacks something, with a way round it. */
+  /** The driver to use from then on, with replacements for what the platform does not support. */
   driver: Driver;
   reply: OpenReply;
-  /** The buffers, with the slots and staging where they are. */
+  /** The buffers, with the memory of the slots and staging. */
   buffers: SharedBuffers;
 }
 
@@ -80,13 +78,13 @@ interface PinnedSlots extends PinnedInfo {
   registered: boolean;
 }
 
-/** CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_DEVICEMAP */
+/** The flags CU_MEMHOSTALLOC_PORTABLE and CU_MEMHOSTALLOC_DEVICEMAP. */
 const PORTABLE_AND_MAPPED = 3;
 
 /**
- * Page-locks what the threads share with the device. Where the platform registers no host memory,
- * the driver allocates it: every thread then has a view of its own, which is plain memory to
- * JavaScript, on a GPU.
+ * Page-locks the memory that the threads share with the device. Where the platform registers no
+ * host memory, the driver allocates it: every thread then has a view of its own, which on a GPU is
+ * an ArrayBuffer for JavaScript.
  */
 function pinSlots(driver: Driver, config: ProviderConfig, buffers: SharedBuffers): PinnedSlots {
   let refused: unknown;
@@ -119,8 +117,8 @@ function pinSlots(driver: Driver, config: ProviderConfig, buffers: SharedBuffers
 }
 
 /**
- * Retains the primary context, page-locks the slots and the staging area, and finds out what the
- * device is and lacks.
+ * Retains the primary context, page-locks the slots and the staging area, and determines the
+ * device's properties and missing features.
  */
 export function openDevice(
   driver: Driver,
@@ -141,7 +139,7 @@ export function openDevice(
   try {
     runProcedure(driver, 'keepPool', [device]);
   } catch {
-    // No pools: plain allocation takes their place.
+    // There are no pools: plain allocation replaces them.
   }
   const own: SharedBuffers = { ...buffers, pinned: pinned.buffer, pinnedOffset: pinned.byteOffset };
   const { slots } = viewShared(own);
@@ -168,14 +166,14 @@ export function openDevice(
     registered: pinned.registered,
     hostMemory: pinned.registered || driver.provider === 'libcuda' ? undefined : pinned.buffer,
     ...driver.cuCtxGetStreamPriorityRange(),
-    mended: missing.memops || missing.pools,
+    patched: missing.memops || missing.pools,
     memoryOperations: !missing.memops,
     pools: !missing.pools,
   };
-  return { driver: mend(driver, missing, slotsAddress, slots), reply, buffers: own };
+  return { driver: patch(driver, missing, slotsAddress, slots), reply, buffers: own };
 }
 
-/** The devices that a provider shows. */
+/** Lists the devices that a provider shows. */
 export function enumerate(driver: Driver): EnumeratedDevice[] {
   driver.cuInit(0);
   return Array.from({ length: driver.cuDeviceGetCount() }, (_, ordinal) => {
@@ -192,7 +190,8 @@ export function enumerate(driver: Driver): EnumeratedDevice[] {
 }
 
 /**
- * An attribute that this driver does not know reads as zero: the device does not have the feature.
+ * Returns an attribute. One that this driver does not have reads as zero: the device lacks the
+ * feature.
  */
 function attributeOrZero(driver: Driver, attribute: number, device: number): number {
   try {

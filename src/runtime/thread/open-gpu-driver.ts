@@ -1,6 +1,6 @@
 /**
- * Opens libcuda. Apart from `open-driver.ts`: the JS thread calls the driver too, and has no use
- * for the CPU device.
+ * Opens libcuda. It is apart from `open-driver.ts`, because the JavaScript thread calls the driver,
+ * too, and does not use the CPU device.
  */
 import type { Driver } from '../../driver/driver.js';
 import { openLibcuda } from '../../driver/libcuda/open.js';
@@ -8,7 +8,8 @@ import type { ProviderConfig } from '../messages.js';
 import { withoutParamInfo } from './fallbacks.js';
 
 /**
- * Whether to do as with a driver that does not tell where a kernel's parameters lie (before 12.4).
+ * Whether to use the driver like one that does not return the places of a kernel's parameters
+ * (before 12.4).
  */
 export function lacksParamInfo({ without }: ProviderConfig): boolean {
   return without?.includes('paraminfo') === true;

@@ -1,4 +1,4 @@
-// Blocks that run side by side, on one thread and on several: what they give, that they take turns,
+// Blocks that run side by side, on one thread and on several: their results, that they take turns,
 // and how they fail.
 
 import { afterEach, describe, expect, test } from 'vitest';
@@ -19,9 +19,9 @@ function open(workers: number, options = {}): CrewDevice {
 afterEach(() => opened.splice(0).forEach((device) => device.close()));
 
 /**
- * Each block adds up what lies a grid apart, of n words, and writes down the sum and two tickets,
- * drawn at its beginning and at its end. `last` is one more instruction of the loop, which finds
- * the index of the word in %r24.
+ * Each block sums words, a grid apart, of n words, and writes the sum and two tickets, drawn at its
+ * beginning and at its end. `last` is one more instruction of the loop, which finds the index of
+ * the word in %r24.
  */
 const summing = (last = ''): string =>
   kernelText(
@@ -31,7 +31,8 @@ const summing = (last = ''): string =>
   .reg .pred %p<8>; .reg .b32 %r<40>; .reg .b64 %rd<20>;
   .shared .align 4 .b32 sum;
   ld.param.u64 %rd0, [p0]; ld.param.u64 %rd1, [p1]; ld.param.u64 %rd2, [p2]; ld.param.u32 %r3, [p3];
-  mov.u32 %r1, %nctaid.y; mov.u32 %r2, %ctaid.y; mov.u32 %r20, %ctaid.x; mov.u32 %r21, %tid.x; mov.u32 %r22, %ntid.x; mov.u32 %r23, %nctaid.x;
+  mov.u32 %r1, %nctaid.y; mov.u32 %r2, %ctaid.y; mov.u32 %r20, %ctaid.x;
+  mov.u32 %r21, %tid.x; mov.u32 %r22, %ntid.x; mov.u32 %r23, %nctaid.x;
   mad.lo.u32 %r20, %r2, %r23, %r20; mul.lo.u32 %r23, %r23, %r1;
   mad.lo.u32 %r24, %r20, %r22, %r21; mul.lo.u32 %r25, %r22, %r23;
   mul.wide.u32 %rd3, %r20, 4; add.s64 %rd4, %rd1, %rd3;
@@ -67,7 +68,7 @@ interface Run {
   threads: number;
 }
 
-/** `before` is called when all is there that the launch needs. */
+/** Runs a launch. `before` is called when its memory and its parameters are ready. */
 function run(
   device: CrewDevice,
   { words, grid, threads }: Run,
@@ -107,8 +108,8 @@ describe.each([1, 2, 3])('with %i workers', (workers) => {
   )<Run>([
     { words: 200_000, grid: [64], threads: 256 },
     { words: 200_001, grid: [64], threads: 256 },
-    // Some threads of a unit have one turn more than others, which are as many as a turn of blocks
-    // goes round, or twice as many.
+    // Some threads of a unit have one turn more than others, in number as many as a turn of blocks
+    // covers, or twice as many.
     ...[6, 8, 12, 16].map((turns): Run => ({
       words: 64 * 256 * turns + 97,
       grid: [64],
@@ -128,7 +129,7 @@ describe.each([1, 2, 3])('with %i workers', (workers) => {
 
   test('a fault names the block and the thread that met it', () => {
     const device = open(workers);
-    // Word 70,000 is thread 112 of block 17 of 64; its thread reads what is not there.
+    // Word 70,000 is that of thread 112 of block 17 of 64; the thread reads out of bounds.
     const text = summing(
       'setp.eq.u32 %p3, %r24, 70000; @%p3 ld.global.u32 %r29, [%rd11+0x7fff0000];',
     );

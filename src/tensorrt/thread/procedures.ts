@@ -9,7 +9,7 @@ import { loadKoffi } from '../../native/koffi.js';
 import { KNOWN_LIBRARIES } from '../../native/libraries.js';
 import { NativeMemory } from '../../native/native-memory.js';
 import { openLibrary } from '../../native/open-library.js';
-import { SaidText } from '../../native/said-text.js';
+import { LibraryLog } from '../../native/library-log.js';
 import { TensorRTLibrary } from './library.js';
 import type { Flavor, LibraryFiles, OpenedTensorRT } from './library.js';
 import { Classes } from './native-class.js';
@@ -144,7 +144,7 @@ interface Session {
 
 export class Procedures {
   private readonly koffi: Koffi;
-  private readonly said: SaidText;
+  private readonly said: LibraryLog;
   private readonly sessions: Session[] = [];
   private readonly held = new Map<number, Held>();
   private next = 1;
@@ -152,7 +152,7 @@ export class Procedures {
 
   constructor(koffiPath: string | undefined, said: SharedArrayBuffer) {
     this.koffi = loadKoffi(koffiPath);
-    this.said = new SaidText(said);
+    this.said = new LibraryLog(said);
   }
 
   // The library

@@ -1,10 +1,12 @@
 /**
- * A block that is running under watch: what its threads know of each other's accesses.
+ * A block that runs under the checker: the accesses of each thread that are ordered before those of
+ * the others.
  *
- * Time is a counter that moves with every act of synchronisation. A thread knows another's accesses
- * up to some time; what it does not know is not ordered before what it does next. Where exact
- * bookkeeping would cost too much a thread is taken to know more than it does, never less: a report
- * is then always a race, and some races are missed.
+ * Time is a counter that is incremented by every synchronisation. A thread's knowledge is a vector
+ * clock. It knows another's accesses
+ * up to some time: later ones are not ordered before its next accesses. Where exact bookkeeping
+ * would cost too much, a thread is taken to know more than it does, never less: every report is
+ * then a race, and some races are missed.
  */
 import type { LaunchWatch } from './launch-watch.js';
 
@@ -16,10 +18,10 @@ export interface Arrival {
   line: number;
 }
 
-/** More blocks than this are summed up in one time. */
+/** More blocks than this are combined into one time. */
 const MOST_BLOCKS = 512;
 
-/** What is known of the accesses of other blocks. */
+/** The accesses of other blocks that are known. */
 export class Knowledge {
   floor = 0;
   readonly blocks = new Map<number, number>();
@@ -50,42 +52,43 @@ export class Knowledge {
 export class BlockWatch {
   readonly launch: LaunchWatch;
   readonly ctx: number;
-  /** Its number among all blocks that were ever run. */
+  /** Its number among all blocks that have ever run. */
   readonly number: number;
   readonly index: readonly [number, number, number];
   readonly threads: number;
-  /** Address of the shared window, of the threads' frames and of the stack behind them. */
+  /** Address of the shared window, of the threads' frames and of the stack after them. */
   readonly shared: number;
   readonly frames: number;
   readonly stack: number;
 
-  /** Everything that any of its threads did up to this time is known to all of them. */
+  /** All accesses of any of its threads up to this time are known to all of them. */
   floor = 0;
-  /** The same, to one thread. */
+  /** The same, for each thread. */
   readonly threadFloor: Float64Array;
   /**
-   * By thread: up to when it knows each other one. Shared by those that know the same, and then
-   * never written.
+   * By thread: up to when it knows each other one. Threads with equal knowledge share an array,
+   * which is then never written.
    */
   readonly known: Float64Array[];
-  /** What its threads know of other blocks. */
+  /** The knowledge of its threads about other blocks. */
   readonly others = new Knowledge();
-  /** By thread: its last fence, and what it made ready to be released then. */
+  /** By thread: its last fence, and the knowledge that it made ready for release then. */
   readonly fenced: Float64Array;
   readonly released: (Knowledge | undefined)[] = [];
-  /** By thread: what strong reads have seen, which the next fence acquires. */
+  /** By thread: the times that strong reads have seen, which the next fence acquires. */
   readonly seen: Float64Array;
   readonly seenOthers: (Knowledge | undefined)[] = [];
   /** By address: when one of its threads released there. */
   readonly places = new Map<number, number>();
 
   /**
-   * Frames of called functions that live, the innermost last: the stack is one thread's at a time.
+   * Frames of called functions that live, the innermost last: the stack belongs to one thread at a
+   * time.
    */
   readonly calls: { address: number; number: number }[] = [];
 
   readonly waiting: (Arrival | undefined)[];
-  /** Threads that arrived at a barrier and went on, by barrier. */
+  /** Threads that arrived at a barrier and continued, by barrier. */
   readonly arrivals = new Map<number, { thread: number; time: number; known: Float64Array }[]>();
 
   constructor(
@@ -113,7 +116,7 @@ export class BlockWatch {
     this.waiting = new Array<undefined>(threads).fill(undefined);
   }
 
-  /** Whether thread `thread` knows what thread `other` did at `time`. */
+  /** Whether thread `thread` knows the accesses of thread `other` at `time`. */
   knows(thread: number, other: number, time: number): boolean {
     return (
       time <= this.floor || time <= this.threadFloor[thread]! || time <= this.known[thread]![other]!

@@ -1,10 +1,10 @@
-// Loads of what nothing has written, of which `selp` chooses.
+// Loads of unwritten words, of which `selp` chooses.
 
 import { describe, expect, test } from 'vitest';
 import { CheckedDevice, kernelOf } from '../testing/checked-device.js';
 
 /**
- * Both words of `s` are loaded, and the first one only was written. `bound` is in %p3: whether the
+ * Loads both words of `s`, of which only the first was written. `bound` is in %p3: whether the
  * second one counts.
  */
 function kindsOf(choose: string, bound: 'setp.ne.u32' | 'setp.eq.u32'): string[] {

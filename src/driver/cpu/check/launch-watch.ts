@@ -1,6 +1,6 @@
 /**
- * A launch, or a piece of the host's work, under watch: where it stands in its stream, and the
- * numbers of its blocks.
+ * A launch, or other work of the host, under the checker: its place in its stream, and the numbers
+ * of its blocks.
  */
 import type { KernelCheck } from '../../../ptx/index.js';
 import type { CheckReport } from '../../../ground/check-report.js';
@@ -10,13 +10,13 @@ import type { Stream } from '../streams/stream.js';
 
 /** Work that accesses memory: of a kernel, or of the host. */
 export interface Work {
-  /** Undefined for what runs in no stream. */
+  /** Undefined for work in no stream. */
   readonly stream: Stream | undefined;
   readonly sequence: number;
-  /** What it is called in reports, where it is no kernel. */
+  /** Its name in reports, where it is not a kernel. */
   readonly name: string;
   readonly launch: LaunchWatch | undefined;
-  /** Number of its first block, and how many there are. */
+  /** The number of its first block, and the count of its blocks. */
   readonly first: number;
   readonly blocks: number;
 }
@@ -35,11 +35,11 @@ export class LaunchWatch implements Work {
   readonly threads: number;
   readonly first: number;
   readonly blocks: number;
-  /** What was found and did not stop it, by kind and place. */
+  /** Reports that did not stop it, by kind and place. */
   readonly found = new Map<string, CheckReport>();
-  /** When it first read what nobody had written. */
+  /** When it first read memory that was never written. */
   doubtful: number | undefined = undefined;
-  /** What stopped it. */
+  /** The report that stopped it. */
   fatal: CheckReport | undefined = undefined;
 
   constructor(

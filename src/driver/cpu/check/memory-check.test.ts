@@ -86,7 +86,7 @@ describe('global memory', () => {
     });
   });
 
-  test('work queued before a free is not after it', () => {
+  test('work queued before a free is not an access after it', () => {
     const device = new CheckedDevice().load(store);
     const address = device.cu.cuMemAlloc(256);
     device.launch('k', [[address]]);
@@ -94,7 +94,7 @@ describe('global memory', () => {
     expect(device.fails()).toEqual([]);
   });
 
-  test('bytes that nobody wrote', () => {
+  test('bytes that were never written', () => {
     const device = new CheckedDevice().load(kernelOf(1, 'ld.global.u32 %r1, [%rd0];'));
     const address = device.cu.cuMemAlloc(64);
     device.cu.cuMemsetD8Async(address, 0, 3, device.stream);
@@ -155,10 +155,10 @@ describe('global memory', () => {
   });
 });
 
-describe('what is only put elsewhere', () => {
+describe('a value that is only moved', () => {
   /**
-   * The first byte and the last two of a word are written; the kernel is given it, and a word that
-   * nobody wrote.
+   * Runs a kernel on a word whose first byte and last two bytes are written, and on a word that was
+   * never written.
    */
   function found(body: string, reads = ''): readonly CheckReport[] {
     const device = new CheckedDevice();
@@ -180,7 +180,7 @@ describe('what is only put elsewhere', () => {
     });
   });
 
-  test('is told where it is used', () => {
+  test('is reported where it is used', () => {
     const copy =
       'ld.global.v2.u32 {%r1, %r2}, [%rd0+8];\nst.global.v2.u32 [%rd1+8], {%r2, ' +
       '%r1};\nst.global.u8 [%rd1+9], %b0;';
@@ -221,7 +221,7 @@ describe('what is only put elsewhere', () => {
     ['the other half', 1, 'mov.b32 {%h1, %h2}, %r1;\ncvt.u32.u16 %r2, %h1;'],
     ['all of it', 1, 'mov.b32 %r2, %r1;'],
   ];
-  test.each(parts)('of what is looked at the rest may be unwritten: %s', (_, offset, code) => {
+  test.each(parts)('only the bytes that are used have to be written: %s', (_, offset, code) => {
     const reports = found(
       `ld.global.u32 %r1, [%rd0];\n${code}\nsetp.eq.u32 %p0, %r2, 0;\n@%p0 st.global.u32 ` +
         '[%rd1], %r2;',
@@ -231,7 +231,7 @@ describe('what is only put elsewhere', () => {
     );
   });
 
-  test('an element of a vector that nobody wants', () => {
+  test('an element of a vector that is not used', () => {
     const load = 'ld.global.v4.u8 {%h0, %h1, %h2, %h3}, [%rd0];\n';
     expect(found(`${load}add.u16 %h0, %h0, %h3;\nst.global.u16 [%rd1], %h0;`)).toEqual([]);
     expect(found(`${load}add.u16 %h0, %h0, %h1;\nst.global.u16 [%rd1], %h0;`)).toMatchObject([
@@ -239,13 +239,13 @@ describe('what is only put elsewhere', () => {
     ]);
   });
 
-  // Both sides of `a && b` are computed where that is cheaper than a branch: a merge compares what
-  // stands behind its end.
+  // Both sides of `a && b` are computed where that is cheaper than a branch: a merge compares the
+  // value after its end.
   test.each([
     ['and', 'and.pred %p2, %p1, %p0;'],
     ['or', 'or.pred %p2, %p0, %p1;'],
     ['negated', 'not.pred %p3, %p0;\nand.pred %p2, %p1, %p3;'],
-  ])('a comparison that a bound may settle looks at nothing: %s', (_, both) => {
+  ])('a comparison that a bound may settle uses nothing: %s', (_, both) => {
     const body = (bound: string): string =>
       `ld.global.u32 %r1, [%rd0];\nsetp.lt.s32 %p0, %r1, 5;\n${bound}\nsetp.lt.u32 %p1, %r2, ` +
       `4;\n${both}\n@%p2 st.global.u32 [%rd1], %r0;`;
@@ -262,7 +262,7 @@ describe('what is only put elsewhere', () => {
     });
   });
 
-  test('a comparison that a bound may settle, and that something else looks at', () => {
+  test('a comparison that a bound may settle, and whose result is used elsewhere', () => {
     const compared =
       'ld.global.u32 %r1, [%rd0];\nsetp.lt.s32 %p0, %r1, 5;\nsetp.lt.u32 %p1, %r0, ' +
       '4;\nand.pred %p2, %p1, %p0;\n@%p2 st.global.u32 [%rd1], %r0;\n';
@@ -277,7 +277,7 @@ describe('what is only put elsewhere', () => {
     }
   });
 
-  test('results and arguments of functions are looked at', () => {
+  test('results and arguments of functions are used', () => {
     const device = new CheckedDevice().load(
       kernelOf(
         1,
@@ -374,7 +374,7 @@ describe('other spaces', () => {
     });
   });
 
-  test('dynamic shared memory ends where the launch says', () => {
+  test('dynamic shared memory ends at sharedBytes of the launch', () => {
     const text = kernelOf(
       0,
       'mov.u32 %r1, d;\nshl.b32 %r2, %r0, 2;\nadd.u32 %r1, %r1, %r2;\nst.shared.u32 [%r1], %r0;',
@@ -464,7 +464,7 @@ describe('other spaces', () => {
   });
 });
 
-test('what cooperative groups find in the shared memory of the system is written', () => {
+test('shared memory of the system, for cooperative groups, counts as written', () => {
   const meet = (address: string): string =>
     `${address}\natom.shared.and.b32 %r2, [%r1], -2;\nst.global.u32 [%rd0], %r2;`;
   const reports = (body: string, before = ''): readonly CheckReport[] => {

@@ -1,6 +1,6 @@
 /**
- * Finds what an address is in or next to: allocations of the host and of kernels, variables of
- * modules, of shared memory and of frames, and what was there before it was freed.
+ * Finds the object that contains an address or is next to it: allocations of the host and of
+ * kernels, variables of modules, of shared memory and of frames, and freed memory.
  */
 import type { PlacedVariable } from '../../../ptx/index.js';
 import type { CheckMemory } from '../../../ground/check-report.js';
@@ -9,14 +9,14 @@ import type { CpuModule } from '../kernels/module.js';
 import type { Allocation, DeviceMemory } from '../memory/device-memory.js';
 import type { BlockWatch } from './block-watch.js';
 
-/** Freed memory that is remembered. */
+/** Number of freed allocations that are kept. */
 const MOST_FREED = 4096;
-/** Nobody runs further past an end than this. */
-const NEIGHBOURHOOD = 65536;
+/** Accesses further past an end than this are not attributed to the object. */
+const MOST_DISTANCE = 65536;
 
 /**
- * What belongs to an object of its own, as a module's memory does to the module, and is no leak by
- * itself.
+ * Kinds of memory that belong to an object, as a module's memory does to the module, and are no
+ * leak by themselves.
  */
 const LABELS: Readonly<Partial<Record<Allocation['kind'], string>>> = {
   graph: 'memory of a graph',
@@ -66,7 +66,7 @@ export class MemoryMap {
     );
   }
 
-  /** Who allocated it, and by which operation. */
+  /** Records the operation that allocated the memory, and its handle. */
   name(address: number, root: number, handle: number): void {
     const known = this.live.get(address);
     if (known === undefined) return;
@@ -86,7 +86,7 @@ export class MemoryMap {
     this.heap.set(address, { address, bytes, space: 'heap' });
   }
 
-  /** Its size, or undefined where no block begins there. */
+  /** Records a free. Returns the block's size, or undefined where no block begins there. */
   heapFreed(address: number): number | undefined {
     const known = this.heap.get(address);
     if (known === undefined) return undefined;
@@ -100,7 +100,7 @@ export class MemoryMap {
     if (this.gone.length > MOST_FREED) this.gone.shift();
   }
 
-  /** What was never freed, of those whom somebody should have. */
+  /** Returns the memory that was never freed, of the kinds that the program has to free. */
   leaks(): CheckMemory[] {
     return [...this.live.values()]
       .filter(({ label }) => label === undefined)
@@ -130,7 +130,8 @@ export class MemoryMap {
   }
 
   /**
-   * The same for an instruction that is for shared memory alone, however far off its address is.
+   * As {@link find}, for an instruction that accesses shared memory only, however far off its
+   * address is.
    */
   findShared(watch: BlockWatch, address: number): CheckMemory | undefined {
     const found = this.find(watch, address);
@@ -158,8 +159,8 @@ const named = (
 const DYNAMIC = 'dynamic shared memory';
 
 /**
- * The variables of a block; of dynamic shared memory also where the launch gave none to a kernel
- * that uses it.
+ * Returns the variables of a block, and dynamic shared memory also where the launch gave none to a
+ * kernel that uses it.
  */
 function sharedVariables({ launch: { check, sharedBytes, func }, shared }: BlockWatch): Known[] {
   const variables = named(check.shared, shared, 'shared');
@@ -206,14 +207,14 @@ function inWindow(watch: BlockWatch, address: number, bytes: number): CheckMemor
   return undefined;
 }
 
-/** That which holds the address, or else the one whose edge is nearest. */
+/** Returns the candidate that contains the address, or else the one with the nearest edge. */
 function nearest(
   candidates: readonly Known[],
   address: number,
   bytes: number,
 ): CheckMemory | undefined {
   let best: Known | undefined;
-  let least = NEIGHBOURHOOD;
+  let least = MOST_DISTANCE;
   for (const known of candidates) {
     const distance =
       address < known.address
@@ -237,7 +238,7 @@ function shown({ address, bytes, space, label, root, handle }: Known, offset: nu
   };
 }
 
-/** `8 bytes behind the end of x, 1024 bytes of shared memory at 0x10100` */
+/** Returns a text such as `8 bytes past the end of x, 1024 bytes of shared memory at 0x10100`. */
 export function nameMemory({
   space,
   label,
@@ -251,9 +252,9 @@ export function nameMemory({
     offset < 0
       ? `${-offset} bytes before`
       : offset === bytes
-        ? 'just behind the end of'
+        ? 'just past the end of'
         : offset > bytes
-          ? `${offset - bytes} bytes behind the end of`
+          ? `${offset - bytes} bytes past the end of`
           : `at byte ${offset} of`;
   const what =
     `${label === undefined ? '' : `${label}, `}${bytes} bytes of ` +

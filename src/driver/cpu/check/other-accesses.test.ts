@@ -1,12 +1,12 @@
-// Accesses that are no plain loads and stores: asynchronous and bulk copies, matrices, textures and
-// surfaces, and the frames of functions that are really called.
+// Accesses other than plain loads and stores: asynchronous and bulk copies, matrices, textures and
+// surfaces, and the frames of functions that are called.
 
 import { describe, expect, test } from 'vitest';
 import type { CheckReport } from '../../../ground/check-report.js';
 import { CheckedDevice, kernelOf } from '../testing/checked-device.js';
 import type { Shape } from '../testing/checked-device.js';
 
-/** The reports of a kernel that is given 64 words. */
+/** The reports of a kernel on 64 words. */
 function run(body: string, shape: Shape = {}, before = ''): readonly CheckReport[] {
   const device = new CheckedDevice().load(kernelOf(1, body, before));
   device.launch('k', [[device.words(...new Array<number>(64).fill(0))]], shape);
@@ -15,7 +15,7 @@ function run(body: string, shape: Shape = {}, before = ''): readonly CheckReport
 
 const kinds = (reports: readonly CheckReport[]): string[] => reports.map(({ kind }) => kind);
 
-/** This thread's word of `s` in %r1. */
+/** Puts the address of this thread's word of `s` into %r1. */
 const SHARED =
   '.shared .align 16 .u32 s[128];\nmov.u32 %r9, s;\nshl.b32 %r1, %r0, 2;\nadd.u32 %r1, %r1, %r9;\n';
 
@@ -33,14 +33,14 @@ describe('asynchronous copies', () => {
     ]);
   });
 
-  test('and not what their limit leaves out', () => {
+  test('and not the bytes beyond their limit', () => {
     expect(run(`${SMALL}, 0;\ncp.async.wait_all;\nld.shared.u32 %r3, [%r1];`)).toEqual([]);
     expect(
       run(`${SMALL}, %p1;`.replace('mov.u32 %r9', 'setp.eq.u32 %p1, 0, 0;\nmov.u32 %r9')),
     ).toEqual([]);
   });
 
-  test('leave unwritten what is in their source', () => {
+  test('keep the unwritten bytes of their source', () => {
     // The second byte of each word is padding.
     const before =
       'mul.wide.u32 %rd3, %r0, 4;\nadd.u64 %rd3, %rd3, %rd0;\nst.global.u8 [%rd3], ' +
@@ -85,11 +85,11 @@ W: ${wait}
 ld.shared.u32 %r3, [%r1];`;
   const WAIT = 'mbarrier.try_wait.parity.shared.b64 %p1, [m], 0;\n@!%p1 bra W;';
 
-  test('of many bytes are in order for who waits for their mbarrier', () => {
+  test('of many bytes are ordered for a thread that waits for their mbarrier', () => {
     expect(run(BULK(256, WAIT), { block: 64 })).toEqual([]);
   });
 
-  test('and race with who does not', () => {
+  test('and race with a thread that does not', () => {
     expect(new Set(kinds(run(BULK(256, 'mov.u32 %r2, 0;'), { block: 64 })))).toEqual(
       new Set(['race']),
     );
@@ -129,11 +129,16 @@ ld.shared.u32 %r3, [%r1];`;
 });
 
 describe('copies to the other blocks of a cluster', () => {
-  /** The first block copies to both, and each reads what it got. */
+  /** The first block copies to both, and each reads its copy. */
   const multicast = (wait: string): readonly CheckReport[] => {
     const text = kernelOf(
       1,
-      `.shared .align 16 .b8 s[16];\n.shared .align 8 .b64 m;\nmov.u32 %r1, s;\nmov.u32 %r2, m;\nmov.u32 %r3, %cluster_ctarank;\nmov.u16 %h0, 3;
+      `.shared .align 16 .b8 s[16];
+.shared .align 8 .b64 m;
+mov.u32 %r1, s;
+mov.u32 %r2, m;
+mov.u32 %r3, %cluster_ctarank;
+mov.u16 %h0, 3;
 mbarrier.init.shared.b64 [m], 1;
 fence.mbarrier_init.release.cluster;
 mbarrier.arrive.expect_tx.shared.b64 %rd5, [m], 16;
@@ -141,7 +146,8 @@ barrier.cluster.arrive.release.aligned;
 barrier.cluster.wait.acquire.aligned;
 setp.ne.u32 %p0, %r3, 0;
 @%p0 bra W;
-cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%rd0], 16, [%r2], %h0;
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
+  [%r1], [%rd0], 16, [%r2], %h0;
 W: ${wait}
 ld.shared.u32 %r5, [s+4];
 barrier.cluster.arrive.aligned;
@@ -152,11 +158,11 @@ barrier.cluster.wait.aligned;`,
     return device.fails();
   };
 
-  test('are in order for who waits for the own mbarrier', () => {
+  test('are ordered for a thread that waits for the mbarrier of its block', () => {
     expect(multicast('mbarrier.try_wait.parity.shared.b64 %p1, [m], 0;\n@!%p1 bra W;')).toEqual([]);
   });
 
-  test('and race with who does not', () => {
+  test('and race with a thread that does not', () => {
     expect(new Set(kinds(multicast('mov.u32 %r4, 0;')))).toContain('race');
   });
 });
@@ -187,7 +193,7 @@ describe('matrices', () => {
       `${LOAD}\nwmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd0], ` +
       '{%f0,%f1,%f2,%f3,%f4,%f5,%f6,%f7}, 16;';
     expect(matrix(256, store)).toEqual([]);
-    // One lane reads what all have written, and nothing says that they are done.
+    // One lane reads what all have written, and nothing orders their writes before that.
     expect(
       new Set(
         kinds(matrix(256, `${store}\nsetp.eq.u32 %p0, %r0, 31;\n@%p0 ld.global.u32 %r1, [%rd0];`)),
@@ -219,7 +225,7 @@ describe('textures and surfaces', () => {
     '.reg .f32 %f<4>;\ntex.1d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%rd0, {%r0}];',
   );
 
-  test('a texel that nobody wrote', () => {
+  test('a texel that was never written', () => {
     const device = new CheckedDevice().load(FETCH);
     const { cu } = device;
     const address = cu.cuMemAlloc(256);
@@ -229,7 +235,7 @@ describe('textures and surfaces', () => {
       { ...POINT, addressMode: [1, 1, 1] },
     );
     device.launch('k', [[texture]], { block: 32 });
-    // Beyond its end a texture is zero.
+    // A texture is zero beyond its end.
     device.launch('k', [[texture]], { block: 1 });
     expect(device.fails()).toEqual([]);
     device.launch('k', [[texture]], { block: 64 });
@@ -291,7 +297,7 @@ describe('textures and surfaces', () => {
 });
 
 describe('functions that call themselves', () => {
-  /** Goes five calls deep, each with 16 bytes of its own. */
+  /** Nests five calls, each with 16 bytes of its own. */
   const recursive = (
     first: string,
     last: string,
@@ -335,14 +341,14 @@ ret; }`;
   });
 });
 
-test('a kernel that goes on for ever with what nobody wrote is ended, and told why', () => {
+test('a kernel that loops for ever on unwritten memory is ended, with the reason', () => {
   const reports = run(
     '.shared .u32 s;\nL: ld.shared.u32 %r1, [s];\nsetp.eq.u32 %p0, %r1, %r1;\n@%p0 bra L;',
   );
   expect(reports).toMatchObject([{ kind: 'uninitialised', place: { kernel: 'k' } }]);
 });
 
-test('where a read comes too early the race is told first', () => {
+test('where a read comes too early the race is reported first', () => {
   const early =
     `${SHARED}st.shared.u32 [%r1], %r0;\nxor.b32 %r2, %r0, 32;\nshl.b32 %r2, %r2, 2;\nadd.u32 ` +
     `%r2, %r2, %r9;\nld.shared.u32 %r3, [%r2];`;

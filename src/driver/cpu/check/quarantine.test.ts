@@ -1,4 +1,4 @@
-// Memory that is kept from new allocations does not count, and gives way.
+// Memory in quarantine does not count as used, and is released where memory is short.
 
 import * as fc from '../../../../test/fast-check.js';
 import { describe, expect, test } from 'vitest';
@@ -80,7 +80,7 @@ function seen(steps: readonly Step[], check: boolean): number[][] {
   });
 }
 
-test('a program sees the same of memory with and without', { tags: 'random' }, () => {
+test('a program sees the same memory with and without the checker', { tags: 'random' }, () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
       expect(seen(steps, true)).toEqual(seen(steps, false));
@@ -97,7 +97,7 @@ describe('where memory is short', () => {
     return cu;
   };
 
-  test('what was freed is given out again', () => {
+  test('freed memory is reused', () => {
     const cu = open();
     for (let i = 0; i < 20; i++) {
       const address = cu.cuMemAlloc(12 * 2 ** 20);

@@ -1,6 +1,6 @@
 /**
- * Freed memory that is not given out again for some time, so that whoever still uses it is found.
- * The oldest goes first when there is too much of it, and all of it where memory is short.
+ * Freed memory that is not reused for some time, so that later accesses to it are found. The oldest
+ * is released first when there is too much of it, and all of it where memory is short.
  */
 import type { Range } from '../memory/arena.js';
 
@@ -19,7 +19,7 @@ export class Quarantine {
       this.drop(release);
   }
 
-  /** Returns whether there was any. */
+  /** Releases all ranges. Returns whether there were any. */
   empty(release: (range: Range) => void): boolean {
     const any = this.ranges.length > 0;
     while (this.ranges.length > 0) this.drop(release);

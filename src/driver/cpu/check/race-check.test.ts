@@ -1,11 +1,11 @@
-// Races of threads, blocks and streams, and what is none.
+// Races of threads, blocks and streams, and accesses that are no races.
 
 import { describe, expect, test } from 'vitest';
 import type { CheckOptions, CheckReport } from '../../../ground/check-report.js';
 import { CheckedDevice, kernelOf } from '../testing/checked-device.js';
 import type { Shape } from '../testing/checked-device.js';
 
-/** Address of this thread's word in %r1, of its neighbour's in %r2. */
+/** Puts the address of this thread's word into %r1, and that of the next thread's into %r2. */
 const SHARED = `.shared .align 4 .u32 s[64];
 mov.u32 %r9, s;
 shl.b32 %r1, %r0, 2;
@@ -87,7 +87,7 @@ describe('threads of a block', () => {
     expect(found.sort()).toEqual(['read 0, write 1', 'write 0, read 31']);
   });
 
-  test('a half is written, then its neighbour, and then it is read', () => {
+  test('a half is written, then the other half, and then it is read', () => {
     const device = run(
       '.shared .align 4 .u16 s[64];\nmov.u32 %r1, s;\nshl.b32 %r2, %r0, 1;\nadd.u32 %r1, ' +
         '%r1, %r2;\nst.shared.u16 [%r1], %h0;\nsetp.eq.u32 %p0, %r0, 31;\n@%p0 ld.shared.u16 ' +
@@ -174,7 +174,7 @@ DONE:`;
   // barriers of all.
   test(
     'the end of an mbarrier that others have arrived at is none, plain use of its memory ' +
-      'behind it is',
+      'after it is',
     () => {
       const ends = (after: string): readonly CheckReport[] =>
         run(
@@ -211,7 +211,7 @@ ${after}`,
 describe('stores of the same value to the same place', () => {
   const store = (value: string): string => `st.global.u32 [%rd0], ${value};`;
 
-  test('are told as such, and fail nothing', () => {
+  test('are reported as such, and fail nothing', () => {
     const device = run(store('7'), { block: 32 }, 1);
     expect(device.fails()).toEqual([]);
     expect(device.reports).toMatchObject([
@@ -268,7 +268,7 @@ describe('stores of the same value to the same place', () => {
   });
 });
 
-test('a race of two threads of a warp says that a __syncwarp() is missing', () => {
+test('a race of two threads of a warp names the missing __syncwarp()', () => {
   const device = run(`${SHARED}\nst.shared.u32 [%r1], %r0;\nld.shared.u32 %r3, [%r9];`, {
     block: 32,
   });

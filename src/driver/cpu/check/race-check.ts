@@ -1,9 +1,9 @@
 /**
- * Finds conflicting accesses that nothing orders. Of every four bytes of global and shared memory
- * the last two writers of different bytes and the last two readers are kept, with the bytes that
- * each touched. Races are those of the PTX memory model: accesses that overlap, one of them a
- * write, neither before the other in causality order, and not both strong in a scope that holds the
- * two threads.
+ * Finds conflicting accesses that are not ordered. For every four bytes of global and shared memory
+ * it keeps the last two writers of different bytes and the last two readers, with the bytes that
+ * each accessed. Races are those of the PTX memory model: accesses that overlap, one of them a
+ * write, neither before the other in causality order, and not both strong in a scope that contains
+ * the two threads.
  */
 import { ACCESS } from '../../../ptx/index.js';
 import { Knowledge } from './block-watch.js';
@@ -14,27 +14,27 @@ import type { StreamOrder } from './stream-order.js';
 const PAGE_BITS = 12;
 const PAGE = 2 ** PAGE_BITS;
 const WORDS = 2 ** (PAGE_BITS - 2);
-/** The thread's place in a `who`; the rest is the block's number. */
+/** The bits of the thread's index in a `who`; the rest is the block's number. */
 const THREAD_BITS = 10;
 export const MOST_BLOCKS = 2 ** 22;
 const MOST_WORKS = 65536;
 
-/** Info of an access: bytes of the word in bits 0–3, flags, and the PTX line above. */
+/** The information of an access: bytes of the word in bits 0–3, flags, and the PTX line above. */
 const STRONG = 16;
 const BLOCK_SCOPE = 32;
 const ATOMIC = 64;
 const WRITE = 128;
 /**
- * Of a write: its thread read the same bytes before, and nothing lies between the two that orders
- * others.
+ * A flag of a write: its thread read the same bytes before, and no ordering operation is between
+ * the two.
  */
 const HAS_READ = 256;
 const LINE_SHIFT = 9;
 
 /**
- * For each word twelve numbers, so that a look at it touches one cache line or two: who, when and
- * how, of two writers and of two readers. A `when` of 0 stands for nobody. A page that only the
- * host's work has touched as a whole has one record, which stands for all of its words.
+ * Twelve numbers for each word, so that a check accesses one or two cache lines: who, when and how,
+ * of two writers and of two readers. A `when` of 0 means none. A page that only the host's work has
+ * accessed as a whole has one record, which stands for all of its words.
  */
 type Page = Uint32Array;
 const SLOT = 3;
@@ -44,27 +44,27 @@ const WHO = 0;
 const WHEN = 1;
 const HOW = 2;
 
-/** An earlier access that a race was found with. */
+/** The earlier access of a race. */
 export interface Earlier {
   work: Work;
   block: number;
   thread: number;
   line: number;
   action: 'read' | 'write' | 'atomic';
-  /** It writes, and its thread has not read before what it writes. */
+  /** Whether it writes, and its thread has not read the written bytes before. */
   onlyWrites: boolean;
 }
 
 export class RaceCheck {
   private pages: (Page | undefined)[] = [];
   private readonly order: StreamOrder;
-  /** Moves with every act of synchronisation. */
+  /** Incremented by every synchronisation. */
   now = 1;
   private nextBlock = 1;
-  /** Work that numbers below belong to, in ascending order of its first block. */
+  /** The work of the numbers below, in ascending order of its first block. */
   private works: Work[] = [];
   private running = 0;
-  /** By address: what was released there for other blocks. */
+  /** By address: the knowledge that was released there for other blocks. */
   private readonly places = new Map<number, Knowledge>();
 
   constructor(order: StreamOrder) {
@@ -72,7 +72,8 @@ export class RaceCheck {
   }
 
   /**
-   * Numbers for so many blocks. Where they are used up, what is known of older accesses is dropped.
+   * Assigns numbers to this many blocks. Where they are used up, the records of older accesses are
+   * dropped.
    */
   number(blocks: number): number {
     if (
@@ -97,7 +98,7 @@ export class RaceCheck {
     if (--this.running === 0) this.places.clear();
   }
 
-  /** Memory that somebody else gets now: its history is not his. */
+  /** Drops the records of memory that is reallocated. */
   forget(address: number, bytes: number): void {
     for (let page = Math.floor(address / PAGE); page * PAGE < address + bytes; page++) {
       const kept = this.pages[page];
@@ -109,7 +110,7 @@ export class RaceCheck {
     }
   }
 
-  /** The records of every word of a page. */
+  /** Returns the records of every word of a page. */
   private page(number: number): Page {
     const kept = this.pages[number];
     if (kept !== undefined && kept.length > FIELDS) return kept;
@@ -119,8 +120,8 @@ export class RaceCheck {
   }
 
   /**
-   * One access of a thread; the first conflict, if there is one. Two writes come last: they may be
-   * of the same value.
+   * Records one access of a thread. Returns the first conflict, if there is one. A conflict of two
+   * writes has the lowest precedence, because they may write the same value.
    */
   access(
     watch: BlockWatch,
@@ -144,7 +145,7 @@ export class RaceCheck {
     for (let at = address; at < address + bytes;) {
       const first = at & 3;
       const last = Math.min(4, first + address + bytes - at);
-      found = graver(
+      found = moreSevere(
         found,
         this.word(watch, thread, at, who, how | ((1 << last) - (1 << first)), writes),
       );
@@ -171,7 +172,7 @@ export class RaceCheck {
       if ((before & how & 15) === 0) continue;
       if (this.isOrdered(watch, thread, page[slot + WHO]!, when, how, before)) continue;
       if (found?.onlyWrites === false) continue;
-      found = graver(found, this.earlier(page[slot + WHO]!, before));
+      found = moreSevere(found, this.earlier(page[slot + WHO]!, before));
     }
     record(page, at, who, this.now, how, writes);
     return found;
@@ -199,7 +200,7 @@ export class RaceCheck {
     return this.follows(launch, this.workOf(block));
   }
 
-  /** Whether `work` runs after `earlier` by what the program has said. */
+  /** Whether `work` runs after `earlier`, by the order that the program has set. */
   private follows(work: Work, earlier: Work | undefined): boolean {
     if (earlier?.stream === undefined || work.stream === undefined) return true;
     return this.order.knows(work.stream, earlier.stream, earlier.sequence);
@@ -232,8 +233,9 @@ export class RaceCheck {
   }
 
   /**
-   * The host's work reads or writes a range, or signals a value; the first conflict. Its accesses
-   * count as strong ones to those of kernels, and signals as strong ones to all.
+   * Records that the host's work reads or writes a range, or signals a value. Returns the first
+   * conflict. Its accesses count as strong ones for those of kernels, and signals as strong ones
+   * for all.
    */
   hostAccess(
     work: Work,
@@ -245,7 +247,7 @@ export class RaceCheck {
     const who = (work.first << THREAD_BITS) >>> 0;
     let found: { earlier: Earlier; address: number } | undefined;
     const kind = STRONG | (writes ? WRITE : 0);
-    /** At a record, of the word at `address`. */
+    /** Checks a record of the word at `address`. */
     const touch = (page: Page, at: number, address: number, how: number): void => {
       for (
         let slot = at;
@@ -257,7 +259,7 @@ export class RaceCheck {
         const block = page[slot + WHO]! >>> THREAD_BITS;
         if (block === work.first) continue;
         const other = this.workOf(block);
-        // A kernel may wait for what a copy brings.
+        // A kernel may wait for the data of a copy.
         if ((before & STRONG) !== 0 && (action === 'signal' || other?.launch !== undefined))
           continue;
         if (this.follows(work, other)) continue;
@@ -286,13 +288,13 @@ export class RaceCheck {
           kind | ((1 << Math.min(4, first + end - at)) - (1 << first)),
         );
       }
-      // A write has put an end to what all the words knew.
+      // The write replaces the records of all words.
       if (isWhole && writes) this.pages[number] = page.slice(0, FIELDS);
     }
     return found;
   }
 
-  /** What a strong access learns and tells. */
+  /** Acquires and releases knowledge by a strong access. */
   private synchronise(watch: BlockWatch, thread: number, address: number, flags: number): void {
     const reads = (flags & (ACCESS.read | ACCESS.atomic)) !== 0;
     const wide = (flags & ACCESS.block) === 0;
@@ -320,8 +322,8 @@ export class RaceCheck {
   }
 
   /**
-   * A strong read of what other work has written: the two talk to each other, and are taken to be
-   * in order from here on.
+   * Is called for a strong read of a value that other work has written: the two communicate, and
+   * count as ordered from here on.
    */
   private learn(launch: LaunchWatch, address: number): void {
     const page = this.pages[address >>> PAGE_BITS];
@@ -361,8 +363,8 @@ export class RaceCheck {
   }
 
   /**
-   * All threads of these blocks have arrived at the barrier of their cluster: what any did before,
-   * all know.
+   * All threads of these blocks have arrived at the barrier of their cluster: the earlier accesses
+   * of each are known to all.
    */
   meetCluster(blocks: readonly BlockWatch[]): void {
     for (const watch of blocks) {
@@ -386,8 +388,8 @@ export class RaceCheck {
   }
 }
 
-/** The first of two conflicts, unless only the other is with a read. */
-function graver(first: Earlier | undefined, second: Earlier | undefined): Earlier | undefined {
+/** Returns the first of two conflicts, unless only the other one is with a read. */
+function moreSevere(first: Earlier | undefined, second: Earlier | undefined): Earlier | undefined {
   return first === undefined || (first.onlyWrites && second?.onlyWrites === false) ? second : first;
 }
 
@@ -409,7 +411,7 @@ function record(
       )
         how |= HAS_READ;
     }
-    // What was done with the same bytes before is ordered before this, or has been reported.
+    // Earlier accesses to the same bytes are ordered before this one, or have been reported.
     for (let slot = at; slot < at + FIELDS; slot += SLOT)
       if ((page[slot + HOW]! & ~how & 15) === 0) page[slot + WHEN] = 0;
     keepOther(page, at, who, now, how);
@@ -420,7 +422,7 @@ function record(
   note(page, readers, who, now, how);
 }
 
-/** Makes room in the first of two slots, unless what is there will be part of the new access. */
+/** Makes room in the first of two slots, unless its access will be part of the new one. */
 function keepOther(page: Page, slot: number, who: number, now: number, how: number): void {
   const when = page[slot + WHEN]!;
   if (
@@ -433,7 +435,7 @@ function keepOther(page: Page, slot: number, who: number, now: number, how: numb
   page[slot + SLOT + HOW] = page[slot + HOW]!;
 }
 
-/** The same thread at the same time has touched the bytes of both accesses. */
+/** Combines the bytes of two accesses of the same thread at the same time. */
 function note(page: Page, slot: number, who: number, now: number, how: number): void {
   if (page[slot + WHEN] === now && page[slot + WHO] === who) how |= page[slot + HOW]! & 15;
   page[slot + WHO] = who;

@@ -1,6 +1,6 @@
 /**
- * What is known of each byte of device memory: whether it may be accessed, whether it has been
- * written, and what it is part of. Pages of 64 KiB that are the same all over take one byte.
+ * The state of each byte of device memory: whether it may be accessed, whether it has been written,
+ * and what it is part of. A page of 64 KiB whose bytes have the same state takes one byte.
  */
 
 export const BYTE = {
@@ -22,7 +22,7 @@ export class Shadow {
   private readonly pages: (Uint8Array | undefined)[] = [];
   private readonly uniform = new Uint8Array(2 ** (32 - PAGE_BITS));
 
-  /** The state of every byte of the page, made if the page is the same all over. */
+  /** Returns the state of every byte of the page; the array is made if the page is uniform. */
   page(number: number): Uint8Array {
     return (this.pages[number] ??= new Uint8Array(PAGE).fill(this.uniform[number]!));
   }
@@ -44,7 +44,7 @@ export class Shadow {
     });
   }
 
-  /** Bytes that are live become written; others stay as they are. */
+  /** Marks live bytes as written; others do not change. */
   written(address: number, bytes: number): void {
     this.spans(address, bytes, (number, from, to) => {
       const page = this.pages[number];
@@ -69,7 +69,7 @@ export class Shadow {
       this.written(to, bytes);
       return;
     }
-    // As memmove: taken down before anything changes.
+    // As in memmove, the source is read before anything changes.
     const taken = new Uint8Array(bytes);
     for (let i = 0; i < bytes; i++) taken[i] = this.at(from + i) & BYTE.written;
     for (let i = 0; i < bytes; i++) {

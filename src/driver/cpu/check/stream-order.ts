@@ -1,11 +1,11 @@
 /**
- * Which work of other streams a piece of work comes after, by what the program has said: waits for
- * events, the legacy stream's rule, and what the host has seen to be over before it queued more.
- * That work happened to be over is no order.
+ * The work of other streams that a piece of work comes after, by the order that the program has
+ * set: waits for events, the legacy stream's rule, and the ends of work that the host has seen
+ * before it queued more. It is no order that work happened to be over.
  */
 import type { Stream } from '../streams/stream.js';
 
-/** Up to which number each stream's work is known to be past. */
+/** Up to which number each stream's work is known to be over. */
 export type Passed = Map<Stream, number>;
 
 function join(into: Passed, from: ReadonlyMap<Stream, number>): void {
@@ -18,7 +18,7 @@ export class StreamOrder {
   private readonly host: Passed = new Map();
   private hostChanges = 0;
   private readonly hostSeen = new Map<Stream, number>();
-  /** What operations that are queued will know when they begin. */
+  /** The knowledge of queued operations, which they have when they begin. */
   private readonly ahead = new Map<Stream, { sequence: number; passed: Passed }[]>();
 
   of(stream: Stream): Passed {
@@ -31,8 +31,8 @@ export class StreamOrder {
   }
 
   /**
-   * An operation is queued, as number `sequence`; `after` are streams whose whole work so far comes
-   * first.
+   * Records that an operation is queued, as number `sequence`; `after` are streams whose whole work
+   * so far comes first.
    */
   queued(stream: Stream, sequence: number, after: Iterable<Stream>): void {
     const passed: Passed = new Map();
@@ -61,14 +61,14 @@ export class StreamOrder {
     if (sequence > (known.get(other) ?? 0)) known.set(other, sequence);
   }
 
-  /** The host may have seen that `stream` has got past operation `sequence`. */
+  /** The host may have seen that `stream` has passed operation `sequence`. */
   observed(stream: Stream, sequence: number): void {
     join(this.host, this.of(stream));
     if (sequence > (this.host.get(stream) ?? 0)) this.host.set(stream, sequence);
     this.hostChanges++;
   }
 
-  /** The stream has waited for a value, which anybody may have written. */
+  /** The stream has waited for a value, which any stream may have written. */
   waitedForValue(stream: Stream, all: Iterable<Stream>): void {
     for (const other of all) if (other !== stream) this.waited(stream, other, other.completed + 1);
   }

@@ -1,4 +1,4 @@
-// Barriers and warp operations that some do not reach.
+// Barriers and warp operations that some threads do not reach.
 
 import { expect, test } from 'vitest';
 import { openCpu } from '../open.js';
@@ -86,16 +86,16 @@ test('a shuffle from a lane that its mask does not name', () => {
   expect(report).toMatchObject({ kind: 'warp-mask', place: { line: 12, thread: [0, 0, 0] } });
   expect(report!.message).toMatch('lane 20, which its mask 0xff does not name');
   expect(reports(shuffle(255, 'mov.u32 %r1, 7;'), 32)).toEqual([]);
-  // Within a part of the warp the number counts from its first lane.
+  // Within a segment of the warp the number is relative to its first lane.
   expect(reports(shuffle(255, 'mov.u32 %r1, 20;', 0x181f), 32)).toEqual([]);
   expect(reports(shuffle(255, 'mov.u32 %r1, 12;', 0x1807), 32)).toEqual([]);
-  // The last lane has nobody behind it, and may not want what it gets.
+  // There is no lane after the last one, which may ignore its value.
   expect(reports(shuffle(255, 'add.u32 %r1, %r0, 1;'), 32)).toEqual([]);
 });
 
 const STUCK = `${HALF}@%p0 bra A;\nbarrier.sync 1;\nbra B;\nA: barrier.sync 2;\nB:`;
 
-test('what waits for ever is described, and is a report', () => {
+test('threads that wait for ever are described, in a report', () => {
   const [report] = reports(STUCK, 32);
   expect(report).toMatchObject({
     kind: 'deadlock',

@@ -1,6 +1,6 @@
 /**
- * Follows threads to what they wait at and away from it: whom they have met there orders their
- * accesses, and who did not come is an error of the program.
+ * Follows threads to their synchronising instructions and away from them: threads that have met
+ * there order their accesses, and a thread that did not come is an error of the program.
  */
 import { ARRIVAL, CTX, SHUFFLE, SCRATCH_STATES, THREAD_EXITED } from '../../../ptx/index.js';
 import type { CheckKind } from '../../../ground/check-report.js';
@@ -8,9 +8,9 @@ import type { Arrival, BlockWatch } from './block-watch.js';
 import type { RaceCheck } from './race-check.js';
 
 const WARP = 32;
-/** Barriers of a block. */
+/** The number of barriers of a block. */
 const BARRIERS = 16;
-/** Threads that a block may have. */
+/** The largest number of threads of a block. */
 const MOST_THREADS = 1024;
 
 type Tell = (
@@ -96,7 +96,7 @@ export class SyncCheck {
     watch.waiting[thread] = { kind, a, b, line };
   }
 
-  /** Some of the threads from `first` to `end` may go on: `words` holds their states. */
+  /** Some of the threads from `first` to `end` may continue: `words` contains their states. */
   released(watch: BlockWatch, first: number, end: number, words: Int32Array): void {
     const states = ((words[(watch.ctx + CTX.scratch) >>> 2]! >>> 0) + SCRATCH_STATES) >>> 2;
     const groups = new Map<number, number[]>();
@@ -105,11 +105,11 @@ export class SyncCheck {
       const arrival = waiting[thread];
       if (arrival === undefined || words[states + thread]! < 0) continue;
       if (arrival.kind === ARRIVAL.cluster) {
-        // What the threads know from each other they knew when the barrier was complete.
+        // The threads exchanged their knowledge when the barrier was complete.
         waiting[thread] = undefined;
         continue;
       }
-      // Barriers by their number; of warp operations, those of one warp with the same mask.
+      // Barriers are keyed by their number, warp operations by their warp and mask.
       const key =
         arrival.kind <= ARRIVAL.barrier
           ? -1 - arrival.a
@@ -183,15 +183,15 @@ export class SyncCheck {
           `${exited} had exited, thread ${firstExited} the first of them`,
       );
     }
-    // Who has exited is behind everybody who was waited for.
+    // Threads that have exited are known to all threads that were waited for.
     if (whole) watch.floor = this.races.now;
     else watch.meet(group, arrived, this.races.now);
     this.races.now++;
   }
 
   /**
-   * What comes from a lane that the mask does not name is undefined. Single lanes may do without
-   * what they get, as the last ones of a scan; where all lanes name such a lane it is an error.
+   * The value from a lane that the mask does not name is undefined. Single lanes may ignore their
+   * value, as the last ones of a scan do; where all lanes name such a lane it is an error.
    */
   private shuffle(
     watch: BlockWatch,
@@ -230,7 +230,7 @@ export class SyncCheck {
     for (const others of groups.values()) {
       const [other = 0] = others;
       const { a, kind, line } = watch.waiting[other] ?? arrival;
-      // Each pair of groups is seen twice: the lower one tells.
+      // Each pair of groups is seen twice: the lower one reports.
       if (others === group || other < first || other >>> 5 !== first >>> 5 || kind !== arrival.kind)
         continue;
       if (!others.some((thread) => ((arrival.a >>> (thread % WARP)) & 1) !== 0)) continue;
@@ -245,7 +245,7 @@ export class SyncCheck {
       );
     }
     this.shuffle(watch, group, arrival);
-    // Shuffles and votes order nothing.
+    // Shuffles and votes do not order accesses.
     if (arrival.kind !== ARRIVAL.warpBarrier) return;
     watch.meet(group, [], this.races.now);
     this.races.now++;
@@ -253,8 +253,8 @@ export class SyncCheck {
 }
 
 /**
- * The lane that a lane reads from: PTX ISA, shfl.sync, .idx. Bits 8 to 12 of the control word say
- * which of its own the lane keeps.
+ * Returns the lane that a lane reads from: PTX ISA, shfl.sync, .idx. Bits 8 to 12 of the control
+ * word are the bits of its own number that the lane keeps.
  */
 function sourceLane(lane: number, b: number): number {
   const segment = (b >>> (SHUFFLE.control + 8)) & 31;

@@ -1,4 +1,4 @@
-/** How many blocks of a grid one call runs. */
+/** The number of blocks of a grid that one call runs. */
 import { describe, expect, test } from 'vitest';
 
 import { JOB, JOB_WORDS, pieceOf } from './control.js';
@@ -41,8 +41,8 @@ describe.each<Grid>([
   },
 ])('$total blocks in rows of $gridX and strips of $strip', (grid) => {
   const pieces = piecesOf(grid);
-  // No strip is shorter than the shortest piece. Where even the longest is shorter than a strip,
-  // pieces end where they will.
+  // No strip is shorter than the shortest piece. Where even the longest piece is shorter than a
+  // strip, pieces end anywhere.
   const strip = Math.max(grid.strip, grid.least);
   const ends = (block: number): boolean =>
     block % grid.gridX === 0 || (grid.most >= strip && (block % grid.gridX) % strip === 0);

@@ -1,8 +1,8 @@
 /**
- * What the threads of a crew share beside the device's memory: one block of words with the grids
- * that are open to all (jobs), the slots that their blocks run in (entries), and for each member a
- * letterbox and a ring for what its kernels print. Everything that a thread must know to run a
- * block of a job is here or in the device's memory, so a member can be ended at any time.
+ * The memory that the threads of a crew share besides the device's: one block of words with the
+ * grids that are open to all (jobs), the slots that their blocks run in (entries), and for each
+ * member a mailbox and a ring for the output of its kernels. Everything that a thread needs to
+ * run a block of a job is here or in the device's memory, so a member can be ended at any time.
  */
 
 /** Words at the beginning. */
@@ -11,16 +11,16 @@ export const WORD = {
   stop: 0,
   /** Open jobs, one bit each. */
   open: 1,
-  /** Members sleep on it; it moves when there may be work. */
+  /** Members sleep on it; it is incremented when there may be work. */
   bell: 2,
   sleepers: 3,
-  /** The owner sleeps on it; it moves when a job has ended or a member wants something. */
+  /** The owner sleeps on it; it is incremented when a job has ended or a member needs the owner. */
   news: 4,
-  /** Members that are there. */
+  /** Members that are running. */
   online: 5,
-  /** What kernels take for the end of memory. */
+  /** The end of memory that kernels see. */
   top: 6,
-  /** Members that wait for the owner to carry out a call. */
+  /** Members that wait for the owner to execute a call. */
   calls: 7,
   /** Members that look for work without sleeping. */
   looking: 8,
@@ -32,11 +32,11 @@ export const JOB_WORDS = 32;
 
 /** Words of a job. */
 export const JOB = {
-  /** Threads that are at it. */
+  /** Threads that work on the job. */
   active: 0,
-  /** 0 free, 1 taken, 2 taken and somebody sleeps: guards the two lists. */
+  /** 0 free, 1 taken, 2 taken while another thread sleeps on it. It guards the two lists. */
   lock: 1,
-  /** Number of the next block to start; may pass `total`. */
+  /** The number of the next block to start; it may exceed `total`. */
   next: 2,
   total: 3,
   finished: 4,
@@ -48,10 +48,10 @@ export const JOB = {
   spare: 8,
   /** 1: blocks wait for others that have not begun, and there is no spare entry. */
   hungry: 9,
-  /** 1: a thread has met a fault and writes it down, 2: it is written. */
+  /** 1: a thread has met a fault and records it, 2: it is recorded. */
   fault: 10,
   faultEntry: 11,
-  /** The kernel's status; -1 where WebAssembly stopped it, the message is in the letterbox then. */
+  /** The kernel's status; -1 where WebAssembly stopped it; the message is in the mailbox then. */
   faultStatus: 12,
   faultMember: 13,
   module: 14,
@@ -60,38 +60,38 @@ export const JOB = {
   gridY: 17,
   scratch: 18,
   scratchBytes: 19,
-  /** Where in a block its shared memory lies, for those who look at its state. */
+  /** Where a block's shared memory lies in the block, for code that reads its state. */
   shared: 20,
-  /** See `../kernels/stall.ts`; 0 where blocks are not looked at. */
+  /** See `../kernels/stall.ts`; 0 where blocks are not checked. */
   round: 21,
-  /** Blocks that one call runs at most; see {@link pieceOf}. */
+  /** The largest number of blocks that one call runs; see {@link pieceOf}. */
   most: 22,
-  /** What an entry holds is one of {@link HELD}. */
+  /** What an entry contains: one of {@link HELD}. */
   held: 23,
-  /** The scratch of a block, for those who look at its state. */
+  /** The scratch of a block, for code that reads its state. */
   blockScratch: 24,
   blockScratchBytes: 25,
   /**
-   * Blocks that one call runs at least, where there are so many, and what of the blocks that are
-   * left it takes: one part of so many.
+   * The smallest number of blocks that one call runs, where there are as many; and the share of the
+   * remaining blocks that it takes: one part of this number.
    */
   least: 26,
   parts: 27,
   /**
-   * Blocks of a row that one thread is to run of each row; as many as a row has where there is one
-   * row only.
+   * Blocks of a row that one thread runs of each row; the length of a row where there is one row
+   * only.
    */
   strip: 28,
 } as const;
 
 /**
- * How many blocks one call runs that begins with the given one. Calls become shorter towards the
- * end of a grid, so that all threads have work until then. A call stays in one row, and in one
- * strip of it where it could run more: threads then tend to keep to a strip each, and to the memory
- * of it. A thread that takes whole rows writes beside what another writes wherever a row of blocks
- * is a column of what they write, and each processor fetches the lines ahead of its own, which the
- * other is at: a transpose of 2048² by two threads took 1.7 ms by rows and takes 1.25 by halves of
- * rows (one: 2.35).
+ * Returns the number of blocks that a call beginning with the given one runs. Calls become shorter
+ * towards the end of a grid, so that all threads have work until then. A call stays in one row, and
+ * in one strip of it where it could run more: threads then tend to keep to a strip each, and to its
+ * memory. A thread that takes whole rows writes next to another thread's writes wherever a row of
+ * blocks is a column of the output, and each processor prefetches lines that the other uses: a
+ * transpose of 2048² by two threads took 1.7 ms by rows and takes 1.25 by halves of rows (one
+ * thread: 2.35).
  */
 export function pieceOf(words: Int32Array, at: number, block: number): number {
   const gridX = words[at + JOB.gridX]!;
@@ -107,8 +107,8 @@ export function pieceOf(words: Int32Array, at: number, block: number): number {
 export const TRAPPED = -1;
 
 /**
- * A block, a cluster (see `../kernels/cluster.ts`), or a team of blocks that the kernel's code runs
- * side by side.
+ * What an entry contains: a block, a cluster (see `../kernels/cluster.ts`), or a team of blocks
+ * that the kernel's code runs side by side.
  */
 export const HELD = { block: 0, cluster: 1, team: 2 } as const;
 
@@ -125,7 +125,7 @@ export const ENTRY = {
   /** The next entry of the list that it is in. */
   next: 1,
   yields: 2,
-  /** 1: a block is in it that has begun and not ended. */
+  /** 1: it contains a block that has begun and not ended. */
   busy: 3,
   /** Four words, see `../kernels/stall.ts`. */
   watch: 4,
@@ -135,7 +135,7 @@ export const entryAt = (entry: number): number => ENTRIES + (entry - 1) * ENTRY_
 
 const MEMBERS = ENTRIES + MAX_ENTRIES * ENTRY_WORDS;
 
-/** Bytes of a member's ring for printed text, and of the text in its letterbox. */
+/** Bytes of a member's ring for printed text, and of the text in its mailbox. */
 export const RING_BYTES = 65536;
 export const TEXT_BYTES = 1024;
 const MEMBER_HEAD = 32;
@@ -145,10 +145,10 @@ const MEMBER_WORDS = MEMBER_HEAD + (TEXT_BYTES + RING_BYTES) / 4;
 export const MEMBER = {
   /** See {@link CALL_STATE}. */
   call: 0,
-  /** Which function of the host, see {@link HOST_CALLS}. */
+  /** The number of the host function, see {@link HOST_CALLS}. */
   name: 1,
   module: 2,
-  /** Two words. */
+  /** The result, two words. */
   result: 4,
   /** Four arguments of two words. */
   args: 8,
@@ -156,7 +156,7 @@ export const MEMBER = {
   written: 16,
   read: 17,
   textBytes: 18,
-  /** What the system calls its thread, where whoever started it has found out; else 0. */
+  /** The system's number of its thread, where its starter has determined it; else 0. */
   thread: 19,
 } as const;
 
@@ -172,14 +172,14 @@ export const ringOf = (member: number): number => textOf(member) + TEXT_BYTES;
 
 export const controlBytes = (members: number): number => (MEMBERS + members * MEMBER_WORDS) * 4;
 
-/** A kernel's module, as members are sent it. */
+/** A kernel's module, as it is sent to members. */
 export interface ModuleMessage {
   readonly module: number;
   readonly wasm: WebAssembly.Module;
   readonly dataBase: number;
   readonly hostImports: readonly string[];
   readonly inLanes: boolean;
-  /** Exported functions, in the order of the numbers that jobs name kernels by. */
+  /** Exported functions, in the order of the numbers that jobs use for kernels. */
   readonly kernels: readonly string[];
 }
 
@@ -190,12 +190,12 @@ export interface ForgetMessage {
 
 export type MemberMessage = ModuleMessage | ForgetMessage;
 
-/** What a member is started with. */
+/** The data that a member is started with. */
 export interface MemberStart {
   readonly member: number;
   readonly control: SharedArrayBuffer;
   readonly memory: WebAssembly.Memory;
-  /** So many members at once look for work without sleeping. */
+  /** The largest number of members that look for work at once without sleeping. */
   readonly lookers: number;
   /** The owner's `performance.timeOrigin`: %clock and %globaltimer are one clock on all threads. */
   readonly timeOrigin: number;

@@ -1,11 +1,11 @@
 /**
- * The threads that run a device's blocks beside the thread that owns the device. The owner opens a
- * grid to them as a job, works on it like any of them, and alone does what needs more than device
- * memory: memory for more blocks, malloc and free, the texts that kernels print.
+ * The threads that run a device's blocks besides the thread that owns the device. The owner opens a
+ * grid to them as a job, works on it as they do, and alone does what needs more than device memory:
+ * memory for more blocks, malloc and free, the texts that kernels print.
  *
  * A member costs ten milliseconds and some megabytes to start, so members are started by the first
- * grid that runs long, or by grids that together do; and a grid is opened to them only after it has
- * run for some time: until then waking them would cost more than it brings.
+ * grid that runs long, or by grids that do so together. A grid is opened to them only after it has
+ * run for some time: earlier, waking them would cost more than it saves.
  */
 import type { CpuContext } from '../context.js';
 import { hostFunctions } from '../kernels/host-functions.js';
@@ -27,10 +27,10 @@ import {
   ring,
 } from './control.js';
 import type { MemberMessage, MemberStart } from './control.js';
-import { Letterbox, halvesOf } from './letterbox.js';
+import { Mailbox, halvesOf } from './mailbox.js';
 import { Worksite } from './worksite.js';
 
-/** A started thread, as its starter gives it. */
+/** A started thread. */
 export interface Member {
   post(message: MemberMessage): void;
   /** Ends the thread wherever it is. */
@@ -38,32 +38,32 @@ export interface Member {
 }
 
 /**
- * How a device gets threads: this folder starts none itself, since it runs where there is no Node,
- * too.
+ * How a device gets threads. This folder starts none itself, since it also runs where there is no
+ * Node.
  */
 export interface CrewOptions {
-  /** Threads that run blocks, the device's own included. */
+  /** Threads that run blocks, including the device's own. */
   readonly workers: number;
   readonly start: (start: MemberStart) => Member;
-  /** Processors of the machine; as many as there are workers where it is not said. */
+  /** Processors of the machine. Default: the number of workers. */
   readonly processors?: number;
   /**
    * Keeps threads, by their numbers, off the processor that the calling one is on; see
    * `../../../runtime/thread/keep-apart.ts`.
    */
   readonly keepApart?: (threads: Int32Array) => void;
-  /** @internal Open every grid to all threads at once, for tests. */
+  /** Opens every grid to all threads at once, for tests. @internal */
   readonly eager?: boolean;
 }
 
 /**
- * Milliseconds that a grid has run before members are started for it, and before it is opened to
- * those who are there.
+ * Milliseconds that a grid has run before members are started for it; {@link OPEN_AFTER} is the
+ * time before it is opened to running members.
  */
 const START_AFTER = 10;
 /**
- * And steps: a short grid's first step may take long because the kernel is compiled in it, or the
- * machine is busy.
+ * The number of steps that it must have made, too: a short grid's first step may take long because
+ * the kernel is compiled in it, or the machine is busy.
  */
 const START_STEPS = 8;
 const OPEN_AFTER = 0.1;
@@ -72,12 +72,12 @@ const APART = 1000;
 /** Milliseconds that an eager owner waits for members to start. */
 const EAGER_WAIT = 10_000;
 /**
- * How long the owner looks for news behind the last of its own blocks before it sleeps, in
- * milliseconds: most of what the others have left ends by then, and a wake-up takes 50 µs.
+ * How long the owner looks for news after the last of its own blocks before it sleeps, in
+ * milliseconds: most of the other threads' blocks end by then, and a wake-up takes 50 µs.
  */
 const LOOK_MS = 0.1;
 const LOOKS = 100;
-/** Of more processors another one is idle when a member is woken. */
+/** On more processors another one is idle when a member is woken. */
 const MOST_KEPT_APART = 8;
 
 export class Crew {
@@ -86,12 +86,12 @@ export class Crew {
   readonly site: Worksite;
   private readonly options: CrewOptions;
   private readonly control: SharedArrayBuffer;
-  private readonly members: { member: Member; letterbox: Letterbox }[] = [];
+  private readonly members: { member: Member; mailbox: Mailbox }[] = [];
   private readonly modules = new Map<CodeModule, number>();
   private readonly hosts = new Map<number, Record<string, (...args: never[]) => unknown>>();
   private readonly sent: MemberMessage[] = [];
   private nextModule = 1;
-  /** Numbers of the members that are there. */
+  /** Numbers of the members that are running. */
   private threads = new Int32Array(0);
   private readonly freeJobs: number[] = [];
   /** Closed jobs that some thread may still be leaving, with their entries. */
@@ -102,7 +102,7 @@ export class Crew {
   private restingSince = 0;
   private endedBeforeRest = 0;
   /**
-   * How long grids that were opened to nobody have run, and when the last of them ended, in
+   * How long grids that were not opened to members have run, and when the last of them ended, in
    * milliseconds.
    */
   private worked = 0;
@@ -126,9 +126,9 @@ export class Crew {
   }
 
   /**
-   * The crew for a grid that has run for so many milliseconds, in so many steps; undefined where it
-   * is too early to open it to others, or the device has one thread only. Members are started one
-   * at each call: that takes the owner the better part of a millisecond.
+   * Returns the crew for a grid that has run for this many milliseconds and steps; undefined where
+   * it is too early to open it to members, or the device has one thread only. Each call starts one
+   * member, which takes the owner the better part of a millisecond.
    */
   static for(context: CpuContext, milliseconds: number, steps: number): Crew | undefined {
     const eager = context.machine.services.crew?.eager === true;
@@ -140,8 +140,8 @@ export class Crew {
   }
 
   /**
-   * A grid of several blocks has run for so many milliseconds until `now` and has ended. Its
-   * function had run before: the first time some of it is compilation.
+   * Records that a grid of several blocks has run for this many milliseconds until `now` and has
+   * ended. Its function had run before: the first time some of it is compilation.
    */
   static ran(context: CpuContext, milliseconds: number, now: number): void {
     const crew = milliseconds >= OPEN_AFTER ? Crew.of(context) : undefined;
@@ -149,7 +149,7 @@ export class Crew {
     if (now - crew.workedUntil > APART) crew.worked = 0;
     crew.workedUntil = now;
     crew.worked += milliseconds;
-    // No more threads than the grid would take tenths of a millisecond on one.
+    // There are no more threads than the grid would take tenths of a millisecond on one.
     const { length } = crew.members;
     if (crew.worked >= START_AFTER && length * OPEN_AFTER < milliseconds * (length + 1))
       crew.startNext();
@@ -163,28 +163,28 @@ export class Crew {
       : (context.crew ??= new Crew(context, options));
   }
 
-  /** Whether a grid that has run so long would be opened to members who are there. */
+  /** Whether a grid that has run this long would be opened to running members. */
   static standsBy({ crew }: CpuContext, milliseconds: number): boolean {
     return (
       milliseconds >= OPEN_AFTER && crew !== undefined && Atomics.load(crew.words, WORD.online) > 0
     );
   }
 
-  /** Members, without the owner. */
+  /** The number of members, without the owner. */
   get size(): number {
     return this.options.workers - 1;
   }
 
   /**
-   * One processor is the owner's and one the JavaScript thread's: the end of a grid wakes that one,
-   * and it would have to wait for a member to give up looking.
+   * One processor is the owner's and one the JavaScript thread's: the end of a grid wakes that
+   * thread, and it would have to wait for a member to stop looking.
    */
   private get lookers(): number {
     const { workers, processors = workers } = this.options;
     return Math.max(0, Math.min(this.size, processors - 2));
   }
 
-  /** Starts one more where there are not all of them. */
+  /** Starts one more member where there are not all of them. */
   private startNext(): void {
     const member = this.members.length;
     if (member === this.size) return;
@@ -197,7 +197,7 @@ export class Crew {
       timeOrigin: performance.timeOrigin,
     });
     for (const message of this.sent) started.post(message);
-    this.members.push({ member: started, letterbox: new Letterbox(this.words, member) });
+    this.members.push({ member: started, mailbox: new Mailbox(this.words, member) });
   }
 
   private assemble(): void {
@@ -215,7 +215,8 @@ export class Crew {
   // Jobs
 
   /**
-   * A job that nobody sees yet, for so many entries at least; undefined where too many are open.
+   * Takes a job that is not visible yet, for at least this many entries; undefined where too many
+   * are open.
    */
   takeJob(entries: number): number | undefined {
     for (let i = this.leaving.length - 1; i >= 0; i--) {
@@ -227,7 +228,7 @@ export class Crew {
     }
     if (this.freeEntries.length < entries) return undefined;
     const job = this.freeJobs.pop();
-    // The count of those who are there stays: a thread may look in at any time.
+    // The count of active threads stays: a thread may read the job at any time.
     if (job !== undefined) this.words.fill(0, jobAt(job) + JOB.active + 1, jobAt(job) + JOB_WORDS);
     return job;
   }
@@ -239,7 +240,7 @@ export class Crew {
   }
 
   /**
-   * Every block of the job has ended. A thread may still have to find that out: the job and its
+   * Closes the job: every block of it has ended. A thread may not have noticed yet: the job and its
    * entries stay until then.
    */
   closeJob(job: number, entries: Iterable<number>): void {
@@ -247,7 +248,7 @@ export class Crew {
     this.leaving.push({ job, entries });
   }
 
-  /** Where the members want every processor that there is, and there are few. */
+  /** Applies where the members want every processor, and there are few. */
   private keepApart(): void {
     const { workers, processors = workers, keepApart } = this.options;
     const { words } = this;
@@ -272,7 +273,7 @@ export class Crew {
     if (Atomics.load(this.words, WORD.sleepers) > 0) Atomics.notify(this.words, WORD.bell);
   }
 
-  /** An entry for a slot; 0 where there are too many. */
+  /** Returns an entry for a slot; 0 where there are too many. */
   takeEntry(slot: BlockSlot): number {
     const entry = this.freeEntries.pop() ?? 0;
     if (entry !== 0) {
@@ -285,7 +286,7 @@ export class Crew {
     return entry;
   }
 
-  /** The number that jobs name a module by; members are sent it the first time. */
+  /** Returns the number that jobs use for a module; members are sent the module the first time. */
   moduleNumber(module: CodeModule): number {
     let known = this.modules.get(module);
     if (known === undefined) {
@@ -320,10 +321,11 @@ export class Crew {
     for (const { member } of this.members) member.post(message);
   }
 
-  // The owner's errands
+  // Work of the owner for members
 
   /**
-   * What members want: their calls, and room for what they print. To be called between two blocks.
+   * Handles members' requests: their calls, and room for their output. It is called between two
+   * blocks.
    */
   attend(): void {
     this.seen = Atomics.load(this.words, WORD.news);
@@ -333,25 +335,25 @@ export class Crew {
 
   private serve(): void {
     for (const each of this.members) {
-      each.letterbox.answer((name, module, args) => {
-        // What it printed before comes first.
-        this.readTexts(each.letterbox);
-        return this.carryOut(name, module, args);
+      each.mailbox.answer((name, module, args) => {
+        // The member's earlier output comes first.
+        this.readTexts(each.mailbox);
+        return this.execute(name, module, args);
       });
-      this.readTexts(each.letterbox);
+      this.readTexts(each.mailbox);
     }
   }
 
-  /** Gives out all that members have printed. */
+  /** Passes on everything that members have printed. */
   readAllTexts(): void {
-    for (const { letterbox } of this.members) this.readTexts(letterbox);
+    for (const { mailbox } of this.members) this.readTexts(mailbox);
   }
 
-  private readTexts(letterbox: Letterbox): void {
-    letterbox.readTexts((text) => this.context.print(text));
+  private readTexts(mailbox: Mailbox): void {
+    mailbox.readTexts((text) => this.context.print(text));
   }
 
-  private carryOut(name: string, module: number, args: readonly bigint[]): bigint {
+  private execute(name: string, module: number, args: readonly bigint[]): bigint {
     let host = this.hosts.get(module);
     if (host === undefined) {
       for (const [known, number] of this.modules) {
@@ -367,12 +369,12 @@ export class Crew {
     return 0n;
   }
 
-  /** What a member said of a kernel that WebAssembly stopped. */
+  /** Returns a member's message about a kernel that WebAssembly stopped. */
   reportOf(member: number): string {
-    return this.members[member]?.letterbox.message ?? '';
+    return this.members[member]?.mailbox.message ?? '';
   }
 
-  /** Sleeps until a job ends or a member wants something, for so many milliseconds at most. */
+  /** Sleeps until a job ends or a member needs the owner, for at most this many milliseconds. */
   rest(milliseconds: number): void {
     const { words, seen, site } = this;
     const now = this.context.machine.services.now();

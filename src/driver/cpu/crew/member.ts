@@ -1,28 +1,26 @@
 /**
- * A member of the crew: what its thread does from beginning to end. It looks for blocks in the open
- * jobs and sleeps when there are none. It keeps nothing that a grid needs, so that it may be ended
- * anywhere.
+ * A member of the crew: the code of its thread. It looks for blocks in the open jobs and sleeps
+ * when there are none. It keeps nothing that a grid needs, so that it may be ended anywhere.
  */
 import { alignedRun, vectorProbe } from '../kernels/aligned-run.js';
 import { bulkMoves } from '../memory/bulk-moves.js';
 import { HELD, WORD, jobAt, JOB } from './control.js';
 import type { MemberMessage, MemberStart } from './control.js';
-import { Letterbox } from './letterbox.js';
+import { Mailbox } from './mailbox.js';
 import { PAUSE, Worksite } from './worksite.js';
 import type { RunBlock, Stay } from './worksite.js';
 
 /**
- * How long a member looks for work before it sleeps: who awaits one grid after the other has the
- * next one by then. Waking a member takes 50 µs and more, and costs who wakes it 15.
+ * How long a member looks for work before it sleeps: a program that awaits one grid after the other
+ * has launched the next one by then. Waking a member takes 50 µs and more, and costs the waking
+ * thread 15.
  */
 const SPIN_MS = 0.2;
 const SPIN_LOOKS = 50;
 /** Blocks of one job before a member looks at the others. */
 const BLOCKS_PER_STAY = 64;
 
-/**
- * Works until it is told to stop. `receive` gives the next message that has come, without waiting.
- */
+/** Works until it is stopped. `receive` returns the next message that has come, without waiting. */
 export function serveCrew(start: MemberStart, receive: () => MemberMessage | undefined): void {
   const words = new Int32Array(start.control);
   const later = performance.timeOrigin - start.timeOrigin;
@@ -51,17 +49,18 @@ export function serveCrew(start: MemberStart, receive: () => MemberMessage | und
   }
 
   function kernel(module: number, index: number): RunBlock {
-    // Sent before the job was opened.
+    // The module was sent before the job was opened.
     if (!modules.has(module)) hear();
     return modules.get(module)![index]!;
   }
 
-  /** Works on the job if it is open. Whether there was anything to do. */
+  /** Works on the job if it is open. Returns whether there was work. */
   function visit(job: number): boolean {
     const at = jobAt(job);
     Atomics.add(words, at + JOB.active, 1);
     let worked = false;
-    // Looked at after the count: whoever ends a job looks at the count after closing it.
+    // The word is read after the count is increased: the thread that closes a job reads the count
+    // after that.
     if ((Atomics.load(words, WORD.open) & (1 << job)) !== 0 && site.hasWork(job)) {
       blocks = 0;
       const { ended } = site;
@@ -70,7 +69,7 @@ export function serveCrew(start: MemberStart, receive: () => MemberMessage | und
         job,
         words[at + JOB.held] === HELD.cluster ? site.clusterRun(run) : run,
         stay,
-        (message) => new Letterbox(words, start.member).write(message),
+        (message) => new Mailbox(words, start.member).write(message),
       );
       worked = outcome !== PAUSE.idle || site.ended !== ended;
     }
@@ -88,7 +87,7 @@ export function serveCrew(start: MemberStart, receive: () => MemberMessage | und
   ringIn(words);
   let first = 0;
   let last = now();
-  /** Whether it is counted among those who look. */
+  /** Whether it is counted among the members that look for work. */
   let looks = false;
   const mayLook = (): boolean => {
     if (!looks && Atomics.add(words, WORD.looking, 1) < start.lookers) looks = true;
@@ -102,7 +101,7 @@ export function serveCrew(start: MemberStart, receive: () => MemberMessage | und
   while (Atomics.load(words, WORD.stop) === 0) {
     let worked = false;
     const open = Atomics.load(words, WORD.open);
-    // From another job each time, so that none is favoured.
+    // It begins with another job each time, so that none is favoured.
     for (let i = 0, left = open; left !== 0; i++) {
       const job = (first + i) & 31;
       if ((left & (1 << job)) === 0) continue;
@@ -117,12 +116,13 @@ export function serveCrew(start: MemberStart, receive: () => MemberMessage | und
       for (let i = 0; i < SPIN_LOOKS && Atomics.load(words, WORD.open) === open; i++);
     else {
       looksNoMore();
-      // Now, and not when there is work again: what a grid needs that is open is heard when it is
-      // missed.
+      // Messages are read now, and not when there is work again: a module that an open grid needs
+      // is read when it is missing.
       hear();
       const bell = Atomics.load(words, WORD.bell);
       Atomics.add(words, WORD.sleepers, 1);
-      // Looked at after the count: whoever brings work looks at the count after that.
+      // The jobs are read after the count is increased: a thread that opens a job reads the count
+      // after that.
       if (!someWork() && Atomics.load(words, WORD.stop) === 0) Atomics.wait(words, WORD.bell, bell);
       Atomics.sub(words, WORD.sleepers, 1);
       last = now();
@@ -141,13 +141,13 @@ function instantiate(
   message: Exclude<MemberMessage, { forget: number }>,
   now: () => number,
 ): RunBlock[] {
-  const letterbox = new Letterbox(words, start.member);
+  const mailbox = new Mailbox(words, start.member);
   const { exports } = new WebAssembly.Instance(message.wasm, {
     env: {
       memory: start.memory,
       dataBase: new WebAssembly.Global({ value: 'i32', mutable: false }, message.dataBase),
       ...(message.inLanes ? { probe: vectorProbe() } : {}),
-      ...letterbox.hostFunctions(start.memory, message.module, message.hostImports),
+      ...mailbox.hostFunctions(start.memory, message.module, message.hostImports),
     },
   });
   const runs = message.kernels.map((name) => exports[name] as RunBlock);

@@ -1,5 +1,5 @@
 /**
- * A grid that is open to the crew, as its owner sees it: the job that describes it, the slots that
+ * A grid that is open to the crew, on the owner's side: the job that describes it, the slots that
  * its blocks run in, and the owner's own share of the work.
  */
 import { STATUS } from '../../../ptx/index.js';
@@ -13,7 +13,7 @@ import type { Crew } from './crew.js';
 import { PAUSE } from './worksite.js';
 import type { Stay } from './worksite.js';
 
-/** How far a grid has come, and how to get room for more blocks of it. */
+/** The progress of a grid, and the way to get room for more blocks of it. */
 export interface GridState {
   readonly func: KernelFunction;
   readonly code: KernelCode;
@@ -23,19 +23,19 @@ export interface GridState {
   readonly started: number;
   readonly finished: number;
   readonly layout: SlotLayout;
-  /** A slot holds a team of blocks of this layout, which is a cluster or not. */
+  /** Whether a slot contains a team of blocks of this layout, and whether the team is a cluster. */
   readonly inTeams: boolean;
   readonly inClusters: boolean;
   readonly blockLayout: SlotLayout;
-  /** How long one block takes, in milliseconds; 0 where nobody knows. */
+  /** How long one block takes, in milliseconds; 0 where it is unknown. */
   readonly blockMs: number;
   /** Slots of blocks that have begun. */
   readonly begun: readonly BlockSlot[];
-  /** A slot that a block can be put into; undefined where memory is short. */
+  /** Returns a slot that a block can be put into; undefined where memory is short. */
   newSlot(): BlockSlot | undefined;
 }
 
-/** The first fault of a grid: where, and the kernel's status or what WebAssembly said. */
+/** The first fault of a grid: its place, and the kernel's status or WebAssembly's message. */
 export interface SharedFault {
   readonly slot: BlockSlot;
   readonly status: number;
@@ -46,18 +46,18 @@ export interface SharedFault {
 const MOST_BLOCKS = 2 ** 31 - 1;
 const BLOCKS_PER_STEP = 64;
 /**
- * How long one call runs, in milliseconds: at most, and at least, where taking the next blocks
- * would be much beside it.
+ * The longest time that one call runs, in milliseconds, the largest number of its blocks, and its
+ * shortest time, below which taking the next blocks would cost as much.
  */
 const MOST_MS = 0.05;
 const MOST_PER_CALL = 1024;
 const LEAST_MS = 0.005;
-/** A call takes one part of the blocks that are left, of so many for each thread. */
+/** A call takes one part of the remaining blocks, of this many for each thread. */
 const PARTS_PER_THREAD = 2;
-/** A grid of so many milliseconds of work is worth others' time, at once. */
+/** A grid with this many milliseconds of work is opened to members at once. */
 const WORTH_OPENING_MS = 0.25;
 
-/** Whether a grid of so much work, in milliseconds, is opened as it begins. */
+/** Whether a grid of this much work, in milliseconds, is opened as it begins. */
 export const opensAtOnce = (work: number): boolean => work >= WORTH_OPENING_MS;
 
 const blocksIn = (milliseconds: number, blockMs: number): number =>
@@ -70,7 +70,7 @@ export class SharedGrid implements Stay {
   private readonly slots = new Map<number, BlockSlot>();
   private readonly mostSlots: number;
   private blocks = 0;
-  /** What the owner has done of it: so many blocks, in so many milliseconds. */
+  /** The owner's share: the number of blocks, and their milliseconds. */
   private done = 0;
   private doneMs = 0;
   private stride = 1;
@@ -80,8 +80,8 @@ export class SharedGrid implements Stay {
   private trap: string | undefined = undefined;
 
   /**
-   * Opens a grid to the crew; undefined where that cannot be done now. `resident` is how many
-   * blocks may be under way.
+   * Opens a grid to the crew; undefined where that is not possible now. `resident` is the number of
+   * blocks that may run at once.
    */
   static open(crew: Crew, state: GridState, resident: number): SharedGrid | undefined {
     if (state.total > MOST_BLOCKS) return undefined;
@@ -129,7 +129,7 @@ export class SharedGrid implements Stay {
     crew.openJob(job);
   }
 
-  /** Says how many blocks a call runs, as far as it is known how long one takes. */
+  /** Sets how many blocks a call runs, as far as the duration of one is known. */
   private divide(blockMs: number): void {
     if (blockMs === 0 || !this.state.code.runsOn) return;
     const { words } = this.crew;
@@ -156,7 +156,7 @@ export class SharedGrid implements Stay {
     return true;
   }
 
-  /** The owner's turn: one step of the grid, or the news that others are at what is left of it. */
+  /** The owner's turn: one step of the grid, or the news that members run what is left of it. */
   step(slice: Slice): number {
     const { crew, job } = this;
     const { words, site } = crew;
@@ -175,12 +175,12 @@ export class SharedGrid implements Stay {
     if (site.ended !== before) {
       this.done += site.ended - before;
       this.doneMs += slice.now() - begun;
-      // Blocks of another grid of the function may have had less to do.
+      // Blocks of another grid of the function may have had less work.
       this.divide(this.blockMs);
     }
     slice.crew = crew;
     const fault = Atomics.load(words, at + JOB.fault);
-    // While it is being written down there is nothing to do.
+    // While it is being recorded there is nothing to do.
     if (fault !== 0) return fault === 2 ? STEP.fault : STEP.blocked;
     if (Atomics.load(words, at + JOB.finished) === this.state.total) {
       crew.readAllTexts();
@@ -209,7 +209,7 @@ export class SharedGrid implements Stay {
     if (--this.untilLook > 0) return false;
     const { slice } = this;
     const now = slice!.now();
-    // Blocks shorter than the look itself are not worth one each.
+    // Where blocks are shorter than the check itself, it is made less often.
     if (this.looked !== 0) {
       if (now - this.looked < 0.01) this.stride = Math.min(this.stride * 2, BLOCKS_PER_STEP);
       else if (now - this.looked > 0.05) this.stride = Math.max(this.stride >> 1, 1);
@@ -219,7 +219,7 @@ export class SharedGrid implements Stay {
     return now >= slice!.deadline;
   }
 
-  /** How many blocks have begun, and how many have ended. */
+  /** The number of blocks that have begun; {@link finished} is that of blocks that have ended. */
   get started(): number {
     return Math.min(Atomics.load(this.crew.words, jobAt(this.job) + JOB.next), this.state.total);
   }
@@ -233,7 +233,7 @@ export class SharedGrid implements Stay {
     return this.done === 0 ? 0 : this.doneMs / this.done;
   }
 
-  /** The slots of blocks that have begun and not ended, each with what is remembered of it. */
+  /** The slots of blocks that have begun and not ended, each with its recorded state. */
   *residents(): Iterable<{ slot: BlockSlot; watch: Int32Array; at: number }> {
     const { words } = this.crew;
     for (const [entry, slot] of this.slots) {
@@ -242,12 +242,12 @@ export class SharedGrid implements Stay {
     }
   }
 
-  /** From now on each block is looked at once when it yields. */
+  /** From now on each block is checked once when it yields. */
   beginRound(round: number): void {
     Atomics.store(this.crew.words, jobAt(this.job) + JOB.round, round);
   }
 
-  /** After a step that gave `fault`. */
+  /** The fault, after a step that returned `fault`. */
   get fault(): SharedFault {
     const { crew } = this;
     const { words } = crew;
@@ -262,7 +262,7 @@ export class SharedGrid implements Stay {
     };
   }
 
-  /** Takes everything back; the grid has ended. */
+  /** Takes everything back. The grid has ended. */
   close(): void {
     const { slots } = this.state.func.context;
     this.crew.closeJob(this.job, this.slots.keys());

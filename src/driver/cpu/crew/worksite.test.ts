@@ -7,7 +7,7 @@ import { Worksite } from './worksite.js';
 const PAGE = 65536;
 const STRIDE = 512;
 
-/** A team of so many blocks across the end of what was memory when the thread began. */
+/** A team of this many blocks across the end of the memory of the thread's start. */
 function teamAcrossTheEnd(
   blocks: number,
   held: number,
@@ -49,7 +49,7 @@ function teamAcrossTheEnd(
 
 const stay = { leave: (): boolean => false, over: (): boolean => false };
 
-test('the blocks of a team that lies across the end of what was memory know their places', () => {
+test('the blocks of a team that lies across the end of what was memory have their places', () => {
   const { site, view, first } = teamAcrossTheEnd(4, HELD.team);
   const places: number[] = [];
   site.work(
@@ -65,7 +65,7 @@ test('the blocks of a team that lies across the end of what was memory know thei
   expect(places).toEqual([4, 5, 6, 7]);
 });
 
-test('so do those of a cluster, and each is told where memory ends', () => {
+test('so do those of a cluster, and each gets the end of memory', () => {
   const { site, view } = teamAcrossTheEnd(4, HELD.cluster);
   site.words[WORD.top] = 2 * PAGE;
   const told: number[][] = [];

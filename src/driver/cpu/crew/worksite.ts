@@ -1,8 +1,8 @@
 /**
- * Running blocks of a job, on whichever thread: take a block, run it until it ends or has used up
- * its fuel, take the next. Blocks are started in increasing order from one counter. A block that
- * used up its fuel goes to the end of the job's queue and may go on elsewhere: all of its state is
- * in device memory.
+ * Runs blocks of a job, on any thread: it takes a block, runs it until it ends or has used up its
+ * fuel, and takes the next. Blocks are started in increasing order from one counter. A block that
+ * used up its fuel goes to the end of the job's queue and may continue on another thread: all of
+ * its state is in device memory.
  */
 import { CTX, STATUS, TEAM } from '../../../ptx/index.js';
 import { beginCluster, runClusters, teamBytes } from '../kernels/cluster.js';
@@ -19,18 +19,18 @@ export const FUEL = 65536;
  * ever.
  */
 export const SHARED_FUEL = 8192;
-/** Blocks between two looks at the clock, for %clock. */
+/** Number of blocks between two readings of the clock, for %clock. */
 const CLOCK_BLOCKS = 16;
 
 /** Why a thread has stopped working on a job. */
 export const PAUSE = {
-  /** There is no block to run: each is done or with another thread. */
+  /** There is no block to run: each has ended or is on another thread. */
   idle: 0,
-  /** A block used up its fuel, and others than this job's may want the thread. */
+  /** A block used up its fuel, and other jobs may need the thread. */
   yielded: 1,
-  /** It has run as many blocks as it may, or as long. */
+  /** It has run the allowed number of blocks, or for the allowed time. */
   time: 2,
-  /** A block has met a fault, here or elsewhere. */
+  /** A block has met a fault, here or on another thread. */
   fault: 3,
 } as const;
 
@@ -38,7 +38,7 @@ export const PAUSE = {
 export interface Stay {
   /** Whether to leave when a block yields. */
   leave(job: number): boolean;
-  /** Called after each block: whether to leave now. */
+  /** Is called after each block. Returns whether to leave now. */
   over(): boolean;
 }
 
@@ -70,7 +70,7 @@ export class Worksite {
   }
 
   /**
-   * Runs blocks of the job until `stay` says otherwise. `trapped` takes the message where
+   * Runs blocks of the job until `stay` ends it. `trapped` is called with the message where
    * WebAssembly stops a kernel.
    */
   work(job: number, run: RunBlock, stay: Stay, trapped: (message: string) => void): number {
@@ -131,12 +131,12 @@ export class Worksite {
     }
   }
 
-  /** What runs the clusters of a job, from what runs their blocks. */
+  /** Returns a function that runs the clusters of a job by the function that runs their blocks. */
   clusterRun(run: RunBlock): RunBlock {
     return runClusters(run, (address) => this.viewOfTeam(address));
   }
 
-  /** How many blocks the slot's next call is to run. */
+  /** Returns the number of blocks that the slot's next call runs. */
   private blocksOf(address: number): number {
     return blocksToRun(this.viewOf(address), address);
   }
@@ -170,7 +170,8 @@ export class Worksite {
   }
 
   /**
-   * An entry with a block to run: one that waits for its turn, or a new one. 0 where there is none.
+   * Returns an entry with a block to run: one that waits for its turn, or a new one; 0 where there
+   * is none.
    */
   private take(at: number): number {
     const { words } = this;
@@ -189,7 +190,7 @@ export class Worksite {
     return 0;
   }
 
-  /** Whose turn is it after a block has yielded? */
+  /** Returns the entry whose turn it is after a block has yielded. */
   private afterYield(at: number, entry: number): number {
     const { words } = this;
     const yields = entryAt(entry) + ENTRY.yields;
@@ -219,7 +220,7 @@ export class Worksite {
         Atomics.store(words, at + JOB.hungry, 1);
       } else if (this.start(at, company)) {
         this.enqueue(at, entry);
-        // Those who found nothing to do may help with two blocks where there was one.
+        // Members that found nothing to do may help with two blocks where there was one.
         if (Atomics.load(words, WORD.sleepers) > 0) ring(words, WORD.bell);
         return company;
       } else {
@@ -274,7 +275,7 @@ export class Worksite {
     return true;
   }
 
-  /** What may have changed since the block ran last: the end of memory, and the time. */
+  /** Updates what may have changed since the block ran last: the end of memory, and the time. */
   private refresh(entry: number): void {
     const { words } = this;
     const address = words[entryAt(entry) + ENTRY.address]!;
@@ -290,12 +291,12 @@ export class Worksite {
   }
 
   /**
-   * The words of device memory up to the last of a slot, of which there may be more than when they
-   * were last looked at.
+   * Returns the words of device memory up to the end of a slot. There may be more than at the last
+   * read.
    */
   private viewOf(address: number, bytes: number = CTX.bytes): Int32Array {
     if ((address >>> 0) + bytes > this.view.byteLength) {
-      // Growing by nothing makes this thread see what another one has grown it to.
+      // Growing by zero makes this thread see the size that another thread has grown it to.
       this.memory.grow(0);
       this.view = new Int32Array(this.memory.buffer);
     }
@@ -303,14 +304,14 @@ export class Worksite {
   }
 
   /**
-   * All of its blocks: the head of one that lies across the end of what was memory then says
-   * nothing of them.
+   * Returns the words up to the end of all blocks of a team. The head of a team that lies across
+   * the old end of memory does not contain its size in the old view.
    */
   private viewOfTeam(head: number): Int32Array {
     return this.viewOf(head, teamBytes(this.viewOf(head, TEAM.bytes), head));
   }
 
-  /** Only the first fault of a job counts. */
+  /** Records a fault. Only the first fault of a job counts. */
   private fault(at: number, entry: number, status: number): boolean {
     const { words } = this;
     if (Atomics.compareExchange(words, at + JOB.fault, 0, 1) !== 0) return false;
@@ -369,15 +370,15 @@ export class Worksite {
 }
 
 /**
- * How many blocks a slot's next call is to run: after a call that yielded, those that have not
- * ended.
+ * Returns the number of blocks that a slot's next call runs: after a call that yielded, those that
+ * have not ended.
  */
 export const blocksToRun = (view: Int32Array, address: number): number =>
   view[(address + CTX.further) >>> 2]! + 1;
 
 /**
- * %clock and %globaltimer in nanoseconds, as of the beginning of a block's turn. They never go back
- * within a block.
+ * Writes %clock and %globaltimer in nanoseconds, at the beginning of a block's turn. They never
+ * decrease within a block.
  */
 export function stampClock(view: Int32Array, address: number, milliseconds: number): void {
   const at = (address + CTX.clockLo) >>> 2;

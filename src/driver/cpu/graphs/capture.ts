@@ -1,10 +1,10 @@
 /**
- * Stream capture: what would be queued becomes nodes of a graph. An event recorded in a capturing
- * stream carries that stream's frontier to the stream that waits for it, which thereby joins the
- * capture; before the capture ends, all that joined must be waited for by the stream it began on.
+ * Stream capture: queued work becomes nodes of a graph. An event recorded in a capturing stream
+ * carries that stream's frontier to the stream that waits for it, which thereby joins the capture;
+ * before the capture ends, the stream that it began on must wait for all that joined.
  *
- * Mistakes invalidate the capture, as the driver has it: nothing more can be captured, and ending
- * it fails.
+ * Mistakes invalidate the capture, as in the driver: nothing more can be captured, and ending it
+ * fails.
  */
 import { CUstreamCaptureMode } from '../../flags.js';
 import { CUresult } from '../../../ground/result.js';
@@ -24,7 +24,7 @@ export class Capture {
   readonly origin: Stream;
   readonly graph: Graph;
   readonly members = new Set<Stream>();
-  /** Whether it fills a graph that was there before. */
+  /** Whether it fills a graph that existed before. */
   readonly fills: boolean;
   invalid = false;
   ended = false;
@@ -54,7 +54,7 @@ export class Capture {
     this.invalid = true;
   }
 
-  /** Streams are themselves again. */
+  /** Ends the capture of its streams. */
   end(): void {
     this.ended = true;
     this.origin.context.captures.delete(this);
@@ -65,7 +65,7 @@ export class Capture {
     this.members.clear();
   }
 
-  /** Some stream's work that the origin does not wait for. */
+  /** Returns a stream with work that the origin does not wait for. */
   unjoined(): Stream | undefined {
     const joined = new Set<GraphNode>();
     const visit = [...this.origin.frontier];
@@ -120,7 +120,7 @@ export function endCapture(call: string, stream: Stream): Graph {
   const unjoined = capture.invalid ? undefined : capture.unjoined();
   capture.end();
   const { graph } = capture;
-  // A body has its memory from the graph around it, whose capture goes on.
+  // A body has its memory from the graph around it, whose capture continues.
   if (!graph.isBody)
     for (const { allocation, freed } of graph.memory.allocations)
       if (!freed) allocation.memory.retire(allocation);
@@ -147,7 +147,7 @@ export function endCapture(call: string, stream: Stream): Graph {
 
 /**
  * Queues an operation, or makes it a node where the stream is being captured. Every call that
- * enqueues ends here.
+ * queues work ends here.
  */
 export function submit(call: string, stream: Stream, operation: Operation): void {
   const { capture, context } = stream;
@@ -220,7 +220,7 @@ export function waitEvent(call: string, stream: Stream, event: CpuEvent, externa
   if (capture === undefined) {
     if (captured === undefined) {
       const { checker } = stream.context;
-      // A wait for what is over still says what comes after what.
+      // A wait for work that is over still orders the accesses.
       if (!event.complete || (checker !== undefined && event.stream !== undefined))
         stream.context.enqueue(stream, WaitOperation.take(event.stream!, event.sequence));
       return;
@@ -260,7 +260,7 @@ export function waitEvent(call: string, stream: Stream, event: CpuEvent, externa
   stream.frontier = [...new Set([...stream.frontier, ...captured.frontier])];
 }
 
-/** A call that asks about the stream's progress, which a capture has none of. */
+/** Refuses a call that reads the stream's progress, since a capture has none. */
 export function forbidInCapture(call: string, stream: Stream): void {
   if (stream.capture !== undefined) {
     stream.capture.invalidate();
@@ -274,7 +274,7 @@ export function forbidInCapture(call: string, stream: Stream): void {
     checkImplicit(call, stream.context);
 }
 
-/** A call about the whole context. */
+/** Refuses a call about the whole context. */
 export function forbidDuringCaptures(call: string, context: CpuContext): void {
   if (context.captures.size === 0) return;
   for (const capture of context.captures) capture.invalidate();
@@ -286,8 +286,8 @@ export function forbidDuringCaptures(call: string, context: CpuContext): void {
 }
 
 /**
- * A call that the driver calls potentially unsafe: it is allowed during captures in relaxed mode
- * only.
+ * Refuses a call that the driver considers potentially unsafe: it is allowed during captures in
+ * relaxed mode only.
  */
 export function forbidUnlessRelaxed(call: string, machine: Machine): void {
   for (const { context } of machine.devices) {

@@ -1,7 +1,7 @@
 /**
- * What decides a conditional node: a word of device memory that kernels set with
- * cudaGraphSetConditional. A handle is the address of two words, the first of which says that it is
- * one, so that a number which is none does no harm.
+ * The condition of a conditional node: a word of device memory that kernels set with
+ * cudaGraphSetConditional. A handle is the address of two words, the first of which marks it as
+ * one, so that any other number has no effect.
  */
 import { CUresult } from '../../../ground/result.js';
 import type { CpuContext } from '../context.js';
@@ -9,7 +9,7 @@ import { fail } from '../failure.js';
 import type { Range } from '../memory/arena.js';
 import type { Graph } from './graph.js';
 
-/** "cond" */
+/** The text "cond". */
 const MARK = 0x646e6f63;
 const BYTES = 8;
 
@@ -20,12 +20,12 @@ export class Condition {
   private readonly context: CpuContext;
   private readonly first: number;
   private readonly assigns: boolean;
-  /** Whether a node has it: one, and no more. */
+  /** Whether a node has it. At most one can. */
   taken = false;
 
   /** `assigns`: each launch begins with `first`. */
   constructor(call: string, graph: Graph, first: number, assigns: boolean) {
-    // Not an allocation: no copy can name it.
+    // The range is not an allocation: no copy can name it.
     const { context } = graph;
     this.range =
       context.memory.reserve(BYTES) ??
@@ -59,7 +59,7 @@ export class Condition {
   }
 }
 
-/** cudaGraphSetConditional, from whichever thread runs the kernel. */
+/** Implements cudaGraphSetConditional, on the thread that runs the kernel. */
 export function setCondition(memory: WebAssembly.Memory, handle: bigint, value: number): void {
   if (
     handle < 0n ||

@@ -1,6 +1,6 @@
 /**
- * A conditional node: one of its bodies runs, or none, or one again and again, as its condition has
- * it.
+ * A conditional node: depending on its condition, one of its bodies runs, or none, or one
+ * repeatedly.
  */
 import {
   CUgraphConditionalNodeType,
@@ -19,7 +19,7 @@ const {
   CU_GRAPH_COND_TYPE_SWITCH: SWITCH,
 } = CUgraphConditionalNodeType;
 
-/** Which body runs for a value; one that is not there is none. */
+/** The index of the body that runs for a value; where there is no such body, none runs. */
 const CHOICES: Readonly<Record<number, (value: number) => number>> = {
   [IF]: (value) => (value !== 0 ? 0 : 1),
   [WHILE]: (value) => (value !== 0 ? 0 : -1),
@@ -36,7 +36,7 @@ export class ConditionalOperation extends Operation {
   private readonly condition: Condition;
   private readonly type: number;
   private readonly graphs: readonly Graph[];
-  /** The bodies made ready to run; a node of a graph has none, only what runs has. */
+  /** The bodies, ready to run. The node of a graph has none; only its running copy does. */
   private readonly plans: readonly GraphPlan[];
   private running: GraphPlan | undefined = undefined;
 
@@ -72,7 +72,7 @@ export class ConditionalOperation extends Operation {
     const outcome = this.running.step(slice);
     if (outcome !== STEP.done) return outcome;
     this.running = undefined;
-    // A loop that never ends takes its turns with everything else.
+    // A loop that never ends takes its turns with all other work.
     return this.type === WHILE ? STEP.more : STEP.done;
   }
 
@@ -80,7 +80,7 @@ export class ConditionalOperation extends Operation {
     this.running = undefined;
   }
 
-  /** What runs: the bodies as they are now. */
+  /** Makes a running copy, with the bodies as they are now. */
   copy(): Operation {
     return new ConditionalOperation(
       this.condition,

@@ -1,7 +1,7 @@
 /**
- * The nodes of a graph made ready to run, and the run itself: nodes whose dependencies have ended
- * take turns, as streams do, so that parallel branches make progress together and one that waits
- * holds up only what depends on it.
+ * The nodes of a graph, ready to run, and the run itself: nodes whose dependencies have ended take
+ * turns, as streams do, so that parallel branches make progress together and one that waits delays
+ * only what depends on it.
  */
 import { CUgraphExecUpdateResult, CUgraphNodeType } from '../../flags.js';
 import { Operation, STEP } from '../streams/operation.js';
@@ -14,7 +14,7 @@ export class GraphPlan {
   private readonly dependents: readonly (readonly number[])[];
   private readonly open: Int32Array;
   private readonly ready: number[] = [];
-  /** Whose turn it is among the ready ones. */
+  /** The index of the next turn among the ready nodes. */
   private turn = 0;
   private left = 0;
 
@@ -35,7 +35,7 @@ export class GraphPlan {
     );
   }
 
-  /** The graph is launched: once, however often its parts run. */
+  /** The graph is launched. This is called once, however often its parts run. */
   launchBegins(): void {
     for (const operation of this.operations) operation.launchBegins();
   }
@@ -67,7 +67,7 @@ export class GraphPlan {
           for (const dependent of this.dependents[index]!)
             if (--this.open[dependent]! === 0) ready.push(dependent);
           // Small nodes follow each other without a turn of the scheduler, but not beyond the time
-          // there is.
+          // slice.
           if (this.left > 0 && slice.expired()) return STEP.paused;
           break;
         case STEP.more:
@@ -92,8 +92,8 @@ export class GraphPlan {
   }
 
   /**
-   * Whether an exec that runs `old` may run this instead: a CUgraphExecUpdateResult and the node
-   * that differs.
+   * Whether an exec that runs `old` may run this plan instead: a CUgraphExecUpdateResult and the
+   * node that differs.
    */
   replaces(old: GraphPlan): { result: number; node: number } {
     const changed = CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
@@ -129,7 +129,7 @@ export class GraphLaunchOperation extends Operation {
   private readonly plan: GraphPlan;
   private running = false;
 
-  /** Some of its nodes may be such. */
+  /** Some of its nodes may be visible to the host. */
   override get meets(): 'host' {
     return 'host';
   }
@@ -156,7 +156,7 @@ export class GraphLaunchOperation extends Operation {
     return outcome;
   }
 
-  /** In another graph, the launched one becomes a child that runs for itself. */
+  /** In another graph, the launched one becomes a child that runs by itself. */
   copy(): Operation {
     return new ChildGraphOperation(this.plan.copy());
   }

@@ -1,6 +1,6 @@
 /**
- * A graph: operations and what each depends on. Nodes are only ever added after the nodes they
- * depend on, so the order of the list is an order in which they may run.
+ * A graph: operations and their dependencies. Nodes are only ever added after the nodes they depend
+ * on, so the order of the list is an order in which they may run.
  */
 import { CUgraphNodeType } from '../../flags.js';
 import type { CpuContext } from '../context.js';
@@ -19,12 +19,12 @@ export interface GraphNode {
 
 /**
  * The memory of a graph's allocation nodes. It is taken when the node is made, since its address is
- * known from then on, and given back when the graph and everything made from it are gone.
+ * known from then on, and freed when the graph and everything made from it are gone.
  */
 export class GraphMemory {
-  /** Allocated by each launch; `freed`: and freed by it too. */
+  /** Allocations of each launch; `freed`: whether the launch also frees it. */
   readonly allocations: { allocation: Allocation; freed: boolean; bytes: number }[] = [];
-  /** What decides conditional nodes. */
+  /** The conditions of conditional nodes. */
   readonly conditions: Condition[] = [];
   private users = 0;
 
@@ -55,7 +55,7 @@ export class Graph {
   readonly nodes: GraphNode[] = [];
   readonly memory: GraphMemory;
   /**
-   * Whether it is a body of a conditional node, which lives and dies with the graph that has the
+   * Whether it is a body of a conditional node. A body exists as long as the graph that has the
    * node.
    */
   readonly isBody: boolean;
@@ -78,8 +78,8 @@ export class Graph {
   }
 
   /**
-   * A graph comes into being when its capture begins and can be named once it has ended, or its
-   * capture was asked about.
+   * Gives the graph its handle. A graph exists from the beginning of its capture, and has a handle
+   * once that has ended, or was queried.
    */
   publish(): void {
     this.machine.graphs.set(this.handle, this);
@@ -129,7 +129,9 @@ export class Graph {
     if (!this.isBody) this.memory.drop(this.context);
   }
 
-  /** The graph in the DOT language; the bodies of a conditional node are clusters beside it. */
+  /**
+   * Returns the graph in the DOT language; the bodies of a conditional node are clusters beside it.
+   */
   dot(): string {
     const lines = this.dotLines('  ');
     return `digraph graph_${this.handle} {\n${lines.join('\n')}${lines.length > 0 ? '\n' : ''}}\n`;
@@ -159,20 +161,17 @@ export class Graph {
   }
 }
 
-/**
- * An executable graph. An update replaces the plan of later launches; those that are queued keep
- * theirs.
- */
+/** An executable graph. An update replaces the plan of later launches; queued ones keep theirs. */
 export class GraphExec {
   readonly handle: number;
   readonly context: CpuContext;
-  /** What each plan that was taken over works with. */
+  /** The memory that each plan uses. */
   private readonly memories: GraphMemory[];
   plan: GraphPlan;
-  /** The plan that a stream is running: a graph never runs beside itself. */
+  /** The plan that a stream is running: launches of a graph never overlap. */
   runningPlan: GraphPlan | undefined = undefined;
 
-  /** Whether a launch frees what the last one has left. */
+  /** Whether a launch frees what the last one has left allocated. */
   readonly freesOnLaunch: boolean;
 
   constructor(context: CpuContext, plan: GraphPlan, memory: GraphMemory, freesOnLaunch: boolean) {
@@ -188,8 +187,8 @@ export class GraphExec {
   }
 
   /**
-   * Later launches run another graph of the same shape. Conditions of the old one may still decide
-   * launches that are queued.
+   * Makes later launches run another graph of the same shape. Conditions of the old one may still
+   * be used by queued launches.
    */
   replace(plan: GraphPlan, memory: GraphMemory): void {
     this.plan = plan;

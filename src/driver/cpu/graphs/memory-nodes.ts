@@ -1,6 +1,6 @@
 /**
- * The allocation and free nodes of a graph. The memory is the graph's own for as long as it lives,
- * so at run time there is nothing left for them to do but to take their place in the order.
+ * The allocation and free nodes of a graph. The memory belongs to the graph for its whole life, so
+ * when they run they only keep their place in the order.
  */
 import { CUgraphExecUpdateResult, CUgraphNodeType } from '../../flags.js';
 import { hex } from '../failure.js';

@@ -1,6 +1,6 @@
 /**
- * Which of a kernel's two ways in is taken, by a clock of our own; and that both ways are the
- * kernel's function beside the probe.
+ * Which of a kernel's two entries is chosen, by a fake clock; and that both entries call the
+ * kernel's function, and the probe.
  */
 import { describe, expect, test } from 'vitest';
 
@@ -9,7 +9,7 @@ import type { Way } from './aligned-run.js';
 import { someOf } from '../../../../test/random-runs.js';
 
 /**
- * A kernel whose calls take a millisecond or so, and ways by which the probe takes so many
+ * A kernel whose calls take a millisecond or so, and entries by which the probe takes the given
  * microseconds.
  */
 function kernelOf(probe: { plain: number; shifted: number }, { call = 1 } = {}) {
@@ -44,8 +44,8 @@ function kernelOf(probe: { plain: number; shifted: number }, { call = 1 } = {}) 
   return {
     probe,
     /**
-     * Which way so many calls went, how many times the probe ran between them, and in how many
-     * milliseconds.
+     * Makes calls. Returns how many used each entry, how many times the probe ran between them, and
+     * the milliseconds.
      */
     calls(count: number) {
       Object.assign(taken, { plain: 0, shifted: 0, directly: 0, probes: 0 });
@@ -56,8 +56,8 @@ function kernelOf(probe: { plain: number; shifted: number }, { call = 1 } = {}) 
   };
 }
 
-describe('the way into a kernel', () => {
-  test('few calls go straight to the function', () => {
+describe('the entry into a kernel', () => {
+  test('few calls use the function directly', () => {
     expect(kernelOf({ plain: 1, shifted: 1 }).calls(32)).toMatchObject({
       plain: 0,
       shifted: 0,
@@ -69,7 +69,7 @@ describe('the way into a kernel', () => {
   test.each([
     ['plain', { plain: 0.8, shifted: 1 }],
     ['shifted', { plain: 1, shifted: 0.8 }],
-  ] as const)('the faster way is %s', (faster, probe) => {
+  ] as const)('the faster entry is %s', (faster, probe) => {
     const kernel = kernelOf(probe);
     expect(kernel.calls(1032)).toMatchObject({
       plain: 0,
@@ -79,7 +79,7 @@ describe('the way into a kernel', () => {
     });
   });
 
-  test('what was the faster way is left when the other becomes it, as frames move', () => {
+  test('the entry changes when the other one becomes faster, as frames move', () => {
     const kernel = kernelOf({ plain: 0.8, shifted: 1 });
     kernel.calls(100);
     Object.assign(kernel.probe, { plain: 1, shifted: 0.8 });
@@ -87,7 +87,7 @@ describe('the way into a kernel', () => {
     expect(kernel.calls(1000)).toMatchObject({ shifted: 1000 });
   });
 
-  test('of ways that are alike the one taken is kept', () => {
+  test('of equally fast entries the current one is kept', () => {
     const kernel = kernelOf({ plain: 1, shifted: 0.8 });
     kernel.calls(100);
     Object.assign(kernel.probe, { plain: 0.97, shifted: 1 });
@@ -105,7 +105,7 @@ describe('the way into a kernel', () => {
     },
   );
 
-  test('a way takes the arguments, gives the status and lets what stops the kernel through', () => {
+  test('an entry passes the arguments, the status and the trap of a kernel', () => {
     // (func (export "run") (param i32 i32) (result i32) (if (result i32) (i32.eq (local.get 0)
     // (i32.const 13)) (then (unreachable)) (else (i32.add (local.get 0) (local.get 1)))))
     const wasm = Uint8Array.of(

@@ -1,49 +1,49 @@
 /**
- * A kernel's function, entered so that its vectors lie well on the stack.
+ * Calls a kernel's function so that its vectors are aligned on the stack.
  *
- * V8 keeps vectors that find no register on the stack, at multiples of 16 bytes from the frame, and
- * of the frame only that it is a multiple of 8 is certain (on x64). Where it is 8 off, each fourth
- * of them lies in two lines of the cache and one of a page in two pages: mandelbrot took 51 to 87
- * ms then instead of 39. The frame lies as those of the callers happen to, and moves when the
- * engine compiles one of them anew. No code can ask where its own is. So there are two ways in,
- * whose frames differ by 8 bytes, and now and then a function of known work, most of it on vectors
- * on the stack, is run by both and timed. (The kernel itself tells less: its blocks differ, and two
- * of them are no measure of two ways.) The kernel's exported function calls it, from where it calls
- * the kernel's own: that function has a frame, too, of a size that each engine chooses.
+ * V8 spills vectors to the stack, at multiples of 16 bytes from the frame, and guarantees only that
+ * the frame is at a multiple of 8 (on x64). Where it is 8 off, every fourth vector lies in two
+ * cache lines, and one of a page in two pages: mandelbrot then took 51 to 87 ms instead of 39. The
+ * frame's position depends on those of the callers, and changes when V8 compiles one of them anew.
+ * Code cannot read its own position. So there are two entries, whose frames differ by 8 bytes, and
+ * from time to time a function of known work, most of it on vectors on the stack, is run by both
+ * and timed. (Timing the kernel itself is less precise: its blocks differ, and two of them do not
+ * compare two entries.) The kernel's exported function calls that probe from the place where it
+ * calls the kernel's own function: the exported function has a frame, too, of a size that each
+ * version of V8 chooses.
  */
 import type { RunBlock } from '../crew/worksite.js';
 
-/**
- * Calls before the ways in are compared first: a kernel that runs less often has nothing from it.
- */
+/** Calls before the entries are first compared: a kernel that runs less often does not profit. */
 const FIRST = 32;
 /**
- * Milliseconds between two comparisons, which take 10 µs, and calls between two looks at the clock.
+ * Milliseconds between two comparisons, which take 10 µs, and calls between two readings of the
+ * clock.
  */
 const APART_MS = 10;
 const CALLS = 4;
 /**
- * Calls of each way in a comparison, of which the least counts, and rounds of the loop in each: 1
- * µs.
+ * Calls of each entry in a comparison, of which the fastest counts, and rounds of the loop in each:
+ * 1 µs.
  */
 const PROBES = 4;
 const ROUNDS = 100;
 /**
- * What a way must be better by, to be taken instead. Where frames differ, it is 0.8 or less
+ * The ratio below which an entry replaces the current one. Where frames differ, it is 0.8 or less
  * (measured).
  */
 const BETTER = 0.93;
-/** Vectors of the probe: x64 has 16 registers for them, and the others go to the stack. */
+/** Vectors of the probe: x64 has 16 registers for them, and the others are spilled to the stack. */
 const VECTORS = 24;
 
 /**
- * `address` and `fuel` go to the exported function, which takes `fuel` for the probe's rounds where
- * `address` is 0; `zero` is 0.
+ * Calls the exported function with `address` and `fuel`; where `address` is 0, `fuel` is the
+ * probe's rounds. `zero` is 0.
  */
 export type Way = (address: number, fuel: number, zero: 0) => number;
 
-// Encoded here, since members of the crew load this: the compiler's table of instructions would add
-// 3 ms to their threads' start (measured).
+// The code is encoded here, since members of the crew load this file: the compiler's table of
+// instructions would add 3 ms to their threads' start (measured).
 const I32 = 0x7f;
 const I64 = 0x7e;
 const V128 = 0x7b;
@@ -68,7 +68,7 @@ const set = (local: number): number[] => [0x21, local];
 //   (func (export "shifted") (param i32 i32 i32) (result i32) (local i64)
 //     (local.set 3 (i64.extend_i32_s (local.get 2)))
 //     (i32.or (call $run (local.get 0) (local.get 1)) (i32.wrap_i64 (local.get 3)))))
-// The last argument is 0, which no compiler knows: what becomes of it must be kept during the call.
+// The last argument is 0, unknown to the compiler, so the value made of it is kept during the call.
 function waysCode(): Uint8Array<ArrayBuffer> {
   const enter = [...get(0), ...get(1), 0x10, 0];
   return Uint8Array.from([
@@ -140,7 +140,7 @@ function probeCode(): Uint8Array<ArrayBuffer> {
 let probe: WebAssembly.ExportValue | undefined;
 let ways: WebAssembly.Module | undefined;
 
-/** What modules in lanes import as `env.probe`. */
+/** Returns the function that modules in lanes import as `env.probe`. */
 export function vectorProbe(): WebAssembly.ExportValue {
   return (probe ??= new WebAssembly.Instance(new WebAssembly.Module(probeCode())).exports[
     'probe'
@@ -157,7 +157,7 @@ function waysInto(run: RunBlock): readonly [Way, Way] {
 }
 
 /**
- * The same as `run`, the exported function of a module in lanes.
+ * Returns a function with the effect of `run`, the exported function of a module in lanes.
  * @param enter for tests
  */
 export function alignedRun(run: RunBlock, now: () => number, enter = waysInto): RunBlock {
@@ -186,8 +186,8 @@ export function alignedRun(run: RunBlock, now: () => number, enter = waysInto): 
       }
     }
     if (both === undefined) return run(address, fuel);
-    // One place calls both the probe and the kernel: from another place of this function, the
-    // engine may get there by other frames.
+    // One place calls both the probe and the kernel: from another place of this function, the calls
+    // might have other frames.
     for (; ; probes--) {
       const way = probes > 0 ? probes & 1 : chosen;
       const start = probes > 0 ? now() : 0;

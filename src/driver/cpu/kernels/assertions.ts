@@ -1,7 +1,7 @@
 /**
- * Assertions that have failed in kernels. As on a GPU each thread that fails says so and ends, and
- * the others go on: the launch fails when its grid has come to its end, or as much has been said as
- * the buffer of printf holds.
+ * Assertions that have failed in kernels. As on a GPU, each thread that fails prints a message and
+ * ends, and the others continue: the launch fails when its grid has ended, or the messages fill
+ * printf's buffer.
  */
 import { CTX } from '../../../ptx/index.js';
 import { CUlimit } from '../../attributes.js';
@@ -9,24 +9,24 @@ import type { CpuContext } from '../context.js';
 import { deviceText } from './device-text.js';
 
 /**
- * A grid goes on for so many milliseconds after its first failure: others may wait for the thread
- * that has ended.
+ * A grid continues for this many milliseconds after its first failure: other threads may wait for
+ * the one that has ended.
  */
 const MOST_MS = 1000;
 
 /** The first failed assertion of a grid. */
 export interface FailedAssertion {
-  /** What it says, without the thread. */
+  /** The message, without the thread. */
   readonly text: string;
   readonly place: string;
   readonly since: number;
   /** Bytes that the grid's failures have written. */
   bytes: number;
-  /** The grid is to end now. */
+  /** Whether the grid has to end now. */
   full: boolean;
 }
 
-/** Where it is called from: addresses of its texts, and the block's context. */
+/** The place of the failure: addresses of its texts, and the block's context. */
 export interface AssertionCall {
   message: number;
   file: number;
@@ -38,7 +38,7 @@ export interface AssertionCall {
 
 export class FailedAssertions {
   private readonly context: CpuContext;
-  /** By the grid's number. */
+  /** First failures by the grid's number. */
   private readonly first = new Map<number, FailedAssertion>();
 
   constructor(context: CpuContext) {
@@ -53,14 +53,15 @@ export class FailedAssertions {
     const [x, y] = [word(CTX.blockDim), word(CTX.blockDim + 4)];
     const index = [thread % x, Math.floor(thread / x) % y, Math.floor(thread / (x * y))].join();
     const where = `${deviceText(memory, file)}:${line}: ${deviceText(memory, name)}`;
-    const said = `Assertion \`${deviceText(memory, message)}\` failed.`;
+    const statement = `Assertion \`${deviceText(memory, message)}\` failed.`;
     const grid = word(CTX.gridId);
     let failed = this.first.get(grid);
     if (failed === undefined) {
       const ptxLine = word(CTX.faultLine);
-      const place = `${ptxLine > 0 ? `PTX line ${ptxLine}, ` : ''}block (${block}), thread (${index})`;
+      const line = ptxLine > 0 ? `PTX line ${ptxLine}, ` : '';
+      const place = `${line}block (${block}), thread (${index})`;
       failed = {
-        text: `${where}: ${said}`,
+        text: `${where}: ${statement}`,
         place,
         since: context.machine.services.now(),
         bytes: 0,
@@ -69,7 +70,7 @@ export class FailedAssertions {
       this.first.set(grid, failed);
     }
     if (failed.full) return;
-    const text = `${where}: block: [${block}], thread: [${index}] ${said}\n`;
+    const text = `${where}: block: [${block}], thread: [${index}] ${statement}\n`;
     context.print(text);
     failed.bytes += text.length;
     failed.full = failed.bytes >= context.limits.get(CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE)!;
@@ -79,7 +80,7 @@ export class FailedAssertions {
     return this.first.size === 0 ? undefined : this.first.get(grid);
   }
 
-  /** Whether the grid is to end for a failed assertion before all its blocks have. */
+  /** Whether the grid ends for a failed assertion before all its blocks have ended. */
   endsEarly(grid: number): boolean {
     const failed = this.of(grid);
     return (

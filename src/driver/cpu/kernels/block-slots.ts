@@ -1,7 +1,7 @@
 /**
- * The memory that a running thread block needs beside its arguments: its context block, a copy of
+ * The memory that a running thread block needs besides its arguments: its context block, a copy of
  * the launch's parameters, its shared memory and the compiler's scratch. Slots are kept by size, so
- * that launching in a loop takes nothing from the allocator.
+ * that launching in a loop does not allocate.
  */
 import { CTX } from '../../../ptx/index.js';
 import { GRANULE } from '../memory/arena.js';
@@ -10,7 +10,7 @@ import type { DeviceMemory } from '../memory/device-memory.js';
 import { WATCH } from './stall.js';
 
 /**
- * How a slot is divided, which depends on the kernel, its block size and its dynamic shared memory
+ * The layout of a slot, which depends on the kernel, its block size and its dynamic shared memory
  * only.
  */
 export interface SlotLayout {
@@ -24,14 +24,13 @@ export interface SlotLayout {
 
 const MIN_ALIGNMENT = 128;
 /**
- * What slots begin at a multiple of: shared variables keep alignments up to it, the largest that
- * instructions ask for.
+ * The alignment of slots: shared variables keep alignments up to it, the largest that instructions
+ * require.
  */
 const SLOT_ALIGNMENT = 1024;
 /**
- * Bytes in front of a slot that nobody uses. A kernel whose last block writes past the end of a
- * buffer, a thread or 1024 of them too many, meets nothing there on a GPU; here it would write over
- * what is kept of a block that is running.
+ * Unused bytes before a slot. A kernel whose last block writes past the end of a buffer, by one to
+ * 1024 threads, damages nothing on a GPU; here it would overwrite the state of a running block.
  */
 const GUARD = 8192;
 
@@ -53,12 +52,12 @@ function alignUp(value: number, alignment: number): number {
 
 export interface BlockSlot {
   readonly range: Range;
-  /** Address of the context block; a multiple of SLOT_ALIGNMENT. */
+  /** The address of the context block, a multiple of SLOT_ALIGNMENT. */
   readonly address: number;
   readonly sizeClass: number;
   /** How often the block in it has used up its fuel. */
   yields: number;
-  /** What is remembered of the block: see `stall.ts`. */
+  /** The recorded state of the block: see `stall.ts`. */
   readonly watch: Int32Array;
 }
 
@@ -70,7 +69,7 @@ export class BlockSlots {
     this.memory = memory;
   }
 
-  /** Undefined where the device has no memory left for it. */
+  /** Returns a slot; undefined where the device has no memory left for it. */
   take(bytes: number): BlockSlot | undefined {
     const sizeClass = 32 - Math.clz32(bytes - 1);
     const kept = this.spare[sizeClass]?.pop();
@@ -92,7 +91,7 @@ export class BlockSlots {
     (this.spare[slot.sizeClass] ??= []).push(slot);
   }
 
-  /** Returns all memory that no block uses; false where there was none. */
+  /** Returns all memory that no block uses to the device; false where there was none. */
   trim(): boolean {
     let any = false;
     for (const stack of this.spare) {

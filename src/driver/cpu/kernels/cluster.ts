@@ -1,15 +1,15 @@
 /**
- * Clusters of blocks. A cluster lies in one slot, its blocks one behind the other at equal
- * distances after a head, and is run as one block would be: a call gives each of its blocks a turn.
- * So its blocks are resident together, are run by one thread at a time, and whoever runs grids need
- * not know of them. Blocks that run side by side lie and begin in the same way, but are run by the
+ * Clusters of blocks. A cluster is in one slot, its blocks one after the other at equal distances
+ * after a head, and runs as one block would: a call gives each of its blocks a turn. So its blocks
+ * are resident together and run on one thread at a time, and the code that runs grids treats it as
+ * a block. Blocks that run side by side are laid out and begin in the same way, but are run by the
  * kernel's own code.
  */
 import { CTX, EXPLICIT_CLUSTER, ORDER_SEED, STATUS, TEAM } from '../../../ptx/index.js';
 import type { RunBlock } from '../crew/worksite.js';
 import type { SlotLayout } from './block-slots.js';
 
-/** Blocks of a cluster, along each axis and in all. */
+/** The number of blocks of a cluster, along each axis and in all. */
 export interface ClusterShape {
   readonly x: number;
   readonly y: number;
@@ -21,19 +21,19 @@ export function clusterShape([x, y, z]: readonly [number, number, number]): Clus
   return { x, y, z, blocks: x * y * z };
 }
 
-/** What blocks see as `CTX.cluster`. */
+/** The value that blocks see as `CTX.cluster`. */
 export const clusterWord = ({ x, y, z }: ClusterShape): number =>
   EXPLICIT_CLUSTER | (x - 1) | ((y - 1) << 8) | ((z - 1) << 16);
 
-/** Where the seed of an order is put, for blocks and clusters alike. */
+/** The offset of the seed of an order, for blocks and clusters alike. */
 const SEED = TEAM.zeroed + ORDER_SEED;
 /**
- * How often the blocks of a cluster have their turns in one call, where all they do is wait for
- * each other.
+ * How often the blocks of a cluster have their turns in one call, where they only wait for each
+ * other.
  */
 const MOST_ROUNDS = 64;
 
-/** The layout of a slot for a cluster of blocks of the given one. */
+/** Returns the layout of a slot for a cluster of blocks of the given layout. */
 export function layOutCluster(
   block: SlotLayout,
   sharedAlign: number,
@@ -58,7 +58,7 @@ export function blocksOf(words: Int32Array, head: number): number {
   return ((word & 255) + 1) * (((word >>> 8) & 255) + 1) * (((word >>> 16) & 255) + 1);
 }
 
-/** Bytes of a cluster's slot, from its head to the end of its last block. */
+/** Returns the bytes of a cluster's slot, from its head to the end of its last block. */
 export function teamBytes(words: Int32Array, head: number): number {
   return (
     words[(head + TEAM.first) >>> 2]! +
@@ -66,7 +66,7 @@ export function teamBytes(words: Int32Array, head: number): number {
   );
 }
 
-/** Addresses of the cluster's blocks, by rank. */
+/** Yields the addresses of the cluster's blocks, by rank. */
 export function* blockAddresses(words: Int32Array, head: number): Iterable<number> {
   const count = blocksOf(words, head);
   for (let rank = 0; rank < count; rank++)
@@ -81,11 +81,11 @@ export function* blockAddresses(words: Int32Array, head: number): Iterable<numbe
 export const hasEnded = (words: Int32Array, head: number, rank: number): boolean =>
   ((words[(head + TEAM.ended) >>> 2]! >>> rank) & 1) !== 0;
 
-/** Address of the block that a fault of the cluster was met by. */
+/** Returns the address of the block that met a fault. */
 export const faultyBlock = (words: Int32Array, head: number): number =>
   words[(head + TEAM.faulty) >>> 2]! >>> 0;
 
-/** The head says which cluster it is: so do its blocks now, none of which has begun. */
+/** Copies the cluster's index from the head to its blocks, none of which has begun. */
 export function beginCluster(
   words: Int32Array,
   head: number,
@@ -114,8 +114,8 @@ export function beginCluster(
 }
 
 /**
- * Runs clusters by what runs their blocks. `view` gives the words of memory, `ended` is told the
- * address of each block that has ended.
+ * Returns a function that runs clusters by the function that runs their blocks. `view` returns the
+ * words of memory, `ended` is called with the address of each block that has ended.
  */
 export function runClusters(
   run: RunBlock,
@@ -128,7 +128,7 @@ export function runClusters(
     const stride = words[(head + CTX.clusterStride) >>> 2]!;
     const first = (head >>> 0) + words[(head + TEAM.first) >>> 2]!;
     const all = 2 ** blocks - 1;
-    // Where a seed decides the order, another block begins each time.
+    // Where a seed determines the order, another block begins each time.
     const begins = nextOrder(words, head) % blocks;
     for (let round = 0; round < MOST_ROUNDS; round++) {
       let outOfFuel = false;
@@ -157,13 +157,13 @@ export function runClusters(
   };
 }
 
-/** A block's turn begins: what may have changed since its last one. */
+/** Updates, at the beginning of a block's turn, what may have changed since its last one. */
 function take(words: Int32Array, head: number, block: number): void {
   words[(block + CTX.memoryTop) >>> 2] = words[(head + CTX.memoryTop) >>> 2]!;
   keepClock(words, head, block);
 }
 
-/** The clock of the one that runs next stands no earlier than that of the one that ran last. */
+/** The clock of the next block is no earlier than that of the last one. */
 function keepClock(words: Int32Array, from: number, to: number): void {
   const low = (from + CTX.clockLo) >>> 2;
   const at = (to + CTX.clockLo) >>> 2;
@@ -171,7 +171,7 @@ function keepClock(words: Int32Array, from: number, to: number): void {
   words[at + 1] = words[low + 1]!;
 }
 
-/** Xorshift; 0 where there is no seed. */
+/** Returns the next number by xorshift; 0 where there is no seed. */
 function nextOrder(words: Int32Array, head: number): number {
   const at = (head + SEED) >>> 2;
   let x = words[at]!;

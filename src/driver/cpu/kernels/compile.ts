@@ -1,6 +1,6 @@
 /**
- * The compiler as the device takes it. In a file of its own: public types lead here, and must not
- * lead on to WebAssembly's, which a program without the DOM's types does not have.
+ * The compiler's type for the device. It is in a file of its own, because public types refer to it,
+ * and must not refer to WebAssembly's types, which a program without the DOM's types does not have.
  */
 import type { CompiledModule } from '../../../ptx/index.js';
 

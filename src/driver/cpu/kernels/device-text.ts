@@ -1,13 +1,16 @@
 /**
- * Texts in device memory, and printf on them. Apart from the other functions of the host, which
- * need the whole device: these two run on every thread that runs kernels.
+ * Texts in device memory, and printf on them. They are apart from the other functions of the host,
+ * which need the whole device: these two run on every thread that runs kernels.
  */
 import { formatPrintf } from './printf.js';
 
-/** Bytes of a text at most: one that no zero ends would go on to the end of memory. */
+/**
+ * Largest number of bytes of a text: one without a terminating zero would extend to the end of
+ * memory.
+ */
 const MOST_BYTES = 1 << 20;
 
-/** Zero-terminated text in device memory. */
+/** Returns the zero-terminated text at an address of device memory. */
 export function deviceText(memory: WebAssembly.Memory, address: number): string {
   const start = address >>> 0;
   const bytes = new Uint8Array(memory.buffer).subarray(start, start + MOST_BYTES);
@@ -15,17 +18,20 @@ export function deviceText(memory: WebAssembly.Memory, address: number): string 
   return new TextDecoder().decode(bytes.slice(0, end < 0 ? bytes.length : end));
 }
 
-/** What printf prints, and how many arguments it takes, which is what vprintf returns on a GPU. */
+/**
+ * Returns the text that printf prints, and the number of its arguments, which vprintf returns on a
+ * GPU.
+ */
 export function printf(
   memory: WebAssembly.Memory,
   format: number,
   args: number,
 ): { text: string; conversions: number } {
-  const said = deviceText(memory, format);
+  const template = deviceText(memory, format);
   const text = formatPrintf(
-    said,
+    template,
     { view: new DataView(memory.buffer), text: (address) => deviceText(memory, address) },
     args,
   );
-  return { text, conversions: [...said.matchAll(/%[^%]/g)].length };
+  return { text, conversions: [...template.matchAll(/%[^%]/g)].length };
 }

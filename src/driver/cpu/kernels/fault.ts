@@ -1,6 +1,6 @@
 /**
- * From what a kernel reports to what the driver returns: the result code that a GPU would give, and
- * a sentence that names the kernel, the line of PTX, the block, the thread and the address.
+ * Converts a kernel's fault to the driver's error: the result code that a GPU would return, and a
+ * sentence that names the kernel, the line of PTX, the block, the thread and the address.
  */
 import { CTX, FAULT, STATUS } from '../../../ptx/index.js';
 import type { CheckKind, CheckReport } from '../../../ground/check-report.js';
@@ -14,7 +14,7 @@ import { waitsOf, waitsText } from './waits.js';
 export interface Fault {
   result: CUresult;
   detail: string;
-  /** What a device that is checked says about it. */
+  /** The reports of a checked device. */
   reports?: readonly CheckReport[];
 }
 
@@ -23,10 +23,7 @@ interface FaultKind {
   says: (address: string) => string;
 }
 
-/**
- * What the driver says where the checker stopped a kernel: what a GPU would, where it has a word
- * for it.
- */
+/** The result codes where the checker stopped a kernel: those of a GPU, where it has one. */
 const CHECKED: Readonly<Partial<Record<CheckKind, CUresult>>> = {
   'out-of-bounds': CUresult.CUDA_ERROR_ILLEGAL_ADDRESS,
   'use-after-free': CUresult.CUDA_ERROR_ILLEGAL_ADDRESS,
@@ -54,7 +51,7 @@ const KINDS: Readonly<Record<number, FaultKind>> = {
   },
   [FAULT.breakpoint]: {
     result: CUresult.CUDA_ERROR_LAUNCH_FAILED,
-    says: () => 'the kernel executed brkpt, and nobody debugs it',
+    says: () => 'the kernel executed brkpt, and no debugger is attached',
   },
   [FAULT.assert]: { result: CUresult.CUDA_ERROR_ASSERT, says: () => 'an assertion failed' },
   [FAULT.divergentBarrier]: STUCK,
@@ -73,7 +70,7 @@ const KINDS: Readonly<Record<number, FaultKind>> = {
   },
 };
 
-/** A fault that no code reports: the block's context is no longer what the device wrote there. */
+/** A fault without a code: the block's context was overwritten. */
 const OVERWRITTEN: FaultKind = {
   result: CUresult.CUDA_ERROR_LAUNCH_FAILED,
   says: () =>
@@ -81,7 +78,7 @@ const OVERWRITTEN: FaultKind = {
     "end of a buffer. Device.open('cpu', { check: true }) tells which",
 };
 
-/** A kernel returned `fault` or `stuck`. */
+/** Describes the fault of a kernel that returned `fault` or `stuck`. */
 export function describeFault(launch: LaunchOperation, slot: BlockSlot, status: number): Fault {
   const { context, name } = launch.func;
   const { words } = context.memory;
@@ -89,7 +86,7 @@ export function describeFault(launch: LaunchOperation, slot: BlockSlot, status: 
   const at = ctx >>> 2;
   const kind =
     status === STATUS.stuck ? STUCK : (KINDS[words[at + (CTX.faultKind >> 2)]!] ?? OVERWRITTEN);
-  // Exactly: what lies before null is near 2^64.
+  // The address is computed exactly, since one just below null is near 2^64.
   const [low, high] = [
     words[at + (CTX.faultAddress >> 2)]!,
     words[at + (CTX.faultAddress >> 2) + 1]!,
@@ -116,7 +113,7 @@ export function describeFault(launch: LaunchOperation, slot: BlockSlot, status: 
       result: kind.result,
       detail: `${name}: ${kind.says('')}: ${waitingText(launch, ctx)}`,
     };
-  // Where it was is overwritten too.
+  // The place of the fault is overwritten, too.
   if (kind === OVERWRITTEN) return { result: kind.result, detail: `${name}: ${kind.says('')}` };
   const where = [
     line > 0 ? `PTX line ${line}` : '',
@@ -125,11 +122,12 @@ export function describeFault(launch: LaunchOperation, slot: BlockSlot, status: 
   ];
   return {
     result: kind.result,
-    detail: `${name}: ${kind.says(hex(address))}, ${where.filter((part) => part !== '').join(', ')}`,
+    detail:
+      `${name}: ${kind.says(hex(address))}, ` + where.filter((part) => part !== '').join(', '),
   };
 }
 
-/** The first assertion that failed in the grid: all that comes after it may come of it. */
+/** Describes the first assertion that failed in the grid: later failures may follow from it. */
 export function describeAssertion(launch: LaunchOperation): Fault | undefined {
   const failed = launch.failedAssertion;
   if (failed === undefined) return undefined;
@@ -147,10 +145,13 @@ function checked(fatal: CheckReport, reports: readonly CheckReport[]): Fault {
   };
 }
 
-/** Blocks that are told one by one. */
-const TOLD = 8;
+/** The number of blocks that are listed one by one. */
+const LISTED = 8;
 
-/** No block of the grid gets any further. `waiting` are the addresses of those that have begun. */
+/**
+ * Describes a grid in which no block makes progress. `waiting` are the addresses of the blocks that
+ * have begun.
+ */
 export function describeStall(
   launch: LaunchOperation,
   waiting: readonly number[],
@@ -168,8 +169,8 @@ export function describeStall(
     );
     return checked(launch.watch.fatal!, reports);
   }
-  const told = waiting.slice(0, TOLD).map((ctx) => waitingText(launch, ctx));
-  if (waiting.length > TOLD) told.push(`${waiting.length - TOLD} more blocks wait`);
+  const told = waiting.slice(0, LISTED).map((ctx) => waitingText(launch, ctx));
+  if (waiting.length > LISTED) told.push(`${waiting.length - LISTED} more blocks wait`);
   if (unstarted > 0) told.push(`${unstarted} have not begun`);
   return {
     result: CUresult.CUDA_ERROR_LAUNCH_TIMEOUT,
@@ -190,7 +191,7 @@ function waitingText(launch: LaunchOperation, ctx: number): string {
     .join(': ');
 }
 
-/** WebAssembly stopped the kernel itself. */
+/** Describes the trap by which WebAssembly stopped the kernel. */
 export function describeTrap(launch: LaunchOperation, slot: BlockSlot, trap: unknown): Fault {
   const ctx = launch.faultyBlock(slot);
   const failed = describeAssertion(launch);

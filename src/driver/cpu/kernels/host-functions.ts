@@ -1,6 +1,6 @@
 /**
- * What compiled kernels call outside WebAssembly: printf, malloc and free, conditions of graphs,
- * and the message of a failed assertion.
+ * The functions outside WebAssembly that compiled kernels call: printf, malloc and free, conditions
+ * of graphs, and the message of a failed assertion.
  */
 import { CUlimit } from '../../attributes.js';
 import { Quarantine } from '../check/quarantine.js';
@@ -10,12 +10,11 @@ import { Arena } from '../memory/arena.js';
 import type { Range } from '../memory/arena.js';
 import { printf } from './device-text.js';
 
-/** Bytes that nobody owns behind each block of a heap that is checked. */
+/** Unowned bytes after each block of a heap that is checked. */
 const HEAP_GAP = 256;
 
 /**
- * The memory of `malloc` in kernels, one for each context, as large as CU_LIMIT_MALLOC_HEAP_SIZE
- * says.
+ * The memory of `malloc` in kernels, one for each context, of the size CU_LIMIT_MALLOC_HEAP_SIZE.
  */
 export class KernelHeap {
   private readonly arena: Arena;
@@ -28,7 +27,7 @@ export class KernelHeap {
     this.bytes = bytes;
   }
 
-  /** 0 where the heap is used up. */
+  /** Allocates; 0 where the heap is used up. */
   take(bytes: number, gap: number): number {
     const range =
       this.arena.take(bytes + gap) ??
@@ -40,7 +39,7 @@ export class KernelHeap {
     return range.address;
   }
 
-  /** Gives it back later, so that whoever still uses it is found. */
+  /** Frees the block later, so that accesses after the free are found. */
   keep(address: number): void {
     const range = this.taken.get(address)!;
     this.taken.delete(address);
@@ -55,7 +54,7 @@ export class KernelHeap {
   }
 }
 
-/** The functions of `names`, ready to be imported. */
+/** Returns the functions of `names`, ready to be imported. */
 export function hostFunctions(
   call: string,
   context: CpuContext,
@@ -95,8 +94,8 @@ export function hostFunctions(
       context.failedAssertions.add({ message, file, line, name, ctx, thread });
     },
   };
-  // As on a GPU, the heap is made when a module that uses it is loaded, and its size is fixed from
-  // then on.
+  // As on a GPU, the heap is created when a module that uses it is loaded, and its size is fixed
+  // from then on.
   if (names.includes('host_malloc') && context.heap === undefined) {
     const bytes = context.limits.get(CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE)!;
     const range = context.memory.reserve(bytes) ?? context.outOfMemory(call, bytes);

@@ -1,7 +1,7 @@
 /**
- * What runs the blocks of a kernel. Every kernel has code that runs its threads one by one,
- * compiled with its module; one that is launched with many threads gets code that runs several at
- * once in vector lanes, for the shape of its blocks.
+ * The code of a kernel. Every kernel has code that runs its threads one by one, compiled with its
+ * module; one that is launched with many threads gets code that runs several at once in vector
+ * lanes, for the shape of its blocks.
  */
 import type { CompiledKernel, LaneCode } from '../../../ptx/index.js';
 import type { CpuContext } from '../context.js';
@@ -10,42 +10,42 @@ import { alignedRun, vectorProbe } from './aligned-run.js';
 import { engineModule } from './engine-module.js';
 import type { EngineModule } from './engine-module.js';
 
-/** A WebAssembly module with what other threads need to make instances of it, too. */
+/** A WebAssembly module with the data that other threads need to instantiate it, too. */
 export interface CodeModule extends EngineModule {
-  /** Where the variables begin that it works on. */
+  /** The address of the variables that it works on. */
   readonly dataAddress: number;
   readonly hostImports: readonly string[];
   readonly exportNames: readonly string[];
-  /** Works on several threads at once. */
+  /** Whether it runs several threads at once. */
   readonly inLanes: boolean;
 }
 
 export interface KernelCode {
   readonly module: CodeModule;
-  /** Of its export in the module. */
+  /** The index of its export in the module. */
   readonly index: number;
   readonly run: RunBlock;
-  /** One call runs several blocks if asked for. */
+  /** Whether one call can run several blocks. */
   readonly runsOn: boolean;
   /**
-   * Runs several blocks in one slot side by side, of a kernel for which that is faster; with its
+   * Runs several blocks in one slot side by side, for a kernel for which that is faster; with its
    * index. See `TEAM` of the compiler.
    */
   readonly sideBySide?: { readonly run: RunBlock; readonly index: number };
-  /** Bytes of scratch for a block. */
+  /** Returns the bytes of scratch for a block. */
   blockBytes(threads: number): number;
 }
 
 /**
- * Threads that a kernel must have been launched with before it is compiled for lanes, which takes
- * milliseconds.
+ * Number of threads that a kernel must have been launched with before it is compiled for lanes,
+ * which takes milliseconds.
  */
 export const THREADS_BEFORE_LANES = 1 << 14;
 
 /** Instances share the compiled module. */
 const compiled = new WeakMap<LaneCode, EngineModule>();
 
-/** Chooses between a kernel's codes, and keeps them. */
+/** Chooses between a kernel's codes, and caches them. */
 export class KernelCodes {
   private readonly context: CpuContext;
   private readonly kernel: CompiledKernel;
@@ -60,7 +60,10 @@ export class KernelCodes {
     this.plain = plain;
   }
 
-  /** For a launch of so many threads in blocks of this shape, which is about to be made. */
+  /**
+   * Returns the code for a launch of this many threads in blocks of this shape, which is about to
+   * be made.
+   */
   choose(threads: number, block: Int32Array): KernelCode {
     const code = this.forShape(threads, block);
     const { optimisingMs } = code.module;
@@ -68,7 +71,7 @@ export class KernelCodes {
     return code;
   }
 
-  /** Once in so long a time: kernels are launched often. */
+  /** Reports V8's optimising time, at most once per interval, since kernels are launched often. */
   private tell(ms: number): void {
     const { now, optimises } = this.context.machine.services;
     if (now() < this.toldUntil) return;
@@ -94,7 +97,7 @@ export class KernelCodes {
     return known;
   }
 
-  /** Modules of the kernel besides its own. */
+  /** The modules of the kernel besides its own. */
   get modules(): Iterable<CodeModule> {
     return [...this.inLanes.values()].map(({ module }) => module);
   }

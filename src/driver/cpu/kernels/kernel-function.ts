@@ -1,6 +1,6 @@
 /**
- * A kernel of a module in a context: its entry point, its limits, and what can be worked out once
- * for all launches of the same shape.
+ * A kernel of a module in a context: its entry point, its limits, and the values that are computed
+ * once for all launches of the same shape.
  */
 import type { CompiledKernel } from '../../../ptx/index.js';
 import { CUfunction_attribute as A } from '../../attributes.js';
@@ -26,19 +26,19 @@ export class KernelFunction {
   readonly codes: KernelCodes;
   readonly maxThreads: number;
   readonly paramWords: number;
-  /** Bytes of dynamic shared memory that a launch may ask for. */
+  /** The largest dynamic shared memory of a launch, in bytes. */
   maxDynamicShared: number;
   /** The clusters of every launch. */
   requiredCluster: ClusterShape | undefined;
-  /** Attributes that are remembered and change nothing here. */
+  /** Attributes that are stored and have no effect here. */
   private readonly hints = new Map<number, number>();
   /** Whether a grid of it has run to its end. */
   hasRun = false;
-  /** Blocks that are run between two looks at the clock. */
+  /** Number of blocks that run between two readings of the clock. */
   stride = 1;
   /**
-   * What one thread of its last grid took, in milliseconds, of those that took long enough to tell;
-   * 0: none has.
+   * How long one thread of its last grid took, in milliseconds, among grids long enough to measure;
+   * 0 before the first.
    */
   threadMs = 0;
   private layout: SlotLayout | undefined = undefined;
@@ -68,8 +68,8 @@ export class KernelFunction {
   }
 
   /**
-   * The layout of a block's slot; the last one is kept, since loops launch the same shape again and
-   * again.
+   * Returns the layout of a block's slot. The last one is cached, since loops launch the same shape
+   * repeatedly.
    */
   slotLayout(code: KernelCode, threads: number, dynamicShared: number): SlotLayout {
     if (
@@ -90,7 +90,7 @@ export class KernelFunction {
     ));
   }
 
-  /** Undefined for a number that is no attribute. */
+  /** Returns an attribute; undefined for a number that is none. */
   attribute(attribute: number): number | undefined {
     const { kernel, module } = this;
     switch (attribute) {
@@ -133,8 +133,8 @@ export class KernelFunction {
   }
 
   /**
-   * Takes over what attributes say of the clusters, where the kernel says nothing: none before all
-   * three do.
+   * Applies the attributes of clusters, where the kernel declares none; they apply once all three
+   * are set.
    */
   private setClusters(): void {
     const [x = 0, y = 0, z = 0] = [
@@ -145,12 +145,12 @@ export class KernelFunction {
     this.requiredCluster = x > 0 && y > 0 && z > 0 ? clusterShape([x, y, z]) : undefined;
   }
 
-  /** Whether a launch may ask for clusters that not every GPU with clusters can have. */
+  /** Whether a launch may have clusters of a size that not every GPU with clusters supports. */
   get allowsLargeClusters(): boolean {
     return this.hints.get(A.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) === 1;
   }
 
-  /** What is wrong with the new value, or undefined once it is set. */
+  /** Sets an attribute. Returns what is wrong with the value, or undefined once it is set. */
   setAttribute(attribute: number, value: number): string | undefined {
     switch (attribute) {
       case A.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: {

@@ -1,6 +1,4 @@
-/**
- * A library: code without a context. Each context gets a module of it when it first asks.
- */
+/** A library: code without a context. Each context gets a module of it at its first request. */
 import type { CpuContext } from '../context.js';
 import type { Machine } from '../machine.js';
 import type { KernelFunction } from './kernel-function.js';
@@ -31,7 +29,7 @@ export class CpuLibrary {
       module = new CpuModule(call, this.machine.newHandle(), context, this.code);
       this.machine.modules.set(module.handle, module);
       this.modules.set(context, module);
-      // Modules of contexts that are gone would keep their memory.
+      // Modules of contexts that do not exist any more would keep their memory.
       for (const other of this.modules.keys()) if (other.destroyed) this.modules.delete(other);
     }
     return module;

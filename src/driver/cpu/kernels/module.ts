@@ -1,6 +1,6 @@
 /**
  * A loaded module: PTX compiled to WebAssembly, its variables placed in device memory, and an
- * instance of the code that works on that memory. Compiled code is kept by its text, since tests
+ * instance of the code that works on that memory. Compiled code is cached by its text, since tests
  * and reopened devices load the same again.
  */
 import { PtxError, relocate } from '../../../ptx/index.js';
@@ -20,7 +20,7 @@ import { hostFunctions } from './host-functions.js';
 import type { CodeModule } from './kernel-code.js';
 import { KernelFunction } from './kernel-function.js';
 
-/** What compiling a text gives: all that does not depend on a context. */
+/** The result of compiling a text: everything that does not depend on a context. */
 export interface LoadedCode extends EngineModule {
   readonly compiled: CompiledModule;
   /** Kernels and variables by name: a module may have tens of thousands. */
@@ -35,7 +35,7 @@ const KEPT_TEXTS = 64;
 const kept = new WeakMap<Compile, Map<string, LoadedCode>>();
 
 /**
- * PTX text, or its bytes, to code; everything else that the driver takes is refused for what it is.
+ * Loads PTX text, or its bytes; every other image is refused with an error that names its format.
  */
 export function loadCode(
   call: string,
@@ -73,7 +73,7 @@ export function loadCode(
   return code;
 }
 
-/** The compiler's message is the JIT's error log. */
+/** Throws with the compiler's message as the JIT's error log. */
 export function failPtx(call: string, error: PtxError): never {
   throw new DriverError(call, CUresult.CUDA_ERROR_INVALID_PTX, {
     errorLog: error.message,
@@ -96,7 +96,7 @@ export function ptxText(call: string, image: string | Uint8Array): string {
       'this is machine code for a GPU; the CPU device takes PTX',
     );
   }
-  // A copy, because decoders take no shared memory.
+  // The bytes are copied, because decoders do not accept shared memory.
   return new TextDecoder().decode(image.slice()).replace(/\0+$/, '');
 }
 
@@ -110,12 +110,12 @@ export class CpuModule implements CodeModule {
   readonly inLanes = false;
   readonly constBytes: number;
   /**
-   * 80 for `.target sm_80`: drivers tell the virtual architecture by this name, and CUB chooses its
-   * kernels' sizes by it.
+   * It is 80 for `.target sm_80`: drivers report the virtual architecture by this attribute, and
+   * CUB chooses its kernels' sizes by it.
    */
   readonly ptxVersion: number;
   private readonly data: Allocation | undefined;
-  /** Where its variables begin; 0 where it has none. */
+  /** The address of its variables; 0 where it has none. */
   readonly dataAddress: number;
   private readonly exports: WebAssembly.Exports;
   private readonly functions = new Map<string, KernelFunction>();
@@ -133,7 +133,7 @@ export class CpuModule implements CodeModule {
       (sum, v) => (v.space === 'const' ? sum + v.size : sum),
       0,
     );
-    // Offsets are aligned as the variables want it, and so must their start be.
+    // Offsets are aligned for the variables, so the start must be, too.
     const align = compiled.variables.reduce(
       (most, variable) => Math.max(most, variable.align),
       GRANULE,
@@ -197,7 +197,10 @@ export class CpuModule implements CodeModule {
     return known;
   }
 
-  /** nvcc marks the variables of a program of one file as local; drivers find them all the same. */
+  /**
+   * Returns a variable. nvcc marks the variables of a program of one file as local; drivers find
+   * them all the same.
+   */
   variable(name: string): { dptr: number; bytes: number } | undefined {
     const variable = this.code.variables.get(name);
     return variable === undefined || this.data === undefined
@@ -205,7 +208,7 @@ export class CpuModule implements CodeModule {
       : { dptr: this.dataAddress + variable.offset, bytes: variable.size };
   }
 
-  /** Its handles end now, its memory once queued kernels are past it. */
+  /** Ends its handles now, and its memory once queued kernels have passed. */
   unload(): void {
     const { context, data } = this;
     context.machine.modules.delete(this.handle);

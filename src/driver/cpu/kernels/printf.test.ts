@@ -27,7 +27,7 @@ function printf(format: string, ...values: Value[]): string {
 }
 const d = (double: number): Value => ({ double });
 
-// Each expectation is what glibc's printf writes.
+// Each expectation is the output of glibc's printf.
 test.each<[string, Value[], string]>([
   ['plain %% text', [], 'plain % text'],
   ['%d %i %u', [-5, 6, -1], '-5 6 4294967295'],
@@ -96,7 +96,7 @@ test.each(['f', 'e', 'g', 'a', 'F', 'd', 'x', 's', 'c'])(
   },
 );
 
-test('every digit of a double is written, and zeros behind them', () => {
+test('every digit of a double is written, and zeros after them', () => {
   expect(printf('%.1074f', d(5e-324))).toMatch(/^0\.0{323}494\d+5$/);
   expect(printf('%.2000f', d(0.5))).toBe(`0.5${'0'.repeat(1999)}`);
 });

@@ -1,12 +1,12 @@
 /**
- * printf as kernels call it: a C format string and the arguments packed as vprintf gets them, each
- * aligned to its own size. Integers narrower than 32 bits and floats arrive promoted, as in C.
+ * The printf of kernels: a C format string and the arguments packed as for vprintf, each aligned to
+ * its own size. Integers narrower than 32 bits and floats arrive promoted, as in C.
  */
 
-/** Where a kernel's printf finds its text and its arguments. */
+/** The memory of a kernel's printf: its text and its arguments. */
 export interface PrintfSource {
   view: DataView;
-  /** The zero-terminated text at an address. */
+  /** Returns the zero-terminated text at an address. */
   text(address: number): string;
 }
 
@@ -17,22 +17,24 @@ interface Directive {
   alternate: boolean;
   zero: boolean;
   width: number;
-  /** -1: not given. */
+  /** The precision; -1 where none is given. */
   precision: number;
   wide: boolean;
   conversion: string;
 }
 
 /**
- * A width or a precision that is larger counts as this: C would write gigabytes, and the digits of
- * a precision of 10^9 take longer than any program runs. The exact value of every double has fewer
+ * A larger width or precision counts as this: C would write gigabytes, and the digits of a
+ * precision of 10^9 take longer than any program runs. The exact value of every double has fewer
  * digits.
  */
 const MOST_PLACES = 4096;
-/** Characters of one call; the rest is left out. */
+/** Largest number of characters of one call; the rest is dropped. */
 const MOST_TEXT = 1 << 20;
 
-/** A width begins with no 0, which is a flag, so that there is one way only to read a directive. */
+/**
+ * A width does not begin with 0, which is a flag, so that a directive can be read in one way only.
+ */
 const DIRECTIVE =
   /%([-+ #0]*)(\*|[1-9]\d*)?(?:\.(\*|-?\d*))?(hh|h|ll|l|j|z|t|L)?([diouxXcspfFeEgGaA%n])/g;
 
@@ -73,7 +75,7 @@ export function formatPrintf(format: string, source: PrintfSource, args: number)
       width: 0,
       precision: -1,
       conversion: conversion!,
-      // long is 64 bits wide on the device, as on the hosts CUDA supports but Windows.
+      // long is 64 bits wide on the device, as on the hosts that CUDA supports, except Windows.
       wide: length === 'l' || length === 'll' || length === 'j' || length === 'z' || length === 't',
     };
     if (width === '*') {
@@ -144,7 +146,7 @@ function signOf(d: Directive, negative: boolean): string {
   return negative ? '-' : d.plus ? '+' : d.space ? ' ' : '';
 }
 
-/** `zeros`: the flag 0 pads between the sign (or 0x) and the digits. */
+/** Pads a conversion. `zeros`: the flag 0 pads between the sign (or 0x) and the digits. */
 function pad(d: Directive, sign: string, body: string, zeros: boolean): string {
   const missing = d.width - sign.length - body.length;
   if (missing <= 0) return sign + body;
@@ -165,7 +167,7 @@ function integer(d: Directive, value: bigint): string {
   if (d.alternate && d.conversion === 'o' && !digits.startsWith('0')) digits = `0${digits}`;
   if (d.alternate && value !== 0n && (d.conversion === 'x' || d.conversion === 'X'))
     prefix = d.conversion === 'x' ? '0x' : '0X';
-  // A precision switches the flag 0 off, as C says.
+  // A precision switches the flag 0 off, as in C.
   return pad(d, prefix, digits, d.zero && d.precision < 0);
 }
 
@@ -199,9 +201,9 @@ function floating(d: Directive, value: number): string {
 }
 
 /**
- * `magnitude` times 10 to the `power`, rounded to an integer, ties to even. JavaScript's toFixed
- * rounds ties up, C's printf to even; a double is an integer times a power of two, so this is
- * exact.
+ * Returns `magnitude` times 10 to the `power`, rounded to an integer, ties to even. JavaScript's
+ * toFixed rounds ties up, C's printf to even; a double is an integer times a power of two, so this
+ * is exact.
  */
 function scaled(magnitude: number, power: number): bigint {
   const bits = new DataView(new ArrayBuffer(8));
@@ -230,7 +232,10 @@ function fixed(magnitude: number, precision: number, point: boolean): string {
   return withPoint(scaled(magnitude, precision).toString(), precision, point);
 }
 
-/** The digits of d.ddd, one more than `precision`, and the power of ten that goes with them. */
+/**
+ * Returns the digits of d.ddd, one more than `precision`, and the power of ten that belongs to
+ * them.
+ */
 function digitsOf(magnitude: number, precision: number): { digits: string; exponent: number } {
   if (magnitude === 0) return { digits: '0'.repeat(precision + 1), exponent: 0 };
   let exponent = Number(magnitude.toExponential().split('e')[1]);
@@ -243,7 +248,8 @@ function digitsOf(magnitude: number, precision: number): { digits: string; expon
 
 function exponential(magnitude: number, precision: number, point: boolean): string {
   const { digits, exponent } = digitsOf(magnitude, precision);
-  return `${withPoint(digits, precision, point)}e${exponent < 0 ? '-' : '+'}${String(Math.abs(exponent)).padStart(2, '0')}`;
+  const power = String(Math.abs(exponent)).padStart(2, '0');
+  return `${withPoint(digits, precision, point)}e${exponent < 0 ? '-' : '+'}${power}`;
 }
 
 function general(magnitude: number, precision: number, alternate: boolean): string {
@@ -287,5 +293,6 @@ function hexadecimal(magnitude: number, precision: number, point: boolean): stri
   } else {
     digits = digits.padEnd(precision, '0');
   }
-  return `${lead}${digits === '' ? (point ? '.' : '') : `.${digits}`}p${exponent < 0 ? '-' : '+'}${Math.abs(exponent)}`;
+  const fraction = digits === '' ? (point ? '.' : '') : `.${digits}`;
+  return `${lead}${fraction}p${exponent < 0 ? '-' : '+'}${Math.abs(exponent)}`;
 }

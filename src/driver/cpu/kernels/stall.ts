@@ -1,53 +1,56 @@
 /**
- * Grids that hang: all blocks that have begun go round in loops without getting anywhere, each
- * waiting for another. A GPU hangs then; here it is found out, and the error says where each block
- * waits.
+ * Grids that hang: all blocks that have begun run in loops without progress, each waiting for
+ * another. A GPU hangs then; here it is detected, and the error lists where each block waits.
  *
- * Blocks are looked at from time to time when they yield. One whose registers and shared memory are
- * what they were, and which has not read the clock, is still. Where every block of a grid has been
- * still for the whole limit, and no operation of any stream has ended in that time, nothing but the
+ * Blocks are checked from time to time when they yield. A block is still if its registers and
+ * shared memory have not changed and it has not read the clock. Where every block of a grid has
+ * been still for the whole limit, and no operation of any stream has ended in that time, only the
  * host could help: see `stallLimit` of the device's options.
  *
- * A round of looks takes as long as all blocks take to have a turn, a tenth of the limit at least.
+ * A round of checks takes as long as all blocks need to have a turn, and a tenth of the limit at
+ * least.
  */
 import { CTX, TEAM, TURN_BYTES } from '../../../ptx/index.js';
 import { blockAddresses } from './cluster.js';
 
-/** A block that has yielded so often without ending gets company. */
+/** After this many yields without an end, a block gets company: further blocks begin. */
 export const YIELDS_BEFORE_COMPANY = 16;
 
-/** Milliseconds. A program that waits for the host longer than that has to say so. */
+/** The limit in milliseconds. A program that waits for the host longer than that sets it. */
 export const STALL_LIMIT = 10_000;
-/** Looks at a block within the limit, at most. */
+/** Largest number of checks of a block within the limit. */
 const LOOKS = 10;
-/** A block that was the same in fewer looks, one after the other, may have changed between them. */
+/** A block that was equal in fewer successive checks may have changed between them. */
 const LEAST_STILL = 2;
 /**
- * The same where further blocks may begin, since these may be what the others wait for: all have
+ * The same where further blocks may begin, since the others may wait for these: all blocks have
  * more turns than bring one.
  */
 const LEAST_BEFORE_COMPANY = YIELDS_BEFORE_COMPANY + 1;
 
-/** Words that remember how a block was when it was last looked at. */
+/** Words with a block's state at its last check. */
 export const WATCH = { round: 0, hash: 1, still: 2, clock: 3, words: 4 } as const;
 const NEVER = -1;
 
-/** Where the state of a block lies, from its address. */
+/** The places of a block's state, relative to its address. */
 export interface StatePlace {
   readonly shared: number;
   readonly scratch: number;
   readonly scratchBytes: number;
-  /** The address is that of a team's head. */
+  /** Whether the address is that of a team's head. */
   readonly inTeams: boolean;
 }
 
-/** A new block is in the slot. */
+/** Resets the words for a new block in the slot. */
 export function forget(watch: Int32Array, at: number): void {
   watch[at + WATCH.round] = NEVER;
   watch[at + WATCH.still] = 0;
 }
 
-/** The block's turn begins: to tell later whether it has read the clock. */
+/**
+ * Records the clock at the beginning of the block's turn, to detect later whether the block has
+ * read it.
+ */
 export function noteClock(
   watch: Int32Array,
   at: number,
@@ -57,7 +60,7 @@ export function noteClock(
   watch[at + WATCH.clock] = memory[(address + CTX.clockLo) >>> 2]!;
 }
 
-/** The block has yielded; once in each round it is looked at. */
+/** Checks a block that has yielded, once in each round. */
 export function observe(
   watch: Int32Array,
   at: number,
@@ -80,7 +83,7 @@ export function observe(
   watch[at + WATCH.round] = round;
 }
 
-/** FNV-1a over the words of shared memory and scratch, but for whose turn it is. */
+/** Returns the FNV-1a hash of the words of shared memory and scratch, except those of the turn. */
 function stateHash(
   memory: Int32Array,
   address: number,
@@ -103,12 +106,12 @@ function clusterHash(memory: Int32Array, head: number, place: StatePlace): numbe
   return hash;
 }
 
-/** One grid's rounds of looks. */
+/** The rounds of checks of one grid. */
 export class StallWatch {
-  /** 0: blocks are not looked at yet. */
+  /** The number of the round; 0 while blocks are not checked yet. */
   round = 0;
   private since = 0;
-  /** When each of the last rounds began, by its number modulo so many. */
+  /** When each of the last rounds began, by its number modulo this array's length. */
   private readonly begins = new Float64Array(LEAST_BEFORE_COMPANY + 2);
   private started = 0;
   private finished = 0;
@@ -119,8 +122,8 @@ export class StallWatch {
   }
 
   /**
-   * What has become of the round. Blocks that start or end are progress enough: while they do, none
-   * is looked at. `seen`: whether each block has been looked at in this round.
+   * Updates the round. Blocks that start or end are progress enough: while they do, none is
+   * checked. `seen`: whether each block has been checked in this round.
    */
   look(
     now: number,
@@ -133,7 +136,7 @@ export class StallWatch {
       this.started = started;
       this.finished = finished;
       this.since = now;
-      // Two on, so that looks from before and after do not follow each other.
+      // The number increases by two, so that checks from before and after are not successive.
       if (this.round > 0) {
         this.round += 2;
         this.begins[this.round % this.begins.length] = now;

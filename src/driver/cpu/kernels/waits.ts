@@ -1,5 +1,6 @@
 /**
- * Says what the threads of a block wait for, those that wait for the same together.
+ * Lists what the threads of a block wait for, with the threads that wait for the same thing
+ * together.
  */
 import { CTX } from '../../../ptx/index.js';
 import type { Waiting } from '../../../ptx/index.js';
@@ -7,12 +8,12 @@ import type { KernelFunction } from './kernel-function.js';
 
 export interface WaitGroup {
   threads: string;
-  /** 0 for threads that have exited or not begun. */
+  /** The line of PTX; 0 for threads that have exited or not begun. */
   line: number;
   instruction: string;
 }
 
-/** What the threads of the block wait at whose context block is at `ctx`. */
+/** Returns what the threads of the block with its context block at `ctx` wait at. */
 export function waitsOf(
   {
     context: {
@@ -29,7 +30,7 @@ export function waitsOf(
   );
 }
 
-/** `nameOf` names a thread by its number. */
+/** Formats the waits. `nameOf` names a thread by its number. */
 export function waitsText(waiting: readonly Waiting[], nameOf: (thread: number) => string): string {
   return waiting
     .map(({ threads, line, instruction, exited }) => {
@@ -38,12 +39,13 @@ export function waitsText(waiting: readonly Waiting[], nameOf: (thread: number) 
           ? nameOf(threads[0]!)
           : `${threads.length} threads from ${nameOf(threads[0]!)} on`;
       if (exited) return `${who} ${threads.length === 1 ? 'has' : 'have'} exited`;
-      return `${who}${line > 0 ? ` at PTX line ${line}` : ''}${instruction === undefined ? '' : ` (${instruction})`}`;
+      const place = line > 0 ? ` at PTX line ${line}` : '';
+      return `${who}${place}${instruction === undefined ? '' : ` (${instruction})`}`;
     })
     .join(', ');
 }
 
-/** The same as data, with every thread by number: `0-3,7`. */
+/** Returns the same as data, with every thread by number: `0-3,7`. */
 export function waitGroups(waiting: readonly Waiting[]): WaitGroup[] {
   return waiting.map(({ threads, line, instruction, exited }) => ({
     threads: ranges(threads),

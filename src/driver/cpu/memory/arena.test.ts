@@ -89,7 +89,7 @@ test('bytes ahead of a range stay free, where that leaves no request unserved', 
   expect(range.address).toBe(1024);
   const above = arena.take(5000);
   arena.giveBack(range);
-  // Taken again, it lies where it lay: memory that was never touched costs more.
+  // The same range is returned again: memory that was never touched costs more.
   expect(arena.take(SIZE / 4, 1024)!.address).toBe(1024);
   expect(above?.address).toBe(1024 + SIZE / 4);
   expect(arena.take(1000)?.address).toBe(0);

@@ -1,21 +1,19 @@
 /**
- * Gives out ranges of one address interval: two-level segregated free lists (Masmano's TLSF) with
- * immediate coalescing. Taking and giving back cost a constant number of steps and the bookkeeping
+ * Allocates ranges of one address interval: two-level segregated free lists (Masmano's TLSF) with
+ * immediate coalescing. Taking and returning cost a constant number of steps, and the bookkeeping
  * is JavaScript objects, so that no byte of device memory is touched before its owner touches it.
  */
 
 /**
- * Every range begins at a multiple of this and is as long as one: the alignment that cuMemAlloc
- * promises.
+ * Every range begins at a multiple of this, and its size is one: the alignment that cuMemAlloc
+ * guarantees.
  */
 export const GRANULE = 256;
 
 const SUBDIVISIONS = 8;
 const SUBDIVISION_BITS = 3;
 
-/**
- * A range, taken or free. Neighbours in address order are linked so that a free one can join them.
- */
+/** A range, taken or free. Adjacent ranges are linked so that a free one can join them. */
 export interface Range {
   address: number;
   bytes: number;
@@ -31,7 +29,7 @@ export class Arena {
     32 * SUBDIVISIONS,
   ).fill(undefined);
   /**
-   * One bit for each power of two that has a free range, and below it one for each eighth of it.
+   * One bit for each power of two that has a free range, and one for each eighth of each of these.
    */
   private powers = 0;
   private readonly eighths = new Uint8Array(32);
@@ -57,8 +55,8 @@ export class Arena {
   }
 
   /**
-   * A range of at least `bytes` bytes, or undefined where none is free. Where there is plenty,
-   * `ahead` bytes before it stay free.
+   * Returns a range of at least `bytes` bytes, or undefined where none is free. Where there is
+   * plenty, `ahead` bytes before it stay free.
    */
   take(bytes: number, ahead = 0): Range | undefined {
     const needed = Math.max(1, Math.ceil(bytes / GRANULE)) * GRANULE;
@@ -77,7 +75,7 @@ export class Arena {
     return found;
   }
 
-  /** Cuts a range after so many bytes; the result is what comes behind. Neither is in a list. */
+  /** Cuts a range after this many bytes and returns the rest. Neither is in a list. */
   private split(range: Range, bytes: number): Range {
     const rest: Range = {
       address: range.address + bytes,
@@ -110,7 +108,7 @@ export class Arena {
     this.insert(merged);
   }
 
-  /** The largest range that `take` could give now. */
+  /** The largest range that `take` could return now. */
   largestFree(): number {
     if (this.powers === 0) return 0;
     const power = 31 - Math.clz32(this.powers);
@@ -132,7 +130,7 @@ export class Arena {
     if (upper.upper !== undefined) upper.upper.lower = lower;
   }
 
-  /** List of ranges from this many granules up to the next list's. */
+  /** The list of ranges from this many granules up to the next list's. */
   private listOf(granules: number): number {
     const power = 31 - Math.clz32(granules);
     const eighth =
@@ -142,7 +140,7 @@ export class Arena {
     return power * SUBDIVISIONS + eighth;
   }
 
-  /** First range of the smallest list all of whose ranges are large enough. */
+  /** The first range of the smallest list all of whose ranges are large enough. */
   private findRoomy(granules: number): Range | undefined {
     const power = 31 - Math.clz32(granules);
     const step = power <= SUBDIVISION_BITS ? 1 : 2 ** (power - SUBDIVISION_BITS);
@@ -158,7 +156,8 @@ export class Arena {
   }
 
   /**
-   * Memory is nearly used up: a range of the list below may fit although not all of that list do.
+   * Finds a range where memory is nearly used up: one of the list below may fit although not all of
+   * that list do.
    */
   private findExact(bytes: number): Range | undefined {
     let best: Range | undefined;

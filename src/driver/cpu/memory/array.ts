@@ -1,6 +1,6 @@
 /**
  * CUDA arrays: texels in rows of device memory that copies and textures address by coordinates. A
- * GPU keeps them in an order of its own; here they are pitched like any image.
+ * GPU stores them in an order of its own; here they are pitched as any image.
  */
 import { CUDA_ARRAY3D, CUarray_format } from '../../flags.js';
 import type { CUDA_ARRAY3D_DESCRIPTOR } from '../../driver.js';
@@ -22,7 +22,7 @@ const FORMAT_BYTES: Readonly<Record<number, number>> = {
 
 const ROW_ALIGNMENT = 32;
 
-/** Where texels are and how many: what a texture or surface is made of. */
+/** The place and the number of texels of a texture or surface. */
 export interface Texels {
   address: number;
   /** Texels of a row, rows of a slice, slices; 1 where there is no such dimension. */
@@ -32,7 +32,7 @@ export interface Texels {
   pitch: number;
   format: number;
   channels: number;
-  /** `depth` counts layers. */
+  /** Whether `depth` counts layers. */
   layered: boolean;
 }
 

@@ -4,7 +4,7 @@
  */
 export interface SpaceWatch {
   wrote(at: number, bytes: number): void;
-  /** A value that others may wait for was written. */
+  /** Is called when a value that others may wait for was written. */
   signalled(at: number, bytes: number): void;
   read(at: number, bytes: number): void;
   copied(to: number, from: number, bytes: number): void;
@@ -14,18 +14,18 @@ export interface ByteSpace {
   readonly kind: 'device' | 'host';
   /** The address of byte 0. */
   readonly origin: number;
-  /** Replaced when device memory grows: read it anew for every step of work. */
+  /** The view is replaced when device memory grows: read it anew for every step of work. */
   bytes: Uint8Array;
   /** The same memory as 32-bit words, for stream memory operations. */
   words: Int32Array;
-  /** Told of what the host's work does with the memory, where it is a device's that is checked. */
+  /** Observes the host's work on the memory, where it is that of a checked device. */
   readonly watch?: SpaceWatch | undefined;
   fill(at: number, byte: number, bytes: number): void;
   /** As memmove, within this space. */
   move(to: number, from: number, bytes: number): void;
 }
 
-/** Below this many bytes a loop beats making the view that `set` needs. */
+/** Below this many bytes a loop is faster than making the view that `set` needs. */
 const LOOP_BYTES = 48;
 
 export function copyBytes(
@@ -53,8 +53,7 @@ export function copyBytes(
 }
 
 /**
- * Fills `bytes` bytes with the elements (1, 2 or 4 bytes wide, naturally aligned) that hold
- * `value`.
+ * Fills `bytes` bytes with elements (1, 2 or 4 bytes wide, naturally aligned) that contain `value`.
  */
 export function fillElements(
   space: ByteSpace,

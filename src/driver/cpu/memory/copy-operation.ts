@@ -1,6 +1,6 @@
 /**
  * A copy of a box of bytes: depth slices of height rows of width bytes. A copy in one dimension is
- * one row. It is done in steps of about a MiB (50 to 100 µs), so that a long copy holds up neither
+ * one row. It is done in steps of about a MiB (50 to 100 µs), so that a long copy delays neither
  * other streams nor the thread.
  */
 import { CUgraphExecUpdateResult, CUgraphNodeType } from '../../flags.js';
@@ -9,7 +9,7 @@ import type { ByteSpace } from './byte-space.js';
 import { copyBytes } from './byte-space.js';
 
 const STEP_BYTES = 2 ** 20;
-/** What the overhead of a row is worth, in bytes. */
+/** The overhead of a row, in bytes. */
 const ROW_COST = 256;
 
 /** One end of the box. */
@@ -126,7 +126,7 @@ export class CopyOperation extends Operation {
   }
 
   override replaces(old: Operation): number {
-    // The driver cannot change where an operand lives, nor the number of dimensions.
+    // The driver cannot change the memory type of an operand, nor the number of dimensions.
     return old instanceof CopyOperation &&
       old.to!.kind === this.to!.kind &&
       old.from!.kind === this.from!.kind &&

@@ -1,11 +1,10 @@
 /**
  * The memory of one device: a shared WebAssembly.Memory that kernels and copies work on, and the
- * record of what is allocated in it. It is reserved as a whole and grown in large steps, and V8
- * commits pages when they are touched, so a device of several GiB costs nothing until it is used.
+ * record of its allocations. It is reserved as a whole and grown in large steps, and V8 commits
+ * pages when they are touched, so a device of several GiB costs nothing until it is used.
  *
- * Devices of one driver share the 4 GiB that a 32-bit address reaches: each one's allocations lie
- * in an interval of its own (unified addressing), so that an address says which device it belongs
- * to.
+ * Devices of one driver share the 4 GiB of 32-bit addresses: the allocations of each lie in an
+ * interval of its own (unified addressing), so that an address determines its device.
  */
 import { Arena } from './arena.js';
 import type { Range } from './arena.js';
@@ -18,15 +17,15 @@ import type { MemoryPool } from './pool.js';
 import { Quarantine } from '../check/quarantine.js';
 
 export const WASM_PAGE = 65536;
-/** The end of what 32-bit addresses reach. */
+/** The end of 32-bit addresses. */
 export const ADDRESS_END = 2 ** 32;
 const GROWTH = 64 * 2 ** 20;
 
 /**
- * Arrays that a kernel goes through together are as long as each other, often a power of two, and
- * would begin at the same place of every cache and bank of memory. Large ones keep this distance
- * from what is before them: saxpy over 64 MiB took 8.9 ms with arrays one behind the other, 7.6 ms
- * with 32 KiB and more between them.
+ * Arrays that a kernel reads together have equal lengths, often a power of two, and would begin at
+ * the same place of every cache and bank of memory. Large ones have this distance from the range
+ * before them: saxpy over 64 MiB took 8.9 ms with adjacent arrays, 7.6 ms with 32 KiB and more
+ * between them.
  */
 const APART = 36 * 1024;
 const LARGE = 4 * 2 ** 20;
@@ -43,21 +42,21 @@ export interface Allocation {
   readonly memory: DeviceMemory;
   readonly range: Range;
   readonly address: number;
-  /** What was asked for; the range is as long or a little longer. */
+  /** The requested bytes; the range is as long or a little longer. */
   bytes: number;
   readonly kind: AllocationKind;
   readonly pool: MemoryPool | undefined;
-  /** CU_POINTER_ATTRIBUTE_BUFFER_ID */
+  /** The value of CU_POINTER_ATTRIBUTE_BUFFER_ID. */
   id: number;
 }
 
-/** Who watches what happens to a device's memory. Addresses are the device's. */
+/** Observes the changes of a device's memory. Addresses are the device's. */
 export interface MemoryWatch extends SpaceWatch {
   allocated(allocation: Allocation): void;
   freed(allocation: Allocation): void;
 }
 
-/** Bytes that nobody owns behind each allocation of memory that is watched. */
+/** Unowned bytes after each allocation of memory that is checked. */
 const WATCHED_GAP = GRANULE;
 
 export class DeviceMemory implements ByteSpace {
@@ -73,20 +72,20 @@ export class DeviceMemory implements ByteSpace {
   private readonly live = new Map<number, Allocation>();
   private readonly moves: BulkMoves;
   private readonly askForLargePages: ((memory: Uint8Array) => void) | undefined;
-  /** Where memory begins that nobody has asked large pages for. */
+  /** Where the memory begins for which no large pages were requested. */
   private smallPages: number;
   private nextId = 1;
   watch: MemoryWatch | undefined = undefined;
   private readonly quarantine = new Quarantine();
-  /** Bytes behind allocations. */
+  /** Bytes after allocations. */
   private gaps = 0;
   /**
-   * Bytes that pools count as theirs although they lie in quarantine, less those that they do not
-   * count although they do not yet.
+   * Bytes that pools count as theirs although they are in quarantine, less those that they do not
+   * count yet although they are theirs.
    */
   promised = 0;
 
-  /** `askForLargePages`: for memory that is about to be used for large allocations. */
+  /** `askForLargePages` is called with memory that is about to be used for large allocations. */
   constructor(base: number, capacity: number, askForLargePages?: (memory: Uint8Array) => void) {
     this.base = base;
     this.askForLargePages = askForLargePages;
@@ -103,7 +102,7 @@ export class DeviceMemory implements ByteSpace {
     this.refreshViews();
   }
 
-  /** As it would be if nobody watched. */
+  /** The free bytes, as they would be without the checker. */
   get freeBytes(): number {
     return this.arena.freeBytes + this.quarantine.bytes + this.gaps - this.promised;
   }
@@ -112,12 +111,14 @@ export class DeviceMemory implements ByteSpace {
     return this.arena.largestFree();
   }
 
-  /** One past the last address that is backed by memory, as kernels take it: 0 stands for 4 GiB. */
+  /** The end of the memory, as kernels use it: 0 stands for 4 GiB. */
   get top(): number {
     return this.bytes.length >= ADDRESS_END ? 0 : this.bytes.length;
   }
 
-  /** Memory that only the device uses: contexts of blocks and the like. No copy may name it. */
+  /**
+   * Takes memory that only the device uses: contexts of blocks and the like. No copy may name it.
+   */
   reserve(bytes: number): Range | undefined {
     const ahead = bytes >= LARGE ? APART : 0;
     const range =
@@ -144,7 +145,7 @@ export class DeviceMemory implements ByteSpace {
     return range === undefined ? undefined : this.adopt(range, bytes, kind, pool);
   }
 
-  /** Bytes that an allocation takes beyond its own. */
+  /** The bytes that an allocation takes beyond its own. */
   get gap(): number {
     return this.watch === undefined ? 0 : WATCHED_GAP;
   }
@@ -165,7 +166,7 @@ export class DeviceMemory implements ByteSpace {
     return allocation;
   }
 
-  /** Copies and fills may name the allocation again, under a new identity. */
+  /** Makes the allocation live again, with a new identity. */
   revive(allocation: Allocation, bytes: number): void {
     allocation.bytes = bytes;
     allocation.id = this.nextId++;
@@ -174,13 +175,13 @@ export class DeviceMemory implements ByteSpace {
     this.watch?.allocated(allocation);
   }
 
-  /** No call may name the allocation any more. Its range stays taken until `giveBack`. */
+  /** Ends the allocation for calls. Its range stays taken until `giveBack`. */
   retire(allocation: Allocation): void {
     this.live.delete(allocation.address);
     this.starts.delete((allocation.address - this.base) / GRANULE);
   }
 
-  /** Takes back the memory of an allocation that was retired. */
+  /** Frees the memory of an allocation that was retired. */
   reclaim(allocation: Allocation): void {
     if (allocation.pool === undefined) {
       this.abandon(allocation);
@@ -191,19 +192,19 @@ export class DeviceMemory implements ByteSpace {
     allocation.pool.put(this, allocation.range);
   }
 
-  /** The same, past its pool. */
+  /** As {@link reclaim}, without its pool. */
   abandon(allocation: Allocation): void {
     this.watch?.freed(allocation);
     this.gaps -= this.gap;
     this.giveBack(allocation.range);
   }
 
-  /** The live allocation that begins at `address`. */
+  /** Returns the live allocation that begins at `address`. */
   at(address: number): Allocation | undefined {
     return this.live.get(address);
   }
 
-  /** The live allocation that holds the byte at `address`. */
+  /** Returns the live allocation that contains the byte at `address`. */
   around(address: number): Allocation | undefined {
     if (!this.owns(address)) return undefined;
     const start = this.starts.atOrBelow(Math.floor((address - this.base) / GRANULE));
@@ -231,7 +232,7 @@ export class DeviceMemory implements ByteSpace {
     this.smallPages = bytes.length;
   }
 
-  /** Grows the memory so that it reaches `end`; false where the machine has no more to give. */
+  /** Grows the memory so that it reaches `end`; false where the machine has no more. */
   private cover(end: number): boolean {
     const have = this.bytes.length;
     if (end <= have) return true;

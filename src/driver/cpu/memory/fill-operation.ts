@@ -1,6 +1,4 @@
-/**
- * A fill of rows with elements of one, two or four bytes, in steps of a few MiB.
- */
+/** A fill of rows with elements of one, two or four bytes, in steps of a few MiB. */
 import { CUgraphExecUpdateResult, CUgraphNodeType } from '../../flags.js';
 import { Operation, STEP } from '../streams/operation.js';
 import type { ByteSpace } from './byte-space.js';
@@ -17,7 +15,7 @@ export class FillOperation extends Operation {
   private pitch = 0;
   private elementBytes = 1;
   private value = 0;
-  /** Bytes of a row. */
+  /** The bytes of a row. */
   private width = 0;
   private height = 1;
   private x = 0;

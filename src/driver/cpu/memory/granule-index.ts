@@ -1,13 +1,13 @@
 /**
- * A set of small integers that answers "which member is the nearest at or below this one" in five
- * steps: a tree of bitmaps, 32 children to a word. The device memory keeps in it where every live
- * allocation begins, so that an address inside an allocation finds it; a sorted array would pay for
- * every allocation with a move of the rest.
+ * A set of small integers that finds the nearest member at or below a number in five steps: a tree
+ * of bitmaps, with 32 children per word. The device memory stores the beginning of every live
+ * allocation in it, so that an address inside an allocation finds it; a sorted array would move the
+ * rest for every allocation.
  */
 export class GranuleIndex {
   private readonly levels: Uint32Array[] = [];
 
-  /** Members lie in [0, capacity). */
+  /** Members are in [0, capacity). */
   constructor(capacity: number) {
     let bits = Math.max(capacity, 1);
     do {
@@ -33,7 +33,7 @@ export class GranuleIndex {
     }
   }
 
-  /** The greatest member that is not greater than `limit`, or -1. */
+  /** Returns the greatest member that is not greater than `limit`, or -1. */
   atOrBelow(limit: number): number {
     let at = limit;
     for (let height = 0; height < this.levels.length; height++) {

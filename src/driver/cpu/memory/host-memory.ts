@@ -1,8 +1,8 @@
 /**
- * Host memory that the driver knows: SharedArrayBuffers, whole or in part, registered or allocated
+ * Host memory of the driver: SharedArrayBuffers, whole or in part, registered with it or allocated
  * by it. JavaScript has no addresses, so each buffer gets an interval of 2^33 synthetic ones (more
- * than one where it is longer) from 2^40 on, far above any device address. Such an address is good
- * for copies and stream memory operations, not for kernels: their memory is the device's.
+ * than one where it is longer) from 2^40 on, far above any device address. Such an address serves
+ * copies and stream memory operations, not kernels: their memory is the device's.
  */
 import type { ByteSpace } from './byte-space.js';
 
@@ -25,7 +25,7 @@ export class HostBuffer implements ByteSpace {
   readonly buffer: SharedArrayBuffer;
   readonly bytes: Uint8Array;
   readonly words: Int32Array;
-  /** In address order, never overlapping. */
+  /** The ranges in address order; they never overlap. */
   readonly ranges: HostRange[] = [];
 
   constructor(origin: number, buffer: SharedArrayBuffer) {
@@ -43,7 +43,7 @@ export class HostBuffer implements ByteSpace {
     this.bytes.copyWithin(to, from, from + bytes);
   }
 
-  /** The known range that holds all of [address, address + bytes). */
+  /** Returns the range that contains all of [address, address + bytes). */
   holding(address: number, bytes: number): HostRange | undefined {
     return this.ranges.find(
       (range) => address >= range.address && address + bytes <= range.address + range.bytes,
@@ -52,7 +52,7 @@ export class HostBuffer implements ByteSpace {
 }
 
 export class HostMemory {
-  /** A buffer keeps its addresses for life: who holds the buffer may ask for them again. */
+  /** A buffer keeps its addresses as long as it exists, since it may be registered again. */
   private readonly known = new WeakMap<SharedArrayBuffer, HostBuffer>();
   /** Buffers with at least one range, by interval. Only these are kept from being collected. */
   private readonly active = new Map<number, HostBuffer>();
@@ -68,7 +68,7 @@ export class HostMemory {
     return known;
   }
 
-  /** Undefined where part of the range is known already. */
+  /** Adds a range; undefined where part of it was added before. */
   add(
     buffer: SharedArrayBuffer,
     byteOffset: number,
@@ -91,7 +91,7 @@ export class HostMemory {
     return range;
   }
 
-  /** Forgets the range that begins at `address`; false where there is none of that origin. */
+  /** Removes the range that begins at `address`; false where there is none of that origin. */
   remove(address: number, origin: HostRange['origin']): boolean {
     const host = this.hostOf(address);
     const index =

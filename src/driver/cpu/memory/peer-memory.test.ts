@@ -7,10 +7,10 @@ import { PEER_BASE, PeerMemory } from './peer-memory.js';
 
 const PAGE = 65536;
 
-test('what another thread has just grown is there at once', async () => {
+test('memory that another thread has just grown is there at once', async () => {
   const memory = new WebAssembly.Memory({ initial: 1, maximum: 400, shared: true });
   const turn = new Int32Array(new SharedArrayBuffer(4));
-  // Grows by a page whenever it is told to, and says when it has.
+  // The worker grows the memory by a page at each message, and answers when it has.
   const worker = new Worker(
     `
     const { memory, turn } = require('node:worker_threads').workerData;

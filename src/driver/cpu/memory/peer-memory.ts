@@ -1,22 +1,21 @@
 /**
- * Memory of a CPU device that another thread runs: copies reach it, kernels do not. What it holds
- * and what of it is allocated is known on the other thread only, so nothing but its size is checked
- * here.
+ * Memory of a CPU device on another thread: copies reach it, kernels do not. Its contents and its
+ * allocations are known on the other thread only, so only its size is checked here.
  */
 import type { ByteSpace } from './byte-space.js';
 
 /**
- * Where the addresses of such memory begin here, far above those of host memory: every device
- * counts its own from zero, so that each adopted one gets an interval of 2^32.
+ * The first address of such memory here, far above those of host memory: every device's addresses
+ * begin at zero, so that each adopted one gets an interval of 2^32.
  */
 export const PEER_BASE = 2 ** 50;
-/** A word below all device memory in which another thread says that it writes here too. */
+/** A word below all device memory in which another thread records that it writes to this memory. */
 export const FOREIGN_WORD = 2;
 export const PEER_STRIDE = 2 ** 32;
 
 export class PeerMemory implements ByteSpace {
   readonly kind = 'device';
-  /** Of this memory's address 0. */
+  /** The address here of this memory's address 0. */
   readonly origin: number;
   /** The context's handle here. */
   readonly handle: number;
@@ -30,11 +29,11 @@ export class PeerMemory implements ByteSpace {
     this.memory = memory;
     this.seen = new Uint8Array(memory.buffer);
     this.seenWords = new Int32Array(memory.buffer);
-    // Who checks that memory must know that others write to it.
+    // The checker of that memory has to know that other threads write to it.
     Atomics.store(this.seenWords, FOREIGN_WORD, 1);
   }
 
-  /** The other thread may have grown it: `buffer` is then another one. */
+  /** The other thread may have grown the memory: `buffer` is then another one. */
   get bytes(): Uint8Array {
     const { buffer } = this.memory;
     if (buffer !== this.seen.buffer) this.seen = new Uint8Array(buffer);
@@ -52,8 +51,8 @@ export class PeerMemory implements ByteSpace {
     const end = address - this.origin + bytes;
     if (!this.owns(address)) return false;
     if (end <= this.bytes.length) return true;
-    // A thread learns that another has grown memory when it is next interrupted, or when it grows
-    // it itself, if by nothing.
+    // A thread sees that another has grown memory when it is next interrupted, or when it grows the
+    // memory itself, even by zero.
     this.memory.grow(0);
     return end <= this.bytes.length;
   }

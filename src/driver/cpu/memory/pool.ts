@@ -1,7 +1,7 @@
 /**
- * A memory pool: stream-ordered allocations, and what is kept of them for the next ones. Freed
- * memory stays with the pool while the pool holds no more than its release threshold, and otherwise
- * goes back to the device at once: a GPU gives it back at the next synchronisation, which is the
+ * A memory pool: stream-ordered allocations, and the memory that is kept for the next ones. Freed
+ * memory stays in the pool while the pool has no more than its release threshold, and otherwise
+ * returns to the device at once. A GPU returns it at the next synchronisation, which is the
  * earliest point at which a program could see the difference.
  */
 import type { CpuDevice } from '../device.js';
@@ -12,7 +12,7 @@ import type { Allocation, DeviceMemory } from './device-memory.js';
 export class MemoryPool {
   readonly handle: number;
   readonly device: CpuDevice;
-  /** 0: no bound but the device's memory. */
+  /** The bound in bytes; 0 means that of the device's memory. */
   readonly maxBytes: number;
   readonly isDefault: boolean;
   releaseThreshold = 0;
@@ -28,8 +28,8 @@ export class MemoryPool {
   reservedHigh = 0;
   destroyed = false;
   /**
-   * By size; undefined where the memory itself lies in quarantine, as it does on a device that is
-   * checked.
+   * Kept ranges by size; undefined where the memory itself is in quarantine, as on a checked
+   * device.
    */
   private readonly kept = new Map<number, (Range | undefined)[]>();
 
@@ -40,10 +40,7 @@ export class MemoryPool {
     this.isDefault = isDefault;
   }
 
-  /**
-   * `isCounted`: for an allocation that takes the place of one which is still to be freed, and
-   * counts until then.
-   */
+  /** `isCounted`: the allocation replaces one that is still to be freed, and counts until then. */
   take(memory: DeviceMemory, bytes: number, isCounted: boolean): Allocation | undefined {
     const rounded = roundToGranule(bytes);
     if (isCounted) {
@@ -66,7 +63,7 @@ export class MemoryPool {
     return memory.adopt(range, bytes, 'pool', this);
   }
 
-  /** What was counted is not there. */
+  /** Removes memory that was counted and does not exist. */
   lose(bytes: number): void {
     const rounded = roundToGranule(bytes);
     this.used -= rounded;
@@ -75,7 +72,7 @@ export class MemoryPool {
 
   /** The stream has reached the free of this range. */
   put(memory: DeviceMemory, range: Range): void {
-    // The free of a stream of another device can arrive after the reset of this one.
+    // The free of a stream of another device may be reached after the reset of this one.
     if (memory !== this.device.context?.memory) return;
     const rounded = range.bytes - memory.gap;
     const isWatched = memory.watch !== undefined;
@@ -93,7 +90,7 @@ export class MemoryPool {
     else stack.push(kept);
   }
 
-  /** Gives unused memory back until at most `keep` bytes are held. */
+  /** Returns unused memory to the device until at most `keep` bytes are left. */
   trim(memory: DeviceMemory, keep: number): void {
     for (const [bytes, stack] of this.kept) {
       while (this.reserved > keep && stack.length > 0) {
@@ -106,7 +103,7 @@ export class MemoryPool {
     }
   }
 
-  /** The device's memory is gone, and with it whatever the pool held. */
+  /** The device's memory does not exist any more, and neither does the pool's. */
   forget(): void {
     this.kept.clear();
     this.used = this.reserved = this.usedHigh = this.reservedHigh = 0;

@@ -1,7 +1,7 @@
 /**
  * An event: a point in a stream's order, and the time at which the device passed it. Recording
- * again moves the event to a new point; waits made before keep the point that they were made for,
- * since they hold it themselves.
+ * again moves the event to a new point; earlier waits keep their point, since they store it
+ * themselves.
  */
 import { CUgraphNodeType } from '../../flags.js';
 import type { CpuContext } from '../context.js';
@@ -15,10 +15,10 @@ export class CpuEvent {
   readonly handle: number;
   readonly context: CpuContext;
   readonly flags: number;
-  /** Where it was recorded last; undefined before the first record. */
+  /** The stream of its last record; undefined before the first. */
   stream: Stream | undefined = undefined;
   sequence = 0;
-  /** Milliseconds on the device's clock; meaningful once complete. */
+  /** Milliseconds on the device's clock; defined once it is complete. */
   time = 0;
   /** Set while its last record was made in a capturing stream. */
   captured: { capture: Capture; frontier: readonly GraphNode[] } | undefined = undefined;
@@ -34,12 +34,12 @@ export class CpuEvent {
   }
 }
 
-/** Takes the time when the stream reaches it. */
+/** Records the time when the stream reaches it. */
 export class RecordOperation extends Operation {
   readonly nodeType = CUgraphNodeType.CU_GRAPH_NODE_TYPE_EMPTY;
   private event: CpuEvent | undefined = undefined;
   private stream: Stream | undefined = undefined;
-  /** Its own number, which the queue gives it. */
+  /** Its own number, which the queue assigns. */
   sequence = 0;
 
   private static readonly spare: RecordOperation[] = [];
@@ -109,8 +109,8 @@ export class WaitOperation extends Operation {
 }
 
 /**
- * A wait with CU_EVENT_WAIT_EXTERNAL in a graph: for the event as it is recorded when the graph
- * reaches the node.
+ * A wait with CU_EVENT_WAIT_EXTERNAL in a graph, for the event's last record when the graph reaches
+ * the node.
  */
 export class ExternalWaitOperation extends Operation {
   readonly nodeType = CUgraphNodeType.CU_GRAPH_NODE_TYPE_WAIT_EVENT;

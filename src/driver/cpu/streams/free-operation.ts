@@ -1,8 +1,8 @@
 /**
- * The end of an allocation's life in stream order. The address is invalid for calls from the moment
- * of the call that frees it; the memory itself goes back when the stream gets here, unless an
- * allocation on the same stream took it over in the meantime, which is safe because that
- * allocation's users come later in the same order.
+ * The end of an allocation in stream order. The address is invalid for calls from the call on that
+ * frees it; the memory itself is freed when the stream reaches this operation, unless an allocation
+ * on the same stream took it over in the meantime. That is safe because the new allocation's users
+ * come later in the same order.
  */
 import { CUgraphNodeType } from '../../flags.js';
 import { roundToGranule } from '../memory/pool.js';
@@ -14,7 +14,7 @@ import type { Stream } from './stream.js';
 export class FreeOperation extends Operation {
   readonly nodeType = CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEM_FREE;
   private allocation: Allocation | undefined;
-  /** Bytes that count no more, since another allocation took their place. */
+  /** Bytes that do not count any more, since another allocation replaced them. */
   private replaced = 0;
   private readonly stream: Stream;
 
@@ -26,7 +26,7 @@ export class FreeOperation extends Operation {
   }
 
   /**
-   * The allocation, if its memory is of this pool and as large as `bytes` asks for; the free then
+   * Returns the allocation, if its memory is of this pool and of the size of `bytes`; the free then
    * does nothing.
    */
   takeOver(pool: MemoryPool, bytes: number): Allocation | undefined {
@@ -39,9 +39,9 @@ export class FreeOperation extends Operation {
   }
 
   /**
-   * Where memory is watched, what is freed is not given out again so soon: the pool counts as if it
-   * were, so that a new allocation takes the place of this one, and the memory goes into quarantine
-   * in its turn. Whether it did.
+   * Lets a new allocation replace this one in the pool's count, where memory is checked and freed
+   * memory is not reused soon. The memory then goes into quarantine. Returns whether it was
+   * replaced.
    */
   isReplaced(pool: MemoryPool, bytes: number): boolean {
     const { allocation } = this;
@@ -76,7 +76,7 @@ export class FreeOperation extends Operation {
   }
 }
 
-/** Runs an action once every stream that had work when it was made has got past that work. */
+/** Runs an action once every stream that had work at its creation has passed that work. */
 export class AfterWork {
   private open: number;
   private readonly action: () => void;

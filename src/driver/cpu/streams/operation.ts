@@ -1,5 +1,5 @@
 /**
- * One piece of device work: what a stream queues and what a node of a graph holds. Work is done in
+ * One piece of device work, which a stream queues or a node of a graph contains. Work is done in
  * steps of bounded size and keeps its own state between them, so that one thread can run many
  * streams and stop at any time.
  */
@@ -8,19 +8,19 @@ import type { Graph } from '../graphs/graph.js';
 
 const NO_BODIES: readonly Graph[] = [];
 
-/** What a step came to. */
+/** The result of a step. */
 export const STEP = {
   /** The operation has ended. */
   done: 0,
-  /** A full step was made; the next stream's turn. */
+  /** A full step was made; it is the next stream's turn. */
   more: 1,
   /**
-   * Time ran out inside the step: the same operation goes on first at the next poll, whatever the
-   * time was.
+   * The time slice ended inside the step: the same operation continues first at the next poll,
+   * whatever its time slice is.
    */
   paused: 2,
   /**
-   * It waits for another stream, for the host, or for blocks that other threads run. Nothing was
+   * It waits for another stream, for the host, or for blocks that other threads run. No work was
    * done.
    */
   blocked: 3,
@@ -28,19 +28,19 @@ export const STEP = {
   fault: 4,
 } as const;
 
-/** Threads whose next news can be waited for. */
+/** Threads whose news can be waited for. */
 export interface Resting {
-  /** Sleeps until there is news, for so many milliseconds at most. */
+  /** Sleeps until there is news, for at most this many milliseconds. */
   rest(milliseconds: number): void;
 }
 
-/** When the current call of `poll` should return. */
+/** The time at which the current call of `poll` should return. */
 export class Slice {
   readonly now: () => number;
   deadline = 0;
-  /** The time at the last look. */
+  /** The time of the last reading. */
   time = 0;
-  /** When an operation last ended, or a grid got any further. */
+  /** When an operation last ended, or a grid made progress. */
   moved = 0;
   /** The threads whose work a blocked operation waits for. */
   crew: Resting | undefined = undefined;
@@ -56,8 +56,8 @@ export class Slice {
   }
 
   /**
-   * Nothing can be done here: sleeps until the other threads have news, or time is up. False where
-   * nobody works.
+   * Sleeps until the other threads have news, or time is up: no work can be done here. Returns
+   * false where no other thread works.
    */
   rest(): boolean {
     const { crew } = this;
@@ -76,14 +76,14 @@ export abstract class Operation {
   /** The next one in its stream's queue. */
   next: Operation | undefined = undefined;
 
-  /** The CUgraphNodeType that a captured one becomes. */
+  /** The CUgraphNodeType of a captured one. */
   abstract readonly nodeType: number;
 
   abstract step(slice: Slice): number;
 
   /**
-   * Whether the host can see that the stream got here, or it has waited for what anybody may have
-   * done.
+   * Whether the host can see that the stream reached this point, or the stream has waited for the
+   * effect of any work.
    */
   get meets(): 'host' | 'anybody' | undefined {
     return undefined;
@@ -94,26 +94,26 @@ export abstract class Operation {
     return NO_BODIES;
   }
 
-  /** The graph that it is part of is being launched: conditions take their first values. */
+  /** The graph that it is part of is being launched: conditions get their initial values. */
   launchBegins(): void {}
 
   /** Prepares another run from the beginning: a graph runs the same operations many times. */
   restart(): void {}
 
-  /** An operation of its own with the same parameters, for another graph or another run. */
+  /** Makes an operation with the same parameters, for another graph or another run. */
   abstract copy(): Operation;
 
-  /** Says in one line what it does, for a picture of the graph. */
+  /** Describes it in one line, for a drawing of the graph. */
   abstract describe(): string;
 
   /**
-   * A CUgraphExecUpdateResult: whether an executable graph may take this in the place of `old`,
-   * which is of the same type.
+   * Returns a CUgraphExecUpdateResult: whether an executable graph may use this in the place of
+   * `old`, which is of the same type.
    */
   replaces(_old: Operation): number {
     return CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_SUCCESS;
   }
 
-  /** The queue is done with it: it may be used for another call. */
+  /** The queue is done with it: it may be reused for another call. */
   release(): void {}
 }

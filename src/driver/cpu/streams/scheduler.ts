@@ -1,12 +1,12 @@
 /**
- * Decides which stream runs next. All devices of a driver share one scheduler, since one thread
+ * Chooses the stream that runs next. All devices of a driver share one scheduler, since one thread
  * does their work.
  *
  * Every stream that has work gets its turn in each round, those of higher priority first and for
  * more steps, so that a kernel that spins on another stream's result never keeps that stream from
- * running. Turns are counted in steps of work, not in time, and a step that time cut short is taken
- * up where it was: the order of things depends on the calls that were made, not on how much time
- * `poll` was given. Where other threads run blocks too, it depends on them as well.
+ * running. Turns are counted in steps of work, not in time, and a step that the time slice
+ * interrupted is continued: the order of work depends on the calls that were made, not on the time
+ * of `poll`. Where other threads run blocks, too, it depends on them as well.
  */
 import type { Schedule } from '../schedule.js';
 import { Slice, STEP } from './operation.js';
@@ -17,12 +17,15 @@ export class Scheduler {
   private readonly schedule: Schedule | undefined;
   /** Streams that have work, by priority. */
   private busy: Stream[] = [];
-  /** Whose turn it is, and how many steps of it are left (0: not begun). */
+  /**
+   * The index of the current turn's stream, and the number of its steps that are left (0: not
+   * begun).
+   */
   private turn = 0;
   private stepsLeft = 0;
-  /** Whose operation is at work. */
+  /** The stream whose operation is running. */
   current: Stream | undefined = undefined;
-  /** Operations that have ended so far. */
+  /** The number of operations that have ended so far. */
   completions = 0;
 
   constructor(now: () => number, schedule: Schedule | undefined) {
@@ -44,12 +47,12 @@ export class Scheduler {
       busy.push(stream);
     } else {
       busy.splice(at, 0, stream);
-      // Whoever's turn it is keeps it, and a turn that has not begun goes to the newcomer.
+      // The current stream keeps its turn, and a turn that has not begun goes to the new stream.
       if (at < this.turn || (at === this.turn && this.stepsLeft > 0)) this.turn++;
     }
   }
 
-  /** Forgets streams whose queues were dropped. */
+  /** Removes streams whose queues were dropped. */
   sweep(): void {
     this.busy = this.busy.filter((stream) => !stream.idle);
     this.turn = 0;
@@ -65,7 +68,7 @@ export class Scheduler {
     if (this.busy.length === 0) return false;
     const slice = this.slice;
     slice.begin(budgetMicroseconds / 1000);
-    /** Turns in a row that got nothing done. */
+    /** Turns in a row that made no progress. */
     let fruitless = 0;
     for (;;) {
       if (this.turn >= this.busy.length) this.turn = 0;

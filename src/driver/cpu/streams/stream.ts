@@ -1,7 +1,7 @@
 /**
  * A stream: a queue of operations that run one after the other. Each operation has a number in its
- * stream, and a stream says up to which number it has completed; that pair is all that events and
- * waits need.
+ * stream, and a stream has the number up to which it has completed; events and waits need only that
+ * pair.
  */
 import { CUstream_flags } from '../../flags.js';
 import type { CpuContext } from '../context.js';
@@ -20,9 +20,9 @@ export class Stream {
   readonly priority: number;
   head: Operation | undefined = undefined;
   private tail: Operation | undefined = undefined;
-  /** Number of the last operation queued. */
+  /** The number of the last operation queued. */
   submitted = 0;
-  /** Number of the last operation completed. */
+  /** The number of the last operation completed. */
   completed = 0;
   destroyed = false;
   /**
@@ -56,7 +56,7 @@ export class Stream {
     return (this.flags & CUstream_flags.CU_STREAM_NON_BLOCKING) === 0;
   }
 
-  /** Returns the operation's number. */
+  /** Queues an operation. Returns its number. */
   push(operation: Operation): number {
     if (this.head === undefined) this.head = operation;
     else this.tail!.next = operation;
@@ -74,7 +74,7 @@ export class Stream {
     done.release();
   }
 
-  /** Drops all queued work; whoever waits for it, on another device, goes on. */
+  /** Drops all queued work; a stream of another device that waits for it continues. */
   drop(): void {
     this.head = this.tail = undefined;
     this.completed = this.submitted;

@@ -1,7 +1,7 @@
 /**
  * Stream memory operations: a stream writes a word, or waits for one, in memory that the host sees.
- * They are plain atomic accesses, so that another thread of the process can play the other side
- * with Atomics.
+ * They are plain atomic accesses, so that another thread of the process can do the counterpart with
+ * Atomics.
  */
 import { CUgraphExecUpdateResult, CUgraphNodeType, CUstreamWaitValue_flags } from '../../flags.js';
 import type { ByteSpace } from '../memory/byte-space.js';
@@ -75,7 +75,7 @@ export class WaitValueOperation extends Operation {
 
   private holds(have: number): boolean {
     switch (this.condition) {
-      // Cyclic, as the driver defines it: (int32)(*addr - value) >= 0.
+      // The comparison is cyclic, as the driver defines it: (int32)(*addr - value) >= 0.
       case CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_GEQ:
         return ((have - this.value) | 0) >= 0;
       case CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_EQ:
@@ -106,7 +106,7 @@ export class WaitValueOperation extends Operation {
   }
 }
 
-/** The same memory as 64-bit words. Device memory may have grown since the last look. */
+/** Returns the same memory as 64-bit words. Device memory may have grown since the last call. */
 function wideWords(space: ByteSpace): BigInt64Array {
   const { buffer, byteLength } = space.words;
   return new BigInt64Array(buffer, 0, byteLength >>> 3);
@@ -171,7 +171,7 @@ export class WaitWideValueOperation extends Operation {
 
   private holds(have: bigint): boolean {
     switch (this.condition) {
-      // Cyclic, as the driver defines it: (int64)(*addr - value) >= 0.
+      // The comparison is cyclic, as the driver defines it: (int64)(*addr - value) >= 0.
       case CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_GEQ:
         return BigInt.asIntN(64, have - this.value) >= 0n;
       case CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_EQ:

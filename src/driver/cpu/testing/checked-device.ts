@@ -1,6 +1,4 @@
-/**
- * A device that is checked, and kernels written in a few lines of PTX for it.
- */
+/** A checked device, and short kernels in PTX for it. */
 import type { CheckOptions, CheckReport } from '../../../ground/check-report.js';
 import { DriverError } from '../../error.js';
 import type { PolledDriver } from '../../driver.js';
@@ -19,7 +17,7 @@ export interface Shape {
 export class CheckedDevice {
   readonly cu: PolledDriver;
   readonly stream: number;
-  /** All that was reported. */
+  /** All reports so far. */
   readonly reports: CheckReport[] = [];
   readonly device: number;
   private module = 0;
@@ -75,7 +73,7 @@ export class CheckedDevice {
     return [];
   }
 
-  /** Memory with these words in it. */
+  /** Allocates memory with these words. */
   words(...values: number[]): number {
     const { cu } = this;
     const address = cu.cuMemAlloc(values.length * 4);

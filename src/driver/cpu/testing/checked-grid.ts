@@ -1,6 +1,6 @@
 /**
- * The grid runner of the PTX compiler's own tests, on a device that is checked: what those tests
- * run must bring no report.
+ * The grid runner of the PTX compiler's own tests, on a checked device: those tests must cause no
+ * report.
  */
 import type { Argument, Launch, Outcome } from '../../../ptx/run-grid.test-support.js';
 import type { CompileOptions, CompiledModule } from '../../../ptx/index.js';
@@ -19,7 +19,7 @@ type Elements =
   | BigInt64Array
   | BigUint64Array;
 
-/** All that was found in any grid. */
+/** The reports of all grids. */
 export const reports: CheckReport[] = [];
 
 export class Grid {
@@ -31,7 +31,7 @@ export class Grid {
   private readonly buffer: ArrayBufferLike;
 
   constructor(text: string, options: CompileOptions & { pages?: number } = {}) {
-    // The driver tells the addresses of visible variables only.
+    // The driver returns the addresses of visible variables only.
     const source = text.replace(/^\.const /gm, '.visible .const ');
     this.module = compilePtx(source, { ...options, check: true });
     this.cu = openCpu({

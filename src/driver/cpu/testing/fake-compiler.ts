@@ -89,7 +89,7 @@ const looping = (body: number[]): number[] => [
 const IMPORTS = ['host_vprintf', 'host_malloc', 'host_free', 'host_assert'];
 
 interface FakeKernel {
-  /** Sizes of the parameters: 8 is an address. */
+  /** The sizes of the parameters: 8 is an address. */
   params: number[];
   code: number[];
   extra?: Partial<CompiledKernel>;
@@ -120,7 +120,7 @@ const KERNELS: Record<string, FakeKernel> = {
     code: looping(when(equal(load(param(0)), param(8)), result(STATUS.done))),
     extra: { yields: true },
   },
-  /** As many back edges as asked for, kept in scratch, then *out += 1. */
+  /** Takes the given number of back edges, counted in scratch, then executes *out += 1. */
   count: {
     params: [8, 4],
     code: looping([
@@ -159,7 +159,7 @@ const KERNELS: Record<string, FakeKernel> = {
     ],
   },
   crash: { params: [], code: [0x00] },
-  /** The context block, as the kernel sees it. */
+  /** Writes the context block, as the kernel sees it. */
   dump: {
     params: [8],
     code: [...param(0), ...context, ...num(CTX.bytes), 0xfc, 0x0a, 0, 0, ...result(STATUS.done)],

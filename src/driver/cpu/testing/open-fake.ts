@@ -1,7 +1,4 @@
-/**
- * A device with the fake compiler, ready for work, and the shorthands that its tests are written
- * in.
- */
+/** A device with the fake compiler, ready for work, and the shorthands of its tests. */
 import type { PolledDriver } from '../../driver.js';
 import { DriverError } from '../../error.js';
 import { resultName } from '../../../ground/result.js';
@@ -12,15 +9,12 @@ import { ALL_KERNELS, fakeCompile } from './fake-compiler.js';
 export interface FakeDevice {
   cu: PolledDriver;
   context: number;
-  /** A stream of its own, non-blocking. */
+  /** A non-blocking stream of its own. */
   stream: number;
-  /** What kernels printed. */
+  /** The text that kernels printed. */
   printed: string[];
   kernel(name: string): number;
-  /**
-   * Launches one block of one thread unless told otherwise; 8-byte parameters are given as
-   * [address].
-   */
+  /** Launches one block of one thread by default; 8-byte parameters are given as [address]. */
   launch(
     func: number,
     stream: number,
@@ -28,9 +22,9 @@ export interface FakeDevice {
     grid?: number,
     block?: number,
   ): void;
-  /** Registered host memory with its views. */
+  /** Registers host memory. Returns it with its views. */
   host(bytes: number): { address: number; bytes: Uint8Array; words: Int32Array };
-  /** Copies device memory out, through a stream of its own. */
+  /** Copies device memory to the host, through a stream of its own. */
   read(address: number, words: number): number[];
   write(address: number, words: readonly number[]): void;
 }
@@ -55,8 +49,8 @@ export function openFake(options: CpuOptions = {}): FakeDevice {
     stream,
     printed,
     kernel(name) {
-      // All kernels at once: a test that captures asks for one before, since nothing can be loaded
-      // during a capture.
+      // All kernels are loaded at once. A test that captures requests one before, since nothing can
+      // be loaded during a capture.
       if (module === 0) module = cu.cuModuleLoadDataEx(ALL_KERNELS, {});
       return cu.cuModuleGetFunction(module, name);
     },
@@ -108,7 +102,7 @@ export function packParams(params: readonly (number | readonly [number])[]): Int
   return Int32Array.from(words);
 }
 
-/** The driver's name of the result that a call ends with. */
+/** Returns the driver's name of the result that a call ends with. */
 export function resultOf(call: () => unknown): string {
   try {
     call();
@@ -119,7 +113,7 @@ export function resultOf(call: () => unknown): string {
   return 'CUDA_SUCCESS';
 }
 
-/** The message of the DriverError that a call throws. */
+/** Returns the message of the DriverError that a call throws. */
 export function messageOf(call: () => unknown): string {
   try {
     call();

@@ -1,7 +1,7 @@
 /**
- * Random programs of streams and events, and what CUDA says about the order in which their work may
+ * Random programs of streams and events, and CUDA's rules for the order in which their work may
  * run: for each operation the ones that must come before it. Work is a kernel that appends its
- * number to a list in device memory, so that the list says in which order the device did it.
+ * number to a list in device memory, so that the list is the order in which the device did it.
  */
 import * as fc from '../../../../test/fast-check.js';
 import type { FakeDevice } from './open-fake.js';
@@ -32,8 +32,8 @@ export function programs(streams: number, events: number, polls: boolean): fc.Ar
 }
 
 /**
- * Pairs [earlier, later] of work numbers that the device must respect. `legacy`: the stream that
- * waits for all others.
+ * Returns pairs [earlier, later] of work numbers that the device must respect. `legacy`: the stream
+ * that waits for all others.
  */
 export function order(
   program: readonly Step[],
@@ -42,7 +42,7 @@ export function order(
   nonBlocking: ReadonlySet<number> = new Set(),
 ): [number, number][] {
   const pairs: [number, number][] = [];
-  // For each stream the work that everything queued to it from now on comes after.
+  // The work of each stream that everything queued to it from now on comes after.
   const before: Set<number>[] = Array.from({ length: streams }, () => new Set());
   const recorded = new Map<number, Set<number>>();
   let number = 0;
@@ -71,7 +71,7 @@ export function order(
   return pairs;
 }
 
-/** Makes the calls of a program; the work appends to `list`. Returns how much work there is. */
+/** Makes the calls of a program; the work appends to `list`. Returns the amount of work. */
 export function run(
   device: FakeDevice,
   program: readonly Step[],
@@ -103,7 +103,7 @@ export function run(
   return number;
 }
 
-/** The pairs that a list of work numbers breaks. */
+/** Returns the pairs that a list of work numbers violates. */
 export function violations(
   done: readonly number[],
   pairs: readonly [number, number][],

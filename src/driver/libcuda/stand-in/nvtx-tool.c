@@ -1,5 +1,5 @@
-/* What a profiler is to NVTX: built with -DTOOL it is attached by InitializeInjectionNvtx2, without it is libnvToolsExt.
- * Either way it writes down the ranges that it is told of. */
+/* A receiver of NVTX calls: built with -DTOOL it is a tool that is attached by InitializeInjectionNvtx2, otherwise it
+ * is libnvToolsExt. In both cases it records the ranges. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ int InitializeInjectionNvtx2(const void* (*get_table)(uint32_t)) {
   version->set(3);
   if (callbacks == NULL || callbacks->size != sizeof *callbacks || callbacks->get(7, &table, &size) != 0) return 0;
   for (int module = 6; module >= 1; module--) {
-    /* Either may be left out. */
+    /* Either pointer may be null. */
     if (callbacks->get(module, NULL, &size) != 1 || callbacks->get(module, &table, NULL) != 1) return 0;
     if (size != sizes[module] || table[0] != NULL || table[size] != NULL) return 0;
     for (unsigned i = 1; i < size; i++) if (table[i] == NULL || *table[i] != NULL) return 0;

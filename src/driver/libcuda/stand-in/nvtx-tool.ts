@@ -1,6 +1,4 @@
-/**
- * Compiles stand-ins for what listens to NVTX: a profiler's library, and libnvToolsExt.
- */
+/** Compiles stand-ins for the receivers of NVTX calls: a profiler's library, and libnvToolsExt. */
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -16,7 +14,7 @@ const FLAGS: Readonly<Record<ToolKind, readonly string[]>> = {
   libnvToolsExt: [],
 };
 
-/** A library that was built in `folder`, and what it has been told. */
+/** A library that was built in `folder`, and its record of calls. */
 export class NvtxTool {
   readonly path: string;
   private readonly log: () => string;
@@ -43,7 +41,7 @@ export class NvtxTool {
     this.forget = library.func('void tool_forget()') as () => void;
   }
 
-  /** The lines written down since the last call of this. */
+  /** Returns the lines recorded since the last call of this. */
   take(): string[] {
     const lines = this.log()
       .split('\n')

@@ -1,6 +1,6 @@
 /*
- * A stand-in for libcuda: records every call as a line of text and answers as it was told to. The entry points
- * themselves are generated from header-facts.ts and put in the place of the last line, by stand-in.ts.
+ * A stand-in for libcuda: records every call as a line of text and returns the scripted results. stand-in.ts generates the
+ * entry points from header-facts.ts, and replaces the last line by them.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ API void standin_peek(const char *name, int arg, size_t size) {
   Peek *p = &peeks[peekCount++];
   snprintf(p->name, sizeof p->name, "%s", name); p->arg = arg; p->size = size;
 }
-/* What cuFuncGetParamInfo answers for the next parameter of every function. */
+/* The result of cuFuncGetParamInfo for the next parameter of every function. */
 API void standin_param(uint64_t offset, uint64_t size) {
   params[paramCount].offset = offset; params[paramCount].size = size; paramCount++;
 }
@@ -85,7 +85,7 @@ static void jit(uint64_t count, uint64_t keysAt, uint64_t valuesAt) {
   putText(" }");
 }
 
-/* Parameters of a launch, as a driver finds them. */
+/* Records the parameters of a launch, read as a driver reads them. */
 static void launchParams(uint64_t kernelParamsAt, uint64_t extraAt) {
   void **kernelParams = (void **)(uintptr_t)kernelParamsAt;
   void **extra = (void **)(uintptr_t)extraAt;

@@ -1,7 +1,7 @@
 /**
  * Compiles and controls the stand-in driver: a shared library with libcuda's symbols that records
- * what it is called with and answers as the test scripts it. This way the tests exercise the whole
- * foreign function layer, on machines without a GPU.
+ * its calls and returns what the test scripts. So the tests cover the whole foreign function layer,
+ * on machines without a GPU.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url';
 import { loadKoffi } from '../../../native/koffi.js';
 import { HEADER_FACTS } from './header-facts.js';
 
-/** Why the stand-in cannot be had here, or undefined. */
+/** Why the stand-in is not available here; undefined where it is. */
 export const whyNoStandIn: string | undefined =
   process.platform !== 'linux'
     ? 'SKIPPED: the stand-in driver is built on Linux only'
@@ -46,8 +46,8 @@ function entryPoint(symbol: string, classes: string): string {
 }
 
 /**
- * A stand-in with the symbols that a driver for CUDA `version` (e.g. 13000) has: its path. Built
- * once for each state of the sources, in the system's temporary folder.
+ * Returns the path of a stand-in with the symbols that a driver for CUDA `version` (e.g. 13000)
+ * has. It is built once for each state of the sources, in the system's temporary folder.
  */
 export function buildStandIn(version: number): string {
   const source = readFileSync(fileURLToPath(new URL('./stand-in.c', import.meta.url)), 'utf8');
@@ -103,14 +103,14 @@ export class StandIn {
     declare('jitLogs', 'void standin_jit_logs(const char* info, const char* error)');
   }
 
-  /** Forgets all that was recorded and scripted. */
+  /** Clears everything that was recorded and scripted. */
   reset(): void {
     this.#functions['reset']!();
   }
 
   /**
-   * The lines recorded since the last call of this: symbol, then arguments in hexadecimal, then
-   * what was peeked at.
+   * Returns the lines recorded since the last call of this: the symbol, then the arguments in
+   * hexadecimal, then the bytes that were peeked at.
    */
   takeLog(): string[] {
     const text = this.#functions['log']!() as string;
@@ -122,7 +122,7 @@ export class StandIn {
     this.#functions['return']!(symbol, result, times);
   }
 
-  /** `symbol` writes `bytes` through its argument number `arg`. */
+  /** Makes `symbol` write `bytes` through its argument number `arg`. */
   writes(symbol: string, arg: number, bytes: ArrayBufferView): void {
     const data = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     this.#functions['write']!(symbol, arg, data, data.length);
@@ -132,7 +132,7 @@ export class StandIn {
     this.#functions['peek']!(symbol, arg, size);
   }
 
-  /** Every function has these parameters from now on. */
+  /** Gives every function these parameters from now on. */
   parameters(...params: readonly { offset: number; size: number }[]): void {
     this.#functions['forgetParams']!();
     for (const { offset, size } of params) this.#functions['param']!(offset, size);

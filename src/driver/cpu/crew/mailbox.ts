@@ -1,6 +1,6 @@
 /**
- * What passes between a member and the owner of its crew while kernels run: calls of the host that
- * only the owner can carry out (malloc, free, a failed assertion), and what is printed. A printed
+ * The communication between a member and the owner of its crew while kernels run: calls of the host
+ * that only the owner can execute (malloc, free, a failed assertion), and printed text. A printed
  * text stays whole; texts of different members come in any order, all of a grid's before the grid
  * ends.
  */
@@ -25,19 +25,19 @@ const PIECE_BYTES = RING_BYTES / 4;
 
 type HostFunction = (...args: never[]) => unknown;
 
-/** Two 32-bit arguments of a call as one of 64 bits. */
+/** Combines two 32-bit arguments of a call into one of 64 bits. */
 const pair = (low: number, high: number): bigint => (BigInt(high >>> 0) << 32n) | BigInt(low >>> 0);
 export const halvesOf = (value: bigint): number[] => [
   Number(value & 0xffffffffn),
   Number(BigInt.asUintN(32, value >> 32n)),
 ];
 
-export class Letterbox {
+export class Mailbox {
   private readonly words: Int32Array;
   private readonly bytes: Uint8Array;
   private readonly member: number;
   private readonly at: number;
-  /** The owner's: pieces of a text that is not complete. */
+  /** The owner's pieces of a text that is not complete. */
   private begun: Uint8Array[] = [];
 
   constructor(words: Int32Array, member: number) {
@@ -47,9 +47,9 @@ export class Letterbox {
     this.at = memberAt(member);
   }
 
-  // The member's side.
+  // The member's side
 
-  /** The functions that a module imports from the host. */
+  /** Returns the functions that a module imports from the host. */
   hostFunctions(
     memory: WebAssembly.Memory,
     module: number,
@@ -140,7 +140,7 @@ export class Letterbox {
     this.bytes.set(bytes.subarray(first), base);
   }
 
-  /** Leaves a message for the owner, cut to what there is room for. */
+  /** Writes a message for the owner, truncated to the available room. */
   write(message: string): void {
     const target = new Uint8Array(TEXT_BYTES);
     const { written } = new TextEncoder().encodeInto(message, target);
@@ -148,7 +148,7 @@ export class Letterbox {
     this.words[this.at + MEMBER.textBytes] = written;
   }
 
-  // The owner's side.
+  // The owner's side
 
   get message(): string {
     const start = textOf(this.member);
@@ -157,21 +157,21 @@ export class Letterbox {
     );
   }
 
-  /** Carries out the call that the member waits for, if it waits for one. */
-  answer(carryOut: (name: string, module: number, args: readonly bigint[]) => bigint): void {
+  /** Executes the call that the member waits for, if it waits for one. */
+  answer(execute: (name: string, module: number, args: readonly bigint[]) => bigint): void {
     const { words, at } = this;
     if (Atomics.load(words, at + MEMBER.call) !== CALL_STATE.asked) return;
     Atomics.sub(words, WORD.calls, 1);
     const args = [0, 1, 2, 3].map((index) => this.long(at + MEMBER.args + 2 * index));
     this.setLong(
       at + MEMBER.result,
-      carryOut(HOST_CALLS[words[at + MEMBER.name]!]!, words[at + MEMBER.module]!, args),
+      execute(HOST_CALLS[words[at + MEMBER.name]!]!, words[at + MEMBER.module]!, args),
     );
     Atomics.store(words, at + MEMBER.call, CALL_STATE.answered);
     Atomics.notify(words, at + MEMBER.call);
   }
 
-  /** Gives out what has been printed. */
+  /** Passes on the printed text. */
   readTexts(print: (text: string) => void): void {
     const { words, at } = this;
     let read = words[at + MEMBER.read]!;

@@ -1,19 +1,19 @@
 /**
- * What a library says while it is being called, for whoever made the call: its messages arrive on
- * another thread than the one that called, and are to be part of the error that the call ends with.
- * The bytes lie in shared memory; a message counts while it is open.
+ * The messages of a library during a call. They arrive on another thread than the calling one, and
+ * become part of the error that the call ends with. Their bytes lie in shared memory; messages are
+ * recorded while the log is open.
  */
 
-/** Of one call; what goes beyond is left out. */
+/** Largest number of bytes of one call's messages; the rest is dropped. */
 const MOST_BYTES = 8192;
-/** Words in front of the bytes: whether it is open, and the length. */
+/** Words before the bytes: whether the log is open, and the length. */
 const OPEN = 0;
 const LENGTH = 1;
 const HEAD = 8;
 
 const encoder = new TextEncoder();
 
-export class SaidText {
+export class LibraryLog {
   readonly buffer: SharedArrayBuffer;
   private readonly words: Int32Array;
   private readonly bytes: Uint8Array;
@@ -24,7 +24,7 @@ export class SaidText {
     this.bytes = new Uint8Array(buffer, HEAD);
   }
 
-  /** From here on messages are taken down; what stood there is gone. */
+  /** Begins to record messages, and drops the earlier ones. */
   open(): void {
     Atomics.store(this.words, LENGTH, 0);
     Atomics.store(this.words, OPEN, 1);
@@ -34,7 +34,7 @@ export class SaidText {
     Atomics.store(this.words, OPEN, 0);
   }
 
-  /** Takes a message down, where it is open. */
+  /** Records a message, while the log is open. */
   add(message: string): void {
     if (Atomics.load(this.words, OPEN) === 0) return;
     const length = Atomics.load(this.words, LENGTH);
@@ -44,9 +44,9 @@ export class SaidText {
     Atomics.store(this.words, LENGTH, length + taken.length);
   }
 
-  /** Everything since {@link open}, a line for each message. */
+  /** All messages since {@link open}, one per line. */
   get text(): string {
-    // Decoders take no shared memory: Buffer.from copies.
+    // Buffer.from copies the bytes, since decoders do not accept shared memory.
     return Buffer.from(this.bytes.subarray(0, Atomics.load(this.words, LENGTH))).toString('utf8');
   }
 }

@@ -1,5 +1,5 @@
 /**
- * The event that any record may name in its fourth word: it is recorded on the stream behind the
+ * The event that any record may name in its fourth word: it is recorded on the stream after the
  * command.
  */
 import type { Driver } from '../../driver/driver.js';
@@ -8,7 +8,7 @@ import { unmadeBy } from '../layout.js';
 import type { SharedState } from '../layout.js';
 import type { Failures } from './failures.js';
 
-export class EventBehind {
+export class TrailingEvent {
   private readonly driver: Driver;
   private readonly shared: SharedState;
   private readonly failures: Failures;
