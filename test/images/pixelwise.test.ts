@@ -23,9 +23,12 @@ import {
 import type { LayoutName, Pixels } from './images.test-support.js';
 import { someOf } from '../random-runs.js';
 
-const operations = npp as unknown as Readonly<
-  Record<string, (...args: unknown[]) => DeviceOp<AnyTensor>>
->;
+const operations = {
+  ...npp,
+  add: npp.addImages,
+  subtract: npp.subtractImages,
+  multiply: npp.multiplyImages,
+} as unknown as Readonly<Record<string, (...args: unknown[]) => DeviceOp<AnyTensor>>>;
 const FORMS = NAMES.flatMap((name) => [1, 3, 4].map((channels) => [name, channels] as const));
 
 /**
