@@ -85,7 +85,16 @@ class ArrayMemory extends Allocation {
   }
 }
 
-/** An array of texels. Made by {@link CoreDevice.allocArray}. cuArray3DCreate */
+/**
+ * An array of texels. Made by {@link CoreDevice.allocArray}. cuArray3DCreate
+ *
+ * @example
+ * ```ts
+ * await using array = await device.allocArray(f32, { width: 2, height: 2 });
+ * array.write(device.stream, Float32Array.of(1, 2, 3, 4));
+ * console.log(await array.read(device.stream)); // Float32Array(4) [ 1, 2, 3, 4 ]
+ * ```
+ */
 export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDisposable {
   readonly dtype: DType<D>;
   /** Texels of a row. */

@@ -63,6 +63,15 @@ export interface BoxArea extends BoxSize {
 /**
  * A view of device memory in three dimensions; it frees nothing. Made by {@link DeviceBuffer.box}
  * and {@link DeviceBuffer2D.box}.
+ *
+ * @example
+ * ```ts
+ * using memory = device.alloc(u8, 8);
+ * const box = memory.box({ width: 2, height: 2, depth: 2 });
+ * box.write(device.stream, Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8));
+ * const column = box.crop({ x: 1, y: 0, z: 0, width: 1, height: 2, depth: 2 });
+ * console.log(await column.read(device.stream)); // Uint8Array(4) [ 2, 4, 6, 8 ]
+ * ```
  */
 export class DeviceBox<D extends DTypeName = DTypeName> {
   readonly dtype: DType<D>;

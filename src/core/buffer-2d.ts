@@ -43,7 +43,17 @@ export interface Size2D {
   channels?: number;
 }
 
-/** A pitched image in device memory. Made by {@link CoreDevice.alloc2D}. */
+/**
+ * A pitched image in device memory. Made by {@link CoreDevice.alloc2D}.
+ *
+ * @example
+ * ```ts
+ * using image = device.alloc2D(u8, { width: 3, height: 2 });
+ * image.fill(device.stream, 1);
+ * image.crop({ x: 1, y: 0, width: 1, height: 2 }).fill(device.stream, 9);
+ * console.log((await image.read(device.stream)).join(' ')); // 1 9 1 1 9 1
+ * ```
+ */
 export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposable {
   readonly dtype: DType<D>;
   /** Pixels of a row. */

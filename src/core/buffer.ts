@@ -44,6 +44,14 @@ import { readRegionBlocking, writeRegionBlocking } from './blocking-transfer.js'
  *
  * Work on it is ordered by the stream it is queued on, and tracked: work queued on another stream
  * waits, on the device, for the work it conflicts with.
+ *
+ * @example
+ * ```ts
+ * using x = device.alloc(f32, 4, { label: 'x' });
+ * x.write(device.stream, Float32Array.of(1, 2, 3, 4));
+ * x.slice(2).fill(device.stream, 0); // a view of the last two elements
+ * console.log(await x.read(device.stream)); // Float32Array(4) [ 1, 2, 0, 0 ]
+ * ```
  */
 export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable {
   readonly dtype: DType<D>;

@@ -72,6 +72,17 @@ function setterOf(device: CoreDevice): Setter {
  * {@link graphWhile} or {@link graphSwitch} is given a buffer.
  *
  * Rejects with code ERR_CUDA_UNSUPPORTED where the driver has no conditional nodes
+ *
+ * @example
+ * ```ts
+ * await prepareConditions(device);
+ * using stream = device.createStream();
+ * using flag = device.alloc(i32, 1);
+ * await using graph = await stream.capture(() => {
+ *   graphIf(stream, flag, (body) => void flag.fill(body, 0)); // a buffer decides
+ * });
+ * console.log(await graph.nodeCount()); // 2
+ * ```
  */
 export async function prepareConditions(device: CoreDevice): Promise<void> {
   checkSupported(device, 'a conditional node', false);

@@ -45,6 +45,17 @@ const SWITCH = 2;
  * {@link Stream.capture}; for one node of it. cuGraphConditionalHandleCreate
  *
  * @param options.initial the value at the beginning of each launch; default 0
+ * @example
+ * ```ts
+ * using stream = device.createStream();
+ * using y = device.alloc(i32, 1);
+ * await using graph = await stream.capture(() => {
+ *   const condition = graphCondition(stream, { initial: 1 }); // kernels of the graph may set it
+ *   graphIf(stream, condition, (body) => void y.fill(body, 7));
+ * });
+ * await graph.launch(stream);
+ * console.log(await y.read(stream)); // Int32Array(1) [ 7 ]
+ * ```
  * @throws CudaError with code ERR_CUDA_CAPTURE where the stream is not being captured,
  *   ERR_CUDA_UNSUPPORTED before CUDA 12.4
  */
@@ -62,6 +73,18 @@ export function graphCondition(stream: Stream, options: { initial?: number } = {
  * is decided when the launch comes to the node. cuGraphAddNode with CU_GRAPH_COND_TYPE_IF
  *
  * @param condition a buffer is read by a kernel of ours: see {@link prepareConditions}
+ * @example
+ * ```ts
+ * await prepareConditions(device);
+ * using stream = device.createStream();
+ * using y = device.alloc(i32, 2);
+ * await using graph = await stream.capture(() => {
+ *   graphIf(stream, y.slice(0, 1), (body) => void y.fill(body, 7));
+ * });
+ * await y.write(stream, Int32Array.of(1, 2));
+ * await graph.launch(stream);
+ * console.log(await y.read(stream)); // Int32Array(2) [ 7, 7 ]
+ * ```
  * @throws CudaError with code ERR_CUDA_CAPTURE where the stream is not being captured;
  *   ERR_CUDA_UNSUPPORTED before CUDA 12.4, and for a GraphCondition with `otherwise` before 12.8
  */
@@ -94,6 +117,18 @@ export function graphIf(
  * where it is zero before. A {@link GraphCondition} is set by a kernel before the node and by one
  * in the body; a buffer is read there. cuGraphAddNode with CU_GRAPH_COND_TYPE_WHILE
  *
+ * @example
+ * ```ts
+ * await prepareConditions(device);
+ * using stream = device.createStream();
+ * using left = device.alloc(i32, 1);
+ * await using graph = await stream.capture(() => {
+ *   graphWhile(stream, left, (body) => void left.fill(body, 0)); // until it is zero
+ * });
+ * await left.fill(stream, 1);
+ * await graph.launch(stream);
+ * console.log(await left.read(stream)); // Int32Array(1) [ 0 ]
+ * ```
  * @throws as {@link graphIf}
  */
 export function graphWhile(stream: Stream, condition: ConditionSource, body: GraphBody): void {
@@ -120,6 +155,19 @@ export function graphWhile(stream: Stream, condition: ConditionSource, body: Gra
  * body. cuGraphAddNode with CU_GRAPH_COND_TYPE_SWITCH
  *
  * @param bodies at most 128
+ * @example
+ * ```ts
+ * await prepareConditions(device);
+ * using stream = device.createStream();
+ * using choice = device.alloc(i32, 1);
+ * using y = device.alloc(i32, 1);
+ * await using graph = await stream.capture(() => {
+ *   graphSwitch(stream, choice, [(body) => void y.fill(body, 7), (body) => void y.fill(body, 8)]);
+ * });
+ * choice.fill(stream, 1);
+ * await graph.launch(stream);
+ * console.log(await y.read(stream)); // Int32Array(1) [ 8 ]
+ * ```
  * @throws as {@link graphIf}; for a GraphCondition ERR_CUDA_UNSUPPORTED before CUDA 12.8
  */
 export function graphSwitch(

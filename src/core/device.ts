@@ -93,7 +93,17 @@ interface Closable {
 /** Leaks that closing a device tells one by one as warnings of the process. */
 const MOST_LEAK_WARNINGS = 5;
 
-/** An open device. Made by {@link CoreDevice.open}. */
+/**
+ * An open device. Made by {@link CoreDevice.open}.
+ *
+ * @example
+ * ```ts
+ * await using other = await CoreDevice.open('cpu');
+ * using x = other.alloc(f32, 2);
+ * x.fill(other.stream, 3);
+ * console.log(await x.read(other.stream)); // Float32Array(2) [ 3, 3 ]
+ * ```
+ */
 export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDisposable {
   /** `cuda` for an NVIDIA GPU, `cpu` for the embedded device. */
   readonly kind: 'cuda' | 'cpu';

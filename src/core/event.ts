@@ -24,6 +24,15 @@ const CU_EVENT_DISABLE_TIMING = 2;
 
 /**
  * A point in a stream. Made by {@link CoreDevice.createEvent} or {@link Stream.record}. cuEventCreate
+ *
+ * @example
+ * ```ts
+ * using x = device.alloc(f32, 1 << 16);
+ * using start = device.stream.record();
+ * x.fill(device.stream, 1);
+ * using end = device.stream.record();
+ * console.log((await start.elapsed(end)) > 0); // true
+ * ```
  */
 export class Event implements Disposable {
   readonly device: CoreDevice;

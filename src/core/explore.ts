@@ -37,16 +37,15 @@ export interface ExploreOptions {
  * for which the program throws, something fails that it did not await, or it returns something else
  * than for the first seed; returns what it returned.
  *
+ * @example
  * ```ts
- * import { explore, i32 } from 'async-cuda/core';
- *
- * await explore(async (device) => {
- *   const a = device.alloc(i32, 4);
- *   a.fill(device.stream, 1);
- *   return a.read(device.stream);
- * }, { seeds: 20 });
+ * const program = async (cpu: CoreDevice) => {
+ *   using x = cpu.alloc(i32, 2);
+ *   x.fill(cpu.stream, 1);
+ *   return x.read(cpu.stream);
+ * };
+ * console.log(await explore(program, { seeds: 5 })); // Int32Array(2) [ 1, 1 ]
  * ```
- *
  * @throws CudaScheduleError with the `seed`, whose `cause` is what the program failed with
  */
 export async function explore<Result>(

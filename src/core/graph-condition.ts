@@ -14,6 +14,19 @@ class ConditionResource extends Resource {
 
 /**
  * Made by {@link graphCondition}, in a capture. Kernels take it for a `cudaGraphConditionalHandle`.
+ *
+ * @example
+ * ```ts
+ * using stream = device.createStream();
+ * using y = device.alloc(i32, 1);
+ * y.fill(stream, 1);
+ * await using graph = await stream.capture(() => {
+ *   const condition = graphCondition(stream); // 0 at the beginning of each launch
+ *   graphIf(stream, condition, (body) => void y.fill(body, 7));
+ * });
+ * await graph.launch(stream);
+ * console.log(await y.read(stream)); // Int32Array(1) [ 1 ]
+ * ```
  */
 export class GraphCondition {
   /** @internal */

@@ -77,7 +77,20 @@ interface GraphUse {
   readonly access: number;
 }
 
-/** A recorded piece of work. Made by {@link Stream.capture}. */
+/**
+ * A recorded piece of work. Made by {@link Stream.capture}.
+ *
+ * @example
+ * ```ts
+ * using stream = device.createStream();
+ * using x = device.alloc(i32, 2, { stream });
+ * await using graph = await stream.capture(() => {
+ *   x.fill(stream, 3);
+ * });
+ * await graph.launch(stream);
+ * console.log(await x.read(stream)); // Int32Array(2) [ 3, 3 ]
+ * ```
+ */
 export class Graph<T = unknown> implements AsyncDisposable {
   readonly device: CoreDevice;
   /** What the captured function returned. */

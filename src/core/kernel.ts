@@ -63,7 +63,22 @@ interface PointerParam extends ParamLayout {
   readonly lineBits: number;
 }
 
-/** A kernel of a loaded module. Made by {@link Module.kernel}. */
+/**
+ * A kernel of a loaded module. Made by {@link Module.kernel}.
+ *
+ * @example
+ * ```ts
+ * await using module = await device.loadModule(`.version 7.0
+ * .target sm_70
+ * .address_size 64
+ * .visible .entry seven(.param .u64 y) {
+ *   .reg .b64 %y; ld.param.u64 %y, [y]; st.global.u32 [%y], 7; ret;
+ * }`);
+ * using y = device.alloc(u32, 1);
+ * module.kernel('seven', [output(u32)]).launch(device.stream, { grid: 1, block: 1 }, y);
+ * console.log(await y.read(device.stream)); // Uint32Array(1) [ 7 ]
+ * ```
+ */
 export class Kernel {
   readonly name: string;
   readonly module: Module;

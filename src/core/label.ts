@@ -17,6 +17,14 @@ export function currentLabel(): string | undefined {
  * traces, and lies in an NVTX range of that name on a device that was opened with `nvtx`. The
  * innermost label counts. Gives what `body` gives.
  *
+ * @example
+ * ```ts
+ * await using recording = recordTrace(device);
+ * using x = device.alloc(f32, 4);
+ * await labelled('clear', () => x.fill(device.stream, 0));
+ * const { traceEvents } = (await recording.stop()).toJSON();
+ * console.log(traceEvents.some(({ name }) => name.includes('clear'))); // true
+ * ```
  * @throws CudaArgumentError where `label` is no text, or `body` no function
  */
 export function labelled<T>(label: string, body: () => T): T {

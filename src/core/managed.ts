@@ -125,7 +125,17 @@ function detach(buffer: ArrayBuffer): boolean {
 
 const leaks = new FinalizationRegistry<ManagedMemory>((memory) => memory.forget());
 
-/** `length` elements of managed memory. Made by {@link CoreDevice.managed}. cuMemAllocManaged */
+/**
+ * `length` elements of managed memory. Made by {@link CoreDevice.managed}. cuMemAllocManaged
+ *
+ * @example
+ * ```ts
+ * await using shared = await device.managed(f32, 2);
+ * shared.view().set([1, 2]);
+ * await shared.prefetch(device.stream);
+ * console.log(shared.view()[1]); // 2
+ * ```
+ */
 export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisposable {
   readonly dtype: DType<D>;
   /** Elements. */

@@ -39,7 +39,20 @@ class ModuleMemory extends Allocation {
   }
 }
 
-/** A loaded module. Made by {@link CoreDevice.loadModule}. */
+/**
+ * A loaded module. Made by {@link CoreDevice.loadModule}.
+ *
+ * @example
+ * ```ts
+ * await using module = await device.loadModule(`.version 7.0
+ * .target sm_70
+ * .address_size 64
+ * .visible .entry seven(.param .u64 y) {
+ *   .reg .b64 %y; ld.param.u64 %y, [y]; st.global.u32 [%y], 7; ret;
+ * }`);
+ * console.log(module.kernelNames); // [ 'seven' ]
+ * ```
+ */
 export class Module implements AsyncDisposable {
   readonly device: CoreDevice;
   private readonly library: number;

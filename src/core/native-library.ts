@@ -124,6 +124,27 @@ interface Encoded {
   readonly references: readonly Reference[];
 }
 
+/**
+ * A library of native code on a device, opened by {@link NativeLibrary.open}. Its functions are
+ * called in stream order, with memory that is tracked as a kernel's arguments are.
+ *
+ * @example
+ * ```ts no-run
+ * const row = { name: 'libexample', base: 'example', versions: ['1'], windows: [] };
+ * const library = await NativeLibrary.open(device, {
+ *   name: 'libexample 1.0',
+ *   statuses: { 1: { name: 'EXAMPLE_NO_MEMORY', means: 'memory' } },
+ *   files: [
+ *     {
+ *       library: { ...row, from: 'package', environment: ['EXAMPLE_PATH'] },
+ *       functions: { scale: { args: ['inout', 'f32', 'stream'] } },
+ *     },
+ *   ],
+ * });
+ * using x = device.alloc(f32, 4);
+ * await library.call(device.stream, 'scale', [x, 2, null]);
+ * ```
+ */
 export class NativeLibrary {
   readonly device: CoreDevice;
   /** With its version, as in errors. */

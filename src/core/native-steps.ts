@@ -36,7 +36,23 @@ interface Place {
   readonly word: number;
 }
 
-/** The calls, made known to the device's thread once. */
+/**
+ * The calls, made known to the device's thread once.
+ *
+ * @example
+ * ```ts no-run
+ * const address = 0x7f00_0000_1000; // where a library has the function, in this process
+ * const steps = new NativeSteps(device, {
+ *   name: 'scale of libexample',
+ *   library: 'libexample 1.0',
+ *   steps: [{ name: 'scale', address, args: ['inout', 'f32', 'stream'], returns: 'true' }],
+ *   launches: 1,
+ * });
+ * using x = device.alloc(f32, 4);
+ * steps.queue(device.stream, [x], x);
+ * steps.close();
+ * ```
+ */
 export class NativeSteps {
   readonly device: CoreDevice;
   /**

@@ -78,9 +78,48 @@ function declare<A extends Access>(access: A): Declare<A> {
   }) as Declare<A>;
 }
 
-/** The kernel only reads the memory; readers on several streams may overlap. */
+/**
+ * The kernel only reads the memory; readers on several streams may overlap.
+ *
+ * @example
+ * ```ts
+ * const sum = kernel('sum', { x: input(f32), y: output(f32) }, ({ x, y }, gpu) => {
+ *   const i = gpu.globalId.x;
+ *   if (i < y.length) y[i] = x[i]! + x[i + 1]!;
+ * });
+ * const { y } = await sum({ x: device.arange(f32, 4), y: device.zeros(f32, [3]) });
+ * console.log((await y.read()).join(' ')); // 1 3 5
+ * y.close();
+ * ```
+ */
 export const input = declare('input');
-/** The kernel writes the memory. Kernels in TypeScript infer grid and block from their outputs. */
+/**
+ * The kernel writes the memory. Kernels in TypeScript infer grid and block from their outputs.
+ *
+ * @example
+ * ```ts
+ * const squares = kernel('squares', { y: output(i32) }, ({ y }, gpu) => {
+ *   const i = gpu.globalId.x;
+ *   if (i < y.length) y[i] = i * i;
+ * });
+ * const { y } = await squares({ y: device.uninitialized(i32, [4]) }); // a thread for each element
+ * console.log((await y.read()).join(' ')); // 0 1 4 9
+ * y.close();
+ * ```
+ */
 export const output = declare('output');
-/** The kernel reads and writes the memory. */
+/**
+ * The kernel reads and writes the memory.
+ *
+ * @example
+ * ```ts
+ * const double = kernel('double', { x: inout(f32) }, ({ x }, gpu) => {
+ *   const i = gpu.globalId.x;
+ *   if (i < x.length) x[i] = 2 * x[i]!;
+ * });
+ * const { x } = await double({ x: device.arange(f32, 3) });
+ * console.log((await x.read()).join(' ')); // 0 2 4
+ * x.close();
+ * ```
+ */
 export const inout = declare('inout');

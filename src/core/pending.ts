@@ -27,7 +27,16 @@ interface Wait<T> {
   settled: boolean;
 }
 
-/** Queued work on one stream, and what it will give. */
+/**
+ * Queued work on one stream, and what it will give.
+ *
+ * @example
+ * ```ts
+ * using x = device.alloc(f32, 4);
+ * const filled = x.fill(device.stream, 1); // queued
+ * await filled.finished({ signal: AbortSignal.timeout(60_000) }); // the device has done it
+ * ```
+ */
 export class Pending<T = void> implements PromiseLike<T> {
   private readonly stream: Stream;
   /** Negative for what a capture has recorded. */

@@ -73,6 +73,15 @@ function forgotten(memory: PinnedMemory): void {
 
 /**
  * `length` elements of page-locked host memory. Made by {@link CoreDevice.pinned}. cuMemHostRegister
+ *
+ * @example
+ * ```ts
+ * await using pinned = await device.pinned(f32, 2);
+ * pinned.view().set([1, 2]);
+ * using x = device.alloc(f32, 2);
+ * await x.write(device.stream, pinned); // copied by the device, without staging
+ * console.log(await x.read(device.stream)); // Float32Array(2) [ 1, 2 ]
+ * ```
  */
 export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDisposable {
   readonly dtype: DType<D>;

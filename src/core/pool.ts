@@ -67,6 +67,14 @@ export function checkedThreshold(argument: string, bytes: unknown): number {
 /**
  * A pool of device memory. `device.pool` is the device's own; {@link CoreDevice.createPool} makes
  * others.
+ *
+ * @example
+ * ```ts
+ * await using pool = await device.createPool();
+ * using x = device.alloc(f32, 1024, { pool });
+ * await x.allocated();
+ * console.log((await pool.statistics()).used >= 4096); // true
+ * ```
  */
 export class MemoryPool implements AsyncDisposable {
   readonly device: CoreDevice;

@@ -52,6 +52,14 @@ interface Unread {
  * {@link TraceRecording.stop}. Operations cost about two microseconds more meanwhile, and events
  * lie between them. cuEventRecord, cuEventElapsedTime
  *
+ * @example
+ * ```ts
+ * await using recording = recordTrace(device, { limit: 1000 });
+ * using x = device.alloc(f32, 4);
+ * await x.fill(device.stream, 1);
+ * const trace = await recording.stop();
+ * console.log(trace.dropped); // 0
+ * ```
  * @throws CudaError with code ERR_CUDA_INVALID_ARGUMENT where the device is being recorded already
  */
 export function recordTrace(device: CoreDevice, options: TraceOptions = {}): TraceRecording {
@@ -69,7 +77,18 @@ export function recordTrace(device: CoreDevice, options: TraceOptions = {}): Tra
   return new TraceRecording(device, limit);
 }
 
-/** What goes on until {@link stop}. Made by {@link recordTrace}. */
+/**
+ * What goes on until {@link stop}. Made by {@link recordTrace}.
+ *
+ * @example
+ * ```ts
+ * const recording = recordTrace(device);
+ * using x = device.alloc(f32, 4);
+ * await x.fill(device.stream, 1);
+ * const { traceEvents } = (await recording.stop()).toJSON();
+ * console.log(traceEvents.length > 0); // true
+ * ```
+ */
 export class TraceRecording implements AsyncDisposable {
   private readonly device: CoreDevice;
   private readonly recording: Recording;

@@ -78,7 +78,18 @@ const NOTHING_QUEUED = -1;
 const CU_EVENT_DISABLE_TIMING = 2;
 const CU_STREAM_NON_BLOCKING = 1;
 
-/** A queue of device work, in order. Made by {@link CoreDevice.createStream}. */
+/**
+ * A queue of device work, in order. Made by {@link CoreDevice.createStream}.
+ *
+ * @example
+ * ```ts
+ * using stream = device.createStream({ label: 'mine' });
+ * using x = device.alloc(i32, 3, { stream });
+ * x.fill(stream, 1);
+ * x.slice(1).fill(stream, 2); // after the first fill
+ * console.log(await x.read(stream)); // Int32Array(3) [ 1, 2, 2 ]
+ * ```
+ */
 export class Stream implements Disposable {
   readonly device: CoreDevice;
   /** As asked for; the driver keeps it within {@link CoreDevice.streamPriorities}. */

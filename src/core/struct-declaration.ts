@@ -65,7 +65,17 @@ export interface StructDeclaration<F extends StructFields = StructFields> extend
   unpack(bytes: ArrayBufferView): StructValue<F>[];
 }
 
-/** A structure of named fields, laid out as C lays it out: `struct({ x: f32, y: f32 })`. */
+/**
+ * A structure of named fields, laid out as C lays it out: `struct({ x: f32, y: f32 })`.
+ *
+ * @example
+ * ```ts
+ * const particle = struct({ x: f32, y: f32, id: u8 });
+ * console.log(particle.bytes, particle.align); // 12 4
+ * const bytes = particle.pack([{ x: 1, y: 2, id: 3 }]);
+ * console.log(particle.unpack(bytes)); // [ { x: 1, y: 2, id: 3 } ]
+ * ```
+ */
 export function struct<const F extends StructFields>(fields: F): StructDeclaration<F>;
 /**
  * A structure passed by value: `bytes` bytes, given as an ArrayBuffer or a view. Its alignment (1,

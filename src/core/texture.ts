@@ -144,7 +144,18 @@ export abstract class TexelObject<D extends DTypeName = DTypeName> implements As
   }
 }
 
-/** A way for kernels to read texels. Made by {@link CoreDevice.createTexture}. cuTexObjectCreate */
+/**
+ * A way for kernels to read texels. Made by {@link CoreDevice.createTexture}. cuTexObjectCreate
+ *
+ * @example
+ * ```ts
+ * using image = device.alloc2D(f32, { width: 2, height: 1 });
+ * image.write(device.stream, Float32Array.of(0, 8));
+ * await using texture = await device.createTexture(image, { filter: 'linear' });
+ * // A kernel takes it for a pointer: kernel.launch(stream, options, texture).
+ * console.log(texture.dtype.name); // f32
+ * ```
+ */
 export class Texture<D extends DTypeName = DTypeName> extends TexelObject<D> {
   protected override async destroy(): Promise<void> {
     await this.device.runtime.call('destroyTexture', Number(this.object));
@@ -154,6 +165,14 @@ export class Texture<D extends DTypeName = DTypeName> extends TexelObject<D> {
 /**
  * A way for kernels to read and write the texels of an array. Made by {@link CoreDevice.createSurface}.
  * cuSurfObjectCreate
+ *
+ * @example
+ * ```ts
+ * await using array = await device.allocArray(f32, { width: 2, height: 2, surface: true });
+ * await using surface = await device.createSurface(array);
+ * // A kernel takes it for a pointer: kernel.launch(stream, options, surface).
+ * console.log(surface.dtype.name); // f32
+ * ```
  */
 export class Surface<D extends DTypeName = DTypeName> extends TexelObject<D> {
   protected override async destroy(): Promise<void> {

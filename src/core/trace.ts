@@ -112,7 +112,18 @@ const WHOLE_DEVICE = 0;
 /** Lines that are written at a time. */
 const CHUNK = 1000;
 
-/** What was recorded. Made by {@link TraceRecording.stop}. */
+/**
+ * What was recorded. Made by {@link TraceRecording.stop}.
+ *
+ * @example
+ * ```ts no-run
+ * const recording = recordTrace(device);
+ * using x = device.alloc(f32, 4);
+ * await x.fill(device.stream, 1);
+ * const trace = await recording.stop();
+ * await trace.write('trace.json'); // https://ui.perfetto.dev opens it
+ * ```
+ */
 export class Trace {
   /** What came after {@link TraceOptions.limit} entries. */
   readonly dropped: number;

@@ -9,7 +9,23 @@ import type { DeviceOp, GivenAll } from '../ops/index.js';
 import { callKernel } from '../tensor/index.js';
 import type { LaunchArgument, OpLaunchOptions } from '../tensor/index.js';
 
-/** Loaded code. Made by {@link Device.loadModule}. */
+/**
+ * Loaded code. Made by {@link Device.loadModule}.
+ *
+ * @example
+ * ```ts
+ * await using module = await device.loadModule(`.version 7.0
+ * .target sm_70
+ * .address_size 64
+ * .visible .entry seven(.param .u64 y) {
+ *   .reg .b64 %y; ld.param.u64 %y, [y]; st.global.u32 [%y], 7; ret;
+ * }`);
+ * const seven = module.kernel('seven', [output(u32)]);
+ * const [y] = await seven.call({ grid: 1, block: 1 }, device.zeros(u32, [1]));
+ * console.log(await y.read()); // Uint32Array(1) [ 7 ]
+ * y.close();
+ * ```
+ */
 export class OpModule implements AsyncDisposable {
   /** The same module at level 3. */
   readonly core: CoreModule;
@@ -41,7 +57,24 @@ export class OpModule implements AsyncDisposable {
   }
 }
 
-/** A kernel whose launches are operations. Made by {@link OpModule.kernel}. */
+/**
+ * A kernel whose launches are operations. Made by {@link OpModule.kernel}.
+ *
+ * @example
+ * ```ts
+ * await using module = await device.loadModule(`.version 7.0
+ * .target sm_70
+ * .address_size 64
+ * .visible .entry seven(.param .u64 y) {
+ *   .reg .b64 %y; ld.param.u64 %y, [y]; st.global.u32 [%y], 7; ret;
+ * }`);
+ * const seven = module.kernel('seven', [output(u32)]);
+ * console.log(String(seven)); // Kernel seven(u32*)
+ * const y = await seven.call({ grid: 1, block: 1 }, device.zeros(u32, [1])).first();
+ * console.log(await y.read()); // Uint32Array(1) [ 7 ]
+ * y.close();
+ * ```
+ */
 export class OpKernel {
   /** The same kernel at level 3. */
   readonly core: CoreKernel;

@@ -39,7 +39,18 @@ export interface CudaErrorOptions {
   operation?: string | undefined;
 }
 
-/** Base of every error of this library. */
+/**
+ * Base of every error of this library.
+ *
+ * @example
+ * ```ts
+ * try {
+ *   await device.ones(f32, [2]).andThen((x) => x.read()).capture();
+ * } catch (error) {
+ *   console.log(error instanceof CudaError && error.code); // ERR_CUDA_CAPTURE
+ * }
+ * ```
+ */
 export class CudaError extends NamedError {
   /** @internal */
   static override readonly [CLASS_NAME]: string = 'CudaError';
@@ -63,7 +74,18 @@ export class CudaError extends NamedError {
   }
 }
 
-/** An argument was wrong. Thrown at the call, before anything is queued. */
+/**
+ * An argument was wrong. Thrown at the call, before anything is queued.
+ *
+ * @example
+ * ```ts
+ * try {
+ *   device.ones(f32, [-1]);
+ * } catch (error) {
+ *   console.log(error instanceof CudaArgumentError && error.argument); // shape[0]
+ * }
+ * ```
+ */
 export class CudaArgumentError extends CudaError {
   /** @internal */
   static override readonly [CLASS_NAME]: string = 'CudaArgumentError';
@@ -76,7 +98,20 @@ export class CudaArgumentError extends CudaError {
   }
 }
 
-/** An object was used after it was disposed of, or after its device was closed. */
+/**
+ * An object was used after it was disposed of, or after its device was closed.
+ *
+ * @example
+ * ```ts
+ * const x = await device.ones(f32, [2]);
+ * x.close();
+ * try {
+ *   await x.read();
+ * } catch (error) {
+ *   console.log(error instanceof CudaDisposedError); // true
+ * }
+ * ```
+ */
 export class CudaDisposedError extends CudaError {
   /** @internal */
   static override readonly [CLASS_NAME]: string = 'CudaDisposedError';
@@ -86,7 +121,20 @@ export class CudaDisposedError extends CudaError {
   }
 }
 
-/** A queue has as many requests as it may hold: the one that met this was not taken. */
+/**
+ * A queue has as many requests as it may hold: the one that met this was not taken.
+ *
+ * @example
+ * ```ts
+ * const options = { maxBatchSize: 1, maxQueueSize: 1, maxConcurrentBatches: 1 };
+ * await using batcher = new Batcher((items: readonly number[]) => Promise.resolve(items), options);
+ * const requests = [1, 2, 3].map((n) => batcher.run(n));
+ * for (const result of await Promise.allSettled(requests)) {
+ *   if (result.status === 'fulfilled') continue;
+ *   console.log(result.reason instanceof CudaQueueFullError); // true
+ * }
+ * ```
+ */
 export class CudaQueueFullError extends CudaError {
   /** @internal */
   static override readonly [CLASS_NAME]: string = 'CudaQueueFullError';
@@ -102,7 +150,18 @@ export class CudaQueueFullError extends CudaError {
   }
 }
 
-/** There was not enough memory. Work that did not need it goes on. */
+/**
+ * There was not enough memory. Work that did not need it goes on.
+ *
+ * @example
+ * ```ts
+ * try {
+ *   await device.zeros(u8, [2 ** 46]);
+ * } catch (error) {
+ *   console.log(error instanceof CudaOutOfMemoryError); // true
+ * }
+ * ```
+ */
 export class CudaOutOfMemoryError extends CudaError {
   /** @internal */
   static override readonly [CLASS_NAME]: string = 'CudaOutOfMemoryError';
@@ -112,7 +171,22 @@ export class CudaOutOfMemoryError extends CudaError {
   }
 }
 
-/** The device met a fault and cannot be used any more; `cause` is the first fault. */
+/**
+ * The device met a fault and cannot be used any more; `cause` is the first fault.
+ *
+ * @example
+ * ```ts
+ * const other = await Device.open('cpu:1');
+ * const ptx = '.version 7.0\n.target sm_70\n.address_size 64\n.visible .entry f() { trap; }';
+ * const kernel = (await other.loadModule(ptx)).kernel('f');
+ * try {
+ *   await kernel.call({ grid: 1, block: 1 });
+ * } catch (error) {
+ *   console.log(error instanceof CudaDeviceLostError && error.inFlight.length); // 1
+ * }
+ * await other.close();
+ * ```
+ */
 export class CudaDeviceLostError extends CudaError {
   /** @internal */
   static override readonly [CLASS_NAME]: string = 'CudaDeviceLostError';
@@ -133,7 +207,26 @@ export class CudaDeviceLostError extends CudaError {
   }
 }
 
-/** The checking CPU device found something wrong, and is lost as it would be by a fault. */
+/**
+ * The checking CPU device found something wrong, and is lost as it would be by a fault.
+ *
+ * @example
+ * ```ts
+ * const checked = await CoreDevice.open('cpu:1', { check: { leaks: false } });
+ * const module = await checked.loadModule(`.version 7.0
+ * .target sm_70
+ * .address_size 64
+ * .visible .entry f(.param .u64 y) {
+ *   .reg .b64 %y; ld.param.u64 %y, [y]; st.global.u32 [%y+4], 7; ret;
+ * }`);
+ * try {
+ *   await module.kernel('f').launch(checked.stream, { grid: 1, block: 1 }, checked.alloc(u32, 1));
+ * } catch (error) {
+ *   console.log(error instanceof CudaCheckError && error.reports[0]?.kind); // out-of-bounds
+ * }
+ * await checked.close();
+ * ```
+ */
 export class CudaCheckError extends CudaDeviceLostError {
   /** @internal */
   static override readonly [CLASS_NAME]: string = 'CudaCheckError';
@@ -154,6 +247,16 @@ export class CudaCheckError extends CudaDeviceLostError {
 /**
  * A program fails in an order of work that a device may choose; `cause` is what it failed with, if
  * it did not just give another result.
+ *
+ * @example
+ * ```ts
+ * let runs = 0;
+ * try {
+ *   await explore(() => runs++, { seeds: 2 }); // another result each time
+ * } catch (error) {
+ *   console.log(error instanceof CudaScheduleError && error.seed); // 1
+ * }
+ * ```
  */
 export class CudaScheduleError extends CudaError {
   /** @internal */
@@ -176,7 +279,18 @@ export interface SourcePlace {
   readonly column: number;
 }
 
-/** A module or a kernel did not compile or load; `log` is what the compiler said. */
+/**
+ * A module or a kernel did not compile or load; `log` is what the compiler said.
+ *
+ * @example
+ * ```ts
+ * try {
+ *   await device.loadModule('.version 7.0\n.target sm_70\n.address_size 64\n.entry f() { oops; }');
+ * } catch (error) {
+ *   console.log(error instanceof CudaCompileError && error.log.length > 0); // true
+ * }
+ * ```
+ */
 export class CudaCompileError extends CudaError {
   /** @internal */
   static override readonly [CLASS_NAME]: string = 'CudaCompileError';
@@ -201,6 +315,15 @@ export class CudaCompileError extends CudaError {
 /**
  * A file, or a stream of bytes, is not what its format says, or holds what this library has no type
  * for.
+ *
+ * @example
+ * ```ts
+ * try {
+ *   readNpy(new Uint8Array(16));
+ * } catch (error) {
+ *   console.log(error instanceof CudaFormatError && error.format); // npy
+ * }
+ * ```
  */
 export class CudaFormatError extends CudaError {
   /** @internal */
@@ -222,7 +345,20 @@ export class CudaFormatError extends CudaError {
   }
 }
 
-/** A function of one of NVIDIA's libraries (NPP, cuBLAS, …) said that it has failed. */
+/**
+ * A function of one of NVIDIA's libraries (NPP, cuBLAS, …) said that it has failed.
+ *
+ * @example
+ * ```ts no-run
+ * const gpu = await Device.open('cuda');
+ * try {
+ *   await resize(gpu.zeros(u8, [8, 8, 3]), { width: 4, height: 4, engine: 'npp' });
+ * } catch (error) {
+ *   if (error instanceof CudaLibraryError) console.log(error.statusName); // NPP_STEP_ERROR
+ * }
+ * await gpu.close();
+ * ```
+ */
 export class CudaLibraryError extends CudaError {
   /** @internal */
   static override readonly [CLASS_NAME]: string = 'CudaLibraryError';

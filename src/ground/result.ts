@@ -114,6 +114,11 @@ const names = new Map<number, string>(
 
 /**
  * NVIDIA's name of a result code, or `CUDA_ERROR_<number>` for one that this version does not know.
+ *
+ * @example
+ * ```ts
+ * console.log(resultName(700)); // CUDA_ERROR_ILLEGAL_ADDRESS
+ * ```
  */
 export function resultName(code: CUresult): string {
   return names.get(code) ?? `CUDA_ERROR_${code}`;

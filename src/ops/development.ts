@@ -32,6 +32,13 @@ const forgotten = new FinalizationRegistry<Made>(({ where, used }) => {
 /**
  * Turns the warnings on or off, for operations that are made from then on. @throws
  * CudaArgumentError for what is no boolean
+ *
+ * @example
+ * ```ts
+ * setDevelopmentMode(true);
+ * using x = await device.ones(f32, [2]); // without the await a process warning names this line
+ * setDevelopmentMode(false);
+ * ```
  */
 export function setDevelopmentMode(on: boolean): void {
   if (typeof (on as unknown) !== 'boolean') throw invalid('on', 'true or false', on);

@@ -47,6 +47,19 @@ import type { OpContext } from './op-context.js';
 /** Operations to choose from. */
 const MOST_CHOICES = 128;
 
+/**
+ * Device work as a value: a description of it, which runs when it is awaited, and again each time
+ * that it is awaited. Making one queues nothing. Operations are made by the functions of a device,
+ * `kernel`, the library and the methods of this class.
+ *
+ * @example
+ * ```ts
+ * const doubled = device.ones(f32, [3]).andThen((x) => mul(x, 2)); // nothing has run yet
+ * const y = await doubled;
+ * console.log((await y.read()).join(' ')); // 2 2 2
+ * y.close();
+ * ```
+ */
 export class DeviceOp<T> implements PromiseLike<T> {
   /** @internal */
   readonly node: Node<T>;
@@ -519,7 +532,16 @@ export class DeviceOp<T> implements PromiseLike<T> {
   }
 }
 
-/** An operation that runs once. Made by {@link DeviceOp.shared}. */
+/**
+ * An operation that runs once. Made by {@link DeviceOp.shared}.
+ *
+ * @example
+ * ```ts
+ * using table = device.arange(f32, 3).shared(); // runs once
+ * const [a, b] = await Promise.all([table, table]);
+ * console.log(a === b); // true
+ * ```
+ */
 export class SharedOp<T> extends DeviceOp<T> implements Disposable {
   /**
    * Closes the memory that its run has made, behind what uses it. Later runs of the operation are
@@ -536,7 +558,17 @@ export class SharedOp<T> extends DeviceOp<T> implements Disposable {
   }
 }
 
-/** A recorded operation. Made by {@link DeviceOp.capture} and {@link OpGraph.scope}. */
+/**
+ * A recorded operation. Made by {@link DeviceOp.capture} and {@link OpGraph.scope}.
+ *
+ * @example
+ * ```ts
+ * using x = await device.zeros(f32, [2]);
+ * await using graph = await add(x, 10).capture();
+ * const y = await graph.update(x.write(Float32Array.of(1, 2))).andThen(() => graph.replay());
+ * console.log((await y.read()).join(' ')); // 11 12
+ * ```
+ */
 export class OpGraph<T> implements AsyncDisposable {
   private readonly recorded: RecordedGraph<T>;
 

@@ -46,14 +46,31 @@ export function keep<T>(given: T): T {
 /** What each of a list of values and operations gives. */
 export type GivenAll<A extends readonly unknown[]> = { -readonly [K in keyof A]: Given<A[K]> };
 
-/** A value as an operation: it is there at once. */
+/**
+ * A value as an operation: it is there at once.
+ *
+ * @example
+ * ```ts
+ * const seven = value(7);
+ * const [values, n] = await device.zeros(i32, [2]).andThen((x) => zip(x.read(), seven));
+ * console.log(values, n); // Int32Array(2) [ 0, 0 ] 7
+ * ```
+ */
 export function value<T>(given: T): DeviceOp<T> {
   if (given instanceof DeviceOp)
     throw invalid('given', 'a value', given, 'It is an operation already.');
   return new DeviceOp(new Ready(given));
 }
 
-/** An operation that queues nothing and gives what `make` returns when it is run, or nothing. */
+/**
+ * An operation that queues nothing and gives what `make` returns when it is run, or nothing.
+ *
+ * @example
+ * ```ts
+ * const squares = allOf([1, 2].map((n) => empty(() => n * n)));
+ * console.log(await device.value(0).andThen(() => squares)); // [ 1, 4 ]
+ * ```
+ */
 export function empty(): DeviceOp<void>;
 export function empty<T>(make: () => T): DeviceOp<T>;
 export function empty(make: () => unknown = () => undefined): DeviceOp<unknown> {
@@ -64,6 +81,13 @@ export function empty(make: () => unknown = () => undefined): DeviceOp<unknown> 
 /**
  * The operation that `make` returns when it is run, with the stream in hand: it may queue work of
  * level 3 on it.
+ *
+ * @example
+ * ```ts
+ * using stream = device.createStream({ label: 'mine' });
+ * const label = withContext((context) => value(context.stream.label), device);
+ * console.log(await label.on(stream)); // mine
+ * ```
  */
 export function withContext<T>(
   make: (context: OpContext) => DeviceOp<T>,
@@ -81,6 +105,16 @@ export function withContext<T>(
  * Work of level 3 as an operation: `queue` is called when it is run, and queues on
  * `context.stream`. Where it returns a Pending, `buffer.read(stream)` for one, the operation gives
  * what that resolves to.
+ *
+ * @example
+ * ```ts
+ * using buffer = device.core.alloc(f32, 2);
+ * const filled = operation(device, ({ stream }) => {
+ *   buffer.fill(stream, 3);
+ *   return buffer.read(stream);
+ * });
+ * console.log(await filled); // Float32Array(2) [ 3, 3 ]
+ * ```
  */
 export function operation<T>(
   device: AnyDevice | undefined,
@@ -95,12 +129,27 @@ export function operation<T>(
  * Several operations as one that gives all their values, one after the other on one stream, in the
  * order in which they are written. What is no operation counts as its own value. The first error
  * ends it; later ones are not begun.
+ *
+ * @example
+ * ```ts
+ * const values = device.arange(i32, 3).andThen((x) => x.read());
+ * console.log(await zip(values, 7)); // [ Int32Array(3) [ 0, 1, 2 ], 7 ]
+ * ```
  */
 export function zip<const A extends readonly unknown[]>(...ops: A): DeviceOp<GivenAll<A>> {
   return new DeviceOp(new Collected(ops.map(nodeOf), 'zip')) as unknown as DeviceOp<GivenAll<A>>;
 }
 
-/** As {@link zip}, of a list whose length is not known beforehand. */
+/**
+ * As {@link zip}, of a list whose length is not known beforehand.
+ *
+ * @example
+ * ```ts
+ * const ops = [1, 2].map((n) => device.full(i32, [2], n).andThen((x) => x.read()));
+ * const rows = await allOf(ops);
+ * console.log(rows.map((row) => row.join(' ')).join(', ')); // 1 1, 2 2
+ * ```
+ */
 export function allOf<T>(ops: Iterable<T>): DeviceOp<Given<T>[]> {
   if (typeof (ops as Partial<Iterable<T>> | null | undefined)?.[Symbol.iterator] !== 'function')
     throw invalid('ops', 'a list of operations', ops);
@@ -117,6 +166,14 @@ export function allOf<T>(ops: Iterable<T>): DeviceOp<Given<T>[]> {
  * as the policy has some. The streams fork from the one of the run and join it again on the device;
  * the host waits for nothing. In a graph they are branches. Where an error is thrown later branches
  * are not begun.
+ *
+ * @example
+ * ```ts
+ * const [a, b] = await parallel(device.ones(f32, [2]), device.zeros(f32, [2])); // on two streams
+ * console.log((await a.read()).join(' '), (await b.read()).join(' ')); // 1 1 0 0
+ * a.close();
+ * b.close();
+ * ```
  */
 export function parallel<const A extends readonly unknown[]>(...ops: A): DeviceOp<GivenAll<A>> {
   return new DeviceOp(new Parallel(ops.map(nodeOf))) as unknown as DeviceOp<GivenAll<A>>;

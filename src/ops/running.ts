@@ -10,6 +10,15 @@ import type { Run } from './run.js';
 /**
  * An operation under way, made by {@link DeviceOp.runOn}. Awaiting it waits for the device; it runs
  * once, whoever awaits it.
+ *
+ * @example
+ * ```ts
+ * using stream = device.createStream();
+ * const running = device.ones(f32, [4]).runOn(stream); // queued
+ * console.log(running.value.size); // 4
+ * using x = await running; // the device has written it
+ * console.log((await x.read()).join(' ')); // 1 1 1 1
+ * ```
  */
 export class Running<T> implements PromiseLike<T> {
   private readonly run: Run;

@@ -3,7 +3,17 @@ import { CudaError } from '../core/index.js';
 import type { Stream } from '../core/index.js';
 import type { Running } from './running.js';
 
-/** Made by {@link DeviceOp.schedule}. Nothing is queued before it is awaited; it runs once. */
+/**
+ * Made by {@link DeviceOp.schedule}. Nothing is queued before it is awaited; it runs once.
+ *
+ * @example
+ * ```ts
+ * const scheduled = device.ones(f32, [2]).schedule(); // it has a stream, and has not begun
+ * console.log(scheduled.stream.device === device.core); // true
+ * using x = await scheduled;
+ * console.log((await x.read()).join(' ')); // 1 1
+ * ```
+ */
 export class Scheduled<T> implements PromiseLike<T> {
   /** Chosen when it was scheduled. */
   readonly stream: Stream;

@@ -63,6 +63,13 @@ class LazyStreams {
 /**
  * Each run goes to the next of so many streams (4 where not told), so that independent runs
  * overlap.
+ *
+ * @example
+ * ```ts
+ * using policy = new RoundRobin(device, 2);
+ * const [first, second, third] = [1, 2, 3].map(() => policy.nextStream());
+ * console.log(first === second, first === third); // false true
+ * ```
  */
 export class RoundRobin implements SchedulingPolicy, Disposable {
   private readonly streams: LazyStreams;
@@ -95,6 +102,14 @@ export class RoundRobin implements SchedulingPolicy, Disposable {
  * default. Independent runs overlap for nothing, and runs that are awaited one by one do not pay
  * for a change of streams, which costs a driver more than a microsecond (H200: 8.9 µs from launch
  * to await on one stream, 10.0 from stream to stream).
+ *
+ * @example
+ * ```ts
+ * using policy = new NextIdle(device, 2);
+ * device.policy = policy;
+ * using x = await device.ones(f32, [2]); // runs on a stream of the policy
+ * device.policy = undefined;
+ * ```
  */
 export class NextIdle implements SchedulingPolicy, Disposable {
   private readonly turns: RoundRobin;
@@ -125,7 +140,17 @@ export class NextIdle implements SchedulingPolicy, Disposable {
   }
 }
 
-/** All runs go to one stream, so all are in order. */
+/**
+ * All runs go to one stream, so all are in order.
+ *
+ * @example
+ * ```ts
+ * using stream = device.createStream();
+ * const policy = new SingleStream(stream);
+ * using x = await device.ones(f32, [2]).schedule(policy);
+ * console.log(policy.nextStream() === stream); // true
+ * ```
+ */
 export class SingleStream implements SchedulingPolicy {
   readonly stream: Stream;
 
@@ -142,6 +167,14 @@ export class SingleStream implements SchedulingPolicy {
 /**
  * Each run goes to the stream with the fewest operations that are not known to be over; an idle one
  * is known to be best.
+ *
+ * @example
+ * ```ts
+ * using policy = new LeastLoaded(device, 2);
+ * device.policy = policy;
+ * using x = await device.ones(f32, [2]); // runs on a stream of the policy
+ * device.policy = undefined;
+ * ```
  */
 export class LeastLoaded implements SchedulingPolicy, Disposable {
   private readonly streams: LazyStreams;
@@ -185,6 +218,14 @@ export type PriorityName = 'high' | 'normal' | 'low';
  * Policies whose streams differ in priority: blocks of a stream of higher priority start before
  * those of others that wait. `byPriority(device).high` and so on; how many levels there are is the
  * device's affair (`device.streamPriorities`). cuStreamCreateWithPriority
+ *
+ * @example
+ * ```ts
+ * const { high, low } = byPriority(device, 1);
+ * const background = device.ones(f32, [1 << 16]).schedule(low);
+ * using urgent = await device.ones(f32, [2]).schedule(high);
+ * (await background).close();
+ * ```
  */
 export function byPriority(
   device: AnyDevice,
@@ -204,6 +245,11 @@ const policies = new WeakMap<CoreDevice, SchedulingPolicy>();
 /**
  * The policy of operations that were given none: {@link NextIdle} over four streams unless
  * {@link setPolicy} said otherwise.
+ *
+ * @example
+ * ```ts
+ * console.log(policyOf(device) instanceof NextIdle); // true
+ * ```
  */
 export function policyOf(device: AnyDevice): SchedulingPolicy {
   const core = coreOf(device);
@@ -218,6 +264,14 @@ export function policyOf(device: AnyDevice): SchedulingPolicy {
 /**
  * Sets the policy of operations of a device that are given none; `undefined` brings back the
  * default.
+ *
+ * @example
+ * ```ts
+ * using stream = device.createStream();
+ * setPolicy(device, new SingleStream(stream));
+ * using x = await device.ones(f32, [2]); // runs on that stream
+ * setPolicy(device, undefined);
+ * ```
  */
 export function setPolicy(device: AnyDevice, policy: SchedulingPolicy | undefined): void {
   const core = coreOf(device);
@@ -245,12 +299,28 @@ let defaultDevice: CoreDevice | undefined;
 /**
  * The device of operations that belong to none, such as `value(1)`: the first one that ran an
  * operation, or what {@link setDefaultDevice} said.
+ *
+ * @example
+ * ```ts
+ * setDefaultDevice(device);
+ * console.log(getDefaultDevice() === device.core); // true
+ * setDefaultDevice(undefined);
+ * ```
  */
 export function getDefaultDevice(): CoreDevice | undefined {
   return defaultDevice?.isClosed === true ? undefined : defaultDevice;
 }
 
-/** Sets the device of operations that belong to none. */
+/**
+ * Sets the device of operations that belong to none.
+ *
+ * @example
+ * ```ts
+ * setDefaultDevice(device);
+ * console.log(await zip(value(1), 2)); // [ 1, 2 ]
+ * setDefaultDevice(undefined);
+ * ```
+ */
 export function setDefaultDevice(device: AnyDevice | undefined): void {
   defaultDevice = device === undefined ? undefined : coreOf(device);
 }
