@@ -1,6 +1,6 @@
 /**
- * The kernel that sets the condition of a conditional node from an element of a buffer, and what a
- * graph may be made of.
+ * The kernel that sets the condition of a conditional node from an element of a buffer, and the
+ * check that the driver has such nodes.
  */
 import { CudaError } from '../ground/errors.js';
 import { invalid } from '../ground/arguments.js';
@@ -8,9 +8,9 @@ import type { CoreDevice } from './device.js';
 import type { Kernel } from './kernel.js';
 
 /**
- * `set(element, bytes of the element, mode, condition)`. `mode`: 0 the number itself, everything
- * that 32 bits do not hold being 2^32 - 1; 1 whether it is not zero; 2 whether it is; 3 and above:
- * whether it is `mode` less 3.
+ * `set(element, bytes of the element, mode, condition)`. With mode 0 the condition is the number
+ * itself, and 2^32 - 1 for a number that 32 bits do not hold; with mode 1 whether the number is not
+ * zero; with mode 2 whether it is zero; with mode 3 and above whether it equals `mode` - 3.
  */
 const PTX = `.version 7.0
 .target sm_70
@@ -49,7 +49,7 @@ interface Setter {
 
 const setters = new WeakMap<CoreDevice, Setter>();
 
-/** Loads the kernel, or finds it. */
+/** The kernel of the device; starts loading it at the first call. */
 function setterOf(device: CoreDevice): Setter {
   const known = setters.get(device);
   if (known !== undefined) return known;
@@ -68,10 +68,10 @@ function setterOf(device: CoreDevice): Setter {
 }
 
 /**
- * Loads the kernel that reads conditions from buffers: to be awaited once before {@link graphIf},
- * {@link graphWhile} or {@link graphSwitch} is given a buffer.
+ * Loads the kernel that reads conditions from buffers. It is awaited once before {@link graphIf},
+ * {@link graphWhile} or {@link graphSwitch} takes a buffer.
  *
- * Rejects with code ERR_CUDA_UNSUPPORTED where the driver has no conditional nodes
+ * Rejects with code ERR_CUDA_UNSUPPORTED where the driver has no conditional nodes.
  *
  * @example
  * ```ts
@@ -89,13 +89,15 @@ export async function prepareConditions(device: CoreDevice): Promise<void> {
   await setterOf(device).loaded;
 }
 
-/** The kernel, where it is loaded; else when it will be. */
+/** The kernel where it is loaded; else a promise of it. */
 export function loadedSetter(device: CoreDevice): Kernel | Promise<Kernel> {
   const { kernel, loaded } = setterOf(device);
   return kernel ?? loaded;
 }
 
-/** Throws where the driver has no conditional nodes, or none of several bodies. */
+/**
+ * Throws where the driver has no conditional nodes, or, with `several`, none with several bodies.
+ */
 export function checkSupported(device: CoreDevice, what: string, several: boolean): void {
   const { conditionalNodes } = device.runtime.info;
   if (conditionalNodes === 'all' || (conditionalNodes === 'single' && !several)) return;

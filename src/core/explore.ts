@@ -1,6 +1,6 @@
 /**
- * Runs a program on the CPU device in one legal order of work after the other, until one shows what
- * is wrong with it.
+ * Runs a program on the CPU device under one legal order of work after the other, until one shows
+ * an error.
  */
 import { isDeepStrictEqual } from 'node:util';
 
@@ -12,18 +12,21 @@ import { messageOf } from '../ground/other-realms.js';
 import { LAST_SEED, seedOfEnvironment } from './open-devices.js';
 
 const DEFAULT_SEEDS = 100;
-/** Reserved, and touched as it is used: hundreds of devices are opened one after the other. */
+/**
+ * Default memory of a device, which is reserved, and touched as it is used. Hundreds of devices are
+ * opened one after the other.
+ */
 const DEFAULT_MEMORY = 256 * 2 ** 20;
 
-/** What {@link explore} takes. */
+/** Options of {@link explore}. */
 export interface ExploreOptions {
   /**
-   * How many seeds, from 0 on, or which. Default 100. Where the environment variable
-   * ASYNC_CUDA_SEED is set, that seed alone is run: the error of a failing one says so.
+   * The number of seeds, from 0 on, or the seeds. Default 100. Where the environment variable
+   * ASYNC_CUDA_SEED is set, that seed alone is run; the error of a failing seed names it.
    */
   seeds?: number | Iterable<number>;
   /**
-   * What each device looks for beside: see {@link OpenOptions.check}. Default: everything but
+   * The errors that each device checks for: see {@link OpenOptions.check}. Default: everything but
    * leaks, which are the same in every order.
    */
   check?: boolean | CheckOptions;
@@ -33,9 +36,9 @@ export interface ExploreOptions {
 
 /**
  * Runs `program` once for each seed, on a device of its own that is opened with `schedule: { seed
- * }` and `thread: 'inline'`, so that the same seed does the same again. Ends with the first seed
- * for which the program throws, something fails that it did not await, or it returns something else
- * than for the first seed; returns what it returned.
+ * }` and `thread: 'inline'`, so that the same seed repeats the same run. It ends with the first
+ * seed for which the program throws, work fails that the program did not await, or the result
+ * differs from that of the first seed. Returns the result.
  *
  * @example
  * ```ts
@@ -46,7 +49,7 @@ export interface ExploreOptions {
  * };
  * console.log(await explore(program, { seeds: 5 })); // Int32Array(2) [ 1, 1 ]
  * ```
- * @throws CudaScheduleError with the `seed`, whose `cause` is what the program failed with
+ * @throws CudaScheduleError with the `seed`, whose `cause` is the error of the program
  */
 export async function explore<Result>(
   program: (device: CoreDevice) => Result | PromiseLike<Result>,
@@ -69,7 +72,7 @@ export async function explore<Result>(
     let result: Awaited<Result>;
     try {
       result = await program(device);
-      // What was queued and not awaited may fail, too.
+      // Queued work that the program did not await may fail, too.
       await Promise.all(
         [...device.openStreams]
           .filter((stream) => stream.capturing === undefined)
