@@ -1,6 +1,4 @@
-/**
- * Modules: PTX, cubin or fatbin, loaded on the device off the JS thread.
- */
+/** Modules: PTX, cubin or fatbin, loaded on the device off the JavaScript thread. */
 import { ACCESS_READ } from '../runtime/commands.js';
 import { CudaDisposedError, CudaError } from '../ground/errors.js';
 import { errorFromFailure } from '../runtime/error-of-failure.js';
@@ -24,7 +22,7 @@ import type { ParamLayout, SourceParameters } from './signature.js';
 import type { Stream } from './stream.js';
 import type { KernelAttributes } from './kernel-attributes.js';
 
-/** Memory that belongs to a module: freed with it, not by a stream. */
+/** Memory that belongs to a module, and is freed with it. */
 class ModuleMemory extends Allocation {
   override get pooled(): boolean {
     return false;
@@ -57,13 +55,13 @@ export class Module implements AsyncDisposable {
   readonly device: CoreDevice;
   private readonly library: number;
   private readonly loaded: ReadonlyMap<string, LoadedKernel>;
-  /** Kernels that use something this device does not have; the others can be used all the same. */
+  /** Kernels that need something this device does not have. The others can be used. */
   private readonly failed: ReadonlyMap<string, FailedKernel>;
   private readonly handles = new Map<string, number>();
   private readonly globals = new Map<string, ModuleMemory>();
-  /** Who launched its kernels, so that it is not unloaded under them. */
+  /** The uses of its kernels by streams: the module is not unloaded before they end. */
   private readonly uses = new Resource(0);
-  /** The entry of the stream that launched last. */
+  /** The use of the stream that launched last. */
   private lastUse: Use | undefined = undefined;
   private readonly prints: boolean;
   private closed = false;
@@ -96,8 +94,8 @@ export class Module implements AsyncDisposable {
   }
 
   /**
-   * A kernel by its name. Parameters are known from the module (from PTX with their types, from
-   * machine code with their sizes); `signature` declares dtypes and access, which are then checked.
+   * A kernel by its name. The module states its parameters (PTX with their types, machine code with
+   * their sizes); `signature` declares dtypes and access, which are then checked.
    *
    * @throws CudaError with code ERR_CUDA_NOT_FOUND where there is no such kernel
    */
@@ -106,8 +104,7 @@ export class Module implements AsyncDisposable {
   }
 
   /**
-   * As {@link kernel}; where nothing is declared, with what the source says of the parameters.
-   * @internal
+   * Like {@link kernel}. Where no signature is declared, the source's parameters apply. @internal
    */
   kernelOfSource(
     name: string,
