@@ -248,8 +248,8 @@ export function hostArray(dtype: DTypeName, length: number, raw: boolean): HostV
 }
 
 /**
- * Where a read goes: the caller's array `into`, which has to be the dtype's own and as long as what
- * is read (`count` says in words how long), or a new one.
+ * The destination of a read: the caller's array `into`, which must be of the dtype's host type and
+ * have `length` elements (`count` describes the length in errors), or a new array.
  */
 export function readTarget(
   dtype: DType,
@@ -269,7 +269,10 @@ export function readTarget(
   return { target, decoder: decoderFor(dtype, target, raw, 'into', into === undefined) };
 }
 
-/** An array that was transferred to another thread, say, has no elements any more. */
+/**
+ * Refuses an array without elements whose buffer was detached, by a transfer to another thread for
+ * example.
+ */
 export function checkAttached(
   array: HostView | ArrayBufferLike,
   buffer: ArrayBufferLike,
@@ -284,7 +287,7 @@ export function checkAttached(
   );
 }
 
-/** Node 20 has no property that says so. */
+/** Whether a buffer was detached. Node 20 has no property for it. */
 export function isDetached(buffer: ArrayBufferLike): boolean {
   try {
     new Uint8Array(buffer);
@@ -294,10 +297,7 @@ export function isDetached(buffer: ArrayBufferLike): boolean {
   }
 }
 
-/**
- * The host array must be the dtype's own: writing words where values are meant is asked for by its
- * name.
- */
+/** Checks that a host array is of the dtype's own type. Raw words are accepted with `raw` only. */
 export function checkArray(dtype: DType, view: HostView, raw: boolean, argument: string): void {
   checkAttached(view, view.buffer, argument);
   const expected = (raw ? BIT_ARRAYS : HOST_ARRAYS)[dtype.name];

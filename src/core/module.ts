@@ -157,7 +157,7 @@ export class Module implements AsyncDisposable {
 
   /**
    * A `__device__` or `__constant__` variable, as its bytes; `reinterpret(dtype)` gives its
-   * elements. Work on the buffer is tracked; a kernel that uses the variable by its name is not.
+   * elements. Work on the buffer is tracked; kernels that use the variable by its name are not.
    * cuLibraryGetGlobal
    *
    * @throws CudaError with code ERR_CUDA_NOT_FOUND where there is no such variable
@@ -180,16 +180,16 @@ export class Module implements AsyncDisposable {
       );
       this.globals.set(name, memory);
     }
-    // A view: it frees nothing, and keeps its module.
+    // The buffer is a view: it frees nothing, and keeps its module alive.
     return new DeviceBuffer(memory, u8, 0, memory.bytes, this);
   }
 
-  /** Kernels that were asked for. @internal */
+  /** The number of kernels that have a handle. @internal */
   get kernelCount(): number {
     return this.handles.size;
   }
 
-  /** Unloads the module once its kernels are done. cuLibraryUnload */
+  /** Unloads the module once its kernels have ended. cuLibraryUnload */
   async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;
@@ -210,7 +210,7 @@ export class Module implements AsyncDisposable {
     await runtime.call('unloadLibrary', this.library);
   }
 
-  /** {@link close}, for `await using`. */
+  /** Calls {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
@@ -233,19 +233,22 @@ export class Module implements AsyncDisposable {
     this.uses.used(stream, ACCESS_READ, mark);
     const { captureScope } = stream;
     captureScope?.parts.add(this);
-    // Left undefined for a module that prints and within a capture, so that each of its launches
-    // comes here.
+    // For a module that prints, and within a capture, `lastUse` stays undefined, so that each
+    // launch takes this path.
     if (this.prints) stream.printed();
     else if (captureScope === undefined)
       this.lastUse = this.uses.readers.find((reader) => reader.stream === stream);
   }
 
-  /** A capture begins: its launches are to be told from those before. @internal */
+  /**
+   * Called at the beginning of a capture, whose launches are recorded apart from earlier ones.
+   * @internal
+   */
   forgetLast(): void {
     this.lastUse = undefined;
   }
 
-  /** A graph that has its kernels was launched. @internal */
+  /** A graph with its kernels was launched. @internal */
   launched(stream: Stream, mark: number): void {
     this.uses.used(stream, ACCESS_READ, mark);
   }

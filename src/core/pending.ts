@@ -1,6 +1,7 @@
 /**
- * What an eager method returns: work that has been queued. Awaiting it makes a fence and waits for
- * that; not awaiting it costs nothing. A failure that nobody awaits goes to `device.on('error')`.
+ * The result of an eager method: work that has been queued. Awaiting it writes a fence and waits
+ * for that; not awaiting it costs nothing. A failure that is not awaited goes to
+ * `device.on('error')`.
  */
 import { setImmediate } from 'node:timers';
 
@@ -9,26 +10,26 @@ import { checkOptions, checkSignal } from '../ground/arguments.js';
 import { isError } from '../ground/other-realms.js';
 import type { Stream } from './stream.js';
 
-/** Options of everything that waits. */
+/** Options of every wait. */
 export interface WaitOptions {
-  /** Stops the wait, never the work. The wait then rejects with the signal's reason. */
+  /** Ends the wait, never the work. The wait then rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
 }
 
 const DONE = Promise.resolve();
 
-/** What only a Pending has that somebody awaits, or that gives something. */
+/** The state of a Pending that is awaited, or has a value. */
 interface Wait<T> {
-  /** What the value is made of once the work is done; undefined where it gives nothing. */
+  /** Makes the value once the work has ended; undefined where there is no value. */
   readonly finish: (() => T | Promise<T>) | undefined;
   promise: Promise<T> | undefined;
-  /** Who awaits it; not counting those whose wait was aborted. */
+  /** Number of waiters, without aborted ones. */
   claims: number;
   settled: boolean;
 }
 
 /**
- * Queued work on one stream, and what it will give.
+ * Queued work on one stream, and its value.
  *
  * @example
  * ```ts
@@ -39,7 +40,7 @@ interface Wait<T> {
  */
 export class Pending<T = void> implements PromiseLike<T> {
   private readonly stream: Stream;
-  /** Negative for what a capture has recorded. */
+  /** Negative for work that a capture has recorded. */
   private readonly root: number;
   private readonly mark: number;
   /** Undefined until it is needed: every launch makes a Pending, and most are not awaited. */
@@ -59,9 +60,9 @@ export class Pending<T = void> implements PromiseLike<T> {
   }
 
   /**
-   * Waits for the work, and for what its stream had queued before the call: a fence,
+   * Waits for the work, and for what its stream had queued before the call. The wait is a fence,
    * cuStreamWriteValue32. Rejects with the operation's error; an error of other work on the stream
-   * is no reason to.
+   * does not reject it.
    */
   then<A = T, B = never>(
     onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
@@ -78,7 +79,7 @@ export class Pending<T = void> implements PromiseLike<T> {
     return this.chain(wait, onFulfilled, onRejected);
   }
 
-  /** As {@link then}, where its end has been looked for already. @internal */
+  /** Like {@link then}, where the end of the work has been checked already. @internal */
   thenUnlooked<A, B>(
     onFulfilled: (value: T) => A | PromiseLike<A>,
     onRejected: ((reason: unknown) => B | PromiseLike<B>) | null | undefined,
@@ -102,21 +103,21 @@ export class Pending<T = void> implements PromiseLike<T> {
     return chained;
   }
 
-  /** As {@link then}, for the failure only. */
+  /** Like {@link then}, for the failure only. */
   catch<B = never>(onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<T | B> {
     return this.then(undefined, onRejected);
   }
 
-  /** As {@link then}, for the end either way. */
+  /** Like {@link then}, for the end either way. */
   finally(onFinally?: (() => void) | null): Promise<T> {
     return this.then().finally(onFinally);
   }
 
   /**
-   * As awaiting, with options.
+   * Like awaiting, with options.
    *
-   * @throws the signal's reason when it aborts. The work goes on all the same; its failure goes to
-   *   the device's `error` event unless somebody else awaits it
+   * @throws the signal's reason when it aborts. The work goes on; its failure goes to the device's
+   *   `error` event unless there is another waiter
    */
   finished(options: WaitOptions = {}): Promise<T> {
     checkOptions('options', options, ['signal']);
@@ -131,7 +132,7 @@ export class Pending<T = void> implements PromiseLike<T> {
       : abortable(wait.promise, signal, () => this.abandon(wait));
   }
 
-  /** Whether it gives something, which is there only at the end. @internal */
+  /** Whether there is a value, which exists only at the end. @internal */
   get gives(): boolean {
     return this.lasting !== undefined;
   }
@@ -154,7 +155,7 @@ export class Pending<T = void> implements PromiseLike<T> {
     });
   }
 
-  /** The failure is for whoever awaits this. */
+  /** Claims the failure for a waiter. */
   private claim(wait: Wait<T>): void {
     if (wait.claims++ > 0 || wait.promise === undefined || this.root <= 0) return;
     const { runtime } = this.stream;
@@ -162,7 +163,7 @@ export class Pending<T = void> implements PromiseLike<T> {
     else runtime.expect(this.root);
   }
 
-  /** A wait was aborted: where it was the only one, the failure is nobody's. */
+  /** Drops the claim of an aborted wait. Where it was the only one, the failure is unclaimed. */
   private abandon(wait: Wait<T>): void {
     if (--wait.claims === 0 && this.root > 0) this.stream.runtime.unexpect(this.root);
   }
@@ -191,9 +192,7 @@ export class Pending<T = void> implements PromiseLike<T> {
     return promise;
   }
 
-  /**
-   * When a device is lost everything in flight rejects, and one unhandled rejection says it all.
-   */
+  /** When a device is lost all its work rejects. One unhandled rejection reports it. */
   private isQuiet(error: unknown): boolean {
     const { runtime } = this.stream;
     return error === runtime.lost && runtime.loud !== this;
