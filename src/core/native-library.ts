@@ -430,7 +430,7 @@ const bitsF32 = new Float32Array(bits);
 const bitsF64 = new Float64Array(bits);
 const bitsU64 = new BigUint64Array(bits);
 
-/** Whole numbers that a type holds. */
+/** The range of whole numbers of a type. */
 const RANGES: Readonly<Partial<Record<ScalarType, readonly [bigint, bigint]>>> = {
   i32: [-(1n << 31n), (1n << 31n) - 1n],
   u32: [0n, (1n << 32n) - 1n],

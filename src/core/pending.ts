@@ -200,7 +200,7 @@ export class Pending<T = void> implements PromiseLike<T> {
 }
 
 /**
- * A Pending of work that runs to its end whether it is awaited or not. An error that nobody claims
+ * A Pending of work that runs to its end whether it is awaited or not. An error that is not claimed
  * within two turns of the event loop goes to the device.
  *
  * @internal
@@ -212,8 +212,8 @@ export function pendingOf<T>(stream: Stream, promise: Promise<T>, mark = 0): Pen
 }
 
 /**
- * `promise`, or the signal's reason where that comes first; then `aborted` is called. The promise
- * itself is not affected.
+ * Resolves or rejects with `promise`, or rejects with the signal's reason where that comes first;
+ * `aborted` is called then. The promise itself is not affected.
  */
 export function abortable<T>(
   promise: Promise<T>,
@@ -243,7 +243,7 @@ export function abortable<T>(
   });
 }
 
-/** The error of whoever waits for what was only recorded. */
+/** The error of a wait for work that was only recorded. */
 export function recordedError(what: string): CudaError {
   return new CudaError(
     'ERR_CUDA_CAPTURE',
@@ -253,7 +253,7 @@ export function recordedError(what: string): CudaError {
 }
 
 function ignore(): void {
-  // Its twin was rejected with the same error.
+  // Another promise has rejected with the same error.
 }
 
 function reasonOf(signal: AbortSignal): Error {

@@ -26,8 +26,8 @@ export interface Held {
 }
 
 /**
- * Commands that take time on the device. A stream that is held waits for JavaScript, which is not
- * among them.
+ * Commands that take time on the device. A hold is not one of them: a held stream waits for
+ * JavaScript.
  */
 export const TAKES_TIME: ReadonlySet<number> = new Set(
   Object.values(OP).filter((op) => commandOf(op)!.takesTime),
