@@ -446,8 +446,9 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   toString(): string {
+    const label = this.label === undefined ? '' : ` '${this.label}'`;
     return (
-      `DeviceBuffer<${this.dtype.name}>[${this.length}]${this.label === undefined ? '' : ` '${this.label}'`} ` +
+      `DeviceBuffer<${this.dtype.name}>[${this.length}]${label} ` +
       `on ${this.device.title}${this.isClosed ? ', closed' : ''}`
     );
   }

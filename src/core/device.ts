@@ -46,7 +46,7 @@ import { openShared } from './open-devices.js';
 import type { SharedDevice } from './open-devices.js';
 import type { WaitOptions } from './pending.js';
 import { canAccessPeer, disablePeerAccess, enablePeerAccess, grantPeers } from './peer-access.js';
-import { placeOfOperation, wantPlaces } from './operation-places.js';
+import { placeOfOperation, recordPlaces } from './operation-places.js';
 import { PinnedBuffer, PinnedMemory } from './pinned.js';
 import { PlainMemory } from './plain.js';
 import { MemoryPool, checkedThreshold } from './pool.js';
@@ -164,7 +164,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     shared.devices.add(this);
     this.ranged = nvtx;
     if (nvtx) wantRanges();
-    if (this.isChecked) wantPlaces();
+    if (this.isChecked) recordPlaces();
   }
 
   /** Lists the NVIDIA GPUs, then the CPU device. cuDeviceGetCount, cuDeviceGetName */
@@ -334,7 +334,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     const named = (): string =>
       `allocPlain ${dtype.name}[${length}]${label === undefined ? '' : ` '${label}'`}`;
     const root = this.runtime.nextRoot();
-    if (this.checks !== undefined) this.noteOrigin({ root, handle: 0 }, named());
+    if (this.checks !== undefined) this.recordOrigin({ root, handle: 0 }, named());
     const address =
       bytes === 0
         ? 0
@@ -394,7 +394,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     if (!this.runtime.info.registered) {
       throw new CudaError(
         'ERR_CUDA_UNSUPPORTED',
-        'device.pinned: this platform registers no host memory (cuMemHostRegister), as some ' +
+        'device.pinned: this platform does not register host memory (cuMemHostRegister); some ' +
           'virtual GPUs and WSL do not. Read and write plain arrays: they go through ' +
           'page-locked staging.',
       );
@@ -436,7 +436,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     const bytes = length * dtype.bytes;
     const named = (): string => `managed ${dtype.name}[${length}]`;
     const root = this.runtime.nextRoot();
-    if (this.checks !== undefined) this.noteOrigin({ root, handle: 0 }, named());
+    if (this.checks !== undefined) this.recordOrigin({ root, handle: 0 }, named());
     const { address, view } =
       bytes === 0
         ? { address: 0, view: undefined }
@@ -681,7 +681,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     const { runtime } = this;
     const begun = performance.now();
     await this.drain(timeout);
-    if (runtime.lost === undefined) this.tellLeaks();
+    if (runtime.lost === undefined) this.reportLeaks();
     const left = Math.max(0, timeout - (performance.now() - begun));
     const ended =
       runtime.lost !== undefined || (await this.finish(left)) || runtime.lost !== undefined;
@@ -788,7 +788,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     return check === false ? undefined : check === true ? {} : check;
   }
 
-  private noteOrigin(memory: OriginKey, label: string): void {
+  private recordOrigin(memory: OriginKey, label: string): void {
     this.origins.set(originKey(memory), {
       label,
       stack: placeOfOperation() ?? callersOf(stackHere()),
@@ -804,11 +804,11 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   }
 
   /** Reports objects that were not closed, before they are. */
-  private tellLeaks(): void {
+  private reportLeaks(): void {
     const { checks } = this;
     if (checks === undefined || checks.leaks === false) return;
     let warnings = 0;
-    const tell = (what: string, memory: Omit<CheckMemory, 'space' | 'offset'>): void => {
+    const warn = (what: string, memory: Omit<CheckMemory, 'space' | 'offset'>): void => {
       const message =
         `${what} was not closed before the ` +
         `device${memory.stack === undefined ? '' : `; it was made\n${memory.stack}`}`;
@@ -824,7 +824,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
         process.emitWarning(message, { type: 'CudaWarning', code: 'CUDA_LEAK' });
     };
     for (const allocation of this.allocations) {
-      tell(allocation.toString(), {
+      warn(allocation.toString(), {
         address: this.runtime.shared.values[allocation.handle]!,
         bytes: allocation.bytes,
         ...this.origin(allocation),
@@ -832,7 +832,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     }
     for (const object of this.owned) {
       if (!(object instanceof DeviceArray)) continue;
-      tell(object.toString(), {
+      warn(object.toString(), {
         address: 0,
         bytes: object.length * object.dtype.bytes,
         label: object.toString(),
@@ -885,7 +885,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   }
 
   /** @internal */
-  forget(stream: Stream): void {
+  removeStream(stream: Stream): void {
     this.streams.delete(stream);
     this.streamCounts.add(stream);
     if (stream.mark > 0) this.shared.streamEnded();
@@ -939,7 +939,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     if (this.listenerCount('error') > 0) this.emit('error', shown);
     else
       process.emitWarning(
-        `${shown.message} (nobody awaited it; listen with device.on('error', …))`,
+        `${shown.message} (it was not awaited; listen with device.on('error', …))`,
         { type: 'CudaWarning', code: shown.code },
       );
   }
@@ -1020,7 +1020,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
       return memory;
     }
     memory.used(stream, ACCESS_WRITE, mark);
-    if (this.checks !== undefined) this.noteOrigin(memory, named());
+    if (this.checks !== undefined) this.recordOrigin(memory, named());
     this.allocations.add(memory);
     this.ledger.take(memory);
     if (pool !== undefined) {

@@ -318,10 +318,10 @@ export class Kernel {
   }
 
   toString(): string {
-    return (
-      'Kernel ' +
-      `${this.name}(${this.layout.map((param) => (param.kind === 'pointer' ? `${param.dtype ?? param.pointee ?? ''}*` : (param.scalar ?? `${param.size} bytes`))).join(', ')})`
+    const parameters = this.layout.map(({ kind, dtype, pointee, scalar, size }) =>
+      kind === 'pointer' ? `${dtype ?? pointee ?? ''}*` : (scalar ?? `${size} bytes`),
     );
+    return `Kernel ${this.name}(${parameters.join(', ')})`;
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {

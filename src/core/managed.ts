@@ -54,7 +54,7 @@ export class ManagedMemory extends PlainMemory {
    * The buffer object was collected, so it cannot be closed any more. The memory stays as long as
    * there is a view.
    */
-  forget(): void {
+  collected(): void {
     if (this.mapped === undefined) {
       this.leak();
       return;
@@ -70,7 +70,7 @@ export class ManagedMemory extends PlainMemory {
     if (
       this.disposed ||
       this.device.isClosed ||
-      this.leftToGraphs(() => {
+      this.freeAfterGraphs(() => {
         this.leak();
       })
     )
@@ -123,7 +123,7 @@ function detach(buffer: ArrayBuffer): boolean {
   }
 }
 
-const leaks = new FinalizationRegistry<ManagedMemory>((memory) => memory.forget());
+const leaks = new FinalizationRegistry<ManagedMemory>((memory) => memory.collected());
 
 /**
  * `length` elements of managed memory. Made by {@link CoreDevice.managed}. cuMemAllocManaged
@@ -250,7 +250,7 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
       throw new CudaError(
         'ERR_CUDA_INVALID_ARGUMENT',
         'managed buffer: queued work uses it. Await that work, or stream.finished(), before ' +
-          'looking at it.',
+          'accessing it.',
       );
     }
     const { buffer, byteOffset } = memory.look();

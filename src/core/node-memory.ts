@@ -46,8 +46,8 @@ export class NodeMemory extends Allocation {
     if (!this.allocated) {
       throw new CudaError(
         'ERR_CUDA_CAPTURE',
-        `${this.toString()} is allocated by a node of a graph: it is there once the graph ` +
-          'has been launched.',
+        `${this.toString()} is allocated by a node of a graph: it is allocated once the ` +
+          'graph has been launched.',
       );
     }
     super.order(stream, access);
@@ -58,7 +58,7 @@ export class NodeMemory extends Allocation {
     throw new CudaError(
       'ERR_CUDA_CAPTURE',
       `${this.toString()} is allocated by a node of another graph, whose launches decide ` +
-        'whether it is there: copy it before the capture.',
+        'whether it is allocated: copy it before the capture.',
     );
   }
 

@@ -75,12 +75,12 @@ export class Pending<T = void> implements PromiseLike<T> {
         const failure = this.stream.runtime.failureOf(this.root);
         wait.promise = (failure === undefined ? DONE : Promise.reject(failure)) as Promise<T>;
       }
-    } else if (this.root === 0 && this.mark !== 0) this.stream.lookFor(this.mark);
+    } else if (this.root === 0 && this.mark !== 0) this.stream.pollFor(this.mark);
     return this.chain(wait, onFulfilled, onRejected);
   }
 
   /** Like {@link then}, where the end of the work has been checked already. @internal */
-  thenUnlooked<A, B>(
+  thenUnpolled<A, B>(
     onFulfilled: (value: T) => A | PromiseLike<A>,
     onRejected: ((reason: unknown) => B | PromiseLike<B>) | null | undefined,
   ): Promise<A | B> {

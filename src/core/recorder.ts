@@ -325,7 +325,7 @@ class Recording implements Recorder {
     if (stream.hasPassed(mark)) return;
     // A capture lasts for one turn at most.
     while (stream.capturing !== undefined) await new Promise((resolve) => setImmediate(resolve));
-    const passed = stream.waitBehind(mark, false);
+    const passed = stream.waitAfter(mark, false);
     stream.runtime.completion.bystanders.add(passed);
     await passed;
   }

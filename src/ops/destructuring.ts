@@ -1,10 +1,10 @@
-/** Operations as elements of the list that another operation gives. */
+/** The elements of an operation's list as operations. */
 import { CudaArgumentError } from '../core/index.js';
 import type { DeviceOp } from './device-op.js';
 
 /**
- * What a method takes out of a list; types know that it is one where they know what the operation
- * gives.
+ * The element of a list that a method returns. The type checker knows that the value is a list
+ * where it knows the operation's type.
  */
 export function valueAt(values: unknown, at: number, method: string): unknown {
   if (Array.isArray(values) && values.length > 0) return values.at(at);
@@ -16,7 +16,7 @@ export function valueAt(values: unknown, at: number, method: string): unknown {
   );
 }
 
-/** As many operations as are destructured. */
+/** A list of operations that has as many elements as are destructured. */
 export function parts(part: (index: number) => DeviceOp<unknown>): DeviceOp<unknown>[] {
   const made: DeviceOp<unknown>[] = [];
   const at = (index: number): DeviceOp<unknown> => (made[index] ??= part(index));

@@ -6,7 +6,10 @@ import type { Node, Submitted } from './node.js';
 import type { Run } from './run.js';
 import type { OpContext } from './op-context.js';
 
-/** It is what programs make again and again: a function around it would be garbage as well. */
+/**
+ * The class exists because programs make this node most often: a function around the callback would
+ * be garbage as well.
+ */
 export class Enqueued<T> implements Node<T> {
   readonly device: Node<T>['device'];
   readonly queue: (context: OpContext) => T | Pending<T>;
@@ -28,7 +31,7 @@ export class Enqueued<T> implements Node<T> {
   }
 }
 
-/** What a Pending will give, as a node's value. */
+/** The value of a Pending, as a node's value. */
 export function arrival<T>(run: Run, given: T | Pending<T>): Submitted<T> {
   if (!(given instanceof Pending)) return given;
   if (!given.gives) return undefined as T;
