@@ -1,15 +1,13 @@
-/**
- * What `async-cuda info` says of a device: one row per property, asked of the driver itself.
- */
+/** The properties of a device for `async-cuda info`: one row for each, read from the driver. */
 import { CUdevice_attribute } from '../driver/attributes.js';
 import type { CUdevice, Driver } from '../driver/driver.js';
 import { messageOf } from '../ground/other-realms.js';
 
 export interface DeviceInfo {
-  /** As Device.open() takes it: `cuda:0`, `cpu:0`. */
+  /** The name for Device.open(): `cuda:0`, `cpu:0`. */
   id: string;
   name: string;
-  /** Each property's text; one that the driver refused to tell holds the reason. */
+  /** The text of each property, or the driver's error. */
   properties: Record<string, string>;
 }
 
@@ -67,7 +65,7 @@ export function describeDevices(driver: Driver, kind: 'cuda' | 'cpu'): DeviceInf
       try {
         properties[name] = ask(driver, device);
       } catch (error) {
-        // An older driver does not know the attribute; the report is about all the others too.
+        // An older driver may not support the attribute. The report contains all others.
         properties[name] = messageOf(error);
       }
     }

@@ -1,6 +1,4 @@
-/**
- * What this JavaScript engine has of the features that the CPU device uses where it finds them.
- */
+/** The features of this JavaScript engine that the CPU device uses where they exist. */
 import { relaxedFmaIsFused } from '../ptx/runtime/relaxed-probe.js';
 
 export interface EngineFeatures {
@@ -9,7 +7,7 @@ export interface EngineFeatures {
   /** Shared memories and atomics in WebAssembly. */
   wasmThreads: boolean;
   wasmRelaxedSimd: boolean;
-  /** Whether relaxed_madd rounds once, as `fma.rn` must; a machine may choose to round twice. */
+  /** Whether relaxed_madd rounds once, as `fma.rn` must. A machine may round twice. */
   wasmRelaxedMaddFused: boolean;
   /** Memories with 64-bit addresses. */
   wasmMemory64: boolean;

@@ -1,6 +1,4 @@
-/**
- * The machine's {@link Info} as Markdown to paste into a bug report.
- */
+/** The {@link Info} of a machine as Markdown for a bug report. */
 import { homedir } from 'node:os';
 
 import { describeCache } from './cache.js';
@@ -104,8 +102,8 @@ export function formatInfo(info: Info): string {
   );
   sections.push('#### Libraries', libraries(info));
   const text = `${sections.join('\n\n')}\n`;
-  // A report is pasted in public, and the home folder's name is mostly the user's. In a container
-  // it can be `/`.
+  // Reports are published, and the home folder's name is mostly the user's. In a container it can
+  // be `/`.
   const home = homedir();
   return home.length > 1 ? text.replaceAll(home, '~') : text;
 }

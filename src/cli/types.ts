@@ -1,4 +1,4 @@
-/** What `async-cuda types` writes: the kernels of a file of CUDA C++ as TypeScript. */
+/** The types that `async-cuda types` writes: the kernels of a file of CUDA C++ as TypeScript. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 
@@ -53,7 +53,7 @@ function argument(type: SourceType): string {
   return `${access === 'input' ? 'Readable' : 'Writable'}<${dtype === 'char' ? "'i8' | 'u8'" : `'${dtype}'`}>`;
 }
 
-/** A structure's fields as StructArgument takes them. */
+/** The fields of a structure, in the form of StructArgument. */
 function description(type: SourceType): string {
   if (typeof type === 'string') return `'${type}'`;
   if (!('fields' in type)) return `[${description(type[0])}, ${type[1]}]`;
@@ -66,7 +66,10 @@ function description(type: SourceType): string {
     .join('; ')} }`;
 }
 
-/** Beside the source, as TypeScript's `allowArbitraryExtensions` looks for it: kernels.d.cu.ts. */
+/**
+ * The path next to the source where TypeScript's `allowArbitraryExtensions` searches:
+ * kernels.d.cu.ts.
+ */
 function placeFor(file: string): string {
   return file.replace(
     /(?:\.(\w+))?$/,
@@ -77,7 +80,7 @@ function placeFor(file: string): string {
 const USAGE = 'Usage: async-cuda types <file.cu> [--out <file>] [--check]\n';
 
 /**
- * Writes the declarations, or with `--check` looks whether they are up to date. Gives the exit
+ * Writes the declarations, or with `--check` checks whether they are up to date. Returns the exit
  * status.
  */
 export function writeTypes(args: readonly string[], out: Output, err: Output): number {

@@ -1,6 +1,6 @@
 /**
- * The memory that a device's objects hold. Allocations and frees are recorded here, for {@link
- * CoreDevice.stats} and the channels `async-cuda:alloc` and `async-cuda:free`.
+ * The memory that a device's objects hold. Allocations and frees are recorded here, for
+ * {@link CoreDevice.stats} and the channels `async-cuda:alloc` and `async-cuda:free`.
  */
 import type { Channel } from 'node:diagnostics_channel';
 

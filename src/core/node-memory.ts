@@ -1,9 +1,9 @@
 /**
- * Memory that a graph allocates itself, by a node, at each launch. It is made by {@link
- * CoreDevice.alloc} on a stream that is captured with `allocate: 'nodes'`. Memory that is closed
- * within the capture is freed by a node, and the driver may give later nodes the same memory. Other
- * memory stays from a launch to the next, which frees it and allocates it again at the same
- * address.
+ * Memory that a graph allocates itself, by a node, at each launch. It is made by
+ * {@link CoreDevice.alloc} on a stream that is captured with `allocate: 'nodes'`. Memory that is
+ * closed within the capture is freed by a node, and the driver may give later nodes the same
+ * memory. Other memory stays from a launch to the next, which frees it and allocates it again at
+ * the same address.
  */
 import { ACCESS_WRITE } from '../runtime/commands.js';
 import { CudaError } from '../ground/errors.js';

@@ -20,8 +20,8 @@ export class Operation extends HeldOperation {
   }
 
   /**
-   * Makes work that is queued from here on part of this operation, and of no other, until {@link
-   * letGo}.
+   * Makes work that is queued from here on part of this operation, and of no other, until
+   * {@link letGo}.
    */
   take(): void {
     this.runtime.held = this;

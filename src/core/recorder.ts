@@ -48,9 +48,9 @@ interface Unread {
 }
 
 /**
- * Begins to record the work of the device, of all Devices that are open on it, until {@link
- * TraceRecording.stop}. Meanwhile operations cost about two microseconds more, and events surround
- * them. cuEventRecord, cuEventElapsedTime
+ * Begins to record the work of the device, of all Devices that are open on it, until
+ * {@link TraceRecording.stop}. Meanwhile operations cost about two microseconds more, and events
+ * surround them. cuEventRecord, cuEventElapsedTime
  *
  * @example
  * ```ts

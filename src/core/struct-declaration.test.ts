@@ -93,8 +93,8 @@ test.each<[string, () => unknown, string]>([
   [
     'a structure in a structure',
     () => struct({ at: struct({ x: f32 }) } as never),
-    'fields.at: expected a dtype, got struct({ x: f32 }). Structures have no structures in ' +
-      "them: list the fields of 'at' among the others.",
+    'fields.at: expected a dtype, got struct({ x: f32 }). Structures cannot contain ' +
+      "structures: list the fields of 'at' among the others.",
   ],
   [
     'a field whose name is none',

@@ -8,7 +8,7 @@ import type { DeviceOp } from './device-op.js';
  */
 export type Plain<U> =
   U extends PromiseLike<unknown>
-    ? 'return a DeviceOp from andThen(), not from here; a Promise is awaited before the operation is made'
+    ? 'return a DeviceOp from andThen(), not from here; await a Promise before the operation'
     : U;
 
 /**
@@ -19,7 +19,7 @@ export type PlainOrOp<U> =
   U extends DeviceOp<unknown>
     ? U
     : U extends PromiseLike<unknown>
-      ? { error: 'return a value or a DeviceOp: nobody waits for a Promise' }
+      ? { error: 'return a value or a DeviceOp: a Promise is not awaited' }
       : U;
 
 /** The result of a callback. Throws for a Promise, which would not be awaited. */
@@ -30,7 +30,7 @@ export function synchronous<U>(argument: string, what: string, result: U): U {
     argument,
     `a callback that returns ${what}`,
     result,
-    'Callbacks are synchronous: the work is being queued, and nothing is waited for.',
+    'Callbacks are synchronous: the work is being queued, and a Promise is not awaited.',
   );
 }
 

@@ -1,10 +1,10 @@
 /** Several operations as one, in order on one stream. */
-import { elsewhere } from './elsewhere.js';
+import { wrongDevice } from './wrong-device.js';
 import { Enqueued, arrival } from './enqueued.js';
 import { Later, whenKnown } from './node.js';
 import type { Node, Submitted } from './node.js';
 import type { Run } from './run.js';
-import { inTurn, isAnybodyAhead, takeTurn } from './turns.js';
+import { inTurn, isAnyAhead, takeTurn } from './turns.js';
 
 /** A value that exists already. */
 export class Ready<T> implements Node<T> {
@@ -158,7 +158,7 @@ export class Made<T> implements Node<T> {
   submit(run: Run): Submitted<T> {
     const { make, device, uses } = this;
     if (device !== undefined && device.runtime !== run.stream.runtime)
-      throw elsewhere(this.name, device, run.stream);
+      throw wrongDevice(this.name, device, run.stream);
     return uses === undefined ? make(run) : inTurn(run, uses, () => make(run));
   }
 
@@ -195,7 +195,7 @@ export class Applied<T> implements Node<T> {
   submit(run: Run): Submitted<T> {
     const { device } = this;
     if (device !== undefined && device.runtime !== run.stream.runtime)
-      throw elsewhere(this.name, device, run.stream);
+      throw wrongDevice(this.name, device, run.stream);
     const { mark } = run;
     const values = this.inputs.submit(run);
     // Nearly always the values are known and no run is ahead. The functions are made in other
@@ -212,7 +212,7 @@ export class Applied<T> implements Node<T> {
   }
 
   private applyTo(run: Run, values: readonly unknown[]): Submitted<T> {
-    if (isAnybodyAhead()) return this.applyInTurn(run, values);
+    if (isAnyAhead()) return this.applyInTurn(run, values);
     const { loads } = run;
     const given = this.apply(run, values);
     if (run.loads !== loads) takeTurn(run, together(values, this.uses), given);

@@ -40,7 +40,7 @@ function elementOf(what: string, given: unknown): DeviceBuffer<ConditionName> {
   ) {
     throw invalid(
       `${what}(condition)`,
-      'a callback that gives a tensor of one element, or an operation that gives one',
+      'a callback that returns a tensor of one element, or an operation that produces one',
       given,
     );
   }

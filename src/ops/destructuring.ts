@@ -10,9 +10,9 @@ export function valueAt(values: unknown, at: number, method: string): unknown {
   if (Array.isArray(values) && values.length > 0) return values.at(at);
   throw new CudaArgumentError(
     'values',
-    `${method}: there is no value; the operation gives ` +
-      `${Array.isArray(values) ? 'an empty list' : 'none, being no list'}. Call it on one that ` +
-      `gives a list: zip(a, b).${method}().`,
+    `${method}: there is no value; the operation's value is ` +
+      `${Array.isArray(values) ? 'an empty list' : 'not a list'}. Call it on an operation whose ` +
+      `value is a list: zip(a, b).${method}().`,
   );
 }
 

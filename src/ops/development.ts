@@ -20,7 +20,7 @@ let watching =
 const made = new WeakMap<object, Made>();
 /** Nodes whose places are recorded: several operations may have one node. */
 const placed = new WeakSet();
-const forgotten = new FinalizationRegistry<Made>(({ where, used }) => {
+const collected = new FinalizationRegistry<Made>(({ where, used }) => {
   if (!used)
     process.emitWarning(
       'an operation was made and never run: await it, or return it from andThen(…). It was ' +
@@ -63,7 +63,7 @@ function callerOf(stack: string): string {
  * On a checked device, reports about memory that the operation allocates show the place of the
  * operation.
  */
-function notePlace(node: Node<unknown>): void {
+function recordPlace(node: Node<unknown>): void {
   if (placed.has(node)) return;
   placed.add(node);
   const place = callersOf(stackHere());
@@ -78,11 +78,11 @@ export function isDevelopment(): boolean {
 
 /** Called with each new operation and its node. @internal */
 export function watchUnused(op: { readonly node: Node<unknown> }): void {
-  if (recordsPlaces()) notePlace(op.node);
+  if (recordsPlaces()) recordPlace(op.node);
   if (!watching) return;
   const note: Made = { where: callerOf(stackHere()), used: false };
   made.set(op.node, note);
-  forgotten.register(op, note);
+  collected.register(op, note);
 }
 
 /** The operation became part of another one, or was run. @internal */

@@ -706,7 +706,7 @@ export function nodeOfResult<U>(result: DeviceOp<U>, method = 'andThen'): Node<U
     return result.node;
   }
   const fix = isThenable(result)
-    ? 'The callback is called while the work is being queued, and nothing is waited for: make ' +
+    ? 'The callback is called while the work is being queued, and a Promise is not awaited: make ' +
       'it a synchronous function that returns a DeviceOp.'
     : 'To return a value use map(…), or wrap it in value(…).';
   if (isThenable(result)) (result as PromiseLike<unknown>).then(undefined, ignore);

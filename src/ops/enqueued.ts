@@ -1,6 +1,6 @@
 /** Work of level 3 as a node. */
 import { Pending } from '../core/index.js';
-import { elsewhere } from './elsewhere.js';
+import { wrongDevice } from './wrong-device.js';
 import { Later } from './node.js';
 import type { Node, Submitted } from './node.js';
 import type { Run } from './run.js';
@@ -22,7 +22,7 @@ export class Enqueued<T> implements Node<T> {
   submit(run: Run): Submitted<T> {
     const { queue, device } = this;
     if (device !== undefined && device.runtime !== run.stream.runtime)
-      throw elsewhere('operation', device, run.stream);
+      throw wrongDevice('operation', device, run.stream);
     return arrival(run, queue(run));
   }
 

@@ -32,7 +32,7 @@ import type { OpContext } from './op-context.js';
 export function keep<T>(given: T): T {
   const run = checkKeep();
   if (given instanceof DeviceOp)
-    throw invalid('given', 'a value', given, 'Keep what it gives: op.map((x) => keep(x)).');
+    throw invalid('given', 'a value', given, 'Keep its value: op.map((x) => keep(x)).');
   if (!release(given, run))
     throw invalid(
       'given',

@@ -53,8 +53,8 @@ export interface Node<T> {
   readonly alone?: boolean;
   /**
    * Queues the work. Its value may refer to memory that is still being written; work that is queued
-   * later finds it written. Memory that it allocates stays on the run's list: see {@link
-   * Run.endStep}.
+   * later finds it written. Memory that it allocates stays on the run's list: see
+   * {@link Run.endStep}.
    */
   submit(run: Run): Submitted<T>;
   /** The text for `util.inspect`, down to `depth` levels. */

@@ -17,7 +17,7 @@ import type { DeviceBuffer } from '../core/index.js';
 const MOST_DENSE = 2 ** 22;
 
 /** The number of passes over lists. Memory is marked with it instead of being put in sets. */
-let looks = 0;
+let passes = 0;
 
 /**
  * Closes the memory of `owners`, from number `from` on, that `value` does not hold, and removes it
@@ -36,48 +36,48 @@ export function giveOn(owners: DeviceBuffer[], from: number, value: unknown): vo
     !only.memory.disposed
   )
     return;
-  const look = ++looks;
+  const pass = ++passes;
   let listed = 0;
   for (let i = from; i < owners.length; i++) {
     const { memory } = owners[i]!;
     // Memory that was kept or closed meanwhile belongs to no step.
     if (memory.disposed || !memory.scoped) continue;
-    memory.listedAt = look;
+    memory.listedAt = pass;
     listed++;
   }
-  const views = held(value, look, listed);
-  if (views !== undefined) ownByViews(views.filter((view) => view[MEMORY].ownedAt !== look));
+  const views = held(value, pass, listed);
+  if (views !== undefined) ownByViews(views.filter((view) => view[MEMORY].ownedAt !== pass));
   let left = from;
   for (let i = from; i < owners.length; i++) {
     const owner = owners[i]!;
     const { memory } = owner;
     if (memory.disposed || !memory.scoped) continue;
-    if (memory.heldAt === look) owners[left++] = owner;
-    else closeBehindStep(owner);
+    if (memory.heldAt === pass) owners[left++] = owner;
+    else closeAfterStep(owner);
   }
   owners.length = left;
 }
 
 /** Leaves on a list the memory that `value` holds. */
 export function keepHeld(owners: DeviceBuffer[], value: unknown): void {
-  const look = ++looks;
-  for (const { memory } of owners) memory.listedAt = look;
-  held(value, look);
-  owners.splice(0, owners.length, ...owners.filter(({ memory }) => memory.heldAt === look));
+  const pass = ++passes;
+  for (const { memory } of owners) memory.listedAt = pass;
+  held(value, pass);
+  owners.splice(0, owners.length, ...owners.filter(({ memory }) => memory.heldAt === pass));
 }
 
 /** Leaves on a list the memory that `value` holds and `others` do not. */
 export function giveOnly(owners: DeviceBuffer[], value: unknown, others: unknown): void {
-  const look = ++looks;
-  for (const { memory } of owners) memory.listedAt = look;
-  held(others, look);
-  const elsewhere = new Set(owners.filter(({ memory }) => memory.heldAt === look));
+  const pass = ++passes;
+  for (const { memory } of owners) memory.listedAt = pass;
+  held(others, pass);
+  const heldByOthers = new Set(owners.filter(({ memory }) => memory.heldAt === pass));
   for (const { memory } of owners) memory.heldAt = 0;
-  const views = held(value, look) ?? [];
-  const left = owners.filter((owner) => owner.memory.heldAt === look && !elsewhere.has(owner));
+  const views = held(value, pass) ?? [];
+  const left = owners.filter((owner) => owner.memory.heldAt === pass && !heldByOthers.has(owner));
   ownByViews(
     views.filter(
-      (view) => view[MEMORY].ownedAt !== look && left.some(({ memory }) => memory === view[MEMORY]),
+      (view) => view[MEMORY].ownedAt !== pass && left.some(({ memory }) => memory === view[MEMORY]),
     ),
   );
   owners.splice(0, owners.length, ...left);
@@ -88,16 +88,16 @@ export function giveOnly(owners: DeviceBuffer[], value: unknown, others: unknown
  * there are none. `listed` is the number of pieces of memory to find: once the owner of each is
  * found, the rest of a large value need not be visited.
  */
-function held(value: unknown, look: number, listed = Infinity): MemoryHolder[] | undefined {
+function held(value: unknown, pass: number, listed = Infinity): MemoryHolder[] | undefined {
   let views: MemoryHolder[] | undefined;
   let left = listed;
   visit(value, (holder) => {
     const memory = holder[MEMORY];
-    if (memory.listedAt !== look || holder.isClosed) return true;
-    memory.heldAt = look;
+    if (memory.listedAt !== pass || holder.isClosed) return true;
+    memory.heldAt = pass;
     if (!holder[OWNS]) (views ??= []).push(holder);
-    else if (memory.ownedAt !== look) {
-      memory.ownedAt = look;
+    else if (memory.ownedAt !== pass) {
+      memory.ownedAt = pass;
       left--;
     }
     return left > 0;
@@ -114,7 +114,7 @@ function ownByViews(views: readonly MemoryHolder[]): void {
   }
 }
 
-function closeBehindStep(owner: DeviceBuffer): void {
+function closeAfterStep(owner: DeviceBuffer): void {
   owner.memory.endedByStep = true;
   if (!owner.memory.keptByGraph) owner.closeMemory();
 }
@@ -143,7 +143,7 @@ export function release(value: unknown, run: number): boolean {
     !(isHolder(value) || partsOf(value) !== undefined)
   )
     return false;
-  const look = ++looks;
+  const pass = ++passes;
   const found = new Set<MemoryHolder>();
   visit(value, (holder) => {
     const memory = holder[MEMORY];
@@ -153,10 +153,10 @@ export function release(value: unknown, run: number): boolean {
           'made it.',
       );
     if (memory.scoped || memory.keptBy === run) found.add(holder);
-    if (holder[OWNS]) memory.ownedAt = look;
+    if (holder[OWNS]) memory.ownedAt = pass;
     return true;
   });
-  const views = [...found].filter((holder) => holder[MEMORY].ownedAt !== look);
+  const views = [...found].filter((holder) => holder[MEMORY].ownedAt !== pass);
   ownByViews(views.filter((view) => view[MEMORY].scoped));
   // A view of memory that the same run has kept by another view becomes one more owner.
   for (const view of views)

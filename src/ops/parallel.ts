@@ -63,7 +63,8 @@ export class Parallel implements Node<unknown[]> {
   }
 
   describe(depth: number): string {
-    return `parallel(${depth <= 0 ? '…' : this.branches.map((branch) => branch.describe(depth - 1)).join(', ')})`;
+    const branches = this.branches.map((branch) => (depth <= 0 ? '' : branch.describe(depth - 1)));
+    return `parallel(${depth <= 0 ? '…' : branches.join(', ')})`;
   }
 }
 
@@ -73,14 +74,14 @@ function another(run: Run, taken: readonly Stream[]): Stream | undefined {
     const next =
       run.policy instanceof NextIdle ? run.policy.otherStream() : run.policy.nextStream();
     // In the body of a conditional node, streams of the capture around it cannot join.
-    if (next.device !== run.device || (run.recording && isElsewhere(next, run.stream))) continue;
+    if (next.device !== run.device || (run.recording && isOtherCapture(next, run.stream))) continue;
     if (!taken.includes(next)) return next;
   }
   return undefined;
 }
 
 /** Whether the stream is part of another capture than `stream`, or of the one around that. */
-function isElsewhere({ capturing }: Stream, { captureScope }: Stream): boolean {
+function isOtherCapture({ capturing }: Stream, { captureScope }: Stream): boolean {
   if (capturing === undefined) return false;
   return capturing.outside ? capturing.isAround : capturing !== captureScope;
 }

@@ -25,10 +25,10 @@ export interface OpCaptureOptions {
   /**
    * The source of the operation's memory. With `graph`, the default, it is allocated once, before
    * the first launch, and the graph owns it. With `nodes` each launch allocates it. Memory that a
-   * step closes is then freed by a node, and later nodes may get it. Other memory, such as {@link
-   * OpGraph.output}, is allocated from the first launch on, and until the next one. {@link
-   * OpGraph.reparam} is not possible then, and bodies of conditional nodes allocate as by default.
-   * cuMemAllocAsync
+   * step closes is then freed by a node, and later nodes may get it. Other memory, such as
+   * {@link OpGraph.output}, is allocated from the first launch on, and until the next one.
+   * {@link OpGraph.reparam} is not possible then, and bodies of conditional nodes allocate as by
+   * default. cuMemAllocAsync
    */
   allocate?: 'graph' | 'nodes';
 }
@@ -203,7 +203,7 @@ export class RecordedGraph<T> {
     throw new CudaError(
       'ERR_CUDA_CAPTURE',
       'graph.reparam: op makes a result of its own, and does not write to graph.output, ' +
-        'which launches give. Capture an operation that writes to a tensor of yours, ' +
+        'the value of each launch. Capture an operation that writes to a tensor of yours, ' +
         'out.copyFrom(op), and pass one that writes there too; or capture op as another graph.',
     );
   }

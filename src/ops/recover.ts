@@ -52,7 +52,7 @@ function blockedEndOf<T>(run: Run, queue: Queue<T>): Outcome<T> {
 function checkNotRecording(run: Run, what: string): void {
   run.checkNotRecording(
     `${what}()`,
-    'whether something fails shows when the graph is launched. Put it around graph.replay()',
+    'failures are known when the graph is launched. Put it around graph.replay()',
   );
 }
 

@@ -240,8 +240,8 @@ export class Part<T> implements Node<T> {
     if (!Array.isArray(values) || this.index >= values.length) {
       throw new CudaError(
         'ERR_CUDA_INVALID_ARGUMENT',
-        `unzip: there is no value ${this.index}; the operation gives ` +
-          `${Array.isArray(values) ? values.length : 'none, being no list'}.`,
+        `unzip: there is no value ${this.index}; the operation's value is ` +
+          `${Array.isArray(values) ? `a list of ${values.length}` : 'not a list'}.`,
       );
     }
     return values[this.index] as T;

@@ -36,7 +36,7 @@ export function checkNotNested(what: string): void {
   throw new CudaError(
     'ERR_CUDA_NESTED',
     `${what} inside of a callback of another operation, which is being queued: its values ` +
-      'are not there yet, and the two could not be told apart. ' +
+      'are not computed yet, and the two runs could not be distinguished. ' +
       'Return the operation from andThen(…) instead, or run it before or after.',
   );
 }
@@ -81,10 +81,10 @@ export class Run implements OpContext {
    * Whether the run has failed. Its memory is closed once no step waits: other branches may use it
    * until then.
    */
-  private dead = false;
+  private failed = false;
   /** The reason for which it is no longer awaited. */
   private abandoned: { readonly reason: unknown } | undefined = undefined;
-  private besides: Stream | undefined = undefined;
+  private separateStream: Stream | undefined = undefined;
   private operation: Operation | undefined = undefined;
   /** The mark of its stream when the operation began. */
   private start = 0;
@@ -166,9 +166,9 @@ export class Run implements OpContext {
     if (current !== this)
       throw new CudaError(
         'ERR_CUDA_INVALID_ARGUMENT',
-        'context.alloc: called when the callback that received the context had returned. ' +
-          'Allocate in the callback; device.alloc of async-cuda/core gives memory of the ' +
-          "caller's.",
+        'context.alloc: called after the callback that received the context had returned. ' +
+          'Allocate in the callback; device.alloc of async-cuda/core allocates memory that the ' +
+          'caller owns.',
       );
     // The bodies of conditional nodes cannot allocate.
     if (this.recording && !(this.nodes && this.stream.captureScope?.isBody === false))
@@ -222,11 +222,11 @@ export class Run implements OpContext {
   /** A stream that is not recorded. */
   beside(): Stream {
     if (this.device.stream.captureScope === undefined) return this.device.stream;
-    if (this.besides === undefined) {
-      this.besides = this.device.createStream();
-      this.owned.push(this.besides);
+    if (this.separateStream === undefined) {
+      this.separateStream = this.device.createStream();
+      this.owned.push(this.separateStream);
     }
-    return this.besides;
+    return this.separateStream;
   }
 
   /** Resolves when the work that was queued apart from the recording has ended. */
@@ -240,7 +240,7 @@ export class Run implements OpContext {
     try {
       return this.handedOut(node.submit(this));
     } catch (error) {
-      this.die();
+      this.failNow();
       throw isTooDeep(error) ? tooDeep(error) : error;
     } finally {
       this.leave();
@@ -338,28 +338,28 @@ export class Run implements OpContext {
             owned,
           );
         } catch (error) {
-          this.wentOn();
+          this.resumed();
           throw error;
         }
         if (!(given instanceof Later)) {
-          this.wentOn(owned);
+          this.resumed(owned);
           return given;
         }
         const later = given;
         return later.promise.then(
           (result) => {
             owned.push(...this.adopt(later.owned));
-            this.wentOn(owned);
+            this.resumed(owned);
             return result;
           },
           (error: unknown) => {
-            this.wentOn();
+            this.resumed();
             throw error;
           },
         );
       },
       (error: unknown) => {
-        this.wentOn();
+        this.resumed();
         throw this.device.isOver && error instanceof CudaDisposedError
           ? closedUnderway(this.device, error)
           : error;
@@ -394,14 +394,14 @@ export class Run implements OpContext {
   /**
    * A step that has waited goes on. A loop has many of them: `given` is dropped where it is empty.
    */
-  private wentOn(given?: DeviceBuffer[]): void {
+  private resumed(given?: DeviceBuffer[]): void {
     this.waiting--;
     if (given?.length === 0) this.lists?.delete(given);
-    if (this.dead) this.closeLists();
+    if (this.failed) this.closeLists();
   }
 
-  private die(): void {
-    this.dead = true;
+  private failNow(): void {
+    this.failed = true;
     this.newList(this.takeFrom(0));
     this.closeLists();
   }
@@ -529,7 +529,7 @@ export class Run implements OpContext {
     this.given = undefined;
     for (const owner of left) if (!owner.memory.disposed) owner.memory.scoped = true;
     closeAll(left);
-    this.die();
+    this.failNow();
   }
 
   /** The value, once all work that this run has queued has ended. */
@@ -570,10 +570,10 @@ export class Run implements OpContext {
       },
     );
     if (operation !== undefined) {
-      const told = (): void => {
+      const report = (): void => {
         operation.reported();
       };
-      ended.then(told, told);
+      ended.then(report, report);
     }
     return ended;
   }

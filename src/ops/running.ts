@@ -35,11 +35,11 @@ export class Running<T> implements PromiseLike<T> {
     // is not awaited.
     if (outcome instanceof Later)
       this.end().catch((error: unknown) => {
-        this.tellUnclaimed(error);
+        this.reportUnclaimed(error);
       });
   }
 
-  private tellUnclaimed(error: unknown): void {
+  private reportUnclaimed(error: unknown): void {
     if (this.run.isAbandonedFor(error)) return;
     setImmediate(() =>
       setImmediate(() => {
@@ -57,7 +57,7 @@ export class Running<T> implements PromiseLike<T> {
     if (this.outcome instanceof Later) {
       throw new CudaError(
         'ERR_CUDA_INVALID_ARGUMENT',
-        'the value is read back from the device and not there yet: await the operation.',
+        'the value is read back from the device and not known yet: await the operation.',
       );
     }
     // The caller has the value now: neither a failure nor an abort closes its memory.

@@ -304,8 +304,8 @@ export function checkPolicy(policy: unknown): asserts policy is SchedulingPolicy
 let defaultDevice: CoreDevice | undefined;
 
 /**
- * The device of operations that belong to none, such as `value(1)`: the device of {@link
- * setDefaultDevice}, or the first one that ran an operation.
+ * The device of operations that belong to none, such as `value(1)`: the device of
+ * {@link setDefaultDevice}, or the first one that ran an operation.
  *
  * @example
  * ```ts

@@ -25,7 +25,7 @@ const turns = new WeakMap<object, Turn[]>();
 let outstanding = 0;
 
 /** Whether there is a run that has not been queued yet, and for which others may have to wait. */
-export function isAnybodyAhead(): boolean {
+export function isAnyAhead(): boolean {
   return outstanding !== 0;
 }
 
