@@ -44,7 +44,7 @@ const commands: readonly Command[] = [
   {
     name: 'cache',
     usage: 'cache [clear]',
-    summary: 'how much compiled code is kept on disk, and where; `clear` removes it',
+    summary: 'the amount and the place of compiled code on disk; `clear` removes it',
     options: { clear: 'removes all entries' },
     operands: false,
     async run(args, out) {
@@ -57,10 +57,10 @@ const commands: readonly Command[] = [
     name: 'types',
     usage: 'types <file.cu> [--out <file>] [--check]',
     summary:
-      'writes the types of the kernels of a file of CUDA C++; `--check` looks whether they ' +
+      'writes the types of the kernels of a file of CUDA C++; `--check` checks whether they ' +
       'are up to date',
     options: {
-      '--out': 'the file to write; by default it lies beside the source, as kernels.d.cu.ts',
+      '--out': 'the file to write; by default it is next to the source, as kernels.d.cu.ts',
       '--check': 'writes nothing; exit status 1 when the file is not up to date',
     },
     operands: true,
@@ -101,7 +101,8 @@ function helpText(): string {
 function helpOf({ usage, summary, options }: Command): string {
   const rows = Object.entries(options);
   const listed = rows.length === 0 ? '' : `\n${table(rows)}`;
-  return `Usage: async-cuda ${usage}\n\n${summary[0]!.toUpperCase()}${summary.slice(1)}.\n${listed}`;
+  const sentence = `${summary[0]!.toUpperCase()}${summary.slice(1)}.`;
+  return `Usage: async-cuda ${usage}\n\n${sentence}\n${listed}`;
 }
 
 /** Writes the help of the command of that name, or of all commands. Returns the exit status. */

@@ -39,10 +39,10 @@ function machine(info: Info): string {
   ];
   if ('problem' in driver) rows.push(['driver', 'none']);
   else {
+    const { cuda, kernelModule } = driver;
     rows.push([
       'driver',
-      'CUDA ' +
-        `${driver.cuda}${driver.kernelModule === undefined ? '' : `, kernel module ${driver.kernelModule}`}`,
+      `CUDA ${cuda}${kernelModule === undefined ? '' : `, kernel module ${kernelModule}`}`,
     ]);
     if (driver.path !== undefined) rows.push(['driver library', driver.path]);
   }
@@ -80,7 +80,8 @@ function libraries(info: Info): string {
   if (missing.length > 0)
     parts.push(
       'Not found: ' +
-        `${missing.map(({ name, pathsTried }) => `${name} (${pathsTried} paths tried)`).join(', ')}.`,
+        missing.map(({ name, pathsTried }) => `${name} (${pathsTried} paths tried)`).join(', ') +
+        '.',
     );
   return parts.join('\n\n');
 }

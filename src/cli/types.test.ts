@@ -29,7 +29,7 @@ extern "C" __global__ void scale(float* y, const half* x, float k, long long, P 
 extern "C" __global__ void other(void* memory) {}
 `;
 
-test('declarations are written beside the file, and checked', async () => {
+test('declarations are written next to the file, and checked', async () => {
   const file = join(folder, 'kernels.cu');
   const place = join(folder, 'kernels.d.cu.ts');
   writeFileSync(file, SOURCE);
@@ -64,7 +64,7 @@ test('--out names the file', async () => {
   );
 });
 
-test('what is no file, and no option, is said', async () => {
+test('a missing file and an unknown option are errors', async () => {
   expect(await run()).toMatchObject({
     status: 2,
     err: expect.stringContaining('Usage: async-cuda types') as string,

@@ -35,10 +35,10 @@ export function declarationsOf(source: string, file: string): string {
 }
 
 function tuple(parameters: readonly SourceParameter[]): string {
-  return (
-    'readonly ' +
-    `[${parameters.map(({ name, type }, i) => `${name === '' ? `argument${i}` : name}: ${argument(type)}`).join(', ')}]`
+  const list = parameters.map(
+    ({ name, type }, i) => `${name === '' ? `argument${i}` : name}: ${argument(type)}`,
   );
+  return `readonly [${list.join(', ')}]`;
 }
 
 function argument(type: SourceType): string {
@@ -50,20 +50,19 @@ function argument(type: SourceType): string {
       ? `ScalarArgument<'${type}'>`
       : 'number';
   if (dtype === 'any') return 'AnyMemory';
-  return `${access === 'input' ? 'Readable' : 'Writable'}<${dtype === 'char' ? "'i8' | 'u8'" : `'${dtype}'`}>`;
+  const names = dtype === 'char' ? "'i8' | 'u8'" : `'${dtype}'`;
+  return `${access === 'input' ? 'Readable' : 'Writable'}<${names}>`;
 }
 
 /** The fields of a structure, in the form of StructArgument. */
 function description(type: SourceType): string {
   if (typeof type === 'string') return `'${type}'`;
   if (!('fields' in type)) return `[${description(type[0])}, ${type[1]}]`;
-  return `{ ${Object.entries(type.fields)
-    .map(
-      ([name, field]) =>
-        `${name}: ` +
-        `${typeof field !== 'string' && 'fields' in field ? `{ fields: ${description(field)} }` : description(field)}`,
-    )
-    .join('; ')} }`;
+  const fields = Object.entries(type.fields).map(([name, field]) => {
+    const isStructure = typeof field !== 'string' && 'fields' in field;
+    return `${name}: ${isStructure ? `{ fields: ${description(field)} }` : description(field)}`;
+  });
+  return `{ ${fields.join('; ')} }`;
 }
 
 /**

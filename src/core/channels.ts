@@ -21,8 +21,8 @@ export const launched = channel('async-cuda:launch');
 /** Copies, one message for each command: {@link OperationMessage}. */
 export const copied = channel('async-cuda:copy');
 /**
- * Launches of graphs ({@link OperationMessage}), captures and instantiations ({@link
- * GraphMessage}).
+ * Launches of graphs ({@link OperationMessage}), captures and instantiations
+ * ({@link GraphMessage}).
  */
 export const graphed = channel('async-cuda:graph');
 /** Allocations: {@link MemoryMessage}. */

@@ -54,8 +54,6 @@ type CompiledKernels<Kernels> = {
 /** Names of the module's own members. A kernel of such a name is `module.kernel('close')`. */
 type Taken = keyof LoadedProgram | 'then';
 
-/** Whether a scalar type is passed as bytes. */
-
 /** A loaded program with its kernels. */
 export class LoadedProgram extends OpModule {
   /** The result of NVRTC: PTX, mangled names, the log. */

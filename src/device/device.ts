@@ -117,7 +117,7 @@ export class Device implements AsyncDisposable {
 
   /**
    * The policy that chooses the stream of operations that are passed none. Default:
-   * {@link NextIdle} over four streams.
+   * `NextIdle` over four streams.
    */
   get policy(): SchedulingPolicy {
     return policyOf(this.core);
