@@ -25,7 +25,8 @@ async function run(...args: string[]): Promise<{ status: number; out: string; er
 }
 
 const SOURCE = `struct P { float x; int ids[2]; };
-extern "C" __global__ void scale(float* y, const half* x, float k, long long, P p, Foo f, const char* text) {}
+extern "C" __global__ void scale(
+  float* y, const half* x, float k, long long, P p, Foo f, const char* text) {}
 extern "C" __global__ void other(void* memory) {}
 `;
 
@@ -41,11 +42,14 @@ test('declarations are written next to the file, and checked', async () => {
   expect(await run(file)).toEqual({ status: 0, out: `${place}\n`, err: '' });
   expect(readFileSync(place, 'utf8'))
     .toBe(`// Written by \`async-cuda types kernels.cu\`. Run it again when the source changes.
-import type { AnyMemory, Readable, ScalarArgument, StructArgument, Untyped, Writable } from 'async-cuda/nvrtc';
+import type { AnyMemory, Readable, ScalarArgument, StructArgument, Untyped, Writable } from \
+'async-cuda/nvrtc';
 
 /** The kernels of kernels.cu, each with the arguments that a launch of it takes. */
 export type Kernels = {
-  readonly scale: readonly [y: Writable<'f32'>, x: Readable<'f16'>, k: number, argument3: ScalarArgument<'i64'>, p: StructArgument<{ x: 'f32'; ids: ['i32', 2] }>, f: Untyped, text: Readable<'i8' | 'u8'>];
+  readonly scale: readonly [y: Writable<'f32'>, x: Readable<'f16'>, k: number, \
+argument3: ScalarArgument<'i64'>, p: StructArgument<{ x: 'f32'; ids: ['i32', 2] }>, \
+f: Untyped, text: Readable<'i8' | 'u8'>];
   readonly other: readonly [memory: AnyMemory];
 };
 `);

@@ -12,7 +12,7 @@ function spend(ms: number): void {
   while (performance.now() < end);
 }
 
-test('copies larger than a turn allows are made one in a turn, in the order of the requests', async () => {
+test('copies larger than a turn allows are made one per turn, in order', async () => {
   const budget = new TurnBudget();
   expect(budget.take(HUGE)).toBe(undefined);
   const order: number[] = [];
