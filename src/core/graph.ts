@@ -206,8 +206,8 @@ export class Graph<T = unknown> implements AsyncDisposable {
     stream.commit();
     scope.release();
     for (const condition of scope.conditions) {
-      const forget = stream.begin(OP.conditionForget, 5, 0);
-      runtime.ring.memory[forget] = condition;
+      const release = stream.begin(OP.conditionForget, 5, 0);
+      runtime.ring.memory[release] = condition;
       stream.commit();
       runtime.handles.give(condition);
     }

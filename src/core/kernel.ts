@@ -61,7 +61,7 @@ const WAYS: readonly Way[] = ['other', 'pointer', 'f32', 'i32'];
 const SPECIAL_AFTER = 500;
 
 interface PointerParam extends ParamLayout {
-  /** Bits of a reference of OP.launchLine beside the handle. */
+  /** Bits of a reference of OP.launchLine, without the handle. */
   readonly lineBits: number;
 }
 

@@ -35,7 +35,7 @@ export interface LaunchPlan {
   readonly params: readonly {
     way: Way;
     layout: ParamLayout;
-    /** Bits of a reference of OP.launchLine beside the handle. */ lineBits: number;
+    /** Bits of a reference of OP.launchLine, without the handle. */ lineBits: number;
   }[];
   readonly paramWords: number;
   readonly paramBytes: number;

@@ -42,7 +42,7 @@ export class ManagedMemory extends PlainMemory {
   }
 
   /** The bytes, for a view of them. */
-  look(): Uint8Array {
+  viewedBytes(): Uint8Array {
     this.mapped ??=
       this.bytes === 0
         ? new Uint8Array(0)
@@ -181,12 +181,12 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
         this.dtype.name,
         'Use bits() for the raw words.',
       );
-    return this.look(HOST_ARRAYS[this.dtype.name]) as HostArray<D>;
+    return this.viewAs(HOST_ARRAYS[this.dtype.name]) as HostArray<D>;
   }
 
   /** The raw words, as {@link view} gives the elements. */
   bits(): BitArray<D> {
-    return this.look(BIT_ARRAYS[this.dtype.name]) as BitArray<D>;
+    return this.viewAs(BIT_ARRAYS[this.dtype.name]) as BitArray<D>;
   }
 
   /** Moves the pages to the device, or back to the host, ahead of their use. cuMemPrefetchAsync */
@@ -241,7 +241,7 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
     this.device.check();
   }
 
-  private look(
+  private viewAs(
     constructor: new (buffer: ArrayBufferLike, offset?: number, length?: number) => ArrayBufferView,
   ): ArrayBufferView {
     this.checkAlive();
@@ -253,7 +253,7 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
           'accessing it.',
       );
     }
-    const { buffer, byteOffset } = memory.look();
+    const { buffer, byteOffset } = memory.viewedBytes();
     return new constructor(buffer, byteOffset, this.length * partsOf(this.dtype));
   }
 }

@@ -568,8 +568,8 @@ export class Stream implements Disposable {
    */
   waitFor(other: Stream, mark: number): void {
     // Streams of other devices may wait for a stream that a capture of its own device refuses.
-    const beside = other.capturing?.outside === true && other.runtime !== this.runtime;
-    if (this.capturing !== undefined || (other.capturing !== undefined && !beside)) {
+    const isExcluded = other.capturing?.outside === true && other.runtime !== this.runtime;
+    if (this.capturing !== undefined || (other.capturing !== undefined && !isExcluded)) {
       if (this.captureScope !== undefined && this.capturing === other.capturing)
         this.captureScope.depend(this, other);
       return;

@@ -100,9 +100,9 @@ class Post {
     return this.writer.done !== this.writer.written;
   }
 
-  /** Whether no place is free. The place of an ended entry is freed by {@link look}. */
+  /** Whether no place is free. The place of an ended entry is freed by {@link update}. */
   get isFull(): boolean {
-    this.look();
+    this.update();
     return ((this.writer.written - this.seen) | 0) >= LINE_CAPACITY;
   }
 
@@ -124,7 +124,7 @@ class Post {
   }
 
   /** Records the thread's progress, and releases holds that the thread could not. */
-  look(): void {
+  update(): void {
     const { runtime, line } = this;
     const { done } = this.writer;
     while (this.seen !== done) {
@@ -140,13 +140,13 @@ class Post {
   private begin(): void {
     this.process(this.memory).then(
       () => {
-        this.look();
+        this.update();
         if (this.writer.isLeft()) this.begin();
       },
       (error: unknown) => {
         // The thread has left at the entry that failed. The entries after it are queued again.
         this.line?.stream.endsWithNothing();
-        this.look();
+        this.update();
         const left: Entry[] = [];
         for (let at = this.writer.done; at !== this.writer.written; at = (at + 1) | 0)
           left.push(this.entries[at & (LINE_CAPACITY - 1)]!);
@@ -163,7 +163,7 @@ class Post {
     try {
       while (this.isUnderway) {
         await completion.until(() => this.writer.done !== this.seen || !this.isUnderway);
-        this.look();
+        this.update();
       }
     } catch {
       // The device is lost: nothing waits for holds.
@@ -194,7 +194,7 @@ export class LinePosts {
     if (at < 0) posts.push(post);
     else if (at !== posts.length - 1) posts.push(...posts.splice(at, 1));
     // The previous line records the post's last entries first.
-    post.look();
+    post.update();
     if (post.line !== line) post.line?.drop(post);
     post.line = line;
     return post;
@@ -255,7 +255,7 @@ export class WorkLine {
 
   /** Whether the work of this number has ended, with success or not. */
   isOver(number: number): boolean {
-    this.post?.look();
+    this.post?.update();
     return this.over >= number;
   }
 
@@ -322,13 +322,13 @@ export class WorkLine {
     }
     this.waiting = [];
     this.next = 0;
-    this.post?.look();
+    this.post?.update();
   }
 
   /** The post of the entries that run, so that the next one begins after them; else an idle one. */
   private postForNext(): Post {
     if (this.post?.isUnderway === true) return this.post;
-    this.post?.look();
+    this.post?.update();
     return (this.post = this.posts.take(this));
   }
 

@@ -159,7 +159,7 @@ export class LoadedProgram extends OpModule {
       );
     const known = this.kernelNames;
     const fix = template
-      ? 'It is a template, and no instance of it was asked for. Compile with nameExpressions: ' +
+      ? 'It is a template, and no instance of it was compiled. Compile with nameExpressions: ' +
         `['${identifier === name ? `${name}<float>` : name}'].`
       : `It has ${known.length === 0 ? 'none' : known.join(', ')}.`;
     return new CudaError(
