@@ -63,6 +63,8 @@ export interface StructDeclaration<F extends StructFields = StructFields> extend
   pack(values: readonly Readonly<StructValue<F>>[]): Uint8Array;
   /** The structures in bytes that were read from a tensor. 64-bit integers become bigints. */
   unpack(bytes: ArrayBufferView): StructValue<F>[];
+  /** `struct({ x: f32, y: f32 })` */
+  toString(): string;
 }
 
 /**

@@ -1,12 +1,4 @@
-/**
- * DeviceOp: device work as a value. Making one queues nothing; it runs when it is awaited, and
- * again each time it is awaited.
- *
- * Operations that are chained, zipped or collected run on one stream in the order in which they are
- * written, with no event and no wait of the host in between. Callbacks are called while the work is
- * queued, with values that refer to memory the device has yet to write. A segment ends only where
- * the host needs a result: `read()`, `orElse` and `ensure`.
- */
+/** DeviceOp: lazy device work as a value, and its graphs. */
 import { inspect } from 'node:util';
 
 import { CudaDisposedError, Stream } from '../core/index.js';
@@ -48,9 +40,11 @@ import type { OpContext } from './op-context.js';
 const MOST_CHOICES = 128;
 
 /**
- * Device work as a value: a description of it, which runs when it is awaited, and again each time
- * that it is awaited. Making one queues nothing. Operations are made by the functions of a device,
- * `kernel`, the library and the methods of this class.
+ * Device work as a value: a description of it, which runs each time that it is awaited. Making one
+ * queues nothing. What is chained, zipped or collected runs on one stream in the order in which it
+ * is written, without a wait of the host. Callbacks are called while the work is queued, with
+ * values that refer to memory the device has yet to write; only `read()`, `orElse` and `ensure`
+ * make the host wait.
  *
  * @example
  * ```ts
@@ -63,13 +57,12 @@ const MOST_CHOICES = 128;
 export class DeviceOp<T> implements PromiseLike<T> {
   /** @internal */
   readonly node: Node<T>;
-  /** The node, as a part of another operation. */
   private get part(): Node<T> {
     used(this.node);
     return this.node;
   }
 
-  /** The number of runs of the operation by itself. */
+  /** Runs of the operation by itself. */
   private runs = 0;
 
   /** @internal */
@@ -78,31 +71,21 @@ export class DeviceOp<T> implements PromiseLike<T> {
     watchUnused(this);
   }
 
-  /**
-   * The device that it runs on by default; undefined for an operation without a device, such as
-   * `value(1)`.
-   */
+  /** The device that it runs on by default; undefined for operations without one: `value(1)`. */
   get device(): CoreDevice | undefined {
     return this.node.device;
   }
 
-  // Composition
-
   /**
-   * The operation that the callback makes from the value, after this one on the same stream. The
-   * callback is called while the whole is queued: the device will have written the value's memory
-   * when later work reads it, but the host cannot read it yet. Every run calls the callback again.
+   * The operation that the callback makes from the value, after this one on the same stream. Each
+   * run calls the callback while it queues the whole: later work on the device finds the value's
+   * memory written, and the host cannot read it yet.
    *
    * The value is valid in the callback and in the operation that it returns. Memory that the run
    * has allocated and that the operation's value does not hold is closed in stream order once the
    * operation has been queued; where it has to wait, after that. A value holds tensors, buffers and
    * partitions, by themselves or in arrays, plain objects, Maps and Sets.
    *
-   * @example
-   * ```ts
-   * const doubled = device.ones(f32, [1000]).andThen((x) => mul(x, 2));
-   * const total = await doubled.andThen((y) => sum(y)).andThen((s) => s.item());
-   * ```
    * @throws when run: CudaArgumentError where the callback returns no DeviceOp
    */
   andThen<U>(callback: (value: T) => DeviceOp<U>): DeviceOp<U> {
@@ -175,8 +158,8 @@ export class DeviceOp<T> implements PromiseLike<T> {
 
   /**
    * One operation for each of several values, in order. The operation that produces them runs once;
-   * its parts share it as by {@link shared}. Each part is given once: its memory belongs to the
-   * first run that takes it.
+   * its parts share it as by {@link shared}. The memory of a part belongs to the first run that
+   * takes it.
    */
   unzip<A extends readonly unknown[]>(
     this: DeviceOp<A>,
@@ -197,10 +180,8 @@ export class DeviceOp<T> implements PromiseLike<T> {
   /**
    * An operation that runs once. Its first run, in whichever operation it is part of, is the only
    * one; every other run gets the same value, or fails with the same error. Other streams wait for
-   * it on the device.
-   *
-   * Its memory is outside of every run, and no run closes it. {@link SharedOp.close} closes it, or
-   * the garbage collector, without a warning, once neither the operation nor its tensors can be
+   * it on the device. Its memory is outside of every run: {@link SharedOp.close} closes it, or the
+   * garbage collector, without a warning, once neither the operation nor its tensors can be
    * reached.
    */
   shared(): SharedOp<T> {
@@ -210,9 +191,8 @@ export class DeviceOp<T> implements PromiseLike<T> {
   /**
    * Where this operation fails, the callback's result replaces it: an operation, or a value. The
    * host waits for the device at this point; then the rest goes on, on the same stream. This
-   * operation is separate: work before it in the same run, or next to it in `parallel`, does not
-   * fail with it, and it runs whether that work fails or not. The callback is not called where work
-   * before it has failed.
+   * operation is separate: other work of the run does not fail with it, and it runs whether that
+   * work fails or not. The callback is not called where work before it has failed.
    */
   orElse<U>(callback: (error: unknown) => PlainOrOp<U>): DeviceOp<T | Given<U>> {
     checkCallback('orElse', callback);
@@ -224,10 +204,9 @@ export class DeviceOp<T> implements PromiseLike<T> {
   }
 
   /**
-   * Runs the callback's operation after this one, whether it failed or not, on the same stream;
-   * then the value or the failure is this operation's. As with {@link orElse} the host waits for
-   * the device at this point. An error of the callback's operation replaces the first one, which
-   * becomes its cause.
+   * Runs the callback's operation after this one, whether it failed or not, on the same stream; the
+   * result is this operation's. As with {@link orElse} the host waits for the device at this point.
+   * An error of the callback's operation replaces the first one, which becomes its cause.
    */
   ensure(callback: () => DeviceOp<unknown> | undefined | void): DeviceOp<T> {
     checkCallback('ensure', callback);
@@ -240,16 +219,14 @@ export class DeviceOp<T> implements PromiseLike<T> {
    * Where the element that `condition` returns is not zero, runs the operation that `then` makes
    * from the value, else that of `otherwise`. The value is this operation's. In a graph this is a
    * conditional node, which the device decides at each launch (cuGraphAddNode); otherwise the host
-   * reads the element, and waits for the device at this point.
+   * reads the element, and waits for the device at this point. Memory that the callbacks'
+   * operations make is closed after them. Each callback is called where its operation is queued, in
+   * a graph while it is recorded.
    *
-   * Memory that the callbacks' operations make is closed after them: they work on the memory of the
-   * value. Each callback is called where its operation is queued, in a graph while it is recorded.
-   *
-   * @param condition returns a tensor of one element, of whole numbers or bool, or an operation
-   *   that produces one
+   * @param condition returns one element of whole numbers or bool, or an operation that produces
+   *   one
    * @throws when run: CudaArgumentError for another condition; when captured: CudaError with code
-   *   ERR_CUDA_UNSUPPORTED, and a message that names the version, where the driver has no
-   *   conditional nodes (before CUDA 12.4)
+   *   ERR_CUDA_UNSUPPORTED where the driver has no conditional nodes (before CUDA 12.4)
    */
   when(
     condition: (value: T) => OrOp<Decider>,
@@ -275,8 +252,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
   /**
    * Runs the operation that `body` makes from the value repeatedly, while the element that
    * `condition` returns is not zero. The value is this operation's. As with {@link when}, it is a
-   * while node in a graph, and the host does not take part; otherwise the host reads the element
-   * before each turn.
+   * node of a graph (while); otherwise the host reads the element before each turn.
    */
   repeatWhile(
     condition: (value: T) => OrOp<Decider>,
@@ -294,11 +270,9 @@ export class DeviceOp<T> implements PromiseLike<T> {
   }
 
   /**
-   * Runs the operation that one of the `choices` makes from the value: the choice whose number is
-   * the element that `index` returns, and none where there is no such choice. The value is this
-   * operation's. As with {@link when}, it is a switch node in a graph.
-   *
-   * @param choices at most 128
+   * Runs the operation that one of the `choices` (at most 128) makes from the value: the choice
+   * whose number is the element that `index` returns, and none where there is no such choice. The
+   * value is this operation's. As with {@link when}, it is a node of a graph (switch).
    */
   choose(
     index: (value: T) => OrOp<Decider>,
@@ -327,8 +301,6 @@ export class DeviceOp<T> implements PromiseLike<T> {
     checkString('label', label);
     return new DeviceOp(new Labelled(this.part, label));
   }
-
-  // Running
 
   /**
    * Runs the operation: queues all of it now, on a stream of the device's policy, and resolves when
@@ -366,8 +338,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
    * Runs the operation as awaiting does, with options.
    *
    * @throws the signal's reason. Where it has aborted already nothing is queued. Where it aborts
-   *   later the wait ends: work that has been queued goes on, later steps do not begin, and the
-   *   memory that was made is closed
+   *   later the wait ends: queued work goes on, later steps do not begin, and the memory is closed
    */
   run(options: WaitOptions = {}): Promise<T> {
     checkOptions('options', options, ['signal']);
@@ -384,9 +355,8 @@ export class DeviceOp<T> implements PromiseLike<T> {
   }
 
   /**
-   * Chooses the stream now. The operation runs there when the result is awaited, once.
-   *
-   * @param policy default: the device's own
+   * Chooses the stream now, that of `policy` or of the device's own. The operation runs there when
+   * the result is awaited, once.
    */
   schedule(policy?: SchedulingPolicy): Scheduled<T> {
     if (policy !== undefined) checkPolicy(policy);
@@ -398,10 +368,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
     );
   }
 
-  /**
-   * Queues the operation on the stream now. The result can be awaited, and has the value before the
-   * end.
-   */
+  /** Queues the operation on the stream now. The result has the value, and can be awaited. */
   runOn(stream: Stream): Running<T> {
     checkStream(stream);
     return this.beginOn(stream, 'queue');
@@ -423,15 +390,14 @@ export class DeviceOp<T> implements PromiseLike<T> {
 
   /**
    * Records the operation as a graph, which can be launched repeatedly with one driver call. The
-   * operation must not need a value of the host. Its memory is allocated now, and the graph owns
-   * it. cuStreamBeginCapture, cuStreamEndCapture, cuGraphInstantiate
+   * operation must not need a value of the host. The graph owns its memory, which is allocated now,
+   * or with `{ allocate: 'nodes' }` by each launch. cuStreamBeginCapture, cuStreamEndCapture,
+   * cuGraphInstantiate
    *
    * Rejects with code ERR_CUDA_CAPTURE, and a message that names the call, where something cannot
    * be recorded.
    *
    * @param stream the stream to record on. Default: the next of the device's policy
-   * @param options `{ allocate: 'nodes' }`: each launch allocates the operation's memory, and the
-   *   graph does not own it
    */
   async capture(stream?: Stream, options?: OpCaptureOptions): Promise<OpGraph<T>> {
     if (stream !== undefined) checkStream(stream);
@@ -635,9 +601,9 @@ export class OpGraph<T> implements AsyncDisposable {
 
   /**
    * Records another operation of the same shape and takes over its parameters: sizes of launches,
-   * scalars, memory. The value of the graph stays {@link output}, so `op` has to write there. For
-   * an operation that makes its result, capture one that writes it to memory of the program,
-   * `out.copyFrom(op)`. cuGraphExecUpdate
+   * scalars, memory. The value of the graph stays {@link output}, so `op` has to write there: for a
+   * result of its own, capture one that writes to memory of the program, `out.copyFrom(op)`.
+   * cuGraphExecUpdate
    *
    * Rejects with code ERR_CUDA_CAPTURE where the two differ in more than parameters, and where the
    * output is the graph's own memory, which `op` does not write. The graph is then unchanged.
@@ -662,10 +628,7 @@ export class OpGraph<T> implements AsyncDisposable {
     return this.recorded.graph.dot(options);
   }
 
-  /**
-   * Frees the graph and the memory that was allocated for it, {@link output} with it, after its
-   * launches. cuGraphExecDestroy
-   */
+  /** Frees the graph and its memory, {@link output} too, after its launches. cuGraphExecDestroy */
   close(): Promise<void> {
     return this.recorded.close();
   }

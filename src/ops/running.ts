@@ -129,8 +129,7 @@ function abortable<T>(
   return new Promise<T>((resolve, reject) => {
     const abort = (): void => {
       abandon();
-      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as the program
-      // set it
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as given
       reject(signal.reason);
     };
     signal.addEventListener('abort', abort, { once: true });
