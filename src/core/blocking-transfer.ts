@@ -11,8 +11,8 @@ import { putCopy, slices, type Region } from './transfer.js';
 const BLOCKING_BYTES = STAGING_SEGMENT_BYTES / 2;
 
 /**
- * Like {@link writeRegion}, on a thread that blocks where staging is full. The source has been
- * copied when it returns.
+ * Does the same as {@link writeRegion}, on a thread that blocks where staging is full. The source
+ * has been copied when it returns.
  */
 export function writeRegionBlocking(
   stream: Stream,
@@ -48,8 +48,8 @@ export function writeRegionBlocking(
 }
 
 /**
- * Like {@link readRegion}, on a thread that blocks until the copy has ended. Failures are those of
- * the operation that is held.
+ * Does the same as {@link readRegion}, on a thread that blocks until the copy has ended. Failures
+ * are those of the operation that is held.
  */
 export function readRegionBlocking(
   stream: Stream,

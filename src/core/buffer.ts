@@ -138,8 +138,8 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   /**
-   * Like {@link write}, with raw words: Uint16Array for f16 and bf16, Uint8Array for f8.
-   * cuMemcpyHtoDAsync
+   * Does the same as {@link write}, with raw words: Uint16Array for f16 and bf16, Uint8Array for
+   * f8. cuMemcpyHtoDAsync
    */
   writeBits(stream: Stream, source: BitArray<D>): Pending {
     this.check(stream);
@@ -166,7 +166,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     return this.readArray<HostArray<D>>(stream, target.into, false);
   }
 
-  /** Like {@link read}, with raw words. cuMemcpyDtoHAsync */
+  /** Does the same as {@link read}, with raw words. cuMemcpyDtoHAsync */
   readBits(stream: Stream, options: ReadBitsOptions<D> = {}): Pending<BitArray<D>> {
     this.check(stream);
     checkOptions('options', options, ['into']);
@@ -549,14 +549,16 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     };
   }
 
-  /** Like {@link write}, on a thread that blocks where staging memory is full. @internal */
+  /** Does the same as {@link write}, on a thread that blocks where staging is full. @internal */
   writeBlocking(stream: Stream, source: WriteSource<D>): void {
     this.check(stream);
     if (source instanceof PinnedBuffer) this.copyHost(stream, source, true);
     else this.writeArrayBlocking(stream, source, false);
   }
 
-  /** Like {@link writeBits}, on a thread that blocks where staging memory is full. @internal */
+  /**
+   * Does the same as {@link writeBits}, on a thread that blocks where staging is full. @internal
+   */
   writeBitsBlocking(stream: Stream, source: BitArray<D>): void {
     this.check(stream);
     this.writeArrayBlocking(stream, source, true);
@@ -568,12 +570,14 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
       writeRegionBlocking(stream, this.device.staging, this.region(), encoder, this.name());
   }
 
-  /** Like {@link read}, on a thread that blocks until the copy has ended. @internal */
+  /** Does the same as {@link read}, on a thread that blocks until the copy has ended. @internal */
   readBlocking(stream: Stream, into?: HostArray<D>): HostArray<D> {
     return this.readArrayBlocking(stream, into, false) as HostArray<D>;
   }
 
-  /** Like {@link readBits}, on a thread that blocks until the copy has ended. @internal */
+  /**
+   * Does the same as {@link readBits}, on a thread that blocks until the copy has ended. @internal
+   */
   readBitsBlocking(stream: Stream): BitArray<D> {
     return this.readArrayBlocking(stream, undefined, true) as BitArray<D>;
   }

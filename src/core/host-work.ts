@@ -257,8 +257,8 @@ export function copyToStaging(
 }
 
 /**
- * Like {@link copyToStaging}, in the other direction. A whole buffer that an earlier failure left
- * undefined becomes valid.
+ * Does the same as {@link copyToStaging}, in the other direction. A whole buffer that an earlier
+ * failure left undefined becomes valid.
  */
 export function copyFromStaging(
   stream: Stream,

@@ -102,8 +102,7 @@ export class Kernel {
   private checkedOptions: LaunchOptions | undefined = undefined;
   private readonly memories: (Resource | undefined)[];
   /**
-   * For each argument of the usual type the code that writes it, and its word: way | word <<
-   * WAY_SHIFT.
+   * The code that writes each argument of the usual type, and its word: way | word << WAY_SHIFT.
    */
   private readonly ways: readonly number[];
   /**

@@ -233,8 +233,8 @@ export class Module implements AsyncDisposable {
     this.uses.used(stream, ACCESS_READ, mark);
     const { captureScope } = stream;
     captureScope?.parts.add(this);
-    // For a module that prints, and within a capture, `lastUse` stays undefined, so that each
-    // launch takes this path.
+    // `lastUse` stays undefined for a module that prints, and within a capture, so that each launch
+    // takes this path.
     if (this.prints) stream.printed();
     else if (captureScope === undefined)
       this.lastUse = this.uses.readers.find((reader) => reader.stream === stream);

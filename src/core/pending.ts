@@ -79,7 +79,9 @@ export class Pending<T = void> implements PromiseLike<T> {
     return this.chain(wait, onFulfilled, onRejected);
   }
 
-  /** Like {@link then}, where the end of the work has been checked already. @internal */
+  /**
+   * Does the same as {@link then}, where the end of the work has been checked already. @internal
+   */
   thenUnpolled<A, B>(
     onFulfilled: (value: T) => A | PromiseLike<A>,
     onRejected: ((reason: unknown) => B | PromiseLike<B>) | null | undefined,
@@ -103,18 +105,18 @@ export class Pending<T = void> implements PromiseLike<T> {
     return chained;
   }
 
-  /** Like {@link then}, for the failure only. */
+  /** Waits as {@link then} does, for the failure only. */
   catch<B = never>(onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<T | B> {
     return this.then(undefined, onRejected);
   }
 
-  /** Like {@link then}, for the end either way. */
+  /** Waits as {@link then} does, for the end either way. */
   finally(onFinally?: (() => void) | null): Promise<T> {
     return this.then().finally(onFinally);
   }
 
   /**
-   * Like awaiting, with options.
+   * Waits as an await does, with options.
    *
    * @throws the signal's reason when it aborts. The work goes on; its failure goes to the device's
    *   `error` event unless there is another waiter

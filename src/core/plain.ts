@@ -41,8 +41,8 @@ export class PlainMemory extends Allocation {
   }
 
   /**
-   * Like {@link dispose}. Resolves when the memory is freed, or the free is put off by a stream
-   * that waits for a value.
+   * Does the same as {@link dispose}. Resolves when the memory is freed, or the free is put off by
+   * a stream that waits for a value.
    */
   async free(): Promise<void> {
     super.dispose();

@@ -44,7 +44,7 @@ export class RecycledMemory {
     this.device = device;
   }
 
-  /** Like {@link CoreDevice.allocScoped} on that stream, from the device's own pool. */
+  /** Does the same as {@link CoreDevice.allocScoped} on that stream, from the device's own pool. */
   alloc<D extends DTypeName>(dtype: DType<D>, length: number, stream: Stream): DeviceBuffer<D> {
     const bytes = length * dtype.bytes;
     const known = this.take(bytes);
@@ -72,7 +72,10 @@ export class RecycledMemory {
     this.timer = undefined;
   }
 
-  /** Like {@link release}, on a stream of its own, before any allocation that waits for memory. */
+  /**
+   * Does the same as {@link release}, on a stream of its own, before any allocation that waits for
+   * memory.
+   */
   makeRoom(): void {
     if (this.pieces.length === 0) return;
     this.freeStream ??= this.device.createStream();

@@ -730,8 +730,8 @@ export class Stream implements Disposable {
   }
 
   /**
-   * Like {@link passed}, for waits whose result may not be awaited: it does not poll for the end at
-   * once. @internal
+   * Does the same as {@link passed}, for waits whose result may not be awaited: it does not poll
+   * for the end at once. @internal
    */
   passedLater(mark: number): Promise<void> {
     if (this.hasPassed(mark)) return this.runtime.completion.end();
@@ -959,8 +959,8 @@ export class Stream implements Disposable {
     } catch {
       return;
     }
-    // Not earlier: until the fence has passed, the runtime thread may call the driver about the
-    // stream.
+    // The stream is destroyed only now: until the fence has passed, the runtime thread may call the
+    // driver about the stream.
     const root = runtime.nextRoot();
     const body = runtime.ring.begin(OP.streamDestroy, 0, 5, root, this.slot.index, 0);
     runtime.ring.memory[body] = this.slot.index;

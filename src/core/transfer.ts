@@ -324,7 +324,10 @@ function mayCopyNow(staging: Staging, bytes: number, cost: number): boolean {
   return bytes <= SMALL_BYTES || (bytes <= MEDIUM_BYTES && cost === 1 && staging.turns.fits(bytes));
 }
 
-/** Like {@link writeRegion}, for bytes that arrive later: the stream is held until they have. */
+/**
+ * Does the same as {@link writeRegion}, for bytes that arrive later: the stream is held until they
+ * have.
+ */
 export function writeRegionLater(
   stream: Stream,
   staging: Staging,

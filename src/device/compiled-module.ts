@@ -30,7 +30,10 @@ export type DeviceCompileOptions = Omit<CompileOptions, 'outputs'>;
 
 /** A kernel whose parameters the type checker knows from the source. */
 export interface CompiledKernel<A extends readonly unknown[]> extends Omit<OpKernel, 'call'> {
-  /** Like {@link OpKernel.call}. Arguments may be operations whose values fit the parameters. */
+  /**
+   * Does the same as {@link OpKernel.call}. Arguments may be operations whose values fit the
+   * parameters.
+   */
   call<const Args extends { readonly [I in keyof A]: A[I] | DeviceOp<A[I]> }>(
     options: OpLaunchOptions,
     ...args: Args

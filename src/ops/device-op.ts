@@ -120,8 +120,8 @@ export class DeviceOp<T> implements PromiseLike<T> {
   }
 
   /**
-   * Like {@link andThen}. The callback receives the context as well, and may queue work of level 3
-   * on its stream.
+   * Does the same as {@link andThen}. The callback receives the context as well, and may queue work
+   * of level 3 on its stream.
    */
   withContext<U>(callback: (context: OpContext, value: T) => DeviceOp<U>): DeviceOp<U> {
     checkCallback('withContext', callback);
@@ -324,12 +324,12 @@ export class DeviceOp<T> implements PromiseLike<T> {
     return run.whenEnded(value, onFulfilled, onRejected);
   }
 
-  /** Like {@link then}, for the failure only. */
+  /** Waits as {@link then} does, for the failure only. */
   catch<B = never>(onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<T | B> {
     return this.started().catch(onRejected);
   }
 
-  /** Like {@link then}, for the end either way. */
+  /** Waits as {@link then} does, for the end either way. */
   finally(onFinally?: (() => void) | null): Promise<T> {
     return this.started().finally(onFinally);
   }
@@ -382,7 +382,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
     return this.begin(undefined, 'block').result();
   }
 
-  /** Like {@link sync}, on a stream of the caller's choice. */
+  /** Does the same as {@link sync}, on a stream of the caller's choice. */
   syncOn(stream: Stream): T {
     checkStream(stream);
     return this.beginOn(stream, 'block').result();

@@ -142,7 +142,7 @@ export function zip<const A extends readonly unknown[]>(...ops: A): DeviceOp<Giv
 }
 
 /**
- * Like {@link zip}, for a list of any length.
+ * Does the same as {@link zip}, for a list of any length.
  *
  * @example
  * ```ts
@@ -163,10 +163,10 @@ export function allOf<T>(ops: Iterable<T>): DeviceOp<Given<T>[]> {
 }
 
 /**
- * Like {@link zip}, but the operations may run at the same time, each on a stream of its own as far
- * as the policy has streams. The streams fork from the run's stream and join it again on the
- * device; the host does not wait. In a graph they are branches. Where an error is thrown later
- * branches do not begin.
+ * Does the same as {@link zip}, but the operations may run at the same time, each on a stream of
+ * its own as far as the policy has streams. The streams fork from the run's stream and join it
+ * again on the device; the host does not wait. In a graph they are branches. Where an error is
+ * thrown later branches do not begin.
  *
  * @example
  * ```ts

@@ -81,8 +81,8 @@ export class Running<T> implements PromiseLike<T> {
   }
 
   /**
-   * Like awaiting, with options. Where the signal aborts, the wait ends and the work goes on. Its
-   * failure goes to the device where there is no other waiter.
+   * Waits as an await does, with options. Where the signal aborts, the wait ends and the work goes
+   * on. Its failure goes to the device where there is no other waiter.
    */
   finished(options: WaitOptions = {}): Promise<T> {
     const { signal } = options;
