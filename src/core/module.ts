@@ -104,7 +104,8 @@ export class Module implements AsyncDisposable {
   }
 
   /**
-   * Like {@link kernel}. Where no signature is declared, the source's parameters apply. @internal
+   * Does the same as {@link kernel}. Where no signature is declared, the source's parameters apply.
+   * @internal
    */
   kernelOfSource(
     name: string,
