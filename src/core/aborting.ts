@@ -1,8 +1,8 @@
-/** Work that cannot be taken back once it is under way: whoever waits for it stops waiting. */
+/** Waiting for work that cannot be cancelled: an abort ends the wait, not the work. */
 
 /**
- * The promise's value; rejects with the signal's reason as soon as it is aborted, and before
- * `start` is called where it was.
+ * The promise's value. Rejects with the signal's reason as soon as the signal aborts. Where it is
+ * aborted already, `start` is not called.
  */
 export async function unlessAborted<T>(
   signal: AbortSignal | undefined,
@@ -11,7 +11,7 @@ export async function unlessAborted<T>(
   if (signal === undefined) return start();
   signal.throwIfAborted();
   const work = start();
-  // Nobody hears of it once the signal was first.
+  // After an abort the result is dropped, so a later rejection is handled here.
   work.catch(() => undefined);
   return new Promise<T>((resolve, reject) => {
     const stop = (): void => {

@@ -1,6 +1,6 @@
 /**
- * Memory of somebody else, used where it is: its owner keeps it until it is given back, which
- * happens once, when all work that uses it here is over.
+ * Device memory that another library owns, used in place. Its owner keeps the memory until it is
+ * returned, which happens once, when all work here that uses it has ended.
  */
 import { ACCESS_WRITE } from '../runtime/commands.js';
 import { CudaArgumentError } from '../ground/errors.js';
@@ -13,18 +13,18 @@ import { Allocation } from './memory.js';
 import type { Resource } from './resource.js';
 import type { Stream } from './stream.js';
 
-/** What {@link adoptMemory} is told of the memory. */
+/** Options of {@link adoptMemory}. */
 export interface AdoptOptions {
   /**
-   * Called once, when the buffer is closed and all work that uses it is over: the memory is its
+   * Called once, when the buffer is closed and all work that uses it has ended: the memory is the
    * owner's again.
    */
   readonly release: () => void;
-  /** Whether it must not be written. */
+  /** Whether the memory must not be written. */
   readonly readOnly?: boolean;
-  /** Shown in errors. */
+  /** The label that errors show. */
   readonly label?: string | undefined;
-  /** The same memory as this library knows it already: what both are used for is ordered. */
+  /** An allocation of this library that is the same memory. The uses of both are ordered. */
   readonly alias?: Allocation | undefined;
 }
 
@@ -101,14 +101,15 @@ export class AdoptedMemory extends Allocation {
 
   private async return(): Promise<void> {
     const { runtime } = this.device;
-    // Where this is called by a function that is being captured, its streams cannot be waited for
-    // before it has returned.
+    // A function that is being captured may call this. The capture's streams cannot be waited for
+    // until it returns.
     await Promise.resolve();
     try {
       await this.settled();
       if (runtime.lost === undefined) runtime.handles.drop(this.handle);
     } finally {
-      // Also where the device is lost: its owner has to know that nobody uses it any more.
+      // The memory is returned where the device is lost, too: its owner has to learn that it is no
+      // longer in use.
       this.giveBack();
     }
   }
@@ -117,17 +118,17 @@ export class AdoptedMemory extends Allocation {
     if (!this.readOnly || (access & ACCESS_WRITE) === 0) return;
     throw new CudaArgumentError(
       'buffer',
-      `${this.toString()} must not be written, as its owner has said. Copy it first; to ` +
-        'kernels that only read it pass it as input(dtype).',
+      `${this.toString()} must not be written: its owner allows reads only. Copy it first, or ` +
+        'declare the parameter as input(dtype) where the kernel only reads it.',
     );
   }
 }
 
 /**
- * A buffer of `length` elements at an address of somebody else's on this device.
+ * A buffer of `length` elements at an address of memory on this device that another library owns.
  *
- * Rejects with CudaArgumentError where the driver knows of no such memory, or has it on another
- * device. Then nothing was taken over: `release` is not called. cuPointerGetAttribute
+ * Rejects with CudaArgumentError where the driver has no such memory, or has it on another device.
+ * Then nothing was adopted, and `release` is not called. cuPointerGetAttribute
  */
 export async function adoptMemory<D extends DTypeName>(
   device: CoreDevice,
@@ -157,9 +158,9 @@ async function checkPlace(device: CoreDevice, address: bigint, bytes: number): P
   const place = await device.runtime.call('pointerPlace', Number(address));
   const hex = `0x${address.toString(16)}`;
   if (place === undefined)
-    throw invalid('address', `memory that the driver of ${device.name} knows`, hex);
+    throw invalid('address', `an address of the driver of ${device.name}`, hex);
   if (!place.device) throw invalid('address', 'memory of the device', `${hex}, memory of the host`);
-  // A CPU device has a driver to itself, in which it is the first.
+  // Each CPU device has a driver of its own, in which its ordinal is 0.
   if (device.kind === 'cuda' && !place.managed && place.ordinal !== device.ordinal) {
     throw invalid(
       'address',

@@ -1,7 +1,7 @@
 /**
- * Arrays: texels that the device keeps in an order of its own, reached by coordinates. Textures
- * read them with filtering in up to three dimensions, surfaces write them; copies go in and out. On
- * the host they are dense, channels innermost, then x, y and z.
+ * Arrays: texels that the device keeps in an order of its own, addressed by coordinates. Textures
+ * read them with filtering in up to three dimensions, surfaces write them, and copies move data in
+ * and out. On the host they are dense, channels innermost, then x, y and z.
  */
 import {
   ACCESS_READ,
@@ -44,19 +44,19 @@ export interface ArraySize {
   width: number;
   /** Rows. Left out, the array has one dimension. */
   height?: number;
-  /** Slices; of a layered array, layers; of a cube 6. Left out, there are none. */
+  /** Slices; layers of a layered array; 6 for a cube. Left out, the array has none. */
   depth?: number;
   /** Elements of a texel: 1 (default), 2 or 4. */
   channels?: number;
-  /** `depth` counts layers, which are not filtered between. Default false. */
+  /** Whether `depth` counts layers, between which there is no filtering. Default false. */
   layered?: boolean;
-  /** The layers are faces of cubes: square, six of each. Default false. */
+  /** Whether the layers are faces of cubes: square, six for each cube. Default false. */
   cube?: boolean;
   /** Kernels may write it through a surface. Default false. */
   surface?: boolean;
 }
 
-/** An array that is freed by a call, not in stream order. */
+/** The memory of an array, which is freed by a call, not in stream order. */
 class ArrayMemory extends Allocation {
   readonly array: number;
 
@@ -85,7 +85,16 @@ class ArrayMemory extends Allocation {
   }
 }
 
-/** An array of texels. Made by {@link CoreDevice.allocArray}. cuArray3DCreate */
+/**
+ * An array of texels. Made by {@link CoreDevice.allocArray}. cuArray3DCreate
+ *
+ * @example
+ * ```ts
+ * await using array = await device.allocArray(f32, { width: 2, height: 2 });
+ * array.write(device.stream, Float32Array.of(1, 2, 3, 4));
+ * console.log(await array.read(device.stream)); // Float32Array(4) [ 1, 2, 3, 4 ]
+ * ```
+ */
 export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDisposable {
   readonly dtype: DType<D>;
   /** Texels of a row. */
@@ -128,8 +137,8 @@ export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDispos
   }
 
   /**
-   * Copies dense host data in: all of the array. As for {@link DeviceBuffer.write}, more than 64
-   * KiB must be left alone until the write resolves. cuMemcpy3DAsync
+   * Copies dense host data to the whole array. As with {@link DeviceBuffer.write}, a source of more
+   * than 64 KiB must not change until the write resolves. cuMemcpy3DAsync
    *
    * @throws CudaArgumentError for a wrong dtype or length
    */
@@ -141,7 +150,7 @@ export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDispos
     return writeRegion(stream, this.device.staging, this.region(), encoder, this.toString());
   }
 
-  /** Copies all of the array to dense host data; gives the dtype's host array. cuMemcpy3DAsync */
+  /** Copies the whole array to dense host data: the dtype's host array. cuMemcpy3DAsync */
   read(stream: Stream, options: { into?: HostArray<D> | undefined } = {}): Pending<HostArray<D>> {
     this.check(stream);
     checkOptions('options', options, ['into']);
@@ -157,7 +166,7 @@ export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDispos
   }
 
   /**
-   * Copies all of the array from a box of `width × channels` elements by `height` by `depth` on the
+   * Copies the whole array from a box of `width × channels` elements by `height` by `depth` on the
    * same device. cuMemcpy3DAsync
    */
   copyFrom(stream: Stream, source: DeviceBox<D>): Pending {
@@ -166,7 +175,7 @@ export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDispos
     return this.copy(stream, source, true);
   }
 
-  /** Copies all of the array to such a box. cuMemcpy3DAsync */
+  /** Copies the whole array to a box of that size. cuMemcpy3DAsync */
   copyTo(stream: Stream, target: DeviceBox<D>): Pending {
     this.check(stream);
     this.checkBox('target', target);
@@ -174,8 +183,8 @@ export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDispos
   }
 
   /**
-   * Frees the array once all work on it is over; while a stream waits for a value that is put off,
-   * and this does not wait for it. cuArrayDestroy
+   * Frees the array, once all work on it has ended. While a stream waits for a value the call is
+   * put off, and `close` does not wait for it. cuArrayDestroy
    */
   async close(): Promise<void> {
     if (this.memory.disposed) return;
@@ -183,7 +192,7 @@ export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDispos
     await this.memory.free();
   }
 
-  /** {@link close}, for `await using`. */
+  /** Calls {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }

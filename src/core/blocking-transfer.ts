@@ -7,12 +7,12 @@ import type { Place, Staging } from './staging.js';
 import type { Stream } from './stream.js';
 import { putCopy, slices, type Region } from './transfer.js';
 
-/** Bytes that a thread which blocks copies at a time. */
+/** Bytes that a blocking thread copies at a time. */
 const BLOCKING_BYTES = STAGING_SEGMENT_BYTES / 2;
 
 /**
- * As {@link writeRegion}, on a thread that blocks where staging is full: everything has been copied
- * when it returns.
+ * Does the same as {@link writeRegion}, on a thread that blocks where staging is full. The source
+ * has been copied when it returns.
  */
 export function writeRegionBlocking(
   stream: Stream,
@@ -48,8 +48,8 @@ export function writeRegionBlocking(
 }
 
 /**
- * As {@link readRegion}, on a thread that blocks until the copy is there. Failures are those of the
- * operation that is held.
+ * Does the same as {@link readRegion}, on a thread that blocks until the copy has ended. Failures
+ * are those of the operation that is held.
  */
 export function readRegionBlocking(
   stream: Stream,
@@ -77,7 +77,8 @@ export function readRegionBlocking(
 function placeBlocking(stream: Stream, staging: Staging, bytes: number): Place {
   const place = staging.place(bytes);
   if (place !== undefined) return place;
-  // Its own copies are over then. Those of others may need the event loop, which stands still.
+  // This frees the segments of this stream's own copies. Segments of other copies may need the
+  // event loop, which does not run meanwhile.
   stream.block(stream.mark);
   const again = staging.place(bytes);
   if (again !== undefined) return again;

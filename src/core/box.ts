@@ -1,7 +1,7 @@
 /**
- * Boxes: device memory seen as `depth` slices of `height` rows of `width` elements, for copies in
- * three dimensions. Rows lie a pitch apart, slices a number of rows. On the host they are dense, x
- * innermost, slices outermost.
+ * Boxes: device memory as `depth` slices of `height` rows of `width` elements, for copies in three
+ * dimensions. Consecutive rows are a pitch apart; consecutive slices are a number of rows apart. On
+ * the host a box is dense, x innermost, slices outermost.
  */
 import {
   ACCESS_READ,
@@ -29,7 +29,7 @@ import type { Stream } from './stream.js';
 import { putBox, readRegion, writeRegion } from './transfer.js';
 import type { BoxEnd, Region } from './transfer.js';
 
-/** What cuMemcpy3DAsync takes as a pitch: CU_DEVICE_ATTRIBUTE_MAX_PITCH of every device. */
+/** The largest pitch of cuMemcpy3DAsync: CU_DEVICE_ATTRIBUTE_MAX_PITCH of every device. */
 const MAX_PITCH = 0x7fffffff;
 
 /** The size of a box. */
@@ -42,7 +42,7 @@ export interface BoxSize {
   depth: number;
 }
 
-/** How a box lies in a buffer. */
+/** The size of a box, and its layout in a buffer. */
 export interface BoxLayout extends BoxSize {
   /** Elements from one row to the next. Default: the width. */
   rowStride?: number;
@@ -61,8 +61,17 @@ export interface BoxArea extends BoxSize {
 }
 
 /**
- * A view of device memory in three dimensions; it frees nothing. Made by {@link DeviceBuffer.box}
- * and {@link DeviceBuffer2D.box}.
+ * A view of device memory in three dimensions. It does not own the memory. Made by
+ * {@link DeviceBuffer.box} and {@link DeviceBuffer2D.box}.
+ *
+ * @example
+ * ```ts
+ * using memory = device.alloc(u8, 8);
+ * const box = memory.box({ width: 2, height: 2, depth: 2 });
+ * box.write(device.stream, Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8));
+ * const column = box.crop({ x: 1, y: 0, z: 0, width: 1, height: 2, depth: 2 });
+ * console.log(await column.read(device.stream)); // Uint8Array(4) [ 2, 4, 6, 8 ]
+ * ```
  */
 export class DeviceBox<D extends DTypeName = DTypeName> {
   readonly dtype: DType<D>;
@@ -80,7 +89,7 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
   readonly byteOffset: number;
   /** @internal */
   readonly memory: Allocation;
-  /** What the view keeps alive. */
+  /** The owner that the view keeps alive. */
   private readonly owner: object;
 
   /** @internal */
@@ -113,15 +122,15 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
     return this.width * this.height * this.depth;
   }
 
-  /** Whether the memory was given back, by `close` of the buffer that owns it. */
+  /** Whether the memory was freed, by `close` of the buffer that owns it. */
   get isClosed(): boolean {
     return this.memory.disposed;
   }
 
   /**
-   * Copies dense host data in: `width × height × depth` elements, x innermost. As for
-   * {@link DeviceBuffer.write}, more than 64 KiB of a plain array must be left alone until the
-   * write resolves. cuMemcpy3DAsync
+   * Copies dense host data to the box: `width × height × depth` elements, x innermost. As with
+   * {@link DeviceBuffer.write}, a plain array of more than 64 KiB must not change until the write
+   * resolves. cuMemcpy3DAsync
    *
    * @throws CudaArgumentError for a wrong dtype or length
    */
@@ -137,11 +146,11 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
     return writeRegion(stream, this.device.staging, this.region(), encoder, this.toString());
   }
 
-  /** Copies into page-locked memory of `width × height × depth` elements. cuMemcpy3DAsync */
+  /** Copies to page-locked memory of `width × height × depth` elements. cuMemcpy3DAsync */
   read(stream: Stream, target: PinnedBuffer<D>): Pending;
   /**
-   * Copies to dense host data, `width × height × depth` elements, x innermost; gives the dtype's
-   * host array. cuMemcpy3DAsync
+   * Copies to dense host data, the dtype's host array of `width × height × depth` elements, x
+   * innermost. cuMemcpy3DAsync
    */
   read(stream: Stream, options?: { into?: HostArray<D> | undefined }): Pending<HostArray<D>>;
   read(
@@ -165,10 +174,11 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
   }
 
   /**
-   * Copies from another box of the same size and dtype, which may lie otherwise and on another
-   * device; ordered as {@link DeviceBuffer.copyFrom}. cuMemcpy3DAsync, cuMemcpy3DPeerAsync
+   * Copies from another box of the same size and dtype, which may have another layout and be on
+   * another device. The copy is ordered as {@link DeviceBuffer.copyFrom}'s is. cuMemcpy3DAsync,
+   * cuMemcpy3DPeerAsync
    *
-   * @param stream of this box's device
+   * @param stream a stream of this box's device
    * @throws CudaArgumentError for another size or dtype, or where the two may overlap; CudaError
    *   (ERR_CUDA_CAPTURE) as {@link DeviceBuffer.copyFrom}
    */
@@ -198,7 +208,7 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
     return copyBox(stream, this, source);
   }
 
-  /** A view of a part, laid out likewise. */
+  /** A view of a part, with the same pitch and slice stride. */
   crop(area: BoxArea): DeviceBox<D> {
     this.checkAlive();
     if (area === undefined)
@@ -231,7 +241,7 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
     return this.toString();
   }
 
-  // For the rest of core
+  // Used by the rest of core:
 
   /** Bytes from the first to the last element. @internal */
   get extent(): number {
@@ -256,7 +266,7 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
     };
   }
 
-  /** Access of a command that writes all of this box. @internal */
+  /** The access of a command that writes the whole box. @internal */
   wholeAccess(): number {
     return this.isWhole ? ACCESS_WRITE | ACCESS_WHOLE : ACCESS_WRITE;
   }
@@ -306,7 +316,7 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
     return new Pending(stream, root, mark);
   }
 
-  /** Whether this is all of the allocation. */
+  /** Whether the box is the whole allocation. */
   private get isWhole(): boolean {
     return this.byteOffset === 0 && this.length * this.dtype.bytes === this.memory.bytes;
   }
@@ -332,7 +342,7 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
   }
 }
 
-/** A box that begins where the buffer does. `owner` is what it keeps alive. @internal */
+/** A box that begins where the buffer begins. It keeps `owner` alive. @internal */
 export function boxOf<D extends DTypeName>(
   buffer: DeviceBuffer<D>,
   layout: BoxLayout,
@@ -375,8 +385,8 @@ export function boxOf<D extends DTypeName>(
 }
 
 /**
- * Copies between boxes of one size and dtype; everything but their devices and overlap has been
- * checked. @internal
+ * Copies between boxes of one size and dtype. The caller has checked everything but their devices
+ * and their overlap. @internal
  */
 export function copyBox(
   stream: Stream,

@@ -1,6 +1,6 @@
 /**
  * Pitched two-dimensional buffers: images of `height` rows of `width` pixels of `channels`
- * elements, each row beginning at a multiple of the pitch. On the host they are dense, rows first,
+ * elements. Each row begins at a multiple of the pitch. On the host they are dense, rows first,
  * channels innermost (HWC).
  */
 import {
@@ -28,12 +28,12 @@ import { readRegion, writeRegion } from './transfer.js';
 import type { Region } from './transfer.js';
 
 /**
- * Rows begin at multiples of this, as cuMemAllocPitch makes them: loads of whole rows are aligned
- * for every dtype.
+ * Rows begin at multiples of this many bytes, as those of cuMemAllocPitch do: loads of whole rows
+ * are aligned for every dtype.
  */
 export const PITCH_ALIGN = 512;
 
-/** Shape of an image: `height × width × channels` elements. */
+/** The shape of an image: `height × width × channels` elements. */
 export interface Size2D {
   /** Pixels of a row. */
   width: number;
@@ -43,7 +43,17 @@ export interface Size2D {
   channels?: number;
 }
 
-/** A pitched image in device memory. Made by {@link CoreDevice.alloc2D}. */
+/**
+ * A pitched image in device memory. Made by {@link CoreDevice.alloc2D}.
+ *
+ * @example
+ * ```ts
+ * using image = device.alloc2D(u8, { width: 3, height: 2 });
+ * image.fill(device.stream, 1);
+ * image.crop({ x: 1, y: 0, width: 1, height: 2 }).fill(device.stream, 9);
+ * console.log((await image.read(device.stream)).join(' ')); // 1 9 1 1 9 1
+ * ```
+ */
 export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposable {
   readonly dtype: DType<D>;
   /** Pixels of a row. */
@@ -100,20 +110,20 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
     return this.height === 0 ? 0 : (this.height - 1) * this.pitch + this.lineBytes;
   }
 
-  /** The name given at allocation; shown in errors. */
+  /** The label given at allocation, which errors show. */
   get label(): string | undefined {
     return this.memory.label;
   }
 
-  /** Whether the memory was given back, by {@link close} of the image that owns it. */
+  /** Whether the memory was freed, by {@link close} of the image that owns it. */
   get isClosed(): boolean {
     return this.memory.disposed;
   }
 
   /**
-   * Resolves once the memory is there.
+   * Resolves once the memory is allocated.
    *
-   * @throws CudaOutOfMemoryError where there is not enough
+   * @throws CudaOutOfMemoryError where there is not enough memory
    */
   async allocated(): Promise<this> {
     this.device.runtime.expect(this.memory.root);
@@ -124,9 +134,9 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
   }
 
   /**
-   * Copies a dense host image in: `height × width × channels` elements, rows first, channels
-   * innermost. As for {@link DeviceBuffer.write}, more than 64 KiB must be left alone until the
-   * write resolves. cuMemcpy2DAsync
+   * Copies a dense host image to this one: `height × width × channels` elements, rows first,
+   * channels innermost. As with {@link DeviceBuffer.write}, a source of more than 64 KiB must not
+   * change until the write resolves. cuMemcpy2DAsync
    *
    * @throws CudaArgumentError for a wrong dtype or length
    */
@@ -144,8 +154,8 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
   }
 
   /**
-   * Copies to a dense host image, `height × width × channels` elements; gives the dtype's host
-   * array. cuMemcpy2DAsync
+   * Copies to a dense host image, the dtype's host array of `height × width × channels` elements.
+   * cuMemcpy2DAsync
    */
   read(stream: Stream, options: { into?: HostArray<D> | undefined } = {}): Pending<HostArray<D>> {
     this.check(stream);
@@ -162,8 +172,8 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
   }
 
   /**
-   * Sets every element to `value`; the padding of rows is left alone. cuMemsetD2D8Async, D2D16,
-   * D2D32
+   * Sets every element to `value`. The padding of rows does not change. cuMemsetD2D8Async,
+   * cuMemsetD2D16Async, cuMemsetD2D32Async
    */
   fill(stream: Stream, value: Scalar<D>): Pending {
     this.check(stream);
@@ -184,8 +194,8 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
         pitch,
       });
     } else {
-      // No memset has 64 bits or more: one of 32 for each word of the element makes the first row;
-      // copies double it.
+      // There is no memset of 64 bits or more. One memset of 32 bits for each word of the element
+      // writes the first row; copies double it.
       const elements = this.width * this.channels;
       mark = putWords(stream, root, memory, this.wholeAccess(), pattern.words, offset, elements);
       for (let rows = 1; rows < height; rows *= 2) {
@@ -204,10 +214,10 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
   }
 
   /**
-   * Copies from another image of the same size and dtype, which may be of another device; ordered
-   * as {@link DeviceBuffer.copyFrom}. cuMemcpy2DAsync, cuMemcpy3DPeerAsync
+   * Copies from another image of the same size and dtype, which may be on another device. The copy
+   * is ordered as {@link DeviceBuffer.copyFrom}'s is. cuMemcpy2DAsync, cuMemcpy3DPeerAsync
    *
-   * @param stream of this image's device
+   * @param stream a stream of this image's device
    */
   copyFrom(stream: Stream, source: DeviceBuffer2D<D>): Pending {
     this.check(stream);
@@ -256,8 +266,8 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
   }
 
   /**
-   * The image's rows as slices of `height` rows each, all of them in one where none is given: for
-   * copies in three dimensions. A row has `width × channels` elements.
+   * The image's rows as slices of `height` rows each, for copies in three dimensions; one slice
+   * where no height is given. A row has `width × channels` elements.
    */
   box(layout: { height?: number } = {}): DeviceBox<D> {
     this.checkAlive();
@@ -277,7 +287,7 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
     );
   }
 
-  /** A view of a rectangle, in pixels, with the same pitch; it frees nothing. */
+  /** A view of a rectangle, in pixels, with the same pitch. It does not own the memory. */
   crop(area: { x: number; y: number; width: number; height: number }): DeviceBuffer2D<D> {
     this.checkAlive();
     if (area === undefined) throw invalid('area', 'an object with x, y, width and height', area);
@@ -298,14 +308,14 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
     );
   }
 
-  /** Queues the freeing behind everything that uses the image; never waits. cuMemFreeAsync */
+  /** Queues the free after all work that uses the image, and never waits. cuMemFreeAsync */
   close(): void {
     if (this.owner !== undefined || this.memory.disposed) return;
     leaks.unregister(this.memory);
     this.memory.dispose();
   }
 
-  /** {@link close}, for `using`. */
+  /** Calls {@link close}, for `using`. */
   [Symbol.dispose](): void {
     this.close();
   }
@@ -380,7 +390,7 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
     };
   }
 
-  /** Whether this is all of the image. Nobody can see the padding of its rows. */
+  /** Whether the view is the whole image. The padding of the rows is not observable. */
   private get isWhole(): boolean {
     return (
       this.owner === undefined ||
@@ -388,7 +398,7 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
     );
   }
 
-  /** Access of a command that writes all of this view. */
+  /** The access of a command that writes the whole view. */
   private wholeAccess(): number {
     return this.isWhole ? ACCESS_WRITE | ACCESS_WHOLE : ACCESS_WRITE;
   }

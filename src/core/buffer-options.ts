@@ -1,29 +1,29 @@
-/** What writes and reads of buffers take. */
+/** Options of writes and reads of buffers. */
 import { checkOptions, checkSignal } from '../ground/arguments.js';
 import type { BitArray, DTypeName, HostArray } from '../ground/dtype.js';
 import type { PinnedBuffer } from './pinned.js';
 
-/** What a write takes: the dtype's host array, its bytes, or page-locked memory. */
+/** The source of a write: the dtype's host array, its bytes, or page-locked memory. */
 export type WriteSource<D extends DTypeName> =
   HostArray<D> | ArrayBuffer | SharedArrayBuffer | PinnedBuffer<D>;
 
-/** What {@link DeviceBuffer.read} takes, and `read()` of a tensor. */
+/** Options of {@link DeviceBuffer.read} and of a tensor's `read()`. */
 export interface ReadOptions<D extends DTypeName> {
-  /** Array to read into, of as many elements. A new one where none is given. */
+  /** The array to read into, which has as many elements as the buffer. Default: a new one. */
   into?: HostArray<D> | undefined;
 }
 
-/** What {@link DeviceBuffer.readBits} takes. */
+/** Options of {@link DeviceBuffer.readBits}. */
 export interface ReadBitsOptions<D extends DTypeName> {
-  /** Array to read the raw words into, of the buffer's length. */
+  /** The array to read the raw words into, which has the buffer's length. Default: a new one. */
   into?: BitArray<D> | undefined;
 }
 
-/** What {@link DeviceBuffer.chunks} and {@link DeviceBuffer.readable} take. */
+/** Options of {@link DeviceBuffer.chunks} and {@link DeviceBuffer.readable}. */
 export interface ChunkOptions {
-  /** Elements of one chunk. Default: what makes a megabyte. */
+  /** Elements of one chunk. Default: one megabyte. */
   length?: number;
-  /** Stops waiting for the next chunk, never the work. */
+  /** Ends the wait for the next chunk; the work goes on. */
   signal?: AbortSignal | undefined;
 }
 

@@ -1,6 +1,4 @@
-/**
- * Device buffers: typed, one-dimensional device memory, and views of parts of it.
- */
+/** Device buffers: typed, one-dimensional device memory, and views of parts of it. */
 import {
   ACCESS_READ,
   ACCESS_SHIFT,
@@ -39,11 +37,19 @@ import type { ChunkOptions, ReadBitsOptions, ReadOptions, WriteSource } from './
 import { readRegionBlocking, writeRegionBlocking } from './blocking-transfer.js';
 
 /**
- * `length` elements of device memory. Made by {@link CoreDevice.alloc} and {@link CoreDevice.allocPlain};
- * {@link DeviceBuffer.slice} makes views.
+ * `length` elements of device memory. Made by {@link CoreDevice.alloc} and
+ * {@link CoreDevice.allocPlain}; {@link DeviceBuffer.slice} makes views.
  *
- * Work on it is ordered by the stream it is queued on, and tracked: work queued on another stream
- * waits, on the device, for the work it conflicts with.
+ * The stream on which work is queued orders it. Uses are tracked as well: work queued on another
+ * stream waits, on the device, for the work it conflicts with.
+ *
+ * @example
+ * ```ts
+ * using x = device.alloc(f32, 4, { label: 'x' });
+ * x.write(device.stream, Float32Array.of(1, 2, 3, 4));
+ * x.slice(2).fill(device.stream, 0); // a view of the last two elements
+ * console.log(await x.read(device.stream)); // Float32Array(4) [ 1, 2, 0, 0 ]
+ * ```
  */
 export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable {
   readonly dtype: DType<D>;
@@ -54,9 +60,9 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   /** @internal */
   readonly memory: Allocation;
   private title: string | undefined = undefined;
-  /** What a view keeps alive; undefined for the buffer that owns its memory. */
+  /** The owner that a view keeps alive; undefined for the buffer that owns its memory. */
   private readonly owner: object | undefined;
-  /** Whether it is a view that owns the memory, alone or with others: see {@link OWN}. */
+  /** Whether this is a view that owns the memory, alone or with others: see {@link OWN}. */
   private share: 'none' | 'owned' | 'closed' = 'none';
 
   /** @internal */
@@ -72,8 +78,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     this.byteOffset = byteOffset;
     this.length = length;
     this.owner = owner;
-    // Memory of a run is closed by the run: it is watched from the moment on at which the caller
-    // has it.
+    // A run closes the memory that it allocates. Such memory is registered when the caller gets it.
     if (owner === undefined && !memory.scoped) leaks.register(this, memory, memory);
   }
 
@@ -81,12 +86,12 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     return this.memory.device;
   }
 
-  /** Bytes: {@link length} times the dtype's. */
+  /** Bytes: {@link length} times the bytes of the dtype. */
   get byteLength(): number {
     return this.length * this.dtype.bytes;
   }
 
-  /** The name given at allocation; shown in errors. */
+  /** The label given at allocation, which errors show. */
   get label(): string | undefined {
     return this.memory.label;
   }
@@ -96,16 +101,16 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     return this.owner !== undefined && this.share === 'none';
   }
 
-  /** Whether the memory was given back, by {@link close} of the buffer that owns it. */
+  /** Whether the memory was freed, by {@link close} of the buffer that owns it. */
   get isClosed(): boolean {
     return this.memory.disposed || this.share === 'closed';
   }
 
   /**
-   * Resolves once the memory is there. Not needed before using it: a failed allocation rejects
-   * whatever uses the buffer.
+   * Resolves once the memory is allocated. Using the buffer needs no such wait: a failed allocation
+   * rejects all work that uses the buffer.
    *
-   * @throws CudaOutOfMemoryError where there is not enough
+   * @throws CudaOutOfMemoryError where there is not enough memory
    */
   async allocated(): Promise<this> {
     const { memory } = this;
@@ -117,10 +122,10 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   /**
-   * Copies host data in. An array of up to 64 KiB is copied at the call; a larger one goes through
-   * staging piece by piece and must be left alone until the write resolves, while the stream's
-   * later work waits for it. `source.length` must be this buffer's; write part of it with
-   * `buffer.slice(from, to).write(…)`. cuMemcpyHtoDAsync
+   * Copies host data to the buffer. An array of up to 64 KiB is copied at the call. A larger array
+   * goes through staging piece by piece: it must not change until the write resolves, and the
+   * stream's later work waits for it. `source.length` must be this buffer's; `buffer.slice(from,
+   * to).write(…)` writes a part. cuMemcpyHtoDAsync
    *
    * @throws CudaArgumentError for a wrong dtype or length; CudaError with code ERR_CUDA_CAPTURE for
    *   a plain array inside a capture. Rejects with ERR_CUDA_SOURCE_DETACHED where the array was
@@ -133,18 +138,18 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   /**
-   * As {@link write}, of raw words: Uint16Array for f16 and bf16, Uint8Array for f8.
-   * cuMemcpyHtoDAsync
+   * Does the same as {@link write}, with raw words: Uint16Array for f16 and bf16, Uint8Array for
+   * f8. cuMemcpyHtoDAsync
    */
   writeBits(stream: Stream, source: BitArray<D>): Pending {
     this.check(stream);
     return this.writeArray(stream, source, true);
   }
 
-  /** Copies into page-locked memory of the same dtype and length. cuMemcpyDtoHAsync */
+  /** Copies to page-locked memory of the same dtype and length. cuMemcpyDtoHAsync */
   read(stream: Stream, target: PinnedBuffer<D>): Pending;
   /**
-   * Copies to the host; gives the dtype's host array, of the buffer's length. cuMemcpyDtoHAsync
+   * Copies to the host: the dtype's host array, of the buffer's length. cuMemcpyDtoHAsync
    *
    * @throws CudaArgumentError for an `into` of another type or length. Rejects with
    *   ERR_CUDA_UNDEFINED_CONTENTS where an earlier failure left the contents undefined, with
@@ -161,7 +166,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     return this.readArray<HostArray<D>>(stream, target.into, false);
   }
 
-  /** As {@link read}, of raw words. cuMemcpyDtoHAsync */
+  /** Does the same as {@link read}, with raw words. cuMemcpyDtoHAsync */
   readBits(stream: Stream, options: ReadBitsOptions<D> = {}): Pending<BitArray<D>> {
     this.check(stream);
     checkOptions('options', options, ['into']);
@@ -192,7 +197,8 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
         pitch: 0,
       });
     } else {
-      // No memset has 64 bits or more: one of 32 for each word of the element, at its distance.
+      // There is no memset of 64 bits or more. One memset of 32 bits for each word of the element
+      // writes it at the element's stride.
       mark = putWords(stream, root, memory, this.wholeAccess(), pattern.words, offset, length);
     }
     stream.used(memory, this.wholeAccess(), mark);
@@ -200,13 +206,13 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   /**
-   * Copies from another buffer of the same dtype and length, which may be of another device. In the
-   * order of `stream`, and behind the work of other streams, of both devices, that it conflicts
-   * with. On one device: cuMemcpyDtoDAsync. Between two of a kind: cuMemcpyPeerAsync, in a capture
-   * cuMemcpyDtoDAsync. Between a GPU and a CPU device: through the host, on the source's
-   * `device.stream` and then on `stream`.
+   * Copies from another buffer of the same dtype and length, which may be on another device. The
+   * copy is ordered on `stream`, and after work of other streams, of both devices, that it
+   * conflicts with. On one device it is cuMemcpyDtoDAsync. Between two devices of a kind it is
+   * cuMemcpyPeerAsync, in a capture cuMemcpyDtoDAsync. Between a GPU and a CPU device it goes
+   * through the host, on the source's `device.stream` and then on `stream`.
    *
-   * @param stream of this buffer's device
+   * @param stream a stream of this buffer's device
    * @throws CudaArgumentError for another dtype or length, or where the two overlap; CudaError
    *   (ERR_CUDA_CAPTURE) in a capture, where the source is on another GPU that this one has no peer
    *   access to
@@ -257,9 +263,9 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   /**
-   * As `target.copyFrom(stream, this)`.
+   * The same as `target.copyFrom(stream, this)`.
    *
-   * @param stream of the target's device
+   * @param stream a stream of the target's device
    */
   copyTo(stream: Stream, target: DeviceBuffer<D>): Pending {
     if (!(target instanceof DeviceBuffer)) throw invalid('target', 'a DeviceBuffer', target);
@@ -267,10 +273,10 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   /**
-   * The buffer's elements, from the first one on, as a box of slices of rows: for copies in three
+   * The buffer's elements, from the first one on, as a box of slices of rows, for copies in three
    * dimensions.
    *
-   * @throws CudaArgumentError where the box ends behind the buffer
+   * @throws CudaArgumentError where the box ends after the buffer
    */
   box(layout: BoxLayout): DeviceBox<D> {
     this.checkAlive();
@@ -278,8 +284,8 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   /**
-   * A view of elements `from` (inclusive) to `to` (exclusive); both may count from the end, as for
-   * arrays.
+   * A view of elements `from` (inclusive) to `to` (exclusive). Negative numbers count from the end,
+   * as for arrays.
    */
   slice(from = 0, to = this.length): DeviceBuffer<D> {
     this.checkAlive();
@@ -299,7 +305,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   /**
    * A view of the same bytes as elements of another dtype.
    *
-   * @throws CudaArgumentError where the buffer's bytes, or its offset, are no multiple of the
+   * @throws CudaArgumentError where the buffer's bytes, or its offset, are not a multiple of the
    *   dtype's
    */
   reinterpret<E extends DTypeName>(dtype: DType<E>): DeviceBuffer<E> {
@@ -322,10 +328,10 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   /**
-   * Reads the buffer in pieces of {@link ChunkOptions.length} elements, the last one shorter; the
-   * next one is on its way while the present one is looked at. Each is read in stream order, one
-   * piece before it is asked for: what is queued after that does not show in it. The loop may be
-   * left at any time. cuMemcpyDtoHAsync
+   * Reads the buffer in pieces of {@link ChunkOptions.length} elements; the last one may be
+   * shorter. The next piece is copied while the loop's body uses the present one. Each piece is
+   * read in stream order, one iteration ahead: it does not show work that is queued later. The loop
+   * may be left at any time. cuMemcpyDtoHAsync
    *
    * @throws CudaArgumentError for a wrong option or stream. The loop rejects as {@link read} does,
    *   and with the signal's reason
@@ -342,14 +348,14 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   /**
-   * The buffer's contents as a Web stream of the dtype's host arrays: as {@link chunks}, which
-   * begins when it is first read from. Cancelling it stops waiting, not the copy that is under way.
+   * The buffer's contents as a Web stream of the dtype's host arrays, like {@link chunks}. The
+   * first piece is queued at the first read. Cancelling ends the wait, not the copy that runs.
    */
   readable(stream: Stream, options: ChunkOptions = {}): ReadableStream<HostArray<D>> {
     checkChunkOptions(options);
     const cancelled = new AbortController();
     const { signal } = options;
-    // AbortSignal.any() takes none of another implementation's.
+    // AbortSignal.any() refuses signals of other implementations.
     const follow = (): void => {
       cancelled.abort(signal?.reason);
     };
@@ -378,15 +384,15 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
           await chunks.return();
         },
       },
-      // What is read ahead is one piece, by the chunks themselves.
+      // The chunks read one piece ahead themselves.
       { highWaterMark: 0 },
     );
   }
 
   /**
-   * A Web stream that fills the buffer from its start with what is written, one chunk after the
-   * other: the next one is taken when the one before has arrived. Too much is an error; less leaves
-   * the rest as it is. Aborting it stops waiting, not the copy that is under way.
+   * A Web stream that fills the buffer from its start with the chunks that are written. The next
+   * chunk is taken when the one before has arrived. More elements than the buffer has are an error;
+   * fewer leave the rest unchanged. Aborting ends the wait, not the copy that runs.
    */
   writable(stream: Stream): WritableStream<HostArray<D>> {
     this.check(stream);
@@ -411,7 +417,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
       }
       const target = this.slice(at, at + count);
       at += count;
-      // In the standard, and in Node, but not in the types of Node 20.
+      // The standard and Node have `signal`; the types of Node 20 lack it.
       const { signal } = controller as WritableStreamDefaultController & {
         readonly signal: AbortSignal;
       };
@@ -421,8 +427,8 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   /**
-   * Frees the memory behind everything that uses the buffer; never waits. A view frees nothing.
-   * cuMemFreeAsync; of {@link CoreDevice.allocPlain} cuMemFree
+   * Queues the free after all work that uses the buffer, and never waits. On a view it does
+   * nothing. cuMemFreeAsync; for a buffer of {@link CoreDevice.allocPlain} cuMemFree
    */
   close(): void {
     if (this.memory.disposed || this.memory.keptByGraph || this.share === 'closed') return;
@@ -434,14 +440,15 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     this.closeMemory();
   }
 
-  /** {@link close}, for `using`. */
+  /** Calls {@link close}, for `using`. */
   [Symbol.dispose](): void {
     this.close();
   }
 
   toString(): string {
+    const label = this.label === undefined ? '' : ` '${this.label}'`;
     return (
-      `DeviceBuffer<${this.dtype.name}>[${this.length}]${this.label === undefined ? '' : ` '${this.label}'`} ` +
+      `DeviceBuffer<${this.dtype.name}>[${this.length}]${label} ` +
       `on ${this.device.title}${this.isClosed ? ', closed' : ''}`
     );
   }
@@ -450,7 +457,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     return this.toString();
   }
 
-  // For runs of operations
+  // Used by runs of operations:
 
   /** @internal */
   get [MEMORY](): Allocation {
@@ -474,7 +481,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     return true;
   }
 
-  /** Frees the memory whichever view of it this is. @internal */
+  /** Frees the memory, also where this is a view of it. @internal */
   closeMemory(): void {
     if (this.memory.disposed) return;
     leaks.unregister(this.memory);
@@ -482,7 +489,8 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   /**
-   * The memory is its caller's from here on: what is forgotten is freed, with a warning. @internal
+   * The caller owns the memory from here on: if it is collected without close(), it is freed with a
+   * warning. @internal
    */
   watch(): void {
     const { memory } = this;
@@ -490,7 +498,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     if (!memory.disposed) leaks.register(this, memory, memory);
   }
 
-  /** The memory is a run's from here on, which closes it. @internal */
+  /** A run owns the memory from here on and closes it. @internal */
   scope(): void {
     const { memory } = this;
     if (memory.disposed) return;
@@ -499,7 +507,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     memory.collectable = false;
   }
 
-  // For the rest of core
+  // Used by the rest of core:
 
   /** @internal */
   checkAlive(): void {
@@ -522,7 +530,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     );
   }
 
-  /** Access of a command that writes all of this view. @internal */
+  /** The access of a command that writes the whole view. @internal */
   wholeAccess(): number {
     return this.byteOffset === 0 && this.byteLength === this.memory.bytes
       ? ACCESS_WRITE | ACCESS_WHOLE
@@ -541,14 +549,16 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     };
   }
 
-  /** As {@link write}, on a thread that blocks where staging memory is full. @internal */
+  /** Does the same as {@link write}, on a thread that blocks where staging is full. @internal */
   writeBlocking(stream: Stream, source: WriteSource<D>): void {
     this.check(stream);
     if (source instanceof PinnedBuffer) this.copyHost(stream, source, true);
     else this.writeArrayBlocking(stream, source, false);
   }
 
-  /** As {@link writeBits}, on a thread that blocks where staging memory is full. @internal */
+  /**
+   * Does the same as {@link writeBits}, on a thread that blocks where staging is full. @internal
+   */
   writeBitsBlocking(stream: Stream, source: BitArray<D>): void {
     this.check(stream);
     this.writeArrayBlocking(stream, source, true);
@@ -560,12 +570,14 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
       writeRegionBlocking(stream, this.device.staging, this.region(), encoder, this.name());
   }
 
-  /** As {@link read}, on a thread that blocks until it is there. @internal */
+  /** Does the same as {@link read}, on a thread that blocks until the copy has ended. @internal */
   readBlocking(stream: Stream, into?: HostArray<D>): HostArray<D> {
     return this.readArrayBlocking(stream, into, false) as HostArray<D>;
   }
 
-  /** As {@link readBits}, on a thread that blocks until it is there. @internal */
+  /**
+   * Does the same as {@link readBits}, on a thread that blocks until the copy has ended. @internal
+   */
   readBitsBlocking(stream: Stream): BitArray<D> {
     return this.readArrayBlocking(stream, undefined, true) as BitArray<D>;
   }
@@ -664,13 +676,13 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
         try {
           if (at + length < this.length) next = read(at + length);
         } catch {
-          // The buffer was closed, say. The piece in front of it is given out first; reading this
-          // one is tried again then.
+          // The buffer may have been closed meanwhile. The present piece is yielded first; reading
+          // the next one is tried again afterwards.
         }
         yield await current.finished({ signal });
       }
     } finally {
-      // Nobody is going to look at the piece that was read ahead, nor at its failure.
+      // The loop was left: the piece that was read ahead, and its failure, are dropped.
       next?.catch(() => undefined);
     }
   }

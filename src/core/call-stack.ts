@@ -1,7 +1,4 @@
-/**
- * Where the running code is called from, as V8 counts it: in the text that runs, before any source
- * map.
- */
+/** Call stacks, with positions as V8 counts them: in the text that runs, before any source map. */
 
 /** One call. Line and column count from 1. */
 export interface StackFrame {
@@ -14,13 +11,13 @@ export interface StackFrame {
   readonly column: number;
 }
 
-/** More than this nobody looks through for a kernel's own frame. */
+/** Frames that are searched for a kernel's own, at most. */
 const FRAMES = 24;
 
 /**
- * The calls that led here, the nearest first, without `below` and what it called. Asks V8 itself:
- * under tsx, vitest and `--enable-source-maps` the text in `Error.stack` is of the original files
- * already, which says nothing about the text that runs.
+ * The calls that led here, the nearest first, without `below` and what it called. V8 itself gives
+ * the positions: under tsx, vitest and `--enable-source-maps` the text of `Error.stack` refers to
+ * the original files, not to the text that runs.
  */
 export function captureStack(below: (...args: never[]) => unknown): readonly StackFrame[] {
   const { stackTraceLimit } = Error;
@@ -62,7 +59,7 @@ export function parseStack(stack: string): readonly StackFrame[] {
   });
 }
 
-/** Calls that are looked through for one that is not the library's. */
+/** Frames that are searched for one outside of the library, at most. */
 const CALLERS = 24;
 
 /** The calls that led here as text, this one first. */
@@ -74,19 +71,17 @@ export function stackHere(): string {
   return stack;
 }
 
-/** The folder that holds all files of the library: of its sources, or of what was built of them. */
+/** The folder that contains all files of the library: its sources, or what is built from them. */
 function libraryFolder(ownFile: string): string {
   return ownFile
     .replace(/(?:[\\/]core[\\/]call-stack\.[jt]s|[\\/][^\\/]*)(?:\?.*)?$/, '/')
     .replaceAll('\\', '/');
 }
 
-/** The file of one line of a stack; '' where it is in none, or is Node's own. */
+/** The file of one line of a stack; '' where it has none, or is Node's own. */
 const fileOf = (frame: string): string => parseStack(frame)[0]?.file ?? '';
 
-/**
- * The lines of {@link stackHere} that are calls, and of these the ones from outside of the library.
- */
+/** The lines of {@link stackHere} that are calls, and those of them outside of the library. */
 export function splitStack(stack: string): { all: string[]; outside: string[] } {
   const all = stack.split('\n').filter((line) => /^\s+at /.test(line));
   const library = libraryFolder(fileOf(all[0] ?? ''));
@@ -98,8 +93,8 @@ export function splitStack(stack: string): { all: string[]; outside: string[] } 
 }
 
 /**
- * The calls from outside of the library, the nearest first; where it is bundled with the program,
- * all of them.
+ * The calls from outside of the library, the nearest first. Where the library is bundled with the
+ * program, all calls.
  */
 export function callersOf(stack: string): string {
   const { all, outside } = splitStack(stack);

@@ -1,4 +1,4 @@
-/** The error of what a capture does not allow. */
+/** The error of a call that a capture does not allow. */
 import { CudaError } from '../ground/errors.js';
 
 export function captureError(what: string, fix: string): CudaError {

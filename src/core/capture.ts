@@ -1,10 +1,10 @@
 /**
- * What goes on between the begin and the end of a capture: which streams are part of it, which
- * memory the graph reads and writes, and what else it is made of.
+ * The state of a capture between its begin and its end: the streams that are part of it, the memory
+ * that the graph reads and writes, and the graph's other parts.
  *
- * Tracking forks here. What a captured stream does is ordered against the other captured streams
- * only, with events of the capture's own; hazards from outside become waits ahead of each launch of
- * the graph.
+ * Tracking forks here. Work of a captured stream is ordered against the other captured streams
+ * only, with events of the capture's own. Conflicts with work outside become waits ahead of each
+ * launch of the graph.
  */
 import { ACCESS_READ, ACCESS_WRITE, OP } from '../runtime/commands.js';
 import { CudaError } from '../ground/errors.js';
@@ -16,14 +16,14 @@ import { createEvent } from './driver-events.js';
 const CU_EVENT_DISABLE_TIMING = 2;
 
 /**
- * What a graph holds by its number in the driver, and cannot be launched without: a module, a
- * texture, a surface.
+ * A part that a graph holds by its number in the driver, and cannot be launched without: a module,
+ * a texture, a surface.
  */
 export interface GraphPart {
   readonly isClosed: boolean;
   /**
-   * A launch of the graph has been queued: a part that does not wait for the memory that it uses
-   * must not end before it is over.
+   * A launch of the graph has been queued. A part that does not wait for the memory it uses must
+   * not end before that launch has.
    */
   launched?(stream: Stream, mark: number): void;
   toString(): string;
@@ -32,12 +32,13 @@ export interface GraphPart {
 /** Captures so far, and bodies of conditional nodes. */
 let captures = 0;
 
-/** What is said to a stream that has not joined. */
+/** The state of a stream that has not joined the capture. */
 export class OutsideCapture {
   readonly outside = true;
   readonly scope: CaptureScope;
   /**
-   * What the stream was kept out of before, or is part of around the body of a conditional node.
+   * The state before: another capture that the stream was kept out of, or the capture around the
+   * body of a conditional node, of which the stream is part.
    */
   readonly before: OutsideCapture | CaptureScope | undefined;
   private readonly stream: Stream;
@@ -52,7 +53,7 @@ export class OutsideCapture {
     this.before = before;
   }
 
-  /** Asked for by whoever queues something. */
+  /** Read by whatever queues work on the stream. */
   get root(): never {
     throw this.refusal();
   }
@@ -79,35 +80,40 @@ export class OutsideCapture {
       return new CudaError(
         'ERR_CUDA_CAPTURE',
         `${stream.title} is part of the capture around this body of a conditional node, and ` +
-          'would be recorded beside it. ' +
+          'would be recorded outside of it. ' +
           `Queue on the stream that the body is given, ${origin.title}, or on one that has ` +
           'not joined the capture.',
       );
     }
     return new CudaError(
       'ERR_CUDA_CAPTURE',
-      `${stream.title} has not joined the capture of ${origin.title}: what is queued on it ` +
-        'would run at once and not be recorded. ' +
+      `${stream.title} has not joined the capture of ${origin.title}: work queued on it ` +
+        'would run at once and would not be recorded. ' +
         'Make it join with stream.wait(…) for a stream of the capture, or queue this before ' +
-        "or after the capture; where it is meant, pass { unjoined: 'run' } to capture().",
+        "or after the capture. To let it run at once, pass { unjoined: 'run' } to capture().",
     );
   }
 }
 
 export class CaptureScope {
   readonly outside = false;
-  /** What the runtime thread calls it by, to tell when it is over. */
+  /** The number by which the runtime thread knows the capture, to notify its end. */
   readonly number: number;
   readonly origin: Stream;
-  /** The operation that every captured command belongs to: it fails as a whole. */
+  /** The operation of every captured command: the capture fails as a whole. */
   readonly root: number;
-  /** Everything that the graph uses, and how. ACCESS_WHOLE where it begins by writing all of it. */
+  /**
+   * All memory that the graph uses, with the access. ACCESS_WHOLE where the graph begins by writing
+   * all of it.
+   */
   readonly uses = new Map<Resource, number>();
-  /** Modules, textures and surfaces of its kernels. */
+  /** The modules, textures and surfaces of its kernels. */
   readonly parts = new Set<GraphPart>();
   /** Events made for the capture; destroyed with the graph. */
   readonly events: number[];
-  /** What decides conditional nodes: handles that are forgotten when the graph is recorded. */
+  /**
+   * Handles of the conditions of conditional nodes, which are released when the graph is recorded.
+   */
   readonly conditions: number[];
   /** Memory that nodes of the graph allocate and do not free. */
   readonly nodeMemory = new Set<NodeMemory>();
@@ -116,19 +122,22 @@ export class CaptureScope {
   ended = false;
   /** Whether a kernel that prints was captured. */
   prints = false;
-  /** What was closed while the graph was made of it: freed once it is made, or has failed to be. */
+  /**
+   * Frees of memory that was closed during the capture. They are made once the graph is made, or
+   * has failed.
+   */
   private deferred: (() => void)[] | undefined = [];
   private readonly streams = new Set<Stream>();
-  /** What the streams had launched before they joined: what is recorded is not launched. */
+  /** The launch counts of the streams before they joined: recorded launches do not count. */
   private readonly launched = new Map<Stream, { launches: number; graphLaunches: number }>();
-  /** The capture that this one lies within, where that one keeps streams out. */
+  /** The capture around this one, where that one keeps streams out. */
   private readonly before: CaptureScope | undefined;
   private readonly last = new Map<Resource, { writer: Stream | undefined; readers: Set<Stream> }>();
 
-  /** The capture that has the conditional node whose body this one records. */
+  /** The capture with the conditional node whose body this one records. */
   private readonly around: CaptureScope | undefined;
 
-  /** `keepOut` refuses work on streams that have not joined. */
+  /** With `keepOut`, work on streams that have not joined is refused. */
   constructor(
     origin: Stream,
     root: number,
@@ -136,7 +145,7 @@ export class CaptureScope {
     allocates: boolean,
     around?: CaptureScope,
   ) {
-    // Never 0, which is no capture.
+    // 0 means no capture, and is left out.
     this.number = captures = (captures % 0x7fffffff) + 1;
     this.allocates = allocates;
     this.origin = origin;
@@ -167,7 +176,7 @@ export class CaptureScope {
   }
 
   /**
-   * The capture of a body of a conditional node on `stream`, which is part of this one. To be ended
+   * The capture of a body of a conditional node on `stream`, which is part of this capture. It ends
    * with {@link end} and {@link release}.
    */
   within(stream: Stream): CaptureScope {
@@ -180,31 +189,34 @@ export class CaptureScope {
     );
   }
 
-  /** Whether it is this capture, or that of a body in it. */
+  /** Whether this is the capture `scope`, or that of a body in it. */
   isWithin(scope: CaptureScope): boolean {
     return this === scope || this.around?.isWithin(scope) === true;
   }
 
-  /** Whether it records the body of a conditional node. */
+  /** Whether this records the body of a conditional node. */
   get isBody(): boolean {
     return this.around !== undefined;
   }
 
   /**
-   * Makes `stream` wait for all that is recorded: what a body will use is not known before it is.
+   * Makes `stream` wait for all that is recorded: the memory that a body uses is not known before
+   * the body is recorded.
    */
   gather(stream: Stream): void {
     for (const other of this.streams) if (other !== stream) this.depend(stream, other);
   }
 
-  /** Refuses what is queued on `stream` from here on, unless it is part of a capture. */
+  /**
+   * Refuses work that is queued on `stream` from here on, unless the stream is part of a capture.
+   */
   keepOut(stream: Stream): void {
     const { capturing } = stream;
     if (capturing === undefined || (capturing.outside && capturing.scope !== this))
       stream.capturing = new OutsideCapture(this, stream, capturing);
   }
 
-  /** Makes `stream` part of the capture; it waits for one of the capture's events next. */
+  /** Makes `stream` part of the capture. The stream waits for one of the capture's events next. */
   join(stream: Stream): void {
     if (this.ended) {
       throw new CudaError(
@@ -226,15 +238,15 @@ export class CaptureScope {
       this.launched.set(stream, { launches: stream.launches, graphLaunches: stream.graphLaunches });
     this.streams.add(stream);
     stream.capturing = this;
-    if (stream !== this.origin) this.tellJoined(stream, 1);
+    if (stream !== this.origin) this.putJoin(stream, 1);
   }
 
   /**
-   * Modules ask who launches only where that is another stream than the last time; from here on
-   * they ask.
+   * Modules look up the launching stream only where it differs from the last one. From here on they
+   * look it up.
    */
   private watchModules(): void {
-    for (const module of this.origin.shared.modules) module.forgetLast();
+    for (const module of this.origin.shared.modules) module.resetLastUse();
   }
 
   order(stream: Stream, resource: Resource, access: number): void {
@@ -276,15 +288,12 @@ export class CaptureScope {
     stream.waitEvent(event);
   }
 
-  /** Joins every stream back into the first one, as the driver demands, and lets them go. */
+  /** Joins every stream back into the first one, as the driver requires. */
   end(): void {
     for (const stream of this.streams) if (stream !== this.origin) this.depend(this.origin, stream);
   }
 
-  /**
-   * Puts off the freeing of something that is being captured. Returns false where the graph is made
-   * already.
-   */
+  /** Puts off a free until the capture has ended. Returns false where the graph is made already. */
   defer(free: () => void): boolean {
     if (this.around !== undefined) return this.around.defer(free);
     if (this.deferred === undefined) return false;
@@ -292,7 +301,7 @@ export class CaptureScope {
     return true;
   }
 
-  /** The graph is made, or has failed to be. */
+  /** The graph is made, or has failed. */
   settle(): void {
     const { deferred } = this;
     this.deferred = undefined;
@@ -313,7 +322,7 @@ export class CaptureScope {
       stream.others +=
         stream.launches - before.launches + stream.graphLaunches - before.graphLaunches;
       stream.graphLaunches = before.graphLaunches;
-      if (stream !== this.origin) this.tellJoined(stream, 0);
+      if (stream !== this.origin) this.putJoin(stream, 0);
       this.before?.keepOut(stream);
     }
     for (const stream of shared.streams()) {
@@ -325,7 +334,7 @@ export class CaptureScope {
   }
 
   /**
-   * What a body uses its node uses, which may run it or not: nothing of it is sure to be written
+   * A conditional node uses what its bodies use. A body may not run, so no memory counts as written
    * whole.
    */
   private absorb(body: CaptureScope): void {
@@ -335,11 +344,8 @@ export class CaptureScope {
     this.prints ||= body.prints;
   }
 
-  /**
-   * Launches that are only recorded are not counted as running, nor do they leave anything
-   * undefined.
-   */
-  private tellJoined(stream: Stream, joined: number): void {
+  /** Recorded launches do not count as running, and leave nothing undefined when they fail. */
+  private putJoin(stream: Stream, joined: number): void {
     const { ring } = stream.runtime;
     const body = ring.begin(OP.captureJoin, 0, 6, 0, stream.slot.index, 0);
     ring.memory[body] = joined;

@@ -1,9 +1,9 @@
 /**
- * What the library tells of itself through `node:diagnostics_channel`: each channel, and the
- * objects that it publishes.
+ * The library's messages on `node:diagnostics_channel`: each channel, and the objects that are
+ * published there.
  *
- * Publishing is synchronous, at the call that queues the work. Nothing is put together while nobody
- * listens.
+ * Publishing is synchronous, at the call that queues the work. No message is made while a channel
+ * has no subscribers.
  */
 import { channel } from 'node:diagnostics_channel';
 
@@ -11,10 +11,9 @@ import type { CopyDirection, OperationKind } from '../runtime/commands/trace.js'
 import type { CoreDevice } from './device.js';
 import type { Stream } from './stream.js';
 
-// Each in a constant of its own: a property of a table would be one more load where launches ask.
+// Each channel is a constant of its own: a property of a table would be one more load in a launch.
 /**
- * Every operation of a stream, those of the three channels below included:
- * {@link OperationMessage}.
+ * Every operation of a stream, those of the next three channels included: {@link OperationMessage}.
  */
 export const enqueued = channel('async-cuda:enqueue');
 /** Launches of kernels: {@link OperationMessage}. */
@@ -22,20 +21,20 @@ export const launched = channel('async-cuda:launch');
 /** Copies, one message for each command: {@link OperationMessage}. */
 export const copied = channel('async-cuda:copy');
 /**
- * Launches of graphs ({@link OperationMessage}), captures and instantiations ({@link
- * GraphMessage}).
+ * Launches of graphs ({@link OperationMessage}), captures and instantiations
+ * ({@link GraphMessage}).
  */
 export const graphed = channel('async-cuda:graph');
-/** Memory that was made: {@link MemoryMessage}. */
+/** Allocations: {@link MemoryMessage}. */
 export const allocated = channel('async-cuda:alloc');
-/** Memory that was given back: {@link MemoryMessage}. */
+/** Frees: {@link MemoryMessage}. */
 export const freed = channel('async-cuda:free');
 /** Waits of JavaScript for a stream, their beginnings and ends: {@link FenceMessage}. */
 export const fenced = channel('async-cuda:fence');
 
-/** What every message says. */
+/** The fields of every message. */
 export interface ChannelMessage {
-  /** When, in milliseconds of `performance.now()`. */
+  /** The time of the event, in milliseconds of `performance.now()`. */
   readonly time: number;
   /** e.g. `cuda:0` */
   readonly device: string;
@@ -46,52 +45,52 @@ export type { CopyDirection, OperationKind };
 /** A command that was queued on a stream. */
 export interface OperationMessage extends ChannelMessage {
   readonly kind: OperationKind;
-  /** Number of the stream among those that are open on the device. */
+  /** The number of the stream among those that are open on the device. */
   readonly stream: number;
   readonly streamLabel: string | undefined;
   /**
-   * Number of the operation that the command belongs to, as in the order of the calls; 0 for what
-   * belongs to none.
+   * The number of the operation that the command belongs to, in the order of the calls; 0 for a
+   * command that belongs to none.
    */
   readonly operation: number;
-  /** The kernel's name, or what errors call the operation. */
+  /** The kernel's name, or the operation's name as in errors. */
   readonly name: string;
-  /** Given by {@link labelled}. */
+  /** The label given by {@link labelled}. */
   readonly label: string | undefined;
-  /** Whether it was recorded into a graph and does not run now. */
+  /** Whether the command was recorded into a graph, and does not run now. */
   readonly captured: boolean;
   /**
-   * Numbers of the allocations that it uses, as in {@link MemoryMessage.memory}; those that are
-   * written come first in copies.
+   * Numbers of the allocations that the command uses, as in {@link MemoryMessage.memory}. A copy
+   * lists the written ones first.
    */
   readonly memory: readonly number[];
-  /** Of a launch: blocks. */
+  /** Blocks of a launch. */
   readonly grid?: readonly [number, number, number];
-  /** Of a launch: threads of a block. */
+  /** Threads of a block of a launch. */
   readonly block?: readonly [number, number, number];
-  /** Of a launch: dynamic shared memory, bytes. */
+  /** Dynamic shared memory of a launch, in bytes. */
   readonly sharedBytes?: number;
-  /** Of a copy, a fill or an allocation. */
+  /** Bytes of a copy, a fill or an allocation. */
   readonly bytes?: number;
-  /** Of a copy. */
+  /** The direction of a copy. */
   readonly direction?: CopyDirection;
-  /** Of a graph's launch: number of the graph. */
+  /** The number of the graph that is launched. */
   readonly graph?: number;
 }
 
-/** Where memory lies and what it comes from: `device` from a pool, `plain` by cuMemAlloc. */
+/** The kind of an allocation: `device` comes from a pool, `plain` from cuMemAlloc. */
 export type MemoryKind = 'device' | 'plain' | 'managed' | 'array' | 'pinned';
 
-/** Memory that was made or given back. */
+/** An allocation or a free. */
 export interface MemoryMessage extends ChannelMessage {
   readonly kind: MemoryKind;
-  /** Number of the allocation; given again once it is freed. */
+  /** The number of the allocation. It is used again after the free. */
   readonly memory: number;
   readonly bytes: number;
   readonly label: string | undefined;
   /**
-   * Bytes that buffers of this device hold with, or without, this one; page-locked memory is
-   * counted by itself.
+   * Bytes that the buffers of this device hold after the allocation or free. Page-locked memory is
+   * counted apart.
    */
   readonly bytesInUse: number;
 }
@@ -99,11 +98,11 @@ export interface MemoryMessage extends ChannelMessage {
 /** A wait for a stream. */
 export interface FenceMessage extends ChannelMessage {
   readonly phase: 'wait' | 'passed' | 'failed';
-  /** Number of the wait: its end has the same. */
+  /** The number of the wait. Its end has the same number. */
   readonly fence: number;
   readonly stream: number;
   readonly streamLabel: string | undefined;
-  /** Of an end: milliseconds since the wait began. */
+  /** Milliseconds from the beginning of the wait to its end. */
   readonly duration?: number;
 }
 
@@ -117,15 +116,15 @@ export interface GraphMessage extends ChannelMessage {
 }
 
 /**
- * Whether anybody wants to know of launches, which ask for no more than they must: each question
- * costs a nanosecond.
+ * Whether launches have subscribers. A launch checks no more than it has to: each check costs a
+ * nanosecond.
  */
-export function launchesHeard(): boolean {
+export function hasLaunchSubscribers(): boolean {
   return launched.hasSubscribers || enqueued.hasSubscribers;
 }
 
-/** Whether anybody wants to know of any operations. */
-export function operationsHeard(): boolean {
+/** Whether operations of any kind have subscribers. */
+export function hasOperationSubscribers(): boolean {
   return (
     enqueued.hasSubscribers ||
     launched.hasSubscribers ||
@@ -134,7 +133,7 @@ export function operationsHeard(): boolean {
   );
 }
 
-/** What messages call a device. */
+/** The name of a device in messages. */
 export function deviceName({ kind, ordinal }: CoreDevice): string {
   return `${kind}:${ordinal}`;
 }
@@ -142,21 +141,25 @@ export function deviceName({ kind, ordinal }: CoreDevice): string {
 let fences = 0;
 
 /**
- * Tells that JavaScript has waited for `stream` since `begun`, and when that is over: now, where
- * there is no `wait`.
+ * Publishes that JavaScript has waited for `stream` since `begun`, and the end of the wait: now,
+ * where there is no `wait`.
  */
-export function tellWait(stream: Stream, begun: number, wait: Promise<unknown> | undefined): void {
+export function publishWait(
+  stream: Stream,
+  begun: number,
+  wait: Promise<unknown> | undefined,
+): void {
   const fence = ++fences;
   const { slot, label: streamLabel } = stream;
   const about = { device: deviceName(stream.device), fence, stream: slot.index, streamLabel };
-  const tell = (message: FenceMessage): void => {
+  const publish = (message: FenceMessage): void => {
     stream.shared.recorder?.wait(message);
     fenced.publish(message);
   };
-  tell({ ...about, time: begun, phase: 'wait' });
+  publish({ ...about, time: begun, phase: 'wait' });
   const ended = (phase: 'passed' | 'failed'): void => {
     const time = performance.now();
-    tell({ ...about, time, phase, duration: time - begun });
+    publish({ ...about, time, phase, duration: time - begun });
   };
   if (wait === undefined) ended('passed');
   else
@@ -166,8 +169,8 @@ export function tellWait(stream: Stream, begun: number, wait: Promise<unknown> |
     );
 }
 
-/** Tells of something that was done to a graph since `begun`. */
-export function tellGraph(stream: Stream, phase: GraphMessage['phase'], begun: number): void {
+/** Publishes a step of a graph that began at `begun`. */
+export function publishGraph(stream: Stream, phase: GraphMessage['phase'], begun: number): void {
   if (!graphed.hasSubscribers) return;
   const { slot, label: streamLabel, device } = stream;
   const duration = performance.now() - begun;

@@ -1,6 +1,6 @@
 /**
- * The kernel that sets the condition of a conditional node from an element of a buffer, and what a
- * graph may be made of.
+ * The kernel that sets the condition of a conditional node from an element of a buffer, and the
+ * check that the driver has such nodes.
  */
 import { CudaError } from '../ground/errors.js';
 import { invalid } from '../ground/arguments.js';
@@ -8,15 +8,17 @@ import type { CoreDevice } from './device.js';
 import type { Kernel } from './kernel.js';
 
 /**
- * `set(element, bytes of the element, mode, condition)`. `mode`: 0 the number itself, everything
- * that 32 bits do not hold being 2^32 - 1; 1 whether it is not zero; 2 whether it is; 3 and above:
- * whether it is `mode` less 3.
+ * `set(element, bytes of the element, mode, condition)`. With mode 0 the condition is the number
+ * itself, and 2^32 - 1 for a number that 32 bits do not hold; with mode 1 whether the number is not
+ * zero; with mode 2 whether it is zero; with mode 3 and above whether it equals `mode` - 3.
  */
 const PTX = `.version 7.0
 .target sm_70
 .address_size 64
 .extern .func cudaGraphSetConditional (.param .b64 handle, .param .b32 value);
-.visible .entry set(.param .u64 element, .param .u32 bytes, .param .u32 mode, .param .u64 condition) {
+.visible .entry set(
+  .param .u64 element, .param .u32 bytes, .param .u32 mode, .param .u64 condition
+) {
   .reg .b32 %r<6>; .reg .b64 %a<3>; .reg .b64 %d<3>; .reg .pred %p<6>;
   ld.param.u64 %a0, [element]; cvta.to.global.u64 %a0, %a0; ld.param.u64 %a1, [condition];
   ld.param.u32 %r0, [bytes]; ld.param.u32 %r1, [mode];
@@ -33,12 +35,16 @@ loaded: setp.eq.u64 %p3, %d0, 0;
   @%p0 bra itself;
   @%p1 bra nonzero;
   @%p2 bra zero;
-  sub.u32 %r2, %r1, 3; cvt.u64.u32 %d1, %r2; setp.eq.u64 %p4, %d0, %d1; selp.u32 %r3, 1, 0, %p4; bra known;
+  sub.u32 %r2, %r1, 3; cvt.u64.u32 %d1, %r2; setp.eq.u64 %p4, %d0, %d1;
+  selp.u32 %r3, 1, 0, %p4; bra known;
 itself: min.u64 %d0, %d0, 4294967295; cvt.u32.u64 %r3, %d0; bra known;
 nonzero: selp.u32 %r3, 0, 1, %p3; bra known;
 zero: selp.u32 %r3, 1, 0, %p3;
 known:
-  { .param .b64 p0; .param .b32 p1; st.param.b64 [p0+0], %a1; st.param.b32 [p1+0], %r3; call.uni cudaGraphSetConditional, (p0, p1); }
+  {
+    .param .b64 p0; .param .b32 p1; st.param.b64 [p0+0], %a1; st.param.b32 [p1+0], %r3;
+    call.uni cudaGraphSetConditional, (p0, p1);
+  }
   ret;
 }`;
 
@@ -49,7 +55,7 @@ interface Setter {
 
 const setters = new WeakMap<CoreDevice, Setter>();
 
-/** Loads the kernel, or finds it. */
+/** The kernel of the device; starts loading it at the first call. */
 function setterOf(device: CoreDevice): Setter {
   const known = setters.get(device);
   if (known !== undefined) return known;
@@ -68,23 +74,36 @@ function setterOf(device: CoreDevice): Setter {
 }
 
 /**
- * Loads the kernel that reads conditions from buffers: to be awaited once before {@link graphIf},
- * {@link graphWhile} or {@link graphSwitch} is given a buffer.
+ * Loads the kernel that reads conditions from buffers. It is awaited once before {@link graphIf},
+ * {@link graphWhile} or {@link graphSwitch} takes a buffer.
  *
- * Rejects with code ERR_CUDA_UNSUPPORTED where the driver has no conditional nodes
+ * Rejects with code ERR_CUDA_UNSUPPORTED where the driver has no conditional nodes.
+ *
+ * @example
+ * ```ts
+ * await prepareConditions(device);
+ * using stream = device.createStream();
+ * using flag = device.alloc(i32, 1);
+ * await using graph = await stream.capture(() => {
+ *   graphIf(stream, flag, (body) => void flag.fill(body, 0)); // a buffer decides
+ * });
+ * console.log(await graph.nodeCount()); // 2
+ * ```
  */
 export async function prepareConditions(device: CoreDevice): Promise<void> {
   checkSupported(device, 'a conditional node', false);
   await setterOf(device).loaded;
 }
 
-/** The kernel, where it is loaded; else when it will be. */
+/** The kernel where it is loaded; else a promise of it. */
 export function loadedSetter(device: CoreDevice): Kernel | Promise<Kernel> {
   const { kernel, loaded } = setterOf(device);
   return kernel ?? loaded;
 }
 
-/** Throws where the driver has no conditional nodes, or none of several bodies. */
+/**
+ * Throws where the driver has no conditional nodes, or, with `several`, none with several bodies.
+ */
 export function checkSupported(device: CoreDevice, what: string, several: boolean): void {
   const { conditionalNodes } = device.runtime.info;
   if (conditionalNodes === 'all' || (conditionalNodes === 'single' && !several)) return;

@@ -1,10 +1,10 @@
 /**
- * Conditional nodes of graphs: what one launch does depends on what the device has computed,
- * without a look at the host.
+ * Conditional nodes of graphs: what a launch does depends on what the device has computed, and the
+ * host does not wait.
  *
- * A body is recorded on the stream that has the node: what it queues there is part of the body. It
- * may fork to streams that are not part of the capture around it, and may hold conditional nodes in
- * turn. The node waits for all that was recorded before it, and its launches count as uses of all
+ * A body is recorded on the stream that has the node: work queued there is part of the body. A body
+ * may fork to streams that are not part of the capture around it, and may contain conditional
+ * nodes. The node waits for all that was recorded before it, and its launches count as uses of all
  * memory that any of the bodies uses. A body cannot allocate.
  */
 import { OP } from '../runtime/commands.js';
@@ -15,22 +15,22 @@ import { checkSupported, loadedSetter, notPrepared } from './condition-setter.js
 import { GraphCondition } from './graph-condition.js';
 import { Stream } from './stream.js';
 
-/** Dtypes of buffers that decide: anything but floats. */
+/** Dtypes of buffers that decide a conditional node: every dtype but floats and complex numbers. */
 export type ConditionName = 'bool' | 'u8' | 'i8' | 'u16' | 'i16' | 'u32' | 'i32' | 'u64' | 'i64';
 
 /**
- * What decides: a condition that a kernel of the graph sets, or the first element of a buffer, read
- * where the node stands.
+ * The condition of a node: a condition that a kernel of the graph sets, or the first element of a
+ * buffer, read at the node's place.
  */
 export type ConditionSource = GraphCondition | DeviceBuffer<ConditionName>;
 
-/** Queues what is recorded as a body, on the stream that it is given. Synchronous. */
+/** Queues the work of a body on the stream that it is passed. It is synchronous. */
 export type GraphBody = (stream: Stream) => void;
 
-/** Bodies that a switch may have: more than that is no choice but a table. */
+/** The most bodies of a switch. */
 const MOST_BODIES = 128;
 
-/** What the kernel makes of an element; see condition-setter.ts. */
+/** How the kernel derives the condition from an element; see condition-setter.ts. */
 const MODE = { itself: 0, nonzero: 1, zero: 2, equals: 3 } as const;
 
 /** CU_GRAPH_COND_TYPE_* */
@@ -39,12 +39,23 @@ const WHILE = 1;
 const SWITCH = 2;
 
 /**
- * What decides a conditional node of the graph that is being recorded on the stream. Kernels of the
- * graph are passed it in the place of a `cudaGraphConditionalHandle`, and set it with
- * `cudaGraphSetConditional`; the last value that was set before the node counts. Made within
- * {@link Stream.capture}; for one node of it. cuGraphConditionalHandleCreate
+ * The condition of a conditional node of the graph that is being recorded on the stream. Kernels of
+ * the graph take it for a `cudaGraphConditionalHandle`, and set it with `cudaGraphSetConditional`;
+ * the last value that was set before the node counts. It is made within {@link Stream.capture}, for
+ * one node. cuGraphConditionalHandleCreate
  *
  * @param options.initial the value at the beginning of each launch; default 0
+ * @example
+ * ```ts
+ * using stream = device.createStream();
+ * using y = device.alloc(i32, 1);
+ * await using graph = await stream.capture(() => {
+ *   const condition = graphCondition(stream, { initial: 1 }); // kernels of the graph may set it
+ *   graphIf(stream, condition, (body) => void y.fill(body, 7));
+ * });
+ * await graph.launch(stream);
+ * console.log(await y.read(stream)); // Int32Array(1) [ 7 ]
+ * ```
  * @throws CudaError with code ERR_CUDA_CAPTURE where the stream is not being captured,
  *   ERR_CUDA_UNSUPPORTED before CUDA 12.4
  */
@@ -58,10 +69,22 @@ export function graphCondition(stream: Stream, options: { initial?: number } = {
 }
 
 /**
- * Records a node that runs `then` where the condition is not zero, else `otherwise`. Which of them
- * is decided when the launch comes to the node. cuGraphAddNode with CU_GRAPH_COND_TYPE_IF
+ * Records a node that runs `then` where the condition is not zero, else `otherwise`. The device
+ * decides when the launch reaches the node. cuGraphAddNode with CU_GRAPH_COND_TYPE_IF
  *
- * @param condition a buffer is read by a kernel of ours: see {@link prepareConditions}
+ * @param condition a buffer is read by a kernel of the library: see {@link prepareConditions}
+ * @example
+ * ```ts
+ * await prepareConditions(device);
+ * using stream = device.createStream();
+ * using y = device.alloc(i32, 2);
+ * await using graph = await stream.capture(() => {
+ *   graphIf(stream, y.slice(0, 1), (body) => void y.fill(body, 7));
+ * });
+ * await y.write(stream, Int32Array.of(1, 2));
+ * await graph.launch(stream);
+ * console.log(await y.read(stream)); // Int32Array(2) [ 7, 7 ]
+ * ```
  * @throws CudaError with code ERR_CUDA_CAPTURE where the stream is not being captured;
  *   ERR_CUDA_UNSUPPORTED before CUDA 12.4, and for a GraphCondition with `otherwise` before 12.8
  */
@@ -90,10 +113,22 @@ export function graphIf(
 }
 
 /**
- * Records a node that runs `body` again and again while the condition is not zero: none at all
- * where it is zero before. A {@link GraphCondition} is set by a kernel before the node and by one
- * in the body; a buffer is read there. cuGraphAddNode with CU_GRAPH_COND_TYPE_WHILE
+ * Records a node that runs `body` repeatedly while the condition is not zero, and not at all where
+ * it is zero at first. A kernel before the node and one in the body set a {@link GraphCondition}; a
+ * buffer is read there. cuGraphAddNode with CU_GRAPH_COND_TYPE_WHILE
  *
+ * @example
+ * ```ts
+ * await prepareConditions(device);
+ * using stream = device.createStream();
+ * using left = device.alloc(i32, 1);
+ * await using graph = await stream.capture(() => {
+ *   graphWhile(stream, left, (body) => void left.fill(body, 0)); // until it is zero
+ * });
+ * await left.fill(stream, 1);
+ * await graph.launch(stream);
+ * console.log(await left.read(stream)); // Int32Array(1) [ 0 ]
+ * ```
  * @throws as {@link graphIf}
  */
 export function graphWhile(stream: Stream, condition: ConditionSource, body: GraphBody): void {
@@ -116,10 +151,23 @@ export function graphWhile(stream: Stream, condition: ConditionSource, body: Gra
 }
 
 /**
- * Records a node that runs the body whose number the condition is, and none where there is no such
- * body. cuGraphAddNode with CU_GRAPH_COND_TYPE_SWITCH
+ * Records a node that runs the body whose number equals the condition, and none where there is no
+ * such body. cuGraphAddNode with CU_GRAPH_COND_TYPE_SWITCH
  *
  * @param bodies at most 128
+ * @example
+ * ```ts
+ * await prepareConditions(device);
+ * using stream = device.createStream();
+ * using choice = device.alloc(i32, 1);
+ * using y = device.alloc(i32, 1);
+ * await using graph = await stream.capture(() => {
+ *   graphSwitch(stream, choice, [(body) => void y.fill(body, 7), (body) => void y.fill(body, 8)]);
+ * });
+ * choice.fill(stream, 1);
+ * await graph.launch(stream);
+ * console.log(await y.read(stream)); // Int32Array(1) [ 8 ]
+ * ```
  * @throws as {@link graphIf}; for a GraphCondition ERR_CUDA_UNSUPPORTED before CUDA 12.8
  */
 export function graphSwitch(
@@ -144,8 +192,8 @@ export function graphSwitch(
 }
 
 /**
- * Nodes of one body each in the place of one of several. All read the buffer before the first of
- * them runs.
+ * Records one node for each body, in place of one node with several. All of them read the buffer
+ * before the first one runs.
  */
 function singly(
   stream: Stream,

@@ -1,9 +1,9 @@
 /**
- * Copies between devices through the host: for those that cannot reach each other's memory, a GPU
- * and a CPU device.
+ * Copies between devices through the host, for devices that cannot access each other's memory: a
+ * GPU and a CPU device.
  *
- * Ordered on both sides: the read is queued on the source's `device.stream` now, and the target's
- * stream is held until the bytes have come.
+ * The copy is ordered on both sides. The read is queued on the source's `device.stream` now, and
+ * the target's stream is held until the bytes have arrived.
  */
 import type { CoreDevice } from './device.js';
 import { DTYPES } from '../ground/dtype.js';
@@ -13,7 +13,7 @@ import type { Stream } from './stream.js';
 import { readRegion, regionBytes, writeRegionLater } from './transfer.js';
 import type { Region } from './transfer.js';
 
-/** A region, and the device that it is on. */
+/** A region, and its device. */
 export interface Place {
   readonly device: CoreDevice;
   region(): Region;

@@ -1,11 +1,9 @@
-/**
- * What was queued, counted: for {@link Device.stats}.
- */
+/** Counts of queued work, for {@link Device.stats}. */
 import type { CopyDirection } from './channels.js';
 
 /** Copies of one direction. */
 export interface CopyCount {
-  /** Copies, each in however many commands. */
+  /** Copies; each may consist of several commands. */
   readonly count: number;
   /** Bytes. */
   readonly bytes: number;
@@ -19,7 +17,7 @@ export class CopyCounts {
   readonly deviceToHost = { count: 0, bytes: 0 };
   readonly deviceToDevice = { count: 0, bytes: 0 };
   readonly peer = { count: 0, bytes: 0 };
-  /** The operation that was counted last: it may be copied in several commands. */
+  /** The operation that was counted last: an operation's copy may consist of several commands. */
   private operation = NO_OPERATION;
 
   add(direction: CopyDirection, bytes: number, operation: number): void {
@@ -29,7 +27,7 @@ export class CopyCounts {
     this.operation = operation;
   }
 
-  /** Adds those of `other`. */
+  /** Adds the counts of `other`. */
   merge(other: CopyCounts): void {
     for (const direction of ['hostToDevice', 'deviceToHost', 'deviceToDevice', 'peer'] as const) {
       this[direction].count += other[direction].count;

@@ -1,6 +1,6 @@
 /**
- * The device's clock, and how it stands to JavaScript's. Events have no time of their own, only
- * distances: all are measured from one event, and that one is compared with `performance.now()`
+ * The device's clock and its relation to JavaScript's. Events have no absolute time, only
+ * distances. All distances are measured from one event, which is compared with `performance.now()`
  * before and after it.
  */
 import type { CoreDevice } from './device.js';
@@ -15,25 +15,31 @@ interface Sample {
   readonly slack: number;
 }
 
-/** Looks at both clocks in one comparison; the closest counts. */
-const LOOKS = 5;
+/** Measurements of one comparison. The most exact one counts. */
+const MEASUREMENTS = 5;
 /**
- * Clocks are taken to go at different rates where two comparisons lie so far apart, and each is so
- * exact.
+ * Two comparisons this far apart, each this exact, give the ratio of the clocks' rates. Otherwise
+ * the rates count as equal.
  */
 const RATE_AFTER_MS = 1000;
 const RATE_SLACK_MS = 0.5;
-/** cuEventElapsedTime gives 24 bits: a distance of this many milliseconds to half a microsecond. */
+/**
+ * cuEventElapsedTime gives 24 bits. Up to this many milliseconds a distance is exact to half a
+ * microsecond.
+ */
 const BASE_REACH_MS = 5000;
 
 export class DeviceClock {
   private readonly device: CoreDevice;
   /**
-   * Nobody's work stands in front of what is recorded here. It never counts as one of the device's
-   * streams.
+   * A stream of the clock's own, so that no other work precedes what is recorded here. It is not
+   * counted as one of the device's streams.
    */
   private readonly stream: Stream;
-  /** What is measured from: the last one; and its own distance from the first. */
+  /**
+   * The events to measure from, of which the last one is used, and the last one's distance from the
+   * first.
+   */
   private readonly bases: number[];
   private baseTime = 0;
   private readonly samples: Sample[] = [];
@@ -47,8 +53,8 @@ export class DeviceClock {
   }
 
   /**
-   * Milliseconds from the clock's beginning to each of these events, which have passed. NaN for
-   * what was not recorded.
+   * Milliseconds from the clock's beginning to each of these events, which have passed. NaN for an
+   * event that was not recorded.
    */
   async times(handles: readonly number[]): Promise<Float64Array> {
     const { bases, baseTime } = this;
@@ -61,7 +67,7 @@ export class DeviceClock {
     const { runtime } = this.device;
     let best: Sample | undefined;
     const event = createEvent(runtime, 0);
-    for (let look = 0; look < LOOKS; look++) {
+    for (let i = 0; i < MEASUREMENTS; i++) {
       const before = performance.now();
       recordEvent(this.stream, event);
       await this.passed();
@@ -78,16 +84,16 @@ export class DeviceClock {
     if (best !== undefined) this.samples.push(best);
     const [now] = await this.times([event]);
     if (now !== undefined && now - this.baseTime > BASE_REACH_MS) {
-      // The one before stays: somebody may be measuring from it.
+      // The base before is kept: a measurement from it may be under way.
       this.bases.push(event);
       this.baseTime = now;
     } else destroyEvent(runtime, event);
   }
 
   /**
-   * What makes JavaScript's time of the device's, and how exact it is, in milliseconds. `calls` are
-   * moments of the device that came after one in JavaScript: what ran, and the call that had queued
-   * it.
+   * The function from the device's time to JavaScript's, and its exactness in milliseconds. `calls`
+   * are moments of the device with an earlier moment of JavaScript each: the beginning of an
+   * operation, and the call that queued it.
    */
   alignment(calls: readonly { device: number; js: number }[]): {
     toJs: (device: number) => number;
@@ -103,7 +109,7 @@ export class DeviceClock {
     const rate = far ? (last.js - first.js) / (last.device - first.device) : 1;
     const from = far ? first : best;
     const toJs = (device: number): number => from.js + (device - from.device) * rate;
-    // What was queued cannot have begun before the call.
+    // An operation cannot begin before the call that queues it.
     const early = calls.reduce((most, { device, js }) => Math.max(most, js - toJs(device)), 0);
     return { toJs: (device) => toJs(device) + early, slack: best.slack };
   }

@@ -1,24 +1,24 @@
-/** Events of a device, and what their listeners are given. */
+/** Events of a device, and the arguments of their listeners. */
 import type { CheckReport } from '../ground/check-report.js';
 import type { CudaError } from '../ground/errors.js';
 
-/** Events of a {@link Device}, and what their listeners are given. */
+/** Events of a {@link Device}, and the arguments of their listeners. */
 export interface DeviceEvents {
-  /** A failure that nobody awaits. Without a listener it becomes a process warning. */
+  /** A failure of work that is not awaited. Without a listener it becomes a process warning. */
   error: [error: CudaError];
   /**
-   * The device met a fault (a {@link CudaDeviceLostError}), or its thread died; everything rejects
+   * The device met a fault (a {@link CudaDeviceLostError}), or its thread ended. All work rejects
    * from here on.
    */
   lost: [error: CudaError];
   /**
    * Text that a kernel of the CPU device printed. Without a listener it goes to standard output. On
-   * a GPU it always does, written there by the driver.
+   * a GPU the driver always writes it there.
    */
   print: [text: string];
   /**
-   * The checking CPU device found something: also what fails nothing, leaks and all that
-   * `keepGoing` lets pass.
+   * A finding of the checking CPU device. Findings that do not fail the launch are included: leaks,
+   * and all findings under `keepGoing`.
    */
   check: [report: CheckReport];
 }

@@ -1,4 +1,4 @@
-/** Limits of a device that its user may set: CUlimit. */
+/** Limits of a device that a program may set: CUlimit. */
 import { invalid } from '../ground/arguments.js';
 
 /** Names of CUlimit. */
@@ -12,7 +12,7 @@ const LIMITS = {
   persistingL2CacheSize: 6,
 } as const;
 
-/** What {@link Device.limit} and {@link Device.setLimit} know: CUlimit. */
+/** Names for {@link Device.limit} and {@link Device.setLimit}: CUlimit. */
 export type LimitName = keyof typeof LIMITS;
 
 export function limitNumber(name: LimitName): number {

@@ -1,6 +1,4 @@
-/**
- * Devices: where memory, streams and modules come from.
- */
+/** Devices: the source of memory, streams and modules. */
 import { EventEmitter } from 'node:events';
 import { clearTimeout, setTimeout } from 'node:timers';
 
@@ -48,7 +46,7 @@ import { openShared } from './open-devices.js';
 import type { SharedDevice } from './open-devices.js';
 import type { WaitOptions } from './pending.js';
 import { canAccessPeer, disablePeerAccess, enablePeerAccess, grantPeers } from './peer-access.js';
-import { placeOfOperation, wantPlaces } from './operation-places.js';
+import { placeOfOperation, recordPlaces } from './operation-places.js';
 import { PinnedBuffer, PinnedMemory } from './pinned.js';
 import { PlainMemory } from './plain.js';
 import { MemoryPool, checkedThreshold } from './pool.js';
@@ -70,30 +68,42 @@ import type { DeviceName, OpenOptions } from './open-options.js';
 import { type LimitName, limitNumber } from './device-limits.js';
 import type { DeviceEvents } from './device-events.js';
 
-/** What {@link CoreDevice.alloc} and {@link CoreDevice.alloc2D} take. */
+/** Options of {@link CoreDevice.alloc} and {@link CoreDevice.alloc2D}. */
 export interface AllocOptions {
-  /** The stream in whose order the memory is allocated, and freed. Default `device.stream`. */
+  /**
+   * The stream on which the memory is allocated and freed, in its order. Default `device.stream`.
+   */
   stream?: Stream;
-  /** The pool it comes from. Default: the device's own. */
+  /** The pool of the memory. Default: the device's own. */
   pool?: MemoryPool;
-  /** Shown in errors. */
+  /** The label that errors show. */
   label?: string;
 }
 
-/** What {@link CoreDevice.allocPlain} takes. */
+/** Options of {@link CoreDevice.allocPlain}. */
 export type PlainAllocOptions = Pick<AllocOptions, 'label'>;
 
-/** Allocations whose place in the program is remembered. */
+/** The most allocations whose place in the program is recorded. */
 const MOST_ORIGINS = 65536;
 
 interface Closable {
   close(): Promise<void>;
 }
 
-/** Leaks that closing a device tells one by one as warnings of the process. */
+/** Leaks that closing a device reports one by one as warnings of the process. */
 const MOST_LEAK_WARNINGS = 5;
 
-/** An open device. Made by {@link CoreDevice.open}. */
+/**
+ * An open device. Made by {@link CoreDevice.open}.
+ *
+ * @example
+ * ```ts
+ * await using other = await CoreDevice.open('cpu');
+ * using x = other.alloc(f32, 2);
+ * x.fill(other.stream, 3);
+ * console.log(await x.read(other.stream)); // Float32Array(2) [ 3, 3 ]
+ * ```
+ */
 export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDisposable {
   /** `cuda` for an NVIDIA GPU, `cpu` for the embedded device. */
   readonly kind: 'cuda' | 'cpu';
@@ -101,9 +111,9 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   readonly ordinal: number;
   /** e.g. `NVIDIA H200` */
   readonly name: string;
-  /** Read once, when the device was opened. cuDeviceGetAttribute */
+  /** The properties, read when the device was opened. cuDeviceGetAttribute */
   readonly properties: Readonly<DeviceProperties>;
-  /** The stream that is used where none is named: for allocation, and as good as any other. */
+  /** The stream that is used where none is passed, for allocations. It has no other privilege. */
   readonly stream: Stream;
   /** @internal */
   readonly runtime: Runtime;
@@ -113,7 +123,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   readonly reads: ReadsUnderway = new ReadsUnderway();
   /** @internal */
   readonly shared: SharedDevice;
-  /** What its objects hold. @internal */
+  /** The memory that its objects hold. @internal */
   readonly ledger: MemoryLedger = new MemoryLedger(this);
   /** Set once {@link close} was called. @internal */
   closing = false;
@@ -125,18 +135,18 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   private readonly streams = new Set<Stream>();
   private readonly allocations = new Set<Allocation>();
   private readonly owned = new Set<Closable>();
-  /** Memory that is freed by calls that are not over. */
+  /** Memory that is freed by calls that have not ended. */
   private readonly frees = new Set<Promise<void>>();
   private readonly pools = new Map<Allocation, MemoryPool>();
   private readonly createdPools = new Set<MemoryPool>();
   private recycledMemory: RecycledMemory | undefined = undefined;
   private defaultPool: MemoryPool | undefined = undefined;
-  /** Of streams that are closed. */
+  /** Counts of closed streams. */
   private readonly streamCounts = new StreamCounts();
   private warned = false;
-  /** Whether it asks for NVTX ranges. */
+  /** Whether the device was opened with `nvtx`. */
   private readonly ranged: boolean;
-  /** Where memory was allocated, by {@link originKey}; kept on a device that is checked only. */
+  /** Call stacks of allocations, by {@link originKey}; on a checked device only. */
   private readonly origins = new Map<string, { label: string; stack: string }>();
 
   private constructor(shared: SharedDevice, nvtx: boolean) {
@@ -154,20 +164,20 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     shared.devices.add(this);
     this.ranged = nvtx;
     if (nvtx) wantRanges();
-    if (this.isChecked) wantPlaces();
+    if (this.isChecked) recordPlaces();
   }
 
-  /** Every NVIDIA GPU, then the CPU device. cuDeviceGetCount, cuDeviceGetName */
+  /** Lists the NVIDIA GPUs, then the CPU device. cuDeviceGetCount, cuDeviceGetName */
   static list(): Promise<DeviceInfo[]> {
     return listDevices();
   }
 
   /**
    * Opens a device. `best`, the default, is the first NVIDIA GPU, or the CPU device where there is
-   * no driver or no GPU; never where a driver is there and fails. The environment variable
-   * ASYNC_CUDA_DEVICE takes the place of the default.
+   * no driver or no GPU; a driver that fails is an error. The environment variable
+   * ASYNC_CUDA_DEVICE replaces the default.
    *
-   * @throws CudaError with code ERR_CUDA_NO_DRIVER (every path tried is listed) or
+   * @throws CudaError with code ERR_CUDA_NO_DRIVER (the message lists every path that was tried) or
    *   ERR_CUDA_NO_DEVICE
    */
   static async open(
@@ -179,14 +189,15 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   }
 
   /**
-   * Lowest and highest priority of a stream: lower numbers come first. cuCtxGetStreamPriorityRange
+   * The lowest and the highest priority of a stream: lower numbers come first.
+   * cuCtxGetStreamPriorityRange
    */
   get streamPriorities(): { least: number; greatest: number } {
     const { leastPriority, greatestPriority } = this.runtime.info;
     return { least: leastPriority, greatest: greatestPriority };
   }
 
-  /** The fault that the device was lost to. */
+  /** The fault by which the device was lost. */
   get lost(): CudaError | undefined {
     return this.runtime.lost;
   }
@@ -196,15 +207,15 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     return this.closed;
   }
 
-  /** Free and total memory of the device, bytes, at some moment after the call. cuMemGetInfo */
+  /** Free and total memory of the device in bytes, at a moment after the call. cuMemGetInfo */
   memoryInfo(): Promise<{ free: number; total: number }> {
     this.check();
     return this.runtime.call('memoryInfo');
   }
 
   /**
-   * What was queued from this `Device` so far, what is open, and what memory it holds: numbers of
-   * the moment of the call, but for those of the pools, which the device is asked for.
+   * Counts of the work that was queued from this `Device`, of open objects, and of their memory:
+   * numbers at the moment of the call, except the pools', which the driver gives.
    * cuMemPoolGetAttribute
    */
   async stats(): Promise<DeviceStats> {
@@ -230,22 +241,20 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     return [await this.pool(), ...this.createdPools].filter((pool) => !pool.isClosed);
   }
 
-  /** cuCtxGetLimit; bytes or counts */
+  /** A limit of the device, in bytes or as a count. cuCtxGetLimit */
   limit(name: LimitName): Promise<number> {
     this.check();
     return this.runtime.call('getLimit', limitNumber(name));
   }
 
-  /** cuCtxSetLimit; bytes or counts. The driver may round up. */
+  /** Sets a limit of the device, in bytes or as a count. The driver may round up. cuCtxSetLimit */
   setLimit(name: LimitName, value: number): Promise<void> {
     this.check();
     checkInteger('value', value, 0, Number.MAX_SAFE_INTEGER);
     return this.runtime.call('setLimit', limitNumber(name), value);
   }
 
-  /**
-   * Makes a stream. It is queued like everything else: no round trip. cuStreamCreateWithPriority
-   */
+  /** Makes a stream. The creation is queued, without a round trip. cuStreamCreateWithPriority */
   createStream(options: StreamOptions = {}): Stream {
     this.check();
     const stream = new Stream(this, options);
@@ -259,8 +268,8 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   }
 
   /**
-   * Allocates `length` elements, uninitialised, in stream order. Returns at once: where there is
-   * not enough memory, what uses the buffer rejects with that error, and so does
+   * Allocates `length` elements, uninitialised, in stream order. Returns at once. Where there is
+   * not enough memory, work that uses the buffer rejects with that error, and so does
    * `buffer.allocated()`. cuMemAllocAsync
    */
   alloc<D extends DTypeName>(
@@ -279,7 +288,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     return new DeviceBuffer(memory, dtype, 0, length, undefined);
   }
 
-  /** {@link alloc}, of memory that the run of an operation owns. @internal */
+  /** {@link alloc} of memory that the run of an operation owns. @internal */
   allocScoped<D extends DTypeName>(
     dtype: DType<D>,
     length: number,
@@ -299,16 +308,16 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
 
   /**
    * Allocates `length` elements, uninitialised, of memory that comes from no pool. {@link alloc} is
-   * faster, and enough for kernels and copies; this one is for what memory of a pool does not do:
-   * {@link Stream.writeValue} and {@link Stream.waitValue}, libraries that ask for memory of
+   * faster, and enough for kernels and copies. This method is for uses that refuse memory of a
+   * pool: {@link Stream.writeValue} and {@link Stream.waitValue}, libraries that need memory of
    * cuMemAlloc, handles for other processes (cuIpcGetMemHandle).
    *
    * `close()` of the buffer returns at once, as for any other. Its memory is freed when all work
-   * that uses it is over, by a call that waits for everything that runs on the device, so that
-   * nothing else starts meanwhile: make such buffers once, not in a loop. While a stream waits for
-   * a value the free is put off. cuMemAlloc, cuMemFree
+   * that uses it has ended, by a call that waits for all work of the device and lets nothing else
+   * start meanwhile: make such buffers once, not in a loop. While a stream waits for a value the
+   * free is put off. cuMemAlloc, cuMemFree
    *
-   * @throws CudaOutOfMemoryError where there is not enough
+   * @throws CudaOutOfMemoryError where there is not enough memory
    */
   async allocPlain<D extends DTypeName>(
     dtype: DType<D>,
@@ -325,7 +334,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     const named = (): string =>
       `allocPlain ${dtype.name}[${length}]${label === undefined ? '' : ` '${label}'`}`;
     const root = this.runtime.nextRoot();
-    if (this.checks !== undefined) this.noteOrigin({ root, handle: 0 }, named());
+    if (this.checks !== undefined) this.recordOrigin({ root, handle: 0 }, named());
     const address =
       bytes === 0
         ? 0
@@ -341,7 +350,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
 
   /**
    * Allocates an image of `height` rows of `width` pixels of `channels` elements, each row at a
-   * multiple of 512 bytes; as {@link alloc} in all else. cuMemAllocAsync
+   * multiple of 512 bytes. In all else it is like {@link alloc}. cuMemAllocAsync
    */
   alloc2D<D extends DTypeName>(
     dtype: DType<D>,
@@ -372,11 +381,11 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   }
 
   /**
-   * Makes page-locked host memory of `length` elements, zero: a SharedArrayBuffer that copies run
-   * from and to at full speed. cuMemHostRegister
+   * Makes page-locked host memory of `length` elements, initialised to zero: a SharedArrayBuffer
+   * from and to which the device copies at full speed. cuMemHostRegister
    *
-   * @throws CudaOutOfMemoryError where there is not enough; CudaError with code
-   *   ERR_CUDA_UNSUPPORTED where the platform registers no host memory
+   * @throws CudaOutOfMemoryError where there is not enough memory; CudaError with code
+   *   ERR_CUDA_UNSUPPORTED where the platform does not register host memory
    */
   async pinned<D extends DTypeName>(dtype: DType<D>, length: number): Promise<PinnedBuffer<D>> {
     this.check();
@@ -385,7 +394,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     if (!this.runtime.info.registered) {
       throw new CudaError(
         'ERR_CUDA_UNSUPPORTED',
-        'device.pinned: this platform registers no host memory (cuMemHostRegister), as some ' +
+        'device.pinned: this platform does not register host memory (cuMemHostRegister); some ' +
           'virtual GPUs and WSL do not. Read and write plain arrays: they go through ' +
           'page-locked staging.',
       );
@@ -393,7 +402,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     const bytes = Math.max(1, length * dtype.bytes);
     const buffer = allocateHost('device.pinned', bytes, 'Make several smaller ones.', () => {
       const shared = new SharedArrayBuffer(bytes + PINNED_SLACK_BYTES);
-      // There can be more bytes in it than a typed array can show.
+      // The buffer may have more bytes than a typed array can have.
       return new Uint8Array(shared).buffer;
     });
     const { byteOffset, address, deviceAddress } = await this.runtime.call(
@@ -415,10 +424,10 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   }
 
   /**
-   * Makes managed memory of `length` elements, which kernels and JavaScript see at one place.
+   * Makes managed memory of `length` elements, which kernels and JavaScript access at one address.
    * cuMemAllocManaged
    *
-   * @throws CudaOutOfMemoryError where there is not enough
+   * @throws CudaOutOfMemoryError where there is not enough memory
    */
   async managed<D extends DTypeName>(dtype: DType<D>, length: number): Promise<ManagedBuffer<D>> {
     this.check();
@@ -427,7 +436,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     const bytes = length * dtype.bytes;
     const named = (): string => `managed ${dtype.name}[${length}]`;
     const root = this.runtime.nextRoot();
-    if (this.checks !== undefined) this.noteOrigin({ root, handle: 0 }, named());
+    if (this.checks !== undefined) this.recordOrigin({ root, handle: 0 }, named());
     const { address, view } =
       bytes === 0
         ? { address: 0, view: undefined }
@@ -445,8 +454,8 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
    * Makes an array of texels: memory in an order of the device's own, for textures with filtering
    * in two or three dimensions, layers, cubes and surfaces. cuArray3DCreate
    *
-   * @throws CudaArgumentError for a dtype that no texel has, or sizes that do not go together;
-   *   CudaOutOfMemoryError
+   * @throws CudaArgumentError for a dtype that texels cannot have, or sizes that do not fit
+   *   together; CudaOutOfMemoryError
    */
   async allocArray<D extends DTypeName>(dtype: DType<D>, size: ArraySize): Promise<DeviceArray<D>> {
     this.check();
@@ -454,11 +463,11 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   }
 
   /**
-   * Makes a texture: a way for kernels to read an array, an image or a buffer by coordinates, to be
-   * passed to them as a 64-bit argument (`cudaTextureObject_t`). Kernels that are given it count as
-   * users of what it reads. cuTexObjectCreate
+   * Makes a texture, through which kernels read an array, an image or a buffer by coordinates. It
+   * is passed to them as a 64-bit argument (`cudaTextureObject_t`). Such kernels count as users of
+   * the memory. cuTexObjectCreate
    *
-   * @throws CudaArgumentError for options that do not go together
+   * @throws CudaArgumentError for options that do not fit together
    */
   async createTexture<D extends DTypeName>(
     source: TextureSource<D>,
@@ -469,7 +478,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   }
 
   /**
-   * Makes a surface: a way for kernels to read and write an array that was made with `surface:
+   * Makes a surface, through which kernels read and write an array that was made with `surface:
    * true`. cuSurfObjectCreate
    */
   async createSurface<D extends DTypeName>(array: DeviceArray<D>): Promise<Surface<D>> {
@@ -477,7 +486,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     return createSurface(this, array);
   }
 
-  /** The pool that allocations come from where none is named. cuDeviceGetDefaultMemPool */
+  /** The pool of allocations that name no pool. cuDeviceGetDefaultMemPool */
   async pool(): Promise<MemoryPool> {
     this.check();
     this.defaultPool ??= new MemoryPool(
@@ -517,7 +526,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   }
 
   /**
-   * Whether kernels of this device can be let use memory of another where it is.
+   * Whether kernels of this device can get access to memory of another device.
    * cuDeviceCanAccessPeer
    */
   canAccessPeer(other: CoreDevice): Promise<boolean> {
@@ -527,9 +536,9 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   }
 
   /**
-   * Lets kernels of this device use buffers of another one: as arguments, tracked like its own.
-   * Copies between devices need no such access. One way only: `other` gets none to this device.
-   * cuCtxEnablePeerAccess, and cuMemPoolSetAccess for each pool of `other`
+   * Lets kernels of this device use buffers of another one, as arguments that are tracked like its
+   * own. Copies between devices need no such access. Access goes one way: `other` gets none to this
+   * device. cuCtxEnablePeerAccess, and cuMemPoolSetAccess for each pool of `other`
    *
    * @throws CudaError with code ERR_CUDA_UNSUPPORTED where {@link canAccessPeer} is false
    */
@@ -541,7 +550,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
 
   /**
    * Ends {@link enablePeerAccess}, for every Device that is open on the two, once the work that is
-   * queued on this one is over. cuCtxDisablePeerAccess
+   * queued on this one has ended. cuCtxDisablePeerAccess
    */
   async disablePeerAccess(other: CoreDevice): Promise<void> {
     this.check();
@@ -550,8 +559,8 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   }
 
   /**
-   * Loads PTX (text or bytes), a cubin or a fatbin, off the JS thread; launches elsewhere go on
-   * meanwhile. cuLibraryLoadData, cuFuncLoad
+   * Loads PTX (text or bytes), a cubin or a fatbin, off the JavaScript thread. Launches of other
+   * modules go on meanwhile. cuLibraryLoadData, cuFuncLoad
    *
    * @throws CudaCompileError with the compiler's log
    */
@@ -565,15 +574,18 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     return this.load(image, options);
   }
 
-  /** Machine code with the PTX that it was made of, which says what its kernels take. @internal */
+  /**
+   * Loads machine code with the PTX that it was made from, which has its kernels' parameters.
+   * @internal
+   */
   async loadMachineCode(cubin: Uint8Array, ptx: string): Promise<Module> {
     this.check();
     return this.load(cubin, {}, { made: await shareImage(ptx, this.staging.turns) });
   }
 
   /**
-   * PTX whose kernels are known and will be declared: nobody reads it for their parameters.
-   * @internal
+   * Loads PTX whose kernels' names are known, and whose parameters will be declared: it is not
+   * parsed for them. @internal
    */
   async loadKnown(
     ptx: string,
@@ -584,7 +596,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     return this.load(ptx, options, { kernels });
   }
 
-  /** {@link loadKnown}, on a thread that blocks until it is done. @internal */
+  /** {@link loadKnown} on a thread that blocks until the module is loaded. @internal */
   loadKnownNow(ptx: string, kernels: readonly string[], options: ModuleOptions = {}): Module {
     this.check();
     const loaded = this.runtime.callBlocking(
@@ -604,15 +616,15 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   }
 
   /**
-   * A module is about to be loaded: the thread that does it starts meanwhile, if it has not.
-   * @internal
+   * Starts the thread that loads modules, if it has not started, because a module is about to be
+   * loaded. @internal
    */
   expectModule(): void {
     if (!this.isUnusable) this.runtime.expectCall();
   }
 
   /**
-   * The machine code that the driver's compiler makes of PTX, and what it says of it.
+   * The machine code that the driver's compiler makes from PTX, and the compiler's log.
    * cuLinkComplete @internal
    */
   machineCode(ptx: string): Promise<{ readonly cubin: Uint8Array; readonly infoLog: string }> {
@@ -623,15 +635,15 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   /** Waits, without blocking, for all work queued so far on every stream of this device. */
   async finished(options: WaitOptions = {}): Promise<void> {
     this.check();
-    // Each in a function of its own: inline the device may be lost while one of them looks, and the
-    // next call throws.
+    // Each wait is an async function of its own: on an inline device one of them may lose the
+    // device, and the next call throws.
     await Promise.all([...this.streams].map(async (stream) => stream.finished(options)));
   }
 
   /**
-   * Ends everything that was made from this device, in order: work in flight is waited for
-   * (`timeout` milliseconds at most, default 5000), memory is freed. What is still running after
-   * that rejects with ERR_CUDA_DEVICE_CLOSED.
+   * Ends everything that was made from this device, in order. Waits for work in flight (at most
+   * `timeout` milliseconds, default 5000), and frees the memory. Work that still runs then rejects
+   * with ERR_CUDA_DEVICE_CLOSED.
    */
   async close(options: { timeout?: number } = {}): Promise<void> {
     checkOptions('options', options, ['timeout']);
@@ -669,7 +681,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     const { runtime } = this;
     const begun = performance.now();
     await this.drain(timeout);
-    if (runtime.lost === undefined) this.tellLeaks();
+    if (runtime.lost === undefined) this.reportLeaks();
     const left = Math.max(0, timeout - (performance.now() - begun));
     const ended =
       runtime.lost !== undefined || (await this.finish(left)) || runtime.lost !== undefined;
@@ -683,8 +695,8 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   }
 
   /**
-   * Waits for runs that have not queued all of their work, since a kernel of theirs is being
-   * compiled, say.
+   * Waits for runs that have not queued all of their work, for example because a kernel is being
+   * compiled.
    */
   private async drain(timeout: number): Promise<void> {
     const { runsUnderway, runtime } = this;
@@ -695,7 +707,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
       timer = setTimeout(resolve, timeout);
     });
     const over = async (): Promise<void> => {
-      // What one of them has made another may have to wait for.
+      // A run may wait for another one that it has started.
       while (runsUnderway.size > 0) await Promise.allSettled(runsUnderway);
     };
     await Promise.race([over(), expired]);
@@ -703,7 +715,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     this.draining = false;
   }
 
-  /** {@link close}, for `await using`. */
+  /** Calls {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
@@ -719,9 +731,9 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     return this.toString();
   }
 
-  // For the rest of core
+  // Used by the rest of core:
 
-  /** A run that has not queued all of its work: closing waits for it. @internal */
+  /** Registers a run that has not queued all of its work: closing waits for it. @internal */
   underway(run: Promise<unknown>): void {
     const { runsUnderway } = this;
     runsUnderway.add(run);
@@ -736,7 +748,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     return this.closing && !this.draining;
   }
 
-  /** Which device, for errors: several may have one name. @internal */
+  /** The device's name in errors: several devices may have one name. @internal */
   get title(): string {
     return `${this.kind}:${this.ordinal} ${this.name}`;
   }
@@ -757,8 +769,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   }
 
   /**
-   * Checks an argument that has to be a stream of this device, and one that can be used. `fix` says
-   * what to pass instead.
+   * Checks that an argument is a usable stream of this device. `fix` is the advice in the error.
    * @internal
    */
   checkStream(argument: string, stream: Stream, fix = ''): void {
@@ -767,8 +778,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     stream.check();
   }
 
-  /** What a device that is checked looks for. */
-  /** Whether it checks what kernels do. @internal */
+  /** Whether it checks the work of kernels. @internal */
   get isChecked(): boolean {
     return this.checks !== undefined;
   }
@@ -778,7 +788,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     return check === false ? undefined : check === true ? {} : check;
   }
 
-  private noteOrigin(memory: OriginKey, label: string): void {
+  private recordOrigin(memory: OriginKey, label: string): void {
     this.origins.set(originKey(memory), {
       label,
       stack: placeOfOperation() ?? callersOf(stackHere()),
@@ -786,19 +796,19 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     if (this.origins.size > MOST_ORIGINS) this.origins.delete(this.origins.keys().next().value!);
   }
 
-  /** What the allocation is called, and where it was made. @internal */
+  /** The description and the call stack of an allocation. @internal */
   origin(memory: OriginKey): { label: string; stack: string } | undefined {
     return (
       this.origins.get(originKey(memory)) ?? this.origins.get(originKey({ ...memory, handle: 0 }))
     );
   }
 
-  /** Tells of what nobody has closed, before it is. */
-  private tellLeaks(): void {
+  /** Reports objects that were not closed, before they are. */
+  private reportLeaks(): void {
     const { checks } = this;
     if (checks === undefined || checks.leaks === false) return;
     let warnings = 0;
-    const tell = (what: string, memory: Omit<CheckMemory, 'space' | 'offset'>): void => {
+    const warn = (what: string, memory: Omit<CheckMemory, 'space' | 'offset'>): void => {
       const message =
         `${what} was not closed before the ` +
         `device${memory.stack === undefined ? '' : `; it was made\n${memory.stack}`}`;
@@ -814,7 +824,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
         process.emitWarning(message, { type: 'CudaWarning', code: 'CUDA_LEAK' });
     };
     for (const allocation of this.allocations) {
-      tell(allocation.toString(), {
+      warn(allocation.toString(), {
         address: this.runtime.shared.values[allocation.handle]!,
         bytes: allocation.bytes,
         ...this.origin(allocation),
@@ -822,7 +832,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     }
     for (const object of this.owned) {
       if (!(object instanceof DeviceArray)) continue;
-      tell(object.toString(), {
+      warn(object.toString(), {
         address: 0,
         bytes: object.length * object.dtype.bytes,
         label: object.toString(),
@@ -836,7 +846,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     );
   }
 
-  /** Handles and labels of what is allocated. @internal */
+  /** Handles and labels of the allocations. @internal */
   labels(): [number, string][] {
     return [...this.allocations].flatMap(({ handle, label }): [number, string][] =>
       label === undefined ? [] : [[handle, label]],
@@ -848,7 +858,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     return this.streams;
   }
 
-  /** Driver handles of the streams whose work has been seen to be over. @internal */
+  /** Driver handles of the streams whose work has been seen to end. @internal */
   idleStreams(): number[] {
     const { streams } = this.runtime.shared;
     const idle = [...this.streams].filter(
@@ -862,20 +872,20 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     return [...this.createdPools].map(({ pool }) => pool);
   }
 
-  /** Streams with frees that have not been seen to be over. @internal */
+  /** Streams with frees whose end has not been seen. @internal */
   freeingStreams(): Stream[] {
     return [...this.streams].filter(
       (stream) => stream.capturing === undefined && !stream.hasPassed(stream.lastFree),
     );
   }
 
-  /** Frees that are no work of a stream, and are not over. @internal */
+  /** Frees that are not work of a stream, and have not ended. @internal */
   callsThatFree(): Promise<void>[] {
     return [...this.frees];
   }
 
   /** @internal */
-  forget(stream: Stream): void {
+  removeStream(stream: Stream): void {
     this.streams.delete(stream);
     this.streamCounts.add(stream);
     if (stream.mark > 0) this.shared.streamEnded();
@@ -889,7 +899,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   /** @internal */
   freed(allocation: Allocation): void {
     this.allocations.delete(allocation);
-    // What is somebody else's was never counted.
+    // Adopted memory was never counted.
     if (allocation instanceof AdoptedMemory) return;
     this.ledger.give(allocation);
     const pool = this.pools.get(allocation);
@@ -898,7 +908,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     pool.freed();
   }
 
-  /** Given back when the device is closed, if not before. @internal */
+  /** The memory is returned when the device is closed, if not before. @internal */
   adopted(memory: AdoptedMemory): void {
     this.allocations.add(memory);
   }
@@ -919,7 +929,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     this.owned.delete(object);
   }
 
-  /** A failure that nobody awaited. @internal */
+  /** Reports a failure that was not awaited. @internal */
   unclaimed(error: unknown): void {
     if (this.closed || this.runtime.lost !== undefined) return;
     const shown =
@@ -929,14 +939,14 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     if (this.listenerCount('error') > 0) this.emit('error', shown);
     else
       process.emitWarning(
-        `${shown.message} (nobody awaited it; listen with device.on('error', …))`,
+        `${shown.message} (it was not awaited; listen with device.on('error', …))`,
         { type: 'CudaWarning', code: shown.code },
       );
   }
 
   /**
-   * Something was collected without being closed; that of a device that is closed is closed with
-   * it. @internal
+   * Warns that an object was collected without being closed. Objects of a closed device are closed
+   * with it. @internal
    */
   leaked(what: string): void {
     if (this.warned || this.closing) return;
@@ -951,7 +961,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     );
   }
 
-  /** Memory that the driver allocated, as JavaScript sees it. @internal */
+  /** Memory that the driver allocated, as a typed array. @internal */
   hostView(address: number, bytes: number): Uint8Array {
     const { driver } = this.runtime;
     if (driver === undefined)
@@ -968,8 +978,8 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     const { stream = this.stream, pool, label } = options;
     checkLabel('options.label', label);
     this.checkStream('options.stream', stream);
-    // On a stream that has not joined a capture it is no work that the graph would miss: the memory
-    // is there to stay.
+    // On a stream that has not joined a capture, an allocation is not work that the graph would
+    // lack: the memory stays.
     const { captureScope } = stream;
     if (captureScope?.isBody === true)
       throw captureError(
@@ -994,7 +1004,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
       captureScope === undefined
         ? new Allocation(this, stream, handle, bytes, label, named)
         : new NodeMemory(this, stream, handle, bytes, label, named);
-    // What a capture records fails as a whole.
+    // A capture fails as a whole.
     const root = captureScope === undefined ? this.runtime.nextRoot() : captureScope.root;
     if (captureScope === undefined) this.runtime.name(root, memory);
     const body = stream.begin(OP.alloc, 8, root);
@@ -1010,7 +1020,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
       return memory;
     }
     memory.used(stream, ACCESS_WRITE, mark);
-    if (this.checks !== undefined) this.noteOrigin(memory, named());
+    if (this.checks !== undefined) this.recordOrigin(memory, named());
     this.allocations.add(memory);
     this.ledger.take(memory);
     if (pool !== undefined) {
@@ -1020,7 +1030,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     return memory;
   }
 
-  /** What {@link RecycledMemory} gives again. @internal */
+  /** The same memory as a new allocation, for {@link RecycledMemory}. @internal */
   allocAgain(known: Allocation, stream: Stream, describe: () => string): Allocation {
     this.check();
     stream.check();
@@ -1031,18 +1041,15 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   }
 
   /**
-   * For memory that is made and closed again and again; undefined on a device that is checked,
-   * where each is another one. @internal
+   * The source of memory that is allocated and closed repeatedly; undefined on a checked device,
+   * where each allocation is another one. @internal
    */
   get recycled(): RecycledMemory | undefined {
     if (this.checks !== undefined) return undefined;
     return (this.recycledMemory ??= new RecycledMemory(this));
   }
 
-  /**
-   * Gives back, in front of any allocation that waits for memory, what nobody uses any more.
-   * @internal
-   */
+  /** Frees unused recycled memory, before any allocation that waits for memory. @internal */
   makeRoomOfRecycled(): void {
     if (!this.closing) this.recycledMemory?.makeRoom();
   }
@@ -1055,7 +1062,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     });
     const done = async (): Promise<boolean> => {
       const { owned, allocations, streams, runtime } = this;
-      // Graphs before modules: they were made later.
+      // Graphs end before modules: they were made later.
       await Promise.all([...owned].reverse().map((object) => object.close()));
       this.recycledMemory?.release();
       for (const allocation of [...allocations]) allocation.dispose();
@@ -1063,14 +1070,14 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
       const passed = open.map((stream) => stream.passed(stream.mark));
       for (const stream of open) stream.close();
       await Promise.all([...this.frees, ...passed]);
-      // What the host was told of before the device has come to it.
+      // The host may see the end of work before the device has written it.
       await runtime.completion.until(() =>
         open.every(({ slot }) => runtime.completion.isWritten(slot)),
       );
-      // Whoever opens the device next may get the same staging memory.
+      // The next Device that is opened may get the same staging memory.
       await this.reads.over();
       await Promise.all([...this.createdPools].map((pool) => pool.close()));
-      // Streams of other devices are to wait for events of this one.
+      // Streams of other devices may wait for events of this device.
       if (this.shared.last) {
         await this.shared.freeGate.drained();
         await runtime.completion.until(() => this.shared.loans.settled());
@@ -1087,8 +1094,8 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
 }
 
 /**
- * An operation may allocate several pieces of memory, which have handles, unless it is a call that
- * makes one.
+ * The operation and the handle of an allocation. An operation may make several allocations with a
+ * handle each; a call that allocates has the handle 0.
  */
 type OriginKey = Pick<CheckMemory, 'root' | 'handle'>;
 const originKey = ({ root, handle }: OriginKey): string => `${root} ${handle}`;
@@ -1098,10 +1105,7 @@ function checkPeer(other: unknown): asserts other is CoreDevice {
   other.check();
 }
 
-/**
- * A whole number of elements. More bytes than a number counts exactly are more than there is
- * anywhere.
- */
+/** Checks a number of elements. A number of bytes that is not exact is more than any device has. */
 function checkLength(what: string, dtype: DType, length: unknown): asserts length is number {
   checkInteger('length', length, 0, Number.MAX_VALUE, 'elements');
   const bytes = length * dtype.bytes;

@@ -1,10 +1,10 @@
-/** Events of the driver, as commands of the ring make, record and destroy them. */
+/** Commands of the ring that create, record and destroy events of the driver. */
 import { OP } from '../runtime/commands.js';
 import { HANDLE } from '../runtime/layout.js';
 import type { Runtime } from '../runtime/runtime.js';
 import type { Stream } from './stream.js';
 
-/** Queues the making of an event; returns its handle. cuEventCreate */
+/** Queues the creation of an event; returns its handle. cuEventCreate */
 export function createEvent(runtime: Runtime, flags: number): number {
   const handle = runtime.handles.take();
   const body = runtime.ring.begin(OP.eventCreate, 0, 6, runtime.ownRoot(), -1, 0);
@@ -14,7 +14,7 @@ export function createEvent(runtime: Runtime, flags: number): number {
   return handle;
 }
 
-/** Records an event on a stream beside all counting: no operation of its own. cuEventRecord */
+/** Records an event on a stream. The record is not counted as an operation. cuEventRecord */
 export function recordEvent(stream: Stream, handle: number): void {
   const { runtime, slot } = stream;
   const body = runtime.ring.begin(OP.record, 0, 5, 0, slot.index, 0);
@@ -23,7 +23,7 @@ export function recordEvent(stream: Stream, handle: number): void {
 }
 
 /**
- * Queues the end of an event, at once or behind what the stream in a slot has queued.
+ * Queues the destruction of an event, at once or after what the stream in a slot has queued.
  * cuEventDestroy
  */
 export function destroyEvent(runtime: Runtime, handle: number, slot = -1): void {
@@ -34,10 +34,10 @@ export function destroyEvent(runtime: Runtime, handle: number, slot = -1): void 
 }
 
 /**
- * The event is not announced any more: its next record will be another. One that could not be made
- * stays what it is.
+ * Ends the announcement of an event: its next record will be another one. An event whose creation
+ * failed keeps that state.
  */
-export function takenBack(runtime: Runtime, event: number): void {
+export function endAnnouncement(runtime: Runtime, event: number): void {
   const { status } = runtime.shared;
   if (Atomics.load(status, event) !== HANDLE.failed) Atomics.store(status, event, HANDLE.live);
 }

@@ -9,13 +9,13 @@ import type { CoreDevice } from './device.js';
 import { abortable, recordedError } from './pending.js';
 import type { WaitOptions } from './pending.js';
 import type { Stream } from './stream.js';
-import { createEvent, destroyEvent, takenBack } from './driver-events.js';
+import { createEvent, destroyEvent, endAnnouncement } from './driver-events.js';
 
-/** What {@link CoreDevice.createEvent} takes. */
+/** Options of {@link CoreDevice.createEvent}. */
 export interface EventOptions {
   /**
-   * Whether {@link Event.elapsed} can be asked of it; costs a little more on the device. Default
-   * true.
+   * Whether {@link Event.elapsed} works with the event. Timing costs a little more on the device.
+   * Default true.
    */
   timing?: boolean;
 }
@@ -23,22 +23,33 @@ export interface EventOptions {
 const CU_EVENT_DISABLE_TIMING = 2;
 
 /**
- * A point in a stream. Made by {@link CoreDevice.createEvent} or {@link Stream.record}. cuEventCreate
+ * A point in a stream. Made by {@link CoreDevice.createEvent} or {@link Stream.record}.
+ * cuEventCreate
+ *
+ * @example
+ * ```ts
+ * using x = device.alloc(f32, 1 << 16);
+ * using start = device.stream.record();
+ * x.fill(device.stream, 1);
+ * using end = device.stream.record();
+ * console.log((await start.elapsed(end)) > 0); // true
+ * ```
  */
 export class Event implements Disposable {
   readonly device: CoreDevice;
-  /** Whether {@link elapsed} can be asked of it. */
+  /** Whether {@link elapsed} works with the event. */
   readonly timing: boolean;
   /**
-   * Another one after a record while streams of other devices wait for the one before. @internal
+   * The handle of the driver's event. It changes at a record while streams of other devices wait
+   * for the record before. @internal
    */
   handle: number;
-  /** The capture in which it was recorded last. @internal */
+  /** The capture of the last record. @internal */
   scope: CaptureScope | undefined = undefined;
   private stream: Stream | undefined = undefined;
   private mark = 0;
   private closed = false;
-  /** Closed, and past its last record. */
+  /** Whether the event is closed, and past its last record. */
   private ended = false;
 
   /** @internal */
@@ -52,8 +63,8 @@ export class Event implements Disposable {
   }
 
   /**
-   * Whether the point has been reached, as far as JavaScript has seen. An event that was never
-   * recorded has been; one that was recorded in a capture is not, whenever the graph is launched.
+   * Whether JavaScript has seen that the point was reached. An event that was never recorded counts
+   * as reached. An event that was recorded in a capture never does.
    */
   get reached(): boolean {
     return this.scope === undefined && this.isPast;
@@ -64,8 +75,8 @@ export class Event implements Disposable {
   }
 
   /**
-   * Waits, without blocking, until the point is reached. Rejects with code ERR_CUDA_CAPTURE for one
-   * in a capture.
+   * Waits, without blocking, until the point is reached. Rejects with code ERR_CUDA_CAPTURE for an
+   * event that was recorded in a capture.
    */
   finished(options: WaitOptions = {}): Promise<void> {
     checkOptions('options', options, ['signal']);
@@ -82,7 +93,7 @@ export class Event implements Disposable {
    * microsecond. Waits for both. cuEventElapsedTime
    *
    * @throws CudaArgumentError where one of them was never recorded or does not measure time, or
-   *   where they are of two devices: each has a clock of its own
+   *   where they belong to two devices: each device has its own clock
    */
   async elapsed(end: Event): Promise<number> {
     this.check();
@@ -127,11 +138,11 @@ export class Event implements Disposable {
     return this.device.runtime.call('elapsed', values[this.handle]!, values[end.handle]!);
   }
 
-  /** Queues the event's end; never waits. cuEventDestroy */
+  /** Queues the destruction of the event, and never waits. cuEventDestroy */
   close(): void {
     if (this.closed) return;
     this.closed = true;
-    // While its stream is captured nobody can wait for it.
+    // While its stream is captured JavaScript cannot wait for it.
     const scope = this.scope ?? this.stream?.captureScope;
     if (
       scope?.defer(() => {
@@ -142,8 +153,8 @@ export class Event implements Disposable {
   }
 
   /**
-   * Queues the end behind the last record: while that is with a parked stream it names the handle,
-   * also where the stream was closed.
+   * Queues the destruction after the last record. While the record is queued on a held stream it
+   * names the handle, also where the stream was closed.
    */
   private end(): void {
     const { runtime } = this.device;
@@ -152,14 +163,14 @@ export class Event implements Disposable {
     passed.then(
       () => {
         this.ended = true;
-        // Lent, it is destroyed when it is given back.
-        if (!this.device.shared.loans.knows(this.handle)) destroyEvent(runtime, this.handle);
+        // An event that streams of other devices wait for is destroyed when their waits have ended.
+        if (!this.device.shared.loans.has(this.handle)) destroyEvent(runtime, this.handle);
       },
       () => undefined,
     );
   }
 
-  /** {@link close}, for `using`. */
+  /** Calls {@link close}, for `using`. */
   [Symbol.dispose](): void {
     this.close();
   }
@@ -185,9 +196,9 @@ export class Event implements Disposable {
   }
 
   /**
-   * Makes the event fit to be recorded on `stream`: streams of other devices that wait for it wait
-   * for the last record, and a record that is held on another stream would come after this one, and
-   * be the last. @internal
+   * Prepares the event for a record on `stream`. It gets another event of the driver in two cases:
+   * streams of other devices wait for the last record; or the last record is held on another
+   * stream, and would come after the new one. @internal
    */
   renew(stream: Stream): void {
     const { shared, runtime } = this.device;
@@ -198,7 +209,7 @@ export class Event implements Disposable {
     if (!isLent && !isAhead) return;
     this.handle = createEvent(runtime, this.timing ? 0 : CU_EVENT_DISABLE_TIMING);
     if (isLent || last === undefined) return;
-    // Behind the record, in the order of its stream.
+    // The destruction comes after the record, in the order of its stream.
     if (!last.isClosed) destroyEvent(runtime, before, last.slot.index);
     else
       last.passed(this.mark).then(
@@ -209,15 +220,15 @@ export class Event implements Disposable {
       );
   }
 
-  /** Nobody of another device waits for `handle` any more, which was this event's. @internal */
-  givenBack(handle: number): void {
+  /** No other device waits any more for `handle`, which was this event's. @internal */
+  loanEnded(handle: number): void {
     const { runtime } = this.device;
     if (runtime.lost !== undefined) return;
-    if (handle === this.handle && !this.ended) takenBack(runtime, handle);
+    if (handle === this.handle && !this.ended) endAnnouncement(runtime, handle);
     else destroyEvent(runtime, handle);
   }
 
-  /** Whether it was ever recorded. @internal */
+  /** Whether the event was ever recorded. @internal */
   get isRecorded(): boolean {
     return this.stream !== undefined;
   }

@@ -1,5 +1,5 @@
 /**
- * Numbers that a scalar parameter of a known type can be. PTX's types of parameters have no sign.
+ * Checks that numbers fit the type of a scalar parameter. PTX's types of parameters have no sign.
  */
 import { invalid } from '../ground/arguments.js';
 import { DTYPES, INTEGER_LIMITS } from '../ground/dtype.js';
@@ -7,8 +7,8 @@ import type { DTypeName } from '../ground/dtype.js';
 import type { ParamLayout } from './signature.js';
 
 /**
- * Checks that the parameter's declared type has a number. Whether a number is what it takes at all
- * is checked where it is written.
+ * Checks that the number is a value of the parameter's declared type. The writer of the arguments
+ * checks that it is a number at all.
  *
  * @throws CudaArgumentError
  */
@@ -22,7 +22,7 @@ export function checkExact(
   if (bounds === undefined) return;
   const [low, high] = bounds;
   const isWide = DTYPES[dtype].bytes === 8;
-  // A bigint for fewer bits is refused where it is written.
+  // The writer refuses a bigint for fewer than 64 bits.
   if (typeof arg === 'bigint' && !isWide) return;
   const isWithin = arg >= low && arg <= high;
   const isExact =

@@ -1,6 +1,6 @@
 /**
- * Runs a program on the CPU device in one legal order of work after the other, until one shows what
- * is wrong with it.
+ * Runs a program on the CPU device under one legal order of work after the other, until one shows
+ * an error.
  */
 import { isDeepStrictEqual } from 'node:util';
 
@@ -12,18 +12,21 @@ import { messageOf } from '../ground/other-realms.js';
 import { LAST_SEED, seedOfEnvironment } from './open-devices.js';
 
 const DEFAULT_SEEDS = 100;
-/** Reserved, and touched as it is used: hundreds of devices are opened one after the other. */
+/**
+ * Default memory of a device, which is reserved, and touched as it is used. Hundreds of devices are
+ * opened one after the other.
+ */
 const DEFAULT_MEMORY = 256 * 2 ** 20;
 
-/** What {@link explore} takes. */
+/** Options of {@link explore}. */
 export interface ExploreOptions {
   /**
-   * How many seeds, from 0 on, or which. Default 100. Where the environment variable
-   * ASYNC_CUDA_SEED is set, that seed alone is run: the error of a failing one says so.
+   * The number of seeds, from 0 on, or the seeds. Default 100. Where the environment variable
+   * ASYNC_CUDA_SEED is set, that seed alone is run; the error of a failing seed names it.
    */
   seeds?: number | Iterable<number>;
   /**
-   * What each device looks for beside: see {@link OpenOptions.check}. Default: everything but
+   * The errors that each device checks for: see {@link OpenOptions.check}. Default: everything but
    * leaks, which are the same in every order.
    */
   check?: boolean | CheckOptions;
@@ -33,21 +36,20 @@ export interface ExploreOptions {
 
 /**
  * Runs `program` once for each seed, on a device of its own that is opened with `schedule: { seed
- * }` and `thread: 'inline'`, so that the same seed does the same again. Ends with the first seed
- * for which the program throws, something fails that it did not await, or it returns something else
- * than for the first seed; returns what it returned.
+ * }` and `thread: 'inline'`, so that the same seed repeats the same run. It ends with the first
+ * seed for which the program throws, work fails that the program did not await, or the result
+ * differs from that of the first seed. Returns the result.
  *
+ * @example
  * ```ts
- * import { explore, i32 } from 'async-cuda/core';
- *
- * await explore(async (device) => {
- *   const a = device.alloc(i32, 4);
- *   a.fill(device.stream, 1);
- *   return a.read(device.stream);
- * }, { seeds: 20 });
+ * const program = async (cpu: CoreDevice) => {
+ *   using x = cpu.alloc(i32, 2);
+ *   x.fill(cpu.stream, 1);
+ *   return x.read(cpu.stream);
+ * };
+ * console.log(await explore(program, { seeds: 5 })); // Int32Array(2) [ 1, 1 ]
  * ```
- *
- * @throws CudaScheduleError with the `seed`, whose `cause` is what the program failed with
+ * @throws CudaScheduleError with the `seed`, whose `cause` is the error of the program
  */
 export async function explore<Result>(
   program: (device: CoreDevice) => Result | PromiseLike<Result>,
@@ -65,12 +67,12 @@ export async function explore<Result>(
       memoryBytes,
       schedule: { seed },
     });
-    const unheard: unknown[] = [];
-    device.on('error', (error) => unheard.push(error));
+    const unawaited: unknown[] = [];
+    device.on('error', (error) => unawaited.push(error));
     let result: Awaited<Result>;
     try {
       result = await program(device);
-      // What was queued and not awaited may fail, too.
+      // Queued work that the program did not await may fail, too.
       await Promise.all(
         [...device.openStreams]
           .filter((stream) => stream.capturing === undefined)
@@ -81,7 +83,7 @@ export async function explore<Result>(
       await device.close();
       throw failed(seed, error);
     }
-    if (unheard.length > 0) throw failed(seed, unheard[0]);
+    if (unawaited.length > 0) throw failed(seed, unawaited[0]);
     if (first === undefined) first = { seed, result };
     else if (!isDeepStrictEqual(result, first.result))
       throw new CudaScheduleError(
@@ -114,5 +116,5 @@ function failed(seed: number, cause: unknown): CudaScheduleError {
 }
 
 function replay(seed: number): string {
-  return `The same again: ASYNC_CUDA_SEED=${seed}, or explore(program, { seeds: [${seed}] })`;
+  return `To repeat it: ASYNC_CUDA_SEED=${seed}, or explore(program, { seeds: [${seed}] })`;
 }

@@ -1,6 +1,4 @@
-/**
- * The bits of one element, as the driver's memsets take them.
- */
+/** The bits of one element, in the form of the driver's memsets. */
 import { checkInteger, insteadOfBigint, invalid, isList } from '../ground/arguments.js';
 import { HOST_ARRAYS, INTEGER_LIMITS, NUMBER_LIMITS, isWide } from '../ground/dtype.js';
 import type { Complex, DType } from '../ground/dtype.js';
@@ -63,7 +61,7 @@ function split(words: Uint32Array): FillPattern {
     : { bits: 32, value, words: all };
 }
 
-/** Whether it is one element of a complex dtype. */
+/** Whether the value is one element of a complex dtype. */
 export function isComplex(value: unknown): value is Complex {
   return isList(value) && value.length === 2 && value.every((part) => typeof part === 'number');
 }

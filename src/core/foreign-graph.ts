@@ -1,6 +1,6 @@
 /**
- * Executable graphs that another library has recorded, launched in stream order as our own are.
- * What they use is told with each launch.
+ * Executable graphs that another library has recorded, launched in stream order as this library's
+ * own. Each launch names the memory that the graph uses.
  */
 import {
   ACCESS_SHIFT,
@@ -16,29 +16,29 @@ import type { HostUse } from './host-work.js';
 import { ACCESSES } from './native-library.js';
 import type { Stream } from './stream.js';
 
-/** The driver's, CUgraph and CUgraphExec, and how many nodes they have. */
+/** The driver's CUgraph and CUgraphExec, and the number of nodes. */
 export interface GraphHandles {
   readonly graph: number;
   readonly exec: number;
   readonly nodes: number;
 }
 
-/** What it writes, it writes all of. */
+/** Written memory counts as written whole. */
 const WRITTEN = ACCESS_WRITE | ACCESS_WHOLE;
 
-/** Memory that a graph uses, with the same for each launch. */
+/** Memory that a graph uses, with the words that are the same for each launch. */
 export interface GraphUse {
   readonly buffer: HostUse['buffer'];
   readonly access: number;
-  /** As the command says it. */
-  readonly told: number;
+  /** The access, as the command encodes it. */
+  readonly word: number;
 }
 
 export function graphUse({ buffer, access }: HostUse): GraphUse {
   return {
     buffer,
     access: ACCESSES[access],
-    told: (access === 'out' ? WRITTEN : ACCESSES[access]) << ACCESS_SHIFT,
+    word: (access === 'out' ? WRITTEN : ACCESSES[access]) << ACCESS_SHIFT,
   };
 }
 
@@ -46,9 +46,9 @@ export class ForeignGraph {
   private readonly runtime: Runtime;
   private readonly handles: GraphHandles;
   private readonly exec: number;
-  /** Launching it takes so little time that the JS thread may do it. */
+  /** Whether launching it takes so little time that the JavaScript thread may do it. */
   private readonly isShort: boolean;
-  /** As errors call it. */
+  /** The graph's name in errors. */
   private readonly title: string;
 
   constructor(device: CoreDevice, title: string, handles: GraphHandles) {
@@ -60,13 +60,14 @@ export class ForeignGraph {
   }
 
   /**
-   * Queues it behind what `stream` has queued, and behind work of other streams that uses the same
-   * memory. cuGraphLaunch
+   * Queues a launch after what `stream` has queued, and after work of other streams that uses the
+   * same memory. cuGraphLaunch
    *
-   * @param uses what it reads and writes; it must lie where it lay when the graph was recorded
-   * @param turn what it writes besides: graphs that have it in common run one after the other, on
-   *   whichever streams
-   * @returns how far the stream is behind it
+   * @param uses the memory that it reads and writes, which must be where it was when the graph was
+   *   recorded
+   * @param turn memory that it writes besides: graphs that share it run one after the other, on any
+   *   streams
+   * @returns the stream's mark after the launch
    */
   launch(stream: Stream, uses: readonly GraphUse[], turn: DeviceBuffer): number {
     stream.check();
@@ -77,7 +78,7 @@ export class ForeignGraph {
     let at = beginGraphLaunch(stream, root, this.exec, this.isShort, uses.length + 1);
     const { memory } = this.runtime.ring;
     for (let i = 0; i < uses.length; i++)
-      memory[at++] = uses[i]!.buffer.memory.handle | uses[i]!.told;
+      memory[at++] = uses[i]!.buffer.memory.handle | uses[i]!.word;
     memory[at] = turn.memory.handle | (WRITTEN << ACCESS_SHIFT);
     const mark = stream.commitGraph();
     for (let i = 0; i < uses.length; i++)
@@ -86,7 +87,7 @@ export class ForeignGraph {
     return mark;
   }
 
-  /** Frees it; call it once its launches are over. cuGraphExecDestroy, cuGraphDestroy */
+  /** Frees the graph. Its launches must have ended. cuGraphExecDestroy, cuGraphDestroy */
   async close(): Promise<void> {
     const {
       runtime,

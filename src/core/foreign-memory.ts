@@ -1,6 +1,6 @@
 /**
- * Memory of one device as commands of another name it: a handle there, and the tracking of the
- * memory itself, so that each device's streams wait for what the other's do with it.
+ * Memory of one device in commands of another: a handle there, and the tracking of the memory
+ * itself, so that the streams of each device wait for conflicting work of the other.
  */
 import { HANDLE } from '../runtime/layout.js';
 import { invalid } from '../ground/arguments.js';
@@ -12,9 +12,12 @@ import { captureError } from './capture-error.js';
 
 export class ForeignMemory extends Resource {
   readonly memory: Allocation;
-  /** The device whose commands name it. */
+  /** The device whose commands name the memory. */
   private readonly user: SharedDevice;
-  /** Whether a kernel or copy in a graph uses it: such a graph needs peer access at each launch. */
+  /**
+   * Whether a kernel or copy in a graph uses the memory: each launch of the graph needs peer
+   * access.
+   */
   private inGraph = false;
 
   constructor(memory: Allocation, user: SharedDevice) {
@@ -36,11 +39,11 @@ export class ForeignMemory extends Resource {
     this.memory.keepForGraph();
   }
 
-  override letGoOfGraph(): void {
-    this.memory.letGoOfGraph();
+  override releaseFromGraph(): void {
+    this.memory.releaseFromGraph();
   }
 
-  /** Called for a kernel's argument: throws where the device cannot reach the memory. */
+  /** Checks an argument of a kernel. Throws where the device cannot reach the memory. */
   checkArgument(stream: Stream, argument: string): void {
     this.checkAccess(argument);
     if (stream.captureScope === undefined) return;
@@ -49,8 +52,8 @@ export class ForeignMemory extends Resource {
   }
 
   /**
-   * Called for what a copy reads. Outside a capture the driver finds a way; a copy that is recorded
-   * goes the way of kernels.
+   * Checks the source of a copy. Outside a capture the driver copies without peer access; a
+   * recorded copy needs it, as kernels do.
    */
   checkSource(stream: Stream, argument: string): void {
     if (stream.captureScope === undefined) return;
@@ -60,7 +63,7 @@ export class ForeignMemory extends Resource {
       throw captureError(
         `${argument}: copying from ${this.memory.device.name} without peer access`,
         'await device.enablePeerAccess(source.device) before the capture, or copy before it ' +
-          'or behind the graph',
+          'or after graph.launch()',
       );
     }
     this.inGraph = true;
@@ -74,7 +77,7 @@ export class ForeignMemory extends Resource {
     const { status } = this.memory.device.runtime.shared;
     if (Atomics.load(status, this.memory.handle) === HANDLE.live) return;
     throw captureError(
-      `${argument}: using memory of another device that may not be there yet`,
+      `${argument}: using memory of another device whose allocation may not have ended`,
       'await buffer.allocated() before the capture',
     );
   }
@@ -93,8 +96,8 @@ export class ForeignMemory extends Resource {
 }
 
 /**
- * The memory as commands of `user` name it: itself where it is `user`'s own, undefined where they
- * cannot (the two are not of one provider).
+ * The memory as commands of `user` name it: the memory itself where it belongs to `user`, undefined
+ * where they cannot name it (the two devices are not of one provider).
  */
 export function memoryFor(
   memory: Allocation,

@@ -1,22 +1,22 @@
 /**
- * Keeps apart what must not meet on a GPU: cuMemFree, cuMemHostUnregister and cuArrayDestroy wait
- * for all work of the device and let no other call through meanwhile (seen on an H200, driver 580),
- * and a stream that waits for a value waits for another call to write it. So a free is put off
- * while a stream waits, and a wait that comes while a free is under way is held back until that is
- * over.
+ * Separates calls that must not meet on a GPU. cuMemFree, cuMemHostUnregister and cuArrayDestroy
+ * wait for all work of the device and let no other call through meanwhile (seen on an H200, driver
+ * 580). A stream that waits for a value waits for another call to write it. So a free is put off
+ * while a stream waits for a value, and a wait that comes during a free is held back until the free
+ * has ended.
  */
 import type { CompletionSlot } from '../runtime/completion.js';
 import type { Stream } from './stream.js';
 
 export class FreeGate {
-  /** Streams that wait for a value, and their last operation that does. */
+  /** Streams that wait for a value, and the number of their last operation that does. */
   private readonly waits = new Map<Stream, number>();
   private readonly underWay = new Set<Promise<void>>();
   private readonly putOff = new Set<Promise<void>>();
 
   /**
-   * Frees, by `call`, when no stream waits for a value. Resolves when that is done, or at once
-   * where it is put off: whoever is to write the value may be waiting for this.
+   * Frees, by `call`, when no stream waits for a value. Resolves when the call has ended, or at
+   * once where it is put off: the code that writes the value may await this.
    */
   async free(call: () => Promise<void>): Promise<void> {
     if (this.waiting().length === 0) {
@@ -25,24 +25,24 @@ export class FreeGate {
     }
     const later = this.runLater(call);
     this.putOff.add(later);
-    // The device is lost or closed, and the memory gone with it.
+    // The device is lost or closed, and its memory freed.
     later.catch(() => undefined).finally(() => this.putOff.delete(later));
   }
 
-  /** Resolves when nothing is put off any more. */
+  /** Resolves when no free is put off. */
   async drained(): Promise<void> {
     await Promise.all(this.putOff);
   }
 
   /**
-   * `stream` is about to wait for a value: holds it until the frees that are under way are over.
+   * Called before `stream` waits for a value: holds the stream until the frees that run have ended.
    */
   hold(stream: Stream): void {
     if (this.underWay.size === 0) return;
     const { transferSlot } = stream;
     const value = stream.runtime.nextHold(transferSlot);
     stream.hold(transferSlot, value);
-    this.letGo(stream, transferSlot, value).catch(() => undefined);
+    this.releaseHold(stream, transferSlot, value).catch(() => undefined);
   }
 
   /** Operation `mark` of the stream waits for a value. */
@@ -73,10 +73,10 @@ export class FreeGate {
     await this.run(call);
   }
 
-  private async letGo(stream: Stream, slot: CompletionSlot, value: number): Promise<void> {
+  private async releaseHold(stream: Stream, slot: CompletionSlot, value: number): Promise<void> {
     const { runtime } = stream;
     const frees = [...this.underWay];
-    // Holds of one slot are released in their order.
+    // The holds of one slot are released in order.
     await runtime.reached(slot, value);
     await Promise.allSettled(frees);
     runtime.release(slot, value);

@@ -1,11 +1,13 @@
-/** What decides a conditional node of a graph: kernels set it on the device. */
+/** The condition of a conditional node of a graph. Kernels set it on the device. */
 import { OP } from '../runtime/commands.js';
 import { CudaError } from '../ground/errors.js';
 import type { CaptureScope } from './capture.js';
 import { Resource } from './resource.js';
 import type { Stream } from './stream.js';
 
-/** How commands name it: by a handle, as memory, but there is nothing to keep or to order. */
+/**
+ * The handle of a condition in commands. It is not memory: there is nothing to keep or to order.
+ */
 class ConditionResource extends Resource {
   override get isMemory(): boolean {
     return false;
@@ -13,14 +15,28 @@ class ConditionResource extends Resource {
 }
 
 /**
- * Made by {@link graphCondition}, in a capture. Kernels take it for a `cudaGraphConditionalHandle`.
+ * The condition of a conditional node. Made by {@link graphCondition}, in a capture. Kernels take
+ * it for a `cudaGraphConditionalHandle`.
+ *
+ * @example
+ * ```ts
+ * using stream = device.createStream();
+ * using y = device.alloc(i32, 1);
+ * y.fill(stream, 1);
+ * await using graph = await stream.capture(() => {
+ *   const condition = graphCondition(stream); // 0 at the beginning of each launch
+ *   graphIf(stream, condition, (body) => void y.fill(body, 7));
+ * });
+ * await graph.launch(stream);
+ * console.log(await y.read(stream)); // Int32Array(1) [ 1 ]
+ * ```
  */
 export class GraphCondition {
   /** @internal */
   readonly handle: number;
-  /** As an argument of a kernel. @internal */
+  /** The resource, for arguments of kernels. @internal */
   readonly resource: Resource;
-  /** As of every argument that is a handle. @internal */
+  /** Offset of the argument: 0, as for every handle. @internal */
   readonly byteOffset = 0;
   /** @internal */
   readonly byteLength = 8;
@@ -42,7 +58,7 @@ export class GraphCondition {
     stream.commit();
   }
 
-  /** Refuses a kernel that is not part of the graph. @internal */
+  /** Throws for a kernel that is not part of the graph. @internal */
   checkArgument(stream: Stream, argument: string): void {
     if (
       !this.scope.ended &&
@@ -57,7 +73,7 @@ export class GraphCondition {
     );
   }
 
-  /** It decides a node that is recorded on `stream` now. @internal */
+  /** Assigns the condition to the node that is recorded on `stream` now. @internal */
   take(stream: Stream): void {
     if (this.taken)
       throw new CudaError(

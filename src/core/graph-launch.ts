@@ -1,13 +1,13 @@
-/** How the launch of an executable graph is told, whoever has made the graph. */
+/** The command that launches an executable graph, for graphs of this library and of others. */
 import { FLAG_SHORT, OP } from '../runtime/commands.js';
 import type { Stream } from './stream.js';
 
 /**
- * Begins the command. What the graph uses follows, `count` handles with what it does with them, and
+ * Begins the command. The caller writes `count` handles with their accesses, and calls
  * {@link Stream.commitGraph}.
  *
- * @param short whether launching it takes so little time that the JS thread may do it
- * @returns where the first of them goes in the ring
+ * @param short whether launching it takes so little time that the JavaScript thread may do it
+ * @returns the place of the first handle in the ring
  */
 export function beginGraphLaunch(
   stream: Stream,

@@ -1,7 +1,7 @@
 /**
  * CUDA graphs: work recorded once and launched again with one driver call.
  *
- * Device addresses are part of the graph. Each launch counts as a use of every buffer in it: it
+ * Device addresses are part of a graph. Each launch counts as a use of every buffer in it: it
  * waits, on the device, for the work on other streams that it conflicts with, and later work waits
  * for it.
  */
@@ -17,7 +17,7 @@ import type { Runtime } from '../runtime/runtime.js';
 import { checkBoolean, checkOptions, invalid, isThenable } from '../ground/arguments.js';
 import { CaptureScope } from './capture.js';
 import type { GraphPart } from './capture.js';
-import { tellGraph } from './channels.js';
+import { publishGraph } from './channels.js';
 import type { CoreDevice } from './device.js';
 import { beginGraphLaunch } from './graph-launch.js';
 import type { NodeMemory } from './node-memory.js';
@@ -47,23 +47,22 @@ const NODE_TYPES = [
   'conditional',
 ] as const;
 
-/** CUgraphNodeType; `unknown` for what a later CUDA has added. */
+/** CUgraphNodeType; `unknown` for types that a later CUDA has added. */
 export type GraphNodeType = (typeof NODE_TYPES)[number] | 'unknown';
 
-/** What {@link Stream.capture} takes beside the function. */
+/** Options of {@link Stream.capture}. */
 export interface CaptureOptions {
   /**
-   * What becomes of work that the function queues on a stream that has not joined the capture:
-   * `refuse` (default) throws at the call, `run` lets it run at once, beside the capture.
+   * Decides about work that the function queues on a stream that has not joined the capture:
+   * `refuse` (default) throws at the call, `run` runs it at once, apart from the capture.
    */
   unjoined?: 'refuse' | 'run';
   /**
-   * What becomes of {@link CoreDevice.alloc} on a stream of the capture: `refuse` (default) throws at
+   * Decides about {@link CoreDevice.alloc} on a stream of the capture: `refuse` (default) throws at
    * the call; with `nodes` each launch allocates the memory, by a node. A buffer that is closed
-   * within the function is freed by a node; others stay until the next launch, which frees them
-   * itself, or the graph's end, and are there once the graph has been launched.
-   * {@link Graph.update} is not possible then. cuMemAllocAsync,
-   * CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH
+   * within the function is freed by a node. Other buffers are allocated by the first launch, and
+   * freed by the next launch or at the graph's end. {@link Graph.update} is not possible then.
+   * cuMemAllocAsync, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH
    */
   allocate?: 'refuse' | 'nodes';
 }
@@ -71,16 +70,32 @@ export interface CaptureOptions {
 /** CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH */
 const AUTO_FREE_ON_LAUNCH = 1;
 
-/** What a graph uses, and how. ACCESS_WHOLE where it begins by writing all of it. */
+/**
+ * Memory that a graph uses, with the access. ACCESS_WHOLE where the graph begins by writing all of
+ * it.
+ */
 interface GraphUse {
   readonly resource: Resource;
   readonly access: number;
 }
 
-/** A recorded piece of work. Made by {@link Stream.capture}. */
+/**
+ * A recorded piece of work. Made by {@link Stream.capture}.
+ *
+ * @example
+ * ```ts
+ * using stream = device.createStream();
+ * using x = device.alloc(i32, 2, { stream });
+ * await using graph = await stream.capture(() => {
+ *   x.fill(stream, 3);
+ * });
+ * await graph.launch(stream);
+ * console.log(await x.read(stream)); // Int32Array(2) [ 3, 3 ]
+ * ```
+ */
 export class Graph<T = unknown> implements AsyncDisposable {
   readonly device: CoreDevice;
-  /** What the captured function returned. */
+  /** The result of the captured function. */
   readonly output: T;
   private readonly runtime: Runtime;
   private uses: readonly GraphUse[];
@@ -88,7 +103,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
   private parts: readonly GraphPart[];
   private readonly events: number[];
   private readonly nodeMemory: readonly NodeMemory[];
-  /** Whether nodes of it allocate. */
+  /** Whether the graph has nodes that allocate. */
   private readonly allocates: boolean;
   private graph: number;
   private readonly exec: number;
@@ -191,19 +206,18 @@ export class Graph<T = unknown> implements AsyncDisposable {
     stream.commit();
     scope.release();
     for (const condition of scope.conditions) {
-      const forget = stream.begin(OP.conditionForget, 5, 0);
-      runtime.ring.memory[forget] = condition;
+      const release = stream.begin(OP.conditionForget, 5, 0);
+      runtime.ring.memory[release] = condition;
       stream.commit();
       runtime.handles.give(condition);
     }
-    // Whoever queued the work may have forgotten the memory by now; nobody else does before the
-    // graph keeps it.
+    // The caller may have closed the memory by now. It is not freed before the graph keeps it.
     const kept = [...scope.uses.keys()];
     for (const resource of kept) resource.keepForGraph();
     try {
       return await Graph.finish(device, scope, handle, output!, thrown, begun);
     } finally {
-      for (const resource of kept) resource.letGoOfGraph();
+      for (const resource of kept) resource.releaseFromGraph();
       scope.settle();
     }
   }
@@ -224,8 +238,8 @@ export class Graph<T = unknown> implements AsyncDisposable {
     const graph = values[handle]!;
     runtime.handles.drop(handle);
     const failure = runtime.failureOf(scope.root);
-    // A command that the driver refused is missing from the graph, which may be as good as any
-    // other to the driver.
+    // A command that the driver refused is missing from the graph. The driver may still make the
+    // graph executable.
     if (thrown !== undefined || failed || failure !== undefined) {
       for (const event of scope.events) destroyEvent(runtime, event);
       for (const memory of scope.nodeMemory) memory.release();
@@ -233,14 +247,14 @@ export class Graph<T = unknown> implements AsyncDisposable {
       if (thrown !== undefined) throw thrown.error;
       throw failure ?? new CudaError('ERR_CUDA_CAPTURE', 'the capture was invalidated');
     }
-    tellGraph(scope.origin, 'capture', begun);
+    publishGraph(scope.origin, 'capture', begun);
     const captured = performance.now();
     const exec = await runtime.call(
       'instantiate',
       graph,
       scope.allocates ? AUTO_FREE_ON_LAUNCH : 0,
     );
-    tellGraph(scope.origin, 'instantiate', captured);
+    publishGraph(scope.origin, 'instantiate', captured);
     return new Graph<T>(device, output, scope, graph, exec);
   }
 
@@ -249,17 +263,17 @@ export class Graph<T = unknown> implements AsyncDisposable {
    * cuGraphLaunch
    *
    * @throws CudaDisposedError where a buffer, module, texture or surface of the graph has been
-   *   closed. Rejects with ERR_CUDA_UNDEFINED_CONTENTS where an earlier failure left one undefined
-   *   that the graph does not begin by writing whole. Where the launch fails, what the graph writes
-   *   is undefined
+   *   closed. Rejects with ERR_CUDA_UNDEFINED_CONTENTS where an earlier failure left a buffer
+   *   undefined that the graph does not begin by writing whole. Where the launch fails, the memory
+   *   that the graph writes is undefined
    */
   launch(stream: Stream): Pending {
     this.check();
     this.device.checkStream('stream', stream);
-    // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, of a GPU's driver.
+    // A GPU's driver returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED.
     stream.checkNotCaptured(
       'launching a graph',
-      'capture the work that it consists of, or launch one graph behind the other',
+      'capture the work that it consists of, or launch one graph after the other',
     );
     if (this.updating)
       throw new CudaError(
@@ -292,11 +306,11 @@ export class Graph<T = unknown> implements AsyncDisposable {
   }
 
   /**
-   * Takes over the parameters of another graph of the same shape, for launches from when it
-   * resolves on. Waits until the launches before it have been passed to the driver; until it
-   * resolves, {@link launch} is refused. cuGraphExecUpdate
+   * Copies the parameters of another graph of the same shape. They hold for launches after it
+   * resolves. Waits until the earlier launches have been passed to the driver; until it resolves,
+   * {@link launch} is refused. cuGraphExecUpdate
    *
-   * @throws CudaError where the two differ in more than parameters; this graph is then as it was
+   * @throws CudaError where the two differ in more than parameters; this graph is then unchanged
    */
   async update(other: Graph): Promise<void> {
     this.check();
@@ -321,8 +335,8 @@ export class Graph<T = unknown> implements AsyncDisposable {
   }
 
   /**
-   * Resolves when every launch so far has been passed to the driver: what is still with a parked
-   * stream would change.
+   * Resolves when every launch so far has been passed to the driver. The update would change
+   * launches that a held stream has not passed yet.
    */
   private async issued(): Promise<void> {
     const { lastUse, runtime } = this;
@@ -352,7 +366,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     this.parts = other.parts;
     this.prints = other.prints;
     for (const { resource } of this.uses) resource.keepForGraph();
-    for (const { resource } of before) resource.letGoOfGraph();
+    for (const { resource } of before) resource.releaseFromGraph();
   }
 
   /**
@@ -380,13 +394,13 @@ export class Graph<T = unknown> implements AsyncDisposable {
     return (await this.nodeTypes()).length;
   }
 
-  /** The graph in Graphviz's language. cuGraphDebugDotPrint */
+  /** The graph in the DOT language of Graphviz. cuGraphDebugDotPrint */
   async dot(options: { verbose?: boolean } = {}): Promise<string> {
     this.check();
     checkOptions('options', options, ['verbose']);
     checkBoolean('options.verbose', options.verbose);
-    // In a folder of this user's alone: the driver would follow a link that another user had put
-    // there.
+    // The folder is accessible to this user only: the driver would follow a link that another user
+    // had put there.
     const folder = await mkdtemp(join(tmpdir(), 'async-cuda-graph-'));
     const path = join(folder, 'graph.dot');
     try {
@@ -397,7 +411,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     }
   }
 
-  /** Frees the graph once its launches are over. cuGraphExecDestroy, cuGraphDestroy */
+  /** Frees the graph once its launches have ended. cuGraphExecDestroy, cuGraphDestroy */
   async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;
@@ -410,12 +424,12 @@ export class Graph<T = unknown> implements AsyncDisposable {
     for (const event of this.events) destroyEvent(this.runtime, event);
     const { graph } = this;
     this.graph = 0;
-    for (const { resource } of this.uses) resource.letGoOfGraph();
+    for (const { resource } of this.uses) resource.releaseFromGraph();
     this.runtime.handles.drop(this.exec);
     await this.runtime.call('destroyGraph', graph, exec);
   }
 
-  /** Frees what the last launch has left, once nothing uses it. */
+  /** Frees the memory that the last launch has left allocated, once no work uses it. */
   private async freeNodeMemory(): Promise<void> {
     const { nodeMemory, runtime } = this;
     if (nodeMemory.length === 0) return;
@@ -429,8 +443,8 @@ export class Graph<T = unknown> implements AsyncDisposable {
   }
 
   /**
-   * A capture of the stream that is with the runtime thread still would be ended by a call about
-   * that stream.
+   * Waits until no capture of the stream is under way on the runtime thread: a call that names the
+   * stream would invalidate the capture.
    */
   private async whenNotCaptured({ slot }: Stream): Promise<void> {
     const {
@@ -444,7 +458,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     );
   }
 
-  /** {@link close}, for `await using`. */
+  /** Calls {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
@@ -465,8 +479,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
 }
 
 /**
- * A number for all that a capture records: negative, so that whoever has only that knows that it
- * does not run by itself.
+ * The number of a capture's operation. It is negative, because a capture does not run by itself.
  */
 function captureRoot(runtime: Runtime): number {
   return -runtime.ownRoot();
@@ -475,7 +488,7 @@ function captureRoot(runtime: Runtime): number {
 function disposed(part?: string): CudaDisposedError {
   return new CudaDisposedError(
     part === undefined
-      ? 'graph: one of its buffers has been disposed of; capture it again with live buffers'
+      ? 'graph: one of its buffers was closed; capture it again with open buffers'
       : `graph: it was captured with ${part}: capture it again with one that is open`,
   );
 }

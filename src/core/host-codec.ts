@@ -1,6 +1,6 @@
 /**
- * Between a host array and the bytes that the device sees: which arrays a dtype takes, and how
- * parts of one are copied in and out.
+ * Conversion between a host array and the bytes of the device: the arrays that a dtype takes, and
+ * copies of parts of them.
  */
 import { types } from 'node:util';
 
@@ -12,41 +12,47 @@ import type { DType, DTypeName, HostView } from '../ground/dtype.js';
 import { isNarrow, narrow, widen } from '../ground/narrow-floats.js';
 
 /**
- * Copies parts of a source into staging. Offsets and sizes in bytes of the device's representation.
+ * Copies parts of a source into staging. Offsets and sizes are bytes of the device's
+ * representation.
  */
 export interface Encoder {
-  /** Bytes in all. */
+  /** The size of the source in bytes. */
   readonly bytes: number;
-  /** How much longer a byte takes than plain copying. */
+  /** The time of a byte, as a multiple of plain copying. */
   readonly cost: number;
   /**
-   * Copies `bytes` bytes from `offset` on into `target`. Throws where the source was detached or
+   * Copies `bytes` bytes from `offset` on to `target`. Throws where the source was detached or
    * resized.
    */
   encode(offset: number, bytes: number, target: Uint8Array): void;
-  /** The source's own bytes, where they go out as they are. Throws as {@link encode} does. */
+  /** The source's own bytes, where they need no conversion. Throws as {@link encode} does. */
   readonly plain?: (offset: number, bytes: number) => Uint8Array;
 }
 
 /** Copies parts of staging into a destination. */
 export interface Decoder {
-  /** How much longer a byte takes than plain copying. */
+  /** The time of a byte, as a multiple of plain copying. */
   readonly cost: number;
   decode(offset: number, source: Uint8Array): void;
-  /** The destination's own bytes, where they go in as they are. Throws as {@link decode} does. */
+  /** The destination's own bytes, where they need no conversion. Throws as {@link decode} does. */
   readonly plain?: (offset: number, bytes: number) => Uint8Array;
-  /** The bytes themselves, where they go in as they are and nobody else can reach them yet. */
+  /**
+   * The destination's bytes, where they need no conversion and the array was made for this read.
+   */
   exclusive(): Uint8Array | undefined;
 }
 
-/** Converting one element takes a few nanoseconds; copying its bytes a tenth of one. */
+/** Converting one element takes a few nanoseconds; copying its bytes takes a tenth of one. */
 const CONVERSION_COST = 24;
-/** Bytes of bool are looked at four at a time. */
+/** Bytes of bool are checked four at a time. */
 const TRUTH_COST = 4;
 
-/** The source of a write, checked against the dtype. `raw` takes words instead of values. */
+/**
+ * The encoder of a write's source, which is checked against the dtype. `raw` takes words instead of
+ * values.
+ */
 export function encoderFor(dtype: DType, source: unknown, raw: boolean, argument: string): Encoder {
-  // Those of other realms, too.
+  // This includes arrays of other realms.
   if (!ArrayBuffer.isView(source) && !types.isAnyArrayBuffer(source)) {
     const name = (raw ? BIT_ARRAYS : HOST_ARRAYS)[dtype.name].name;
     const fix = Array.isArray(source)
@@ -68,7 +74,7 @@ export function encoderFor(dtype: DType, source: unknown, raw: boolean, argument
       `${argument}: the array was ` +
         `${view.byteLength === 0 ? 'detached or transferred' : 'resized'} while it was being ` +
         'copied. ' +
-        'Leave it alone until the write resolves, or write a copy of it.',
+        'Do not change it until the write resolves, or write a copy of it.',
     );
   };
   if (converts) {
@@ -121,20 +127,18 @@ function plainEncoder(view: HostView, check: () => void): Encoder {
   };
 }
 
-/**
- * What `source` holds now, whatever becomes of it: a copy in memory of its own, converted already.
- */
+/** A copy of what `source` contains now, converted already, in memory of its own. */
 export function ownCopy(source: Encoder): Encoder {
   const bytes = new Uint8Array(source.bytes);
   source.encode(0, bytes.length, bytes);
-  return plainEncoder(bytes, ownCopyStays);
+  return plainEncoder(bytes, neverDetached);
 }
 
-function ownCopyStays(): void {
-  // Nobody else has it.
+function neverDetached(): void {
+  // No other code can detach the copy.
 }
 
-/** The destination of a read. `fresh` says that it was made for this read. */
+/** The decoder of a read's destination. `fresh` means that the array was made for this read. */
 export function decoderFor(
   dtype: DType,
   target: HostView,
@@ -150,7 +154,7 @@ export function decoderFor(
       `${argument}: the array was ` +
         `${target.byteLength === 0 ? 'detached or transferred' : 'resized'} while it was being ` +
         'read into. ' +
-        'Leave it alone until the read resolves.',
+        'Do not change it until the read resolves.',
     );
   };
   const { name } = dtype;
@@ -196,8 +200,8 @@ export function decoderFor(
 }
 
 /**
- * Bytes of bool as 0 and 1: on the device each but 0 is true, as files, other libraries and raw
- * writes have brought it.
+ * Copies bytes of bool as 0 and 1. On the device every byte other than 0 is true; files, other
+ * libraries and raw writes may contain such bytes.
  */
 function putTruth(source: Uint8Array, target: Uint8Array): void {
   target.set(source);
@@ -211,8 +215,8 @@ function putTruth(source: Uint8Array, target: Uint8Array): void {
 }
 
 /**
- * What kind of view it is, whatever its class is called, whoever made it: subclasses, and arrays of
- * other realms.
+ * The type of an array, independent of its class's name: for subclasses, and for arrays of other
+ * realms.
  */
 function arrayType(view: ArrayBufferView): string {
   return (typeOfArray.call(view) as string | undefined) ?? 'DataView';
@@ -224,9 +228,7 @@ const typeOfArray = Object.getOwnPropertyDescriptor(
   Symbol.toStringTag,
 )!.get!;
 
-/**
- * Elements of the dtype that a host array holds; of a complex one each takes two of its values.
- */
+/** The number of elements that a host array holds. A complex element takes two of its values. */
 export function elementsOf(dtype: DType, view: HostView, raw: boolean): number {
   if (!raw && isNarrow(dtype.name)) return (view as Float32Array).length;
   return view.byteLength / dtype.bytes;
@@ -246,8 +248,8 @@ export function hostArray(dtype: DTypeName, length: number, raw: boolean): HostV
 }
 
 /**
- * Where a read goes: the caller's array `into`, which has to be the dtype's own and as long as what
- * is read (`count` says in words how long), or a new one.
+ * The destination of a read: the caller's array `into`, which must be of the dtype's host type and
+ * have `length` elements (`count` describes the length in errors), or a new array.
  */
 export function readTarget(
   dtype: DType,
@@ -267,7 +269,10 @@ export function readTarget(
   return { target, decoder: decoderFor(dtype, target, raw, 'into', into === undefined) };
 }
 
-/** An array that was transferred to another thread, say, has no elements any more. */
+/**
+ * Refuses an array without elements whose buffer was detached, by a transfer to another thread for
+ * example.
+ */
 export function checkAttached(
   array: HostView | ArrayBufferLike,
   buffer: ArrayBufferLike,
@@ -282,7 +287,7 @@ export function checkAttached(
   );
 }
 
-/** Node 20 has no property that says so. */
+/** Whether a buffer was detached. Node 20 has no property for it. */
 export function isDetached(buffer: ArrayBufferLike): boolean {
   try {
     new Uint8Array(buffer);
@@ -292,10 +297,7 @@ export function isDetached(buffer: ArrayBufferLike): boolean {
   }
 }
 
-/**
- * The host array must be the dtype's own: writing words where values are meant is asked for by its
- * name.
- */
+/** Checks that a host array is of the dtype's own type. Raw words are accepted with `raw` only. */
 export function checkArray(dtype: DType, view: HostView, raw: boolean, argument: string): void {
   checkAttached(view, view.buffer, argument);
   const expected = (raw ? BIT_ARRAYS : HOST_ARRAYS)[dtype.name];

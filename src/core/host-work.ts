@@ -1,8 +1,8 @@
 /**
- * Work of the host on memory of the device, in stream order: a library that computes on the
- * processor's cores, say. It begins when all that its stream has queued before is over, what is
- * queued behind waits for it, and its memory is tracked as a kernel's is. JavaScript only waits:
- * the work itself is another thread's.
+ * Work of the host on memory of the device, in stream order: for example a library that computes on
+ * the processor's cores. It begins when all that its stream has queued before has ended, later work
+ * of the stream waits for it, and its memory is tracked as a kernel's is. JavaScript only waits:
+ * the work runs on another thread.
  */
 import {
   ACCESS_READ,
@@ -25,49 +25,46 @@ import type { Held } from './queued-operation.js';
 import type { Resource } from './resource.js';
 import type { Stream } from './stream.js';
 
-/**
- * A copy that failed leaves page-locked memory undefined: the next one makes it good again. What
- * comes from where is known by its source.
- */
+/** A copy that failed leaves page-locked memory undefined; the next copy makes it valid again. */
 const STAGED = ACCESS_WRITE | ACCESS_WHOLE;
 
 /**
  * Memory that the work uses: the device's, or page-locked memory that is copied from and to it.
- * What `out` writes all of is good again where an earlier failure left it undefined; everything
- * else that is undefined keeps the work from beginning.
+ * Memory that an `out` writes whole becomes valid where an earlier failure left it undefined. Any
+ * other undefined memory keeps the work from beginning.
  */
 export interface HostUse {
   readonly buffer: DeviceBuffer | PinnedBuffer;
   readonly access: 'in' | 'out' | 'inout';
 }
 
-/** What the work is given when its turn has come. */
+/** The argument of the work's callback. */
 export interface HostTurn {
   /** The device's addresses of the memory, in the order of the uses. */
   readonly addresses: readonly number[];
   /**
-   * Copies from byte `offset` of page-locked memory on to all of a buffer, behind what the work has
-   * done by then and before all else. Where it fails the work has failed, also if its promise
+   * Copies from byte `offset` of page-locked memory on to a whole buffer, after what the work has
+   * done so far and before all later work. Where the copy fails the work fails, also if its promise
    * resolves.
    */
   copyOut(staging: PinnedBuffer, offset: number, target: DeviceBuffer): void;
-  /** Copies all of a buffer to page-locked memory from byte `offset` on. */
+  /** Copies a whole buffer to page-locked memory from byte `offset` on. */
   copyIn(source: DeviceBuffer, staging: PinnedBuffer, offset: number): void;
-  /** Resolves when the copies so far are over; rejects where one of them has failed. */
+  /** Resolves when the copies so far have ended; rejects where one of them has failed. */
   copied(): Promise<void>;
   /**
-   * The work uses page-locked memory that was not there when it was queued, and that nothing else
-   * uses by now or before the work is over.
+   * Adds page-locked memory that was not known when the work was queued. No other work may use it
+   * before this work has ended.
    */
   keep(staging: PinnedBuffer): void;
 }
 
 /**
- * Queues the work. `begin` is called when the stream has come to it; what is behind goes on once
- * its promise has settled.
+ * Queues the work. `begin` is called when the stream has reached it; later work of the stream
+ * starts once its promise has settled.
  *
- * Resolves when the work is over, and the copies past the hold too. Where it fails, or is not begun
- * because of an earlier failure, what it would have written is undefined for whoever uses it.
+ * Resolves when the work, and its copies past the hold, have ended. Where it fails, or does not
+ * begin because of an earlier failure, the memory that it would have written is undefined.
  */
 export function queueHostWork(
   stream: Stream,
@@ -79,7 +76,7 @@ export function queueHostWork(
   stream.checkNotCaptured(name, 'run it before the capture, or after graph.launch()');
   const { runtime, transferSlot } = stream;
   for (const { buffer, access } of uses) stream.order(buffer.memory, ACCESSES[access]);
-  // A fence in any case: behind it is known whether the stream could be made.
+  // There is always a fence: after it, it is known whether the stream could be created.
   const before =
     stream.mark === 0
       ? runtime.wait(stream.slot, stream.fenceAt(0, true), stream.slot.index)
@@ -90,8 +87,8 @@ export function queueHostWork(
   const mark = stream.hold(transferSlot, held, work);
   for (const { buffer, access } of uses) stream.used(buffer.memory, ACCESSES[access], mark);
   const copies = new CopiesPast(stream, name);
-  // The operation that it is part of fails with it: whoever awaits that is told of this, not of
-  // what follows from it, and else the device is.
+  // The operation around the work fails with it, and reports the failure to its waiter. Without an
+  // operation the device reports it.
   const operation = runtime.held;
   const numberOf = (reason: unknown): number => {
     const error =
@@ -109,12 +106,12 @@ export function queueHostWork(
       await before;
       const unmade = runtime.whyUnmade(stream.slot, name);
       if (unmade !== undefined) throw unmade;
-      // What comes behind the failure of an operation is not carried out, and fails with it.
+      // Work after the failure of an operation does not run, and fails with the operation.
       const failed =
         operation === undefined ? undefined : runtime.unclaimedFailureOf(operation.root);
       const why = failed ?? whyUndefined(stream, name, uses);
       if (why !== undefined) throw why;
-      // Not behind the work: its copies would be refused.
+      // Before the work: its copies into undefined memory would be refused.
       mend(stream, uses);
       const { values } = runtime.shared;
       stream.begins(work);
@@ -139,21 +136,20 @@ export function queueHostWork(
         copied: () => copies.over(),
         keep: (staging) => {
           staging.memory.keep(stream, mark);
-          // What an earlier failure has left there is nobody's.
-          tellFailure(stream, staging.memory.handle, 0);
+          // The memory holds nothing of an earlier failure that is still of use.
+          putFailure(stream, staging.memory.handle, 0);
         },
       });
       if (copies.areUnderway) copied = copies.over();
     } catch (error) {
-      // Whatever becomes of them, this is told.
+      // The work's own error is reported, not theirs.
       if (copies.areUnderway) copies.over().catch(ignore);
       if (runtime.lost === undefined) leaveUndefined(stream, uses, numberOf(error));
       throw error;
     } finally {
       runtime.release(transferSlot, held);
     }
-    // The stream need not wait for it: what a copy that failed would have written is undefined by
-    // itself.
+    // The stream need not wait for them: a copy that fails leaves its target undefined itself.
     await copied?.catch((error: unknown) => {
       if (runtime.lost === undefined) numberOf(error);
       throw error;
@@ -162,15 +158,12 @@ export function queueHostWork(
   return run();
 }
 
-/**
- * Copies of one piece of work past the hold, and before it is released: their ends are uses of the
- * work at hand.
- */
+/** Copies of one piece of work past the hold, made before the hold is released. */
 class CopiesPast {
   areUnderway = false;
   private readonly stream: Stream;
   private readonly name: string;
-  /** The number of the operation that they are: 0 before the first. */
+  /** The number of their operation; 0 before the first copy. */
   private root = 0;
 
   constructor(stream: Stream, name: string) {
@@ -183,8 +176,8 @@ class CopiesPast {
     const { stream } = this;
     const { runtime } = stream;
     if (this.root === 0) {
-      // Of no other operation: the rest of that may be under way by now, and has failures of its
-      // own.
+      // They are an operation of their own: commands of the operation around the work may be under
+      // way by now, and have failures of their own.
       this.root = runtime.ownRoot();
       runtime.name(this.root, this.name);
     }
@@ -196,8 +189,9 @@ class CopiesPast {
   }
 
   /**
-   * Resolves when they are over. @throws CudaError where one has failed; those behind it were not
-   * made then
+   * Resolves when the copies have ended.
+   *
+   * @throws CudaError where one has failed; the copies after it were not made
    */
   async over(): Promise<void> {
     const { stream, root } = this;
@@ -213,7 +207,10 @@ class CopiesPast {
   }
 }
 
-/** Why work on the memory cannot begin; undefined where it can. Asked in its turn. @internal */
+/**
+ * The reason why work on the memory cannot begin; undefined where it can. It is called when the
+ * stream has reached the work. @internal
+ */
 export function whyUndefined(
   { runtime }: Stream,
   name: string,
@@ -235,7 +232,7 @@ function writesAll({ buffer, access }: HostUse): boolean {
   return access === 'out' && (buffer.wholeAccess() & ACCESS_WHOLE) !== 0;
 }
 
-/** Copies all of a buffer to page-locked memory from byte `offset` on, in stream order. */
+/** Copies a whole buffer to page-locked memory from byte `offset` on, in stream order. */
 export function copyToStaging(
   stream: Stream,
   source: DeviceBuffer,
@@ -260,8 +257,8 @@ export function copyToStaging(
 }
 
 /**
- * As {@link copyToStaging}, the other way; an earlier failure that left all of the buffer undefined
- * is forgiven.
+ * Does the same as {@link copyToStaging}, in the other direction. A whole buffer that an earlier
+ * failure left undefined becomes valid.
  */
 export function copyFromStaging(
   stream: Stream,
@@ -306,17 +303,17 @@ function putCopy(
 }
 
 /**
- * What the work would have written carries the failure of this number. Past the stream's hold.
- * @internal
+ * Marks the memory that the work would have written with the failure of this number, past the
+ * stream's hold. @internal
  */
 export function leaveUndefined(stream: Stream, uses: readonly HostUse[], id: number): void {
   for (const { buffer, access } of uses)
-    if (access !== 'in') tellFailure(stream, buffer.memory.handle, id);
+    if (access !== 'in') putFailure(stream, buffer.memory.handle, id);
 }
 
 /**
- * What the work writes all of is undefined no more. Past the stream's hold; returns whether
- * anything was. @internal
+ * Clears the failure of memory that the work writes whole, past the stream's hold. Returns whether
+ * any memory had one. @internal
  */
 export function mend(stream: Stream, uses: readonly HostUse[]): boolean {
   const { failure } = stream.runtime.shared;
@@ -325,13 +322,13 @@ export function mend(stream: Stream, uses: readonly HostUse[]): boolean {
     const use = uses[i]!;
     const { handle } = use.buffer.memory;
     if (failure[handle]! <= 0 || !writesAll(use)) continue;
-    tellFailure(stream, handle, 0);
+    putFailure(stream, handle, 0);
     mended = true;
   }
   return mended;
 }
 
-function tellFailure({ runtime, slot }: Stream, handle: number, id: number): void {
+function putFailure({ runtime, slot }: Stream, handle: number, id: number): void {
   const { ring } = runtime;
   const body = ring.begin(OP.poison, FLAG_BYPASS, 6, 0, slot.index, 0);
   ring.memory[body] = handle;
@@ -340,15 +337,15 @@ function tellFailure({ runtime, slot }: Stream, handle: number, id: number): voi
 }
 
 function ignore(): void {
-  // The work's own failure is told.
+  // The work's own failure is reported.
 }
 
 const bases = new WeakMap<object, Promise<number>>();
 
 /**
- * What is added to an address of a CPU device to make one of the process, which native code can
- * use. The memory is the device's until it is closed, and does not move. Undefined of a GPU, and of
- * a device that is checked, which has to see every access.
+ * The number that makes an address of the process, which native code can use, of an address of a
+ * CPU device. The memory belongs to the device until it is closed, and does not move. Undefined for
+ * a GPU, and for a checked device, which has to see every access.
  */
 export function hostBase(
   device: CoreDevice,

@@ -1,6 +1,6 @@
 /**
- * Level 3 of async-cuda: devices, streams, buffers, modules, kernels and graphs, eager and with the
- * stream in hand.
+ * Level 3 of async-cuda: devices, streams, buffers, modules, kernels and graphs. Its methods are
+ * eager and take the stream.
  *
  * @packageDocumentation
  */

@@ -1,7 +1,4 @@
-/**
- * What the layers above keep on disk, in the cache that machine code is kept in, under the same
- * switch.
- */
+/** What other layers keep on disk, in the cache of compiled code, under the same switch. */
 export { cacheFolder } from '../runtime/cache-folder.js';
 export { makeOwnFolderSync } from '../runtime/own-files.js';
 export { kernelEntry, openDiskCache, programEntry } from '../runtime/disk-cache.js';

@@ -1,4 +1,4 @@
-/** Attributes of a kernel: what they may be, and how they are written into the ring. */
+/** Attributes of a kernel and of a launch: their checks, and their encoding in the ring. */
 import { checkBoolean, checkInteger } from '../ground/arguments.js';
 import {
   LAUNCH_CLUSTER,
@@ -11,7 +11,7 @@ import { dimension, type LaunchOptions } from './launch-shape.js';
 
 /** cuFuncGetAttribute */
 export interface KernelAttributes {
-  /** Threads of one block that this kernel can have. */
+  /** The most threads in a block of this kernel. */
   maxThreadsPerBlock: number;
   /** Static shared memory, bytes. */
   sharedBytes: number;
@@ -25,11 +25,11 @@ export interface KernelAttributes {
   ptxVersion: number;
   /** e.g. 90 for machine code of compute capability 9.0 */
   binaryVersion: number;
-  /** Dynamic shared memory that a launch may ask for, bytes. */
+  /** The most dynamic shared memory of a launch, in bytes. */
   maxDynamicSharedBytes: number;
 }
 
-/** Checked before anything is queued. */
+/** Checks the attributes of a launch, before anything is queued. */
 export function checkAttributes(options: LaunchOptions): void {
   const { cooperative, cluster, programmatic, priority } = options;
   checkBoolean('options.cooperative', cooperative);

@@ -1,6 +1,6 @@
 /**
  * Kernels and their launch: the shortest way from a JavaScript call to a command in the ring, with
- * every argument checked on the way.
+ * a check of every argument.
  */
 
 import {
@@ -43,31 +43,48 @@ import {
   TWO32,
 } from './launch-shape.js';
 
-/** The usual arguments have a way of their own; {@link putArgument} takes any. */
+/**
+ * Arguments of the usual types are written in the launch itself; {@link putArgument} writes any.
+ */
 const WAY_OTHER = 0;
 const WAY_POINTER = 1;
 const WAY_F32 = 2;
 const WAY_I32 = 3;
 const WAY_MASK = 3;
 const WAY_SHIFT = 2;
-/** By number. */
+/** Names of the numbers above. */
 const WAYS: readonly Way[] = ['other', 'pointer', 'f32', 'i32'];
 /**
- * Launches of a kernel after which code is made for it. What is launched less often would not get
- * back what that takes.
+ * Launches of a kernel after which code is generated for it. With fewer launches generating the
+ * code costs more than it saves.
  */
 const SPECIAL_AFTER = 500;
 
 interface PointerParam extends ParamLayout {
-  /** What a reference of OP.launchLine says beside the handle. */
+  /** Bits of a reference of OP.launchLine, without the handle. */
   readonly lineBits: number;
 }
 
-/** A kernel of a loaded module. Made by {@link Module.kernel}. */
+/**
+ * A kernel of a loaded module. Made by {@link Module.kernel}.
+ *
+ * @example
+ * ```ts
+ * await using module = await device.loadModule(`.version 7.0
+ * .target sm_70
+ * .address_size 64
+ * .visible .entry seven(.param .u64 y) {
+ *   .reg .b64 %y; ld.param.u64 %y, [y]; st.global.u32 [%y], 7; ret;
+ * }`);
+ * using y = device.alloc(u32, 1);
+ * module.kernel('seven', [output(u32)]).launch(device.stream, { grid: 1, block: 1 }, y);
+ * console.log(await y.read(device.stream)); // Uint32Array(1) [ 7 ]
+ * ```
+ */
 export class Kernel {
   readonly name: string;
   readonly module: Module;
-  /** Read once, when the module was loaded. cuFuncGetAttribute */
+  /** The attributes, read when the module was loaded. cuFuncGetAttribute */
   readonly attributes: Readonly<KernelAttributes>;
   /** @internal */
   readonly func: number;
@@ -75,31 +92,30 @@ export class Kernel {
   private readonly layout: readonly ParamLayout[];
   private readonly pointers: readonly PointerParam[];
   private readonly paramWords: number;
-  /** Where the last parameter ends: the driver wants to know it to the byte. */
+  /** The end of the last parameter. The driver needs it exactly. */
   private readonly paramBytes: number;
   private readonly runtime: Runtime;
   private readonly handle: number;
-  /** Whether some word of the parameters is written in parts or not at all. */
+  /** Whether some word of the parameters is written in parts, or not at all. */
   private readonly clears: boolean;
-  /**
-   * Options whose names have been checked: the usual launch passes the same object, or one written
-   * at the same place.
-   */
+  /** Options whose names have been checked. A usual launch passes the same object again. */
   private checkedOptions: LaunchOptions | undefined = undefined;
   private readonly memories: (Resource | undefined)[];
   /**
-   * How each argument is written where it is of the usual type, and the word that it goes to: way |
-   * word << WAY_SHIFT.
+   * The code that writes each argument of the usual type, and its word: way | word << WAY_SHIFT.
    */
   private readonly ways: readonly number[];
-  /** The last usual launch within the limits, and the last of another kind. */
+  /**
+   * The shapes of the last usual launch, and of the last launch of another kind, whose limits were
+   * checked.
+   */
   private shape: LaunchShape = NO_SHAPE;
   private wideShape: LaunchShape = NO_SHAPE;
-  /** Those of lines of blocks, until the kernel has a launch of its own. */
+  /** One-dimensional launches so far, until code is generated for them. */
   private launches = 0;
   /**
-   * Whether arguments that overlap are refused here. Who knows the strides of what is passed does
-   * it himself. @internal
+   * Whether arguments that overlap are refused here. Callers that know the strides of the arguments
+   * check that themselves. @internal
    */
   checksOverlap = true;
 
@@ -136,13 +152,13 @@ export class Kernel {
     this.attributes = attributes;
   }
 
-  /** Number of parameters. */
+  /** The number of parameters. */
   get parameterCount(): number {
     return this.layout.length;
   }
 
   /**
-   * Queues the kernel, behind what `stream` has queued and, on the device, behind work of other
+   * Queues the kernel, after what `stream` has queued and, on the device, after work of other
    * streams that uses the same memory. Buffers whose access is not declared count as read and
    * written. cuLaunchKernel, cuLaunchKernelEx
    *
@@ -151,8 +167,7 @@ export class Kernel {
    *   ERR_CUDA_UNDEFINED_CONTENTS where an earlier failure left one of the buffers undefined
    */
   launch(stream: Stream, options: LaunchOptions, ...args: readonly KernelArgument[]): Pending {
-    // Whatever is not usual has a function of its own, so that the rest of it is compiled as one
-    // piece.
+    // Unusual cases are functions of their own, so that V8 compiles the usual one as one piece.
     const { layout, pointers, memories, paramWords } = this;
     if (
       args.length !== layout.length ||
@@ -218,10 +233,10 @@ export class Kernel {
       switch (way & WAY_MASK) {
         case WAY_POINTER:
           if (typeof arg === 'object' && arg !== null) {
-            // It was found to be memory above. The decoder adds the address to the offset.
+            // `memoryOf` found it to be memory. The decoder adds the address to the offset.
             const offset = (arg as KernelMemory).byteOffset;
             memory[at] = offset | 0;
-            // What leads from a texture's texels to the object may be negative.
+            // The offset that makes a texture object of its memory's address may be negative.
             memory[at + 1] = offset >= 0 && offset < TWO32 ? 0 : Math.floor(offset / TWO32);
             continue;
           }
@@ -259,7 +274,7 @@ export class Kernel {
   }
 
   /**
-   * Blocks of `blockSize` threads that one multiprocessor runs at once.
+   * The number of blocks of `blockSize` threads that one multiprocessor runs at once.
    * cuOccupancyMaxActiveBlocksPerMultiprocessor
    */
   maxActiveBlocks(blockSize: number, sharedBytes = 0): Promise<number> {
@@ -285,7 +300,7 @@ export class Kernel {
   }
 
   /**
-   * Dynamic shared memory left to each of `blocks` blocks on one multiprocessor, bytes.
+   * Bytes of dynamic shared memory that are left to each of `blocks` blocks on one multiprocessor.
    * cuOccupancyAvailableDynamicSMemPerBlock
    */
   availableShared(blocks: number, blockSize: number): Promise<number> {
@@ -295,24 +310,24 @@ export class Kernel {
     return this.device.runtime.call('availableShared', this.func, blocks, blockSize);
   }
 
-  /** Whether the kernel may write to the memory that this argument is. @internal */
+  /** Whether the kernel may write to the memory of this argument. @internal */
   writes(index: number): boolean {
     const param = this.layout[index];
     return param?.kind === 'pointer' && (param.access & ACCESS_WRITE) !== 0;
   }
 
   toString(): string {
-    return (
-      'Kernel ' +
-      `${this.name}(${this.layout.map((param) => (param.kind === 'pointer' ? `${param.dtype ?? param.pointee ?? ''}*` : (param.scalar ?? `${param.size} bytes`))).join(', ')})`
+    const parameters = this.layout.map(({ kind, dtype, pointee, scalar, size }) =>
+      kind === 'pointer' ? `${dtype ?? pointee ?? ''}*` : (scalar ?? `${size} bytes`),
     );
+    return `Kernel ${this.name}(${parameters.join(', ')})`;
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
     return this.toString();
   }
 
-  /** From here on {@link launch} is code for this kernel's parameters. */
+  /** Replaces {@link launch} by code for this kernel's parameters. */
   private specialise(): void {
     const { layout, pointers, ways, paramWords, paramBytes, clears } = this;
     const params = layout.map((param, i) => ({
@@ -332,7 +347,7 @@ export class Kernel {
     this.device.check();
   }
 
-  /** The shape of a launch that is not like the one before it. */
+  /** The shape of a launch that differs from the launch before it. */
   private shapeOf(options: LaunchOptions): LaunchShape {
     const { grid, block, sharedBytes: givenBytes, sharedBytes = 0 } = options;
     const gridX = typeof grid === 'number' ? grid : dimension('grid', grid, 0);
@@ -383,7 +398,7 @@ export class Kernel {
     return shape;
   }
 
-  /** Begins a launch of more than one dimension. Returns where its parameters go. */
+  /** Begins a launch of more than one dimension. Returns the place of its parameters. */
   private beginGrid(stream: Stream, shape: LaunchShape, references: number, root: number): number {
     const { pointers, memories } = this;
     const body = stream.begin(OP.launchGrid, 13 + references + this.paramWords, root);
@@ -399,8 +414,8 @@ export class Kernel {
   }
 
   /**
-   * Begins a launch that neither OP.launchLine nor OP.launchGrid can say. Returns where its
-   * parameters go.
+   * Begins a launch that neither OP.launchLine nor OP.launchGrid can encode. Returns the place of
+   * its parameters.
    */
   private beginWide(
     stream: Stream,
@@ -434,7 +449,7 @@ export class Kernel {
     return at;
   }
 
-  /** Memory of another device, where this one has access to it. */
+  /** Memory of another device, where this device has access to it. */
   private foreignMemory(stream: Stream, param: ParamLayout, arg: KernelMemory): Resource {
     const argument = `args[${param.index}]`;
     const memory = memoryFor(arg.memory, this.device.shared);
@@ -575,7 +590,7 @@ export class Kernel {
     if (typeof sharedBytes !== 'number')
       throw invalid('options.sharedBytes', 'a number of bytes', sharedBytes);
     const threads = blockX * blockY * blockZ;
-    // One comparison each in the usual case; what exactly is wrong is found out afterwards.
+    // The usual case makes one comparison each. Which limit is exceeded is found out afterwards.
     if (
       threads <= this.attributes.maxThreadsPerBlock &&
       blockX >= 1 &&
@@ -628,7 +643,7 @@ export class Kernel {
   }
 
   private wrongCall(stream: unknown, args: readonly KernelArgument[]): CudaArgumentError {
-    // Left out, everything behind it has moved up by one.
+    // The stream was left out: every later argument has moved up by one.
     if (!(stream instanceof Stream) && args.length !== this.layout.length)
       return invalid(
         'stream',

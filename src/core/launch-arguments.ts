@@ -1,4 +1,4 @@
-/** The values of a launch's arguments, checked and written into the ring. */
+/** The arguments of a launch: their checks, and their encoding in the ring. */
 import { types } from 'node:util';
 import { insteadOfBigint, invalid, show } from '../ground/arguments.js';
 import { DTYPES, type DTypeName } from '../ground/dtype.js';
@@ -13,13 +13,13 @@ import type { ParamLayout } from './signature.js';
 import type { Surface, Texture } from './texture.js';
 import { TWO32 } from './launch-shape.js';
 
-/** Memory whose address a kernel can be given, or a texture or surface of it. */
+/** Memory that a kernel can take the address of, or a texture or surface. */
 export type KernelMemory = DeviceBuffer | DeviceBuffer2D | ManagedBuffer | Texture | Surface;
 
 /**
- * What a kernel takes: memory, numbers, bytes of a structure; `null` is the null pointer. A
- * condition goes where the kernel has a `cudaGraphConditionalHandle`, in the undeclared signature
- * or as `input(u64)`.
+ * An argument of a kernel: memory, a number, the bytes of a structure; `null` is the null pointer.
+ * A condition is passed for a `cudaGraphConditionalHandle`, with an undeclared signature or as
+ * `input(u64)`.
  */
 export type KernelArgument =
   KernelMemory | GraphCondition | number | bigint | boolean | ArrayBuffer | ArrayBufferView | null;
@@ -38,7 +38,7 @@ const scratchU8 = new Uint8Array(scratch);
 
 const scratchU64 = new BigUint64Array(scratch);
 
-/** Writes one argument at its place. References have their address added by the decoder. */
+/** Writes one argument at its place. The decoder adds the address of memory to its offset. */
 export function putArgument(
   memory: Int32Array,
   params: number,
@@ -62,7 +62,8 @@ export function putArgument(
       memory[at + 1] = scratchI32[1]!;
       return;
     }
-    // nvcc writes a pointer and a `long long` alike, so negative numbers are taken, as bigints are.
+    // nvcc declares a pointer and a `long long` alike, so negative numbers are allowed, as bigints
+    // are.
     const offset =
       typeof arg === 'boolean'
         ? Number(arg)
@@ -105,7 +106,7 @@ function putScalar(
         memory[at] = scratchI32[0]!;
         return;
       case 'i32':
-        // nvcc writes signed and unsigned parameters alike, so both ranges are taken.
+        // nvcc declares signed and unsigned parameters alike, so both ranges are allowed.
         memory[at] =
           arg === (arg | 0) ? arg : checkedInteger(param, arg, kernel, -2147483648, 4294967295) | 0;
         return;
@@ -178,7 +179,7 @@ function checkedInteger(
   return arg;
 }
 
-/** Types of one and two bytes, at any place of their word. */
+/** Writes a type of one or two bytes, at any place of its word. */
 function putNarrow(
   memory: Int32Array,
   params: number,
@@ -212,7 +213,7 @@ function putBytes(
   arg: KernelArgument,
   kernel: string,
 ): void {
-  // Asked for last, it finds those of other realms, too.
+  // Checked last, this includes arrays of other realms.
   const isBytes = ArrayBuffer.isView(arg) || arg instanceof ArrayBuffer || types.isArrayBuffer(arg);
   if (!isBytes || arg.byteLength !== param.size) {
     throw invalid(

@@ -1,9 +1,9 @@
 /**
- * Launches as straight code: {@link Kernel.launch} goes through its parameters in loops, which
- * costs as much as all the rest; a kernel that is launched often gets a function in which they are
- * unrolled. It takes what is usual (buffers of this device, numbers, a line of blocks, the same
- * options as before) and leaves everything else to `Kernel.launch`, before it has done anything, so
- * all errors are told there.
+ * Launches as generated straight-line code. {@link Kernel.launch} goes through its parameters in
+ * loops, which costs as much as all the rest. A kernel that is launched often gets a function in
+ * which the loops are unrolled. It handles the usual case: buffers of this device, numbers, a
+ * one-dimensional grid of blocks, the same options as before. It passes every other case to
+ * `Kernel.launch`, before it has done anything, so all errors are thrown there.
  */
 import { OP } from '../runtime/commands.js';
 import { DeviceBuffer } from './buffer.js';
@@ -28,18 +28,18 @@ export type PutArgument = (
   kernel: string,
 ) => void;
 
-/** How an argument is written where it is of the usual type. */
+/** The code by which an argument of the usual type is written. */
 export type Way = 'pointer' | 'f32' | 'i32' | 'other';
 
 export interface LaunchPlan {
   readonly params: readonly {
     way: Way;
     layout: ParamLayout;
-    /** What a reference of OP.launchLine says beside the handle. */ lineBits: number;
+    /** Bits of a reference of OP.launchLine, without the handle. */ lineBits: number;
   }[];
   readonly paramWords: number;
   readonly paramBytes: number;
-  /** Whether some word of the parameters is written in parts or not at all. */
+  /** Whether some word of the parameters is written in parts, or not at all. */
   readonly clears: boolean;
 }
 
@@ -48,8 +48,8 @@ type Factory = (parts: readonly unknown[]) => Launch;
 const factories = new Map<string, Factory | undefined>();
 
 /**
- * The plan's launch; undefined where Node was told to make no code from strings. Kernels with like
- * parameters share one.
+ * The plan's launch; undefined where Node runs with --disallow-code-generation-from-strings.
+ * Kernels with equal parameters share one function.
  */
 export function launchCode(
   plan: LaunchPlan,
@@ -63,7 +63,7 @@ export function launchCode(
 
 function compiled(text: string): Factory | undefined {
   try {
-    // Of numbers and the names of dtypes only.
+    // The text consists of numbers and the names of dtypes only.
     // eslint-disable-next-line @typescript-eslint/no-implied-eval
     return new Function('parts', text) as Factory;
   } catch (error) {
@@ -106,9 +106,9 @@ function textOf({ params, paramWords, paramBytes, clears }: LaunchPlan): string 
     `m${i}.disposed`,
     `m${i}.device.runtime !== this.runtime`,
     ...(dtype === undefined ? [] : [`a${i}.dtype.name !== ${JSON.stringify(dtype)}`]),
-    // What leads from a texture's texels to the object may be negative.
+    // The offset that makes a texture object of its memory's address may be negative.
     `!(o${i} >= 0 && o${i} < 4294967296)`,
-    // Whether they overlap is for the other one to say.
+    // Kernel.launch checks whether the two overlap.
     ...pointers.filter((other) => other.i < i).map((other) => `m${i} === m${other.i}`),
   ]);
   const begin = 5 + pointers.length;
@@ -119,14 +119,20 @@ function textOf({ params, paramWords, paramBytes, clears }: LaunchPlan): string 
       return [`putArgument(memory, body + ${begin}, this.layout[${i}], a${i}, this.name);`];
     return [`${way === 'f32' ? 'floats' : 'memory'}[${at}] = a${i};`];
   });
+  const leave = 'return general.apply(this, arguments);';
+  const references = pointers.map(
+    ({ i, lineBits }, k) => `memory[body + ${5 + k}] = m${i}.handle | ${lineBits};`,
+  );
+  const zeros = Array.from({ length: paramWords }, (_, k) => `memory[body + ${begin + k}] = 0;`);
+  const uses = pointers.map(({ i, layout: { access } }) => `stream.used(m${i}, ${access}, mark);`);
   return `
 const [general, Stream, DeviceBuffer, Pending, putArgument] = parts;
 return function launch(${['stream', 'options', ...params.map((_, i) => `a${i}`)].join(', ')}) {
   'use strict';
   const { shape } = this;
-  if (${unusual.join(' || ')}) return general.apply(this, arguments);
+  if (${unusual.join(' || ')}) ${leave}
   ${pointers.map(({ i }) => `const m${i} = a${i}.memory, o${i} = a${i}.byteOffset;`).join(' ')}
-  ${unusualMemory.length === 0 ? '' : `if (${unusualMemory.join(' || ')}) return general.apply(this, arguments);`}
+  ${unusualMemory.length === 0 ? '' : `if (${unusualMemory.join(' || ')}) ${leave}`}
   ${pointers.map(({ i, layout: { access } }) => `stream.order(m${i}, ${access});`).join('\n  ')}
   const root = stream.nextRoot();
   const { ring } = stream.runtime;
@@ -137,11 +143,11 @@ return function launch(${['stream', 'options', ...params.map((_, i) => `a${i}`)]
   memory[body + 2] = shape.blockX;
   memory[body + 3] = shape.sharedBytes;
   memory[body + 4] = ${pointers.length | (paramBytes << 16)};
-  ${pointers.map(({ i, lineBits }, k) => `memory[body + ${5 + k}] = m${i}.handle | ${lineBits};`).join('\n  ')}
-  ${clears ? Array.from({ length: paramWords }, (_, k) => `memory[body + ${begin + k}] = 0;`).join(' ') : ''}
+  ${references.join('\n  ')}
+  ${clears ? zeros.join(' ') : ''}
   ${words.join('\n  ')}
   const mark = stream.commitLaunch();
-  ${pointers.map(({ i, layout: { access } }) => `stream.used(m${i}, ${access}, mark);`).join('\n  ')}
+  ${uses.join('\n  ')}
   this.module.used(stream, mark);
   return new Pending(stream, root, mark);
 };`;

@@ -1,4 +1,4 @@
-/** How a kernel is launched: the options, and the shape that comes of them. */
+/** The options of a launch, and the shape that follows from them. */
 import { invalid } from '../ground/arguments.js';
 import type { KernelMemory } from './launch-arguments.js';
 
@@ -6,7 +6,7 @@ import type { KernelMemory } from './launch-arguments.js';
 export type Dimensions =
   number | readonly [number] | readonly [number, number] | readonly [number, number, number];
 
-/** How {@link Kernel.launch} launches. The same object may be passed again and again. */
+/** Options of {@link Kernel.launch}. The same object may be passed repeatedly. */
 export interface LaunchOptions {
   /** Blocks. */
   grid: Dimensions;
@@ -15,20 +15,21 @@ export interface LaunchOptions {
   /** Dynamic shared memory, bytes. */
   sharedBytes?: number;
   /**
-   * All blocks run at once and may synchronise with one another. CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+   * Whether all blocks run at once and may synchronise with one another.
+   * CU_LAUNCH_ATTRIBUTE_COOPERATIVE
    */
   cooperative?: boolean;
   /**
-   * Blocks of one cluster; compute capability 9.0 or later, or the CPU device.
+   * Blocks of one cluster. It needs compute capability 9.0 or later, or the CPU device.
    * CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
    */
   cluster?: Dimensions;
   /**
-   * May begin before the kernel in front of it ends.
+   * Whether the kernel may begin before the kernel queued before it ends.
    * CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
    */
   programmatic?: boolean;
-  /** CU_LAUNCH_ATTRIBUTE_PRIORITY */
+  /** The launch's priority. CU_LAUNCH_ATTRIBUTE_PRIORITY */
   priority?: number;
 }
 
@@ -42,15 +43,15 @@ export const LAUNCH_OPTIONS = [
   'priority',
 ];
 
-/** A grid and a block that were checked. */
+/** A checked grid and block. */
 export interface LaunchShape {
   /**
-   * As they were given, where they are numbers and there are no attributes; else nothing that
-   * equals itself.
+   * The option as it was passed, where both are numbers and there are no attributes; else NaN,
+   * which equals nothing.
    */
   readonly grid: number;
   readonly block: number;
-  /** As it was given. */
+  /** The option as it was passed. */
   readonly givenBytes: number | undefined;
   readonly gridX: number;
   readonly gridY: number;
@@ -60,7 +61,7 @@ export interface LaunchShape {
   readonly blockZ: number;
   readonly sharedBytes: number;
   readonly extended: boolean;
-  /** Whether OP.launchLine can say it, or OP.launchGrid. */
+  /** Whether OP.launchLine, or OP.launchGrid, can encode the launch. */
   readonly line: boolean;
   readonly simple: boolean;
 }
@@ -100,7 +101,7 @@ export function dimension(
   return size;
 }
 
-/** The first eight words of a launch that names all dimensions. */
+/** Writes the first eight words of a launch that names all dimensions. */
 export function putShape(memory: Int32Array, at: number, handle: number, shape: LaunchShape): void {
   memory[at] = handle;
   memory[at + 1] = shape.gridX;

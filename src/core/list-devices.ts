@@ -1,23 +1,21 @@
-/**
- * What devices there are, found out without opening any of them.
- */
+/** The list of the devices of the machine, made without opening them. */
 import { enumerateCuda } from '../runtime/providers.js';
 
-/** A device that {@link Device.list} found. */
+/** A device in the list of {@link Device.list}. */
 export interface DeviceInfo {
   /** `cuda` for an NVIDIA GPU, `cpu` for the embedded device. */
   kind: 'cuda' | 'cpu';
-  /** What {@link Device.open} takes: `cuda:0`. */
+  /** The name for {@link Device.open}: `cuda:0`. */
   id: `${'cuda' | 'cpu'}:${number}`;
   /** cuDeviceGetName */
   name: string;
   /** Major and minor. */
   computeCapability: readonly [number, number];
-  /** bytes */
+  /** Bytes of the device's memory. */
   totalMemory: number;
 }
 
-/** Every NVIDIA GPU, then the CPU device, which is always there. */
+/** Lists the NVIDIA GPUs, then the CPU device, which always exists. */
 export async function listDevices(): Promise<DeviceInfo[]> {
   const gpus = await enumerateCuda();
   return [

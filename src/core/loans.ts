@@ -1,7 +1,7 @@
 /**
- * Events of one device that streams of others wait for. Until each of them has got past its wait,
- * such an event is neither recorded again nor destroyed: the wait would be for something later,
- * which may itself wait for the waiter.
+ * Events of one device that streams of other devices wait for. Until each of these streams has got
+ * past its wait, such an event is neither recorded again nor destroyed: the wait would then be for
+ * something later, which may itself wait for the waiting stream.
  */
 import type { CompletionSlot } from '../runtime/completion.js';
 import type { Runtime } from '../runtime/runtime.js';
@@ -9,7 +9,7 @@ import type { Runtime } from '../runtime/runtime.js';
 interface Borrower {
   readonly runtime: Runtime;
   readonly slot: CompletionSlot;
-  /** Number of its wait. */
+  /** The number of its wait. */
   readonly value: number;
 }
 
@@ -19,12 +19,13 @@ interface Loan {
 }
 
 export class Loans {
-  /** By the event's handle. */
+  /** The loans by the event's handle. */
   private readonly loans = new Map<number, Loan>();
 
   /**
-   * `giveBack` is called, once, some time after the last of its borrowers has got past its wait.
-   * Call {@link settled} before the event is chosen: one that is given back is in use again.
+   * Adds a stream that waits for the event. `giveBack` is called once, some time after the last
+   * such stream has got past its wait. Call {@link settled} before choosing an event: an event that
+   * is given back is in use again.
    */
   lend(event: number, borrower: Borrower, giveBack: () => void): void {
     const loan = this.loans.get(event);
@@ -37,12 +38,12 @@ export class Loans {
     return loan !== undefined && !this.over(event, loan);
   }
 
-  /** Whether the event is given back yet, or is going to be. */
-  knows(event: number): boolean {
+  /** Whether the event has been lent, and `giveBack` has not been called. */
+  has(event: number): boolean {
     return this.loans.has(event);
   }
 
-  /** Takes back what can be; returns whether that is all. */
+  /** Ends the loans whose waits have ended; returns whether no loan is left. */
   settled(): boolean {
     let all = true;
     for (const [event, loan] of this.loans) if (!this.over(event, loan)) all = false;
@@ -53,7 +54,7 @@ export class Loans {
     loan.borrowers = loan.borrowers.filter(
       ({ runtime, slot, value }) => !runtime.hasCrossed(slot, value),
     );
-    // Whoever works on this thread only works while somebody waits.
+    // A runtime on this thread makes progress only while its completions are polled.
     for (const { runtime } of loan.borrowers) if (runtime.isInline) runtime.completion.kick();
     if (loan.borrowers.length > 0) return false;
     this.loans.delete(event);

@@ -1,6 +1,6 @@
 /**
- * What is done for an allocation that found too little memory, before it is tried again and fails;
- * and what an idle device gives back.
+ * How memory is freed for an allocation that found too little, before it is tried again and fails;
+ * and what an idle device returns to the driver.
  */
 import { clearTimeout, setTimeout } from 'node:timers';
 
@@ -11,12 +11,9 @@ import type { Runtime } from '../runtime/runtime.js';
 import type { CoreDevice } from './device.js';
 import type { Stream } from './stream.js';
 
-/**
- * Milliseconds without one free coming to its turn after which memory is taken to be used up: a
- * kernel may run for ever.
- */
+/** Milliseconds without a completed free after which the wait ends: a kernel may run for ever. */
 const PATIENCE_MS = 1000;
-/** For an allocation that no stream waits for. */
+/** The slot of an allocation that no stream waits for. */
 const NO_SLOT = -1;
 
 /** Takes one step. `slot` is the slot of the stream whose allocation waits. cuMemPoolTrimTo */
@@ -36,8 +33,8 @@ export async function makeRoom(
 }
 
 /**
- * Allocates by a call that is in no stream's order; where that finds too little memory, once more
- * after both steps.
+ * Allocates by a call that is not in stream order. Where there is too little memory, it tries once
+ * more after both steps.
  */
 export async function allocateByCall<T>(
   runtime: Runtime,
@@ -52,14 +49,12 @@ export async function allocateByCall<T>(
   try {
     for (const step of ['frees', 'trim'] as const) await makeRoom(runtime, devices, step, NO_SLOT);
   } catch {
-    // The allocation fails again, and its error is the one to tell.
+    // The allocation fails again, and its error is thrown.
   }
   return call();
 }
 
-/**
- * Waits for frees that are queued or under way, as long as one after the other comes to its turn.
- */
+/** Waits for frees that are queued or under way, as long as one after the other completes. */
 async function frees(devices: readonly CoreDevice[], slot: number): Promise<void> {
   const waits = new Set<Promise<unknown>>();
   for (const device of devices) device.makeRoomOfRecycled();
@@ -72,8 +67,7 @@ async function frees(devices: readonly CoreDevice[], slot: number): Promise<void
   }
   for (const stream of devices.flatMap((device): readonly Stream[] => device.freeingStreams())) {
     const { runtime } = stream;
-    // What is queued behind the allocation that waits will not be done before it: only what is in
-    // front of it counts.
+    // Work after the waiting allocation is not done before it: only the work before it counts.
     const passed =
       stream.slot.index === slot
         ? runtime.completion.wait(

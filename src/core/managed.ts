@@ -1,8 +1,8 @@
 /**
- * Managed memory: one address for kernels and host, moved between them by the driver.
+ * Managed memory: one address for kernels and host; the driver moves the memory between them.
  *
- * JavaScript may look at it only while no queued work uses it; `view()` checks that. Views end when
- * the buffer is closed; where it is forgotten instead, they keep its memory.
+ * JavaScript may access it only while no queued work uses it; `view()` checks that. Views end when
+ * the buffer is closed. Where the buffer is collected instead, the views keep its memory.
  */
 import { ACCESS_READ, OP, ACCESS_SHIFT } from '../runtime/commands.js';
 import { CudaDisposedError, CudaError } from '../ground/errors.js';
@@ -20,14 +20,14 @@ import type { Stream } from './stream.js';
 
 /** @internal */
 export class ManagedMemory extends PlainMemory {
-  /** The bytes as JavaScript sees them, where they are known before anybody asks. */
+  /** The bytes for JavaScript, where they are known beforehand. */
   private readonly given: Uint8Array | undefined;
   /**
-   * What every view is of, and nothing else; made on first use, detached before the memory is
-   * freed.
+   * The buffer of every view, and of nothing else. It is made at the first use, and detached before
+   * the memory is freed.
    */
   private mapped: Uint8Array | undefined = undefined;
-  /** The same, where the buffer was forgotten: views alone keep it. */
+  /** The same buffer after the buffer object was collected: the views alone keep it. */
   private left: WeakRef<ArrayBufferLike> | undefined = undefined;
 
   constructor(
@@ -42,7 +42,7 @@ export class ManagedMemory extends PlainMemory {
   }
 
   /** The bytes, for a view of them. */
-  look(): Uint8Array {
+  viewedBytes(): Uint8Array {
     this.mapped ??=
       this.bytes === 0
         ? new Uint8Array(0)
@@ -51,10 +51,10 @@ export class ManagedMemory extends PlainMemory {
   }
 
   /**
-   * Nobody has the buffer any more, and so nobody can close it. The memory stays as long as
-   * somebody has a view.
+   * The buffer object was collected, so it cannot be closed any more. The memory stays as long as
+   * there is a view.
    */
-  forget(): void {
+  collected(): void {
     if (this.mapped === undefined) {
       this.leak();
       return;
@@ -65,12 +65,12 @@ export class ManagedMemory extends PlainMemory {
     viewed.register(buffer, this);
   }
 
-  /** Frees what was forgotten. */
+  /** Frees the memory of a buffer that was not closed. */
   leak(): void {
     if (
       this.disposed ||
       this.device.isClosed ||
-      this.leftToGraphs(() => {
+      this.freeAfterGraphs(() => {
         this.leak();
       })
     )
@@ -86,16 +86,16 @@ export class ManagedMemory extends PlainMemory {
   override async release(): Promise<void> {
     const buffer = this.mapped?.buffer ?? this.left?.deref();
     this.mapped = undefined;
-    // Shared memory of the CPU device stays mapped whatever happens to the allocation in it.
+    // Shared memory of the CPU device stays mapped after the free of an allocation in it.
     if (isArrayBuffer(buffer) && !detach(buffer)) unmapped.register(buffer, this);
     else await super.release();
   }
 }
 
 /**
- * The same bytes by a SharedArrayBuffer of their own, so that it lives as long as what is made of
- * it: parts of views refer to their buffer, not to the view. The CPU device's memory is one buffer,
- * which its users keep for other reasons.
+ * The same bytes as a SharedArrayBuffer of their own, which lives as long as its views: parts of
+ * views refer to their buffer, not to the view. The CPU device's memory is one buffer, which other
+ * objects keep alive.
  */
 function unshared(bytes: Uint8Array): Uint8Array {
   return isSharedArrayBuffer(bytes.buffer)
@@ -103,15 +103,15 @@ function unshared(bytes: Uint8Array): Uint8Array {
     : bytes;
 }
 
-/** The last view of a buffer that was forgotten is gone, too. */
+/** The last view of a collected buffer has been collected, too. */
 const viewed = new FinalizationRegistry<ManagedMemory>((memory) => memory.leak());
 
-/** Memory that JavaScript can still reach is freed when it no longer can. */
+/** Frees memory that JavaScript could still access, once it no longer can. */
 const unmapped = new FinalizationRegistry<ManagedMemory>((memory) => {
   if (!memory.device.isClosed) memory.release().catch(() => undefined);
 });
 
-/** Ends every view of `buffer`; returns whether this Node can (from 22 on). */
+/** Detaches every view of `buffer`; returns whether this version of Node can (from 22 on). */
 function detach(buffer: ArrayBuffer): boolean {
   const { transfer } = buffer as { transfer?: () => ArrayBuffer };
   if (transfer === undefined) return false;
@@ -123,14 +123,24 @@ function detach(buffer: ArrayBuffer): boolean {
   }
 }
 
-const leaks = new FinalizationRegistry<ManagedMemory>((memory) => memory.forget());
+const leaks = new FinalizationRegistry<ManagedMemory>((memory) => memory.collected());
 
-/** `length` elements of managed memory. Made by {@link CoreDevice.managed}. cuMemAllocManaged */
+/**
+ * `length` elements of managed memory. Made by {@link CoreDevice.managed}. cuMemAllocManaged
+ *
+ * @example
+ * ```ts
+ * await using shared = await device.managed(f32, 2);
+ * shared.view().set([1, 2]);
+ * await shared.prefetch(device.stream);
+ * console.log(shared.view()[1]); // 2
+ * ```
+ */
 export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisposable {
   readonly dtype: DType<D>;
   /** Elements. */
   readonly length: number;
-  /** Bytes; always 0. */
+  /** Byte offset within the allocation: always 0. */
   readonly byteOffset = 0;
   /** @internal */
   readonly memory: ManagedMemory;
@@ -147,7 +157,7 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
     return this.memory.device;
   }
 
-  /** Bytes: {@link length} times the dtype's. */
+  /** Bytes: {@link length} times the bytes of the dtype. */
   get byteLength(): number {
     return this.length * this.dtype.bytes;
   }
@@ -158,7 +168,8 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
   }
 
   /**
-   * The elements, valid until work that uses the buffer is queued or it is closed.
+   * The elements as a host array. It is valid until work that uses the buffer is queued, or the
+   * buffer is closed.
    *
    * @throws CudaError while queued work uses the buffer: await it first
    */
@@ -170,12 +181,12 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
         this.dtype.name,
         'Use bits() for the raw words.',
       );
-    return this.look(HOST_ARRAYS[this.dtype.name]) as HostArray<D>;
+    return this.viewAs(HOST_ARRAYS[this.dtype.name]) as HostArray<D>;
   }
 
-  /** The raw words; as {@link view}. */
+  /** The raw words, as {@link view} gives the elements. */
   bits(): BitArray<D> {
-    return this.look(BIT_ARRAYS[this.dtype.name]) as BitArray<D>;
+    return this.viewAs(BIT_ARRAYS[this.dtype.name]) as BitArray<D>;
   }
 
   /** Moves the pages to the device, or back to the host, ahead of their use. cuMemPrefetchAsync */
@@ -198,8 +209,8 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
   }
 
   /**
-   * Frees the memory once all work on it is over; its views become empty. While a stream waits for
-   * a value, freeing is put off, and this does not wait for it. cuMemFree
+   * Frees the memory once all work on it has ended; its views become empty. While a stream waits
+   * for a value the free is put off, and `close` does not wait for it. cuMemFree
    */
   async close(): Promise<void> {
     if (this.memory.disposed) return;
@@ -207,7 +218,7 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
     await this.memory.free();
   }
 
-  /** {@link close}, for `await using`. */
+  /** Calls {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
@@ -230,7 +241,7 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
     this.device.check();
   }
 
-  private look(
+  private viewAs(
     constructor: new (buffer: ArrayBufferLike, offset?: number, length?: number) => ArrayBufferView,
   ): ArrayBufferView {
     this.checkAlive();
@@ -239,10 +250,10 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
       throw new CudaError(
         'ERR_CUDA_INVALID_ARGUMENT',
         'managed buffer: queued work uses it. Await that work, or stream.finished(), before ' +
-          'looking at it.',
+          'accessing it.',
       );
     }
-    const { buffer, byteOffset } = memory.look();
+    const { buffer, byteOffset } = memory.viewedBytes();
     return new constructor(buffer, byteOffset, this.length * partsOf(this.dtype));
   }
 }

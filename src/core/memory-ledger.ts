@@ -1,5 +1,5 @@
 /**
- * What memory a device's objects hold: told where it is made and given back, for
+ * The memory that a device's objects hold. Allocations and frees are recorded here, for
  * {@link CoreDevice.stats} and the channels `async-cuda:alloc` and `async-cuda:free`.
  */
 import type { Channel } from 'node:diagnostics_channel';
@@ -8,49 +8,57 @@ import { allocated, deviceName, freed } from './channels.js';
 import type { MemoryKind, MemoryMessage } from './channels.js';
 import type { CoreDevice } from './device.js';
 
-/** What the ledger wants to know of a piece of memory. */
+/** A piece of memory, as the ledger sees it. */
 export interface Piece {
   readonly kind: MemoryKind;
   readonly handle: number;
   readonly bytes: number;
   readonly label?: string | undefined;
-  /** Whether there is, or was, memory; undefined where the device has not come to it. */
+  /**
+   * Whether the memory was allocated; undefined where the device has not reached the allocation.
+   */
   readonly made: boolean | undefined;
 }
 
-/** A piece that was taken or given back. */
+/** An allocation or a free. */
 interface Entry {
   readonly piece: Piece;
   readonly sign: 1 | -1;
 }
 
-/** Entries that are kept before anybody looks which of them are settled. */
+/** Entries that are kept before they are checked for allocations that have settled. */
 const LOOK_AFTER = 256;
 /**
- * Where a stream does not come to its allocations for long, the oldest of so many count as made.
+ * Where a stream does not reach its allocations for long, the oldest entries beyond this number
+ * count as made.
  */
 const MOST_ENTRIES = 8192;
 
 /**
- * Allocations in stream order fail later than they are taken, and then have not been: the peak must
- * not know of them either.
+ * An allocation in stream order may fail after it was recorded. The peak must not include it then.
  */
 export class MemoryLedger {
-  /** Pieces that are held, the page-locked ones apart; those that could not be made, too. */
+  /**
+   * The number of pieces that are held, without and with page-locked memory apart; failed
+   * allocations included.
+   */
   held = 0;
   pinnedHeld = 0;
   pinnedBytes = 0;
   private taken = 0;
   private failures = 0;
-  /** In the order of the calls; in front of them everything is known. */
+  /**
+   * Allocations and frees in the order of the calls, whose result may not be known. The result of
+   * all earlier ones is known.
+   */
   private entries: Entry[] = [];
   private lookAt = LOOK_AFTER;
-  /** Of what is known: bytes held, and the most there were. */
+  /** Bytes that are held according to the known entries, and their peak. */
   private settledBytes = 0;
   private settledPeak = 0;
-  /** Of the entries. */
+  /** Bytes of the open entries. */
   private openBytes = 0;
-  /** Pieces that could not be made and are held all the same. */
+  /** Pieces that could not be allocated, and were not closed yet. */
   private readonly failed = new Set<Piece>();
   private readonly device: CoreDevice;
 
@@ -61,17 +69,17 @@ export class MemoryLedger {
   take(memory: Piece): void {
     this.taken++;
     this.note(memory, 1);
-    if (allocated.hasSubscribers) this.tell(allocated, memory);
+    if (allocated.hasSubscribers) this.publish(allocated, memory);
   }
 
   give(memory: Piece): void {
     this.note(memory, -1);
-    if (freed.hasSubscribers) this.tell(freed, memory);
+    if (freed.hasSubscribers) this.publish(freed, memory);
   }
 
   /**
-   * As far as is known by now: bytes held and the most there were, and the pieces that were ever
-   * made; page-locked memory in these only.
+   * The numbers as far as they are known by now: bytes held, their peak, and the pieces that were
+   * ever allocated; page-locked memory is in the last one only.
    */
   numbers(): { bytes: number; peakBytes: number; made: number } {
     this.settle();
@@ -100,8 +108,8 @@ export class MemoryLedger {
   }
 
   /**
-   * Strikes out what failed, and puts together what comes before the first piece of which nothing
-   * is known.
+   * Removes failed allocations, and sums up the entries before the first piece whose result is not
+   * known.
    */
   private settle(): void {
     const { entries, failed } = this;
@@ -127,7 +135,7 @@ export class MemoryLedger {
     this.entries = open;
   }
 
-  private tell(channel: Channel, { kind, handle, bytes, label }: Piece): void {
+  private publish(channel: Channel, { kind, handle, bytes, label }: Piece): void {
     const { device } = this;
     const bytesInUse = kind === 'pinned' ? this.pinnedBytes : this.settledBytes + this.openBytes;
     const message: MemoryMessage = {

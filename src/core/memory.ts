@@ -1,7 +1,6 @@
 /**
- * Allocations: what buffers and their views stand on. A buffer that is forgotten without being
- * closed is freed when it is collected, in stream order like any other, and a warning says once
- * that it leaked.
+ * Allocations: the memory of buffers and their views. A buffer that is collected without being
+ * closed is freed in stream order, and a process warning reports the first such leak.
  */
 import { HANDLE } from '../runtime/layout.js';
 import type { CaptureScope } from './capture.js';
@@ -20,40 +19,46 @@ export class Allocation extends Resource {
   readonly bytes: number;
   /** The stream that the memory was allocated on, and is freed on. */
   readonly stream: Stream;
-  /** What it is called in errors. */
+  /** The label that errors show. */
   readonly label: string | undefined;
-  /** The operation that allocated it. */
+  /** The number of the operation that allocated it. */
   root = 0;
   /** Its number as an operation of the stream. */
   mark = 0;
-  /** Whether the run of an operation owns it, which closes it: see `ops/ownership.ts`. */
+  /** Whether the run of an operation owns the memory and closes it: see `ops/ownership.ts`. */
   scoped = false;
-  /** Whether a step of an operation has closed it, or would have if it were not recorded. */
+  /**
+   * Whether a step of an operation has closed the memory, or would have if it were not recorded.
+   */
   endedByStep = false;
   /**
-   * Views that own it together, where its owner was not given on. The last one that is closed
-   * closes it.
+   * The number of views that own the memory together, where the result held no owner. Closing the
+   * last one closes the memory.
    */
   shares = 0;
   /**
-   * Number of the run that has kept it, and of a graph that has it: what closes its buffers leaves
-   * it to the graph.
+   * The number of the run that has kept the memory, and whether a graph owns it: closing its
+   * buffers leaves it to the graph.
    */
   keptBy = 0;
   keptByGraph = false;
-  /** Collected without a warning: memory of operations that run once. */
+  /**
+   * Whether it is freed without a warning when it is collected: memory of operations that run once.
+   */
   collectable = false;
   /**
-   * The last look of {@link giveOn} at a list that has it, at a value that holds it, and at an
-   * owner of it.
+   * The numbers of the last passes of {@link giveOn} that met the memory in a list, in a value that
+   * holds it, and in an owner of it.
    */
   listedAt = 0;
   heldAt = 0;
   ownedAt = 0;
-  /** What commands of other devices call it by. */
+  /** Its handles in commands of other devices. */
   foreign: ReadonlyMap<SharedDevice, ForeignMemory> = NONE;
   private readonly describe: () => string;
-  /** Those outside of the library who have its address and have not given it back. */
+  /**
+   * The number of borrowers outside of the library that have its address and have not returned it.
+   */
   private borrowers = 0;
   private ended = false;
 
@@ -74,17 +79,17 @@ export class Allocation extends Resource {
     this.describe = describe;
   }
 
-  /** What {@link MemoryMessage.kind} calls it. */
+  /** The {@link MemoryMessage.kind} of the memory. */
   get kind(): MemoryKind {
     return 'device';
   }
 
-  /** Whether it comes from a pool, which the driver's stream memory operations do not take. */
+  /** Whether it comes from a pool. The driver's stream memory operations refuse such memory. */
   get pooled(): boolean {
     return true;
   }
 
-  /** Whether it begins at a multiple of 256 bytes, as all that the driver allocates. */
+  /** Whether it begins at a multiple of 256 bytes, as all memory that the driver allocates. */
   get aligned(): boolean {
     return true;
   }
@@ -94,40 +99,42 @@ export class Allocation extends Resource {
     return false;
   }
 
-  /** Whether it was taken over, so that the same bytes may have another name here. */
+  /** Whether it was adopted, so that the same bytes may have another allocation here. */
   get isAdopted(): boolean {
     return false;
   }
 
-  /** Whether something other than its buffers keeps it. */
+  /** Whether an object other than its buffers keeps it. */
   get isKept(): boolean {
     return false;
   }
 
-  /** Whether the device has allocated it; undefined where it has not come to that. */
+  /**
+   * Whether the device has allocated it; undefined where the device has not reached the allocation.
+   */
   get made(): boolean | undefined {
     const { runtime } = this.device;
     const { status, failure } = runtime.shared;
     const now = Atomics.load(status, this.handle);
     const poisoned = Atomics.load(failure, this.handle) !== 0;
-    // Given back, the handle may be another's by now: all it says is that the allocation was
-    // carried out.
+    // After the free the handle may belong to another allocation: its state only shows that the
+    // allocation was carried out.
     if (this.disposed)
       return now === HANDLE.pending || (now === HANDLE.failed && !poisoned)
         ? undefined
         : runtime.unclaimedFailureOf(this.root) === undefined;
     if (now === HANDLE.live) return true;
-    // Before it has failed for good it is tried again. What fails with the operation around it is
-    // not tried at all.
+    // An allocation that finds too little memory is tried again before it fails. One that fails
+    // with the operation around it is not tried at all.
     return poisoned ? false : undefined;
   }
 
-  /** Frees the memory behind everything that uses it. */
+  /** Frees the memory after all work that uses it. */
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;
     this.device.freed(this);
-    this.forgetForeign();
+    this.releaseForeign();
     if (
       this.foreign === NONE &&
       this.scope === undefined &&
@@ -148,9 +155,9 @@ export class Allocation extends Resource {
   }
 
   /**
-   * Keeps the memory until the function that is returned is called, disposed of or not: somebody
-   * else has its address. The function does something once; where that is to free the memory, it is
-   * freed on the stream that it is given, if any.
+   * Keeps the memory until the returned function is called, closed or not: code outside of the
+   * library has its address. The function acts once. Where it frees the memory, the free is queued
+   * on the stream that it is passed, if any.
    */
   borrow(): (on?: Stream) => void {
     this.borrowers++;
@@ -164,8 +171,8 @@ export class Allocation extends Resource {
   }
 
   /**
-   * Whether its buffers are closed, and only one borrower has it: no graph, no other device, nobody
-   * outside of the library.
+   * Whether its buffers are closed and one borrower alone has it: no graph, no other device, and no
+   * other borrower.
    */
   get isLeftToBorrower(): boolean {
     return (
@@ -178,8 +185,8 @@ export class Allocation extends Resource {
   }
 
   /**
-   * The same memory for somebody new, in the order of that stream. The borrower, who has it to
-   * himself, forgets this one.
+   * A new allocation of the same memory, in the order of that stream. The caller is the only
+   * borrower, and drops this allocation.
    */
   again(stream: Stream, describe: () => string): Allocation {
     const memory = new Allocation(
@@ -195,7 +202,10 @@ export class Allocation extends Resource {
     return memory;
   }
 
-  /** One of the views that own it together was closed; returns whether it was the last. */
+  /**
+   * Records that one of the views that own the memory together was closed; returns whether it was
+   * the last.
+   */
   closeShare(): boolean {
     this.shares--;
     return this.shares <= 0;
@@ -206,11 +216,8 @@ export class Allocation extends Resource {
     if (this.borrowers === 0) this.end();
   }
 
-  /**
-   * The handles that it has on other devices are theirs again once nothing there names them any
-   * more.
-   */
-  private forgetForeign(): void {
+  /** Releases its handles on other devices once no work there names them. */
+  private releaseForeign(): void {
     if (this.foreign.size === 0) return;
     for (const foreign of this.foreign.values()) foreign.disposed = true;
     this.settled().then(
@@ -225,12 +232,12 @@ export class Allocation extends Resource {
     );
   }
 
-  /** Queues the freeing, on that stream or on its own. */
+  /** Queues the free, on that stream or on its own. */
   protected end(on = this.stream): void {
     const { device } = this;
     if (device.runtime.lost !== undefined) return;
     const stream = on.isClosed || on.capturing !== undefined ? device.stream : on;
-    // As a writer: behind the last writer and every reader.
+    // The free is ordered as a write: after the last writer and every reader.
     this.orderEnd(stream);
     if (stream !== this.stream) stream.waitFor(this.stream, this.mark);
     stream.free(this.handle);
@@ -247,27 +254,30 @@ function scopeOf({ capturing }: Stream): CaptureScope | undefined {
 }
 
 /**
- * Bytes from where `a` begins to where `b` does, of one memory or of one that has two names here;
- * undefined where they have no bytes in common.
+ * Bytes from the beginning of `a` to the beginning of `b`, which are one memory, or have two
+ * allocations here for the same bytes; undefined where they have no bytes in common.
  */
 export function bytesBetween(a: Allocation, b: Allocation): number | undefined {
   if (a === b) return 0;
   if (!(a.isAdopted || b.isAdopted) || a.device.runtime !== b.device.runtime) return undefined;
   const { values } = a.device.runtime.shared;
   const [from, to] = [values[a.handle]!, values[b.handle]!];
-  // Of what is not there yet nobody has the address.
+  // Memory that is not allocated yet has no address that other code could have.
   if (from === 0 || to === 0) return undefined;
   return from < to + b.bytes && to < from + a.bytes ? to - from : undefined;
 }
 
-/** Frees what was forgotten. The allocation must not refer to the object that is watched. */
-export const leaks = new FinalizationRegistry<Allocation>(forgotten);
+/**
+ * Frees buffers that were collected without being closed. The allocation must not refer to the
+ * registered object.
+ */
+export const leaks = new FinalizationRegistry<Allocation>(collected);
 
-function forgotten(allocation: Allocation): void {
+function collected(allocation: Allocation): void {
   if (allocation.disposed || allocation.isKept || allocation.device.isClosed) return;
   if (
-    allocation.leftToGraphs(() => {
-      forgotten(allocation);
+    allocation.freeAfterGraphs(() => {
+      collected(allocation);
     })
   )
     return;

@@ -1,6 +1,6 @@
 /**
- * The command that fills device memory: `width` words of `bits` bits in each of `height` rows,
- * `pitch` bytes from one row to the next; one row where `height` is 0.
+ * The memset command: `width` words of `bits` bits in each of `height` rows, `pitch` bytes from one
+ * row to the next; one row where `height` is 0.
  */
 import { ACCESS_SHIFT, ACCESS_WRITE, OP } from '../runtime/commands.js';
 import { putInt64 } from '../runtime/ring-writer.js';
@@ -18,7 +18,7 @@ export interface Fill {
   pitch: number;
 }
 
-/** Writes the command; returns its number on the stream. Ordering is the caller's. */
+/** Writes the command; returns its number on the stream. The caller orders it. */
 export function putMemset(
   stream: Stream,
   root: number,
@@ -39,8 +39,8 @@ export function putMemset(
 }
 
 /**
- * Fills `length` elements that lie close with the words of one: a command for each word. `access`
- * is that of the first command.
+ * Fills `length` contiguous elements with the words of one: one command for each word. `access` is
+ * the access of the first command.
  */
 export function putWords(
   stream: Stream,

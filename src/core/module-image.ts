@@ -1,6 +1,6 @@
 /**
- * Module images on their way to the thread that loads them. Posting a text of several megabytes
- * clones it in one go, which holds up the event loop for milliseconds; so a large one is copied,
+ * Sharing of module images with the thread that loads them. Posting a text of several megabytes
+ * clones it in one step, which blocks the event loop for milliseconds. So a large image is copied,
  * slice by slice, into shared memory.
  */
 import { Buffer } from 'node:buffer';
@@ -9,16 +9,16 @@ import { allocateHost } from '../runtime/host-allocation.js';
 import { invalid } from '../ground/arguments.js';
 import type { TurnBudget } from './turn-budget.js';
 
-/** Up to this size an image is posted as it is. */
+/** Images up to this size are posted as they are. */
 const SMALL = 1 << 16;
 const SLICE = 1 << 17;
-/** Turning text into bytes takes about four times as long as copying them. */
+/** Encoding text takes about four times as long as copying its bytes. */
 const ENCODING_COST = 4;
 
 /**
- * Refuses what is no PTX and is often taken for it: a file's name, and CUDA C++.
+ * Refuses text that is not PTX and is often passed for it: a file's name, and CUDA C++.
  *
- * @throws CudaArgumentError that says what to pass instead
+ * @throws CudaArgumentError that states what to pass instead
  */
 export function checkText(image: string): void {
   if (image.length < 4096 && /^\S+\.(ptx|cubin|fatbin|cu)$/.test(image)) {
@@ -29,7 +29,7 @@ export function checkText(image: string): void {
       'That is the name of a file: pass what is in it, e.g. await readFile(name).',
     );
   }
-  // PTX begins with its version, behind comments at most.
+  // PTX begins with its version; only comments may come before it.
   if (/\b__global__\b/.test(image.slice(0, 65536)) && !/^\s*\.version\b/m.test(image)) {
     throw invalid(
       'image',
@@ -47,7 +47,7 @@ export async function shareImage(
 ): Promise<string | Uint8Array> {
   const image = withoutMark(given);
   if (image.length <= SMALL) return image;
-  // A character takes at most three bytes of UTF-8; memory that is not touched costs nothing.
+  // A character takes at most three bytes of UTF-8. Memory that is not written costs nothing.
   const room = typeof image === 'string' ? image.length * 3 : image.length;
   const shared = allocateHost(
     'device.loadModule',
@@ -75,7 +75,7 @@ export async function shareImage(
   return shared.subarray(0, written);
 }
 
-/** Without a byte order mark, which readFile(path, 'utf8') leaves in front of PTX. */
+/** The image without a byte order mark, which readFile(path, 'utf8') leaves before PTX. */
 function withoutMark(image: string | Uint8Array): string | Uint8Array {
   if (typeof image === 'string') return image.startsWith('\ufeff') ? image.slice(1) : image;
   return image[0] === 0xef && image[1] === 0xbb && image[2] === 0xbf ? image.subarray(3) : image;

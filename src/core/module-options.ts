@@ -1,10 +1,8 @@
-/**
- * How a module is loaded.
- */
+/** Options of loading a module. */
 import type { ProcedureArguments } from '../runtime/procedures.js';
 import { checkBoolean, checkInteger, checkOptions } from '../ground/arguments.js';
 
-/** What {@link Device.loadModule} takes; all but `prints` is for PTX. Default: the JIT's own. */
+/** Options of {@link Device.loadModule}. All but `prints` apply to PTX. Default: the JIT's own. */
 export interface ModuleOptions {
   /** CU_JIT_MAX_REGISTERS */
   maxRegisters?: number;
@@ -16,13 +14,17 @@ export interface ModuleOptions {
   lineInfo?: boolean;
   /**
    * Whether its kernels call `printf`. Default: whether the image mentions `vprintf`, which a
-   * compressed fatbin does not show. On a GPU the text of such kernels comes out by the time that a
-   * launch is seen to be over.
+   * compressed fatbin does not show. On a GPU the text of such kernels is written before their
+   * launch resolves.
    */
   prints?: boolean;
 }
 
-/** @throws CudaArgumentError for an option that there is not, or a value of the wrong type */
+/**
+ * Checks the options.
+ *
+ * @throws CudaArgumentError for an unknown option, or a value of the wrong type
+ */
 export function checkModuleOptions(options: ModuleOptions): void {
   checkOptions('options', options, [
     'maxRegisters',
@@ -40,7 +42,7 @@ export function checkModuleOptions(options: ModuleOptions): void {
     checkBoolean(`options.${name}`, options[name]);
 }
 
-/** As the driver takes them. */
+/** The options in the driver's form. */
 export function jitOptions({
   maxRegisters,
   optimizationLevel,

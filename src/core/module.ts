@@ -1,6 +1,4 @@
-/**
- * Modules: PTX, cubin or fatbin, loaded on the device off the JS thread.
- */
+/** Modules: PTX, cubin or fatbin, loaded on the device off the JavaScript thread. */
 import { ACCESS_READ } from '../runtime/commands.js';
 import { CudaDisposedError, CudaError } from '../ground/errors.js';
 import { errorFromFailure } from '../runtime/error-of-failure.js';
@@ -24,7 +22,7 @@ import type { ParamLayout, SourceParameters } from './signature.js';
 import type { Stream } from './stream.js';
 import type { KernelAttributes } from './kernel-attributes.js';
 
-/** Memory that belongs to a module: freed with it, not by a stream. */
+/** Memory that belongs to a module, and is freed with it. */
 class ModuleMemory extends Allocation {
   override get pooled(): boolean {
     return false;
@@ -39,18 +37,31 @@ class ModuleMemory extends Allocation {
   }
 }
 
-/** A loaded module. Made by {@link CoreDevice.loadModule}. */
+/**
+ * A loaded module. Made by {@link CoreDevice.loadModule}.
+ *
+ * @example
+ * ```ts
+ * await using module = await device.loadModule(`.version 7.0
+ * .target sm_70
+ * .address_size 64
+ * .visible .entry seven(.param .u64 y) {
+ *   .reg .b64 %y; ld.param.u64 %y, [y]; st.global.u32 [%y], 7; ret;
+ * }`);
+ * console.log(module.kernelNames); // [ 'seven' ]
+ * ```
+ */
 export class Module implements AsyncDisposable {
   readonly device: CoreDevice;
   private readonly library: number;
   private readonly loaded: ReadonlyMap<string, LoadedKernel>;
-  /** Kernels that use something this device does not have; the others can be used all the same. */
+  /** Kernels that need something this device does not have. The others can be used. */
   private readonly failed: ReadonlyMap<string, FailedKernel>;
   private readonly handles = new Map<string, number>();
   private readonly globals = new Map<string, ModuleMemory>();
-  /** Who launched its kernels, so that it is not unloaded under them. */
+  /** The uses of its kernels by streams: the module is not unloaded before they end. */
   private readonly uses = new Resource(0);
-  /** The entry of the stream that launched last. */
+  /** The use of the stream that launched last. */
   private lastUse: Use | undefined = undefined;
   private readonly prints: boolean;
   private closed = false;
@@ -83,8 +94,8 @@ export class Module implements AsyncDisposable {
   }
 
   /**
-   * A kernel by its name. Parameters are known from the module (from PTX with their types, from
-   * machine code with their sizes); `signature` declares dtypes and access, which are then checked.
+   * A kernel by its name. The module states its parameters (PTX with their types, machine code with
+   * their sizes); `signature` declares dtypes and access, which are then checked.
    *
    * @throws CudaError with code ERR_CUDA_NOT_FOUND where there is no such kernel
    */
@@ -93,7 +104,7 @@ export class Module implements AsyncDisposable {
   }
 
   /**
-   * As {@link kernel}; where nothing is declared, with what the source says of the parameters.
+   * Does the same as {@link kernel}. Where no signature is declared, the source's parameters apply.
    * @internal
    */
   kernelOfSource(
@@ -126,7 +137,7 @@ export class Module implements AsyncDisposable {
       throw new CudaError(
         'ERR_CUDA_UNSUPPORTED',
         `module.kernel('${name}'): the module is machine code, and a driver before CUDA 12.4 ` +
-          `cannot tell its kernels' parameters. ` +
+          `does not list its kernels' parameters. ` +
           `Declare all of them, in order: module.kernel('${name}', [inout(f32), f32, …]), ` +
           'structures as struct(bytes, alignment); or load PTX, or update the driver.',
       );
@@ -147,7 +158,7 @@ export class Module implements AsyncDisposable {
 
   /**
    * A `__device__` or `__constant__` variable, as its bytes; `reinterpret(dtype)` gives its
-   * elements. Work on the buffer is tracked; a kernel that uses the variable by its name is not.
+   * elements. Work on the buffer is tracked; kernels that use the variable by its name are not.
    * cuLibraryGetGlobal
    *
    * @throws CudaError with code ERR_CUDA_NOT_FOUND where there is no such variable
@@ -170,16 +181,16 @@ export class Module implements AsyncDisposable {
       );
       this.globals.set(name, memory);
     }
-    // A view: it frees nothing, and keeps its module.
+    // The buffer is a view: it frees nothing, and keeps its module alive.
     return new DeviceBuffer(memory, u8, 0, memory.bytes, this);
   }
 
-  /** Kernels that were asked for. @internal */
+  /** The number of kernels that have a handle. @internal */
   get kernelCount(): number {
     return this.handles.size;
   }
 
-  /** Unloads the module once its kernels are done. cuLibraryUnload */
+  /** Unloads the module once its kernels have ended. cuLibraryUnload */
   async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;
@@ -200,7 +211,7 @@ export class Module implements AsyncDisposable {
     await runtime.call('unloadLibrary', this.library);
   }
 
-  /** {@link close}, for `await using`. */
+  /** Calls {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
@@ -223,19 +234,22 @@ export class Module implements AsyncDisposable {
     this.uses.used(stream, ACCESS_READ, mark);
     const { captureScope } = stream;
     captureScope?.parts.add(this);
-    // Left undefined for a module that prints and within a capture, so that each of its launches
-    // comes here.
+    // `lastUse` stays undefined for a module that prints, and within a capture, so that each launch
+    // takes this path.
     if (this.prints) stream.printed();
     else if (captureScope === undefined)
       this.lastUse = this.uses.readers.find((reader) => reader.stream === stream);
   }
 
-  /** A capture begins: its launches are to be told from those before. @internal */
-  forgetLast(): void {
+  /**
+   * Called at the beginning of a capture, whose launches are recorded apart from earlier ones.
+   * @internal
+   */
+  resetLastUse(): void {
     this.lastUse = undefined;
   }
 
-  /** A graph that has its kernels was launched. @internal */
+  /** A graph with its kernels was launched. @internal */
   launched(stream: Stream, mark: number): void {
     this.uses.used(stream, ACCESS_READ, mark);
   }

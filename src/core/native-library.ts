@@ -1,6 +1,6 @@
 /**
- * NVIDIA's libraries (NPP, cuBLAS, cuDNN, …) on a device: their functions are called in stream
- * order, by the runtime thread, with device memory that is tracked as a kernel's arguments are.
+ * NVIDIA's libraries (NPP, cuBLAS, cuDNN, …) on a device. The runtime thread calls their functions
+ * in stream order, with device memory that is tracked as a kernel's arguments are.
  */
 import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WRITE, OP } from '../runtime/commands.js';
 import { CudaArgumentError, CudaDisposedError, CudaError } from '../ground/errors.js';
@@ -38,22 +38,28 @@ export type {
   StructType,
 } from '../runtime/library-call.js';
 
-/** What a function takes. */
+/** The signature of a function. */
 export interface FunctionRow {
   readonly args: readonly ArgumentType[];
-  /** Default `status`. What gives something else is for {@link NativeLibrary.ask}. */
+  /**
+   * What the function returns. Default `status`. A function that returns something else is called
+   * by {@link NativeLibrary.ask}.
+   */
   readonly returns?: ReturnedType;
-  /** Kernels, copies and fills that a call may queue at most. Default 2. */
+  /** The most kernels, copies and fills that a call queues. Default 2. */
   readonly launches?: number;
-  /** Why a call cannot be recorded in a graph, where it cannot: 'it allocates memory'. */
+  /**
+   * The reason why a call cannot be recorded in a graph, such as 'it allocates memory'; undefined
+   * where it can.
+   */
   readonly notCaptured?: string;
 }
 
-/** A file, and what is called of it. */
+/** A library file, and its functions. */
 export interface LibraryFile {
-  /** What it is looked for as: a row of `libraries.ts`. */
+  /** How the file is found: a row of `libraries.ts`. */
   readonly library: LibraryRow;
-  /** The file where it is known; nothing else is tried then. */
+  /** The path of the file where it is known. No other place is searched then. */
   readonly path?: string;
   readonly functions: Readonly<Record<string, FunctionRow>>;
 }
@@ -62,8 +68,8 @@ export interface LibraryFile {
 export interface LibraryDeclaration extends LibraryStatuses {
   readonly files: readonly LibraryFile[];
   /**
-   * Whether it can be called for a CPU device too, as that of a test that only looks at what it is
-   * called with: it could not reach the device's memory.
+   * Whether a CPU device may open the library, too. Its functions cannot reach the device's memory;
+   * tests that record the calls use this.
    */
   readonly anyDevice?: boolean;
 }
@@ -82,23 +88,23 @@ export interface MemoryUse {
 }
 
 export type LibraryMemory = DeviceBuffer | DeviceBuffer2D | ManagedBuffer;
-/** What goes where a function takes one number or address: `null` is the null pointer. */
+/** The value of a single number or address: `null` is the null pointer. */
 export type LibraryScalar = number | bigint | LibraryMemory | MemoryPlace | null;
 /**
- * What goes where it takes something: of a structure its fields' values in order (nothing for a
- * stream's), of the host's bytes an array of as many, of an array of addresses its elements.
+ * The value of an argument. For a structure it is the list of its fields' values in order, without
+ * its stream; for bytes of the host an array of that size; for an array of addresses the list of
+ * its elements.
  */
 export type LibraryArgument = LibraryScalar | readonly LibraryScalar[] | ArrayBufferView;
 
 /**
- * The most that a call may queue: more would come near to what a stream takes before the driver
- * blocks.
+ * The most launches that a call may queue: with more, a stream would come near the number at which
+ * the driver blocks.
  */
 export const MOST_LAUNCHES = 64;
 const DEFAULT_LAUNCHES = 2;
 /**
- * What a call does with memory of the device, by the type of its argument; other types are no
- * memory.
+ * The access of a call to device memory, by the type of the argument. Other types are not memory.
  */
 export const ACCESSES: Readonly<
   Record<'in' | 'out' | 'inout', number> & Partial<Record<ScalarType, number>>
@@ -108,7 +114,7 @@ interface Known {
   readonly func: LibraryFunction;
   readonly layout: ArgumentLayout;
   readonly notCaptured: string | undefined;
-  /** What commands call it by; undefined until it is called. */
+  /** The function's number in commands; undefined before its first call. */
   number: number | undefined;
 }
 
@@ -118,17 +124,38 @@ interface Reference {
   readonly word: number;
 }
 
-/** The arguments of one call, as they travel. */
+/** The arguments of one call, as the command encodes them. */
 interface Encoded {
   readonly words: Int32Array;
   readonly references: readonly Reference[];
 }
 
+/**
+ * A library of native code on a device, opened by {@link NativeLibrary.open}. Its functions are
+ * called in stream order, with memory that is tracked as a kernel's arguments are.
+ *
+ * @example
+ * ```ts no-run
+ * const row = { name: 'libexample', base: 'example', versions: ['1'], windows: [] };
+ * const library = await NativeLibrary.open(device, {
+ *   name: 'libexample 1.0',
+ *   statuses: { 1: { name: 'EXAMPLE_NO_MEMORY', means: 'memory' } },
+ *   files: [
+ *     {
+ *       library: { ...row, from: 'package', environment: ['EXAMPLE_PATH'] },
+ *       functions: { scale: { args: ['inout', 'f32', 'stream'] } },
+ *     },
+ *   ],
+ * });
+ * using x = device.alloc(f32, 4);
+ * await library.call(device.stream, 'scale', [x, 2, null]);
+ * ```
+ */
 export class NativeLibrary {
   readonly device: CoreDevice;
-  /** With its version, as in errors. */
+  /** The name with the version, as in errors. */
   readonly name: string;
-  /** Its files, in the order in which they were declared. */
+  /** The paths of its files, in the order of the declaration. */
   readonly paths: string[] = [];
   private readonly statuses: LibraryStatuses;
   private readonly functions = new Map<string, Known>();
@@ -142,11 +169,12 @@ export class NativeLibrary {
   }
 
   /**
-   * Loads the files, on the second worker, and looks up the functions. One that the version at hand
-   * has not is missed when it is called.
+   * Loads the files, on the second worker, and looks up the functions. A function that the
+   * installed version lacks is an error when it is called.
    *
    * @throws CudaError with code ERR_CUDA_UNSUPPORTED on a CPU device, ERR_CUDA_NO_LIBRARY where a
-   *   file is not found or does not load; the message says every path tried and how to get it
+   *   file is not found or does not load; the message lists every path that was tried, and how to
+   *   install the library
    */
   static async open(device: CoreDevice, declaration: LibraryDeclaration): Promise<NativeLibrary> {
     device.check();
@@ -192,16 +220,16 @@ export class NativeLibrary {
   }
 
   /**
-   * Queues a call behind what `stream` has queued and, on the device, behind work of other streams
-   * that uses the same memory. Addresses of memory are known to the thread that makes the call.
-   * Rejects with a {@link CudaLibraryError} where the function says that it has failed; what it
-   * would have written is undefined then.
+   * Queues a call after what `stream` has queued and, on the device, after work of other streams
+   * that uses the same memory. The runtime thread resolves the addresses of memory. Rejects with a
+   * {@link CudaLibraryError} where the function returns a failure; the memory that it would have
+   * written is undefined then.
    *
-   * @param uses memory that it uses beside its arguments, by addresses that lie in memory of the
-   *   device
+   * @param uses memory that the call uses besides its arguments, by addresses that are stored in
+   *   memory of the device
    * @throws CudaArgumentError for arguments that the function does not take; CudaError with code
-   *   ERR_CUDA_UNSUPPORTED for a function that this version has not, ERR_CUDA_CAPTURE for one that
-   *   cannot be recorded
+   *   ERR_CUDA_UNSUPPORTED for a function that the installed version lacks, ERR_CUDA_CAPTURE for
+   *   one that cannot be recorded
    */
   call(
     stream: Stream,
@@ -214,11 +242,11 @@ export class NativeLibrary {
       throw invalid('stream', `a stream of ${this.device.title}`, stream);
     const known = this.known(name);
     if (known.func.returns !== 'status')
-      throw new CudaArgumentError('name', `name: ${name} returns no status: it is for ask(…).`);
+      throw new CudaArgumentError('name', `name: ${name} returns no status: call it with ask(…).`);
     if (known.notCaptured !== undefined && stream.captureScope !== undefined) {
       throw captureError(
         `${name} of ${this.name}`,
-        `${known.notCaptured}. Call it before the capture, or behind the graph`,
+        `${known.notCaptured}. Call it before the capture, or after the graph's launch`,
       );
     }
     const { words, references } = this.encode(known, args, uses);
@@ -226,7 +254,7 @@ export class NativeLibrary {
     if (length > MAX_RECORD_WORDS)
       throw new CudaArgumentError(
         'args',
-        `args of ${name}: ${words.length * 4} bytes are more than a call can have.`,
+        `args of ${name}: ${words.length * 4} bytes are more than a call can pass.`,
       );
     known.number ??= this.runtime.addLibrary(this.statuses, [known.func]);
     for (const { resource, access } of references) stream.order(resource, access);
@@ -247,9 +275,9 @@ export class NativeLibrary {
   }
 
   /**
-   * A call that is part of no stream's order, on the second worker: plans, workspaces, sizes. It
-   * takes no memory of the device. Gives what the function returns, a status of success as well,
-   * and what each argument of the host's bytes holds afterwards.
+   * Makes a call that is not in stream order, on the second worker: for plans, workspaces, sizes.
+   * It takes no memory of the device. Returns the function's result, a status of success included,
+   * and the contents of each argument of host bytes after the call.
    */
   async ask(
     name: string,
@@ -260,7 +288,7 @@ export class NativeLibrary {
     if (references.length > 0)
       throw new CudaArgumentError(
         'args',
-        `args of ${name}: memory of the device is for calls in stream order.`,
+        `args of ${name}: device memory is allowed in calls in stream order only: use call(…).`,
       );
     const { runtime } = this;
     const { words: after, value } = await runtime.call(
@@ -304,8 +332,8 @@ export class NativeLibrary {
         'args',
         `args of ${func.name}: expected ${taken}, got ${args.length}.`,
       );
-    // What is used and is no argument has its address put behind the arguments, where nothing is
-    // read.
+    // The address of memory that is used without being an argument goes after the arguments, where
+    // the function reads nothing.
     const words = new Int32Array(layout.words + 2 * uses.length);
     const references: Reference[] = [];
     let next = 0;
@@ -345,7 +373,7 @@ export class NativeLibrary {
     return { words, references };
   }
 
-  /** Writes the offset of the memory, which the runtime thread adds its address to. */
+  /** Writes the offset of the memory. The runtime thread adds the memory's address. */
   private place(words: Int32Array, word: number, argument: string, value: LibraryScalar): Resource {
     const { buffer, byteOffset = 0 } = isMemory(value)
       ? { buffer: value }
@@ -402,7 +430,7 @@ const bitsF32 = new Float32Array(bits);
 const bitsF64 = new Float64Array(bits);
 const bitsU64 = new BigUint64Array(bits);
 
-/** Whole numbers that a type holds. */
+/** The range of whole numbers of a type. */
 const RANGES: Readonly<Partial<Record<ScalarType, readonly [bigint, bigint]>>> = {
   i32: [-(1n << 31n), (1n << 31n) - 1n],
   u32: [0n, (1n << 32n) - 1n],

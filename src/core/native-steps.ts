@@ -1,8 +1,8 @@
 /**
- * Several calls of a native library that belong together, as one command of a stream: what an
- * object is told before it runs, and the run. The functions are known by address, as those of C++
- * objects are, and take constants among their arguments. Memory of the device is tracked as a
- * kernel's arguments are.
+ * Several calls of a native library that belong together, as one command of a stream: the settings
+ * of an object, and its run. The functions are given by address, as those of C++ objects are, and
+ * take constants among their arguments. Memory of the device is tracked as a kernel's arguments
+ * are.
  */
 import { ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, OP } from '../runtime/commands.js';
 import { CudaDisposedError } from '../ground/errors.js';
@@ -20,14 +20,14 @@ import type { Stream } from './stream.js';
 export type { LibraryStep, StepArgument } from '../runtime/library-call.js';
 
 export interface StepsDeclaration {
-  /** What it does, for errors: 'enqueueV3 of mobilenet'. */
+  /** The name in errors: 'enqueueV3 of mobilenet'. */
   readonly name: string;
   /** The library, with its version. */
   readonly library: string;
   readonly steps: readonly LibraryStep[];
-  /** Kernels, copies and fills that it may queue: counted up to 64. */
+  /** Kernels, copies and fills that the calls may queue. Numbers above 64 count as 64. */
   readonly launches: number;
-  /** Memory that what the library says meanwhile is in, and which becomes part of the error. */
+  /** Memory to which the library's messages are written; they become part of the error. */
   readonly said?: SharedArrayBuffer;
 }
 
@@ -36,22 +36,39 @@ interface Place {
   readonly word: number;
 }
 
-/** The calls, made known to the device's thread once. */
+/**
+ * Several calls of a native library as one command. They are registered with the device's thread
+ * once.
+ *
+ * @example
+ * ```ts no-run
+ * const address = 0x7f00_0000_1000; // where a library has the function, in this process
+ * const steps = new NativeSteps(device, {
+ *   name: 'scale of libexample',
+ *   library: 'libexample 1.0',
+ *   steps: [{ name: 'scale', address, args: ['inout', 'f32', 'stream'], returns: 'true' }],
+ *   launches: 1,
+ * });
+ * using x = device.alloc(f32, 4);
+ * steps.queue(device.stream, [x], x);
+ * steps.close();
+ * ```
+ */
 export class NativeSteps {
   readonly device: CoreDevice;
   /**
-   * Arguments that are no memory: every step's behind one another, of which a program sets what it
-   * wants changed before {@link call}. It is copied there.
+   * The words of all arguments that are not memory, step after step. A program changes them before
+   * {@link queue}, which copies them to the command.
    */
   readonly words: Int32Array;
-  /** For each step and each of its arguments the first word in {@link words}. */
+  /** For each step and each of its arguments the index of its first word in {@link words}. */
   readonly starts: readonly (readonly number[])[];
   private readonly runtime: Runtime;
   private readonly number: number;
   private readonly title: { toString(): string };
   private readonly places: readonly Place[];
   /**
-   * Words of the arguments; those of memory that is used without being an argument come behind
+   * Words of the arguments. The words of memory that is used without being an argument come after
    * them.
    */
   private readonly length: number;
@@ -93,17 +110,17 @@ export class NativeSteps {
   }
 
   /**
-   * Queues the calls behind what `stream` has queued, and behind work of other streams that uses
-   * the same memory. Whoever awaits them gets a {@link CudaLibraryError} where one of them returns
-   * false; those behind it are not made then.
+   * Queues the calls after what `stream` has queued, and after work of other streams that uses the
+   * same memory. The operation fails with a {@link CudaLibraryError} where one of them returns
+   * false; the calls after it are not made then.
    *
-   * @param memory one for each argument that is memory of the device, in their order
-   * @param uses what they all use besides, and write to: calls that have it in common are made one
-   *   after the other, on whichever streams
-   * @param whole for each of `memory` whether the calls write to all of it, so that an earlier
-   *   failure is of no matter
-   * @returns the operation's number: `new Pending(stream, root, stream.mark)` is its end, which
-   *   most runs need no object for
+   * @param memory one buffer for each argument that is memory of the device, in order
+   * @param uses memory that all calls use besides, and write: commands that share it run one after
+   *   the other, on any streams
+   * @param whole for each of `memory` whether the calls write all of it, so that an earlier failure
+   *   does not matter
+   * @returns the operation's number: `new Pending(stream, root, stream.mark)` waits for its end,
+   *   and most runs need no such object
    */
   queue(
     stream: Stream,
@@ -134,7 +151,7 @@ export class NativeSteps {
         ((whole[i] === true ? access | ACCESS_WHOLE : access) << ACCESS_SHIFT);
       ring[at++] = word;
     }
-    // Nothing is in it that a run which failed could have left undefined.
+    // It counts as written whole: it holds nothing that a failed run could leave undefined.
     ring[at++] = uses.memory.handle | ((ACCESS_WRITE | ACCESS_WHOLE) << ACCESS_SHIFT);
     ring[at++] = length;
     for (let i = 0; i < words.length; i++) ring[at + i] = words[i]!;
@@ -144,12 +161,14 @@ export class NativeSteps {
     return root;
   }
 
-  /** Forgets the calls, behind those that were queued. Is not called any more then. */
+  /**
+   * Releases the calls, after those that were queued. {@link queue} must not be called any more.
+   */
   close(): void {
     this.runtime.dropLibrary(this.number);
   }
 
-  /** Writes the offset of the memory, which the runtime thread adds its address to. */
+  /** Writes the offset of the memory. The runtime thread adds the memory's address. */
   private place(stream: Stream, buffer: LibraryMemory, access: number, word: number): void {
     const { memory }: { memory: Resource & { device: CoreDevice } } = buffer;
     if (memory.disposed)

@@ -1,8 +1,9 @@
 /**
- * Memory that a graph allocates itself, by a node, at each launch: made by {@link CoreDevice.alloc} on
- * a stream that is captured with `allocate: 'nodes'`. Closed within the capture, it is freed by a
- * node, and the driver may give later nodes the same memory. What is not closed there stays from a
- * launch to the next, which frees it and allocates it anew at the same address.
+ * Memory that a graph allocates itself, by a node, at each launch. It is made by
+ * {@link CoreDevice.alloc} on a stream that is captured with `allocate: 'nodes'`. Memory that is
+ * closed within the capture is freed by a node, and the driver may give later nodes the same
+ * memory. Other memory stays from a launch to the next, which frees it and allocates it again at
+ * the same address.
  */
 import { ACCESS_WRITE } from '../runtime/commands.js';
 import { CudaError } from '../ground/errors.js';
@@ -15,7 +16,7 @@ import type { Stream } from './stream.js';
 export class NodeMemory extends Allocation {
   /** Whether a launch has allocated it. */
   private allocated = false;
-  /** The capture that it is part of. */
+  /** The capture that the node belongs to. */
   private readonly home: CaptureScope;
 
   constructor(
@@ -31,7 +32,7 @@ export class NodeMemory extends Allocation {
     this.home.nodeMemory.add(this);
   }
 
-  /** The graph keeps it: whoever forgets a buffer of it loses nothing. */
+  /** The graph keeps the memory: a buffer that is collected does not leak it. */
   override get isKept(): boolean {
     return true;
   }
@@ -45,8 +46,8 @@ export class NodeMemory extends Allocation {
     if (!this.allocated) {
       throw new CudaError(
         'ERR_CUDA_CAPTURE',
-        `${this.toString()} is allocated by a node of a graph: it is there once the graph ` +
-          'has been launched.',
+        `${this.toString()} is allocated by a node of a graph: it is allocated once the ` +
+          'graph has been launched.',
       );
     }
     super.order(stream, access);
@@ -57,12 +58,13 @@ export class NodeMemory extends Allocation {
     throw new CudaError(
       'ERR_CUDA_CAPTURE',
       `${this.toString()} is allocated by a node of another graph, whose launches decide ` +
-        'whether it is there: copy it before the capture.',
+        'whether it is allocated: copy it before the capture.',
     );
   }
 
   /**
-   * Within the capture a node frees it; behind it the graph does, at its next launch or its end.
+   * Within the capture a node frees the memory. After it the graph frees the memory, at its next
+   * launch or its end.
    */
   override dispose(): void {
     if (this.disposed) return;
@@ -71,7 +73,7 @@ export class NodeMemory extends Allocation {
       this.disposed = true;
       return;
     }
-    // The body of a conditional node, which may not run, cannot free it.
+    // The body of a conditional node may not run, so it cannot free the memory.
     if (stream.captureScope !== home) return;
     this.disposed = true;
     home.order(stream, this, ACCESS_WRITE);
@@ -80,21 +82,21 @@ export class NodeMemory extends Allocation {
     home.nodeMemory.delete(this);
   }
 
-  /** The graph has ended, and what its last launch left has been freed. */
+  /** The graph has ended, and the memory of its last launch has been freed. */
   release(): void {
     this.disposed = true;
     this.device.runtime.handles.drop(this.handle);
   }
 
-  /** Its address, where a launch may have left it allocated. */
+  /** The address where a launch may have left the memory allocated; else 0. */
   get left(): number {
     return this.allocated ? this.device.runtime.shared.values[this.handle]! : 0;
   }
 }
 
 /**
- * Whether a value is memory of a node, a buffer or a tensor of it, which closing within a capture
- * frees there.
+ * Whether a value is memory of a node, or a buffer or tensor of it. Closing it within a capture
+ * frees it there.
  */
 export function isNodeMemory(value: unknown): boolean {
   const buffer =

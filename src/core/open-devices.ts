@@ -1,6 +1,6 @@
 /**
- * Which device a name means, and the runtimes that are open: one per device and JS thread, shared
- * by everyone who opens it.
+ * The device that a name denotes, and the open runtimes: one for each device and JavaScript thread,
+ * shared by all Devices on it.
  */
 import { setImmediate } from 'node:timers';
 
@@ -24,25 +24,25 @@ import type { Held } from './queued-operation.js';
 import { Staging } from './staging.js';
 import type { Stream } from './stream.js';
 
-/** Threads that a CPU device can be given. */
+/** The most threads of a CPU device. */
 export const MAX_WORKERS = 256;
 export const LAST_SEED = 0xffffffff;
 
 const open = new Map<string, Promise<SharedDevice>>();
 
 /**
- * Somebody who writes down what is done on a device: told of all that channels tell of it, and
- * before operations.
+ * The recorder of a trace. It receives all messages of the channels, and a call before each
+ * operation.
  */
 export interface Recorder {
   /**
-   * Called before a command of a stream is begun, by its number among the commands. May write
-   * commands of its own.
+   * Called before a command of a stream begins, with the command's number. It may write commands of
+   * its own.
    */
   before(stream: Stream, op: number): void;
   /**
-   * A command was queued. What it holds its stream for, where it does, learns later when that
-   * began.
+   * A command was queued. `held` is set for a hold; the time at which its work begins is written to
+   * it later.
    */
   operation(stream: Stream, message: OperationMessage, held: Held | undefined): void;
   memory(message: MemoryMessage): void;
@@ -50,18 +50,18 @@ export interface Recorder {
   graph(message: GraphMessage): void;
 }
 
-/** What all Devices that are open on one runtime share. */
+/** The state that all Devices on one runtime share. */
 export class SharedDevice {
   readonly runtime: Runtime;
   readonly staging: Staging;
   readonly devices: Set<CoreDevice>;
-  /** The capture whose function is running and that refuses work on streams outside of it. */
+  /** The capture whose function is running, and that refuses work on streams outside of it. */
   capture: CaptureScope | undefined = undefined;
-  /** Modules that are loaded. */
+  /** The loaded modules. */
   readonly modules = new Set<Module>();
   /** Whether several streams have been used, so that operations record events. */
   multi = false;
-  /** Whether something is to be done around operations: {@link multi}, or somebody records. */
+  /** Whether operations need extra commands: {@link multi}, or a trace is recorded. */
   attentive = false;
   /** Events that streams of other devices wait for. */
   readonly loans = new Loans();
@@ -77,8 +77,8 @@ export class SharedDevice {
    */
   private linked = false;
   private readonly key: string;
-  private readonly forget: () => void;
-  /** Whether somebody who closed his device has left work behind that does not end. */
+  private readonly unregister: () => void;
+  /** Whether a Device was closed while its work was still running. */
   private abandoned = false;
   private used = 0;
   private users = 0;
@@ -88,7 +88,7 @@ export class SharedDevice {
     this.devices = devices;
     this.runtime = runtime;
     this.staging = new Staging(runtime);
-    this.forget = onExit(runtime);
+    this.unregister = onExit(runtime);
   }
 
   get name(): string {
@@ -96,7 +96,7 @@ export class SharedDevice {
     return `${info.name} (${config.provider === 'cpu' ? 'cpu' : 'cuda'}:${config.ordinal})`;
   }
 
-  /** Whether stream-ordered memory comes from pools here. */
+  /** Whether stream-ordered memory comes from pools. */
   get pools(): boolean {
     return this.runtime.info.pools;
   }
@@ -110,7 +110,10 @@ export class SharedDevice {
     this.users++;
   }
 
-  /** What commands here call another device by. From now on operations of both record events. */
+  /**
+   * The number of another device in commands of this one. From now on operations of both record
+   * events.
+   */
   link(other: SharedDevice): number {
     for (const each of [this, other]) {
       each.linked = true;
@@ -135,7 +138,10 @@ export class SharedDevice {
     this.attend();
   }
 
-  /** Who writes down what is done here. It listens on all channels, so that messages are made. */
+  /**
+   * The recorder of the running trace, if any. It subscribes to all channels, so that messages are
+   * made.
+   */
   get recorder(): Recorder | undefined {
     return this.recording;
   }
@@ -151,8 +157,8 @@ export class SharedDevice {
   }
 
   /**
-   * The last one to release ends the runtime. `ended` says whether all work is over; where it is
-   * not, a GPU goes on with it, and the process leaves the device as it is when it ends.
+   * Releases a Device; the last release ends the runtime. `ended` is whether all work has ended. If
+   * not, a GPU goes on with it, and the process leaves the device unchanged when it exits.
    */
   async release(error: CudaError, ended: boolean): Promise<void> {
     if (!ended) this.abandoned = true;
@@ -174,11 +180,11 @@ export class SharedDevice {
       }
     }
     const over = await runtime.terminate(error, abandoned);
-    // A CPU device ends with its thread, whatever it was doing.
-    if (over || runtime.config.provider === 'cpu') this.forget();
+    // A CPU device ends with its thread, whatever runs there.
+    if (over || runtime.config.provider === 'cpu') this.unregister();
   }
 
-  /** A CPU device that was lost can be opened again: the next one starts afresh. */
+  /** Lets a lost CPU device be opened again, as a new runtime. */
   lost(): void {
     if (this.runtime.config.provider === 'cpu') open.delete(this.key);
   }
@@ -201,7 +207,7 @@ export async function openShared(
     const ordinal = Number(match[3] ?? 0);
     return match[2] === 'cpu' ? openCpu(ordinal, inline, options) : openCuda(ordinal, inline);
   }
-  // Fall back only where there is no driver or no GPU, never on a driver's error.
+  // It falls back only where there is no driver or no GPU, never on a driver's error.
   if (missingDriver() !== undefined) return openCpu(0, inline, options);
   try {
     return await openCuda(0, inline);
@@ -232,16 +238,14 @@ async function openCuda(ordinal: number, inline: boolean): Promise<SharedDevice>
       throw error;
     const { driverName, driverCode } = error;
     throw new CudaDeviceLostError(
-      `cuda:${ordinal}: an earlier fault (${driverName ?? driverCode}) has taken the GPU ` +
-        'from this process, which cannot use it again. Start another process.',
+      `cuda:${ordinal}: an earlier fault (${driverName ?? driverCode}) has made the GPU ` +
+        'unusable for this process. Start another process.',
       { driverName, driverCode, cause: error },
     );
   }
 }
 
-/**
- * What a CPU device is given beside its number: devices that differ in it are different devices.
- */
+/** The options of a CPU device. Devices with different options are different devices. */
 interface CpuDeviceOptions {
   memoryBytes?: number | undefined;
   workers?: number | undefined;
@@ -255,7 +259,7 @@ function openCpu(
   inline: boolean,
   {
     memoryBytes,
-    workers: asked,
+    workers: given,
     stallLimit,
     check: wanted = checkOfEnvironment(),
     schedule = scheduleOfEnvironment(),
@@ -263,11 +267,12 @@ function openCpu(
 ): Promise<SharedDevice> {
   checkLanesOfEnvironment();
   const check = wanted === false ? undefined : wanted;
-  // One thread follows what kernels do, and the order that a seed decides is one thread's.
+  // Checks and seeded schedules need a single thread.
   const alone = inline || schedule !== undefined || check !== undefined;
-  const workers = alone ? 1 : (asked ?? workersOfEnvironment());
+  const workers = alone ? 1 : (given ?? workersOfEnvironment());
   const own = [memoryBytes, workers, stallLimit].map((value) => value ?? '').join(':');
-  const key = `cpu:${ordinal}:${inline ? 'inline' : 'worker'}:${own}:${JSON.stringify([check, schedule])}`;
+  const thread = inline ? 'inline' : 'worker';
+  const key = `cpu:${ordinal}:${thread}:${own}:${JSON.stringify([check, schedule])}`;
   return openOnce(
     key,
     { provider: 'cpu', ordinal, memoryBytes, workers, stallLimit, check, schedule },
@@ -275,7 +280,10 @@ function openCpu(
   );
 }
 
-/** Any program is checked, or run in an order of a seed, without a change to it. */
+/**
+ * The environment variables let any program be checked, or run under a seed, without a change to
+ * it.
+ */
 function checkOfEnvironment(): true | undefined {
   const text = process.env['ASYNC_CUDA_CHECK'];
   if (text === undefined || text === '' || text === '0') return undefined;
@@ -288,7 +296,10 @@ function scheduleOfEnvironment(): { seed: number } | undefined {
   return seed === undefined ? undefined : { seed };
 }
 
-/** The seed that a failing program was told to be run with again. */
+/**
+ * The seed in the environment variable, with which the error of a failing program asks to run it
+ * again.
+ */
 export function seedOfEnvironment(): number | undefined {
   const text = process.env['ASYNC_CUDA_SEED'];
   if (text === undefined || text === '') return undefined;
@@ -307,8 +318,8 @@ function workersOfEnvironment(): number | undefined {
 }
 
 /**
- * What reads it is the device, on its own thread, where a mistake would look like one of the
- * library's.
+ * The device reads the variable on its own thread, where a wrong value would look like an error of
+ * the library.
  */
 function checkLanesOfEnvironment(): void {
   const text = process.env['ASYNC_CUDA_CPU_LANES'];
@@ -334,12 +345,12 @@ async function openOnce(
 }
 
 /**
- * What a listener throws is an uncaught exception of its own: others are told all the same, and
- * waits go on.
+ * Runs a listener. Its exception becomes an uncaught one, so that the other listeners run and waits
+ * go on.
  */
-function guarded(tell: () => unknown): void {
+function guarded(notify: () => unknown): void {
   try {
-    tell();
+    notify();
   } catch (error) {
     setImmediate(() => {
       throw error;
@@ -357,12 +368,12 @@ async function start(key: string, config: ProviderConfig, inline: boolean): Prom
         for (const device of devices) guarded(() => device.unclaimed(error));
       },
       print: (text) => {
-        let heard = false;
+        let isPrinted = false;
         for (const device of devices) {
-          if (device.listenerCount('print') > 0) heard = true;
+          if (device.listenerCount('print') > 0) isPrinted = true;
           guarded(() => device.emit('print', text));
         }
-        if (!heard) process.stdout.write(text);
+        if (!isPrinted) process.stdout.write(text);
       },
       labels: () => new Map([...devices].flatMap((device) => device.labels())),
       check: (report) => {

@@ -1,50 +1,50 @@
-/** How a device is opened: the options, checked. */
+/** The options of opening a device, and their checks. */
 import { checkBoolean, checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import type { CheckOptions } from '../ground/check-report.js';
 import { LAST_SEED, MAX_WORKERS } from './open-devices.js';
 
-/** Which device: the first GPU or the CPU device, a kind, or one of a kind. */
+/** The name of a device: the first GPU or else the CPU device, a kind, or one of a kind. */
 export type DeviceName = 'best' | 'cuda' | 'cpu' | `cuda:${number}` | `cpu:${number}`;
 
-/** What {@link Device.open} takes beside the name. */
+/** Options of {@link Device.open}. */
 export interface OpenOptions {
   /**
    * `worker` (default) drives the device from a thread of its own; `inline` runs everything on the
    * calling thread.
    */
   thread?: 'worker' | 'inline';
-  /** Memory of a CPU device, bytes. Default: up to 4 GiB, reserved as it is used. */
+  /** Memory of a CPU device in bytes. Default: up to 4 GiB, reserved as it is used. */
   memoryBytes?: number;
   /**
-   * Threads that run the blocks of a CPU device's kernels, its own included. With 1, and with
-   * `thread: 'inline'`, the order of all effects is the same in every run; so it is with `check`
-   * and `schedule`, which one thread follows. Default: the environment variable ASYNC_CUDA_WORKERS,
-   * else one per core.
+   * Threads that run the blocks of a CPU device's kernels, the device's own thread included. With
+   * 1, and with `thread: 'inline'`, `check` or `schedule`, the order of all effects is the same in
+   * every run. Default: the environment variable ASYNC_CUDA_WORKERS, else one per core.
    */
   workers?: number;
   /**
-   * A CPU device ends a grid whose blocks have all waited for so many milliseconds, for each other
-   * and with no other work queued that could release them: the error says where each block waits.
-   * Infinity: never, for kernels that wait for the host. Default 10,000.
+   * Milliseconds after which a CPU device ends a grid whose blocks all wait for each other, with no
+   * other queued work that could release them. The error lists where each block waits. Infinity
+   * switches that off, for kernels that wait for the host. Default 10,000.
    */
   stallLimit?: number;
   /**
-   * On a CPU device: watches all work, and fails what is wrong with a {@link CudaCheckError}.
-   * `true` looks for everything. Thirty to a hundred times slower: docs/checking.md. Default: on
-   * where the environment variable ASYNC_CUDA_CHECK is 1.
+   * On a CPU device: checks all work, and fails wrong work with a {@link CudaCheckError}. `true`
+   * switches all checks on. Checked work is thirty to a hundred times slower: docs/checking.md.
+   * Default: on where the environment variable ASYNC_CUDA_CHECK is 1.
    */
   check?: boolean | CheckOptions;
   /**
-   * On a CPU device: the seed decides the order in which streams go on and blocks begin, among
-   * those that a GPU may choose. Errors name it. Default: the environment variable ASYNC_CUDA_SEED,
-   * else the device's own order.
+   * On a CPU device: the seed decides the order in which streams go on and blocks begin, among the
+   * orders that a GPU may choose. Errors name it. Default: the environment variable
+   * ASYNC_CUDA_SEED, else the device's own order.
    */
   schedule?: { seed: number };
   /**
-   * While the device is open, what is queued within {@link labelled} lies in NVTX ranges of this
-   * thread, for profilers: those of the tool that the environment variable NVTX_INJECTION64_PATH
-   * names, as Nsight Systems sets it, or of libnvToolsExt. Without either nothing happens. Default:
-   * on where the environment variable ASYNC_CUDA_NVTX is 1. nvtxRangePushA, nvtxRangePop
+   * While the device is open, work that is queued within {@link labelled} lies in NVTX ranges of
+   * this thread, for profilers: those of the tool that the environment variable
+   * NVTX_INJECTION64_PATH names, as Nsight Systems sets it, or of libnvToolsExt. Without either
+   * there are no ranges. Default: on where the environment variable ASYNC_CUDA_NVTX is 1.
+   * nvtxRangePushA, nvtxRangePop
    */
   nvtx?: boolean;
 }
@@ -75,11 +75,15 @@ function checkedCheck(check: unknown): boolean | CheckOptions | undefined {
     if (value !== undefined && typeof value !== 'boolean')
       throw invalid(`options.check.${name}`, 'a boolean', value);
   }
-  // As it is now, and a plain object whatever it came as: it is sent to the device's thread.
+  // A copy, and a plain object: it is posted to the device's thread.
   return { ...options };
 }
 
-/** Checks what {@link Device.open} was given. @throws CudaArgumentError for what is wrong */
+/**
+ * Checks the options of {@link Device.open}.
+ *
+ * @throws CudaArgumentError for a wrong option
+ */
 export function checkOpenOptions(options: OpenOptions): {
   readonly nvtx: boolean;
   readonly inline: boolean;
@@ -134,7 +138,7 @@ export function checkOpenOptions(options: OpenOptions): {
     if (alone !== undefined)
       throw invalid(
         'options.workers',
-        `1, or left out, with '${alone}', which one thread follows`,
+        `1, or left out, with '${alone}', which needs a single thread`,
         options.workers,
       );
   }

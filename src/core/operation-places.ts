@@ -1,18 +1,19 @@
 /**
- * Where operations were made, for what devices that are checked say of memory: it is allocated when
- * an operation is run, and by then the call that made the operation is no longer on the stack.
+ * The places in the program where operations were made, for reports of checked devices about
+ * memory. Memory is allocated when an operation runs, and then the call that made the operation is
+ * no longer on the stack.
  */
 let wanted = false;
 let current: string | undefined = undefined;
 
-/** A device that is checked has been opened: from now on operations remember their places. */
-export function wantPlaces(): void {
+/** Called when a checked device is opened: from now on operations record their places. */
+export function recordPlaces(): void {
   wanted = true;
 }
 
-export const placesAreWanted = (): boolean => wanted;
+export const recordsPlaces = (): boolean => wanted;
 
-/** Runs `queue`, whose allocations are those of an operation that was made at `place`. */
+/** Runs `queue`, whose allocations belong to an operation that was made at `place`. */
 export function atPlace<T>(place: string, queue: () => T): T {
   const before = current;
   current = place;
@@ -23,5 +24,5 @@ export function atPlace<T>(place: string, queue: () => T): T {
   }
 }
 
-/** Undefined where no operation is being queued. */
+/** The place of the operation that is being queued; undefined where there is none. */
 export const placeOfOperation = (): string | undefined => current;

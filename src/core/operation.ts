@@ -1,6 +1,6 @@
 /**
- * An operation of many parts: whatever is queued while it is held, on whichever stream. Its first
- * failure ends it, and what is left of it is not carried out; who waits for its end learns of that
+ * An operation of several parts: all work that is queued while it is held, on any stream. Its first
+ * failure ends it, and its remaining parts do not run; a wait for its end rejects with that
  * failure.
  */
 import { HeldOperation } from '../runtime/held-operation.js';
@@ -13,56 +13,59 @@ const DONE = Promise.resolve();
 export class Operation extends HeldOperation {
   private readonly runtime: Runtime;
 
-  /** Begins on `stream`. Nothing is queued by that. */
+  /** Begins an operation on `stream`. This queues nothing. */
   constructor(stream: Stream) {
     super(begun(stream));
     this.runtime = stream.runtime;
   }
 
-  /** What is queued from here on is part of the operation, and of no other, until {@link letGo}. */
+  /**
+   * Makes work that is queued from here on part of this operation, and of no other, until
+   * {@link letGo}.
+   */
   take(): void {
     this.runtime.held = this;
   }
 
-  /** What is queued from here on is part of no operation of several parts. */
+  /** Makes work that is queued from here on part of no operation of several parts. */
   letGo(): void {
     this.runtime.held = undefined;
   }
 
-  /** Says what it is called as a whole; the first name counts. */
+  /** Names the operation as a whole. The first name counts. */
   name(label: string): void {
     this.runtime.label(this, label);
   }
 
   /**
-   * Somebody waits for it, though not for all that it has queued yet: its failure is theirs. To be
-   * followed by {@link told}.
+   * Claims the operation's failure for a waiter that waits before all of it is queued.
+   * {@link reported} ends the claim.
    */
   expect(): void {
     this.runtime.expect(this.root);
   }
 
-  /** Whoever was to be told has been. */
-  told(): void {
+  /** Ends the claim: the failure has been reported. */
+  reported(): void {
     this.runtime.failureOf(this.root);
   }
 
-  /**
-   * Somebody has been told of the error. Where it is the operation's failure that needs no more
-   * telling.
-   */
-  heard(error: unknown): void {
+  /** An error was reported. If it is the operation's failure, it needs no further report. */
+  markReported(error: unknown): void {
     const { runtime, root } = this;
     if (runtime.unclaimedFailureOf(root) === error) runtime.failureOf(root, true);
   }
 
-  /** Its end on a stream that it queued on, as far as it goes by now, and its failure. */
+  /**
+   * A Pending of what the operation has queued on a stream so far, with the operation's failure.
+   */
   pending(stream: Stream): Pending {
     return new Pending(stream, this.root, stream.mark);
   }
 
   /**
-   * What {@link pending} is where that ends within a few microseconds; undefined where it does not.
+   * The result of {@link pending} where that ends within a few microseconds; undefined where it
+   * does not.
    */
   endsSoon(stream: Stream): Promise<void> | undefined {
     if (!stream.passesSoon(stream.mark)) return undefined;
@@ -70,7 +73,7 @@ export class Operation extends HeldOperation {
     return failure === undefined ? DONE : Promise.reject(failure);
   }
 
-  /** Blocks this thread until it is over on a stream that it queued on. */
+  /** Blocks this thread until the operation has ended on a stream that it queued on. */
   block(stream: Stream): void {
     const { runtime, root } = this;
     runtime.expect(root);

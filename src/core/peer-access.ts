@@ -1,9 +1,9 @@
 /**
- * Peer access: kernels of one device use memory of another where it is. A property of the two
- * contexts, so of all Devices that are open on them.
+ * Peer access: kernels of one device use memory of another where it is. It is a property of the two
+ * contexts, so it holds for all Devices that are open on them.
  *
- * Enabling it for a context reaches plain allocations only. Memory from pools, which is what
- * `device.alloc` gives, is reached by whom its pool names.
+ * Enabling it for a context covers plain allocations only. Memory from pools, which `device.alloc`
+ * returns, is accessible to the devices that its pool names.
  */
 import { CudaArgumentError, CudaError } from '../ground/errors.js';
 import type { SharedDevice } from './open-devices.js';
@@ -26,7 +26,7 @@ export async function enablePeerAccess(from: SharedDevice, to: SharedDevice): Pr
   if (!(await canAccessPeer(from, to))) {
     throw new CudaError(
       'ERR_CUDA_UNSUPPORTED',
-      `${from.name} has no way to the memory of ${to.name}. Copy between them: ` +
+      `${from.name} cannot access the memory of ${to.name}. Copy between them: ` +
         'buffer.copyFrom(stream, other).',
     );
   }
@@ -37,7 +37,7 @@ export async function enablePeerAccess(from: SharedDevice, to: SharedDevice): Pr
 }
 
 export async function disablePeerAccess(from: SharedDevice, to: SharedDevice): Promise<void> {
-  // From now on no kernel is given such memory; those that were run first.
+  // From now on kernels are refused such memory. The kernels that were queued before end first.
   if (!from.reaches.delete(to.runtime)) return;
   await Promise.all([...from.devices].map((device) => device.finished()));
   to.accessors.delete(from.runtime.info.device);
@@ -45,7 +45,7 @@ export async function disablePeerAccess(from: SharedDevice, to: SharedDevice): P
   await from.runtime.call('disablePeerAccess', to.runtime.info.context);
 }
 
-/** Gives those who have access to the device access to a new pool of it. */
+/** Makes a new pool of the device accessible to the devices that have access to the device. */
 export async function grantPeers(to: SharedDevice, pool: number): Promise<void> {
   for (const device of to.accessors) await setAccess(to, [pool], device, 'readwrite');
 }

@@ -1,6 +1,7 @@
 /**
- * What an eager method returns: work that has been queued. Awaiting it makes a fence and waits for
- * that; not awaiting it costs nothing. A failure that nobody awaits goes to `device.on('error')`.
+ * The result of an eager method: work that has been queued. Awaiting it writes a fence and waits
+ * for that; not awaiting it costs nothing. A failure that is not awaited goes to
+ * `device.on('error')`.
  */
 import { setImmediate } from 'node:timers';
 
@@ -9,28 +10,37 @@ import { checkOptions, checkSignal } from '../ground/arguments.js';
 import { isError } from '../ground/other-realms.js';
 import type { Stream } from './stream.js';
 
-/** Options of everything that waits. */
+/** Options of every wait. */
 export interface WaitOptions {
-  /** Stops the wait, never the work. The wait then rejects with the signal's reason. */
+  /** Ends the wait, never the work. The wait then rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
 }
 
 const DONE = Promise.resolve();
 
-/** What only a Pending has that somebody awaits, or that gives something. */
+/** The state of a Pending that is awaited, or has a value. */
 interface Wait<T> {
-  /** What the value is made of once the work is done; undefined where it gives nothing. */
+  /** Makes the value once the work has ended; undefined where there is no value. */
   readonly finish: (() => T | Promise<T>) | undefined;
   promise: Promise<T> | undefined;
-  /** Who awaits it; not counting those whose wait was aborted. */
+  /** Number of waiters, without aborted ones. */
   claims: number;
   settled: boolean;
 }
 
-/** Queued work on one stream, and what it will give. */
+/**
+ * Queued work on one stream, and its value.
+ *
+ * @example
+ * ```ts
+ * using x = device.alloc(f32, 4);
+ * const filled = x.fill(device.stream, 1); // queued
+ * await filled.finished({ signal: AbortSignal.timeout(60_000) }); // the device has done it
+ * ```
+ */
 export class Pending<T = void> implements PromiseLike<T> {
   private readonly stream: Stream;
-  /** Negative for what a capture has recorded. */
+  /** Negative for work that a capture has recorded. */
   private readonly root: number;
   private readonly mark: number;
   /** Undefined until it is needed: every launch makes a Pending, and most are not awaited. */
@@ -45,36 +55,38 @@ export class Pending<T = void> implements PromiseLike<T> {
       finish === undefined ? undefined : { finish, promise: undefined, claims: 0, settled: false };
   }
 
-  private get wanted(): Wait<T> {
+  private get waitState(): Wait<T> {
     return (this.lasting ??= { finish: undefined, promise: undefined, claims: 0, settled: false });
   }
 
   /**
-   * Waits for the work, and for what its stream had queued before the call: a fence,
+   * Waits for the work, and for what its stream had queued before the call. The wait is a fence,
    * cuStreamWriteValue32. Rejects with the operation's error; an error of other work on the stream
-   * is no reason to.
+   * does not reject it.
    */
   then<A = T, B = never>(
     onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
     onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
-    const wait = this.wanted;
+    const wait = this.waitState;
     this.claim(wait);
     if (wait.promise === undefined) {
       if (wait.finish === undefined && this.root >= 0 && this.stream.passesSoon(this.mark)) {
         const failure = this.stream.runtime.failureOf(this.root);
         wait.promise = (failure === undefined ? DONE : Promise.reject(failure)) as Promise<T>;
       }
-    } else if (this.root === 0 && this.mark !== 0) this.stream.lookFor(this.mark);
+    } else if (this.root === 0 && this.mark !== 0) this.stream.pollFor(this.mark);
     return this.chain(wait, onFulfilled, onRejected);
   }
 
-  /** As {@link then}, where its end has been looked for already. @internal */
-  thenUnlooked<A, B>(
+  /**
+   * Does the same as {@link then}, where the end of the work has been checked already. @internal
+   */
+  thenUnpolled<A, B>(
     onFulfilled: (value: T) => A | PromiseLike<A>,
     onRejected: ((reason: unknown) => B | PromiseLike<B>) | null | undefined,
   ): Promise<A | B> {
-    const wait = this.wanted;
+    const wait = this.waitState;
     this.claim(wait);
     return this.chain(wait, onFulfilled, onRejected);
   }
@@ -93,28 +105,28 @@ export class Pending<T = void> implements PromiseLike<T> {
     return chained;
   }
 
-  /** As {@link then}, for the failure only. */
+  /** Waits as {@link then} does, for the failure only. */
   catch<B = never>(onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<T | B> {
     return this.then(undefined, onRejected);
   }
 
-  /** As {@link then}, for the end either way. */
+  /** Waits as {@link then} does, for the end either way. */
   finally(onFinally?: (() => void) | null): Promise<T> {
     return this.then().finally(onFinally);
   }
 
   /**
-   * As awaiting, with options.
+   * Waits as an await does, with options.
    *
-   * @throws the signal's reason when it aborts. The work goes on all the same; its failure goes to
-   *   the device's `error` event unless somebody else awaits it
+   * @throws the signal's reason when it aborts. The work goes on; its failure goes to the device's
+   *   `error` event unless there is another waiter
    */
   finished(options: WaitOptions = {}): Promise<T> {
     checkOptions('options', options, ['signal']);
     const { signal } = options;
     checkSignal(signal);
     if (signal?.aborted === true) return Promise.reject(reasonOf(signal));
-    const wait = this.wanted;
+    const wait = this.waitState;
     this.claim(wait);
     wait.promise ??= this.settle(wait);
     return signal === undefined
@@ -122,7 +134,7 @@ export class Pending<T = void> implements PromiseLike<T> {
       : abortable(wait.promise, signal, () => this.abandon(wait));
   }
 
-  /** Whether it gives something, which is there only at the end. @internal */
+  /** Whether there is a value, which exists only at the end. @internal */
   get gives(): boolean {
     return this.lasting !== undefined;
   }
@@ -134,7 +146,7 @@ export class Pending<T = void> implements PromiseLike<T> {
 
   /** @internal */
   follow(promise: Promise<T>, unclaimed: (error: unknown) => void): void {
-    const wait = this.wanted;
+    const wait = this.waitState;
     wait.promise = promise;
     promise.catch((error: unknown) => {
       setImmediate(() =>
@@ -145,7 +157,7 @@ export class Pending<T = void> implements PromiseLike<T> {
     });
   }
 
-  /** The failure is for whoever awaits this. */
+  /** Claims the failure for a waiter. */
   private claim(wait: Wait<T>): void {
     if (wait.claims++ > 0 || wait.promise === undefined || this.root <= 0) return;
     const { runtime } = this.stream;
@@ -153,7 +165,7 @@ export class Pending<T = void> implements PromiseLike<T> {
     else runtime.expect(this.root);
   }
 
-  /** A wait was aborted: where it was the only one, the failure is nobody's. */
+  /** Drops the claim of an aborted wait. Where it was the only one, the failure is unclaimed. */
   private abandon(wait: Wait<T>): void {
     if (--wait.claims === 0 && this.root > 0) this.stream.runtime.unexpect(this.root);
   }
@@ -182,9 +194,7 @@ export class Pending<T = void> implements PromiseLike<T> {
     return promise;
   }
 
-  /**
-   * When a device is lost everything in flight rejects, and one unhandled rejection says it all.
-   */
+  /** When a device is lost all its work rejects. One unhandled rejection reports it. */
   private isQuiet(error: unknown): boolean {
     const { runtime } = this.stream;
     return error === runtime.lost && runtime.loud !== this;
@@ -192,7 +202,7 @@ export class Pending<T = void> implements PromiseLike<T> {
 }
 
 /**
- * A Pending of work that runs to its end whether it is awaited or not. An error that nobody claims
+ * A Pending of work that runs to its end whether it is awaited or not. An error that is not claimed
  * within two turns of the event loop goes to the device.
  *
  * @internal
@@ -204,8 +214,8 @@ export function pendingOf<T>(stream: Stream, promise: Promise<T>, mark = 0): Pen
 }
 
 /**
- * `promise`, or the signal's reason where that comes first; then `aborted` is called. The promise
- * itself is not affected.
+ * Resolves or rejects with `promise`, or rejects with the signal's reason where that comes first;
+ * `aborted` is called then. The promise itself is not affected.
  */
 export function abortable<T>(
   promise: Promise<T>,
@@ -235,7 +245,7 @@ export function abortable<T>(
   });
 }
 
-/** The error of whoever waits for what was only recorded. */
+/** The error of a wait for work that was only recorded. */
 export function recordedError(what: string): CudaError {
   return new CudaError(
     'ERR_CUDA_CAPTURE',
@@ -245,7 +255,7 @@ export function recordedError(what: string): CudaError {
 }
 
 function ignore(): void {
-  // Its twin was rejected with the same error.
+  // Another promise has rejected with the same error.
 }
 
 function reasonOf(signal: AbortSignal): Error {

@@ -1,8 +1,8 @@
 /**
- * Page-locked host memory: JavaScript and the device's copy engines see the same bytes.
+ * Page-locked host memory: JavaScript and the device's copy engines use the same bytes.
  *
- * It is a SharedArrayBuffer, registered with the driver, so its views stay valid as long as
- * JavaScript can reach them, also after `close()`; only the page lock ends there.
+ * It is a SharedArrayBuffer that is registered with the driver. Its views stay valid as long as
+ * JavaScript can reach them, also after `close()`, which ends only the page lock.
  */
 import { ACCESS_WHOLE, ACCESS_WRITE } from '../runtime/commands.js';
 import { CudaDisposedError } from '../ground/errors.js';
@@ -17,9 +17,9 @@ import { Resource } from './resource.js';
 export class PinnedMemory extends Resource {
   readonly device: CoreDevice;
   readonly address: number;
-  /** Kept here, and by the thread that registered it, until it is unregistered. */
+  /** The memory is kept here, and by the thread that registered it, until it is unregistered. */
   readonly buffer: SharedArrayBuffer;
-  /** What is added to {@link address} to make the address that the device itself uses. */
+  /** The difference of {@link address} and the address that the device uses. */
   readonly deviceOffset: number;
   readonly kind = 'pinned';
   readonly made = true;
@@ -56,14 +56,14 @@ export class PinnedMemory extends Resource {
   }
 }
 
-const leaks = new FinalizationRegistry<PinnedMemory>(forgotten);
+const leaks = new FinalizationRegistry<PinnedMemory>(collected);
 
-function forgotten(memory: PinnedMemory): void {
+function collected(memory: PinnedMemory): void {
   if (
     memory.disposed ||
     memory.device.isClosed ||
-    memory.leftToGraphs(() => {
-      forgotten(memory);
+    memory.freeAfterGraphs(() => {
+      collected(memory);
     })
   )
     return;
@@ -72,7 +72,17 @@ function forgotten(memory: PinnedMemory): void {
 }
 
 /**
- * `length` elements of page-locked host memory. Made by {@link CoreDevice.pinned}. cuMemHostRegister
+ * `length` elements of page-locked host memory. Made by {@link CoreDevice.pinned}.
+ * cuMemHostRegister
+ *
+ * @example
+ * ```ts
+ * await using pinned = await device.pinned(f32, 2);
+ * pinned.view().set([1, 2]);
+ * using x = device.alloc(f32, 2);
+ * await x.write(device.stream, pinned); // copied by the device, without staging
+ * console.log(await x.read(device.stream)); // Float32Array(2) [ 1, 2 ]
+ * ```
  */
 export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDisposable {
   readonly dtype: DType<D>;
@@ -107,7 +117,7 @@ export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDispo
     return this.memory.device;
   }
 
-  /** Bytes: {@link length} times the dtype's. */
+  /** Bytes: {@link length} times the bytes of the dtype. */
   get byteLength(): number {
     return this.length * this.dtype.bytes;
   }
@@ -122,16 +132,15 @@ export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDispo
     return this.memory.buffer;
   }
 
-  /** Where this buffer's bytes begin in {@link buffer}. */
+  /** The offset of this buffer's bytes in {@link buffer}. */
   get bufferOffset(): number {
     return this.start + this.byteOffset;
   }
 
   /**
-   * The elements. Reading while the device writes them gives old or new values, as with any shared
-   * memory: await the copy first. For dtypes without an array of their own (f16, bf16, f8) use
-   * {@link bits}. The bytes are JavaScript's: they stay when the buffer is closed or its device is
-   * lost.
+   * The elements. Reading them while the device writes gives old or new values, as with any shared
+   * memory: await the copy first. For dtypes without a host array of their own (f16, bf16, f8)
+   * there is {@link bits}. The bytes stay when the buffer is closed or its device is lost.
    */
   view(): HostArray<D> {
     if (isNarrow(this.dtype.name)) {
@@ -168,7 +177,9 @@ export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDispo
     ) as BitArray<D>;
   }
 
-  /** A view of elements `from` to `to` (exclusive). */
+  /**
+   * A view of elements `from` (inclusive) to `to` (exclusive). Negative numbers count from the end.
+   */
   slice(from = 0, to = this.length): PinnedBuffer<D> {
     this.checkAlive();
     checkInteger('from', from, -this.length, this.length, 'elements');
@@ -186,8 +197,8 @@ export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDispo
   }
 
   /**
-   * Ends the page lock once every copy is over; while a stream waits for a value that is put off,
-   * and this does not wait for it. A view ends nothing. cuMemHostUnregister
+   * Ends the page lock once every copy has ended. While a stream waits for a value the call is put
+   * off, and `close` does not wait for it. On a view it does nothing. cuMemHostUnregister
    */
   async close(): Promise<void> {
     if (this.owner !== undefined || this.memory.disposed) return;
@@ -195,7 +206,7 @@ export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDispo
     await this.memory.dispose();
   }
 
-  /** {@link close}, for `await using`. */
+  /** Calls {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
@@ -212,8 +223,8 @@ export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDispo
   }
 
   /**
-   * What a copy between it and memory on the device needs: the same device, dtype and length,
-   * `count` in words. @internal
+   * Checks a copy between this buffer and device memory: the same device, dtype and length. `count`
+   * is the length in words, for errors. @internal
    */
   checkCopy(
     argument: string,
@@ -229,7 +240,7 @@ export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDispo
     if (this.length !== other.length) throw invalid(argument, count, this.length, fix);
   }
 
-  /** Access of a command that writes all of this view. @internal */
+  /** The access of a command that writes the whole view. @internal */
   wholeAccess(): number {
     const whole =
       this.owner === undefined ||

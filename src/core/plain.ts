@@ -1,6 +1,6 @@
 /**
- * Memory of one allocation of its own, from no pool: freed by a call when its uses are over, not in
- * stream order.
+ * Memory of a separate allocation, from no pool. It is freed by a call when its uses have ended,
+ * not in stream order.
  */
 import type { MemoryKind } from './channels.js';
 import type { CoreDevice } from './device.js';
@@ -8,7 +8,7 @@ import { Allocation } from './memory.js';
 
 /** @internal */
 export class PlainMemory extends Allocation {
-  /** 0 where there are no bytes. */
+  /** The address; 0 where there are no bytes. */
   readonly address: number;
   private readonly over: Promise<void>;
   private began!: (end: Promise<void>) => void;
@@ -33,7 +33,7 @@ export class PlainMemory extends Allocation {
     return false;
   }
 
-  /** Frees the memory when its uses are over; a failure is nobody's. */
+  /** Frees the memory when its uses have ended. The device reports a failure. */
   override dispose(): void {
     if (this.disposed) return;
     super.dispose();
@@ -41,7 +41,8 @@ export class PlainMemory extends Allocation {
   }
 
   /**
-   * As {@link dispose}; resolves when that is done, or put off by a stream that waits for a value.
+   * Does the same as {@link dispose}. Resolves when the memory is freed, or the free is put off by
+   * a stream that waits for a value.
    */
   async free(): Promise<void> {
     super.dispose();
@@ -57,8 +58,8 @@ export class PlainMemory extends Allocation {
   private async giveBack(): Promise<void> {
     const { runtime } = this.device;
     if (runtime.lost !== undefined) return;
-    // Where this is called by a function that is being captured, its streams cannot be waited for
-    // before it has returned.
+    // A function that is being captured may call this. The capture's streams cannot be waited for
+    // until it returns.
     await Promise.resolve();
     await this.settled();
     runtime.handles.drop(this.handle);

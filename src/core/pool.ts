@@ -1,27 +1,25 @@
-/**
- * Memory pools: where stream-ordered allocations come from and go back to.
- */
+/** Memory pools: the source of stream-ordered allocations. */
 import { CudaDisposedError } from '../ground/errors.js';
 import { checkBoolean, checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import type { CoreDevice } from './device.js';
 import type { Stream } from './stream.js';
 
-/** What {@link CoreDevice.createPool} takes. */
+/** Options of {@link CoreDevice.createPool}. */
 export interface PoolOptions {
-  /** Upper bound of the pool's size, bytes. Default 0: none but the device's. */
+  /** The most bytes that the pool may hold. Default 0: only the device's memory limits it. */
   maxBytes?: number;
   /**
-   * Bytes that the pool keeps when a stream synchronises instead of giving them back. Default:
-   * Infinity.
+   * Bytes that the pool keeps, instead of returning them to the driver, when a stream synchronises.
+   * Default: Infinity.
    */
   releaseThreshold?: number;
 }
 
-/** cuMemPoolGetAttribute; bytes */
+/** Numbers of bytes. cuMemPoolGetAttribute */
 export interface PoolStatistics {
   /** Bytes that the pool holds, used or not. */
   reserved: number;
-  /** The most that it held. */
+  /** The most that the pool held. */
   reservedHigh: number;
   /** Bytes in use by allocations. */
   used: number;
@@ -35,29 +33,30 @@ const RESERVED = 5;
 const RESERVED_HIGH = 6;
 const USED = 7;
 const USED_HIGH = 8;
-/** What {@link MemoryPool.reuse} switches: CUmemPool_attribute. */
+/** The attributes of {@link MemoryPool.reuse}: CUmemPool_attribute. */
 const REUSE = {
   followEventDependencies: 1,
   allowOpportunistic: 2,
   allowInternalDependencies: 3,
 } as const;
 
-/** How memory that one stream has freed may be given to another. All are on at first. */
+/** The ways in which another stream may get memory that a stream has freed. All are on at first. */
 export interface PoolReuse {
   /**
-   * Where the other stream waits for an event behind the free.
+   * Reuse where the other stream waits for an event after the free.
    * CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES
    */
   followEventDependencies?: boolean;
-  /** Where the free happens to be over. CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC */
+  /** Reuse where the free happens to have ended. CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC */
   allowOpportunistic?: boolean;
   /**
-   * By making the other stream wait for the free. CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES
+   * Reuse by making the other stream wait for the free.
+   * CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES
    */
   allowInternalDependencies?: boolean;
 }
 
-/** A number of bytes, or Infinity; as the driver takes it. */
+/** Checks a number of bytes, or Infinity, and returns it in the driver's form. */
 export function checkedThreshold(argument: string, bytes: unknown): number {
   if (bytes === Infinity) return Number.MAX_SAFE_INTEGER;
   checkInteger(argument, bytes, 0, Number.MAX_SAFE_INTEGER, 'bytes');
@@ -65,8 +64,16 @@ export function checkedThreshold(argument: string, bytes: unknown): number {
 }
 
 /**
- * A pool of device memory. `device.pool` is the device's own; {@link CoreDevice.createPool} makes
+ * A pool of device memory. `device.pool()` is the device's own; {@link CoreDevice.createPool} makes
  * others.
+ *
+ * @example
+ * ```ts
+ * await using pool = await device.createPool();
+ * using x = device.alloc(f32, 1024, { pool });
+ * await x.allocated();
+ * console.log((await pool.statistics()).used >= 4096); // true
+ * ```
  */
 export class MemoryPool implements AsyncDisposable {
   readonly device: CoreDevice;
@@ -78,7 +85,7 @@ export class MemoryPool implements AsyncDisposable {
   private closed = false;
   private ending: Promise<void> | undefined = undefined;
   private allocations = 0;
-  /** Streams that were open when the last allocation was given back. */
+  /** Streams that were open when the last allocation was freed. */
   private streams: readonly Stream[] | undefined = undefined;
   private ended: (() => void) | undefined = undefined;
 
@@ -90,7 +97,7 @@ export class MemoryPool implements AsyncDisposable {
     this.handle = device.runtime.handles.adopt(pool);
   }
 
-  /** cuMemPoolGetAttribute */
+  /** Numbers of the pool's memory. cuMemPoolGetAttribute */
   async statistics(): Promise<PoolStatistics> {
     this.check();
     const { runtime } = this.device;
@@ -116,7 +123,7 @@ export class MemoryPool implements AsyncDisposable {
     );
   }
 
-  /** Gives memory that nobody uses back to the device until `keepBytes` remain. cuMemPoolTrimTo */
+  /** Returns unused memory to the driver until `keepBytes` remain. cuMemPoolTrimTo */
   async trim(keepBytes = 0): Promise<void> {
     this.check();
     checkInteger('keepBytes', keepBytes, 0, Number.MAX_SAFE_INTEGER, 'bytes');
@@ -124,7 +131,8 @@ export class MemoryPool implements AsyncDisposable {
   }
 
   /**
-   * What {@link setReleaseThreshold} has set; Infinity for all. CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+   * The bytes that {@link setReleaseThreshold} has set; Infinity for all.
+   * CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
    */
   async releaseThreshold(): Promise<number> {
     this.check();
@@ -133,8 +141,8 @@ export class MemoryPool implements AsyncDisposable {
   }
 
   /**
-   * Bytes that the pool keeps when a stream synchronises, Infinity for all; of the device's own
-   * pool also those it keeps when the device is idle, where it otherwise keeps none.
+   * Sets the bytes that the pool keeps when a stream synchronises, Infinity for all. The device's
+   * own pool keeps as many when the device is idle, where it otherwise keeps none.
    * CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
    */
   async setReleaseThreshold(bytes: number): Promise<void> {
@@ -147,7 +155,7 @@ export class MemoryPool implements AsyncDisposable {
     );
   }
 
-  /** Which ways of reuse are on. cuMemPoolGetAttribute */
+  /** The ways of reuse that are on. cuMemPoolGetAttribute */
   async reuse(): Promise<Required<PoolReuse>> {
     this.check();
     const { runtime } = this.device;
@@ -159,7 +167,9 @@ export class MemoryPool implements AsyncDisposable {
     ) as unknown as Required<PoolReuse>;
   }
 
-  /** Switches ways of reuse on or off; those that are not named stay. cuMemPoolSetAttribute */
+  /**
+   * Switches ways of reuse on or off; those that are not named do not change. cuMemPoolSetAttribute
+   */
   async setReuse(switches: PoolReuse): Promise<void> {
     this.check();
     if (switches === undefined)
@@ -180,7 +190,7 @@ export class MemoryPool implements AsyncDisposable {
     );
   }
 
-  /** Ends the pool once its buffers are freed. The device's own pool stays. cuMemPoolDestroy */
+  /** Destroys the pool once its buffers are freed. The device's own pool stays. cuMemPoolDestroy */
   async close(): Promise<void> {
     if (this.ownedByDevice) return;
     this.closed = true;
@@ -192,16 +202,17 @@ export class MemoryPool implements AsyncDisposable {
     const { runtime } = this.device;
     if (runtime.lost !== undefined) return;
     if (this.allocations > 0) await new Promise<void>((resolve) => (this.ended = resolve));
-    // Those that were open then: the device may be closing, and its streams be closed by now.
+    // These are the streams that were open then: the device may be closing, and its streams be
+    // closed by now.
     const streams = this.streams ?? [...this.device.openStreams];
     await Promise.all(streams.map((stream) => stream.passed(stream.mark)));
     runtime.handles.drop(this.handle);
-    // Not sooner: a device that is closed meanwhile waits for this, too.
+    // The pool is removed only now, because a device that is closed meanwhile waits for this, too.
     this.device.poolClosed(this);
     await runtime.call('destroyPool', this.pool);
   }
 
-  /** {@link close}, for `await using`. */
+  /** Calls {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }

@@ -1,7 +1,7 @@
 /**
- * Sees to it that what kernels print on a stream comes out though nobody awaits them, and before
- * the process ends: waits for the stream, one wait at a time. On a GPU the text comes out with the
- * fence that the wait writes.
+ * Waits for kernels that print, one wait at a time for each stream, so that their text is written
+ * although they are not awaited, and before the process ends. On a GPU the driver writes the text
+ * with the fence of the wait.
  */
 import { setImmediate } from 'node:timers';
 
@@ -28,15 +28,15 @@ export class PrintWatch {
     this.mark = stream.mark;
     if (this.watching) return;
     this.watching = true;
-    // Not now: whoever awaits the launch writes the fence, and no time is lost here looking for its
-    // end.
+    // The wait begins in a later turn: a program that awaits the launch writes the fence itself,
+    // and no time is spent on it here.
     setImmediate(() => void this.watch());
   }
 
   private async watch(): Promise<void> {
     const { stream } = this;
     try {
-      // A closed stream waits for its own end.
+      // Closing a stream waits for its end.
       for (let seen = -1; seen < this.mark && !stream.isClosed;) {
         seen = this.mark;
         const passed = stream.passed(seen);
@@ -44,7 +44,7 @@ export class PrintWatch {
         await passed;
       }
     } catch {
-      // The device is lost or closed, and whoever awaits something learns of it.
+      // The device is lost or closed. Waits of the program reject for it.
     } finally {
       this.watching = false;
     }

@@ -1,11 +1,9 @@
-/**
- * What a device is and can do.
- */
+/** The properties of a device. */
 import type { OpenReply } from '../runtime/messages.js';
 
-/** cuDeviceGetAttribute, with units in the names. */
+/** The properties of a device, with units in their names. cuDeviceGetAttribute */
 export interface DeviceProperties {
-  /** Major and minor. */
+  /** Major and minor version. */
   computeCapability: readonly [major: number, minor: number];
   /** The CUDA version that the driver supports, e.g. `13.0`. */
   driverVersion: string;
@@ -13,30 +11,30 @@ export interface DeviceProperties {
   uuid: string;
   /** `domain:bus:device.function`. cuDeviceGetPCIBusId */
   pciBusId: string;
-  /** bytes */
+  /** Bytes. */
   totalMemory: number;
   multiprocessorCount: number;
-  /** threads */
+  /** Threads. */
   warpSize: number;
-  /** threads */
+  /** Threads. */
   maxThreadsPerBlock: number;
-  /** threads */
+  /** Threads. */
   maxThreadsPerMultiprocessor: number;
-  /** threads, in x, y and z */
+  /** Threads in x, y and z. */
   maxBlock: readonly [number, number, number];
-  /** blocks, in x, y and z */
+  /** Blocks in x, y and z. */
   maxGrid: readonly [number, number, number];
-  /** bytes */
+  /** Bytes. */
   sharedMemoryPerBlock: number;
-  /** bytes; the most that a launch may ask for */
+  /** Bytes; the most that a launch may have. */
   sharedMemoryPerBlockOptin: number;
-  /** bytes */
+  /** Bytes. */
   sharedMemoryPerMultiprocessor: number;
-  /** 32-bit registers */
+  /** 32-bit registers. */
   registersPerBlock: number;
-  /** bytes */
+  /** Bytes. */
   totalConstantMemory: number;
-  /** bytes */
+  /** Bytes. */
   l2CacheBytes: number;
   clockRateKHz: number;
   memoryClockRateKHz: number;
@@ -48,24 +46,24 @@ export interface DeviceProperties {
   cooperativeLaunch: boolean;
   /** Whether a launch may have {@link LaunchOptions.cluster}. */
   clusterLaunch: boolean;
-  /** Whether there is {@link Device.managed} memory. */
+  /** Whether the device has {@link Device.managed} memory. */
   managedMemory: boolean;
   /** Whether host and device may use managed memory at the same time. */
   concurrentManagedAccess: boolean;
   /**
-   * Whether the device has stream-ordered memory pools of its own; where not, allocations are plain
-   * ones.
+   * Whether the device has stream-ordered memory pools. Without them allocations are plain ones.
    */
   memoryPools: boolean;
 }
 
 export function propertiesOf(info: OpenReply): DeviceProperties {
   const a = info.attributes;
+  const { driverVersion: version } = info;
   const hex = [...info.uuid].map((byte) => byte.toString(16).padStart(2, '0')).join('');
   return {
     computeCapability: [a.computeCapabilityMajor, a.computeCapabilityMinor],
-    driverVersion: `${Math.floor(info.driverVersion / 1000)}.${Math.floor((info.driverVersion % 1000) / 10)}`,
-    uuid: `GPU-${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`,
+    driverVersion: `${Math.floor(version / 1000)}.${Math.floor((version % 1000) / 10)}`,
+    uuid: `GPU-${[0, 8, 12, 16, 20].map((from, i, all) => hex.slice(from, all[i + 1])).join('-')}`,
     pciBusId: info.pciBusId,
     totalMemory: info.totalMemory,
     multiprocessorCount: a.multiprocessorCount,

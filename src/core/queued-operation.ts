@@ -1,6 +1,6 @@
 /**
- * The message of a queued command: read from its record in the ring before it is committed, as the
- * command's row says (`runtime/commands/`).
+ * The message of a queued command. It is read from the command's record in the ring before it is
+ * committed, by the command's descriptor (`runtime/commands/`).
  */
 import { OP, RECORD_BODY, RECORD_ROOT, commandOf } from '../runtime/commands.js';
 import type { OperationDetails } from '../runtime/commands/trace.js';
@@ -9,28 +9,31 @@ import { deviceName } from './channels.js';
 import { currentLabel } from './label.js';
 import type { Stream } from './stream.js';
 
-/** What a transfer that holds its stream does; its command, a hold, does not say it. */
+/** A transfer that holds its stream. Its command, a hold, does not describe it. */
 export interface Held {
   readonly kind: OperationKind;
   readonly operation: number;
-  /** Where it is left out, the name that the operation was given. */
+  /** Its name. Default: the name of the operation. */
   readonly name?: string;
   readonly memory: readonly number[];
   readonly bytes?: number;
   readonly direction?: CopyDirection;
   /**
-   * Of host work while a trace is recorded: when it began, in milliseconds of
-   * `performance.now()`.
+   * The time at which work of the host began, in milliseconds of `performance.now()`. It is set
+   * while a trace is recorded.
    */
   begun?: number;
 }
 
-/** Commands that take time on the device; a stream that is held waits for JavaScript. */
+/**
+ * Commands that take time on the device. A hold is not one of them: a held stream waits for
+ * JavaScript.
+ */
 export const TAKES_TIME: ReadonlySet<number> = new Set(
   Object.values(OP).filter((op) => commandOf(op)!.takesTime),
 );
 
-/** Counts the command that `stream` has begun last, where it is a copy that runs. */
+/** Counts the last command of `stream`, where it is a copy that runs. */
 export function countCopy(stream: Stream): void {
   const { memory: words, place, kind: header } = stream.runtime.ring;
   const copies = commandOf(header & 0xff)?.copies;
@@ -43,7 +46,7 @@ export function countCopy(stream: Stream): void {
   );
 }
 
-/** The message of the command that `stream` has begun last. `held` says what a hold is for. */
+/** The message of the last command of `stream`. `held` describes a hold. */
 export function queuedOperation(stream: Stream, held: Held | undefined): OperationMessage {
   const { runtime, slot, label: streamLabel, device } = stream;
   const { memory: words, place, kind: header } = runtime.ring;
@@ -69,5 +72,5 @@ export function queuedOperation(stream: Stream, held: Held | undefined): Operati
 }
 
 function unknownCommand(op: number): never {
-  throw new Error(`command ${op} is no operation of a user, and was queued as one`);
+  throw new Error(`command ${op} was queued as an operation, and has no trace descriptor`);
 }

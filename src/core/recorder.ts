@@ -1,9 +1,9 @@
 /**
- * Records what is done on a device, as a trace: which call queued what, and when the device did it.
+ * Records the work of a device, as a trace: the call that queued each operation, and the time at
+ * which the device ran it.
  *
- * Around each operation that takes time two events are recorded, while somebody records and no
- * longer; their times are read when the stream has got past them. All else comes from what the
- * channels tell.
+ * While a trace is recorded, two events surround each operation that takes time. Their times are
+ * read when the stream has passed them. Everything else comes from the messages of the channels.
  */
 import { setImmediate } from 'node:timers';
 
@@ -22,11 +22,11 @@ import { Trace } from './trace.js';
 import type { RecordedOperation, RecordedStream, RecordedWait } from './trace.js';
 import { createEvent, destroyEvent, recordEvent } from './driver-events.js';
 
-/** What {@link recordTrace} takes. */
+/** Options of {@link recordTrace}. */
 export interface TraceOptions {
   /**
-   * Entries that are kept: operations, waits, changes of memory. What comes after them is counted
-   * and dropped. An entry takes about half a kilobyte. Default 100,000.
+   * Entries that are kept: operations, waits, changes of memory. Later entries are counted and
+   * dropped. An entry takes about half a kilobyte. Default 100,000.
    */
   limit?: number;
 }
@@ -35,23 +35,31 @@ const DEFAULT_LIMIT = 100_000;
 const MOST_ENTRIES = 10_000_000;
 /** Operations of a stream after which their times are read. */
 const READ_AFTER = 256;
-/** Operations whose times are not read; more of them go unmeasured. */
+/** The most operations whose times are not read yet; further ones are not measured. */
 const MOST_UNREAD = 1 << 15;
 
-/** An operation that has its events and not their times. */
+/** An operation with events whose times are not read yet. */
 interface Unread {
   readonly entry: RecordedOperation;
   readonly start: number;
   readonly end: number;
-  /** Its number on the stream. */
+  /** The operation's number on the stream. */
   readonly mark: number;
 }
 
 /**
- * Begins to record what is done on the device, by everybody who has it open, until
- * {@link TraceRecording.stop}. Operations cost about two microseconds more meanwhile, and events
- * lie between them. cuEventRecord, cuEventElapsedTime
+ * Begins to record the work of the device, of all Devices that are open on it, until
+ * {@link TraceRecording.stop}. Meanwhile operations cost about two microseconds more, and events
+ * surround them. cuEventRecord, cuEventElapsedTime
  *
+ * @example
+ * ```ts
+ * await using recording = recordTrace(device, { limit: 1000 });
+ * using x = device.alloc(f32, 4);
+ * await x.fill(device.stream, 1);
+ * const trace = await recording.stop();
+ * console.log(trace.dropped); // 0
+ * ```
  * @throws CudaError with code ERR_CUDA_INVALID_ARGUMENT where the device is being recorded already
  */
 export function recordTrace(device: CoreDevice, options: TraceOptions = {}): TraceRecording {
@@ -69,7 +77,18 @@ export function recordTrace(device: CoreDevice, options: TraceOptions = {}): Tra
   return new TraceRecording(device, limit);
 }
 
-/** What goes on until {@link stop}. Made by {@link recordTrace}. */
+/**
+ * A recording that runs until {@link stop}. Made by {@link recordTrace}.
+ *
+ * @example
+ * ```ts
+ * const recording = recordTrace(device);
+ * using x = device.alloc(f32, 4);
+ * await x.fill(device.stream, 1);
+ * const { traceEvents } = (await recording.stop()).toJSON();
+ * console.log(traceEvents.length > 0); // true
+ * ```
+ */
 export class TraceRecording implements AsyncDisposable {
   private readonly device: CoreDevice;
   private readonly recording: Recording;
@@ -83,8 +102,8 @@ export class TraceRecording implements AsyncDisposable {
   }
 
   /**
-   * Ends the recording; gives the trace once all that was recorded is done. A device that is closed
-   * meanwhile ends it itself; of one that is lost the trace has what was known by then.
+   * Ends the recording, and returns the trace once all recorded work has ended. Closing the device
+   * ends the recording, too. The trace of a lost device contains what was known by then.
    */
   stop(): Promise<Trace> {
     if (this.stopping === undefined) {
@@ -94,18 +113,21 @@ export class TraceRecording implements AsyncDisposable {
     return this.stopping;
   }
 
-  /** {@link stop}, for the end of the device. */
+  /** Calls {@link stop}, at the end of the device. */
   async close(): Promise<void> {
     await this.stop();
   }
 
-  /** {@link stop}, for `await using`. */
+  /** Calls {@link stop}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
   }
 }
 
-/** Listeners make channels publish; this one is told past them, and only of its device. */
+/**
+ * A subscriber makes the channels' messages. The recorder itself receives those of its device
+ * directly.
+ */
 const CHANNELS = [enqueued, allocated, freed, fenced, graphed];
 
 class Recording implements Recorder {
@@ -122,7 +144,7 @@ class Recording implements Recorder {
   private readonly pools: ({ time: number } & PoolStatistics)[] = [];
   private readonly streams = new Map<Stream, RecordedStream>();
   private dropped = 0;
-  /** What was begun and not queued. */
+  /** An operation that has begun and is not queued yet. */
   private started: { stream: Stream; event: number; begun: number } | undefined = undefined;
   private readonly unread = new Map<Stream, Unread[]>();
   private unreadCount = 0;
@@ -138,13 +160,13 @@ class Recording implements Recorder {
     this.limit = limit;
     this.clock = new DeviceClock(device);
     this.comparing = this.clock.compare().catch(ignore);
-    void this.look();
+    void this.recordPool();
     this.shared.recorder = this;
     for (const channel of CHANNELS) channel.subscribe(this.listen);
   }
 
   before(stream: Stream, op: number): void {
-    // What was begun last was refused after all.
+    // The operation that began last was refused.
     if (this.started !== undefined) this.spare.push(this.started.event);
     this.started = undefined;
     if (!TAKES_TIME.has(op) || this.count >= this.limit || this.unreadCount >= MOST_UNREAD) return;
@@ -212,11 +234,11 @@ class Recording implements Recorder {
       await Promise.all([...this.unread.keys()].map((stream) => this.readAll(stream)));
       await this.comparing;
       await this.clock.compare();
-      await this.look();
+      await this.recordPool();
       if (this.started !== undefined) this.spare.push(this.started.event);
       for (const event of this.spare) destroyEvent(this.shared.runtime, event);
     } catch {
-      // The device was lost or closed: what has no times goes without.
+      // The device was lost or closed: the remaining operations have no times.
     }
     const { clock, device } = this;
     const calls = this.operations
@@ -228,8 +250,8 @@ class Recording implements Recorder {
       operation.start = toJs(operation.start);
       operation.end = toJs(operation.end);
       if (Number.isNaN(operation.end)) continue;
-      // Work of the host may have begun before the device came to what marks its beginning, and not
-      // before the work ahead was over.
+      // Work of the host may begin before the device reaches the event that marks its beginning,
+      // but not before the work ahead has ended.
       const begun = Math.max(
         operation.held?.begun ?? Infinity,
         ends.get(operation.stream) ?? -Infinity,
@@ -263,7 +285,7 @@ class Recording implements Recorder {
     return true;
   }
 
-  /** Reads what there is of a stream's times, one reading at a time. */
+  /** Reads the times of a stream that are available, one reading at a time. */
   private read(stream: Stream): Promise<void> {
     let reading = this.reading.get(stream);
     if (reading === undefined) {
@@ -284,7 +306,7 @@ class Recording implements Recorder {
     const last = unread[unread.length - 1];
     if (last === undefined) return;
     await this.passed(stream, last.mark);
-    await this.look();
+    await this.recordPool();
     const times = await this.clock.times(unread.flatMap(({ start, end }) => [start, end]));
     unread.forEach(({ entry, start, end }, i) => {
       entry.start = times[2 * i]!;
@@ -295,28 +317,31 @@ class Recording implements Recorder {
     if (this.unread.get(stream)!.length >= READ_AFTER) setImmediate(() => void this.read(stream));
   }
 
-  /** Each fence that covers an operation was written behind its second event. */
+  /**
+   * Waits until a stream has passed an operation. Each fence that covers an operation was written
+   * after its second event.
+   */
   private async passed(stream: Stream, mark: number): Promise<void> {
     if (stream.hasPassed(mark)) return;
-    // A capture is between its beginning and its end for one turn at most.
+    // A capture lasts for one turn at most.
     while (stream.capturing !== undefined) await new Promise((resolve) => setImmediate(resolve));
-    const passed = stream.waitBehind(mark, false);
+    const passed = stream.waitAfter(mark, false);
     stream.runtime.completion.bystanders.add(passed);
     await passed;
   }
 
-  /** Takes down what the device's own pool holds. */
-  private async look(): Promise<void> {
+  /** Records the statistics of the device's own pool. */
+  private async recordPool(): Promise<void> {
     if (!this.shared.pools || this.device.closing) return;
     try {
       const pool = await this.device.pool();
       this.pools.push({ time: performance.now(), ...(await pool.statistics()) });
     } catch {
-      // The device is being closed, or was lost: this number is of no use any more.
+      // The device is being closed, or was lost: the numbers are of no use any more.
     }
   }
 }
 
 function ignore(): void {
-  // Whoever uses the device learns of it.
+  // Other users of the device are notified of the failure.
 }

@@ -1,12 +1,12 @@
 /**
- * Memory of buffers that were closed lately, for whoever wants as many bytes again: a loop that
- * makes its results anew each time, and closes them, gets them without a word to the runtime
- * thread, and knows their addresses at once. (On two cores, where that thread had to be woken for
- * an allocation and had to wake this one for its end, it took a third to half of a millisecond
+ * Memory of recently closed buffers, for allocations of the same size. A loop that closes its
+ * results and allocates new ones each time gets them without a command to the runtime thread, and
+ * their addresses at once. (On two cores, where the runtime thread had to be woken for an
+ * allocation and had to wake this one at its end, this took a third to half of a millisecond
  * between two runs of a model.)
  *
- * What was closed is given back when nobody has wanted anything for a while, when memory is short,
- * and with the device.
+ * The memory is freed when no such allocation was made for a while, when memory is short, and with
+ * the device.
  */
 import { clearTimeout, setTimeout } from 'node:timers';
 
@@ -18,7 +18,7 @@ import type { Allocation } from './memory.js';
 import type { Stream } from './stream.js';
 
 /**
- * Pieces that are remembered, in use or not, and bytes of them: others than this library may want
+ * The most pieces that are kept, in use or not, and the most bytes of them: other programs may need
  * memory, too.
  */
 const MOST = 64;
@@ -32,19 +32,19 @@ interface Piece {
 
 export class RecycledMemory {
   private readonly device: CoreDevice;
-  /** What was given last at the end. */
+  /** The kept pieces; the one used last is at the end. */
   private readonly pieces: Piece[] = [];
   private bytes = 0;
   private timer: ReturnType<typeof setTimeout> | undefined = undefined;
   private wantedAt = 0;
-  /** On which no allocation waits for what is freed on it. */
-  private apart: Stream | undefined = undefined;
+  /** A stream for frees on which no allocation waits. */
+  private freeStream: Stream | undefined = undefined;
 
   constructor(device: CoreDevice) {
     this.device = device;
   }
 
-  /** As {@link CoreDevice.allocScoped} on that stream, from the device's own pool. */
+  /** Does the same as {@link CoreDevice.allocScoped} on that stream, from the device's own pool. */
   alloc<D extends DTypeName>(dtype: DType<D>, length: number, stream: Stream): DeviceBuffer<D> {
     const bytes = length * dtype.bytes;
     const known = this.take(bytes);
@@ -59,24 +59,27 @@ export class RecycledMemory {
     return buffer;
   }
 
-  /** It has failed, and what it holds may yet be said to be undefined: it is not given again. */
-  forget(memory: Allocation): void {
+  /** Drops memory of failed work, which may still be marked as undefined: it is not used again. */
+  drop(memory: Allocation): void {
     const at = this.pieces.findIndex((piece) => piece.memory === memory);
     if (at !== -1) this.remove(at).giveBack();
   }
 
-  /** Gives back all that nobody uses. */
+  /** Frees all pieces that are not in use. */
   release(on?: Stream): void {
     while (this.pieces.length > 0) this.remove(0).giveBack(on);
     if (this.timer !== undefined) clearTimeout(this.timer);
     this.timer = undefined;
   }
 
-  /** As {@link release}, in front of any allocation that waits for memory. */
+  /**
+   * Does the same as {@link release}, on a stream of its own, before any allocation that waits for
+   * memory.
+   */
   makeRoom(): void {
     if (this.pieces.length === 0) return;
-    this.apart ??= this.device.createStream();
-    this.release(this.apart);
+    this.freeStream ??= this.device.createStream();
+    this.release(this.freeStream);
   }
 
   private take(bytes: number): Allocation | undefined {
@@ -93,14 +96,14 @@ export class RecycledMemory {
   private remove(at: number): Piece {
     const { pieces } = this;
     const piece = pieces[at]!;
-    // Not by splice, which makes an array for what it takes out.
+    // splice would allocate an array for the removed element.
     pieces.copyWithin(at, at + 1);
     pieces.pop();
     this.bytes -= piece.memory.bytes;
     return piece;
   }
 
-  /** Whether it is there, and nothing that failed has left it undefined. */
+  /** Whether the memory is allocated, and no failure has left it undefined. */
   private isSound({ handle }: Allocation): boolean {
     const { status, failure } = this.device.runtime.shared;
     return Atomics.load(status, handle) === HANDLE.live && Atomics.load(failure, handle) === 0;

@@ -1,19 +1,19 @@
 /**
- * Memory that streams use, and who used it last. Every use on another stream waits for what it
+ * Memory that streams use, and its last uses. Every use on another stream waits for the uses it
  * conflicts with: a read for the last writer, a write for the last writer and for every reader
- * since. All readers are kept, not only the last.
+ * since. All readers are recorded, not only the last.
  */
 import { ACCESS_WRITE } from '../runtime/commands.js';
 import type { CaptureScope } from './capture.js';
 import type { Stream } from './stream.js';
 
 /**
- * Readers from which on it is looked whether some are over: what a program only reads, on a stream
- * for each request, would have all of them.
+ * The number of readers from which on ended ones are dropped. Memory that a program only reads, on
+ * a stream for each request, would keep all of them.
  */
 const MOST_READERS = 16;
 
-/** One stream's latest use: all that it had queued up to operation `mark`. */
+/** The latest use of one stream: all that it had queued up to operation `mark`. */
 export interface Use {
   stream: Stream;
   mark: number;
@@ -25,31 +25,31 @@ export class Resource {
   writer: Stream | undefined = undefined;
   writerMark = 0;
   /**
-   * The last read on the writer's own stream, which is no reader: where reads and writes of one
-   * stream alternate none is kept.
+   * The last read on the writer's own stream. It is not among the readers, so that no reader is
+   * recorded where reads and writes of one stream alternate.
    */
   private ownRead = 0;
   /**
-   * Other streams that have read since the last write: so many of them. What is behind them is used
-   * again.
+   * Other streams that have read since the last write; the first `readerCount` entries. The entries
+   * after them are reused.
    */
   readonly readers: Use[] = [];
   readerCount = 0;
-  /** How many there may be before it is looked again. */
+  /** The number of readers at which ended ones are dropped next. */
   private mostReaders = MOST_READERS;
-  /** Uses that nothing is ordered with, for which the memory must be kept all the same. */
+  /** Uses that order nothing, but must end before the memory is freed. */
   private readonly kept: Use[] = [];
   disposed = false;
   /**
-   * Whether each access asks it: who used it is kept by another resource, or it is not always
-   * there.
+   * Whether each access calls this object: another resource records the uses, or the memory is not
+   * always available.
    */
   readonly elsewhere: boolean;
   /** The capture that used it last. */
   scope: CaptureScope | undefined = undefined;
   /**
-   * Graphs that use it, and what frees it once there are none, where everybody else has forgotten
-   * it.
+   * The number of graphs that use it, and the function that frees it once there are none, where no
+   * other object can reach it.
    */
   private graphs = 0;
   private unused: (() => void) | undefined = undefined;
@@ -59,12 +59,14 @@ export class Resource {
     this.elsewhere = elsewhere;
   }
 
-  /** Whether it is memory that a graph's launches use: what decides a conditional node is not. */
+  /**
+   * Whether it is memory that a graph's launches use. The condition of a conditional node is not.
+   */
   get isMemory(): boolean {
     return true;
   }
 
-  /** What is ordered within a capture: itself, or that which it is another name of. */
+  /** The resource that is ordered within a capture: this one, or the one of the same memory. */
   get identity(): Resource {
     return this;
   }
@@ -73,7 +75,8 @@ export class Resource {
   checkScope(_scope: CaptureScope, _access: number): void {}
 
   /**
-   * Makes `stream` wait for what this access conflicts with. Called before the command is written.
+   * Makes `stream` wait for the uses that this access conflicts with. It is called before the
+   * command is written.
    */
   order(stream: Stream, access: number): void {
     const { writer, readers, readerCount } = this;
@@ -87,7 +90,7 @@ export class Resource {
     }
   }
 
-  /** Remembers the access. Called after the command is written. */
+  /** Records the access. It is called after the command is written. */
   used(stream: Stream, access: number, mark: number): void {
     if ((access & ACCESS_WRITE) === 0) {
       this.read(stream, mark);
@@ -100,8 +103,8 @@ export class Resource {
     this.writerMark = mark;
     if (this.readerCount === 0) return;
     this.readerCount = 0;
-    // The first one stays: where reads and writes alternate each would make an array's store and an
-    // object anew.
+    // The first entry stays: where reads and writes alternate, each would allocate an array's store
+    // and an object.
     if (this.readers.length > 1) this.readers.length = 1;
   }
 
@@ -118,7 +121,7 @@ export class Resource {
         return;
       }
     }
-    if (readerCount >= this.mostReaders) this.forgetReaders();
+    if (readerCount >= this.mostReaders) this.dropEndedReaders();
     const again = readers[this.readerCount++];
     if (again === undefined) {
       readers.push({ stream, mark });
@@ -128,13 +131,13 @@ export class Resource {
     again.mark = mark;
   }
 
-  /** Those whose reads are known to be over: nothing waits for them. */
-  private forgetReaders(): void {
+  /** Drops readers whose reads have ended. */
+  private dropEndedReaders(): void {
     const { readers, readerCount } = this;
     let left = 0;
     for (let i = 0; i < readerCount; i++) {
       const reader = readers[i]!;
-      // What a capture has recorded is not over by what its stream has done.
+      // A recorded read has not ended when its stream has passed the mark.
       if (reader.stream.captureScope === undefined && reader.stream.hasPassed(reader.mark))
         continue;
       readers[i] = readers[left]!;
@@ -150,26 +153,26 @@ export class Resource {
     return Math.max(this.writerMark, this.ownRead);
   }
 
-  /** Remembers a use that nothing but the memory's end waits for. */
+  /** Records a use that only the memory's end waits for. */
   keep(stream: Stream, mark: number): void {
     const known = this.kept.find((use) => use.stream === stream);
     if (known === undefined) this.kept.push({ stream, mark });
     else known.mark = mark;
   }
 
-  /** Makes `stream` wait for everything that uses the memory. */
+  /** Makes `stream` wait for all uses of the memory. */
   orderEnd(stream: Stream): void {
-    // Not what a derived class makes of it: the end of memory is no use of it.
+    // This calls the base class's method: the end of memory is not a use of it.
     Resource.prototype.order.call(this, stream, ACCESS_WRITE);
     for (const use of this.kept) if (use.stream !== stream) stream.waitFor(use.stream, use.mark);
   }
 
-  /** A graph uses it: it stays until {@link letGoOfGraph}, unless it is closed. */
+  /** A graph uses the memory. It stays until {@link releaseFromGraph}, unless it is closed. */
   keepForGraph(): void {
     this.graphs++;
   }
 
-  letGoOfGraph(): void {
+  releaseFromGraph(): void {
     this.graphs--;
     if (this.graphs > 0) return;
     const { unused } = this;
@@ -178,16 +181,16 @@ export class Resource {
   }
 
   /**
-   * Nobody but graphs can reach it any more: returns whether there are some, and calls `free` once
-   * there are none.
+   * Called when only graphs can reach the memory any more. Returns whether there are any, and calls
+   * `free` once there are none.
    */
-  leftToGraphs(free: () => void): boolean {
+  freeAfterGraphs(free: () => void): boolean {
     if (this.graphs === 0) return false;
     this.unused = free;
     return true;
   }
 
-  /** Whether every use has been seen to be over. */
+  /** Whether JavaScript has seen the end of every use. */
   get idle(): boolean {
     return this.uses.every(
       ({ stream, mark }) => stream.runtime.lost !== undefined || stream.hasPassed(mark),
@@ -195,8 +198,8 @@ export class Resource {
   }
 
   /**
-   * Resolves when every use so far is over, whether it succeeded or not. What a lost device did
-   * with it is over.
+   * Resolves when every use so far has ended, with success or not. Uses by a lost device count as
+   * ended.
    */
   async settled(): Promise<void> {
     await Promise.all(
@@ -210,10 +213,7 @@ export class Resource {
     );
   }
 
-  /**
-   * Whoever uses it is ordered with what has used the other one, which is the same memory and is
-   * used no more.
-   */
+  /** Takes over the uses of another resource, which is the same memory and is not used any more. */
   protected takeUses(other: Resource): void {
     this.writer = other.writer;
     this.writerMark = other.writerMark;

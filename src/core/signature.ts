@@ -1,6 +1,6 @@
 /**
- * Kernel signatures: what each parameter takes. Read from the PTX, from the driver, or declared by
- * the user; a declaration is checked against what the kernel itself says.
+ * Kernel signatures: the type and place of each parameter. They are read from the PTX or the
+ * driver, or declared by the program. A declaration is checked against the kernel's own parameters.
  */
 import type { KernelSignature } from '../ptx/index.js';
 import { ACCESS_READ, ACCESS_WRITE } from '../runtime/commands.js';
@@ -18,33 +18,30 @@ import { MAX_PARAMETER_BYTES } from './parameter-space.js';
 import { hasFields } from './struct-declaration.js';
 import type { BytesParam } from './struct-declaration.js';
 
-/** How one parameter is written into the parameter buffer. */
+/** How one parameter is encoded in the parameter buffer. */
 export interface ParamLayout {
   readonly index: number;
   readonly offset: number;
   readonly size: number;
-  /** `word` is a 4- or 8-byte value whose type nobody knows. */
+  /** `word` is a value of at most 4 bytes whose type is not known. */
   readonly kind: 'pointer' | 'scalar' | 'struct' | 'word';
   readonly scalar: DTypeName | undefined;
-  /** dtype that a pointer's buffer must have; undefined where any will do */
+  /** The dtype that a pointer's buffer must have; undefined where every dtype is allowed. */
   readonly dtype: DTypeName | undefined;
-  /**
-   * What the source says that a pointer leads to: memory whose elements would be taken for others
-   * is refused.
-   */
+  /** The element type of a pointer in the source. Memory with other elements is refused. */
   readonly pointee: DTypeName | undefined;
-  /** ACCESS_READ, ACCESS_WRITE or both */
+  /** ACCESS_READ, ACCESS_WRITE or both. */
   readonly access: number;
   /** Whether the access was declared rather than assumed. */
   readonly declared: boolean;
   /**
-   * The type that the signature or the source gives a scalar. Undefined where only a word of PTX is
-   * known, which may have a sign or not.
+   * The type of a scalar in the signature or the source. Undefined where the type is known from PTX
+   * only, which does not distinguish signed from unsigned words.
    */
   readonly exact: DTypeName | undefined;
 }
 
-/** dtypes by what PTX calls them. */
+/** Dtypes by the names of their types in PTX. */
 const PTX_SCALARS: ReadonlyMap<string, DTypeName> = new Map(
   DTYPE_NAMES.flatMap((name) => {
     const type = DTYPE_FACTS[name].ptx?.type ?? null;
@@ -55,8 +52,8 @@ const PTX_SCALARS: ReadonlyMap<string, DTypeName> = new Map(
 const BOTH = ACCESS_READ | ACCESS_WRITE;
 
 /**
- * Layout from the kernel's PTX: types of scalars; an integer of 64 bits, of whichever sign, may be
- * a pointer.
+ * The layout from the kernel's PTX, with types of scalars. A signed or unsigned integer of 64 bits
+ * may be a pointer.
  */
 export function layoutFromPtx(signature: KernelSignature): ParamLayout[] {
   return signature.params.map((param, index) => {
@@ -79,7 +76,7 @@ export function layoutFromPtx(signature: KernelSignature): ParamLayout[] {
   });
 }
 
-/** Layout from the driver, which knows offsets and sizes only. */
+/** The layout from the driver, which gives offsets and sizes only. */
 export function layoutFromDriver(
   params: readonly { offset: number; size: number }[],
 ): ParamLayout[] {
@@ -97,21 +94,21 @@ export function layoutFromDriver(
   }));
 }
 
-/** What the source of a kernel says of a pointer. */
+/** A pointer parameter in the source of a kernel. */
 export interface SourcePointer {
-  /** Whether the kernel only reads through it. */
+  /** Whether the kernel only reads the memory. */
   readonly isRead: boolean;
-  /** Undefined of what is no scalar. */
+  /** The element type; undefined where it is not a scalar. */
   readonly pointee: DTypeName | undefined;
 }
 
 /**
- * What the source of a kernel says of an integer. Of how many bits it is, the kernel itself says:
- * `long` has 32 or 64.
+ * An integer parameter in the source of a kernel. Its size is the kernel's: `long` has 32 or 64
+ * bits.
  */
 export type SourceWord = 'signed' | 'unsigned' | 'bool';
 
-/** What the source of a kernel says of its parameters, at their places. */
+/** Parameters in the source of a kernel, by their index. */
 export interface SourceParameters {
   readonly pointers: ReadonlyMap<number, SourcePointer>;
   readonly words: ReadonlyMap<number, SourceWord>;
@@ -125,8 +122,8 @@ const WORDS: Readonly<Record<number, Readonly<Record<'signed' | 'unsigned', DTyp
 };
 
 /**
- * The layout with what the source says of parameters at their places. An address may be passed as
- * an integer of 64 bits still.
+ * The layout, refined by the source's parameters. An address may still be passed as an integer of
+ * 64 bits.
  */
 export function layoutOfSource(
   layout: readonly ParamLayout[],
@@ -155,8 +152,8 @@ export function layoutOfSource(
 }
 
 /**
- * Whether elements of the one are as wide as the other's and of its kind: signed and unsigned
- * integers are taken for each other.
+ * Whether memory of a dtype can be passed for a pointer to `pointee`: the elements have the same
+ * size and kind, where signed and unsigned integers are of one kind.
  */
 export function passesFor(dtype: DType, pointee: DTypeName): boolean {
   const { name, bytes, kind } = DTYPES[pointee];
@@ -188,10 +185,10 @@ function describe(declaration: ParamDeclaration): string {
 }
 
 /**
- * The declared signature, checked against what the kernel says of itself; `own` is undefined where
- * nothing is known.
+ * The layout of the declared signature, checked against the kernel's own parameters; `own` is
+ * undefined where they are not known.
  *
- * @throws CudaArgumentError where the two do not agree
+ * @throws CudaArgumentError where the two differ
  */
 export function layoutFromDeclaration(
   kernel: string,
@@ -220,8 +217,8 @@ export function layoutFromDeclaration(
     ) {
       throw new CudaArgumentError(
         `signature[${index}]`,
-        `signature[${index}]: this driver cannot tell where parameter ${index} of kernel ` +
-          `'${kernel}' lies. Give the structure's alignment, that of its largest member: ` +
+        `signature[${index}]: this driver does not give the offset of parameter ${index} of ` +
+          `kernel '${kernel}'. Give the structure's alignment, that of its largest member: ` +
           `struct(${size}, 4).`,
       );
     }
@@ -307,7 +304,7 @@ function checkDeclaration(
   if (isStruct(declaration) || actual.scalar === undefined) return;
   const declared = DTYPES[declaration.name].kind === 'float';
   const own = DTYPES[actual.scalar].kind === 'float';
-  // nvcc writes 64-bit integers and pointers alike, so an unsigned word may be anything but a
+  // nvcc declares 64-bit integers and pointers alike, so an unsigned word may be of any type but a
   // float.
   if (declared !== own) throw problem(`is ${actual.scalar}`);
 }

@@ -1,10 +1,10 @@
 /**
- * The staging area: page-locked segments that plain typed arrays are copied through. A typed array
- * never reaches the driver by its address, since it can be detached, resized or moved to another
+ * The staging area: page-locked segments through which plain typed arrays are copied. The driver
+ * never gets the address of a typed array, which can be detached, resized or moved to another
  * thread at any time.
  *
- * Small copies share a segment and take their place at once; large ones take segments one by one,
- * as they come free.
+ * Small copies share a segment and get their place at once. Large copies take segments one by one,
+ * as they become free.
  */
 import { STAGING_SEGMENTS, STAGING_SEGMENT_BYTES } from '../runtime/layout.js';
 import { CopyCrew } from '../runtime/copy-crew.js';
@@ -17,11 +17,13 @@ import { TurnBudget } from './turn-budget.js';
 /** Places begin at multiples of this, so that every element type is aligned. */
 const ALIGN = 16;
 /**
- * From this size on a copy goes to the crew; below it an array may lie where its address is no
- * help.
+ * The least size of a copy that several cores share. V8 may keep smaller arrays on its own heap,
+ * where the address is not usable.
  */
 const CREW_BYTES = 1 << 14;
-/** Copies of fewer say nothing of how fast memory is: the call takes longer than the copying. */
+/**
+ * The least size of a copy that is timed: for smaller ones the call takes longer than the copying.
+ */
 const TIMED_BYTES = 1 << 14;
 
 export interface Segment {
@@ -29,15 +31,15 @@ export interface Segment {
   /** Byte offset within the staging area. */
   readonly offset: number;
   used: number;
-  /** Copies that JavaScript has yet to take out. */
+  /** The number of copies that JavaScript has not yet taken out. */
   readers: number;
   /** Device work that reads or writes the segment. */
   readonly uses: SegmentUses;
 }
 
 /**
- * Streams, and each one's last operation. Not a map: emptying one makes a new table, thousands of
- * times a second.
+ * The last operation of each stream. It is not a Map: clearing a Map makes a new table, which would
+ * happen thousands of times a second.
  */
 class SegmentUses {
   private readonly streams: (Stream | undefined)[] = [];
@@ -56,7 +58,7 @@ class SegmentUses {
     while (this.count > 0) this.streams[--this.count] = undefined;
   }
 
-  /** Whether all of it has been seen to be over. */
+  /** Whether JavaScript has seen the end of all of them. */
   get over(): boolean {
     for (let i = 0; i < this.count; i++)
       if (!this.streams[i]!.hasPassed(this.marks[i]!)) return false;
@@ -69,9 +71,9 @@ class SegmentUses {
 }
 
 /**
- * Reads of one device that JavaScript has not taken out of staging yet. The work of the device may
- * be seen to be over before them: they are told with the next look, and wait for a turn of the
- * event loop. Staging memory outlasts all of them.
+ * Reads of one device whose bytes JavaScript has not taken out of staging yet. The end of the
+ * device's work may be seen before that: the reads resolve at the next poll, and wait for a turn of
+ * the event loop. Staging memory must outlive all of them.
  */
 export class ReadsUnderway {
   private count = 0;
@@ -86,7 +88,7 @@ export class ReadsUnderway {
     for (const resolve of this.waiting.splice(0)) resolve();
   }
 
-  /** Resolves when there is none. */
+  /** Resolves when there are no such reads. */
   async over(): Promise<void> {
     while (this.count > 0) await new Promise<void>((resolve) => this.waiting.push(resolve));
   }
@@ -103,13 +105,13 @@ export class Staging {
   readonly handle: number;
   readonly bytes: Uint8Array;
   readonly turns = new TurnBudget();
-  /** Copies out on the thread pool, where there is one to be had. */
+  /** Copies out of staging on the thread pool, where native code is available. */
   readonly copyOut: ReturnType<typeof nativeCopy>;
-  /** Copies of plain bytes by several cores, where there are enough. */
+  /** Copies of plain bytes by several cores, where there are enough cores. */
   readonly crew: CopyCrew | undefined;
   private readonly runtime: Runtime;
   private readonly free: Segment[] = [];
-  /** Full segments, whose device work may not be over. */
+  /** Full segments, whose device work may not have ended. */
   private readonly full: Segment[] = [];
   private current: Segment | undefined = undefined;
   private readonly waiting: ((segment: Segment) => void)[] = [];
@@ -118,8 +120,8 @@ export class Staging {
     this.runtime = runtime;
     this.handle = runtime.handles.adopt(runtime.info.stagingAddress);
     // V8 copies to and from shared memory word by word (9.5 GB/s on the host of an H200), and plain
-    // memory with memmove (13.5): so the same bytes, seen as plain memory, where there is a driver
-    // on this thread to ask for that.
+    // memory with memmove (13.5 GB/s). So the same bytes are mapped as plain memory, where this
+    // thread has a driver that can do it.
     const { staging } = runtime.shared;
     this.bytes =
       runtime.config.provider === 'libcuda' && !runtime.isInline
@@ -142,9 +144,7 @@ export class Staging {
     }
   }
 
-  /**
-   * Copies part of a host array into staging; at most a segment. Adds to what this turn has spent.
-   */
+  /** Copies part of a host array, at most a segment, to staging. The time counts for this turn. */
   encode(source: Encoder, from: number, bytes: number, at: number): void {
     const start = bytes >= TIMED_BYTES ? performance.now() : 0;
     if (this.crew !== undefined && source.plain !== undefined && bytes > CREW_BYTES) {
@@ -153,7 +153,7 @@ export class Staging {
     if (bytes >= TIMED_BYTES) this.turns.took(bytes * source.cost, performance.now() - start);
   }
 
-  /** Copies part of staging into a host array. */
+  /** Copies part of staging to a host array. */
   decode(target: Decoder, to: number, bytes: number, at: number): void {
     const start = performance.now();
     if (this.crew !== undefined && target.plain !== undefined && bytes > CREW_BYTES) {
@@ -162,7 +162,7 @@ export class Staging {
     if (bytes >= TIMED_BYTES) this.turns.took(bytes * target.cost, performance.now() - start);
   }
 
-  /** A place for a small copy, undefined where there is none at present. */
+  /** A place for a small copy; undefined where there is none at present. */
   place(bytes: number): Place | undefined {
     const size = Math.ceil(bytes / ALIGN) * ALIGN;
     if (this.current !== undefined && this.current.used + size > STAGING_SEGMENT_BYTES) {
@@ -170,11 +170,11 @@ export class Staging {
       this.current = undefined;
     }
     if (this.current === undefined) {
-      // What was used last may still be in the processor's caches.
+      // Segments are reclaimed first: the last one used may still be in the processor's caches.
       this.reclaim();
       if (this.free.length <= 2) this.fenceFull();
-      // Small copies may be queued behind a large one: were all segments theirs, it would wait for
-      // them, and they for it.
+      // Small copies may be queued after a large one. If they had all segments, each side would
+      // wait for the other.
       if (this.free.length <= 2) return undefined;
       this.current = this.free.pop()!;
     }
@@ -184,7 +184,7 @@ export class Staging {
     return { segment, offset };
   }
 
-  /** A whole segment for part of a large copy. To be given back. */
+  /** A whole segment for part of a large copy. {@link release} returns it. */
   acquire(): Promise<Segment> | Segment {
     if (this.waiting.length === 0) {
       if (this.free.length === 0) {
@@ -207,7 +207,7 @@ export class Staging {
     else this.free.push(segment);
   }
 
-  /** Takes back full segments whose work is over. */
+  /** Reclaims full segments whose work has ended. */
   private reclaim(): void {
     for (let i = 0; i < this.full.length; i++) {
       const segment = this.full[i]!;
@@ -220,7 +220,10 @@ export class Staging {
     }
   }
 
-  /** Nothing would ever be seen to be over if nobody else awaited these streams. */
+  /**
+   * Writes fences for the segments' streams: without one, and without a waiter, the end of their
+   * work is never seen.
+   */
   private fenceFull(): void {
     for (const segment of this.full) {
       segment.uses.each((stream, mark) => {
@@ -230,7 +233,7 @@ export class Staging {
     }
   }
 
-  /** Small copies may hold all segments; then a large one waits for their streams. */
+  /** Small copies may have all segments. A large copy then waits for their streams. */
   private watchFull(): void {
     for (const segment of this.full) {
       segment.uses.each((stream, mark) => {

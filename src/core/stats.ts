@@ -1,6 +1,4 @@
-/**
- * The numbers of a device: {@link Device.stats}.
- */
+/** The numbers of a device: {@link Device.stats}. */
 import { WORD } from '../runtime/layout.js';
 import { CopyCounts } from './counts.js';
 import type { CopyCount } from './counts.js';
@@ -8,15 +6,15 @@ import type { MemoryLedger } from './memory-ledger.js';
 import type { MemoryPool } from './pool.js';
 import type { Stream } from './stream.js';
 
-/** What {@link Device.stats} gives: of this `Device` from its opening on, frozen. */
+/** The result of {@link Device.stats}: numbers of this `Device` since it was opened, frozen. */
 export interface DeviceStats {
-  /** Kernels that were launched; not those that were recorded into graphs. */
+  /** Kernels that were launched, without those that were recorded into graphs. */
   readonly launches: number;
   /** Graphs that were launched. */
   readonly graphLaunches: number;
   /**
-   * Copies that were queued, by direction: `peer` is from another device. Those recorded into
-   * graphs do not count.
+   * Copies that were queued, by direction; `peer` is from another device. Copies that were recorded
+   * into graphs do not count.
    */
   readonly copies: {
     readonly hostToDevice: CopyCount;
@@ -25,65 +23,66 @@ export interface DeviceStats {
     readonly peer: CopyCount;
   };
   /**
-   * Pieces of memory that were ever made: buffers, images, arrays, managed and page-locked memory.
-   * Allocations that failed are none, as soon as that is known.
+   * Pieces of memory that were ever allocated: buffers, images, arrays, managed and page-locked
+   * memory. A failed allocation does not count once the failure is known.
    */
   readonly allocations: number;
-  /** Bytes. */
+  /** Numbers of bytes. */
   readonly memory: {
     /**
-     * Held by what is not closed, page-locked memory apart; as asked for, before any rounding. What
-     * an allocation asked for that failed counts until that is known.
+     * Bytes of memory that is not closed, page-locked memory apart, as requested, before rounding.
+     * A failed allocation counts until the failure is known.
      */
     readonly inUse: number;
-    /** The most that {@link inUse} has been. */
+    /** The peak of {@link inUse}. */
     readonly peak: number;
-    /** Page-locked, by {@link Device.pinned}. */
+    /** Page-locked memory of {@link Device.pinned}. */
     readonly pinned: number;
     /**
-     * Held and used by the device's pools, its own and those of {@link Device.createPool}; of all
-     * that are open on it. Undefined where the platform has no pools. cuMemPoolGetAttribute
+     * Bytes that the device's pools hold and use: its own pool and those of
+     * {@link Device.createPool}, of all Devices that are open on it. Undefined where the platform
+     * has no pools. cuMemPoolGetAttribute
      */
     readonly poolReserved: number | undefined;
     readonly poolUsed: number | undefined;
   };
-  /** What is open. */
+  /** Numbers of open objects. */
   readonly live: {
-    /** {@link Device.stream} included. */
+    /** Streams, {@link Device.stream} included. */
     readonly streams: number;
-    /** Buffers, images, arrays and managed buffers; a view is none of its own. */
+    /** Buffers, images, arrays and managed buffers, without views. */
     readonly buffers: number;
     readonly pinnedBuffers: number;
     readonly modules: number;
-    /** Kernels that were asked for, of open modules. */
+    /** Kernels of open modules for which `module.kernel()` was called. */
     readonly kernels: number;
     readonly graphs: number;
   };
-  /** What is on its way; of all that are open on the device. */
+  /** The queue of all Devices that are open on the device. */
   readonly queue: {
-    /** Fences that were not seen to be passed: about as many as there are waits. */
+    /** Fences whose end was not seen: about as many as there are waits. */
     readonly fences: number;
-    /** Commands that did not fit into the ring and wait on the JavaScript side. */
+    /** Commands that did not fit into the ring, and wait on the JavaScript side. */
     readonly spilled: number;
     /**
-     * Streams that hold their commands back on the runtime thread: too much unfinished work, or a
-     * transfer under way.
+     * Streams whose commands the runtime thread holds back, because of too much unfinished work or
+     * a transfer.
      */
     readonly parkedStreams: number;
   };
 }
 
-/** What the device itself knows. */
+/** The inputs of {@link statsOf} from the device. */
 export interface Counted {
   readonly streams: readonly Stream[];
-  /** Of streams that are closed. */
+  /** The counts of closed streams. */
   readonly before: StreamCounts;
   readonly ledger: MemoryLedger;
   readonly live: Pick<DeviceStats['live'], 'modules' | 'kernels' | 'graphs'>;
   readonly pools: Promise<readonly MemoryPool[]>;
 }
 
-/** What streams have done. */
+/** Counts of the work of streams. */
 export class StreamCounts {
   launches = 0;
   graphLaunches = 0;
@@ -102,7 +101,7 @@ export class StreamCounts {
   }
 }
 
-/** The numbers as of now, but for the pools', which are asked for. */
+/** The numbers at the moment of the call, except the pools', which the driver gives. */
 export async function statsOf({
   streams,
   before,

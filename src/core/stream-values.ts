@@ -1,7 +1,7 @@
 /**
- * Stream memory operations: a stream writes a number into memory, or waits for one, between its
- * other work. They are the means of ordering where tracking must not step in: a write that releases
- * a waiting stream cannot wait for it.
+ * Stream memory operations: a stream writes a number to memory, or waits for one, between its other
+ * work. They order work where tracking must not: a write that releases a waiting stream cannot wait
+ * for it.
  */
 import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WRITE, OP } from '../runtime/commands.js';
 import { CudaError } from '../ground/errors.js';
@@ -15,10 +15,11 @@ import { Pending } from './pending.js';
 import { PinnedBuffer } from './pinned.js';
 import type { Stream } from './stream.js';
 
-/** The dtypes that stream memory operations know. */
+/** The dtypes of stream memory operations. */
 export type ValueType = 'u32' | 'u64';
 /**
- * What they work on: buffers of `device.allocPlain` and `device.pinned`, and variables of modules.
+ * The memory of stream memory operations: buffers of `device.allocPlain` and `device.pinned`, and
+ * variables of modules.
  */
 export type ValueBuffer<D extends ValueType> = DeviceBuffer<D> | PinnedBuffer<D>;
 /** An element of such a buffer. */
@@ -28,7 +29,7 @@ const CONDITIONS = { geq: 0, eq: 1, and: 2, nor: 3 } as const;
 /** CUstreamWaitValue_flags */
 export type ValueCondition = keyof typeof CONDITIONS;
 
-/** Queues a wait for `condition`, or a write where there is none. */
+/** Queues a wait for `condition`, or a write where it is undefined. */
 export function streamValue(
   stream: Stream,
   buffer: ValueBuffer<ValueType> | ManagedBuffer,
@@ -57,9 +58,9 @@ export function streamValue(
         : `Write await device.pinned(u32, ${buffer.length}).`;
     throw invalid('buffer', 'a buffer of u32 or u64', buffer, fix);
   }
-  if (buffer instanceof ManagedBuffer) throw refused(buffer, 'Managed memory does not serve');
+  if (buffer instanceof ManagedBuffer) throw refused(buffer, 'The driver refuses managed memory');
   if (buffer instanceof DeviceBuffer && buffer.memory.pooled)
-    throw refused(buffer, 'Memory of device.alloc comes from a pool and does not serve');
+    throw refused(buffer, 'Memory of device.alloc comes from a pool, which the driver refuses');
   const { memory } = buffer;
   checkInteger('index', index, 0, buffer.length - 1);
   const number = dtype.name === 'u32' ? checkedU32(value) : checkedU64(value);
@@ -81,7 +82,7 @@ export function streamValue(
   runtime.name(root, {
     toString: () => `${call} ${String(value)} at ${index} of ${buffer.toString()}`,
   });
-  // Only for the memory to be there.
+  // The wait is only for the allocation.
   if (memory instanceof Allocation && memory.stream !== stream)
     stream.waitFor(memory.stream, memory.mark);
   const { freeGate } = stream.shared;
@@ -111,7 +112,7 @@ export function streamValue(
   return new Pending(stream, root, mark);
 }
 
-/** The driver refuses such memory (CUDA_ERROR_INVALID_VALUE, driver 580). */
+/** The error for memory that the driver refuses (CUDA_ERROR_INVALID_VALUE, driver 580). */
 function refused(buffer: DeviceBuffer | ManagedBuffer, why: string): CudaArgumentError {
   const make = `(${buffer.dtype.name}, ${buffer.length})`;
   return invalid(

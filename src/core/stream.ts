@@ -1,9 +1,9 @@
 /**
  * Streams: queues of device work, each in order, all independent of one another.
  *
- * Same stream: in the order of the calls. Different streams: no guarantee but that of events, and
- * of the tracking that every buffer does: work that uses a buffer waits, on the device, for the
- * work on other streams that it conflicts with.
+ * Work of one stream runs in the order of the calls. Work of different streams is ordered by events
+ * only, and by the tracking of buffers: work that uses a buffer waits, on the device, for the work
+ * on other streams that it conflicts with.
  */
 import { ACCESS_WRITE, FLAG_BYPASS, OP } from '../runtime/commands.js';
 import type { CompletionSlot } from '../runtime/completion.js';
@@ -26,9 +26,9 @@ import {
   fenced,
   graphed,
   launched,
-  launchesHeard,
-  operationsHeard,
-  tellWait,
+  hasLaunchSubscribers,
+  hasOperationSubscribers,
+  publishWait,
 } from './channels.js';
 import { CopyCounts } from './counts.js';
 import type { CoreDevice } from './device.js';
@@ -44,46 +44,58 @@ import type { Held } from './queued-operation.js';
 import type { Resource } from './resource.js';
 import { streamValue } from './stream-values.js';
 import type { Value, ValueBuffer, ValueCondition, ValueType } from './stream-values.js';
-import { takenBack, destroyEvent, createEvent } from './driver-events.js';
+import { endAnnouncement, destroyEvent, createEvent } from './driver-events.js';
 import { captureError } from './capture-error.js';
 
-/** What {@link CoreDevice.createStream} takes. */
+/** Options of {@link CoreDevice.createStream}. */
 export interface StreamOptions {
   /**
-   * Lower numbers come first; `device.streamPriorities` gives the range. Default 0.
+   * The priority. Lower numbers come first; `device.streamPriorities` is the range. Default 0.
    * cuStreamCreateWithPriority
    */
   priority?: number;
   /**
-   * Whether the stream orders itself with the legacy default stream (no CU_STREAM_NON_BLOCKING).
+   * Whether the stream is ordered with the legacy default stream (without CU_STREAM_NON_BLOCKING).
    * Default false.
    */
   blocking?: boolean;
-  /** Shown in errors. */
+  /** The label that errors show. */
   label?: string;
 }
 
-/**
- * Events that each stream records after its operations, in turn, while several streams are in use.
- */
+/** The events of a stream that record its operations in turn, while several streams are in use. */
 const EVENTS = 32;
 /**
- * After so many operations that were each awaited at once the next launch's fence is made ahead;
- * and how many go without after one that was not.
+ * After this many operations that were each awaited at once, the fence of the next launch is
+ * written with the launch; and after one that was not awaited, this many operations go without.
  */
-const FORESIGHT_AWAITS = 4;
-const FORESIGHT_PAUSE = 1000;
-/** In the place of an operation's number, so that one question covers both. */
+const AHEAD_AWAITS = 4;
+const AHEAD_PAUSE = 1000;
+/**
+ * Stored in place of an operation's number before the first operation, so that one comparison
+ * covers both cases.
+ */
 const NOTHING_QUEUED = -1;
 const CU_EVENT_DISABLE_TIMING = 2;
 const CU_STREAM_NON_BLOCKING = 1;
 
-/** A queue of device work, in order. Made by {@link CoreDevice.createStream}. */
+/**
+ * A queue of device work, in order. Made by {@link CoreDevice.createStream}.
+ *
+ * @example
+ * ```ts
+ * using stream = device.createStream({ label: 'mine' });
+ * using x = device.alloc(i32, 3, { stream });
+ * x.fill(stream, 1);
+ * x.slice(1).fill(stream, 2); // after the first fill
+ * console.log(await x.read(stream)); // Int32Array(3) [ 1, 2, 2 ]
+ * ```
+ */
 export class Stream implements Disposable {
   readonly device: CoreDevice;
-  /** As asked for; the driver keeps it within {@link CoreDevice.streamPriorities}. */
+  /** The requested priority. The driver limits it to {@link CoreDevice.streamPriorities}. */
   readonly priority: number;
-  /** Shown in errors. */
+  /** The label that errors show. */
   readonly label: string | undefined;
   /** CU_STREAM_NON_BLOCKING, or 0. @internal */
   readonly flags: number;
@@ -91,20 +103,20 @@ export class Stream implements Disposable {
   readonly runtime: Runtime;
   /** @internal */
   readonly slot: CompletionSlot;
-  /** Number of the last operation queued. @internal */
+  /** The number of the last queued operation. @internal */
   mark = 0;
-  /** Graphs that were launched. @internal */
+  /** The number of launched graphs. @internal */
   graphLaunches = 0;
-  /** Operations that are no launches, and launches that were only recorded. @internal */
+  /**
+   * The number of operations that are not launches, and of launches that were only recorded.
+   * @internal
+   */
   others = 0;
   /** @internal */
   readonly copies = new CopyCounts();
-  /** Number of the last operation that frees memory. @internal */
+  /** The number of the last operation that frees memory. @internal */
   lastFree = 0;
-  /**
-   * The capture that this stream is part of, or that it is kept out of while its function runs.
-   * @internal
-   */
+  /** The capture that this stream is part of, or that refuses its work. @internal */
   capturing: CaptureScope | OutsideCapture | undefined = undefined;
   /** @internal */
   readonly shared: SharedDevice;
@@ -113,16 +125,16 @@ export class Stream implements Disposable {
   private done = 0;
   private readonly fences: { seq: number; mark: number }[] = [];
   /**
-   * Whether the next launch will be awaited, as so many operations before it were; and the fence
-   * that was made for the last one: its operation, 0 where there is none, or
-   * {@link NOTHING_QUEUED}.
+   * Whether the next launch is expected to be awaited at once, as the operations before it were.
+   * The fields after it hold the fence that was written with the last launch: its operation, 0
+   * where there is none, or {@link NOTHING_QUEUED}.
    */
-  private foresees = false;
+  private expectsAwait = false;
   private awaitedInRow = 0;
   private aheadMark = NOTHING_QUEUED;
   private aheadSeq = 0;
   /**
-   * The operation up to which all is over once a thread of the host has come so far; see
+   * The operation whose end, with all work before it, a thread of the host writes to memory; see
    * {@link endsWith}.
    */
   private hostMark = NOTHING_QUEUED;
@@ -134,7 +146,7 @@ export class Stream implements Disposable {
   private readonly eventMarks: number[] = [];
   /** Events that streams of other devices wait for, by the operation that they cover. */
   private readonly lent = new Map<number, number>();
-  /** Number of the last wait for another device. */
+  /** The number of the last wait for another device. */
   private crossings: number;
   private retired = false;
   private prints: PrintWatch | undefined = undefined;
@@ -170,8 +182,8 @@ export class Stream implements Disposable {
   }
 
   /**
-   * Waits, without blocking, until everything queued so far is done, whether it succeeded or not. A
-   * fence: cuStreamWriteValue32.
+   * Waits, without blocking, until all work queued so far has ended, with success or not. The wait
+   * is a fence: cuStreamWriteValue32.
    *
    * @throws CudaError with code ERR_CUDA_CAPTURE while the stream is captured. Rejects where the
    *   device is lost or closed, or with the signal's reason
@@ -188,9 +200,9 @@ export class Stream implements Disposable {
   }
 
   /**
-   * Records an event: it is reached when everything queued so far is done. cuEventRecord
+   * Records an event, which is reached when all work queued so far has ended. cuEventRecord
    *
-   * @returns the event, a new one where none is given
+   * @returns the event, a new one where none is passed
    */
   record(event?: Event): Event {
     this.check();
@@ -208,13 +220,13 @@ export class Stream implements Disposable {
   }
 
   /**
-   * Makes what is queued on this stream from here on wait for an event, or for everything queued so
-   * far on another stream. On the device: cuStreamWaitEvent; JavaScript does not wait. The other
-   * stream, or the event's, may be one of another device; work of a device that was lost or closed
-   * is not waited for.
+   * Makes later work of this stream wait for an event, or for all work queued so far on another
+   * stream. The wait is on the device, cuStreamWaitEvent; JavaScript does not wait. The other
+   * stream, or the event, may belong to another device. There is no wait for work of a device that
+   * was lost or closed.
    *
    * @throws CudaError with code ERR_CUDA_CAPTURE for another device while either stream is
-   *   captured, and in a capture for a stream or an event that is no part of it
+   *   captured, and in a capture for a stream or an event that is not part of it
    */
   wait(on: Event | Stream): void {
     this.check();
@@ -246,7 +258,7 @@ export class Stream implements Disposable {
       this.checkInside();
       const { handle } = on;
       on.device.shared.loans.settled();
-      if (!on.reached) this.waitAcross(on.device.shared, handle, () => on.givenBack(handle));
+      if (!on.reached) this.waitAcross(on.device.shared, handle, () => on.loanEnded(handle));
       return;
     }
     if (on.scope !== undefined && this.captureScope === undefined) on.scope.join(this);
@@ -264,16 +276,16 @@ export class Stream implements Disposable {
   }
 
   /**
-   * Writes a number into one element of a buffer, in stream order. With {@link waitValue} it orders
-   * work where there is no event to wait for: kernels that signal on their way, page-locked memory
-   * that JavaScript reads.
+   * Writes a number to one element of a buffer, in stream order. With {@link waitValue} it orders
+   * work where there is no event to wait for: kernels that signal while they run, page-locked
+   * memory that JavaScript reads.
    *
-   * Neither of the two is tracked: they do not wait for other work on the buffer, nor it for them;
-   * only the buffer's memory is kept. cuStreamWriteValue32, cuStreamWriteValue64
+   * Neither of the two is tracked: they do not wait for other work on the buffer, nor other work
+   * for them. Only the buffer's memory is kept. cuStreamWriteValue32, cuStreamWriteValue64
    *
-   * @param buffer of u32 (values are numbers) or u64 (bigints, or whole numbers), made by
-   *   {@link CoreDevice.allocPlain} or {@link CoreDevice.pinned}, or a variable of a module: the driver
-   *   takes no memory of pools, so none of {@link CoreDevice.alloc}, and no managed memory
+   * @param buffer a buffer of u32 (values are numbers) or u64 (bigints, or whole numbers) that
+   *   {@link CoreDevice.allocPlain} or {@link CoreDevice.pinned} made, or a variable of a module.
+   *   The driver refuses memory of pools, which {@link CoreDevice.alloc} makes, and managed memory
    * @throws CudaArgumentError for other memory, another dtype, an index outside of the buffer, a
    *   value that the dtype cannot hold; CudaError with code ERR_CUDA_CAPTURE while the stream is
    *   captured, ERR_CUDA_UNSUPPORTED where the platform has no stream memory operations
@@ -283,15 +295,15 @@ export class Stream implements Disposable {
   }
 
   /**
-   * Makes what is queued behind wait, on the device, until one element of a buffer meets a
-   * condition. JavaScript does not wait, nor do other streams. As for {@link writeValue}, nothing
-   * is tracked: initialise the element, and wait for that, before. While a stream waits, no memory
-   * is freed that was not made by {@link CoreDevice.alloc}: it is when the stream has gone on.
+   * Makes later work of this stream wait, on the device, until one element of a buffer meets a
+   * condition. JavaScript and other streams do not wait. As with {@link writeValue}, nothing is
+   * tracked: initialise the element, and wait for that, first. While a stream waits, no memory is
+   * freed except that of {@link CoreDevice.alloc}; other frees come when the stream has gone on.
    * cuStreamWaitValue32, cuStreamWaitValue64
    *
    * @param buffer as for {@link writeValue}
    * @param condition `geq`, the default: element - value, as a signed number, is at least 0. `eq`:
-   *   equal. `and`: some bit is set in both. `nor`: some bit is set in neither
+   *   they are equal. `and`: some bit is set in both. `nor`: some bit is set in neither
    */
   waitValue<D extends ValueType>(
     buffer: ValueBuffer<D>,
@@ -303,11 +315,11 @@ export class Stream implements Disposable {
   }
 
   /**
-   * Runs a function of the host in stream order: it starts when all work before it is done, and the
-   * work behind it waits until it has returned or its promise has settled. Gives what the function
-   * gives, or rejects with what it threw; the stream goes on either way. Rejects without waiting
-   * for it where the device is lost or closed meanwhile. The function must not wait for this
-   * stream, which waits for it.
+   * Runs a function of the host in stream order. It starts when all earlier work of the stream has
+   * ended; later work waits until it has returned or its promise has settled. The Pending resolves
+   * to the function's result, or rejects with its error; the stream goes on either way. Where the
+   * device is lost or closed meanwhile, it rejects without waiting. The function must not wait for
+   * this stream, which waits for the function.
    *
    * @throws CudaError with code ERR_CUDA_CAPTURE while the stream is captured
    */
@@ -316,7 +328,7 @@ export class Stream implements Disposable {
     if (typeof callback !== 'function') throw invalid('callback', 'a function', callback);
     this.checkNotCaptured('stream.call()', 'call the function before or after graph.launch()');
     const { runtime, transferSlot } = this;
-    // A fence in any case: behind it is known whether the stream could be made.
+    // There is always a fence: after it, it is known whether the stream could be created.
     const before =
       this.mark === 0
         ? runtime.wait(this.slot, this.fenceAt(0, true), this.slot.index)
@@ -332,11 +344,11 @@ export class Stream implements Disposable {
         this.begins(work);
         const result = callback();
         if (result instanceof Pending && result.isOf(this)) {
-          // Unclaimed: it goes on once this function has failed.
+          // The returned work is unclaimed: it goes on once this function has failed.
           throw new CudaError(
             'ERR_CUDA_INVALID_ARGUMENT',
             'stream.call: the function returned work of the stream that it holds, which ' +
-              'waits for the function. Queue it behind the call, or on another stream.',
+              'waits for the function. Queue it after the call, or on another stream.',
           );
         }
         return isThenable(result) ? await runtime.completion.orEnd(result) : result;
@@ -349,7 +361,7 @@ export class Stream implements Disposable {
 
   /**
    * Resolves when all that was queued on any stream is in the ring of the runtime thread, which has
-   * a fixed size: back-pressure for producers without awaits.
+   * a fixed size. It is back-pressure for producers that do not await their work.
    */
   ready(): Promise<void> {
     this.check();
@@ -357,21 +369,24 @@ export class Stream implements Disposable {
   }
 
   /**
-   * Records the work that `body` queues on this stream as a graph instead of running it. Another
-   * stream joins by waiting, with {@link wait}, for one that is captured or for an event recorded
-   * there; to queue something on one of the same device that has not joined is an error, unless
-   * `options.unjoined` says that it is meant to run at once. `body` is synchronous and only queues.
+   * Records the work that `body` queues on this stream as a graph, instead of running it. Another
+   * stream joins when it waits, with {@link wait}, for a captured stream or for an event recorded
+   * there. Queueing on a stream of the same device that has not joined is an error, unless
+   * `options.unjoined` lets it run at once. `body` is synchronous and only queues.
    * cuStreamBeginCapture in relaxed mode, cuStreamEndCapture, cuGraphInstantiate
    *
-   * Rejects with what `body` threw, or with code ERR_CUDA_CAPTURE where it did what cannot be
-   * recorded: allocation, copies from and to plain arrays, {@link call}, waiting.
+   * Rejects with the error that `body` threw, or with code ERR_CUDA_CAPTURE where it did what
+   * cannot be recorded: allocation, copies from and to plain arrays, {@link call}, waiting.
    */
   capture(body: (stream: Stream) => void, options: CaptureOptions = {}): Promise<Graph> {
     this.check();
     return Graph.capture(this, body, options);
   }
 
-  /** Queues the stream's end; never waits. Work already queued is done first. cuStreamDestroy */
+  /**
+   * Queues the destruction of the stream, and never waits. Work that is queued ends first.
+   * cuStreamDestroy
+   */
   close(): void {
     if (this.closed) return;
     if (this === this.device.stream && !this.device.closing) {
@@ -382,14 +397,14 @@ export class Stream implements Disposable {
     }
     if (this.captureScope !== undefined)
       throw captureError('stream.close()', 'close the stream after the capture');
-    // Later users of what this stream wrote wait for its last event.
+    // Later users of memory that this stream wrote wait for its last event.
     if (this.runtime.lost === undefined && this.mark > 0) this.recordAll();
     this.closed = true;
-    this.device.forget(this);
+    this.device.removeStream(this);
     if (this.runtime.lost === undefined) void this.retire();
   }
 
-  /** {@link close}, for `using`. */
+  /** Calls {@link close}, for `using`. */
   [Symbol.dispose](): void {
     this.close();
   }
@@ -411,9 +426,9 @@ export class Stream implements Disposable {
     return this.toString();
   }
 
-  // For the rest of core
+  // Used by the rest of core:
 
-  /** What it is called in errors. @internal */
+  /** The stream's name in errors. @internal */
   get title(): string {
     return this.label === undefined ? `stream ${this.slot.index}` : `stream '${this.label}'`;
   }
@@ -423,15 +438,15 @@ export class Stream implements Disposable {
     return this.capturing === undefined || this.capturing.outside ? undefined : this.capturing;
   }
 
-  /** Refuses what cannot be recorded. @internal */
+  /** Refuses a call that cannot be recorded. @internal */
   checkNotCaptured(what: string, fix: string): void {
     this.checkInside();
     if (this.capturing !== undefined) throw captureError(what, fix);
   }
 
   /**
-   * Lets `queue` queue on this stream although a capture keeps it out: what runs at once, and is
-   * meant to. @internal
+   * Lets `queue` queue on this stream although a capture refuses it: work that is to run at once.
+   * @internal
    */
   besideCapture<T>(queue: () => T): T {
     const { capturing } = this;
@@ -444,14 +459,14 @@ export class Stream implements Disposable {
     }
   }
 
-  /** Refuses what is queued beside a capture. */
+  /** Refuses work on a stream that has not joined a capture. */
   private checkInside(): void {
     if (this.capturing?.outside === true) throw this.capturing.refusal();
   }
 
   /** @internal */
   check(): void {
-    // Without a label no number: another stream may have it by now.
+    // Without a label it names no number: another stream may have the number by now.
     if (this.closed)
       throw new CudaDisposedError(
         `${this.label === undefined ? 'stream' : this.title}: used after it was closed. Make ` +
@@ -465,11 +480,11 @@ export class Stream implements Disposable {
     return this.closed || this.device.isUnusable;
   }
 
-  /** Begins a command of this stream. Returns where its own words begin. @internal */
+  /** Begins a command of this stream. Returns the place of its own words. @internal */
   begin(op: number, words: number, root: number, flags = 0): number {
     const event =
       this.shared.attentive && this.capturing === undefined && (flags & FLAG_BYPASS) === 0
-        ? this.eventBehind(op)
+        ? this.eventAfter(op)
         : 0;
     return this.runtime.ring.begin(op, flags, words, root, this.slot.index, event);
   }
@@ -481,51 +496,52 @@ export class Stream implements Disposable {
     return this.end();
   }
 
-  /**
-   * {@link commit} of a kernel: kernels and graphs are what programs await one by one. @internal
-   */
+  /** {@link commit} of a kernel: programs await kernels and graphs one by one. @internal */
   commitLaunch(): number {
-    if (this.foresees && this.aheadMark === 0 && this.capturing === undefined)
+    if (this.expectsAwait && this.aheadMark === 0 && this.capturing === undefined)
       return this.commitAhead();
-    return launchesHeard() ? this.endAloud(undefined) : this.endQuietly();
+    return hasLaunchSubscribers() ? this.endWithMessage(undefined) : this.endWithoutMessage();
   }
 
   /** {@link commit} of a graph. @internal */
   commitGraph(): number {
     this.graphLaunches++;
-    return this.foresees && this.aheadMark === 0 && this.capturing === undefined
+    return this.expectsAwait && this.aheadMark === 0 && this.capturing === undefined
       ? this.commitAhead()
       : this.end();
   }
 
   private end(): number {
-    return operationsHeard() ? this.endAloud(undefined) : this.endQuietly();
+    return hasOperationSubscribers() ? this.endWithMessage(undefined) : this.endWithoutMessage();
   }
 
-  private endQuietly(): number {
+  private endWithoutMessage(): number {
     this.runtime.ring.commit();
-    if (this.aheadMark !== 0) this.endUnlike();
+    if (this.aheadMark !== 0) this.endUnexpected();
     return ++this.mark;
   }
 
-  /** What ends is the first operation of the stream, or was foreseen to be awaited and was not. */
-  private endUnlike(): void {
+  /**
+   * Ends the first operation of the stream, or a launch that was expected to be awaited and was
+   * not.
+   */
+  private endUnexpected(): void {
     if (this.aheadMark === NOTHING_QUEUED) this.shared.streamStarted();
     else {
-      this.foresees = false;
-      this.awaitedInRow = -FORESIGHT_PAUSE;
+      this.expectsAwait = false;
+      this.awaitedInRow = -AHEAD_PAUSE;
     }
     this.aheadMark = 0;
   }
 
   /**
-   * Ends the command and tells of it. Read before, told after: a listener may queue something
-   * itself.
+   * Ends the command and publishes its message. The message is made before the end, and published
+   * after it: a subscriber may queue work itself.
    */
-  private endAloud(held: Held | undefined): number {
+  private endWithMessage(held: Held | undefined): number {
     const message = queuedOperation(this, held);
-    const mark = this.endQuietly();
-    // First, since others may make fences, which would not cover what it writes.
+    const mark = this.endWithoutMessage();
+    // The recorder comes first: subscribers may write fences, which would not cover its command.
     this.shared.recorder?.operation(this, message, held);
     enqueued.publish(message);
     if (message.kind === 'launch') launched.publish(message);
@@ -535,11 +551,11 @@ export class Stream implements Disposable {
   }
 
   /**
-   * Where each operation is awaited at once its fence goes right behind it, before other streams'
-   * commands come.
+   * Where each operation is awaited at once, its fence is written directly after it, ahead of other
+   * streams' commands.
    */
   private commitAhead(): number {
-    if (operationsHeard()) return this.endAloud(undefined);
+    if (hasOperationSubscribers()) return this.endWithMessage(undefined);
     const mark = ++this.mark;
     this.aheadSeq = this.runtime.commitWithFence(this.slot);
     this.aheadMark = mark;
@@ -547,60 +563,59 @@ export class Stream implements Disposable {
   }
 
   /**
-   * Queues a wait on `other` for everything up to `mark`, where it is not known to be over.
+   * Queues a wait on `other` for all work up to `mark`, where it is not known to have ended.
    * @internal
    */
   waitFor(other: Stream, mark: number): void {
-    // A stream that is kept out of a capture of its own device can be waited for by those of
-    // others.
-    const beside = other.capturing?.outside === true && other.runtime !== this.runtime;
-    if (this.capturing !== undefined || (other.capturing !== undefined && !beside)) {
+    // Streams of other devices may wait for a stream that a capture of its own device refuses.
+    const isExcluded = other.capturing?.outside === true && other.runtime !== this.runtime;
+    if (this.capturing !== undefined || (other.capturing !== undefined && !isExcluded)) {
       if (this.captureScope !== undefined && this.capturing === other.capturing)
         this.captureScope.depend(this, other);
       return;
     }
-    // What is known to be over is not looked for among what was waited for.
+    // Operations that are known to have ended need no entry among the waits.
     if (mark <= other.done) return;
     const waited = this.waited.get(other);
     if (waited !== undefined && waited >= mark) return;
     if (other.hasPassed(mark)) return;
-    // What a device did before it was lost is nothing to wait for.
+    // There is no wait for work of a lost device.
     if (other.runtime !== this.runtime) {
       if (other.runtime.lost !== undefined) return;
       other.shared.loans.settled();
     }
     const at = (other.closed ? other.mark : mark) % EVENTS;
     let covers = other.eventMarks[at] ?? 0;
-    // Queued before several streams were in use: one event for all of it.
+    // The operation was queued before several streams were in use: one event covers all such work.
     if (covers < mark) covers = other.recordAll();
     this.waited.set(other, covers);
     const event = other.events[covers % EVENTS] ?? other.lent.get(covers)!;
     if (other.runtime === this.runtime) this.waitEvent(event);
     else {
       other.lend(covers, event);
-      this.waitAcross(other.shared, event, () => other.givenBack(covers, event));
+      this.waitAcross(other.shared, event, () => other.loanEnded(covers, event));
     }
   }
 
-  /** The event is not recorded again until {@link givenBack}: another takes its turn. */
+  /** The event is not recorded again until {@link loanEnded}; another one replaces it. */
   private lend(mark: number, event: number): void {
     this.lent.set(mark, event);
     if (this.events[mark % EVENTS] === event) this.events[mark % EVENTS] = undefined;
   }
 
-  private givenBack(mark: number, event: number): void {
+  private loanEnded(mark: number, event: number): void {
     const at = mark % EVENTS;
     this.lent.delete(mark);
     if (this.runtime.lost !== undefined) return;
     if (!this.retired && this.events[at] === undefined && this.eventMarks[at] === mark) {
-      takenBack(this.runtime, event);
+      endAnnouncement(this.runtime, event);
       this.events[at] = event;
     } else destroyEvent(this.runtime, event);
   }
 
   /**
-   * Queues a wait for an event of another device, which says when the event's record has been
-   * issued. Until this stream has waited, the event stays as it is; then `giveBack` is called.
+   * Queues a wait for an event of another device, which announces that the event's record has been
+   * issued. The event does not change until this stream has waited; then `giveBack` is called.
    */
   private waitAcross(from: SharedDevice, event: number, giveBack: () => void): void {
     const { runtime } = from;
@@ -624,9 +639,8 @@ export class Stream implements Disposable {
   }
 
   /**
-   * An operation of several parts comes next: what was queued before it gets an event of its own,
-   * unless it is known to be over, so that whoever waits for it later does not wait for what comes
-   * now. @internal
+   * Called before an operation of several parts. Earlier work gets an event of its own, unless it
+   * is known to have ended, so that a later wait for it does not wait for the operation. @internal
    */
   separate(): void {
     const { mark } = this;
@@ -640,19 +654,19 @@ export class Stream implements Disposable {
     this.recordAll();
   }
 
-  /** Operations that are not known to be over. @internal */
+  /** The number of operations that are not known to have ended. @internal */
   get outstanding(): number {
     return this.hasPassed(this.mark) ? 0 : this.mark - this.done;
   }
 
-  /** Blocks until everything up to `mark` is over. @internal */
+  /** Blocks until all work up to `mark` has ended. @internal */
   block(mark: number): void {
     if (this.hasPassed(mark)) return;
     this.runtime.completion.block(this.slot, this.fenceAt(mark, true), this.slot.index);
     this.hasPassed(mark);
   }
 
-  /** Records an event behind everything queued so far; returns the operation that it covers. */
+  /** Records an event after all work queued so far; returns the operation that it covers. */
   private recordAll(): number {
     if (this.closed) return this.mark;
     const event = this.eventAt((this.mark + 1) % EVENTS);
@@ -672,7 +686,7 @@ export class Stream implements Disposable {
     this.commit();
   }
 
-  /** Whether everything up to `mark` has been seen to be over. @internal */
+  /** Whether JavaScript has seen the end of all work up to `mark`. @internal */
   hasPassed(mark: number): boolean {
     if (mark <= this.done) return true;
     const { fences } = this;
@@ -688,20 +702,20 @@ export class Stream implements Disposable {
   }
 
   /**
-   * Kernels that were launched: every operation but the others, so that launches need not count.
+   * The number of launched kernels: all operations but the others, so that a launch need not count.
    * @internal
    */
   get launches(): number {
     return this.mark - this.others - this.graphLaunches;
   }
 
-  /** Fences that were not seen to be passed. @internal */
+  /** The number of fences whose end was not seen. @internal */
   get fencesOutstanding(): number {
     this.hasPassed(this.mark);
     return this.fences.length;
   }
 
-  /** Resolves when everything up to `mark` is over. @internal */
+  /** Resolves when all work up to `mark` has ended. @internal */
   passed(mark: number): Promise<void> {
     if (this.hasPassed(mark)) return this.runtime.completion.end();
     if (this.capturing !== undefined && !this.capturing.outside) {
@@ -716,7 +730,8 @@ export class Stream implements Disposable {
   }
 
   /**
-   * As {@link passed}, for what nobody may ever await: does not look for the end at once. @internal
+   * Does the same as {@link passed}, for waits whose result may not be awaited: it does not poll
+   * for the end at once. @internal
    */
   passedLater(mark: number): Promise<void> {
     if (this.hasPassed(mark)) return this.runtime.completion.end();
@@ -724,31 +739,28 @@ export class Stream implements Disposable {
   }
 
   private awaited(mark: number, spin: boolean): Promise<void> {
-    const wait = this.waitBehind(mark, spin);
-    if (fenced.hasSubscribers) tellWait(this, performance.now(), wait);
+    const wait = this.waitAfter(mark, spin);
+    if (fenced.hasSubscribers) publishWait(this, performance.now(), wait);
     return wait;
   }
 
-  /** Waits for a fence behind `mark`, and tells nobody. @internal */
-  waitBehind(mark: number, spin: boolean): Promise<void> {
+  /** Waits for a fence after `mark`, without a message. @internal */
+  waitAfter(mark: number, spin: boolean): Promise<void> {
     return this.runtime.wait(this.slot, this.fenceAt(mark, true), this.slot.index, spin);
   }
 
-  /**
-   * Whether everything up to `mark` is over within a few microseconds; writes a fence to find out.
-   * @internal
-   */
+  /** Whether all work up to `mark` ends within a few microseconds. It writes a fence. @internal */
   passesSoon(mark: number): boolean {
     if (this.hasPassed(mark)) return this.runtime.completion.mayEndNow();
     if (this.capturing !== undefined || this.runtime.lost !== undefined) return false;
-    return fenced.hasSubscribers ? this.seenAloud(mark) : this.seen(mark);
+    return fenced.hasSubscribers ? this.seenWithMessage(mark) : this.seen(mark);
   }
 
-  private seenAloud(mark: number): boolean {
+  private seenWithMessage(mark: number): boolean {
     const begun = performance.now();
     const seen = this.seen(mark);
-    // Otherwise the wait goes on, and is told of by then.
-    if (seen) tellWait(this, begun, undefined);
+    // Otherwise the wait goes on, and its message is published then.
+    if (seen) publishWait(this, begun, undefined);
     return seen;
   }
 
@@ -760,9 +772,9 @@ export class Stream implements Disposable {
           ? this.aheadSeq
           : this.runtime.fence(this.slot, this.slot.index, 0, true);
       this.aheadMark = 0;
-      if (this.hostMark === last) this.foretell(seq);
+      if (this.hostMark === last) this.announceEnd(seq);
       if (mark === last && this.runtime.completion.hot)
-        this.foresees = ++this.awaitedInRow >= FORESIGHT_AWAITS;
+        this.expectsAwait = ++this.awaitedInRow >= AHEAD_AWAITS;
       if (this.runtime.passesSoon(this.slot, seq)) {
         this.done = last;
         return true;
@@ -773,17 +785,14 @@ export class Stream implements Disposable {
     return this.runtime.passesSoon(this.slot, this.fenceAt(mark, true)) && this.hasPassed(mark);
   }
 
-  /**
-   * Somebody awaits what waits for `mark` already: looks for a few microseconds whether it ends.
-   * @internal
-   */
-  lookFor(mark: number): void {
+  /** A wait for `mark` exists already: polls for its end for a few microseconds. @internal */
+  pollFor(mark: number): void {
     if (this.hasPassed(mark) || this.capturing !== undefined || this.runtime.lost !== undefined)
       return;
     this.runtime.completion.spinFor(this.slot, this.fenceAt(mark, true));
   }
 
-  /** The fence behind operation `mark`; writes one where there is none yet. @internal */
+  /** The fence after operation `mark`; writes one where there is none yet. @internal */
   fenceAt(mark: number, waitedFor = false): number {
     const { fences } = this;
     let seq = 0;
@@ -791,14 +800,13 @@ export class Stream implements Disposable {
     if (seq !== 0) return seq;
     seq = this.runtime.fence(this.slot, this.slot.index, 0, waitedFor);
     fences.push({ seq, mark: this.mark });
-    if (this.hostMark === this.mark) this.foretell(seq);
+    if (this.hostMark === this.mark) this.announceEnd(seq);
     return seq;
   }
 
   /**
-   * Everything queued so far is over once the word comes to the value, which some thread of the
-   * host stores when it is done: whoever waits for it need not hear of that by way of the device.
-   * @internal
+   * All work queued so far has ended once the word has the value, which a thread of the host stores
+   * at the end of its work. A wait then need not go through the device. @internal
    */
   endsWith(words: Int32Array, at: number, value: number): void {
     this.hostMark = this.mark;
@@ -807,13 +815,13 @@ export class Stream implements Disposable {
     this.hostValue = value;
   }
 
-  /** No word tells of it any more: the thread has failed. @internal */
+  /** No word announces the end any more: the thread has failed. @internal */
   endsWithNothing(): void {
     this.hostMark = NOTHING_QUEUED;
     this.slot.earlyWords = undefined;
   }
 
-  private foretell(seq: number): void {
+  private announceEnd(seq: number): void {
     const { slot } = this;
     slot.earlyWords = this.hostWords;
     slot.earlyAt = this.hostAt;
@@ -822,8 +830,8 @@ export class Stream implements Disposable {
   }
 
   /**
-   * Slot of the stream's transfers and calls. One is enough: each begins when the stream has come
-   * to its hold, so when the hold before it was released. @internal
+   * The slot of the stream's transfers and calls. One is enough: each begins when the stream has
+   * reached its hold, so after the hold before it was released. @internal
    */
   get transferSlot(): CompletionSlot {
     this.transfers ??= this.runtime.takeSlot();
@@ -831,9 +839,8 @@ export class Stream implements Disposable {
   }
 
   /**
-   * Holds what is queued behind until `slot` is released with `value`. Returns the number of an
-   * operation that is over when the hold is. `held` says what for; without it nobody is told.
-   * @internal
+   * Holds later work until `slot` is released with `value`. Returns the number of an operation that
+   * ends with the hold. `held` describes it; without it there is no message. @internal
    */
   hold(slot: CompletionSlot, value: number, held?: Held): number {
     if (held !== undefined) this.shared.recorder?.before(this, OP.hold);
@@ -843,20 +850,23 @@ export class Stream implements Disposable {
     memory[body + 1] = value;
     this.others++;
     if (held?.direction !== undefined) this.copies.add(held.direction, held.bytes!, held.operation);
-    const mark = held !== undefined && operationsHeard() ? this.endAloud(held) : this.endQuietly();
-    // The record waits behind the hold, so whoever waits for its event waits for the transfer.
+    const mark =
+      held !== undefined && hasOperationSubscribers()
+        ? this.endWithMessage(held)
+        : this.endWithoutMessage();
+    // The record comes after the hold, so a wait for its event waits for the transfer.
     return this.shared.multi ? this.recordAll() : mark;
   }
 
   /**
-   * Work of the host that holds the stream begins: at once, where the runtime thread may not have
-   * come to its command. @internal
+   * Work of the host that holds the stream begins. The runtime thread may not have reached its
+   * command. @internal
    */
   begins(work: Held): void {
     if (this.shared.recorder !== undefined) work.begun = performance.now();
   }
 
-  /** The operation that a command belongs to: its own, or the capture's. @internal */
+  /** The operation that a command belongs to: a new one, or the capture's. @internal */
   nextRoot(): number {
     return this.capturing === undefined ? this.runtime.nextRoot() : this.capturing.root;
   }
@@ -866,7 +876,7 @@ export class Stream implements Disposable {
     return this.runtime.ring.begin(op, FLAG_BYPASS, words, root, this.slot.index, 0);
   }
 
-  /** Whether {@link order} has something to do: in most programs it has not. */
+  /** Whether {@link order} has anything to do. In most programs it has not. */
   private mustOrder(resource: Resource, access: number): boolean {
     const { writer } = resource;
     return (
@@ -878,8 +888,7 @@ export class Stream implements Disposable {
   }
 
   /**
-   * Orders one access to `resource`. To be followed by the command and {@link Resource.used}.
-   * @internal
+   * Orders one access to `resource`. The command, and {@link Resource.used}, must follow. @internal
    */
   order(resource: Resource, access: number): void {
     if (!this.mustOrder(resource, access)) return;
@@ -904,7 +913,7 @@ export class Stream implements Disposable {
     this.prints.printed();
   }
 
-  /** Queues the freeing of a stream-ordered allocation. @internal */
+  /** Queues the free of a stream-ordered allocation. @internal */
   free(handle: number): void {
     const body = this.begin(OP.free, 5, 0);
     this.runtime.ring.memory[body] = handle;
@@ -912,11 +921,12 @@ export class Stream implements Disposable {
     this.runtime.handles.give(handle);
   }
 
-  /** What is recorded before a command, and the event to record behind it. */
-  private eventBehind(op: number): number {
+  /** Records the recorder's event before a command. Returns the event to record after it. */
+  private eventAfter(op: number): number {
     this.shared.recorder?.before(this, op);
-    // The parts of an operation have one event for all of them, recorded in front of the next one.
-    // A graph and a library's calls are most often all of theirs, and the event comes with them.
+    // The parts of an operation share one event, which is recorded before the next operation. The
+    // command of a graph, or of a library's calls, is most often the whole operation, so it has the
+    // event.
     return this.shared.multi &&
       (this.runtime.held === undefined || op === OP.graphLaunch || op === OP.libraryCall)
       ? this.nextEvent()
@@ -949,8 +959,8 @@ export class Stream implements Disposable {
     } catch {
       return;
     }
-    // Not sooner: until the fence has passed, the runtime thread may ask the driver about the
-    // stream.
+    // The stream is destroyed only now: until the fence has passed, the runtime thread may call the
+    // driver about the stream.
     const root = runtime.nextRoot();
     const body = runtime.ring.begin(OP.streamDestroy, 0, 5, root, this.slot.index, 0);
     runtime.ring.memory[body] = this.slot.index;

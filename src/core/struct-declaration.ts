@@ -1,7 +1,7 @@
 /**
- * Structures of scalars, laid out as C lays them out: each field at a multiple of its own size, the
- * whole a multiple of its largest field's. So a struct of CUDA C++ with the same fields has the
- * same bytes.
+ * Structures of scalars, laid out as in C: each field at a multiple of its own size, the whole a
+ * multiple of its largest field's size. So a struct of CUDA C++ with the same fields has the same
+ * bytes.
  */
 import { CudaArgumentError } from '../ground/errors.js';
 import {
@@ -29,13 +29,13 @@ import { MAX_PARAMETER_BYTES } from './parameter-space.js';
 /** A parameter passed by value as bytes. */
 export interface BytesParam {
   readonly struct: true;
-  /** Bytes of the structure, as the kernel's parameter space has them. */
+  /** Bytes of the structure in the kernel's parameter space. */
   readonly bytes: number;
-  /** Its alignment, bytes; undefined where the kernel is asked for it. */
+  /** Alignment in bytes; undefined where the kernel states it. */
   readonly align: number | undefined;
 }
 
-/** dtypes of the fields, by name. */
+/** Dtypes of the fields, by name. */
 export type StructFields = Readonly<Record<string, DType<KernelDTypeName>>>;
 
 /** One structure on the host. */
@@ -57,20 +57,32 @@ export type HostValue<D extends KernelDTypeName> = D extends 'bool'
 export interface StructDeclaration<F extends StructFields = StructFields> extends BytesParam {
   readonly fields: F;
   readonly align: number;
-  /** Where each field lies. */
+  /** The place of each field. */
   readonly layout: StructLayout;
-  /** The bytes of so many structures, one after the other: what is written to a tensor of them. */
+  /** The bytes of structures, one after the other, as they are written to a tensor. */
   pack(values: readonly Readonly<StructValue<F>>[]): Uint8Array;
-  /** The structures of what was read from a tensor of them. 64-bit integers come as bigint. */
+  /** The structures in bytes that were read from a tensor. 64-bit integers become bigints. */
   unpack(bytes: ArrayBufferView): StructValue<F>[];
+  /** `struct({ x: f32, y: f32 })` */
+  toString(): string;
 }
 
-/** A structure of named fields, laid out as C lays it out: `struct({ x: f32, y: f32 })`. */
+/**
+ * Declares a structure of named fields, laid out as in C: `struct({ x: f32, y: f32 })`.
+ *
+ * @example
+ * ```ts
+ * const particle = struct({ x: f32, y: f32, id: u8 });
+ * console.log(particle.bytes, particle.align); // 12 4
+ * const bytes = particle.pack([{ x: 1, y: 2, id: 3 }]);
+ * console.log(particle.unpack(bytes)); // [ { x: 1, y: 2, id: 3 } ]
+ * ```
+ */
 export function struct<const F extends StructFields>(fields: F): StructDeclaration<F>;
 /**
- * A structure passed by value: `bytes` bytes, given as an ArrayBuffer or a view. Its alignment (1,
- * 2, 4, 8 or 16 bytes, that of its largest member) is needed for machine code on drivers before
- * CUDA 12.4 only, which cannot tell where the parameter lies.
+ * Declares a structure that is passed by value: `bytes` bytes, as an ArrayBuffer or a view. Its
+ * alignment (1, 2, 4, 8 or 16 bytes, that of its largest member) is needed only for machine code on
+ * drivers before CUDA 12.4, which do not give the parameter's offset.
  *
  * @throws CudaArgumentError for sizes that no parameter has
  */
@@ -115,7 +127,7 @@ class Declared<F extends StructFields> implements StructDeclaration<F> {
           `fields.${name}`,
           'a dtype',
           dtype,
-          `Structures have no structures in them: list the fields of '${name}' among the others.`,
+          `Structures cannot contain structures: list the fields of '${name}' among the others.`,
         );
       checkDType(dtype, `fields.${name}`);
       const storage = dtype.name;
@@ -135,7 +147,7 @@ class Declared<F extends StructFields> implements StructDeclaration<F> {
     this.align = largest;
     this.bytes = Math.ceil(end / largest) * largest;
     this.layout = { fields: laidOut, bytes: this.bytes, align: largest };
-    // Refuses what no parameter holds.
+    // This refuses structures that are too large for a parameter.
     ofBytes(this.bytes, this.align);
   }
 
@@ -186,12 +198,12 @@ class Declared<F extends StructFields> implements StructDeclaration<F> {
   }
 }
 
-/** Whether a declaration says which fields there are. */
+/** Whether a declaration lists its fields. */
 export function hasFields(declaration: unknown): declaration is StructDeclaration {
   return declaration instanceof Declared;
 }
 
-/** The fields of the structure, each of its type, and no others. */
+/** Checks that a structure has the fields, each of its type, and no others. */
 export function checkStruct(
   argument: string,
   fields: readonly StructField[],
@@ -213,8 +225,8 @@ export function checkStruct(
 }
 
 /**
- * Whether it has all of the fields of its own, each of its type, and no others: as most do that
- * {@link checkStruct} takes.
+ * Whether an object has all of the fields as own properties, each of its type, and no others. This
+ * is the common case of {@link checkStruct}.
  */
 export function isStruct(fields: readonly StructField[], value: unknown): boolean {
   if (
@@ -231,7 +243,7 @@ export function isStruct(fields: readonly StructField[], value: unknown): boolea
 }
 
 /**
- * A value that a scalar of the dtype can be.
+ * Checks that a value fits a scalar of the dtype.
  *
  * @throws CudaArgumentError
  */
@@ -264,7 +276,7 @@ export function checkScalar(argument: string, dtype: DTypeName, value: unknown):
   );
 }
 
-/** Whether it is a value of the dtype. */
+/** Whether the value fits a scalar of the dtype. */
 export function isScalar(dtype: DTypeName, value: unknown): boolean {
   if (dtype === 'bool') return typeof value === 'boolean';
   const bounds = NUMBER_LIMITS[dtype];
@@ -272,7 +284,7 @@ export function isScalar(dtype: DTypeName, value: unknown): boolean {
     return (
       Number.isInteger(value) && (value as number) >= bounds[0] && (value as number) <= bounds[1]
     );
-  // Only integers of 64 bits are left.
+  // Integers of 64 bits remain.
   const wide = INTEGER_LIMITS[dtype];
   if (wide === undefined) return typeof value === 'number';
   return typeof value === 'bigint'
@@ -302,7 +314,7 @@ function getNarrow(name: NarrowName): Get {
   };
 }
 
-/** An element of each host array, in a DataView. */
+/** Writes and reads an element of each host array in a DataView. */
 const OF_ARRAY: Readonly<Record<string, readonly [Put, Get]>> = {
   Int8Array: [
     (view, at, value: number) => {
@@ -366,7 +378,7 @@ const OF_ARRAY: Readonly<Record<string, readonly [Put, Get]>> = {
   ],
 };
 
-/** How an element of each dtype is written and read. */
+/** Writes and reads an element of each dtype. */
 const ACCESS = Object.fromEntries(
   DTYPE_NAMES.map((name): [string, readonly [Put, Get]] => {
     if (isNarrow(name)) return [name, [putNarrow(name), getNarrow(name)]];
@@ -379,11 +391,11 @@ const ACCESS = Object.fromEntries(
   }),
 ) as Readonly<Record<DTypeName, readonly [put: Put, get: Get]>>;
 
-/** For those who need to say that a declaration has no fields. @internal */
+/** The error for a structure without fields where fields are needed. @internal */
 export function withoutFields(argument: string): CudaArgumentError {
   return new CudaArgumentError(
     argument,
-    `${argument}: a structure of a kernel in TypeScript has to say its fields. Write ` +
+    `${argument}: a structure of a kernel in TypeScript has to list its fields. Write ` +
       'struct({ x: f32, y: f32 }).',
   );
 }

@@ -1,19 +1,17 @@
-/**
- * Which dtypes texels can have, and what the driver calls them.
- */
+/** The dtypes that texels can have, and the driver's numbers for them. */
 import { invalid } from '../ground/arguments.js';
 import { DTYPE_FACTS, namesWhere } from '../ground/dtype.js';
 import type { DType } from '../ground/dtype.js';
 
-/** Those that texels can have, by the driver's numbers. */
+/** The dtypes of texels, in the order of the driver's numbers. */
 const TEXELS = namesWhere(({ texel }) => texel !== null).sort(
   (a, b) => DTYPE_FACTS[a].texel! - DTYPE_FACTS[b].texel!,
 );
 
-/** A value of CUarray_format. */
+/** The CUarray_format of a dtype. */
 export function texelFormat(argument: string, dtype: DType): number {
   const format = DTYPE_FACTS[dtype.name].texel;
   if (format === null)
-    throw invalid(argument, `one of ${TEXELS.join(', ')}, as texels are`, dtype.name);
+    throw invalid(argument, `one of ${TEXELS.join(', ')}, the dtypes of texels`, dtype.name);
   return format;
 }

@@ -1,7 +1,7 @@
 /**
- * Textures and surfaces: objects through which kernels reach texels by coordinates. A kernel takes
- * them as 64-bit arguments; what they read or write is tracked as the memory that they were made
- * of.
+ * Textures and surfaces: objects through which kernels read and write texels by coordinates. A
+ * kernel takes them as 64-bit arguments. Their uses are tracked as uses of the memory that they
+ * were made from.
  */
 import { CudaDisposedError } from '../ground/errors.js';
 import type { ProcedureArguments } from '../runtime/procedures.js';
@@ -15,21 +15,21 @@ import type { Allocation } from './memory.js';
 import type { Stream } from './stream.js';
 import { texelFormat } from './texel-format.js';
 
-/** What a coordinate outside the texture gives. */
+/** The result for a coordinate outside the texture. */
 export type AddressMode = 'wrap' | 'clamp' | 'mirror' | 'border';
 
-/** What a texture can be made of. */
+/** The memory that a texture can be made from. */
 export type TextureSource<D extends DTypeName = DTypeName> =
   DeviceArray<D> | DeviceBuffer2D<D> | DeviceBuffer<D>;
 
-/** How a texture reads. */
+/** Options of {@link CoreDevice.createTexture}. */
 export interface TextureOptions {
   /**
-   * One for all dimensions, or one for each. `wrap` and `mirror` need normalized coordinates.
+   * One mode for all dimensions, or one for each. `wrap` and `mirror` need normalized coordinates.
    * Default `clamp`.
    */
   addressMode?: AddressMode | readonly AddressMode[];
-  /** `linear` weighs the texels around, for texels that are read as floats. Default `point`. */
+  /** `linear` interpolates between texels that are read as floats. Default `point`. */
   filter?: 'point' | 'linear';
   /**
    * `normalized` coordinates go from 0 to 1, those in `texels` from 0 to the size. Default
@@ -40,11 +40,11 @@ export interface TextureOptions {
    * `normalized` reads integers of 8 and 16 bits as floats of [0, 1] or [-1, 1]. Default `element`.
    */
   read?: 'element' | 'normalized';
-  /** Texels of u8 are sRGB, and read as linear. Default false. */
+  /** Whether texels of u8 are sRGB, and read as linear values. Default false. */
   srgb?: boolean;
-  /** What `border` gives, red to alpha. Default zeros. */
+  /** The result of the mode `border`, red to alpha. Default zeros. */
   border?: readonly [number, number, number, number];
-  /** Elements of a texel, where the source is a buffer: 1 (default), 2 or 4. */
+  /** Elements of a texel of a buffer: 1 (default), 2 or 4. */
   channels?: number;
 }
 
@@ -68,19 +68,19 @@ const FLAG = { readAsInteger: 1, normalizedCoordinates: 2, srgb: 16 } as const;
 /** CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT of every device. */
 const ALIGNMENT = 512;
 
-/** An object of the driver that stands for texels in memory. */
+/** An object of the driver that gives access to texels in memory. */
 export abstract class TexelObject<D extends DTypeName = DTypeName> implements AsyncDisposable {
   readonly dtype: DType<D>;
-  /** The memory that it reads or writes. @internal */
+  /** The memory that the object reads or writes. @internal */
   readonly memory: Allocation;
-  /** What leads from that memory's address to the object: kernels are given the sum. @internal */
+  /** The difference of the object and the memory's address: kernels get the sum. @internal */
   readonly byteOffset: number;
-  /** None at that place. @internal */
+  /** The object has no bytes at that place. @internal */
   readonly byteLength = 0;
   /** `cudaTextureObject_t` or `cudaSurfaceObject_t`, for structures that are passed to kernels. */
   readonly object: bigint;
   private ending: Promise<void> | undefined = undefined;
-  /** What it was made of: while it is open whoever forgets that loses nothing. */
+  /** The source, which the object keeps alive while it is open. */
   private source: TextureSource<D> | undefined;
 
   constructor(source: TextureSource<D>, object: number, address: number) {
@@ -102,13 +102,13 @@ export abstract class TexelObject<D extends DTypeName = DTypeName> implements As
     return this.ending !== undefined;
   }
 
-  /** Ends the object once all work on its memory is over; the memory stays. */
+  /** Destroys the object once all work on its memory has ended. The memory stays. */
   async close(): Promise<void> {
     this.ending ??= this.end();
     await this.ending;
   }
 
-  /** {@link close}, for `await using`. */
+  /** Calls {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
@@ -144,7 +144,19 @@ export abstract class TexelObject<D extends DTypeName = DTypeName> implements As
   }
 }
 
-/** A way for kernels to read texels. Made by {@link CoreDevice.createTexture}. cuTexObjectCreate */
+/**
+ * A texture, through which kernels read texels. Made by {@link CoreDevice.createTexture}.
+ * cuTexObjectCreate
+ *
+ * @example
+ * ```ts
+ * using image = device.alloc2D(f32, { width: 2, height: 1 });
+ * image.write(device.stream, Float32Array.of(0, 8));
+ * await using texture = await device.createTexture(image, { filter: 'linear' });
+ * // A kernel takes it for a pointer: kernel.launch(stream, options, texture).
+ * console.log(texture.dtype.name); // f32
+ * ```
+ */
 export class Texture<D extends DTypeName = DTypeName> extends TexelObject<D> {
   protected override async destroy(): Promise<void> {
     await this.device.runtime.call('destroyTexture', Number(this.object));
@@ -152,8 +164,16 @@ export class Texture<D extends DTypeName = DTypeName> extends TexelObject<D> {
 }
 
 /**
- * A way for kernels to read and write the texels of an array. Made by {@link CoreDevice.createSurface}.
- * cuSurfObjectCreate
+ * A surface, through which kernels read and write the texels of an array. Made by
+ * {@link CoreDevice.createSurface}. cuSurfObjectCreate
+ *
+ * @example
+ * ```ts
+ * await using array = await device.allocArray(f32, { width: 2, height: 2, surface: true });
+ * await using surface = await device.createSurface(array);
+ * // A kernel takes it for a pointer: kernel.launch(stream, options, surface).
+ * console.log(surface.dtype.name); // f32
+ * ```
  */
 export class Surface<D extends DTypeName = DTypeName> extends TexelObject<D> {
   protected override async destroy(): Promise<void> {
@@ -288,7 +308,7 @@ function oneOf<T extends string>(argument: string, value: unknown, known: readon
   return value as T;
 }
 
-/** What cuTexObjectCreate is told, once the options have been found to go together. */
+/** Checks that the options fit together, and returns the description for cuTexObjectCreate. */
 function describe(source: TextureSource, options: TextureOptions): Description {
   channelsOf(source, options);
   const { dtype } = source;
@@ -339,7 +359,7 @@ function describe(source: TextureSource, options: TextureOptions): Description {
   return { addressMode, filterMode: FILTERS[filter], flags, borderColor: border };
 }
 
-/** CUaddress_mode of each dimension. */
+/** The CUaddress_mode of each dimension. */
 function modes(
   given: AddressMode | readonly AddressMode[],
   normalized: boolean,

@@ -1,4 +1,4 @@
-/** For threads that layers above start: how they are ended with the process. */
+/** How threads that other layers start are ended with the process. */
 export { onExit } from '../runtime/exit.js';
 export type { Ending } from '../runtime/exit.js';
 export { DiskCache, openDiskCache, planEntry } from '../runtime/disk-cache.js';

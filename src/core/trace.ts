@@ -1,10 +1,10 @@
 /**
- * What was recorded, as a file of Chrome's trace-event format, which Perfetto (ui.perfetto.dev) and
+ * A recording as a file of Chrome's trace-event format, which Perfetto (ui.perfetto.dev) and
  * chrome://tracing open:
  * https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
  *
  * Process 1 is JavaScript: its calls on one track, its waits on others. Process 2 is the device: a
- * track for each stream, and its memory. An arrow leads from each call to what it queued.
+ * track for each stream, and its memory. An arrow leads from each call to the work that it queued.
  */
 import { writeFile } from 'node:fs/promises';
 
@@ -17,31 +17,31 @@ import type { Held } from './queued-operation.js';
 /** A stream that was used while the trace was recorded. */
 export interface RecordedStream {
   /**
-   * In the order of their first operations; unlike {@link OperationMessage.stream} no two have the
-   * same.
+   * The number, in the order of the first operations. Unlike {@link OperationMessage.stream} it is
+   * unique.
    */
   readonly number: number;
   readonly title: string;
 }
 
 /**
- * An operation and its times, in milliseconds of `performance.now()`; those of the device NaN where
- * it was not measured.
+ * An operation and its times, in milliseconds of `performance.now()`. The device's times are NaN
+ * where they were not measured.
  */
 export interface RecordedOperation {
   readonly message: OperationMessage;
   readonly stream: RecordedStream;
-  /** The call. */
+  /** The time of the call. */
   readonly begun: number;
   ended?: number;
-  /** Of what holds its stream. */
+  /** The description of work that holds its stream. */
   readonly held: Held | undefined;
-  /** On the device. */
+  /** The time of the device. */
   start: number;
   end: number;
 }
 
-/** A wait of JavaScript; without an end where it went on when the recording ended. */
+/** A wait of JavaScript. It has no end where it lasted beyond the recording. */
 export interface RecordedWait {
   readonly begin: FenceMessage;
   end: FenceMessage | undefined;
@@ -81,7 +81,7 @@ export interface TraceEvent {
   readonly args?: Readonly<Record<string, unknown>>;
 }
 
-/** What {@link Trace.toJSON} gives: an object of Chrome's trace-event format. */
+/** The result of {@link Trace.toJSON}: an object of Chrome's trace-event format. */
 export interface TraceJson {
   readonly traceEvents: readonly TraceEvent[];
   readonly displayTimeUnit: 'ns';
@@ -89,15 +89,18 @@ export interface TraceJson {
     /** The library's name and version. */
     readonly recorder: string;
     readonly device: string;
-    /** When the recording began: ISO 8601. */
+    /** The time at which the recording began: ISO 8601. */
     readonly begun: string;
     readonly durationMicroseconds: number;
-    /** What came after {@link TraceOptions.limit} entries. */
+    /** The number of entries beyond {@link TraceOptions.limit}, which were dropped. */
     readonly dropped: number;
-    /** Operations without times of the device: it was lost, or too much was under way. */
+    /**
+     * The number of operations without times of the device: it was lost, or too many were under
+     * way.
+     */
     readonly unmeasured: number;
     /**
-     * How far the device's times may be shifted against JavaScript's; null where the two could not
+     * The greatest shift of the device's times against JavaScript's; null where the two could not
      * be compared.
      */
     readonly clockSlackMicroseconds: number | null;
@@ -107,14 +110,25 @@ export interface TraceJson {
 const JAVASCRIPT = 1;
 const DEVICE = 2;
 const CALLS = 1;
-/** What the device itself did in no stream of its own. */
+/** The track of the device itself, apart from its streams. */
 const WHOLE_DEVICE = 0;
 /** Lines that are written at a time. */
 const CHUNK = 1000;
 
-/** What was recorded. Made by {@link TraceRecording.stop}. */
+/**
+ * A finished recording. Made by {@link TraceRecording.stop}.
+ *
+ * @example
+ * ```ts no-run
+ * const recording = recordTrace(device);
+ * using x = device.alloc(f32, 4);
+ * await x.fill(device.stream, 1);
+ * const trace = await recording.stop();
+ * await trace.write('trace.json'); // https://ui.perfetto.dev opens it
+ * ```
+ */
 export class Trace {
-  /** What came after {@link TraceOptions.limit} entries. */
+  /** The number of entries beyond {@link TraceOptions.limit}, which were dropped. */
   readonly dropped: number;
   private readonly recorded: Recorded;
 
@@ -132,7 +146,10 @@ export class Trace {
     return { traceEvents: this.events(), ...this.rest() };
   }
 
-  /** Writes the file, which Perfetto opens: in pieces, so that no text of all of it is made. */
+  /**
+   * Writes the file, which Perfetto opens. It is written in pieces, so that the whole text is never
+   * in memory.
+   */
   async write(path: string): Promise<void> {
     checkPath('path', path);
     await writeFile(path, this.text());
@@ -192,7 +209,7 @@ export class Trace {
   }
 }
 
-/** What processes and tracks are called, and their order. */
+/** The names of processes and tracks, and their order. */
 function nameEvents({ device, streams }: Recorded): TraceEvent[] {
   const name = (
     ph: string,
@@ -217,7 +234,7 @@ function nameEvents({ device, streams }: Recorded): TraceEvent[] {
 
 function operationEvents({ operations, begun }: Recorded): TraceEvent[] {
   const events: TraceEvent[] = [];
-  /** Where each track has got to: rounding must not make spans of one overlap. */
+  /** The end of each track so far: rounding must not make spans of one track overlap. */
   const ends = new Map<number, number>();
   operations.forEach((operation, i) => {
     const { message, stream } = operation;
@@ -261,7 +278,7 @@ function operationEvents({ operations, begun }: Recorded): TraceEvent[] {
   return events;
 }
 
-/** Those that go on end with the recording. */
+/** Waits that last beyond the recording end with it. */
 function waitEvents({ waits, begun, ended }: Recorded): TraceEvent[] {
   return waits.flatMap(({ begin, end }): TraceEvent[] => {
     const about = {
@@ -341,7 +358,7 @@ function isUnmeasured({ ended, start, end }: RecordedOperation): boolean {
   return ended !== undefined && (Number.isNaN(start) || Number.isNaN(end));
 }
 
-/** Milliseconds as microseconds, to a nanosecond. */
+/** Milliseconds as microseconds, rounded to a nanosecond. */
 function microseconds(milliseconds: number): number {
   return rounded(milliseconds * 1e3);
 }

@@ -1,8 +1,8 @@
 /**
  * Copies between plain host arrays and device memory, through staging.
  *
- * A small one is copied at the call. A large one holds its stream, goes through staging slice by
- * slice (each short enough for the event loop), and then lets the stream go on; so the order of the
+ * A small copy is made at the call. A large one holds its stream, goes through staging slice by
+ * slice (each short enough for the event loop), and then lets the stream go on. So the order of the
  * calls is the order on the device.
  */
 import {
@@ -29,32 +29,33 @@ import type { Segment, Staging } from './staging.js';
 import type { Stream } from './stream.js';
 
 /**
- * Up to this size a write is copied at the call: 16 KiB take under 2 µs. A read that takes no
- * longer than to copy so many bytes is taken out at once; those that convert more, some hundred of
- * them that end together, would stall the event loop.
+ * Up to this size a write is copied at the call: 16 KiB take less than 2 µs. A read that takes no
+ * longer than copying this many bytes is taken out of staging at once. Some hundred reads with
+ * conversion that end together would block the event loop.
  */
 const SMALL_BYTES = 1 << 16;
 /**
- * Up to this size it is copied at the call too, where this turn of the event loop has not copied
- * much, part by part: the device fetches the first part while the second is copied.
+ * Up to this size a write is copied at the call too, where this turn of the event loop has not
+ * copied much. It is copied part by part: the device copies the first part while JavaScript copies
+ * the second.
  */
 const MEDIUM_BYTES = STAGING_SEGMENT_BYTES;
 const MEDIUM_PART_BYTES = MEDIUM_BYTES / 4;
 /**
- * Slices that JavaScript converts element by element are an eighth of a segment, since that takes
- * so much longer.
+ * Slices that JavaScript converts element by element are an eighth of a segment, because conversion
+ * takes longer.
  */
 const CONVERTED_BYTES = STAGING_SEGMENT_BYTES / 8;
 
 /**
- * Segments that one transfer has on their way at a time. Work on a stream may take for ever, and
- * the transfers behind it must leave segments to those of other streams.
+ * Segments of one transfer that are in use at a time. Work on a stream may take for ever, and the
+ * transfers after it must leave segments to those of other streams.
  */
 const SEGMENTS_UNDERWAY = STAGING_SEGMENTS / 4;
 
 /**
- * A part of device memory, as slices of rows of equal length. One row of everything where it is
- * one-dimensional.
+ * A part of device memory, as slices of rows of equal length. One-dimensional memory is a single
+ * row.
  */
 export interface Region {
   readonly resource: Resource;
@@ -65,14 +66,14 @@ export interface Region {
   readonly rows: number;
   /** Bytes from one row to the next. */
   readonly pitch: number;
-  /** Slices of {@link rows} rows each, and bytes from one to the next. One slice where left out. */
+  /** Slices of {@link rows} rows each, and bytes from one to the next. Default: one slice. */
   readonly depth?: number;
   readonly slicePitch?: number;
-  /** Whether the region is all of its resource. */
+  /** Whether the region is the whole resource. */
   readonly whole: boolean;
   /**
-   * Whether the resource is an array, which is reached by coordinates: offsets then count as if it
-   * were dense.
+   * Whether the resource is an array, which is addressed by coordinates. Offsets are those of a
+   * dense array.
    */
   readonly array?: boolean;
 }
@@ -87,7 +88,7 @@ interface Slice {
   depth: number;
 }
 
-/** Bytes of a region, without what lies between its rows and slices. */
+/** Bytes of a region, without the gaps between its rows and slices. */
 export function regionBytes({ line, rows, depth = 1 }: Region): number {
   return line * rows * depth;
 }
@@ -113,7 +114,7 @@ export function* slices(region: Region, limit = STAGING_SEGMENT_BYTES): Generato
   for (let z = 0; z < depth; z++) yield* rowsOf(region, offset + z * slicePitch, z * plane, limit);
 }
 
-/** The one slice of a region that need not be cut. */
+/** The single slice of a region that need not be cut. */
 function wholeOf({ line, rows, offset, depth = 1 }: Region): Slice {
   return { host: 0, device: offset, line, rows, depth };
 }
@@ -223,16 +224,16 @@ export function putCopy(
   }
 }
 
-/** One end of a 3-D copy; bytes, and rows from one slice to the next. */
+/** One end of a 3-D copy: bytes, and rows from one slice to the next. */
 export interface BoxEnd {
-  /** With its access. */
+  /** The handle with its access. */
   readonly handle: number;
   readonly offset: number;
   readonly pitch: number;
   readonly rows: number;
 }
 
-/** The words of {@link OP.copy3D}: 14. `width` in bytes. */
+/** Writes the 14 words of {@link OP.copy3D}. `width` is in bytes. */
 export function putBox(
   memory: Int32Array,
   body: number,
@@ -257,7 +258,7 @@ export function putBox(
   memory[body + 13] = kind;
 }
 
-/** Queues the copy of a host array into a region of `what`. */
+/** Queues the copy of a host array to a region of `what`. */
 export function writeRegion(
   stream: Stream,
   staging: Staging,
@@ -286,7 +287,8 @@ export function writeRegion(
     for (const slice of slices(region, MEDIUM_PART_BYTES)) {
       const at = place.offset + slice.host;
       staging.encode(source, slice.host, slice.line * slice.rows * slice.depth, at);
-      // Only the whole of the region forgives an earlier failure, so only its first slice does.
+      // An earlier failure is cleared by writing the whole region, so the first slice alone has
+      // that access.
       putCopy(
         stream,
         root,
@@ -305,8 +307,9 @@ export function writeRegion(
     stream.used(region.resource, ACCESS_WRITE, mark);
     return new Pending(stream, root, mark);
   }
-  // A small source is the caller's again when this returns, though there is no room in staging.
-  return pumpBehindHold(
+  // The program may change a small source when this returns, so it is copied, also where staging
+  // has no room.
+  return pumpAfterHold(
     stream,
     staging,
     region,
@@ -316,12 +319,15 @@ export function writeRegion(
   );
 }
 
-/** Whether a copy may be made at the call, or in one go when its turn comes. */
+/** Whether a copy may be made at the call, or at once when its turn comes. */
 function mayCopyNow(staging: Staging, bytes: number, cost: number): boolean {
   return bytes <= SMALL_BYTES || (bytes <= MEDIUM_BYTES && cost === 1 && staging.turns.fits(bytes));
 }
 
-/** As {@link writeRegion}, where the bytes are yet to come: the stream is held until they have. */
+/**
+ * Does the same as {@link writeRegion}, for bytes that arrive later: the stream is held until they
+ * have.
+ */
 export function writeRegionLater(
   stream: Stream,
   staging: Staging,
@@ -333,7 +339,7 @@ export function writeRegionLater(
   const root = stream.runtime.nextRoot();
   stream.runtime.name(root, label);
   stream.order(region.resource, ACCESS_WRITE);
-  return pumpBehindHold(
+  return pumpAfterHold(
     stream,
     staging,
     region,
@@ -343,7 +349,7 @@ export function writeRegionLater(
   );
 }
 
-function pumpBehindHold(
+function pumpAfterHold(
   stream: Stream,
   staging: Staging,
   region: Region,
@@ -398,7 +404,8 @@ async function pumpIn(
         staging.release(segment);
         throw error;
       }
-      // Only the whole of the region forgives an earlier failure, so only its first slice does.
+      // An earlier failure is cleared by writing the whole region, so the first slice alone has
+      // that access.
       putCopy(
         stream,
         root,
@@ -428,8 +435,8 @@ async function pumpIn(
 }
 
 /**
- * Copies part by part, each in a turn of the event loop that has room for it. What has to be
- * converted goes in one part.
+ * Copies part by part, each in a turn of the event loop that has room for it. A slice that is
+ * converted is one part.
  */
 async function inTurns(
   staging: Staging,
@@ -447,10 +454,10 @@ async function inTurns(
 }
 
 function ignore(): void {
-  // The same error reaches the transfer through its last slice.
+  // The transfer rejects with the same error through its last slice.
 }
 
-/** The contents did not arrive: whoever uses them is told why. */
+/** The contents did not arrive: marks the memory as undefined, with the error. */
 function poison(stream: Stream, region: Region, error: unknown): void {
   const { runtime } = stream;
   const id = Atomics.add(runtime.shared.control, WORD.failures, 1) + 1;
@@ -479,10 +486,7 @@ async function returnSegment(
   staging.release(segment);
 }
 
-/**
- * Queues the copy of a region of `what` into a host array; `finish` gives the value once it is
- * there.
- */
+/** Queues the copy of a region of `what` to a host array; `finish` returns the value at the end. */
 export function readRegion<T>(
   stream: Stream,
   staging: Staging,
@@ -601,8 +605,8 @@ async function pumpOut(
       copy.catch(ignore);
       copies.push(copy);
     }
-    // The stream may go on as soon as the last copy is queued; taking the bytes out is JavaScript's
-    // affair.
+    // The stream may go on as soon as the last copy is queued. JavaScript takes the bytes out of
+    // staging later.
     runtime.release(slot, release);
     released = true;
     await Promise.all(copies);

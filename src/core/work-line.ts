@@ -1,13 +1,14 @@
 /**
- * Work of the host in the order of one stream, of which threads are told in shared memory (in
- * `host-work.ts`: whom the caller tells). Each piece holds its stream until it is over; a thread is
- * told of it through shared memory once all before it is over, and lets the stream go on. What
- * directly follows other work of the line is told together with it.
+ * Host work in the order of one stream, of which threads are notified in shared memory (in
+ * `host-work.ts` the caller notifies them). Each piece holds its stream until it has ended. A
+ * thread is notified of it through shared memory once all work before it has ended, and releases
+ * the stream. Pieces that directly follow other pieces of the line are passed to the thread
+ * together.
  *
- * Threads are not the streams' own: a program that awaits one piece after the other goes from
- * stream to stream, and all of it goes to the thread that has just been at work. Four that take
- * turns would each have to be woken, and where there are no more processors than the work wants
- * they wait for one another's time to be up (a model's run of 6.5 ms took 10 in one of ten cases,
+ * Threads do not belong to streams. A program that awaits one piece after the other goes from
+ * stream to stream, and all pieces go to the thread that worked last. Four threads in turn would
+ * each have to be woken, and where there are no more processors than the work uses they wait for
+ * one another's time slices to end (a model's run of 6.5 ms took 10 ms in one of ten cases,
  * measured).
  */
 import { FLAG_BYPASS } from '../runtime/commands.js';
@@ -22,33 +23,33 @@ import { isSharedArrayBuffer } from '../ground/other-realms.js';
 import type { Held } from './queued-operation.js';
 import type { Stream } from './stream.js';
 
-/** What a thread needs. */
+/** Used by the threads: */
 export { LINE_ARGS, takeFrom } from '../runtime/work-line.js';
 export type { LineMemory } from '../runtime/work-line.js';
 
-/** What is the same each time that the work is queued. */
+/** The parts of work that are the same each time that it is queued. */
 export interface LineWork {
-  /** As errors call it. */
+  /** The name in errors. */
   readonly name: string;
   readonly uses: readonly HostUse[];
-  /** What the hold is told to be for. */
+  /** The description of the hold. */
   readonly held: Held;
   /**
-   * The numbers that its thread is told, when its turn has come; undefined where {@link prepare}
-   * has to be awaited first. `number`: what {@link WorkLine.queue} has returned for it.
+   * The numbers that are passed to the thread; undefined where {@link prepare} has to be awaited
+   * first. `number` is the number that {@link WorkLine.queue} returned.
    */
   ready(line: WorkLine, number: number): Float64Array | undefined;
-  /** Is given the device's addresses of the memory, in the order of the uses. */
+  /** Called with the device's addresses of the memory, in the order of the uses. */
   prepare(addresses: readonly number[]): Promise<unknown>;
-  /** The error for what its thread has failed with. Default: that. */
+  /** The error for the thread's failure. Default: the failure itself. */
   refusal?(error: unknown): unknown;
 }
 
 /**
- * Has a thread see to the memory: resolves when it has left, rejects with why what it was at has
- * failed.
+ * Makes a thread process the memory. Resolves when the thread has left; rejects with the failure of
+ * its current piece.
  */
-export type SeeTo = (memory: LineMemory) => Promise<unknown>;
+export type ProcessLine = (memory: LineMemory) => Promise<unknown>;
 
 interface Entry {
   readonly work: LineWork;
@@ -57,32 +58,32 @@ interface Entry {
   readonly root: number;
   readonly hold: number;
   /**
-   * The fence behind which it may begin; 0 where nothing was queued between it and the one before.
+   * The fence after which it may begin; 0 where nothing was queued between it and the piece before.
    */
   readonly fence: number;
-  /** Why it was given up before it began. */
+  /** The reason why it failed before it began. */
   failure: unknown;
 }
 
-/** What one thread is told, all of one line at a time. */
+/** The entries of one thread, all of one line at a time. */
 class Post {
   readonly writer = new LineWriter();
-  /** Whose entries are in it, or were last. */
+  /** The line whose entries are, or were last, in it. */
   line: WorkLine | undefined = undefined;
   private readonly runtime: Runtime;
   private readonly memory: LineMemory;
-  private readonly seeTo: SeeTo;
-  /** By their place. */
-  private readonly told: (Entry | undefined)[] = new Array<undefined>(LINE_CAPACITY).fill(
+  private readonly process: ProcessLine;
+  /** The entries by their place. */
+  private readonly entries: (Entry | undefined)[] = new Array<undefined>(LINE_CAPACITY).fill(
     undefined,
   );
-  /** Those that the thread is known to be done with. */
+  /** The number of entries that the thread is known to have processed. */
   private seen = 0;
   private watching = false;
 
-  constructor(runtime: Runtime, seeTo: SeeTo) {
+  constructor(runtime: Runtime, process: ProcessLine) {
     this.runtime = runtime;
-    this.seeTo = seeTo;
+    this.process = process;
     const { buffers, slots } = runtime.shared;
     const { pinned } = buffers;
     this.memory = {
@@ -99,70 +100,70 @@ class Post {
     return this.writer.done !== this.writer.written;
   }
 
-  /** What is over has its place until it has been looked at. */
+  /** Whether no place is free. The place of an ended entry is freed by {@link update}. */
   get isFull(): boolean {
-    this.look();
+    this.update();
     return ((this.writer.written - this.seen) | 0) >= LINE_CAPACITY;
   }
 
-  /** For its line, where it is not full. */
+  /** Adds an entry of its line. It must not be full. */
   put(entry: Entry, args: Float64Array): void {
-    this.told[this.writer.written & (LINE_CAPACITY - 1)] = entry;
+    this.entries[this.writer.written & (LINE_CAPACITY - 1)] = entry;
     const alone = this.writer.write(this.line!.stream.transferSlot.index, entry.hold, args);
     if (this.memory.slots === undefined && !this.watching) void this.watch();
     if (alone) this.begin();
   }
 
   /**
-   * All that its line's stream has queued is over when the thread is done with what it was told
-   * last, where it lets the stream go on itself.
+   * All work that its line's stream has queued has ended when the thread has processed its last
+   * entry, where the thread releases the stream itself.
    */
-  foretell(): void {
+  announceEnd(): void {
     if (this.memory.slots !== undefined)
       this.line?.stream.endsWith(this.writer.progress, LineWriter.progressAt, this.writer.written);
   }
 
-  /** Takes note of what the thread has done, and releases what it could not. */
-  look(): void {
+  /** Records the thread's progress, and releases holds that the thread could not. */
+  update(): void {
     const { runtime, line } = this;
     const { done } = this.writer;
     while (this.seen !== done) {
       const at = this.seen & (LINE_CAPACITY - 1);
       if (this.memory.slots === undefined && runtime.lost === undefined)
-        runtime.release(line!.stream.transferSlot, this.told[at]!.hold);
-      this.told[at] = undefined;
+        runtime.release(line!.stream.transferSlot, this.entries[at]!.hold);
+      this.entries[at] = undefined;
       this.seen = (this.seen + 1) | 0;
       line!.countOver();
     }
   }
 
   private begin(): void {
-    this.seeTo(this.memory).then(
+    this.process(this.memory).then(
       () => {
-        this.look();
+        this.update();
         if (this.writer.isLeft()) this.begin();
       },
       (error: unknown) => {
-        // The thread has left at the one that failed; those behind it were told too soon.
+        // The thread has left at the entry that failed. The entries after it are queued again.
         this.line?.stream.endsWithNothing();
-        this.look();
+        this.update();
         const left: Entry[] = [];
         for (let at = this.writer.done; at !== this.writer.written; at = (at + 1) | 0)
-          left.push(this.told[at & (LINE_CAPACITY - 1)]!);
+          left.push(this.entries[at & (LINE_CAPACITY - 1)]!);
         this.writer.takeBack();
         this.line?.failed(left, error);
       },
     );
   }
 
-  /** Releases what is over, where the thread cannot do that itself. */
+  /** Releases the holds of ended entries, where the thread cannot. */
   private async watch(): Promise<void> {
     const { completion } = this.runtime;
     this.watching = true;
     try {
       while (this.isUnderway) {
         await completion.until(() => this.writer.done !== this.seen || !this.isUnderway);
-        this.look();
+        this.update();
       }
     } catch {
       // The device is lost: nothing waits for holds.
@@ -172,29 +173,29 @@ class Post {
   }
 }
 
-/** The threads that see to the lines of a device's streams. */
+/** The threads that process the lines of a device's streams. */
 export class LinePosts {
   private readonly runtime: Runtime;
-  private readonly seeTo: SeeTo;
-  /** The one that was taken last at the end. */
+  private readonly process: ProcessLine;
+  /** The posts; the one that was taken last is at the end. */
   private readonly posts: Post[] = [];
 
-  constructor(runtime: Runtime, seeTo: SeeTo) {
+  constructor(runtime: Runtime, process: ProcessLine) {
     this.runtime = runtime;
-    this.seeTo = seeTo;
+    this.process = process;
   }
 
-  /** The one that was at work last of those that have nothing to do, or one more. */
+  /** The idle post that worked last, or a new one. */
   take(line: WorkLine): Post {
     const { posts } = this;
     let at = posts.length - 1;
     while (at >= 0 && posts[at]!.isUnderway) at--;
-    const post = at < 0 ? new Post(this.runtime, this.seeTo) : posts[at]!;
+    const post = at < 0 ? new Post(this.runtime, this.process) : posts[at]!;
     if (at < 0) posts.push(post);
     else if (at !== posts.length - 1) posts.push(...posts.splice(at, 1));
-    // Whose it was is told of its last.
-    post.look();
-    if (post.line !== line) post.line?.lose(post);
+    // The previous line records the post's last entries first.
+    post.update();
+    if (post.line !== line) post.line?.drop(post);
     post.line = line;
     return post;
   }
@@ -203,19 +204,17 @@ export class LinePosts {
 export class WorkLine {
   readonly stream: Stream;
   private readonly posts: LinePosts;
-  /** Where the last entry was told. */
+  /** The post of the last entry. */
   private post: Post | undefined = undefined;
-  /** Not told to a thread yet; those before `next` are. */
+  /** Entries of the line. Those before `next` were passed to a thread. */
   private waiting: Entry[] = [];
   private next = 0;
-  /**
-   * Whether something is waited for before the next may be told; and how often there was something.
-   */
+  /** Whether the next entry has to wait; and the number of such waits so far. */
   private stopped = false;
   private stops = 0;
   private queued = 0;
   private over = 0;
-  /** How far the stream was behind the last one. */
+  /** The stream's mark after the last entry. */
   private mark = -1;
 
   constructor(stream: Stream, posts: LinePosts) {
@@ -223,7 +222,7 @@ export class WorkLine {
     this.posts = posts;
   }
 
-  /** Queues the work. Returns its number among all of the line. */
+  /** Queues the work. Returns its number in the line. */
   queue(work: LineWork): number {
     const { stream } = this;
     stream.check();
@@ -233,7 +232,8 @@ export class WorkLine {
     for (let i = 0; i < uses.length; i++)
       stream.order(uses[i]!.buffer.memory, ACCESSES[uses[i]!.access]);
     const before = stream.mark;
-    // Of a stream on which nothing was queued it is not known either whether it could be made.
+    // A stream on which nothing was queued always gets a fence: after it, it is known whether the
+    // stream could be created.
     const fence =
       before === this.mark || (before !== 0 && stream.hasPassed(before))
         ? 0
@@ -247,35 +247,35 @@ export class WorkLine {
     const number = ++this.queued;
     this.waiting.push({ work, number, root, hold, fence, failure: undefined });
     if (!this.stopped) {
-      this.tell();
-      if (this.waiting.length === 0) this.post?.foretell();
+      this.submit();
+      if (this.waiting.length === 0) this.post?.announceEnd();
     }
     return number;
   }
 
-  /** Whether the work of this number is over, whether it succeeded or not. */
+  /** Whether the work of this number has ended, with success or not. */
   isOver(number: number): boolean {
-    this.post?.look();
+    this.post?.update();
     return this.over >= number;
   }
 
-  /** Resolves when it is; also where the device is lost. */
+  /** Resolves when the work of this number has ended, or the device is lost. */
   async ended(number: number): Promise<void> {
     await this.stream.runtime.completion.until(() => this.isOver(number)).catch(ignore);
   }
 
-  /** Its thread is another line's from here on. */
-  lose(post: Post): void {
+  /** The post belongs to another line from here on. */
+  drop(post: Post): void {
     if (this.post === post) this.post = undefined;
   }
 
-  /** One more is over. */
+  /** One more entry has ended. */
   countOver(): void {
     this.over++;
   }
 
-  /** Tells the thread of whatever may begin. */
-  private tell(): void {
+  /** Passes all entries that may begin to the thread. */
+  private submit(): void {
     const { runtime, slot } = this.stream;
     while (this.next < this.waiting.length) {
       if (runtime.lost !== undefined) {
@@ -285,13 +285,13 @@ export class WorkLine {
       }
       const entry = this.waiting[this.next]!;
       if (entry.fence !== 0 && !runtime.completion.passed(slot, entry.fence)) {
-        this.goOnBehind(runtime.wait(slot, entry.fence, slot.index, false));
+        this.goOnAfter(runtime.wait(slot, entry.fence, slot.index, false));
         return;
       }
       entry.failure ??= this.whyNot(entry);
       if (entry.failure !== undefined) {
-        // Its hold is released behind theirs.
-        if (this.isUnderway) this.goOnBehind(runtime.completion.until(() => !this.isUnderway));
+        // Its hold is released after those of earlier entries.
+        if (this.isUnderway) this.goOnAfter(runtime.completion.until(() => !this.isUnderway));
         else {
           this.next++;
           this.fail(entry, entry.failure);
@@ -305,7 +305,7 @@ export class WorkLine {
         const addresses = entry.work.uses.map(
           ({ buffer }) => values[buffer.memory.handle]! + buffer.byteOffset,
         );
-        this.goOnBehind(
+        this.goOnAfter(
           entry.work.prepare(addresses).catch((error: unknown) => {
             entry.failure = error;
           }),
@@ -314,7 +314,7 @@ export class WorkLine {
       }
       const post = this.postForNext();
       if (post.isFull) {
-        this.goOnBehind(runtime.completion.until(() => !post.isFull));
+        this.goOnAfter(runtime.completion.until(() => !post.isFull));
         return;
       }
       this.next++;
@@ -322,13 +322,13 @@ export class WorkLine {
     }
     this.waiting = [];
     this.next = 0;
-    this.post?.look();
+    this.post?.update();
   }
 
-  /** Where what is under way is, so that it begins behind that, or any. */
+  /** The post of the entries that run, so that the next one begins after them; else an idle one. */
   private postForNext(): Post {
     if (this.post?.isUnderway === true) return this.post;
-    this.post?.look();
+    this.post?.update();
     return (this.post = this.posts.take(this));
   }
 
@@ -336,30 +336,30 @@ export class WorkLine {
     return this.post?.isUnderway === true;
   }
 
-  private goOnBehind(promise: Promise<unknown>): void {
+  private goOnAfter(promise: Promise<unknown>): void {
     this.stopped = true;
     const stop = ++this.stops;
     const goOn = (): void => {
       if (stop !== this.stops) return;
       this.stopped = false;
-      this.tell();
+      this.submit();
     };
-    // Of a device that was lost nothing is told any more.
+    // Nothing is passed to threads of a lost device.
     promise.then(goOn, goOn);
   }
 
-  /** A thread has left at the first of these, with an error. */
+  /** A thread has left at the first of these entries, with an error. */
   failed([failed, ...others]: readonly Entry[], error: unknown): void {
     this.waiting = [...others, ...this.waiting.slice(this.next)];
     this.next = 0;
     if (failed !== undefined) this.fail(failed, failed.work.refusal?.(error) ?? error);
   }
 
-  /** Why it cannot begin. */
+  /** The reason why an entry cannot begin. */
   private whyNot({ work: { name, uses }, root }: Entry): CudaError | undefined {
     const { stream } = this;
     const { runtime } = stream;
-    // What comes behind the failure of an operation is not carried out, and fails with it.
+    // Work after the failure of an operation does not run, and fails with the operation.
     return (
       runtime.whyUnmade(stream.slot, name) ??
       runtime.unclaimedFailureOf(root) ??
@@ -368,15 +368,15 @@ export class WorkLine {
   }
 
   /**
-   * What it writes all of is good again where an earlier failure left it undefined. Returns whether
-   * that has to be waited for.
+   * Clears earlier failures of memory that the work writes whole. Returns whether the line has to
+   * wait for that.
    */
   private mend({ work: { uses } }: Entry): boolean {
     const { stream } = this;
     if (!mend(stream, uses)) return false;
     const { runtime, transferSlot } = stream;
-    // What comes behind must not meet the failure any more when the thread lets the stream go on.
-    this.goOnBehind(
+    // Later work must not see the failure when the thread releases the stream.
+    this.goOnAfter(
       runtime.wait(
         transferSlot,
         runtime.fence(transferSlot, stream.slot.index, FLAG_BYPASS),
@@ -387,7 +387,10 @@ export class WorkLine {
     return true;
   }
 
-  /** Its operation fails, what it would have written is undefined, and the stream goes on. */
+  /**
+   * Fails the entry: its operation fails, the memory that it would have written is undefined, and
+   * the stream goes on.
+   */
   private fail({ work, root, hold }: Entry, reason: unknown): void {
     const { stream } = this;
     const { runtime, transferSlot } = stream;
@@ -398,13 +401,13 @@ export class WorkLine {
         ? reason
         : new CudaError('ERR_CUDA_INTERNAL', String(reason), { cause: reason });
     leaveUndefined(stream, work.uses, runtime.fail(root, error));
-    // Those behind it look at what is undefined.
+    // Later entries check which memory is undefined.
     const fence = runtime.fence(transferSlot, stream.slot.index, FLAG_BYPASS);
     runtime.release(transferSlot, hold);
-    this.goOnBehind(runtime.wait(transferSlot, fence, stream.slot.index, false));
+    this.goOnAfter(runtime.wait(transferSlot, fence, stream.slot.index, false));
   }
 }
 
 function ignore(): void {
-  // What a lost device did is over.
+  // Work of a lost device counts as ended.
 }

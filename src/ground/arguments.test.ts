@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { checkDType, checkOptions, invalid } from './arguments.js';
 import { f32 } from './dtype.js';
 
-test('an option that is the beginning of one is taken for it', () => {
+test('a misspelled or shortened option is an error that suggests the right one', () => {
   expect(() => {
     checkOptions('options', { shared: 16 }, ['grid', 'sharedBytes']);
   }).toThrow("there is no option 'shared'. Did you mean 'sharedBytes'?");
@@ -15,13 +15,13 @@ test('an option that is the beginning of one is taken for it', () => {
   }).toThrow('Options are grid, sharedBytes.');
 });
 
-test('what has the name of what was expected is of another copy of the package', () => {
+test('an object with the name of the expected class comes from another copy of the package', () => {
   class Tensor {
     size = 3;
   }
   expect(invalid('x', 'a Tensor', new Tensor(), 'Write device.tensor(…).').message).toBe(
     'x: expected a Tensor, got Tensor { size: 3 }. It comes from another copy of async-cuda ' +
-      'in this program, whose classes are others. `npm ls async-cuda` shows the copies: let ' +
+      'in this program, whose classes differ. `npm ls async-cuda` shows the copies: let ' +
       'all packages use one, and import or require it in one way.',
   );
   expect(invalid('x', 'a DeviceBuffer or a Tensor', new Tensor()).message).toContain(
@@ -37,7 +37,7 @@ test('what has the name of what was expected is of another copy of the package',
   }
 });
 
-test('a dtype of another copy is not one of these', () => {
+test('a dtype of another copy of the package is refused', () => {
   expect(() => {
     checkDType({ ...f32 });
   }).toThrow(/got \{ name: 'f32'.* It comes from another copy of async-cuda/);

@@ -1,6 +1,6 @@
 /**
- * Checks of what users pass. Each throws a {@link CudaArgumentError} that names the argument, what
- * was expected, what came, and what to write instead.
+ * Checks of the arguments that programs pass. Each throws a {@link CudaArgumentError} that names
+ * the argument, what was expected, what was passed, and what to write instead.
  */
 import { fileURLToPath } from 'node:url';
 import { inspect, types } from 'node:util';
@@ -10,7 +10,7 @@ import { DTYPES } from './dtype.js';
 import type { DType } from './dtype.js';
 import { isAbortSignal, isPlainObject } from './other-realms.js';
 
-/** A value as an error message shows it; whatever the value does when it is looked at. */
+/** The value as an error message shows it. A value whose inspection throws is shown by its type. */
 export function show(value: unknown): string {
   try {
     return inspected(value);
@@ -23,7 +23,8 @@ function inspected(value: unknown): string {
   if (typeof value === 'string' && value.length > 60)
     return `${JSON.stringify(value.slice(0, 57))}…`;
   if (ArrayBuffer.isView(value)) {
-    return `${value.constructor.name}(${'length' in value ? String((value as Uint8Array).length) : String(value.byteLength)})`;
+    const length = 'length' in value ? (value as Uint8Array).length : value.byteLength;
+    return `${value.constructor.name}(${length})`;
   }
   return inspect(value, {
     depth: 0,
@@ -48,11 +49,13 @@ export function invalid(
 }
 
 const OTHER_COPY =
-  'It comes from another copy of async-cuda in this program, whose classes are others. `npm ' +
-  'ls async-cuda` shows the copies: let all packages use one, and import or require it in ' +
+  'It comes from another copy of async-cuda in this program, whose classes differ. `npm ls ' +
+  'async-cuda` shows the copies: let all packages use one, and import or require it in ' +
   'one way.';
 
-/** Whether the object is what was expected, by its name, and yet is refused. */
+/**
+ * Whether the object has the name of the expected class: then it is of another copy of the package.
+ */
 function isOfAnotherCopy(expected: string, value: unknown, shown: string): boolean {
   if (typeof value !== 'object' || value === null) return false;
   const name = /^[A-Z]\w+/.exec(shown)?.[0];
@@ -62,7 +65,10 @@ function isOfAnotherCopy(expected: string, value: unknown, shown: string): boole
   );
 }
 
-/** Whether it is a list. A Proxy that was revoked is none: `Array.isArray` throws for it. */
+/**
+ * Whether the value is an array. For a revoked Proxy, for which `Array.isArray` throws, it is
+ * false.
+ */
 export function isList(value: unknown): value is readonly unknown[] {
   try {
     return Array.isArray(value);
@@ -71,7 +77,7 @@ export function isList(value: unknown): value is readonly unknown[] {
   }
 }
 
-/** A whole number from `low` to `high`. */
+/** Throws unless the value is a whole number from `low` to `high`. */
 export function checkInteger(
   argument: string,
   value: unknown,
@@ -89,7 +95,7 @@ export function checkInteger(
   );
 }
 
-/** What to write for a bigint where a number belongs: only i64 and u64 have bigints on the host. */
+/** The advice for a bigint in the place of a number. Only i64 and u64 have bigints on the host. */
 export function insteadOfBigint(
   value: unknown,
   low = -Number.MAX_SAFE_INTEGER,
@@ -100,15 +106,15 @@ export function insteadOfBigint(
     : '';
 }
 
-/** Only the named options; a misspelled one is named, with the nearest that exists. */
+/** Throws for an option that is not `known`, and suggests the nearest known name. */
 export function checkOptions(argument: string, options: unknown, known: readonly string[]): void {
   if (options === undefined) return;
   if (typeof options !== 'object' || options === null || isList(options) || isRevoked(options)) {
     throw invalid(argument, `an object with ${known.join(', ')}`, options);
   }
   if (!isPlainObject(options) && !known.some((name) => name in options)) {
-    // A signal in the place of { signal }, say, or an array in that of { into }: it would be
-    // ignored.
+    // For example a signal in the place of { signal }, or an array in the place of { into }. It
+    // would be ignored.
     const fix = isAbortSignal(options)
       ? 'Write { signal }.'
       : ArrayBuffer.isView(options) && known.includes('into')
@@ -116,7 +122,7 @@ export function checkOptions(argument: string, options: unknown, known: readonly
         : '';
     throw invalid(argument, `an object with ${known.join(', ')}`, options, fix);
   }
-  // What is inherited is nobody's mistake, and Object.keys() makes an array.
+  // Inherited properties are not options. Object.keys() would allocate an array.
   for (const key in options) {
     if (known.includes(key) || !Object.hasOwn(options, key)) continue;
     const near =
@@ -124,13 +130,13 @@ export function checkOptions(argument: string, options: unknown, known: readonly
       known.find((name) => key.length > 2 && name.startsWith(key));
     throw new CudaArgumentError(
       `${argument}.${key}`,
-      `${argument}: there is no option ` +
-        `'${key}'.${near === undefined ? ` Options are ${known.join(', ')}.` : ` Did you mean '${near}'?`}`,
+      `${argument}: there is no option '${key}'. ` +
+        (near === undefined ? `Options are ${known.join(', ')}.` : `Did you mean '${near}'?`),
     );
   }
 }
 
-/** Whether it is a Proxy with nothing behind it: whatever is asked of it throws. */
+/** Whether the value is a revoked Proxy: every operation on it throws. */
 function isRevoked(value: object): boolean {
   try {
     Object.getPrototypeOf(value);
@@ -140,7 +146,7 @@ function isRevoked(value: object): boolean {
   }
 }
 
-/** Levenshtein distance, for suggestions. */
+/** The Levenshtein distance, for suggestions. */
 export function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (let i = 1; i <= a.length; i++) {
@@ -157,7 +163,7 @@ export function distance(a: string, b: string): number {
   return row[b.length]!;
 }
 
-/** True or false; `undefined` where the option was left out. */
+/** Throws unless the value is true, false, or `undefined` (the option was left out). */
 export function checkBoolean(
   argument: string,
   value: unknown,
@@ -167,8 +173,8 @@ export function checkBoolean(
 }
 
 /**
- * What an object has by a name that the program chose. What every object inherits by that name
- * (`toString`, `constructor`) was not given.
+ * The value of an object's property whose name the program chose. A property that every object
+ * inherits by that name (`toString`, `constructor`) counts as absent.
  */
 export function valueNamed(values: object, name: string): unknown {
   return Object.hasOwn(values, name) || !(name in Object.prototype)
@@ -181,8 +187,8 @@ export function checkString(argument: string, value: unknown): asserts value is 
 }
 
 /**
- * Text for native code, where it ends at its first NUL character: another name, or another file,
- * would be meant.
+ * Throws unless the value is a string without a NUL character. Native code would end the text
+ * there, and use another name or another file.
  */
 export function checkText(argument: string, value: unknown): asserts value is string {
   checkString(argument, value);
@@ -193,7 +199,7 @@ export function checkText(argument: string, value: unknown): asserts value is st
     );
 }
 
-/** A path of the file system. */
+/** Throws unless the value is a path of the file system. */
 export function checkPath(
   argument: string,
   value: unknown,
@@ -203,14 +209,14 @@ export function checkPath(
   checkText(argument, value);
 }
 
-/** The path that a `file:` URL names. */
+/** The path of a `file:` URL. */
 export function pathOfUrl(argument: string, url: URL): string {
   let path: string;
   try {
-    // By its text: it may be of another realm.
+    // The text is passed, because the URL may be of another realm.
     path = fileURLToPath(url.href);
   } catch (cause) {
-    // Another host, or an encoded separator.
+    // The URL has a host of another machine, or an encoded separator.
     throw new CudaArgumentError(
       argument,
       `${argument}: expected a URL of a file on this machine, got ${url.href}: ` +
@@ -222,12 +228,12 @@ export function pathOfUrl(argument: string, url: URL): string {
   return path;
 }
 
-/** A name to be shown in errors. */
+/** Throws unless the value is a label for errors, or undefined. */
 export function checkLabel(argument: string, value: unknown): asserts value is string | undefined {
   if (value !== undefined) checkString(argument, value);
 }
 
-/** One of the exported dtypes themselves. */
+/** The exported dtypes, by identity. */
 const KNOWN: ReadonlySet<unknown> = new Set(Object.values(DTYPES));
 
 export function checkDType(dtype: unknown, argument = 'dtype'): asserts dtype is DType {
@@ -241,7 +247,7 @@ export function checkDType(dtype: unknown, argument = 'dtype'): asserts dtype is
   throw invalid(argument, `one of ${Object.keys(DTYPES).join(', ')}`, dtype, fix);
 }
 
-/** Whether it looks as a dtype does, and is none of these. */
+/** Whether the value has the form of a dtype. It is then a dtype of another copy of the package. */
 function isOtherDType(value: unknown): boolean {
   const { name } = (value ?? {}) as { name?: unknown };
   return typeof value === 'object' && typeof name === 'string' && Object.hasOwn(DTYPES, name);
@@ -252,7 +258,7 @@ export function checkSignal(signal: unknown): asserts signal is AbortSignal | un
   throw invalid('signal', 'an AbortSignal', signal, 'Write { signal: controller.signal }.');
 }
 
-/** Whether it is something to be awaited. */
+/** Whether the value has a `then` method. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return (
     typeof value === 'object' &&

@@ -1,25 +1,26 @@
 /**
- * What the checking CPU device finds: plain data, which travels between threads and stands in
- * errors.
+ * The findings of the checking CPU device: plain data, which is passed between threads and attached
+ * to errors.
  */
 
 /**
- * What to look for. Everything that is not switched off is on but `sameValue` and `keepGoing`; so
- * it is with `true` in place of the object.
+ * The kinds of errors to check for. Everything that is not switched off is on, except `sameValue`
+ * and `keepGoing`; `true` in place of the object means the same.
  */
 export interface CheckOptions {
   /**
-   * Accesses outside of allocations and variables, after a free, misaligned, in the wrong space;
+   * Accesses outside of allocations and variables, after a free, misaligned or in the wrong space;
    * wrong frees.
    */
   memory?: boolean;
   /** Reads of bytes that nothing has written. */
   uninitialised?: boolean;
-  /** Conflicting accesses that nothing orders: of threads, blocks and streams. */
+  /** Conflicting accesses without an order between them, by threads, blocks and streams. */
   races?: boolean;
   /**
-   * Fails the launch, too, where two threads store the same value to the same place and nothing
-   * orders the two. Otherwise that is reported, as `same-value`, and fails nothing. Off by default.
+   * Fails the launch, too, where two threads store the same value to the same place without an
+   * order between them. Otherwise that is reported, as `same-value`, and does not fail. Off by
+   * default.
    */
   sameValue?: boolean;
   /**
@@ -28,7 +29,7 @@ export interface CheckOptions {
   sync?: boolean;
   /** Memory that is still allocated when the device is closed. */
   leaks?: boolean;
-  /** Reports and goes on, where otherwise the launch fails. */
+  /** Reports the error and goes on. Otherwise the launch fails. */
   keepGoing?: boolean;
 }
 
@@ -49,61 +50,63 @@ export type CheckKind =
   | 'deadlock'
   | 'leak';
 
-/** Who did something, and where. */
+/** An access or arrival, and its place. */
 export interface CheckPlace {
-  /** `read`, `write`, `atomic`, `wait`, `free`, or what the host did: `copy`, `fill`, … */
+  /** `read`, `write`, `atomic`, `wait`, `free`, or an action of the host: `copy`, `fill`, … */
   action: string;
   /** The kernel, or undefined for work of the host. */
   kernel?: string;
   /** Line of the PTX. */
   line?: number;
-  /** What stands there. */
+  /** The text of that line. */
   instruction?: string;
-  /** Line of the program that the PTX was made from, where the PTX says (`-lineinfo`). */
+  /** Line of the source from which the PTX was made, where the PTX records it (`-lineinfo`). */
   source?: { file: string; line: number };
   block?: readonly [number, number, number];
   thread?: readonly [number, number, number];
 }
 
-/** The memory that an address is in or next to. */
+/** The memory that contains an address, or is next to it. */
 export interface CheckMemory {
   space: 'global' | 'shared' | 'local' | 'const' | 'heap';
-  /** Of the variable, or of the allocation. */
+  /** The name of the variable, or the label of the allocation. */
   label?: string;
   /** Address of the first byte. */
   address: number;
   bytes: number;
-  /** Of the access, from the first byte: negative before it, `bytes` or more behind it. */
+  /**
+   * Offset of the access from the first byte: negative before the memory, `bytes` or more after it.
+   */
   offset: number;
-  /** It was freed before. */
+  /** Whether the memory was freed before. */
   freed?: true;
-  /** Where JavaScript allocated it: the stack of the call. */
+  /** The call stack of the allocation in JavaScript. */
   stack?: string;
-  /** Number of the operation that allocated it. */
+  /** Number of the operation that allocated the memory. */
   root?: number;
   /**
-   * Number that the allocation had while it lived; 0 for some. Others of other operations may have
-   * the same.
+   * The handle that the allocation had while it existed; 0 for some. Allocations of other
+   * operations may have the same handle.
    */
   handle?: number;
 }
 
 export interface CheckReport {
   kind: CheckKind;
-  /** All of it in words. */
+  /** The report as text. */
   message: string;
   address?: number;
   /** Bytes accessed. */
   bytes?: number;
-  /** The access or arrival that was found at fault. */
+  /** The access or arrival that is wrong. */
   place?: CheckPlace;
-  /** Of a race: the earlier access. */
+  /** The earlier access of a race. */
   other?: CheckPlace;
   memory?: CheckMemory;
-  /** What waits where, of a deadlock. */
+  /** The waiting threads of a deadlock, and the instructions they wait at. */
   waits?: readonly { threads: string; line: number; instruction: string }[];
-  /** How often it was found; the places are those of the first time. */
+  /** How often it was found. The places are those of the first time. */
   count: number;
-  /** The seed that the run was scheduled with. */
+  /** The seed of the run's schedule. */
   seed?: number;
 }

@@ -1,11 +1,11 @@
 /**
- * What one row of the table of dtypes says (`dtypes.ts`), and the function that makes a row.
+ * The fields of one row of the table of dtypes (`dtypes.ts`), and the function that makes a row.
  *
- * Every field has to be written, with `null` where a format has no name for the dtype: a new row
- * does not compile before each of them is decided.
+ * Every field has to be written, with `null` where a format has no name for the dtype. A new row
+ * does not compile until each field is decided.
  */
 
-/** A typed array that elements are held in. */
+/** The constructor of a typed array that holds elements. */
 export interface ArrayConstructor<A = unknown> {
   new (length: number): A;
   new (buffer: ArrayBufferLike, byteOffset?: number, length?: number): A;
@@ -22,18 +22,18 @@ export interface FloatFormat {
   readonly infinity: boolean;
 }
 
-/** How a float that JavaScript has no array for is made of a number. */
+/** How a float that JavaScript has no array for is written. */
 export interface NarrowFormat {
   /**
-   * NaN as the host writes it, which keeps its sign: IEEE's quiet NaN without a payload, as
+   * The NaN that the host writes, which keeps its sign: IEEE's quiet NaN without a payload, as
    * ml_dtypes and PyTorch write it.
    */
   readonly hostNaN: number;
-  /** NaN as kernels write it, without a sign: PTX's canonical one. */
+  /** The NaN that kernels write, without a sign: PTX's canonical NaN. */
   readonly kernelNaN: number;
   /**
-   * Whether kernels write what is beyond the largest number, infinity too, as that number: the
-   * conversions of PTX to this format exist with `.satfinite` only. The host never saturates.
+   * Whether kernels write a value beyond the largest number, infinity too, as the largest number:
+   * PTX has conversions to this format with `.satfinite` only. The host never saturates.
    */
   readonly saturates: boolean;
 }
@@ -41,48 +41,53 @@ export interface NarrowFormat {
 /** The types that kernels compute in. */
 export type ComputeType = 'bool' | 'i32' | 'u32' | 'i64' | 'u64' | 'f32' | 'f64';
 
-/** What the table says of a dtype. */
+/** The facts of a dtype: one row of the table. */
 export interface DTypeFacts {
   /** Bytes of one element. */
   readonly bytes: 1 | 2 | 4 | 8 | 16;
-  /** What the bits of an element are read as. */
+  /** How the bits of an element are interpreted. */
   readonly kind: 'unsigned' | 'signed' | 'float' | 'bool' | 'complex';
   /**
-   * The array that holds elements on the host; of a complex dtype real and imaginary parts in turn,
-   * two values for each element.
+   * The array that holds elements on the host. For a complex dtype it holds real and imaginary
+   * parts in turn, two values for each element.
    */
   readonly hostArray: ArrayConstructor;
-  /** The array of the raw words; of a complex dtype two for each element. */
+  /** The array of the raw words. A complex dtype takes two words for each element. */
   readonly bitArray: ArrayConstructor;
-  /** The format of a float. */
+  /** The format of a float; null for other kinds. */
   readonly float: FloatFormat | null;
-  /** Of a float that JavaScript has no array for. */
+  /**
+   * The written NaNs and overflow of a float that JavaScript has no array for; null for the others.
+   */
   readonly narrow: NarrowFormat | null;
-  /** The dtype of the real and of the imaginary part. */
+  /** The dtype of the real and the imaginary part of a complex dtype. */
   readonly part: 'f32' | 'f64' | null;
-  /** The type that kernels read an element as and compute in; null where they cannot yet. */
+  /**
+   * The type that kernels read an element as and compute in; null where kernels do not support the
+   * dtype yet.
+   */
   readonly compute: ComputeType | null;
   /** Names in PTX. */
   readonly ptx: {
-    /** The fundamental type that means the dtype. */
+    /** The fundamental type of the dtype. */
     readonly type: string | null;
-    /** The type that the compiler declares a scalar parameter with; `ld.param` takes `load`. */
+    /** The type of a scalar parameter that the compiler declares; `ld.param` uses `load`. */
     readonly parameter: string;
     readonly load: string;
   } | null;
   /** Names of the type in CUDA C++. */
   readonly cuda: {
-    /** Spellings that are made of keywords. */
+    /** Spellings made of keywords. */
     readonly keywords: readonly string[];
     /** Names that headers or the compiler declare. */
     readonly headers: readonly string[];
-    /** Vectors of 2, 3 or 4 elements; the last digit says of how many. */
+    /** Vectors of 2, 3 or 4 elements; the last digit is the number of elements. */
     readonly vectors: readonly string[];
   };
-  /** NumPy's kind and bytes; a dtype that NumPy lacks is written as words without a type, `V1`. */
+  /** NumPy's kind and bytes. A dtype that NumPy lacks is written as untyped words, such as `V1`. */
   readonly npy: {
     readonly type: string;
-    /** Other types that mean the dtype in files, such as those of ml_dtypes. */
+    /** Other type names of the dtype in files, such as those of ml_dtypes. */
     readonly others: readonly string[];
   };
   /** `DLDataTypeCode`, and bits. */
@@ -93,34 +98,37 @@ export interface DTypeFacts {
   readonly onnx: number;
   /** TensorRT's `DataType`. */
   readonly tensorrt: number | null;
-  /** `CUarray_format`: what the driver calls texels of the dtype. */
+  /** `CUarray_format`: the driver's number for texels of the dtype. */
   readonly texel: number | null;
 }
 
-/** Where a dtype keeps its row: neither shown, nor cloned, nor compared with it. */
+/**
+ * The key of a dtype's row. The property is not enumerable, so the row is not shown, cloned or
+ * compared with the dtype.
+ */
 export const FACTS = Symbol('facts');
 
-/** A dtype as the table has it. */
+/** A dtype as the table holds it. */
 export interface DTypeRow<D extends string, F extends DTypeFacts> {
   /** The dtype's name, as it is exported. */
   readonly name: D;
   /** Bytes of one element. */
   readonly bytes: F['bytes'];
-  /** What the bits of an element are read as. */
+  /** How the bits of an element are interpreted. */
   readonly kind: F['kind'];
-  /** Whether the host array holds the words as they are in memory. */
+  /** Whether the host array holds the words as they are in memory, without conversion. */
   readonly direct: boolean;
-  /** The rest of the row. */
+  /** The other fields of the row. */
   readonly [FACTS]: F;
   readonly [PLACE]: number;
 }
 
-/** Where a dtype keeps its place in the table. */
+/** The key of a dtype's place in the table. */
 export const PLACE = Symbol('place');
 
 let rowsMade = 0;
 
-/** Makes a row. */
+/** Makes a row of the table. */
 export function row<D extends string, const F extends DTypeFacts>(
   name: D,
   facts: F,

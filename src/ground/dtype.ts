@@ -1,6 +1,6 @@
 /**
- * The element types of buffers and kernel parameters: what the type checker and the rest of the
- * library derive from the table in `dtypes.ts`.
+ * The element types of buffers and kernel parameters: the types and tables that follow from the
+ * rows in `dtypes.ts`.
  */
 import { FACTS, PLACE } from './dtype-row.js';
 import type { ArrayConstructor, ComputeType, DTypeFacts, DTypeRow } from './dtype-row.js';
@@ -13,28 +13,28 @@ type Rows = typeof rows;
 /** Names of the dtypes. */
 export type DTypeName = keyof Rows;
 
-/** The row of a dtype, to the type checker. */
+/** The row of a dtype as a type. */
 export type FactsOf<D extends DTypeName> = Rows[D][typeof FACTS];
 
-/** Names of the dtypes of which a field of the row has a value of the type. */
+/** Names of the dtypes whose field `K` has a value of type `V`. */
 type NamesWhere<K extends keyof DTypeFacts, V> = {
   [D in DTypeName]: FactsOf<D>[K] extends V ? D : never;
 }[DTypeName];
 
-/** Complex dtypes: an element is a pair of floats. */
+/** Names of the complex dtypes: an element is a pair of floats. */
 export type ComplexName = NamesWhere<'kind', 'complex'>;
-/** dtypes of floats. */
+/** Names of the float dtypes. */
 export type FloatName = NamesWhere<'kind', 'float'>;
-/** dtypes of integers. */
+/** Names of the integer dtypes. */
 export type IntegerName = NamesWhere<'kind', 'signed' | 'unsigned'>;
-/** Dtypes that kernels in TypeScript and the library's operations compute with. */
+/** Names of the dtypes that kernels in TypeScript and the library's operations compute with. */
 export type KernelDTypeName = NamesWhere<'compute', ComputeType>;
-/** Dtypes that PTX has a fundamental type for. */
+/** Names of the dtypes that are a fundamental type of PTX. */
 export type PtxName = NamesWhere<'ptx', { readonly type: string }>;
-/** Floats that JavaScript has no array for. */
+/** Names of the floats that JavaScript has no array for. */
 export type NarrowName = Exclude<DTypeName, NamesWhere<'narrow', null>>;
 
-// Looked up by name, which costs the type checker one step instead of four for each use.
+// Types are looked up by name, which costs the type checker one step instead of four for each use.
 type HostArrays = { [D in DTypeName]: FactsOf<D>['hostArray']['prototype'] };
 type BitArrays = { [D in DTypeName]: FactsOf<D>['bitArray']['prototype'] };
 
@@ -42,14 +42,14 @@ type BitArrays = { [D in DTypeName]: FactsOf<D>['bitArray']['prototype'] };
 export type HostArray<D extends DTypeName> = HostArrays[D];
 /** The JavaScript array that holds the raw words of a dtype. */
 export type BitArray<D extends DTypeName> = BitArrays[D];
-/** Bytes of one element, to the type checker. */
+/** Bytes of one element, as a literal type. */
 export type BytesOf<D extends DTypeName> = FactsOf<D>['bytes'];
-/** Integers whose elements are bigints on the host. */
+/** Names of the integers whose elements are bigints on the host. */
 export type WideName = NamesWhere<'hostArray', { readonly prototype: BigIntArray }>;
 type BigIntArray = BigInt64Array | BigUint64Array;
 /** One element of a complex dtype. */
 export type Complex = readonly [real: number, imaginary: number];
-/** One element as JavaScript gives it; of a complex dtype the pair of its parts. */
+/** One element on the host. An element of a complex dtype is the pair of its parts. */
 export type Scalar<D extends DTypeName> = D extends WideName
   ? bigint
   : D extends ComplexName
@@ -64,16 +64,19 @@ export interface DType<D extends DTypeName = DTypeName> {
   readonly name: D;
   /** Bytes of one element. */
   readonly bytes: number;
-  /** What the bits of an element are read as. */
+  /** How the bits of an element are interpreted. */
   readonly kind: DTypeFacts['kind'];
-  /** Whether the host array holds the words as they are in memory. */
+  /** Whether the host array holds the words as they are in memory, without conversion. */
   readonly direct: boolean;
 }
 
 /** A dtype that kernels compute with. */
 export type KernelDType = DType<KernelDTypeName>;
 
-/** In the order in which they are written; a module's exports are in the alphabet's. */
+/**
+ * The rows in the order in which they are written. The exports of a module are in alphabetical
+ * order.
+ */
 const ROWS = Object.values(rows as Readonly<Record<string, DTypeRow<string, DTypeFacts>>>).sort(
   (a, b) => a[PLACE] - b[PLACE],
 );
@@ -84,7 +87,7 @@ type OfEach<T> = Readonly<Record<DTypeName, T>>;
 /** Every dtype by its name. */
 export const DTYPES: { readonly [D in DTypeName]: DType<D> } = ofEach((row) => row) as never;
 
-/** The names in the table's order. */
+/** The names of the dtypes in the table's order. */
 export const DTYPE_NAMES = Object.keys(DTYPES) as readonly DTypeName[];
 
 /** The row of each dtype. */
@@ -102,9 +105,7 @@ export const BIT_ARRAYS: {
   readonly [D in DTypeName]: ArrayConstructor<BitArray<D>>;
 } = ofEach((row) => row[FACTS].bitArray) as never;
 
-/**
- * The least and the greatest integer of a dtype; of bool 0 and 1; undefined of what is no integer.
- */
+/** The least and the greatest integer of a dtype, 0 and 1 for bool, undefined for other kinds. */
 export const INTEGER_LIMITS: OfEach<readonly [bigint, bigint] | undefined> = ofEach(
   ({ bytes, kind }) => {
     const bits = BigInt(bytes * 8);
@@ -114,7 +115,7 @@ export const INTEGER_LIMITS: OfEach<readonly [bigint, bigint] | undefined> = ofE
   },
 );
 
-/** {@link INTEGER_LIMITS} of those whose elements are numbers on the host. */
+/** {@link INTEGER_LIMITS} as numbers, for dtypes whose elements are numbers on the host. */
 export const NUMBER_LIMITS: OfEach<readonly [number, number] | undefined> = ofEach(
   ({ name, bytes }) => {
     const limits = bytes < 8 ? INTEGER_LIMITS[name as DTypeName] : undefined;
@@ -122,7 +123,7 @@ export const NUMBER_LIMITS: OfEach<readonly [number, number] | undefined> = ofEa
   },
 );
 
-/** What a float can be. */
+/** The range and the precision of a float. */
 export interface FloatLimits {
   /** The greatest finite number. */
   readonly max: number;
@@ -130,20 +131,20 @@ export interface FloatLimits {
   readonly smallestNormal: number;
   /** The least number above 0. */
   readonly smallest: number;
-  /** From 1 to the next number. */
+  /** The difference of 1 and the next number. */
   readonly epsilon: number;
-  /** The bits of infinity; without one, those of the greatest number. */
+  /** The bits of infinity, or of the greatest number where the format has no infinity. */
   readonly topBits: bigint;
 }
 
-/** The limits of each float; undefined of what is none. */
+/** The limits of each float; undefined for other kinds. */
 export const FLOAT_LIMITS: OfEach<FloatLimits | undefined> = ofEach((row) => {
   const { float } = row[FACTS];
   if (float === null) return undefined;
   const { exponentBits, fractionBits, infinity } = float;
   const bias = 2 ** (exponentBits - 1) - 1;
   const ones = (1n << BigInt(exponentBits)) - 1n;
-  // Without infinity the highest exponent has numbers, too, of which the last is NaN.
+  // Without infinity the highest exponent holds numbers, too. The last of them is NaN.
   const lost = infinity ? 1 : 2;
   return {
     max: (2 - lost * 2 ** -fractionBits) * 2 ** (infinity ? bias : bias + 1),
@@ -165,7 +166,7 @@ export function isKernelDType(name: DTypeName): name is KernelDTypeName {
   return DTYPE_FACTS[name].compute !== null;
 }
 
-/** Values of the host array, and words of the array of bits, that one element takes. */
+/** How many values of the host array, or words of the array of bits, one element takes. */
 export function partsOf({ kind }: DType): 1 | 2 {
   return kind === 'complex' ? 2 : 1;
 }
@@ -175,13 +176,13 @@ export function isWide(name: DTypeName): name is WideName {
   return HOST_ARRAYS[name]?.name.startsWith('Big') === true;
 }
 
-/** What to write instead, where an operation does not take complex numbers yet. */
+/** The advice of an operation that does not take complex numbers yet. */
 export function insteadOfComplex({ name }: DType): string {
   const { part } = DTYPE_FACTS[name];
   return part === null ? '' : `View its parts: x.real() and x.imag() are tensors of ${part}.`;
 }
 
-/** The dtypes of which the condition holds. */
+/** The names of the dtypes that satisfy the condition. */
 export function namesWhere(holds: (facts: DTypeFacts) => boolean): DTypeName[] {
   return DTYPE_NAMES.filter((name) => holds(DTYPE_FACTS[name]));
 }

@@ -1,11 +1,11 @@
 /**
- * The table of dtypes: one row each, which is also what users import. `dtype-row.ts` says what the
- * fields mean; `dtype.ts` has the types and tables that follow from the rows. Nothing else may be
- * exported here: each export is a dtype, under its own name.
+ * The table of dtypes: one row each, which is also what programs import. `dtype-row.ts` describes
+ * the fields; `dtype.ts` has the types and tables that follow from the rows. Every export of this
+ * file is a dtype under its own name; nothing else may be exported here.
  *
- * Types that JavaScript has no array for are read as the next wider one that holds every value
- * exactly: f16, bf16 and the two f8 as Float32Array, bool as Uint8Array of 0 and 1. The raw words
- * are there through `readBits`.
+ * Types that JavaScript has no array for are read as the next wider type that holds every value
+ * exactly: f16, bf16 and the two f8 as Float32Array, bool as Uint8Array of 0 and 1. `readBits`
+ * gives the raw words.
  */
 import { row } from './dtype-row.js';
 
@@ -288,10 +288,10 @@ export const f64 = row('f64', {
 });
 
 /**
- * OCP's E4M3, which others call e4m3fn: 1 sign, 4 exponent and 3 fraction bits, from 2^-9 to 448;
- * no infinity, NaN is 0x7f. `Float32Array`, exact when read; rounded to nearest even when written
- * from the host and by `convert`, to NaN above 464; kernels write what is greater than 448,
- * infinity too, as that, as the GPU's own conversion does (cvt.rn.satfinite).
+ * OCP's E4M3, elsewhere called e4m3fn: 1 sign, 4 exponent and 3 fraction bits, from 2^-9 to 448; no
+ * infinity, NaN is 0x7f. The host array is a `Float32Array`. Reading is exact. Writing from the
+ * host and `convert` round to nearest even, and to NaN above 464. Kernels write a value greater
+ * than 448, infinity too, as 448, as the GPU's own conversion does (cvt.rn.satfinite).
  */
 export const f8e4m3 = row('f8e4m3', {
   bytes: 1,
@@ -313,10 +313,10 @@ export const f8e4m3 = row('f8e4m3', {
 });
 
 /**
- * OCP's E5M2: 1 sign, 5 exponent and 2 fraction bits, from 2^-16 to 57344, infinity and NaN.
- * `Float32Array`, exact when read; rounded to nearest even when written from the host and by
- * `convert`, to infinity from 61440 on; kernels write what is greater than 57344, infinity too, as
- * that, as the GPU's own conversion does (cvt.rn.satfinite).
+ * OCP's E5M2: 1 sign, 5 exponent and 2 fraction bits, from 2^-16 to 57344, infinity and NaN. The
+ * host array is a `Float32Array`. Reading is exact. Writing from the host and `convert` round to
+ * nearest even, and to infinity from 61440 on. Kernels write a value greater than 57344, infinity
+ * too, as 57344, as the GPU's own conversion does (cvt.rn.satfinite).
  */
 export const f8e5m2 = row('f8e5m2', {
   bytes: 1,
@@ -338,7 +338,7 @@ export const f8e5m2 = row('f8e5m2', {
 });
 
 /**
- * One byte, 0 or 1, as C++ has it; `Uint8Array`. Each byte but 0 is true, on the host and on the
+ * One byte, 0 or 1, as in C++; `Uint8Array`. Each byte other than 0 is true, on the host and on the
  * device, and is written and read as 1.
  */
 export const bool = row('bool', {
@@ -361,10 +361,10 @@ export const bool = row('bool', {
 });
 
 /**
- * Complex number of two f32, the real part first; `Float32Array` of both parts of each element in
- * turn, as NumPy's complex64 and CUDA's cuFloatComplex lie in memory. One element is a pair,
- * `[real, imaginary]`. It is created, copied, viewed, saved and loaded; what computes takes the
- * parts, `x.real()` and `x.imag()`.
+ * Complex number of two f32, the real part first. The `Float32Array` holds both parts of each
+ * element in turn, as NumPy's complex64 and CUDA's cuFloatComplex lie in memory. One element is a
+ * pair, `[real, imaginary]`. It is created, copied, viewed, saved and loaded. Operations that
+ * compute take its parts, `x.real()` and `x.imag()`.
  */
 export const complex64 = row('complex64', {
   bytes: 8,
@@ -376,7 +376,7 @@ export const complex64 = row('complex64', {
   part: 'f32',
   compute: null,
   ptx: null,
-  // Headers make cuFloatComplex of float2 and cuDoubleComplex of double2: vectors of the part.
+  // Headers define cuFloatComplex as float2 and cuDoubleComplex as double2: vectors of the part.
   cuda: { keywords: [], headers: [], vectors: [] },
   npy: { type: 'c8', others: [] },
   dlpack: [5, 64],
@@ -386,7 +386,7 @@ export const complex64 = row('complex64', {
   texel: null,
 });
 
-/** Complex number of two f64; `Float64Array`. Otherwise as complex64. */
+/** Complex number of two f64; `Float64Array`. In all else it is like complex64. */
 export const complex128 = row('complex128', {
   bytes: 16,
   kind: 'complex',
@@ -397,7 +397,7 @@ export const complex128 = row('complex128', {
   part: 'f64',
   compute: null,
   ptx: null,
-  // Headers make cuFloatComplex of float2 and cuDoubleComplex of double2: vectors of the part.
+  // Headers define cuFloatComplex as float2 and cuDoubleComplex as double2: vectors of the part.
   cuda: { keywords: [], headers: [], vectors: [] },
   npy: { type: 'c16', others: [] },
   dlpack: [5, 128],

@@ -1,9 +1,9 @@
-/** What was under way on a device that was lost, as its error lists it. */
+/** The work that was queued on a device when it was lost, as the error lists it. */
 
-/** Work of one stream, the oldest first. */
+/** The unfinished work of one stream, the oldest first. */
 export interface InFlight {
   /** The stream's label, or its number. */
   readonly stream: string;
-  /** Kernels by their names, with the labels of their buffers; what repeats is counted. */
+  /** Kernels by name, with the labels of their buffers. Repeated operations are counted. */
   readonly operations: readonly string[];
 }

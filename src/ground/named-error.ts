@@ -1,13 +1,19 @@
 /**
- * `instanceof` across two copies of the package. A program may hold two, in two versions or one
- * bundled and one not; a class of one copy is then another object than the class of the other.
- * Classes of errors carry a name under a registered symbol, and compare by it.
+ * `instanceof` across two copies of the package. A program may hold two copies, in two versions, or
+ * one bundled and one not. A class of one copy is then a different object from the class of the
+ * other. Error classes carry a name under a registered symbol, and `instanceof` compares that name.
  */
 
-/** A class's own name. A class that a program derives from one of ours has none of its own. */
+/**
+ * The key of a class's own name. A class that a program derives from one of these has no name of
+ * its own.
+ */
 export const CLASS_NAME: unique symbol = Symbol.for('async-cuda.class');
 
-/** The base of the package's errors: an instance of a class of another copy counts as one of ours. */
+/**
+ * The base class of the package's errors. An instance of the class of the same name of another copy
+ * counts as an instance.
+ */
 export class NamedError extends Error {
   /** @internal */
   static readonly [CLASS_NAME]: string;

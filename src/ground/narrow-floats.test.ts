@@ -12,7 +12,7 @@ someOf(2, test)(FORMATS)('%s: every finite number of the format comes back as it
 });
 
 test.each(FORMATS)(
-  '%s: halfway between two numbers the even one is taken, beside it the nearer',
+  '%s: the middle of two numbers rounds to the even one, other values to the nearer',
   (storage) => {
     const finite = [...wideValues(storage)]
       .map((value, code) => ({ value, code }))
@@ -56,7 +56,7 @@ test.each<[NarrowName, number, number]>([
   expect(kernelBits(storage, value)).toBe(bits);
 });
 
-test('infinities and NaN are read where the format has them', () => {
+test('formats with infinity and NaN read them', () => {
   expect([
     wideValues('f16')[0x7c00],
     wideValues('f16')[0x7c01],
@@ -71,29 +71,25 @@ test('infinities and NaN are read where the format has them', () => {
   expect(kernelValue('f16', 0.1)).toBe(0.0999755859375);
 });
 
-test(
-  'what the host writes beyond the largest number of an f8 stays to be seen, as in a tensor on ' +
-    'a device',
-  () => {
-    const seen = (storage: NarrowName, values: readonly number[]): number[] =>
-      values.map((value) => hostValue(storage, value));
-    expect(seen('f8e4m3', [448, 464, 464.0001, -464, -465, Infinity, NaN])).toEqual([
-      448,
-      448,
-      NaN,
-      -448,
-      NaN,
-      NaN,
-      NaN,
-    ]);
-    expect(seen('f8e5m2', [57344, 61439, 61440, -61440, -Infinity, NaN])).toEqual([
-      57344,
-      57344,
-      Infinity,
-      -Infinity,
-      -Infinity,
-      NaN,
-    ]);
-    expect(seen('f16', [65519, 65520, -Infinity])).toEqual([65504, Infinity, -Infinity]);
-  },
-);
+test('an overflow of an f8 that the host writes stays visible, as in a tensor on a device', () => {
+  const seen = (storage: NarrowName, values: readonly number[]): number[] =>
+    values.map((value) => hostValue(storage, value));
+  expect(seen('f8e4m3', [448, 464, 464.0001, -464, -465, Infinity, NaN])).toEqual([
+    448,
+    448,
+    NaN,
+    -448,
+    NaN,
+    NaN,
+    NaN,
+  ]);
+  expect(seen('f8e5m2', [57344, 61439, 61440, -61440, -Infinity, NaN])).toEqual([
+    57344,
+    57344,
+    Infinity,
+    -Infinity,
+    -Infinity,
+    NaN,
+  ]);
+  expect(seen('f16', [65519, 65520, -Infinity])).toEqual([65504, Infinity, -Infinity]);
+});

@@ -1,18 +1,19 @@
 /**
- * Floats that JavaScript has no array for (f16, bf16 and the f8): to f32, which is exact, and from
- * doubles, rounded once, to nearest, ties to even.
+ * Conversion of the floats that JavaScript has no array for (f16, bf16 and the two f8). They are
+ * converted to f32, which is exact, and from doubles, which is rounded once, to nearest, ties to
+ * even.
  *
- * There are two ways to write what is too large, and NaN:
+ * Values beyond the largest number, and NaN, are written in two ways:
  *
- * - The host ({@link narrow}) overflows to infinity as IEEE conversion does, f8e4m3, which has none,
- *   to NaN. For f8 that is `__nv_cvt_float_to_fp8` with `__NV_NOSAT`, and what ml_dtypes and
- *   PyTorch do: an overflow stays to be seen. A NaN keeps its sign and no payload: 0x7e in f8e5m2,
- *   where CUDA's has 0x7f.
+ * - The host ({@link narrow}) overflows to infinity as IEEE conversion does; f8e4m3 has no infinity
+ *   and overflows to NaN. For f8 this equals `__nv_cvt_float_to_fp8` with `__NV_NOSAT`, and what
+ *   ml_dtypes and PyTorch do: an overflow stays visible. A NaN keeps its sign and no payload: 0x7e
+ *   in f8e5m2, where CUDA writes 0x7f.
  * - A kernel ({@link kernelBits}) writes as the GPU's conversions do: f16 and bf16 overflow to
- *   infinity (`cvt.rn`), the f8 saturate (`cvt.rn.satfinite`), and a NaN becomes the one that PTX
- *   gives, without its sign: 0x7fff, and 0x7f in the f8.
+ *   infinity (`cvt.rn`), the f8 saturate (`cvt.rn.satfinite`), and a NaN becomes PTX's canonical
+ *   one, without its sign: 0x7fff, and 0x7f in the f8.
  *
- * The formats, with what each of the two writes, are in the rows of the dtypes.
+ * The rows of the dtypes hold the formats and what each of the two writes.
  */
 import { DTYPE_FACTS, FLOAT_LIMITS } from './dtype.js';
 import type { NarrowName } from './dtype.js';
@@ -106,7 +107,7 @@ function narrowOne(
 
 const tables = new Map<NarrowName, Float32Array>();
 
-/** Every value of the format, indexed by its bits. */
+/** Every value of the format as f32, indexed by its bits. */
 export function wideValues(name: NarrowName): Float32Array {
   let table = tables.get(name);
   if (table === undefined) {
@@ -149,12 +150,12 @@ export function kernelBits(name: NarrowName, value: number): number {
   return (bits & ~sign) > format.largest ? (bits & sign) | format.largest : bits;
 }
 
-/** What is read after the host has written `value`. */
+/** The value that is read back after the host has written `value`. */
 export function hostValue(name: NarrowName, value: number): number {
   return wideValues(name)[hostBits(name, value)]!;
 }
 
-/** What is read after a kernel has written `value`. */
+/** The value that is read back after a kernel has written `value`. */
 export function kernelValue(name: NarrowName, value: number): number {
   return wideValues(name)[kernelBits(name, value)]!;
 }

@@ -1,16 +1,16 @@
 /**
- * Values of whichever realm: `node:vm` and Jest run programs in realms of their own, whose classes
- * are not those of this module. So values are told by what they are, as `node:util` and their tags
- * say, and not by `instanceof`.
+ * Tests of values of any realm: `node:vm` and Jest run programs in realms of their own, whose
+ * classes differ from this module's. Values are identified by `node:util` and their tags, not by
+ * `instanceof`.
  */
 import { types } from 'node:util';
 
 export const isMap = (value: unknown): value is ReadonlyMap<unknown, unknown> => types.isMap(value);
 
-/** A Uint8Array, a Buffer among them. */
+/** Whether the value is a Uint8Array. A Buffer is one. */
 export const isBytes = (value: unknown): value is Uint8Array => types.isUint8Array(value);
 
-/** The same bytes by this realm's class, for libraries that ask for it. */
+/** The same bytes as a Uint8Array of this realm, for libraries that require its class. */
 export function ownBytes(bytes: Uint8Array): Uint8Array {
   if (bytes instanceof Uint8Array) return bytes;
   const { buffer, byteOffset, byteLength } = bytes as Uint8Array;
@@ -24,23 +24,23 @@ export const isSharedArrayBuffer = (value: unknown): value is SharedArrayBuffer 
 
 export const isPromise = (value: unknown): value is Promise<unknown> => types.isPromise(value);
 
-/** An error that was thrown by whichever realm's code. DOMException is one by its prototype. */
+/** Whether the value is an error of any realm. A DOMException is recognised by its tag. */
 export const isError = (value: unknown): value is Error =>
   types.isNativeError(value) || value instanceof Error || tagOf(value) === 'DOMException';
 
-/** What is to be said of something that was thrown. */
+/** The message of a thrown value. */
 export function messageOf(thrown: unknown): string {
   return isError(thrown) ? thrown.message : String(thrown);
 }
 
-/** A URL, also of an implementation beside Node's, as jsdom has. */
+/** Whether the value is a URL, of Node or of another implementation such as jsdom's. */
 export function isUrl(value: unknown): value is URL {
   if (tagOf(value) !== 'URL') return false;
   const { href, protocol } = value as URL;
   return typeof href === 'string' && typeof protocol === 'string';
 }
 
-/** An AbortSignal, also of another implementation. */
+/** Whether the value is an AbortSignal, of Node or of another implementation. */
 export function isAbortSignal(value: unknown): value is AbortSignal {
   if (tagOf(value) !== 'AbortSignal') return false;
   const { aborted, addEventListener } = value as { aborted?: unknown; addEventListener?: unknown };
@@ -48,8 +48,8 @@ export function isAbortSignal(value: unknown): value is AbortSignal {
 }
 
 /**
- * An object that is written as `{ … }`, or has no prototype: of whichever realm, whose
- * Object.prototype has none.
+ * Whether the value is an object written as `{ … }`, or one without a prototype. The
+ * Object.prototype of every realm has no prototype itself.
  */
 export function isPlainObject(value: unknown): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
@@ -62,7 +62,7 @@ function tagOf(value: unknown): unknown {
   try {
     return (value as { [Symbol.toStringTag]?: unknown })[Symbol.toStringTag];
   } catch {
-    // It says nothing about itself: a getter of its own has thrown.
+    // A getter of the value threw: it has no tag.
     return undefined;
   }
 }

@@ -105,7 +105,7 @@ export const CUresult = {
   CUDA_ERROR_UNKNOWN: 999,
 } as const;
 
-/** A result code of the driver; a newer driver may return one that has no name here. */
+/** A result code of the driver. A newer driver may return a code that has no name here. */
 export type CUresult = number;
 
 const names = new Map<number, string>(
@@ -113,7 +113,13 @@ const names = new Map<number, string>(
 );
 
 /**
- * NVIDIA's name of a result code, or `CUDA_ERROR_<number>` for one that this version does not know.
+ * NVIDIA's name of a result code, or `CUDA_ERROR_<number>` for a code that has no name in this
+ * version.
+ *
+ * @example
+ * ```ts
+ * console.log(resultName(700)); // CUDA_ERROR_ILLEGAL_ADDRESS
+ * ```
  */
 export function resultName(code: CUresult): string {
   return names.get(code) ?? `CUDA_ERROR_${code}`;

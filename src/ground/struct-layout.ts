@@ -1,4 +1,4 @@
-/** Where the fields of a structure lie in memory. */
+/** The places of a structure's fields in memory. */
 import type { KernelDTypeName } from './dtype.js';
 
 /** One field of a structure. */

@@ -8,10 +8,10 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { typeCosts } from '../../test/type-budget.js';
 
 const PREAMBLE =
-  "import type { DeviceOp } from './device-op.js';\nimport type { all, parallel, zip } from " +
+  "import type { DeviceOp } from './device-op.js';\nimport type { allOf, parallel, zip } from " +
   "'./make.js';\ndeclare const a: DeviceOp<number>;\ndeclare const b: " +
   'DeviceOp<string>;\ndeclare const zipped: typeof zip;\ndeclare const together: typeof ' +
-  'parallel;\ndeclare const every: typeof all;';
+  'parallel;\ndeclare const every: typeof allOf;';
 
 const instantiations = typeCosts(fileURLToPath(new URL('./', import.meta.url)), PREAMBLE, {
   types: ['node'],

@@ -6,20 +6,35 @@ import { coreOf } from './scheduling.js';
 import type { AnyDevice } from './scheduling.js';
 
 const pools = new WeakMap<CoreDevice, MemoryPool>();
-/** Whether any was ever set: most programs set none, and each run asks. */
+/** Whether any pool was ever set. Most programs set none, and each run checks it. */
 let anySet = false;
 
-/** What {@link setPool} set, if it did. */
+/**
+ * The pool that {@link setPool} set, or undefined.
+ *
+ * @example
+ * ```ts
+ * console.log(poolOf(device)); // undefined
+ * ```
+ */
 export function poolOf(device: AnyDevice): MemoryPool | undefined {
   const core = coreOf(device);
   return anySet ? pools.get(core) : undefined;
 }
 
 /**
- * Sets the pool that operations of the device allocate from; `undefined` brings back the device's
- * own. An operation keeps the pool that was set when it was run, or scheduled.
+ * Sets the pool that operations of the device allocate from; `undefined` restores the device's own.
+ * An operation keeps the pool that was set when it was run, or scheduled.
  *
- * @throws CudaError with code ERR_CUDA_INVALID_ARGUMENT where the pool is another device's
+ * @example
+ * ```ts
+ * await using pool = await device.core.createPool();
+ * setPool(device, pool);
+ * (await device.ones(f32, [1024])).close(); // allocated from it
+ * console.log((await pool.statistics()).usedHigh >= 4096); // true
+ * setPool(device, undefined);
+ * ```
+ * @throws CudaError with code ERR_CUDA_INVALID_ARGUMENT where the pool belongs to another device
  */
 export function setPool(given: AnyDevice, pool: MemoryPool | undefined): void {
   const device = coreOf(given);

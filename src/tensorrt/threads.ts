@@ -116,7 +116,7 @@ let collections = 0;
 /** Memory in which errors are collected until {@link stopCollecting}. */
 export interface ErrorCollection {
   readonly id: number;
-  /** The memory of a `SaidText`. */
+  /** The memory of a `LibraryLog`. */
   readonly said: SharedArrayBuffer;
 }
 
@@ -124,7 +124,7 @@ export interface ErrorCollection {
  * Starts collecting errors. Resolves when the listener has begun: an error before that would not be
  * collected.
  */
-export async function collectErrors({ buffer: said } = new SaidText()): Promise<ErrorCollection> {
+export async function collectErrors({ buffer: said } = new LibraryLog()): Promise<ErrorCollection> {
   const id = collections++;
   await listener().call('collect', id, said);
   return { id, said };

@@ -6,7 +6,7 @@
  */
 import type { Koffi } from '../../native/koffi.js';
 import { NativeMemory } from '../../native/native-memory.js';
-import { SaidText } from '../../native/said-text.js';
+import { LibraryLog } from '../../native/library-log.js';
 import type { Callbacks, Notification } from './messages.js';
 import { SEVERITIES } from './messages.js';
 import { MOST_EXTENTS } from './output-words.js';
@@ -29,7 +29,7 @@ interface Monitored {
 export class Listener {
   private readonly koffi: Koffi;
   private readonly notify: (notification: Notification) => void;
-  private readonly said = new Map<number, SaidText>();
+  private readonly said = new Map<number, LibraryLog>();
   /**
    * The tables of virtual functions: one for each class, since a process may have only some
    * thousand callbacks. The functions find their object by its address.
@@ -55,7 +55,7 @@ export class Listener {
 
   /** Collects errors in the text, too, whenever it is open, until {@link stopCollecting}. */
   collect(id: number, said: SharedArrayBuffer): void {
-    this.said.set(id, new SaidText(said));
+    this.said.set(id, new LibraryLog(said));
   }
 
   stopCollecting(id: number): void {
