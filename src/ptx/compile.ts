@@ -48,7 +48,7 @@ import type { PtxFunction, Statement } from './syntax/ast.js';
 import type { FrameLayout } from './emit/frame-layout.js';
 import { parsePtx } from './syntax/parser.js';
 import { Code } from './wasm/code.js';
-import type { Signature } from './wasm/module.js';
+import type { Signature } from './wasm/signature.js';
 
 /** What WebAssembly engines accept in one function. */
 const LARGEST_FUNCTION = 7_600_000;

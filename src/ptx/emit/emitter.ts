@@ -8,6 +8,8 @@ import { CTX } from '../context.js';
 import { isScalarType, scalarType } from '../scalar-types.js';
 import type { LocalType, ScalarType, WasmType } from '../scalar-types.js';
 import { Code } from '../wasm/code.js';
+import type { Opcode } from '../wasm/opcodes.js';
+import type { FunctionTypes } from '../wasm/validation.js';
 import { pushSpecialRegister } from '../rules/special.js';
 import type { Copies } from './copies.js';
 import type { Surroundings } from './surroundings.js';
@@ -22,9 +24,9 @@ export type Fit = 'exact' | 'wide';
 const typesOfForm = new WeakMap<readonly string[], readonly ScalarType[]>();
 
 export abstract class Emitter {
-  readonly code = new Code();
+  readonly code: Code;
   /** Runs once per call, before the code. */
-  readonly prologue = new Code();
+  readonly prologue: Code;
   readonly around: Surroundings;
   readonly localTypes: LocalType[] = [];
   protected paramCount = 0;
@@ -38,6 +40,25 @@ export abstract class Emitter {
 
   constructor(around: Surroundings) {
     this.around = around;
+    const { module } = around.linker;
+    const types: FunctionTypes = {
+      local: (index) =>
+        index < this.paramCount ? this.paramType(index) : this.localTypes[index - this.paramCount],
+      global: (index) => module.globalType(index),
+      function: (index) => module.signature(index),
+      results: () => this.resultTypes,
+    };
+    this.code = new Code(types);
+    this.prologue = new Code(types);
+  }
+
+  protected paramType(_index: number): LocalType {
+    return 'i32';
+  }
+
+  /** Of the function; those of a kernel are its status. */
+  protected get resultTypes(): readonly LocalType[] {
+    return ['i32'];
   }
 
   /** Local holding the address of the context block. */
@@ -254,7 +275,7 @@ export abstract class Emitter {
     return this;
   }
 
-  op(...names: string[]): this {
+  op(...names: Opcode[]): this {
     for (const name of names) this.code.op(name);
     return this;
   }

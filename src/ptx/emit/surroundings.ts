@@ -5,7 +5,7 @@ import type { SharedVariable } from '../analysis/program.js';
 import type { ModuleCheck } from '../check.js';
 import type { SourceText } from '../error.js';
 import type { PtxFunction } from '../syntax/ast.js';
-import type { Signature } from '../wasm/module.js';
+import type { Signature } from '../wasm/signature.js';
 import type { Linker } from './linker.js';
 
 export interface Surroundings {
