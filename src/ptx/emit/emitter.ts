@@ -12,6 +12,7 @@ import type { Opcode } from '../wasm/opcodes.js';
 import type { FunctionTypes } from '../wasm/validation.js';
 import { pushSpecialRegister } from '../rules/special.js';
 import type { Copies } from './copies.js';
+import { pushFloat, pushInteger } from './literals.js';
 import type { Surroundings } from './surroundings.js';
 
 /**
@@ -424,13 +425,15 @@ export abstract class Emitter {
         return;
       case 'integer':
         if (type.kind === 'float') throw this.semantic(`an integer is no .${type.name}`, arg.at);
-        this.pushInteger(arg.value, type);
+        pushInteger(this.code, arg.value, type);
         return;
       case 'float':
         // Bits take literals of their own width, floats either.
         if (type.kind !== 'float' && (type.kind !== 'bits' || type.bits !== arg.width))
           throw this.semantic(`a float of ${arg.width} bits is no .${type.name}`, arg.at);
-        this.pushFloat(arg, type);
+        if (type.kind === 'float' && type.bits === 16)
+          throw this.semantic('half-precision instructions take no literals', arg.at);
+        pushFloat(this.code, arg, type);
         return;
       case 'special':
         pushSpecialRegister(this, arg.name, type);
@@ -503,59 +506,6 @@ export abstract class Emitter {
     if (!wide && wantWide) code.op('i64.extend_i32_u');
     if (to === 'f32') code.op('f32.reinterpret_i32');
     if (to === 'f64') code.op('f64.reinterpret_i64');
-  }
-
-  private pushInteger(value: bigint, type: ScalarType): void {
-    const { code } = this;
-    switch (type.wasm) {
-      case 'i64':
-        code.i64(value);
-        return;
-      case 'i32': {
-        if (type.kind === 'predicate') code.i32(value === 0n ? 0 : 1);
-        else if (type.kind === 'signed') code.i32(Number(BigInt.asIntN(type.bits, value)));
-        else code.i32(Number(BigInt.asIntN(32, BigInt.asUintN(type.bits, value))));
-        return;
-      }
-      // An integer literal where a float is wanted names the float's bits in untyped moves, its
-      // value in arithmetic.
-      case 'f32':
-        code.f32(Number(value));
-        return;
-      case 'f64':
-        code.f64(Number(value));
-        return;
-    }
-  }
-
-  private pushFloat(arg: Arg & { kind: 'float' }, type: ScalarType): void {
-    const { code } = this;
-    const number =
-      arg.width === 64
-        ? new Float64Array(new BigUint64Array([arg.bits]).buffer)[0]!
-        : new Float32Array(new Uint32Array([Number(arg.bits)]).buffer)[0]!;
-    if (type.wasm === 'f32') {
-      if (arg.width === 32) code.f32Bits(Number(arg.bits));
-      else code.f32(number);
-    } else if (type.wasm === 'f64') {
-      if (arg.width === 64) code.f64Bits(arg.bits);
-      else code.f64(number);
-    } else if (type.wasm === 'i64') {
-      code.i64(arg.width === 64 ? arg.bits : BigInt.asUintN(64, arg.bits));
-    } else if (type.kind === 'float' && type.bits === 16) {
-      throw this.semantic('half-precision instructions take no literals', arg.at);
-    } else {
-      code.i32(
-        Number(
-          BigInt.asIntN(
-            32,
-            arg.width === 32
-              ? arg.bits
-              : BigInt(new Uint32Array(new Float32Array([number]).buffer)[0]!),
-          ),
-        ),
-      );
-    }
   }
 
   /** Pushes the flat address of a symbol. */
