@@ -33,6 +33,7 @@ import { HOST_FUNCTIONS, Linker } from './emit/linker.js';
 import { PtxError } from './error.js';
 import { INSTRUCTIONS, RULES } from './isa/table.js';
 import { checkForms } from './rules/forms.js';
+import { pushSpecialRegister } from './rules/special.js';
 import { runtimeLibrary } from './runtime/library.js';
 import { relaxedFmaIsFused } from './runtime/relaxed-probe.js';
 import type { PtxFunction, PtxModule, Statement } from './syntax/ast.js';
@@ -94,6 +95,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       indirectCall: (signature) => indirectCalls.index(signature, linker),
       ordered: options.ordered === true,
       check,
+      pushSpecialRegister,
       data,
       relaxedFma: options.relaxedFma !== false && relaxedFmaIsFused(),
       canonicalNaN: options.canonicalNaN === true,

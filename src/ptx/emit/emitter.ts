@@ -10,7 +10,6 @@ import type { LocalType, ScalarType, WasmType } from '../scalar-types.js';
 import { Code } from '../wasm/code.js';
 import type { Opcode } from '../wasm/opcodes.js';
 import type { FunctionTypes } from '../wasm/validation.js';
-import { pushSpecialRegister } from '../rules/special.js';
 import type { Copies } from './copies.js';
 import { pushFloat, pushInteger } from './literals.js';
 import type { Surroundings } from './surroundings.js';
@@ -436,7 +435,7 @@ export abstract class Emitter {
         pushFloat(this.code, arg, type);
         return;
       case 'special':
-        pushSpecialRegister(this, arg.name, type);
+        this.around.pushSpecialRegister(this, arg.name, type);
         return;
       case 'symbol':
         if (type.kind === 'float' || type.kind === 'predicate')
