@@ -7,7 +7,6 @@ import { fieldsFromTheStart } from './scripts/fields-rule.mjs';
 const TABLES = [
   'src/driver/cpu/calls/*.ts',
   'src/driver/libcuda/*calls.ts',
-  'src/tensorrt/thread/slots.ts',
 ];
 
 /** Kernels, whose text is that of one function. */
