@@ -28,14 +28,11 @@ const LONG = [
   'src/core/stream.ts',
   'src/driver/cpu/check/checker.ts',
   'src/driver/cpu/kernels/launch-operation.ts',
-  'src/images/resampling.ts',
-  'src/nvrtc/outline-types.ts',
   'src/ptx/lanes/*.ts',
   'src/runtime/completion.ts',
   'src/runtime/decoder.ts',
   'src/runtime/runtime.ts',
   'src/tensor/tensor.ts',
-  'src/tensorrt/thread/procedures.ts',
 ];
 
 export default defineConfig(

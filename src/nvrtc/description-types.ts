@@ -2,7 +2,8 @@
  * What the type checker reads of a text of CUDA C++, before it is said in terms of arguments: each
  * kernel's name with the descriptions of its parameters, as parameter-types.ts has them.
  */
-import type { End, Entry, Notes, OutlineOf } from './outline-types.js';
+import type { End, Entry, Notes } from './outline-notes.js';
+import type { OutlineOf } from './outline-types.js';
 import type { Macro, ParametersOf } from './parameter-types.js';
 
 /** Kernels of a source that is not understood, or may have more than are seen. */

@@ -4,7 +4,8 @@
  * pointers to what is no element type, an object with `fields` for a structure, `'unknown'` for
  * what is not understood; `undefined` where the list is not.
  */
-import type { Entry, Notes, OneLine, Trim } from './outline-types.js';
+import type { OneLine, Trim } from './blank-types.js';
+import type { Entry, Notes } from './outline-notes.js';
 import type { KeywordTypes, LibraryTypes, VectorTypes } from './type-names.js';
 
 /** A structure's fields: scalars, structures, and arrays of them as `[element, length]`. */
