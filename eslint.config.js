@@ -26,8 +26,6 @@ const LONG = [
   'src/compiler/tiles/tile-source.ts',
   'src/core/device.ts',
   'src/core/stream.ts',
-  'src/driver/cpu/check/checker.ts',
-  'src/driver/cpu/kernels/launch-operation.ts',
   'src/ptx/lanes/*.ts',
   'src/runtime/completion.ts',
   'src/runtime/decoder.ts',
