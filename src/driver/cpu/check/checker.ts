@@ -3,14 +3,7 @@
  * Kernels are compiled to tell of their accesses, fences and waits through the functions of
  * {@link Checker.imports}; the host's work is told of by the operations that do it.
  */
-import {
-  ACCESS,
-  ACCESS_SPACES,
-  CHECK_GAP,
-  CTX,
-  FAULT,
-  RESERVED_SHARED,
-} from '../../../ptx/index.js';
+import { ACCESS, CHECK_GAP, CTX, FAULT, RESERVED_SHARED } from '../../../ptx/index.js';
 import type { CheckKind, CheckPlace, CheckReport } from '../../../ground/check-report.js';
 import { CUresult } from '../../../ground/result.js';
 import type { CpuContext } from '../context.js';
