@@ -7,7 +7,6 @@ import { fieldsFromTheStart } from './scripts/fields-rule.mjs';
 const TABLES = [
   'src/driver/cpu/calls/*.ts',
   'src/driver/libcuda/*calls.ts',
-  'src/tensorrt/thread/slots.ts',
 ];
 
 /** Kernels, whose text is that of one function. */
@@ -23,19 +22,7 @@ const KERNELS = [
 const LONG = [
   'src/core/device.ts',
   'src/core/stream.ts',
-  'src/driver/cpu/check/checker.ts',
-  'src/driver/cpu/kernels/launch-operation.ts',
-  'src/images/resampling.ts',
-  'src/nvrtc/outline-types.ts',
-  'src/ptx/analysis/*.ts',
-  'src/ptx/compile.ts',
-  'src/ptx/emit/arrivals.ts',
-  'src/ptx/emit/emitter.ts',
   'src/ptx/lanes/*.ts',
-  'src/ptx/runtime/scheduler.ts',
-  'src/ptx/wasm/live-locals.ts',
-  'src/ptx/wasm/wat.ts',
-  'src/tensorrt/thread/procedures.ts',
 ];
 
 export default defineConfig(

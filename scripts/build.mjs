@@ -101,6 +101,8 @@ const everyBuild = {
   // Dependencies stay what npm installs. koffi, the one native one, is loaded only where a real GPU
   // is opened.
   external: ['koffi', 'acorn', '@jridgewell/gen-mapping'],
+  // What is built does not validate the WebAssembly that it writes: see src/ptx/wasm/code.ts.
+  define: { ASYNC_CUDA_BUILT: 'true' },
   // Where every character is ASCII the engine keeps the source as bytes, half as large, and reads
   // it sooner.
   charset: 'ascii',
@@ -139,7 +141,7 @@ export async function buildWorkerScripts() {
       entryPoints: [entry],
       format: 'cjs',
       // There is no file whose address it could be.
-      define: { 'import.meta.url': 'undefined' },
+      define: { ...everyBuild.define, 'import.meta.url': 'undefined' },
       // Names stay whole: they are what a stack trace from the thread shows.
       minifySyntax: true,
       minifyWhitespace: true,

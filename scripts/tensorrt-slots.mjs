@@ -17,6 +17,30 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const output = fileURLToPath(new URL('../src/tensorrt/thread/slots.ts', import.meta.url));
+const HEAD = `/**
+ * Where methods stand in the virtual tables of TensorRT's classes, by version, and how many slots
+ * each table has there. Written by scripts/tensorrt-slots.mjs from the order of functions in
+ * NVIDIA's headers.
+ */
+
+/** The slots of a class: of its methods by name, and their number as \`slots\`. */
+export type ClassSlots = Readonly<Record<string, number>>;
+
+/** Reads \`Class: method slot, …;\`. */
+function slots(text: string): Readonly<Record<string, ClassSlots>> {
+  return Object.fromEntries(
+    [...text.matchAll(/(\\w+):([^;]*);/g)].map(([, name, pairs]) => [
+      name!,
+      Object.fromEntries(
+        [...pairs!.matchAll(/(\\w+) (\\d+)/g)].map(([, method, slot]) => [method!, Number(slot)]),
+      ),
+    ]),
+  );
+}
+
+export const SLOTS = {
+`;
+
 const methodsFile = readFileSync(
   new URL('../src/tensorrt/thread/methods.ts', import.meta.url),
   'utf8',
@@ -48,9 +72,35 @@ function tableOf(text, name) {
   return table;
 }
 
-const rows = existsSync(output)
-  ? Function(`return (${/= (\{.*\n\}) as const;/s.exec(readFileSync(output, 'utf8'))[1]});`)()
-  : {};
+/** The rows that stand in the file: for each version the slots of each class. */
+function readRows() {
+  const rows = {};
+  if (!existsSync(output)) return rows;
+  for (const [, key, text] of readFileSync(output, 'utf8').matchAll(
+    /'([^']+)': slots\(`([^`]*)`\)/g,
+  ))
+    rows[key] = Object.fromEntries(
+      [...text.matchAll(/(\w+):([^;]*);/g)].map(([, name, pairs]) => [
+        name,
+        Object.fromEntries([...pairs.matchAll(/(\w+) (\d+)/g)].map(([, m, n]) => [m, Number(n)])),
+      ]),
+    );
+  return rows;
+}
+
+/** `Class: method slot, …;` in lines of at most 100 columns. */
+function rowText(name, slots) {
+  const pairs = Object.entries(slots).map(([method, slot]) => `${method} ${slot}`);
+  const lines = [`    ${name}:`];
+  pairs.forEach((pair, index) => {
+    const item = ` ${pair}${index + 1 < pairs.length ? ',' : ';'}`;
+    if (lines.at(-1).length + item.length > 100) lines.push(`     ${item}`);
+    else lines[lines.length - 1] += item;
+  });
+  return `${lines.join('\n')}\n`;
+}
+
+const rows = readRows();
 for (const argument of process.argv.slice(2)) {
   const [key, folder] = argument.split('=');
   const listed = folder.endsWith('.json') ? JSON.parse(readFileSync(folder, 'utf8')) : undefined;
@@ -77,25 +127,9 @@ for (const argument of process.argv.slice(2)) {
 
 const text = Object.entries(rows)
   .sort(([a], [b]) => a.localeCompare(b, 'en', { numeric: true }))
-  .map(
-    ([key, classes]) =>
-      `  '${key}': {\n${Object.entries(classes)
-        .map(
-          ([name, slots]) =>
-            `    ${name}: { ${Object.entries(slots)
-              .map(([method, slot]) => `${method}: ${slot}`)
-              .join(', ')} },\n`,
-        )
-        .join('')}  },\n`,
-  )
+  .map(([key, classes]) => {
+    const texts = Object.entries(classes).map(([name, slots]) => rowText(name, slots));
+    return `  '${key}': slots(\`\n${texts.join('')}  \`),\n`;
+  })
   .join('');
-writeFileSync(
-  output,
-  `/**
- * Where methods stand in the virtual tables of TensorRT's classes, by version, and how many slots each table has there.
- * Written by scripts/tensorrt-slots.mjs from the order of functions in NVIDIA's headers.
- */
-export const SLOTS = {
-${text}} as const;
-`,
-);
+writeFileSync(output, `${HEAD}${text}};\n`);

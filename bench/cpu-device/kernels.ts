@@ -511,7 +511,7 @@ const ROWS: readonly Row[] = [
 async function contend(row: Row, samples: number, workers: number): Promise<Contender> {
   const device = await core.CoreDevice.open('cpu', { workers });
   const text = readFileSync(
-    new URL(`../../src/ptx/samples/sm_80/${row.file}.ptx`, import.meta.url),
+    new URL(`../../test/ptx/samples/sm_80/${row.file}.ptx`, import.meta.url),
     'utf8',
   );
   const module = await device.loadModule(text);

@@ -43,7 +43,12 @@ function build(): { memory: WebAssembly.Memory; row: (...args: number[]) => void
     module.define(
       module.reserve(fn.name, fn.signature, fn.name),
       fn.locals,
-      fn.assemble({ functionIndex: none, globalIndex: none }),
+      fn.assemble({
+        functionIndex: none,
+        globalIndex: none,
+        signature: () => undefined,
+        globalType: () => undefined,
+      }),
     );
   }
   const memory = new WebAssembly.Memory({

@@ -157,7 +157,7 @@ export const besideSimulator: readonly Benchmark[] = ROWS.map((row): Benchmark =
   async start({ count }) {
     const device = await core.CoreDevice.open('cpu');
     const text = readFileSync(
-      new URL(`../../src/ptx/samples/sm_80/${row.file}.ptx`, import.meta.url),
+      new URL(`../../test/ptx/samples/sm_80/${row.file}.ptx`, import.meta.url),
       'utf8',
     );
     const { launch, right } = row.prepare(

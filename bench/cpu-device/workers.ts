@@ -28,7 +28,7 @@ interface Work {
 type Prepare = (device: CoreDevice) => Promise<Work>;
 
 const sample = (file: string): Promise<string> =>
-  readFile(new URL(`../../src/ptx/samples/sm_80/${file}.ptx`, import.meta.url), 'utf8');
+  readFile(new URL(`../../test/ptx/samples/sm_80/${file}.ptx`, import.meta.url), 'utf8');
 
 /** 1024 × 1024 points, 1000 steps at most. */
 async function mandelbrot(device: CoreDevice): Promise<Work> {

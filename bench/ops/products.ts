@@ -85,7 +85,7 @@ class Worker {
 export async function openProducts(device: CoreDevice) {
   const { large } = SIZES[device.kind];
   const module = await device.loadModule(
-    await readFile(new URL('../../src/ptx/samples/sm_75/k04_sgemm.ptx', import.meta.url), 'utf8'),
+    await readFile(new URL('../../test/ptx/samples/sm_75/k04_sgemm.ptx', import.meta.url), 'utf8'),
   );
   const kernel = module.kernel('sgemm_reg', [i32, i32, i32, input(f32), input(f32), output(f32)]);
   const policy = openPolicy(device, STREAMS);

@@ -104,7 +104,7 @@ test('the samples agree with their PTX', () => {
     try {
       compiled = kernelSignatures(
         readFileSync(
-          new URL(`../../src/ptx/samples/sm_80/${file.replace('.cu', '.ptx')}`, import.meta.url),
+          new URL(`../../test/ptx/samples/sm_80/${file.replace('.cu', '.ptx')}`, import.meta.url),
           'utf8',
         ),
       );

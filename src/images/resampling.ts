@@ -71,7 +71,7 @@ export function queueResample(
 ): void {
   const x = axisOf(filter, image.width, out.width);
   const y = axisOf(filter, image.height, out.height);
-  const { dtype, channels, width } = out;
+  const { channels, width } = out;
   const elements = width * channels;
   const starts = work.temporary(i32, [width + out.height]);
   const weights = work.temporary(f32, [x.taps * width + y.taps * out.height]);
@@ -110,54 +110,7 @@ export function queueResample(
   const lines = work.temporary(f32, [images * most]);
 
   const wide = isWideSpan([image, out]) || lines.size >= WIDE_FROM;
-  const whole = wide ? i64 : i32;
-  const suffix = `${picked ? '_picked' : ''}${wide ? '_wide' : ''}`;
-  const strip = {
-    starts: input(i32),
-    weights: input(f32),
-    width: i32,
-    elements: i32,
-    count: whole,
-    firstLine: i32,
-    firstRow: i32,
-    tapsX: i32,
-    tapsY: i32,
-  };
-  const [tapsX, tapsY] = [x.taps <= UNROLLED ? x.taps : 0, y.taps <= UNROLLED ? y.taps : 0];
-  const across = kernels.across.member(`${dtype.name}_${channels}_${tapsX}${suffix}`, () => ({
-    signature: { ...strip, lines: output(f32), x: input(dtype), inRow: whole, inImage: whole },
-    uses: {
-      C: channels,
-      ROWS: LINES,
-      TAPS: tapsX,
-      PICKED: picked,
-      weightsOfColumn: zeros(Math.max(1, tapsX)),
-    },
-    block: BLOCK,
-  }));
-  const means = filter === 'area';
-  const down = kernels.down.member(
-    `${means ? 'mean_' : ''}${dtype.name}_${tapsY}${suffix}`,
-    () => ({
-      signature: {
-        ...strip,
-        lines: input(f32),
-        out: output(dtype),
-        outRow: whole,
-        outImage: whole,
-        rows: i32,
-        whole: f32,
-      },
-      uses: {
-        ROWS,
-        TAPS: tapsY,
-        PICKED: picked,
-        DIVIDED: means,
-        store: (means ? STORES_OF_MEANS : STORES)[dtype.name],
-      },
-      block: BLOCK,
-    }),
-  );
+  const { across, down } = passes(filter, out, x, y, picked, wide);
   const options = wide ? { index: 'i64' as const } : {};
   const blocks = Math.ceil(elements / BLOCK);
   for (let n = 0; n < image.batch; n += images) {
@@ -206,6 +159,70 @@ export function queueResample(
       );
     }
   }
+}
+
+/**
+ * The kernels of the two passes.
+ *
+ * @param picked most rows of the source are read by none of the result's
+ */
+function passes(
+  filter: ResampleFilter,
+  { dtype, channels }: Image,
+  x: Axis,
+  y: Axis,
+  picked: boolean,
+  wide: boolean,
+): { across: Launchable; down: Launchable } {
+  const whole = wide ? i64 : i32;
+  const suffix = `${picked ? '_picked' : ''}${wide ? '_wide' : ''}`;
+  const strip = {
+    starts: input(i32),
+    weights: input(f32),
+    width: i32,
+    elements: i32,
+    count: whole,
+    firstLine: i32,
+    firstRow: i32,
+    tapsX: i32,
+    tapsY: i32,
+  };
+  const [tapsX, tapsY] = [x.taps <= UNROLLED ? x.taps : 0, y.taps <= UNROLLED ? y.taps : 0];
+  const across = kernels.across.member(`${dtype.name}_${channels}_${tapsX}${suffix}`, () => ({
+    signature: { ...strip, lines: output(f32), x: input(dtype), inRow: whole, inImage: whole },
+    uses: {
+      C: channels,
+      ROWS: LINES,
+      TAPS: tapsX,
+      PICKED: picked,
+      weightsOfColumn: zeros(Math.max(1, tapsX)),
+    },
+    block: BLOCK,
+  }));
+  const means = filter === 'area';
+  const down = kernels.down.member(
+    `${means ? 'mean_' : ''}${dtype.name}_${tapsY}${suffix}`,
+    () => ({
+      signature: {
+        ...strip,
+        lines: input(f32),
+        out: output(dtype),
+        outRow: whole,
+        outImage: whole,
+        rows: i32,
+        whole: f32,
+      },
+      uses: {
+        ROWS,
+        TAPS: tapsY,
+        PICKED: picked,
+        DIVIDED: means,
+        store: (means ? STORES_OF_MEANS : STORES)[dtype.name],
+      },
+      block: BLOCK,
+    }),
+  );
+  return { across, down };
 }
 
 /** Rows of the result whose lines are so many, or one. */

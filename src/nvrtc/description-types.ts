@@ -2,7 +2,8 @@
  * What the type checker reads of a text of CUDA C++, before it becomes types of arguments: each
  * kernel's name with the descriptions of its parameters, in the form of parameter-types.ts.
  */
-import type { End, Entry, Notes, OutlineOf } from './outline-types.js';
+import type { End, Entry, Notes } from './outline-notes.js';
+import type { OutlineOf } from './outline-types.js';
 import type { Macro, ParametersOf } from './parameter-types.js';
 
 /** The kernels of a source that is not understood, or may have more than are read. */

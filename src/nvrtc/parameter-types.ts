@@ -4,7 +4,8 @@
  * types, an object with `fields` for a structure, `'unknown'` for a type that is not understood;
  * `undefined` where the list is not understood.
  */
-import type { Entry, Notes, OneLine, Trim } from './outline-types.js';
+import type { OneLine, Trim } from './blank-types.js';
+import type { Entry, Notes } from './outline-notes.js';
 import type { KeywordTypes, LibraryTypes, VectorTypes } from './type-names.js';
 
 /** A structure's fields: scalars, structures, and arrays of them as `[element, length]`. */

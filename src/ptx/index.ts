@@ -14,7 +14,7 @@ export type {
   CompileOptions,
   CompiledKernel,
   CompiledModule,
-} from './compile.js';
+} from './compiled-module.js';
 export type { LaneCode } from './lanes/compile-lanes.js';
 export { ORDER_SEED, SCRATCH_STATES, THREAD_EXITED, TURN_BYTES } from './emit/waiting.js';
 export type { Waiting } from './emit/waiting.js';

@@ -330,7 +330,10 @@ export class Grid {
 
 /** The text of a sample kernel file, such as `sample('k01_saxpy')`. */
 export function sample(name: string, target: 'sm_75' | 'sm_80' | 'sm_90' = 'sm_80'): string {
-  return readFileSync(new URL(`./samples/${target}/${name}.ptx`, import.meta.url), 'utf8');
+  return readFileSync(
+    new URL(`../../test/ptx/samples/${target}/${name}.ptx`, import.meta.url),
+    'utf8',
+  );
 }
 
 /** A module around one kernel body. */

@@ -4,9 +4,9 @@ import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { isBytes } from '../ground/other-realms.js';
 import { NativeHandle } from './native-handle.js';
 import { OptimizationProfile } from './optimization-profile.js';
-import type { ConfigSettings, MemoryPoolName } from './thread/procedures.js';
+import type { ConfigSettings, MemoryPoolName } from './thread/descriptions.js';
 
-export type { MemoryPoolName } from './thread/procedures.js';
+export type { MemoryPoolName } from './thread/descriptions.js';
 
 /**
  * Flags, by BuilderFlag's names. A flag that the version lacks is refused. `fp16`, `bf16`, `int8`,

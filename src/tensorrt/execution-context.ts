@@ -19,7 +19,7 @@ import type { DeviceOp } from '../ops/index.js';
 import { engineOperation } from './engine-operation.js';
 import { forget, onLayers } from './notifications.js';
 import { generationOf } from './thread/generations.js';
-import type { ContextDescription } from './thread/procedures.js';
+import type { ContextDescription } from './thread/descriptions.js';
 import type { TensorRTEngine } from './tensorrt-engine.js';
 import { OUTPUT_WORDS } from './thread/output-words.js';
 import type { ErrorCollection } from './threads.js';

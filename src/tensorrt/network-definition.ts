@@ -4,7 +4,7 @@ import type { TensorInfo } from '../engine/engine.js';
 import { dtypeNameOf } from './data-types.js';
 import type { OpenTensorRT } from './library.js';
 import { NativeHandle } from './native-handle.js';
-import type { TensorDescription } from './thread/procedures.js';
+import type { TensorDescription } from './thread/descriptions.js';
 
 /** The public parts of a network. */
 export interface NetworkTensors {

@@ -19,7 +19,7 @@ import { engineOperation } from './engine-operation.js';
 import type { ShapeRange } from './engine-options.js';
 import { ExecutionContext } from './execution-context.js';
 import type { Runtime } from './runtime.js';
-import type { EngineDescription, EngineTensor } from './thread/procedures.js';
+import type { EngineDescription, EngineTensor } from './thread/descriptions.js';
 import { collectErrors, onDevice } from './threads.js';
 
 /** Weights of a refit: float32 elements, or bytes of a dtype. */

@@ -28,10 +28,7 @@ import { runProgram } from './program.js';
 import { someOf } from '../random-runs.js';
 
 /** Takes some ten milliseconds and more to compile. */
-const LARGE = readFileSync(
-  new URL('../../src/ptx/samples/sm_80/k18_math.ptx', import.meta.url),
-  'utf8',
-);
+const LARGE = readFileSync(new URL('../ptx/samples/sm_80/k18_math.ptx', import.meta.url), 'utf8');
 
 onDevice('Wrong arguments', (host) => {
   let stream: Stream;

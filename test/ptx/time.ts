@@ -1,6 +1,6 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { compilePtx, parsePtx } from 'async-cuda/ptx';
-const S = new URL('../../src/ptx/samples/sm_80/', import.meta.url);
+const S = new URL('./samples/sm_80/', import.meta.url);
 const best = (f: () => void, n = 30) => {
   let b = 1e9;
   for (let i = 0; i < n; i++) {

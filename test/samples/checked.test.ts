@@ -41,7 +41,7 @@ describe.runIf(onCpu).each(SAMPLE_MODULES)('$name', ({ name, cases }) => {
       try {
         const results = await runCase(
           host,
-          readFileSync(new URL(`../../src/ptx/samples/sm_80/${name}.ptx`, import.meta.url), 'utf8'),
+          readFileSync(new URL(`../ptx/samples/sm_80/${name}.ptx`, import.meta.url), 'utf8'),
           sample,
         );
         // What races has no one result.

@@ -35,7 +35,7 @@ import { UNCOVERED } from './uncovered.js';
 import type { Uncovered } from './uncovered.js';
 
 const sourceOf = (module: string, target: Target): URL =>
-  new URL(`../../src/ptx/samples/${target}/${module}.ptx`, import.meta.url);
+  new URL(`../ptx/samples/${target}/${module}.ptx`, import.meta.url);
 const ptxOf = (module: string, target: Target): string =>
   readFileSync(sourceOf(module, target), 'utf8');
 
@@ -148,8 +148,8 @@ describe(`Sample programs (${testDevice})`, () => {
 
 test('every kernel of every sample module has a case', () => {
   for (const target of TARGETS) {
-    const files = readdirSync(new URL(`../../src/ptx/samples/${target}/`, import.meta.url)).map(
-      (file) => file.replace(/\.ptx$/, ''),
+    const files = readdirSync(new URL(`../ptx/samples/${target}/`, import.meta.url)).map((file) =>
+      file.replace(/\.ptx$/, ''),
     );
     expect(SAMPLE_MODULES.map(({ name }) => name).sort()).toEqual(files.sort());
     for (const { name, cases } of SAMPLE_MODULES) {

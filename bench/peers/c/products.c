@@ -100,7 +100,7 @@ static const Measurement measurements[] = {{"queue", queued}};
 
 int main(int argc, char **argv) {
   openDevice(argc > 1 ? atoi(argv[1]) : 0);
-  CUmodule module = loadModule(argc > 2 ? argv[2] : ".", "../../src/ptx/samples/sm_75/k04_sgemm.ptx");
+  CUmodule module = loadModule(argc > 2 ? argv[2] : ".", "../../test/ptx/samples/sm_75/k04_sgemm.ptx");
   CHECK(p_cuModuleGetFunction(&product, module, "sgemm_reg"));
   return SERVE(measurements);
 }

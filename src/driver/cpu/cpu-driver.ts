@@ -4,7 +4,7 @@
  */
 import type { PolledDriver } from '../driver.js';
 import type { CheckOptions, CheckReport } from '../../ground/check-report.js';
-import { checkSettings } from './check/checker.js';
+import { checkSettings } from './check/settings.js';
 import { copyCalls } from './calls/copy-calls.js';
 import { deviceCalls } from './calls/device-calls.js';
 import { graphCalls } from './calls/graph-calls.js';

@@ -7,7 +7,7 @@
 import { CU_STREAM_LEGACY, CU_STREAM_PER_THREAD } from '../flags.js';
 import { CUresult } from '../../ground/result.js';
 import type { CheckReport } from '../../ground/check-report.js';
-import type { CheckSettings } from './check/checker.js';
+import type { CheckSettings } from './check/settings.js';
 import type { CpuContext } from './context.js';
 import type { CrewOptions } from './crew/crew.js';
 import type { CpuDevice } from './device.js';

@@ -16,7 +16,7 @@ function open(sample: string) {
   cu.cuCtxSetCurrent(cu.cuDevicePrimaryCtxRetain(0));
   const stream = cu.cuStreamCreateWithPriority(1, 0);
   const module = cu.cuModuleLoadDataEx(
-    readFileSync(new URL(`../../ptx/samples/sm_80/${sample}.ptx`, import.meta.url)),
+    readFileSync(new URL(`../../../test/ptx/samples/sm_80/${sample}.ptx`, import.meta.url)),
     {},
   );
   const managed = <T>(

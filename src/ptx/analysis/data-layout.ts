@@ -105,6 +105,12 @@ export function undefinedSymbol(name: string, { variables, functions }: PtxModul
     : `undefined symbol '${name}'`;
 }
 
+/** A variable in the image, and where it is. */
+interface Placed {
+  readonly variable: Variable;
+  readonly offset: number;
+}
+
 /** `gap`: bytes to leave free behind each variable. */
 export function layOutData(
   module: PtxModule,
@@ -112,174 +118,201 @@ export function layOutData(
   taken: PtxFunction[],
   gap: number,
 ): DataLayout {
-  const { source } = module;
   const symbols = new Map<string, Symbol>();
   const variables: DataVariable[] = [];
-  const placed: { variable: Variable; offset: number }[] = [];
-  let end = 0;
+  const { placed, constants } = placeVariables(module, gap, symbols, variables);
+  const writer = new ImageWriter(module, functions, taken, symbols, constants.to);
+  for (const { variable, offset } of placed)
+    if (variable.initializer)
+      writer.write(variable, offset, variable.dimensions, variable.initializer);
+  const { image, relocations } = writer;
+  return { image, relocations, variables, symbols, constants };
+}
+
+/** Bytes of a variable; the first dimension may be that of its initial values. */
+function bytesOf(
+  { initializer, dimensions, vector }: Variable,
+  size: number,
+  element: number,
+): number {
+  if (dimensions[0] !== 0 || initializer?.kind !== 'list') return size;
+  const inner = dimensions.slice(1).reduce((product, count) => product * count, 1);
+  return element * vector * initializer.elements.length * inner;
+}
+
+/** Places the module's variables, those in .const after those in .global. */
+function placeVariables(
+  module: PtxModule,
+  gap: number,
+  symbols: Map<string, Symbol>,
+  variables: DataVariable[],
+): { placed: Placed[]; constants: DataLayout['constants'] } {
+  const { source } = module;
+  const placed: Placed[] = [];
   const isConstant = (variable: Variable): boolean => variable.space === 'const';
+  let end = 0;
   let firstConstant = -1;
   for (const variable of [
     ...module.variables.filter((variable) => !isConstant(variable)),
     ...module.variables.filter(isConstant),
   ]) {
+    const { name, space, linkage } = variable;
     if (isConstant(variable) && firstConstant < 0) firstConstant = end;
-    if (variable.space === 'shared') {
-      if (!symbols.has(variable.name))
-        symbols.set(variable.name, { kind: 'shared', variable: sharedVariable(variable) });
+    if (space === 'shared') {
+      if (!symbols.has(name))
+        symbols.set(name, { kind: 'shared', variable: sharedVariable(variable) });
       continue;
     }
-    if (variable.space !== 'global' && variable.space !== 'const') {
+    if (space !== 'global' && space !== 'const') {
       throw source.error(
         'unsupported',
-        `.${variable.space} variables of a module are not covered yet`,
+        `.${space} variables of a module are not covered yet`,
         variable.at,
       );
     }
-    if (variable.linkage.includes('extern')) continue;
+    if (linkage.includes('extern')) continue;
     const layout = variableLayout(variable);
-    if (symbols.has(variable.name))
-      throw source.error('semantic', `variable '${variable.name}' is defined twice`, variable.at);
-    let { size } = layout;
-    if (variable.dimensions[0] === 0 && variable.initializer?.kind === 'list') {
-      size =
-        layout.element *
-        variable.vector *
-        variable.initializer.elements.length *
-        variable.dimensions.slice(1).reduce((product, count) => product * count, 1);
-    }
+    if (symbols.has(name))
+      throw source.error('semantic', `variable '${name}' is defined twice`, variable.at);
+    const size = bytesOf(variable, layout.size, layout.element);
     const offset = alignUp(end, layout.align);
     end = offset + size + gap;
     if (end > LARGEST_IMAGE)
       throw source.error(
         'semantic',
-        `variable '${variable.name}' makes the module's data larger than 1 GiB`,
+        `variable '${name}' makes the module's data larger than 1 GiB`,
         variable.at,
       );
-    symbols.set(variable.name, {
-      kind: 'data',
-      name: variable.name,
-      offset,
-      space: variable.space,
-    });
+    symbols.set(name, { kind: 'data', name, offset, space });
     variables.push({
-      name: variable.name,
-      space: variable.space,
+      name,
+      space,
       offset,
       size,
       align: layout.align,
-      visible: variable.linkage.some(
-        (word) => word === 'visible' || word === 'weak' || word === 'common',
-      ),
+      visible: linkage.some((word) => word === 'visible' || word === 'weak' || word === 'common'),
     });
     placed.push({ variable, offset });
   }
+  return { placed, constants: { from: firstConstant < 0 ? end : firstConstant, to: end } };
+}
 
-  const constants = { from: firstConstant < 0 ? end : firstConstant, to: end };
-  const image = new Uint8Array(alignUp(end, 16));
-  const view = new DataView(image.buffer);
-  const relocations: Relocation[] = [];
+/** Writes initial values into the image of all variables. */
+class ImageWriter {
+  readonly image: Uint8Array;
+  readonly relocations: Relocation[] = [];
+  private readonly view: DataView;
+  private readonly module: PtxModule;
+  private readonly functions: Map<string, PtxFunction>;
+  private readonly taken: PtxFunction[];
+  private readonly symbols: ReadonlyMap<string, Symbol>;
 
-  const writeScalar = (
-    variable: Variable,
-    at: number,
-    element: number,
-    value: Initializer,
-  ): void => {
-    const { type } = variable;
-    if (at + element > image.length)
-      throw source.error('semantic', `too many initialisers for '${variable.name}'`, value.at);
-    if (value.kind === 'list')
-      throw source.error('semantic', 'unexpected list of initialisers', value.at);
-    if (value.kind === 'symbol') {
-      const target = functions.get(value.name);
-      const symbol = symbols.get(value.name);
-      const mask = value.mask;
-      // A mask chooses one byte of the address.
-      if (mask !== undefined && !BYTE_MASKS.has(mask))
-        throw source.error('semantic', 'a mask is 0xff, or 0xff in a higher byte', value.at);
-      if (mask === undefined && element !== 8 && element !== 4)
-        throw source.error(
-          'semantic',
-          `an address needs 8 bytes, '${variable.name}' has elements of ${element}`,
-          value.at,
-        );
-      if (target) {
-        const address = functionAddress(target, taken) + BigInt(value.addend);
-        if (mask !== undefined)
-          image[at] = Number((address >> BigInt(BYTE_MASKS.get(mask)!)) & 255n);
-        else if (element === 4)
-          throw source.error(
-            'semantic',
-            `an address of a function needs 8 bytes, '${variable.name}' has elements of 4`,
-            value.at,
-          );
-        else view.setBigUint64(at, address, true);
+  constructor(
+    module: PtxModule,
+    functions: Map<string, PtxFunction>,
+    taken: PtxFunction[],
+    symbols: ReadonlyMap<string, Symbol>,
+    bytes: number,
+  ) {
+    this.module = module;
+    this.functions = functions;
+    this.taken = taken;
+    this.symbols = symbols;
+    this.image = new Uint8Array(alignUp(bytes, 16));
+    this.view = new DataView(this.image.buffer);
+  }
+
+  write(variable: Variable, at: number, dimensions: readonly number[], value: Initializer): void {
+    const { element } = variableLayout(variable);
+    if (!dimensions.length) {
+      if (value.kind !== 'list') {
+        this.writeScalar(variable, at, element, value);
         return;
       }
-      if (symbol?.kind !== 'data')
-        throw source.error('semantic', undefinedSymbol(value.name, module), value.at);
-      // The cell holds zero: the loader writes dataBase + addend.
-      const relocation = { offset: at, addend: symbol.offset + value.addend };
-      if (mask !== undefined)
-        relocations.push({ ...relocation, part: { bytes: 1, shift: BYTE_MASKS.get(mask)! } });
-      else if (element === 4) relocations.push({ ...relocation, part: { bytes: 4, shift: 0 } });
-      else relocations.push(relocation);
+      value.elements.forEach((part, index) => {
+        this.writeScalar(variable, at + index * element, element, part);
+      });
       return;
     }
-    let bits: bigint;
-    const floats = type === 'f32' || type === 'f64';
-    if (value.kind === 'float' && floats) {
-      const number =
-        value.width === 64
-          ? new Float64Array(new BigUint64Array([value.bits]).buffer)[0]!
-          : new Float32Array(new Uint32Array([Number(value.bits)]).buffer)[0]!;
+    if (value.kind !== 'list')
+      throw this.error(`'${variable.name}' is an array: expected a list of initialisers`, value);
+    const inner = dimensions.slice(1);
+    const stride = element * variable.vector * inner.reduce((product, count) => product * count, 1);
+    if (dimensions[0] && value.elements.length > dimensions[0])
+      throw this.error(`too many initialisers for '${variable.name}'`, value);
+    value.elements.forEach((part, index) => {
+      // Nested dimensions may also be given flat.
+      if (inner.length && part.kind !== 'list')
+        this.writeScalar(variable, at + index * element, element, part);
+      else this.write(variable, at + index * stride, inner, part);
+    });
+  }
+
+  private error(message: string, { at }: Initializer): Error {
+    return this.module.source.error('semantic', message, at);
+  }
+
+  private writeScalar(variable: Variable, at: number, element: number, value: Initializer): void {
+    const { image, view } = this;
+    const { type } = variable;
+    if (at + element > image.length)
+      throw this.error(`too many initialisers for '${variable.name}'`, value);
+    if (value.kind === 'list') throw this.error('unexpected list of initialisers', value);
+    if (value.kind === 'symbol') {
+      this.writeAddress(variable, at, element, value);
+      return;
+    }
+    if (type === 'f32' || type === 'f64') {
+      const number = value.kind === 'float' ? numberOf(value) : Number(value.value);
       if (type === 'f32') view.setFloat32(at, number, true);
       else view.setFloat64(at, number, true);
       return;
     }
-    if (value.kind === 'integer' && floats) {
-      if (type === 'f32') view.setFloat32(at, Number(value.value), true);
-      else view.setFloat64(at, Number(value.value), true);
-      return;
-    }
-    bits = value.kind === 'float' ? value.bits : value.value;
+    let bits = value.kind === 'float' ? value.bits : value.value;
     for (let byte = 0; byte < element; byte++, bits >>= 8n) image[at + byte] = Number(bits & 255n);
-  };
+  }
 
-  const write = (
+  private writeAddress(
     variable: Variable,
     at: number,
-    dimensions: readonly number[],
-    value: Initializer,
-  ): void => {
-    const { element } = variableLayout(variable);
-    if (!dimensions.length) {
-      if (value.kind !== 'list') return writeScalar(variable, at, element, value);
-      value.elements.forEach((part, index) =>
-        writeScalar(variable, at + index * element, element, part),
+    element: number,
+    value: Initializer & { kind: 'symbol' },
+  ): void {
+    const { image, relocations, view } = this;
+    const { mask } = value;
+    // A mask chooses one byte of the address.
+    if (mask !== undefined && !BYTE_MASKS.has(mask))
+      throw this.error('a mask is 0xff, or 0xff in a higher byte', value);
+    if (mask === undefined && element !== 8 && element !== 4)
+      throw this.error(
+        `an address needs 8 bytes, '${variable.name}' has elements of ${element}`,
+        value,
       );
+    const target = this.functions.get(value.name);
+    if (target) {
+      const address = functionAddress(target, this.taken) + BigInt(value.addend);
+      if (mask !== undefined) image[at] = Number((address >> BigInt(BYTE_MASKS.get(mask)!)) & 255n);
+      else if (element === 4)
+        throw this.error(
+          `an address of a function needs 8 bytes, '${variable.name}' has elements of 4`,
+          value,
+        );
+      else view.setBigUint64(at, address, true);
       return;
     }
-    if (value.kind !== 'list')
-      throw source.error(
-        'semantic',
-        `'${variable.name}' is an array: expected a list of initialisers`,
-        value.at,
-      );
-    const inner = dimensions.slice(1);
-    const stride = element * variable.vector * inner.reduce((product, count) => product * count, 1);
-    if (dimensions[0] && value.elements.length > dimensions[0]) {
-      throw source.error('semantic', `too many initialisers for '${variable.name}'`, value.at);
-    }
-    value.elements.forEach((part, index) => {
-      // Nested dimensions may also be given flat.
-      if (inner.length && part.kind !== 'list')
-        writeScalar(variable, at + index * element, element, part);
-      else write(variable, at + index * stride, inner, part);
-    });
-  };
-  for (const { variable, offset } of placed)
-    if (variable.initializer) write(variable, offset, variable.dimensions, variable.initializer);
-  return { image, relocations, variables, symbols, constants };
+    const symbol = this.symbols.get(value.name);
+    if (symbol?.kind !== 'data') throw this.error(undefinedSymbol(value.name, this.module), value);
+    // The cell holds zero: the loader writes dataBase + addend.
+    const relocation = { offset: at, addend: symbol.offset + value.addend };
+    if (mask !== undefined)
+      relocations.push({ ...relocation, part: { bytes: 1, shift: BYTE_MASKS.get(mask)! } });
+    else if (element === 4) relocations.push({ ...relocation, part: { bytes: 4, shift: 0 } });
+    else relocations.push(relocation);
+  }
+}
+
+function numberOf({ width, bits }: Initializer & { kind: 'float' }): number {
+  return width === 64
+    ? new Float64Array(new BigUint64Array([bits]).buffer)[0]!
+    : new Float32Array(new Uint32Array([Number(bits)]).buffer)[0]!;
 }

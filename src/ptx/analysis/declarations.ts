@@ -55,221 +55,245 @@ const CONFLICTS = [
 
 /** Refuses what no declaration may say. */
 export function checkDeclarations(module: PtxModule): void {
-  const { source } = module;
-  const fail = (message: string, at: number): Error => source.error('semantic', message, at);
+  new DeclarationChecker(module).check();
+}
 
-  const checkType = ({
+/** What a function is declared as, whatever its parameters are called. */
+const prototypeOf = (fn: PtxFunction): string =>
+  [fn.returns, fn.params]
+    .map((list) =>
+      list
+        .map(
+          ({ space, type, vector, dimensions, align }) =>
+            `${space} ${type} ${vector} ${dimensions.join(',')} ${align ?? ''}`,
+        )
+        .join(';'),
+    )
+    .join('|');
+
+class DeclarationChecker {
+  private readonly module: PtxModule;
+
+  constructor(module: PtxModule) {
+    this.module = module;
+  }
+
+  check(): void {
+    const functions = new Map<string, PtxFunction>();
+    const variables = new Set<string>();
+    for (const variable of this.module.variables) {
+      this.checkVariable(variable);
+      variables.add(variable.name);
+    }
+    this.checkBody(this.module.perThread);
+    for (const fn of this.module.functions) {
+      const { name, at, linkage } = fn;
+      if (variables.has(name)) throw this.fail(`'${name}' is a variable and a function`, at);
+      if (linkage.length > 1)
+        throw this.fail(`'${name}' is .${linkage[0]!} or .${linkage[1]!}, not both`, at);
+      if (linkage.includes('common')) throw this.fail(`'${name}': only variables are .common`, at);
+      if (fn.body && linkage.includes('extern'))
+        throw this.fail(`'${name}' is external and has no body here`, at);
+      const known = functions.get(name);
+      if (known && prototypeOf(known) !== prototypeOf(fn))
+        throw this.fail(`'${name}' is declared with other parameters, too`, at);
+      functions.set(name, fn);
+      this.checkParameters(fn, fn.entry);
+      this.checkDirectives(fn);
+      if (fn.directives.has('noreturn') && fn.returns.length)
+        throw this.fail(`'${name}' returns a value and is not .noreturn`, at);
+      if (fn.body) this.checkBody(fn.body);
+    }
+  }
+
+  private fail(message: string, at: number): Error {
+    return this.module.source.error('semantic', message, at);
+  }
+
+  private checkType({
     type,
     vector,
     name,
     at,
-  }: Pick<Variable, 'type' | 'vector' | 'name' | 'at'>): void => {
+  }: Pick<Variable, 'type' | 'vector' | 'name' | 'at'>): void {
     if (!FUNDAMENTAL.has(type) && !OPAQUE.has(type))
-      throw fail(`.${type} is a type of instructions, not of '${name}'`, at);
+      throw this.fail(`.${type} is a type of instructions, not of '${name}'`, at);
     if (vector > 4 || (vector * scalarType(type).bits) / 8 > LARGEST_VECTOR)
-      throw fail(`the vector '${name}' is larger than ${LARGEST_VECTOR} bytes`, at);
-  };
+      throw this.fail(`the vector '${name}' is larger than ${LARGEST_VECTOR} bytes`, at);
+  }
 
-  const checkVariable = (variable: Variable): void => {
+  private checkVariable(variable: Variable): void {
     const { type, space, name, at, linkage, dimensions, initializer } = variable;
-    checkType(variable);
+    this.checkType(variable);
     if (linkage.length > 1)
-      throw fail(`'${name}' is .${linkage[0]!} or .${linkage[1]!}, not both`, at);
+      throw this.fail(`'${name}' is .${linkage[0]!} or .${linkage[1]!}, not both`, at);
     const external = linkage.includes('extern');
     if (type === 'pred' && space !== 'reg')
-      throw fail(`the predicate '${name}' must be a register`, at);
+      throw this.fail(`the predicate '${name}' must be a register`, at);
     if (linkage.includes('common') && space !== 'global')
-      throw fail(`'${name}': .common variables are in .global`, at);
+      throw this.fail(`'${name}': .common variables are in .global`, at);
     if (OPAQUE.has(type) && space !== 'global')
-      throw fail(`'${name}': .${type} variables are in .global`, at);
+      throw this.fail(`'${name}': .${type} variables are in .global`, at);
     if (initializer) {
-      if (external) throw fail(`'${name}' is external and has no initial value here`, at);
+      if (external) throw this.fail(`'${name}' is external and has no initial value here`, at);
       if (space !== 'global' && space !== 'const')
-        throw fail(`variables in .${space} have no initial values`, at);
+        throw this.fail(`variables in .${space} have no initial values`, at);
       if (type === 'f16' || type === 'f16x2')
-        throw fail(`.${type} variables have no initial values`, at);
-      checkInitialValue(variable, initializer, dimensions.length + (variable.vector > 1 ? 1 : 0));
+        throw this.fail(`.${type} variables have no initial values`, at);
+      this.checkInitialValue(
+        variable,
+        initializer,
+        dimensions.length + (variable.vector > 1 ? 1 : 0),
+      );
     }
     const empty =
       initializer === undefined || (initializer.kind === 'list' && !initializer.elements.length);
     if (!external && dimensions[0] === 0 && empty)
-      throw fail(`the array '${name}' has no size`, at);
-  };
+      throw this.fail(`the array '${name}' has no size`, at);
+  }
 
-  const checkInitialValue = (variable: Variable, value: Initializer, depth: number): void => {
+  private checkInitialValue(variable: Variable, value: Initializer, depth: number): void {
     const { name, type } = variable;
     const { kind } = scalarType(type);
     switch (value.kind) {
       case 'list':
-        if (!depth) throw fail(`'${name}' is no array: one value, not a list`, value.at);
-        for (const part of value.elements) checkInitialValue(variable, part, depth - 1);
+        if (!depth) throw this.fail(`'${name}' is no array: one value, not a list`, value.at);
+        for (const part of value.elements) this.checkInitialValue(variable, part, depth - 1);
         return;
       case 'integer':
         if (kind === 'float')
-          throw fail(`'${name}' is .${type}: an integer is not its initial value`, value.at);
+          throw this.fail(`'${name}' is .${type}: an integer is not its initial value`, value.at);
         return;
       case 'float':
         if (kind !== 'float' && kind !== 'bits')
-          throw fail(`'${name}' is .${type}: a float is not its initial value`, value.at);
+          throw this.fail(`'${name}' is .${type}: a float is not its initial value`, value.at);
         return;
       case 'symbol': {
         const wanted = value.mask === undefined ? ['u32', 'u64'] : ['u8', 'u32', 'u64'];
         if (!OPAQUE.has(type) && !wanted.includes(type))
-          throw fail(`'${name}' is .${type}: addresses are of type .u64`, value.at);
+          throw this.fail(`'${name}' is .${type}: addresses are of type .u64`, value.at);
         if (
-          module.functions.some((fn) => fn.name === value.name) &&
+          this.module.functions.some((fn) => fn.name === value.name) &&
           (value.generic || value.addend !== 0)
         ) {
-          throw fail(`'${value.name}' is a function: its address stands alone`, value.at);
+          throw this.fail(`'${value.name}' is a function: its address stands alone`, value.at);
         }
       }
     }
-  };
+  }
 
-  const checkParameters = (fn: Pick<PtxFunction, 'params' | 'returns'>, entry: boolean): void => {
+  private checkParameters(fn: Pick<PtxFunction, 'params' | 'returns'>, entry: boolean): void {
     if (fn.returns.length > 1 && fn.returns.some(({ space }) => space === 'param'))
-      throw fail('several results must be registers', fn.returns[1]!.at);
+      throw this.fail('several results must be registers', fn.returns[1]!.at);
     const names = new Set<string>();
     let end = 0;
     for (const list of [fn.returns, fn.params]) {
       for (const variable of list) {
         const { name, at, space, type, dimensions, pointer, vector } = variable;
-        checkType(variable);
+        this.checkType(variable);
         if (name !== '_' && names.has(name))
-          throw fail(`parameter '${name}' is declared twice`, at);
+          throw this.fail(`parameter '${name}' is declared twice`, at);
         names.add(name);
         if (entry && space === 'reg')
-          throw fail(`'${name}': parameters of kernels are in .param`, at);
-        if (!entry && pointer) throw fail(`'${name}': only parameters of kernels are .ptr`, at);
+          throw this.fail(`'${name}': parameters of kernels are in .param`, at);
+        if (!entry && pointer)
+          throw this.fail(`'${name}': only parameters of kernels are .ptr`, at);
         if (OPAQUE.has(type) && !entry)
-          throw fail(`'${name}': only kernels have parameters of type .${type}`, at);
+          throw this.fail(`'${name}': only kernels have parameters of type .${type}`, at);
         if (space === 'reg') {
-          if (dimensions.length) throw fail(`the register '${name}' is no array`, at);
+          if (dimensions.length) throw this.fail(`the register '${name}' is no array`, at);
           continue;
         }
         if (type === 'pred' || type === 'f16x2' || vector > 1)
-          throw fail(
+          throw this.fail(
             `the parameter '${name}' may not be ${vector > 1 ? `.v${vector} ` : ''}.${type}`,
             at,
           );
         if (dimensions.length > 1)
-          throw fail(`the parameter '${name}' has more than one dimension`, at);
+          throw this.fail(`the parameter '${name}' has more than one dimension`, at);
         if (dimensions[0] === 0 && (entry || list === fn.returns))
-          throw fail(`the parameter '${name}' has no size`, at);
+          throw this.fail(`the parameter '${name}' has no size`, at);
         if (!entry && (variable.align ?? 1) > LARGEST_PARAMETER_ALIGN)
-          throw fail(
+          throw this.fail(
             `the parameter '${name}' is aligned to more than ${LARGEST_PARAMETER_ALIGN} bytes`,
             at,
           );
         const { size, align } = variableLayout(variable);
         end = Math.ceil(end / align) * align + size;
         if (entry && end > MOST_PARAMETER_BYTES)
-          throw fail(`the kernel has more than ${MOST_PARAMETER_BYTES} bytes of parameters`, at);
+          throw this.fail(
+            `the kernel has more than ${MOST_PARAMETER_BYTES} bytes of parameters`,
+            at,
+          );
       }
     }
-  };
+  }
 
-  const checkDirectives = ({ entry, directives, name, at }: PtxFunction): void => {
+  private checkDirectives({ entry, directives, name, at }: PtxFunction): void {
     const allowed = entry ? KERNEL_DIRECTIVES : FUNCTION_DIRECTIVES;
     for (const [directive, numbers] of directives) {
       const rule = Object.hasOwn(allowed, directive) ? allowed[directive] : undefined;
       if (!rule)
-        throw fail(`.${directive} is no directive of ${entry ? 'kernels' : 'functions'}`, at);
+        throw this.fail(`.${directive} is no directive of ${entry ? 'kernels' : 'functions'}`, at);
       if (numbers.length > rule.most || (rule.most > 0 && !numbers.length)) {
-        throw fail(
+        throw this.fail(
           `'${name}': .${directive} takes ` +
             `${rule.most === 0 ? 'no numbers' : rule.most === 1 ? 'one number' : `one to ${rule.most} numbers`}`,
           at,
         );
       }
       if (rule.positive && numbers.includes(0))
-        throw fail(`'${name}': .${directive} takes numbers above zero`, at);
+        throw this.fail(`'${name}': .${directive} takes numbers above zero`, at);
     }
     for (const [one, other] of CONFLICTS) {
       if (directives.has(one) && directives.has(other))
-        throw fail(`'${name}' has .${one} or .${other}, not both`, at);
+        throw this.fail(`'${name}' has .${one} or .${other}, not both`, at);
     }
     if (
       directives.has('blocksareclusters') &&
       !(directives.has('reqntid') && directives.has('reqnctapercluster'))
     ) {
-      throw fail(`'${name}': .blocksareclusters needs .reqntid and .reqnctapercluster`, at);
+      throw this.fail(`'${name}': .blocksareclusters needs .reqntid and .reqnctapercluster`, at);
     }
-  };
+  }
 
-  /** What a function is declared as, whatever its parameters are called. */
-  const prototypeOf = (fn: PtxFunction): string =>
-    [fn.returns, fn.params]
-      .map((list) =>
-        list
-          .map(
-            ({ space, type, vector, dimensions, align }) =>
-              `${space} ${type} ${vector} ${dimensions.join(',')} ${align ?? ''}`,
-          )
-          .join(';'),
-      )
-      .join('|');
-
-  const checkBody = (statements: readonly Statement[]): void => {
+  private checkBody(statements: readonly Statement[]): void {
     const registers = new Set<string>();
     const data = new Set<string>();
     for (let index = 0; index < statements.length; index++) {
       const statement = statements[index]!;
-      if (statement.kind === 'block') checkBody(statement.statements);
+      if (statement.kind === 'block') this.checkBody(statement.statements);
       else if (statement.kind === 'variable') {
-        checkVariable(statement);
+        this.checkVariable(statement);
         const { space, name, at, linkage } = statement;
         if (space === 'global' || space === 'const') {
           if (linkage.length)
-            throw fail(`'${name}' is inside a function, where nothing is .${linkage[0]!}`, at);
-          if (data.has(name)) throw fail(`variable '${name}' is defined twice`, at);
+            throw this.fail(`'${name}' is inside a function, where nothing is .${linkage[0]!}`, at);
+          if (data.has(name)) throw this.fail(`variable '${name}' is defined twice`, at);
           data.add(name);
         }
         if (OPAQUE.has(statement.type) || statement.space === 'tex')
-          throw fail(`'${statement.name}': textures are declared outside functions`, statement.at);
+          throw this.fail(
+            `'${statement.name}': textures are declared outside functions`,
+            statement.at,
+          );
       } else if (statement.kind === 'registers') {
         const { type, vector } = statement;
         for (const { name, count, at } of statement.names) {
-          checkType({ type, vector, name, at });
+          this.checkType({ type, vector, name, at });
           if (type === 'pred' && vector > 1)
-            throw fail(`'${name}': there are no vectors of predicates`, at);
-          if (name === 'WARP_SZ') throw fail(`'${name}' is a constant`, at);
+            throw this.fail(`'${name}': there are no vectors of predicates`, at);
+          if (name === 'WARP_SZ') throw this.fail(`'${name}' is a constant`, at);
           const family = count === undefined ? name : `${name}<>`;
-          if (registers.has(family)) throw fail(`register '${name}' is declared twice`, at);
+          if (registers.has(family)) throw this.fail(`register '${name}' is declared twice`, at);
           registers.add(family);
         }
       } else if (statement.kind === 'prototype') {
         const { prototype, at } = statement;
-        checkParameters(prototype, false);
+        this.checkParameters(prototype, false);
         if (prototype.noreturn && prototype.returns.length)
-          throw fail('what returns a value is not .noreturn', at);
+          throw this.fail('what returns a value is not .noreturn', at);
       }
     }
-  };
-
-  const functions = new Map<string, PtxFunction>();
-  const variables = new Set<string>();
-  for (const variable of module.variables) {
-    checkVariable(variable);
-    variables.add(variable.name);
-  }
-  checkBody(module.perThread);
-  for (const fn of module.functions) {
-    const { name, at, linkage } = fn;
-    if (variables.has(name)) throw fail(`'${name}' is a variable and a function`, at);
-    if (linkage.length > 1)
-      throw fail(`'${name}' is .${linkage[0]!} or .${linkage[1]!}, not both`, at);
-    if (linkage.includes('common')) throw fail(`'${name}': only variables are .common`, at);
-    if (fn.body && linkage.includes('extern'))
-      throw fail(`'${name}' is external and has no body here`, at);
-    const known = functions.get(name);
-    if (known && prototypeOf(known) !== prototypeOf(fn))
-      throw fail(`'${name}' is declared with other parameters, too`, at);
-    functions.set(name, fn);
-    checkParameters(fn, fn.entry);
-    checkDirectives(fn);
-    if (fn.directives.has('noreturn') && fn.returns.length)
-      throw fail(`'${name}' returns a value and is not .noreturn`, at);
-    if (fn.body) checkBody(fn.body);
   }
 }

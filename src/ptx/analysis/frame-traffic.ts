@@ -23,140 +23,216 @@ export interface FrameTraffic {
  */
 export function planFrameTraffic(
   blocks: readonly Block[],
-  { order, irregular }: Pick<Shape, 'order' | 'irregular'>,
+  shape: Pick<Shape, 'order' | 'irregular'>,
   entries: readonly number[],
   liveness: Liveness,
   cells: ReadonlyMap<number, unknown>,
   anywhere = false,
 ): FrameTraffic {
   if (cells.size === 0) return { writes: () => false, reads: () => false };
-  const bits = new Map<number, number>();
-  for (const id of cells.keys()) bits.set(id, bits.size);
-  const words = (bits.size + 31) >> 5;
-  const sets = (): Uint32Array[] => {
+  return new TrafficPlanner(blocks, shape, entries, liveness, cells, anywhere).plan();
+}
+
+/** Of a cut, what its registers get only when threads go on; those that sleep have it before. */
+const arriving = ({ ending }: Block): readonly Register[] =>
+  ending.kind === 'cut' && ending.cut !== 'sleep' ? ending.inst.defs : [];
+/** Threads go on only where their registers have been read. */
+const waits = ({ ending }: Block): boolean => ending.kind === 'cut' || ending.kind === 'part';
+
+class TrafficPlanner {
+  private readonly blocks: readonly Block[];
+  private readonly irregular: ReadonlySet<number>;
+  private readonly entries: readonly number[];
+  private readonly isEntry: ReadonlySet<number>;
+  private readonly liveness: Liveness;
+  private readonly anywhere: boolean;
+  /** For each register with a cell its bit in a set. */
+  private readonly bits = new Map<number, number>();
+  private readonly words: number;
+  private readonly reached: readonly Block[];
+  /** For each block its place in the layout. */
+  private readonly position: Int32Array;
+  /** For each block the registers that it writes, and those that it reads before that. */
+  private readonly written: readonly Uint32Array[];
+  private readonly used: readonly Uint32Array[];
+  private readonly excluded: Uint32Array;
+
+  constructor(
+    blocks: readonly Block[],
+    { order, irregular }: Pick<Shape, 'order' | 'irregular'>,
+    entries: readonly number[],
+    liveness: Liveness,
+    cells: ReadonlyMap<number, unknown>,
+    anywhere: boolean,
+  ) {
+    this.blocks = blocks;
+    this.irregular = irregular;
+    this.entries = entries;
+    this.isEntry = new Set(entries);
+    this.liveness = liveness;
+    this.anywhere = anywhere;
+    for (const id of cells.keys()) this.bits.set(id, this.bits.size);
+    this.words = (this.bits.size + 31) >> 5;
+    this.reached = order.map((at) => blocks[at]!);
+    const position = new Int32Array(blocks.length);
+    order.forEach((block, at) => {
+      position[block] = at;
+    });
+    this.position = position;
+    this.written = this.sets();
+    this.used = this.sets();
+    this.excluded = new Uint32Array(this.words);
+  }
+
+  plan(): FrameTraffic {
+    this.markAccesses();
+    const saved = this.savedRegisters(this.changedRegisters());
+    const needed = this.neededRegisters(saved);
+    return {
+      writes: (entry, { id }) => this.has(saved.get(entry)!, id),
+      reads: (entry, { id }) => this.has(needed[entry]!, id),
+    };
+  }
+
+  // ---- sets of registers
+
+  private sets(): Uint32Array[] {
+    const { words, blocks } = this;
     const all = new Uint32Array(words * blocks.length);
     return blocks.map((_, at) => all.subarray(at * words, (at + 1) * words));
-  };
-  const has = (set: Uint32Array, id: number): boolean => {
-    const bit = bits.get(id);
+  }
+
+  private has(set: Uint32Array, id: number): boolean {
+    const bit = this.bits.get(id);
     return bit !== undefined && (set[bit >> 5]! & (1 << (bit & 31))) !== 0;
-  };
-  const add = (set: Uint32Array, registers: readonly Register[], unless?: Uint32Array): void => {
+  }
+
+  private add(set: Uint32Array, registers: readonly Register[], unless?: Uint32Array): void {
     for (let at = 0; at < registers.length; at++) {
-      const bit = bits.get(registers[at]!.id);
+      const bit = this.bits.get(registers[at]!.id);
       if (bit === undefined) continue;
       const [word, mask] = [bit >> 5, 1 << (bit & 31)];
       if (unless === undefined || !(unless[word]! & mask)) set[word]! |= mask;
     }
-  };
-
-  const written = sets();
-  const used = sets();
-  const reached = order.map((at) => blocks[at]!);
-  /** Of a cut, what its registers get only when threads go on; those that sleep have it before. */
-  const arriving = ({ ending }: Block): readonly Register[] =>
-    ending.kind === 'cut' && ending.cut !== 'sleep' ? ending.inst.defs : [];
-  for (const { index, insts, ending } of reached) {
-    const read = (inst: Inst): void => {
-      add(used[index]!, inst.uses, written[index]);
-    };
-    for (let at = 0; at < insts.length; at++) {
-      read(insts[at]!);
-      add(written[index]!, insts[at]!.defs);
-    }
-    if ('inst' in ending) read(ending.inst);
-    if (ending.kind === 'cut' && ending.cut === 'sleep') add(written[index]!, ending.inst.defs);
   }
-  /** Threads go on only where their registers have been read. */
-  const waits = ({ ending }: Block): boolean => ending.kind === 'cut' || ending.kind === 'part';
-  const isEntry = new Set(entries);
-  const position = new Int32Array(blocks.length);
-  order.forEach((block, at) => {
-    position[block] = at;
-  });
+
+  // ---- what blocks do
+
+  private markAccesses(): void {
+    const { written, used } = this;
+    for (const { index, insts, ending } of this.reached) {
+      const read = (inst: Inst): void => {
+        this.add(used[index]!, inst.uses, written[index]);
+      };
+      for (let at = 0; at < insts.length; at++) {
+        read(insts[at]!);
+        this.add(written[index]!, insts[at]!.defs);
+      }
+      if ('inst' in ending) read(ending.inst);
+      if (ending.kind === 'cut' && ending.cut === 'sleep')
+        this.add(written[index]!, ending.inst.defs);
+    }
+  }
+
   /** Entries before which a block may suspend its threads. */
-  const suspends = (block: Block): number[] =>
-    successors(block).filter(
+  private suspends(block: Block): number[] {
+    return successors(block).filter(
       (to) =>
-        isEntry.has(to) &&
-        (anywhere ||
+        this.isEntry.has(to) &&
+        (this.anywhere ||
           waits(block) ||
-          position[to]! <= position[block.index]! ||
-          irregular.has(block.index * blocks.length + to)),
+          this.position[to]! <= this.position[block.index]! ||
+          this.irregular.has(block.index * this.blocks.length + to)),
     );
-
-  // Forward: registers that may differ from their cells.
-  const changed = sets();
-  changed[order[0]!]!.fill(-1);
-  for (const block of reached) {
-    if (block.ending.kind === 'cut') add(changed[block.ending.to]!, arriving(block));
   }
-  for (let grows = true; grows;) {
-    grows = false;
+
+  // ---- the flow of values
+
+  /** Forward: for each block the registers that may differ from their cells where it begins. */
+  private changedRegisters(): Uint32Array[] {
+    const { reached, position, words } = this;
+    const changed = this.sets();
+    changed[reached[0]!.index]!.fill(-1);
     for (const block of reached) {
-      if (waits(block)) continue;
-      const [before, own] = [changed[block.index]!, written[block.index]!];
-      for (const to of successors(block)) {
-        const into = changed[to]!;
-        for (let word = 0; word < words; word++) {
-          const value = (into[word]! | before[word]! | own[word]!) >>> 0;
-          if (value === into[word]) continue;
-          into[word] = value;
-          if (position[to]! <= position[block.index]!) grows = true;
+      if (block.ending.kind === 'cut') this.add(changed[block.ending.to]!, arriving(block));
+    }
+    for (let grows = true; grows;) {
+      grows = false;
+      for (const block of reached) {
+        if (waits(block)) continue;
+        const [before, own] = [changed[block.index]!, this.written[block.index]!];
+        for (const to of successors(block)) {
+          const into = changed[to]!;
+          for (let word = 0; word < words; word++) {
+            const value = (into[word]! | before[word]! | own[word]!) >>> 0;
+            if (value === into[word]) continue;
+            into[word] = value;
+            if (position[to]! <= position[block.index]!) grows = true;
+          }
         }
       }
     }
-  }
-  const saved = new Map<number, Uint32Array>();
-  const alive = new Map<number, Uint32Array>();
-  for (const entry of entries) {
-    saved.set(entry, new Uint32Array(words));
-    const live = new Uint32Array(words);
-    add(live, liveness.liveIn(entry));
-    alive.set(entry, live);
-  }
-  const excluded = new Uint32Array(words);
-  const addWritten = (block: Block, into: Uint32Array, from: (word: number) => number): void => {
-    excluded.fill(0);
-    add(excluded, arriving(block));
-    for (let word = 0; word < words; word++) into[word]! |= from(word) & ~excluded[word]!;
-  };
-  for (const block of reached) {
-    for (const entry of suspends(block)) {
-      const live = alive.get(entry)!;
-      const [before, own] = [changed[block.index]!, written[block.index]!];
-      addWritten(block, saved.get(entry)!, (word) => (before[word]! | own[word]!) & live[word]!);
-    }
+    return changed;
   }
 
-  // Backward: what a turn may use, the writing of cells included.
-  const needed = sets();
-  const after = new Uint32Array(words);
-  for (let grows = true; grows;) {
-    grows = false;
-    for (let at = reached.length - 1; at >= 0; at--) {
-      const block = reached[at]!;
-      after.fill(0);
-      if (!waits(block)) {
-        for (const to of successors(block)) {
-          for (let word = 0; word < words; word++) after[word]! |= needed[to]![word]!;
-        }
-      }
-      for (const entry of suspends(block)) {
-        addWritten(block, after, (word) => saved.get(entry)![word]!);
-      }
-      const own = needed[block.index]!;
-      const [reads, writes] = [used[block.index]!, written[block.index]!];
-      for (let word = 0; word < words; word++) {
-        const value = (own[word]! | reads[word]! | (after[word]! & ~writes[word]!)) >>> 0;
-        if (value === own[word]) continue;
-        own[word] = value;
-        grows = true;
+  /** For each entry the registers that threads write to their cells before they wait there. */
+  private savedRegisters(changed: readonly Uint32Array[]): Map<number, Uint32Array> {
+    const saved = new Map<number, Uint32Array>();
+    const alive = new Map<number, Uint32Array>();
+    for (const entry of this.entries) {
+      saved.set(entry, new Uint32Array(this.words));
+      const live = new Uint32Array(this.words);
+      this.add(live, this.liveness.liveIn(entry));
+      alive.set(entry, live);
+    }
+    for (const block of this.reached) {
+      for (const entry of this.suspends(block)) {
+        const live = alive.get(entry)!;
+        const [before, own] = [changed[block.index]!, this.written[block.index]!];
+        this.addUnlessArriving(
+          block,
+          saved.get(entry)!,
+          (word) => (before[word]! | own[word]!) & live[word]!,
+        );
       }
     }
+    return saved;
   }
-  return {
-    writes: (entry, { id }) => has(saved.get(entry)!, id),
-    reads: (entry, { id }) => has(needed[entry]!, id),
-  };
+
+  private addUnlessArriving(block: Block, into: Uint32Array, from: (word: number) => number): void {
+    const { excluded } = this;
+    excluded.fill(0);
+    this.add(excluded, arriving(block));
+    for (let word = 0; word < this.words; word++) into[word]! |= from(word) & ~excluded[word]!;
+  }
+
+  /** Backward: for each block what a turn may use from there on, the writing of cells included. */
+  private neededRegisters(saved: ReadonlyMap<number, Uint32Array>): Uint32Array[] {
+    const { reached, words } = this;
+    const needed = this.sets();
+    const after = new Uint32Array(words);
+    for (let grows = true; grows;) {
+      grows = false;
+      for (let at = reached.length - 1; at >= 0; at--) {
+        const block = reached[at]!;
+        after.fill(0);
+        if (!waits(block)) {
+          for (const to of successors(block)) {
+            for (let word = 0; word < words; word++) after[word]! |= needed[to]![word]!;
+          }
+        }
+        for (const entry of this.suspends(block))
+          this.addUnlessArriving(block, after, (word) => saved.get(entry)![word]!);
+        const own = needed[block.index]!;
+        const [reads, writes] = [this.used[block.index]!, this.written[block.index]!];
+        for (let word = 0; word < words; word++) {
+          const value = (own[word]! | reads[word]! | (after[word]! & ~writes[word]!)) >>> 0;
+          if (value === own[word]) continue;
+          own[word] = value;
+          grows = true;
+        }
+      }
+    }
+    return needed;
+  }
 }

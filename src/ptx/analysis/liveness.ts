@@ -42,10 +42,47 @@ export function computeLiveness(
   registers: readonly Register[],
   pinned: readonly Register[] = [],
 ): Liveness {
-  const home = new Int32Array(registers.length).fill(-1);
+  const crossing = crossingRegisters(blocks, registers.length, pinned);
+  const members = registers.filter(({ id }) => crossing[id]);
+  const accesses = accessesOf(blocks, registers.length, members);
+  const predecessors: number[][] = blocks.map(() => []);
+  for (const block of blocks)
+    for (const to of successors(block)) predecessors[to]!.push(block.index);
+  const { few, many } = reachedBlocks(blocks, members, accesses, predecessors);
+  const bits = liveBits(blocks, many, accesses, predecessors);
+  const lists = new Map<number, readonly Register[]>();
+  const list = (block: number): readonly Register[] => {
+    let found = lists.get(block);
+    if (!found) {
+      const made = [...few[block]!];
+      bits[block]?.forEach((word, w) => {
+        for (let rest = word; rest; rest &= rest - 1)
+          made.push(members[many[(w << 5) + 31 - Math.clz32(rest & -rest)]!]!);
+      });
+      found = made.sort((a, b) => a.id - b.id);
+      lists.set(block, found);
+    }
+    return found;
+  };
+  const isWide = (member: number): boolean => members[member]!.type.bits === 64;
+  return {
+    registers: registers.length,
+    liveIn: list,
+    isLocal: (register) => !crossing[register.id],
+    pressure: pressureOf(few, bits, many.map(isWide)),
+  };
+}
+
+/** Marks the registers that are alive at the start of some block. */
+function crossingRegisters(
+  blocks: readonly Block[],
+  registers: number,
+  pinned: readonly Register[],
+): Uint8Array {
+  const home = new Int32Array(registers).fill(-1);
   /** The last block that was seen to write a register. */
-  const defined = new Int32Array(registers.length).fill(-1);
-  const crossing = new Uint8Array(registers.length);
+  const defined = new Int32Array(registers).fill(-1);
+  const crossing = new Uint8Array(registers);
   // By number here and below: an iterator for each list of each instruction costs more than what is
   // done.
   const meet = ({ uses, defs }: Inst, here: number): void => {
@@ -69,11 +106,24 @@ export function computeLiveness(
     if (ending.kind === 'cut') for (const { id } of ending.inst.defs) crossing[id] = 1;
   }
   for (const { id } of pinned) crossing[id] = 1;
+  return crossing;
+}
 
-  const index = new Int32Array(registers.length).fill(-1);
-  const members: Register[] = [];
-  for (const register of registers)
-    if (crossing[register.id]) index[register.id] = members.push(register) - 1;
+/** For each register the blocks that read it before they write it, and those that write it. */
+interface Accesses {
+  readonly reads: BlockLists;
+  readonly writes: BlockLists;
+}
+
+function accessesOf(
+  blocks: readonly Block[],
+  registers: number,
+  members: readonly Register[],
+): Accesses {
+  const index = new Int32Array(registers).fill(-1);
+  members.forEach(({ id }, member) => {
+    index[id] = member;
+  });
   const reads = new BlockLists(members.length);
   const writes = new BlockLists(members.length);
   const mark = ({ uses, defs }: Inst, here: number): void => {
@@ -90,12 +140,19 @@ export function computeLiveness(
     eachInstruction(block, (inst) => {
       mark(inst, block.index);
     });
-  const predecessors: number[][] = blocks.map(() => []);
-  for (const block of blocks)
-    for (const to of successors(block)) predecessors[to]!.push(block.index);
+  return { reads, writes };
+}
 
-  // Backwards from where a register is read to where it is written. Most get only to the next block
-  // or two.
+/**
+ * Goes backwards from where a register is read to where it is written. Most get only to the next
+ * block or two: those are listed in each block. The numbers of the others are in `many`.
+ */
+function reachedBlocks(
+  blocks: readonly Block[],
+  members: readonly Register[],
+  { reads, writes }: Accesses,
+  predecessors: readonly (readonly number[])[],
+): { few: Register[][]; many: number[] } {
   const few: Register[][] = blocks.map(() => []);
   const many: number[] = [];
   const alive = new Int32Array(blocks.length).fill(-1);
@@ -117,89 +174,86 @@ export function computeLiveness(
     if (reached.length > FEW) many.push(member);
     else for (const block of reached) few[block]!.push(members[member]!);
   }
+  return { few, many };
+}
 
-  // The others have a bit in each block.
+/** For each block a set of the registers in `many` that are alive where it begins. */
+function liveBits(
+  blocks: readonly Block[],
+  many: readonly number[],
+  { reads, writes }: Accesses,
+  predecessors: readonly (readonly number[])[],
+): Uint32Array[] {
   const words = (many.length + 31) >> 5;
+  if (!words) return [];
   // One allocation per kind of set: thousands of small ones cost more than all the rest.
   const sets = (): Uint32Array[] => {
     const all = new Uint32Array(words * blocks.length);
     return blocks.map((_, at) => all.subarray(at * words, (at + 1) * words));
   };
-  const liveIn = words ? sets() : [];
-  if (words) {
-    const generated = sets();
-    const killed = sets();
-    many.forEach((member, bit) => {
-      reads.each(member, (block) => {
-        generated[block]![bit >> 5]! |= 1 << (bit & 31);
-      });
-      writes.each(member, (block) => {
-        killed[block]![bit >> 5]! |= 1 << (bit & 31);
-      });
+  const liveIn = sets();
+  const generated = sets();
+  const killed = sets();
+  many.forEach((member, bit) => {
+    reads.each(member, (block) => {
+      generated[block]![bit >> 5]! |= 1 << (bit & 31);
     });
-    const queued = new Uint8Array(blocks.length).fill(1);
-    const queue = blocks.map((block) => block.index);
-    const out = new Uint32Array(words);
-    for (let at = queue.pop(); at !== undefined; at = queue.pop()) {
-      queued[at] = 0;
-      out.fill(0);
-      for (const to of successors(blocks[at]!)) {
-        const into = liveIn[to]!;
-        for (let w = 0; w < words; w++) out[w]! |= into[w]!;
-      }
-      const live = liveIn[at]!;
-      const gen = generated[at]!;
-      const kill = killed[at]!;
-      let changed = false;
-      for (let w = 0; w < words; w++) {
-        const value = (gen[w]! | (out[w]! & ~kill[w]!)) >>> 0;
-        if (value !== live[w]) {
-          live[w] = value;
-          changed = true;
-        }
-      }
-      if (!changed) continue;
-      for (const from of predecessors[at]!) {
-        if (queued[from]) continue;
-        queued[from] = 1;
-        queue.push(from);
+    writes.each(member, (block) => {
+      killed[block]![bit >> 5]! |= 1 << (bit & 31);
+    });
+  });
+  const queued = new Uint8Array(blocks.length).fill(1);
+  const queue = blocks.map((block) => block.index);
+  const out = new Uint32Array(words);
+  for (let at = queue.pop(); at !== undefined; at = queue.pop()) {
+    queued[at] = 0;
+    out.fill(0);
+    for (const to of successors(blocks[at]!)) {
+      const into = liveIn[to]!;
+      for (let w = 0; w < words; w++) out[w]! |= into[w]!;
+    }
+    const live = liveIn[at]!;
+    const gen = generated[at]!;
+    const kill = killed[at]!;
+    let changed = false;
+    for (let w = 0; w < words; w++) {
+      const value = (gen[w]! | (out[w]! & ~kill[w]!)) >>> 0;
+      if (value !== live[w]) {
+        live[w] = value;
+        changed = true;
       }
     }
+    if (!changed) continue;
+    for (const from of predecessors[at]!) {
+      if (queued[from]) continue;
+      queued[from] = 1;
+      queue.push(from);
+    }
   }
+  return liveIn;
+}
 
-  const wide = new Uint32Array(words);
-  many.forEach((member, bit) => {
-    if (members[member]!.type.bits === 64) wide[bit >> 5]! |= 1 << (bit & 31);
+/** @param isWide of the registers that have bits: whether they are of 64 bits */
+function pressureOf(
+  few: readonly (readonly Register[])[],
+  bits: readonly Uint32Array[],
+  isWide: readonly boolean[],
+): number {
+  const wide = new Uint32Array((isWide.length + 31) >> 5);
+  isWide.forEach((is, bit) => {
+    if (is) wide[bit >> 5]! |= 1 << (bit & 31);
   });
   let pressure = 0;
-  for (const { index: block } of blocks) {
+  few.forEach((registers, block) => {
     let cells = 0;
-    for (const register of few[block]!) cells += register.type.bits === 64 ? 2 : 1;
-    const bits = liveIn[block];
-    for (let w = 0; w < words; w++)
-      if (bits![w]) cells += ones(bits![w]!) + ones(bits![w]! & wide[w]!);
-    pressure = Math.max(pressure, cells);
-  }
-  const lists = new Map<number, readonly Register[]>();
-  const list = (block: number): readonly Register[] => {
-    let found = lists.get(block);
-    if (!found) {
-      const made = [...few[block]!];
-      liveIn[block]?.forEach((bits, w) => {
-        for (let rest = bits; rest; rest &= rest - 1)
-          made.push(members[many[(w << 5) + 31 - Math.clz32(rest & -rest)]!]!);
-      });
-      found = made.sort((a, b) => a.id - b.id);
-      lists.set(block, found);
+    for (const register of registers) cells += register.type.bits === 64 ? 2 : 1;
+    for (let w = 0; w < wide.length; w++) {
+      const word = bits[block]![w]!;
+      if (word) cells += ones(word) + ones(word & wide[w]!);
     }
-    return found;
-  };
-  return {
-    registers: registers.length,
-    liveIn: list,
-    isLocal: (register) => !crossing[register.id],
-    pressure,
-  };
+    pressure = Math.max(pressure, cells);
+  });
+  return pressure;
 }
 
 /** Numbers of blocks for each of many registers, given in the order of the blocks. */

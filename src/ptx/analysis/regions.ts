@@ -10,7 +10,7 @@ export interface Region {
   header: number;
   parent: Region | undefined;
   /** Blocks of this region and of the regions in it. */
-  members: Set<number>;
+  members: ReadonlySet<number>;
   items: (number | Region)[];
   /** Set where a jump must go through this region's dispatch, as a loop. */
   dispatchLoop: boolean;
@@ -36,64 +36,8 @@ export const firstBlock = (item: number | Region): number =>
   typeof item === 'number' ? item : item.header;
 
 export function analyseShape(blocks: readonly Block[], first = 0): Shape {
-  const count = blocks.length;
-  const next = blocks.map(successors);
-  // Reverse postorder, without recursion: kernels can be thousands of blocks deep.
-  const postorder: number[] = [];
-  const visited = new Uint8Array(count);
-  const stack: [number, number][] = [[first, 0]];
-  visited[first] = 1;
-  while (stack.length) {
-    const frame = stack.at(-1)!;
-    const to = next[frame[0]]![frame[1]++];
-    if (to === undefined) {
-      postorder.push(frame[0]);
-      stack.pop();
-    } else if (!visited[to]) {
-      visited[to] = 1;
-      stack.push([to, 0]);
-    }
-  }
-  const order = postorder.reverse();
-  const position = new Int32Array(count).fill(-1);
-  order.forEach((block, index) => {
-    position[block] = index;
-  });
-  const predecessors: number[][] = blocks.map(() => []);
-  for (const block of order) for (const to of next[block]!) predecessors[to]!.push(block);
-
-  // Dominators (Cooper, Harvey, Kennedy), in positions.
-  const idom = new Int32Array(order.length).fill(-1);
-  idom[0] = 0;
-  for (let changed = true; changed;) {
-    changed = false;
-    for (let at = 1; at < order.length; at++) {
-      let best = -1;
-      for (const from of predecessors[order[at]!]!) {
-        let p = position[from]!;
-        if (idom[p] === -1) continue;
-        if (best === -1) {
-          best = p;
-          continue;
-        }
-        while (p !== best) {
-          while (p > best) p = idom[p]!;
-          while (best > p) best = idom[best]!;
-        }
-      }
-      if (idom[at] !== best) {
-        idom[at] = best;
-        changed = true;
-      }
-    }
-  }
-  const dominates = (a: number, b: number): boolean => {
-    const target = position[a]!;
-    let at = position[b]!;
-    while (at > target) at = idom[at]!;
-    return at === target;
-  };
-
+  const graph = new FlowGraph(blocks, first);
+  const { order, position } = graph;
   const root: Region = {
     header: -1,
     parent: undefined,
@@ -101,6 +45,116 @@ export function analyseShape(blocks: readonly Block[], first = 0): Shape {
     items: [],
     dispatchLoop: false,
   };
+  const { loops, irregular, irregularTargets, hasLoops } = naturalLoops(graph);
+  const regionOf = nestLoops(loops, root, order);
+  const layout = layOut(root, position);
+  markIrregular(graph.next, layout, regionOf, irregular, irregularTargets);
+  return {
+    root,
+    order: layout,
+    loopHeaders: new Set(loops.keys()),
+    irregular,
+    irregularTargets,
+    regionOf,
+    hasLoops,
+  };
+}
+
+/** The blocks that are reached, in reverse postorder, with their dominators. */
+class FlowGraph {
+  readonly next: readonly (readonly number[])[];
+  readonly order: readonly number[];
+  /** For each block its place in the order. */
+  readonly position: Int32Array;
+  readonly predecessors: readonly (readonly number[])[];
+  /** For each place in the order that of the block that dominates it immediately. */
+  private readonly idom: Int32Array;
+
+  constructor(blocks: readonly Block[], first: number) {
+    this.next = blocks.map(successors);
+    this.order = this.reversePostorder(first);
+    const position = new Int32Array(blocks.length).fill(-1);
+    this.order.forEach((block, index) => {
+      position[block] = index;
+    });
+    this.position = position;
+    const predecessors: number[][] = blocks.map(() => []);
+    for (const block of this.order)
+      for (const to of this.next[block]!) predecessors[to]!.push(block);
+    this.predecessors = predecessors;
+    this.idom = this.dominators();
+  }
+
+  dominates(a: number, b: number): boolean {
+    const target = this.position[a]!;
+    let at = this.position[b]!;
+    while (at > target) at = this.idom[at]!;
+    return at === target;
+  }
+
+  /** Without recursion: kernels can be thousands of blocks deep. */
+  private reversePostorder(first: number): number[] {
+    const { next } = this;
+    const postorder: number[] = [];
+    const visited = new Uint8Array(next.length);
+    const stack: [number, number][] = [[first, 0]];
+    visited[first] = 1;
+    while (stack.length) {
+      const frame = stack.at(-1)!;
+      const to = next[frame[0]]![frame[1]++];
+      if (to === undefined) {
+        postorder.push(frame[0]);
+        stack.pop();
+      } else if (!visited[to]) {
+        visited[to] = 1;
+        stack.push([to, 0]);
+      }
+    }
+    return postorder.reverse();
+  }
+
+  /** By the algorithm of Cooper, Harvey and Kennedy. */
+  private dominators(): Int32Array {
+    const { order, position, predecessors } = this;
+    const idom = new Int32Array(order.length).fill(-1);
+    idom[0] = 0;
+    for (let changed = true; changed;) {
+      changed = false;
+      for (let at = 1; at < order.length; at++) {
+        let best = -1;
+        for (const from of predecessors[order[at]!]!) {
+          let p = position[from]!;
+          if (idom[p] === -1) continue;
+          if (best === -1) {
+            best = p;
+            continue;
+          }
+          while (p !== best) {
+            while (p > best) p = idom[p]!;
+            while (best > p) best = idom[best]!;
+          }
+        }
+        if (idom[at] !== best) {
+          idom[at] = best;
+          changed = true;
+        }
+      }
+    }
+    return idom;
+  }
+}
+
+/** Loops that are entered at their headers only, and edges that go back to another block. */
+interface Loops {
+  /** For each header the blocks of its loop. */
+  readonly loops: ReadonlyMap<number, ReadonlySet<number>>;
+  readonly irregular: Set<number>;
+  readonly irregularTargets: Set<number>;
+  readonly hasLoops: boolean;
+}
+
+function naturalLoops(graph: FlowGraph): Loops {
+  const { order, next, position, predecessors } = graph;
   const loops = new Map<number, Set<number>>();
   const irregularTargets = new Set<number>();
   const irregular = new Set<number>();
@@ -109,9 +163,9 @@ export function analyseShape(blocks: readonly Block[], first = 0): Shape {
     for (const to of next[from]!) {
       if (position[to]! > position[from]!) continue;
       hasLoops = true;
-      if (!dominates(to, from)) {
+      if (!graph.dominates(to, from)) {
         irregularTargets.add(to);
-        irregular.add(from * count + to);
+        irregular.add(from * next.length + to);
         continue;
       }
       const members = loops.get(to) ?? new Set([to]);
@@ -124,8 +178,15 @@ export function analyseShape(blocks: readonly Block[], first = 0): Shape {
       }
     }
   }
+  return { loops, irregular, irregularTargets, hasLoops };
+}
 
-  // Nest the loops: outer ones are larger.
+/** Makes a region of each loop, puts each into the next larger one, and gives the innermost one. */
+function nestLoops(
+  loops: Loops['loops'],
+  root: Region,
+  order: readonly number[],
+): Shape['regionOf'] {
   const regions = [...loops].map(([header, members]): Region => ({
     header,
     parent: undefined,
@@ -141,11 +202,13 @@ export function analyseShape(blocks: readonly Block[], first = 0): Shape {
     for (const block of region.members) if (!innermost.has(block)) innermost.set(block, region);
   });
   const regionOf = (block: number): Region => innermost.get(block) ?? root;
-  const place = (region: Region, child: number | Region): void => {
-    region.items.push(child);
-  };
-  for (const region of regions) place(region.parent!, region);
-  for (const block of order) place(regionOf(block), block);
+  for (const region of regions) region.parent!.items.push(region);
+  for (const block of order) regionOf(block).items.push(block);
+  return regionOf;
+}
+
+/** Sorts what is in each region, and gives all blocks in that order. */
+function layOut(root: Region, position: Int32Array): number[] {
   const layout: number[] = [];
   const visit = (region: Region): void => {
     region.items.sort((a, b) => position[firstBlock(a)]! - position[firstBlock(b)]!);
@@ -155,19 +218,31 @@ export function analyseShape(blocks: readonly Block[], first = 0): Shape {
     }
   };
   visit(root);
+  return layout;
+}
 
-  // Irreducible code: any edge that would enter a loop elsewhere than at its header, or go
-  // backwards in the layout to something that is not the header of a loop around it.
-  const place2 = new Int32Array(count).fill(-1);
+/**
+ * Irreducible code: any edge that would enter a loop elsewhere than at its header, or go backwards
+ * in the layout to something that is not the header of a loop around it.
+ */
+function markIrregular(
+  next: readonly (readonly number[])[],
+  layout: readonly number[],
+  regionOf: Shape['regionOf'],
+  irregular: Set<number>,
+  irregularTargets: Set<number>,
+): void {
+  const count = next.length;
+  const place = new Int32Array(count).fill(-1);
   layout.forEach((block, index) => {
-    place2[block] = index;
+    place[block] = index;
   });
   for (const from of layout) {
     for (const to of next[from]!) {
       const inside = regionOf(to);
       const region = enclosing(inside, from);
       const entersMiddle = inside !== region && !(firstBlock(childToward(region, inside)) === to);
-      const backwards = place2[to]! <= place2[from]!;
+      const backwards = place[to]! <= place[from]!;
       const backEdge = backwards && inside.header === to && inside.members.has(from);
       if (backEdge || (!backwards && !entersMiddle)) continue;
       irregular.add(from * count + to);
@@ -175,20 +250,11 @@ export function analyseShape(blocks: readonly Block[], first = 0): Shape {
       region.dispatchLoop = true;
     }
   }
-  for (const edge of [...irregular]) {
+  for (const edge of irregular) {
     const from = Math.floor(edge / count);
     const to = edge % count;
     enclosing(regionOf(to), from).dispatchLoop = true;
   }
-  return {
-    root,
-    order: layout,
-    loopHeaders: new Set(loops.keys()),
-    irregular,
-    irregularTargets,
-    regionOf,
-    hasLoops,
-  };
 }
 
 /** The innermost region around `region` that also holds `block`. */

@@ -4,6 +4,7 @@
 import { WARP_OPERATIONS } from '../analysis/cuts.js';
 import type { Arg, Inst } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
+import type { ScalarType } from '../scalar-types.js';
 import { CLUSTER_BARRIER, MAIL } from './frame-layout.js';
 import type { MailEmitter } from './mail-emitter.js';
 import { emitMatrixArrival, emitMatrixResult, isMatrixOperation } from './matrix-arrivals.js';
@@ -23,150 +24,109 @@ function store(emitter: MailEmitter, fields: readonly Field[]): void {
   }
 }
 
-export function emitWarpArrival(e: MailEmitter, inst: Inst, block: number): void {
-  const { code } = e;
-  const { mnemonic, modifiers } = inst;
-  if (isMatrixOperation(mnemonic)) {
-    emitMatrixArrival(e, inst);
-    return;
-  }
-  const constant = (value: number) => () => {
-    code.i32(value);
+const constant = (e: MailEmitter, value: number) => (): void => {
+  e.code.i32(value);
+};
+
+const operand =
+  (e: MailEmitter, arg: Arg, type = B32) =>
+  (): void => {
+    e.push(arg, type);
   };
-  const operand =
-    (arg: Arg, type = B32) =>
-    () => {
-      e.push(arg, type);
+
+/** What a thread that arrives says of the operation: its code and the threads that take part. */
+const operation = (e: MailEmitter, name: string, mask: Arg | undefined, block = 0): Field[] => {
+  const found = WARP_OPERATIONS[name];
+  if (found === undefined) throw e.unsupported();
+  return [
+    [MAIL.operation, constant(e, found | (block << 8))],
+    [MAIL.mask, mask ? operand(e, mask) : constant(e, -1)],
+  ];
+};
+
+/** A value of 32 bits or a predicate, zero-extended. */
+const extended = (e: MailEmitter, arg: Arg, type: ScalarType): Field => [
+  MAIL.value,
+  () => {
+    e.push(arg, type);
+    if (type.wasm === 'i32') e.code.op('i64.extend_i32_u');
+  },
+  'i64.store',
+];
+
+type Arrival = (e: MailEmitter, block: number) => readonly Field[];
+
+const shuffle: Arrival = (e) => {
+  const mode = e.oneOf('up', 'down', 'bfly', 'idx');
+  if (!mode) throw e.semantic("'shfl' needs .up, .down, .bfly or .idx");
+  const sync = e.has('sync');
+  e.argCount(sync ? 5 : 4);
+  return [
+    ...operation(e, `shfl.${mode}`, sync ? e.arg(4) : undefined),
+    extended(e, e.arg(1), B32),
+    [MAIL.lane, operand(e, e.arg(2))],
+    [MAIL.clamp, operand(e, e.arg(3))],
+  ];
+};
+
+const vote: Arrival = (e) => {
+  const mode = e.oneOf('all', 'any', 'uni', 'ballot');
+  if (!mode) throw e.semantic("'vote' needs .all, .any, .uni or .ballot");
+  const sync = e.has('sync');
+  e.argCount(sync ? 3 : 2);
+  return [
+    ...operation(e, `vote.${mode}`, sync ? e.arg(2) : undefined),
+    extended(e, e.arg(1), PRED),
+  ];
+};
+
+const match: Arrival = (e) => {
+  const mode = e.oneOf('any', 'all');
+  if (!mode) throw e.semantic("'match' needs .any or .all");
+  const type = e.type();
+  e.argCount(3);
+  return [...operation(e, `match.${mode}`, e.arg(2)), extended(e, e.arg(1), type)];
+};
+
+const reduction: Arrival = (e) => {
+  const mode = e.oneOf('add', 'min', 'max', 'and', 'or', 'xor');
+  const type = e.type();
+  if (!mode) throw e.semantic("'redux' needs an operation");
+  e.argCount(3);
+  if (type.kind === 'float') {
+    const push = (): void => {
+      pushOrdered(e, e.arg(1), mode === 'min');
+      e.code.op('i64.extend_i32_u');
     };
-  const code32 = (name: string): number => {
-    const found = WARP_OPERATIONS[name];
-    if (found === undefined) throw e.unsupported();
-    return found;
-  };
-  const full = constant(-1);
-  switch (mnemonic) {
-    case 'shfl': {
-      const mode = e.oneOf('up', 'down', 'bfly', 'idx');
-      if (!mode) throw e.semantic("'shfl' needs .up, .down, .bfly or .idx");
-      const sync = e.has('sync');
-      e.argCount(sync ? 5 : 4);
-      store(e, [
-        [MAIL.operation, constant(code32(`shfl.${mode}`))],
-        [MAIL.mask, sync ? operand(e.arg(4)) : full],
-        [
-          MAIL.value,
-          () => {
-            e.push(e.arg(1), B32);
-            code.op('i64.extend_i32_u');
-          },
-          'i64.store',
-        ],
-        [MAIL.lane, operand(e.arg(2))],
-        [MAIL.clamp, operand(e.arg(3))],
-      ]);
-      return;
-    }
-    case 'vote': {
-      const mode = e.oneOf('all', 'any', 'uni', 'ballot');
-      if (!mode) throw e.semantic("'vote' needs .all, .any, .uni or .ballot");
-      const sync = e.has('sync');
-      e.argCount(sync ? 3 : 2);
-      store(e, [
-        [MAIL.operation, constant(code32(`vote.${mode}`))],
-        [MAIL.mask, sync ? operand(e.arg(2)) : full],
-        [
-          MAIL.value,
-          () => {
-            e.push(e.arg(1), PRED);
-            code.op('i64.extend_i32_u');
-          },
-          'i64.store',
-        ],
-      ]);
-      return;
-    }
-    case 'match': {
-      const mode = e.oneOf('any', 'all');
-      if (!mode) throw e.semantic("'match' needs .any or .all");
-      const type = e.type();
-      e.argCount(3);
-      store(e, [
-        [MAIL.operation, constant(code32(`match.${mode}`))],
-        [MAIL.mask, operand(e.arg(2))],
-        [
-          MAIL.value,
-          () => {
-            e.push(e.arg(1), type);
-            if (type.wasm === 'i32') code.op('i64.extend_i32_u');
-          },
-          'i64.store',
-        ],
-      ]);
-      return;
-    }
-    case 'redux': {
-      const mode = e.oneOf('add', 'min', 'max', 'and', 'or', 'xor');
-      const type = e.type();
-      if (!mode) throw e.semantic("'redux' needs an operation");
-      e.argCount(3);
-      if (type.kind === 'float') {
-        store(e, [
-          [MAIL.operation, constant(code32(`redux.${mode}.s32`))],
-          [MAIL.mask, operand(e.arg(2))],
-          [
-            MAIL.value,
-            () => {
-              pushOrdered(e, e.arg(1), mode === 'min');
-              code.op('i64.extend_i32_u');
-            },
-            'i64.store',
-          ],
-        ]);
-        return;
-      }
-      store(e, [
-        [
-          MAIL.operation,
-          constant(
-            code32(
-              mode === 'min' || mode === 'max' ? `redux.${mode}.${type.name}` : `redux.${mode}`,
-            ),
-          ),
-        ],
-        [MAIL.mask, operand(e.arg(2))],
-        [
-          MAIL.value,
-          () => {
-            e.push(e.arg(1), type);
-            code.op('i64.extend_i32_u');
-          },
-          'i64.store',
-        ],
-      ]);
-      return;
-    }
-    case 'activemask':
-      // Threads that stand at the same instruction are together: the block tells instructions
-      // apart.
-      store(e, [
-        [MAIL.operation, constant(code32('activemask') | (block << 8))],
-        [MAIL.mask, full],
-      ]);
-      return;
-    case 'elect':
-      store(e, [
-        [MAIL.operation, constant(code32('elect'))],
-        [MAIL.mask, operand(e.arg(1))],
-      ]);
-      return;
-    default:
-      if (!modifiers.includes('warp')) throw e.unsupported();
-      e.argCount(1);
-      store(e, [
-        [MAIL.operation, constant(code32('bar.warp'))],
-        [MAIL.mask, operand(e.arg(0))],
-      ]);
+    return [...operation(e, `redux.${mode}.s32`, e.arg(2)), [MAIL.value, push, 'i64.store']];
   }
+  const ordered = mode === 'min' || mode === 'max';
+  return [
+    ...operation(e, ordered ? `redux.${mode}.${type.name}` : `redux.${mode}`, e.arg(2)),
+    extended(e, e.arg(1), type),
+  ];
+};
+
+const ARRIVALS: Readonly<Record<string, Arrival>> = {
+  shfl: shuffle,
+  vote,
+  match,
+  redux: reduction,
+  // Threads that stand at the same instruction are together: the block tells instructions apart.
+  activemask: (e, block) => operation(e, 'activemask', undefined, block),
+  elect: (e) => operation(e, 'elect', e.arg(1)),
+};
+
+const warpBarrier: Arrival = (e) => {
+  if (!e.has('warp')) throw e.unsupported();
+  e.argCount(1);
+  return operation(e, 'bar.warp', e.arg(0));
+};
+
+export function emitWarpArrival(e: MailEmitter, inst: Inst, block: number): void {
+  const { mnemonic } = inst;
+  if (isMatrixOperation(mnemonic)) emitMatrixArrival(e, inst);
+  else store(e, (ARRIVALS[mnemonic] ?? warpBarrier)(e, block));
 }
 
 /**

@@ -6,7 +6,7 @@ import { variableLayout } from '../analysis/data-layout.js';
 import { scalarType } from '../scalar-types.js';
 import type { WasmType } from '../scalar-types.js';
 import type { Prototype, Variable } from '../syntax/ast.js';
-import type { Signature } from '../wasm/module.js';
+import type { Signature } from '../wasm/signature.js';
 
 export const isAggregate = (variable: Variable): boolean => variableLayout(variable).aggregate;
 

@@ -6,7 +6,7 @@ import { ACCESS, ACCESS_SPACES, ARRIVAL, SHUFFLE } from '../check.js';
 import type { Arg, Inst, LoweredFunction } from '../analysis/program.js';
 import { FAULT } from '../context.js';
 import { scalarType } from '../scalar-types.js';
-import type { Signature } from '../wasm/module.js';
+import type { Signature } from '../wasm/signature.js';
 import type { Emitter } from './emitter.js';
 import type { AccessSpace, Place } from './place.js';
 

@@ -8,9 +8,9 @@ import type { LoweredFunction, Register } from '../analysis/program.js';
 import type { Shape } from '../analysis/regions.js';
 import { CTX, FAULT } from '../context.js';
 import type { Rules } from '../rules/rule.js';
-import type { Signature } from '../wasm/module.js';
+import type { Signature } from '../wasm/signature.js';
 import type { LocalType } from '../scalar-types.js';
-import { Code } from '../wasm/code.js';
+import { Bytes } from '../wasm/bytes.js';
 import { emitFrameCheck } from './check.js';
 import { callSignature, isAggregate } from './calling.js';
 import { ControlFlowEmitter } from './control-flow.js';
@@ -41,6 +41,14 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
     this.signature = callSignature(lowered.source);
     this.paramCount = this.signature.params.length;
     this.frameBytes = Math.max(alignUp(lowered.frameBytes, 16), LEAST_FRAME);
+  }
+
+  protected override paramType(index: number): LocalType {
+    return this.signature.params[index]!;
+  }
+
+  protected override get resultTypes(): readonly LocalType[] {
+    return this.signature.results;
   }
 
   protected override get results(): readonly Register[] {
@@ -220,7 +228,7 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
     code.op('unreachable').op('end');
     return {
       locals: this.localTypes,
-      code: new Code().append(this.prologue.finish()).append(code.finish()).finish(),
+      code: new Bytes().append(this.prologue.finish()).append(code.finish()).finish(),
     };
   }
 }

@@ -13,6 +13,7 @@ import { CTX } from '../context.js';
 import type { Rules } from '../rules/rule.js';
 import type { LocalType } from '../scalar-types.js';
 import { Code } from '../wasm/code.js';
+import type { ModuleBuilder } from '../wasm/module.js';
 import type { Surroundings } from './surroundings.js';
 import { SCRATCH } from './frame-layout.js';
 import { KernelEmitter } from './kernel.js';
@@ -27,7 +28,7 @@ const MOST_TRIES = 6;
 /** With fewer instructions a part is little but what suspends threads and resumes them. */
 const FEWEST = 16;
 
-interface Emitted {
+export interface Emitted {
   locals: readonly LocalType[];
   code: Uint8Array;
 }
@@ -105,8 +106,17 @@ export function divideKernel(
  *
  * @param byWarps calls are for the threads of one warp
  */
-export function callParts(parts: readonly number[], byWarps: boolean): Emitted {
-  const code = new Code();
+export function callParts(
+  parts: readonly number[],
+  byWarps: boolean,
+  module: ModuleBuilder,
+): Emitted {
+  const code = new Code({
+    local: () => 'i32',
+    global: (index) => module.globalType(index),
+    function: (index) => module.signature(index),
+    results: () => ['i32'],
+  });
   const [ctx, from, to, scratch, status, part] = [0, 1, 2, 3, 4, 5];
   code.get(ctx).memory('i32.load', CTX.scratch).set(scratch);
   code.get(scratch).memory('i32.load', SCRATCH.pass).set(part);

@@ -8,8 +8,10 @@ import { CTX } from '../context.js';
 import { isScalarType, scalarType } from '../scalar-types.js';
 import type { LocalType, ScalarType, WasmType } from '../scalar-types.js';
 import { Code } from '../wasm/code.js';
-import { pushSpecialRegister } from '../rules/special.js';
+import type { Opcode } from '../wasm/opcodes.js';
+import type { FunctionTypes } from '../wasm/validation.js';
 import type { Copies } from './copies.js';
+import { pushFloat, pushInteger } from './literals.js';
 import type { Surroundings } from './surroundings.js';
 
 /**
@@ -22,9 +24,9 @@ export type Fit = 'exact' | 'wide';
 const typesOfForm = new WeakMap<readonly string[], readonly ScalarType[]>();
 
 export abstract class Emitter {
-  readonly code = new Code();
+  readonly code: Code;
   /** Runs once per call, before the code. */
-  readonly prologue = new Code();
+  readonly prologue: Code;
   readonly around: Surroundings;
   readonly localTypes: LocalType[] = [];
   protected paramCount = 0;
@@ -38,6 +40,25 @@ export abstract class Emitter {
 
   constructor(around: Surroundings) {
     this.around = around;
+    const { module } = around.linker;
+    const types: FunctionTypes = {
+      local: (index) =>
+        index < this.paramCount ? this.paramType(index) : this.localTypes[index - this.paramCount],
+      global: (index) => module.globalType(index),
+      function: (index) => module.signature(index),
+      results: () => this.resultTypes,
+    };
+    this.code = new Code(types);
+    this.prologue = new Code(types);
+  }
+
+  protected paramType(_index: number): LocalType {
+    return 'i32';
+  }
+
+  /** Of the function; those of a kernel are its status. */
+  protected get resultTypes(): readonly LocalType[] {
+    return ['i32'];
   }
 
   /** Local holding the address of the context block. */
@@ -254,7 +275,7 @@ export abstract class Emitter {
     return this;
   }
 
-  op(...names: string[]): this {
+  op(...names: Opcode[]): this {
     for (const name of names) this.code.op(name);
     return this;
   }
@@ -403,16 +424,18 @@ export abstract class Emitter {
         return;
       case 'integer':
         if (type.kind === 'float') throw this.semantic(`an integer is no .${type.name}`, arg.at);
-        this.pushInteger(arg.value, type);
+        pushInteger(this.code, arg.value, type);
         return;
       case 'float':
         // Bits take literals of their own width, floats either.
         if (type.kind !== 'float' && (type.kind !== 'bits' || type.bits !== arg.width))
           throw this.semantic(`a float of ${arg.width} bits is no .${type.name}`, arg.at);
-        this.pushFloat(arg, type);
+        if (type.kind === 'float' && type.bits === 16)
+          throw this.semantic('half-precision instructions take no literals', arg.at);
+        pushFloat(this.code, arg, type);
         return;
       case 'special':
-        pushSpecialRegister(this, arg.name, type);
+        this.around.pushSpecialRegister(this, arg.name, type);
         return;
       case 'symbol':
         if (type.kind === 'float' || type.kind === 'predicate')
@@ -482,59 +505,6 @@ export abstract class Emitter {
     if (!wide && wantWide) code.op('i64.extend_i32_u');
     if (to === 'f32') code.op('f32.reinterpret_i32');
     if (to === 'f64') code.op('f64.reinterpret_i64');
-  }
-
-  private pushInteger(value: bigint, type: ScalarType): void {
-    const { code } = this;
-    switch (type.wasm) {
-      case 'i64':
-        code.i64(value);
-        return;
-      case 'i32': {
-        if (type.kind === 'predicate') code.i32(value === 0n ? 0 : 1);
-        else if (type.kind === 'signed') code.i32(Number(BigInt.asIntN(type.bits, value)));
-        else code.i32(Number(BigInt.asIntN(32, BigInt.asUintN(type.bits, value))));
-        return;
-      }
-      // An integer literal where a float is wanted names the float's bits in untyped moves, its
-      // value in arithmetic.
-      case 'f32':
-        code.f32(Number(value));
-        return;
-      case 'f64':
-        code.f64(Number(value));
-        return;
-    }
-  }
-
-  private pushFloat(arg: Arg & { kind: 'float' }, type: ScalarType): void {
-    const { code } = this;
-    const number =
-      arg.width === 64
-        ? new Float64Array(new BigUint64Array([arg.bits]).buffer)[0]!
-        : new Float32Array(new Uint32Array([Number(arg.bits)]).buffer)[0]!;
-    if (type.wasm === 'f32') {
-      if (arg.width === 32) code.f32Bits(Number(arg.bits));
-      else code.f32(number);
-    } else if (type.wasm === 'f64') {
-      if (arg.width === 64) code.f64Bits(arg.bits);
-      else code.f64(number);
-    } else if (type.wasm === 'i64') {
-      code.i64(arg.width === 64 ? arg.bits : BigInt.asUintN(64, arg.bits));
-    } else if (type.kind === 'float' && type.bits === 16) {
-      throw this.semantic('half-precision instructions take no literals', arg.at);
-    } else {
-      code.i32(
-        Number(
-          BigInt.asIntN(
-            32,
-            arg.width === 32
-              ? arg.bits
-              : BigInt(new Uint32Array(new Float32Array([number]).buffer)[0]!),
-          ),
-        ),
-      );
-    }
   }
 
   /** Pushes the flat address of a symbol. */

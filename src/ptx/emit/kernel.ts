@@ -31,7 +31,8 @@ import {
 import { signatureOf } from '../signatures.js';
 import { matrixRoom } from './matrix-arrivals.js';
 import type { LocalType } from '../scalar-types.js';
-import { Code } from '../wasm/code.js';
+import { Bytes } from '../wasm/bytes.js';
+import type { Code } from '../wasm/code.js';
 
 /**
  * Of a kernel that is several functions: where threads are resumed in any of them; or of one of
@@ -479,9 +480,8 @@ export class KernelEmitter extends ControlFlowEmitter {
         .tee(this.granted)
         .set(this.slice);
     }
-    // What every thread computes first is known only after its code: leave a gap and fill it.
-    const before = code.finish();
-    code.length = 0;
+    // What every thread computes first is known only when its code has been written.
+    const start = code.length;
     if (layout.stateful)
       this.enterAt(
         this.entryNumber,
@@ -497,11 +497,9 @@ export class KernelEmitter extends ControlFlowEmitter {
     this.emitFlow();
     // A block that ends the layout without leaving would fall through here.
     code.op('unreachable');
-    const body = code.finish();
-    code.length = 0;
-    code.append(before);
-    this.emitThreadStart(code);
-    code.append(body);
+    code.insert(start, () => {
+      this.emitThreadStart(code);
+    });
     if (layout.stateful) {
       this.closeLabel();
       this.emitSuspended();
@@ -513,9 +511,7 @@ export class KernelEmitter extends ControlFlowEmitter {
     if (layout.stateful) this.emitStoreFuel(0);
     code.i32(STATUS.done).op('end');
 
-    const whole = new Code();
-    whole.append(this.prologueBytes());
-    whole.append(code.finish());
+    const whole = new Bytes().append(this.prologueBytes()).append(code.finish());
     return { locals: this.localTypes, code: whole.finish() };
   }
 

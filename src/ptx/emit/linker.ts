@@ -2,9 +2,10 @@
 // into it, with everything that those functions call, and nothing else.
 
 import { ModuleBuilder } from '../wasm/module.js';
-import type { Signature } from '../wasm/module.js';
+import type { Signature } from '../wasm/signature.js';
 import { parseWat } from '../wasm/wat.js';
 import type { WatFunction, WatLibrary } from '../wasm/wat.js';
+import type { WatLinks } from '../wasm/wat-writer.js';
 import type { LocalType, WasmType } from '../scalar-types.js';
 
 /** Functions of the world outside that a kernel may call, and their WebAssembly imports. */
@@ -42,6 +43,12 @@ export class Linker {
   private readonly globals = new Map<string, number>();
   private readonly pending: WatFunction[] = [];
   private readonly library: WatLibrary;
+  private readonly links: WatLinks = {
+    functionIndex: (name) => this.functionIndex(name),
+    globalIndex: (name) => this.globalIndex(name),
+    signature: (index) => this.module.signature(index),
+    globalType: (index) => this.module.globalType(index),
+  };
 
   constructor(
     library: WatLibrary,
@@ -112,8 +119,8 @@ export class Linker {
         index,
         fn.locals,
         fn.assemble({
+          ...this.links,
           functionIndex: (name) => links[name] ?? this.functionIndex(name),
-          globalIndex: (name) => this.globalIndex(name),
         }),
       );
     }
@@ -121,14 +128,7 @@ export class Linker {
 
   finish(): Uint8Array {
     for (let fn = this.pending.pop(); fn; fn = this.pending.pop()) {
-      this.module.define(
-        this.indices.get(fn.name)!,
-        fn.locals,
-        fn.assemble({
-          functionIndex: (name) => this.functionIndex(name),
-          globalIndex: (name) => this.globalIndex(name),
-        }),
-      );
+      this.module.define(this.indices.get(fn.name)!, fn.locals, fn.assemble(this.links));
     }
     return this.module.finish();
   }

@@ -6,7 +6,7 @@
 import type { Arg, Inst, Register } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
 import type { LocalType, ScalarType, WasmType } from '../scalar-types.js';
-import { Code } from '../wasm/code.js';
+import { Bytes } from '../wasm/bytes.js';
 import { Emitter } from './emitter.js';
 import type { Surroundings } from './surroundings.js';
 
@@ -44,6 +44,7 @@ export class PartEmitter extends Emitter {
   readonly thread = 1;
   readonly waitsForCluster = false;
   readonly paramBytes = undefined;
+  private readonly inputs: readonly Register[];
   private readonly outputs: readonly Register[];
 
   constructor(
@@ -54,11 +55,20 @@ export class PartEmitter extends Emitter {
   ) {
     super(around);
     this.inst = inst;
+    this.inputs = inputs;
     this.outputs = outputs;
     this.paramCount = FIXED.length + inputs.length;
     inputs.forEach((register, index) => {
       this.bindRegister(register, FIXED.length + index);
     });
+  }
+
+  protected override paramType(index: number): LocalType {
+    return FIXED[index] ?? this.inputs[index - FIXED.length]!.type.wasm;
+  }
+
+  protected override get resultTypes(): readonly LocalType[] {
+    return this.outputs.map(({ type }) => type.wasm);
   }
 
   override pushLine(): void {
@@ -86,7 +96,7 @@ export class PartEmitter extends Emitter {
   finish(): { locals: readonly LocalType[]; code: Uint8Array } {
     this.pushOutputs();
     this.code.op('end');
-    const whole = new Code().append(this.prologue.finish()).append(this.code.finish());
+    const whole = new Bytes().append(this.prologue.finish()).append(this.code.finish());
     return { locals: this.localTypes, code: whole.finish() };
   }
 

@@ -4,8 +4,10 @@ import type { DataLayout } from '../analysis/data-layout.js';
 import type { SharedVariable } from '../analysis/program.js';
 import type { ModuleCheck } from '../check.js';
 import type { SourceText } from '../error.js';
+import type { ScalarType } from '../scalar-types.js';
 import type { PtxFunction } from '../syntax/ast.js';
-import type { Signature } from '../wasm/module.js';
+import type { Signature } from '../wasm/signature.js';
+import type { Emitter } from './emitter.js';
 import type { Linker } from './linker.js';
 
 export interface Surroundings {
@@ -24,6 +26,8 @@ export interface Surroundings {
   functionIndex(target: PtxFunction): number;
   /** Index of the function that calls through an address: (…arguments, address, line) → results. */
   indirectCall(signature: Signature): number;
+  /** Pushes a special register's value, of the type that the instruction has. */
+  pushSpecialRegister: (e: Emitter, name: string, type: ScalarType) => void;
   data: Pick<DataLayout, 'constants'>;
   /** relaxed_madd was found to be fused on this machine. */
   relaxedFma: boolean;

@@ -19,6 +19,7 @@ import {
   popResult,
   shapeOf,
 } from './operands.js';
+import { opcodeNamed } from '../wasm/opcodes.js';
 
 /** `add r, r, x` where some threads must keep their r: what those add is zero. */
 function accumulates(e: LaneEmitter, type: ScalarType, operation: string): boolean {
@@ -48,7 +49,7 @@ export const binary =
         if (isFloat(type)) floatOperand(e, e.inst.args[index]!, type, half);
         else operand(e, e.inst.args[index]!, type, half);
       }
-      e.code.op(`${shapeOf(type)}.${operation}`);
+      e.code.op(opcodeNamed(`${shapeOf(type)}.${operation}`));
       // Sums and differences that are subnormal are exact.
       floatResult(
         e,
@@ -169,7 +170,7 @@ export const fused: LaneRule = (e) => {
   if (!e.around.relaxedFma) return type.bits === 32 && exactFused(e, type);
   for (const half of halves(type)) {
     for (const index of [1, 2, 3]) floatOperand(e, args[index]!, type, half);
-    e.code.op(`${shapeOf(type)}.relaxed_madd`);
+    e.code.op(opcodeNamed(`${shapeOf(type)}.relaxed_madd`));
     floatResult(e, type, half, () => {
       for (const index of [1, 2, 3]) floatOperand(e, args[index]!, type, half);
     });
@@ -247,7 +248,7 @@ export const unary =
     for (const half of halves(type)) {
       if (isFloat(type)) floatOperand(e, e.inst.args[1]!, type, half);
       else operand(e, e.inst.args[1]!, type, half);
-      e.code.op(`${shapeOf(type)}.${operation}`);
+      e.code.op(opcodeNamed(`${shapeOf(type)}.${operation}`));
       floatResult(e, type, half);
     }
     return true;
@@ -284,7 +285,7 @@ export const divide: LaneRule = (e) => {
   for (const half of halves(type)) {
     for (const index of [1, 2]) floatOperand(e, e.inst.args[index]!, type, half);
     if (type.bits === 32 && e.has('approx')) divisorOfProduct(e);
-    e.code.op(`${shapeOf(type)}.div`);
+    e.code.op(opcodeNamed(`${shapeOf(type)}.div`));
     floatResult(e, type, half);
   }
   return true;
@@ -323,7 +324,7 @@ export const reciprocal: LaneRule = (e) => {
     else e.code.f32(1);
     e.splat(type);
     floatOperand(e, e.inst.args[1]!, type, half);
-    e.code.op(`${shapeOf(type)}.div`);
+    e.code.op(opcodeNamed(`${shapeOf(type)}.div`));
     floatResult(e, type, half);
   }
   return true;
@@ -377,10 +378,17 @@ export const extreme =
       }) as [number, number];
       const shape = shapeOf(type);
       if (e.has('NaN')) {
-        code.get(a).get(b).op(`${shape}.${name}`);
+        code
+          .get(a)
+          .get(b)
+          .op(opcodeNamed(`${shape}.${name}`));
       } else {
         const both = e.temp('v128');
-        code.get(a).get(b).op(`${shape}.${name}`).set(both);
+        code
+          .get(a)
+          .get(b)
+          .op(opcodeNamed(`${shape}.${name}`))
+          .set(both);
         code.get(both).get(b).get(a).get(a).op(`${shape}.eq`).op('v128.bitselect').set(both);
         // Where b is no number the result is a.
         code.get(a).get(both).get(b).get(b).op(`${shape}.ne`).op('v128.bitselect');

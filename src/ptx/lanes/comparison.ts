@@ -14,6 +14,7 @@ import {
   popResult,
   shapeOf,
 } from './operands.js';
+import { opcodeNamed } from '../wasm/opcodes.js';
 
 const INTEGER_COMPARISONS: Record<string, Comparison> = {
   eq: { op: 'eq' },
@@ -68,7 +69,7 @@ export const setPredicate: LaneRule = (e) => {
       else operand(e, args[index]!, type, half);
       if (biased) code.v128([0, 0x80000000, 0, 0x80000000]).op('v128.xor');
     }
-    code.op(`${shapeOf(type)}.${row.op}${suffix}`);
+    code.op(opcodeNamed(`${shapeOf(type)}.${row.op}${suffix}`));
   }
   if (type.bits === 64) code.shuffle([0, 2, 4, 6]);
   popTruth(e, row);

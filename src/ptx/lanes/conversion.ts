@@ -13,6 +13,7 @@ import {
   operand,
   popResult,
 } from './operands.js';
+import { opcodeNamed } from '../wasm/opcodes.js';
 
 /**
  * mov of a mask of lanes: a unit's threads are neighbours in one warp, which holds a whole number
@@ -143,7 +144,7 @@ export const convert: LaneRule = (e) => {
       if (!rounding || !only(e, rounding, 'ftz')) return false;
       floatOperand(e, args[1]!, from, 0);
       if (rounding !== 'rzi')
-        code.op(`f32x4.${{ rni: 'nearest', rmi: 'floor', rpi: 'ceil' }[rounding]}`);
+        code.op(opcodeNamed(`f32x4.${{ rni: 'nearest', rmi: 'floor', rpi: 'ceil' }[rounding]}`));
       code.op(`i32x4.trunc_sat_f32x4_${to.kind === 'signed' ? 's' : 'u'}`);
       e.popLanes(target);
       return true;
@@ -156,7 +157,11 @@ export const convert: LaneRule = (e) => {
       const rounding = e.oneOf('rni', 'rzi', 'rmi', 'rpi');
       if (!rounding || !only(e, rounding, 'ftz')) return false;
       floatOperand(e, args[1]!, from, 0);
-      code.op(`f32x4.${{ rni: 'nearest', rzi: 'trunc', rmi: 'floor', rpi: 'ceil' }[rounding]}`);
+      code.op(
+        opcodeNamed(
+          `f32x4.${{ rni: 'nearest', rzi: 'trunc', rmi: 'floor', rpi: 'ceil' }[rounding]}`,
+        ),
+      );
       e.popLanes(target);
       return true;
     }

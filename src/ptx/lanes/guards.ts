@@ -6,6 +6,7 @@ import type { Block } from '../analysis/blocks.js';
 import type { Arg, Inst } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
 import type { LaneEmitter } from './lane-emitter.js';
+import { opcodeNamed } from '../wasm/opcodes.js';
 
 export interface Guard {
   /** The comparison that decides. */
@@ -105,7 +106,7 @@ export function whenAll(
     if (arg === stepping) code.get(greatest === stride > 0 ? last : first);
     else e.push(arg, type);
   }
-  code.op(`i32.${wanted}${suffix}`);
+  code.op(opcodeNamed(`i32.${wanted}${suffix}`));
   e.when(() => {
     code
       .get(first)
@@ -159,5 +160,5 @@ export function testAlike(
   if (isLeft) code.get(first);
   e.push(bound, type);
   if (!isLeft) code.get(first);
-  code.op(`i32.${operation}${signed ? '_s' : '_u'}`).set(outcome);
+  code.op(opcodeNamed(`i32.${operation}${signed ? '_s' : '_u'}`)).set(outcome);
 }

@@ -10,6 +10,7 @@ import { FLOAT_COMPARISONS, popTruth, setsPredicate } from './comparison.js';
 import type { LaneEmitter, LaneRule } from './lane-emitter.js';
 import { only } from './operands.js';
 import { callForAll } from './vector-calls.js';
+import { opcodeNamed } from '../wasm/opcodes.js';
 
 type Quad = readonly [number, number, number, number];
 const all = (word: number): Quad => [word, word, word, word];
@@ -188,7 +189,7 @@ export const setPredicate: LaneRule = (e) => {
     e.pushLanes(args[index]!, type);
     pushWidened(e, type);
   }
-  code.op(`f32x4.${row.op}`);
+  code.op(opcodeNamed(`f32x4.${row.op}`));
   popTruth(e, row);
   return true;
 };

@@ -330,8 +330,8 @@ export abstract class LaneEmitter extends Emitter {
   // ---- vectors on the stack
 
   splat(type: ScalarType): void {
-    const shape = { i32: 'i32x4', i64: 'i64x2', f32: 'f32x4', f64: 'f64x2' }[type.wasm];
-    this.code.op(`${shape}.splat`);
+    const shape = { i32: 'i32x4', i64: 'i64x2', f32: 'f32x4', f64: 'f64x2' } as const;
+    this.code.op(`${shape[type.wasm]}.splat`);
   }
 
   /** Pushes an equal or stepping operand's first value in every lane, made once for all groups. */
@@ -759,8 +759,11 @@ export abstract class LaneEmitter extends Emitter {
     const differing = [...new Set(inst.uses)].filter((register) => this.isVarying(register));
     for (const register of differing) {
       const local = this.temp(register.type.wasm);
-      const shape = { i32: 'i32x4', i64: 'i64x2', f32: 'f32x4', f64: 'f64x2' }[register.type.wasm];
-      code.get(this.laneLocal(register)[0]!).lane(`${shape}.extract_lane`, 0).set(local);
+      const shape = { i32: 'i32x4', i64: 'i64x2', f32: 'f32x4', f64: 'f64x2' } as const;
+      code
+        .get(this.laneLocal(register)[0]!)
+        .lane(`${shape[register.type.wasm]}.extract_lane`, 0)
+        .set(local);
       this.bindRegister(register, local);
     }
     const temporaries = targets.map((register) => {

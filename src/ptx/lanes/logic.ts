@@ -4,6 +4,7 @@
 import { scalarType } from '../scalar-types.js';
 import type { LaneRule } from './lane-emitter.js';
 import { fits, halves, isFloat, laneType, only, operand, popResult, shapeOf } from './operands.js';
+import { opcodeNamed } from '../wasm/opcodes.js';
 
 export const logic =
   (operation: string): LaneRule =>
@@ -13,7 +14,7 @@ export const logic =
     for (const half of halves(type)) {
       operand(e, e.inst.args[1]!, type, half);
       operand(e, e.inst.args[2]!, type, half);
-      e.code.op(`v128.${operation}`);
+      e.code.op(opcodeNamed(`v128.${operation}`));
       popResult(e, type, half);
     }
     return true;
@@ -90,7 +91,9 @@ export const shift =
       return false;
     if (!fits(e, [type, type, scalarType('u32')])) return false;
     const signed = direction === 'shr' && type.kind === 'signed';
-    const operation = `${shapeOf(type)}.${direction === 'shl' ? 'shl' : signed ? 'shr_s' : 'shr_u'}`;
+    const operation = opcodeNamed(
+      `${shapeOf(type)}.${direction === 'shl' ? 'shl' : signed ? 'shr_s' : 'shr_u'}`,
+    );
     const { bits } = type;
     if (amount.kind === 'integer') {
       const count = Number(BigInt.asUintN(32, amount.value));

@@ -16,6 +16,8 @@ import {
   pushAddressHalf,
 } from './places.js';
 import type { Access, Place } from './places.js';
+import { accessNamed } from '../wasm/opcodes.js';
+import type { AccessOpcode } from '../wasm/opcodes.js';
 
 export const load: LaneRule = (e) => {
   const [target] = e.inst.args;
@@ -467,7 +469,9 @@ function readNarrow(
   const { code } = e;
   const sign = type.kind === 'signed' ? 's' : 'u';
   if (near && place.kind === 'range') {
-    code.get(place.local).memory(`v128.load${32 * size}_zero`, place.offset + reach(e, size, 0));
+    code
+      .get(place.local)
+      .memory(accessNamed(`v128.load${32 * size}_zero`), place.offset + reach(e, size, 0));
     if (size === 1) code.op(`i16x8.extend_low_i8x16_${sign}`);
     code.op(`i32x4.extend_low_i16x8_${sign}`);
   } else {
@@ -480,7 +484,7 @@ function readNarrow(
       const offset = pushThread(e, place, lane);
       code
         .get(row)
-        .memory(`v128.load${8 * size}_lane`, offset)
+        .memory(accessNamed(`v128.load${8 * size}_lane`), offset)
         .byte((lane * 4) / size);
     }
     if (type.kind === 'signed')
@@ -521,7 +525,9 @@ function writeGroup(e: LaneEmitter, found: Access, place: Place): void {
         .get(value)
         .get(value)
         .shuffleBytes(Array.from({ length: 16 }, (_, byte) => bytes[byte % bytes.length]!));
-      code.memory(`v128.store${32 * size}_lane`, near.offset + reach(e, size, 0)).byte(0);
+      code
+        .memory(accessNamed(`v128.store${32 * size}_lane`), near.offset + reach(e, size, 0))
+        .byte(0);
       return;
     }
     for (let lane = 0; lane < 4; lane++) {
@@ -593,13 +599,16 @@ function writeGroup(e: LaneEmitter, found: Access, place: Place): void {
       for (let lane = 0; lane < lanes; lane++) {
         const offset = pushThread(e, place, index * lanes + lane);
         if (offset) code.i32(offset).op('i32.add');
-        code.get(row).memory(`v128.store${bits}_lane`).byte(lane);
+        code
+          .get(row)
+          .memory(accessNamed(`v128.store${bits}_lane`))
+          .byte(lane);
       }
     }
   });
 }
 
-const copies: Record<number, readonly [load: string, store: string]> = {
+const copies: Record<number, readonly [load: AccessOpcode, store: AccessOpcode]> = {
   1: ['i32.load8_u', 'i32.store8'],
   2: ['i32.load16_u', 'i32.store16'],
   4: ['i32.load', 'i32.store'],

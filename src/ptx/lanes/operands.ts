@@ -28,8 +28,9 @@ export const isWhole = (type: ScalarType): boolean =>
 const isShort = (type: ScalarType): boolean => type.bits === 16 && type.kind !== 'float';
 
 export const halves = (type: ScalarType): readonly number[] => (type.bits === 64 ? [0, 1] : [0]);
-export const shapeOf = (type: ScalarType): string =>
-  ({ i32: 'i32x4', i64: 'i64x2', f32: 'f32x4', f64: 'f64x2' })[type.wasm];
+const SHAPES = { i32: 'i32x4', i64: 'i64x2', f32: 'f32x4', f64: 'f64x2' } as const;
+
+export const shapeOf = (type: ScalarType): (typeof SHAPES)[ScalarType['wasm']] => SHAPES[type.wasm];
 export const isFloat = (type: ScalarType): boolean => type.kind === 'float';
 
 /** Only these modifiers besides types. */

@@ -11,7 +11,7 @@ function exportsOf(
   kernel: string,
 ): Map<string, (block: number, rounds: number) => number> {
   const module = compilePtx(
-    readFileSync(new URL(`../samples/sm_80/${file}.ptx`, import.meta.url), 'utf8'),
+    readFileSync(new URL(`../../../test/ptx/samples/sm_80/${file}.ptx`, import.meta.url), 'utf8'),
     { simd: true },
   );
   const lanes = module.kernels.find(({ name }) => name === kernel)!.inLanes([256, 1, 1]);

@@ -21,6 +21,7 @@ import type { LanePlan } from './plan.js';
 import { isPure, mentions, typesOf } from './spread.js';
 import { accessOf, checkRange, rangesOf, testRange } from './unchecked-accesses.js';
 import type { FoundAccess, Range } from './unchecked-accesses.js';
+import { opcodeNamed } from '../wasm/opcodes.js';
 
 /** Longer kernels are not worth another copy: their checks are little beside the rest. */
 const LONGEST = 64;
@@ -460,7 +461,7 @@ export function checkSteadyUnits(
       if (arg === stepping && greatest === stride > 0) pushEnd(arg, signed, stride);
       else pushWide(e, arg, signed);
     }
-    code.op(`i64.${word}_s`);
+    code.op(opcodeNamed(`i64.${word}_s`));
     test();
   }
   return ranges.map(({ range, stride }) => {

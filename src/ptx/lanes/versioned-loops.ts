@@ -21,6 +21,7 @@ import type { Transfer } from './meanings.js';
 import { isPure, mentions, typesOf } from './spread.js';
 import { checkRange, pushStart, testRange } from './unchecked-accesses.js';
 import type { Range } from './unchecked-accesses.js';
+import { opcodeNamed } from '../wasm/opcodes.js';
 
 /** Longer blocks are not worth another copy: their checks are little beside the rest. */
 const LONGEST = 64;
@@ -531,7 +532,7 @@ function checkCounter(
     push();
     if (extreme) code.i64(extreme).op('i64.add');
     e.push(comparison!.bound, scalarType(signed ? 's32' : 'u32'));
-    code.op(extend).op(`i64.${word}_s`);
+    code.op(extend).op(opcodeNamed(`i64.${word}_s`));
     test();
   };
   const { operation } = comparison ?? {};

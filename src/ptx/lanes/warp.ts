@@ -5,6 +5,7 @@
 import type { Arg, Inst } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
 import type { LaneEmitter } from './lane-emitter.js';
+import { opcodeNamed } from '../wasm/opcodes.js';
 
 const B32 = scalarType('b32');
 const PRED = scalarType('pred');
@@ -132,14 +133,14 @@ function reduce(e: LaneEmitter, inst: Inst): void {
   e.eachGroup((group) => {
     e.pushLanes(inst.args[1]!, type);
     code.v128([neutral, neutral, neutral, neutral]).get(e.active[group]!).op('v128.bitselect');
-    if (group) code.op(name);
+    if (group) code.op(opcodeNamed(name));
   });
   const all = e.temp('v128');
   for (const turn of [
     [2, 3, 0, 1],
     [1, 0, 3, 2],
   ] as const)
-    code.set(all).get(all).get(all).shuffle(turn).get(all).op(name);
+    code.set(all).get(all).get(all).shuffle(turn).get(all).op(opcodeNamed(name));
   code.lane('i32x4.extract_lane', 0);
   everywhere(e, inst.args[0]!);
 }
@@ -311,7 +312,7 @@ function throughMemory(
       code.get(lane);
       pushBy();
       if (mode === 'idx') code.get(segment).op('v128.bitselect');
-      else code.op({ up: 'i32x4.sub', down: 'i32x4.add', bfly: 'v128.xor' }[mode]!);
+      else code.op(opcodeNamed({ up: 'i32x4.sub', down: 'i32x4.add', bfly: 'v128.xor' }[mode]!));
       code
         .tee(source)
         .get(most)

@@ -13,6 +13,7 @@ import { completeTransaction } from './mbarrier.js';
 import { accessSpace, components, loadName, storeName, vectorOf } from './memory.js';
 import { canonicalNaN } from './nan.js';
 import { asOne } from './wide-access.js';
+import { accessNamed, opcodeNamed } from '../wasm/opcodes.js';
 
 const B64 = scalarType('b64');
 const NATIVE: Record<string, string> = {
@@ -160,7 +161,10 @@ export function readModifyWrite(
     if (operation === 'cas') pushOperand(2);
     const width = type.bits < 32 ? `rmw${type.bits}` : 'rmw';
     code
-      .memory(`${integer}.atomic.${width}.${native}${type.bits < 32 ? '_u' : ''}`, place.offset)
+      .memory(
+        accessNamed(`${integer}.atomic.${width}.${native}${type.bits < 32 ? '_u' : ''}`),
+        place.offset,
+      )
       .set(old);
   } else if (shared) {
     code.get(place.local).memory(loadName(bits, false), place.offset).set(old);
@@ -238,14 +242,19 @@ function compareAndSwap(
   const narrow = type.bits < 32;
   code
     .get(place.local)
-    .memory(narrow ? `i32.atomic.load${type.bits}_u` : `${integer}.atomic.load`, place.offset)
+    .memory(
+      accessNamed(narrow ? `i32.atomic.load${type.bits}_u` : `${integer}.atomic.load`),
+      place.offset,
+    )
     .set(old);
   code.op('loop').byte(0x40);
   e.nest(() => {
     code.get(place.local).get(old);
     pushNew();
     code.memory(
-      narrow ? `i32.atomic.rmw${type.bits}.cmpxchg_u` : `${integer}.atomic.rmw.cmpxchg`,
+      accessNamed(
+        narrow ? `i32.atomic.rmw${type.bits}.cmpxchg_u` : `${integer}.atomic.rmw.cmpxchg`,
+      ),
       place.offset,
     );
     code.set(seen).get(seen).get(old).op(`${integer}.ne`).get(seen).set(old).op('br_if').u32(0);
@@ -281,7 +290,7 @@ function combine(
     case 'xor':
       code.get(old);
       pushOperand(1);
-      code.op(`${integer}.${operation}`);
+      code.op(opcodeNamed(`${integer}.${operation}`));
       return;
     case 'add':
       if (type.kind === 'float') {
@@ -317,7 +326,7 @@ function combine(
         .get(value)
         .get(old)
         .get(value)
-        .op(`${integer}.${operation === 'min' ? 'lt' : 'gt'}_${suffix}`)
+        .op(opcodeNamed(`${integer}.${operation === 'min' ? 'lt' : 'gt'}_${suffix}`))
         .op('select');
       return;
     }
@@ -329,7 +338,7 @@ function combine(
       else code.i32(1);
       code.op(`${integer}.add`).get(old);
       pushOperand(1);
-      code.op(`${integer}.ge_u`).op('select');
+      code.op(opcodeNamed(`${integer}.ge_u`)).op('select');
       return;
     }
     case 'dec': {
@@ -342,10 +351,10 @@ function combine(
       code
         .op(`${integer}.sub`)
         .get(old)
-        .op(`${integer}.eqz`)
+        .op(opcodeNamed(`${integer}.eqz`))
         .get(old)
         .get(limit)
-        .op(`${integer}.gt_u`)
+        .op(opcodeNamed(`${integer}.gt_u`))
         .op('i32.or')
         .op('select');
       return;

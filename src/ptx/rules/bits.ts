@@ -3,6 +3,7 @@
 import type { Emitter } from '../emit/emitter.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
+import { opcodeNamed } from '../wasm/opcodes.js';
 
 const B32 = scalarType('b32');
 const U32 = scalarType('u32');
@@ -15,7 +16,7 @@ export const logic =
     e.argCount(3);
     e.push(e.arg(1), type);
     e.push(e.arg(2), type);
-    e.code.op(`${type.wasm}.${operation}`);
+    e.code.op(opcodeNamed(`${type.wasm}.${operation}`));
     e.popNarrow(e.arg(0), type);
   };
 
@@ -34,7 +35,7 @@ export function not(e: Emitter): void {
 export function logicalNot(e: Emitter): void {
   const type = e.type();
   e.push(e.arg(1), type);
-  e.code.op(`${type.wasm}.eqz`);
+  e.code.op(opcodeNamed(`${type.wasm}.eqz`));
   if (type.wasm === 'i64') e.code.op('i64.extend_i32_u');
   e.popNarrow(e.arg(0), type);
 }
@@ -49,7 +50,7 @@ export const shift =
     e.argCount(3);
     const left = direction === 'shl';
     const signed = !left && type.kind === 'signed';
-    const operation = `${wasm}.${left ? 'shl' : signed ? 'shr_s' : 'shr_u'}`;
+    const operation = opcodeNamed(`${wasm}.${left ? 'shl' : signed ? 'shr_s' : 'shr_u'}`);
     const amount = e.arg(2);
     const widen = (): void => {
       if (wasm === 'i64') code.op('i64.extend_i32_u');
@@ -138,7 +139,7 @@ export const count =
     const type = e.type();
     e.argCount(2);
     e.push(e.arg(1), type);
-    e.code.op(`${type.wasm}.${operation}`);
+    e.code.op(opcodeNamed(`${type.wasm}.${operation}`));
     if (type.wasm === 'i64') e.code.op('i32.wrap_i64');
     e.pop(e.arg(0), U32);
   };
@@ -166,7 +167,7 @@ export function findBit(e: Emitter): void {
     else code.i32(31).op('i32.shr_s').op('i32.xor');
   }
   const leading = e.temp('i32');
-  code.op(`${wasm}.clz`);
+  code.op(opcodeNamed(`${wasm}.clz`));
   if (wasm === 'i64') code.op('i32.wrap_i64');
   code.set(leading);
   if (e.has('shiftamt')) code.get(leading);

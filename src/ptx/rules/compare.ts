@@ -5,6 +5,7 @@ import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import { flush } from './flush.js';
 import { flushHalf, widenHalf } from './half-values.js';
+import { opcodeNamed } from '../wasm/opcodes.js';
 
 const PRED = scalarType('pred');
 
@@ -70,15 +71,17 @@ function compareValues(e: Emitter, type: ScalarType, comparison: string): void {
     if (type.kind === 'bits' && !equality)
       throw e.semantic(`'.${comparison}' needs a signed or unsigned type`);
     code.op(
-      equality
-        ? `${wasm}.${row.op}`
-        : `${wasm}.${row.op}_${type.kind === 'signed' && !row.unsigned ? 's' : 'u'}`,
+      opcodeNamed(
+        equality
+          ? `${wasm}.${row.op}`
+          : `${wasm}.${row.op}_${type.kind === 'signed' && !row.unsigned ? 's' : 'u'}`,
+      ),
     );
     return;
   }
   const row = FLOAT[comparison];
   if (row) {
-    code.op(`${wasm}.${row.op}`);
+    code.op(opcodeNamed(`${wasm}.${row.op}`));
     if (row.negated) code.op('i32.eqz');
     return;
   }

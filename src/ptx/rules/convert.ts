@@ -9,6 +9,7 @@ import { flush, flushRounded } from './flush.js';
 import { roundToHalf, widenHalf } from './half-values.js';
 import { convertPack, convertSmall, isSmallConversion } from './convert-small.js';
 import { canonicalNaN } from './nan.js';
+import { opcodeNamed } from '../wasm/opcodes.js';
 
 const F32 = scalarType('f32');
 const TF32 = scalarType('tf32');
@@ -104,7 +105,7 @@ function integerToFloat(e: Emitter, from: ScalarType, to: ScalarType): void {
   const mode = roundingMode(e);
   if (to.wasm === 'f32' || to.wasm === 'f64') {
     if (mode === 0) {
-      code.op(`${to.wasm}.convert_${from.wasm}_${suffix}`);
+      code.op(opcodeNamed(`${to.wasm}.convert_${from.wasm}_${suffix}`));
     } else {
       const exact = from.wasm === 'i32';
       if (exact) {
@@ -123,7 +124,7 @@ function integerToFloat(e: Emitter, from: ScalarType, to: ScalarType): void {
   }
   // A 64-bit integer may need more bits than f64 has: the first of the two roundings is to odd.
   if (from.bits === 64) e.call(`f64_odd_${suffix}64`);
-  else code.op(`f64.convert_${from.wasm}_${suffix}`);
+  else code.op(opcodeNamed(`f64.convert_${from.wasm}_${suffix}`));
   toHalf(e, to, mode);
 }
 
@@ -181,12 +182,12 @@ function floatToInteger(e: Emitter, from: ScalarType, to: ScalarType): void {
     widenHalf(e, from);
     type = F32;
   }
-  code.op(`${type.wasm}.${INTEGER_ROUNDING[mode]!}`);
+  code.op(opcodeNamed(`${type.wasm}.${INTEGER_ROUNDING[mode]!}`));
   const signed = to.kind === 'signed';
   if (to.bits < 32) {
     // Narrow targets clamp to their own range.
     const source = e.temp(type.wasm);
-    code.tee(source).op(`i32.trunc_sat_${type.wasm}_s`);
+    code.tee(source).op(opcodeNamed(`i32.trunc_sat_${type.wasm}_s`));
     const value = e.temp('i32');
     const least = signed ? -(2 ** (to.bits - 1)) : 0;
     const most = signed ? 2 ** (to.bits - 1) - 1 : 2 ** to.bits - 1;
@@ -214,7 +215,7 @@ function floatToInteger(e: Emitter, from: ScalarType, to: ScalarType): void {
   const oddNaN = to.bits === 64 || from.bits === 64;
   const value = e.temp(type.wasm);
   if (oddNaN) code.tee(value);
-  code.op(`${to.wasm}.trunc_sat_${type.wasm}_${signed ? 's' : 'u'}`);
+  code.op(opcodeNamed(`${to.wasm}.trunc_sat_${type.wasm}_${signed ? 's' : 'u'}`));
   if (!oddNaN) return;
   if (to.wasm === 'i64') code.i64(1n << 63n);
   else code.i32(0x80000000);
@@ -232,7 +233,7 @@ function floatToFloat(e: Emitter, from: ScalarType, to: ScalarType): void {
     type = F32;
   }
   if (integral) {
-    code.op(`${type.wasm}.${INTEGER_ROUNDING[integral]!}`);
+    code.op(opcodeNamed(`${type.wasm}.${INTEGER_ROUNDING[integral]!}`));
   }
   if (isHalfType(to)) {
     if (type.wasm === 'f32') code.op('f64.promote_f32');

@@ -13,6 +13,7 @@ import { widenHalf } from './half-values.js';
 import { isInteger } from './integer.js';
 import { canonicalNaN } from './nan.js';
 import type { Rule } from './rule.js';
+import { opcodeNamed } from '../wasm/opcodes.js';
 
 const F32 = scalarType('f32');
 
@@ -106,7 +107,7 @@ const arithmetic =
       if (wasm === 'f32') code.f32(1);
       else code.f64(1);
       push(2);
-      if (operation === 'sub') code.op(`${wasm}.neg`);
+      if (operation === 'sub') code.op(opcodeNamed(`${wasm}.neg`));
     }
     code.i32(mode);
     e.call(wasm === 'f32' ? 'fma_directed_f32' : 'fma_mode_f64');
@@ -295,7 +296,7 @@ function quotient(e: Emitter, type: ScalarType, push: PushOperand): void {
   push(2);
   if (mode === 0) {
     // No quotient is so little less than the least normal number that it would be rounded to that.
-    e.code.op(`${wasm}.div`);
+    e.code.op(opcodeNamed(`${wasm}.div`));
     result(e, type);
     return;
   }
@@ -353,7 +354,7 @@ export function squareRoot(e: Emitter): void {
   operand(e, 1, type);
   const mode = rounding(e);
   if (mode === 0) {
-    code.op(`${type.wasm}.sqrt`);
+    code.op(opcodeNamed(`${type.wasm}.sqrt`));
   } else {
     code.i32(mode);
     e.call(`sqrt_directed_${type.wasm}`);
@@ -424,9 +425,9 @@ export const minMax =
         if (index > 1) code.get(sign).op('i32.xor');
         code.set(sign);
       }
-      if (e.has('abs')) code.op(`${wasm}.abs`);
+      if (e.has('abs')) code.op(opcodeNamed(`${wasm}.abs`));
       if (index === 1) continue;
-      if (e.has('NaN')) code.op(`${wasm}.${name}`);
+      if (e.has('NaN')) code.op(opcodeNamed(`${wasm}.${name}`));
       else e.call(`${name}_${wasm}`);
     }
     if (sign >= 0) code.get(sign).op('f32.reinterpret_i32').op('f32.copysign');
@@ -439,7 +440,7 @@ export const unary =
     const type = e.type();
     e.argCount(2);
     operand(e, 1, type);
-    e.code.op(`${type.wasm}.${operation}`);
+    e.code.op(opcodeNamed(`${type.wasm}.${operation}`));
     e.pop(e.arg(0), type);
   };
 
@@ -449,7 +450,7 @@ export function copySign(e: Emitter): void {
   e.argCount(3);
   e.push(e.arg(2), type);
   e.push(e.arg(1), type);
-  e.code.op(`${type.wasm}.copysign`);
+  e.code.op(opcodeNamed(`${type.wasm}.copysign`));
   e.pop(e.arg(0), type);
 }
 

@@ -4,6 +4,7 @@
 import type { Emitter } from '../emit/emitter.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
+import { opcodeNamed } from '../wasm/opcodes.js';
 
 const B32 = scalarType('b32');
 
@@ -84,13 +85,23 @@ function subtractWithBorrow(
   code.set(a);
   e.push(e.arg(2), type);
   code.set(b).get(a).get(b).op(`${wasm}.sub`).set(difference);
-  code.get(a).get(b).op(`${wasm}.lt_u`).set(out);
+  code
+    .get(a)
+    .get(b)
+    .op(opcodeNamed(`${wasm}.lt_u`))
+    .set(out);
   if (usesCarry) {
     const borrow = e.temp(wasm);
     code.get(flag).op('i32.eqz');
     if (wasm === 'i64') code.op('i64.extend_i32_u');
     code.set(borrow);
-    code.get(out).get(difference).get(borrow).op(`${wasm}.lt_u`).op('i32.or').set(out);
+    code
+      .get(out)
+      .get(difference)
+      .get(borrow)
+      .op(opcodeNamed(`${wasm}.lt_u`))
+      .op('i32.or')
+      .set(out);
     code.get(difference).get(borrow).op(`${wasm}.sub`).set(difference);
   }
   if (setsCarry) code.get(out).op('i32.eqz').set(flag);
@@ -179,7 +190,7 @@ function packed(
       .op(signed ? 'i32.shr_s' : 'i32.shr_u');
   };
   const apply = (): void => {
-    if (typeof operation === 'string') code.op(operation);
+    if (typeof operation === 'string') code.op(opcodeNamed(operation));
     else operation(half);
   };
   operands.forEach(low);
@@ -346,7 +357,7 @@ export const divide =
     // As the type reads it: 0xffffffff is -1, and of 0x100000000 nothing is left.
     const divisor = constant.kind === 'integer' ? BigInt.asIntN(type.bits, constant.value) : 0n;
     const safe = divisor !== 0n && divisor !== -1n;
-    const operation = `${wasm}.${remainder ? 'rem' : 'div'}_${signed ? 's' : 'u'}`;
+    const operation = opcodeNamed(`${wasm}.${remainder ? 'rem' : 'div'}_${signed ? 's' : 'u'}`);
     e.push(e.arg(1), type);
     e.push(constant, type);
     if (safe) code.op(operation);
@@ -364,7 +375,11 @@ export const minMax =
       const a = e.temp(of.wasm);
       code.set(b).tee(a).get(b).get(a).get(b);
       code
-        .op(`${of.wasm}.${name === 'min' ? 'lt' : 'gt'}_${of.kind === 'signed' ? 's' : 'u'}`)
+        .op(
+          opcodeNamed(
+            `${of.wasm}.${name === 'min' ? 'lt' : 'gt'}_${of.kind === 'signed' ? 's' : 'u'}`,
+          ),
+        )
         .op('select');
       if (e.has('relu')) code.tee(a).i32(0).get(a).i32(0).op('i32.gt_s').op('select');
     };
@@ -389,7 +404,7 @@ export function absolute(e: Emitter): void {
   zero();
   code.get(value).op(`${type.wasm}.sub`).get(value).get(value);
   zero();
-  code.op(`${type.wasm}.lt_s`).op('select');
+  code.op(opcodeNamed(`${type.wasm}.lt_s`)).op('select');
   e.popNarrow(e.arg(0), type);
 }
 
@@ -415,7 +430,7 @@ export function sumOfDifferences(e: Emitter): void {
   e.push(e.arg(2), type);
   code.set(b);
   code.get(a).get(b).op(`${wasm}.sub`).get(b).get(a).op(`${wasm}.sub`).get(a).get(b);
-  code.op(`${wasm}.gt_${type.kind === 'signed' ? 's' : 'u'}`).op('select');
+  code.op(opcodeNamed(`${wasm}.gt_${type.kind === 'signed' ? 's' : 'u'}`)).op('select');
   e.push(e.arg(3), type);
   code.op(`${wasm}.add`);
   e.popNarrow(e.arg(0), type);

@@ -13,6 +13,7 @@ import type { PartValue } from '../emit/shared-part.js';
 import type { Arg } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
 import { accessSpace } from './memory.js';
+import { accessNamed } from '../wasm/opcodes.js';
 
 const B64 = scalarType('b64');
 const U32 = scalarType('u32');
@@ -170,11 +171,13 @@ function moveFragment(
       code
         .get(place.local)
         .memory(
-          run.bytes === 8
-            ? 'i64.load'
-            : run.bytes === 4
-              ? 'i32.load'
-              : `i32.load${run.bytes * 8}_u`,
+          accessNamed(
+            run.bytes === 8
+              ? 'i64.load'
+              : run.bytes === 4
+                ? 'i32.load'
+                : `i32.load${run.bytes * 8}_u`,
+          ),
           place.offset,
         );
       if (run.shift) code.i32(run.shift).op('i32.shl').get(value).op('i32.or');
@@ -183,7 +186,13 @@ function moveFragment(
       code.get(place.local).get(value);
       if (run.shift) code.i32(run.shift).op('i32.shr_u');
       code.memory(
-        run.bytes === 8 ? 'i64.store' : run.bytes === 4 ? 'i32.store' : `i32.store${run.bytes * 8}`,
+        accessNamed(
+          run.bytes === 8
+            ? 'i64.store'
+            : run.bytes === 4
+              ? 'i32.store'
+              : `i32.store${run.bytes * 8}`,
+        ),
         place.offset,
       );
     }

@@ -10,6 +10,8 @@ import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import { completeTransaction } from './mbarrier.js';
 import { asOne } from './wide-access.js';
+import { accessNamed } from '../wasm/opcodes.js';
+import type { AccessOpcode } from '../wasm/opcodes.js';
 
 /** Accesses that other threads may be looking at. */
 export const WATCHED = ['volatile', 'relaxed', 'acquire', 'release', 'mmio'];
@@ -39,15 +41,17 @@ export function vectorOf(e: Emitter): { type: ScalarType; width: number } {
 }
 
 /** The WebAssembly load for a memory type, giving a value of that type. */
-export function loadName(type: ScalarType, atomic: boolean): string {
-  if (type.bits >= 32) return atomic ? `i${type.bits}.atomic.load` : `${type.wasm}.load`;
-  if (atomic) return `i32.atomic.load${type.bits}_u`;
-  return `i32.load${type.bits}_${type.kind === 'signed' ? 's' : 'u'}`;
+export function loadName(type: ScalarType, atomic: boolean): AccessOpcode {
+  if (type.bits >= 32)
+    return atomic ? accessNamed(`i${type.bits}.atomic.load`) : `${type.wasm}.load`;
+  if (atomic) return accessNamed(`i32.atomic.load${type.bits}_u`);
+  return accessNamed(`i32.load${type.bits}_${type.kind === 'signed' ? 's' : 'u'}`);
 }
 
-export function storeName(type: ScalarType, atomic: boolean): string {
-  if (type.bits >= 32) return atomic ? `i${type.bits}.atomic.store` : `${type.wasm}.store`;
-  return atomic ? `i32.atomic.store${type.bits}` : `i32.store${type.bits}`;
+export function storeName(type: ScalarType, atomic: boolean): AccessOpcode {
+  if (type.bits >= 32)
+    return atomic ? accessNamed(`i${type.bits}.atomic.store`) : `${type.wasm}.store`;
+  return accessNamed(atomic ? `i32.atomic.store${type.bits}` : `i32.store${type.bits}`);
 }
 
 /** The WebAssembly integer that holds a type's bits. */

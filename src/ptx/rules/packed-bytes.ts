@@ -4,6 +4,7 @@
 import type { Arg } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
 import { scalarType } from '../scalar-types.js';
+import { opcodeNamed } from '../wasm/opcodes.js';
 
 const B32 = scalarType('b32');
 const COMPARISONS = ['eq', 'ne', 'lt', 'le', 'gt', 'ge'] as const;
@@ -60,7 +61,9 @@ export const OPERATIONS = {
     e.code
       .get(a)
       .get(b)
-      .op(`i32.${comparison}${comparison === 'eq' || comparison === 'ne' ? '' : '_s'}`);
+      .op(
+        opcodeNamed(`i32.${comparison}${comparison === 'eq' || comparison === 'ne' ? '' : '_s'}`),
+      );
   },
 } satisfies Record<string, LaneOperation>;
 

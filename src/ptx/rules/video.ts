@@ -7,6 +7,7 @@ import type { Emitter } from '../emit/emitter.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import type { Rule } from './rule.js';
+import { opcodeNamed } from '../wasm/opcodes.js';
 
 const B32 = scalarType('b32');
 const COMPARISONS = ['eq', 'ne', 'lt', 'le', 'gt', 'ge'] as const;
@@ -122,7 +123,7 @@ export const OPERATIONS = {
   vset: (e) => {
     const comparison = e.oneOf(...COMPARISONS)!;
     e.code
-      .op(`i64.${comparison}${comparison === 'eq' || comparison === 'ne' ? '' : '_s'}`)
+      .op(opcodeNamed(`i64.${comparison}${comparison === 'eq' || comparison === 'ne' ? '' : '_s'}`))
       .op('i64.extend_i32_u');
   },
 } satisfies Record<string, Operation>;

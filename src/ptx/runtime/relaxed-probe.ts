@@ -1,7 +1,9 @@
 // Relaxed SIMD lets an engine fuse relaxed_madd or not. One triple tells: fused, the product's low
 // bits survive.
 
+import { Bytes } from '../wasm/bytes.js';
 import { Code } from '../wasm/code.js';
+import type { LaneOpcode, Opcode } from '../wasm/opcodes.js';
 
 let fused: boolean | undefined;
 
@@ -23,7 +25,7 @@ function probe(): boolean {
     }
   ).WebAssembly;
   if (!api) return false;
-  const body = (splat: string, madd: string, extract: string): Uint8Array => {
+  const body = (splat: Opcode, madd: Opcode, extract: LaneOpcode): Uint8Array => {
     const code = new Code().u32(0);
     // a*a - 1 where a = 1 + tiny: unfused, tiny squared is lost.
     const minusProduct = (): void => {
@@ -39,17 +41,17 @@ function probe(): boolean {
     body('f32x4.splat', 'f32x4.relaxed_madd', 'f32x4.extract_lane'),
     body('f64x2.splat', 'f64x2.relaxed_madd', 'f64x2.extract_lane'),
   ];
-  const out = new Code().append(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]));
-  const section = (id: number, content: Code): void => {
+  const out = new Bytes().append(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]));
+  const section = (id: number, content: Bytes): void => {
     out.byte(id).u32(content.length).append(content.finish());
   };
   section(
     1,
-    new Code().append(new Uint8Array([2, 0x60, 1, 0x7d, 1, 0x7d, 0x60, 1, 0x7c, 1, 0x7c])),
+    new Bytes().append(new Uint8Array([2, 0x60, 1, 0x7d, 1, 0x7d, 0x60, 1, 0x7c, 1, 0x7c])),
   );
-  section(3, new Code().append(new Uint8Array([2, 0, 1])));
-  section(7, new Code().u32(2).name('f').byte(0).u32(0).name('d').byte(0).u32(1));
-  const code = new Code().u32(2);
+  section(3, new Bytes().append(new Uint8Array([2, 0, 1])));
+  section(7, new Bytes().u32(2).name('f').byte(0).u32(0).name('d').byte(0).u32(1));
+  const code = new Bytes().u32(2);
   for (const bytes of bodies) code.u32(bytes.length).append(bytes);
   section(10, code);
   const bytes = out.finish();

@@ -57,31 +57,30 @@ export const blockLoopText = (probed: boolean): string => `
   (unreachable))
 `;
 
-/** The exported function of a kernel that keeps state. */
-export function schedulerText({
-  warps,
-  matrices,
-  barriers,
-  cluster,
-  check,
-  ordered,
-  probed,
-}: SchedulerNeeds): string {
-  const run = (from: string, to: string): string => `(call $body $ctx ${from} ${to})`;
-  const resolve = (any: 0 | 1, last: string): string =>
-    `(call $${matrices ? 'resolve_matrix_warp' : 'resolve_warp'} $ctx $warp $end ${any} ${last})`;
-  const setEnd =
-    '(local.set $end (i32.add $warp 32)) (if (i32.gt_u $end $threads) (then (local.set $end ' +
-    '$threads)))';
-  const released = check ? '(call $check_released $ctx $warp $end)' : '';
-  const endTurn = `
+const run = (from: string, to: string): string => `(call $body $ctx ${from} ${to})`;
+
+/** Completes the operations of the warp at $warp: all, or with `any` also those that lack members. */
+const resolveWarp = ({ matrices }: SchedulerNeeds, any: 0 | 1, last: string): string =>
+  `(call $${matrices ? 'resolve_matrix_warp' : 'resolve_warp'} $ctx $warp $end ${any} ${last})`;
+
+const SET_END =
+  '(local.set $end (i32.add $warp 32)) (if (i32.gt_u $end $threads) (then (local.set $end ' +
+  '$threads)))';
+
+const keepTurns = ({ warps }: SchedulerNeeds, turns: string): string =>
+  warps ? `(i32.store offset=${SCRATCH.turns} $scratch ${turns})` : '';
+
+const warpReleased = ({ check }: SchedulerNeeds): string =>
+  check ? '(call $check_released $ctx $warp $end)' : '';
+
+const endTurn = (needs: SchedulerNeeds): string => `
         (local.set $turns (i32.add $turns 1))
-        (local.set $verdict ${resolve(0, `(i32.eq $turns ${WARP_TURNS})`)})
-        ${released}
+        (local.set $verdict ${resolveWarp(needs, 0, `(i32.eq $turns ${WARP_TURNS})`)})
+        ${warpReleased(needs)}
         (br_if $again (i32.and $verdict (i32.lt_u $turns ${WARP_TURNS})))`;
-  const keepTurns = (turns: string): string =>
-    warps ? `(i32.store offset=${SCRATCH.turns} $scratch ${turns})` : '';
-  const orderedWarps = `
+
+/** A pass in which warps take their turns in the order that was drawn. */
+const passInDrawnOrder = (needs: SchedulerNeeds): string => `
     (if (i32.eqz $position) (then
       (local.set $order (call $next_order $scratch))
       (local.set $position 1)))
@@ -89,21 +88,83 @@ export function schedulerText({
     (block $warps_done (loop $warps
       (br_if $warps_done (i32.gt_u $position $count))
       (local.set $warp (i32.shl (call $warp_at $order (i32.sub $position 1) $count) 5))
-      ${setEnd}
+      ${SET_END}
       (loop $again
         (local.set $status (call $body $ctx (select $cursor $warp (i32.gt_u $cursor $warp)) $end))
         (if $status (then
           (i32.store offset=${SCRATCH.cursor} $scratch (global.get $cursor))
           (i32.store offset=${SCRATCH.position} $scratch $position)
-          ${keepTurns('$turns')}
+          ${keepTurns(needs, '$turns')}
           (i32.store offset=${SCRATCH.carry} $scratch (global.get $carry))
           (return $status)))
         (local.set $cursor 0)
-        ${warps ? endTurn : ''})
-      ${warps ? '(local.set $turns 0)' : ''}
+        ${needs.warps ? endTurn(needs) : ''})
+      ${needs.warps ? '(local.set $turns 0)' : ''}
       (local.set $position (i32.add $position 1))
       (br $warps)))
     (local.set $position 0)`;
+
+/** A pass through one warp after the other. */
+const passByWarps = (needs: SchedulerNeeds): string => `
+    (block $warps_done (loop $warps
+      (br_if $warps_done (i32.ge_u $warp $threads))
+      ${SET_END}
+      (loop $again
+        (local.set $status ${run('(select $cursor $warp (i32.gt_u $cursor $warp))', '$end')})
+        (if $status (then
+          (i32.store offset=${SCRATCH.cursor} $scratch (global.get $cursor))
+          (i32.store offset=${SCRATCH.warp} $scratch $warp)
+          ${keepTurns(needs, '$turns')}
+          (i32.store offset=${SCRATCH.carry} $scratch (global.get $carry))
+          (return $status)))
+        (local.set $cursor 0)
+        ${endTurn(needs)})
+      (local.set $turns 0)
+      (local.set $warp $end)
+      (br $warps)))
+    (local.set $warp 0)`;
+
+/** A pass through all threads in one call. */
+const passInOne = `
+    (local.set $status ${run('$cursor', '$threads')})
+    (if $status (then
+      (i32.store offset=${SCRATCH.cursor} $scratch (global.get $cursor))
+      (i32.store offset=${SCRATCH.carry} $scratch (global.get $carry))
+      (return $status)))
+    (local.set $cursor 0)`;
+
+/** Returns where all threads wait for other blocks of the cluster. */
+const waitForCluster = (needs: SchedulerNeeds): string => `
+    (if (i32.eq $verdict 3) (then
+      (i32.store offset=${SCRATCH.cursor} $scratch 0)
+      (i32.store offset=${SCRATCH.carry} $scratch 0)
+      ${needs.warps ? `(i32.store offset=${needs.ordered ? SCRATCH.position : SCRATCH.warp} $scratch 0)` : ''}
+      ${keepTurns(needs, '0')}
+      (return ${STATUS.waiting})))`;
+
+const forgiveWarps = (needs: SchedulerNeeds): string => `
+    ;; All that are left wait. Members of one operation that name different masks are undefined; GPUs let many of them pass.
+    (local.set $verdict 0)
+    (local.set $warp 0)
+    (block $forgiven_done (loop $forgiven
+      (br_if $forgiven_done (i32.ge_u $warp $threads))
+      ${SET_END}
+      (local.set $verdict (i32.or $verdict ${resolveWarp(needs, 1, '1')}))
+      ${warpReleased(needs)}
+      (local.set $warp $end)
+      (br $forgiven)))
+    (local.set $warp 0)
+    (br_if $pass $verdict)`;
+
+const BARRIER_FUNCTIONS = {
+  none: 'block_state',
+  plain: 'resolve_plain',
+  general: 'resolve_block',
+} as const;
+
+/** The exported function of a kernel that keeps state. */
+export function schedulerText(needs: SchedulerNeeds): string {
+  const { warps, barriers, cluster, check, ordered, probed } = needs;
   return `
 (func $kernel (param $ctx $fuel i32) (result i32)
   (local $scratch $threads $status $cursor $warp $end $live $verdict i32)
@@ -126,68 +187,13 @@ export function schedulerText({
       : ''
   }
   (loop $pass
-    ${
-      ordered
-        ? orderedWarps
-        : warps
-          ? `
-    (block $warps_done (loop $warps
-      (br_if $warps_done (i32.ge_u $warp $threads))
-      ${setEnd}
-      (loop $again
-        (local.set $status ${run('(select $cursor $warp (i32.gt_u $cursor $warp))', '$end')})
-        (if $status (then
-          (i32.store offset=${SCRATCH.cursor} $scratch (global.get $cursor))
-          (i32.store offset=${SCRATCH.warp} $scratch $warp)
-          ${keepTurns('$turns')}
-          (i32.store offset=${SCRATCH.carry} $scratch (global.get $carry))
-          (return $status)))
-        (local.set $cursor 0)
-        ${endTurn})
-      (local.set $turns 0)
-      (local.set $warp $end)
-      (br $warps)))
-    (local.set $warp 0)`
-          : `
-    (local.set $status ${run('$cursor', '$threads')})
-    (if $status (then
-      (i32.store offset=${SCRATCH.cursor} $scratch (global.get $cursor))
-      (i32.store offset=${SCRATCH.carry} $scratch (global.get $carry))
-      (return $status)))
-    (local.set $cursor 0)`
-    }
-    (local.set $verdict (call $${cluster ? 'resolve_cluster' : { none: 'block_state', plain: 'resolve_plain', general: 'resolve_block' }[barriers]} $ctx))
+    ${ordered ? passInDrawnOrder(needs) : warps ? passByWarps(needs) : passInOne}
+    (local.set $verdict (call $${cluster ? 'resolve_cluster' : BARRIER_FUNCTIONS[barriers]} $ctx))
     ${check ? '(call $check_released $ctx 0 $threads)' : ''}
     (if (i32.eq $verdict 0) (then (return ${STATUS.done})))
     (br_if $pass (i32.eq $verdict 1))
-    ${
-      cluster
-        ? `
-    (if (i32.eq $verdict 3) (then
-      (i32.store offset=${SCRATCH.cursor} $scratch 0)
-      (i32.store offset=${SCRATCH.carry} $scratch 0)
-      ${warps ? `(i32.store offset=${ordered ? SCRATCH.position : SCRATCH.warp} $scratch 0)` : ''}
-      ${keepTurns('0')}
-      (return ${STATUS.waiting})))`
-        : ''
-    }
-    ${
-      warps
-        ? `
-    ;; All that are left wait. Members of one operation that name different masks are undefined; GPUs let many of them pass.
-    (local.set $verdict 0)
-    (local.set $warp 0)
-    (block $forgiven_done (loop $forgiven
-      (br_if $forgiven_done (i32.ge_u $warp $threads))
-      ${setEnd}
-      (local.set $verdict (i32.or $verdict ${resolve(1, '1')}))
-      ${released}
-      (local.set $warp $end)
-      (br $forgiven)))
-    (local.set $warp 0)
-    (br_if $pass $verdict)`
-        : ''
-    })
+    ${cluster ? waitForCluster(needs) : ''}
+    ${warps ? forgiveWarps(needs) : ''})
   (call $fault_stuck $ctx)
   ${STATUS.fault})
 `;

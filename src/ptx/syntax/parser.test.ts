@@ -254,7 +254,7 @@ describe('syntax', () => {
 });
 
 describe('any text gives a module or a PtxError', () => {
-  const files = readdirSync(new URL('../samples/sm_80', import.meta.url))
+  const files = readdirSync(new URL('../../../test/ptx/samples/sm_80', import.meta.url))
     .map((name) => name.replace('.ptx', ''))
     .filter((name) => !/k18/.test(name));
   const survives = (text: string): void => {

@@ -1,28 +1,39 @@
-// A growing run of WebAssembly bytes with the handful of encodings that instructions need.
+// A growing run of WebAssembly instructions. In development each instruction is validated where it
+// is written.
 
+import { Bytes } from './bytes.js';
 import { accessWidth, opcode } from './opcodes.js';
+import type { AccessOpcode, LaneOpcode, Opcode } from './opcodes.js';
+import { Validator } from './validation.js';
+import type { FunctionTypes } from './validation.js';
 
-export class Code {
-  bytes = new Uint8Array(256);
-  length = 0;
+/**
+ * scripts/build.mjs defines it: what is built does not validate. It is asked for at each place, so
+ * that the validator is left out of the package.
+ */
+declare const ASYNC_CUDA_BUILT: boolean;
 
-  private grow(extra: number): void {
-    if (this.length + extra <= this.bytes.length) return;
-    const bigger = new Uint8Array(Math.max(this.bytes.length * 2, this.length + extra));
-    bigger.set(this.bytes.subarray(0, this.length));
-    this.bytes = bigger;
+export class Code extends Bytes {
+  private readonly validator: Validator | undefined;
+
+  /**
+   * @param types those of the function that the code is part of; without them nothing is validated
+   */
+  constructor(types?: FunctionTypes) {
+    super();
+    this.validator =
+      typeof ASYNC_CUDA_BUILT === 'undefined' && types ? new Validator(types) : undefined;
   }
 
-  byte(value: number): this {
-    if (this.length === this.bytes.length) this.grow(1);
-    this.bytes[this.length++] = value;
+  override byte(value: number): this {
+    super.byte(value);
+    if (typeof ASYNC_CUDA_BUILT === 'undefined') this.validator?.read(this.bytes, this.length);
     return this;
   }
 
-  append(bytes: Uint8Array): this {
-    this.grow(bytes.length);
-    this.bytes.set(bytes, this.length);
-    this.length += bytes.length;
+  override append(bytes: Uint8Array): this {
+    super.append(bytes);
+    if (typeof ASYNC_CUDA_BUILT === 'undefined') this.validator?.read(this.bytes, this.length);
     return this;
   }
 
@@ -30,51 +41,18 @@ export class Code {
   cut(start: number): Uint8Array {
     const bytes = this.bytes.slice(start, this.length);
     this.length = start;
+    if (typeof ASYNC_CUDA_BUILT === 'undefined') this.validator?.cut(start);
     return bytes;
   }
 
-  finish(): Uint8Array {
-    return this.bytes.slice(0, this.length);
+  /** Writes code in front of what stands from `start` on. */
+  insert(start: number, write: () => void): this {
+    const after = this.cut(start);
+    write();
+    return this.append(after);
   }
 
-  /** Unsigned LEB128. */
-  u32(value: number): this {
-    value >>>= 0;
-    while (value > 127) {
-      this.byte((value & 127) | 128);
-      value >>>= 7;
-    }
-    return this.byte(value);
-  }
-
-  /** Signed LEB128 of a 32-bit value. */
-  s32(value: number): this {
-    value |= 0;
-    for (;;) {
-      const low = value & 127;
-      value >>= 7;
-      if ((value === 0 && !(low & 64)) || (value === -1 && low & 64)) return this.byte(low);
-      this.byte(low | 128);
-    }
-  }
-
-  /** Signed LEB128 of a 64-bit value. */
-  s64(value: bigint): this {
-    value = BigInt.asIntN(64, value);
-    for (;;) {
-      const low = Number(value & 127n);
-      value >>= 7n;
-      if ((value === 0n && !(low & 64)) || (value === -1n && low & 64)) return this.byte(low);
-      this.byte(low | 128);
-    }
-  }
-
-  name(text: string): this {
-    const bytes = new TextEncoder().encode(text);
-    return this.u32(bytes.length).append(bytes);
-  }
-
-  op(name: string): this {
+  op(name: Opcode): this {
     const code = opcode(name);
     if (code < 256) return this.byte(code);
     this.byte(code >>> 16).u32(code & 0xffff);
@@ -83,7 +61,7 @@ export class Code {
   }
 
   /** extract_lane or replace_lane. */
-  lane(name: string, lane: number): this {
+  lane(name: LaneOpcode, lane: number): this {
     return this.op(name).byte(lane);
   }
 
@@ -115,7 +93,7 @@ export class Code {
   }
 
   /** A memory instruction at natural alignment. */
-  memory(name: string, offset = 0): this {
+  memory(name: AccessOpcode, offset = 0): this {
     return this.op(name).u32(accessWidth(name)).u32(offset);
   }
 

@@ -3,7 +3,8 @@
 // through the code ever needs: they do not know which of a loop's entries control takes. Whoever
 // wrote the code does, and can say so by clearing those locals.
 
-import { operands, vectorOperands } from './immediates.js';
+import { opcode } from './opcodes.js';
+import { Reader } from './reader.js';
 
 /**
  * Blocks of the function times words of their sets: past that the answer costs more than it is
@@ -22,6 +23,187 @@ interface Label {
   loop: number;
 }
 
+const BLOCK = opcode('block');
+const LOOP = opcode('loop');
+const IF = opcode('if');
+const ELSE = opcode('else');
+const END = opcode('end');
+const BR = opcode('br');
+const BR_IF = opcode('br_if');
+const BR_TABLE = opcode('br_table');
+const UNREACHABLE = opcode('unreachable');
+const RETURN = opcode('return');
+const LOCAL_GET = opcode('local.get');
+const LOCAL_SET = opcode('local.set');
+const LOCAL_TEE = opcode('local.tee');
+
+/** A function's basic blocks, and which locals each of them uses and defines. */
+class ControlFlowGraph {
+  /** Blocks in the order of the code. */
+  readonly order: number[] = [];
+  /** For each block those that control goes to next. */
+  readonly nexts: number[][] = [];
+  /** Sets of locals: those that a block reads before it writes them, and those that it writes. */
+  readonly used: Int32Array[] = [];
+  readonly defined: Int32Array[] = [];
+  /** For each loop that is asked about its first block, and the locals that its code sets. */
+  readonly headers: number[] = [];
+  readonly set: readonly Int32Array[];
+  private readonly words: number;
+  private readonly reader: Reader;
+  private readonly loops: readonly number[];
+  private readonly labels: Label[] = [];
+  private now: number;
+
+  constructor(code: Uint8Array, words: number, loops: readonly number[]) {
+    this.words = words;
+    this.loops = loops;
+    this.reader = new Reader(code, 0);
+    this.set = loops.map(() => new Int32Array(words));
+    this.now = this.block();
+    this.begin(this.now);
+  }
+
+  /** Reads all of the code; false for a function that is too large. */
+  read(): boolean {
+    const { reader } = this;
+    while (reader.at < reader.bytes.length) {
+      if (this.nexts.length * this.words > MOST_WORDS) return false;
+      this.instruction(reader.opcode());
+    }
+    return true;
+  }
+
+  private block(): number {
+    this.nexts.push([]);
+    this.used.push(new Int32Array(this.words));
+    this.defined.push(new Int32Array(this.words));
+    return this.nexts.length - 1;
+  }
+
+  private begin(index: number): void {
+    this.now = index;
+    this.order.push(index);
+  }
+
+  private goTo(index: number): void {
+    this.nexts[this.now]!.push(index);
+  }
+
+  private branch(depth: number): void {
+    const label = this.labels[this.labels.length - 1 - depth];
+    if (label) this.goTo(label.target);
+  }
+
+  private instruction(code: number): void {
+    const { reader } = this;
+    switch (code) {
+      case BLOCK:
+      case LOOP:
+      case IF:
+        reader.skipImmediates(code);
+        this.open(code);
+        return;
+      case ELSE: {
+        const label = this.labels.at(-1)!;
+        this.goTo(label.after);
+        this.begin(label.otherwise);
+        label.otherwise = -1;
+        return;
+      }
+      case END:
+        this.close();
+        return;
+      case BR:
+      case BR_IF: {
+        this.branch(reader.number());
+        const next = this.block();
+        if (code === BR_IF) this.goTo(next);
+        this.begin(next);
+        return;
+      }
+      case BR_TABLE:
+        for (let count = reader.number(); count >= 0; count--) this.branch(reader.number());
+        this.begin(this.block());
+        return;
+      case UNREACHABLE:
+      case RETURN:
+        this.begin(this.block());
+        return;
+      case LOCAL_GET:
+        this.use(reader.number());
+        return;
+      case LOCAL_SET:
+      case LOCAL_TEE:
+        this.define(reader.number());
+        return;
+      default:
+        reader.skipImmediates(code);
+    }
+  }
+
+  private open(code: number): void {
+    const isLoop = code === LOOP;
+    const loop = isLoop ? this.loops.indexOf(this.reader.at) : -1;
+    const after = this.block();
+    const inner = this.block();
+    this.goTo(inner);
+    const otherwise = code === IF ? this.block() : -1;
+    if (otherwise >= 0) this.goTo(otherwise);
+    this.labels.push({ target: isLoop ? inner : after, after, otherwise, loop });
+    if (loop >= 0) this.headers[loop] = inner;
+    this.begin(inner);
+  }
+
+  private close(): void {
+    const label = this.labels.pop();
+    if (!label) {
+      this.reader.at = this.reader.bytes.length;
+      return;
+    }
+    this.goTo(label.after);
+    if (label.otherwise >= 0) {
+      this.begin(label.otherwise);
+      this.goTo(label.after);
+    }
+    this.begin(label.after);
+  }
+
+  private use(local: number): void {
+    const word = local >> 5;
+    if (!(this.defined[this.now]![word]! & (1 << local))) this.used[this.now]![word]! |= 1 << local;
+  }
+
+  private define(local: number): void {
+    const word = local >> 5;
+    this.defined[this.now]![word]! |= 1 << local;
+    for (const { loop } of this.labels) if (loop >= 0) this.set[loop]![word]! |= 1 << local;
+  }
+}
+
+/** The locals that are alive where each block begins. */
+function liveLocals({ used, defined, nexts, order }: ControlFlowGraph): Int32Array[] {
+  const live = used.map((bits) => bits.slice());
+  for (let changes = true; changes;) {
+    changes = false;
+    for (let index = order.length - 1; index >= 0; index--) {
+      const from = order[index]!;
+      const here = live[from]!;
+      const kept = defined[from]!;
+      for (const to of nexts[from]!) {
+        const there = live[to]!;
+        for (let word = 0; word < here.length; word++) {
+          const more = there[word]! & ~kept[word]! & ~here[word]!;
+          if (more === 0) continue;
+          here[word]! |= more;
+          changes = true;
+        }
+      }
+    }
+  }
+  return live;
+}
+
 /**
  * For each loop the locals that are alive where it begins and that its code sets. `loops` are the
  * offsets in `code` behind their block types. Undefined for functions so large that it would take
@@ -32,155 +214,15 @@ export function carriedLocals(
   localCount: number,
   loops: readonly number[],
 ): number[][] | undefined {
-  const words = Math.ceil(localCount / 32);
-  const nexts: number[][] = [];
-  const used: Int32Array[] = [];
-  const defined: Int32Array[] = [];
-  const order: number[] = [];
-  const headers: number[] = [];
-  const set = loops.map(() => new Int32Array(words));
-  const block = (): number => {
-    nexts.push([]);
-    used.push(new Int32Array(words));
-    defined.push(new Int32Array(words));
-    return nexts.length - 1;
-  };
-  let now = block();
-  const begin = (index: number): void => {
-    now = index;
-    order.push(index);
-  };
-  begin(now);
-  const labels: Label[] = [];
-  let at = 0;
-  const number = (): number => {
-    let value = 0;
-    for (let shift = 0; ; shift += 7) {
-      const byte = code[at++]!;
-      if (shift < 32) value |= (byte & 127) << shift;
-      if (byte < 128) return value;
-    }
-  };
-  const branch = (depth: number): void => {
-    const label = labels[labels.length - 1 - depth];
-    if (label) nexts[now]!.push(label.target);
-  };
-  while (at < code.length) {
-    if (nexts.length * words > MOST_WORDS) return undefined;
-    const opcode = code[at++]!;
-    switch (opcode) {
-      case 0x02:
-      case 0x03:
-      case 0x04: {
-        number();
-        const loop = opcode === 0x03 ? loops.indexOf(at) : -1;
-        const after = block();
-        const inner = block();
-        nexts[now]!.push(inner);
-        const otherwise = opcode === 0x04 ? block() : -1;
-        if (otherwise >= 0) nexts[now]!.push(otherwise);
-        labels.push({ target: opcode === 0x03 ? inner : after, after, otherwise, loop });
-        if (loop >= 0) headers[loop] = inner;
-        begin(inner);
-        break;
-      }
-      case 0x05: {
-        const label = labels.at(-1)!;
-        nexts[now]!.push(label.after);
-        begin(label.otherwise);
-        label.otherwise = -1;
-        break;
-      }
-      case 0x0b: {
-        const label = labels.pop();
-        if (!label) {
-          at = code.length;
-          break;
-        }
-        nexts[now]!.push(label.after);
-        if (label.otherwise >= 0) {
-          begin(label.otherwise);
-          nexts[now]!.push(label.after);
-        }
-        begin(label.after);
-        break;
-      }
-      case 0x0c:
-      case 0x0d: {
-        branch(number());
-        const next = block();
-        if (opcode === 0x0d) nexts[now]!.push(next);
-        begin(next);
-        break;
-      }
-      case 0x0e:
-        for (let count = number(); count >= 0; count--) branch(number());
-        begin(block());
-        break;
-      case 0x00:
-      case 0x0f:
-        begin(block());
-        break;
-      case 0x20: {
-        const local = number();
-        if (!(defined[now]![local >> 5]! & (1 << local))) used[now]![local >> 5]! |= 1 << local;
-        break;
-      }
-      case 0x21:
-      case 0x22: {
-        const local = number();
-        defined[now]![local >> 5]! |= 1 << local;
-        for (const { loop } of labels) if (loop >= 0) set[loop]![local >> 5]! |= 1 << local;
-        break;
-      }
-      case 0xfc: {
-        const operation = number();
-        at += operation === 0x0a ? 2 : operation === 0x0b ? 1 : 0;
-        break;
-      }
-      case 0xfd: {
-        const { numbers, bytes } = vectorOperands(number());
-        for (let left = numbers; left > 0; left--) number();
-        at += bytes;
-        break;
-      }
-      case 0xfe:
-        if (number() === 0x03) at++;
-        else {
-          number();
-          number();
-        }
-        break;
-      default: {
-        const { numbers, bytes } = operands(opcode);
-        for (let left = numbers; left > 0; left--) number();
-        at += bytes;
-      }
-    }
-  }
-  const live = used.map((bits) => bits.slice());
-  for (let changes = true; changes;) {
-    changes = false;
-    for (let index = order.length - 1; index >= 0; index--) {
-      const from = order[index]!;
-      const here = live[from]!;
-      const kept = defined[from]!;
-      for (const to of nexts[from]!) {
-        const there = live[to]!;
-        for (let word = 0; word < words; word++) {
-          const more = there[word]! & ~kept[word]! & ~here[word]!;
-          if (more === 0) continue;
-          here[word]! |= more;
-          changes = true;
-        }
-      }
-    }
-  }
+  const graph = new ControlFlowGraph(code, Math.ceil(localCount / 32), loops);
+  if (!graph.read()) return undefined;
+  const live = liveLocals(graph);
   return loops.map((_, loop) => {
-    const alive = live[headers[loop]!]!;
+    const alive = live[graph.headers[loop]!]!;
+    const set = graph.set[loop]!;
     const found: number[] = [];
     for (let local = 0; local < localCount; local++)
-      if (alive[local >> 5]! & set[loop]![local >> 5]! & (1 << local)) found.push(local);
+      if (alive[local >> 5]! & set[local >> 5]! & (1 << local)) found.push(local);
     return found;
   });
 }

@@ -2,20 +2,10 @@
 // function is reserved, because the two share an index space.
 
 import type { LocalType, WasmType } from '../scalar-types.js';
+import { Bytes } from './bytes.js';
 import { Code } from './code.js';
-
-export const VALUE_TYPE: Record<LocalType, number> = {
-  i32: 0x7f,
-  i64: 0x7e,
-  f32: 0x7d,
-  f64: 0x7c,
-  v128: 0x7b,
-};
-
-export interface Signature<T extends LocalType = WasmType> {
-  params: readonly T[];
-  results: readonly T[];
-}
+import { VALUE_TYPE } from './signature.js';
+import type { Signature } from './signature.js';
 
 interface FunctionSlot {
   name: string;
@@ -30,7 +20,8 @@ export class ModuleBuilder {
   private readonly typeBytes: Uint8Array[] = [];
   private readonly importBytes: Uint8Array[] = [];
   private readonly functions: FunctionSlot[] = [];
-  private readonly globals: { type: WasmType }[] = [];
+  private readonly signatures: Signature<LocalType>[] = [];
+  private readonly globalTypes: WasmType[] = [];
   private importedFunctions = 0;
   private importedGlobals = 0;
 
@@ -38,7 +29,7 @@ export class ModuleBuilder {
     const key = `${signature.params.join()}>${signature.results.join()}`;
     const known = this.types.indexOf(key);
     if (known >= 0) return known;
-    const code = new Code().byte(0x60).u32(signature.params.length);
+    const code = new Bytes().byte(0x60).u32(signature.params.length);
     for (const param of signature.params) code.byte(VALUE_TYPE[param]);
     code.u32(signature.results.length);
     for (const result of signature.results) code.byte(VALUE_TYPE[result]);
@@ -49,28 +40,30 @@ export class ModuleBuilder {
   importMemory(module: string, name: string): void {
     // Shared, one page at least, 4 GiB at most: a memory of any size the caller made fits.
     this.importBytes.push(
-      new Code().name(module).name(name).byte(2).byte(3).u32(1).u32(65536).finish(),
+      new Bytes().name(module).name(name).byte(2).byte(3).u32(1).u32(65536).finish(),
     );
   }
 
   importGlobal(module: string, name: string, type: WasmType): number {
     this.importBytes.push(
-      new Code().name(module).name(name).byte(3).byte(VALUE_TYPE[type]).byte(0).finish(),
+      new Bytes().name(module).name(name).byte(3).byte(VALUE_TYPE[type]).byte(0).finish(),
     );
-    return this.importedGlobals++;
+    this.importedGlobals++;
+    return this.globalTypes.push(type) - 1;
   }
 
   importFunction(module: string, name: string, signature: Signature): number {
     if (this.functions.length) throw new Error('imports come before functions');
     this.importBytes.push(
-      new Code().name(module).name(name).byte(0).u32(this.typeIndex(signature)).finish(),
+      new Bytes().name(module).name(name).byte(0).u32(this.typeIndex(signature)).finish(),
     );
+    this.signatures.push(signature);
     return this.importedFunctions++;
   }
 
   /** A mutable global that starts at zero. */
   global(type: WasmType): number {
-    return this.importedGlobals + this.globals.push({ type }) - 1;
+    return this.globalTypes.push(type) - 1;
   }
 
   reserve(name: string, signature: Signature<LocalType>, exportName?: string): number {
@@ -81,7 +74,16 @@ export class ModuleBuilder {
       code: undefined,
       exportName,
     });
-    return this.importedFunctions + this.functions.length - 1;
+    return this.signatures.push(signature) - 1;
+  }
+
+  /** The signature of an imported or reserved function. */
+  signature(index: number): Signature<LocalType> | undefined {
+    return this.signatures[index];
+  }
+
+  globalType(index: number): WasmType | undefined {
+    return this.globalTypes[index];
   }
 
   define(index: number, locals: readonly LocalType[], code: Uint8Array): void {
@@ -91,23 +93,24 @@ export class ModuleBuilder {
   }
 
   finish(): Uint8Array {
-    const out = new Code().append(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]));
-    const section = (id: number, content: Code): void => {
+    const out = new Bytes().append(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]));
+    const section = (id: number, content: Bytes): void => {
       out.byte(id).u32(content.length).append(content.finish());
     };
-    const list = (entries: readonly Uint8Array[]): Code => {
-      const code = new Code().u32(entries.length);
+    const list = (entries: readonly Uint8Array[]): Bytes => {
+      const code = new Bytes().u32(entries.length);
       for (const entry of entries) code.append(entry);
       return code;
     };
     section(1, list(this.typeBytes));
     section(2, list(this.importBytes));
-    section(3, list(this.functions.map((slot) => new Code().u32(slot.type).finish())));
-    if (this.globals.length) {
+    section(3, list(this.functions.map((slot) => new Bytes().u32(slot.type).finish())));
+    const globals = this.globalTypes.slice(this.importedGlobals);
+    if (globals.length) {
       section(
         6,
         list(
-          this.globals.map(({ type }) => {
+          globals.map((type) => {
             const code = new Code().byte(VALUE_TYPE[type]).byte(1);
             if (type === 'i32') code.i32(0);
             else if (type === 'i64') code.i64(0n);
@@ -125,7 +128,7 @@ export class ModuleBuilder {
           slot.exportName === undefined
             ? []
             : [
-                new Code()
+                new Bytes()
                   .name(slot.exportName)
                   .byte(0)
                   .u32(this.importedFunctions + index)
@@ -139,7 +142,7 @@ export class ModuleBuilder {
       list(
         this.functions.map((slot) => {
           if (!slot.code) throw new Error(`function ${slot.name} was never defined`);
-          const body = new Code();
+          const body = new Bytes();
           const runs: [number, LocalType][] = [];
           for (const type of slot.locals) {
             const last = runs.at(-1);
@@ -149,20 +152,20 @@ export class ModuleBuilder {
           body.u32(runs.length);
           for (const [count, type] of runs) body.u32(count).byte(VALUE_TYPE[type]);
           body.append(slot.code);
-          return new Code().u32(body.length).append(body.finish()).finish();
+          return new Bytes().u32(body.length).append(body.finish()).finish();
         }),
       ),
     );
     // Function names: a WebAssembly stack trace or profile then reads like the PTX.
     const names = list(
       this.functions.map((slot, index) =>
-        new Code()
+        new Bytes()
           .u32(this.importedFunctions + index)
           .name(slot.name)
           .finish(),
       ),
     );
-    section(0, new Code().name('name').byte(1).u32(names.length).append(names.finish()));
+    section(0, new Bytes().name('name').byte(1).u32(names.length).append(names.finish()));
     return out.finish();
   }
 }

@@ -1,109 +1,459 @@
-// WebAssembly instructions by name. Prefixed instructions are encoded as prefix << 16 | code.
+// WebAssembly's instructions that this compiler writes: one row for each.
 
-const BASE = `
-00 unreachable|01 nop|02 block|03 loop|04 if|05 else|0b end|0c br|0d br_if|0e br_table|0f return|10 call|11 call_indirect
-1a drop|1b select|20 local.get|21 local.set|22 local.tee|23 global.get|24 global.set
-28 i32.load|29 i64.load|2a f32.load|2b f64.load|2c i32.load8_s|2d i32.load8_u|2e i32.load16_s|2f i32.load16_u
-30 i64.load8_s|31 i64.load8_u|32 i64.load16_s|33 i64.load16_u|34 i64.load32_s|35 i64.load32_u
-36 i32.store|37 i64.store|38 f32.store|39 f64.store|3a i32.store8|3b i32.store16|3c i64.store8|3d i64.store16|3e i64.store32
-41 i32.const|42 i64.const|43 f32.const|44 f64.const
-45 i32.eqz|46 i32.eq|47 i32.ne|48 i32.lt_s|49 i32.lt_u|4a i32.gt_s|4b i32.gt_u|4c i32.le_s|4d i32.le_u|4e i32.ge_s|4f i32.ge_u
-50 i64.eqz|51 i64.eq|52 i64.ne|53 i64.lt_s|54 i64.lt_u|55 i64.gt_s|56 i64.gt_u|57 i64.le_s|58 i64.le_u|59 i64.ge_s|5a i64.ge_u
-5b f32.eq|5c f32.ne|5d f32.lt|5e f32.gt|5f f32.le|60 f32.ge|61 f64.eq|62 f64.ne|63 f64.lt|64 f64.gt|65 f64.le|66 f64.ge
-67 i32.clz|68 i32.ctz|69 i32.popcnt|6a i32.add|6b i32.sub|6c i32.mul|6d i32.div_s|6e i32.div_u|6f i32.rem_s|70 i32.rem_u
-71 i32.and|72 i32.or|73 i32.xor|74 i32.shl|75 i32.shr_s|76 i32.shr_u|77 i32.rotl|78 i32.rotr
-79 i64.clz|7a i64.ctz|7b i64.popcnt|7c i64.add|7d i64.sub|7e i64.mul|7f i64.div_s|80 i64.div_u|81 i64.rem_s|82 i64.rem_u
-83 i64.and|84 i64.or|85 i64.xor|86 i64.shl|87 i64.shr_s|88 i64.shr_u|89 i64.rotl|8a i64.rotr
-8b f32.abs|8c f32.neg|8d f32.ceil|8e f32.floor|8f f32.trunc|90 f32.nearest|91 f32.sqrt|92 f32.add|93 f32.sub|94 f32.mul|95 f32.div|96 f32.min|97 f32.max|98 f32.copysign
-99 f64.abs|9a f64.neg|9b f64.ceil|9c f64.floor|9d f64.trunc|9e f64.nearest|9f f64.sqrt|a0 f64.add|a1 f64.sub|a2 f64.mul|a3 f64.div|a4 f64.min|a5 f64.max|a6 f64.copysign
-a7 i32.wrap_i64|ac i64.extend_i32_s|ad i64.extend_i32_u
-b2 f32.convert_i32_s|b3 f32.convert_i32_u|b4 f32.convert_i64_s|b5 f32.convert_i64_u|b6 f32.demote_f64
-b7 f64.convert_i32_s|b8 f64.convert_i32_u|b9 f64.convert_i64_s|ba f64.convert_i64_u|bb f64.promote_f32
-bc i32.reinterpret_f32|bd i64.reinterpret_f64|be f32.reinterpret_i32|bf f64.reinterpret_i64
-c0 i32.extend8_s|c1 i32.extend16_s|c2 i64.extend8_s|c3 i64.extend16_s|c4 i64.extend32_s`;
+/** What follows an opcode in a function's bytes. */
+export type Immediate =
+  /** the type of a block's result, or 0x40 */
+  | 'block'
+  /** an index */
+  | 'label'
+  | 'function'
+  | 'local'
+  | 'global'
+  /** a vector of labels, and the label of all other numbers */
+  | 'labels'
+  /** a signed LEB128 */
+  | 'integer'
+  /** the bytes of a float */
+  | 'f32'
+  | 'f64'
+  /** sixteen bytes: a vector, or the places of a shuffle */
+  | 'bytes'
+  /** log2 of the alignment, and the offset */
+  | 'access'
+  | 'lane'
+  | 'access lane'
+  /** a byte: the only memory, or the order of a fence */
+  | 'memory'
+  | 'memories';
 
-const SATURATING = [
-  'i32.trunc_sat_f32_s',
-  'i32.trunc_sat_f32_u',
-  'i32.trunc_sat_f64_s',
-  'i32.trunc_sat_f64_u',
-  'i64.trunc_sat_f32_s',
-  'i64.trunc_sat_f32_u',
-  'i64.trunc_sat_f64_s',
-  'i64.trunc_sat_f64_u',
-];
+/**
+ * `types` are those of the operands and of the results, in Emscripten's letters: i is i32, j i64, f
+ * f32, d f64, and V v128. They are empty where the types depend on more than the name:
+ * validation.ts knows these. `width` is log2 of the bytes that a memory instruction accesses.
+ */
+type Row = readonly [code: number, types: string, immediate?: Immediate, width?: number];
 
-const ATOMIC_BASE = `03 atomic.fence|10 i32.atomic.load|11 i64.atomic.load|12 i32.atomic.load8_u|13 i32.atomic.load16_u
-17 i32.atomic.store|18 i64.atomic.store|19 i32.atomic.store8|1a i32.atomic.store16`;
-const ATOMIC_RMW = ['add', 'sub', 'and', 'or', 'xor', 'xchg', 'cmpxchg'];
+/** An instruction behind a prefix has the code `prefix << 16 | code`. */
+export const OPCODES = {
+  unreachable: [0x00, ''],
+  nop: [0x01, '>'],
+  block: [0x02, '', 'block'],
+  loop: [0x03, '', 'block'],
+  if: [0x04, '', 'block'],
+  else: [0x05, ''],
+  end: [0x0b, ''],
+  br: [0x0c, '', 'label'],
+  br_if: [0x0d, '', 'label'],
+  br_table: [0x0e, '', 'labels'],
+  return: [0x0f, ''],
+  call: [0x10, '', 'function'],
+  drop: [0x1a, ''],
+  select: [0x1b, ''],
+  'local.get': [0x20, '', 'local'],
+  'local.set': [0x21, '', 'local'],
+  'local.tee': [0x22, '', 'local'],
+  'global.get': [0x23, '', 'global'],
+  'global.set': [0x24, '', 'global'],
+  'i32.load': [0x28, 'i>i', 'access', 2],
+  'i64.load': [0x29, 'i>j', 'access', 3],
+  'f32.load': [0x2a, 'i>f', 'access', 2],
+  'f64.load': [0x2b, 'i>d', 'access', 3],
+  'i32.load8_s': [0x2c, 'i>i', 'access', 0],
+  'i32.load8_u': [0x2d, 'i>i', 'access', 0],
+  'i32.load16_s': [0x2e, 'i>i', 'access', 1],
+  'i32.load16_u': [0x2f, 'i>i', 'access', 1],
+  'i64.load8_s': [0x30, 'i>j', 'access', 0],
+  'i64.load8_u': [0x31, 'i>j', 'access', 0],
+  'i64.load16_s': [0x32, 'i>j', 'access', 1],
+  'i64.load16_u': [0x33, 'i>j', 'access', 1],
+  'i64.load32_s': [0x34, 'i>j', 'access', 2],
+  'i64.load32_u': [0x35, 'i>j', 'access', 2],
+  'i32.store': [0x36, 'ii>', 'access', 2],
+  'i64.store': [0x37, 'ij>', 'access', 3],
+  'f32.store': [0x38, 'if>', 'access', 2],
+  'f64.store': [0x39, 'id>', 'access', 3],
+  'i32.store8': [0x3a, 'ii>', 'access', 0],
+  'i32.store16': [0x3b, 'ii>', 'access', 1],
+  'i64.store8': [0x3c, 'ij>', 'access', 0],
+  'i64.store16': [0x3d, 'ij>', 'access', 1],
+  'i64.store32': [0x3e, 'ij>', 'access', 2],
+  'i32.const': [0x41, '>i', 'integer'],
+  'i64.const': [0x42, '>j', 'integer'],
+  'f32.const': [0x43, '>f', 'f32'],
+  'f64.const': [0x44, '>d', 'f64'],
+  'i32.eqz': [0x45, 'i>i'],
+  'i32.eq': [0x46, 'ii>i'],
+  'i32.ne': [0x47, 'ii>i'],
+  'i32.lt_s': [0x48, 'ii>i'],
+  'i32.lt_u': [0x49, 'ii>i'],
+  'i32.gt_s': [0x4a, 'ii>i'],
+  'i32.gt_u': [0x4b, 'ii>i'],
+  'i32.le_s': [0x4c, 'ii>i'],
+  'i32.le_u': [0x4d, 'ii>i'],
+  'i32.ge_s': [0x4e, 'ii>i'],
+  'i32.ge_u': [0x4f, 'ii>i'],
+  'i64.eqz': [0x50, 'j>i'],
+  'i64.eq': [0x51, 'jj>i'],
+  'i64.ne': [0x52, 'jj>i'],
+  'i64.lt_s': [0x53, 'jj>i'],
+  'i64.lt_u': [0x54, 'jj>i'],
+  'i64.gt_s': [0x55, 'jj>i'],
+  'i64.gt_u': [0x56, 'jj>i'],
+  'i64.le_s': [0x57, 'jj>i'],
+  'i64.le_u': [0x58, 'jj>i'],
+  'i64.ge_s': [0x59, 'jj>i'],
+  'i64.ge_u': [0x5a, 'jj>i'],
+  'f32.eq': [0x5b, 'ff>i'],
+  'f32.ne': [0x5c, 'ff>i'],
+  'f32.lt': [0x5d, 'ff>i'],
+  'f32.gt': [0x5e, 'ff>i'],
+  'f32.le': [0x5f, 'ff>i'],
+  'f32.ge': [0x60, 'ff>i'],
+  'f64.eq': [0x61, 'dd>i'],
+  'f64.ne': [0x62, 'dd>i'],
+  'f64.lt': [0x63, 'dd>i'],
+  'f64.gt': [0x64, 'dd>i'],
+  'f64.le': [0x65, 'dd>i'],
+  'f64.ge': [0x66, 'dd>i'],
+  'i32.clz': [0x67, 'i>i'],
+  'i32.ctz': [0x68, 'i>i'],
+  'i32.popcnt': [0x69, 'i>i'],
+  'i32.add': [0x6a, 'ii>i'],
+  'i32.sub': [0x6b, 'ii>i'],
+  'i32.mul': [0x6c, 'ii>i'],
+  'i32.div_s': [0x6d, 'ii>i'],
+  'i32.div_u': [0x6e, 'ii>i'],
+  'i32.rem_s': [0x6f, 'ii>i'],
+  'i32.rem_u': [0x70, 'ii>i'],
+  'i32.and': [0x71, 'ii>i'],
+  'i32.or': [0x72, 'ii>i'],
+  'i32.xor': [0x73, 'ii>i'],
+  'i32.shl': [0x74, 'ii>i'],
+  'i32.shr_s': [0x75, 'ii>i'],
+  'i32.shr_u': [0x76, 'ii>i'],
+  'i32.rotl': [0x77, 'ii>i'],
+  'i32.rotr': [0x78, 'ii>i'],
+  'i64.clz': [0x79, 'j>j'],
+  'i64.ctz': [0x7a, 'j>j'],
+  'i64.popcnt': [0x7b, 'j>j'],
+  'i64.add': [0x7c, 'jj>j'],
+  'i64.sub': [0x7d, 'jj>j'],
+  'i64.mul': [0x7e, 'jj>j'],
+  'i64.div_s': [0x7f, 'jj>j'],
+  'i64.div_u': [0x80, 'jj>j'],
+  'i64.rem_s': [0x81, 'jj>j'],
+  'i64.rem_u': [0x82, 'jj>j'],
+  'i64.and': [0x83, 'jj>j'],
+  'i64.or': [0x84, 'jj>j'],
+  'i64.xor': [0x85, 'jj>j'],
+  'i64.shl': [0x86, 'jj>j'],
+  'i64.shr_s': [0x87, 'jj>j'],
+  'i64.shr_u': [0x88, 'jj>j'],
+  'i64.rotl': [0x89, 'jj>j'],
+  'i64.rotr': [0x8a, 'jj>j'],
+  'f32.abs': [0x8b, 'f>f'],
+  'f32.neg': [0x8c, 'f>f'],
+  'f32.ceil': [0x8d, 'f>f'],
+  'f32.floor': [0x8e, 'f>f'],
+  'f32.trunc': [0x8f, 'f>f'],
+  'f32.nearest': [0x90, 'f>f'],
+  'f32.sqrt': [0x91, 'f>f'],
+  'f32.add': [0x92, 'ff>f'],
+  'f32.sub': [0x93, 'ff>f'],
+  'f32.mul': [0x94, 'ff>f'],
+  'f32.div': [0x95, 'ff>f'],
+  'f32.min': [0x96, 'ff>f'],
+  'f32.max': [0x97, 'ff>f'],
+  'f32.copysign': [0x98, 'ff>f'],
+  'f64.abs': [0x99, 'd>d'],
+  'f64.neg': [0x9a, 'd>d'],
+  'f64.ceil': [0x9b, 'd>d'],
+  'f64.floor': [0x9c, 'd>d'],
+  'f64.trunc': [0x9d, 'd>d'],
+  'f64.nearest': [0x9e, 'd>d'],
+  'f64.sqrt': [0x9f, 'd>d'],
+  'f64.add': [0xa0, 'dd>d'],
+  'f64.sub': [0xa1, 'dd>d'],
+  'f64.mul': [0xa2, 'dd>d'],
+  'f64.div': [0xa3, 'dd>d'],
+  'f64.min': [0xa4, 'dd>d'],
+  'f64.max': [0xa5, 'dd>d'],
+  'f64.copysign': [0xa6, 'dd>d'],
+  'i32.wrap_i64': [0xa7, 'j>i'],
+  'i64.extend_i32_s': [0xac, 'i>j'],
+  'i64.extend_i32_u': [0xad, 'i>j'],
+  'f32.convert_i32_s': [0xb2, 'i>f'],
+  'f32.convert_i32_u': [0xb3, 'i>f'],
+  'f32.convert_i64_s': [0xb4, 'j>f'],
+  'f32.convert_i64_u': [0xb5, 'j>f'],
+  'f32.demote_f64': [0xb6, 'd>f'],
+  'f64.convert_i32_s': [0xb7, 'i>d'],
+  'f64.convert_i32_u': [0xb8, 'i>d'],
+  'f64.convert_i64_s': [0xb9, 'j>d'],
+  'f64.convert_i64_u': [0xba, 'j>d'],
+  'f64.promote_f32': [0xbb, 'f>d'],
+  'i32.reinterpret_f32': [0xbc, 'f>i'],
+  'i64.reinterpret_f64': [0xbd, 'd>j'],
+  'f32.reinterpret_i32': [0xbe, 'i>f'],
+  'f64.reinterpret_i64': [0xbf, 'j>d'],
+  'i32.extend8_s': [0xc0, 'i>i'],
+  'i32.extend16_s': [0xc1, 'i>i'],
+  'i64.extend8_s': [0xc2, 'j>j'],
+  'i64.extend16_s': [0xc3, 'j>j'],
+  'i64.extend32_s': [0xc4, 'j>j'],
+  'i32.trunc_sat_f32_s': [0xfc0000, 'f>i'],
+  'i32.trunc_sat_f32_u': [0xfc0001, 'f>i'],
+  'i32.trunc_sat_f64_s': [0xfc0002, 'd>i'],
+  'i32.trunc_sat_f64_u': [0xfc0003, 'd>i'],
+  'i64.trunc_sat_f32_s': [0xfc0004, 'f>j'],
+  'i64.trunc_sat_f32_u': [0xfc0005, 'f>j'],
+  'i64.trunc_sat_f64_s': [0xfc0006, 'd>j'],
+  'i64.trunc_sat_f64_u': [0xfc0007, 'd>j'],
+  'memory.copy': [0xfc000a, 'iii>', 'memories'],
+  'memory.fill': [0xfc000b, 'iii>', 'memory'],
+  'v128.load': [0xfd0000, 'i>V', 'access', 4],
+  'v128.load8_splat': [0xfd0007, 'i>V', 'access', 0],
+  'v128.load16_splat': [0xfd0008, 'i>V', 'access', 1],
+  'v128.load32_splat': [0xfd0009, 'i>V', 'access', 2],
+  'v128.load64_splat': [0xfd000a, 'i>V', 'access', 3],
+  'v128.store': [0xfd000b, 'iV>', 'access', 4],
+  'v128.const': [0xfd000c, '>V', 'bytes'],
+  'i8x16.shuffle': [0xfd000d, 'VV>V', 'bytes'],
+  'i8x16.swizzle': [0xfd000e, 'VV>V'],
+  'i32x4.splat': [0xfd0011, 'i>V'],
+  'i64x2.splat': [0xfd0012, 'j>V'],
+  'f32x4.splat': [0xfd0013, 'f>V'],
+  'f64x2.splat': [0xfd0014, 'd>V'],
+  'i32x4.extract_lane': [0xfd001b, 'V>i', 'lane'],
+  'i32x4.replace_lane': [0xfd001c, 'Vi>V', 'lane'],
+  'i64x2.extract_lane': [0xfd001d, 'V>j', 'lane'],
+  'i64x2.replace_lane': [0xfd001e, 'Vj>V', 'lane'],
+  'f32x4.extract_lane': [0xfd001f, 'V>f', 'lane'],
+  'f32x4.replace_lane': [0xfd0020, 'Vf>V', 'lane'],
+  'f64x2.extract_lane': [0xfd0021, 'V>d', 'lane'],
+  'f64x2.replace_lane': [0xfd0022, 'Vd>V', 'lane'],
+  'i16x8.gt_s': [0xfd0031, 'VV>V'],
+  'i32x4.eq': [0xfd0037, 'VV>V'],
+  'i32x4.ne': [0xfd0038, 'VV>V'],
+  'i32x4.lt_s': [0xfd0039, 'VV>V'],
+  'i32x4.lt_u': [0xfd003a, 'VV>V'],
+  'i32x4.gt_s': [0xfd003b, 'VV>V'],
+  'i32x4.gt_u': [0xfd003c, 'VV>V'],
+  'i32x4.le_s': [0xfd003d, 'VV>V'],
+  'i32x4.le_u': [0xfd003e, 'VV>V'],
+  'i32x4.ge_s': [0xfd003f, 'VV>V'],
+  'i32x4.ge_u': [0xfd0040, 'VV>V'],
+  'f32x4.eq': [0xfd0041, 'VV>V'],
+  'f32x4.ne': [0xfd0042, 'VV>V'],
+  'f32x4.lt': [0xfd0043, 'VV>V'],
+  'f32x4.gt': [0xfd0044, 'VV>V'],
+  'f32x4.le': [0xfd0045, 'VV>V'],
+  'f32x4.ge': [0xfd0046, 'VV>V'],
+  'f64x2.eq': [0xfd0047, 'VV>V'],
+  'f64x2.ne': [0xfd0048, 'VV>V'],
+  'f64x2.lt': [0xfd0049, 'VV>V'],
+  'f64x2.gt': [0xfd004a, 'VV>V'],
+  'f64x2.le': [0xfd004b, 'VV>V'],
+  'f64x2.ge': [0xfd004c, 'VV>V'],
+  'v128.not': [0xfd004d, 'V>V'],
+  'v128.and': [0xfd004e, 'VV>V'],
+  'v128.andnot': [0xfd004f, 'VV>V'],
+  'v128.or': [0xfd0050, 'VV>V'],
+  'v128.xor': [0xfd0051, 'VV>V'],
+  'v128.bitselect': [0xfd0052, 'VVV>V'],
+  'v128.any_true': [0xfd0053, 'V>i'],
+  'v128.load8_lane': [0xfd0054, 'iV>V', 'access lane', 0],
+  'v128.load16_lane': [0xfd0055, 'iV>V', 'access lane', 1],
+  'v128.load32_lane': [0xfd0056, 'iV>V', 'access lane', 2],
+  'v128.load64_lane': [0xfd0057, 'iV>V', 'access lane', 3],
+  'v128.store32_lane': [0xfd005a, 'iV>', 'access lane', 2],
+  'v128.store64_lane': [0xfd005b, 'iV>', 'access lane', 3],
+  'v128.load32_zero': [0xfd005c, 'i>V', 'access', 2],
+  'v128.load64_zero': [0xfd005d, 'i>V', 'access', 3],
+  'f32x4.demote_f64x2_zero': [0xfd005e, 'V>V'],
+  'f64x2.promote_low_f32x4': [0xfd005f, 'V>V'],
+  'i8x16.popcnt': [0xfd0062, 'V>V'],
+  'i8x16.bitmask': [0xfd0064, 'V>i'],
+  'i8x16.narrow_i16x8_s': [0xfd0065, 'VV>V'],
+  'f32x4.ceil': [0xfd0067, 'V>V'],
+  'f32x4.floor': [0xfd0068, 'V>V'],
+  'f32x4.trunc': [0xfd0069, 'V>V'],
+  'f32x4.nearest': [0xfd006a, 'V>V'],
+  'i8x16.shr_u': [0xfd006d, 'Vi>V'],
+  'f64x2.ceil': [0xfd0074, 'V>V'],
+  'f64x2.floor': [0xfd0075, 'V>V'],
+  'f64x2.trunc': [0xfd007a, 'V>V'],
+  'i16x8.extadd_pairwise_i8x16_u': [0xfd007d, 'V>V'],
+  'i32x4.extadd_pairwise_i16x8_u': [0xfd007f, 'V>V'],
+  'i16x8.bitmask': [0xfd0084, 'V>i'],
+  'i16x8.narrow_i32x4_s': [0xfd0085, 'VV>V'],
+  'i16x8.extend_low_i8x16_s': [0xfd0087, 'V>V'],
+  'i16x8.extend_low_i8x16_u': [0xfd0089, 'V>V'],
+  'i16x8.shl': [0xfd008b, 'Vi>V'],
+  'i16x8.shr_s': [0xfd008c, 'Vi>V'],
+  'i16x8.shr_u': [0xfd008d, 'Vi>V'],
+  'f64x2.nearest': [0xfd0094, 'V>V'],
+  'i16x8.min_s': [0xfd0096, 'VV>V'],
+  'i16x8.max_s': [0xfd0098, 'VV>V'],
+  'i32x4.abs': [0xfd00a0, 'V>V'],
+  'i32x4.neg': [0xfd00a1, 'V>V'],
+  'i32x4.all_true': [0xfd00a3, 'V>i'],
+  'i32x4.bitmask': [0xfd00a4, 'V>i'],
+  'i32x4.extend_low_i16x8_s': [0xfd00a7, 'V>V'],
+  'i32x4.extend_low_i16x8_u': [0xfd00a9, 'V>V'],
+  'i32x4.shl': [0xfd00ab, 'Vi>V'],
+  'i32x4.shr_s': [0xfd00ac, 'Vi>V'],
+  'i32x4.shr_u': [0xfd00ad, 'Vi>V'],
+  'i32x4.add': [0xfd00ae, 'VV>V'],
+  'i32x4.sub': [0xfd00b1, 'VV>V'],
+  'i32x4.mul': [0xfd00b5, 'VV>V'],
+  'i32x4.min_s': [0xfd00b6, 'VV>V'],
+  'i32x4.min_u': [0xfd00b7, 'VV>V'],
+  'i32x4.max_s': [0xfd00b8, 'VV>V'],
+  'i32x4.max_u': [0xfd00b9, 'VV>V'],
+  'i32x4.dot_i16x8_s': [0xfd00ba, 'VV>V'],
+  'i64x2.abs': [0xfd00c0, 'V>V'],
+  'i64x2.neg': [0xfd00c1, 'V>V'],
+  'i64x2.all_true': [0xfd00c3, 'V>i'],
+  'i64x2.bitmask': [0xfd00c4, 'V>i'],
+  'i64x2.extend_low_i32x4_s': [0xfd00c7, 'V>V'],
+  'i64x2.extend_high_i32x4_s': [0xfd00c8, 'V>V'],
+  'i64x2.extend_low_i32x4_u': [0xfd00c9, 'V>V'],
+  'i64x2.extend_high_i32x4_u': [0xfd00ca, 'V>V'],
+  'i64x2.shl': [0xfd00cb, 'Vi>V'],
+  'i64x2.shr_s': [0xfd00cc, 'Vi>V'],
+  'i64x2.shr_u': [0xfd00cd, 'Vi>V'],
+  'i64x2.add': [0xfd00ce, 'VV>V'],
+  'i64x2.sub': [0xfd00d1, 'VV>V'],
+  'i64x2.mul': [0xfd00d5, 'VV>V'],
+  'i64x2.eq': [0xfd00d6, 'VV>V'],
+  'i64x2.ne': [0xfd00d7, 'VV>V'],
+  'i64x2.lt_s': [0xfd00d8, 'VV>V'],
+  'i64x2.gt_s': [0xfd00d9, 'VV>V'],
+  'i64x2.le_s': [0xfd00da, 'VV>V'],
+  'i64x2.ge_s': [0xfd00db, 'VV>V'],
+  'i64x2.extmul_low_i32x4_s': [0xfd00dc, 'VV>V'],
+  'i64x2.extmul_high_i32x4_s': [0xfd00dd, 'VV>V'],
+  'i64x2.extmul_low_i32x4_u': [0xfd00de, 'VV>V'],
+  'i64x2.extmul_high_i32x4_u': [0xfd00df, 'VV>V'],
+  'f32x4.abs': [0xfd00e0, 'V>V'],
+  'f32x4.neg': [0xfd00e1, 'V>V'],
+  'f32x4.sqrt': [0xfd00e3, 'V>V'],
+  'f32x4.add': [0xfd00e4, 'VV>V'],
+  'f32x4.sub': [0xfd00e5, 'VV>V'],
+  'f32x4.mul': [0xfd00e6, 'VV>V'],
+  'f32x4.div': [0xfd00e7, 'VV>V'],
+  'f32x4.min': [0xfd00e8, 'VV>V'],
+  'f32x4.max': [0xfd00e9, 'VV>V'],
+  'f32x4.pmin': [0xfd00ea, 'VV>V'],
+  'f32x4.pmax': [0xfd00eb, 'VV>V'],
+  'f64x2.abs': [0xfd00ec, 'V>V'],
+  'f64x2.neg': [0xfd00ed, 'V>V'],
+  'f64x2.sqrt': [0xfd00ef, 'V>V'],
+  'f64x2.add': [0xfd00f0, 'VV>V'],
+  'f64x2.sub': [0xfd00f1, 'VV>V'],
+  'f64x2.mul': [0xfd00f2, 'VV>V'],
+  'f64x2.div': [0xfd00f3, 'VV>V'],
+  'f64x2.min': [0xfd00f4, 'VV>V'],
+  'f64x2.max': [0xfd00f5, 'VV>V'],
+  'f64x2.pmin': [0xfd00f6, 'VV>V'],
+  'f64x2.pmax': [0xfd00f7, 'VV>V'],
+  'i32x4.trunc_sat_f32x4_s': [0xfd00f8, 'V>V'],
+  'i32x4.trunc_sat_f32x4_u': [0xfd00f9, 'V>V'],
+  'f32x4.convert_i32x4_s': [0xfd00fa, 'V>V'],
+  'f32x4.convert_i32x4_u': [0xfd00fb, 'V>V'],
+  'i32x4.trunc_sat_f64x2_s_zero': [0xfd00fc, 'V>V'],
+  'i32x4.trunc_sat_f64x2_u_zero': [0xfd00fd, 'V>V'],
+  'f64x2.convert_low_i32x4_s': [0xfd00fe, 'V>V'],
+  'f64x2.convert_low_i32x4_u': [0xfd00ff, 'V>V'],
+  'f32x4.relaxed_madd': [0xfd0105, 'VVV>V'],
+  'f64x2.relaxed_madd': [0xfd0107, 'VVV>V'],
+  'atomic.fence': [0xfe0003, '>', 'memory'],
+  'i32.atomic.load': [0xfe0010, 'i>i', 'access', 2],
+  'i64.atomic.load': [0xfe0011, 'i>j', 'access', 3],
+  'i32.atomic.load8_u': [0xfe0012, 'i>i', 'access', 0],
+  'i32.atomic.load16_u': [0xfe0013, 'i>i', 'access', 1],
+  'i32.atomic.store': [0xfe0017, 'ii>', 'access', 2],
+  'i64.atomic.store': [0xfe0018, 'ij>', 'access', 3],
+  'i32.atomic.store8': [0xfe0019, 'ii>', 'access', 0],
+  'i32.atomic.store16': [0xfe001a, 'ii>', 'access', 1],
+  'i32.atomic.rmw.add': [0xfe001e, 'ii>i', 'access', 2],
+  'i64.atomic.rmw.add': [0xfe001f, 'ij>j', 'access', 3],
+  'i32.atomic.rmw8.add_u': [0xfe0020, 'ii>i', 'access', 0],
+  'i32.atomic.rmw16.add_u': [0xfe0021, 'ii>i', 'access', 1],
+  'i32.atomic.rmw.sub': [0xfe0025, 'ii>i', 'access', 2],
+  'i64.atomic.rmw.sub': [0xfe0026, 'ij>j', 'access', 3],
+  'i32.atomic.rmw8.sub_u': [0xfe0027, 'ii>i', 'access', 0],
+  'i32.atomic.rmw16.sub_u': [0xfe0028, 'ii>i', 'access', 1],
+  'i32.atomic.rmw.and': [0xfe002c, 'ii>i', 'access', 2],
+  'i64.atomic.rmw.and': [0xfe002d, 'ij>j', 'access', 3],
+  'i32.atomic.rmw8.and_u': [0xfe002e, 'ii>i', 'access', 0],
+  'i32.atomic.rmw16.and_u': [0xfe002f, 'ii>i', 'access', 1],
+  'i32.atomic.rmw.or': [0xfe0033, 'ii>i', 'access', 2],
+  'i64.atomic.rmw.or': [0xfe0034, 'ij>j', 'access', 3],
+  'i32.atomic.rmw8.or_u': [0xfe0035, 'ii>i', 'access', 0],
+  'i32.atomic.rmw16.or_u': [0xfe0036, 'ii>i', 'access', 1],
+  'i32.atomic.rmw.xor': [0xfe003a, 'ii>i', 'access', 2],
+  'i64.atomic.rmw.xor': [0xfe003b, 'ij>j', 'access', 3],
+  'i32.atomic.rmw8.xor_u': [0xfe003c, 'ii>i', 'access', 0],
+  'i32.atomic.rmw16.xor_u': [0xfe003d, 'ii>i', 'access', 1],
+  'i32.atomic.rmw.xchg': [0xfe0041, 'ii>i', 'access', 2],
+  'i64.atomic.rmw.xchg': [0xfe0042, 'ij>j', 'access', 3],
+  'i32.atomic.rmw8.xchg_u': [0xfe0043, 'ii>i', 'access', 0],
+  'i32.atomic.rmw16.xchg_u': [0xfe0044, 'ii>i', 'access', 1],
+  'i32.atomic.rmw.cmpxchg': [0xfe0048, 'iii>i', 'access', 2],
+  'i64.atomic.rmw.cmpxchg': [0xfe0049, 'ijj>j', 'access', 3],
+  'i32.atomic.rmw8.cmpxchg_u': [0xfe004a, 'iii>i', 'access', 0],
+  'i32.atomic.rmw16.cmpxchg_u': [0xfe004b, 'iii>i', 'access', 1],
+} as const satisfies Record<string, Row>;
 
-const SIMD = `00 v128.load|07 v128.load8_splat|08 v128.load16_splat|09 v128.load32_splat|0a v128.load64_splat|0b v128.store|0c v128.const|0d i8x16.shuffle|0e i8x16.swizzle
-11 i32x4.splat|12 i64x2.splat|13 f32x4.splat|14 f64x2.splat
-1b i32x4.extract_lane|1c i32x4.replace_lane|1d i64x2.extract_lane|1e i64x2.replace_lane
-1f f32x4.extract_lane|20 f32x4.replace_lane|21 f64x2.extract_lane|22 f64x2.replace_lane
-37 i32x4.eq|38 i32x4.ne|39 i32x4.lt_s|3a i32x4.lt_u|3b i32x4.gt_s|3c i32x4.gt_u|3d i32x4.le_s|3e i32x4.le_u|3f i32x4.ge_s|40 i32x4.ge_u
-41 f32x4.eq|42 f32x4.ne|43 f32x4.lt|44 f32x4.gt|45 f32x4.le|46 f32x4.ge|47 f64x2.eq|48 f64x2.ne|49 f64x2.lt|4a f64x2.gt|4b f64x2.le|4c f64x2.ge
-4d v128.not|4e v128.and|4f v128.andnot|50 v128.or|51 v128.xor|52 v128.bitselect|53 v128.any_true|54 v128.load8_lane|55 v128.load16_lane|56 v128.load32_lane|57 v128.load64_lane|5a v128.store32_lane|5b v128.store64_lane|5c v128.load32_zero|5d v128.load64_zero
-5e f32x4.demote_f64x2_zero|5f f64x2.promote_low_f32x4|67 f32x4.ceil|68 f32x4.floor|69 f32x4.trunc|6a f32x4.nearest
-74 f64x2.ceil|75 f64x2.floor|7a f64x2.trunc|94 f64x2.nearest
-31 i16x8.gt_s|62 i8x16.popcnt|6d i8x16.shr_u|7d i16x8.extadd_pairwise_i8x16_u|7f i32x4.extadd_pairwise_i16x8_u|8b i16x8.shl|8c i16x8.shr_s|8d i16x8.shr_u|96 i16x8.min_s|98 i16x8.max_s|ba i32x4.dot_i16x8_s
-64 i8x16.bitmask|65 i8x16.narrow_i16x8_s|84 i16x8.bitmask|85 i16x8.narrow_i32x4_s
-87 i16x8.extend_low_i8x16_s|89 i16x8.extend_low_i8x16_u|a7 i32x4.extend_low_i16x8_s|a9 i32x4.extend_low_i16x8_u
-a0 i32x4.abs|a1 i32x4.neg|a3 i32x4.all_true|a4 i32x4.bitmask|ab i32x4.shl|ac i32x4.shr_s|ad i32x4.shr_u
-ae i32x4.add|b1 i32x4.sub|b5 i32x4.mul|b6 i32x4.min_s|b7 i32x4.min_u|b8 i32x4.max_s|b9 i32x4.max_u
-c0 i64x2.abs|c1 i64x2.neg|c3 i64x2.all_true|c4 i64x2.bitmask|c7 i64x2.extend_low_i32x4_s|c8 i64x2.extend_high_i32x4_s|c9 i64x2.extend_low_i32x4_u|ca i64x2.extend_high_i32x4_u
-cb i64x2.shl|cc i64x2.shr_s|cd i64x2.shr_u|ce i64x2.add|d1 i64x2.sub|d5 i64x2.mul|d6 i64x2.eq|d7 i64x2.ne|d8 i64x2.lt_s|d9 i64x2.gt_s|da i64x2.le_s|db i64x2.ge_s
-dc i64x2.extmul_low_i32x4_s|dd i64x2.extmul_high_i32x4_s|de i64x2.extmul_low_i32x4_u|df i64x2.extmul_high_i32x4_u
-e0 f32x4.abs|e1 f32x4.neg|e3 f32x4.sqrt|e4 f32x4.add|e5 f32x4.sub|e6 f32x4.mul|e7 f32x4.div|e8 f32x4.min|e9 f32x4.max|ea f32x4.pmin|eb f32x4.pmax
-ec f64x2.abs|ed f64x2.neg|ef f64x2.sqrt|f0 f64x2.add|f1 f64x2.sub|f2 f64x2.mul|f3 f64x2.div|f4 f64x2.min|f5 f64x2.max|f6 f64x2.pmin|f7 f64x2.pmax
-f8 i32x4.trunc_sat_f32x4_s|f9 i32x4.trunc_sat_f32x4_u|fa f32x4.convert_i32x4_s|fb f32x4.convert_i32x4_u
-fc i32x4.trunc_sat_f64x2_s_zero|fd i32x4.trunc_sat_f64x2_u_zero|fe f64x2.convert_low_i32x4_s|ff f64x2.convert_low_i32x4_u
-105 f32x4.relaxed_madd|107 f64x2.relaxed_madd`;
+/** The name of an instruction. */
+export type Opcode = keyof typeof OPCODES;
 
-const rows = (text: string, prefix: number): [string, number][] =>
-  text
-    .trim()
-    .split(/[|\n]/)
-    .map((entry) => {
-      const [code, name] = entry.trim().split(' ') as [string, string];
-      return [name, (prefix << 16) | parseInt(code, 16)];
-    });
+type WithImmediate<I extends Immediate> = {
+  [Name in Opcode]: (typeof OPCODES)[Name] extends readonly [number, string, I, ...number[]]
+    ? Name
+    : never;
+}[Opcode];
 
-const table = new Map<string, number>([
-  ...rows(BASE, 0),
-  ...rows(ATOMIC_BASE, 0xfe),
-  ...rows(SIMD, 0xfd),
-  ...SATURATING.map((name, index): [string, number] => [name, 0xfc0000 | index]),
-  ['memory.copy', 0xfc000a],
-  ['memory.fill', 0xfc000b],
-]);
-// Read-modify-write rows come in groups of seven widths: i32, i64, then the narrow ones.
-ATOMIC_RMW.forEach((operation, index) => {
-  const first = 0x1e + index * 7;
-  ['i32.atomic.rmw.', 'i64.atomic.rmw.', 'i32.atomic.rmw8.', 'i32.atomic.rmw16.'].forEach(
-    (stem, width) => {
-      table.set(`${stem}${operation}${width > 1 ? '_u' : ''}`, 0xfe0000 | (first + width));
-    },
-  );
-});
+/** Instructions that access memory. */
+export type AccessOpcode = WithImmediate<'access' | 'access lane'>;
+/** Instructions that take a lane's number. */
+export type LaneOpcode = WithImmediate<'lane'>;
+
+const ROWS: Readonly<Record<Opcode, Row>> = OPCODES;
 
 /** Thrown where a rule meets a type for which WebAssembly has no such operation, as in xor.f32. */
 export class NoSuchInstruction extends RangeError {}
 
-export function opcode(name: string): number {
-  const code = table.get(name);
-  if (code === undefined) throw new NoSuchInstruction(`no WebAssembly instruction '${name}'`);
-  return code;
+export const isOpcode = (name: string): name is Opcode => Object.hasOwn(ROWS, name);
+
+/** A name that is composed of types and operations that may not go together. */
+export function opcodeNamed(name: string): Opcode {
+  if (!isOpcode(name)) throw new NoSuchInstruction(`no WebAssembly instruction '${name}'`);
+  return name;
 }
 
-export const isOpcode = (name: string): boolean => table.has(name);
-
-/** log2 of the bytes that a memory instruction touches. */
-export function accessWidth(name: string): number {
-  if (name === 'v128.load' || name === 'v128.store') return 4;
-  if (/8(_[su]|_lane)?$|rmw8/.test(name)) return 0;
-  if (/16(_[su]|_lane)?$|rmw16/.test(name)) return 1;
-  if (/(load|store)32/.test(name)) return 2;
-  if (/(load|store)64_(splat|zero|lane)$/.test(name)) return 3;
-  return name.startsWith('i64') || name.startsWith('f64') ? 3 : 2;
+/** The same of an instruction that accesses memory. */
+export function accessNamed(name: string): AccessOpcode {
+  if (!isOpcode(name) || ROWS[name][3] === undefined)
+    throw new NoSuchInstruction(`no WebAssembly instruction '${name}' accesses memory`);
+  return name as AccessOpcode;
 }
+
+export const opcode = (name: Opcode): number => ROWS[name][0];
+
+export const immediateOf = (name: Opcode): Immediate | undefined => ROWS[name][2];
+
+/** log2 of the bytes that a memory instruction accesses. */
+export const accessWidth = (name: AccessOpcode): number => ROWS[name][3]!;
+
+/** The types of an instruction: see {@link Row}. */
+export const typesOf = (name: Opcode): string => ROWS[name][1];
+
+const names = new Map<number, Opcode>(
+  (Object.keys(ROWS) as Opcode[]).map((name) => [opcode(name), name]),
+);
+
+/** The name of the instruction that has this code. */
+export const nameOf = (code: number): Opcode | undefined => names.get(code);

@@ -3,7 +3,7 @@
 // time grows with their product. What is live at the head of a loop it adds to the set of each
 // block of that loop: a block costs once more for each loop around it.
 
-import { operands, vectorOperands } from './immediates.js';
+import { Reader } from './reader.js';
 
 /**
  * Fitted to Node 20, where Node 26 takes half. In milliseconds of a processor: 270 for a kernel of
@@ -96,8 +96,8 @@ class FunctionSizes {
 
   /** Reads an operation. */
   take(reader: Reader): void {
-    const opcode = reader.byte();
-    this.operationsMs += opcode === 0xfd ? MS_PER_VECTOR_OPERATION : MS_PER_OPERATION;
+    const opcode = reader.opcode();
+    this.operationsMs += opcode >>> 16 === 0xfd ? MS_PER_VECTOR_OPERATION : MS_PER_OPERATION;
     if (opcode >= 0x28) {
       this.values++;
       this.row++;
@@ -170,57 +170,5 @@ class FunctionSizes {
     const to = this.labels.at(-1 - outwards)!;
     if (to.isLoop) to.backEdges++;
     this.loopsLeft += this.labels.at(-1)!.depth - to.depth;
-  }
-}
-
-class Reader {
-  private readonly bytes: Uint8Array;
-  at: number;
-
-  constructor(bytes: Uint8Array, at: number) {
-    this.bytes = bytes;
-    this.at = at;
-  }
-
-  byte(): number {
-    return this.bytes[this.at++]!;
-  }
-
-  /** An unsigned LEB128 of 32 bits. Of signed and longer ones it passes over the bytes. */
-  number(): number {
-    let value = 0;
-    for (let shift = 0; ; shift += 7) {
-      const byte = this.bytes[this.at++]!;
-      if (shift < 32) value |= (byte & 127) << shift;
-      if (byte < 128) return value >>> 0;
-    }
-  }
-
-  skipImmediates(opcode: number): void {
-    switch (opcode) {
-      case 0xfc: {
-        const operation = this.number();
-        this.at += operation === 0x0a ? 2 : operation === 0x0b ? 1 : 0;
-        return;
-      }
-      case 0xfd: {
-        const { numbers, bytes } = vectorOperands(this.number());
-        this.skip(numbers, bytes);
-        return;
-      }
-      case 0xfe:
-        if (this.number() === 0x03) this.at++;
-        else this.skip(2, 0);
-        return;
-      default: {
-        const { numbers, bytes } = operands(opcode);
-        this.skip(numbers, bytes);
-      }
-    }
-  }
-
-  private skip(numbers: number, bytes: number): void {
-    for (let left = numbers; left > 0; left--) this.number();
-    this.at += bytes;
   }
 }

@@ -4,11 +4,11 @@
 
 import type { LocalType } from '../scalar-types.js';
 import { Code } from './code.js';
-import { accessWidth, isOpcode } from './opcodes.js';
-import type { Signature } from './module.js';
-import { VALUE_TYPE } from './module.js';
-
-type Node = string | Node[];
+import type { Signature } from './signature.js';
+import { parse } from './wat-nodes.js';
+import type { Node } from './wat-nodes.js';
+import { WatWriter } from './wat-writer.js';
+import type { WatLinks } from './wat-writer.js';
 
 export interface WatFunction {
   name: string;
@@ -17,48 +17,6 @@ export interface WatFunction {
   /** Functions it calls. */
   calls: readonly string[];
   assemble(links: WatLinks): Uint8Array;
-}
-
-export interface WatLinks {
-  functionIndex(name: string): number;
-  globalIndex(name: string): number;
-}
-
-function parse(text: string): Node[] {
-  const root: Node[] = [];
-  const stack: Node[][] = [root];
-  const token = /;;[^\n]*|\s+|([()])|([^\s();]+)/y;
-  while (token.lastIndex < text.length) {
-    const at = token.lastIndex;
-    const match = token.exec(text);
-    if (!match) throw new SyntaxError(`wat: cannot read ${text.slice(at, at + 20)}`);
-    const top = stack.at(-1)!;
-    if (match[1] === '(') {
-      const list: Node[] = [];
-      top.push(list);
-      stack.push(list);
-    } else if (match[1] === ')') {
-      stack.pop();
-      if (!stack.length) throw new SyntaxError('wat: unbalanced )');
-    } else if (match[2] !== undefined) {
-      top.push(match[2]);
-    }
-  }
-  if (stack.length !== 1) throw new SyntaxError('wat: unbalanced (');
-  return root;
-}
-
-function readFloat(text: string): number {
-  const hex = /^(-?)0x([0-9a-f]+)(?:\.([0-9a-f]*))?p([+-]?\d+)$/i.exec(text);
-  if (hex) {
-    const fraction = hex[3] ?? '';
-    const mantissa = parseInt(hex[2]! + fraction, 16);
-    return (hex[1] ? -1 : 1) * mantissa * 2 ** (Number(hex[4]) - 4 * fraction.length);
-  }
-  if (text === 'inf') return Infinity;
-  if (text === '-inf') return -Infinity;
-  if (text === 'nan') return NaN;
-  return Number(text);
 }
 
 /** All functions of a text: `(func $name (param $a i32) (result i32) (local $x f64) …)`. */
@@ -100,7 +58,16 @@ export function parseWat(text: string): WatFunction[] {
       signature: { params, results },
       locals,
       calls: [...calls],
-      assemble: (links) => assemble(body, names, links, name),
+      assemble: (links) => {
+        const code = new Code({
+          local: (index) => params[index] ?? locals[index - params.length],
+          global: (index) => links.globalType(index),
+          function: (index) => links.signature(index),
+          results: () => results,
+        });
+        new WatWriter(code, names, links, name).write(body);
+        return code.op('end').finish();
+      },
     };
   });
 }
@@ -129,17 +96,6 @@ export class WatLibrary {
   }
 }
 
-function assemble(
-  body: Node[],
-  locals: Map<string, number>,
-  links: WatLinks,
-  name: string,
-): Uint8Array {
-  const code = new Code();
-  emitNodes(code, body, locals, links, name);
-  return code.op('end').finish();
-}
-
 const parsed = new Map<string, Node[]>();
 const NO_LINKS: WatLinks = {
   functionIndex: (name) => {
@@ -148,6 +104,8 @@ const NO_LINKS: WatLinks = {
   globalIndex: (name) => {
     throw new SyntaxError(`wat: $${name} is named from within other code`);
   },
+  signature: () => undefined,
+  globalType: () => undefined,
 };
 
 /**
@@ -157,161 +115,5 @@ const NO_LINKS: WatLinks = {
 export function emitWat(code: Code, text: string, locals: Readonly<Record<string, number>>): void {
   let body = parsed.get(text);
   if (!body) parsed.set(text, (body = parse(text)));
-  emitNodes(code, body, new Map(Object.entries(locals)), NO_LINKS, 'other code');
-}
-
-function emitNodes(
-  code: Code,
-  body: readonly Node[],
-  locals: ReadonlyMap<string, number>,
-  links: WatLinks,
-  name: string,
-): void {
-  const labels: string[] = [];
-  const local = (text: string): number => {
-    const index = locals.get(text);
-    if (index === undefined) throw new SyntaxError(`wat: ${name} has no local ${text}`);
-    return index;
-  };
-  const depth = (label: string): number => {
-    const index = labels.lastIndexOf(label);
-    if (index < 0) throw new SyntaxError(`wat: ${name} has no label ${label}`);
-    return labels.length - 1 - index;
-  };
-  const blockType = (part: Node | undefined): number | undefined =>
-    Array.isArray(part) && part[0] === 'result' ? VALUE_TYPE[part[1] as LocalType] : undefined;
-
-  const emit = (node: Node): void => {
-    if (!Array.isArray(node)) {
-      if (node.startsWith('$')) code.get(local(node));
-      else if (/^-?(0x[0-9a-f]+|\d+)L$/i.test(node)) code.i64(parseInteger(node.slice(0, -1)));
-      else if (/^-?(0x[0-9a-f]+|\d+)$/i.test(node))
-        code.i32(Number(BigInt.asIntN(32, parseInteger(node))));
-      else if (node.endsWith('d')) code.f64(readFloat(node.slice(0, -1)));
-      else if (node.endsWith('f')) code.f32(readFloat(node.slice(0, -1)));
-      else code.op(node);
-      return;
-    }
-    const head = node[0] as string;
-    const rest = node.slice(1);
-    switch (head) {
-      case 'local.get':
-        code.get(local(rest[0] as string));
-        return;
-      case 'local.set':
-      case 'local.tee':
-        rest.slice(1).forEach(emit);
-        if (head === 'local.set') code.set(local(rest[0] as string));
-        else code.tee(local(rest[0] as string));
-        return;
-      case 'global.get':
-        code.op(head).u32(links.globalIndex((rest[0] as string).slice(1)));
-        return;
-      case 'global.set':
-        rest.slice(1).forEach(emit);
-        code.op(head).u32(links.globalIndex((rest[0] as string).slice(1)));
-        return;
-      case 'call':
-        rest.slice(1).forEach(emit);
-        code.op('call').u32(links.functionIndex((rest[0] as string).slice(1)));
-        return;
-      case 'block':
-      case 'loop': {
-        const named = typeof rest[0] === 'string' && rest[0].startsWith('$');
-        labels.push(named ? (rest.shift() as string) : '');
-        const type = blockType(rest[0]);
-        if (type !== undefined) rest.shift();
-        code.op(head).byte(type ?? 0x40);
-        rest.forEach(emit);
-        code.op('end');
-        labels.pop();
-        return;
-      }
-      case 'if': {
-        const type = blockType(rest[0]);
-        if (type !== undefined) rest.shift();
-        const arms = rest.filter(
-          (part) => Array.isArray(part) && (part[0] === 'then' || part[0] === 'else'),
-        ) as Node[][];
-        rest.filter((part) => !arms.includes(part as Node[])).forEach(emit);
-        code.op('if').byte(type ?? 0x40);
-        labels.push('');
-        arms[0]!.slice(1).forEach(emit);
-        if (arms[1]) {
-          code.op('else');
-          arms[1].slice(1).forEach(emit);
-        }
-        code.op('end');
-        labels.pop();
-        return;
-      }
-      case 'br':
-      case 'br_if':
-        rest.slice(1).forEach(emit);
-        code.op(head).u32(depth(rest[0] as string));
-        return;
-      case 'br_table': {
-        const targets = rest.filter(
-          (part) => typeof part === 'string' && labels.includes(part),
-        ) as string[];
-        rest.filter((part) => !targets.includes(part as string)).forEach(emit);
-        code.op(head).u32(targets.length - 1);
-        for (const target of targets) code.u32(depth(target));
-        return;
-      }
-      case 'i64.const':
-        code.i64(parseInteger(rest[0] as string));
-        return;
-      case 'i32.const':
-        code.i32(Number(BigInt.asIntN(32, parseInteger(rest[0] as string))));
-        return;
-      case 'f64.const':
-        code.f64(readFloat(rest[0] as string));
-        return;
-      case 'f32.const':
-        code.f32(readFloat(rest[0] as string));
-        return;
-      case 'i32x4.extract_lane':
-      case 'i64x2.extract_lane':
-      case 'i32x4.replace_lane':
-      case 'i64x2.replace_lane':
-      case 'f32x4.extract_lane':
-      case 'f32x4.replace_lane':
-      case 'f64x2.extract_lane':
-      case 'f64x2.replace_lane': {
-        const lane = Number(rest.shift());
-        rest.forEach(emit);
-        code.lane(head, lane);
-        return;
-      }
-      case 'i8x16.shuffle': {
-        // Of four lanes of 32 bits, as everywhere in this compiler.
-        const lanes = rest.splice(0, 4).map(Number) as [number, number, number, number];
-        rest.forEach(emit);
-        code.shuffle(lanes);
-        return;
-      }
-      case 'memory.fill':
-        rest.forEach(emit);
-        code.op(head).byte(0);
-        return;
-      case 'memory.copy':
-        rest.forEach(emit);
-        code.op(head).byte(0).byte(0);
-        return;
-    }
-    if (!isOpcode(head)) throw new SyntaxError(`wat: ${name}: no instruction ${head}`);
-    let offset = 0;
-    if (typeof rest[0] === 'string' && rest[0].startsWith('offset='))
-      offset = Number((rest.shift() as string).slice(7));
-    rest.forEach(emit);
-    code.op(head);
-    if (/\.(load|store|atomic\.(load|store|rmw))/.test(head))
-      code.u32(accessWidth(head)).u32(offset);
-  };
-  body.forEach(emit);
-}
-
-function parseInteger(text: string): bigint {
-  return text.startsWith('-') ? -BigInt(text.slice(1)) : BigInt(text);
+  new WatWriter(code, new Map(Object.entries(locals)), NO_LINKS, 'other code').write(body);
 }

@@ -4,7 +4,7 @@
  */
 import { readFileSync, readdirSync } from 'node:fs';
 
-const SAMPLES = new URL('../../../src/ptx/samples/', import.meta.url);
+const SAMPLES = new URL('../samples/', import.meta.url);
 const LARGEST = 12_000;
 
 /** The pieces of a module's text: the header, and each top-level item. */

@@ -3,22 +3,8 @@
  * Kernels are compiled to tell of their accesses, fences and waits through the functions of
  * {@link Checker.imports}; the host's work is told of by the operations that do it.
  */
-import {
-  ACCESS,
-  ACCESS_SPACES,
-  CHECK_GAP,
-  CTX,
-  FAULT,
-  RESERVED_SHARED,
-} from '../../../ptx/index.js';
-import type { CompiledModule } from '../../../ptx/index.js';
-import type {
-  CheckKind,
-  CheckMemory,
-  CheckOptions,
-  CheckPlace,
-  CheckReport,
-} from '../../../ground/check-report.js';
+import { ACCESS, CHECK_GAP, CTX, FAULT, RESERVED_SHARED } from '../../../ptx/index.js';
+import type { CheckKind, CheckPlace, CheckReport } from '../../../ground/check-report.js';
 import { CUresult } from '../../../ground/result.js';
 import type { CpuContext } from '../context.js';
 import { hex } from '../failure.js';
@@ -30,12 +16,17 @@ import { waitGroups, waitsOf, waitsText } from '../kernels/waits.js';
 import type { Allocation, MemoryWatch } from '../memory/device-memory.js';
 import { FOREIGN_WORD } from '../memory/peer-memory.js';
 import type { Stream } from '../streams/stream.js';
+import { enterFrame, mayAccess, refusal } from './allowed-access.js';
 import { BlockWatch } from './block-watch.js';
+import { HostWork } from './host-work.js';
+import type { HostAction } from './host-work.js';
 import { LaunchWatch } from './launch-watch.js';
-import type { Work } from './launch-watch.js';
-import { MemoryMap, nameMemory } from './memory-map.js';
+import { MemoryMap } from './memory-map.js';
 import { MOST_BLOCKS, RaceCheck } from './race-check.js';
-import type { Earlier } from './race-check.js';
+import type { Earlier, RacingStore } from './race-check.js';
+import { ReportWriter, actionOf, keyOf, raceText, summary, who } from './reports.js';
+import { CheckStop } from './settings.js';
+import type { CheckSettings } from './settings.js';
 import { BYTE, Shadow } from './shadow.js';
 import { StreamOrder } from './stream-order.js';
 import { SyncCheck } from './sync-check.js';
@@ -51,52 +42,11 @@ const MOST_BYTES = 32;
 /** A bit for each of them. */
 const ALL_BYTES = -1;
 
-const SPACES: Readonly<Record<string, number>> = {
-  global: BYTE.global,
-  const: BYTE.global,
-  shared: BYTE.shared,
-  cluster: BYTE.shared,
-  local: BYTE.local,
-};
-
 /**
  * Milliseconds that a kernel may go on after it has read what nobody wrote, and perhaps never ends
  * for it.
  */
 const DOUBT = 2000;
-
-/** A store that races with another one. What it stores is seen when it has been carried out. */
-interface RacingStore {
-  readonly watch: BlockWatch;
-  readonly thread: number;
-  readonly address: number;
-  readonly line: number;
-  readonly flags: number;
-  readonly earlier: Earlier;
-  /** What lay there before. */
-  readonly before: Uint8Array;
-}
-
-/** Thrown through a kernel to end it where a function that it calls cannot say so. */
-export class CheckStop extends Error {}
-
-export type CheckSettings = Required<CheckOptions>;
-
-export function checkSettings(
-  check: boolean | CheckOptions | undefined,
-): CheckSettings | undefined {
-  if (check === undefined || check === false) return undefined;
-  return {
-    memory: true,
-    uninitialised: true,
-    races: true,
-    sameValue: false,
-    sync: true,
-    leaks: true,
-    keepGoing: false,
-    ...(check === true ? {} : check),
-  };
-}
 
 export class Checker implements MemoryWatch {
   readonly settings: CheckSettings;
@@ -106,9 +56,7 @@ export class Checker implements MemoryWatch {
   private readonly shadow = new Shadow();
   private readonly races = new RaceCheck(this.order);
   private readonly sync: SyncCheck;
-  private readonly seed: number | undefined;
-  /** Lines of the PTX of modules that something was found in. */
-  private readonly texts = new WeakMap<CompiledModule, readonly string[]>();
+  private readonly reports: ReportWriter;
   private readonly blocks = new Map<number, BlockWatch>();
   private lastCtx = -1;
   private last: BlockWatch | undefined = undefined;
@@ -117,7 +65,7 @@ export class Checker implements MemoryWatch {
   /** The same loads, where there are such bytes. */
   private readonly loads: { address: number; bytes: number; flags: number; line: number }[] = [];
   private racingStore: RacingStore | undefined = undefined;
-  private hostWork: Work | undefined = undefined;
+  private readonly host: HostWork;
   /** The thread that calls a function of the host or of the run time, for what that has to say. */
   private caller: { watch: BlockWatch; thread: number; line: number } | undefined = undefined;
   /** What ends the context as soon as the operation at work returns. */
@@ -126,12 +74,21 @@ export class Checker implements MemoryWatch {
   constructor(context: CpuContext, settings: CheckSettings, seed: number | undefined) {
     this.context = context;
     this.settings = settings;
-    this.seed = seed;
+    this.reports = new ReportWriter(seed);
     this.map = new MemoryMap(context.memory);
+    this.host = new HostWork(
+      context.machine.scheduler,
+      this.races,
+      this.order,
+      this.map,
+      this.reports,
+    );
     this.sync = new SyncCheck(this.races, settings.sync, (watch, kind, thread, line, message) => {
       this.found(
         watch.launch,
-        this.report(kind, message, { place: this.place(watch, thread, line, 'wait') }),
+        this.reports.report(kind, message, {
+          place: this.reports.place(watch, thread, line, 'wait'),
+        }),
         false,
       );
     });
@@ -155,7 +112,7 @@ export class Checker implements MemoryWatch {
       ) => {
         const at = address >>> 0;
         if (slot >= 0) {
-          this.loaded[slot] = settings.uninitialised ? this.unwritten(at, bytes) : 0;
+          this.loaded[slot] = settings.uninitialised ? this.shadow.unwritten(at, bytes) : 0;
           if (this.loaded[slot] !== 0) this.loads[slot] = { address: at, bytes, flags, line };
         }
         return this.access(this.watch(ctx), thread, at, bytes, flags, line, decisive) ? 1 : 0;
@@ -167,7 +124,7 @@ export class Checker implements MemoryWatch {
         this.uninitialised(this.watch(ctx), thread, address, bytes, flags, line, unwritten);
       },
       check_stored: (address = 0, bytes = 0, slot = 0, from = 0) => {
-        this.stored(address >>> 0, bytes, this.loaded[slot]! >>> from);
+        this.shadow.stored(address >>> 0, bytes, this.loaded[slot]! >>> from);
       },
       check_copied: (to = 0, from = 0, bytes = 0) => {
         if (settings.uninitialised) this.shadow.copied(to >>> 0, from >>> 0, bytes >>> 0);
@@ -185,7 +142,7 @@ export class Checker implements MemoryWatch {
         races.meetCluster(this.clusterOf(ctx));
       },
       check_frame: (ctx = 0, _thread = 0, address = 0, number = 0) => {
-        this.frame(this.watch(ctx), address >>> 0, number);
+        enterFrame(this.watch(ctx), this.shadow, address >>> 0, number);
       },
       check_caller: (ctx = 0, thread = 0, line = 0) => {
         this.caller = { watch: this.watch(ctx), thread, line };
@@ -316,7 +273,7 @@ export class Checker implements MemoryWatch {
       (kind === FAULT.outOfBounds || kind === FAULT.misaligned)
     ) {
       const address = Number(exact);
-      const place = this.place(watch, thread, line, 'access');
+      const place = this.reports.place(watch, thread, line, 'access');
       const memory = SHARED_ACCESS.test(place.instruction ?? '')
         ? this.map.findShared(this.neighbour(watch, address), address)
         : this.map.find(watch, address);
@@ -326,7 +283,11 @@ export class Checker implements MemoryWatch {
           : memory?.freed
             ? (['use-after-free', 'access to freed memory at'] as const)
             : (['out-of-bounds', 'access out of bounds at'] as const);
-      launch.fatal = this.report(what, `${message} ${hex(exact)}`, { place, address, memory });
+      launch.fatal = this.reports.report(what, `${message} ${hex(exact)}`, {
+        place,
+        address,
+        memory,
+      });
     }
     return this.fail(launch);
   }
@@ -353,9 +314,12 @@ export class Checker implements MemoryWatch {
     const { launch } = watch;
     const waiting = waitsOf(launch.func, watch.ctx);
     const first = waiting.find(({ exited, line }) => !exited && line > 0);
-    const place = this.place(watch, first?.threads[0] ?? 0, first?.line ?? 0, 'wait');
+    const place = this.reports.place(watch, first?.threads[0] ?? 0, first?.line ?? 0, 'wait');
     const text = waitsText(waiting, (thread) => `thread (${launch.threadIndex(thread).join()})`);
-    return this.report('deadlock', `${what}: ${text}`, { place, waits: waitGroups(waiting) });
+    return this.reports.report('deadlock', `${what}: ${text}`, {
+      place,
+      waits: waitGroups(waiting),
+    });
   }
 
   /** Ends what is watched of a launch that failed, or is to fail: what was found. */
@@ -446,7 +410,7 @@ export class Checker implements MemoryWatch {
     const reads = (flags & (ACCESS.read | ACCESS.atomic)) !== 0;
     const writes = (flags & (ACCESS.write | ACCESS.atomic)) !== 0;
     let stops = false;
-    if (settings.memory && !this.mayAccess(watch, thread, address, flags, writes, all, any)) {
+    if (settings.memory && !mayAccess(watch, thread, address, flags, writes, all, any)) {
       stops = this.badAccess(watch, thread, address, bytes, flags, line, all, any);
       if (stops) return true;
     } else if (
@@ -455,7 +419,7 @@ export class Checker implements MemoryWatch {
       (all & BYTE.written) === 0 &&
       (all & BYTE.live) !== 0
     ) {
-      const unwritten = this.unwritten(address, bytes) & decisive;
+      const unwritten = this.shadow.unwritten(address, bytes) & decisive;
       stops =
         unwritten !== 0 &&
         this.uninitialised(watch, thread, address, bytes, flags, line, unwritten);
@@ -485,41 +449,6 @@ export class Checker implements MemoryWatch {
     return false;
   }
 
-  /** A bit for each byte that nobody has written, of as many as an access has. */
-  private unwritten(address: number, bytes: number): number {
-    const states = this.shadow.page(address >>> 16);
-    const from = address & 65535;
-    let mask = 0;
-    for (let i = 0; i < bytes; i++) if ((states[from + i]! & BYTE.written) === 0) mask |= 1 << i;
-    return mask;
-  }
-
-  /** Bytes were stored as they were loaded: those of `unwritten` are now what nobody wrote. */
-  private stored(address: number, bytes: number, unwritten: number): void {
-    if (unwritten === 0) return;
-    const states = this.shadow.page(address >>> 16);
-    const from = address & 65535;
-    for (let i = 0; i < bytes; i++)
-      if (((unwritten >>> i) & 1) !== 0) states[from + i]! &= ~BYTE.written;
-  }
-
-  private mayAccess(
-    watch: BlockWatch,
-    thread: number,
-    address: number,
-    flags: number,
-    writes: boolean,
-    all: number,
-    any: number,
-  ): boolean {
-    if ((all & BYTE.live) === 0) return false;
-    if (writes && (any & BYTE.readOnly) !== 0) return false;
-    const wanted = SPACES[ACCESS_SPACES[flags >>> ACCESS.spaceShift]!];
-    const space = any & BYTE.spaceMask;
-    if (wanted !== undefined && space !== wanted) return false;
-    return space !== BYTE.local || ownFrame(watch, thread, address);
-  }
-
   /** The block of the cluster whose shared memory an address is in or next to. */
   private neighbour(watch: BlockWatch, address: number): BlockWatch {
     const { sharedBytes } = watch.launch;
@@ -542,30 +471,13 @@ export class Checker implements MemoryWatch {
   ): boolean {
     const action = actionOf(flags);
     const memory = this.map.find(this.neighbour(watch, address), address, bytes);
-    const place = this.place(watch, thread, line, action);
+    const place = this.reports.place(watch, thread, line, action);
     const what = `${action} of ${bytes} bytes at ${hex(address)}`;
-    let kind: CheckKind = 'out-of-bounds';
-    let message = `${what} out of bounds`;
-    if ((all & BYTE.live) !== 0) {
-      const space = any & BYTE.spaceMask;
-      if (space === BYTE.local && !ownFrame(watch, thread, address))
-        message = `${what} in the local memory of another thread`;
-      else if ((any & BYTE.readOnly) !== 0) {
-        kind = 'read-only';
-        message = `${what}, which kernels cannot write`;
-      } else {
-        kind = 'wrong-space';
-        message =
-          `${what}: the instruction is for .${ACCESS_SPACES[flags >>> ACCESS.spaceShift]!} ` +
-          'memory, the address is not';
-      }
-    } else if (memory?.freed) {
-      kind = 'use-after-free';
-      message = `${what} after the memory was freed`;
-    }
+    const freed = memory?.freed === true;
+    const [kind, message] = refusal(watch, thread, address, what, flags, all, any, freed);
     return this.found(
       watch.launch,
-      this.report(kind, message, { place, address, bytes, memory }),
+      this.reports.report(kind, message, { place, address, bytes, memory }),
       true,
     );
   }
@@ -587,7 +499,7 @@ export class Checker implements MemoryWatch {
       return false;
     const at = address + 31 - Math.clz32(unwritten & -unwritten);
     const memory = this.map.find(this.neighbour(watch, at), at);
-    const place = this.place(watch, thread, line, actionOf(flags));
+    const place = this.reports.place(watch, thread, line, actionOf(flags));
     const message =
       `${actionOf(flags)} of ${bytes} bytes at ${hex(address)} that were never ` +
       `written${at === address ? '' : `, from ${hex(at)} on`}`;
@@ -595,7 +507,7 @@ export class Checker implements MemoryWatch {
     watch.launch.doubtful ??= this.context.machine.services.now();
     return this.found(
       watch.launch,
-      this.report('uninitialised', message, { place, address: at, bytes, memory }),
+      this.reports.report('uninitialised', message, { place, address: at, bytes, memory }),
       false,
     );
   }
@@ -633,34 +545,16 @@ export class Checker implements MemoryWatch {
     line: number,
     earlier: Earlier,
   ): void {
-    const other = this.placeOf(earlier);
+    const other = this.reports.placeOf(earlier);
     if (this.again(watch.launch, kind, line, other)) return;
-    const place = this.place(watch, thread, line, actionOf(flags));
+    const place = this.reports.place(watch, thread, line, actionOf(flags));
     const memory = this.map.find(this.neighbour(watch, address), address, bytes);
-    const two = who(watch, thread, earlier);
-    const message =
-      kind === 'same-value'
-        ? `${two} store the same value at ${hex(address)}: nothing orders the two stores`
-        : `race of ${two} at ${hex(address)}: nothing orders the two ` +
-          `accesses${two === WARP ? ' (a __syncwarp() is missing between them)' : ''}`;
+    const message = raceText(kind, who(watch, thread, earlier), address);
     this.found(
       watch.launch,
-      this.report(kind, message, { place, other, address, bytes, memory }),
+      this.reports.report(kind, message, { place, other, address, bytes, memory }),
       false,
     );
-  }
-
-  /** The frame of a called function begins to live. */
-  private frame(watch: BlockWatch, address: number, number: number): void {
-    const frame = watch.launch.func.module.compiled.check!.frames[number]!;
-    const end = watch.stack + watch.launch.check.stackBytes;
-    // What lies above belonged to calls that have returned.
-    const { calls } = watch;
-    while (calls.length > 0 && calls.at(-1)!.address >= address) calls.pop();
-    calls.push({ address, number });
-    this.shadow.set(address, Math.min(end - address, 4096), 0);
-    for (const { offset, size } of frame.variables)
-      this.shadow.set(address + offset, size, BYTE.live | BYTE.local);
   }
 
   /** Counts it, if the same was found before: thousands of threads may find it. */
@@ -706,9 +600,13 @@ export class Checker implements MemoryWatch {
       kind === 'double-free'
         ? `free of ${hex(address)}, which was freed already`
         : `free of ${hex(address)}, which malloc did not return`;
-    const place = this.place(caller.watch, caller.thread, caller.line, 'free');
+    const place = this.reports.place(caller.watch, caller.thread, caller.line, 'free');
     if (
-      this.found(caller.watch.launch, this.report(kind, message, { place, address, memory }), true)
+      this.found(
+        caller.watch.launch,
+        this.reports.report(kind, message, { place, address, memory }),
+        true,
+      )
     )
       throw new CheckStop(message);
     return false;
@@ -751,10 +649,14 @@ export class Checker implements MemoryWatch {
     if (!this.settings.leaks) return;
     for (const memory of this.map.leaks()) {
       this.context.machine.services.report(
-        this.report('leak', `${memory.bytes} bytes at ${hex(memory.address)} were never freed`, {
-          memory,
-          address: memory.address,
-        }),
+        this.reports.report(
+          'leak',
+          `${memory.bytes} bytes at ${hex(memory.address)} were never freed`,
+          {
+            memory,
+            address: memory.address,
+          },
+        ),
       );
     }
   }
@@ -781,170 +683,11 @@ export class Checker implements MemoryWatch {
     this.hostAccess(to, bytes, 'write');
   }
 
-  private hostAccess(address: number, bytes: number, action: 'read' | 'write' | 'signal'): void {
-    const stream = this.context.machine.scheduler.current;
-    if (!this.settings.races || stream === undefined) return;
-    const sequence = stream.completed + 1;
-    let work = this.hostWork;
-    if (work?.stream !== stream || work.sequence !== sequence) {
-      this.order.begins(stream);
-      work = {
-        stream,
-        sequence,
-        name: stream.head!.describe(),
-        launch: undefined,
-        first: this.races.number(1),
-        blocks: 1,
-      };
-      this.hostWork = work;
-      this.races.begin(work);
-    }
-    const found = this.races.hostAccess(work, address, bytes, action);
-    if (found === undefined) return;
-    const memory = this.map.find(undefined, found.address);
-    const report = this.report(
-      'race',
-      `race of two streams at ${hex(found.address)}: nothing orders the two accesses`,
-      {
-        place: { action: `${action === 'read' ? 'read' : 'write'} (${work.name})` },
-        other: this.placeOf(found.earlier),
-        address: found.address,
-        memory,
-      },
-    );
+  private hostAccess(address: number, bytes: number, action: HostAction): void {
+    if (!this.settings.races) return;
+    const report = this.host.access(address, bytes, action);
+    if (report === undefined) return;
     this.context.machine.services.report(report);
     if (!this.settings.keepGoing) this.failed = [report];
   }
-
-  // Words
-
-  private placeOf({ work, block, thread, line, action }: Earlier): CheckPlace {
-    const { launch } = work;
-    if (launch === undefined) return { action: `${action} (${work.name})` };
-    return {
-      action,
-      kernel: launch.kernel,
-      ...this.lineOf(launch, line),
-      block: launch.blockIndex(block),
-      thread: launch.threadIndex(thread),
-    };
-  }
-
-  private place(watch: BlockWatch, thread: number, line: number, action: string): CheckPlace {
-    const { launch } = watch;
-    return {
-      action,
-      kernel: launch.kernel,
-      ...this.lineOf(launch, line),
-      block: watch.index,
-      thread: launch.threadIndex(thread),
-    };
-  }
-
-  private lineOf(
-    launch: LaunchWatch,
-    line: number,
-  ): Pick<CheckPlace, 'line' | 'instruction' | 'source'> {
-    const { compiled } = launch.func.module;
-    const source = compiled.check!.lines.get(line);
-    let texts = this.texts.get(compiled);
-    if (texts === undefined) {
-      texts = compiled.check!.text.split('\n');
-      this.texts.set(compiled, texts);
-    }
-    const instruction = texts[line - 1]?.trim();
-    return {
-      line,
-      ...(instruction ? { instruction } : {}),
-      ...(source === undefined ? {} : { source }),
-    };
-  }
-
-  private report(
-    kind: CheckKind,
-    what: string,
-    parts: {
-      place?: CheckPlace;
-      other?: CheckPlace;
-      address?: number;
-      bytes?: number;
-      memory?: CheckMemory | undefined;
-      waits?: NonNullable<CheckReport['waits']>;
-    },
-  ): CheckReport {
-    const { place, other, memory, ...rest } = parts;
-    const lines = [what];
-    if (place !== undefined) lines.push(`by ${placeText(place)}`, ...instructionText(place));
-    if (other !== undefined) lines.push(`and ${placeText(other)}`, ...instructionText(other));
-    if (memory !== undefined) lines.push(nameMemory(memory));
-    return {
-      kind,
-      message: lines.join('\n  '),
-      count: 1,
-      ...rest,
-      ...(place === undefined ? {} : { place }),
-      ...(other === undefined ? {} : { other }),
-      ...(memory === undefined ? {} : { memory }),
-      ...(this.seed === undefined ? {} : { seed: this.seed }),
-    };
-  }
-}
-
-const WARP = 'two threads of a warp';
-
-/** Between which two a race is. */
-function who({ launch, number }: BlockWatch, thread: number, earlier: Earlier): string {
-  if (earlier.work !== launch) return 'two streams';
-  if (earlier.block !== number) return 'two blocks';
-  return thread >>> 5 === earlier.thread >>> 5 ? WARP : 'two threads of a block';
-}
-
-/** What is the same for all threads that find the same. */
-function keyOf(kind: CheckKind, line: number | undefined, other: CheckPlace | undefined): string {
-  return [kind, line, other?.kernel, other?.line, other?.action].join();
-}
-
-function ownFrame(watch: BlockWatch, thread: number, address: number): boolean {
-  const { frameBytes } = watch.launch.check;
-  const own = watch.frames + thread * frameBytes;
-  // The stack of called functions is used by one thread at a time.
-  return address >= watch.stack || (address >= own && address < own + frameBytes);
-}
-
-function actionOf(flags: number): 'read' | 'write' | 'atomic' {
-  if ((flags & ACCESS.atomic) !== 0) return 'atomic';
-  return (flags & ACCESS.write) !== 0 ? 'write' : 'read';
-}
-
-function placeText({ action, kernel, line, source, block, thread }: CheckPlace): string {
-  return [
-    kernel === undefined ? action : `${kernel}: ${action}`,
-    ...(source === undefined ? [] : [`${source.file}:${source.line}`]),
-    ...(line === undefined || line === 0 ? [] : [`PTX line ${line}`]),
-    ...(block === undefined ? [] : [`block (${block.join()})`]),
-    ...(thread === undefined ? [] : [`thread (${thread.join()})`]),
-  ].join(', ');
-}
-
-/** Inline assembly may stand in one long line. */
-const LONGEST_INSTRUCTION = 120;
-
-function instructionText({ instruction }: CheckPlace): string[] {
-  if (instruction === undefined) return [];
-  return [
-    '  ' +
-      `${instruction.length > LONGEST_INSTRUCTION ? `${instruction.slice(0, LONGEST_INSTRUCTION)} …` : instruction}`,
-  ];
-}
-
-/** Findings that an error tells in full. */
-const TOLD = 3;
-
-/** What an error says of several findings. */
-export function summary(reports: readonly CheckReport[]): string {
-  const told = reports.slice(0, TOLD).map(({ message }) => message);
-  if (reports.length > TOLD) told.push(`(and ${reports.length - TOLD} more)`);
-  const [first] = reports;
-  if (first?.seed !== undefined) told.push(`(schedule: { seed: ${first.seed} })`);
-  return told.join('\n');
 }

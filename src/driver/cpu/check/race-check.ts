@@ -55,6 +55,18 @@ export interface Earlier {
   onlyWrites: boolean;
 }
 
+/** A store that races with another one. What it stores is seen when it has been carried out. */
+export interface RacingStore {
+  readonly watch: BlockWatch;
+  readonly thread: number;
+  readonly address: number;
+  readonly line: number;
+  readonly flags: number;
+  readonly earlier: Earlier;
+  /** What lay there before. */
+  readonly before: Uint8Array;
+}
+
 export class RaceCheck {
   private pages: (Page | undefined)[] = [];
   private readonly order: StreamOrder;

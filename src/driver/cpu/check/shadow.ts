@@ -104,4 +104,22 @@ export class Shadow {
       at = to;
     }
   }
+
+  /** A bit for each byte that nobody has written, of as many as an access has. */
+  unwritten(address: number, bytes: number): number {
+    const states = this.page(address >>> 16);
+    const from = address & 65535;
+    let mask = 0;
+    for (let i = 0; i < bytes; i++) if ((states[from + i]! & BYTE.written) === 0) mask |= 1 << i;
+    return mask;
+  }
+
+  /** Bytes were stored as they were loaded: those of `unwritten` are now what nobody wrote. */
+  stored(address: number, bytes: number, unwritten: number): void {
+    if (unwritten === 0) return;
+    const states = this.page(address >>> 16);
+    const from = address & 65535;
+    for (let i = 0; i < bytes; i++)
+      if (((unwritten >>> i) & 1) !== 0) states[from + i]! &= ~BYTE.written;
+  }
 }

@@ -21,6 +21,27 @@ export function clusterShape([x, y, z]: readonly [number, number, number]): Clus
   return { x, y, z, blocks: x * y * z };
 }
 
+/** The part of a cache that blocks that run side by side may take, bytes. */
+const TEAM_BYTES = 1 << 19;
+
+/** The blocks of a row of the grid that one call runs side by side; undefined for one by one. */
+export function teamOf(
+  [width = 1, height = 1, depth = 1]: Int32Array,
+  blockBytes: number,
+  workers: number,
+): ClusterShape | undefined {
+  // A team for each thread: of two, each takes all the longer to go through memory (64 MB by two
+  // threads: 1.65 ms for 1.72).
+  const most = Math.min(
+    width,
+    TEAM.most,
+    Math.floor(TEAM_BYTES / blockBytes),
+    Math.floor((width * height * depth) / workers),
+  );
+  for (let x = most; x > 1; x--) if (width % x === 0) return clusterShape([x, 1, 1]);
+  return undefined;
+}
+
 /** The value that blocks see as `CTX.cluster`. */
 export const clusterWord = ({ x, y, z }: ClusterShape): number =>
   EXPLICIT_CLUSTER | (x - 1) | ((y - 1) << 8) | ((z - 1) << 16);

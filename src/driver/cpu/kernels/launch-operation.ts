@@ -20,22 +20,23 @@ import { FUEL, SHARED_FUEL, blocksToRun, stampClock } from '../crew/worksite.js'
 import {
   beginCluster,
   blockAddresses,
-  clusterShape,
   clusterWord,
   faultyBlock,
   hasEnded,
   layOutCluster,
   runClusters,
+  teamOf,
 } from './cluster.js';
 import type { ClusterShape } from './cluster.js';
 import { CUgraphExecUpdateResult, CUgraphNodeType } from '../../flags.js';
 import { CUresult } from '../../../ground/result.js';
 import { Operation, STEP } from '../streams/operation.js';
 import type { Slice } from '../streams/operation.js';
+import { writeBlockContext } from './block-context.js';
 import type { BlockSlot, SlotLayout } from './block-slots.js';
 import type { KernelCode } from './kernel-code.js';
 import type { Schedule } from '../schedule.js';
-import { summary } from '../check/checker.js';
+import { summary } from '../check/reports.js';
 import type { LaunchWatch } from '../check/launch-watch.js';
 import type { FailedAssertion } from './assertions.js';
 import { describeAssertion, describeFault, describeStall, describeTrap } from './fault.js';
@@ -47,34 +48,27 @@ import { StallWatch, WATCH, YIELDS_BEFORE_COMPANY, forget, noteClock, observe } 
  * takes about as long.
  */
 const WATCHED_FUEL = 1024;
-/**
- * Turns in an order that a seed decides are short and of any length, so that blocks meet in many
- * ways.
- */
+/** Turns in an order that a seed decides are short: blocks meet in many ways. */
 const MOST_SEEDED_FUEL = 512;
 const BLOCKS_PER_STEP = 64;
 /** Blocks that one call of a kernel runs at most: some ten microseconds of the shortest. */
 const MOST_BLOCKS_PER_CALL = 1024;
 export const MAX_RESIDENT = 64;
-/** What the blocks that run side by side may take of a cache. */
-const TEAM_BYTES = 1 << 19;
 
 export class LaunchOperation extends Operation {
   readonly nodeType = CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL;
   func!: KernelFunction;
   readonly grid = new Int32Array(3);
   readonly block = new Int32Array(3);
-  private threads = 0;
+  threads = 0;
   private dynamicShared = 0;
   /** Set while it runs on a device that is checked. */
   watch: LaunchWatch | undefined = undefined;
-  private params = new Int32Array(16);
+  params = new Int32Array(16);
   private cooperative = false;
   /** Undefined where nobody asked for clusters. */
   private cluster: ClusterShape | undefined = undefined;
-  /**
-   * What a slot holds where it is more than one block: a cluster, or blocks that run side by side.
-   */
+  /** What a slot holds beside one block: a cluster, or blocks that run side by side. */
   private team: ClusterShape | undefined = undefined;
   /** The grid of what takes its turn: blocks, or teams of several. */
   private readonly turns = new Int32Array(3);
@@ -99,8 +93,8 @@ export class LaunchOperation extends Operation {
   private current: BlockSlot | undefined = undefined;
   /** Blocks that have begun and wait for their turn, longest first. */
   private readonly resident: BlockSlot[] = [];
-  private barrier: BlockSlot | undefined = undefined;
-  private gridId = 0;
+  barrier: BlockSlot | undefined = undefined;
+  gridId = 0;
   /** Decides the order of blocks and warps, and how far each turn goes, where a seed does. */
   private schedule: Schedule | undefined = undefined;
   private order: ((position: number) => number) | undefined = undefined;
@@ -458,18 +452,8 @@ export class LaunchOperation extends Operation {
       context.checker !== undefined
     )
       return undefined;
-    const [width = 1, height = 1, depth = 1] = this.grid;
     const { workers = 1 } = context.machine.services.crew ?? {};
-    // A team for each thread: of two, each takes all the longer to go through memory (64 MB by two
-    // threads: 1.65 ms for 1.72).
-    const most = Math.min(
-      width,
-      TEAM.most,
-      Math.floor(TEAM_BYTES / this.layout.bytes),
-      Math.floor((width * height * depth) / workers),
-    );
-    for (let x = most; x > 1; x--) if (width % x === 0) return clusterShape([x, 1, 1]);
-    return undefined;
+    return teamOf(this.grid, this.layout.bytes, workers);
   }
 
   /** There is no room for blocks side by side: perhaps for one. */
@@ -535,21 +519,24 @@ export class LaunchOperation extends Operation {
   private prepareSlot(slot: BlockSlot): void {
     const { cluster, team, stride } = this;
     const { address } = slot;
+    const { words } = this.func.context.memory;
     const seen = cluster === undefined ? 0 : clusterWord(cluster);
     slot.yields = 0;
     if (team === undefined) {
-      this.prepareContext(address, seen, 0, 0);
+      writeBlockContext(words, address, this.blockLayout, this, seen, 0, 0);
       return;
     }
     const first = this.firstBlock;
     for (let rank = 0; rank < team.blocks; rank++)
-      this.prepareContext(
+      writeBlockContext(
+        words,
         address + first + rank * stride,
+        this.blockLayout,
+        this,
         seen,
         cluster === undefined ? 0 : rank,
         cluster === undefined ? 0 : stride,
       );
-    const { words } = this.func.context.memory;
     const at = address >>> 2;
     words[at + (CTX.cluster >> 2)] = clusterWord(team);
     words[at + (CTX.clusterStride >> 2)] = stride;
@@ -557,32 +544,6 @@ export class LaunchOperation extends Operation {
     words[at + (CTX.clockLo >> 2)] = words[at + (CTX.clockHi >> 2)] = 0;
     words[at + (TEAM.first >> 2)] = first;
     words[at + (TEAM.scratchBytes >> 2)] = this.blockLayout.scratchBytes;
-  }
-
-  private prepareContext(address: number, clusterWord: number, rank: number, stride: number): void {
-    const { grid, block, blockLayout: layout, params, func } = this;
-    const { words } = func.context.memory;
-    const at = address >>> 2;
-    words[at + (CTX.gridDim >> 2)] = grid[0]!;
-    words[at + (CTX.gridDim >> 2) + 1] = grid[1]!;
-    words[at + (CTX.gridDim >> 2) + 2] = grid[2]!;
-    words[at + (CTX.blockDim >> 2)] = block[0]!;
-    words[at + (CTX.blockDim >> 2) + 1] = block[1]!;
-    words[at + (CTX.blockDim >> 2) + 2] = block[2]!;
-    words[at + (CTX.params >> 2)] = address + layout.params;
-    words[at + (CTX.shared >> 2)] = address + layout.shared;
-    words[at + (CTX.sharedBytes >> 2)] = layout.sharedBytes;
-    words[at + (CTX.scratch >> 2)] = address + layout.scratch;
-    words[at + (CTX.threads >> 2)] = this.threads;
-    words[at + (CTX.gridId >> 2)] = this.gridId;
-    words[at + (CTX.flags >> 2)] = 0;
-    words[at + (CTX.workspace >> 2)] = this.barrier?.address ?? 0;
-    words[at + (CTX.clockLo >> 2)] = words[at + (CTX.clockHi >> 2)] = 0;
-    words[at + (CTX.cluster >> 2)] = clusterWord;
-    words[at + (CTX.clusterRank >> 2)] = rank;
-    words[at + (CTX.clusterStride >> 2)] = stride;
-    const paramsAt = (address + layout.params) >>> 2;
-    for (let i = 0; i < func.paramWords; i++) words[paramsAt + i] = params[i]!;
   }
 
   /** Puts the next block of the grid into the slot, or as many in a row as may be. */

@@ -1,0 +1,75 @@
+// Reads the instructions of a function's bytes.
+
+import { immediateOf, nameOf } from './opcodes.js';
+
+export class Reader {
+  readonly bytes: Uint8Array;
+  at: number;
+
+  constructor(bytes: Uint8Array, at: number) {
+    this.bytes = bytes;
+    this.at = at;
+  }
+
+  byte(): number {
+    return this.bytes[this.at++]!;
+  }
+
+  /** An unsigned LEB128 of 32 bits. Of signed and longer ones it passes over the bytes. */
+  number(): number {
+    let value = 0;
+    for (let shift = 0; ; shift += 7) {
+      const byte = this.bytes[this.at++]!;
+      if (shift < 32) value |= (byte & 127) << shift;
+      if (byte < 128 || this.at >= this.bytes.length) return value >>> 0;
+    }
+  }
+
+  /** An opcode; one behind a prefix is `prefix << 16 | code`. */
+  opcode(): number {
+    const code = this.byte();
+    return code >= 0xfc ? (code << 16) | this.number() : code;
+  }
+
+  /** Passes over what follows an opcode. */
+  skipImmediates(opcode: number): void {
+    const name = nameOf(opcode);
+    switch (name && immediateOf(name)) {
+      case 'block':
+      case 'label':
+      case 'function':
+      case 'local':
+      case 'global':
+      case 'integer':
+        this.number();
+        return;
+      case 'labels':
+        for (let left = this.number() + 1; left > 0; left--) this.number();
+        return;
+      case 'access':
+        this.number();
+        this.number();
+        return;
+      case 'access lane':
+        this.number();
+        this.number();
+        this.at++;
+        return;
+      case 'lane':
+      case 'memory':
+        this.at++;
+        return;
+      case 'memories':
+        this.at += 2;
+        return;
+      case 'f32':
+        this.at += 4;
+        return;
+      case 'f64':
+        this.at += 8;
+        return;
+      case 'bytes':
+        this.at += 16;
+    }
+  }
+}

@@ -1,0 +1,384 @@
+// Validates a function's code while it is written, by the algorithm of the appendix 'Validation
+// Algorithm' of the WebAssembly specification: the types of values on the stack, of locals and of
+// blocks. Engines refuse ill-typed code, too, but they name an offset in a finished module; this
+// throws where the instruction is written. scripts/build.mjs leaves it out of the package.
+
+import type { LocalType } from '../scalar-types.js';
+import { immediateOf, nameOf, typesOf } from './opcodes.js';
+import type { Opcode } from './opcodes.js';
+import { VALUE_TYPE } from './signature.js';
+import type { Signature } from './signature.js';
+
+/** What the types of a function's instructions depend on. */
+export interface FunctionTypes {
+  /** Of a parameter or local. */
+  local(index: number): LocalType | undefined;
+  global(index: number): LocalType | undefined;
+  function(index: number): Signature<LocalType> | undefined;
+  /** Of the function itself. */
+  results(): readonly LocalType[];
+}
+
+/** A value of code that is never reached may have any type. */
+type ValueType = LocalType | 'any';
+
+/** The stack of values is a list that no operation changes, so that code can be taken away again. */
+interface Value {
+  readonly type: ValueType;
+  readonly below: Value | undefined;
+}
+
+/** A block that is open, or the function. Blocks of this compiler take no values. */
+interface Frame {
+  readonly opened: Opcode | 'function';
+  /** Undefined for the function, whose results are known when it is written. */
+  readonly results: readonly LocalType[] | undefined;
+  /** The values below its own. */
+  readonly base: Value | undefined;
+  /** Behind a branch that is always taken: as many values as an instruction takes are there. */
+  readonly unreachable: boolean;
+  readonly outer: Frame | undefined;
+}
+
+interface State {
+  readonly top: Value | undefined;
+  readonly frame: Frame | undefined;
+}
+
+const LETTERS: Readonly<Record<string, LocalType>> = {
+  i: 'i32',
+  j: 'i64',
+  f: 'f32',
+  d: 'f64',
+  V: 'v128',
+};
+const BLOCK_RESULTS = new Map<number, readonly LocalType[]>([
+  [0x40, []],
+  ...Object.entries(VALUE_TYPE).map(([type, byte]): [number, readonly LocalType[]] => [
+    byte,
+    [type as LocalType],
+  ]),
+]);
+
+/** An instruction's operands, the last one first, and its results. */
+interface Types {
+  readonly operands: readonly LocalType[];
+  readonly results: readonly LocalType[];
+}
+
+const known = new Map<Opcode, Types>();
+
+/** Undefined for an instruction whose types depend on more than its name. */
+function typesByName(name: Opcode): Types | undefined {
+  let types = known.get(name);
+  const text = types ? '' : typesOf(name);
+  if (text !== '') {
+    const [operands, results] = text.split('>') as [string, string];
+    const read = (letters: string): LocalType[] => [...letters].map((letter) => LETTERS[letter]!);
+    known.set(name, (types = { operands: read(operands).reverse(), results: read(results) }));
+  }
+  return types;
+}
+
+export class Validator {
+  private readonly types: FunctionTypes;
+  private top: Value | undefined = undefined;
+  private frame: Frame | undefined;
+  /** Where each instruction begins, in ascending order, and what was on the stack there. */
+  private readonly starts: number[] = [];
+  private readonly states: State[] = [];
+  private bytes: Uint8Array = new Uint8Array();
+  /** What of the bytes is valid, and of which instruction the next ones are. */
+  private validated = 0;
+  private at = 0;
+  private end = 0;
+  private name: Opcode = 'nop';
+
+  constructor(types: FunctionTypes) {
+    this.types = types;
+    this.frame = {
+      opened: 'function',
+      results: undefined,
+      base: undefined,
+      unreachable: false,
+      outer: undefined,
+    };
+  }
+
+  /** Validates all instructions that are complete now. */
+  read(bytes: Uint8Array, length: number): void {
+    this.bytes = bytes;
+    this.end = length;
+    while (this.validated < length) {
+      this.at = this.validated;
+      const first = this.byte();
+      const code = first >= 0xfc ? (first << 16) | this.number() : first;
+      const name = nameOf(code);
+      if (this.at > length) return;
+      if (name === undefined) throw this.error(`0x${code.toString(16)} is no instruction`);
+      this.name = name;
+      const immediates = this.at;
+      this.passImmediates();
+      if (this.at > length) return;
+      const next = this.at;
+      this.starts.push(this.validated);
+      this.states.push({ top: this.top, frame: this.frame });
+      this.at = immediates;
+      this.step();
+      this.validated = next;
+    }
+  }
+
+  /** Goes back to where the bytes from `start` on were not there. */
+  cut(start: number): void {
+    if (this.validated > start) {
+      let index = this.starts.length;
+      while (index > 0 && this.starts[index - 1]! >= start) index--;
+      const { top, frame } = this.states[index]!;
+      this.starts.length = this.states.length = index;
+      this.top = top;
+      this.frame = frame;
+    }
+    this.validated = Math.min(this.validated, start);
+  }
+
+  // ---- bytes
+
+  /** Past the end of the bytes it gives zeros. */
+  private byte(): number {
+    return this.at < this.end ? this.bytes[this.at++]! : (this.at++, 0);
+  }
+
+  private number(): number {
+    let value = 0;
+    for (let shift = 0; ; shift += 7) {
+      const byte = this.byte();
+      if (shift < 32) value |= (byte & 127) << shift;
+      if (byte < 128) return value >>> 0;
+    }
+  }
+
+  private passImmediates(): void {
+    switch (immediateOf(this.name)) {
+      case 'labels':
+        for (let left = this.number() + 1; left > 0 && this.at <= this.end; left--) this.number();
+        return;
+      case 'access':
+        this.number();
+        this.number();
+        return;
+      case 'access lane':
+        this.number();
+        this.number();
+        this.byte();
+        return;
+      case 'lane':
+      case 'memory':
+      case 'block':
+        this.byte();
+        return;
+      case 'memories':
+        this.at += 2;
+        return;
+      case 'f32':
+        this.at += 4;
+        return;
+      case 'f64':
+        this.at += 8;
+        return;
+      case 'bytes':
+        this.at += 16;
+        return;
+      case undefined:
+        return;
+      default:
+        this.number();
+    }
+  }
+
+  // ---- types
+
+  private step(): void {
+    if (!this.frame) throw this.error('the function has ended');
+    const types = typesByName(this.name);
+    if (types) {
+      for (const type of types.operands) this.pop(type);
+      this.push(types.results);
+      return;
+    }
+    switch (this.name) {
+      case 'local.get':
+        this.push([this.local()]);
+        return;
+      case 'local.set':
+        this.pop(this.local());
+        return;
+      case 'local.tee': {
+        const type = this.local();
+        this.pop(type);
+        this.push([type]);
+        return;
+      }
+      case 'global.get':
+        this.push([this.global()]);
+        return;
+      case 'global.set':
+        this.pop(this.global());
+        return;
+      case 'drop':
+        this.pop('any');
+        return;
+      case 'select': {
+        this.pop('i32');
+        const first = this.pop('any');
+        const second = this.pop(first);
+        this.top = { type: first === 'any' ? second : first, below: this.top };
+        return;
+      }
+      case 'call': {
+        const index = this.number();
+        const signature = this.types.function(index);
+        if (!signature) throw this.error(`there is no function ${index}`);
+        this.popAll(signature.params);
+        this.push(signature.results);
+        return;
+      }
+      default:
+        this.control();
+    }
+  }
+
+  private control(): void {
+    switch (this.name) {
+      case 'if':
+        this.pop('i32');
+        this.open(this.blockResults(), this.frame);
+        return;
+      case 'block':
+      case 'loop':
+        this.open(this.blockResults(), this.frame);
+        return;
+      case 'else':
+      case 'end': {
+        const { opened, outer } = this.frame!;
+        const results = this.resultsOf(this.frame!);
+        this.popAll(results);
+        if (this.top !== this.frame!.base) throw this.error('values are left on the stack');
+        if (this.name === 'else') {
+          if (opened !== 'if') throw this.error(`it stands in a ${opened}`);
+          this.open(results, outer);
+          return;
+        }
+        if (opened === 'if' && results.length > 0) throw this.error('the if has no else');
+        this.frame = outer;
+        if (outer) this.push(results);
+        return;
+      }
+      case 'br':
+        this.popAll(this.labelTypes(this.number()));
+        this.leave();
+        return;
+      case 'br_if': {
+        this.pop('i32');
+        const types = this.labelTypes(this.number());
+        this.popAll(types);
+        this.push(types);
+        return;
+      }
+      case 'br_table': {
+        this.pop('i32');
+        const top = this.top;
+        for (let left = this.number() + 1; left > 0; left--) {
+          this.top = top;
+          this.popAll(this.labelTypes(this.number()));
+        }
+        this.leave();
+        return;
+      }
+      case 'return':
+        this.popAll(this.types.results());
+        this.leave();
+        return;
+      case 'unreachable':
+        this.leave();
+        return;
+      default:
+        throw this.error('the validator does not know it');
+    }
+  }
+
+  private push(types: readonly LocalType[]): void {
+    for (const type of types) this.top = { type, below: this.top };
+  }
+
+  private pop(wanted: ValueType): ValueType {
+    const { top } = this;
+    const { base, unreachable } = this.frame!;
+    if (top === base) {
+      if (unreachable) return wanted;
+      throw this.error(`it needs ${wanted === 'any' ? 'a value' : wanted}`);
+    }
+    const { type, below } = top!;
+    if (type !== wanted && type !== 'any' && wanted !== 'any')
+      throw this.error(`it needs ${wanted} where ${type} is`);
+    this.top = below;
+    return type;
+  }
+
+  private popAll(types: readonly LocalType[]): void {
+    for (let index = types.length - 1; index >= 0; index--) this.pop(types[index]!);
+  }
+
+  private open(results: readonly LocalType[], outer: Frame | undefined): void {
+    const opened = this.name;
+    this.frame = { opened, results, base: this.top, unreachable: false, outer };
+  }
+
+  private resultsOf(frame: Frame): readonly LocalType[] {
+    return frame.results ?? this.types.results();
+  }
+
+  /** What follows is not reached. */
+  private leave(): void {
+    this.top = this.frame!.base;
+    this.frame = { ...this.frame!, unreachable: true };
+  }
+
+  private labelTypes(depth: number): readonly LocalType[] {
+    let frame = this.frame;
+    for (let left = depth; left > 0; left--) frame = frame?.outer;
+    if (!frame) throw this.error(`no block is open at depth ${depth}`);
+    return frame.opened === 'loop' ? [] : this.resultsOf(frame);
+  }
+
+  private blockResults(): readonly LocalType[] {
+    const byte = this.byte();
+    const results = BLOCK_RESULTS.get(byte);
+    if (!results) throw this.error(`0x${byte.toString(16)} is no type of a block`);
+    return results;
+  }
+
+  private local(): LocalType {
+    const index = this.number();
+    const type = this.types.local(index);
+    if (!type) throw this.error(`there is no local ${index}`);
+    return type;
+  }
+
+  private global(): LocalType {
+    const index = this.number();
+    const type = this.types.global(index);
+    if (!type) throw this.error(`there is no global ${index}`);
+    return type;
+  }
+
+  private error(message: string): Error {
+    const types: string[] = [];
+    for (let value = this.top; value; value = value.below) types.push(value.type);
+    const stack = types.length ? types.reverse().join(' ') : 'nothing';
+    return new Error(
+      `Ill-typed WebAssembly: '${this.name}' at byte ${this.validated}: ${message}. The stack ` +
+        `holds ${stack}${this.frame?.unreachable ? ', in code that is not reached' : ''}.`,
+    );
+  }
+}
