@@ -14,7 +14,9 @@ import {
   blockLoopText,
   schedulerText,
 } from '../runtime/scheduler.js';
-import { BURST, LaneKernelEmitter } from './lane-kernel.js';
+import { BURST } from './emission/loops.js';
+import { emitKernel } from './emission/unit-loops.js';
+import { LaneKernelEmitter } from './lane-kernel.js';
 import type { LaneKernel } from './lane-kernel.js';
 import { planLanes } from './plan.js';
 import type { LanePlan } from './plan.js';
@@ -137,7 +139,7 @@ export function compileLanes(
     kernel,
     oneRow,
   );
-  const { locals, code } = emitter.emit();
+  const { locals, code } = emitKernel(emitter);
   if (emitter.effort.threads > emitter.effort.lanes) return 'most of it has no vector form';
   if (code.length > LARGEST_FUNCTION || locals.length > MOST_LOCALS) return 'it is large';
   const scheduled = layout.stateful && !emitter.alone;

@@ -63,8 +63,8 @@ const VECTOR_TYPES: ReadonlySet<string> = new Set([
 ]);
 
 export abstract class LaneEmitter extends Emitter {
-  protected readonly plan: LanePlan;
-  protected readonly liveness: Liveness;
+  readonly plan: LanePlan;
+  readonly liveness: Liveness;
   private readonly rules: Rules;
   private readonly laneRules: LaneRules;
   private readonly laneLocals = new Map<number, number[]>();
@@ -82,23 +82,23 @@ export abstract class LaneEmitter extends Emitter {
    * Local that is true while all threads of a unit are there, where that is known: then all run
    * whatever none waits out.
    */
-  protected whole = -1;
+  whole = -1;
   /** Code is being written that only runs where all threads of the unit do. */
   everyone = false;
   /**
    * Registers that are used in one block only, and yet keep their locals: code for a whole unit
    * hands them over to the general code.
    */
-  protected readonly carried = new Set<number>();
-  protected agreed: Agreed | undefined = undefined;
+  readonly carried = new Set<number>();
+  agreed: Agreed | undefined = undefined;
   /** One of the agreed predicates while code is written on which threads do not agree about it. */
-  protected disagreed: Register | undefined = undefined;
+  disagreed: Register | undefined = undefined;
   /**
    * Local of the index in the unit of the thread that scalar code is being written for; -1 for all
    * at once.
    */
-  protected lane = -1;
-  protected block: Block | undefined = undefined;
+  lane = -1;
+  block: Block | undefined = undefined;
   /** The current instruction's predicate, as masks; empty without one. */
   private predicateMask: readonly number[] = [];
   /** With a predicate: the active threads for which it holds. */
@@ -110,9 +110,9 @@ export abstract class LaneEmitter extends Emitter {
   private splatLocals: number[] = [];
   /** Instructions weighed by loop depth: all threads at once, and one by one. */
   readonly effort = { lanes: 0, threads: 0 };
-  protected weight = 1;
+  weight = 1;
   /** Most bytes that registers of one instruction take when its threads run one by one. */
-  protected exchangeBytes = 0;
+  exchangeBytes = 0;
   /** Places of accesses that have been checked beforehand. */
   unchecked: ReadonlyMap<Inst, { local: number; offset: number }> | undefined = undefined;
   private readonly joint = new Map<number, ReadonlyMap<Inst, JointCheck>>();
@@ -134,7 +134,7 @@ export abstract class LaneEmitter extends Emitter {
   }
 
   /** Pushes the address of the room for registers of threads that run one by one. */
-  protected abstract pushExchange(): void;
+  abstract pushExchange(): void;
 
   /** Pushes the address of as many bytes that nothing else uses during the instruction. */
   pushRoom(bytes: number): void {
@@ -142,7 +142,7 @@ export abstract class LaneEmitter extends Emitter {
     this.pushExchange();
   }
 
-  protected isBlockLocal(register: Register): boolean {
+  isBlockLocal(register: Register): boolean {
     return this.liveness.isLocal(register) && !this.carried.has(register.id);
   }
 
@@ -290,7 +290,7 @@ export abstract class LaneEmitter extends Emitter {
     return this.laneLocal(register)[isWide(register) ? 2 * this.group + half : this.group]!;
   }
 
-  protected override releaseRegister(register: Register): void {
+  override releaseRegister(register: Register): void {
     super.releaseRegister(register);
     const locals = this.laneLocals.get(register.id);
     if (!locals || !this.isBlockLocal(register)) return;
@@ -300,7 +300,7 @@ export abstract class LaneEmitter extends Emitter {
     });
   }
 
-  protected override endInstruction(): void {
+  override endInstruction(): void {
     super.endInstruction();
     for (const local of this.splatLocals) this.giveLocal(local);
     this.splatLocals = [];
@@ -320,7 +320,7 @@ export abstract class LaneEmitter extends Emitter {
   }
 
   /** Equal values that are made inside are not there afterwards. */
-  protected conditionally(body: () => void): void {
+  conditionally(body: () => void): void {
     const before = this.splats;
     this.splats = new Map(before);
     body();
@@ -601,7 +601,7 @@ export abstract class LaneEmitter extends Emitter {
   // ---- instructions
 
   /** `predicate`: the instruction's own, unless it runs under another's. */
-  protected emitInst(inst: Inst, predicate = inst.predicate): void {
+  emitInst(inst: Inst, predicate = inst.predicate): void {
     this.inst = inst;
     const { code } = this;
     const rule = this.rules.get(inst.mnemonic);
@@ -671,7 +671,7 @@ export abstract class LaneEmitter extends Emitter {
    * Whether an instruction can be written for one group apart from the others: of loads, where
    * their place has been checked.
    */
-  protected goesByGroup(inst: Inst): boolean {
+  goesByGroup(inst: Inst): boolean {
     if (inst.predicate || !inst.defs.every((register) => this.isVarying(register))) return false;
     this.inst = inst;
     if (!this.types().every(({ name }) => VECTOR_TYPES.has(name))) return false;
@@ -695,7 +695,7 @@ export abstract class LaneEmitter extends Emitter {
    * Instructions that {@link goesByGroup | go by group}, all of them for one group after the other:
    * what lies between them is in fewer registers.
    */
-  protected emitByGroup(insts: readonly Inst[]): void {
+  emitByGroup(insts: readonly Inst[]): void {
     for (let group = 0; group < this.groups; group++) {
       this.group = this.onlyGroup = group;
       for (const inst of insts) {
