@@ -38,6 +38,7 @@ import { PtxError } from './error.js';
 import { INSTRUCTIONS, RULES } from './isa/table.js';
 import { checkForms } from './rules/forms.js';
 import { compileLanes, groupsFor } from './lanes/compile-lanes.js';
+import type { Passes } from './lanes/pass-table.js';
 import type { LaneCode } from './lanes/compile-lanes.js';
 import { runtimeLibrary } from './runtime/library.js';
 import { relaxedFmaIsFused } from './runtime/relaxed-probe.js';
@@ -74,6 +75,8 @@ export interface CompileOptions {
   ordered?: boolean;
   /** @internal Bytes of code above which a kernel becomes several functions. */
   largestFunction?: number;
+  /** @internal Passes of the vector back end that are switched off are `false`. */
+  passes?: Passes;
   /** @internal Use relaxed_madd where it is fused; on by default. */
   relaxedFma?: boolean;
   /**
@@ -421,6 +424,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
               { lowered, blocks, shape, liveness, remade, layout, barriers, paramBytes },
               groups,
               oneRow,
+              options.passes ?? {},
               (own) => surroundings(shared, dynamicStart, own),
             ),
           );

@@ -7,8 +7,7 @@ import type { Register } from '../analysis/program.js';
 import { loopsIn } from '../analysis/regions.js';
 import { UNIT } from './block-passes.js';
 import { isWide } from './lane-emitter.js';
-import type { LaneEmitter } from './lane-emitter.js';
-import type { LaneKernel } from './lane-kernel.js';
+import type { LaneKernel, LaneKernelEmitter } from './lane-kernel.js';
 import type { LanePlan } from './plan.js';
 import { planSpills } from './spills.js';
 import type { Spills } from './spills.js';
@@ -34,7 +33,7 @@ export interface FramePlan {
 
 /** `alone`: the function runs the whole block by itself. */
 export function planFrames(
-  e: LaneEmitter,
+  k: LaneKernelEmitter,
   plan: LanePlan,
   kernel: LaneKernel,
   alone: boolean,
@@ -52,7 +51,7 @@ export function planFrames(
       const { ending } = blocks[index]!;
       if (ending.kind !== 'cut') continue;
       addEntry(ending.to);
-      if (!passesThrough(e, plan, index, ending)) continue;
+      if (!passesThrough(k, plan, index, ending)) continue;
       passing.add(index);
       passed.add(ending.to);
     }
@@ -70,7 +69,7 @@ export function planFrames(
   for (const header of shape.loopHeaders) spill(waiting(header));
   const slots = new Map<number, number>();
   let end = alone ? UNIT.bytes : 0;
-  const bytes = (register: Register): number => cellBytes(e, plan, register);
+  const bytes = (register: Register): number => cellBytes(k, plan, register);
   // The widest cells first, so that each is aligned.
   for (const register of [...spilled].sort((a, b) => bytes(b) - bytes(a))) {
     slots.set(register.id, end);
@@ -79,7 +78,7 @@ export function planFrames(
   // Units are seldom suspended parted: what they read and write in each turn lies in few cache
   // lines.
   const partedAt = alignUp(end, 16);
-  const partedBytes = alone ? bytesOfMasks(e, plan, kernel) : 0;
+  const partedBytes = alone ? bytesOfMasks(k, plan, kernel) : 0;
   return {
     entries,
     entryOf,
@@ -95,7 +94,7 @@ export function planFrames(
       live,
       liveness,
       (register) => slots.has(register.id),
-      (inst) => goesTogether(e, inst),
+      (inst) => goesTogether(k, inst),
       plan.together ? loopsIn(shape.root) : [],
       (block, register) => plan.together && plan.keeps(block, register),
       waiting,
@@ -107,18 +106,18 @@ export function planFrames(
  * Threads that are always suspended together share the cell of what is equal or steps; others have
  * cells of their own.
  */
-function cellBytes(e: LaneEmitter, plan: LanePlan, register: Register): number {
+function cellBytes(k: LaneKernelEmitter, plan: LanePlan, register: Register): number {
   const bytes = isWide(register) ? 8 : 4;
-  return plan.together && !e.isVarying(register) ? bytes : e.width * bytes;
+  return plan.together && !k.isVarying(register) ? bytes : k.width * bytes;
 }
 
-function bytesOfMasks(e: LaneEmitter, plan: LanePlan, { shape }: LaneKernel): number {
+function bytesOfMasks(k: LaneKernelEmitter, plan: LanePlan, { shape }: LaneKernel): number {
   const masks = shape.order.map((block) =>
     shape.loopHeaders.has(block) && !plan.convergent(block)
       ? 1 + plan.waitingOut(shape.regionOf(block)).length
       : 0,
   );
-  return 16 * e.groups * Math.max(0, ...masks);
+  return 16 * k.groups * Math.max(0, ...masks);
 }
 
 /**
@@ -140,23 +139,24 @@ export function keptWaiting(
  * come to it together.
  */
 function passesThrough(
-  e: LaneEmitter,
+  k: LaneKernelEmitter,
   plan: LanePlan,
   block: number,
   { cut, inst }: Block['ending'] & { kind: 'cut' },
 ): boolean {
   return (
+    k.runs('warp operations in passing') &&
     cut === 'warp' &&
     plan.together &&
     plan.convergent(block) &&
-    goesTogether(e, inst) &&
-    meansAll(e, inst)
+    goesTogether(k, inst) &&
+    meansAll(k, inst)
   );
 }
 
 /** Whether units wait at nothing but the barrier for all threads, and are suspended whole. */
 export function runsAlone(
-  e: LaneEmitter,
+  k: LaneKernelEmitter,
   plan: LanePlan,
   { blocks, shape, barriers }: LaneKernel,
 ): boolean {
@@ -166,7 +166,7 @@ export function runsAlone(
     shape.order.every((index) => {
       const { ending } = blocks[index]!;
       return (
-        ending.kind !== 'cut' || ending.cut !== 'warp' || passesThrough(e, plan, index, ending)
+        ending.kind !== 'cut' || ending.cut !== 'warp' || passesThrough(k, plan, index, ending)
       );
     })
   );

@@ -4,24 +4,23 @@
 // thread's. Rules of the scalar back end run on such scalars as they are, and thread by thread on
 // the rest; vector rules are written for one group and run for each.
 
-import type { Arg, Inst, Register } from '../analysis/program.js';
 import type { Block } from '../analysis/blocks.js';
 import type { Liveness } from '../analysis/liveness.js';
+import type { Arg, Inst, Register } from '../analysis/program.js';
 import { Emitter } from '../emit/emitter.js';
-import type { Surroundings } from '../emit/surroundings.js';
 import { SCRATCH } from '../emit/frame-layout.js';
+import type { Surroundings } from '../emit/surroundings.js';
 import { isHalf } from '../rules/half.js';
 import type { Rule, Rules } from '../rules/rule.js';
 import { UNCOVERED_MNEMONICS } from '../rules/uncovered.js';
-import { NoSuchInstruction } from '../wasm/opcodes.js';
 import type { LocalType, ScalarType } from '../scalar-types.js';
 import type { Code } from '../wasm/code.js';
-import type { Agreed } from './uniform-predicates.js';
-import { jointChecks } from './joint-checks.js';
+import { NoSuchInstruction } from '../wasm/opcodes.js';
 import type { JointCheck } from './joint-checks.js';
-import type { LanePlan } from './plan.js';
 import { isKnown } from './pattern.js';
+import type { LanePlan } from './plan.js';
 import { UNIFORM, argSpread, isPure, steps } from './spread.js';
+import type { Agreed } from './uniform-predicates.js';
 
 /** A vector rule; false when it does not take this form, having written nothing. */
 export type LaneRule = (e: LaneEmitter) => boolean;
@@ -115,7 +114,8 @@ export abstract class LaneEmitter extends Emitter {
   exchangeBytes = 0;
   /** Places of accesses that have been checked beforehand. */
   unchecked: ReadonlyMap<Inst, { local: number; offset: number }> | undefined = undefined;
-  private readonly joint = new Map<number, ReadonlyMap<Inst, JointCheck>>();
+  /** By load. */
+  readonly joint = new Map<Inst, JointCheck>();
 
   constructor(
     around: Surroundings,
@@ -164,11 +164,7 @@ export abstract class LaneEmitter extends Emitter {
 
   /** The check that the current instruction has in common with others of its block. */
   jointCheck(): JointCheck | undefined {
-    if (!this.block) return undefined;
-    const { index } = this.block;
-    let checks = this.joint.get(index);
-    if (!checks) this.joint.set(index, (checks = jointChecks(this, this.block)));
-    return checks.get(this.inst);
+    return this.block && this.joint.get(this.inst);
   }
 
   isVarying(register: Register): boolean {

@@ -20,18 +20,16 @@ import type { Surroundings } from '../emit/surroundings.js';
 import type { Rules } from '../rules/rule.js';
 import type { SchedulerNeeds } from '../runtime/scheduler.js';
 import type { PassLocals } from './block-passes.js';
+import type { CodePlan } from './code-plan.js';
 import { planFrames, runsAlone } from './frame-plan.js';
 import type { FramePlan } from './frame-plan.js';
-import { hoistChecks } from './hoisted-checks.js';
-import type { HoistedChecks } from './hoisted-checks.js';
 import { LaneEmitter } from './lane-emitter.js';
 import type { LaneRules } from './lane-emitter.js';
+import { planCode } from './pass-table.js';
+import type { PassName, Passes } from './pass-table.js';
 import type { LanePlan } from './plan.js';
 import { findRanges } from './ranges.js';
 import type { Ranges } from './ranges.js';
-import { handsOver, planHandovers } from './side-exits.js';
-import type { Handover } from './side-exits.js';
-import { planAgreed } from './uniform-predicates.js';
 
 export interface LaneKernel {
   lowered: LoweredFunction;
@@ -56,6 +54,8 @@ export class LaneKernelEmitter extends LaneEmitter {
   readonly threadSlice: number;
 
   readonly frames: FramePlan;
+  readonly codePlan: CodePlan;
+  private readonly passOptions: Passes;
   readonly tids: [number, number, number] = [-1, -1, -1];
 
   readonly waiting = new Map<number, readonly number[]>();
@@ -92,17 +92,6 @@ export class LaneKernelEmitter extends LaneEmitter {
   further = -1;
   entryNumber = -1;
 
-  /**
-   * Where code for a whole unit hands over to the general code, by block; none where there is only
-   * one code.
-   */
-  readonly handovers: ReadonlyMap<number, Handover>;
-
-  /**
-   * Checks in code for a whole unit that serve other blocks, too, and the places that those have
-   * checked so far.
-   */
-  checksAhead: HoistedChecks | undefined = undefined;
   handed: ReadonlySet<Register> | undefined = undefined;
 
   readonly hoistedPlaces = new Map<Inst, { local: number; offset: number }>();
@@ -130,9 +119,6 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   /** The loop whose code without masks is being written, and what comes past it. */
   unparted: { region: Region; end: object } | undefined = undefined;
-  ofGridSize: ReadonlySet<number> | undefined = undefined;
-
-  stridesByGrid = false;
 
   /** The function runs the whole block by itself, and has these. */
   readonly passes: PassLocals | undefined = undefined;
@@ -147,7 +133,7 @@ export class LaneKernelEmitter extends LaneEmitter {
    * the code is written.
    */
   get strides(): boolean {
-    return this.alone && this.runsOn && this.stridesByGrid;
+    return this.alone && this.runsOn && this.codePlan.strides;
   }
 
   /**
@@ -176,12 +162,14 @@ export class LaneKernelEmitter extends LaneEmitter {
     laneRules: LaneRules,
     kernel: LaneKernel,
     oneRow: boolean,
+    passes: Passes,
   ) {
     super(around, groups, plan, kernel.liveness, rules, laneRules);
     this.kernel = kernel;
+    this.passOptions = passes;
     const { shape, blocks, layout, liveness } = kernel;
     this.threadSlice = threadSlice(blocks);
-    const alone = layout.stateful && runsAlone(this, plan, kernel);
+    const alone = layout.stateful && this.runs('block loop') && runsAlone(this, plan, kernel);
     const scheduled = layout.stateful && !alone;
     this.paramCount = scheduled ? 3 : 2;
     this.from = scheduled ? 1 : this.newLocal('i32');
@@ -200,14 +188,27 @@ export class LaneKernelEmitter extends LaneEmitter {
     if (!scheduled) this.whole = this.newLocal('i32');
     this.thread = this.newLocal('i32');
     this.base = this.newLocal('i32');
-    this.oneRow = oneRow;
-    if (oneRow) this.tids[0] = this.base;
+    this.oneRow = oneRow && this.runs('one row');
+    if (this.oneRow) this.tids[0] = this.base;
     this.active = this.masks();
     this.frames = planFrames(this, plan, kernel, alone);
     shape.order.forEach((block, index) => {
       this.following.set(block, shape.order[index + 1] ?? -1);
     });
-    this.handovers = this.findHandovers();
+    this.codePlan = planCode(this);
+  }
+
+  /** Whether a pass is not switched off. */
+  runs(name: PassName): boolean {
+    return (this.passOptions as Partial<Record<PassName, boolean>>)[name] !== false;
+  }
+
+  /** Questions about registers are answered as in the code for a whole unit, or in the general. */
+  inVersion(whole: boolean, ask: () => void): void {
+    const { everyone } = this;
+    this.everyone = whole;
+    ask();
+    this.everyone = everyone;
   }
 
   isUsed(register: Register): boolean {
@@ -220,36 +221,10 @@ export class LaneKernelEmitter extends LaneEmitter {
   }
 
   isWithin(address: Register, offset: number, size: number): boolean {
+    if (!this.runs('value ranges')) return false;
     const { blocks, shape, liveness } = this.kernel;
     this.ranges ??= findRanges(blocks, shape.order, liveness);
     return this.ranges.within(address, offset, size);
-  }
-
-  findHandovers(): ReadonlyMap<number, Handover> {
-    const {
-      plan,
-      liveness,
-      kernel: {
-        blocks,
-        shape: { order },
-      },
-    } = this;
-    if (!handsOver(this, plan, blocks, order)) return new Map();
-    this.agreed = planAgreed(this, plan, blocks, order, liveness, this.frames.live);
-    this.checksAhead = hoistChecks(this, blocks, order, this.frames.entries);
-    const found = planHandovers(
-      this,
-      plan,
-      blocks,
-      order,
-      this.agreed,
-      this.checksAhead,
-      this.frames.entries.length + 1,
-      (register) => this.isBlockLocal(register),
-    );
-    for (const { carried } of found.values())
-      for (const register of carried) this.carried.add(register.id);
-    return found;
   }
 
   masks(): readonly number[] {

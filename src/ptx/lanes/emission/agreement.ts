@@ -3,10 +3,10 @@
 
 import type { Block } from '../../analysis/blocks.js';
 import type { Register } from '../../analysis/program.js';
+import type { BlockCode, UniformComparison } from '../code-plan.js';
 import { testAlike, whenAll } from '../guards.js';
 import type { Guard } from '../guards.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
-import { shortSide } from '../short-branches.js';
 import type { ShortSide } from '../short-branches.js';
 import { isPure } from '../spread.js';
 import { clearInGeneralForm, handedRegisters, knownAt } from './clearing.js';
@@ -27,26 +27,21 @@ export function handOver(k: LaneKernelEmitter, block: Block, place: number): voi
     for (const local of k.laneLocal(register))
       code.i32(0).get(k.registerLocal(register)).op('i32.sub').op('i32x4.splat').set(local);
   }
-  code.i32(k.handovers.get(block.index)!.numbers.get(place)!).set(k.entryNumber);
+  code.i32(k.codePlan.general.blocks.get(block.index)!.entries.get(place)!).set(k.entryNumber);
   k.branchTo(k.handedLabel);
 }
 
 /**
  * A comparison in code for a whole unit, on which the threads agree or the general code goes on.
  */
-export function emitAgreement(k: LaneKernelEmitter, block: Block, comparison: Guard): void {
+export function emitAgreement(
+  k: LaneKernelEmitter,
+  block: Block,
+  { comparison, place, side }: UniformComparison,
+): void {
   const { code } = k;
   const [target] = comparison.inst.defs;
   const outcome = k.newLocal('i32');
-  const { ending } = block;
-  // Of a comparison that stands last the branch is all that is left of the block.
-  const side =
-    comparison.inst === block.insts.at(-1) &&
-    ending.kind === 'branch' &&
-    ending.inst.predicate!.register === target &&
-    k.isBlockLocal(target)
-      ? sideOf(k, block)
-      : undefined;
   eitherAlike(
     k,
     comparison,
@@ -54,7 +49,7 @@ export function emitAgreement(k: LaneKernelEmitter, block: Block, comparison: Gu
     () => undefined,
     () => {
       if (!side) {
-        handOver(k, block, block.insts.indexOf(comparison.inst));
+        handOver(k, block, place);
         return;
       }
       k.disagreed = target;
@@ -94,19 +89,22 @@ export function eitherAlike(
 /**
  * A branch in code for a whole unit: where the threads do not agree, the general code takes it.
  */
-export function emitAgreed(k: LaneKernelEmitter, block: Block): void {
+export function emitAgreed(k: LaneKernelEmitter, { block, ending }: BlockCode): void {
   const { code } = k;
   const { inst, yes, no } = block.ending as Block['ending'] & { kind: 'branch' };
   const { register, negated } = inst.predicate!;
-  const side = sideOf(k, block);
-  if (!k.isVarying(register)) {
-    // They differ by what they are.
+  const differ = (): void => {
+    const { side } = ending;
     if (side) {
       emitSide(k, block, side, register);
       jumpTo(k, block.index, side.join, false);
     } else {
       handOver(k, block, block.insts.length);
     }
+  };
+  if (!k.isVarying(register)) {
+    // They differ by what they are.
+    differ();
     return;
   }
   const outcome = k.newLocal('i32');
@@ -120,20 +118,8 @@ export function emitAgreed(k: LaneKernelEmitter, block: Block): void {
     jumpTo(k, block.index, all, false);
   });
   code.get(outcome);
-  k.when(() => {
-    if (side) {
-      emitSide(k, block, side, register);
-      jumpTo(k, block.index, side.join, false);
-    } else {
-      handOver(k, block, block.insts.length);
-    }
-  });
+  k.when(differ);
   jumpTo(k, block.index, none);
-}
-
-export function sideOf(k: LaneKernelEmitter, block: Block): ShortSide | undefined {
-  const { blocks, shape } = k.kernel;
-  return shortSide(k, k.plan, blocks, block, shape.order);
 }
 
 /** In code for a whole unit: a block for the threads for which the branch before it says so. */

@@ -1,18 +1,10 @@
 // The code of a basic block: its instructions, with the checks of their accesses made together
-// where that is possible, and its end.
+// where the plan says so, and its end.
 
-import type { Block } from '../../analysis/blocks.js';
 import type { Inst, Register } from '../../analysis/program.js';
-import { checksFirst } from '../check-hoisting-order.js';
-import type { ChecksFirst } from '../check-hoisting-order.js';
-import { findGuard } from '../guards.js';
-import type { Guard } from '../guards.js';
+import type { BlockCode, CheckedRun, Step } from '../code-plan.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
-import { access } from '../places.js';
-import { placeAfter } from '../side-exits.js';
-import { isPure } from '../spread.js';
-import { checkRun, findUncheckedRun } from '../unchecked-accesses.js';
-import type { UncheckedRun } from '../unchecked-accesses.js';
+import { checkRun } from '../unchecked-accesses.js';
 import { emitAgreement, emitGuard, handOver } from './agreement.js';
 import { emitEnding } from './endings.js';
 import { saveRegisters } from './frames.js';
@@ -26,161 +18,119 @@ const LONGEST_GROUPED = 32;
 /** Vectors that are loaded before a result is written down. */
 const LOADS_AHEAD = 10;
 
-export function guardOf(k: LaneKernelEmitter, block: Block): Guard | undefined {
-  const { index, ending } = block;
-  return k.plan.parts(index) && 'inst' in ending
-    ? findGuard(k, block, k.isBlockLocal(ending.inst.predicate!.register))
-    : undefined;
-}
-
-/** `early`: the run whose checks are all made before it, and where to go if one fails. */
-export function emitBlock(
-  k: LaneKernelEmitter,
-  block: Block,
-  early?: { run: UncheckedRun; otherwise: object },
-): void {
+/** `otherwise`: where control goes if a check fails, of a loop's block without masks. */
+export function emitBlock(k: LaneKernelEmitter, code: BlockCode, otherwise?: object): void {
+  const { block, steps, run, ending } = code;
   k.block = block;
-  const agreeing = k.everyone && !k.unparted;
-  const first = agreeing ? checksFirst(k, block, k.checksAhead?.of) : undefined;
-  const { insts } = first?.block ?? block;
-  const lastUse = new Map<number, number>();
-  insts.forEach((inst, index) => {
-    for (const register of inst.uses) if (k.isBlockLocal(register)) lastUse.set(register.id, index);
-    for (const register of inst.defs) if (k.isBlockLocal(register)) lastUse.set(register.id, index);
-  });
-  const { ending } = block;
-  if ('inst' in ending) for (const register of ending.inst.uses) lastUse.delete(register.id);
-  const release = (index: number, keep?: ReadonlySet<Register>): void => {
-    for (const register of [...insts[index]!.uses, ...insts[index]!.defs]) {
-      if (lastUse.get(register.id) === index && !keep?.has(register)) k.releaseRegister(register);
-    }
-  };
-  const emit = (from: number, to: number, keep?: ReadonlySet<Register>): void => {
-    emitGrouped(
-      k,
-      insts,
-      from,
-      to,
-      (inst) => !(agreeing && k.agreed?.comparison(inst)) && !k.checksAhead?.after.has(inst),
-      (inst, index) => {
-        const comparison = agreeing ? k.agreed?.comparison(inst) : undefined;
-        if (comparison) emitAgreement(k, block, comparison);
-        else k.emitInst(inst);
-        if (k.unchecked) anchorResult(k, insts, index);
-        if (agreeing) checkBefore(k, block, inst, first);
-      },
-      (index) => {
-        release(index, keep);
-      },
-    );
-  };
-  const guard = agreeing ? undefined : guardOf(k, block);
   // A guard's comparison waits for the branch.
-  const count = insts.length - (guard ? 1 : 0);
-  const run = first?.run ?? early?.run;
+  const count = steps.length - (ending.guard ? 1 : 0);
   const known =
-    agreeing && insts.some((inst) => k.hoistedPlaces.has(inst)) ? k.hoistedPlaces : undefined;
-  if (run) {
-    emit(0, run.from);
-    const rest = (otherwise: object): void => {
+    k.everyone && steps.some(({ inst }) => k.hoistedPlaces.has(inst)) ? k.hoistedPlaces : undefined;
+  if (run && !run.twice) {
+    emitSteps(k, code, 0, run.from);
+    const rest = (bad: object): void => {
       const places = checkRun(k, run, () => {
         k.code.op('i32.eqz');
-        k.branchTo(otherwise, 'br_if');
+        k.branchTo(bad, 'br_if');
       });
       k.unchecked = known ? new Map([...known, ...places]) : places;
-      emit(run.from, count);
+      emitSteps(k, code, run.from, count);
       k.unchecked = undefined;
     };
-    if (early) rest(early.otherwise);
+    if (otherwise) rest(otherwise);
     else
       emitUnless(k, rest, () => {
         handOver(k, block, 0);
       });
-  } else if (agreeing) {
+  } else if (k.everyone && !k.unparted) {
     k.unchecked = known;
-    emit(0, count);
+    emitSteps(k, code, 0, count);
     k.unchecked = undefined;
   } else {
-    emitGeneral(k, block, guard, count, emit);
+    emitEnterable(k, code, count);
   }
-  saveRegisters(k, k.frames.spills.early(block.index));
-  if (guard) emitGuard(k, block, guard);
-  else emitEnding(k, block);
+  saveRegisters(k, code.spilled);
+  if (ending.guard) emitGuard(k, block, ending.guard);
+  else emitEnding(k, code);
   k.endInstruction();
-  if ('inst' in ending) for (const register of ending.inst.uses) k.releaseRegister(register);
+  if ('inst' in block.ending)
+    for (const register of block.ending.inst.uses) k.releaseRegister(register);
 }
 
-/**
- * Writes instructions: group by group those around accesses whose places have been checked, where
- * that `may` be, and else by `one`. Engines keep loads and stores in their order, and have values
- * of one group in registers where those of all would go through memory; without any of them they
- * choose the order themselves. `release` is called behind each.
- */
-export function emitGrouped(
+/** `kept`: registers that are used once more after these steps. */
+function emitSteps(
   k: LaneKernelEmitter,
-  insts: readonly Inst[],
+  code: BlockCode,
   from: number,
   to: number,
-  may: (inst: Inst) => boolean,
-  one: (inst: Inst, index: number) => void,
-  release: (index: number) => void,
+  kept?: ReadonlySet<Register>,
 ): void {
-  for (let index = from; index < to;) {
-    let end = index;
-    let accesses = 0;
-    while (
-      k.unchecked &&
-      end < to &&
-      end - index < LONGEST_GROUPED &&
-      may(insts[end]!) &&
-      k.goesByGroup(insts[end]!)
-    )
-      accesses += k.unchecked.has(insts[end++]!) ? 1 : 0;
-    const grouped = accesses > 0 && end - index > 1;
-    if (grouped) k.emitByGroup(insts.slice(index, end));
-    for (end = Math.max(end, index + 1); index < end; index++) {
-      if (!grouped) one(insts[index]!, index);
-      release(index);
-    }
-  }
+  emitGrouped(
+    k,
+    code.steps.slice(from, to),
+    (step) => {
+      emitStep(k, code, step);
+    },
+    kept,
+  );
 }
 
-/**
- * Behind what computes a register: the check that all accesses through it in other blocks have in
- * common.
- */
-export function checkBefore(
-  k: LaneKernelEmitter,
-  block: Block,
-  inst: Inst,
-  first: ChecksFirst | undefined,
-): void {
-  const ranges = k.checksAhead?.after.get(inst)?.map(({ range }) => range);
-  if (!ranges) return;
-  const places = checkRun(k, { ranges, stores: false }, () => {
+function emitStep(k: LaneKernelEmitter, { block }: BlockCode, step: Step): void {
+  const { inst, uniform, checks, anchor } = step;
+  if (uniform) emitAgreement(k, block, uniform);
+  else k.emitInst(inst);
+  if (k.unchecked && anchor?.kind === 'load') k.loadsAhead += anchor.vectors;
+  if (k.unchecked && anchor?.kind === 'result' && k.loadsAhead >= LOADS_AHEAD) {
+    k.loadsAhead = 0;
+    if (!anchor.stored) writeDown(k, inst.defs[0]!);
+  }
+  if (!checks) return;
+  const places = checkRun(k, { ranges: checks.ranges, stores: false }, () => {
     k.code.op('i32.eqz');
     k.when(() => {
-      handOver(k, block, placeAfter(first, block, inst));
+      handOver(k, block, checks.place);
     });
   });
   for (const [access, place] of places) k.hoistedPlaces.set(access, place);
 }
 
 /**
- * Engines put off arithmetic until something with an effect needs it, and loads come in order: a
- * long run would load everything first, into registers that it does not have. Writing a result
- * down now and then keeps the two in step.
+ * Writes steps: group by group those around accesses whose places have been checked, where they
+ * have such forms, and the others by `one`. Engines keep loads and stores in their order, and have
+ * values of one group in registers where those of all would go through memory; without any of them
+ * they choose the order themselves.
  */
-export function anchorResult(k: LaneKernelEmitter, insts: readonly Inst[], index: number): void {
-  const inst = insts[index]!;
-  const [register] = inst.defs;
-  if (inst.mnemonic === 'ld') {
-    k.loadsAhead += register && k.isVarying(register) ? k.groups : 1;
-    return;
+export function emitGrouped<S extends Pick<Step, 'inst' | 'last'>>(
+  k: LaneKernelEmitter,
+  steps: readonly S[],
+  one: (step: S) => void,
+  kept?: ReadonlySet<Register>,
+): void {
+  for (let index = 0; index < steps.length;) {
+    const group = groupAt(k, steps, index);
+    const grouped = group.length > 1 && group.some((inst) => k.unchecked!.has(inst));
+    if (grouped) k.emitByGroup(group);
+    for (const step of steps.slice(index, index + Math.max(group.length, 1))) {
+      if (!grouped) one(step);
+      for (const register of step.last) if (!kept?.has(register)) k.releaseRegister(register);
+      index++;
+    }
   }
-  if (!register || !isPure(inst) || !k.isVarying(register) || k.loadsAhead < LOADS_AHEAD) return;
-  k.loadsAhead = 0;
-  if (isStoredNext(insts, index)) return;
+}
+
+/** The instructions from a step on that can be written group by group. */
+function groupAt(k: LaneKernelEmitter, steps: readonly Pick<Step, 'inst'>[], from: number): Inst[] {
+  const group: Inst[] = [];
+  if (!k.unchecked || !k.codePlan.byGroup) return group;
+  for (const { inst } of steps.slice(from, from + LONGEST_GROUPED)) {
+    if (!k.goesByGroup(inst)) break;
+    group.push(inst);
+  }
+  return group;
+}
+
+/** Has engines compute a result here: see `anchors.ts`. */
+function writeDown(k: LaneKernelEmitter, register: Register): void {
   const { code } = k;
   const locals = k.laneLocal(register);
   const room = k.temp('i32');
@@ -197,10 +147,10 @@ export function anchorResult(k: LaneKernelEmitter, insts: readonly Inst[], index
 
 /**
  * Code that may leave for a label at its beginning, to go on with what leaves for good. That one
- * is emitted first, when no register of the block has been given up yet, and stands behind, where
- * it is in nobody's way.
+ * is emitted first, when no register of the block has been given up yet, and stands after the code,
+ * which then goes on without a branch.
  */
-export function emitUnless(
+function emitUnless(
   k: LaneKernelEmitter,
   body: (otherwise: object) => void,
   leave: () => void,
@@ -219,29 +169,21 @@ export function emitUnless(
   k.closeLabel();
 }
 
-/** A block's instructions, which control may enter where code for a whole unit hands over. */
-export function emitGeneral(
-  k: LaneKernelEmitter,
-  block: Block,
-  guard: Guard | undefined,
-  count: number,
-  emit: (from: number, to: number, keep?: ReadonlySet<Register>) => void,
-): void {
+/** A block of general code, which control may enter where code for whole units hands over. */
+function emitEnterable(k: LaneKernelEmitter, block: BlockCode, count: number): void {
   const { code } = k;
-  const run = findUncheckedRun(k, block);
+  const { entries, run } = block;
   const write = (from: number, to: number): void => {
     if (!run || run.from < from || run.from >= to) {
-      emit(from, to);
+      emitSteps(k, block, from, to);
       return;
     }
-    emit(from, run.from);
-    emitBothWays(k, block, run, to, guard, (keep) => {
-      emit(run.from, to, keep);
-    });
+    emitSteps(k, block, from, run.from);
+    emitTwice(k, block, run, to);
   };
-  const numbers = [...(k.handovers.get(block.index)?.numbers ?? [])];
+  const open = [...entries];
   const upTo = (to: number): void => {
-    const [place, number] = numbers.pop() ?? [0];
+    const [place, number] = open.pop() ?? [0];
     if (number !== undefined && place > 0) {
       const label = {};
       k.openLabel('block', label);
@@ -253,36 +195,16 @@ export function emitGeneral(
     write(place, to);
   };
   upTo(count);
-  if (k.handovers.has(block.index)) code.i32(0).set(k.entryNumber);
+  if (entries.size) code.i32(0).set(k.entryNumber);
 }
 
 /**
- * The run without checks if it can be, else with them. Registers alive around it have their
- * locals before.
+ * The steps of a run without checks if it can be, else with them. Registers that are alive around
+ * it have their locals before.
  */
-export function emitBothWays(
-  k: LaneKernelEmitter,
-  block: Block,
-  run: UncheckedRun,
-  end: number,
-  guard: Guard | undefined,
-  emit: (keep: ReadonlySet<Register>) => void,
-): void {
+function emitTwice(k: LaneKernelEmitter, block: BlockCode, run: CheckedRun, end: number): void {
   const { code } = k;
-  const inside = new Set(block.insts.slice(run.from, end).flatMap((inst) => inst.defs));
-  const outside = new Set<Register>();
-  const ending = [
-    ...('inst' in block.ending ? block.ending.inst.uses : []),
-    ...(guard?.inst.uses ?? []),
-    ...block.insts.slice(end).flatMap((inst) => inst.uses),
-  ];
-  for (const inst of block.insts.slice(run.from, end)) {
-    for (const register of [...inst.uses, ...inst.defs])
-      if (!k.isBlockLocal(register) || !inside.has(register)) outside.add(register);
-  }
-  for (const register of block.insts.slice(0, run.from).flatMap((inst) => inst.defs))
-    if (inside.has(register)) outside.add(register);
-  for (const register of ending) outside.add(register);
+  const outside = registersAround(k, block, run.from, end);
   for (const register of outside) {
     if (k.isVarying(register)) k.laneLocal(register);
     else k.registerLocal(register);
@@ -295,29 +217,46 @@ export function emitBothWays(
   k.unchecked = places;
   const { lanes, threads } = k.effort;
   k.nest(() => {
-    emit(outside);
+    emitSteps(k, block, run.from, end, outside);
   });
   k.unchecked = undefined;
   Object.assign(k.effort, { lanes, threads });
   code.op('else');
   k.nest(() => {
-    emit(outside);
+    emitSteps(k, block, run.from, end, outside);
   });
   code.op('end');
-  for (const register of outside) if (!ending.includes(register)) k.releaseRegister(register);
+  const read = readAtEnd(block, end);
+  for (const register of outside) if (!read.includes(register)) k.releaseRegister(register);
 }
 
-/**
- * Before anything else is loaded, a store has the instruction's result, or what is computed from
- * it: that writes it down.
- */
-function isStoredNext(insts: readonly Inst[], index: number): boolean {
-  const known = new Set(insts[index]!.defs);
-  for (const inst of insts.slice(index + 1)) {
-    if (inst.mnemonic === 'ld') return false;
-    if (!inst.uses.some((register) => known.has(register))) continue;
-    if (inst.mnemonic === 'st') return true;
-    if (isPure(inst)) for (const register of inst.defs) known.add(register);
-  }
-  return false;
+/** Registers that the steps have in common with what is around them. */
+function registersAround(
+  k: LaneKernelEmitter,
+  block: BlockCode,
+  from: number,
+  end: number,
+): Set<Register> {
+  const run = block.steps.slice(from, end).map(({ inst }) => inst);
+  const inside = new Set(run.flatMap((inst) => inst.defs));
+  const outside = new Set<Register>();
+  for (const inst of run)
+    for (const register of [...inst.uses, ...inst.defs])
+      if (!k.isBlockLocal(register) || !inside.has(register)) outside.add(register);
+  for (const { inst } of block.steps.slice(0, from))
+    for (const register of inst.defs) if (inside.has(register)) outside.add(register);
+  for (const register of readAtEnd(block, end)) outside.add(register);
+  return outside;
+}
+
+/** Registers that the block reads after these steps. */
+function readAtEnd(
+  { block: { ending }, steps, ending: { guard } }: BlockCode,
+  end: number,
+): Register[] {
+  return [
+    ...('inst' in ending ? ending.inst.uses : []),
+    ...(guard?.inst.uses ?? []),
+    ...steps.slice(end).flatMap(({ inst }) => inst.uses),
+  ];
 }

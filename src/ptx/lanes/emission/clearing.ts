@@ -21,6 +21,7 @@ const MOST_RESTORED = writesZerosAtOnce ? 12 : Infinity;
 const MOST_FORGOTTEN = writesZerosAtOnce ? 12 : 128;
 
 export function forgetting(k: LaneKernelEmitter, code: Uint8Array): Uint8Array {
+  if (!k.runs('dead-local clearing')) return code;
   return withForgotten(code, {
     units: k.unitStarts,
     general: k.generalStarts,
@@ -41,6 +42,7 @@ export function clearRegisters(k: LaneKernelEmitter): void {
  * one to the next, since for them any entry may come after any.
  */
 export function forgetRegisters(k: LaneKernelEmitter): void {
+  if (!k.runs('turn clearing')) return;
   const waited = blocksWaitedAt(k);
   if (waited.length * k.groups > MOST_FORGOTTEN) return;
   const restored = new Set(handedRegisters(k));
@@ -60,10 +62,9 @@ export function blocksWaitedAt(k: LaneKernelEmitter): number[] {
 /** What the general code may need of those that hand over to it. */
 export function handedRegisters(k: LaneKernelEmitter): ReadonlySet<Register> {
   return (k.handed ??= new Set(
-    [...k.handovers]
-      .flatMap(([block, { numbers }]) =>
-        knownAt(k, k.kernel.blocks[block]!, Math.max(...numbers.keys())),
-      )
+    [...k.codePlan.general.blocks.values()]
+      .filter(({ entries }) => entries.size > 0)
+      .flatMap(({ block, entries }) => knownAt(k, block, Math.max(...entries.keys())))
       .filter((register) => !k.isBlockLocal(register)),
   ));
 }
@@ -79,10 +80,11 @@ export function knownAt(k: LaneKernelEmitter, { index, insts }: Block, place: nu
  */
 export function forgetAllBut(k: LaneKernelEmitter, kept: ReadonlySet<Register>): void {
   k.generalStarts.push(k.code.length);
-  clearInGeneralForm(
-    k,
-    ownRegisters(k).filter((register) => !kept.has(register)),
-  );
+  if (k.runs('turn clearing'))
+    clearInGeneralForm(
+      k,
+      ownRegisters(k).filter((register) => !kept.has(register)),
+    );
   for (const block of blocksWaitedAt(k)) k.clearMasks(waitMasks(k, block));
 }
 

@@ -1,7 +1,6 @@
 // Threads of a unit that go different ways: masks of those that run, and of those that wait at a
 // block for the others.
 
-import { successors } from '../../analysis/blocks.js';
 import type { Register } from '../../analysis/program.js';
 import type { Region } from '../../analysis/regions.js';
 import { STATE } from '../../emit/frame-layout.js';
@@ -79,29 +78,6 @@ export function repeatLoop(k: LaneKernelEmitter, region: Region): void {
       clearActive(k);
     }
   });
-}
-
-/**
- * The block to which every thread that leaves a loop goes, if nothing else ends its stay there
- * and some stay longer than others.
- */
-export function onlyExit(k: LaneKernelEmitter, region: Region): number | undefined {
-  const {
-    kernel: { blocks },
-    plan,
-  } = k;
-  if (k.everyone || plan.convergent(region.header)) return undefined;
-  // A unit that is suspended whole takes along who waits where, which must be known by then.
-  if (k.passes && region.items.some((item) => typeof item !== 'number')) return undefined;
-  const exits = new Set<number>();
-  for (const member of region.members) {
-    const { ending } = blocks[member]!;
-    if (ending.kind === 'cut' || ending.kind === 'return' || ending.kind === 'exit')
-      return undefined;
-    for (const to of successors(blocks[member]!)) if (!region.members.has(to)) exits.add(to);
-  }
-  const [to, ...others] = exits;
-  return others.length || to === undefined || (k.passes && plan.leaves(to)) ? undefined : to;
 }
 
 /** The block of a region that stands last. */

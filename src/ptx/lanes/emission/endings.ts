@@ -4,109 +4,128 @@ import type { Block } from '../../analysis/blocks.js';
 import { emitBarrierArrival, emitWarpArrival } from '../../emit/arrivals.js';
 import { STATE } from '../../emit/frame-layout.js';
 import { emitEndWholeTurn } from '../block-passes.js';
+import type { BlockCode } from '../code-plan.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
-import { emitTogether, goesTogether, pushTogether } from '../warp.js';
+import { emitTogether, pushTogether } from '../warp.js';
 import { emitAgreed } from './agreement.js';
 import { clearActive, jumpTo, leaveKernel, partThreads, sendTo } from './divergence.js';
 import { suspendBefore } from './frames.js';
 
-export function emitEnding(k: LaneKernelEmitter, block: Block): void {
-  const { code, plan } = k;
-  const { ending, index } = block;
+type Branch = Block['ending'] & { kind: 'branch' };
+type Cut = Block['ending'] & { kind: 'cut' };
+
+export function emitEnding(k: LaneKernelEmitter, block: BlockCode): void {
+  const { ending, index } = block.block;
+  const { form, soft } = block.ending;
   if ('inst' in ending) k.inst = ending.inst;
-  const soft = !k.everyone && (!plan.convergent(index) || plan.parts(index));
-  switch (ending.kind) {
+  switch (form) {
     case 'jump':
-      if (soft) sendTo(k, index, ending.to);
-      else jumpTo(k, index, ending.to);
+      goTo(k, block, ending.kind === 'jump' ? ending.to : (ending as Branch).yes);
       return;
-    case 'branch': {
-      const { register, negated } = ending.inst.predicate!;
-      const { yes, no } = ending;
-      if (yes === no) {
-        if (soft) sendTo(k, index, yes);
-        else jumpTo(k, index, yes);
-      } else if (k.everyone && !k.isUniform(register)) {
-        emitAgreed(k, block);
-      } else if (plan.parts(index) && !k.everyone) {
-        partThreads(k, index, register, negated, yes, no);
-      } else {
-        code.get(k.registerLocal(register));
-        if (negated) code.op('i32.eqz');
-        if (soft) {
-          code.op('if').byte(0x40);
-          k.nest(() => {
-            sendTo(k, index, yes);
-            code.op('else');
-            sendTo(k, index, no);
-          });
-          code.op('end');
-        } else {
-          k.when(() => {
-            jumpTo(k, index, yes, false);
-          });
-          jumpTo(k, index, no);
-        }
-      }
+    case 'branch':
+      emitBranch(k, block);
+      return;
+    case 'agree':
+      emitAgreed(k, block);
+      return;
+    case 'part': {
+      const { inst, yes, no } = ending as Branch;
+      const { register, negated } = inst.predicate!;
+      partThreads(k, index, register, negated, yes, no);
       return;
     }
-    case 'return':
-    case 'exit':
+    case 'leave':
       leaveKernel(k, soft);
-      if (!soft) {
-        endTurn(k, STATE.exited);
-        return;
-      }
-      break;
-    case 'trap':
-      code.get(k.ctx).get(k.base);
-      k.pushBits(k.active);
-      code.op('i32.ctz').op('i32.add').i32(ending.inst.source.line);
-      k.call(`fault_${ending.inst.mnemonic}`);
-      k.leaveFaulted();
+      if (soft) clearActive(k);
+      else endTurn(k, STATE.exited);
       return;
-    case 'cut': {
-      const { inst } = ending;
-      if (!goesTogether(k, inst)) {
-        const state = suspendAtCut(k, ending, index);
-        if (!soft) {
-          endTurn(k, state);
-          return;
-        }
-        break;
-      }
-      for (const register of inst.defs) {
-        if (k.isVarying(register)) k.laneLocal(register);
-        else k.registerLocal(register);
-      }
-      if (k.frames.passing.has(index)) {
-        emitTogether(k, inst);
-        if (soft) sendTo(k, index, ending.to);
-        else jumpTo(k, index, ending.to);
-        return;
-      }
-      pushTogether(k, inst);
-      code.op('if').byte(0x40);
-      k.nest(() => {
-        emitTogether(k, inst);
-        if (soft) sendTo(k, index, ending.to);
-        else jumpTo(k, index, ending.to);
-      });
-      k.endInstruction();
-      code.op('else');
-      k.nest(() => {
-        suspendAtCut(k, ending, index);
-        if (soft) clearActive(k);
-        else k.branchTo(k.turnLabel);
-      });
-      code.op('end');
+    case 'fault':
+      emitFault(k, block.block.ending as Block['ending'] & { kind: 'trap' });
+      return;
+    case 'wait': {
+      const state = suspendAtCut(k, ending as Cut, index);
+      if (soft) clearActive(k);
+      else endTurn(k, state);
       return;
     }
-    case 'switch':
+    case 'exchange':
+      takeResults(k, ending as Cut);
+      emitTogether(k, (ending as Cut).inst);
+      goTo(k, block, (ending as Cut).to);
+      return;
+    case 'exchange or wait':
+      emitExchange(k, block);
+      return;
+    case 'table':
       throw k.unsupported();
   }
-  if (soft) clearActive(k);
-  else k.branchTo(k.turnLabel);
+}
+
+/** All active threads go on at one block. */
+function goTo(k: LaneKernelEmitter, { block, ending }: BlockCode, to: number): void {
+  if (ending.soft) sendTo(k, block.index, to);
+  else jumpTo(k, block.index, to);
+}
+
+/** A branch by a predicate that is one value for the unit. */
+function emitBranch(k: LaneKernelEmitter, { block, ending: { soft } }: BlockCode): void {
+  const { code } = k;
+  const { index } = block;
+  const { inst, yes, no } = block.ending as Branch;
+  const { register, negated } = inst.predicate!;
+  code.get(k.registerLocal(register));
+  if (negated) code.op('i32.eqz');
+  if (!soft) {
+    k.when(() => {
+      jumpTo(k, index, yes, false);
+    });
+    jumpTo(k, index, no);
+    return;
+  }
+  code.op('if').byte(0x40);
+  k.nest(() => {
+    sendTo(k, index, yes);
+    code.op('else');
+    sendTo(k, index, no);
+  });
+  code.op('end');
+}
+
+function emitFault(k: LaneKernelEmitter, { inst }: Block['ending'] & { kind: 'trap' }): void {
+  k.code.get(k.ctx).get(k.base);
+  k.pushBits(k.active);
+  k.code.op('i32.ctz').op('i32.add').i32(inst.source.line);
+  k.call(`fault_${inst.mnemonic}`);
+  k.leaveFaulted();
+}
+
+/** Registers that are written within a condition have their locals before it. */
+function takeResults(k: LaneKernelEmitter, { inst }: Cut): void {
+  for (const register of inst.defs) {
+    if (k.isVarying(register)) k.laneLocal(register);
+    else k.registerLocal(register);
+  }
+}
+
+/** An operation of a warp: at once where all of its threads are there, else they wait. */
+function emitExchange(k: LaneKernelEmitter, block: BlockCode): void {
+  const { code } = k;
+  const ending = block.block.ending as Cut;
+  takeResults(k, ending);
+  pushTogether(k, ending.inst);
+  code.op('if').byte(0x40);
+  k.nest(() => {
+    emitTogether(k, ending.inst);
+    goTo(k, block, ending.to);
+  });
+  k.endInstruction();
+  code.op('else');
+  k.nest(() => {
+    suspendAtCut(k, ending, block.block.index);
+    if (block.ending.soft) clearActive(k);
+    else k.branchTo(k.turnLabel);
+  });
+  code.op('end');
 }
 
 /** A turn is over whose threads all are in a state now. */
@@ -121,11 +140,7 @@ export function endTurn(k: LaneKernelEmitter, state: number): void {
 }
 
 /** The active threads wait at a cut. Their state is returned. */
-export function suspendAtCut(
-  k: LaneKernelEmitter,
-  ending: Block['ending'] & { kind: 'cut' },
-  index: number,
-): number {
+export function suspendAtCut(k: LaneKernelEmitter, ending: Cut, index: number): number {
   const { inst } = ending;
   const entry = k.frames.entryOf.get(ending.to)!;
   if (ending.cut === 'sleep') {

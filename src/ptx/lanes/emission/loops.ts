@@ -2,19 +2,14 @@
 // turn that never goes round.
 
 import { successors } from '../../analysis/blocks.js';
-import type { Block } from '../../analysis/blocks.js';
-import type { Register } from '../../analysis/program.js';
 import { firstBlock } from '../../analysis/regions.js';
 import type { Region } from '../../analysis/regions.js';
-import { checksFirst } from '../check-hoisting-order.js';
-import { LaneEmitter } from '../lane-emitter.js';
+import type { LoopCode, Version } from '../code-plan.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
-import { access } from '../places.js';
-import { registersOfGridSize } from '../side-by-side.js';
-import { straightOrder } from '../straight-turns.js';
-import { goesTogether } from '../warp.js';
-import { emitBlock, guardOf } from './block-code.js';
-import { arriveAt, lastBlock, onlyExit, repeatLoop, sendTo, takeWaiting } from './divergence.js';
+import { endsTurn } from '../straight-turns.js';
+import { BURST } from '../streaming-loops.js';
+import { emitBlock } from './block-code.js';
+import { arriveAt, lastBlock, repeatLoop, sendTo, takeWaiting } from './divergence.js';
 import { restoreAt } from './frames.js';
 import { startsWhole } from './turns.js';
 import { steadyTurns } from './versioned-code.js';
@@ -28,15 +23,6 @@ const LONGEST_TWICE = 500;
  */
 const SMALLEST_STRIDING = 4;
 
-/**
- * Times that a unit goes round a loop through memory in one turn. Units that keep step find their
- * neighbours' cache lines where they are: with 64 blocks of 256 threads over 64 MB, 8 times gave
- * 2.85 ms and 6 times 2.95, and on another machine 3.4 and 3.2, where 4 times gave 3.7 and 16 times
- * 3.9. Places that are powers of two apart share a first-level cache's few lines, of which a unit's
- * part takes two for each time.
- */
-export const BURST = 8;
-
 export function innerEntries(k: LaneKernelEmitter, region: Region): number[] {
   return k.frames.live.filter((block) => region.members.has(block) && block !== region.header);
 }
@@ -47,17 +33,25 @@ export function arrivals(k: LaneKernelEmitter, region: Region): Map<number, numb
     innerEntries(k, region).map((block) => [k.frames.entryOf.get(block)!, block]),
   );
   if (k.everyone) return found;
-  for (const [block, { numbers }] of k.handovers) {
+  for (const [block, { entries }] of k.codePlan.general.blocks) {
     if (!region.members.has(block) || block === region.header) continue;
-    for (const number of numbers.values()) found.set(number, block);
+    for (const number of entries.values()) found.set(number, block);
   }
   return found;
 }
 
 /** Whether control can come to the block from outside the flow. */
 export function isEntered(k: LaneKernelEmitter, block: number): boolean {
-  return k.frames.live.includes(block) || (!k.everyone && k.handovers.has(block));
+  return k.frames.live.includes(block) || (!k.everyone && isHandedOver(k, block));
 }
+
+/** The version that is being written. */
+const versionOf = ({ codePlan, everyone }: LaneKernelEmitter): Version =>
+  everyone ? codePlan.whole! : codePlan.general;
+
+/** Whether code for a whole unit hands over to the general code in the block. */
+const isHandedOver = (k: LaneKernelEmitter, block: number): boolean =>
+  k.codePlan.general.blocks.get(block)!.entries.size > 0;
 
 export function emitRegion(k: LaneKernelEmitter, region: Region): void {
   const {
@@ -67,6 +61,8 @@ export function emitRegion(k: LaneKernelEmitter, region: Region): void {
   const inner = arrivals(k, region);
   const { items } = region;
   const isLoop = region.header >= 0;
+  const version = versionOf(k);
+  const loop = version.loops.get(region.header);
   /**
    * Turns that begin at the loop's header come in from before it: those that go round have
    * nothing to restore.
@@ -84,9 +80,9 @@ export function emitRegion(k: LaneKernelEmitter, region: Region): void {
       arriveAt(k, region.header, end);
     });
     k.awaited.delete(region.header);
-    if (!k.handovers.size) emitUnparted(k, region, end);
-    else if (k.everyone && isStreamingLoop(k, region)) shortenTurn(k, blocks[region.header]!);
-    const to = onlyExit(k, region);
+    if (loop!.unmasked) emitUnmasked(k, loop!, end);
+    else if (loop!.short) shortenTurn(k);
+    const to = loop!.exit;
     if (to !== undefined) {
       const entered = k.masks();
       k.active.forEach((local, group) => {
@@ -97,8 +93,8 @@ export function emitRegion(k: LaneKernelEmitter, region: Region): void {
     k.awaited.delete(region.header);
     if (restoredAhead) restoreWhole(k, region.header);
     const steady =
-      restoredAhead && region.members.size === 1
-        ? steadyTurns(k, blocks[region.header]!)
+      restoredAhead && loop!.versioned
+        ? steadyTurns(k, blocks[region.header]!, loop!.versioned)
         : undefined;
     const label = {};
     k.loopLabels.set(region, label);
@@ -150,12 +146,12 @@ export function emitRegion(k: LaneKernelEmitter, region: Region): void {
             arriveAt(k, item, next);
           });
         }
-        if (!k.handovers.has(item)) code.i32(0).set(k.entryNumber);
+        if (!isHandedOver(k, item)) code.i32(0).set(k.entryNumber);
       }
     } else if (item !== region.header) {
       arriveAt(k, item, next);
     }
-    emitBlock(k, blocks[item]!);
+    emitBlock(k, version.blocks.get(item)!);
   });
   if (isLoop) {
     k.closeLabel();
@@ -184,17 +180,6 @@ export function restoreWhole(k: LaneKernelEmitter, block: number): void {
     });
   }
   code.i32(0).set(k.entryNumber);
-}
-
-export function orderOfTurn(k: LaneKernelEmitter): number[] | undefined {
-  const { blocks } = k.kernel;
-  // The first entry comes last, so that its blocks come first.
-  return straightOrder(blocks, [...k.frames.live, 0], (block) => endsTurn(k, block));
-}
-
-/** Whether threads that come to the end of the block always wait there. */
-export function endsTurn(k: LaneKernelEmitter, { ending }: Block): boolean {
-  return ending.kind === 'cut' && !goesTogether(k, ending.inst);
 }
 
 /** Blocks of a turn that never goes round, in an order in which control only goes ahead. */
@@ -235,7 +220,7 @@ export function emitStraight(k: LaneKernelEmitter, order: readonly number[]): vo
       }
       code.i32(0).set(k.entryNumber);
     }
-    emitBlock(k, blocks[block]!);
+    emitBlock(k, k.codePlan.whole!.blocks.get(block)!);
   }
   for (const [block, next] of following) k.following.set(block, next);
 }
@@ -244,14 +229,12 @@ export function emitStraight(k: LaneKernelEmitter, order: readonly number[]): vo
  * A loop of one block, for as long as all threads of the unit go round in it: no masks are
  * needed.
  */
-export function emitUnparted(k: LaneKernelEmitter, region: Region, end: object): void {
-  const {
-    code,
-    kernel: { blocks },
-  } = k;
-  const block = blocks[region.header]!;
-  const guard = guardOf(k, block);
-  if (region.members.size > 1 || !guard || block.insts.length > LONGEST_TWICE) return;
+function emitUnmasked(
+  k: LaneKernelEmitter,
+  { region, unmasked, short }: LoopCode,
+  end: object,
+): void {
+  const { code } = k;
   const parted = {};
   const label = {};
   k.openLabel('block', parted);
@@ -259,14 +242,13 @@ export function emitUnparted(k: LaneKernelEmitter, region: Region, end: object):
   code.op('i32.eqz');
   k.branchTo(parted, 'br_if');
   if (k.frames.live.includes(region.header)) code.i32(0).set(k.entryNumber);
-  if (isStreaming(k, block)) shortenTurn(k, block);
+  if (short) shortenTurn(k);
   k.loopLabels.set(region, label);
   k.openLabel('loop', label);
   const { lanes, threads } = k.effort;
   k.everyone = true;
   k.unparted = { region, end };
-  const early = checksFirst(k, block);
-  emitBlock(k, early?.block ?? block, early && { run: early.run, otherwise: parted });
+  emitBlock(k, unmasked!, parted);
   k.unparted = undefined;
   k.everyone = false;
   Object.assign(k.effort, { lanes, threads });
@@ -277,17 +259,8 @@ export function emitUnparted(k: LaneKernelEmitter, region: Region, end: object):
 }
 
 /** The unit goes round a few times only before it is the next one's turn, if there is another. */
-export function shortenTurn(k: LaneKernelEmitter, block: Block): void {
-  const {
-    code,
-    slice,
-    fuel,
-    kernel: { blocks, shape },
-  } = k;
-  k.ofGridSize ??= registersOfGridSize(blocks, shape.order);
-  k.stridesByGrid ||= streamedAddresses(k, block, SMALLEST_STRIDING).some(({ id }) =>
-    k.ofGridSize!.has(id),
-  );
+function shortenTurn(k: LaneKernelEmitter): void {
+  const { code, slice, fuel } = k;
   code
     .get(slice)
     .i32(BURST)
@@ -300,39 +273,5 @@ export function shortenTurn(k: LaneKernelEmitter, block: Block): void {
     // Fuel is reckoned from what is left of the slice.
     code.get(fuel).get(slice).op('i32.add').i32(BURST).op('i32.sub').set(fuel);
     code.i32(BURST).set(slice);
-  });
-}
-
-/**
- * A loop of one block that some threads leave before others, and that goes through memory: its
- * turns are short in code for a whole unit, so that units keep step.
- */
-export function isStreamingLoop(k: LaneKernelEmitter, { header, members }: Region): boolean {
-  return members.size === 1 && k.plan.parts(header) && isStreaming(k, k.kernel.blocks[header]!);
-}
-
-/** Whether a loop's threads go through memory side by side, to another place each time. */
-function isStreaming(e: LaneEmitter, block: Block): boolean {
-  return streamedAddresses(e, block).length > 0;
-}
-
-/** The registers that hold the addresses of such accesses, of so many bytes at least. */
-function streamedAddresses(e: LaneEmitter, block: Block, smallest = 1): Register[] {
-  const moved = new Set(block.insts.flatMap((inst) => inst.defs));
-  return block.insts.flatMap((inst) => {
-    if (inst.mnemonic !== 'ld' && inst.mnemonic !== 'st') return [];
-    e.inst = inst;
-    const found = access(
-      e,
-      inst.args[inst.mnemonic === 'st' ? 0 : 1],
-      inst.args[inst.mnemonic === 'st' ? 1 : 0],
-    );
-    return found !== undefined &&
-      !found.shared &&
-      found.stride === found.size &&
-      found.size >= smallest &&
-      moved.has(found.address.base!)
-      ? [found.address.base!]
-      : [];
   });
 }

@@ -5,7 +5,7 @@ import type { PassLocals } from '../block-passes.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
 import { access, testPlace } from '../places.js';
 import type { Access } from '../places.js';
-import { LINE, findTouches } from '../prefetching.js';
+import { LINE } from '../prefetching.js';
 import { steps } from '../spread.js';
 import { enterWhole, leaveWhole } from './turns.js';
 
@@ -37,9 +37,7 @@ export function touchAhead(k: LaneKernelEmitter, { release, ready, left }: PassL
     width,
     kernel: { blocks, shape },
   } = k;
-  const touches = k.oneRow
-    ? undefined
-    : findTouches(k, blocks, shape.order, (block) => shape.regionOf(block).header >= 0);
+  const { touches } = k.codePlan;
   if (!touches) return;
   const { insts, ofRow, pairs, size } = touches;
   const { lanes, threads } = k.effort;

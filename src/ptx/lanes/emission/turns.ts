@@ -4,7 +4,7 @@ import { UNIT } from '../block-passes.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
 import { clearRegisters, forgetAllBut, forgetRegisters, handedRegisters } from './clearing.js';
 import { restoreAt } from './frames.js';
-import { emitRegion, emitStraight, orderOfTurn } from './loops.js';
+import { emitRegion, emitStraight } from './loops.js';
 
 /** Which threads there are: the last unit of a block may lack some. */
 export function findExisting(k: LaneKernelEmitter, masks: readonly number[]): void {
@@ -69,7 +69,7 @@ export function enterEntry(k: LaneKernelEmitter): void {
  * One that is suspended while it is parted goes on parted.
  */
 export function startsWhole(k: LaneKernelEmitter): boolean {
-  return k.handovers.size > 0 && k.whole >= 0;
+  return k.codePlan.whole !== undefined && k.whole >= 0;
 }
 
 /**
@@ -87,7 +87,7 @@ export function emitTurn(k: LaneKernelEmitter, restore: () => void): void {
   const first = startsWhole(k);
   if (!first) forgetRegisters(k);
   clearRegisters(k);
-  if (!k.handovers.size) {
+  if (!k.codePlan.whole) {
     restore();
     emitRegion(k, root);
     return;
@@ -137,8 +137,8 @@ export function leaveWhole(k: LaneKernelEmitter): void {
 export function emitWhole(k: LaneKernelEmitter): void {
   const { lanes, threads } = k.effort;
   enterWhole(k);
-  const straight = startsWhole(k) ? orderOfTurn(k) : undefined;
-  if (straight) emitStraight(k, straight);
+  const { order } = k.codePlan.whole!;
+  if (order) emitStraight(k, order);
   else emitRegion(k, k.kernel.shape.root);
   leaveWhole(k);
   k.branchTo(k.turnLabel);

@@ -1,7 +1,6 @@
 // The loops over a block's units: of kernels without state, of blocks that a function runs by
 // itself, and of those that a scheduler runs.
 
-import { loopsIn } from '../../analysis/regions.js';
 import { CTX, STATUS } from '../../context.js';
 import type { LocalType } from '../../scalar-types.js';
 import { Code } from '../../wasm/code.js';
@@ -16,7 +15,7 @@ import {
   handedRegisters,
 } from './clearing.js';
 import { pushStatesAddress, restoreAt } from './frames.js';
-import { emitRegion, isStreamingLoop, orderOfTurn } from './loops.js';
+import { emitRegion } from './loops.js';
 import { touchAhead } from './prefetching-code.js';
 import {
   emitTurn,
@@ -34,7 +33,7 @@ import {
   prologueBytes,
   storeFuel,
 } from './unit-places.js';
-import { emitSteadyPass, emitSteadyUnits } from './versioned-code.js';
+import { emitLoopPass, emitSteadyUnits } from './versioned-code.js';
 
 /**
  * A kernel without state: all units of a block, then the next block. Units for which the code for
@@ -218,17 +217,13 @@ export function emitPasses(k: LaneKernelEmitter, passes: PassLocals): void {
   const scratch = k.contextField('scratch');
   const frames = k.framesBase();
   touchAhead(k, passes);
-  const streaming = startsWhole(k)
-    ? loopsIn(k.kernel.shape.root).filter(
-        (region) => k.frames.live.includes(region.header) && isStreamingLoop(k, region),
-      )
-    : [];
-  if (streaming.length) countIndices(k);
+  const { loopPasses, ownLoop } = k.codePlan;
+  if (loopPasses.length) countIndices(k);
   k.openLabel('loop', pass);
   k.openLabel('block', passed);
-  for (const { header } of streaming) emitSteadyPass(k, passes, header);
+  for (const each of loopPasses) emitLoopPass(k, passes, each);
   k.openLabel('loop', k.unitLabel);
-  if (startsWhole(k) && orderOfTurn(k)) {
+  if (ownLoop) {
     emitUnits(k, passes, passed);
   } else {
     beginUnit(k, passes, passed, skipped);

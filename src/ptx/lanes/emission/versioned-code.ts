@@ -5,21 +5,16 @@ import type { Block } from '../../analysis/blocks.js';
 import type { Inst, Register } from '../../analysis/program.js';
 import { UNIT } from '../block-passes.js';
 import type { PassLocals } from '../block-passes.js';
+import type { LoopPass } from '../code-plan.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
-import { checkSteadyUnits, findSteadyUnits } from '../versioned-kernels.js';
-import { checkSteady, findSteadyLoop, workOf } from '../versioned-loops.js';
+import { BURST } from '../streaming-loops.js';
+import { checkSteadyUnits } from '../versioned-kernels.js';
+import { checkSteady, workOf } from '../versioned-loops.js';
 import type { SteadyLoop, SteadyPlace } from '../versioned-loops.js';
 import { emitGrouped } from './block-code.js';
 import { restoreAt, saveRegisters, setState } from './frames.js';
-import { BURST } from './loops.js';
 import { enterWhole, leaveWhole } from './turns.js';
 import { emitNextFrame } from './unit-loops.js';
-
-/**
- * Instructions of a known number of turns, times groups, that are written one turn behind the
- * other.
- */
-const MOST_UNROLLED = 400;
 
 /** Fewer units of a block are not worth the look ahead at all of them. */
 const LEAST_STEADY_UNITS = 3;
@@ -31,16 +26,13 @@ const LEAST_STEADY_UNITS = 3;
 const STEADY_TURNS = [16, 3] as const;
 
 /**
- * Turns of a loop of one block in code for a whole unit that need no checks, if there are such:
- * written before the loop, gives what is to be written where it begins. Threads that have had as
+ * Turns of a loop of one block in code for a whole unit that need no checks: called before the loop,
+ * gives what is to be written where it begins. Threads that have had as
  * many turns as they may are suspended.
  */
-export function steadyTurns(k: LaneKernelEmitter, block: Block): (() => void) | undefined {
+export function steadyTurns(k: LaneKernelEmitter, block: Block, loop: SteadyLoop): () => void {
   const { code, slice } = k;
   const { index } = block;
-  k.block = block;
-  const loop = findSteadyLoop(k, block, k.checksAhead?.of);
-  if (!loop) return undefined;
   const ahead = k.newLocal('i32');
   code.i32(STEADY_TURNS[0]).set(ahead);
   return () => {
@@ -91,7 +83,7 @@ export function steadyTurns(k: LaneKernelEmitter, block: Block): (() => void) | 
 /**
  * So many turns of a loop, and then its registers written down; to `checked` before the first
  * where they need checks. `past` may leave before the registers are written. `count`: how many
- * turns, where that is known here.
+ * turns, where they are written one after the other.
  */
 export function emitSteadyTurns(
   k: LaneKernelEmitter,
@@ -99,7 +91,7 @@ export function emitSteadyTurns(
   loop: SteadyLoop,
   turns: number,
   checked: object,
-  { past = () => undefined, count = Infinity }: { past?: () => void; count?: number } = {},
+  { past = () => undefined, count }: { past?: () => void; count?: number } = {},
 ): void {
   const { code } = k;
   const { index } = block;
@@ -118,8 +110,7 @@ export function emitSteadyTurns(
     },
   );
   k.endInstruction();
-  if (count * k.groups * workOf(k, loop).length <= MOST_UNROLLED)
-    for (let turn = 0; turn < count; turn++) emitSteadyTurn(k, loop, places);
+  if (count !== undefined) for (let turn = 0; turn < count; turn++) emitSteadyTurn(k, loop, places);
   else {
     const left = k.newLocal('i32');
     code.get(turns).set(left);
@@ -146,7 +137,7 @@ export function emitSteadyTurn(
 }
 
 /**
- * Instructions whose accesses have been checked. `kept`: registers that are read once more behind
+ * Instructions whose accesses have been checked. `kept`: registers that are read once more after
  * them.
  */
 export function emitWork(
@@ -160,9 +151,10 @@ export function emitWork(
     for (const register of [...inst.uses, ...inst.defs])
       if (k.isBlockLocal(register) && !kept.has(register)) last.set(register, index);
   });
-  const release = (index: number): void => {
-    for (const [register, at] of last) if (at === index) k.releaseRegister(register);
-  };
+  const steps = work.map((inst, index) => ({
+    inst,
+    last: [...last].filter(([, at]) => at === index).map(([register]) => register),
+  }));
   const known = new Map(k.hoistedPlaces);
   for (const {
     range: { start, accesses },
@@ -170,17 +162,9 @@ export function emitWork(
   } of places)
     for (const { inst, offset } of accesses) known.set(inst, { local, offset: offset - start });
   k.unchecked = known;
-  emitGrouped(
-    k,
-    work,
-    0,
-    work.length,
-    () => true,
-    (inst) => {
-      k.emitInst(inst);
-    },
-    release,
-  );
+  emitGrouped(k, steps, ({ inst }) => {
+    k.emitInst(inst);
+  });
   k.unchecked = undefined;
 }
 
@@ -190,7 +174,7 @@ export function emitWork(
  */
 export function emitSteadyUnits(k: LaneKernelEmitter): void {
   const { code, base, width } = k;
-  const units = k.oneRow ? findSteadyUnits(k, k.plan, k.kernel.blocks) : undefined;
+  const { units } = k.codePlan;
   if (!units) return;
   const { lanes, threads: each } = k.effort;
   const [none, again] = [{}, {}];
@@ -237,7 +221,11 @@ export function emitSteadyUnits(k: LaneKernelEmitter): void {
  * checks: all that there is to do for each is here, and nothing of what engines keep for the rest
  * of the code. From the first unit of which that is not so, all go the usual way.
  */
-export function emitSteadyPass(k: LaneKernelEmitter, passes: PassLocals, header: number): void {
+export function emitLoopPass(
+  k: LaneKernelEmitter,
+  passes: PassLocals,
+  { header, loop, unrolled }: LoopPass,
+): void {
   const {
     code,
     fuel,
@@ -249,7 +237,6 @@ export function emitSteadyPass(k: LaneKernelEmitter, passes: PassLocals, header:
   const none = {};
   const each = {};
   enterWhole(k);
-  const loop = findSteadyLoop(k, blocks[header]!, k.checksAhead?.of);
   if (loop) {
     const turns = k.newLocal('i32');
     k.openLabel('block', none);
@@ -273,7 +260,7 @@ export function emitSteadyPass(k: LaneKernelEmitter, passes: PassLocals, header:
     k.conditionally(() => {
       restoreAt(k, header);
       code.i32(BURST).set(turns);
-      emitSteadyTurns(k, blocks[header]!, loop, turns, none, { count: BURST });
+      emitSteadyTurns(k, blocks[header]!, loop, turns, none, unrolled ? { count: BURST } : {});
     });
     code.i32(1).set(passes.left).i32(1).set(passes.ready);
     code
