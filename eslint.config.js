@@ -35,7 +35,6 @@ const LONG = [
   'src/ptx/compile.ts',
   'src/ptx/emit/arrivals.ts',
   'src/ptx/emit/emitter.ts',
-  'src/ptx/lanes/*.ts',
   'src/ptx/runtime/scheduler.ts',
   'src/ptx/wasm/live-locals.ts',
   'src/ptx/wasm/wat.ts',

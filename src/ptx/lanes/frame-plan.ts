@@ -6,10 +6,10 @@ import { alignUp } from '../analysis/data-layout.js';
 import type { Register } from '../analysis/program.js';
 import { loopsIn } from '../analysis/regions.js';
 import { UNIT } from './block-passes.js';
-import { isWide } from './lane-emitter.js';
+import { isWide } from './vector-emitter.js';
 import type { LaneKernel, LaneKernelEmitter } from './lane-kernel.js';
 import type { LanePlan } from './plan.js';
-import { planSpills } from './spills.js';
+import { planSpills, spillAll } from './spills.js';
 import type { Spills } from './spills.js';
 import { goesTogether, meansAll } from './warp.js';
 
@@ -79,6 +79,17 @@ export function planFrames(
   // lines.
   const partedAt = alignUp(end, 16);
   const partedBytes = alone ? bytesOfMasks(k, plan, kernel) : 0;
+  const plannedBy = k.runs('spills') ? planSpills : spillAll;
+  const spills = plannedBy({
+    reached: shape.order.map((index) => blocks[index]!),
+    entries: live,
+    liveness,
+    inFrame: (register) => slots.has(register.id),
+    passes: (inst) => goesTogether(k, inst),
+    loops: plan.together ? loopsIn(shape.root) : [],
+    keeps: (block, register) => plan.together && plan.keeps(block, register),
+    waiting,
+  });
   return {
     entries,
     entryOf,
@@ -88,17 +99,7 @@ export function planFrames(
     partedAt,
     partedBytes,
     unitBytes: partedAt + partedBytes,
-    spills: planSpills(
-      blocks,
-      shape.order,
-      live,
-      liveness,
-      (register) => slots.has(register.id),
-      (inst) => goesTogether(k, inst),
-      plan.together ? loopsIn(shape.root) : [],
-      (block, register) => plan.together && plan.keeps(block, register),
-      waiting,
-    ),
+    spills,
   };
 }
 

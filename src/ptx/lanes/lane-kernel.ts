@@ -167,7 +167,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     super(around, groups, plan, kernel.liveness, rules, laneRules);
     this.kernel = kernel;
     this.passOptions = passes;
-    const { shape, blocks, layout, liveness } = kernel;
+    const { shape, blocks, layout } = kernel;
     this.threadSlice = threadSlice(blocks);
     const alone = layout.stateful && this.runs('block loop') && runsAlone(this, plan, kernel);
     const scheduled = layout.stateful && !alone;
@@ -229,6 +229,13 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   masks(): readonly number[] {
     return Array.from({ length: this.groups }, () => this.newLocal('v128'));
+  }
+
+  /** Masks of the threads that wait at a block. */
+  waitMasks(block: number): readonly number[] {
+    let locals = this.waiting.get(block);
+    if (locals === undefined) this.waiting.set(block, (locals = this.masks()));
+    return locals;
   }
 
   sharesCell(register: Register): boolean {

@@ -65,7 +65,7 @@ export function emitAgreement(
 }
 
 /** Code for a unit whose threads compare alike, and for one whose threads do not. */
-export function eitherAlike(
+function eitherAlike(
   k: LaneKernelEmitter,
   guard: Guard,
   outcome: number,
@@ -123,7 +123,7 @@ export function emitAgreed(k: LaneKernelEmitter, { block, ending }: BlockCode): 
 }
 
 /** In code for a whole unit: a block for the threads for which the branch before it says so. */
-export function emitSide(
+function emitSide(
   k: LaneKernelEmitter,
   from: Block,
   { block, negated }: ShortSide,

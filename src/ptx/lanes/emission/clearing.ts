@@ -7,7 +7,6 @@ import type { Register } from '../../analysis/program.js';
 import { writesZerosAtOnce } from '../../runtime/engine.js';
 import { withForgotten } from '../dead-local-clearing.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
-import { waitMasks } from './divergence.js';
 
 /** And those of registers that are restored at an entry. */
 const MOST_RESTORED = writesZerosAtOnce ? 12 : Infinity;
@@ -51,11 +50,11 @@ export function forgetRegisters(k: LaneKernelEmitter): void {
   if ([...restored].filter((register) => k.isVarying(register)).length * k.groups > MOST_RESTORED)
     return;
   clearLocals(k, restored);
-  for (const block of waited) k.clearMasks(waitMasks(k, block));
+  for (const block of waited) k.clearMasks(k.waitMasks(block));
 }
 
 /** Blocks at which threads wait. */
-export function blocksWaitedAt(k: LaneKernelEmitter): number[] {
+function blocksWaitedAt(k: LaneKernelEmitter): number[] {
   return k.kernel.shape.order.filter((block) => k.plan.waitsAt(block));
 }
 
@@ -85,11 +84,11 @@ export function forgetAllBut(k: LaneKernelEmitter, kept: ReadonlySet<Register>):
       k,
       ownRegisters(k).filter((register) => !kept.has(register)),
     );
-  for (const block of blocksWaitedAt(k)) k.clearMasks(waitMasks(k, block));
+  for (const block of blocksWaitedAt(k)) k.clearMasks(k.waitMasks(block));
 }
 
 /** Registers whose locals are theirs throughout. */
-export function ownRegisters(k: LaneKernelEmitter): Register[] {
+function ownRegisters(k: LaneKernelEmitter): Register[] {
   const { blocks, shape } = k.kernel;
   const defs = shape.order.flatMap((index) =>
     instructionsOf(blocks[index]!).flatMap((inst) => inst.defs),
@@ -105,7 +104,7 @@ export function clearInGeneralForm(k: LaneKernelEmitter, registers: readonly Reg
   k.everyone = everyone;
 }
 
-export function clearLocals(k: LaneKernelEmitter, registers: Iterable<Register>): void {
+function clearLocals(k: LaneKernelEmitter, registers: Iterable<Register>): void {
   const { code } = k;
   for (const register of registers) {
     if (k.isVarying(register)) {

@@ -11,17 +11,11 @@ export function clearActive(k: LaneKernelEmitter): void {
   k.clearMasks(k.active);
 }
 
-export function waitMasks(k: LaneKernelEmitter, block: number): readonly number[] {
-  let locals = k.waiting.get(block);
-  if (locals === undefined) k.waiting.set(block, (locals = k.masks()));
-  return locals;
-}
-
 /** Adds threads to those that wait at a block. */
-export function waitAt(k: LaneKernelEmitter, block: number, threads: readonly number[]): void {
+function waitAt(k: LaneKernelEmitter, block: number, threads: readonly number[]): void {
   const { code } = k;
   k.awaited.add(block);
-  waitMasks(k, block).forEach((local, group) => {
+  k.waitMasks(block).forEach((local, group) => {
     code.get(local).get(threads[group]!).op('v128.or').set(local);
   });
 }
@@ -29,7 +23,7 @@ export function waitAt(k: LaneKernelEmitter, block: number, threads: readonly nu
 /** Threads that wait at a loop's header become the active ones. */
 export function takeWaiting(k: LaneKernelEmitter, header: number): void {
   if (!k.awaited.has(header)) return;
-  const waiting = waitMasks(k, header);
+  const waiting = k.waitMasks(header);
   k.active.forEach((local, group) => {
     k.code.get(local).get(waiting[group]!).op('v128.or').set(local);
   });
@@ -43,7 +37,7 @@ export function arriveAt(k: LaneKernelEmitter, block: number, past: object): voi
   if (k.everyone) return;
   const { code, plan } = k;
   if (k.awaited.has(block)) {
-    const waiting = waitMasks(k, block);
+    const waiting = k.waitMasks(block);
     k.active.forEach((local, group) => {
       code.get(local).get(waiting[group]!).op('v128.or').set(local);
     });
@@ -87,14 +81,14 @@ export function lastBlock(k: LaneKernelEmitter, region: Region): number {
 }
 
 /** Threads that go to a block are known to, once a loop that they leave has ended. */
-export function leavesFor(k: LaneKernelEmitter, from: number, to: number): boolean {
+function leavesFor(k: LaneKernelEmitter, from: number, to: number): boolean {
   for (const [region, exit] of k.leaving)
     if (exit.to === to && region.members.has(from) && !region.members.has(to)) return true;
   return false;
 }
 
 /** Threads that have left a loop wait for those that are suspended in it. */
-export function waitAfter(
+function waitAfter(
   k: LaneKernelEmitter,
   { to, entered }: { to: number; entered: readonly number[] },
 ): void {
@@ -131,7 +125,7 @@ export function leaveKernel(k: LaneKernelEmitter, some: boolean): void {
 }
 
 /** True when control reaches `to` from the end of `from` by itself. */
-export function fallsTo(k: LaneKernelEmitter, from: number, to: number): boolean {
+function fallsTo(k: LaneKernelEmitter, from: number, to: number): boolean {
   const inner = [...k.loopLabels.keys()].at(-1);
   // Those that go round again stay as they are where the loop ends.
   if (inner?.header === to) return lastBlock(k, inner) === from;

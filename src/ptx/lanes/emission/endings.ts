@@ -129,7 +129,7 @@ function emitExchange(k: LaneKernelEmitter, block: BlockCode): void {
 }
 
 /** A turn is over whose threads all are in a state now. */
-export function endTurn(k: LaneKernelEmitter, state: number): void {
+function endTurn(k: LaneKernelEmitter, state: number): void {
   const { passes } = k;
   if (!passes || !k.everyone) {
     k.branchTo(k.turnLabel);
@@ -140,7 +140,7 @@ export function endTurn(k: LaneKernelEmitter, state: number): void {
 }
 
 /** The active threads wait at a cut. Their state is returned. */
-export function suspendAtCut(k: LaneKernelEmitter, ending: Cut, index: number): number {
+function suspendAtCut(k: LaneKernelEmitter, ending: Cut, index: number): number {
   const { inst } = ending;
   const entry = k.frames.entryOf.get(ending.to)!;
   if (ending.cut === 'sleep') {

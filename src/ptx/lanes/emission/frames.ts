@@ -6,10 +6,9 @@ import { emitWarpResult } from '../../emit/arrivals.js';
 import { statesBase } from '../../emit/scratch-places.js';
 import { UNIT } from '../block-passes.js';
 import { keptWaiting } from '../frame-plan.js';
-import { isWide } from '../lane-emitter.js';
+import { isWide } from '../vector-emitter.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
 import { steps } from '../spread.js';
-import { waitMasks } from './divergence.js';
 
 export function pushStatesAddress(k: LaneKernelEmitter): void {
   k.code.get(statesBase(k)).get(k.base).i32(2).op('i32.shl').op('i32.add');
@@ -38,7 +37,7 @@ export function setState(k: LaneKernelEmitter, state: number): void {
   });
 }
 
-export function frameOf(k: LaneKernelEmitter): number {
+function frameOf(k: LaneKernelEmitter): number {
   if (k.passes) return k.passes.frame;
   const frame = k.newLocal('i32');
   k.code
@@ -90,7 +89,7 @@ export function saveMasks(k: LaneKernelEmitter, region: Region): void {
   const { code } = k;
   const frame = frameOf(k);
   saveRegisters(k, k.frames.spills.waiting(region.header));
-  [k.active, ...k.plan.waitingOut(region).map((block) => waitMasks(k, block))].forEach(
+  [k.active, ...k.plan.waitingOut(region).map((block) => k.waitMasks(block))].forEach(
     (masks, index) => {
       masks.forEach((local, group) => {
         code
@@ -104,7 +103,7 @@ export function saveMasks(k: LaneKernelEmitter, region: Region): void {
   code.get(frame).i32(1).memory('i32.store', UNIT.parted);
 }
 
-export function restoreMasks(k: LaneKernelEmitter, region: Region): void {
+function restoreMasks(k: LaneKernelEmitter, region: Region): void {
   const {
     code,
     kernel: { remade },
@@ -122,7 +121,7 @@ export function restoreMasks(k: LaneKernelEmitter, region: Region): void {
   code.get(frame).memory('i32.load', UNIT.parted);
   k.when(() => {
     code.get(frame).i32(0).memory('i32.store', UNIT.parted);
-    [k.active, ...k.plan.waitingOut(region).map((block) => waitMasks(k, block))].forEach(
+    [k.active, ...k.plan.waitingOut(region).map((block) => k.waitMasks(block))].forEach(
       (masks, index) => {
         masks.forEach((local, group) => {
           code
@@ -147,7 +146,7 @@ export function restoreMasks(k: LaneKernelEmitter, region: Region): void {
 }
 
 /** Pushes the group's values of any register, made anew. */
-export function pushCell(k: LaneKernelEmitter, register: Register, half: number): void {
+function pushCell(k: LaneKernelEmitter, register: Register, half: number): void {
   const { code } = k;
   const { stride } = k.plan.spread(register);
   if (k.isVarying(register) || (stride === undefined && register.type.kind === 'predicate')) {
@@ -195,7 +194,7 @@ export function restoreAt(k: LaneKernelEmitter, entry: number): void {
  * Loads a register. Where threads have cells of their own, those whose value does not fit the
  * first one's step are left for another turn.
  */
-export function loadRegister(
+function loadRegister(
   k: LaneKernelEmitter,
   register: Register,
   frame: number,
@@ -259,7 +258,7 @@ export function loadRegister(
 }
 
 /** Pushes what a thread's value has more than the first one's, where the steps are uneven. */
-export function pushStepOf(k: LaneKernelEmitter, register: Register, lane: number): void {
+function pushStepOf(k: LaneKernelEmitter, register: Register, lane: number): void {
   const { code } = k;
   const apart = steps(k.plan.spread(register), k.width)!;
   k.scoped(() => {

@@ -11,19 +11,10 @@ import { BURST } from '../streaming-loops.js';
 import { emitBlock } from './block-code.js';
 import { arriveAt, lastBlock, repeatLoop, sendTo, takeWaiting } from './divergence.js';
 import { restoreAt } from './frames.js';
-import { startsWhole } from './turns.js';
 import { steadyTurns } from './versioned-code.js';
+import { startsWhole } from './whole-units.js';
 
-/** Instructions of a loop that is worth a second copy. */
-const LONGEST_TWICE = 500;
-
-/**
- * Bytes that a thread moves at a time in a loop for whose sake blocks run side by side: a histogram
- * of bytes is 3 % slower then.
- */
-const SMALLEST_STRIDING = 4;
-
-export function innerEntries(k: LaneKernelEmitter, region: Region): number[] {
+function innerEntries(k: LaneKernelEmitter, region: Region): number[] {
   return k.frames.live.filter((block) => region.members.has(block) && block !== region.header);
 }
 
@@ -41,7 +32,7 @@ export function arrivals(k: LaneKernelEmitter, region: Region): Map<number, numb
 }
 
 /** Whether control can come to the block from outside the flow. */
-export function isEntered(k: LaneKernelEmitter, block: number): boolean {
+function isEntered(k: LaneKernelEmitter, block: number): boolean {
   return k.frames.live.includes(block) || (!k.everyone && isHandedOver(k, block));
 }
 
@@ -171,7 +162,7 @@ export function emitRegion(k: LaneKernelEmitter, region: Region): void {
 }
 
 /** In code for a whole unit: what a turn needs that begins at the block. */
-export function restoreWhole(k: LaneKernelEmitter, block: number): void {
+function restoreWhole(k: LaneKernelEmitter, block: number): void {
   const { code } = k;
   if (startsWhole(k)) {
     code.get(k.entryNumber);

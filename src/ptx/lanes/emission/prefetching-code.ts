@@ -3,11 +3,11 @@
 import { CTX } from '../../context.js';
 import type { PassLocals } from '../block-passes.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
-import { access, testPlace } from '../places.js';
+import { testPlace } from '../places.js';
 import type { Access } from '../places.js';
 import { LINE } from '../prefetching.js';
-import { steps } from '../spread.js';
-import { enterWhole, leaveWhole } from './turns.js';
+import type { Touches } from '../prefetching.js';
+import { enterWhole, leaveWhole } from './whole-units.js';
 
 /**
  * Bytes from row to row that are worth it: rows nearer to each other are found near, or by looking
@@ -31,15 +31,10 @@ const FAR = 18 * 2 ** 20;
 
 /** Where a block begins: loads of lines that its rows will go to. */
 export function touchAhead(k: LaneKernelEmitter, { release, ready, left }: PassLocals): void {
-  const {
-    code,
-    base,
-    width,
-    kernel: { blocks, shape },
-  } = k;
+  const { code, base, width } = k;
   const { touches } = k.codePlan;
   if (!touches) return;
-  const { insts, ofRow, pairs, size } = touches;
+  const { insts, pairs, size } = touches;
   const { lanes, threads } = k.effort;
   const none = {};
   const [rows, row] = [
@@ -71,101 +66,10 @@ export function touchAhead(k: LaneKernelEmitter, { release, ready, left }: PassL
   code.f64(FAR / (new Set(pairs.flat()).size * width * size)).op('f64.lt');
   k.branchTo(none, 'br_if');
   k.conditionally(() => {
-    const push = ({ base: register, offset }: Access['address']): void => {
-      code.get(k.registerLocal(register!));
-      if (offset) code.i64(offset).op('i64.add');
-    };
     for (const register of registers) k.bindRegister(register, k.newLocal(register.type.wasm));
     for (const inst of insts) k.emitInst(inst);
-    const firsts = new Map(pairs.flat().map((access) => [access, k.newLocal('i64')]));
-    for (const [{ address }, first] of firsts) {
-      push(address);
-      code.set(first);
-    }
-    code.i32(1).set(row);
-    for (const inst of insts) if (ofRow.has(inst)) k.emitInst(inst);
-    code.i32(0).set(row);
-    const [table, at, count] = [k.newLocal('i32'), k.newLocal('i32'), k.newLocal('i32')];
-    /** Of the last entry: its step, and the place behind its rows. */
-    const sides = [0, 8].map((offset) => ({
-      place: ROWS.places + offset,
-      steps: ROWS.steps + offset,
-      step: k.newLocal('i64'),
-      last: k.newLocal('i64'),
-      next: k.newLocal('i64'),
-    }));
-    k.pushRoom(ROWS.bytes * pairs.length);
-    code.tee(table).i32(ROWS.bytes).op('i32.sub').set(at);
-    pairs.forEach((pair, index) => {
-      const done = {};
-      k.openLabel('block', done);
-      sides.forEach(({ step }, side) => {
-        push(pair[side]!.address);
-        code.get(firsts.get(pair[side]!)!).op('i64.sub').set(step);
-      });
-      if (index > 0) {
-        // They may go on where the last ones end.
-        sides.forEach(({ step, last, next }, side) => {
-          code
-            .get(step)
-            .get(last)
-            .op('i64.eq')
-            .get(firsts.get(pair[side]!)!)
-            .get(next)
-            .op('i64.eq')
-            .op('i32.and');
-          if (side) code.op('i32.and');
-        });
-        k.when(() => {
-          code
-            .get(at)
-            .get(count)
-            .get(rows)
-            .op('i32.add')
-            .tee(count)
-            .memory('i32.store', ROWS.count);
-          for (const { step, next } of sides)
-            code
-              .get(next)
-              .get(step)
-              .get(rows)
-              .op('i64.extend_i32_u')
-              .op('i64.mul')
-              .op('i64.add')
-              .set(next);
-          k.branchTo(done);
-        });
-      }
-      code
-        .get(at)
-        .i32(ROWS.bytes)
-        .op('i32.add')
-        .tee(at)
-        .get(rows)
-        .tee(count)
-        .memory('i32.store', ROWS.count);
-      sides.forEach(({ place, steps, step, last, next }, side) => {
-        const first = firsts.get(pair[side]!)!;
-        code
-          .get(at)
-          .get(first)
-          .memory('i64.store', place)
-          .get(at)
-          .get(step)
-          .tee(last)
-          .memory('i64.store', steps);
-        code
-          .get(first)
-          .get(step)
-          .get(rows)
-          .op('i64.extend_i32_u')
-          .op('i64.mul')
-          .op('i64.add')
-          .set(next);
-      });
-      k.closeLabel();
-    });
-    touchRows(k, table, at, Math.log2(size), Math.ceil((width * size) / LINE), none);
+    const { table, last } = emitRowTable(k, touches, rows, row);
+    touchRows(k, table, last, Math.log2(size), Math.ceil((width * size) / LINE), none);
     for (const { id } of registers) k.registerLocals.delete(id);
   });
   k.endInstruction();
@@ -175,11 +79,111 @@ export function touchAhead(k: LaneKernelEmitter, { release, ready, left }: PassL
 }
 
 /**
+ * The rows that each pair of places has, as a table: where they begin, the step from one to the
+ * next, and how many there are. Gives locals of the table and of its last entry.
+ */
+function emitRowTable(
+  k: LaneKernelEmitter,
+  { insts, ofRow, pairs }: Touches,
+  rows: number,
+  row: number,
+): { table: number; last: number } {
+  const { code } = k;
+  const push = ({ base: register, offset }: Access['address']): void => {
+    code.get(k.registerLocal(register!));
+    if (offset) code.i64(offset).op('i64.add');
+  };
+  const firsts = new Map(pairs.flat().map((access) => [access, k.newLocal('i64')]));
+  for (const [{ address }, first] of firsts) {
+    push(address);
+    code.set(first);
+  }
+  code.i32(1).set(row);
+  for (const inst of insts) if (ofRow.has(inst)) k.emitInst(inst);
+  code.i32(0).set(row);
+  const [table, at, count] = [k.newLocal('i32'), k.newLocal('i32'), k.newLocal('i32')];
+  /** Of the last entry: its step, and the place behind its rows. */
+  const sides = [0, 8].map((offset) => ({
+    place: ROWS.places + offset,
+    steps: ROWS.steps + offset,
+    step: k.newLocal('i64'),
+    last: k.newLocal('i64'),
+    next: k.newLocal('i64'),
+  }));
+  k.pushRoom(ROWS.bytes * pairs.length);
+  code.tee(table).i32(ROWS.bytes).op('i32.sub').set(at);
+  pairs.forEach((pair, index) => {
+    const done = {};
+    k.openLabel('block', done);
+    sides.forEach(({ step }, side) => {
+      push(pair[side]!.address);
+      code.get(firsts.get(pair[side]!)!).op('i64.sub').set(step);
+    });
+    if (index > 0) {
+      // They may go on where the last ones end.
+      sides.forEach(({ step, last, next }, side) => {
+        code
+          .get(step)
+          .get(last)
+          .op('i64.eq')
+          .get(firsts.get(pair[side]!)!)
+          .get(next)
+          .op('i64.eq')
+          .op('i32.and');
+        if (side) code.op('i32.and');
+      });
+      k.when(() => {
+        code.get(at).get(count).get(rows).op('i32.add').tee(count).memory('i32.store', ROWS.count);
+        for (const { step, next } of sides)
+          code
+            .get(next)
+            .get(step)
+            .get(rows)
+            .op('i64.extend_i32_u')
+            .op('i64.mul')
+            .op('i64.add')
+            .set(next);
+        k.branchTo(done);
+      });
+    }
+    code
+      .get(at)
+      .i32(ROWS.bytes)
+      .op('i32.add')
+      .tee(at)
+      .get(rows)
+      .tee(count)
+      .memory('i32.store', ROWS.count);
+    sides.forEach(({ place, steps, step, last, next }, side) => {
+      const first = firsts.get(pair[side]!)!;
+      code
+        .get(at)
+        .get(first)
+        .memory('i64.store', place)
+        .get(at)
+        .get(step)
+        .tee(last)
+        .memory('i64.store', steps);
+      code
+        .get(first)
+        .get(step)
+        .get(rows)
+        .op('i64.extend_i32_u')
+        .op('i64.mul')
+        .op('i64.add')
+        .set(next);
+    });
+    k.closeLabel();
+  });
+  return { table, last: at };
+}
+
+/**
  * Loads of so many lines of all rows in a table, `last` its last entry. By the same few
  * instructions for all of them, one row after the other: that is how processors find out that
  * there is a step, and go ahead.
  */
-export function touchRows(
+function touchRows(
   k: LaneKernelEmitter,
   table: number,
   last: number,

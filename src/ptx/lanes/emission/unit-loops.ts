@@ -17,30 +17,24 @@ import {
 import { pushStatesAddress, restoreAt } from './frames.js';
 import { emitRegion } from './loops.js';
 import { touchAhead } from './prefetching-code.js';
-import {
-  emitTurn,
-  emitWhole,
-  enterEntry,
-  findEntry,
-  findExisting,
-  findMissing,
-  startsWhole,
-} from './turns.js';
+import { emitTurn, emitWhole, enterEntry, findEntry } from './turns.js';
 import {
   countIndices,
+  emitNextFrame,
   emitNextPlace,
   emitNextUnit,
   prologueBytes,
   storeFuel,
 } from './unit-places.js';
 import { emitLoopPass, emitSteadyUnits } from './versioned-code.js';
+import { findExisting, findMissing, startsWhole } from './whole-units.js';
 
 /**
  * A kernel without state: all units of a block, then the next block. Units for which the code for
  * a whole unit suffices go round a loop of their own, in which the general code, and what engines
  * keep in registers for its sake, has no part.
  */
-export function emitStateless(k: LaneKernelEmitter): void {
+function emitStateless(k: LaneKernelEmitter): void {
   const {
     code,
     kernel: { shape },
@@ -108,7 +102,7 @@ export function emitStateless(k: LaneKernelEmitter): void {
 }
 
 /** Where no unit of the block is left: on to the next one, or to where the call is done. */
-export function endBlock(k: LaneKernelEmitter, done: object): void {
+function endBlock(k: LaneKernelEmitter, done: object): void {
   const { code } = k;
   code.get(k.base).get(k.to).op('i32.ge_u');
   k.when(() => {
@@ -124,7 +118,7 @@ export function endBlock(k: LaneKernelEmitter, done: object): void {
 }
 
 /** The unit at hand, if there is one, and where it goes on. */
-export function beginUnit(
+function beginUnit(
   k: LaneKernelEmitter,
   passes: PassLocals,
   passed: object,
@@ -147,7 +141,7 @@ export function beginUnit(
  * Behind a turn's code: closes what it and the unit have opened, and goes on to the next unit's
  * place.
  */
-export function endUnit(k: LaneKernelEmitter, passes: PassLocals, opened = true): void {
+function endUnit(k: LaneKernelEmitter, passes: PassLocals, opened = true): void {
   const { code } = k;
   k.closeLabel();
   emitEndTurn(code, passes);
@@ -169,7 +163,7 @@ export function endUnit(k: LaneKernelEmitter, passes: PassLocals, opened = true)
  * for one turn. Of turns that never go round: a transpose in cache takes 5 % less time, a
  * softmax, whose turns have loops, took 3 % more.
  */
-export function emitUnits(k: LaneKernelEmitter, passes: PassLocals, passed: object): void {
+function emitUnits(k: LaneKernelEmitter, passes: PassLocals, passed: object): void {
   const {
     code,
     kernel: {
@@ -206,7 +200,7 @@ export function emitUnits(k: LaneKernelEmitter, passes: PassLocals, passed: obje
 }
 
 /** The whole block, one pass over its units after the other. */
-export function emitPasses(k: LaneKernelEmitter, passes: PassLocals): void {
+function emitPasses(k: LaneKernelEmitter, passes: PassLocals): void {
   const { code } = k;
   k.entryNumber = k.newLocal('i32');
   k.slice = k.newLocal('i32');
@@ -243,11 +237,6 @@ export function emitPasses(k: LaneKernelEmitter, passes: PassLocals): void {
   k.branchTo(pass);
   k.closeLabel();
   code.op('unreachable').op('end');
-}
-
-export function emitNextFrame(k: LaneKernelEmitter, { frame }: PassLocals): void {
-  k.code.get(frame).i32(k.frames.unitBytes).op('i32.add').set(frame);
-  emitNextUnit(k);
 }
 
 /** The function's locals and bytes. */

@@ -4,6 +4,7 @@ import { instructionsOf } from '../../analysis/liveness.js';
 import type { Arg } from '../../analysis/program.js';
 import { CTX, STATUS } from '../../context.js';
 import { emitInterrupt, emitTakeUp } from '../block-passes.js';
+import type { PassLocals } from '../block-passes.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
 
 /**
@@ -151,4 +152,9 @@ function isRead(arg: Arg, name: string): boolean {
     default:
       return false;
   }
+}
+
+export function emitNextFrame(k: LaneKernelEmitter, { frame }: PassLocals): void {
+  k.code.get(frame).i32(k.frames.unitBytes).op('i32.add').set(frame);
+  emitNextUnit(k);
 }

@@ -13,8 +13,8 @@ import { checkSteady, workOf } from '../versioned-loops.js';
 import type { SteadyLoop, SteadyPlace } from '../versioned-loops.js';
 import { emitGrouped } from './block-code.js';
 import { restoreAt, saveRegisters, setState } from './frames.js';
-import { enterWhole, leaveWhole } from './turns.js';
-import { emitNextFrame } from './unit-loops.js';
+import { emitNextFrame } from './unit-places.js';
+import { enterWhole, leaveWhole } from './whole-units.js';
 
 /** Fewer units of a block are not worth the look ahead at all of them. */
 const LEAST_STEADY_UNITS = 3;
@@ -85,7 +85,7 @@ export function steadyTurns(k: LaneKernelEmitter, block: Block, loop: SteadyLoop
  * where they need checks. `past` may leave before the registers are written. `count`: how many
  * turns, where they are written one after the other.
  */
-export function emitSteadyTurns(
+function emitSteadyTurns(
   k: LaneKernelEmitter,
   block: Block,
   loop: SteadyLoop,
@@ -125,7 +125,7 @@ export function emitSteadyTurns(
   saveRegisters(k, k.frames.spills.saved(index));
 }
 
-export function emitSteadyTurn(
+function emitSteadyTurn(
   k: LaneKernelEmitter,
   loop: SteadyLoop,
   places: readonly SteadyPlace[],
@@ -140,7 +140,7 @@ export function emitSteadyTurn(
  * Instructions whose accesses have been checked. `kept`: registers that are read once more after
  * them.
  */
-export function emitWork(
+function emitWork(
   k: LaneKernelEmitter,
   work: readonly Inst[],
   places: readonly Pick<SteadyPlace, 'range' | 'local'>[],
