@@ -266,8 +266,7 @@ const median = (values: readonly number[]): number =>
 
 /** Median times by variant, in turns. */
 function measure(runners: ReadonlyMap<string, Runner>): Map<string, number> {
-  for (const { launch } of runners.values())
-    for (let left = WARM_MS; left > 0;) left -= launch();
+  for (const { launch } of runners.values()) for (let left = WARM_MS; left > 0;) left -= launch();
   const times = new Map([...runners.keys()].map((name) => [name, [] as number[]]));
   for (let round = 0; round < ROUNDS; round++)
     for (const [name, { launch }] of runners) {

@@ -3,8 +3,6 @@
 import { describe, expect, it } from 'vitest';
 import * as fc from '../../../test/fast-check.js';
 import { scaled } from '../../../test/random-runs.js';
-import { sample } from '../run-grid.test-support.js';
-import { compilePtx } from '../index.js';
 import { PASSES } from './pass-table.js';
 import type { Passes } from './pass-table.js';
 import {
@@ -70,38 +68,4 @@ describe('passes of the vector back end', () => {
       compare(program, fc.constant(SWITCHES));
     },
   );
-
-  it('each change the code of some sample', () => {
-    const samples = [
-      'k01_saxpy',
-      'k03_reduce',
-      'k04_sgemm',
-      'k05_softmax',
-      'k06_hist',
-      'k07_scan',
-      'k08_transpose',
-      'k11_resize',
-      'k13_bitonic',
-    ].map((name) => sample(name));
-    const codes = (passes: Passes): string[] =>
-      samples.flatMap((text) =>
-        compilePtx(text, { passes }).kernels.flatMap(({ inLanes }) =>
-          (
-            [
-              [256, 1, 1],
-              [32, 8, 1],
-              [16, 16, 1],
-            ] as const
-          ).map((block) => {
-            const code = inLanes(block);
-            return typeof code === 'string' ? code : Buffer.from(code.wasm).toString('base64');
-          }),
-        ),
-      );
-    const all = codes({});
-    const idle = SWITCHES.filter((name) =>
-      codes(without([name])).every((code, index) => code === all[index]),
-    );
-    expect(idle).toEqual([]);
-  });
 });
