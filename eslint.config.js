@@ -22,7 +22,6 @@ const KERNELS = [
 const LONG = [
   'src/core/device.ts',
   'src/core/stream.ts',
-  'src/ptx/lanes/*.ts',
 ];
 
 export default defineConfig(

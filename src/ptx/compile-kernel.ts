@@ -292,7 +292,7 @@ function inLanes(
   const { layout, remade, barriers, paramBytes } = emitter;
   const kernel = { lowered, blocks, shape, liveness, remade, layout, barriers, paramBytes };
   return lanesOf(options, (groups, oneRow) =>
-    compileLanes(fn.name, kernel, groups, oneRow, (own) =>
+    compileLanes(fn.name, kernel, groups, oneRow, options.passes ?? {}, (own) =>
       surroundings(offsets, dynamicStart, own),
     ),
   );

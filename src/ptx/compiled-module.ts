@@ -1,5 +1,6 @@
 // What compiling PTX gives, and what can be chosen about it.
 
+import type { Passes } from './lanes/pass-table.js';
 import type { DataVariable, Relocation } from './analysis/data-layout.js';
 import type { KernelCheck, ModuleCheck } from './check.js';
 import type { Waiting } from './emit/waiting.js';
@@ -24,6 +25,8 @@ export interface CompileOptions {
   ordered?: boolean;
   /** @internal Bytes of code above which a kernel becomes several functions. */
   largestFunction?: number;
+  /** @internal Passes of the vector back end that are switched off are `false`. */
+  passes?: Passes;
   /** @internal Use relaxed_madd where it is fused; on by default. */
   relaxedFma?: boolean;
   /**

@@ -270,3 +270,12 @@ function childToward(outer: Region, inner: Region): Region {
   while (at.parent !== outer) at = at.parent!;
   return at;
 }
+
+/** The loops of a region, outer before inner. */
+export function loopsIn(region: Region): Region[] {
+  const { header, items } = region;
+  return [
+    ...(header >= 0 ? [region] : []),
+    ...items.flatMap((item) => (typeof item === 'number' ? [] : loopsIn(item))),
+  ];
+}

@@ -29,12 +29,12 @@ export abstract class Emitter {
   readonly prologue: Code;
   readonly around: Surroundings;
   readonly localTypes: LocalType[] = [];
-  protected paramCount = 0;
+  paramCount = 0;
   inst!: Inst;
   /** Innermost last; branch depths are found by looking up this stack. */
-  protected readonly labels: object[] = [];
+  readonly labels: object[] = [];
   private readonly hoisted = new Map<string, number>();
-  protected readonly registerLocals = new Map<number, number>();
+  readonly registerLocals = new Map<number, number>();
   private readonly freeLocals = new Map<LocalType, number[]>();
   private temporaries: number[] = [];
 
@@ -191,7 +191,7 @@ export abstract class Emitter {
   }
 
   /** Locals that instructions take, as long as none has them. */
-  protected free(type: LocalType): readonly number[] {
+  free(type: LocalType): readonly number[] {
     return this.freeLocals.get(type) ?? [];
   }
 
@@ -202,7 +202,7 @@ export abstract class Emitter {
     else this.freeLocals.set(type, [local]);
   }
 
-  protected endInstruction(): void {
+  endInstruction(): void {
     for (const local of this.temporaries) this.giveLocal(local);
     this.temporaries = [];
   }
@@ -220,14 +220,14 @@ export abstract class Emitter {
   }
 
   /** Gives back the local of a register that is not read again. */
-  protected releaseRegister(register: Register): void {
+  releaseRegister(register: Register): void {
     const local = this.registerLocals.get(register.id);
     if (local === undefined || !this.isBlockLocal(register)) return;
     this.registerLocals.delete(register.id);
     this.giveLocal(local);
   }
 
-  protected bindRegister(register: Register, local: number): void {
+  bindRegister(register: Register, local: number): void {
     this.registerLocals.set(register.id, local);
   }
 
@@ -298,22 +298,22 @@ export abstract class Emitter {
     this.labels.pop();
   }
 
-  protected branchTo(label: object, instruction: 'br' | 'br_if' = 'br'): void {
+  branchTo(label: object, instruction: 'br' | 'br_if' = 'br'): void {
     this.code.op(instruction).u32(this.depthOf(label));
   }
 
-  protected depthOf(label: object): number {
+  depthOf(label: object): number {
     const index = this.labels.lastIndexOf(label);
     if (index < 0) throw new Error('branch to a label that is not open');
     return this.labels.length - 1 - index;
   }
 
-  protected openLabel(kind: 'block' | 'loop', label: object): void {
+  openLabel(kind: 'block' | 'loop', label: object): void {
     this.code.op(kind).byte(0x40);
     this.labels.push(label);
   }
 
-  protected closeLabel(): void {
+  closeLabel(): void {
     this.labels.pop();
     this.code.op('end');
   }
@@ -322,7 +322,7 @@ export abstract class Emitter {
    * What has to be in registers where a thread begins, or goes on at the entry of that number: 0 is
    * the beginning.
    */
-  protected enterAt(
+  enterAt(
     number: number,
     entries: readonly number[],
     begin: () => void,
@@ -353,7 +353,7 @@ export abstract class Emitter {
    * by the instruction that made them first, and what the warp that was waited for has given
    * (`result`).
    */
-  protected restoreEntry(
+  restoreEntry(
     entry: number,
     live: readonly Register[],
     blocks: readonly Block[],

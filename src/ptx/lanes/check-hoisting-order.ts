@@ -4,7 +4,10 @@
 
 import type { Block } from '../analysis/blocks.js';
 import type { Inst, Register } from '../analysis/program.js';
+import type { BlockCode, CodePlan } from './code-plan.js';
 import type { LaneEmitter } from './lane-emitter.js';
+import type { LaneKernelEmitter } from './lane-kernel.js';
+import { reorder } from './plain-code.js';
 import { isPure } from './spread.js';
 import { accessOf, rangesOf } from './unchecked-accesses.js';
 import type { FoundAccess, UncheckedRun } from './unchecked-accesses.js';
@@ -86,4 +89,26 @@ function mayComeFirst(insts: readonly Inst[], chosen: ReadonlySet<number>): bool
         ),
     ),
   );
+}
+
+/** Pass: the checks of each block of the version for whole units come first. */
+export function putChecksFirst({ whole, hoisted }: CodePlan, k: LaneKernelEmitter): void {
+  if (!whole) return;
+  k.inVersion(true, () => {
+    for (const code of whole.blocks.values()) checkFirst(code, k, hoisted?.of);
+  });
+}
+
+/** `checked`: accesses that others have checked by then. */
+export function checkFirst(
+  code: BlockCode,
+  k: LaneKernelEmitter,
+  checked?: ReadonlyMap<Inst, unknown>,
+): void {
+  const first = checksFirst(k, code.block, checked);
+  if (!first) return;
+  reorder(code, first.block);
+  code.run = { ...first.run, twice: false };
+  // What comes before the checks can be done again.
+  for (const { checks } of code.steps.slice(0, first.run.from)) if (checks) checks.place = 0;
 }

@@ -2,10 +2,10 @@
 // never launched often enough for it to pay. It serves blocks whose rows divide into units of its
 // width, keeps the contract of the scalar back end, and has a layout of scratch memory of its own.
 
-import type { Surroundings } from '../emit/surroundings.js';
-import { Linker } from '../emit/linker.js';
-import { countsOnWarpSteps } from '../analysis/warp-steps.js';
 import type { Register } from '../analysis/program.js';
+import { countsOnWarpSteps } from '../analysis/warp-steps.js';
+import { Linker } from '../emit/linker.js';
+import type { Surroundings } from '../emit/surroundings.js';
 import { LANE_RULES, RULES } from '../isa/table.js';
 import { runtimeLibrary } from '../runtime/library.js';
 import {
@@ -14,12 +14,15 @@ import {
   blockLoopText,
   schedulerText,
 } from '../runtime/scheduler.js';
-import { BURST, LaneKernelEmitter } from './lane-kernel.js';
+import { emitKernel } from './emission/unit-loops.js';
+import { LaneKernelEmitter } from './lane-kernel.js';
 import type { LaneKernel } from './lane-kernel.js';
+import type { Passes } from './pass-table.js';
 import { planLanes } from './plan.js';
 import type { LanePlan } from './plan.js';
-import { vectorPressure } from './vector-pressure.js';
 import { sideBySideText } from './side-by-side.js';
+import { BURST } from './streaming-loops.js';
+import { vectorPressure } from './vector-pressure.js';
 
 /**
  * What WebAssembly engines take in one function, with room to spare: v128 locals cost more than
@@ -116,6 +119,7 @@ export function compileLanes(
   kernel: LaneKernel,
   most: number,
   oneRow: boolean,
+  passes: Passes,
   surroundings: (linker: Linker) => Surroundings,
 ): LaneCode | string {
   const { blocks, shape, liveness, lowered, layout } = kernel;
@@ -136,8 +140,9 @@ export function compileLanes(
     LANE_RULES,
     kernel,
     oneRow,
+    passes,
   );
-  const { locals, code } = emitter.emit();
+  const { locals, code } = emitKernel(emitter);
   if (emitter.effort.threads > emitter.effort.lanes) return 'most of it has no vector form';
   if (code.length > LARGEST_FUNCTION || locals.length > MOST_LOCALS) return 'it is large';
   const scheduled = layout.stateful && !emitter.alone;

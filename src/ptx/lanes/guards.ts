@@ -5,8 +5,10 @@
 import type { Block } from '../analysis/blocks.js';
 import type { Arg, Inst } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
+import type { CodePlan } from './code-plan.js';
 import type { LaneEmitter } from './lane-emitter.js';
 import { opcodeNamed } from '../wasm/opcodes.js';
+import type { LaneKernelEmitter } from './lane-kernel.js';
 
 export interface Guard {
   /** The comparison that decides. */
@@ -161,4 +163,17 @@ export function testAlike(
   e.push(bound, type);
   if (!isLeft) code.get(first);
   code.op(opcodeNamed(`i32.${operation}${signed ? '_s' : '_u'}`)).set(outcome);
+}
+
+/** Pass: branches of general code that a look at the first and the last thread decides. */
+export function guardBranches({ general }: CodePlan, k: LaneKernelEmitter): void {
+  for (const { block, ending } of general.blocks.values()) ending.guard = guardOf(k, block);
+}
+
+/** The comparison that decides the branch at a block's end, on which threads may differ. */
+export function guardOf(k: LaneKernelEmitter, block: Block): Guard | undefined {
+  const { index, ending } = block;
+  return k.plan.parts(index) && 'inst' in ending
+    ? findGuard(k, block, k.isBlockLocal(ending.inst.predicate!.register))
+    : undefined;
 }

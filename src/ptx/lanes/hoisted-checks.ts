@@ -4,10 +4,12 @@
 // branches have nothing to check, and engines a reason to compute the address before them instead
 // of in each.
 
-import type { Block } from '../analysis/blocks.js';
 import { successors } from '../analysis/blocks.js';
+import type { Block } from '../analysis/blocks.js';
 import type { Inst, Register } from '../analysis/program.js';
+import type { CodePlan } from './code-plan.js';
 import type { LaneEmitter } from './lane-emitter.js';
+import type { LaneKernelEmitter } from './lane-kernel.js';
 import { accessOf, rangesOf } from './unchecked-accesses.js';
 import type { FoundAccess, Range } from './unchecked-accesses.js';
 
@@ -31,7 +33,7 @@ export interface HoistedChecks {
 }
 
 /** `entries`: blocks where a turn may begin. */
-export function hoistChecks(
+function findHoistedChecks(
   e: LaneEmitter,
   blocks: readonly Block[],
   order: readonly number[],
@@ -93,4 +95,16 @@ function reachedOnlyBy(
   }
   only.delete(through);
   return only;
+}
+
+/** Pass: checks in the version for whole units that serve several blocks. */
+export function hoistChecks(code: CodePlan, k: LaneKernelEmitter): void {
+  if (!code.whole) return;
+  const { blocks, shape } = k.kernel;
+  code.hoisted = findHoistedChecks(k, blocks, shape.order, k.frames.entries);
+  for (const { steps } of code.whole.blocks.values())
+    steps.forEach((step, index) => {
+      const checks = code.hoisted!.after.get(step.inst);
+      if (checks) step.checks = { ranges: checks.map(({ range }) => range), place: index + 1 };
+    });
 }

@@ -5,7 +5,9 @@
 
 import type { Block } from '../analysis/blocks.js';
 import type { Inst } from '../analysis/program.js';
+import type { CodePlan } from './code-plan.js';
 import type { LaneEmitter } from './lane-emitter.js';
+import type { LaneKernelEmitter } from './lane-kernel.js';
 import { access } from './places.js';
 import type { Access } from './places.js';
 import { isPure } from './spread.js';
@@ -30,7 +32,7 @@ const FURTHEST = 4096;
  * nothing is where code for a whole unit could hand over to the general code, in which the first
  * load would not have run.
  */
-export function jointChecks(e: LaneEmitter, block: Block): ReadonlyMap<Inst, JointCheck> {
+function jointChecks(e: LaneEmitter, block: Block): ReadonlyMap<Inst, JointCheck> {
   const checks = new Map<Inst, JointCheck>();
   const open = new Map<string, { check: JointCheck; base: number; loads: Inst[] }>();
   const close = (key: string): void => {
@@ -81,4 +83,10 @@ function loadOf(e: LaneEmitter, inst: Inst): Access | undefined {
   return found?.wide && !found.shared && found.stride === undefined && found.steps === undefined
     ? found
     : undefined;
+}
+
+/** Pass: loads of neighbouring places that differ freely from thread to thread. */
+export function joinChecks({ general }: CodePlan, k: LaneKernelEmitter): void {
+  for (const { block } of general.blocks.values())
+    for (const [inst, check] of jointChecks(k, block)) k.joint.set(inst, check);
 }

@@ -1,27 +1,19 @@
-// Values of a unit's threads at once: one to eight groups of four neighbours. A register whose
-// values differ freely is a v128 per group (32 bits, or a mask for a predicate) or two (64 bits:
-// threads 0 and 1, then 2 and 3). One whose values are equal or step evenly is a scalar: the first
-// thread's. Rules of the scalar back end run on such scalars as they are, and thread by thread on
-// the rest; vector rules are written for one group and run for each.
+// Instructions for the threads of a unit. Rules of the scalar back end run on values that are equal
+// or step evenly as they are, and thread by thread on the rest; vector rules are written for one
+// group and run for each.
 
-import type { Arg, Inst, Register } from '../analysis/program.js';
-import type { Block } from '../analysis/blocks.js';
 import type { Liveness } from '../analysis/liveness.js';
-import { Emitter } from '../emit/emitter.js';
+import type { Arg, Inst, Register } from '../analysis/program.js';
 import type { Surroundings } from '../emit/surroundings.js';
-import { SCRATCH } from '../emit/frame-layout.js';
 import { isHalf } from '../rules/half.js';
 import type { Rule, Rules } from '../rules/rule.js';
 import { UNCOVERED_MNEMONICS } from '../rules/uncovered.js';
 import { NoSuchInstruction } from '../wasm/opcodes.js';
-import type { LocalType, ScalarType } from '../scalar-types.js';
-import type { Code } from '../wasm/code.js';
-import type { Agreed } from './uniform-predicates.js';
-import { jointChecks } from './joint-checks.js';
 import type { JointCheck } from './joint-checks.js';
-import type { LanePlan } from './plan.js';
 import { isKnown } from './pattern.js';
-import { UNIFORM, argSpread, isPure, steps } from './spread.js';
+import type { LanePlan } from './plan.js';
+import { UNIFORM, isPure, steps } from './spread.js';
+import { VectorEmitter, isWide } from './vector-emitter.js';
 
 /** A vector rule; false when it does not take this form, having written nothing. */
 export type LaneRule = (e: LaneEmitter) => boolean;
@@ -36,8 +28,6 @@ export interface LaneRules {
   unit: ReadonlyMap<string, LaneRule>;
   halves: ReadonlyMap<string, LaneRule>;
 }
-
-export const isWide = (register: Register): boolean => register.type.bits === 64;
 
 /** Types that vector rules know; of smaller floats and packed integers they know nothing. */
 const VECTOR_TYPES: ReadonlySet<string> = new Set([
@@ -62,60 +52,14 @@ const VECTOR_TYPES: ReadonlySet<string> = new Set([
   'bf16x2',
 ]);
 
-export abstract class LaneEmitter extends Emitter {
-  protected readonly plan: LanePlan;
-  protected readonly liveness: Liveness;
+export abstract class LaneEmitter extends VectorEmitter {
   private readonly rules: Rules;
   private readonly laneRules: LaneRules;
-  private readonly laneLocals = new Map<number, number[]>();
-  /** Groups of four in a unit. */
-  readonly groups: number;
-  /** The group that code is being written for. */
-  group = 0;
-  /** The only one, of instructions that are written group by group; else -1. */
-  private onlyGroup = -1;
-  /** Masks of the threads that run the current block, one per group. */
-  active: readonly number[] = [];
-  /** The first thread's index in the block. */
-  base = -1;
-  /**
-   * Local that is true while all threads of a unit are there, where that is known: then all run
-   * whatever none waits out.
-   */
-  protected whole = -1;
-  /** Code is being written that only runs where all threads of the unit do. */
-  everyone = false;
-  /**
-   * Registers that are used in one block only, and yet keep their locals: code for a whole unit
-   * hands them over to the general code.
-   */
-  protected readonly carried = new Set<number>();
-  protected agreed: Agreed | undefined = undefined;
-  /** One of the agreed predicates while code is written on which threads do not agree about it. */
-  protected disagreed: Register | undefined = undefined;
-  /**
-   * Local of the index in the unit of the thread that scalar code is being written for; -1 for all
-   * at once.
-   */
-  protected lane = -1;
-  protected block: Block | undefined = undefined;
-  /** The current instruction's predicate, as masks; empty without one. */
-  private predicateMask: readonly number[] = [];
-  /** With a predicate: the active threads for which it holds. */
-  private writeMask: readonly number[] = [];
-  /** The same as bits, where they are known here. */
-  writeBits: number | undefined = undefined;
-  /** Equal values as vectors, for the groups after the first: by what they are. */
-  private splats = new Map<string, number>();
-  private splatLocals: number[] = [];
   /** Instructions weighed by loop depth: all threads at once, and one by one. */
   readonly effort = { lanes: 0, threads: 0 };
-  protected weight = 1;
-  /** Most bytes that registers of one instruction take when its threads run one by one. */
-  protected exchangeBytes = 0;
-  /** Places of accesses that have been checked beforehand. */
-  unchecked: ReadonlyMap<Inst, { local: number; offset: number }> | undefined = undefined;
-  private readonly joint = new Map<number, ReadonlyMap<Inst, JointCheck>>();
+  weight = 1;
+  /** By load. */
+  readonly joint = new Map<Inst, JointCheck>();
 
   constructor(
     around: Surroundings,
@@ -125,483 +69,18 @@ export abstract class LaneEmitter extends Emitter {
     rules: Rules,
     laneRules: LaneRules,
   ) {
-    super(around);
-    this.groups = groups;
-    this.plan = plan;
-    this.liveness = liveness;
+    super(around, groups, plan, liveness);
     this.rules = rules;
     this.laneRules = laneRules;
   }
 
-  /** Pushes the address of the room for registers of threads that run one by one. */
-  protected abstract pushExchange(): void;
-
-  /** Pushes the address of as many bytes that nothing else uses during the instruction. */
-  pushRoom(bytes: number): void {
-    this.exchangeBytes = Math.max(this.exchangeBytes, bytes);
-    this.pushExchange();
-  }
-
-  protected isBlockLocal(register: Register): boolean {
-    return this.liveness.isLocal(register) && !this.carried.has(register.id);
-  }
-
-  /**
-   * As hoist, for what takes more than a moment: it goes through memory. What engines see computed
-   * of constants and arguments they compute again wherever it is needed.
-   */
-  keep(key: string, type: LocalType, compute: (code: Code) => void): number {
-    return this.hoist(key, type, (prologue) => {
-      const scratch = this.contextField('scratch');
-      prologue.get(scratch);
-      compute(prologue);
-      prologue
-        .memory(`${type}.store`, SCRATCH.kept)
-        .get(scratch)
-        .memory(`${type}.load`, SCRATCH.kept);
-    });
-  }
-
   /** The check that the current instruction has in common with others of its block. */
   jointCheck(): JointCheck | undefined {
-    if (!this.block) return undefined;
-    const { index } = this.block;
-    let checks = this.joint.get(index);
-    if (!checks) this.joint.set(index, (checks = jointChecks(this, this.block)));
-    return checks.get(this.inst);
+    return this.block && this.joint.get(this.inst);
   }
-
-  isVarying(register: Register): boolean {
-    const { stride, pattern } = this.plan.spread(register);
-    return stride === undefined && !pattern && !this.agrees(register);
-  }
-
-  /** Code for a whole unit has the predicate as a scalar. */
-  private agrees(register: Register): boolean {
-    return this.everyone && register !== this.disagreed && this.agreed?.has(register) === true;
-  }
-
-  /** Nothing outside its block reads the register. */
-  isOwn(register: Register): boolean {
-    return this.liveness.isLocal(register);
-  }
-
-  /** The threads for which a predicate holds, as bits, if that is always the same. */
-  private bitsOf({ register, negated }: NonNullable<Inst['predicate']>): number | undefined {
-    const bits = this.plan
-      .constants(register)
-      ?.reduce((sum, value, lane) => (value ? sum | (1 << lane) : sum), 0);
-    return bits === undefined
-      ? undefined
-      : negated
-        ? ~bits & (this.width === 32 ? -1 : (1 << this.width) - 1)
-        : bits;
-  }
-
-  isUniform(register: Register): boolean {
-    return this.plan.spread(register).stride === 0 || this.agrees(register);
-  }
-
-  stride(arg: Arg): number | undefined {
-    return argSpread(arg, (register) => this.plan.spread(register))?.stride;
-  }
-
-  /** What each thread's operand has more than the first one's, if that is known. */
-  steps(arg: Arg): readonly number[] | undefined {
-    const spread = argSpread(arg, (register) => this.plan.spread(register));
-    return spread && steps(spread, this.width);
-  }
-
-  /** The value of an operand of 32 bits that is known here. */
-  literal(arg: Arg): number | undefined {
-    if (arg.kind === 'integer') return Number(BigInt.asUintN(32, arg.value));
-    return arg.kind === 'register' ? this.plan.literal(arg.register) : undefined;
-  }
-
-  /** Threads in a unit. */
-  get width(): number {
-    return 4 * this.groups;
-  }
-
-  /** Writes code for each group; for one, while instructions are written group by group. */
-  eachGroup(body: (group: number) => void): void {
-    if (this.onlyGroup >= 0) {
-      body(this.onlyGroup);
-      return;
-    }
-    for (let group = 0; group < this.groups; group++) {
-      this.group = group;
-      body(group);
-    }
-    this.group = 0;
-  }
-
-  // ---- registers
-
-  /** The v128 locals of a varying register: group by group, halves of wide ones side by side. */
-  laneLocal(register: Register): number[] {
-    const constants = this.plan.constants(register);
-    if (constants) return this.constantLocals(register, constants);
-    let locals = this.laneLocals.get(register.id);
-    if (!locals) {
-      const take = (): number =>
-        this.isBlockLocal(register) ? this.takeLocal('v128') : this.newLocal('v128');
-      locals = Array.from({ length: isWide(register) ? 2 * this.groups : this.groups }, take);
-      this.laneLocals.set(register.id, locals);
-    }
-    return locals;
-  }
-
-  private constantLocals({ type }: Register, values: readonly number[]): number[] {
-    return Array.from({ length: this.groups }, (_, group) => {
-      const [a, b, c, d] = values
-        .slice(4 * group, 4 * group + 4)
-        .map((value) => (type.kind === 'predicate' ? -value : value)) as [
-        number,
-        number,
-        number,
-        number,
-      ];
-      return this.hoist(`lanes ${a} ${b} ${c} ${d}`, 'v128', (code) => {
-        code.v128([a, b, c, d]);
-      });
-    });
-  }
-
-  isConstant(register: Register): boolean {
-    return this.plan.constants(register) !== undefined;
-  }
-
-  /** The truth of a predicate that is the same for all of the group's threads, always. */
-  knownTruth(arg: Arg): boolean | undefined {
-    if (arg.kind === 'not') {
-      const truth = this.knownTruth(arg.operand);
-      return truth === undefined ? undefined : !truth;
-    }
-    const values =
-      arg.kind === 'register'
-        ? this.plan.constants(arg.register)?.slice(4 * this.group, 4 * this.group + 4)
-        : undefined;
-    return values?.every((value) => value === values[0]) ? values[0] === 1 : undefined;
-  }
-
-  /** The group's local, or one of its two. */
-  laneOf(register: Register, half = 0): number {
-    return this.laneLocal(register)[isWide(register) ? 2 * this.group + half : this.group]!;
-  }
-
-  protected override releaseRegister(register: Register): void {
-    super.releaseRegister(register);
-    const locals = this.laneLocals.get(register.id);
-    if (!locals || !this.isBlockLocal(register)) return;
-    this.laneLocals.delete(register.id);
-    locals.forEach((local) => {
-      this.giveLocal(local);
-    });
-  }
-
-  protected override endInstruction(): void {
-    super.endInstruction();
-    for (const local of this.splatLocals) this.giveLocal(local);
-    this.splatLocals = [];
-    this.splats.clear();
-  }
-
-  override when(body: () => void): void {
-    super.when(() => {
-      this.conditionally(body);
-    });
-  }
-
-  override nest(body: () => void): void {
-    super.nest(() => {
-      this.conditionally(body);
-    });
-  }
-
-  /** Equal values that are made inside are not there afterwards. */
-  protected conditionally(body: () => void): void {
-    const before = this.splats;
-    this.splats = new Map(before);
-    body();
-    this.splats = before;
-  }
-
-  // ---- vectors on the stack
-
-  splat(type: ScalarType): void {
-    const shape = { i32: 'i32x4', i64: 'i64x2', f32: 'f32x4', f64: 'f64x2' } as const;
-    this.code.op(`${shape[type.wasm]}.splat`);
-  }
-
-  /** Pushes an equal or stepping operand's first value in every lane, made once for all groups. */
-  private pushSplat(arg: Arg, type: ScalarType): void {
-    const { code } = this;
-    const make = (): void => {
-      this.push(arg, type);
-      if (type.kind === 'predicate') code.i32(-1).op('i32.mul');
-      this.splat(type);
-    };
-    if (
-      this.groups === 1 ||
-      (arg.kind !== 'register' && arg.kind !== 'integer' && arg.kind !== 'float')
-    ) {
-      make();
-      return;
-    }
-    const what =
-      arg.kind === 'register'
-        ? `r${arg.register.id}`
-        : arg.kind === 'integer'
-          ? `i${arg.value}`
-          : `f${arg.width}:${arg.bits}`;
-    const key = `${what} ${type.name}`;
-    const known = this.splats.get(key);
-    if (known !== undefined) {
-      code.get(known);
-      return;
-    }
-    make();
-    const local = this.takeLocal('v128');
-    this.splats.set(key, local);
-    this.splatLocals.push(local);
-    code.tee(local);
-  }
-
-  /** Adds the group's steps to the four equal i32 on the stack. */
-  addSteps32(steps: readonly number[]): void {
-    const lanes = steps.slice(4 * this.group, 4 * this.group + 4).map((step) => step | 0) as [
-      number,
-      number,
-      number,
-      number,
-    ];
-    if (lanes.every((step) => step === 0)) return;
-    this.pushConstant(lanes);
-    this.code.op('i32x4.add');
-  }
-
-  private pushConstant(lanes: readonly [number, number, number, number]): void {
-    this.code.get(
-      this.hoist(`lanes ${lanes.join(' ')}`, 'v128', (code) => {
-        code.v128(lanes);
-      }),
-    );
-  }
-
-  /** Adds the steps of half a group to the two equal i64 on the stack. */
-  addSteps(steps: readonly number[], half: number): void {
-    const lanes = steps
-      .slice(4 * this.group + 2 * half, 4 * this.group + 2 * half + 2)
-      .flatMap((step) => [step | 0, Math.floor(step / 2 ** 32) | 0]);
-    if (lanes.every((word) => word === 0)) return;
-    this.pushConstant(lanes as [number, number, number, number]);
-    this.code.op('i64x2.add');
-  }
-
-  /** Pushes the group's four 32-bit values, or its mask for a predicate. */
-  pushLanes(arg: Arg, type: ScalarType): void {
-    const { code } = this;
-    if (arg.kind === 'not') {
-      this.pushLanes(arg.operand, type);
-      code.op('v128.not');
-      return;
-    }
-    if (arg.kind === 'register' && this.isVarying(arg.register)) {
-      this.checkFit(arg.register, type, 'exact', arg.at);
-      code.get(this.laneOf(arg.register));
-      return;
-    }
-    const values = arg.kind === 'register' ? this.plan.spread(arg.register).pattern : undefined;
-    if (arg.kind === 'register' && values && isKnown(values) && this.stride(arg) !== 0) {
-      this.checkFit(arg.register, type, 'exact', arg.at);
-      const lanes = values.offsets.slice(4 * this.group, 4 * this.group + 4);
-      this.pushConstant(
-        lanes.map((value) => (type.kind === 'predicate' ? -value : value | 0)) as [
-          number,
-          number,
-          number,
-          number,
-        ],
-      );
-      return;
-    }
-    this.pushSplat(arg, type);
-    this.addSteps32(this.steps(arg) ?? []);
-  }
-
-  /** Pushes two of the group's four 64-bit values: half 0 is threads 0 and 1. */
-  pushHalf(arg: Arg, type: ScalarType, half: number): void {
-    const { code } = this;
-    if (arg.kind === 'register' && this.isVarying(arg.register)) {
-      this.checkFit(arg.register, type, 'exact', arg.at);
-      code.get(this.laneOf(arg.register, half));
-      return;
-    }
-    this.pushSplat(arg, type);
-    this.addSteps(this.steps(arg) ?? [], half);
-  }
-
-  /** Pushes a register's values in the group, or in half of it where they are wide. */
-  pushPart(register: Register, half: number): void {
-    const arg: Arg = { kind: 'register', register, at: 0 };
-    if (isWide(register)) this.pushHalf(arg, register.type, half);
-    else this.pushLanes(arg, register.type);
-  }
-
-  /**
-   * Pops the group's vector into a varying register, leaving threads that must not see it alone.
-   */
-  popLanes(arg: Arg, half = 0): void {
-    const { code } = this;
-    if (arg.kind === 'sink') {
-      code.op('drop');
-      return;
-    }
-    if (arg.kind !== 'register') throw this.semantic('expected a register to write', arg.at);
-    const local = this.laneOf(arg.register, half);
-    const masks = this.masksFor(arg.register);
-    if (masks) {
-      code.get(local);
-      this.pushMaskHalf(masks[this.group]!, isWide(arg.register) ? half : -1);
-      code.op('v128.bitselect');
-    }
-    code.set(local);
-  }
-
-  /** A mask of 32-bit lanes, or one half of it widened to 64-bit lanes. */
-  pushMaskHalf(mask: number, half: number): void {
-    this.code.get(mask);
-    if (half >= 0) this.code.get(mask).shuffle(half ? [2, 2, 3, 3] : [0, 0, 1, 1]);
-  }
-
-  /**
-   * Masks under which the current instruction may write a register; none where it may everywhere.
-   */
-  private masksFor(register: Register): readonly number[] | undefined {
-    if (this.block && !this.everyone && this.plan.keeps(this.block.index, register))
-      return this.guardMasks();
-    return this.predicateMask.length ? this.predicateMask : undefined;
-  }
-
-  /**
-   * The group's mask of the threads whose value the current instruction may change, unless all are.
-   */
-  mergeMask(register: Register): number | undefined {
-    return this.masksFor(register)?.[this.group];
-  }
-
-  /** Some threads of the unit may well not execute the current instruction. */
-  get parted(): boolean {
-    return (
-      this.predicateMask.length > 0 ||
-      (!this.everyone && this.block !== undefined && !this.plan.convergent(this.block.index))
-    );
-  }
-
-  /** Masks of the threads that execute the current instruction. */
-  guardMasks(): readonly number[] {
-    return this.predicateMask.length ? this.writeMask : this.active;
-  }
-
-  /** Pushes one vector out of one per group, combined. */
-  pushCombined(locals: readonly number[], operation: 'and' | 'or'): void {
-    locals.forEach((local, index) => {
-      this.code.get(local);
-      if (index) this.code.op(`v128.${operation}`);
-    });
-  }
-
-  /** Pushes the truth of: some thread is in the masks. */
-  pushAny(masks: readonly number[]): void {
-    this.pushCombined(masks, 'or');
-    this.code.op('v128.any_true');
-  }
-
-  /** Pushes the truth of: all threads are in the masks. */
-  pushAll(masks: readonly number[]): void {
-    if (this.everyone && masks === this.active) {
-      this.code.i32(1);
-      return;
-    }
-    this.pushCombined(masks, 'and');
-    this.code.op('i32x4.all_true');
-  }
-
-  /** Pushes the truth of: all threads of the unit execute the current instruction. */
-  pushEveryone(): void {
-    if (this.predicateMask.length) this.pushAll(this.writeMask);
-    else if (this.everyone) this.code.i32(1);
-    else if (this.runsWhole()) this.code.get(this.whole);
-    else this.pushAll(this.active);
-  }
-
-  /** Whether all threads that are there run the current block. */
-  private runsWhole(): boolean {
-    return this.whole >= 0 && this.block !== undefined && this.plan.convergent(this.block.index);
-  }
-
-  /** Pushes the masks as bits, the first thread's lowest. */
-  pushBits(masks: readonly number[]): void {
-    const { code } = this;
-    if (this.everyone && masks === this.active) {
-      code.i32(this.width === 32 ? -1 : (1 << this.width) - 1);
-      return;
-    }
-    masks.forEach((local, group) => {
-      code.get(local).op('i32x4.bitmask');
-      if (group)
-        code
-          .i32(4 * group)
-          .op('i32.shl')
-          .op('i32.or');
-    });
-  }
-
-  /** Pushes the masks as bits, the first thread's lowest, by narrowing them. */
-  pushNarrowed(masks: readonly number[]): void {
-    const { code } = this;
-    for (let group = 0; group < masks.length; group += 4) {
-      const [a, b, c, d] = masks.slice(group);
-      code.get(a!);
-      if (b === undefined) code.op('i32x4.bitmask');
-      else if (c === undefined) code.get(b).op('i16x8.narrow_i32x4_s').op('i16x8.bitmask');
-      else
-        code
-          .get(b)
-          .op('i16x8.narrow_i32x4_s')
-          .get(c)
-          .get(d!)
-          .op('i16x8.narrow_i32x4_s')
-          .op('i8x16.narrow_i16x8_s')
-          .op('i8x16.bitmask');
-      if (group)
-        code
-          .i32(4 * group)
-          .op('i32.shl')
-          .op('i32.or');
-    }
-  }
-
-  clearMasks(masks: readonly number[]): void {
-    for (const local of masks) this.code.v128([0, 0, 0, 0]).set(local);
-  }
-
-  temps(count: number): number[] {
-    return Array.from({ length: count }, () => this.temp('v128'));
-  }
-
-  /** Gives back the temporaries of the code that is written inside. */
-  scoped(body: () => void): void {
-    const mark = this.markTemporaries();
-    body();
-    this.releaseTemporaries(mark);
-  }
-
-  // ---- instructions
 
   /** `predicate`: the instruction's own, unless it runs under another's. */
-  protected emitInst(inst: Inst, predicate = inst.predicate): void {
+  emitInst(inst: Inst, predicate = inst.predicate): void {
     this.inst = inst;
     const { code } = this;
     const rule = this.rules.get(inst.mnemonic);
@@ -671,7 +150,7 @@ export abstract class LaneEmitter extends Emitter {
    * Whether an instruction can be written for one group apart from the others: of loads, where
    * their place has been checked.
    */
-  protected goesByGroup(inst: Inst): boolean {
+  goesByGroup(inst: Inst): boolean {
     if (inst.predicate || !inst.defs.every((register) => this.isVarying(register))) return false;
     this.inst = inst;
     if (!this.types().every(({ name }) => VECTOR_TYPES.has(name))) return false;
@@ -695,7 +174,7 @@ export abstract class LaneEmitter extends Emitter {
    * Instructions that {@link goesByGroup | go by group}, all of them for one group after the other:
    * what lies between them is in fewer registers.
    */
-  protected emitByGroup(insts: readonly Inst[]): void {
+  emitByGroup(insts: readonly Inst[]): void {
     for (let group = 0; group < this.groups; group++) {
       this.group = this.onlyGroup = group;
       for (const inst of insts) {
@@ -933,18 +412,7 @@ export abstract class LaneEmitter extends Emitter {
       this.pushRoom(bytes);
       code.set(room);
     }
-    for (const register of kept) {
-      this.eachGroup((group) => {
-        for (const half of isWide(register) ? [0, 1] : [0]) {
-          code.get(room);
-          this.pushPart(register, half);
-          code.memory(
-            'v128.store',
-            places.get(register)! + 16 * (isWide(register) ? 2 * group + half : group),
-          );
-        }
-      });
-    }
+    for (const register of kept) this.storeAll(register, room, places.get(register)!);
     const done = {};
     const again = {};
     this.openLabel('block', done);
@@ -958,21 +426,13 @@ export abstract class LaneEmitter extends Emitter {
     this.openLabel('loop', again);
     if (guarded) code.get(bits).op('i32.ctz').set(lane);
     code.get(this.base).get(lane).op('i32.add').set(this.thread);
-    const pushPlace = (register: Register): void => {
-      code
-        .get(room)
-        .get(lane)
-        .i32(isWide(register) ? 3 : 2)
-        .op('i32.shl')
-        .op('i32.add');
-    };
-    for (const register of reads) {
-      if (isStepping(register)) continue;
-      pushPlace(register);
+    const load = (register: Register): void => {
+      this.pushCell(register, room, lane);
       code.memory(`${register.type.wasm}.load`, places.get(register));
       if (register.type.kind === 'predicate') code.i32(1).op('i32.and');
       code.set(scalars.get(register)!);
-    }
+    };
+    for (const register of reads) if (!isStepping(register)) load(register);
     stepping.forEach((register, index) => {
       const stride = this.plan.spread(register).stride!;
       code.get(firsts[index]!).get(lane).i32(stride).op('i32.mul');
@@ -981,13 +441,7 @@ export abstract class LaneEmitter extends Emitter {
       code.set(scalars.get(register)!);
     });
     // Results that an instruction leaves alone stay as they were.
-    for (const register of writes) {
-      if (reads.includes(register)) continue;
-      pushPlace(register);
-      code.memory(`${register.type.wasm}.load`, places.get(register));
-      if (register.type.kind === 'predicate') code.i32(1).op('i32.and');
-      code.set(scalars.get(register)!);
-    }
+    for (const register of writes) if (!reads.includes(register)) load(register);
     for (const [register, local] of scalars) this.bindRegister(register, local);
     this.lane = lane;
     body();
@@ -1000,7 +454,7 @@ export abstract class LaneEmitter extends Emitter {
       this.bindRegister(register, scalarBefore[index]!);
     });
     for (const register of writes) {
-      pushPlace(register);
+      this.pushCell(register, room, lane);
       if (register.type.kind === 'predicate')
         code
           .i32(0)
@@ -1026,6 +480,28 @@ export abstract class LaneEmitter extends Emitter {
       });
     }
     code.get(this.base).set(this.thread);
+  }
+
+  /** Stores a register's values of all threads. */
+  private storeAll(register: Register, room: number, place: number): void {
+    const { code } = this;
+    this.eachGroup((group) => {
+      for (const half of isWide(register) ? [0, 1] : [0]) {
+        code.get(room);
+        this.pushPart(register, half);
+        code.memory('v128.store', place + 16 * (isWide(register) ? 2 * group + half : group));
+      }
+    });
+  }
+
+  /** Pushes the address of a thread's value, but for where the register's values begin. */
+  private pushCell(register: Register, room: number, lane: number): void {
+    this.code
+      .get(room)
+      .get(lane)
+      .i32(isWide(register) ? 3 : 2)
+      .op('i32.shl')
+      .op('i32.add');
   }
 
   private apply(rule: Rule, inst: Inst): void {

@@ -11,7 +11,9 @@
 
 import type { Block } from '../analysis/blocks.js';
 import type { Arg, Inst, Register } from '../analysis/program.js';
+import type { CodePlan } from './code-plan.js';
 import type { LaneEmitter } from './lane-emitter.js';
+import type { LaneKernelEmitter } from './lane-kernel.js';
 import { ADDRESS_ARITHMETIC, ofMeaning } from './meanings.js';
 import { access } from './places.js';
 import type { Access } from './places.js';
@@ -43,7 +45,7 @@ export interface Touches {
  * Accesses to memory that each thread makes once at most, at neighbouring places, whose addresses
  * depend on the thread's row. `repeats`: blocks in loops.
  */
-export function findTouches(
+function findTouches(
   e: LaneEmitter,
   blocks: readonly Block[],
   order: readonly number[],
@@ -170,4 +172,16 @@ function isKnown(arg: Arg): boolean {
     default:
       return false;
   }
+}
+
+/** Pass: rows that are loaded when a block that a function runs by itself begins. */
+export function loadRowsAhead(code: CodePlan, k: LaneKernelEmitter): void {
+  const { blocks, shape } = k.kernel;
+  if (k.passes && !k.oneRow)
+    code.touches = findTouches(
+      k,
+      blocks,
+      shape.order,
+      (block) => shape.regionOf(block).header >= 0,
+    );
 }

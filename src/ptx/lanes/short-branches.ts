@@ -4,7 +4,9 @@
 
 import type { Block } from '../analysis/blocks.js';
 import type { Inst, Register } from '../analysis/program.js';
+import type { CodePlan } from './code-plan.js';
 import type { LaneEmitter } from './lane-emitter.js';
+import type { LaneKernelEmitter } from './lane-kernel.js';
 import type { LanePlan } from './plan.js';
 import { isPure, steps } from './spread.js';
 
@@ -24,7 +26,7 @@ const LONGEST = 12;
  * Side of the branch at the end of a block that can run under its predicate. `order` is that of the
  * layout.
  */
-export function shortSide(
+function shortSide(
   e: LaneEmitter,
   plan: LanePlan,
   blocks: readonly Block[],
@@ -65,4 +67,22 @@ function runsUnder(e: LaneEmitter, plan: LanePlan, inst: Inst, predicate: Regist
     steps(plan.result(inst), e.width) === undefined &&
     defs.every((register) => e.isVarying(register))
   );
+}
+
+/** Pass: branches around a few instructions in the version for whole units. */
+export function runShortSides({ whole }: CodePlan, k: LaneKernelEmitter): void {
+  if (!whole) return;
+  const { blocks, shape } = k.kernel;
+  k.inVersion(true, () => {
+    for (const { block, steps, ending } of whole.blocks.values()) {
+      const side = shortSide(k, k.plan, blocks, block, shape.order);
+      if (!side) continue;
+      ending.side = side;
+      // Where the block's comparison stands last the branch is all that is left of the block.
+      const { register } = (block.ending as Block['ending'] & { kind: 'branch' }).inst.predicate!;
+      const last = steps.find(({ inst }) => inst === block.insts.at(-1));
+      if (last?.uniform && last.inst.defs[0] === register && k.isBlockLocal(register))
+        last.uniform.side = side;
+    }
+  });
 }

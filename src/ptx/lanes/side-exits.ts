@@ -4,29 +4,18 @@
 // registers in the same locals. The unit's next turn begins with the first again.
 
 import type { Block } from '../analysis/blocks.js';
-import type { Inst, Register } from '../analysis/program.js';
-import type { Agreed } from './uniform-predicates.js';
-import { checksFirst } from './check-hoisting-order.js';
-import type { ChecksFirst } from './check-hoisting-order.js';
-import type { HoistedChecks } from './hoisted-checks.js';
+import type { Register } from '../analysis/program.js';
+import type { BlockCode, CodePlan } from './code-plan.js';
 import type { LaneEmitter } from './lane-emitter.js';
+import type { LaneKernelEmitter } from './lane-kernel.js';
+import { plainVersion } from './plain-code.js';
 import type { LanePlan } from './plan.js';
-
-export interface Handover {
-  /**
-   * By index of the instruction in the block before which the general code goes on, in ascending
-   * order: the number that says so.
-   */
-  numbers: ReadonlyMap<number, number>;
-  /** The block's own registers that are alive at one of them. */
-  carried: readonly Register[];
-}
 
 /** Instructions, times groups, of kernels that are written twice: more take engines too long. */
 const MOST_WORK = 2500;
 
 /** Whether the kernel is worth writing twice. */
-export function handsOver(
+function handsOver(
   e: LaneEmitter,
   plan: LanePlan,
   blocks: readonly Block[],
@@ -37,56 +26,65 @@ export function handsOver(
   return instructions * e.groups <= MOST_WORK && order.some((index) => plan.parts(index));
 }
 
-/** By block. Numbers go on from `first`. */
-export function planHandovers(
-  e: LaneEmitter,
-  plan: LanePlan,
-  blocks: readonly Block[],
-  order: readonly number[],
-  agreed: Agreed,
-  hoisted: HoistedChecks,
-  first: number,
-  isLocal: (register: Register) => boolean,
-): ReadonlyMap<number, Handover> {
-  const found = new Map<number, Handover>();
-  let number = first;
-  for (const index of order) {
-    const block = blocks[index]!;
-    const { ending, insts } = block;
-    const places = new Set<number>();
-    const early = checksFirst(e, block, hoisted.of);
-    if (early) places.add(0);
-    insts.forEach((inst, at) => {
-      if (agreed.comparison(inst)) places.add(at);
-      if (hoisted.after.has(inst)) places.add(placeAfter(early, block, inst));
-    });
-    if (
-      ending.kind === 'branch' &&
-      plan.parts(index) &&
-      !agreed.has(ending.inst.predicate!.register)
-    )
-      places.add(insts.length);
-    if (!places.size) continue;
-    const numbers = new Map([...places].sort((a, b) => a - b).map((place) => [place, number++]));
-    const carried = new Set<Register>();
-    for (const place of places) {
-      const before = new Set(insts.slice(0, place).flatMap((inst) => inst.defs));
-      const after = [
-        ...insts.slice(place).flatMap((inst) => inst.uses),
-        ...('inst' in ending ? ending.inst.uses : []),
-      ];
-      for (const register of after)
-        if (before.has(register) && isLocal(register)) carried.add(register);
-    }
-    found.set(index, { numbers, carried: [...carried] });
-  }
-  return found;
+/** Pass: a version for whole units, plain for now. */
+export function addWholeUnits(code: CodePlan, k: LaneKernelEmitter): void {
+  const { blocks, shape } = k.kernel;
+  if (handsOver(k, k.plan, blocks, shape.order)) code.whole = plainVersion(k);
 }
 
 /**
- * Where the general code goes on if a check behind an instruction fails: what has come before the
- * checks of the block can be done again.
+ * Pass: gives each place where the version for whole units hands over a number, and enters the
+ * general version there. Registers that are alive at one of them keep their locals.
  */
-export function placeAfter(early: ChecksFirst | undefined, { insts }: Block, inst: Inst): number {
-  return early && early.block.insts.indexOf(inst) < early.run.from ? 0 : insts.indexOf(inst) + 1;
+export function linkVersions(code: CodePlan, k: LaneKernelEmitter): void {
+  if (!code.whole) return;
+  // Numbers from one on are those of entries.
+  let number = k.frames.entries.length + 1;
+  let linked = false;
+  for (const [index, whole] of code.whole.blocks) {
+    const places = placesOf(whole, k);
+    if (!places.length) continue;
+    linked = true;
+    code.general.blocks.get(index)!.entries = new Map(places.map((place) => [place, number++]));
+    for (const { id } of carriedBy(whole.block, places, (register) => k.isBlockLocal(register)))
+      k.carried.add(id);
+  }
+  if (!linked) code.whole = undefined;
+}
+
+/** Indices of the instructions of a block before which the general code may go on. */
+function placesOf({ block, steps, run }: BlockCode, { plan, agreed }: LaneKernelEmitter): number[] {
+  const places = new Set<number>();
+  if (run) places.add(0);
+  for (const { uniform, checks } of steps) {
+    if (uniform) places.add(uniform.place);
+    if (checks) places.add(checks.place);
+  }
+  const { ending, index, insts } = block;
+  if (
+    ending.kind === 'branch' &&
+    plan.parts(index) &&
+    !agreed?.has(ending.inst.predicate!.register)
+  )
+    places.add(insts.length);
+  return [...places].sort((a, b) => a - b);
+}
+
+/** The block's own registers that are alive at one of the places. */
+function carriedBy(
+  { insts, ending }: Block,
+  places: readonly number[],
+  isLocal: (register: Register) => boolean,
+): ReadonlySet<Register> {
+  const carried = new Set<Register>();
+  for (const place of places) {
+    const before = new Set(insts.slice(0, place).flatMap((inst) => inst.defs));
+    const after = [
+      ...insts.slice(place).flatMap((inst) => inst.uses),
+      ...('inst' in ending ? ending.inst.uses : []),
+    ];
+    for (const register of after)
+      if (before.has(register) && isLocal(register)) carried.add(register);
+  }
+  return carried;
 }

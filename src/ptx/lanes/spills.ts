@@ -27,57 +27,135 @@ export interface Spills {
   needed(entry: number): readonly Register[];
 }
 
-/**
- * @param keeps says that a block that writes a register leaves some threads' values alone
- * @param waiting registers that threads need that wait behind a loop, by its header
- */
-export function planSpills(
-  blocks: readonly Block[],
-  order: readonly number[],
-  entries: readonly number[],
-  liveness: Liveness,
-  inFrame: (register: Register) => boolean,
-  passes: (inst: Inst) => boolean,
-  loops: readonly Region[],
-  keeps: (block: number, register: Register) => boolean,
-  waiting: (header: number) => readonly Register[],
-): Spills {
-  const position = new Map(order.map((block, index) => [block, index]));
-  const isEntry = new Set(entries);
-  /** Entries before which a block may suspend its threads. */
-  const suspends = (block: Block): number[] =>
-    successors(block).filter(
-      (to) =>
-        isEntry.has(to) &&
-        (block.ending.kind === 'cut' || position.get(to)! <= position.get(block.index)!),
-    );
-  const reached = order.map((index) => blocks[index]!);
+/** A kernel's blocks, and where its threads may be suspended. */
+export interface Suspensions {
+  /** In the order of the layout. */
+  reached: readonly Block[];
+  entries: readonly number[];
+  liveness: Liveness;
+  /** The register has a cell in the frame. */
+  inFrame: (register: Register) => boolean;
+  /** Threads may go on past the cut without waiting. */
+  passes: (inst: Inst) => boolean;
+  loops: readonly Region[];
+  /** A block that writes a register leaves some threads' values alone. */
+  keeps: (block: number, register: Register) => boolean;
+  /** Registers that threads need that wait after a loop, by its header. */
+  waiting: (header: number) => readonly Register[];
+}
 
-  // What a loop does not write is written to its cells before the loop, not each time that threads
-  // wait in it.
-  const ahead = new Map<number, { members: ReadonlySet<number>; registers: Set<Register> }>();
-  for (const { header, members } of loops) {
-    const waits = reached.some(
-      (block) => members.has(block.index) && block.ending.kind === 'cut' && suspends(block).length,
-    );
-    const kept = new Set(
-      [...(waits ? liveness.liveIn(header) : []), ...waiting(header)].filter(inFrame),
-    );
-    if (!kept.size) continue;
-    for (const index of members)
-      for (const inst of instructionsOf(blocks[index]!))
-        for (const register of inst.defs) kept.delete(register);
-    ahead.set(header, { members, registers: kept });
-  }
-  /** Registers that are written before an edge is taken. */
-  const aheadOf = (from: number, to: number): ReadonlySet<Register> | undefined => {
-    const loop = ahead.get(to);
-    return loop && !loop.members.has(from) ? loop.registers : undefined;
+/** Without the pass `spills`: everything that is alive. */
+export function spillAll({ entries, liveness, inFrame, waiting }: Suspensions): Spills {
+  const saved = new Map(
+    entries.map((entry) => [entry, liveness.liveIn(entry).filter(inFrame)] as const),
+  );
+  return {
+    saved: (entry) => saved.get(entry)!,
+    early: () => [],
+    waiting: (header) =>
+      waiting(header).filter(
+        (register) => inFrame(register) && !saved.get(header)!.includes(register),
+      ),
+    needed: (entry) => liveness.liveIn(entry),
   };
+}
 
-  // Forward: registers that may differ from their cells.
+export function planSpills(kernel: Suspensions): Spills {
+  const { reached, entries, liveness, inFrame, waiting } = kernel;
+  const flow = new Flow(kernel);
+  const leaving = changedRegisters(kernel, flow);
+  const saved = new Map<number, Set<Register>>(entries.map((entry) => [entry, new Set()]));
+  const besides = new Map<number, Set<Register>>(entries.map((entry) => [entry, new Set()]));
+  for (const block of reached) {
+    const arriving =
+      block.ending.kind === 'cut' && block.ending.cut !== 'sleep' ? block.ending.inst.defs : [];
+    for (const entry of flow.suspends(block)) {
+      const live = new Set(liveness.liveIn(entry));
+      for (const register of leaving.get(block.index)!) {
+        if (live.has(register) && inFrame(register) && !arriving.includes(register))
+          saved.get(entry)!.add(register);
+      }
+      for (const register of waiting(entry))
+        if (inFrame(register) && leaving.get(block.index)!.has(register))
+          besides.get(entry)!.add(register);
+    }
+  }
+  const early = new Map(
+    reached.map((block) => [
+      block.index,
+      [
+        ...new Set(successors(block).flatMap((to) => [...(flow.aheadOf(block.index, to) ?? [])])),
+      ].filter((register) => leaving.get(block.index)!.has(register)),
+    ]),
+  );
+  const needed = neededRegisters(kernel, (block) => [
+    ...flow.suspends(block).flatMap((entry) => [...saved.get(entry)!, ...besides.get(entry)!]),
+    ...early.get(block.index)!,
+  ]);
+  return {
+    saved: (entry) => [...saved.get(entry)!],
+    early: (block) => early.get(block)!,
+    waiting: (header) =>
+      [...besides.get(header)!].filter((register) => !saved.get(header)!.has(register)),
+    needed: (entry) =>
+      liveness.liveIn(entry).filter((register) => needed.get(entry)!.has(register)),
+  };
+}
+
+/** Where threads go on and where they are suspended. */
+class Flow {
+  readonly position: ReadonlyMap<number, number>;
+  private readonly entries: ReadonlySet<number>;
+  private readonly ahead = new Map<
+    number,
+    { members: ReadonlySet<number>; registers: Set<Register> }
+  >();
+
+  constructor({ reached, entries, liveness, inFrame, loops, waiting }: Suspensions) {
+    this.position = new Map(reached.map(({ index }, at) => [index, at]));
+    this.entries = new Set(entries);
+    // What a loop does not write is written to its cells before the loop, not each time that
+    // threads wait in it.
+    for (const { header, members } of loops) {
+      const inside = reached.filter(({ index }) => members.has(index));
+      const waits = inside.some(
+        (block) => block.ending.kind === 'cut' && this.suspends(block).length,
+      );
+      const kept = new Set(
+        [...(waits ? liveness.liveIn(header) : []), ...waiting(header)].filter(inFrame),
+      );
+      for (const block of inside)
+        for (const inst of instructionsOf(block))
+          for (const register of inst.defs) kept.delete(register);
+      if (kept.size) this.ahead.set(header, { members, registers: kept });
+    }
+  }
+
+  /** Entries before which a block may suspend its threads. */
+  suspends(block: Block): number[] {
+    return successors(block).filter(
+      (to) => this.entries.has(to) && (block.ending.kind === 'cut' || this.goesBack(block, to)),
+    );
+  }
+
+  goesBack({ index }: Block, to: number): boolean {
+    return this.position.get(to)! <= this.position.get(index)!;
+  }
+
+  /** Registers that are written before an edge is taken. */
+  aheadOf(from: number, to: number): ReadonlySet<Register> | undefined {
+    const loop = this.ahead.get(to);
+    return loop && !loop.members.has(from) ? loop.registers : undefined;
+  }
+}
+
+/** Forward: registers that may differ from their cells where a block ends. */
+function changedRegisters(
+  { reached, liveness, passes }: Suspensions,
+  flow: Flow,
+): Map<number, Set<Register>> {
   const changed = new Map(reached.map(({ index }) => [index, new Set<Register>()]));
-  for (const register of liveness.liveIn(0)) changed.get(order[0]!)!.add(register);
+  for (const register of liveness.liveIn(0)) changed.get(reached[0]!.index)!.add(register);
   for (const { ending } of reached)
     if (ending.kind === 'cut' && ending.cut !== 'sleep')
       for (const register of ending.inst.defs) changed.get(ending.to)?.add(register);
@@ -95,49 +173,28 @@ export function planSpills(
       for (const to of successors(block)) {
         const into = changed.get(to)!;
         const before = into.size;
-        const written = aheadOf(block.index, to);
+        const written = flow.aheadOf(block.index, to);
         for (const register of out) if (!written?.has(register)) into.add(register);
-        if (into.size > before && position.get(to)! <= position.get(block.index)!) grows = true;
+        if (into.size > before && flow.goesBack(block, to)) grows = true;
       }
     }
   }
-  const saved = new Map<number, Set<Register>>(entries.map((entry) => [entry, new Set()]));
-  const besides = new Map<number, Set<Register>>(entries.map((entry) => [entry, new Set()]));
-  for (const block of reached) {
-    const arriving =
-      block.ending.kind === 'cut' && block.ending.cut !== 'sleep' ? block.ending.inst.defs : [];
-    for (const entry of suspends(block)) {
-      const live = new Set(liveness.liveIn(entry));
-      for (const register of leaving.get(block.index)!) {
-        if (live.has(register) && inFrame(register) && !arriving.includes(register))
-          saved.get(entry)!.add(register);
-      }
-      for (const register of waiting(entry))
-        if (inFrame(register) && leaving.get(block.index)!.has(register))
-          besides.get(entry)!.add(register);
-    }
-  }
+  return leaving;
+}
 
-  const early = (block: Block): Register[] => {
-    const out = leaving.get(block.index)!;
-    return [
-      ...new Set(successors(block).flatMap((to) => [...(aheadOf(block.index, to) ?? [])])),
-    ].filter((register) => out.has(register));
-  };
-
-  // Backward: what a turn may use, the writing of cells included.
+/** Backward: what a turn may use from a block on, the writing of cells included. */
+function neededRegisters(
+  { reached, passes, keeps }: Suspensions,
+  written: (block: Block) => readonly Register[],
+): Map<number, Set<Register>> {
   const needed = new Map(reached.map(({ index }) => [index, new Set<Register>()]));
   for (let grows = true; grows;) {
     grows = false;
     for (const block of [...reached].reverse()) {
-      const live = new Set<Register>();
+      const live = new Set(written(block));
       if (block.ending.kind !== 'cut' || passes(block.ending.inst))
         for (const to of successors(block))
           for (const register of needed.get(to)!) live.add(register);
-      for (const entry of suspends(block))
-        for (const each of [saved, besides])
-          for (const register of each.get(entry)!) live.add(register);
-      for (const register of early(block)) live.add(register);
       for (const inst of [...instructionsOf(block)].reverse()) {
         // Threads that wait elsewhere have their values in the same cell.
         if (inst !== ('inst' in block.ending ? block.ending.inst : undefined))
@@ -152,12 +209,5 @@ export function planSpills(
       }
     }
   }
-  return {
-    saved: (entry) => [...saved.get(entry)!],
-    early: (block) => early(blocks[block]!),
-    waiting: (header) =>
-      [...besides.get(header)!].filter((register) => !saved.get(header)!.has(register)),
-    needed: (entry) =>
-      liveness.liveIn(entry).filter((register) => needed.get(entry)!.has(register)),
-  };
+  return needed;
 }

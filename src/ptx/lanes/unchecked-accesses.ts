@@ -5,7 +5,9 @@
 
 import type { Block } from '../analysis/blocks.js';
 import type { Arg, Inst, Register } from '../analysis/program.js';
+import type { CodePlan } from './code-plan.js';
 import type { LaneEmitter } from './lane-emitter.js';
+import type { LaneKernelEmitter } from './lane-kernel.js';
 import { access, testPlace } from './places.js';
 import type { Access } from './places.js';
 
@@ -169,4 +171,12 @@ export function checkRun(
     test();
   }
   return places;
+}
+
+/** Pass: runs of general code whose accesses are checked together. */
+export function checkRunsTogether({ general }: CodePlan, k: LaneKernelEmitter): void {
+  for (const code of general.blocks.values()) {
+    const run = findUncheckedRun(k, code.block);
+    if (run) code.run = { ...run, twice: true };
+  }
 }

@@ -6,9 +6,11 @@
 import type { Block } from '../analysis/blocks.js';
 import type { Liveness } from '../analysis/liveness.js';
 import type { Arg, Inst, Register } from '../analysis/program.js';
+import type { CodePlan } from './code-plan.js';
 import { comparisonOf } from './guards.js';
 import type { Guard } from './guards.js';
 import type { LaneEmitter } from './lane-emitter.js';
+import type { LaneKernelEmitter } from './lane-kernel.js';
 import type { LanePlan } from './plan.js';
 
 export interface Agreed {
@@ -26,7 +28,7 @@ const isLogic = ({ mnemonic, modifiers, predicate }: Inst): boolean =>
  * `entries`: blocks where threads may be resumed. Predicates that are alive there are kept as they
  * are.
  */
-export function planAgreed(
+function planAgreed(
   e: LaneEmitter,
   plan: LanePlan,
   blocks: readonly Block[],
@@ -79,4 +81,17 @@ export function planAgreed(
     comparison: (inst) =>
       inst.defs.every(({ id }) => candidates.has(id)) ? comparisons.get(inst) : undefined,
   };
+}
+
+/** Pass: comparisons in the version for whole units whose results are such predicates. */
+export function makeUniform(code: CodePlan, k: LaneKernelEmitter): void {
+  if (!code.whole) return;
+  const { blocks, shape, liveness } = k.kernel;
+  const agreed = planAgreed(k, k.plan, blocks, shape.order, liveness, k.frames.live);
+  k.agreed = agreed;
+  for (const { steps } of code.whole.blocks.values())
+    steps.forEach((step, place) => {
+      const comparison = agreed.comparison(step.inst);
+      if (comparison) step.uniform = { comparison, place, side: undefined };
+    });
 }

@@ -12,9 +12,11 @@ import type { Block } from '../analysis/blocks.js';
 import type { Arg, Inst, Register } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
+import type { CodePlan } from './code-plan.js';
 import { OPPOSITE, findGuard } from './guards.js';
 import type { Guard } from './guards.js';
 import type { LaneEmitter } from './lane-emitter.js';
+import type { LaneKernelEmitter } from './lane-kernel.js';
 import { meanings, ofMeaning } from './meanings.js';
 import type { Transfer } from './meanings.js';
 import type { LanePlan } from './plan.js';
@@ -68,7 +70,7 @@ export interface SteadyUnits {
 }
 
 /** Of a kernel whose blocks of threads are one row. */
-export function findSteadyUnits(
+function findSteadyUnits(
   e: LaneEmitter,
   plan: LanePlan,
   blocks: readonly Block[],
@@ -479,4 +481,10 @@ export function checkSteadyUnits(
 function pushWide(e: LaneEmitter, value: Arg, signed: boolean): void {
   e.push(value, scalarType(signed ? 's32' : 'u32'));
   e.code.op(signed ? 'i64.extend_i32_s' : 'i64.extend_i32_u');
+}
+
+/** Pass: units of a kernel without state, in blocks of one row, that go without checks. */
+export function versionUnits(code: CodePlan, k: LaneKernelEmitter): void {
+  if (!k.kernel.layout.stateful && k.oneRow)
+    code.units = findSteadyUnits(k, k.plan, k.kernel.blocks);
 }

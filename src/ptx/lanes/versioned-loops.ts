@@ -14,8 +14,10 @@ import type { Arg, Inst, Register } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import { checksFirst } from './check-hoisting-order.js';
+import type { CodePlan } from './code-plan.js';
 import { OPPOSITE, ORDERED } from './guards.js';
 import type { LaneEmitter } from './lane-emitter.js';
+import type { LaneKernelEmitter } from './lane-kernel.js';
 import { meanings, ofMeaning } from './meanings.js';
 import type { Transfer } from './meanings.js';
 import { isPure, mentions, typesOf } from './spread.js';
@@ -550,4 +552,14 @@ function checkCounter(
   const extreme = bounded === 'above' ? above : below;
   if (up !== (bounded === 'above')) onItsWay(pushFirst, word, extreme);
   onItsWay(pushEnd, word, extreme);
+}
+
+/** Pass: loops of whole units of which some turns at a time go without checks. */
+export function versionLoops({ whole, hoisted }: CodePlan, k: LaneKernelEmitter): void {
+  if (!whole) return;
+  k.inVersion(true, () => {
+    for (const [header, loop] of whole.loops)
+      if (loop.region.members.size === 1 && k.frames.live.includes(header))
+        loop.versioned = findSteadyLoop(k, k.kernel.blocks[header]!, hoisted?.of);
+  });
 }

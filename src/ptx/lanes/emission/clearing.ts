@@ -1,0 +1,121 @@
+// Clearing of registers' locals, so that engines do not carry values from turn to turn which no turn
+// reads.
+
+import type { Block } from '../../analysis/blocks.js';
+import { instructionsOf } from '../../analysis/liveness.js';
+import type { Register } from '../../analysis/program.js';
+import { writesZerosAtOnce } from '../../runtime/engine.js';
+import { withForgotten } from '../dead-local-clearing.js';
+import type { LaneKernelEmitter } from '../lane-kernel.js';
+
+/** And those of registers that are restored at an entry. */
+const MOST_RESTORED = writesZerosAtOnce ? 12 : Infinity;
+
+/**
+ * Vectors that are cleared at the beginning of a turn, of code that does not begin with code for a
+ * whole unit: with more of them engines are worse off than without. Of 110 vectors an engine that
+ * writes them at once made a scan 1.7 times as slow, a transpose 1.5 times, when those cleared them
+ * there.
+ */
+const MOST_FORGOTTEN = writesZerosAtOnce ? 12 : 128;
+
+export function forgetting(k: LaneKernelEmitter, code: Uint8Array): Uint8Array {
+  if (!k.runs('dead-local clearing')) return code;
+  return withForgotten(code, {
+    units: k.unitStarts,
+    general: k.generalStarts,
+    ofInstructions: k.free('v128'),
+    most: MOST_FORGOTTEN,
+    localCount: k.paramCount + k.localTypes.length,
+    isVector: (local) => local >= k.paramCount && k.localTypes[local - k.paramCount] === 'v128',
+  });
+}
+
+/** Registers that some path reads before it writes them start at zero. */
+export function clearRegisters(k: LaneKernelEmitter): void {
+  clearLocals(k, k.liveness.liveIn(0));
+}
+
+/**
+ * A turn knows nothing of the turn before: without being told, engines carry all registers from
+ * one to the next, since for them any entry may come after any.
+ */
+export function forgetRegisters(k: LaneKernelEmitter): void {
+  if (!k.runs('turn clearing')) return;
+  const waited = blocksWaitedAt(k);
+  if (waited.length * k.groups > MOST_FORGOTTEN) return;
+  const restored = new Set(handedRegisters(k));
+  for (const entry of k.frames.live)
+    k.frames.spills.needed(entry).forEach((register) => restored.add(register));
+  if ([...restored].filter((register) => k.isVarying(register)).length * k.groups > MOST_RESTORED)
+    return;
+  clearLocals(k, restored);
+  for (const block of waited) k.clearMasks(k.waitMasks(block));
+}
+
+/** Blocks at which threads wait. */
+function blocksWaitedAt(k: LaneKernelEmitter): number[] {
+  return k.kernel.shape.order.filter((block) => k.plan.waitsAt(block));
+}
+
+/** What the general code may need of those that hand over to it. */
+export function handedRegisters(k: LaneKernelEmitter): ReadonlySet<Register> {
+  return (k.handed ??= new Set(
+    [...k.codePlan.general.blocks.values()]
+      .filter(({ entries }) => entries.size > 0)
+      .flatMap(({ block, entries }) => knownAt(k, block, Math.max(...entries.keys())))
+      .filter((register) => !k.isBlockLocal(register)),
+  ));
+}
+
+/** Registers that have a value before an instruction of a block. */
+export function knownAt(k: LaneKernelEmitter, { index, insts }: Block, place: number): Register[] {
+  return [...k.liveness.liveIn(index), ...insts.slice(0, place).flatMap((inst) => inst.defs)];
+}
+
+/**
+ * Where the general code is come to, which is seldom: of what went before, it knows nothing but
+ * these registers. No thread waits.
+ */
+export function forgetAllBut(k: LaneKernelEmitter, kept: ReadonlySet<Register>): void {
+  k.generalStarts.push(k.code.length);
+  if (k.runs('turn clearing'))
+    clearInGeneralForm(
+      k,
+      ownRegisters(k).filter((register) => !kept.has(register)),
+    );
+  for (const block of blocksWaitedAt(k)) k.clearMasks(k.waitMasks(block));
+}
+
+/** Registers whose locals are theirs throughout. */
+function ownRegisters(k: LaneKernelEmitter): Register[] {
+  const { blocks, shape } = k.kernel;
+  const defs = shape.order.flatMap((index) =>
+    instructionsOf(blocks[index]!).flatMap((inst) => inst.defs),
+  );
+  return [...new Set(defs)].filter((register) => !k.isBlockLocal(register));
+}
+
+/** In the form that the general code has them in. */
+export function clearInGeneralForm(k: LaneKernelEmitter, registers: readonly Register[]): void {
+  const { everyone } = k;
+  k.everyone = false;
+  clearLocals(k, registers);
+  k.everyone = everyone;
+}
+
+function clearLocals(k: LaneKernelEmitter, registers: Iterable<Register>): void {
+  const { code } = k;
+  for (const register of registers) {
+    if (k.isVarying(register)) {
+      for (const local of k.laneLocal(register)) code.v128([0, 0, 0, 0]).set(local);
+      continue;
+    }
+    const { wasm } = register.type;
+    if (wasm === 'i64') code.i64(0);
+    else if (wasm === 'f32') code.f32(0);
+    else if (wasm === 'f64') code.f64(0);
+    else code.i32(0);
+    code.set(k.registerLocal(register));
+  }
+}

@@ -1,0 +1,102 @@
+// The turn of a unit: code for a whole unit first, then the general code.
+
+import type { LaneKernelEmitter } from '../lane-kernel.js';
+import { clearRegisters, forgetAllBut, forgetRegisters, handedRegisters } from './clearing.js';
+import { restoreAt } from './frames.js';
+import { emitRegion, emitStraight } from './loops.js';
+import { enterWhole, findMissing, leaveWhole, startsWhole } from './whole-units.js';
+
+export function enterEntry(k: LaneKernelEmitter): void {
+  k.enterAt(
+    k.entryNumber,
+    k.frames.entries,
+    () => undefined,
+    (entry) => {
+      restoreAt(k, entry);
+    },
+  );
+}
+
+/**
+ * A turn from where the entry's number says: by code for a whole unit as long as its threads stay
+ * together. `restore` restores what is alive at the entry; code for a whole unit does so where it
+ * enters.
+ */
+export function emitTurn(k: LaneKernelEmitter, restore: () => void): void {
+  const {
+    code,
+    kernel: {
+      shape: { root },
+    },
+  } = k;
+  const first = startsWhole(k);
+  if (!first) forgetRegisters(k);
+  clearRegisters(k);
+  if (!k.codePlan.whole) {
+    restore();
+    emitRegion(k, root);
+    return;
+  }
+  const apart = {};
+  k.openLabel('block', k.generalLabel);
+  k.openLabel('block', k.handedLabel);
+  if (first) {
+    k.openLabel('block', apart);
+    code.get(k.whole);
+  } else {
+    restore();
+    k.pushAll(k.active);
+  }
+  code.op('i32.eqz');
+  k.branchTo(first ? apart : k.generalLabel, 'br_if');
+  emitWhole(k);
+  if (first) {
+    k.closeLabel();
+    forgetAllBut(k, new Set());
+    findMissing(k, k.active);
+    restore();
+    k.branchTo(k.generalLabel);
+  }
+  k.closeLabel();
+  forgetAllBut(k, handedRegisters(k));
+  k.closeLabel();
+  emitRegion(k, root);
+}
+
+/** Code for a whole unit. */
+export function emitWhole(k: LaneKernelEmitter): void {
+  const { lanes, threads } = k.effort;
+  enterWhole(k);
+  const { order } = k.codePlan.whole!;
+  if (order) emitStraight(k, order);
+  else emitRegion(k, k.kernel.shape.root);
+  leaveWhole(k);
+  k.branchTo(k.turnLabel);
+  Object.assign(k.effort, { lanes, threads });
+}
+
+/** Finds where the first thread that is ready goes on; leaves where none is. */
+export function findEntry(k: LaneKernelEmitter, at: number, none: object): void {
+  const { code } = k;
+  const ready = k.plan.together ? k.active : k.todo;
+  k.pushAll(ready);
+  code.op('if').byte(0x40);
+  code.get(at).memory('i32.load').set(k.entryNumber);
+  code.op('else');
+  k.nest(() => {
+    k.pushBits(ready);
+    const bits = k.newLocal('i32');
+    code.tee(bits).op('i32.eqz');
+    k.branchTo(none, 'br_if');
+    code
+      .get(at)
+      .get(bits)
+      .op('i32.ctz')
+      .i32(2)
+      .op('i32.shl')
+      .op('i32.add')
+      .memory('i32.load')
+      .set(k.entryNumber);
+  });
+  code.op('end');
+}

@@ -1,0 +1,189 @@
+// The passes of the vector back end, in the order in which they run. Each can be switched off
+// (`CompileOptions.passes`), and the code stays right: what a pass brings to each benchmark is in
+// docs/cpu-device-passes.md.
+//
+// `run` changes the plan of the code. A pass without it is asked for by its name where it acts:
+// while the frame is planned, or while bytes are written.
+
+import { anchorResults } from './anchors.js';
+import { putChecksFirst } from './check-hoisting-order.js';
+import type { CodePlan } from './code-plan.js';
+import { guardBranches } from './guards.js';
+import { hoistChecks } from './hoisted-checks.js';
+import { joinChecks } from './joint-checks.js';
+import type { LaneKernelEmitter } from './lane-kernel.js';
+import { findLoopExits } from './loop-exits.js';
+import { completeCode, plainCode } from './plain-code.js';
+import { loadRowsAhead } from './prefetching.js';
+import { runShortSides } from './short-branches.js';
+import { addWholeUnits, linkVersions } from './side-exits.js';
+import { separateWholeUnits, straighten } from './straight-turns.js';
+import { passThroughLoops, runSideBySide, shortenTurns, unrollPasses } from './streaming-loops.js';
+import { checkRunsTogether } from './unchecked-accesses.js';
+import { makeUniform } from './uniform-predicates.js';
+import { addUnmaskedLoops } from './unmasked-loops.js';
+import { versionUnits } from './versioned-kernels.js';
+import { versionLoops } from './versioned-loops.js';
+
+interface Pass {
+  readonly name: string;
+  readonly what: string;
+  readonly run?: (code: CodePlan, k: LaneKernelEmitter) => void;
+}
+
+export const PASSES = [
+  {
+    name: 'one row',
+    what: "in blocks of one row a thread's number is its index",
+  },
+  {
+    name: 'block loop',
+    what: 'a function runs a block by itself where threads wait at nothing but its barrier',
+  },
+  {
+    name: 'warp operations in passing',
+    what: 'no entry after an operation of a warp to which all of its threads come together',
+  },
+  {
+    name: 'spills',
+    what: 'registers are written to the frame and read from it where they change and are used',
+  },
+  {
+    name: 'whole units',
+    what: 'a version without masks for units all of whose threads go the same way',
+    run: addWholeUnits,
+  },
+  {
+    name: 'uniform predicates',
+    what: 'comparisons on which the threads nearly always agree are made once for the unit',
+    run: makeUniform,
+  },
+  {
+    name: 'hoisted checks',
+    what: 'accesses of several blocks are checked once, where their address is computed',
+    run: hoistChecks,
+  },
+  {
+    name: 'checks first',
+    what: 'the accesses of a block are checked together at its beginning',
+    run: putChecksFirst,
+  },
+  // The versions are whole from here on.
+  { name: 'linked versions', what: 'places where one version hands over', run: linkVersions },
+  {
+    name: 'short branches',
+    what: "a few instructions around which a branch goes run under the branch's predicate",
+    run: runShortSides,
+  },
+  {
+    name: 'guards',
+    what: 'a branch on a comparison of what steps is decided by the first and the last thread',
+    run: guardBranches,
+  },
+  {
+    name: 'unchecked runs',
+    what: 'general code is written twice from where all accesses of a block can be checked',
+    run: checkRunsTogether,
+  },
+  {
+    name: 'joint checks',
+    what: 'loads of neighbouring places that differ freely between threads have one check',
+    run: joinChecks,
+  },
+  {
+    name: 'value ranges',
+    what: 'accesses to shared memory that cannot leave their variable have no check',
+  },
+  {
+    name: 'loop exits',
+    what: 'no mask of the threads that leave a loop which all leave for one block',
+    run: findLoopExits,
+  },
+  {
+    name: 'unmasked loops',
+    what: 'a loop of one block without masks, in kernels that have no version for whole units',
+    run: addUnmaskedLoops,
+  },
+  {
+    name: 'short turns',
+    what: 'units take turns every few times round a loop that goes through memory',
+    run: shortenTurns,
+  },
+  {
+    name: 'side by side',
+    what: 'blocks that go through memory with the stride of the grid run in turns',
+    run: runSideBySide,
+  },
+  {
+    name: 'versioned loops',
+    what: 'several times round a loop through memory without checks',
+    run: versionLoops,
+  },
+  {
+    name: 'loop passes',
+    what: 'all units of a block go round such a loop before anything else in a pass',
+    run: passThroughLoops,
+  },
+  {
+    name: 'unrolling',
+    what: 'these times round the loop are written one after the other',
+    run: unrollPasses,
+  },
+  {
+    name: 'versioned kernels',
+    what: 'all units of a block without checks, in kernels without state',
+    run: versionUnits,
+  },
+  {
+    name: 'straight turns',
+    what: 'no loop around blocks of which each way round waits at a barrier',
+    run: straighten,
+  },
+  {
+    name: 'loop of whole units',
+    what: 'whole units whose turns are straight have a loop of their own',
+    run: separateWholeUnits,
+  },
+  {
+    name: 'rows ahead',
+    what: "a block's rows are loaded when it begins",
+    run: loadRowsAhead,
+  },
+  {
+    name: 'anchors',
+    what: 'a result is written to memory now and then, so that engines do not load too early',
+    run: anchorResults,
+  },
+  {
+    name: 'group by group',
+    what: 'instructions around unchecked accesses are written for one group after the other',
+    run: (code) => {
+      code.byGroup = true;
+    },
+  },
+  {
+    name: 'turn clearing',
+    what: 'registers that no turn takes over are cleared between turns',
+  },
+  {
+    name: 'dead-local clearing',
+    what: 'vectors that no unit leaves for the next are found in the bytes and cleared',
+  },
+] as const satisfies readonly Pass[];
+
+export type PassName = (typeof PASSES)[number]['name'];
+
+/** Not switches: without them the code is not right. */
+export type FixedPass = 'linked versions';
+
+/** Passes that are switched off are `false`. */
+export type Passes = Readonly<Partial<Record<Exclude<PassName, FixedPass>, boolean>>>;
+
+/** The plan of the kernel's code, by the passes that are not switched off. */
+export function planCode(k: LaneKernelEmitter): CodePlan {
+  const code = plainCode(k);
+  for (const { name, run } of PASSES as readonly (Pass & { name: PassName })[])
+    if (run && k.runs(name)) run(code, k);
+  completeCode(code, k);
+  return code;
+}

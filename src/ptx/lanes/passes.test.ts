@@ -1,0 +1,71 @@
+// Each pass can be switched off, alone and with others, and the results stay those of single threads.
+
+import { describe, expect, it } from 'vitest';
+import * as fc from '../../../test/fast-check.js';
+import { scaled } from '../../../test/random-runs.js';
+import { PASSES } from './pass-table.js';
+import type { Passes } from './pass-table.js';
+import {
+  SHAPES,
+  differences,
+  differing,
+  kernel,
+  program,
+  run,
+} from './random-programs.test-support.js';
+
+const RUNS = 20;
+const SWITCHES = PASSES.map(({ name }) => name).filter((name) => name !== 'linked versions');
+
+const without = (names: readonly string[]): Passes =>
+  Object.fromEntries(names.map((name) => [name, false]));
+
+/** Programs and shapes, and what each pass switched off makes of one of them. */
+function compare(made: fc.Arbitrary<object>, off: fc.Arbitrary<readonly string[]>): void {
+  let inLanes = 0;
+  fc.assert(
+    fc.property(
+      made,
+      fc.constantFrom(...SHAPES),
+      off,
+      fc.constantFrom(1 << 22, 1 << 22, 40),
+      (program, block, names, fuel) => {
+        const source = kernel(program as Parameters<typeof kernel>[0]);
+        const scalar = run(source, block, { simd: false });
+        const lanes = run(source, block, { simd: true, passes: without(names) }, fuel);
+        if (lanes.lanes > 1) inLanes++;
+        expect(lanes.status).toBe(scalar.status);
+        expect(differences(scalar.out, lanes.out)).toEqual([]);
+        expect(lanes.fault).toEqual(scalar.fault);
+      },
+    ),
+    { numRuns: scaled(RUNS) },
+  );
+  expect(inLanes).toBeGreaterThan(0);
+}
+
+describe('passes of the vector back end', () => {
+  it.each(SWITCHES)(
+    "give single threads' results without '%s'",
+    { tags: 'random', timeout: 60_000 },
+    (name) => {
+      compare(program, fc.constant([name]));
+    },
+  );
+
+  it(
+    "give single threads' results without several of them",
+    { tags: 'random', timeout: 120_000 },
+    () => {
+      compare(fc.oneof(program, differing), fc.subarray([...SWITCHES]));
+    },
+  );
+
+  it(
+    "give single threads' results without any of them",
+    { tags: 'random', timeout: 60_000 },
+    () => {
+      compare(program, fc.constant(SWITCHES));
+    },
+  );
+});

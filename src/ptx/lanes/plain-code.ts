@@ -1,0 +1,122 @@
+// The plan of a kernel's code before any pass: one version, with masks, in which each instruction
+// stands for itself. What follows from the plan as passes have left it is filled in at their end.
+
+import type { Block } from '../analysis/blocks.js';
+import type { Register } from '../analysis/program.js';
+import { loopsIn } from '../analysis/regions.js';
+import type { BlockCode, CodePlan, EndingForm, Step, Version } from './code-plan.js';
+import type { LaneKernelEmitter } from './lane-kernel.js';
+import { goesTogether } from './warp.js';
+
+export function plainCode(k: LaneKernelEmitter): CodePlan {
+  return {
+    general: plainVersion(k),
+    whole: undefined,
+    hoisted: undefined,
+    ownLoop: false,
+    units: undefined,
+    loopPasses: [],
+    touches: undefined,
+    byGroup: false,
+    strides: false,
+  };
+}
+
+export function plainVersion({ kernel: { blocks, shape } }: LaneKernelEmitter): Version {
+  return {
+    blocks: new Map(shape.order.map((index) => [index, plainBlock(blocks[index]!)])),
+    loops: new Map(
+      loopsIn(shape.root).map((region) => [
+        region.header,
+        { region, exit: undefined, unmasked: undefined, short: false, versioned: undefined },
+      ]),
+    ),
+    order: undefined,
+  };
+}
+
+export const plainBlock = (block: Block): BlockCode => ({
+  block,
+  steps: block.insts.map((inst) => ({
+    inst,
+    last: [],
+    uniform: undefined,
+    checks: undefined,
+    anchor: undefined,
+  })),
+  run: undefined,
+  entries: new Map(),
+  spilled: [],
+  ending: { soft: false, form: 'jump', guard: undefined, side: undefined },
+});
+
+/** The steps in the order of a block whose instructions have been moved. */
+export function reorder(code: BlockCode, { insts }: Block): void {
+  const stepOf = new Map(code.steps.map((step) => [step.inst, step]));
+  code.steps = insts.map((inst) => stepOf.get(inst)!);
+}
+
+/** All blocks of a version, those of loops without masks with them. */
+export function* codeOf({ blocks, loops }: Version): Iterable<BlockCode> {
+  yield* blocks.values();
+  for (const { unmasked } of loops.values()) if (unmasked) yield unmasked;
+}
+
+/** Ends of blocks, spills, and where registers are used for the last time. */
+export function completeCode({ general, whole }: CodePlan, k: LaneKernelEmitter): void {
+  for (const version of whole ? [general, whole] : [general]) {
+    k.inVersion(version === whole, () => {
+      for (const code of version.blocks.values()) complete(k, code);
+    });
+    k.inVersion(true, () => {
+      for (const { unmasked } of version.loops.values()) if (unmasked) complete(k, unmasked);
+    });
+  }
+}
+
+function complete(k: LaneKernelEmitter, code: BlockCode): void {
+  const { block, steps, ending } = code;
+  ending.soft = !k.everyone && (!k.plan.convergent(block.index) || k.plan.parts(block.index));
+  ending.form = formOf(k, block);
+  code.spilled = k.frames.spills.early(block.index);
+  findLastUses(k, block, steps);
+}
+
+function formOf(k: LaneKernelEmitter, { index, ending }: Block): EndingForm {
+  switch (ending.kind) {
+    case 'jump':
+      return 'jump';
+    case 'branch': {
+      if (ending.yes === ending.no) return 'jump';
+      const { register } = ending.inst.predicate!;
+      if (k.everyone) return k.isUniform(register) ? 'branch' : 'agree';
+      return k.plan.parts(index) ? 'part' : 'branch';
+    }
+    case 'return':
+    case 'exit':
+      return 'leave';
+    case 'trap':
+      return 'fault';
+    case 'cut':
+      if (!goesTogether(k, ending.inst)) return 'wait';
+      return k.frames.passing.has(index) ? 'exchange' : 'exchange or wait';
+    case 'switch':
+    case 'part':
+      return 'table';
+  }
+}
+
+/** What the end of the block reads has its last use there. */
+function findLastUses(k: LaneKernelEmitter, { ending }: Block, steps: readonly Step[]): void {
+  const last = new Map<Register, number>();
+  steps.forEach(({ inst }, index) => {
+    for (const register of [...inst.uses, ...inst.defs])
+      if (k.isBlockLocal(register)) last.set(register, index);
+  });
+  if ('inst' in ending) for (const register of ending.inst.uses) last.delete(register);
+  steps.forEach((step, index) => {
+    step.last = [...step.inst.uses, ...step.inst.defs].filter(
+      (register) => last.get(register) === index,
+    );
+  });
+}
