@@ -83,15 +83,9 @@ export class Completion {
    * the event loop does that several times.
    */
   private readonly active: CompletionSlot[] = [];
-  /**
-   * The promise that may become an unhandled rejection, among those that {@link rejectAll} has
-   * rejected.
-   */
+  /** The promise rejected by {@link rejectAll} that may become an unhandled rejection. */
   loud: Promise<void> | undefined = undefined;
-  /**
-   * The library's own waits, whose rejection the program does not see. One of them is {@link loud}
-   * only where there is no other.
-   */
+  /** The library's own waits, which programs do not see: {@link loud} where there is no other. */
   readonly bystanders = new WeakSet<Promise<void>>();
   private readonly conditions: {
     test: () => boolean;
@@ -133,19 +127,16 @@ export class Completion {
    */
   private owner: CompletionSlot | undefined = undefined;
   private ownerSeen = false;
-  /**
-   * Whether a call of {@link settleOthers} is pending; and whether it has been made, so that the
-   * other waits are about to continue.
-   */
+  /** Whether {@link settleOthers} is pending; and whether it ran, so that other waits continue. */
   private othersDue = false;
-  private othersGoOn = false;
+  private othersContinue = false;
   private readonly settleOthers = (): void => {
     this.othersDue = false;
     const { active } = this;
     for (let i = 0; i < active.length; i++) {
       if (!this.settle(active[i]!)) continue;
       this.lastMove = performance.now();
-      this.othersGoOn = true;
+      this.othersContinue = true;
     }
   };
   private readonly newTurn = (): void => {
@@ -236,8 +227,8 @@ export class Completion {
 
   private lookAt(slot: CompletionSlot, seq: number): boolean {
     if (this.owner !== undefined && this.owner !== slot) return false;
-    if (this.othersGoOn) {
-      this.othersGoOn = false;
+    if (this.othersContinue) {
+      this.othersContinue = false;
       return false;
     }
     if (slot.vain === seq) return false;
