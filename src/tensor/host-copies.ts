@@ -73,7 +73,7 @@ export function writeDense<D extends DTypeName>(
   source: WriteSource<D>,
   over: () => void = () => undefined,
 ): void {
-  /** Handles an array that is copied in pieces: the stream's later work waits for it in any case. */
+  /** Handles an array that is copied in pieces: later work of the stream waits for it. */
   const inPieces = (copying: Promise<void>): void => {
     run.dependOn(copying);
     copying.then(over, over);

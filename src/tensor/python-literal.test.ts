@@ -11,8 +11,10 @@ function repr(value: Literal): string {
   if (typeof value === 'number') return String(value);
   if (typeof value === 'string')
     return `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'").replaceAll('\n', '\\n')}'`;
-  if (value instanceof Map)
-    return `{${[...(value as Map<string, Literal>)].map(([key, entry]) => `${repr(key)}: ${repr(entry)}`).join(', ')}}`;
+  if (value instanceof Map) {
+    const entries = [...(value as Map<string, Literal>)];
+    return `{${entries.map(([key, entry]) => `${repr(key)}: ${repr(entry)}`).join(', ')}}`;
+  }
   const items = (value as Literal[]).map(repr);
   return `(${items.join(', ')}${items.length === 1 ? ',' : ''})`;
 }

@@ -213,7 +213,8 @@ test.each<[Uint8Array, string]>([
   [file({ a: entry(0, 4) }, 3), 'the file has'],
   [
     file(
-      '{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"\\u0061":{"dtype":"U8","shape":[0],"data_offsets":[1,1]}}',
+      '{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},' +
+        '"\\u0061":{"dtype":"U8","shape":[0],"data_offsets":[1,1]}}',
       1,
     ),
     'the key "a" twice',

@@ -109,18 +109,21 @@ describe('reshape', () => {
     expectTypeOf<Reshaped<[2, 3], Any>>().toEqualTypeOf<Any>();
   });
 
+  type NoMultiple = '6 elements are no multiple of the other extents';
+  type AnyExtent = 'beside an extent of 0, -1 could be anything';
+
   test('errors say both shapes and why', () => {
     expectTypeOf<Reshaped<[2, 3], readonly [7]>>().toEqualTypeOf<
       ShapeError<'[2, 3] cannot be reshaped to [7]: 6 elements are not 7 elements'>
     >();
     expectTypeOf<Reshaped<[2, 3], readonly [4, -1]>>().toEqualTypeOf<
-      ShapeError<'[2, 3] cannot be reshaped to [4, -1]: 6 elements are no multiple of the other extents'>
+      ShapeError<`[2, 3] cannot be reshaped to [4, -1]: ${NoMultiple}`>
     >();
     expectTypeOf<Reshaped<[2, 3], readonly [-1, -1]>>().toEqualTypeOf<
       ShapeError<'[2, 3] cannot be reshaped to [-1, -1]: only one extent can be -1'>
     >();
     expectTypeOf<Reshaped<[0, 3], readonly [0, -1]>>().toEqualTypeOf<
-      ShapeError<'[0, 3] cannot be reshaped to [0, -1]: beside an extent of 0, -1 could be anything'>
+      ShapeError<`[0, 3] cannot be reshaped to [0, -1]: ${AnyExtent}`>
     >();
   });
 });

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { supportsExactWebp, loadSharp } from './sharp.js';
 import type { Sharp } from './sharp.js';
 
-test('where sharp is not installed the error says how to get it, and the next call looks again', async () => {
+test('without sharp the error says how to get it, and the next call tries again', async () => {
   const absent = Object.assign(new Error("Cannot find package 'sharp'"), {
     code: 'ERR_MODULE_NOT_FOUND',
   });

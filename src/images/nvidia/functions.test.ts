@@ -114,10 +114,9 @@ function prototypes(include: string): Map<string, string[]> {
   return found;
 }
 
+const MISSING = 'NPP is not installed: pip install nvidia-npp, or set ASYNC_CUDA_TEST_NPP';
 const folders = installed();
-if (folders.length === 0)
-  describe.skip('SKIPPED: NPP is not installed: pip install nvidia-npp, or set ASYNC_CUDA_TEST_NPP', () =>
-    undefined);
+if (folders.length === 0) describe.skip(`SKIPPED: ${MISSING}`, () => undefined);
 
 describe.each(folders)('NPP in %s', (folder) => {
   const path = (file: NppFile): string =>

@@ -183,7 +183,7 @@ test(
   },
 );
 
-test('what is left over is said of those pictures alone; a state that failed is replaced', async () => {
+test('only pictures that are left over give false; a failed state is replaced', async () => {
   const {
     batches,
     lanes,
