@@ -1,7 +1,7 @@
 /** The check of a signature that was read from the source against the compiled kernel's own. */
 import { CudaError, DTYPES } from '../core/index.js';
 import type { DTypeName } from '../core/index.js';
-import type { KernelParam, KernelSignature } from '../ptx/index.js';
+import type { PtxKernelParam, KernelSignature } from '../ptx/index.js';
 import type { SourceSignature, SourceType } from '../nvrtc/source-signatures.js';
 import { sizeOf } from '../nvrtc/structure-bytes.js';
 
@@ -38,7 +38,7 @@ function mismatch(what: string): CudaError {
   );
 }
 
-function agrees(type: SourceType, param: KernelParam): boolean {
+function agrees(type: SourceType, param: PtxKernelParam): boolean {
   if (type === 'unknown') return true;
   if (typeof type === 'string' && type.includes(' '))
     return param.size === 8 && !param.aggregate && !param.type.startsWith('f');
@@ -60,7 +60,7 @@ function isNarrowFloat(type: string): boolean {
   return kind === 'float' && bytes <= 2;
 }
 
-function describe({ aggregate, type, size, align }: KernelParam): string {
+function describe({ aggregate, type, size, align }: PtxKernelParam): string {
   return aggregate ? `a structure of ${size} bytes, aligned to ${align}` : `.${type}`;
 }
 

@@ -14,7 +14,7 @@ import type { SharedLayout } from './analysis/shared-layout.js';
 import { targetNumber } from './analysis/targets.js';
 import { countsOnWarpSteps } from './analysis/warp-steps.js';
 import type { ModuleCheck, PlacedVariable } from './check.js';
-import type { ClusterDirectives, CompileOptions, CompiledKernel } from './compiled-module.js';
+import type { ClusterDirectives, PtxCompileOptions, WasmKernel } from './compiled-module.js';
 import { callParts, divideKernel, fitsLimits } from './emit/divided-kernel.js';
 import type { DividedKernel, Emitted, Limits } from './emit/divided-kernel.js';
 import { CALL_STACK_BYTES, localsAddress, scratchBytes } from './emit/frame-layout.js';
@@ -36,7 +36,7 @@ const UNBOUNDED_SHARED = 100;
 
 /** What the kernels of a module have in common. */
 export interface Program {
-  readonly options: CompileOptions;
+  readonly options: PtxCompileOptions;
   readonly check: ModuleCheck | undefined;
   readonly context: LoweringContext;
   readonly linker: Linker;
@@ -74,7 +74,7 @@ export function compileKernel(
   fn: PtxFunction,
   lowered: LoweredFunction,
   program: Program,
-): CompiledKernel {
+): WasmKernel {
   const { options, check } = program;
   const shared = sharedMemory(fn, lowered, program);
   const scalar = compileThreads(fn, lowered, shared, program);
@@ -83,7 +83,7 @@ export function compileKernel(
   link(fn, scalar, program);
   const required = fn.directives.get('reqntid');
   const limit = required ?? fn.directives.get('maxntid');
-  const kernel: CompiledKernel = {
+  const kernel: WasmKernel = {
     ...signatureOf(fn),
     exportName: fn.name,
     sharedBytes: shared.dynamicStart,
@@ -256,7 +256,7 @@ function clusterOf({ directives }: PtxFunction): ClusterDirectives {
  * without `check`.
  */
 function watchable(
-  kernel: CompiledKernel,
+  kernel: WasmKernel,
   shared: ReadonlyMap<SharedVariable, number>,
   dynamicAlign: number,
   lowered: LoweredFunction,
@@ -287,7 +287,7 @@ function inLanes(
   { emitter, blocks, shape, liveness, divided }: ScalarKernel,
   { offsets, dynamicStart }: KernelShared,
   { options, surroundings }: Program,
-): CompiledKernel['inLanes'] {
+): WasmKernel['inLanes'] {
   if (divided) return () => 'it is too large';
   const { layout, remade, barriers, paramBytes } = emitter;
   const kernel = { lowered, blocks, shape, liveness, remade, layout, barriers, paramBytes };
@@ -303,9 +303,9 @@ function inLanes(
  * for blocks of one row.
  */
 function lanesOf(
-  options: CompileOptions,
+  options: PtxCompileOptions,
   compile: (groups: number, oneRow: boolean) => LaneCode | string,
-): CompiledKernel['inLanes'] {
+): WasmKernel['inLanes'] {
   const known = new Map<number, LaneCode | string>();
   return (block) => {
     if (options.simd === false || options.check === true || options.ordered === true)

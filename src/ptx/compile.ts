@@ -23,7 +23,7 @@ import { expandVectorParameters } from './analysis/vector-parameters.js';
 import type { ModuleCheck } from './check.js';
 import { compileKernel } from './compile-kernel.js';
 import type { Program } from './compile-kernel.js';
-import type { CompileOptions, CompiledModule } from './compiled-module.js';
+import type { PtxCompileOptions, WasmModule } from './compiled-module.js';
 import { callSignature } from './emit/calling.js';
 import { CHECK_FUNCTIONS, gapOf } from './emit/check.js';
 import { DeviceFunctionEmitter } from './emit/device-function.js';
@@ -42,7 +42,7 @@ import { parsePtx } from './syntax/parser.js';
 /** What WebAssembly engines accept in one function. */
 const LARGEST_FUNCTION = { bytes: 7_600_000, locals: 49_000 };
 
-export function compilePtx(source: string, options: CompileOptions = {}): CompiledModule {
+export function compilePtx(source: string, options: PtxCompileOptions = {}): WasmModule {
   const module = readModule(source, options.fileName);
   const functions = definitions(module);
   const taken: PtxFunction[] = [];
@@ -58,7 +58,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
     hostFunctions,
     check ? CHECK_FUNCTIONS : {},
   );
-  const failures: CompiledModule['failures'] = [];
+  const failures: WasmModule['failures'] = [];
   const entries = module.functions.filter((fn) => fn.entry && fn.body);
   const kernels = entries.flatMap((fn) =>
     attempt(fn, failures, () => ({ fn, lowered: lowerFunction(fn, context) })),
@@ -163,7 +163,7 @@ function loweringContext(
 /**
  * Sets a function aside when it needs something that is not covered; other errors are the module's.
  */
-function attempt<T>(fn: PtxFunction, failures: CompiledModule['failures'], step: () => T): T[] {
+function attempt<T>(fn: PtxFunction, failures: WasmModule['failures'], step: () => T): T[] {
   try {
     return [step()];
   } catch (error) {

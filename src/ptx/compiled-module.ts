@@ -8,10 +8,10 @@ import type { PtxError } from './error.js';
 import type { LaneCode } from './lanes/compile-lanes.js';
 import type { KernelSignature } from './signatures.js';
 
-export interface CompileOptions {
+export interface PtxCompileOptions {
   /** name shown in errors */
   fileName?: string;
-  /** Kernels can be had in vector lanes, too: see {@link CompiledKernel.inLanes}. On by default. */
+  /** Kernels can be had in vector lanes, too: see {@link WasmKernel.inLanes}. On by default. */
   simd?: boolean;
   /**
    * The code tells of what it does through the functions that check.ts names, and stops where they
@@ -49,7 +49,7 @@ export interface ClusterDirectives {
   gridOfClusters: boolean;
 }
 
-export interface CompiledKernel extends KernelSignature {
+export interface WasmKernel extends KernelSignature {
   /** exported wasm function: (ctx: i32, fuel: i32) => i32 status */
   exportName: string;
   /** static shared */
@@ -90,7 +90,7 @@ export interface CompiledKernel extends KernelSignature {
   check?: KernelCheck;
 }
 
-export interface CompiledModule {
+export interface WasmModule {
   version: string;
   target: string;
   /**
@@ -102,7 +102,7 @@ export interface CompiledModule {
   /** For {@link relocate}. */
   relocations: Relocation[];
   variables: DataVariable[];
-  kernels: CompiledKernel[];
+  kernels: WasmKernel[];
   hostImports: string[];
   /**
    * Kernels left out because they use what is not covered, in a module where others compiled. When

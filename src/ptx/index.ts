@@ -11,16 +11,16 @@ export type { DataVariable, Relocation } from './analysis/data-layout.js';
 export { compilePtx } from './compile.js';
 export type {
   ClusterDirectives,
-  CompileOptions,
-  CompiledKernel,
-  CompiledModule,
+  PtxCompileOptions,
+  WasmKernel,
+  WasmModule,
 } from './compiled-module.js';
 export type { LaneCode } from './lanes/compile-lanes.js';
 export { ORDER_SEED, SCRATCH_STATES, THREAD_EXITED, TURN_BYTES } from './emit/waiting.js';
 export type { Waiting } from './emit/waiting.js';
 export { PtxError } from './error.js';
 export { kernelSignatures } from './signatures.js';
-export type { KernelParam, KernelSignature } from './signatures.js';
+export type { PtxKernelParam, KernelSignature } from './signatures.js';
 export { TEXTURE, TEXTURE_KIND, TEXTURE_MAGIC } from './texture-descriptor.js';
 export { optimisingTime } from './wasm/optimising.js';
 export { parsePtx } from './syntax/parser.js';

@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { CTX, EXPLICIT_CLUSTER, STATUS, compilePtx, relocate } from './index.js';
-import type { CompileOptions, CompiledKernel, CompiledModule, LaneCode } from './index.js';
+import type { PtxCompileOptions, WasmKernel, WasmModule, LaneCode } from './index.js';
 
 export type Argument =
   | { f32: number }
@@ -38,7 +38,7 @@ export interface Outcome {
 const CONTEXT_AREA = 65536;
 
 export class Grid {
-  readonly module: CompiledModule;
+  readonly module: WasmModule;
   readonly memory: WebAssembly.Memory;
   readonly printed: { format: string; args: number }[] = [];
   readonly asserts: string[] = [];
@@ -50,7 +50,7 @@ export class Grid {
   private lastContext = 0;
   readonly dataBase: number;
 
-  constructor(source: string, options: CompileOptions & { pages?: number } = {}) {
+  constructor(source: string, options: PtxCompileOptions & { pages?: number } = {}) {
     this.module = compilePtx(source, options);
     const pages = options.pages ?? 512;
     this.memory = new WebAssembly.Memory({
@@ -128,7 +128,7 @@ export class Grid {
     return { address, view };
   }
 
-  kernel(name: string): CompiledKernel {
+  kernel(name: string): WasmKernel {
     const kernel = this.module.kernels.find((candidate) => candidate.name === name);
     if (!kernel) throw new RangeError(`no kernel ${name}`);
     return kernel;
@@ -136,7 +136,7 @@ export class Grid {
 
   /** The kernel in lanes if that was asked for and there is such a thing, else thread by thread. */
   private code(
-    kernel: CompiledKernel,
+    kernel: WasmKernel,
     { block: [x, y = 1, z = 1] }: Launch,
   ): { call: (ctx: number, fuel: number) => number; blockBytes(threads: number): number } {
     const lanes = this.simd ? kernel.inLanes([x, y, z]) : 'not asked for';

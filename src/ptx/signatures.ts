@@ -4,7 +4,7 @@ import { entryParameters } from './analysis/lower.js';
 import type { PtxFunction } from './syntax/ast.js';
 import { parsePtx } from './syntax/parser.js';
 
-export interface KernelParam {
+export interface PtxKernelParam {
   name: string;
   type:
     | 'u8'
@@ -36,15 +36,15 @@ export interface KernelParam {
 
 export interface KernelSignature {
   name: string;
-  params: KernelParam[];
+  params: PtxKernelParam[];
   paramBytes: number;
 }
 
 export function signatureOf(fn: PtxFunction): KernelSignature {
   const params = entryParameters(fn).map(
-    ({ variable, offset, size, align, aggregate }): KernelParam => ({
+    ({ variable, offset, size, align, aggregate }): PtxKernelParam => ({
       name: variable.name,
-      type: variable.type as KernelParam['type'],
+      type: variable.type as PtxKernelParam['type'],
       size,
       align,
       offset,

@@ -2,7 +2,7 @@
 // operations, barriers; and their results in either back end.
 
 import * as fc from '../../../test/fast-check.js';
-import type { CompileOptions } from '../index.js';
+import type { PtxCompileOptions } from '../index.js';
 import { Grid, kernelText } from '../run-grid.test-support.js';
 import type { Dimensions, Outcome } from '../run-grid.test-support.js';
 
@@ -821,7 +821,7 @@ export const input = Uint32Array.from(
 export function run(
   source: string,
   block: Dimensions,
-  options: CompileOptions,
+  options: PtxCompileOptions,
   fuel = 1 << 22,
 ): { out: Uint32Array; status: number; lanes: number; fault: Outcome['fault'] } {
   const grid = new Grid(source, { ...options, pages: 64 });

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { Grid } from '../../../src/ptx/run-grid.test-support.js';
-import type { CompileOptions } from 'async-cuda/ptx';
+import type { PtxCompileOptions } from 'async-cuda/ptx';
 import { CASES } from './cases.js';
 import type { Case } from './cases.js';
 import { compare } from './compare.js';
@@ -16,7 +16,7 @@ import { scale, scaled, scaledRows } from '../../random-runs.js';
 
 const COUNT = scaled(1000);
 
-function evaluate(one: Case, options: CompileOptions, exhaustive = scale >= 1): Comparison {
+function evaluate(one: Case, options: PtxCompileOptions, exhaustive = scale >= 1): Comparison {
   const columns = inputsOf(one, COUNT, 1, exhaustive);
   const count = columns[0]!.length;
   const grid = new Grid(kernelOf(one), { ...options, pages: 64 });
@@ -65,7 +65,7 @@ describe.each([...families])('%s', (_, cases) => {
         new Grid(kernelOf(cases[0]!), { simd: true }).width(KERNEL, { grid: [1], block: [BLOCK] }),
       ).toBeGreaterThan(1);
       for (const relaxedFma of [undefined, false]) {
-        const options: CompileOptions & { simd: boolean } = {
+        const options: PtxCompileOptions & { simd: boolean } = {
           simd: true,
           ...(relaxedFma === undefined ? {} : { relaxedFma }),
         };

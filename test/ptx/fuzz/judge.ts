@@ -3,7 +3,7 @@
  * where.
  */
 import { PtxError, compilePtx } from 'async-cuda/ptx';
-import type { CompiledModule } from 'async-cuda/ptx';
+import type { WasmModule } from 'async-cuda/ptx';
 
 /**
  * Longer than this for inputs of some ten kilobytes is a hang in the making, even on a machine with
@@ -14,7 +14,7 @@ export const SLOWEST_MS = 5000;
 export interface Verdict {
   /** What went wrong; undefined where all is well. */
   complaint?: string;
-  module?: CompiledModule;
+  module?: WasmModule;
   ms: number;
 }
 
@@ -33,7 +33,7 @@ export function judge(text: string): Verdict {
   const start = process.cpuUsage();
   const lines = text.split('\n').length;
   let complaint: string | undefined;
-  let module: CompiledModule | undefined;
+  let module: WasmModule | undefined;
   try {
     module = compilePtx(text);
   } catch (error) {

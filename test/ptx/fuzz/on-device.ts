@@ -3,7 +3,7 @@
  * end.
  */
 import { DriverError, isPolled, openCpu } from 'async-cuda/driver';
-import type { CompiledKernel, CompiledModule } from 'async-cuda/ptx';
+import type { WasmKernel, WasmModule } from 'async-cuda/ptx';
 import { Random } from './random.js';
 
 const MEMORY_BYTES = 32 * 2 ** 20;
@@ -13,11 +13,7 @@ const POLLS = 60;
 const LONGEST_POLL_MS = 30_000;
 
 /** A new device for each module: a fault ends a context. Undefined where all is well. */
-export function runOnDevice(
-  text: string,
-  module: CompiledModule,
-  seed: number,
-): string | undefined {
+export function runOnDevice(text: string, module: WasmModule, seed: number): string | undefined {
   const random = new Random(seed);
   for (const kernel of module.kernels.slice(0, 3)) {
     const complaint = runKernel(text, kernel, random);
@@ -26,7 +22,7 @@ export function runOnDevice(
   return undefined;
 }
 
-function runKernel(text: string, kernel: CompiledKernel, random: Random): string | undefined {
+function runKernel(text: string, kernel: WasmKernel, random: Random): string | undefined {
   const cu = openCpu({
     devices: 2,
     memoryBytes: MEMORY_BYTES,

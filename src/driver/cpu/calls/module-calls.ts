@@ -1,7 +1,7 @@
 /**
  * Modules, libraries and the linker. The one kind of code that this device takes is PTX.
  */
-import type { CompiledModule } from '../../../ptx/index.js';
+import type { WasmModule } from '../../../ptx/index.js';
 import { CUjitInputType } from '../../flags.js';
 import type { Driver } from '../../driver.js';
 import { CUresult } from '../../../ground/result.js';
@@ -25,7 +25,7 @@ export function moduleCalls(machine: Machine) {
    * Kernels that the compiler does not cover are left out of a module whose others it does: they
    * say so when asked for.
    */
-  function noKernel(call: string, name: string, { kernels, failures }: CompiledModule): never {
+  function noKernel(call: string, name: string, { kernels, failures }: WasmModule): never {
     const failure = failures.find(({ kernel }) => kernel === name);
     if (failure !== undefined) failPtx(call, failure.error);
     notFound(

@@ -1,7 +1,7 @@
 // What a report says: the kind of a finding, where it is, and its text.
 
 import { ACCESS } from '../../../ptx/index.js';
-import type { CompiledModule } from '../../../ptx/index.js';
+import type { WasmModule } from '../../../ptx/index.js';
 import type {
   CheckKind,
   CheckMemory,
@@ -17,7 +17,7 @@ import type { Earlier } from './race-check.js';
 export class ReportWriter {
   private readonly seed: number | undefined;
   /** Lines of the PTX of modules that something was found in. */
-  private readonly texts = new WeakMap<CompiledModule, readonly string[]>();
+  private readonly texts = new WeakMap<WasmModule, readonly string[]>();
 
   constructor(seed: number | undefined) {
     this.seed = seed;

@@ -3,7 +3,7 @@
  * module; one that is launched with many threads gets code that runs several at once in vector
  * lanes, for the shape of its blocks.
  */
-import type { CompiledKernel, LaneCode } from '../../../ptx/index.js';
+import type { WasmKernel, LaneCode } from '../../../ptx/index.js';
 import type { CpuContext } from '../context.js';
 import type { RunBlock } from '../crew/worksite.js';
 import { alignedRun, vectorProbe } from './aligned-run.js';
@@ -48,13 +48,13 @@ const compiled = new WeakMap<LaneCode, EngineModule>();
 /** Chooses between a kernel's codes, and caches them. */
 export class KernelCodes {
   private readonly context: CpuContext;
-  private readonly kernel: CompiledKernel;
+  private readonly kernel: WasmKernel;
   private readonly plain: KernelCode;
   private readonly inLanes = new Map<LaneCode, KernelCode>();
   private threads = 0;
   private toldUntil = -Infinity;
 
-  constructor(context: CpuContext, kernel: CompiledKernel, plain: KernelCode) {
+  constructor(context: CpuContext, kernel: WasmKernel, plain: KernelCode) {
     this.context = context;
     this.kernel = kernel;
     this.plain = plain;

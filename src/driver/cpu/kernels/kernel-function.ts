@@ -2,7 +2,7 @@
  * A kernel of a module in a context: its entry point, its limits, and the values that are computed
  * once for all launches of the same shape.
  */
-import type { CompiledKernel } from '../../../ptx/index.js';
+import type { WasmKernel } from '../../../ptx/index.js';
 import { CUfunction_attribute as A } from '../../attributes.js';
 import type { CpuContext } from '../context.js';
 import {
@@ -22,7 +22,7 @@ export class KernelFunction {
   readonly handle: number;
   readonly module: CpuModule;
   readonly context: CpuContext;
-  readonly kernel: CompiledKernel;
+  readonly kernel: WasmKernel;
   readonly codes: KernelCodes;
   readonly maxThreads: number;
   readonly paramWords: number;
@@ -46,7 +46,7 @@ export class KernelFunction {
   private layoutThreads = -1;
   private layoutShared = -1;
 
-  constructor(handle: number, module: CpuModule, kernel: CompiledKernel, code: KernelCode) {
+  constructor(handle: number, module: CpuModule, kernel: WasmKernel, code: KernelCode) {
     this.handle = handle;
     this.module = module;
     this.context = module.context;

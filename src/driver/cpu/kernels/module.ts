@@ -4,7 +4,7 @@
  * and reopened devices load the same again.
  */
 import { PtxError, relocate } from '../../../ptx/index.js';
-import type { CompiledKernel, CompiledModule, DataVariable } from '../../../ptx/index.js';
+import type { WasmKernel, WasmModule, DataVariable } from '../../../ptx/index.js';
 import { DriverError } from '../../error.js';
 import { CUresult } from '../../../ground/result.js';
 import type { CpuContext } from '../context.js';
@@ -22,12 +22,9 @@ import { KernelFunction } from './kernel-function.js';
 
 /** The result of compiling a text: everything that does not depend on a context. */
 export interface LoadedCode extends EngineModule {
-  readonly compiled: CompiledModule;
+  readonly compiled: WasmModule;
   /** Kernels and variables by name: a module may have tens of thousands. */
-  readonly kernels: ReadonlyMap<
-    string,
-    { readonly kernel: CompiledKernel; readonly index: number }
-  >;
+  readonly kernels: ReadonlyMap<string, { readonly kernel: WasmKernel; readonly index: number }>;
   readonly variables: ReadonlyMap<string, DataVariable>;
 }
 
@@ -55,7 +52,7 @@ export function loadCode(
   }
   const known = texts.get(key);
   if (known !== undefined) return known;
-  let compiled: CompiledModule;
+  let compiled: WasmModule;
   try {
     compiled = compile(source, options);
   } catch (error) {
@@ -103,7 +100,7 @@ export function ptxText(call: string, image: string | Uint8Array): string {
 export class CpuModule implements CodeModule {
   readonly handle: number;
   readonly context: CpuContext;
-  readonly compiled: CompiledModule;
+  readonly compiled: WasmModule;
   readonly wasm: WebAssembly.Module;
   readonly optimisingMs: number;
   private readonly code: LoadedCode;

@@ -3,7 +3,7 @@
  * report.
  */
 import type { Argument, Launch, Outcome } from '../../../ptx/run-grid.test-support.js';
-import type { CompileOptions, CompiledModule } from '../../../ptx/index.js';
+import type { PtxCompileOptions, WasmModule } from '../../../ptx/index.js';
 import { STATUS, compilePtx } from '../../../ptx/index.js';
 import type { CheckReport } from '../../../ground/check-report.js';
 import type { PolledDriver } from '../../driver.js';
@@ -23,14 +23,14 @@ type Elements =
 export const reports: CheckReport[] = [];
 
 export class Grid {
-  readonly module: CompiledModule;
+  readonly module: WasmModule;
   readonly printed: { format: string; args: number }[] = [];
   readonly asserts: string[] = [];
   private readonly cu: PolledDriver;
   private readonly loaded: number;
   private readonly buffer: ArrayBufferLike;
 
-  constructor(text: string, options: CompileOptions & { pages?: number } = {}) {
+  constructor(text: string, options: PtxCompileOptions & { pages?: number } = {}) {
     // The driver returns the addresses of visible variables only.
     const source = text.replace(/^\.const /gm, '.visible .const ');
     this.module = compilePtx(source, { ...options, check: true });
@@ -80,7 +80,7 @@ export class Grid {
     return { address, view };
   }
 
-  kernel(name: string): CompiledModule['kernels'][number] {
+  kernel(name: string): WasmModule['kernels'][number] {
     return this.module.kernels.find((candidate) => candidate.name === name)!;
   }
 

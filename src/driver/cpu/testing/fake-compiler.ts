@@ -6,7 +6,7 @@
  */
 import { CTX, STATUS } from '../../../ptx/index.js';
 import { PtxError } from '../../../ptx/index.js';
-import type { CompiledKernel, CompiledModule } from '../../../ptx/index.js';
+import type { WasmKernel, WasmModule } from '../../../ptx/index.js';
 
 const leb = (value: number): number[] => {
   const bytes: number[] = [];
@@ -92,7 +92,7 @@ interface FakeKernel {
   /** The sizes of the parameters: 8 is an address. */
   params: number[];
   code: number[];
-  extra?: Partial<CompiledKernel>;
+  extra?: Partial<WasmKernel>;
 }
 
 const KERNELS: Record<string, FakeKernel> = {
@@ -203,7 +203,7 @@ const KERNELS: Record<string, FakeKernel> = {
 /** The text that has every kernel. */
 export const ALL_KERNELS = Object.keys(KERNELS).join(' ');
 
-export function fakeCompile(source: string): CompiledModule {
+export function fakeCompile(source: string): WasmModule {
   const words = source.split(/\s+/).filter((word) => word !== '');
   const place = { line: 3, column: 1, sourceLine: source };
   if (words.includes('!syntax')) throw new PtxError('syntax', 'unexpected token', place);
@@ -238,7 +238,7 @@ export function fakeCompile(source: string): CompiledModule {
           },
         ]
       : [],
-    kernels: names.map((name): CompiledKernel => {
+    kernels: names.map((name): WasmKernel => {
       const { params, extra } = KERNELS[name]!;
       let offset = 0;
       const laid = params.map((size, index) => {
@@ -254,7 +254,7 @@ export function fakeCompile(source: string): CompiledModule {
           aggregate: false,
           pointer: size === 8,
         };
-      }) as CompiledKernel['params'];
+      }) as WasmKernel['params'];
       return {
         name,
         exportName: name,
