@@ -134,7 +134,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     this.graph = graph;
     this.short = short;
     this.exec = this.runtime.handles.adopt(exec);
-    device.own(this);
+    device.objects.own(this);
   }
 
   /** @internal */
@@ -415,7 +415,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
   async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;
-    this.device.disown(this);
+    this.device.objects.disown(this);
     if (this.runtime.lost !== undefined) return;
     const { values } = this.runtime.shared;
     const exec = values[this.exec]!;

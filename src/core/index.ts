@@ -5,7 +5,7 @@
  * @packageDocumentation
  */
 export { CoreDevice } from './device.js';
-export type { AllocOptions, PlainAllocOptions } from './device.js';
+export type { AllocOptions, PlainAllocOptions } from './stream-ordered-allocation.js';
 export type { DeviceEvents } from './device-events.js';
 export type { LimitName } from './device-limits.js';
 export type { DeviceName, OpenOptions } from './open-options.js';

@@ -79,7 +79,7 @@ export class Module implements AsyncDisposable {
     this.prints = prints;
     this.failed = new Map(failed.map((kernel) => [kernel.name, kernel]));
     this.loaded = new Map(kernels.map((kernel) => [kernel.name, kernel]));
-    device.own(this);
+    device.objects.own(this);
     device.shared.modules.add(this);
   }
 
@@ -193,7 +193,7 @@ export class Module implements AsyncDisposable {
   async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;
-    this.device.disown(this);
+    this.device.objects.disown(this);
     this.device.shared.modules.delete(this);
     for (const memory of this.globals.values()) memory.dispose();
     const { runtime } = this.device;

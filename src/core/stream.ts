@@ -400,7 +400,7 @@ export class Stream implements Disposable {
     // Later users of memory that this stream wrote wait for its last event.
     if (this.runtime.lost === undefined && this.mark > 0) this.recordAll();
     this.closed = true;
-    this.device.forget(this);
+    this.device.streamClosed(this);
     if (this.runtime.lost === undefined) void this.retire();
   }
 

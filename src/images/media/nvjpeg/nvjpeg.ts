@@ -399,14 +399,14 @@ export function openNvjpeg(device: CoreDevice, options: OpenNvjpegOptions = {}):
   devices.set(device, opening);
   // Closed with the device, also where that is closed before this is open.
   const whole = { close: () => done.then((nvjpeg) => nvjpeg.close(), ignore) };
-  device.own(whole);
+  device.objects.own(whole);
   done.then(
     (nvjpeg) => {
       opening.nvjpeg = nvjpeg;
     },
     () => {
       opening.absent = true;
-      device.disown(whole);
+      device.objects.disown(whole);
     },
   );
   return done;
