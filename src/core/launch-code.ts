@@ -64,6 +64,7 @@ export function launchCode(
 function compiled(text: string): Factory | undefined {
   try {
     // The text consists of numbers and the names of dtypes only.
+    // eslint-disable-next-line @typescript-eslint/no-implied-eval
     return new Function('parts', text) as Factory;
   } catch (error) {
     if (error instanceof EvalError) return undefined;
