@@ -1,9 +1,9 @@
 /**
  * async-cuda: NVIDIA GPUs from Node, as operations that are composed and awaited.
  *
- * The root has what a first program needs. Types of launches, tiles and tuning are in
+ * The root exports what a first program needs. Types of launches, tiles and tuning are in
  * `async-cuda/kernels`, scheduling policies in `async-cuda/ops`, layouts and files in
- * `async-cuda/tensor`, and everything eager in `async-cuda/core`.
+ * `async-cuda/tensor`, and the eager API in `async-cuda/core`.
  *
  * @packageDocumentation
  */

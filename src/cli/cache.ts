@@ -1,12 +1,10 @@
-/**
- * What `async-cuda cache` and `async-cuda info` say of the cache of compiled code.
- */
+/** The cache of compiled code, for `async-cuda cache` and `async-cuda info`. */
 import { openDiskCache } from '../runtime/disk-cache.js';
 import type { CacheContents, DiskCache } from '../runtime/disk-cache.js';
 
 const OFF = 'off: ASYNC_CUDA_CACHE_DISABLE is set, or the user has no home folder';
 
-/** Undefined where there is no cache. */
+/** The contents of the cache; undefined where there is none. */
 export function cacheContents(): CacheContents | undefined {
   return openDiskCache()?.contents();
 }
@@ -15,7 +13,7 @@ export function describeCache(contents: CacheContents | undefined): string {
   return contents === undefined ? OFF : `${contents.folder}: ${amount(contents)}`;
 }
 
-/** Removes what is kept, and tells how much that was. */
+/** Removes all entries, and returns a text with their amount. */
 export function clearCache(cache: DiskCache | undefined = openDiskCache()): string {
   if (cache === undefined) return OFF;
   const removed = cache.clear();

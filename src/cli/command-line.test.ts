@@ -60,7 +60,7 @@ test('no command prints the usage as an error', async () => {
   expect(status).toBe(2);
 });
 
-test('an unknown command is named, with the one that was probably meant', async () => {
+test('an unknown command is named, with the most similar one', async () => {
   const { status, err } = await run('inof');
   expect(err).toBe(
     "async-cuda: there is no command 'inof'. Did you mean 'async-cuda info'? See 'async-cuda " +
@@ -69,18 +69,18 @@ test('an unknown command is named, with the one that was probably meant', async 
   expect(status).toBe(2);
 });
 
-test('an unknown command that is near none gets no guess', async () => {
+test('an unknown command that is similar to none gets no suggestion', async () => {
   const { err } = await run('frobnicate');
   expect(err).toBe("async-cuda: there is no command 'frobnicate'. See 'async-cuda help'.\n");
 });
 
-test('an unknown option is named, with those that there are', async () => {
+test('an unknown option is named, with the known ones', async () => {
   const { status, err } = await run('info', '--yaml');
   expect(err).toBe("async-cuda info: there is no option '--yaml'. It takes: --json.\n");
   expect(status).toBe(2);
 });
 
-test('cache tells what is kept, and clear removes it', async () => {
+test('cache prints the contents of the cache, and clear removes them', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'async-cuda-cli-'));
   process.env['ASYNC_CUDA_CACHE_DIR'] = folder;
   try {

@@ -1,10 +1,10 @@
 /**
- * The command line: the table of commands, and which of them the arguments name.
+ * The command line: the table of commands, and the choice of the command that the arguments name.
  */
 
 import { VERSION } from '../runtime/version.js';
 
-/** Where a command writes; process.stdout and process.stderr are two. */
+/** The output of a command; process.stdout and process.stderr are two. */
 export interface Output {
   write(text: string): unknown;
 }
@@ -13,11 +13,11 @@ interface Command {
   name: string;
   usage: string;
   summary: string;
-  /** Options, e.g. `--json`, and actions, e.g. `clear`, with what each does. */
+  /** Options, e.g. `--json`, and actions, e.g. `clear`, with their descriptions. */
   options: Readonly<Record<string, string>>;
-  /** Whether other words than those may follow: files, or a command's name. */
+  /** Whether other words may follow: files, or a command's name. */
   operands: boolean;
-  /** `args`: what follows its name, in order. Gives the exit status. */
+  /** Runs the command. `args` are the words after its name, in order. Returns the exit status. */
   run(args: readonly string[], out: Output, err: Output): Promise<number> | number;
 }
 
@@ -29,7 +29,7 @@ const commands: readonly Command[] = [
     options: { '--json': 'prints JSON instead of Markdown' },
     operands: false,
     async run(args, out) {
-      // Loaded here, so that `help` needs no driver code.
+      // The modules are loaded here, so that `help` needs no driver code.
       const [{ gatherInfo }, { formatInfo }] = await Promise.all([
         import('./info.js'),
         import('./info-report.js'),
@@ -44,7 +44,7 @@ const commands: readonly Command[] = [
   {
     name: 'cache',
     usage: 'cache [clear]',
-    summary: 'how much compiled code is kept on disk, and where; `clear` removes it',
+    summary: 'the amount and the place of compiled code on disk; `clear` removes it',
     options: { clear: 'removes all entries' },
     operands: false,
     async run(args, out) {
@@ -57,10 +57,10 @@ const commands: readonly Command[] = [
     name: 'types',
     usage: 'types <file.cu> [--out <file>] [--check]',
     summary:
-      'writes the types of the kernels of a file of CUDA C++; `--check` looks whether they ' +
+      'writes the types of the kernels of a file of CUDA C++; `--check` checks whether they ' +
       'are up to date',
     options: {
-      '--out': 'the file to write; by default it lies beside the source, as kernels.d.cu.ts',
+      '--out': 'the file to write; by default it is next to the source, as kernels.d.cu.ts',
       '--check': 'writes nothing; exit status 1 when the file is not up to date',
     },
     operands: true,
@@ -87,7 +87,7 @@ const commands: readonly Command[] = [
   },
 ];
 
-/** Two columns: what is written, and what it does. */
+/** Two columns: the usage, and its description. */
 function table(rows: readonly (readonly [string, string])[]): string {
   const width = Math.max(...rows.map(([left]) => left.length));
   return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}\n`).join('');
@@ -101,10 +101,11 @@ function helpText(): string {
 function helpOf({ usage, summary, options }: Command): string {
   const rows = Object.entries(options);
   const listed = rows.length === 0 ? '' : `\n${table(rows)}`;
-  return `Usage: async-cuda ${usage}\n\n${summary[0]!.toUpperCase()}${summary.slice(1)}.\n${listed}`;
+  const sentence = `${summary[0]!.toUpperCase()}${summary.slice(1)}.`;
+  return `Usage: async-cuda ${usage}\n\n${sentence}\n${listed}`;
 }
 
-/** Writes the help of the command of that name, or of all. Gives the exit status. */
+/** Writes the help of the command of that name, or of all commands. Returns the exit status. */
 function help(name: string | undefined, out: Output, err: Output): number {
   if (name === undefined) {
     out.write(helpText());
@@ -116,7 +117,7 @@ function help(name: string | undefined, out: Output, err: Output): number {
   return 0;
 }
 
-/** The command of that name; undefined, and a message, where there is none. */
+/** The command of that name; undefined, with a message, where there is none. */
 function commandCalled(name: string, err: Output): Command | undefined {
   const names = commands.map((command) => command.name);
   const command = commands.find((each) => each.name === (aliases[name] ?? name));
@@ -138,13 +139,10 @@ const aliases: Readonly<Record<string, string>> = {
   '-v': 'version',
 };
 
-/**
- * Exit status of a command line that names no command, an unknown one, or an option that the
- * command has not.
- */
+/** The exit status for an unknown or missing command, or an unknown option. */
 const USAGE_ERROR = 2;
 
-/** Runs what `args` ask for and returns the process's exit status. */
+/** Runs the command that `args` name, and returns the exit status of the process. */
 export async function runCommandLine(
   args: readonly string[],
   out: Output,
@@ -174,7 +172,7 @@ export async function runCommandLine(
   return command.run(options, out, err);
 }
 
-/** The name that a slip of the finger would turn into `typed`, if there is one. */
+/** The name that is most similar to `typed`, if one is similar enough. */
 function closest(typed: string, names: readonly string[]): string | undefined {
   const [best] = names
     .map((name) => ({ name, distance: editDistance(typed, name) }))
@@ -182,7 +180,7 @@ function closest(typed: string, names: readonly string[]): string | undefined {
   return best !== undefined && best.distance <= 2 ? best.name : undefined;
 }
 
-/** Levenshtein's: insertions, deletions and substitutions from one word to the other. */
+/** The Levenshtein distance: insertions, deletions and substitutions from one word to the other. */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {

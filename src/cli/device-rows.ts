@@ -1,40 +1,40 @@
-/**
- * What `async-cuda info` says of a device: one row per property, asked of the driver itself.
- */
+/** The properties of a device for `async-cuda info`: one row for each, read from the driver. */
 import { CUdevice_attribute } from '../driver/attributes.js';
 import type { CUdevice, Driver } from '../driver/driver.js';
 import { messageOf } from '../ground/other-realms.js';
 
 export interface DeviceInfo {
-  /** As Device.open() takes it: `cuda:0`, `cpu:0`. */
+  /** The name for Device.open(): `cuda:0`, `cpu:0`. */
   id: string;
   name: string;
-  /** Each property's text; one that the driver refused to tell holds the reason. */
+  /** The text of each property, or the driver's error. */
   properties: Record<string, string>;
 }
 
-type Ask = (driver: Driver, device: CUdevice) => string;
+type Row = (driver: Driver, device: CUdevice) => string;
 type AttributeName = keyof typeof CUdevice_attribute;
 
 const attribute = (driver: Driver, device: CUdevice, name: AttributeName): number =>
   driver.cuDeviceGetAttribute(CUdevice_attribute[name], device);
 
 const number =
-  (name: AttributeName): Ask =>
+  (name: AttributeName): Row =>
   (driver, device) =>
     String(attribute(driver, device, name));
 const yesNo =
-  (name: AttributeName): Ask =>
+  (name: AttributeName): Row =>
   (driver, device) =>
     attribute(driver, device, name) === 0 ? 'no' : 'yes';
 const kibibytes =
-  (name: AttributeName): Ask =>
+  (name: AttributeName): Row =>
   (driver, device) =>
     `${attribute(driver, device, name) / 1024} KiB`;
 
-export const DEVICE_ROWS: Readonly<Record<string, Ask>> = {
+export const DEVICE_ROWS: Readonly<Record<string, Row>> = {
   'compute capability': (driver, device) =>
-    `${attribute(driver, device, 'CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR')}.${attribute(driver, device, 'CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR')}`,
+    (['MAJOR', 'MINOR'] as const)
+      .map((part) => attribute(driver, device, `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_${part}`))
+      .join('.'),
   memory: (driver, device) => gibibytes(driver.cuDeviceTotalMem(device)),
   multiprocessors: number('CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT'),
   'shared memory per block': kibibytes('CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK'),
@@ -63,11 +63,11 @@ export function describeDevices(driver: Driver, kind: 'cuda' | 'cpu'): DeviceInf
   return Array.from({ length: driver.cuDeviceGetCount() }, (_, ordinal) => {
     const device = driver.cuDeviceGet(ordinal);
     const properties: Record<string, string> = {};
-    for (const [name, ask] of Object.entries(DEVICE_ROWS)) {
+    for (const [name, row] of Object.entries(DEVICE_ROWS)) {
       try {
-        properties[name] = ask(driver, device);
+        properties[name] = row(driver, device);
       } catch (error) {
-        // An older driver does not know the attribute; the report is about all the others too.
+        // An older driver may not support the attribute. The report contains all others.
         properties[name] = messageOf(error);
       }
     }

@@ -1,6 +1,4 @@
-/**
- * What this JavaScript engine has of the features that the CPU device uses where it finds them.
- */
+/** The features of this JavaScript engine that the CPU device uses where they exist. */
 import { relaxedFmaIsFused } from '../ptx/runtime/relaxed-probe.js';
 
 export interface EngineFeatures {
@@ -9,7 +7,7 @@ export interface EngineFeatures {
   /** Shared memories and atomics in WebAssembly. */
   wasmThreads: boolean;
   wasmRelaxedSimd: boolean;
-  /** Whether relaxed_madd rounds once, as `fma.rn` must; a machine may choose to round twice. */
+  /** Whether relaxed_madd rounds once, as `fma.rn` must. A machine may round twice. */
   wasmRelaxedMaddFused: boolean;
   /** Memories with 64-bit addresses. */
   wasmMemory64: boolean;
@@ -44,7 +42,8 @@ const V128_ZERO = [0x41, 0, 0xfd, 0x0f]; // i32.const 0, i8x16.splat
 const DROP = 0x1a;
 
 const simd = moduleOf([...V128_ZERO, DROP]);
-const relaxedSimd = moduleOf([...V128_ZERO, ...V128_ZERO, ...V128_ZERO, 0xfd, 0x85, 0x02, DROP]); // f32x4.relaxed_madd
+const RELAXED_MADD = [0xfd, 0x85, 0x02]; // f32x4.relaxed_madd
+const relaxedSimd = moduleOf([...V128_ZERO, ...V128_ZERO, ...V128_ZERO, ...RELAXED_MADD, DROP]);
 const threads = moduleOf(
   [0x41, 0, 0xfe, 0x10, 2, 0, DROP], // i32.const 0, i32.atomic.load
   section(5, 1, 3, 1, 1), // a shared memory of one page

@@ -1,6 +1,4 @@
-/**
- * The machine's {@link Info} as Markdown to paste into a bug report.
- */
+/** The {@link Info} of a machine as Markdown for a bug report. */
 import { homedir } from 'node:os';
 
 import { describeCache } from './cache.js';
@@ -41,10 +39,10 @@ function machine(info: Info): string {
   ];
   if ('problem' in driver) rows.push(['driver', 'none']);
   else {
+    const { cuda, kernelModule } = driver;
     rows.push([
       'driver',
-      'CUDA ' +
-        `${driver.cuda}${driver.kernelModule === undefined ? '' : `, kernel module ${driver.kernelModule}`}`,
+      `CUDA ${cuda}${kernelModule === undefined ? '' : `, kernel module ${kernelModule}`}`,
     ]);
     if (driver.path !== undefined) rows.push(['driver library', driver.path]);
   }
@@ -82,7 +80,8 @@ function libraries(info: Info): string {
   if (missing.length > 0)
     parts.push(
       'Not found: ' +
-        `${missing.map(({ name, pathsTried }) => `${name} (${pathsTried} paths tried)`).join(', ')}.`,
+        missing.map(({ name, pathsTried }) => `${name} (${pathsTried} paths tried)`).join(', ') +
+        '.',
     );
   return parts.join('\n\n');
 }
@@ -104,8 +103,8 @@ export function formatInfo(info: Info): string {
   );
   sections.push('#### Libraries', libraries(info));
   const text = `${sections.join('\n\n')}\n`;
-  // A report is pasted in public, and the home folder's name is mostly the user's. In a container
-  // it can be `/`.
+  // Reports are published, and the home folder's name is mostly the user's. In a container it can
+  // be `/`.
   const home = homedir();
   return home.length > 1 ? text.replaceAll(home, '~') : text;
 }

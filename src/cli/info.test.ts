@@ -8,7 +8,7 @@ import { formatInfo } from './info-report.js';
 import { gatherInfo } from './info.js';
 import type { InfoSources } from './info.js';
 
-/** As much of a driver as the report asks of it, with one device. */
+/** The part of a driver that the report uses, with one device. */
 const oneGpu = {
   cuInit: () => undefined,
   cuDriverGetVersion: () => 13010,
@@ -37,21 +37,21 @@ const sources = (changes: Partial<InfoSources> = {}): InfoSources => ({
 });
 
 describe('where there is no GPU', () => {
-  test('the report says which paths were tried', () => {
+  test('the report lists the paths that were tried', () => {
     const report = formatInfo(gatherInfo(sources()));
     expect(report).toContain('libcuda was not found. Install the driver.');
     expect(report).toContain('1 paths tried');
     expect(report).toContain('- `/usr/lib64/libcuda.so.1`: no such file');
   });
 
-  test('the CPU device is listed all the same', () => {
+  test('the CPU device is still listed', () => {
     expect(gatherInfo(sources()).devices.map(({ id, name }) => [id, name])).toEqual([
       ['cpu:0', 'the CPU'],
     ]);
   });
 });
 
-test('a driver that loads and refuses to start is a finding', () => {
+test('a driver that loads and fails to start is a problem in the report', () => {
   const refusing = {
     ...oneGpu,
     cuInit: () => {
@@ -63,7 +63,7 @@ test('a driver that loads and refuses to start is a finding', () => {
   expect(formatInfo(info)).toContain('cuInit returned CUDA_ERROR_NO_DEVICE (100)');
 });
 
-test('a CPU device that does not open is a finding', () => {
+test('a CPU device that does not open is a problem in the report', () => {
   const info = gatherInfo(
     sources({
       openCpu: () => {
@@ -84,7 +84,7 @@ test('GPUs come first, each property a row', () => {
   for (const property of Object.keys(DEVICE_ROWS)) expect(report).toContain(`| ${property} |`);
 });
 
-test('a property that the driver does not know spares the others', () => {
+test('a property that the driver refuses leaves the others', () => {
   const old = {
     ...oneGpu,
     cuDeviceGetAttribute: () => {
@@ -98,7 +98,7 @@ test('a property that the driver does not know spares the others', () => {
   expect(device?.properties['memory']).toBe('141.0 GiB');
 });
 
-test('the cache of compiled code is told of', () => {
+test('the report has the cache of compiled code', () => {
   const info = gatherInfo(
     sources({ cache: () => ({ folder: '/var/cache/code', entries: 3, bytes: 5 * 2 ** 20 }) }),
   );
@@ -107,7 +107,7 @@ test('the cache of compiled code is told of', () => {
   expect(formatInfo(gatherInfo(sources()))).toContain('| compiled code | off');
 });
 
-test('variables that matter are told, others are not', () => {
+test('the report has the relevant variables only', () => {
   const info = gatherInfo(
     sources({ env: { CUDA_VISIBLE_DEVICES: '1', ASYNC_CUDA_DEVICE: 'cpu', SECRET_TOKEN: 'x' } }),
   );
@@ -119,7 +119,7 @@ test.skipIf(homedir().length <= 1)('the home folder is not in the report', () =>
   expect(formatInfo(info)).toContain('| CUDA_HOME | ~/cuda |');
 });
 
-test('of this very machine, whatever it has, there is a report', () => {
+test('this machine has a report', () => {
   const info = gatherInfo();
   expect(info.asyncCuda).toMatch(/^\d+\.\d+\.\d+/);
   expect(info.devices.some(({ id }) => id === 'cpu:0')).toBe(true);

@@ -1,5 +1,5 @@
 /**
- * Gathers what a bug report needs to know of a machine. Whatever is missing or broken is said,
+ * Gathers the facts of a machine that a bug report needs. Missing or broken parts are reported,
  * never thrown.
  */
 import { readFileSync } from 'node:fs';
@@ -24,16 +24,16 @@ import { messageOf } from '../ground/other-realms.js';
 
 export interface Problem {
   message: string;
-  /** Where a library was looked for, in order. */
+  /** The places where a library was searched for, in order. */
   tried?: readonly { path: string; reason: string }[];
 }
 
 export interface DriverInfo {
   /** e.g. `13.0` */
   cuda: string;
-  /** The file that was loaded, where the system tells. */
+  /** The file that was loaded, where the system gives it. */
   path?: string;
-  /** The kernel module's version, e.g. `580.95.05`, where the system tells. */
+  /** The kernel module's version, e.g. `580.95.05`, where the system gives it. */
   kernelModule?: string;
 }
 
@@ -44,15 +44,15 @@ export interface Info {
   cpu: { model: string; cores: number; memoryBytes: number };
   koffi: { version: string; path: string } | { problem: Problem };
   driver: DriverInfo | { problem: Problem };
-  /** GPUs first. */
+  /** The devices, GPUs first. */
   devices: DeviceInfo[];
-  /** Devices that could not be asked. */
+  /** Failures of devices. */
   problems: Problem[];
   features: EngineFeatures;
   libraries: { name: string; path?: string; pathsTried?: number }[];
-  /** Compiled code that is kept on disk; null where that is switched off. */
+  /** The compiled code on disk; null where that is switched off. */
   cache: CacheContents | null;
-  /** Variables that change what is found or how it runs. */
+  /** Environment variables that change which libraries are found or how they run. */
   environment: Record<string, string>;
 }
 
@@ -63,7 +63,7 @@ function problemOf(error: unknown): Problem {
   return { message: messageOf(error) };
 }
 
-/** The version in the package.json that this file lies under, in the sources as in the build. */
+/** The version in the package.json above this file, in the sources as in the build. */
 function packageVersion(): string {
   for (
     let folder = dirname(fileURLToPath(import.meta.url));
@@ -94,7 +94,7 @@ function koffiInfo(): Info['koffi'] {
   return { version: manifestIn(dirname(path))?.version ?? 'unknown', path };
 }
 
-/** Which libcuda the process has mapped; only Linux tells. */
+/** The libcuda that the process has mapped, on Linux. */
 function mappedLibcuda(): string | undefined {
   try {
     return /\S*\/libcuda\.so\S*/.exec(readFileSync('/proc/self/maps', 'utf8'))?.[0];
@@ -125,8 +125,10 @@ function driverInfo(driver: Driver): DriverInfo {
   return info;
 }
 
-const VARIABLES =
-  /^(ASYNC_CUDA_.*|CUDA_(HOME|PATH|VISIBLE_DEVICES|MODULE_LOADING|CACHE_.*|LAUNCH_BLOCKING)|LD_LIBRARY_PATH|NODE_OPTIONS|NVIDIA_VISIBLE_DEVICES)$/;
+const VARIABLES = new RegExp(
+  '^(ASYNC_CUDA_.*|LD_LIBRARY_PATH|NODE_OPTIONS|NVIDIA_VISIBLE_DEVICES|' +
+    'CUDA_(HOME|PATH|VISIBLE_DEVICES|MODULE_LOADING|CACHE_.*|LAUNCH_BLOCKING))$',
+);
 
 export interface InfoSources {
   openLibcuda(): Driver;
@@ -160,7 +162,8 @@ export function gatherInfo(sources: InfoSources = thisProcess): Info {
   }
 
   /**
-   * A driver that loads may still refuse to start, as where there is no GPU: that is a finding too.
+   * Lists the devices. A driver that loads may still fail to start, for example where there is no
+   * GPU: that is reported, too.
    */
   function listDevices(opened: Driver, kind: 'cuda' | 'cpu'): void {
     try {

@@ -25,11 +25,12 @@ async function run(...args: string[]): Promise<{ status: number; out: string; er
 }
 
 const SOURCE = `struct P { float x; int ids[2]; };
-extern "C" __global__ void scale(float* y, const half* x, float k, long long, P p, Foo f, const char* text) {}
+extern "C" __global__ void scale(
+  float* y, const half* x, float k, long long, P p, Foo f, const char* text) {}
 extern "C" __global__ void other(void* memory) {}
 `;
 
-test('declarations are written beside the file, and checked', async () => {
+test('declarations are written next to the file, and checked', async () => {
   const file = join(folder, 'kernels.cu');
   const place = join(folder, 'kernels.d.cu.ts');
   writeFileSync(file, SOURCE);
@@ -41,11 +42,14 @@ test('declarations are written beside the file, and checked', async () => {
   expect(await run(file)).toEqual({ status: 0, out: `${place}\n`, err: '' });
   expect(readFileSync(place, 'utf8'))
     .toBe(`// Written by \`async-cuda types kernels.cu\`. Run it again when the source changes.
-import type { AnyMemory, Readable, ScalarArgument, StructArgument, Untyped, Writable } from 'async-cuda/nvrtc';
+import type { AnyMemory, Readable, ScalarArgument, StructArgument, Untyped, Writable } from \
+'async-cuda/nvrtc';
 
 /** The kernels of kernels.cu, each with the arguments that a launch of it takes. */
 export type Kernels = {
-  readonly scale: readonly [y: Writable<'f32'>, x: Readable<'f16'>, k: number, argument3: ScalarArgument<'i64'>, p: StructArgument<{ x: 'f32'; ids: ['i32', 2] }>, f: Untyped, text: Readable<'i8' | 'u8'>];
+  readonly scale: readonly [y: Writable<'f32'>, x: Readable<'f16'>, k: number, \
+argument3: ScalarArgument<'i64'>, p: StructArgument<{ x: 'f32'; ids: ['i32', 2] }>, \
+f: Untyped, text: Readable<'i8' | 'u8'>];
   readonly other: readonly [memory: AnyMemory];
 };
 `);
@@ -64,7 +68,7 @@ test('--out names the file', async () => {
   );
 });
 
-test('what is no file, and no option, is said', async () => {
+test('a missing file and an unknown option are errors', async () => {
   expect(await run()).toMatchObject({
     status: 2,
     err: expect.stringContaining('Usage: async-cuda types') as string,

@@ -1,4 +1,4 @@
-/** What `async-cuda types` writes: the kernels of a file of CUDA C++ as TypeScript. */
+/** The types that `async-cuda types` writes: the kernels of a file of CUDA C++ as TypeScript. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 
@@ -35,10 +35,10 @@ export function declarationsOf(source: string, file: string): string {
 }
 
 function tuple(parameters: readonly SourceParameter[]): string {
-  return (
-    'readonly ' +
-    `[${parameters.map(({ name, type }, i) => `${name === '' ? `argument${i}` : name}: ${argument(type)}`).join(', ')}]`
+  const list = parameters.map(
+    ({ name, type }, i) => `${name === '' ? `argument${i}` : name}: ${argument(type)}`,
   );
+  return `readonly [${list.join(', ')}]`;
 }
 
 function argument(type: SourceType): string {
@@ -50,23 +50,25 @@ function argument(type: SourceType): string {
       ? `ScalarArgument<'${type}'>`
       : 'number';
   if (dtype === 'any') return 'AnyMemory';
-  return `${access === 'input' ? 'Readable' : 'Writable'}<${dtype === 'char' ? "'i8' | 'u8'" : `'${dtype}'`}>`;
+  const names = dtype === 'char' ? "'i8' | 'u8'" : `'${dtype}'`;
+  return `${access === 'input' ? 'Readable' : 'Writable'}<${names}>`;
 }
 
-/** A structure's fields as StructArgument takes them. */
+/** The fields of a structure, in the form of StructArgument. */
 function description(type: SourceType): string {
   if (typeof type === 'string') return `'${type}'`;
   if (!('fields' in type)) return `[${description(type[0])}, ${type[1]}]`;
-  return `{ ${Object.entries(type.fields)
-    .map(
-      ([name, field]) =>
-        `${name}: ` +
-        `${typeof field !== 'string' && 'fields' in field ? `{ fields: ${description(field)} }` : description(field)}`,
-    )
-    .join('; ')} }`;
+  const fields = Object.entries(type.fields).map(([name, field]) => {
+    const isStructure = typeof field !== 'string' && 'fields' in field;
+    return `${name}: ${isStructure ? `{ fields: ${description(field)} }` : description(field)}`;
+  });
+  return `{ ${fields.join('; ')} }`;
 }
 
-/** Beside the source, as TypeScript's `allowArbitraryExtensions` looks for it: kernels.d.cu.ts. */
+/**
+ * The path next to the source where TypeScript's `allowArbitraryExtensions` searches:
+ * kernels.d.cu.ts.
+ */
 function placeFor(file: string): string {
   return file.replace(
     /(?:\.(\w+))?$/,
@@ -77,7 +79,7 @@ function placeFor(file: string): string {
 const USAGE = 'Usage: async-cuda types <file.cu> [--out <file>] [--check]\n';
 
 /**
- * Writes the declarations, or with `--check` looks whether they are up to date. Gives the exit
+ * Writes the declarations, or with `--check` checks whether they are up to date. Returns the exit
  * status.
  */
 export function writeTypes(args: readonly string[], out: Output, err: Output): number {

@@ -118,8 +118,8 @@ export class AdoptedMemory extends Allocation {
     if (!this.readOnly || (access & ACCESS_WRITE) === 0) return;
     throw new CudaArgumentError(
       'buffer',
-      `${this.toString()} must not be written, as its owner has said. Copy it first; to ` +
-        'kernels that only read it pass it as input(dtype).',
+      `${this.toString()} must not be written: its owner allows reads only. Copy it first, or ` +
+        'declare the parameter as input(dtype) where the kernel only reads it.',
     );
   }
 }
@@ -158,7 +158,7 @@ async function checkPlace(device: CoreDevice, address: bigint, bytes: number): P
   const place = await device.runtime.call('pointerPlace', Number(address));
   const hex = `0x${address.toString(16)}`;
   if (place === undefined)
-    throw invalid('address', `memory that the driver of ${device.name} knows`, hex);
+    throw invalid('address', `an address of the driver of ${device.name}`, hex);
   if (!place.device) throw invalid('address', 'memory of the device', `${hex}, memory of the host`);
   // Each CPU device has a driver of its own, in which its ordinal is 0.
   if (device.kind === 'cuda' && !place.managed && place.ordinal !== device.ordinal) {

@@ -61,8 +61,8 @@ export interface BoxArea extends BoxSize {
 }
 
 /**
- * A view of device memory in three dimensions. It does not own the memory. Made by {@link
- * DeviceBuffer.box} and {@link DeviceBuffer2D.box}.
+ * A view of device memory in three dimensions. It does not own the memory. Made by
+ * {@link DeviceBuffer.box} and {@link DeviceBuffer2D.box}.
  *
  * @example
  * ```ts

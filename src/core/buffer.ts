@@ -37,8 +37,8 @@ import type { ChunkOptions, ReadBitsOptions, ReadOptions, WriteSource } from './
 import { readRegionBlocking, writeRegionBlocking } from './blocking-transfer.js';
 
 /**
- * `length` elements of device memory. Made by {@link CoreDevice.alloc} and {@link
- * CoreDevice.allocPlain}; {@link DeviceBuffer.slice} makes views.
+ * `length` elements of device memory. Made by {@link CoreDevice.alloc} and
+ * {@link CoreDevice.allocPlain}; {@link DeviceBuffer.slice} makes views.
  *
  * The stream on which work is queued orders it. Uses are tracked as well: work queued on another
  * stream waits, on the device, for the work it conflicts with.
@@ -446,8 +446,9 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   toString(): string {
+    const label = this.label === undefined ? '' : ` '${this.label}'`;
     return (
-      `DeviceBuffer<${this.dtype.name}>[${this.length}]${this.label === undefined ? '' : ` '${this.label}'`} ` +
+      `DeviceBuffer<${this.dtype.name}>[${this.length}]${label} ` +
       `on ${this.device.title}${this.isClosed ? ', closed' : ''}`
     );
   }

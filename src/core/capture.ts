@@ -80,17 +80,17 @@ export class OutsideCapture {
       return new CudaError(
         'ERR_CUDA_CAPTURE',
         `${stream.title} is part of the capture around this body of a conditional node, and ` +
-          'would be recorded beside it. ' +
+          'would be recorded outside of it. ' +
           `Queue on the stream that the body is given, ${origin.title}, or on one that has ` +
           'not joined the capture.',
       );
     }
     return new CudaError(
       'ERR_CUDA_CAPTURE',
-      `${stream.title} has not joined the capture of ${origin.title}: what is queued on it ` +
-        'would run at once and not be recorded. ' +
+      `${stream.title} has not joined the capture of ${origin.title}: work queued on it ` +
+        'would run at once and would not be recorded. ' +
         'Make it join with stream.wait(…) for a stream of the capture, or queue this before ' +
-        "or after the capture; where it is meant, pass { unjoined: 'run' } to capture().",
+        "or after the capture. To let it run at once, pass { unjoined: 'run' } to capture().",
     );
   }
 }
@@ -238,7 +238,7 @@ export class CaptureScope {
       this.launched.set(stream, { launches: stream.launches, graphLaunches: stream.graphLaunches });
     this.streams.add(stream);
     stream.capturing = this;
-    if (stream !== this.origin) this.tellJoined(stream, 1);
+    if (stream !== this.origin) this.putJoin(stream, 1);
   }
 
   /**
@@ -246,7 +246,7 @@ export class CaptureScope {
    * look it up.
    */
   private watchModules(): void {
-    for (const module of this.origin.shared.modules) module.forgetLast();
+    for (const module of this.origin.shared.modules) module.resetLastUse();
   }
 
   order(stream: Stream, resource: Resource, access: number): void {
@@ -322,7 +322,7 @@ export class CaptureScope {
       stream.others +=
         stream.launches - before.launches + stream.graphLaunches - before.graphLaunches;
       stream.graphLaunches = before.graphLaunches;
-      if (stream !== this.origin) this.tellJoined(stream, 0);
+      if (stream !== this.origin) this.putJoin(stream, 0);
       this.before?.keepOut(stream);
     }
     for (const stream of shared.streams()) {
@@ -345,7 +345,7 @@ export class CaptureScope {
   }
 
   /** Recorded launches do not count as running, and leave nothing undefined when they fail. */
-  private tellJoined(stream: Stream, joined: number): void {
+  private putJoin(stream: Stream, joined: number): void {
     const { ring } = stream.runtime;
     const body = ring.begin(OP.captureJoin, 0, 6, 0, stream.slot.index, 0);
     ring.memory[body] = joined;

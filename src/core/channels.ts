@@ -21,8 +21,8 @@ export const launched = channel('async-cuda:launch');
 /** Copies, one message for each command: {@link OperationMessage}. */
 export const copied = channel('async-cuda:copy');
 /**
- * Launches of graphs ({@link OperationMessage}), captures and instantiations ({@link
- * GraphMessage}).
+ * Launches of graphs ({@link OperationMessage}), captures and instantiations
+ * ({@link GraphMessage}).
  */
 export const graphed = channel('async-cuda:graph');
 /** Allocations: {@link MemoryMessage}. */
@@ -119,12 +119,12 @@ export interface GraphMessage extends ChannelMessage {
  * Whether launches have subscribers. A launch checks no more than it has to: each check costs a
  * nanosecond.
  */
-export function launchesHeard(): boolean {
+export function hasLaunchSubscribers(): boolean {
   return launched.hasSubscribers || enqueued.hasSubscribers;
 }
 
 /** Whether operations of any kind have subscribers. */
-export function operationsHeard(): boolean {
+export function hasOperationSubscribers(): boolean {
   return (
     enqueued.hasSubscribers ||
     launched.hasSubscribers ||
@@ -144,18 +144,22 @@ let fences = 0;
  * Publishes that JavaScript has waited for `stream` since `begun`, and the end of the wait: now,
  * where there is no `wait`.
  */
-export function tellWait(stream: Stream, begun: number, wait: Promise<unknown> | undefined): void {
+export function publishWait(
+  stream: Stream,
+  begun: number,
+  wait: Promise<unknown> | undefined,
+): void {
   const fence = ++fences;
   const { slot, label: streamLabel } = stream;
   const about = { device: deviceName(stream.device), fence, stream: slot.index, streamLabel };
-  const tell = (message: FenceMessage): void => {
+  const publish = (message: FenceMessage): void => {
     stream.shared.recorder?.wait(message);
     fenced.publish(message);
   };
-  tell({ ...about, time: begun, phase: 'wait' });
+  publish({ ...about, time: begun, phase: 'wait' });
   const ended = (phase: 'passed' | 'failed'): void => {
     const time = performance.now();
-    tell({ ...about, time, phase, duration: time - begun });
+    publish({ ...about, time, phase, duration: time - begun });
   };
   if (wait === undefined) ended('passed');
   else
@@ -166,7 +170,7 @@ export function tellWait(stream: Stream, begun: number, wait: Promise<unknown> |
 }
 
 /** Publishes a step of a graph that began at `begun`. */
-export function tellGraph(stream: Stream, phase: GraphMessage['phase'], begun: number): void {
+export function publishGraph(stream: Stream, phase: GraphMessage['phase'], begun: number): void {
   if (!graphed.hasSubscribers) return;
   const { slot, label: streamLabel, device } = stream;
   const duration = performance.now() - begun;

@@ -16,7 +16,9 @@ const PTX = `.version 7.0
 .target sm_70
 .address_size 64
 .extern .func cudaGraphSetConditional (.param .b64 handle, .param .b32 value);
-.visible .entry set(.param .u64 element, .param .u32 bytes, .param .u32 mode, .param .u64 condition) {
+.visible .entry set(
+  .param .u64 element, .param .u32 bytes, .param .u32 mode, .param .u64 condition
+) {
   .reg .b32 %r<6>; .reg .b64 %a<3>; .reg .b64 %d<3>; .reg .pred %p<6>;
   ld.param.u64 %a0, [element]; cvta.to.global.u64 %a0, %a0; ld.param.u64 %a1, [condition];
   ld.param.u32 %r0, [bytes]; ld.param.u32 %r1, [mode];
@@ -33,12 +35,16 @@ loaded: setp.eq.u64 %p3, %d0, 0;
   @%p0 bra itself;
   @%p1 bra nonzero;
   @%p2 bra zero;
-  sub.u32 %r2, %r1, 3; cvt.u64.u32 %d1, %r2; setp.eq.u64 %p4, %d0, %d1; selp.u32 %r3, 1, 0, %p4; bra known;
+  sub.u32 %r2, %r1, 3; cvt.u64.u32 %d1, %r2; setp.eq.u64 %p4, %d0, %d1;
+  selp.u32 %r3, 1, 0, %p4; bra known;
 itself: min.u64 %d0, %d0, 4294967295; cvt.u32.u64 %r3, %d0; bra known;
 nonzero: selp.u32 %r3, 0, 1, %p3; bra known;
 zero: selp.u32 %r3, 1, 0, %p3;
 known:
-  { .param .b64 p0; .param .b32 p1; st.param.b64 [p0+0], %a1; st.param.b32 [p1+0], %r3; call.uni cudaGraphSetConditional, (p0, p1); }
+  {
+    .param .b64 p0; .param .b32 p1; st.param.b64 [p0+0], %a1; st.param.b32 [p1+0], %r3;
+    call.uni cudaGraphSetConditional, (p0, p1);
+  }
   ret;
 }`;
 

@@ -16,7 +16,7 @@ interface Sample {
 }
 
 /** Measurements of one comparison. The most exact one counts. */
-const LOOKS = 5;
+const MEASUREMENTS = 5;
 /**
  * Two comparisons this far apart, each this exact, give the ratio of the clocks' rates. Otherwise
  * the rates count as equal.
@@ -67,7 +67,7 @@ export class DeviceClock {
     const { runtime } = this.device;
     let best: Sample | undefined;
     const event = createEvent(runtime, 0);
-    for (let look = 0; look < LOOKS; look++) {
+    for (let i = 0; i < MEASUREMENTS; i++) {
       const before = performance.now();
       recordEvent(this.stream, event);
       await this.passed();

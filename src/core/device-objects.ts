@@ -69,7 +69,7 @@ export class DeviceObjects {
   }
 
   /** Counts the work of a stream that was closed. */
-  streamClosed(stream: Stream): void {
+  removeStream(stream: Stream): void {
     this.streams.delete(stream);
     this.streamCounts.add(stream);
   }

@@ -39,7 +39,7 @@ import type { AllocOptions, PlainAllocOptions } from './stream-ordered-allocatio
 import { createPlain } from './plain.js';
 import type { WaitOptions } from './pending.js';
 import { canAccessPeer, disablePeerAccess, enablePeerAccess } from './peer-access.js';
-import { wantPlaces } from './operation-places.js';
+import { recordPlaces } from './operation-places.js';
 import { createPinned } from './pinned.js';
 import type { PinnedBuffer } from './pinned.js';
 import { MemoryPool, createPool } from './pool.js';
@@ -125,7 +125,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     shared.devices.add(this);
     this.ranged = nvtx;
     if (nvtx) wantRanges();
-    if (this.isChecked) wantPlaces();
+    if (this.isChecked) recordPlaces();
   }
 
   /** Lists the NVIDIA GPUs, then the CPU device. cuDeviceGetCount, cuDeviceGetName */
@@ -621,8 +621,8 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   }
 
   /** A stream was closed. @internal */
-  streamClosed(stream: Stream): void {
-    this.objects.streamClosed(stream);
+  removeStream(stream: Stream): void {
+    this.objects.removeStream(stream);
     if (stream.mark > 0) this.shared.streamEnded();
   }
 
@@ -636,7 +636,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     if (this.listenerCount('error') > 0) this.emit('error', shown);
     else
       process.emitWarning(
-        `${shown.message} (nobody awaited it; listen with device.on('error', …))`,
+        `${shown.message} (it was not awaited; listen with device.on('error', …))`,
         { type: 'CudaWarning', code: shown.code },
       );
   }

@@ -37,7 +37,7 @@ export function destroyEvent(runtime: Runtime, handle: number, slot = -1): void 
  * Ends the announcement of an event: its next record will be another one. An event whose creation
  * failed keeps that state.
  */
-export function takenBack(runtime: Runtime, event: number): void {
+export function endAnnouncement(runtime: Runtime, event: number): void {
   const { status } = runtime.shared;
   if (Atomics.load(status, event) !== HANDLE.failed) Atomics.store(status, event, HANDLE.live);
 }

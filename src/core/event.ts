@@ -9,7 +9,7 @@ import type { CoreDevice } from './device.js';
 import { abortable, recordedError } from './pending.js';
 import type { WaitOptions } from './pending.js';
 import type { Stream } from './stream.js';
-import { createEvent, destroyEvent, takenBack } from './driver-events.js';
+import { createEvent, destroyEvent, endAnnouncement } from './driver-events.js';
 
 /** Options of {@link CoreDevice.createEvent}. */
 export interface EventOptions {
@@ -164,7 +164,7 @@ export class Event implements Disposable {
       () => {
         this.ended = true;
         // An event that streams of other devices wait for is destroyed when their waits have ended.
-        if (!this.device.shared.loans.knows(this.handle)) destroyEvent(runtime, this.handle);
+        if (!this.device.shared.loans.has(this.handle)) destroyEvent(runtime, this.handle);
       },
       () => undefined,
     );
@@ -221,10 +221,10 @@ export class Event implements Disposable {
   }
 
   /** No other device waits any more for `handle`, which was this event's. @internal */
-  givenBack(handle: number): void {
+  loanEnded(handle: number): void {
     const { runtime } = this.device;
     if (runtime.lost !== undefined) return;
-    if (handle === this.handle && !this.ended) takenBack(runtime, handle);
+    if (handle === this.handle && !this.ended) endAnnouncement(runtime, handle);
     else destroyEvent(runtime, handle);
   }
 

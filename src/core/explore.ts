@@ -67,8 +67,8 @@ export async function explore<Result>(
       memoryBytes,
       schedule: { seed },
     });
-    const unheard: unknown[] = [];
-    device.on('error', (error) => unheard.push(error));
+    const unawaited: unknown[] = [];
+    device.on('error', (error) => unawaited.push(error));
     let result: Awaited<Result>;
     try {
       result = await program(device);
@@ -83,7 +83,7 @@ export async function explore<Result>(
       await device.close();
       throw failed(seed, error);
     }
-    if (unheard.length > 0) throw failed(seed, unheard[0]);
+    if (unawaited.length > 0) throw failed(seed, unawaited[0]);
     if (first === undefined) first = { seed, result };
     else if (!isDeepStrictEqual(result, first.result))
       throw new CudaScheduleError(
@@ -116,5 +116,5 @@ function failed(seed: number, cause: unknown): CudaScheduleError {
 }
 
 function replay(seed: number): string {
-  return `The same again: ASYNC_CUDA_SEED=${seed}, or explore(program, { seeds: [${seed}] })`;
+  return `To repeat it: ASYNC_CUDA_SEED=${seed}, or explore(program, { seeds: [${seed}] })`;
 }

@@ -31,14 +31,14 @@ export interface GraphUse {
   readonly buffer: HostUse['buffer'];
   readonly access: number;
   /** The access, as the command encodes it. */
-  readonly told: number;
+  readonly word: number;
 }
 
 export function graphUse({ buffer, access }: HostUse): GraphUse {
   return {
     buffer,
     access: ACCESSES[access],
-    told: (access === 'out' ? WRITTEN : ACCESSES[access]) << ACCESS_SHIFT,
+    word: (access === 'out' ? WRITTEN : ACCESSES[access]) << ACCESS_SHIFT,
   };
 }
 
@@ -78,7 +78,7 @@ export class ForeignGraph {
     let at = beginGraphLaunch(stream, root, this.exec, this.isShort, uses.length + 1);
     const { memory } = this.runtime.ring;
     for (let i = 0; i < uses.length; i++)
-      memory[at++] = uses[i]!.buffer.memory.handle | uses[i]!.told;
+      memory[at++] = uses[i]!.buffer.memory.handle | uses[i]!.word;
     memory[at] = turn.memory.handle | (WRITTEN << ACCESS_SHIFT);
     const mark = stream.commitGraph();
     for (let i = 0; i < uses.length; i++)

@@ -39,8 +39,8 @@ export class ForeignMemory extends Resource {
     this.memory.keepForGraph();
   }
 
-  override letGoOfGraph(): void {
-    this.memory.letGoOfGraph();
+  override releaseFromGraph(): void {
+    this.memory.releaseFromGraph();
   }
 
   /** Checks an argument of a kernel. Throws where the device cannot reach the memory. */
@@ -63,7 +63,7 @@ export class ForeignMemory extends Resource {
       throw captureError(
         `${argument}: copying from ${this.memory.device.name} without peer access`,
         'await device.enablePeerAccess(source.device) before the capture, or copy before it ' +
-          'or behind the graph',
+          'or after graph.launch()',
       );
     }
     this.inGraph = true;
@@ -77,7 +77,7 @@ export class ForeignMemory extends Resource {
     const { status } = this.memory.device.runtime.shared;
     if (Atomics.load(status, this.memory.handle) === HANDLE.live) return;
     throw captureError(
-      `${argument}: using memory of another device that may not be there yet`,
+      `${argument}: using memory of another device whose allocation may not have ended`,
       'await buffer.allocated() before the capture',
     );
   }

@@ -9,7 +9,7 @@ class Waiting {
   readonly transferSlot = {};
   over = false;
   private holds = 0;
-  private told: (() => void)[] = [];
+  private waiting: (() => void)[] = [];
   readonly runtime = {
     nextHold: () => ++this.holds,
     reached: () => Promise.resolve(),
@@ -25,12 +25,12 @@ class Waiting {
   }
 
   passedLater(): Promise<void> {
-    return new Promise((resolve) => this.told.push(resolve));
+    return new Promise((resolve) => this.waiting.push(resolve));
   }
 
   pass(): void {
     this.over = true;
-    for (const tell of this.told.splice(0)) tell();
+    for (const resolve of this.waiting.splice(0)) resolve();
   }
 
   get stream(): Stream {
@@ -38,7 +38,7 @@ class Waiting {
   }
 }
 
-/** A free that is over when `end` is called. */
+/** A free that ends when `end` is called. */
 class Free {
   called = false;
   end: () => void = () => undefined;
@@ -51,7 +51,7 @@ class Free {
 
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('a free runs at once where no stream waits, and holds the waits that come meanwhile', async () => {
+test('a free runs at once where no stream waits, and holds later waits', async () => {
   const [gate, first, second, free] = [new FreeGate(), new Waiting(), new Waiting(), new Free()];
   const freed = gate.free(free.call);
   expect(free.called).toBe(true);
@@ -67,10 +67,10 @@ test('a free runs at once where no stream waits, and holds the waits that come m
   expect(second.log).toEqual([]);
 });
 
-test('a free is put off until every stream has gone on, those that came to wait meanwhile too', async () => {
+test('a free is put off until every stream, later waiters too, has gone on', async () => {
   const [gate, first, second, free] = [new FreeGate(), new Waiting(), new Waiting(), new Free()];
   gate.entered(first.stream, 1);
-  // Whoever ends the wait may be waiting for this.
+  // The code that ends the wait may await this.
   await gate.free(free.call);
   gate.hold(second.stream);
   gate.entered(second.stream, 1);

@@ -42,7 +42,7 @@ export class FreeGate {
     const { transferSlot } = stream;
     const value = stream.runtime.nextHold(transferSlot);
     stream.hold(transferSlot, value);
-    this.letGo(stream, transferSlot, value).catch(() => undefined);
+    this.releaseHold(stream, transferSlot, value).catch(() => undefined);
   }
 
   /** Operation `mark` of the stream waits for a value. */
@@ -73,7 +73,7 @@ export class FreeGate {
     await this.run(call);
   }
 
-  private async letGo(stream: Stream, slot: CompletionSlot, value: number): Promise<void> {
+  private async releaseHold(stream: Stream, slot: CompletionSlot, value: number): Promise<void> {
     const { runtime } = stream;
     const frees = [...this.underWay];
     // The holds of one slot are released in order.

@@ -3,8 +3,8 @@ import { FLAG_SHORT, OP } from '../runtime/commands.js';
 import type { Stream } from './stream.js';
 
 /**
- * Begins the command. The caller writes `count` handles with their accesses, and calls {@link
- * Stream.commitGraph}.
+ * Begins the command. The caller writes `count` handles with their accesses, and calls
+ * {@link Stream.commitGraph}.
  *
  * @param short whether launching it takes so little time that the JavaScript thread may do it
  * @returns the place of the first handle in the ring

@@ -17,7 +17,7 @@ import type { Runtime } from '../runtime/runtime.js';
 import { checkBoolean, checkOptions, invalid, isThenable } from '../ground/arguments.js';
 import { CaptureScope } from './capture.js';
 import type { GraphPart } from './capture.js';
-import { tellGraph } from './channels.js';
+import { publishGraph } from './channels.js';
 import type { CoreDevice } from './device.js';
 import { beginGraphLaunch } from './graph-launch.js';
 import type { NodeMemory } from './node-memory.js';
@@ -206,8 +206,8 @@ export class Graph<T = unknown> implements AsyncDisposable {
     stream.commit();
     scope.release();
     for (const condition of scope.conditions) {
-      const forget = stream.begin(OP.conditionForget, 5, 0);
-      runtime.ring.memory[forget] = condition;
+      const release = stream.begin(OP.conditionForget, 5, 0);
+      runtime.ring.memory[release] = condition;
       stream.commit();
       runtime.handles.give(condition);
     }
@@ -217,7 +217,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     try {
       return await Graph.finish(device, scope, handle, output!, thrown, begun);
     } finally {
-      for (const resource of kept) resource.letGoOfGraph();
+      for (const resource of kept) resource.releaseFromGraph();
       scope.settle();
     }
   }
@@ -247,14 +247,14 @@ export class Graph<T = unknown> implements AsyncDisposable {
       if (thrown !== undefined) throw thrown.error;
       throw failure ?? new CudaError('ERR_CUDA_CAPTURE', 'the capture was invalidated');
     }
-    tellGraph(scope.origin, 'capture', begun);
+    publishGraph(scope.origin, 'capture', begun);
     const captured = performance.now();
     const exec = await runtime.call(
       'instantiate',
       graph,
       scope.allocates ? AUTO_FREE_ON_LAUNCH : 0,
     );
-    tellGraph(scope.origin, 'instantiate', captured);
+    publishGraph(scope.origin, 'instantiate', captured);
     return new Graph<T>(device, output, scope, graph, exec);
   }
 
@@ -273,7 +273,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     // A GPU's driver returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED.
     stream.checkNotCaptured(
       'launching a graph',
-      'capture the work that it consists of, or launch one graph behind the other',
+      'capture the work that it consists of, or launch one graph after the other',
     );
     if (this.updating)
       throw new CudaError(
@@ -366,7 +366,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     this.parts = other.parts;
     this.prints = other.prints;
     for (const { resource } of this.uses) resource.keepForGraph();
-    for (const { resource } of before) resource.letGoOfGraph();
+    for (const { resource } of before) resource.releaseFromGraph();
   }
 
   /**
@@ -424,7 +424,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     for (const event of this.events) destroyEvent(this.runtime, event);
     const { graph } = this;
     this.graph = 0;
-    for (const { resource } of this.uses) resource.letGoOfGraph();
+    for (const { resource } of this.uses) resource.releaseFromGraph();
     this.runtime.handles.drop(this.exec);
     await this.runtime.call('destroyGraph', graph, exec);
   }
@@ -488,7 +488,7 @@ function captureRoot(runtime: Runtime): number {
 function disposed(part?: string): CudaDisposedError {
   return new CudaDisposedError(
     part === undefined
-      ? 'graph: one of its buffers has been disposed of; capture it again with live buffers'
+      ? 'graph: one of its buffers was closed; capture it again with open buffers'
       : `graph: it was captured with ${part}: capture it again with one that is open`,
   );
 }

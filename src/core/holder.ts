@@ -29,7 +29,7 @@ export interface MemoryHolder {
 
 /** The advice for a value that is used by a later step than the one that received it. */
 export const AFTER_ITS_STEP =
-  'The step that received it has ended, and did not give it on. Use it within that callback ' +
-  '(op.andThen((x) => f(x).andThen((y) => g(x, y)))),' +
+  'The step that received it has ended, and its value does not hold it. Use it within that ' +
+  'callback (op.andThen((x) => f(x).andThen((y) => g(x, y)))),' +
   ' return it with the result (zip(x, f(x))), or take it out of the run with keep(x): class ' +
   'instances, functions and getters hold nothing.';

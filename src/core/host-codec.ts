@@ -74,7 +74,7 @@ export function encoderFor(dtype: DType, source: unknown, raw: boolean, argument
       `${argument}: the array was ` +
         `${view.byteLength === 0 ? 'detached or transferred' : 'resized'} while it was being ` +
         'copied. ' +
-        'Leave it alone until the write resolves, or write a copy of it.',
+        'Do not change it until the write resolves, or write a copy of it.',
     );
   };
   if (converts) {
@@ -131,10 +131,10 @@ function plainEncoder(view: HostView, check: () => void): Encoder {
 export function ownCopy(source: Encoder): Encoder {
   const bytes = new Uint8Array(source.bytes);
   source.encode(0, bytes.length, bytes);
-  return plainEncoder(bytes, ownCopyStays);
+  return plainEncoder(bytes, neverDetached);
 }
 
-function ownCopyStays(): void {
+function neverDetached(): void {
   // No other code can detach the copy.
 }
 
@@ -154,7 +154,7 @@ export function decoderFor(
       `${argument}: the array was ` +
         `${target.byteLength === 0 ? 'detached or transferred' : 'resized'} while it was being ` +
         'read into. ' +
-        'Leave it alone until the read resolves.',
+        'Do not change it until the read resolves.',
     );
   };
   const { name } = dtype;

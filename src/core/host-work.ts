@@ -137,7 +137,7 @@ export function queueHostWork(
         keep: (staging) => {
           staging.memory.keep(stream, mark);
           // The memory holds nothing of an earlier failure that is still of use.
-          tellFailure(stream, staging.memory.handle, 0);
+          putFailure(stream, staging.memory.handle, 0);
         },
       });
       if (copies.areUnderway) copied = copies.over();
@@ -308,7 +308,7 @@ function putCopy(
  */
 export function leaveUndefined(stream: Stream, uses: readonly HostUse[], id: number): void {
   for (const { buffer, access } of uses)
-    if (access !== 'in') tellFailure(stream, buffer.memory.handle, id);
+    if (access !== 'in') putFailure(stream, buffer.memory.handle, id);
 }
 
 /**
@@ -322,13 +322,13 @@ export function mend(stream: Stream, uses: readonly HostUse[]): boolean {
     const use = uses[i]!;
     const { handle } = use.buffer.memory;
     if (failure[handle]! <= 0 || !writesAll(use)) continue;
-    tellFailure(stream, handle, 0);
+    putFailure(stream, handle, 0);
     mended = true;
   }
   return mended;
 }
 
-function tellFailure({ runtime, slot }: Stream, handle: number, id: number): void {
+function putFailure({ runtime, slot }: Stream, handle: number, id: number): void {
   const { ring } = runtime;
   const body = ring.begin(OP.poison, FLAG_BYPASS, 6, 0, slot.index, 0);
   ring.memory[body] = handle;

@@ -61,7 +61,7 @@ const WAYS: readonly Way[] = ['other', 'pointer', 'f32', 'i32'];
 const SPECIAL_AFTER = 500;
 
 interface PointerParam extends ParamLayout {
-  /** Bits of a reference of OP.launchLine beside the handle. */
+  /** Bits of a reference of OP.launchLine, without the handle. */
   readonly lineBits: number;
 }
 
@@ -318,10 +318,10 @@ export class Kernel {
   }
 
   toString(): string {
-    return (
-      'Kernel ' +
-      `${this.name}(${this.layout.map((param) => (param.kind === 'pointer' ? `${param.dtype ?? param.pointee ?? ''}*` : (param.scalar ?? `${param.size} bytes`))).join(', ')})`
+    const parameters = this.layout.map(({ kind, dtype, pointee, scalar, size }) =>
+      kind === 'pointer' ? `${dtype ?? pointee ?? ''}*` : (scalar ?? `${size} bytes`),
     );
+    return `Kernel ${this.name}(${parameters.join(', ')})`;
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {

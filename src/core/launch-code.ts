@@ -35,7 +35,7 @@ export interface LaunchPlan {
   readonly params: readonly {
     way: Way;
     layout: ParamLayout;
-    /** Bits of a reference of OP.launchLine beside the handle. */ lineBits: number;
+    /** Bits of a reference of OP.launchLine, without the handle. */ lineBits: number;
   }[];
   readonly paramWords: number;
   readonly paramBytes: number;
@@ -119,14 +119,20 @@ function textOf({ params, paramWords, paramBytes, clears }: LaunchPlan): string 
       return [`putArgument(memory, body + ${begin}, this.layout[${i}], a${i}, this.name);`];
     return [`${way === 'f32' ? 'floats' : 'memory'}[${at}] = a${i};`];
   });
+  const leave = 'return general.apply(this, arguments);';
+  const references = pointers.map(
+    ({ i, lineBits }, k) => `memory[body + ${5 + k}] = m${i}.handle | ${lineBits};`,
+  );
+  const zeros = Array.from({ length: paramWords }, (_, k) => `memory[body + ${begin + k}] = 0;`);
+  const uses = pointers.map(({ i, layout: { access } }) => `stream.used(m${i}, ${access}, mark);`);
   return `
 const [general, Stream, DeviceBuffer, Pending, putArgument] = parts;
 return function launch(${['stream', 'options', ...params.map((_, i) => `a${i}`)].join(', ')}) {
   'use strict';
   const { shape } = this;
-  if (${unusual.join(' || ')}) return general.apply(this, arguments);
+  if (${unusual.join(' || ')}) ${leave}
   ${pointers.map(({ i }) => `const m${i} = a${i}.memory, o${i} = a${i}.byteOffset;`).join(' ')}
-  ${unusualMemory.length === 0 ? '' : `if (${unusualMemory.join(' || ')}) return general.apply(this, arguments);`}
+  ${unusualMemory.length === 0 ? '' : `if (${unusualMemory.join(' || ')}) ${leave}`}
   ${pointers.map(({ i, layout: { access } }) => `stream.order(m${i}, ${access});`).join('\n  ')}
   const root = stream.nextRoot();
   const { ring } = stream.runtime;
@@ -137,11 +143,11 @@ return function launch(${['stream', 'options', ...params.map((_, i) => `a${i}`)]
   memory[body + 2] = shape.blockX;
   memory[body + 3] = shape.sharedBytes;
   memory[body + 4] = ${pointers.length | (paramBytes << 16)};
-  ${pointers.map(({ i, lineBits }, k) => `memory[body + ${5 + k}] = m${i}.handle | ${lineBits};`).join('\n  ')}
-  ${clears ? Array.from({ length: paramWords }, (_, k) => `memory[body + ${begin + k}] = 0;`).join(' ') : ''}
+  ${references.join('\n  ')}
+  ${clears ? zeros.join(' ') : ''}
   ${words.join('\n  ')}
   const mark = stream.commitLaunch();
-  ${pointers.map(({ i, layout: { access } }) => `stream.used(m${i}, ${access}, mark);`).join('\n  ')}
+  ${uses.join('\n  ')}
   this.module.used(stream, mark);
   return new Pending(stream, root, mark);
 };`;

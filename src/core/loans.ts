@@ -39,7 +39,7 @@ export class Loans {
   }
 
   /** Whether the event has been lent, and `giveBack` has not been called. */
-  knows(event: number): boolean {
+  has(event: number): boolean {
     return this.loans.has(event);
   }
 

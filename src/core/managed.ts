@@ -44,7 +44,7 @@ export class ManagedMemory extends PlainMemory {
   }
 
   /** The bytes, for a view of them. */
-  look(): Uint8Array {
+  viewedBytes(): Uint8Array {
     this.mapped ??=
       this.bytes === 0
         ? new Uint8Array(0)
@@ -56,7 +56,7 @@ export class ManagedMemory extends PlainMemory {
    * The buffer object was collected, so it cannot be closed any more. The memory stays as long as
    * there is a view.
    */
-  forget(): void {
+  collected(): void {
     if (this.mapped === undefined) {
       this.leak();
       return;
@@ -72,7 +72,7 @@ export class ManagedMemory extends PlainMemory {
     if (
       this.disposed ||
       this.device.isClosed ||
-      this.leftToGraphs(() => {
+      this.freeAfterGraphs(() => {
         this.leak();
       })
     )
@@ -125,7 +125,7 @@ function detach(buffer: ArrayBuffer): boolean {
   }
 }
 
-const leaks = new FinalizationRegistry<ManagedMemory>((memory) => memory.forget());
+const leaks = new FinalizationRegistry<ManagedMemory>((memory) => memory.collected());
 
 /**
  * `length` elements of managed memory. Made by {@link CoreDevice.managed}. cuMemAllocManaged
@@ -183,12 +183,12 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
         this.dtype.name,
         'Use bits() for the raw words.',
       );
-    return this.look(HOST_ARRAYS[this.dtype.name]) as HostArray<D>;
+    return this.viewAs(HOST_ARRAYS[this.dtype.name]) as HostArray<D>;
   }
 
   /** The raw words, as {@link view} gives the elements. */
   bits(): BitArray<D> {
-    return this.look(BIT_ARRAYS[this.dtype.name]) as BitArray<D>;
+    return this.viewAs(BIT_ARRAYS[this.dtype.name]) as BitArray<D>;
   }
 
   /** Moves the pages to the device, or back to the host, ahead of their use. cuMemPrefetchAsync */
@@ -243,7 +243,7 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
     this.device.check();
   }
 
-  private look(
+  private viewAs(
     constructor: new (buffer: ArrayBufferLike, offset?: number, length?: number) => ArrayBufferView,
   ): ArrayBufferView {
     this.checkAlive();
@@ -252,10 +252,10 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
       throw new CudaError(
         'ERR_CUDA_INVALID_ARGUMENT',
         'managed buffer: queued work uses it. Await that work, or stream.finished(), before ' +
-          'looking at it.',
+          'accessing it.',
       );
     }
-    const { buffer, byteOffset } = memory.look();
+    const { buffer, byteOffset } = memory.viewedBytes();
     return new constructor(buffer, byteOffset, this.length * partsOf(this.dtype));
   }
 }

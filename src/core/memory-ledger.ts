@@ -1,6 +1,6 @@
 /**
- * The memory that a device's objects hold. Allocations and frees are recorded here, for {@link
- * CoreDevice.stats} and the channels `async-cuda:alloc` and `async-cuda:free`.
+ * The memory that a device's objects hold. Allocations and frees are recorded here, for
+ * {@link CoreDevice.stats} and the channels `async-cuda:alloc` and `async-cuda:free`.
  */
 import type { Channel } from 'node:diagnostics_channel';
 
@@ -69,12 +69,12 @@ export class MemoryLedger {
   take(memory: Piece): void {
     this.taken++;
     this.note(memory, 1);
-    if (allocated.hasSubscribers) this.tell(allocated, memory);
+    if (allocated.hasSubscribers) this.publish(allocated, memory);
   }
 
   give(memory: Piece): void {
     this.note(memory, -1);
-    if (freed.hasSubscribers) this.tell(freed, memory);
+    if (freed.hasSubscribers) this.publish(freed, memory);
   }
 
   /**
@@ -135,7 +135,7 @@ export class MemoryLedger {
     this.entries = open;
   }
 
-  private tell(channel: Channel, { kind, handle, bytes, label }: Piece): void {
+  private publish(channel: Channel, { kind, handle, bytes, label }: Piece): void {
     const { device } = this;
     const bytesInUse = kind === 'pinned' ? this.pinnedBytes : this.settledBytes + this.openBytes;
     const message: MemoryMessage = {

@@ -134,7 +134,7 @@ export class Allocation extends Resource {
     if (this.disposed) return;
     this.disposed = true;
     this.device.objects.freed(this);
-    this.forgetForeign();
+    this.releaseForeign();
     if (
       this.foreign === NONE &&
       this.scope === undefined &&
@@ -217,7 +217,7 @@ export class Allocation extends Resource {
   }
 
   /** Releases its handles on other devices once no work there names them. */
-  private forgetForeign(): void {
+  private releaseForeign(): void {
     if (this.foreign.size === 0) return;
     for (const foreign of this.foreign.values()) foreign.disposed = true;
     this.settled().then(
@@ -271,13 +271,13 @@ export function bytesBetween(a: Allocation, b: Allocation): number | undefined {
  * Frees buffers that were collected without being closed. The allocation must not refer to the
  * registered object.
  */
-export const leaks = new FinalizationRegistry<Allocation>(forgotten);
+export const leaks = new FinalizationRegistry<Allocation>(collected);
 
-function forgotten(allocation: Allocation): void {
+function collected(allocation: Allocation): void {
   if (allocation.disposed || allocation.isKept || allocation.device.isClosed) return;
   if (
-    allocation.leftToGraphs(() => {
-      forgotten(allocation);
+    allocation.freeAfterGraphs(() => {
+      collected(allocation);
     })
   )
     return;

@@ -18,11 +18,11 @@ test('bytes arrive as they are', async () => {
   expect(Buffer.compare((await shareImage(bytes, new TurnBudget())) as Uint8Array, bytes)).toBe(0);
 });
 
-test('what is small is not copied', async () => {
+test('a small image is not copied', async () => {
   expect(await shareImage('.version 7.0', new TurnBudget())).toBe('.version 7.0');
 });
 
-test('a byte order mark in front of text or bytes is left out', async () => {
+test('a byte order mark before text or bytes is left out', async () => {
   expect(await shareImage('\ufeff.version 7.0', new TurnBudget())).toBe('.version 7.0');
   expect(
     Buffer.from(

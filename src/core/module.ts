@@ -136,7 +136,7 @@ export class Module implements AsyncDisposable {
       throw new CudaError(
         'ERR_CUDA_UNSUPPORTED',
         `module.kernel('${name}'): the module is machine code, and a driver before CUDA 12.4 ` +
-          `cannot tell its kernels' parameters. ` +
+          `does not list its kernels' parameters. ` +
           `Declare all of them, in order: module.kernel('${name}', [inout(f32), f32, …]), ` +
           'structures as struct(bytes, alignment); or load PTX, or update the driver.',
       );
@@ -244,7 +244,7 @@ export class Module implements AsyncDisposable {
    * Called at the beginning of a capture, whose launches are recorded apart from earlier ones.
    * @internal
    */
-  forgetLast(): void {
+  resetLastUse(): void {
     this.lastUse = undefined;
   }
 

@@ -242,11 +242,11 @@ export class NativeLibrary {
       throw invalid('stream', `a stream of ${this.device.title}`, stream);
     const known = this.known(name);
     if (known.func.returns !== 'status')
-      throw new CudaArgumentError('name', `name: ${name} returns no status: it is for ask(…).`);
+      throw new CudaArgumentError('name', `name: ${name} returns no status: call it with ask(…).`);
     if (known.notCaptured !== undefined && stream.captureScope !== undefined) {
       throw captureError(
         `${name} of ${this.name}`,
-        `${known.notCaptured}. Call it before the capture, or behind the graph`,
+        `${known.notCaptured}. Call it before the capture, or after the graph's launch`,
       );
     }
     const { words, references } = this.encode(known, args, uses);
@@ -254,7 +254,7 @@ export class NativeLibrary {
     if (length > MAX_RECORD_WORDS)
       throw new CudaArgumentError(
         'args',
-        `args of ${name}: ${words.length * 4} bytes are more than a call can have.`,
+        `args of ${name}: ${words.length * 4} bytes are more than a call can pass.`,
       );
     known.number ??= this.runtime.addLibrary(this.statuses, [known.func]);
     for (const { resource, access } of references) stream.order(resource, access);
@@ -288,7 +288,7 @@ export class NativeLibrary {
     if (references.length > 0)
       throw new CudaArgumentError(
         'args',
-        `args of ${name}: memory of the device is for calls in stream order.`,
+        `args of ${name}: device memory is allowed in calls in stream order only: use call(…).`,
       );
     const { runtime } = this;
     const { words: after, value } = await runtime.call(

@@ -1,9 +1,9 @@
 /**
- * Memory that a graph allocates itself, by a node, at each launch. It is made by {@link
- * CoreDevice.alloc} on a stream that is captured with `allocate: 'nodes'`. Memory that is closed
- * within the capture is freed by a node, and the driver may give later nodes the same memory. Other
- * memory stays from a launch to the next, which frees it and allocates it again at the same
- * address.
+ * Memory that a graph allocates itself, by a node, at each launch. It is made by
+ * {@link CoreDevice.alloc} on a stream that is captured with `allocate: 'nodes'`. Memory that is
+ * closed within the capture is freed by a node, and the driver may give later nodes the same
+ * memory. Other memory stays from a launch to the next, which frees it and allocates it again at
+ * the same address.
  */
 import { ACCESS_WRITE } from '../runtime/commands.js';
 import { CudaError } from '../ground/errors.js';
@@ -46,8 +46,8 @@ export class NodeMemory extends Allocation {
     if (!this.allocated) {
       throw new CudaError(
         'ERR_CUDA_CAPTURE',
-        `${this.toString()} is allocated by a node of a graph: it is there once the graph ` +
-          'has been launched.',
+        `${this.toString()} is allocated by a node of a graph: it is allocated once the ` +
+          'graph has been launched.',
       );
     }
     super.order(stream, access);
@@ -58,7 +58,7 @@ export class NodeMemory extends Allocation {
     throw new CudaError(
       'ERR_CUDA_CAPTURE',
       `${this.toString()} is allocated by a node of another graph, whose launches decide ` +
-        'whether it is there: copy it before the capture.',
+        'whether it is allocated: copy it before the capture.',
     );
   }
 

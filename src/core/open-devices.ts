@@ -77,7 +77,7 @@ export class SharedDevice {
    */
   private linked = false;
   private readonly key: string;
-  private readonly forget: () => void;
+  private readonly unregister: () => void;
   /** Whether a Device was closed while its work was still running. */
   private abandoned = false;
   private used = 0;
@@ -88,7 +88,7 @@ export class SharedDevice {
     this.devices = devices;
     this.runtime = runtime;
     this.staging = new Staging(runtime);
-    this.forget = onExit(runtime);
+    this.unregister = onExit(runtime);
   }
 
   get name(): string {
@@ -181,7 +181,7 @@ export class SharedDevice {
     }
     const over = await runtime.terminate(error, abandoned);
     // A CPU device ends with its thread, whatever runs there.
-    if (over || runtime.config.provider === 'cpu') this.forget();
+    if (over || runtime.config.provider === 'cpu') this.unregister();
   }
 
   /** Lets a lost CPU device be opened again, as a new runtime. */
@@ -238,8 +238,8 @@ async function openCuda(ordinal: number, inline: boolean): Promise<SharedDevice>
       throw error;
     const { driverName, driverCode } = error;
     throw new CudaDeviceLostError(
-      `cuda:${ordinal}: an earlier fault (${driverName ?? driverCode}) has taken the GPU ` +
-        'from this process, which cannot use it again. Start another process.',
+      `cuda:${ordinal}: an earlier fault (${driverName ?? driverCode}) has made the GPU ` +
+        'unusable for this process. Start another process.',
       { driverName, driverCode, cause: error },
     );
   }
@@ -259,7 +259,7 @@ function openCpu(
   inline: boolean,
   {
     memoryBytes,
-    workers: asked,
+    workers: given,
     stallLimit,
     check: wanted = checkOfEnvironment(),
     schedule = scheduleOfEnvironment(),
@@ -269,9 +269,10 @@ function openCpu(
   const check = wanted === false ? undefined : wanted;
   // Checks and seeded schedules need a single thread.
   const alone = inline || schedule !== undefined || check !== undefined;
-  const workers = alone ? 1 : (asked ?? workersOfEnvironment());
+  const workers = alone ? 1 : (given ?? workersOfEnvironment());
   const own = [memoryBytes, workers, stallLimit].map((value) => value ?? '').join(':');
-  const key = `cpu:${ordinal}:${inline ? 'inline' : 'worker'}:${own}:${JSON.stringify([check, schedule])}`;
+  const thread = inline ? 'inline' : 'worker';
+  const key = `cpu:${ordinal}:${thread}:${own}:${JSON.stringify([check, schedule])}`;
   return openOnce(
     key,
     { provider: 'cpu', ordinal, memoryBytes, workers, stallLimit, check, schedule },
@@ -347,9 +348,9 @@ async function openOnce(
  * Runs a listener. Its exception becomes an uncaught one, so that the other listeners run and waits
  * go on.
  */
-function guarded(tell: () => unknown): void {
+function guarded(notify: () => unknown): void {
   try {
-    tell();
+    notify();
   } catch (error) {
     setImmediate(() => {
       throw error;
@@ -367,12 +368,12 @@ async function start(key: string, config: ProviderConfig, inline: boolean): Prom
         for (const device of devices) guarded(() => device.unclaimed(error));
       },
       print: (text) => {
-        let heard = false;
+        let isPrinted = false;
         for (const device of devices) {
-          if (device.listenerCount('print') > 0) heard = true;
+          if (device.listenerCount('print') > 0) isPrinted = true;
           guarded(() => device.emit('print', text));
         }
-        if (!heard) process.stdout.write(text);
+        if (!isPrinted) process.stdout.write(text);
       },
       labels: () => new Map([...devices].flatMap((device) => device.objects.labels())),
       check: (report) => {

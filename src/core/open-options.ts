@@ -138,7 +138,7 @@ export function checkOpenOptions(options: OpenOptions): {
     if (alone !== undefined)
       throw invalid(
         'options.workers',
-        `1, or left out, with '${alone}', which one thread follows`,
+        `1, or left out, with '${alone}', which needs a single thread`,
         options.workers,
       );
   }

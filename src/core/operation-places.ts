@@ -7,11 +7,11 @@ let wanted = false;
 let current: string | undefined = undefined;
 
 /** Called when a checked device is opened: from now on operations record their places. */
-export function wantPlaces(): void {
+export function recordPlaces(): void {
   wanted = true;
 }
 
-export const placesAreWanted = (): boolean => wanted;
+export const recordsPlaces = (): boolean => wanted;
 
 /** Runs `queue`, whose allocations belong to an operation that was made at `place`. */
 export function atPlace<T>(place: string, queue: () => T): T {

@@ -20,8 +20,8 @@ export class Operation extends HeldOperation {
   }
 
   /**
-   * Makes work that is queued from here on part of this operation, and of no other, until {@link
-   * letGo}.
+   * Makes work that is queued from here on part of this operation, and of no other, until
+   * {@link letGo}.
    */
   take(): void {
     this.runtime.held = this;
@@ -38,20 +38,20 @@ export class Operation extends HeldOperation {
   }
 
   /**
-   * Claims the operation's failure for a waiter that waits before all of it is queued. {@link told}
-   * ends the claim.
+   * Claims the operation's failure for a waiter that waits before all of it is queued.
+   * {@link reported} ends the claim.
    */
   expect(): void {
     this.runtime.expect(this.root);
   }
 
   /** Ends the claim: the failure has been reported. */
-  told(): void {
+  reported(): void {
     this.runtime.failureOf(this.root);
   }
 
   /** An error was reported. If it is the operation's failure, it needs no further report. */
-  heard(error: unknown): void {
+  markReported(error: unknown): void {
     const { runtime, root } = this;
     if (runtime.unclaimedFailureOf(root) === error) runtime.failureOf(root, true);
   }

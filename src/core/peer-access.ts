@@ -26,7 +26,7 @@ export async function enablePeerAccess(from: SharedDevice, to: SharedDevice): Pr
   if (!(await canAccessPeer(from, to))) {
     throw new CudaError(
       'ERR_CUDA_UNSUPPORTED',
-      `${from.name} has no way to the memory of ${to.name}. Copy between them: ` +
+      `${from.name} cannot access the memory of ${to.name}. Copy between them: ` +
         'buffer.copyFrom(stream, other).',
     );
   }

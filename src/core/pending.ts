@@ -55,7 +55,7 @@ export class Pending<T = void> implements PromiseLike<T> {
       finish === undefined ? undefined : { finish, promise: undefined, claims: 0, settled: false };
   }
 
-  private get wanted(): Wait<T> {
+  private get waitState(): Wait<T> {
     return (this.lasting ??= { finish: undefined, promise: undefined, claims: 0, settled: false });
   }
 
@@ -68,23 +68,23 @@ export class Pending<T = void> implements PromiseLike<T> {
     onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
     onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
-    const wait = this.wanted;
+    const wait = this.waitState;
     this.claim(wait);
     if (wait.promise === undefined) {
       if (wait.finish === undefined && this.root >= 0 && this.stream.passesSoon(this.mark)) {
         const failure = this.stream.runtime.failureOf(this.root);
         wait.promise = (failure === undefined ? DONE : Promise.reject(failure)) as Promise<T>;
       }
-    } else if (this.root === 0 && this.mark !== 0) this.stream.lookFor(this.mark);
+    } else if (this.root === 0 && this.mark !== 0) this.stream.pollFor(this.mark);
     return this.chain(wait, onFulfilled, onRejected);
   }
 
   /** Like {@link then}, where the end of the work has been checked already. @internal */
-  thenUnlooked<A, B>(
+  thenUnpolled<A, B>(
     onFulfilled: (value: T) => A | PromiseLike<A>,
     onRejected: ((reason: unknown) => B | PromiseLike<B>) | null | undefined,
   ): Promise<A | B> {
-    const wait = this.wanted;
+    const wait = this.waitState;
     this.claim(wait);
     return this.chain(wait, onFulfilled, onRejected);
   }
@@ -124,7 +124,7 @@ export class Pending<T = void> implements PromiseLike<T> {
     const { signal } = options;
     checkSignal(signal);
     if (signal?.aborted === true) return Promise.reject(reasonOf(signal));
-    const wait = this.wanted;
+    const wait = this.waitState;
     this.claim(wait);
     wait.promise ??= this.settle(wait);
     return signal === undefined
@@ -144,7 +144,7 @@ export class Pending<T = void> implements PromiseLike<T> {
 
   /** @internal */
   follow(promise: Promise<T>, unclaimed: (error: unknown) => void): void {
-    const wait = this.wanted;
+    const wait = this.waitState;
     wait.promise = promise;
     promise.catch((error: unknown) => {
       setImmediate(() =>

@@ -61,14 +61,14 @@ export class PinnedMemory extends Resource {
   }
 }
 
-const leaks = new FinalizationRegistry<PinnedMemory>(forgotten);
+const leaks = new FinalizationRegistry<PinnedMemory>(collected);
 
-function forgotten(memory: PinnedMemory): void {
+function collected(memory: PinnedMemory): void {
   if (
     memory.disposed ||
     memory.device.isClosed ||
-    memory.leftToGraphs(() => {
-      forgotten(memory);
+    memory.freeAfterGraphs(() => {
+      collected(memory);
     })
   )
     return;

@@ -58,11 +58,12 @@ export interface DeviceProperties {
 
 export function propertiesOf(info: OpenReply): DeviceProperties {
   const a = info.attributes;
+  const { driverVersion: version } = info;
   const hex = [...info.uuid].map((byte) => byte.toString(16).padStart(2, '0')).join('');
   return {
     computeCapability: [a.computeCapabilityMajor, a.computeCapabilityMinor],
-    driverVersion: `${Math.floor(info.driverVersion / 1000)}.${Math.floor((info.driverVersion % 1000) / 10)}`,
-    uuid: `GPU-${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`,
+    driverVersion: `${Math.floor(version / 1000)}.${Math.floor((version % 1000) / 10)}`,
+    uuid: `GPU-${[0, 8, 12, 16, 20].map((from, i, all) => hex.slice(from, all[i + 1])).join('-')}`,
     pciBusId: info.pciBusId,
     totalMemory: info.totalMemory,
     multiprocessorCount: a.multiprocessorCount,

@@ -72,5 +72,5 @@ export function queuedOperation(stream: Stream, held: Held | undefined): Operati
 }
 
 function unknownCommand(op: number): never {
-  throw new Error(`command ${op} is no operation of a user, and was queued as one`);
+  throw new Error(`command ${op} was queued as an operation, and has no trace descriptor`);
 }

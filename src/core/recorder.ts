@@ -48,9 +48,9 @@ interface Unread {
 }
 
 /**
- * Begins to record the work of the device, of all Devices that are open on it, until {@link
- * TraceRecording.stop}. Meanwhile operations cost about two microseconds more, and events surround
- * them. cuEventRecord, cuEventElapsedTime
+ * Begins to record the work of the device, of all Devices that are open on it, until
+ * {@link TraceRecording.stop}. Meanwhile operations cost about two microseconds more, and events
+ * surround them. cuEventRecord, cuEventElapsedTime
  *
  * @example
  * ```ts
@@ -160,7 +160,7 @@ class Recording implements Recorder {
     this.limit = limit;
     this.clock = new DeviceClock(device);
     this.comparing = this.clock.compare().catch(ignore);
-    void this.look();
+    void this.recordPool();
     this.shared.recorder = this;
     for (const channel of CHANNELS) channel.subscribe(this.listen);
   }
@@ -234,7 +234,7 @@ class Recording implements Recorder {
       await Promise.all([...this.unread.keys()].map((stream) => this.readAll(stream)));
       await this.comparing;
       await this.clock.compare();
-      await this.look();
+      await this.recordPool();
       if (this.started !== undefined) this.spare.push(this.started.event);
       for (const event of this.spare) destroyEvent(this.shared.runtime, event);
     } catch {
@@ -306,7 +306,7 @@ class Recording implements Recorder {
     const last = unread[unread.length - 1];
     if (last === undefined) return;
     await this.passed(stream, last.mark);
-    await this.look();
+    await this.recordPool();
     const times = await this.clock.times(unread.flatMap(({ start, end }) => [start, end]));
     unread.forEach(({ entry, start, end }, i) => {
       entry.start = times[2 * i]!;
@@ -325,13 +325,13 @@ class Recording implements Recorder {
     if (stream.hasPassed(mark)) return;
     // A capture lasts for one turn at most.
     while (stream.capturing !== undefined) await new Promise((resolve) => setImmediate(resolve));
-    const passed = stream.waitBehind(mark, false);
+    const passed = stream.waitAfter(mark, false);
     stream.runtime.completion.bystanders.add(passed);
     await passed;
   }
 
   /** Records the statistics of the device's own pool. */
-  private async look(): Promise<void> {
+  private async recordPool(): Promise<void> {
     if (!this.shared.pools || this.device.closing) return;
     try {
       const pool = await this.device.pool();

@@ -38,7 +38,7 @@ export class RecycledMemory {
   private timer: ReturnType<typeof setTimeout> | undefined = undefined;
   private wantedAt = 0;
   /** A stream for frees on which no allocation waits. */
-  private apart: Stream | undefined = undefined;
+  private freeStream: Stream | undefined = undefined;
 
   constructor(device: CoreDevice) {
     this.device = device;
@@ -60,7 +60,7 @@ export class RecycledMemory {
   }
 
   /** Drops memory of failed work, which may still be marked as undefined: it is not used again. */
-  forget(memory: Allocation): void {
+  drop(memory: Allocation): void {
     const at = this.pieces.findIndex((piece) => piece.memory === memory);
     if (at !== -1) this.remove(at).giveBack();
   }
@@ -75,8 +75,8 @@ export class RecycledMemory {
   /** Like {@link release}, on a stream of its own, before any allocation that waits for memory. */
   makeRoom(): void {
     if (this.pieces.length === 0) return;
-    this.apart ??= this.device.createStream();
-    this.release(this.apart);
+    this.freeStream ??= this.device.createStream();
+    this.release(this.freeStream);
   }
 
   private take(bytes: number): Allocation | undefined {

@@ -5,12 +5,12 @@ import { ACCESS_READ, ACCESS_WRITE } from '../runtime/commands.js';
 import { Resource } from './resource.js';
 import type { Stream } from './stream.js';
 
-/** As far as a resource needs a stream: it says what it was told to wait for. */
+/** The part of a stream that a resource uses. It records the waits. */
 class Waits {
-  readonly told = new Map<unknown, number>();
+  readonly waits = new Map<unknown, number>();
 
   waitFor(other: unknown, mark: number): void {
-    this.told.set(other, mark);
+    this.waits.set(other, mark);
   }
 }
 
@@ -33,16 +33,16 @@ test(
             expected.set(writer.stream, writer.mark);
           if (write)
             for (const [reader, mark] of readers) if (reader !== stream) expected.set(reader, mark);
-          stream.told.clear();
+          stream.waits.clear();
           const kind = write ? ACCESS_WRITE : ACCESS_READ;
           resource.order(stream as unknown as Stream, kind);
-          expect(stream.told).toEqual(expected);
+          expect(stream.waits).toEqual(expected);
           resource.used(stream as unknown as Stream, kind, at + 1);
           if (write) {
             writer = { stream, mark: at + 1 };
             readers = new Map();
           } else readers.set(stream, at + 1);
-          // Its own stream's reads need not be looked at by the next write there.
+          // The next write on a stream need not wait for reads of the same stream.
           expect(resource.readerCount).toBe(
             [...readers.keys()].filter((reader) => reader !== writer?.stream).length,
           );

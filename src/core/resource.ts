@@ -121,7 +121,7 @@ export class Resource {
         return;
       }
     }
-    if (readerCount >= this.mostReaders) this.forgetReaders();
+    if (readerCount >= this.mostReaders) this.dropEndedReaders();
     const again = readers[this.readerCount++];
     if (again === undefined) {
       readers.push({ stream, mark });
@@ -132,7 +132,7 @@ export class Resource {
   }
 
   /** Drops readers whose reads have ended. */
-  private forgetReaders(): void {
+  private dropEndedReaders(): void {
     const { readers, readerCount } = this;
     let left = 0;
     for (let i = 0; i < readerCount; i++) {
@@ -167,12 +167,12 @@ export class Resource {
     for (const use of this.kept) if (use.stream !== stream) stream.waitFor(use.stream, use.mark);
   }
 
-  /** A graph uses the memory. It stays until {@link letGoOfGraph}, unless it is closed. */
+  /** A graph uses the memory. It stays until {@link releaseFromGraph}, unless it is closed. */
   keepForGraph(): void {
     this.graphs++;
   }
 
-  letGoOfGraph(): void {
+  releaseFromGraph(): void {
     this.graphs--;
     if (this.graphs > 0) return;
     const { unused } = this;
@@ -184,7 +184,7 @@ export class Resource {
    * Called when only graphs can reach the memory any more. Returns whether there are any, and calls
    * `free` once there are none.
    */
-  leftToGraphs(free: () => void): boolean {
+  freeAfterGraphs(free: () => void): boolean {
     if (this.graphs === 0) return false;
     this.unused = free;
     return true;

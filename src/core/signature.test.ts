@@ -1,4 +1,4 @@
-/** Where declared parameters lie, where neither PTX nor the driver says. */
+/** The offsets of declared parameters where neither PTX nor the driver gives them. */
 import { expect, test } from 'vitest';
 
 import { f32, f64, u8 } from '../ground/dtype.js';
@@ -35,9 +35,9 @@ test('a structure begins at a multiple of its alignment', () => {
   ]);
 });
 
-test('a structure that may lie at several places needs its alignment', () => {
+test('a structure whose offset is not certain needs its alignment', () => {
   expect(() => places([f32, struct(8)])).toThrow(
-    "signature[1]: this driver cannot tell where parameter 1 of kernel 'kernel' lies. Give " +
+    "signature[1]: this driver does not give the offset of parameter 1 of kernel 'kernel'. Give " +
       "the structure's alignment",
   );
   expect(places([f64, struct(8)])).toEqual([

@@ -217,8 +217,8 @@ export function layoutFromDeclaration(
     ) {
       throw new CudaArgumentError(
         `signature[${index}]`,
-        `signature[${index}]: this driver cannot tell where parameter ${index} of kernel ` +
-          `'${kernel}' lies. Give the structure's alignment, that of its largest member: ` +
+        `signature[${index}]: this driver does not give the offset of parameter ${index} of ` +
+          `kernel '${kernel}'. Give the structure's alignment, that of its largest member: ` +
           `struct(${size}, 4).`,
       );
     }

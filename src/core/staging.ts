@@ -173,7 +173,7 @@ export class Staging {
       // Segments are reclaimed first: the last one used may still be in the processor's caches.
       this.reclaim();
       if (this.free.length <= 2) this.fenceFull();
-      // Small copies may be queued behind a large one. If they had all segments, each side would
+      // Small copies may be queued after a large one. If they had all segments, each side would
       // wait for the other.
       if (this.free.length <= 2) return undefined;
       this.current = this.free.pop()!;

@@ -39,9 +39,9 @@ export interface DeviceStats {
     /** Page-locked memory of {@link Device.pinned}. */
     readonly pinned: number;
     /**
-     * Bytes that the device's pools hold and use: its own pool and those of {@link
-     * Device.createPool}, of all Devices that are open on it. Undefined where the platform has no
-     * pools. cuMemPoolGetAttribute
+     * Bytes that the device's pools hold and use: its own pool and those of
+     * {@link Device.createPool}, of all Devices that are open on it. Undefined where the platform
+     * has no pools. cuMemPoolGetAttribute
      */
     readonly poolReserved: number | undefined;
     readonly poolUsed: number | undefined;

@@ -58,9 +58,9 @@ export function streamValue(
         : `Write await device.pinned(u32, ${buffer.length}).`;
     throw invalid('buffer', 'a buffer of u32 or u64', buffer, fix);
   }
-  if (buffer instanceof ManagedBuffer) throw refused(buffer, 'Managed memory does not serve');
+  if (buffer instanceof ManagedBuffer) throw refused(buffer, 'The driver refuses managed memory');
   if (buffer instanceof DeviceBuffer && buffer.memory.pooled)
-    throw refused(buffer, 'Memory of device.alloc comes from a pool and does not serve');
+    throw refused(buffer, 'Memory of device.alloc comes from a pool, which the driver refuses');
   const { memory } = buffer;
   checkInteger('index', index, 0, buffer.length - 1);
   const number = dtype.name === 'u32' ? checkedU32(value) : checkedU64(value);

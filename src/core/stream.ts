@@ -26,9 +26,9 @@ import {
   fenced,
   graphed,
   launched,
-  launchesHeard,
-  operationsHeard,
-  tellWait,
+  hasLaunchSubscribers,
+  hasOperationSubscribers,
+  publishWait,
 } from './channels.js';
 import { CopyCounts } from './counts.js';
 import type { CoreDevice } from './device.js';
@@ -44,7 +44,7 @@ import type { Held } from './queued-operation.js';
 import type { Resource } from './resource.js';
 import { streamValue } from './stream-values.js';
 import type { Value, ValueBuffer, ValueCondition, ValueType } from './stream-values.js';
-import { takenBack, destroyEvent, createEvent } from './driver-events.js';
+import { endAnnouncement, destroyEvent, createEvent } from './driver-events.js';
 import { captureError } from './capture-error.js';
 
 /** Options of {@link CoreDevice.createStream}. */
@@ -69,8 +69,8 @@ const EVENTS = 32;
  * After this many operations that were each awaited at once, the fence of the next launch is
  * written with the launch; and after one that was not awaited, this many operations go without.
  */
-const FORESIGHT_AWAITS = 4;
-const FORESIGHT_PAUSE = 1000;
+const AHEAD_AWAITS = 4;
+const AHEAD_PAUSE = 1000;
 /**
  * Stored in place of an operation's number before the first operation, so that one comparison
  * covers both cases.
@@ -129,7 +129,7 @@ export class Stream implements Disposable {
    * The fields after it hold the fence that was written with the last launch: its operation, 0
    * where there is none, or {@link NOTHING_QUEUED}.
    */
-  private foresees = false;
+  private expectsAwait = false;
   private awaitedInRow = 0;
   private aheadMark = NOTHING_QUEUED;
   private aheadSeq = 0;
@@ -258,7 +258,7 @@ export class Stream implements Disposable {
       this.checkInside();
       const { handle } = on;
       on.device.shared.loans.settled();
-      if (!on.reached) this.waitAcross(on.device.shared, handle, () => on.givenBack(handle));
+      if (!on.reached) this.waitAcross(on.device.shared, handle, () => on.loanEnded(handle));
       return;
     }
     if (on.scope !== undefined && this.captureScope === undefined) on.scope.join(this);
@@ -348,7 +348,7 @@ export class Stream implements Disposable {
           throw new CudaError(
             'ERR_CUDA_INVALID_ARGUMENT',
             'stream.call: the function returned work of the stream that it holds, which ' +
-              'waits for the function. Queue it behind the call, or on another stream.',
+              'waits for the function. Queue it after the call, or on another stream.',
           );
         }
         return isThenable(result) ? await runtime.completion.orEnd(result) : result;
@@ -400,7 +400,7 @@ export class Stream implements Disposable {
     // Later users of memory that this stream wrote wait for its last event.
     if (this.runtime.lost === undefined && this.mark > 0) this.recordAll();
     this.closed = true;
-    this.device.streamClosed(this);
+    this.device.removeStream(this);
     if (this.runtime.lost === undefined) void this.retire();
   }
 
@@ -484,7 +484,7 @@ export class Stream implements Disposable {
   begin(op: number, words: number, root: number, flags = 0): number {
     const event =
       this.shared.attentive && this.capturing === undefined && (flags & FLAG_BYPASS) === 0
-        ? this.eventBehind(op)
+        ? this.eventAfter(op)
         : 0;
     return this.runtime.ring.begin(op, flags, words, root, this.slot.index, event);
   }
@@ -498,26 +498,26 @@ export class Stream implements Disposable {
 
   /** {@link commit} of a kernel: programs await kernels and graphs one by one. @internal */
   commitLaunch(): number {
-    if (this.foresees && this.aheadMark === 0 && this.capturing === undefined)
+    if (this.expectsAwait && this.aheadMark === 0 && this.capturing === undefined)
       return this.commitAhead();
-    return launchesHeard() ? this.endAloud(undefined) : this.endQuietly();
+    return hasLaunchSubscribers() ? this.endWithMessage(undefined) : this.endWithoutMessage();
   }
 
   /** {@link commit} of a graph. @internal */
   commitGraph(): number {
     this.graphLaunches++;
-    return this.foresees && this.aheadMark === 0 && this.capturing === undefined
+    return this.expectsAwait && this.aheadMark === 0 && this.capturing === undefined
       ? this.commitAhead()
       : this.end();
   }
 
   private end(): number {
-    return operationsHeard() ? this.endAloud(undefined) : this.endQuietly();
+    return hasOperationSubscribers() ? this.endWithMessage(undefined) : this.endWithoutMessage();
   }
 
-  private endQuietly(): number {
+  private endWithoutMessage(): number {
     this.runtime.ring.commit();
-    if (this.aheadMark !== 0) this.endUnlike();
+    if (this.aheadMark !== 0) this.endUnexpected();
     return ++this.mark;
   }
 
@@ -525,11 +525,11 @@ export class Stream implements Disposable {
    * Ends the first operation of the stream, or a launch that was expected to be awaited and was
    * not.
    */
-  private endUnlike(): void {
+  private endUnexpected(): void {
     if (this.aheadMark === NOTHING_QUEUED) this.shared.streamStarted();
     else {
-      this.foresees = false;
-      this.awaitedInRow = -FORESIGHT_PAUSE;
+      this.expectsAwait = false;
+      this.awaitedInRow = -AHEAD_PAUSE;
     }
     this.aheadMark = 0;
   }
@@ -538,9 +538,9 @@ export class Stream implements Disposable {
    * Ends the command and publishes its message. The message is made before the end, and published
    * after it: a subscriber may queue work itself.
    */
-  private endAloud(held: Held | undefined): number {
+  private endWithMessage(held: Held | undefined): number {
     const message = queuedOperation(this, held);
-    const mark = this.endQuietly();
+    const mark = this.endWithoutMessage();
     // The recorder comes first: subscribers may write fences, which would not cover its command.
     this.shared.recorder?.operation(this, message, held);
     enqueued.publish(message);
@@ -555,7 +555,7 @@ export class Stream implements Disposable {
    * streams' commands.
    */
   private commitAhead(): number {
-    if (operationsHeard()) return this.endAloud(undefined);
+    if (hasOperationSubscribers()) return this.endWithMessage(undefined);
     const mark = ++this.mark;
     this.aheadSeq = this.runtime.commitWithFence(this.slot);
     this.aheadMark = mark;
@@ -568,8 +568,8 @@ export class Stream implements Disposable {
    */
   waitFor(other: Stream, mark: number): void {
     // Streams of other devices may wait for a stream that a capture of its own device refuses.
-    const beside = other.capturing?.outside === true && other.runtime !== this.runtime;
-    if (this.capturing !== undefined || (other.capturing !== undefined && !beside)) {
+    const isExcluded = other.capturing?.outside === true && other.runtime !== this.runtime;
+    if (this.capturing !== undefined || (other.capturing !== undefined && !isExcluded)) {
       if (this.captureScope !== undefined && this.capturing === other.capturing)
         this.captureScope.depend(this, other);
       return;
@@ -593,22 +593,22 @@ export class Stream implements Disposable {
     if (other.runtime === this.runtime) this.waitEvent(event);
     else {
       other.lend(covers, event);
-      this.waitAcross(other.shared, event, () => other.givenBack(covers, event));
+      this.waitAcross(other.shared, event, () => other.loanEnded(covers, event));
     }
   }
 
-  /** The event is not recorded again until {@link givenBack}; another one replaces it. */
+  /** The event is not recorded again until {@link loanEnded}; another one replaces it. */
   private lend(mark: number, event: number): void {
     this.lent.set(mark, event);
     if (this.events[mark % EVENTS] === event) this.events[mark % EVENTS] = undefined;
   }
 
-  private givenBack(mark: number, event: number): void {
+  private loanEnded(mark: number, event: number): void {
     const at = mark % EVENTS;
     this.lent.delete(mark);
     if (this.runtime.lost !== undefined) return;
     if (!this.retired && this.events[at] === undefined && this.eventMarks[at] === mark) {
-      takenBack(this.runtime, event);
+      endAnnouncement(this.runtime, event);
       this.events[at] = event;
     } else destroyEvent(this.runtime, event);
   }
@@ -739,13 +739,13 @@ export class Stream implements Disposable {
   }
 
   private awaited(mark: number, spin: boolean): Promise<void> {
-    const wait = this.waitBehind(mark, spin);
-    if (fenced.hasSubscribers) tellWait(this, performance.now(), wait);
+    const wait = this.waitAfter(mark, spin);
+    if (fenced.hasSubscribers) publishWait(this, performance.now(), wait);
     return wait;
   }
 
   /** Waits for a fence after `mark`, without a message. @internal */
-  waitBehind(mark: number, spin: boolean): Promise<void> {
+  waitAfter(mark: number, spin: boolean): Promise<void> {
     return this.runtime.wait(this.slot, this.fenceAt(mark, true), this.slot.index, spin);
   }
 
@@ -753,14 +753,14 @@ export class Stream implements Disposable {
   passesSoon(mark: number): boolean {
     if (this.hasPassed(mark)) return this.runtime.completion.mayEndNow();
     if (this.capturing !== undefined || this.runtime.lost !== undefined) return false;
-    return fenced.hasSubscribers ? this.seenAloud(mark) : this.seen(mark);
+    return fenced.hasSubscribers ? this.seenWithMessage(mark) : this.seen(mark);
   }
 
-  private seenAloud(mark: number): boolean {
+  private seenWithMessage(mark: number): boolean {
     const begun = performance.now();
     const seen = this.seen(mark);
     // Otherwise the wait goes on, and its message is published then.
-    if (seen) tellWait(this, begun, undefined);
+    if (seen) publishWait(this, begun, undefined);
     return seen;
   }
 
@@ -772,9 +772,9 @@ export class Stream implements Disposable {
           ? this.aheadSeq
           : this.runtime.fence(this.slot, this.slot.index, 0, true);
       this.aheadMark = 0;
-      if (this.hostMark === last) this.foretell(seq);
+      if (this.hostMark === last) this.announceEnd(seq);
       if (mark === last && this.runtime.completion.hot)
-        this.foresees = ++this.awaitedInRow >= FORESIGHT_AWAITS;
+        this.expectsAwait = ++this.awaitedInRow >= AHEAD_AWAITS;
       if (this.runtime.passesSoon(this.slot, seq)) {
         this.done = last;
         return true;
@@ -786,7 +786,7 @@ export class Stream implements Disposable {
   }
 
   /** A wait for `mark` exists already: polls for its end for a few microseconds. @internal */
-  lookFor(mark: number): void {
+  pollFor(mark: number): void {
     if (this.hasPassed(mark) || this.capturing !== undefined || this.runtime.lost !== undefined)
       return;
     this.runtime.completion.spinFor(this.slot, this.fenceAt(mark, true));
@@ -800,7 +800,7 @@ export class Stream implements Disposable {
     if (seq !== 0) return seq;
     seq = this.runtime.fence(this.slot, this.slot.index, 0, waitedFor);
     fences.push({ seq, mark: this.mark });
-    if (this.hostMark === this.mark) this.foretell(seq);
+    if (this.hostMark === this.mark) this.announceEnd(seq);
     return seq;
   }
 
@@ -821,7 +821,7 @@ export class Stream implements Disposable {
     this.slot.earlyWords = undefined;
   }
 
-  private foretell(seq: number): void {
+  private announceEnd(seq: number): void {
     const { slot } = this;
     slot.earlyWords = this.hostWords;
     slot.earlyAt = this.hostAt;
@@ -850,7 +850,10 @@ export class Stream implements Disposable {
     memory[body + 1] = value;
     this.others++;
     if (held?.direction !== undefined) this.copies.add(held.direction, held.bytes!, held.operation);
-    const mark = held !== undefined && operationsHeard() ? this.endAloud(held) : this.endQuietly();
+    const mark =
+      held !== undefined && hasOperationSubscribers()
+        ? this.endWithMessage(held)
+        : this.endWithoutMessage();
     // The record comes after the hold, so a wait for its event waits for the transfer.
     return this.shared.multi ? this.recordAll() : mark;
   }
@@ -919,7 +922,7 @@ export class Stream implements Disposable {
   }
 
   /** Records the recorder's event before a command. Returns the event to record after it. */
-  private eventBehind(op: number): number {
+  private eventAfter(op: number): number {
     this.shared.recorder?.before(this, op);
     // The parts of an operation share one event, which is recorded before the next operation. The
     // command of a graph, or of a library's calls, is most often the whole operation, so it has the

@@ -31,7 +31,7 @@ test.each([
   expect([declared.bytes, declared.align]).toEqual([bytes, align]);
 });
 
-test('what is packed comes out again', { tags: 'random' }, () => {
+test('unpack reverses pack', { tags: 'random' }, () => {
   const values: Partial<Record<DTypeName, fc.Arbitrary<number | bigint | boolean>>> = {
     i8: fc.integer({ min: -128, max: 127 }),
     u8: fc.integer({ min: 0, max: 255 }),
@@ -75,7 +75,7 @@ test('what is packed comes out again', { tags: 'random' }, () => {
   );
 });
 
-test("the bytes are the device's", () => {
+test('the bytes are those of the device', () => {
   const declared = struct({ flag: bool, half: f16, tiny: f8e4m3, wide: i64 });
   expect([...declared.pack([{ flag: true, half: 1.5, tiny: 1, wide: -2 }])]).toEqual([
     1, 0, 0x00, 0x3e, 0x38, 0, 0, 0, 0xfe, 255, 255, 255, 255, 255, 255, 255,
@@ -93,8 +93,8 @@ test.each<[string, () => unknown, string]>([
   [
     'a structure in a structure',
     () => struct({ at: struct({ x: f32 }) } as never),
-    'fields.at: expected a dtype, got struct({ x: f32 }). Structures have no structures in ' +
-      "them: list the fields of 'at' among the others.",
+    'fields.at: expected a dtype, got struct({ x: f32 }). Structures cannot contain ' +
+      "structures: list the fields of 'at' among the others.",
   ],
   [
     'a field whose name is none',

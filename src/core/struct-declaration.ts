@@ -125,7 +125,7 @@ class Declared<F extends StructFields> implements StructDeclaration<F> {
           `fields.${name}`,
           'a dtype',
           dtype,
-          `Structures have no structures in them: list the fields of '${name}' among the others.`,
+          `Structures cannot contain structures: list the fields of '${name}' among the others.`,
         );
       checkDType(dtype, `fields.${name}`);
       const storage = dtype.name;
@@ -393,7 +393,7 @@ const ACCESS = Object.fromEntries(
 export function withoutFields(argument: string): CudaArgumentError {
   return new CudaArgumentError(
     argument,
-    `${argument}: a structure of a kernel in TypeScript has to say its fields. Write ` +
+    `${argument}: a structure of a kernel in TypeScript has to list its fields. Write ` +
       'struct({ x: f32, y: f32 }).',
   );
 }

@@ -12,6 +12,6 @@ const TEXELS = namesWhere(({ texel }) => texel !== null).sort(
 export function texelFormat(argument: string, dtype: DType): number {
   const format = DTYPE_FACTS[dtype.name].texel;
   if (format === null)
-    throw invalid(argument, `one of ${TEXELS.join(', ')}, as texels are`, dtype.name);
+    throw invalid(argument, `one of ${TEXELS.join(', ')}, the dtypes of texels`, dtype.name);
   return format;
 }

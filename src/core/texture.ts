@@ -164,8 +164,8 @@ export class Texture<D extends DTypeName = DTypeName> extends TexelObject<D> {
 }
 
 /**
- * A surface, through which kernels read and write the texels of an array. Made by {@link
- * CoreDevice.createSurface}. cuSurfObjectCreate
+ * A surface, through which kernels read and write the texels of an array. Made by
+ * {@link CoreDevice.createSurface}. cuSurfObjectCreate
  *
  * @example
  * ```ts

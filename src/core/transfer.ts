@@ -309,7 +309,7 @@ export function writeRegion(
   }
   // The program may change a small source when this returns, so it is copied, also where staging
   // has no room.
-  return pumpBehindHold(
+  return pumpAfterHold(
     stream,
     staging,
     region,
@@ -336,7 +336,7 @@ export function writeRegionLater(
   const root = stream.runtime.nextRoot();
   stream.runtime.name(root, label);
   stream.order(region.resource, ACCESS_WRITE);
-  return pumpBehindHold(
+  return pumpAfterHold(
     stream,
     staging,
     region,
@@ -346,7 +346,7 @@ export function writeRegionLater(
   );
 }
 
-function pumpBehindHold(
+function pumpAfterHold(
   stream: Stream,
   staging: Staging,
   region: Region,

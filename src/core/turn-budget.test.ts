@@ -12,7 +12,7 @@ function spend(ms: number): void {
   while (performance.now() < end);
 }
 
-test('what is more than a turn may take goes one in a turn, in the order of asking', async () => {
+test('copies larger than a turn allows are made one per turn, in order', async () => {
   const budget = new TurnBudget();
   expect(budget.take(HUGE)).toBe(undefined);
   const order: number[] = [];
@@ -34,7 +34,7 @@ test('small copies share a turn', () => {
   expect(budget.fits(HUGE)).toBe(false);
 });
 
-test('a large copy goes in parts that are as large as the rate allows', () => {
+test('a large copy is made in parts that are as large as the rate allows', () => {
   const budget = new TurnBudget();
   const parts = (bytes: number): number[] => {
     const found = [];
@@ -43,7 +43,7 @@ test('a large copy goes in parts that are as large as the rate allows', () => {
   };
   const whole = parts(1 << 20);
   expect(whole.length).toBe(1);
-  // A megabyte has taken a millisecond, again and again.
+  // A megabyte has repeatedly taken a millisecond.
   for (let i = 0; i < 20; i++) budget.took(1 << 20, 1);
   const slow = parts(1 << 20);
   expect(slow.length).toBeGreaterThan(3);
@@ -52,7 +52,7 @@ test('a large copy goes in parts that are as large as the rate allows', () => {
   expect(budget.part(5)).toBe(5);
 });
 
-test('a turn that has taken long otherwise copies nothing more, the next one does', async () => {
+test('a turn that other work has made long copies nothing more, the next one does', async () => {
   const budget = new TurnBudget();
   void budget.take(1);
   // The budget's own callback comes first, and begins the turn.
@@ -64,7 +64,7 @@ test('a turn that has taken long otherwise copies nothing more, the next one doe
   await late;
 });
 
-test('of a turn in which nothing was copied nobody knows how long it has been', async () => {
+test('the duration of a turn without a copy is not known', async () => {
   const budget = new TurnBudget();
   void budget.take(1);
   await setImmediate();
@@ -95,7 +95,7 @@ async function turnsBeside(ms: number): Promise<number> {
   return turns;
 }
 
-test('in turns that are long with other work more is copied, as great a part of them', async () => {
+test('turns that other work makes long copy more, the same part of each', async () => {
   const short = await turnsBeside(0);
   expect(short).toBeGreaterThan(15);
   expect(await turnsBeside(4)).toBeLessThan(short / 2);

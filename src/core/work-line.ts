@@ -49,7 +49,7 @@ export interface LineWork {
  * Makes a thread process the memory. Resolves when the thread has left; rejects with the failure of
  * its current piece.
  */
-export type SeeTo = (memory: LineMemory) => Promise<unknown>;
+export type ProcessLine = (memory: LineMemory) => Promise<unknown>;
 
 interface Entry {
   readonly work: LineWork;
@@ -72,18 +72,18 @@ class Post {
   line: WorkLine | undefined = undefined;
   private readonly runtime: Runtime;
   private readonly memory: LineMemory;
-  private readonly seeTo: SeeTo;
+  private readonly process: ProcessLine;
   /** The entries by their place. */
-  private readonly told: (Entry | undefined)[] = new Array<undefined>(LINE_CAPACITY).fill(
+  private readonly entries: (Entry | undefined)[] = new Array<undefined>(LINE_CAPACITY).fill(
     undefined,
   );
   /** The number of entries that the thread is known to have processed. */
   private seen = 0;
   private watching = false;
 
-  constructor(runtime: Runtime, seeTo: SeeTo) {
+  constructor(runtime: Runtime, process: ProcessLine) {
     this.runtime = runtime;
-    this.seeTo = seeTo;
+    this.process = process;
     const { buffers, slots } = runtime.shared;
     const { pinned } = buffers;
     this.memory = {
@@ -100,15 +100,15 @@ class Post {
     return this.writer.done !== this.writer.written;
   }
 
-  /** Whether no place is free. The place of an ended entry is freed by {@link look}. */
+  /** Whether no place is free. The place of an ended entry is freed by {@link update}. */
   get isFull(): boolean {
-    this.look();
+    this.update();
     return ((this.writer.written - this.seen) | 0) >= LINE_CAPACITY;
   }
 
   /** Adds an entry of its line. It must not be full. */
   put(entry: Entry, args: Float64Array): void {
-    this.told[this.writer.written & (LINE_CAPACITY - 1)] = entry;
+    this.entries[this.writer.written & (LINE_CAPACITY - 1)] = entry;
     const alone = this.writer.write(this.line!.stream.transferSlot.index, entry.hold, args);
     if (this.memory.slots === undefined && !this.watching) void this.watch();
     if (alone) this.begin();
@@ -118,38 +118,38 @@ class Post {
    * All work that its line's stream has queued has ended when the thread has processed its last
    * entry, where the thread releases the stream itself.
    */
-  foretell(): void {
+  announceEnd(): void {
     if (this.memory.slots !== undefined)
       this.line?.stream.endsWith(this.writer.progress, LineWriter.progressAt, this.writer.written);
   }
 
   /** Records the thread's progress, and releases holds that the thread could not. */
-  look(): void {
+  update(): void {
     const { runtime, line } = this;
     const { done } = this.writer;
     while (this.seen !== done) {
       const at = this.seen & (LINE_CAPACITY - 1);
       if (this.memory.slots === undefined && runtime.lost === undefined)
-        runtime.release(line!.stream.transferSlot, this.told[at]!.hold);
-      this.told[at] = undefined;
+        runtime.release(line!.stream.transferSlot, this.entries[at]!.hold);
+      this.entries[at] = undefined;
       this.seen = (this.seen + 1) | 0;
       line!.countOver();
     }
   }
 
   private begin(): void {
-    this.seeTo(this.memory).then(
+    this.process(this.memory).then(
       () => {
-        this.look();
+        this.update();
         if (this.writer.isLeft()) this.begin();
       },
       (error: unknown) => {
         // The thread has left at the entry that failed. The entries after it are queued again.
         this.line?.stream.endsWithNothing();
-        this.look();
+        this.update();
         const left: Entry[] = [];
         for (let at = this.writer.done; at !== this.writer.written; at = (at + 1) | 0)
-          left.push(this.told[at & (LINE_CAPACITY - 1)]!);
+          left.push(this.entries[at & (LINE_CAPACITY - 1)]!);
         this.writer.takeBack();
         this.line?.failed(left, error);
       },
@@ -163,7 +163,7 @@ class Post {
     try {
       while (this.isUnderway) {
         await completion.until(() => this.writer.done !== this.seen || !this.isUnderway);
-        this.look();
+        this.update();
       }
     } catch {
       // The device is lost: nothing waits for holds.
@@ -176,13 +176,13 @@ class Post {
 /** The threads that process the lines of a device's streams. */
 export class LinePosts {
   private readonly runtime: Runtime;
-  private readonly seeTo: SeeTo;
+  private readonly process: ProcessLine;
   /** The posts; the one that was taken last is at the end. */
   private readonly posts: Post[] = [];
 
-  constructor(runtime: Runtime, seeTo: SeeTo) {
+  constructor(runtime: Runtime, process: ProcessLine) {
     this.runtime = runtime;
-    this.seeTo = seeTo;
+    this.process = process;
   }
 
   /** The idle post that worked last, or a new one. */
@@ -190,12 +190,12 @@ export class LinePosts {
     const { posts } = this;
     let at = posts.length - 1;
     while (at >= 0 && posts[at]!.isUnderway) at--;
-    const post = at < 0 ? new Post(this.runtime, this.seeTo) : posts[at]!;
+    const post = at < 0 ? new Post(this.runtime, this.process) : posts[at]!;
     if (at < 0) posts.push(post);
     else if (at !== posts.length - 1) posts.push(...posts.splice(at, 1));
     // The previous line records the post's last entries first.
-    post.look();
-    if (post.line !== line) post.line?.lose(post);
+    post.update();
+    if (post.line !== line) post.line?.drop(post);
     post.line = line;
     return post;
   }
@@ -247,15 +247,15 @@ export class WorkLine {
     const number = ++this.queued;
     this.waiting.push({ work, number, root, hold, fence, failure: undefined });
     if (!this.stopped) {
-      this.tell();
-      if (this.waiting.length === 0) this.post?.foretell();
+      this.submit();
+      if (this.waiting.length === 0) this.post?.announceEnd();
     }
     return number;
   }
 
   /** Whether the work of this number has ended, with success or not. */
   isOver(number: number): boolean {
-    this.post?.look();
+    this.post?.update();
     return this.over >= number;
   }
 
@@ -265,7 +265,7 @@ export class WorkLine {
   }
 
   /** The post belongs to another line from here on. */
-  lose(post: Post): void {
+  drop(post: Post): void {
     if (this.post === post) this.post = undefined;
   }
 
@@ -275,7 +275,7 @@ export class WorkLine {
   }
 
   /** Passes all entries that may begin to the thread. */
-  private tell(): void {
+  private submit(): void {
     const { runtime, slot } = this.stream;
     while (this.next < this.waiting.length) {
       if (runtime.lost !== undefined) {
@@ -285,13 +285,13 @@ export class WorkLine {
       }
       const entry = this.waiting[this.next]!;
       if (entry.fence !== 0 && !runtime.completion.passed(slot, entry.fence)) {
-        this.goOnBehind(runtime.wait(slot, entry.fence, slot.index, false));
+        this.goOnAfter(runtime.wait(slot, entry.fence, slot.index, false));
         return;
       }
       entry.failure ??= this.whyNot(entry);
       if (entry.failure !== undefined) {
         // Its hold is released after those of earlier entries.
-        if (this.isUnderway) this.goOnBehind(runtime.completion.until(() => !this.isUnderway));
+        if (this.isUnderway) this.goOnAfter(runtime.completion.until(() => !this.isUnderway));
         else {
           this.next++;
           this.fail(entry, entry.failure);
@@ -305,7 +305,7 @@ export class WorkLine {
         const addresses = entry.work.uses.map(
           ({ buffer }) => values[buffer.memory.handle]! + buffer.byteOffset,
         );
-        this.goOnBehind(
+        this.goOnAfter(
           entry.work.prepare(addresses).catch((error: unknown) => {
             entry.failure = error;
           }),
@@ -314,7 +314,7 @@ export class WorkLine {
       }
       const post = this.postForNext();
       if (post.isFull) {
-        this.goOnBehind(runtime.completion.until(() => !post.isFull));
+        this.goOnAfter(runtime.completion.until(() => !post.isFull));
         return;
       }
       this.next++;
@@ -322,13 +322,13 @@ export class WorkLine {
     }
     this.waiting = [];
     this.next = 0;
-    this.post?.look();
+    this.post?.update();
   }
 
   /** The post of the entries that run, so that the next one begins after them; else an idle one. */
   private postForNext(): Post {
     if (this.post?.isUnderway === true) return this.post;
-    this.post?.look();
+    this.post?.update();
     return (this.post = this.posts.take(this));
   }
 
@@ -336,13 +336,13 @@ export class WorkLine {
     return this.post?.isUnderway === true;
   }
 
-  private goOnBehind(promise: Promise<unknown>): void {
+  private goOnAfter(promise: Promise<unknown>): void {
     this.stopped = true;
     const stop = ++this.stops;
     const goOn = (): void => {
       if (stop !== this.stops) return;
       this.stopped = false;
-      this.tell();
+      this.submit();
     };
     // Nothing is passed to threads of a lost device.
     promise.then(goOn, goOn);
@@ -376,7 +376,7 @@ export class WorkLine {
     if (!mend(stream, uses)) return false;
     const { runtime, transferSlot } = stream;
     // Later work must not see the failure when the thread releases the stream.
-    this.goOnBehind(
+    this.goOnAfter(
       runtime.wait(
         transferSlot,
         runtime.fence(transferSlot, stream.slot.index, FLAG_BYPASS),
@@ -404,7 +404,7 @@ export class WorkLine {
     // Later entries check which memory is undefined.
     const fence = runtime.fence(transferSlot, stream.slot.index, FLAG_BYPASS);
     runtime.release(transferSlot, hold);
-    this.goOnBehind(runtime.wait(transferSlot, fence, stream.slot.index, false));
+    this.goOnAfter(runtime.wait(transferSlot, fence, stream.slot.index, false));
   }
 }
 

@@ -8,10 +8,12 @@ import { sourceSignatures } from '../nvrtc/source-signatures.js';
 import { bytesOf, sizeOf } from '../nvrtc/structure-bytes.js';
 
 function ptx(...params: string[]): KernelSignature {
+  const list = params.map((param, i) =>
+    param.includes('%') ? `.param ${param.replace('%', `p${i}`)}` : `.param ${param} p${i}`,
+  );
   return kernelSignatures(
-    `.version 8.0\n.target sm_80\n.address_size 64\n.visible .entry ` +
-      `k(${params.map((param, i) => `.param ${param.includes('%') ? param.replace('%', `p${i}`) : `${param} p${i}`}`).join(', ')})\n{ ` +
-      'ret; }',
+    '.version 8.0\n.target sm_80\n.address_size 64\n.visible .entry ' +
+      `k(${list.join(', ')})\n{ ret; }`,
   )[0]!;
 }
 
@@ -31,7 +33,7 @@ test.each([
   ['half h, half2 i', ['.align 2 .b8 %[2]', '.align 4 .b8 %[4]']],
   ['P p, const P* q', ['.align 8 .b8 %[24]', '.u64']],
   ['Foo f, float** pp', ['.u32', '.u64']],
-])('%s agrees with what it compiles to', (list, params) => {
+])('%s agrees with its compiled form', (list, params) => {
   expect(() => {
     checkSignature(source(list, 'struct P { char c; double d; short s[3]; };'), ptx(...params));
   }).not.toThrow();
@@ -50,7 +52,7 @@ test.each([
     ['.align 4 .b8 %[12]'],
     'a structure of 24 bytes, aligned to 8 in its source and a structure of 12 bytes, aligned to 4',
   ],
-])('%s does not agree with another', (list, params, message) => {
+])('%s does not agree with another form', (list, params, message) => {
   const found = source(list, 'struct P { char c; double d; short s[3]; };');
   let error: unknown;
   try {
@@ -62,7 +64,7 @@ test.each([
   expect((error as Error).message).toContain(message);
 });
 
-test('an object becomes the bytes that C lays out', () => {
+test('an object is encoded as C lays it out', () => {
   const type = source(
     'P p',
     'struct V { float2 xy; }; struct P { bool on; V v; unsigned short s[2]; long long n; };',

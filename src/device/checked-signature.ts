@@ -1,6 +1,4 @@
-/**
- * A signature that was read from the source, held against what the compiled kernel says of itself.
- */
+/** The check of a signature that was read from the source against the compiled kernel's own. */
 import { CudaError, DTYPES } from '../core/index.js';
 import type { DTypeName } from '../core/index.js';
 import type { KernelParam, KernelSignature } from '../ptx/index.js';
@@ -8,10 +6,10 @@ import type { SourceSignature, SourceType } from '../nvrtc/source-signatures.js'
 import { sizeOf } from '../nvrtc/structure-bytes.js';
 
 /**
- * Nothing where they agree. What the source was read wrong in would be passed wrong, so that it is
- * an error.
+ * Throws where the two differ: arguments that are encoded by a wrong signature would be wrong.
  *
  * @throws CudaError with code ERR_CUDA_INTERNAL that names the kernel, the parameter, and both
+ *   types
  */
 export function checkSignature(source: SourceSignature, compiled: KernelSignature): void {
   const { name, parameters } = source;
@@ -49,14 +47,14 @@ function agrees(type: SourceType, param: KernelParam): boolean {
   if (param.aggregate)
     return typeof type !== 'string' ? size.align === param.align : isNarrowFloat(type);
   if (typeof type !== 'string') return false;
-  // PTX does not tell signed integers from unsigned ones, nor 16-bit floats from words.
+  // PTX does not distinguish signed integers from unsigned ones, nor 16-bit floats from words.
   return (
     isNarrowFloat(type) ||
     (DTYPES[type as DTypeName].kind === 'float') === param.type.startsWith('f')
   );
 }
 
-/** Types that are classes in C++ and lie in their parameters as bytes. */
+/** Whether the type is a class in C++, which is passed as bytes. */
 function isNarrowFloat(type: string): boolean {
   const { kind, bytes } = DTYPES[type as DTypeName];
   return kind === 'float' && bytes <= 2;

@@ -22,12 +22,15 @@ import type { OpLaunchOptions } from '../tensor/index.js';
 import { OpKernel, OpModule } from './module.js';
 import { SourceKernel } from './source-kernel.js';
 
-/** As of `compile`, but for what is made: PTX, and on a GPU machine code too. */
+/**
+ * Options of `compile` of 'async-cuda/nvrtc', without the outputs: they are PTX, and machine code
+ * on a GPU.
+ */
 export type DeviceCompileOptions = Omit<CompileOptions, 'outputs'>;
 
-/** A kernel whose parameters are known to the type checker. */
+/** A kernel whose parameters the type checker knows from the source. */
 export interface CompiledKernel<A extends readonly unknown[]> extends Omit<OpKernel, 'call'> {
-  /** As {@link OpKernel.call}; arguments may be operations that give what the parameters take. */
+  /** Like {@link OpKernel.call}. Arguments may be operations whose values fit the parameters. */
   call<const Args extends { readonly [I in keyof A]: A[I] | DeviceOp<A[I]> }>(
     options: OpLaunchOptions,
     ...args: Args
@@ -35,29 +38,27 @@ export interface CompiledKernel<A extends readonly unknown[]> extends Omit<OpKer
 }
 
 /**
- * Its kernels by name: `extern "C"` ones, others that are not overloaded, and what
- * `nameExpressions` name.
+ * A module with its kernels by name: `extern "C"` kernels, others that are not overloaded, and
+ * those of `nameExpressions`.
  */
 export type CompiledModule<Source extends string = string> = LoadedProgram &
   CompiledKernels<KernelsOf<Source>>;
 
-// The names are kept by `as`: beside a signature for any name, `keyof` would forget them.
+// The names are kept by `as`: next to a signature for any name, `keyof` would drop them.
 type CompiledKernels<Kernels> = {
   readonly [K in keyof Kernels as Exclude<K, Taken>]: CompiledKernel<
     Extract<Kernels[K], readonly unknown[]>
   >;
 };
 
-/** Names that a module has itself; a kernel of such a name is `module.kernel('close')`. */
+/** Names of the module's own members. A kernel of such a name is `module.kernel('close')`. */
 type Taken = keyof LoadedProgram | 'then';
 
-/** Scalars that lie in their parameters as bytes. */
-
-/** What is loaded of a program. */
+/** A loaded program with its kernels. */
 export class LoadedProgram extends OpModule {
-  /** What NVRTC made: PTX, mangled names, the log. */
+  /** The result of NVRTC: PTX, mangled names, the log. */
   readonly program: Program;
-  /** Mangled names by the names that the source and `nameExpressions` have. */
+  /** Mangled names by the names in the source and in `nameExpressions`. */
   readonly #names: ReadonlyMap<string, string>;
   readonly #source: string;
   #signatures: ReadonlyMap<string, SourceSignature> | undefined = undefined;
@@ -73,8 +74,8 @@ export class LoadedProgram extends OpModule {
   }
 
   /**
-   * Names of its kernels: as the source and `nameExpressions` have them, mangled where neither
-   * does.
+   * Names of its kernels, as in the source and in `nameExpressions`; other kernels have their
+   * mangled name.
    */
   get kernelNames(): readonly string[] {
     const named = new Set(this.#names.values());
@@ -84,7 +85,7 @@ export class LoadedProgram extends OpModule {
   /**
    * A kernel by its name in the source, by one of `nameExpressions` or by its mangled name.
    *
-   * @param signature as of {@link OpModule.kernel}
+   * @param signature as for {@link OpModule.kernel}
    * @throws CudaError with code ERR_CUDA_NOT_FOUND
    */
   override kernel(name: string, signature?: readonly ParamDeclaration[]): OpKernel {
@@ -97,7 +98,7 @@ export class LoadedProgram extends OpModule {
     }
   }
 
-  /** The kernel with what its source says of its parameters, held against what was compiled. */
+  /** The kernel with its parameters in the source, checked against the compiled kernel. */
   #withSource(kernel: OpKernel): OpKernel {
     this.#signatures ??= new Map(
       sourceSignatures(this.#source).kernels.map((each) => [each.name, each]),
@@ -105,7 +106,7 @@ export class LoadedProgram extends OpModule {
     const signature = this.#signatures.get(kernel.name);
     const compiled = signature === undefined ? undefined : this.#compiledOf(kernel.name);
     if (signature?.parameters === undefined) {
-      // A list that a macro of an option changes has another length, or may have.
+      // A parameter list that depends on a macro of an option may have another length.
       const isWhole =
         signature?.words !== undefined && signature.words.length === compiled?.params.length;
       const words = isWhole ? wordsOf(signature) : mangledWords(kernel.name);
@@ -136,8 +137,8 @@ export class LoadedProgram extends OpModule {
   }
 
   /**
-   * A property that is made when it is asked for: a kernel that this device cannot run fails then,
-   * and alone.
+   * Defines a property that makes the kernel when it is read: a kernel that this device cannot run
+   * fails then, and no other one does.
    */
   private define(name: string): void {
     if (name in this || name === 'then') return;
@@ -158,7 +159,7 @@ export class LoadedProgram extends OpModule {
       );
     const known = this.kernelNames;
     const fix = template
-      ? 'It is a template, and no instance of it was asked for. Compile with nameExpressions: ' +
+      ? 'It is a template, and no instance of it was compiled. Compile with nameExpressions: ' +
         `['${identifier === name ? `${name}<float>` : name}'].`
       : `It has ${known.length === 0 ? 'none' : known.join(', ')}.`;
     return new CudaError(
@@ -169,20 +170,20 @@ export class LoadedProgram extends OpModule {
   }
 }
 
-/** What the types of parameters say of those that are pointers. */
+/** The pointers among the parameters. */
 function pointersOf(parameters: readonly SourceParameter[]): Map<number, SourcePointer> {
   const pointers = new Map<number, SourcePointer>();
   parameters.forEach(({ type }, index) => {
     const [access, name = ''] = typeof type === 'string' ? type.split(' ') : [];
     if (access !== 'input' && access !== 'inout') return;
-    // A char is a byte of either sign.
+    // A char is a byte, signed or unsigned.
     const pointee = name === 'char' ? 'i8' : name in DTYPES ? (name as DTypeName) : undefined;
     pointers.set(index, { isRead: access === 'input', pointee });
   });
   return pointers;
 }
 
-/** What the types of parameters say of those that are integers. */
+/** The integers among the parameters. */
 function wordsOf({ parameters, words: found = [] }: SourceSignature): Map<number, SourceWord> {
   const words = new Map<number, SourceWord>();
   (parameters ?? found).forEach((_, index) => {
@@ -197,7 +198,8 @@ function wordsOf({ parameters, words: found = [] }: SourceSignature): Map<number
 }
 
 /**
- * `scale` of `_Z5scalePfi`: a function outside of all namespaces that is no template's instance.
+ * `scale` of `_Z5scalePfi`: a function outside of all namespaces that is not an instance of a
+ * template.
  */
 const PLAIN = /^_Z(\d+)(\w+)$/;
 
@@ -234,7 +236,8 @@ export async function compileModule<const Source extends string>(
       options.outputs,
       "For other outputs use compile() of 'async-cuda/nvrtc'.",
     );
-  // Machine code where it can be: the driver may be older than NVRTC and not know its PTX.
+  // It is machine code where possible: the driver may be older than NVRTC and may not support its
+  // PTX.
   const outputs =
     device.kind === 'cuda' && options.architecture?.startsWith('compute_') !== true
       ? (['ptx', 'cubin'] as const)

@@ -1,6 +1,6 @@
 /**
- * The device that users hold: what it makes are operations, which run when they are awaited.
- * Everything eager is in {@link Device.core}.
+ * The device of the root: its methods make operations, which run when they are awaited.
+ * {@link Device.core} is the eager API.
  */
 import { CoreDevice, recordTrace } from '../core/index.js';
 import type {
@@ -63,21 +63,22 @@ import { OpModule } from './module.js';
  * ```
  */
 export class Device implements AsyncDisposable {
-  /** The same device, eager and with the stream in hand: `async-cuda/core`. */
+  /** The same device with the eager API, which takes the stream: `async-cuda/core`. */
   readonly core: CoreDevice;
 
   private constructor(core: CoreDevice) {
     this.core = core;
   }
 
-  /** The GPUs, and the CPU device. */
+  /** Lists the GPUs, and the CPU device. */
   static list(): Promise<DeviceInfo[]> {
     return CoreDevice.list();
   }
 
   /**
-   * Opens a device: `cuda:0`, `cpu:0` and so on. Without a name the first GPU, and the CPU device
-   * where there is no driver or no GPU; the environment variable ASYNC_CUDA_DEVICE says otherwise.
+   * Opens a device: `cuda:0`, `cpu:0` and so on. Without a name it is the first GPU, or the CPU
+   * device where there is no driver or no GPU; the environment variable ASYNC_CUDA_DEVICE replaces
+   * that default.
    *
    * @throws CudaError with code ERR_CUDA_NO_DRIVER or ERR_CUDA_NO_DEVICE
    */
@@ -85,12 +86,12 @@ export class Device implements AsyncDisposable {
     return new Device(await CoreDevice.open(name, options));
   }
 
-  /** The lazy face of a device that is open already. */
+  /** The lazy API of a device that is open already. */
   static of(core: CoreDevice): Device {
     return new Device(core);
   }
 
-  /** The vendor's name of it. */
+  /** The vendor's name of the device. */
   get name(): string {
     return this.core.name;
   }
@@ -100,12 +101,12 @@ export class Device implements AsyncDisposable {
     return this.core.kind;
   }
 
-  /** Its number among those of its kind. */
+  /** Its number among the devices of its kind. */
   get ordinal(): number {
     return this.core.ordinal;
   }
 
-  /** What it can do. */
+  /** The properties of the device. */
   get properties(): DeviceProperties {
     return this.core.properties;
   }
@@ -115,8 +116,8 @@ export class Device implements AsyncDisposable {
   }
 
   /**
-   * Which stream an operation runs on that was given none. Default: four streams in turn, and the
-   * same again where it is idle.
+   * The policy that chooses the stream of operations that are passed none. Default:
+   * `NextIdle` over four streams.
    */
   get policy(): SchedulingPolicy {
     return policyOf(this.core);
@@ -137,7 +138,7 @@ export class Device implements AsyncDisposable {
 
   // Tensors
 
-  /** Uninitialised memory. cuMemAllocAsync */
+  /** A tensor of uninitialised memory. cuMemAllocAsync */
   uninitialized<D extends DTypeName, const S extends Shape>(
     dtype: DType<D>,
     shape: S,
@@ -146,7 +147,7 @@ export class Device implements AsyncDisposable {
     return make.uninitialized(this.core, dtype, shape, options);
   }
 
-  /** All elements 0. */
+  /** A tensor whose elements are 0. */
   zeros<D extends DTypeName, const S extends Shape>(
     dtype: DType<D>,
     shape: S,
@@ -155,7 +156,7 @@ export class Device implements AsyncDisposable {
     return make.zeros(this.core, dtype, shape, options);
   }
 
-  /** All elements 1. */
+  /** A tensor whose elements are 1. */
   ones<D extends DTypeName, const S extends Shape>(
     dtype: DType<D>,
     shape: S,
@@ -164,7 +165,7 @@ export class Device implements AsyncDisposable {
     return make.ones(this.core, dtype, shape, options);
   }
 
-  /** All elements the same. */
+  /** A tensor whose elements are all `element`. */
   full<D extends DTypeName, const S extends Shape>(
     dtype: DType<D>,
     shape: S,
@@ -174,7 +175,7 @@ export class Device implements AsyncDisposable {
     return make.full(this.core, dtype, shape, element, options);
   }
 
-  /** start, start + step, … */
+  /** A tensor of start, start + step, … */
   arange<D extends KernelDTypeName, const N extends number>(
     dtype: DType<D>,
     length: N,
@@ -183,7 +184,7 @@ export class Device implements AsyncDisposable {
     return make.arange(this.core, dtype, length, options);
   }
 
-  /** Numbers at equal distances, both ends included. */
+  /** A tensor of numbers at equal distances, both ends included. */
   linspace<D extends RealName, const N extends number>(
     dtype: DType<D>,
     from: number,
@@ -194,7 +195,7 @@ export class Device implements AsyncDisposable {
     return make.linspace(this.core, dtype, from, to, length, options);
   }
 
-  /** 1 on a diagonal, 0 elsewhere. */
+  /** A matrix with 1 on a diagonal, 0 elsewhere. */
   eye<D extends KernelDTypeName, const R extends number, const C extends number = R>(
     dtype: DType<D>,
     rows: R,
@@ -204,7 +205,9 @@ export class Device implements AsyncDisposable {
     return make.eye(this.core, dtype, rows, columns, options);
   }
 
-  /** Uniform random numbers: the same for the same seed, others in each run without one. */
+  /**
+   * A tensor of uniform random numbers: the same for the same seed, others in each run without one.
+   */
   rand<D extends RealName, const S extends Shape>(
     dtype: DType<D>,
     shape: S,
@@ -213,7 +216,9 @@ export class Device implements AsyncDisposable {
     return make.rand(this.core, dtype, shape, options);
   }
 
-  /** Normal random numbers: the same for the same seed, others in each run without one. */
+  /**
+   * A tensor of normal random numbers: the same for the same seed, others in each run without one.
+   */
   randn<D extends RealName, const S extends Shape>(
     dtype: DType<D>,
     shape: S,
@@ -248,7 +253,7 @@ export class Device implements AsyncDisposable {
   }
 
   /**
-   * A tensor in memory of somebody else, taken over as DLPack describes it: see
+   * A tensor in memory of another library, which a DLPack descriptor describes: see
    * {@link Tensor.fromDLPack}.
    */
   fromDLPack(descriptor: DLTensor, options?: TakeOverOptions): Promise<Tensor> {
@@ -257,41 +262,44 @@ export class Device implements AsyncDisposable {
 
   // Operations
 
-  /** A value as an operation of this device. */
+  /** An operation of this device whose value is `given`. */
   value<T>(given: T): DeviceOp<T> {
     const op = value(given);
     return withContext(() => op, this.core);
   }
 
-  /** The operation that the callback returns when it is run, with the stream in hand. */
+  /**
+   * The operation that the callback returns. The callback is called when it runs, and receives the
+   * context with the stream.
+   */
   withContext<T>(callback: (context: OpContext) => DeviceOp<T>): DeviceOp<T> {
     return withContext(callback, this.core);
   }
 
   /**
-   * Work of level 3 as an operation: the callback queues it on `context.stream` when the operation
-   * is run.
+   * Work of level 3 as an operation. The callback is called when the operation runs, and queues on
+   * `context.stream`.
    */
   operation<T>(queue: (context: OpContext) => T | Pending<T>): DeviceOp<T> {
     return operation(this.core, queue);
   }
 
-  // The rest
+  // Modules, streams, and the device itself
 
-  /** Loads PTX, a cubin or a fatbin; its kernels are launched as operations. cuLibraryLoadData */
+  /** Loads PTX, a cubin or a fatbin. Launches of its kernels are operations. cuLibraryLoadData */
   async loadModule(image: string | Uint8Array, options?: ModuleOptions): Promise<OpModule> {
     return new OpModule(await this.core.loadModule(image, options));
   }
 
   /**
-   * Compiles CUDA C++ by NVIDIA's NVRTC for this device, off the JavaScript thread, and loads it.
+   * Compiles CUDA C++ with NVIDIA's NVRTC for this device, off the JavaScript thread, and loads it.
    * Its kernels are properties: `const { scale } = await device.compile('extern "C" __global__ void
-   * scale(…) { … }')`, with parameters typed from the text where it is a literal, and
-   * `module['tile<float>']` for each of `nameExpressions`. What was compiled before comes from
-   * disk.
+   * scale(…) { … }')`. Their parameters are typed from the text where it is a literal, and
+   * `module['tile<float>']` exists for each of `nameExpressions`. A program that was compiled
+   * before comes from disk.
    *
    * Throws and rejects as {@link loadModule} and `compile` of `async-cuda/nvrtc` do:
-   * NvrtcCompileError, with the lines shown, where the source is wrong; CudaError with code
+   * NvrtcCompileError, which shows the lines, where the source is wrong; CudaError with code
    * ERR_CUDA_NO_LIBRARY where there is no NVRTC. nvrtcCompileProgram
    */
   async compile<const Source extends string>(
@@ -303,55 +311,53 @@ export class Device implements AsyncDisposable {
   }
 
   /**
-   * Loads the kernels that tensors of these dtypes need, so that their first use need not wait for
-   * it.
+   * Loads the kernels that tensors of these dtypes need, so that their first use does not wait for
+   * that.
    */
   prepare(...dtypes: readonly DType[]): Promise<void> {
     return make.prepare(this.core, ...dtypes);
   }
 
-  /** Page-locked memory. cuMemHostRegister */
+  /** Allocates page-locked memory. cuMemHostRegister */
   pinned<D extends DTypeName>(dtype: DType<D>, length: number): Promise<PinnedBuffer<D>> {
     return this.core.pinned(dtype, length);
   }
 
   /**
-   * A stream, for `op.runOn(stream)`, `op.on(stream)` and `op.capture(stream)`.
+   * Makes a stream, for `op.runOn(stream)`, `op.on(stream)` and `op.capture(stream)`.
    * cuStreamCreateWithPriority
    */
   createStream(options?: StreamOptions): Stream {
     return this.core.createStream(options);
   }
 
-  /** Resolves when everything queued so far is over. */
+  /** Resolves when all work queued so far has ended. */
   finished(options?: WaitOptions): Promise<void> {
     return this.core.finished(options);
   }
 
-  /**
-   * Records all that is done on the device, for a picture of it in Perfetto, until its `stop()`.
-   */
+  /** Records the work of the device as a trace for Perfetto, until `stop()` of the recording. */
   recordTrace(options?: TraceOptions): TraceRecording {
     return recordTrace(this.core, options);
   }
 
-  /** Numbers of the device: launches, copies, memory, what is open and what is queued. */
+  /** Counts of the device: launches, copies, memory, open objects and queued work. */
   stats(): Promise<DeviceStats> {
     return this.core.stats();
   }
 
-  /** Calls the listener for failures that nobody awaits, and for the loss of the device. */
+  /** Adds a listener for failures that are not awaited, or for the loss of the device. */
   on<E extends keyof DeviceEvents>(event: E, listener: (...args: DeviceEvents[E]) => void): this {
     this.core.on(event, listener as never);
     return this;
   }
 
-  /** Ends what is queued and frees everything. */
+  /** Waits for queued work and frees everything. */
   close(options?: { timeout?: number }): Promise<void> {
     return this.core.close(options);
   }
 
-  /** {@link close}, for `await using`. */
+  /** Calls {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }

@@ -38,20 +38,20 @@ export class OpModule implements AsyncDisposable {
   /**
    * A kernel of the module.
    *
-   * @param signature what its parameters are: `[inout(f32), f32, i32]`. Without one, buffers count
-   *   as read and written, and numbers are taken by the parameters' sizes
+   * @param signature the parameters: `[inout(f32), f32, i32]`. Without a signature, buffers count
+   *   as read and written, and numbers are converted by the parameters' sizes
    * @throws CudaError with code ERR_CUDA_NOT_FOUND
    */
   kernel(name: string, signature?: readonly ParamDeclaration[]): OpKernel {
     return new OpKernel(this.core.kernel(name, signature));
   }
 
-  /** Unloads it, behind its launches. cuLibraryUnload */
+  /** Unloads the module, after its launches. cuLibraryUnload */
   close(): Promise<void> {
     return Promise.resolve(this.core.close());
   }
 
-  /** {@link close}, for `await using`. */
+  /** Calls {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
@@ -88,15 +88,15 @@ export class OpKernel {
     return this.core.name;
   }
 
-  /** What the driver says of it. */
+  /** The kernel's attributes, from the driver. */
   get attributes(): Readonly<KernelAttributes> {
     return this.core.attributes;
   }
 
   /**
-   * Its launch as an operation, which gives what the arguments were, as a list. Arguments may be
-   * operations themselves: they run before it. The grid may be left out where an argument is a
-   * partition. cuLaunchKernel
+   * The launch as an operation whose value is the list of its arguments. Arguments may be
+   * operations: they run before it. The grid may be left out where an argument is a partition.
+   * cuLaunchKernel
    */
   call<const A extends readonly (LaunchArgument | DeviceOp<LaunchArgument>)[]>(
     options: OpLaunchOptions,

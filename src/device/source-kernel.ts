@@ -7,7 +7,7 @@ import type { DeviceOp, GivenAll } from '../ops/index.js';
 import type { LaunchArgument, OpLaunchOptions } from '../tensor/index.js';
 import { OpKernel } from './module.js';
 
-/** Types that a parameter holds as bytes, though they are numbers to JavaScript. */
+/** Whether a parameter is passed as bytes, although it is a number in JavaScript. */
 const isBytes = ({ type }: SourceParameter): boolean =>
   typeof type !== 'string' || /^b?f(?:16|8e\dm\d)$/.test(type);
 
@@ -25,7 +25,7 @@ export class SourceKernel extends OpKernel {
     ...args: A
   ): DeviceOp<GivenAll<A>> {
     const packed = args.map((arg, i) => this.#packed(arg, i));
-    // What the launch gives is what was passed, not its bytes.
+    // The value of the launch has the arguments as they were passed, not their bytes.
     return super
       .call(options, ...packed)
       .map<unknown>((given) =>

@@ -1,25 +1,28 @@
-/** What callbacks of operations may return, and the checks of it. */
+/** The results that callbacks of operations may return, and their checks. */
 import { invalid } from '../ground/arguments.js';
 import type { DeviceOp } from './device-op.js';
 
-/** What a callback must not return: it would be waited for by nobody, or run by accident. */
+/**
+ * The type of a callback's result: no Promise, which would not be awaited, and no operation, which
+ * would run by accident.
+ */
 export type Plain<U> =
   U extends PromiseLike<unknown>
-    ? 'return a DeviceOp from andThen(), not from here; a Promise is awaited before the operation is made'
+    ? 'return a DeviceOp from andThen(), not from here; await a Promise before the operation'
     : U;
 
 /**
- * The same where an operation may be returned as well. A string that says so would keep literals
- * from being widened.
+ * The type of a result that may be an operation as well. The message is in an object: a string type
+ * would keep literals from being widened.
  */
 export type PlainOrOp<U> =
   U extends DeviceOp<unknown>
     ? U
     : U extends PromiseLike<unknown>
-      ? { error: 'return a value or a DeviceOp: nobody waits for a Promise' }
+      ? { error: 'return a value or a DeviceOp: a Promise is not awaited' }
       : U;
 
-/** What a callback returned, unless that is on its way only: nobody would wait for it. */
+/** The result of a callback. Throws for a Promise, which would not be awaited. */
 export function synchronous<U>(argument: string, what: string, result: U): U {
   if (!isThenable(result)) return result;
   (result as PromiseLike<unknown>).then(undefined, ignore);
@@ -27,7 +30,7 @@ export function synchronous<U>(argument: string, what: string, result: U): U {
     argument,
     `a callback that returns ${what}`,
     result,
-    'Callbacks are synchronous: the work is being queued, and nothing is waited for.',
+    'Callbacks are synchronous: the work is being queued, and a Promise is not awaited.',
   );
 }
 
@@ -40,5 +43,5 @@ export function checkCallback(method: string, callback: unknown, name = 'callbac
 }
 
 export function ignore(): void {
-  // The error says what is wrong; how the promise ends is beside the point.
+  // The error describes the mistake; the promise's own end does not matter.
 }

@@ -1,25 +1,25 @@
-/** Operations one after the other, and what the host makes of their values in between. */
+/** Operations one after the other, and values that the host makes of theirs. */
 import type { DeviceBuffer } from '../core/index.js';
 import { Later } from './node.js';
 import type { Node, Submitted } from './node.js';
 import type { Run } from './run.js';
 
-/** One more step of a chain. */
+/** One step of a chain. */
 interface Step {
-  /** Whether it is the host's affair only. */
+  /** Whether it runs on the host only. */
   readonly quiet: boolean;
   next(value: unknown, run: Run): Submitted<unknown>;
 }
 
 /**
- * A chain is written as nodes within nodes, the last step outermost. It is walked from the inside
- * without recursion, so that its length is not limited by the stack.
+ * A chain consists of nodes within nodes, the last step outermost. It is walked from the inside
+ * without recursion, so that the stack does not limit its length.
  */
 export abstract class Link<T, U> implements Node<U>, Step {
   readonly before: Node<T>;
   readonly device: Node<T>['device'];
   private readonly name: string;
-  /** The steps from the innermost on, once they have been needed. */
+  /** The steps from the innermost on, set when they are first needed. */
   private path: { first: Node<unknown>; steps: readonly Step[] } | undefined = undefined;
 
   constructor(before: Node<T>, name: string) {
@@ -64,7 +64,8 @@ export abstract class Link<T, U> implements Node<U>, Step {
 }
 
 /**
- * The steps from number `from` on. What they receive and make begins at `mark` on the run's list.
+ * Runs the steps from number `from` on. The memory that they receive and make begins at `mark` on
+ * the run's list.
  */
 function follow(
   run: Run,
@@ -79,7 +80,7 @@ function follow(
     if (value instanceof Later) return followLater(run, value, steps, at, run.takeFrom(mark));
     const next = steps[at]!.next(value, run);
     const { mark: now } = run;
-    // A step that made nothing, and gives on what it received, leaves things as they are.
+    // A step that makes nothing, and returns the value that it received, changes nothing.
     if (now === mark || (next === value && now === before)) {
       value = next;
       before = now;

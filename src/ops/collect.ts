@@ -1,12 +1,12 @@
 /** Several operations as one, in order on one stream. */
-import { elsewhere } from './elsewhere.js';
+import { wrongDevice } from './wrong-device.js';
 import { Enqueued, arrival } from './enqueued.js';
 import { Later, whenKnown } from './node.js';
 import type { Node, Submitted } from './node.js';
 import type { Run } from './run.js';
-import { inTurn, isAnybodyAhead, takeTurn } from './turns.js';
+import { inTurn, isAnyAhead, takeTurn } from './turns.js';
 
-/** A value that is there already. */
+/** A value that exists already. */
 export class Ready<T> implements Node<T> {
   readonly device = undefined;
   readonly alone = true;
@@ -31,8 +31,8 @@ export class Collected implements Node<unknown[]> {
   private readonly nodes: readonly Node<unknown>[];
   private readonly name: string;
   /**
-   * What there is to call, where all of them are work of level 3 of one device: the nodes between
-   * are looked for in memory one by one.
+   * The callbacks, where all nodes are work of level 3 of one device. With them a run need not load
+   * each node from memory.
    */
   private readonly queues: readonly Enqueued<unknown>['queue'][] | undefined;
 
@@ -81,7 +81,7 @@ export class Collected implements Node<unknown[]> {
       values[i] = value;
       if (!(value instanceof Later)) continue;
       later = true;
-      // The next one comes behind all of this one's work.
+      // The next one is queued after all of this one's work.
       if (!value.queued && i < nodes.length - 1) {
         return run.goOn(value, (known) => {
           values[i] = known;
@@ -109,7 +109,7 @@ export class Collected implements Node<unknown[]> {
   }
 }
 
-/** The values once those that are to arrive have arrived. */
+/** The values, once the later ones are known. */
 export function allKnown(run: Run, values: readonly unknown[]): Later<unknown[]> {
   const laters = values.filter((value) => value instanceof Later);
   const queued = laters.every((later) => later.queued);
@@ -118,7 +118,7 @@ export function allKnown(run: Run, values: readonly unknown[]): Later<unknown[]>
   ).then((all) =>
     all.map((each, i) => (values[i] instanceof Later ? each : (each as { value: unknown }).value)),
   );
-  // What is there already may hold memory.
+  // The values that are known already may hold memory.
   if (
     laters.length === values.length &&
     queued &&
@@ -133,7 +133,7 @@ export function allKnown(run: Run, values: readonly unknown[]): Later<unknown[]>
   return new Later(all, queued, 'unknown', owned);
 }
 
-/** What `make` queues, and its value. */
+/** The work that `make` queues, and its value. */
 export class Made<T> implements Node<T> {
   readonly device: Node<T>['device'];
   private readonly make: (run: Run) => Submitted<T>;
@@ -141,7 +141,7 @@ export class Made<T> implements Node<T> {
   private readonly uses: readonly unknown[] | undefined;
   readonly alone: boolean;
 
-  /** @param uses tensors whose memory it uses; without them what it uses is not known */
+  /** @param uses tensors whose memory it uses; without them its memory is not known */
   constructor(
     device: Node<T>['device'],
     name: string,
@@ -158,7 +158,7 @@ export class Made<T> implements Node<T> {
   submit(run: Run): Submitted<T> {
     const { make, device, uses } = this;
     if (device !== undefined && device.runtime !== run.stream.runtime)
-      throw elsewhere(this.name, device, run.stream);
+      throw wrongDevice(this.name, device, run.stream);
     return uses === undefined ? make(run) : inTurn(run, uses, () => make(run));
   }
 
@@ -167,7 +167,7 @@ export class Made<T> implements Node<T> {
   }
 }
 
-/** What is made of the values of other nodes. */
+/** Work that takes the values of other nodes. */
 export class Applied<T> implements Node<T> {
   readonly device: Node<T>['device'];
   readonly alone: boolean;
@@ -176,7 +176,7 @@ export class Applied<T> implements Node<T> {
   private readonly apply: (run: Run, values: readonly unknown[]) => Submitted<T>;
   private readonly uses: readonly unknown[] | undefined;
 
-  /** @param uses tensors whose memory it uses beside that of its inputs */
+  /** @param uses tensors whose memory it uses besides that of its inputs */
   constructor(
     inputs: Node<readonly unknown[]>,
     device: Node<T>['device'],
@@ -195,14 +195,15 @@ export class Applied<T> implements Node<T> {
   submit(run: Run): Submitted<T> {
     const { device } = this;
     if (device !== undefined && device.runtime !== run.stream.runtime)
-      throw elsewhere(this.name, device, run.stream);
+      throw wrongDevice(this.name, device, run.stream);
     const { mark } = run;
     const values = this.inputs.submit(run);
-    // Nearly always they are there and nobody is ahead: functions are made elsewhere, since those
-    // who make some have their variables made anew each time.
+    // Nearly always the values are known and no run is ahead. The functions are made in other
+    // methods, because a method that makes a function allocates a context for its variables each
+    // time.
     const given =
       values instanceof Later ? this.applyLater(run, values) : this.applyTo(run, values);
-    // What operands have made is closed behind what was made of them.
+    // Memory that operands have made is closed after the work that uses it.
     return run.mark === mark ? given : run.endStep(given, mark);
   }
 
@@ -211,7 +212,7 @@ export class Applied<T> implements Node<T> {
   }
 
   private applyTo(run: Run, values: readonly unknown[]): Submitted<T> {
-    if (isAnybodyAhead()) return this.applyInTurn(run, values);
+    if (isAnyAhead()) return this.applyInTurn(run, values);
     const { loads } = run;
     const given = this.apply(run, values);
     if (run.loads !== loads) takeTurn(run, together(values, this.uses), given);

@@ -1,6 +1,7 @@
 /**
- * Operations that run, or do not, as the device has computed. Where the work is recorded each is a
- * conditional node of the graph; elsewhere the host reads what decides and queues what is chosen.
+ * Operations that run, or do not, depending on what the device has computed. Where the work is
+ * recorded each is a conditional node of the graph; otherwise the host reads the condition and
+ * queues the choice.
  */
 import { CudaError, DeviceBuffer, graphIf, graphSwitch, graphWhile } from '../core/index.js';
 import type { ConditionName } from '../core/index.js';
@@ -13,8 +14,8 @@ import type { Node, Submitted } from './node.js';
 import type { Run } from './run.js';
 
 /**
- * One element of a tensor of whole numbers or bool, as what decides. A tensor of one element is
- * one.
+ * One element of a tensor of whole numbers or bool, as a condition. A tensor of one element is such
+ * an element.
  */
 export interface DecidingTensor {
   readonly buffer: DeviceBuffer<ConditionName>;
@@ -22,14 +23,14 @@ export interface DecidingTensor {
   readonly size: number;
 }
 
-/** What decides: the one element of a tensor, or of a buffer. */
+/** A condition: the one element of a tensor, or of a buffer. */
 export type Decider = DecidingTensor | DeviceBuffer<ConditionName>;
 
 type Decide<T> = (value: T) => Node<unknown>;
-/** What is queued of a choice; its value is nobody's. */
+/** The work of a choice. Its value is not used. */
 type Choice<T> = (value: T) => Node<unknown>;
 
-/** The element, as a buffer. */
+/** The element as a buffer. */
 function elementOf(what: string, given: unknown): DeviceBuffer<ConditionName> {
   const tensor = given as Partial<DecidingTensor> | null | undefined;
   const whole = given instanceof DeviceBuffer ? given : tensor?.buffer;
@@ -39,7 +40,7 @@ function elementOf(what: string, given: unknown): DeviceBuffer<ConditionName> {
   ) {
     throw invalid(
       `${what}(condition)`,
-      'a callback that gives a tensor of one element, or an operation that gives one',
+      'a callback that returns a tensor of one element, or an operation that produces one',
       given,
     );
   }
@@ -62,7 +63,7 @@ function elementOf(what: string, given: unknown): DeviceBuffer<ConditionName> {
   return whole.slice(offset, offset + 1) as DeviceBuffer<ConditionName>;
 }
 
-/** The element's value, read back. */
+/** The value of the element, read back. */
 function valueOf(run: Run, element: DeviceBuffer<ConditionName>): Submitted<number> {
   if (run.mode === 'block')
     return Number((element.readBlocking(run.stream) as ArrayLike<number>)[0]);
@@ -74,8 +75,8 @@ function valueOf(run: Run, element: DeviceBuffer<ConditionName>): Submitted<numb
 }
 
 /**
- * What a choice or a body has queued. Its value, and the memory that it has made, are given on to
- * no step.
+ * The work of a choice or a body. Its value, and the memory that it has made, are passed to no
+ * step.
  */
 function dropped(run: Run, queued: Submitted<unknown>, mark: number): Submitted<undefined> {
   return run.endStep(
@@ -86,14 +87,14 @@ function dropped(run: Run, queued: Submitted<unknown>, mark: number): Submitted<
   );
 }
 
-/** Before the first node is recorded: the kernel that reads elements has to be there. */
+/** Checks, before the first node is recorded, that the kernel that reads elements is loaded. */
 function checkReady(run: Run, what: string): void {
   checkSupported(run.device, `${what}(…)`, false);
   const setter = loadedSetter(run.device);
   if (isPromise(setter)) throw new NotLoaded(setter);
 }
 
-/** Queues a body, in a graph. */
+/** Records a body in a graph. */
 function recordBody(run: Run, body: Node<unknown>): void {
   run.apart(() => {
     if (body.submit(run) instanceof Later)
@@ -105,7 +106,7 @@ function recordBody(run: Run, body: Node<unknown>): void {
 }
 
 /**
- * One of the operations that the callbacks make of the value, or none: {@link DeviceOp.when},
+ * Runs one of the operations that the callbacks make of the value, or none: {@link DeviceOp.when},
  * {@link DeviceOp.choose}.
  */
 abstract class Chosen<T> extends Link<T, T> {
@@ -142,7 +143,7 @@ abstract class Chosen<T> extends Link<T, T> {
         );
         return value;
       }
-      // A tensor that was made to decide is closed behind the copy of its element.
+      // A tensor that was made for the condition is closed after the copy of its element.
       const element = run.endStep(
         valueOf(run, elementOf(this.what, given)),
         Math.min(mark, run.mark),
@@ -185,7 +186,7 @@ export class Choose<T> extends Chosen<T> {
   }
 }
 
-/** The body again and again: {@link DeviceOp.repeatWhile}. */
+/** Runs the body repeatedly: {@link DeviceOp.repeatWhile}. */
 export class RepeatWhile<T> extends Link<T, T> {
   private readonly decide: Decide<T>;
   private readonly body: Choice<T>;
@@ -206,7 +207,7 @@ export class RepeatWhile<T> extends Link<T, T> {
     }
   }
 
-  /** Whether the condition held, and the body has been queued. */
+  /** One turn: whether the condition holds. The body has then been queued. */
   private turn(run: Run, value: T): Submitted<boolean> {
     const { decide, body } = this;
     const { mark } = run;
@@ -223,7 +224,7 @@ export class RepeatWhile<T> extends Link<T, T> {
     });
   }
 
-  /** A loop and no chain of promises, which would grow with each turn. */
+  /** It is a loop, not a chain of promises, which would grow with each turn. */
   private async rest(run: Run, first: Later<boolean>, value: T): Promise<void> {
     let goesOn = await first.promise;
     while (goesOn) {
@@ -232,7 +233,7 @@ export class RepeatWhile<T> extends Link<T, T> {
     }
   }
 
-  /** The condition is recorded twice: before the node, and behind the body. */
+  /** Records the condition twice: before the node, and after the body. */
   private record(run: Run, value: T): T {
     const { decide, body } = this;
     checkReady(run, 'repeatWhile');
@@ -243,7 +244,7 @@ export class RepeatWhile<T> extends Link<T, T> {
       recordBody(run, body(value));
       run.apart(() => {
         const again = evaluate();
-        // Memory that a graph allocates lies at another place for each time that it is asked for.
+        // Memory that a graph allocates is at another address for each allocation.
         if (
           again.memory !== element.memory ||
           again.byteOffset !== element.byteOffset ||

@@ -1,22 +1,22 @@
-/** Operations as elements of the list that another operation gives. */
+/** The elements of an operation's list as operations. */
 import { CudaArgumentError } from '../core/index.js';
 import type { DeviceOp } from './device-op.js';
 
 /**
- * What a method takes out of a list; types know that it is one where they know what the operation
- * gives.
+ * The element of a list that a method returns. The type checker knows that the value is a list
+ * where it knows the operation's type.
  */
 export function valueAt(values: unknown, at: number, method: string): unknown {
   if (Array.isArray(values) && values.length > 0) return values.at(at);
   throw new CudaArgumentError(
     'values',
-    `${method}: there is no value; the operation gives ` +
-      `${Array.isArray(values) ? 'an empty list' : 'none, being no list'}. Call it on one that ` +
-      `gives a list: zip(a, b).${method}().`,
+    `${method}: there is no value; the operation's value is ` +
+      `${Array.isArray(values) ? 'an empty list' : 'not a list'}. Call it on an operation whose ` +
+      `value is a list: zip(a, b).${method}().`,
   );
 }
 
-/** As many operations as are destructured. */
+/** A list of operations that has as many elements as are destructured. */
 export function parts(part: (index: number) => DeviceOp<unknown>): DeviceOp<unknown>[] {
   const made: DeviceOp<unknown>[] = [];
   const at = (index: number): DeviceOp<unknown> => (made[index] ??= part(index));

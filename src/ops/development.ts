@@ -1,14 +1,14 @@
 /**
- * Development mode: says which operations were made and never run, and where. Off unless
- * ASYNC_CUDA_DEVELOPMENT is set or {@link setDevelopmentMode} is called, since remembering where
- * each operation was made takes microseconds.
+ * Development mode: warns about operations that were made and never run, with their places. It is
+ * off unless ASYNC_CUDA_DEVELOPMENT is set or {@link setDevelopmentMode} is called, because
+ * recording the place of each operation takes microseconds.
  */
 import { invalid } from '../ground/arguments.js';
 import { callersOf, splitStack, stackHere } from '../core/call-stack.js';
-import { atPlace, placesAreWanted } from '../core/operation-places.js';
+import { atPlace, recordsPlaces } from '../core/operation-places.js';
 import type { Node } from './node.js';
 
-/** What is known of an operation that is watched. */
+/** The state of a watched operation. */
 interface Made {
   readonly where: string;
   used: boolean;
@@ -18,9 +18,9 @@ let watching =
   process.env['ASYNC_CUDA_DEVELOPMENT'] !== undefined &&
   process.env['ASYNC_CUDA_DEVELOPMENT'] !== '0';
 const made = new WeakMap<object, Made>();
-/** Nodes whose places are noted: several operations may have one node. */
+/** Nodes whose places are recorded: several operations may have one node. */
 const placed = new WeakSet();
-const forgotten = new FinalizationRegistry<Made>(({ where, used }) => {
+const collected = new FinalizationRegistry<Made>(({ where, used }) => {
   if (!used)
     process.emitWarning(
       'an operation was made and never run: await it, or return it from andThen(…). It was ' +
@@ -30,8 +30,7 @@ const forgotten = new FinalizationRegistry<Made>(({ where, used }) => {
 });
 
 /**
- * Turns the warnings on or off, for operations that are made from then on. @throws
- * CudaArgumentError for what is no boolean
+ * Turns the warnings on or off, for operations that are made from then on.
  *
  * @example
  * ```ts
@@ -39,6 +38,7 @@ const forgotten = new FinalizationRegistry<Made>(({ where, used }) => {
  * using x = await device.ones(f32, [2]); // without the await a process warning names this line
  * setDevelopmentMode(false);
  * ```
+ * @throws CudaArgumentError for a value that is not a boolean
  */
 export function setDevelopmentMode(on: boolean): void {
   if (typeof (on as unknown) !== 'boolean') throw invalid('on', 'true or false', on);
@@ -46,8 +46,8 @@ export function setDevelopmentMode(on: boolean): void {
 }
 
 /**
- * The nearest call from outside of the library; where it is bundled with the program, some calls
- * that lead here.
+ * The nearest call from outside of the library. Where the library is bundled with the program, the
+ * nearest calls.
  */
 function callerOf(stack: string): string {
   const {
@@ -60,10 +60,10 @@ function callerOf(stack: string): string {
 }
 
 /**
- * What the operation allocates, where a device is checked, is said to be made where the operation
- * was.
+ * On a checked device, reports about memory that the operation allocates show the place of the
+ * operation.
  */
-function notePlace(node: Node<unknown>): void {
+function recordPlace(node: Node<unknown>): void {
   if (placed.has(node)) return;
   placed.add(node);
   const place = callersOf(stackHere());
@@ -71,21 +71,21 @@ function notePlace(node: Node<unknown>): void {
   node.submit = (run) => atPlace(place, () => submit(run));
 }
 
-/** Whether it is on. @internal */
+/** Whether development mode is on. @internal */
 export function isDevelopment(): boolean {
   return watching;
 }
 
-/** To be called with each new operation and its node. @internal */
+/** Called with each new operation and its node. @internal */
 export function watchUnused(op: { readonly node: Node<unknown> }): void {
-  if (placesAreWanted()) notePlace(op.node);
+  if (recordsPlaces()) recordPlace(op.node);
   if (!watching) return;
   const note: Made = { where: callerOf(stackHere()), used: false };
   made.set(op.node, note);
-  forgotten.register(op, note);
+  collected.register(op, note);
 }
 
-/** The operation is part of another one, or was run. @internal */
+/** The operation became part of another one, or was run. @internal */
 export function used(node: object): void {
   if (!watching) return;
   const note = made.get(node);

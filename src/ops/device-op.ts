@@ -1,11 +1,11 @@
 /**
  * DeviceOp: device work as a value. Making one queues nothing; it runs when it is awaited, and
- * again whenever it is awaited again.
+ * again each time it is awaited.
  *
- * What is chained, zipped or collected runs on one stream in the order in which it is written, with
- * no event and no look at the host in between; callbacks are called while it is queued, with values
- * that stand for memory the device has yet to write. Only what has to be known on the host ends
- * such a segment: what `read()` gives, and what `orElse` and `ensure` look at.
+ * Operations that are chained, zipped or collected run on one stream in the order in which they are
+ * written, with no event and no wait of the host in between. Callbacks are called while the work is
+ * queued, with values that refer to memory the device has yet to write. A segment ends only where
+ * the host needs a result: `read()`, `orElse` and `ensure`.
  */
 import { inspect } from 'node:util';
 
@@ -44,7 +44,7 @@ import { Part, Shared } from './run-once.js';
 import type { Given, OrOp } from './given.js';
 import type { OpContext } from './op-context.js';
 
-/** Operations to choose from. */
+/** The most choices of `choose`. */
 const MOST_CHOICES = 128;
 
 /**
@@ -69,7 +69,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
     return this.node;
   }
 
-  /** Times that it has been run by itself. */
+  /** The number of runs of the operation by itself. */
   private runs = 0;
 
   /** @internal */
@@ -79,8 +79,8 @@ export class DeviceOp<T> implements PromiseLike<T> {
   }
 
   /**
-   * The device that it will run on unless told otherwise; undefined where it belongs to none, such
-   * as `value(1)`.
+   * The device that it runs on by default; undefined for an operation without a device, such as
+   * `value(1)`.
    */
   get device(): CoreDevice | undefined {
     return this.node.device;
@@ -89,18 +89,19 @@ export class DeviceOp<T> implements PromiseLike<T> {
   // Composition
 
   /**
-   * Then the operation that the callback makes of the value, behind it on the same stream. The
-   * callback is called while the whole is being queued: the value's memory is written by then as
-   * far as the device is concerned, not as far as the host is. It is called again by every run.
+   * The operation that the callback makes from the value, after this one on the same stream. The
+   * callback is called while the whole is queued: the device will have written the value's memory
+   * when later work reads it, but the host cannot read it yet. Every run calls the callback again.
    *
    * The value is valid in the callback and in the operation that it returns. Memory that the run
-   * has allocated and that the operation does not give on is closed in stream order once the
-   * operation has been queued; where it has to wait, after that. A value gives on the tensors,
-   * buffers and partitions that it holds itself, or in arrays, plain objects, Maps and Sets.
+   * has allocated and that the operation's value does not hold is closed in stream order once the
+   * operation has been queued; where it has to wait, after that. A value holds tensors, buffers and
+   * partitions, by themselves or in arrays, plain objects, Maps and Sets.
    *
    * @example
    * ```ts
-   * const total = await device.ones(f32, [1000]).andThen((x) => mul(x, 2)).andThen((y) => sum(y)).andThen((s) => s.item());
+   * const doubled = device.ones(f32, [1000]).andThen((x) => mul(x, 2));
+   * const total = await doubled.andThen((y) => sum(y)).andThen((s) => s.item());
    * ```
    * @throws when run: CudaArgumentError where the callback returns no DeviceOp
    */
@@ -110,8 +111,8 @@ export class DeviceOp<T> implements PromiseLike<T> {
   }
 
   /**
-   * Another value made of this one on the host, while the work is being queued: it must not need
-   * what the device will write.
+   * An operation whose value the host makes from this one's while the work is queued: the callback
+   * must not need what the device will write.
    */
   map<U>(callback: (value: T) => Plain<U>): DeviceOp<U> {
     checkCallback('map', callback);
@@ -120,7 +121,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
     );
   }
 
-  /** Looks at the value while the work is being queued, and passes it on. */
+  /** Calls the callback with the value while the work is queued, and passes the value on. */
   tap<U>(callback: (value: T) => Plain<U>): DeviceOp<T> {
     checkCallback('tap', callback);
     return new DeviceOp(
@@ -136,8 +137,8 @@ export class DeviceOp<T> implements PromiseLike<T> {
   }
 
   /**
-   * As {@link andThen}; the callback is given the stream as well, and may queue work of level 3 on
-   * it.
+   * Like {@link andThen}. The callback receives the context as well, and may queue work of level 3
+   * on its stream.
    */
   withContext<U>(callback: (context: OpContext, value: T) => DeviceOp<U>): DeviceOp<U> {
     checkCallback('withContext', callback);
@@ -150,7 +151,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
     );
   }
 
-  /** The first of the values of an operation that gives several. */
+  /** The first of the values of an operation with several. */
   first<A>(this: DeviceOp<readonly [A, ...unknown[]]>): DeviceOp<A> {
     return new DeviceOp(
       new Mapped<readonly [A, ...unknown[]], A>(
@@ -161,7 +162,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
     );
   }
 
-  /** The last of the values of an operation that gives several. */
+  /** The last of the values of an operation with several. */
   last<A>(this: DeviceOp<readonly [...unknown[], A]>): DeviceOp<A> {
     return new DeviceOp(
       new Mapped<readonly [...unknown[], A], A>(
@@ -173,9 +174,9 @@ export class DeviceOp<T> implements PromiseLike<T> {
   }
 
   /**
-   * One operation for each of so many values, in order. What gives them runs once, whichever of the
-   * operations runs first: they share it as by {@link shared}. Each part is given once: its memory
-   * belongs to the first run that takes it.
+   * One operation for each of several values, in order. The operation that produces them runs once;
+   * its parts share it as by {@link shared}. Each part is given once: its memory belongs to the
+   * first run that takes it.
    */
   unzip<A extends readonly unknown[]>(
     this: DeviceOp<A>,
@@ -189,16 +190,16 @@ export class DeviceOp<T> implements PromiseLike<T> {
     const part = (index: number): DeviceOp<unknown> => new DeviceOp(new Part(shared, index, taken));
     if (given !== undefined)
       return Array.from({ length: given }, (_, index) => part(index)) as never;
-    // How many there are is known to the type checker only: as many as are taken.
+    // The type checker alone knows the number of parts: there are as many as are taken.
     return parts(part) as never;
   }
 
   /**
-   * An operation that runs once: the first run, of whichever operation it is part of, is that one
-   * run, and every other gets the same value, or fails with the same error. Other streams wait for
+   * An operation that runs once. Its first run, in whichever operation it is part of, is the only
+   * one; every other run gets the same value, or fails with the same error. Other streams wait for
    * it on the device.
    *
-   * Its memory is outside of every run, which does not close it: {@link SharedOp.close} does, or
+   * Its memory is outside of every run, and no run closes it. {@link SharedOp.close} closes it, or
    * the garbage collector, without a warning, once neither the operation nor its tensors can be
    * reached.
    */
@@ -207,11 +208,11 @@ export class DeviceOp<T> implements PromiseLike<T> {
   }
 
   /**
-   * Where this fails, what the callback makes of the error takes its place: an operation, or a
-   * value. To know whether it fails the host waits for the device at this point; then the rest goes
-   * on, on the same stream. This is an operation to itself: what stands before it in the same run,
-   * or beside it in `parallel`, does not fail with it, and it is carried out whether that fails or
-   * not. The callback is not called where what stands before it has failed.
+   * Where this operation fails, the callback's result replaces it: an operation, or a value. The
+   * host waits for the device at this point; then the rest goes on, on the same stream. This
+   * operation is separate: work before it in the same run, or next to it in `parallel`, does not
+   * fail with it, and it runs whether that work fails or not. The callback is not called where work
+   * before it has failed.
    */
   orElse<U>(callback: (error: unknown) => PlainOrOp<U>): DeviceOp<T | Given<U>> {
     checkCallback('orElse', callback);
@@ -223,9 +224,9 @@ export class DeviceOp<T> implements PromiseLike<T> {
   }
 
   /**
-   * When this is over, whether it failed or not, runs what the callback makes, on the same stream;
-   * then gives the value or fails as it did. As in {@link orElse} the host waits for the device at
-   * this point. An error of the callback's own operation takes the place of the first one, which
+   * Runs the callback's operation after this one, whether it failed or not, on the same stream;
+   * then the value or the failure is this operation's. As with {@link orElse} the host waits for
+   * the device at this point. An error of the callback's operation replaces the first one, which
    * becomes its cause.
    */
   ensure(callback: () => DeviceOp<unknown> | undefined | void): DeviceOp<T> {
@@ -236,16 +237,16 @@ export class DeviceOp<T> implements PromiseLike<T> {
   }
 
   /**
-   * Where the element that `condition` gives is not zero, runs what `then` makes of the value, else
-   * what `otherwise` makes; gives the value itself on. In a graph this is a conditional node,
-   * decided on the device at each launch (cuGraphAddNode); elsewhere the host reads the element,
-   * and waits for the device at this point.
+   * Where the element that `condition` returns is not zero, runs the operation that `then` makes
+   * from the value, else that of `otherwise`. The value is this operation's. In a graph this is a
+   * conditional node, which the device decides at each launch (cuGraphAddNode); otherwise the host
+   * reads the element, and waits for the device at this point.
    *
-   * What the callbacks' operations make is closed behind them: they work on the memory of the
+   * Memory that the callbacks' operations make is closed after them: they work on the memory of the
    * value. Each callback is called where its operation is queued, in a graph while it is recorded.
    *
-   * @param condition gives a tensor of one element, of whole numbers or bool, or an operation that
-   *   gives one
+   * @param condition returns a tensor of one element, of whole numbers or bool, or an operation
+   *   that produces one
    * @throws when run: CudaArgumentError for another condition; when captured: CudaError with code
    *   ERR_CUDA_UNSUPPORTED, and a message that names the version, where the driver has no
    *   conditional nodes (before CUDA 12.4)
@@ -272,9 +273,10 @@ export class DeviceOp<T> implements PromiseLike<T> {
   }
 
   /**
-   * Runs what `body` makes of the value again and again while the element that `condition` gives is
-   * not zero; gives the value itself on. As {@link when}: a while node in a graph, where the host
-   * has no part in it; elsewhere the host reads the element before each turn.
+   * Runs the operation that `body` makes from the value repeatedly, while the element that
+   * `condition` returns is not zero. The value is this operation's. As with {@link when}, it is a
+   * while node in a graph, and the host does not take part; otherwise the host reads the element
+   * before each turn.
    */
   repeatWhile(
     condition: (value: T) => OrOp<Decider>,
@@ -292,9 +294,9 @@ export class DeviceOp<T> implements PromiseLike<T> {
   }
 
   /**
-   * Runs what one of the `choices` makes of the value: the one whose number the element that
-   * `index` gives is; none where there is no such. Gives the value itself on. As {@link when}: a
-   * switch node in a graph.
+   * Runs the operation that one of the `choices` makes from the value: the choice whose number is
+   * the element that `index` returns, and none where there is no such choice. The value is this
+   * operation's. As with {@link when}, it is a switch node in a graph.
    *
    * @param choices at most 128
    */
@@ -320,7 +322,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
     );
   }
 
-  /** Names it, for errors and traces. */
+  /** Labels the operation, for errors and traces. */
   label(label: string): DeviceOp<T> {
     checkString('label', label);
     return new DeviceOp(new Labelled(this.part, label));
@@ -329,15 +331,14 @@ export class DeviceOp<T> implements PromiseLike<T> {
   // Running
 
   /**
-   * Runs it: queues all of it now, on the stream that the device's policy gives, and resolves when
-   * the device is done. This is what `await` calls.
+   * Runs the operation: queues all of it now, on a stream of the device's policy, and resolves when
+   * the device has ended it. `await` calls this.
    */
   then<A = T, B = never>(
     onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
     onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
-    // A Running would be one object more for the garbage collector: nobody else will ask for the
-    // end.
+    // A Running would be one more object for the garbage collector, and no code would use it.
     let run: Run;
     let value: Submitted<T>;
     try {
@@ -345,28 +346,28 @@ export class DeviceOp<T> implements PromiseLike<T> {
       value = run.submit(this.node);
       if (value instanceof Later) run.underway(value);
     } catch (error) {
-      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as it was thrown
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as thrown
       return Promise.reject<T>(error).then(onFulfilled, onRejected);
     }
     return run.whenEnded(value, onFulfilled, onRejected);
   }
 
-  /** As {@link then}, for the failure only. */
+  /** Like {@link then}, for the failure only. */
   catch<B = never>(onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<T | B> {
     return this.started().catch(onRejected);
   }
 
-  /** As {@link then}, for the end either way. */
+  /** Like {@link then}, for the end either way. */
   finally(onFinally?: (() => void) | null): Promise<T> {
     return this.started().finally(onFinally);
   }
 
   /**
-   * Runs it, as awaiting does, with options.
+   * Runs the operation as awaiting does, with options.
    *
-   * @throws the signal's reason: where it has aborted already nothing is queued; where it aborts
-   *   later the wait ends, what has been queued goes on, later steps are not begun, and what was
-   *   made is closed behind it
+   * @throws the signal's reason. Where it has aborted already nothing is queued. Where it aborts
+   *   later the wait ends: work that has been queued goes on, later steps do not begin, and the
+   *   memory that was made is closed
    */
   run(options: WaitOptions = {}): Promise<T> {
     checkOptions('options', options, ['signal']);
@@ -377,13 +378,13 @@ export class DeviceOp<T> implements PromiseLike<T> {
       if (signal.aborted) throw signal.reason;
       return this.begin(undefined, 'queue').finished(options);
     } catch (error) {
-      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as it was thrown, which may be the signal's reason
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as thrown
       return Promise.reject(error);
     }
   }
 
   /**
-   * Chooses the stream now, and runs it there when that is awaited, once.
+   * Chooses the stream now. The operation runs there when the result is awaited, once.
    *
    * @param policy default: the device's own
    */
@@ -398,8 +399,8 @@ export class DeviceOp<T> implements PromiseLike<T> {
   }
 
   /**
-   * Queues it on the stream now; what it returns is awaited for the end, and has the value before
-   * that.
+   * Queues the operation on the stream now. The result can be awaited, and has the value before the
+   * end.
    */
   runOn(stream: Stream): Running<T> {
     checkStream(stream);
@@ -407,28 +408,30 @@ export class DeviceOp<T> implements PromiseLike<T> {
   }
 
   /**
-   * Runs it and blocks this thread until the device is done: nothing else happens in the program
-   * meanwhile. For scripts and tests; a server awaits.
+   * Runs the operation and blocks this thread until the device has ended it: no other code of the
+   * program runs meanwhile. It is for scripts and tests; a server awaits.
    */
   sync(): T {
     return this.begin(undefined, 'block').result();
   }
 
-  /** As {@link sync}, on a stream of the caller's choice. */
+  /** Like {@link sync}, on a stream of the caller's choice. */
   syncOn(stream: Stream): T {
     checkStream(stream);
     return this.beginOn(stream, 'block').result();
   }
 
   /**
-   * Records it as a graph, which can be launched again and again with one driver call. The
-   * operation must need no value of the host on its way. Its memory is allocated now, and is the
-   * graph's. cuStreamBeginCapture, cuStreamEndCapture, cuGraphInstantiate
+   * Records the operation as a graph, which can be launched repeatedly with one driver call. The
+   * operation must not need a value of the host. Its memory is allocated now, and the graph owns
+   * it. cuStreamBeginCapture, cuStreamEndCapture, cuGraphInstantiate
    *
-   * @param stream to record on. Default: the next of the device's policy
-   * @param options `{ allocate: 'nodes' }`: each launch allocates what the operation allocates,
-   *   instead of the graph owning it Rejects with code ERR_CUDA_CAPTURE, and a message that names
-   *   the call, where something cannot be recorded
+   * Rejects with code ERR_CUDA_CAPTURE, and a message that names the call, where something cannot
+   * be recorded.
+   *
+   * @param stream the stream to record on. Default: the next of the device's policy
+   * @param options `{ allocate: 'nodes' }`: each launch allocates the operation's memory, and the
+   *   graph does not own it
    */
   async capture(stream?: Stream, options?: OpCaptureOptions): Promise<OpGraph<T>> {
     if (stream !== undefined) checkStream(stream);
@@ -437,31 +440,31 @@ export class DeviceOp<T> implements PromiseLike<T> {
   }
 
   /**
-   * The same operation on a stream of its own choice, wherever it is used. What is around it waits
-   * for it on the device, and it for that.
+   * The same operation on a stream of its own, in whichever operation it is part of. Work around it
+   * waits for it on the device, and it waits for earlier work.
    */
   on(stream: Stream): DeviceOp<T> {
     checkStream(stream);
     return new DeviceOp(new OnStream(this.part, stream));
   }
 
-  /** A run and its end. */
+  /** Starts a run, and returns its end. */
   private started(): Promise<T> {
     try {
       return this.begin(undefined, 'queue').finished();
     } catch (error) {
-      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as it was thrown
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as thrown
       return Promise.reject(error);
     }
   }
 
-  /** What chooses its stream. */
+  /** The policy that chooses the stream. */
   private policyFor(policy: SchedulingPolicy | undefined): SchedulingPolicy {
     checkNotNested('An operation was run');
     return chosenPolicy(policy, this.node.device);
   }
 
-  /** `forks`: where branches that run in parallel take their streams from. */
+  /** `forks`: the policy of the streams of branches that run in parallel. */
   private newRun(
     policy: SchedulingPolicy | undefined,
     mode: 'queue' | 'block',
@@ -520,7 +523,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
     return `DeviceOp ${this.node.describe(2)}`;
   }
 
-  /** Kind, what it is made of, device, and how often it ran by itself. */
+  /** Kind, parts, device, and the number of runs by itself. */
   [inspect.custom](): string {
     const device = this.node.device;
     const ran =
@@ -544,15 +547,15 @@ export class DeviceOp<T> implements PromiseLike<T> {
  */
 export class SharedOp<T> extends DeviceOp<T> implements Disposable {
   /**
-   * Closes the memory that its run has made, behind what uses it. Later runs of the operation are
-   * refused.
+   * Closes the memory that its run has made, after all work that uses it. Later runs of the
+   * operation are refused.
    */
   close(): void {
     used(this.node);
     (this.node as Shared<T>).close();
   }
 
-  /** {@link close}, for `using`. */
+  /** Calls {@link close}, for `using`. */
   [Symbol.dispose](): void {
     this.close();
   }
@@ -578,8 +581,8 @@ export class OpGraph<T> implements AsyncDisposable {
   }
 
   /**
-   * Records what `body` passes to `scope.record`, in order, on the stream. `body` is synchronous.
-   * Rejects with what it threw; the stream is then as usable as before.
+   * Records the operations that `body` passes to `scope.record`, in order, on the stream. `body` is
+   * synchronous. Rejects with the error that it threw; the stream can be used afterwards.
    */
   static async scope<T>(
     stream: Stream,
@@ -601,7 +604,7 @@ export class OpGraph<T> implements AsyncDisposable {
   }
 
   /**
-   * What the operation gives: memory that each launch writes. Nothing has been computed before the
+   * The operation's value: memory that each launch writes. Its contents are undefined before the
    * first launch.
    */
   get output(): T {
@@ -618,56 +621,56 @@ export class OpGraph<T> implements AsyncDisposable {
   }
 
   /**
-   * An operation that launches the graph and gives {@link output}. It runs on whichever stream it
-   * is run on; launches of one graph are in order. cuGraphLaunch
+   * An operation that launches the graph; its value is {@link output}. It may run on any stream;
+   * launches of one graph are in order. cuGraphLaunch
    */
   replay(): DeviceOp<T> {
     return new DeviceOp(this.recorded.launch());
   }
 
-  /** The operation, on the graph's own stream: to write new inputs before the next launch. */
+  /** The operation on the graph's own stream, to write new inputs before the next launch. */
   update<U>(op: DeviceOp<U>): DeviceOp<U> {
     return new DeviceOp(this.recorded.update(nodeOfOp(op)));
   }
 
   /**
    * Records another operation of the same shape and takes over its parameters: sizes of launches,
-   * scalars, memory. What the graph gives stays {@link output}, so `op` has to write there: of an
-   * operation that makes its result capture one that writes it to memory of yours,
+   * scalars, memory. The value of the graph stays {@link output}, so `op` has to write there. For
+   * an operation that makes its result, capture one that writes it to memory of the program,
    * `out.copyFrom(op)`. cuGraphExecUpdate
    *
    * Rejects with code ERR_CUDA_CAPTURE where the two differ in more than parameters, and where the
-   * output is the graph's own memory, which `op` does not write; the graph is then as it was.
+   * output is the graph's own memory, which `op` does not write. The graph is then unchanged.
    */
   async reparam(op: DeviceOp<unknown>): Promise<void> {
     this.recorded.check();
     await this.recorded.reparam(nodeOfOp(op));
   }
 
-  /** Number of nodes. cuGraphGetNodes */
+  /** The number of nodes. cuGraphGetNodes */
   nodeCount(): Promise<number> {
     return this.recorded.graph.nodeCount();
   }
 
-  /** Kinds of the nodes. cuGraphNodeGetType */
+  /** The kinds of the nodes. cuGraphNodeGetType */
   nodeTypes(): Promise<GraphNodeType[]> {
     return this.recorded.graph.nodeTypes();
   }
 
-  /** The graph in Graphviz's language. cuGraphDebugDotPrint */
+  /** The graph in the DOT language of Graphviz. cuGraphDebugDotPrint */
   dot(options: { verbose?: boolean } = {}): Promise<string> {
     return this.recorded.graph.dot(options);
   }
 
   /**
-   * Frees the graph and the memory that was allocated for it, {@link output} with it, behind its
+   * Frees the graph and the memory that was allocated for it, {@link output} with it, after its
    * launches. cuGraphExecDestroy
    */
   close(): Promise<void> {
     return this.recorded.close();
   }
 
-  /** {@link close}, for `await using`. */
+  /** Calls {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
@@ -696,14 +699,14 @@ export function nodeOf<T>(value: OrOp<T>): Node<T> {
   return value.node;
 }
 
-/** The node of what a callback of a method returned. */
+/** The node of an operation that a method's callback returned. */
 export function nodeOfResult<U>(result: DeviceOp<U>, method = 'andThen'): Node<U> {
   if (result instanceof DeviceOp) {
     used(result.node);
     return result.node;
   }
   const fix = isThenable(result)
-    ? 'The callback is called while the work is being queued, and nothing is waited for: make ' +
+    ? 'The callback is called while the work is being queued, and a Promise is not awaited: make ' +
       'it a synchronous function that returns a DeviceOp.'
     : 'To return a value use map(…), or wrap it in value(…).';
   if (isThenable(result)) (result as PromiseLike<unknown>).then(undefined, ignore);
@@ -712,7 +715,7 @@ export function nodeOfResult<U>(result: DeviceOp<U>, method = 'andThen'): Node<U
 
 const nodeOfContext = <U>(result: DeviceOp<U>): Node<U> => nodeOfResult(result, 'withContext');
 
-/** The node of what a callback returned that may give a value or an operation. */
+/** The node of a callback's result, which may be a value or an operation. */
 const nodeOfPlain = (argument: string, result: unknown): Node<unknown> =>
   nodeOf(
     result instanceof DeviceOp

@@ -1,12 +1,15 @@
 /** Work of level 3 as a node. */
 import { Pending } from '../core/index.js';
-import { elsewhere } from './elsewhere.js';
+import { wrongDevice } from './wrong-device.js';
 import { Later } from './node.js';
 import type { Node, Submitted } from './node.js';
 import type { Run } from './run.js';
 import type { OpContext } from './op-context.js';
 
-/** It is what programs make again and again: a function around it would be garbage as well. */
+/**
+ * The class exists because programs make this node most often: a function around the callback would
+ * be garbage as well.
+ */
 export class Enqueued<T> implements Node<T> {
   readonly device: Node<T>['device'];
   readonly queue: (context: OpContext) => T | Pending<T>;
@@ -19,7 +22,7 @@ export class Enqueued<T> implements Node<T> {
   submit(run: Run): Submitted<T> {
     const { queue, device } = this;
     if (device !== undefined && device.runtime !== run.stream.runtime)
-      throw elsewhere('operation', device, run.stream);
+      throw wrongDevice('operation', device, run.stream);
     return arrival(run, queue(run));
   }
 
@@ -28,7 +31,7 @@ export class Enqueued<T> implements Node<T> {
   }
 }
 
-/** What a Pending will give, as a node's value. */
+/** The value of a Pending, as a node's value. */
 export function arrival<T>(run: Run, given: T | Pending<T>): Submitted<T> {
   if (!(given instanceof Pending)) return given;
   if (!given.gives) return undefined as T;

@@ -16,7 +16,7 @@ export class Labelled<T> implements Node<T> {
 
   submit(run: Run): Submitted<T> {
     run.label(this.name);
-    // For traces and profilers, in which each part has a name of its own.
+    // For traces and profilers, where each part has its own label.
     return labelled(this.name, () => this.inner.submit(run));
   }
 

@@ -1,4 +1,4 @@
-/** Functions that make operations of values, callbacks and other operations. */
+/** Functions that make operations from values, callbacks and other operations. */
 import type { Pending } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
 import { Collected, Made, Ready } from './collect.js';
@@ -13,9 +13,9 @@ import type { Given } from './given.js';
 import type { OpContext } from './op-context.js';
 
 /**
- * Takes the memory that `given` holds out of the run that made it: it is the caller's, who closes
- * it. For what a callback puts where no run finds it: a class instance, a cache. Memory that is the
- * caller's already stays so. Returns `given`.
+ * Takes the memory that `given` holds out of the run that made it. The caller owns it then, and
+ * closes it. This is for callbacks that store memory where no run finds it: in a class instance or
+ * a cache. Memory that the caller owns already does not change. Returns `given`.
  *
  * @example
  * ```ts
@@ -25,14 +25,14 @@ import type { OpContext } from './op-context.js';
  *   return mul(weights, 2);
  * });
  * ```
- * @throws CudaArgumentError for a class instance: its tensors are passed themselves;
- *   CudaDisposedError for what is closed; CudaError with code ERR_CUDA_CAPTURE while an operation
- *   is recorded, whose memory is the graph's
+ * @throws CudaArgumentError for a class instance: pass the tensors that it has; CudaDisposedError
+ *   for a closed tensor; CudaError with code ERR_CUDA_CAPTURE while an operation is recorded, whose
+ *   memory the graph owns
  */
 export function keep<T>(given: T): T {
   const run = checkKeep();
   if (given instanceof DeviceOp)
-    throw invalid('given', 'a value', given, 'Keep what it gives: op.map((x) => keep(x)).');
+    throw invalid('given', 'a value', given, 'Keep its value: op.map((x) => keep(x)).');
   if (!release(given, run))
     throw invalid(
       'given',
@@ -43,11 +43,11 @@ export function keep<T>(given: T): T {
   return given;
 }
 
-/** What each of a list of values and operations gives. */
+/** The values of a list of values and operations. */
 export type GivenAll<A extends readonly unknown[]> = { -readonly [K in keyof A]: Given<A[K]> };
 
 /**
- * A value as an operation: it is there at once.
+ * An operation whose value is `given`.
  *
  * @example
  * ```ts
@@ -63,7 +63,8 @@ export function value<T>(given: T): DeviceOp<T> {
 }
 
 /**
- * An operation that queues nothing and gives what `make` returns when it is run, or nothing.
+ * An operation that queues nothing. Its value is the result of `make`, which is called when the
+ * operation runs.
  *
  * @example
  * ```ts
@@ -79,8 +80,8 @@ export function empty(make: () => unknown = () => undefined): DeviceOp<unknown> 
 }
 
 /**
- * The operation that `make` returns when it is run, with the stream in hand: it may queue work of
- * level 3 on it.
+ * The operation that `make` returns. `make` is called when it runs, and may queue work of level 3
+ * on `context.stream`.
  *
  * @example
  * ```ts
@@ -102,9 +103,9 @@ export function withContext<T>(
 }
 
 /**
- * Work of level 3 as an operation: `queue` is called when it is run, and queues on
- * `context.stream`. Where it returns a Pending, `buffer.read(stream)` for one, the operation gives
- * what that resolves to.
+ * Work of level 3 as an operation. `queue` is called when the operation runs, and queues on
+ * `context.stream`. Where it returns a Pending, such as that of `buffer.read(stream)`, the
+ * operation's value is the Pending's.
  *
  * @example
  * ```ts
@@ -126,9 +127,9 @@ export function operation<T>(
 }
 
 /**
- * Several operations as one that gives all their values, one after the other on one stream, in the
- * order in which they are written. What is no operation counts as its own value. The first error
- * ends it; later ones are not begun.
+ * Several operations as one whose value is the list of all their values. They run one after the
+ * other on one stream, in the order in which they are written. An argument that is not an operation
+ * is its own value. The first error ends the whole; later operations do not begin.
  *
  * @example
  * ```ts
@@ -141,7 +142,7 @@ export function zip<const A extends readonly unknown[]>(...ops: A): DeviceOp<Giv
 }
 
 /**
- * As {@link zip}, of a list whose length is not known beforehand.
+ * Like {@link zip}, for a list of any length.
  *
  * @example
  * ```ts
@@ -162,10 +163,10 @@ export function allOf<T>(ops: Iterable<T>): DeviceOp<Given<T>[]> {
 }
 
 /**
- * As {@link zip}, but the operations may run at the same time: each has a stream of its own, as far
- * as the policy has some. The streams fork from the one of the run and join it again on the device;
- * the host waits for nothing. In a graph they are branches. Where an error is thrown later branches
- * are not begun.
+ * Like {@link zip}, but the operations may run at the same time, each on a stream of its own as far
+ * as the policy has streams. The streams fork from the run's stream and join it again on the
+ * device; the host does not wait. In a graph they are branches. Where an error is thrown later
+ * branches do not begin.
  *
  * @example
  * ```ts

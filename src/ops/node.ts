@@ -1,29 +1,29 @@
 /**
- * What a DeviceOp consists of. A node says what to queue and what will be there once it is done; it
- * holds no state of a run, so that the same node can be run any number of times.
+ * The parts of a DeviceOp. A node describes the work to queue and its value. It holds no state of a
+ * run, so that the same node can run any number of times.
  */
 import type { CoreDevice, DeviceBuffer } from '../core/index.js';
 import type { Run } from './run.js';
 
-/** A value that holds no device memory, or whose memory is not known before it is there. */
+/** Whether a value holds no device memory, or the memory is not known before the value is. */
 export type Holding = 'nothing' | 'unknown';
 
 /**
- * A value that only the end of device work gives: what was read back, say. Nothing can be queued
- * that needs it before.
+ * A value that is known only at the end of device work, for example one that was read back. Work
+ * that needs it cannot be queued before.
  */
 export class Later<T> {
   readonly promise: Promise<T>;
   /**
-   * Whether all of its work has been queued: what comes next need not wait for the value to be
-   * queued behind it.
+   * Whether all of its work has been queued. Later work can then be queued without waiting for the
+   * value.
    */
   readonly queued: boolean;
-  /** Whether device memory that a step has received or made may be part of the value. */
+  /** Whether the value may contain device memory that a step has received or made. */
   readonly holding: Holding;
   /**
-   * Memory of the run that was made meanwhile and that the value holds: complete once the promise
-   * has resolved, and whoever goes on with the value takes it over.
+   * Memory of the run that was made meanwhile and that the value holds. It is complete once the
+   * promise has resolved; the code that uses the value adopts it.
    */
   readonly owned: readonly DeviceBuffer[];
 
@@ -37,7 +37,7 @@ export class Later<T> {
     this.queued = queued;
     this.holding = holding;
     this.owned = owned;
-    // What runs the operation awaits another promise, made of this one.
+    // The run awaits another promise, which is made from this one.
     promise.catch(ignore);
   }
 }
@@ -47,29 +47,27 @@ const NONE: readonly DeviceBuffer[] = [];
 export type Submitted<T> = T | Later<T>;
 
 export interface Node<T> {
-  /** The device that it belongs to, where it belongs to one. */
+  /** The device that it belongs to, if any. */
   readonly device: CoreDevice | undefined;
-  /**
-   * Whether all memory that it uses and others may have is known before its work is queued: nothing
-   * in it is made on the way.
-   */
+  /** Whether all memory that it shares with other work is known before it is queued. */
   readonly alone?: boolean;
   /**
-   * Queues the work. Its value may stand for memory that is still being written; what is queued
-   * behind it finds it there. What it allocates stays on the run's list: see {@link Run.endStep}.
+   * Queues the work. Its value may refer to memory that is still being written; work that is queued
+   * later finds it written. Memory that it allocates stays on the run's list: see
+   * {@link Run.endStep}.
    */
   submit(run: Run): Submitted<T>;
-  /** As `util.inspect` shows it, down to so many levels. */
+  /** The text for `util.inspect`, down to `depth` levels. */
   describe(depth: number): string;
 }
 
-/** `value` where `done` is over, or once it is. The value of `done` is dropped, with its memory. */
+/** `value`, after `done`. The value of `done` is dropped, with its memory. */
 export function after<T>(run: Run, done: unknown, value: T): Submitted<T> {
   if (!(done instanceof Later)) return value;
   return run.goOn(done, () => value, { queued: done.queued });
 }
 
-/** `next` with the value, now or once it is there. `quiet`: it queues nothing. */
+/** Calls `next` with the value, now or once it is known. With `quiet` it queues nothing. */
 export function whenKnown<T, U>(
   run: Run,
   value: Submitted<T>,
@@ -82,12 +80,12 @@ export function whenKnown<T, U>(
 }
 
 function ignore(): void {
-  // See above.
+  // The rejection is handled through another promise.
 }
 
 /**
- * Thrown while an operation is recorded that needs something which is on its way: it is recorded
- * anew once that is there.
+ * Thrown while an operation is recorded that needs something which is still being loaded. The
+ * operation is recorded again once it is loaded.
  */
 export class NotLoaded extends Error {
   readonly ready: Promise<unknown>;

@@ -1,4 +1,4 @@
-/** An operation that is bound to a stream, within a run that may be on another one. */
+/** An operation that is bound to a stream, within a run that may use another one. */
 import { Stream } from '../core/index.js';
 import { Later } from './node.js';
 import type { Node, Submitted } from './node.js';
@@ -25,7 +25,7 @@ export class OnStream<T> implements Node<T> {
   }
 }
 
-/** Queues on another stream: behind what the run has queued, and before what it queues next. */
+/** Queues on another stream, after what the run has queued and before what it queues next. */
 export function onOther<T>(run: Run, stream: Stream, submit: () => Submitted<T>): Submitted<T> {
   const outer = run.stream;
   if (outer === stream) return submit();

@@ -1,4 +1,4 @@
-/** What an operation's callbacks are given of its run. */
+/** The context that callbacks of an operation receive. */
 import type {
   CoreDevice,
   Stream,
@@ -9,16 +9,16 @@ import type {
 } from '../core/index.js';
 
 /**
- * `queue`: values arrive when the device has come to them. `block`: the thread waits for them.
- * `record`: the work is recorded as a graph, so that nothing arrives.
+ * `queue`: values are known when the device has reached them. `block`: the thread waits for them.
+ * `record`: the work is recorded as a graph, so no value is ever known.
  */
 export type RunMode = 'queue' | 'block' | 'record';
 
-/** What callbacks are given that queue work themselves. */
+/** The context of callbacks that queue work themselves. */
 export interface OpContext {
   readonly device: CoreDevice;
   /**
-   * The stream that the operation runs on. What is queued on it in the callback is part of the
+   * The stream that the operation runs on. Work that the callback queues on it is part of the
    * operation.
    */
   readonly stream: Stream;
@@ -27,10 +27,11 @@ export interface OpContext {
   /** Whether the work is recorded as a graph instead of running. */
   readonly recording: boolean;
   /**
-   * Allocates in the order of the stream, from the pool of the operation, uninitialised. The memory
-   * is the operation's: it is closed behind the step that allocated it, unless the step gives it
-   * on. Where the work is recorded it is allocated beside the stream and is the graph's, which
-   * closes it, or a node of the graph allocates it where it was captured so. cuMemAllocAsync
+   * Allocates in the order of the stream, from the pool of the operation, uninitialised. The
+   * operation owns the memory: it is closed after the step that allocated it, unless the step's
+   * value holds it. Where the work is recorded, the memory is allocated apart from the stream and
+   * the graph owns it, or, with `allocate: 'nodes'`, a node of the graph allocates it.
+   * cuMemAllocAsync
    */
   alloc<D extends DTypeName>(
     dtype: DType<D>,

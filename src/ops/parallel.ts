@@ -1,5 +1,5 @@
 /**
- * Branches that run beside one another: on streams of their own, which fork and join on the device.
+ * Branches that run at the same time, on streams of their own, which fork and join on the device.
  */
 import type { Stream } from '../core/index.js';
 import { allKnown } from './collect.js';
@@ -8,7 +8,7 @@ import type { Node, Submitted } from './node.js';
 import type { Run } from './run.js';
 import { NextIdle } from './scheduling.js';
 
-/** Times that a policy is asked for a stream that no other branch has. */
+/** How often a policy is called for a stream that no other branch has. */
 const TRIES = 8;
 
 export class Parallel implements Node<unknown[]> {
@@ -26,15 +26,15 @@ export class Parallel implements Node<unknown[]> {
     const streams = branches.map(() => origin);
     const taken = [origin];
     let free = true;
-    // The first branch stays where the run is.
+    // The first branch stays on the stream of the run.
     for (let i = 1; i < branches.length; i++) {
       const found: Stream | undefined = free ? another(run, taken) : undefined;
       free = found !== undefined;
       if (found !== undefined) taken.push(found);
-      // More branches than streams: as many on each.
+      // With more branches than streams, each stream has equally many.
       streams[i] = found ?? taken[i % taken.length]!;
     }
-    // All begin at the same place: what the first one queues is not waited for by the others.
+    // All branches begin at the same point: no branch waits for the work of the first.
     const forked = new Set(streams.slice(1).filter((stream) => stream !== origin));
     for (const stream of forked) stream.wait(origin);
     const values: Submitted<unknown>[] = [];
@@ -50,19 +50,21 @@ export class Parallel implements Node<unknown[]> {
       });
     } finally {
       run.stream = origin;
-      // Also where a branch threw: what the others have queued is behind nothing else.
+      // The join is also needed where a branch threw: the work of the other branches is ordered by
+      // nothing else.
       for (const stream of forked) origin.wait(stream);
     }
     if (!later) return values;
     return run.goOn(allKnown(run, values), (known) => {
-      // What a branch queued once it knew its value.
+      // This orders the work that a branch queued after its value was known.
       for (const stream of forked) origin.wait(stream);
       return known;
     });
   }
 
   describe(depth: number): string {
-    return `parallel(${depth <= 0 ? '…' : this.branches.map((branch) => branch.describe(depth - 1)).join(', ')})`;
+    const branches = this.branches.map((branch) => (depth <= 0 ? '' : branch.describe(depth - 1)));
+    return `parallel(${depth <= 0 ? '…' : branches.join(', ')})`;
   }
 }
 
@@ -71,15 +73,15 @@ function another(run: Run, taken: readonly Stream[]): Stream | undefined {
   for (let i = 0; i < TRIES; i++) {
     const next =
       run.policy instanceof NextIdle ? run.policy.otherStream() : run.policy.nextStream();
-    // In the body of a conditional node: what the capture around it has cannot join it.
-    if (next.device !== run.device || (run.recording && isElsewhere(next, run.stream))) continue;
+    // In the body of a conditional node, streams of the capture around it cannot join.
+    if (next.device !== run.device || (run.recording && isOtherCapture(next, run.stream))) continue;
     if (!taken.includes(next)) return next;
   }
   return undefined;
 }
 
-/** Whether it is part of another capture than `stream`, or of the one around that. */
-function isElsewhere({ capturing }: Stream, { captureScope }: Stream): boolean {
+/** Whether the stream is part of another capture than `stream`, or of the one around that. */
+function isOtherCapture({ capturing }: Stream, { captureScope }: Stream): boolean {
   if (capturing === undefined) return false;
   return capturing.outside ? capturing.isAround : capturing !== captureScope;
 }

@@ -6,11 +6,11 @@ import { coreOf } from './scheduling.js';
 import type { AnyDevice } from './scheduling.js';
 
 const pools = new WeakMap<CoreDevice, MemoryPool>();
-/** Whether any was ever set: most programs set none, and each run asks. */
+/** Whether any pool was ever set. Most programs set none, and each run checks it. */
 let anySet = false;
 
 /**
- * What {@link setPool} set, if it did.
+ * The pool that {@link setPool} set, or undefined.
  *
  * @example
  * ```ts
@@ -23,8 +23,8 @@ export function poolOf(device: AnyDevice): MemoryPool | undefined {
 }
 
 /**
- * Sets the pool that operations of the device allocate from; `undefined` brings back the device's
- * own. An operation keeps the pool that was set when it was run, or scheduled.
+ * Sets the pool that operations of the device allocate from; `undefined` restores the device's own.
+ * An operation keeps the pool that was set when it was run, or scheduled.
  *
  * @example
  * ```ts
@@ -34,7 +34,7 @@ export function poolOf(device: AnyDevice): MemoryPool | undefined {
  * console.log((await pool.statistics()).usedHigh >= 4096); // true
  * setPool(device, undefined);
  * ```
- * @throws CudaError with code ERR_CUDA_INVALID_ARGUMENT where the pool is another device's
+ * @throws CudaError with code ERR_CUDA_INVALID_ARGUMENT where the pool belongs to another device
  */
 export function setPool(given: AnyDevice, pool: MemoryPool | undefined): void {
   const device = coreOf(given);

@@ -1,9 +1,9 @@
 /**
  * Graphs of operations: an operation recorded once and launched again with one driver call.
  *
- * What the operation allocates while it is recorded is the graph's own and stays where it is: the
- * launches write there. Its callbacks are called while it is recorded, and again where a kernel had
- * to be loaded first. Each launch is ordered with other work on the memory that the graph reads or
+ * The graph owns the memory that the operation allocates while it is recorded, and every launch
+ * writes there. The callbacks are called while it is recorded, and again where a kernel had to be
+ * loaded first. Each launch is ordered with other work on the memory that the graph reads or
  * writes.
  */
 import { CudaDisposedError, CudaError, DeviceBuffer } from '../core/index.js';
@@ -20,26 +20,26 @@ import { policyOf } from './scheduling.js';
 import type { Placed } from './turns.js';
 import type { DeviceOp } from './device-op.js';
 
-/** What {@link DeviceOp.capture} and {@link OpGraph.scope} take. */
+/** Options of {@link DeviceOp.capture} and {@link OpGraph.scope}. */
 export interface OpCaptureOptions {
   /**
-   * Where the operation's memory comes from. `graph`, the default: it is allocated once, before the
-   * first launch, and the graph owns it. `nodes`: each launch allocates it, and what a step closes
-   * on the way is freed by a node, whose memory later nodes get; what is left,
-   * {@link OpGraph.output} for one, is there from the first launch on, and until the next one.
+   * The source of the operation's memory. With `graph`, the default, it is allocated once, before
+   * the first launch, and the graph owns it. With `nodes` each launch allocates it. Memory that a
+   * step closes is then freed by a node, and later nodes may get it. Other memory, such as
+   * {@link OpGraph.output}, is allocated from the first launch on, and until the next one.
    * {@link OpGraph.reparam} is not possible then, and bodies of conditional nodes allocate as by
    * default. cuMemAllocAsync
    */
   allocate?: 'graph' | 'nodes';
 }
 
-/** A recorded operation, as {@link OpGraph} shows it: what it is in terms of nodes. */
+/** A recorded operation in terms of nodes; {@link OpGraph} is its public form. */
 export class RecordedGraph<T> {
   readonly output: T;
   readonly stream: Stream;
   readonly graph: Graph;
   private readonly owned: Disposable[];
-  /** What a launch uses: it takes its turn on that. */
+  /** The memory that a launch uses, which orders it with waiting runs. */
   private readonly uses: Use[];
   private closed = false;
 
@@ -60,7 +60,7 @@ export class RecordedGraph<T> {
     return RecordedGraph.record(stream, options, (run) => recorded(run, node, 0));
   }
 
-  /** Records what `submit` submits to the run, in order. */
+  /** Records the nodes that `submit` submits to the run, in order. */
   static async record<T>(
     stream: Stream,
     options: OpCaptureOptions,
@@ -99,8 +99,8 @@ export class RecordedGraph<T> {
     let graph: Graph;
     let uses: Use[];
     try {
-      // A stream of the policy's that is not part of it may be used by others meanwhile; memory is
-      // allocated beside it.
+      // A stream of the policy that is not part of the capture may be used by other code meanwhile;
+      // memory is allocated apart from the captured stream.
       graph = await stream.capture(
         () => {
           output = run.resume(() => submit(run));
@@ -124,7 +124,7 @@ export class RecordedGraph<T> {
     return this.stream.device;
   }
 
-  /** Launches the graph, and gives {@link output}. */
+  /** Launches the graph; the value is {@link output}. */
   launch(): Node<T> {
     return new Made<T>(
       this.device,
@@ -154,8 +154,8 @@ export class RecordedGraph<T> {
       this.checkWritten(other.uses);
       await this.graph.update(other.graph);
       this.uses.splice(0, this.uses.length, ...other.uses);
-      // Its memory is part of this graph from now on; of the memory before, only the output is used
-      // any more.
+      // Its memory is part of this graph from now on. Of the memory before, only the output is
+      // still used.
       const before = this.owned.splice(0, this.owned.length, ...other.owned.splice(0));
       const kept = before.filter((each): each is DeviceBuffer => each instanceof DeviceBuffer);
       keepHeld(kept, this.output);
@@ -169,7 +169,7 @@ export class RecordedGraph<T> {
     }
   }
 
-  /** Frees the graph and what was allocated for it, behind its launches. */
+  /** Frees the graph and the memory that was allocated for it, after its launches. */
   async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;
@@ -187,7 +187,10 @@ export class RecordedGraph<T> {
       throw new CudaDisposedError('graph: used after it was closed. Capture the operation again.');
   }
 
-  /** @throws CudaError unless memory of this graph's that it gives is written by what uses these */
+  /**
+   * @throws CudaError unless work with these uses writes the memory of this graph's that its value
+   *   holds
+   */
   private checkWritten(uses: readonly Use[]): void {
     const outputs = this.owned.filter((each): each is DeviceBuffer => each instanceof DeviceBuffer);
     keepHeld(outputs, this.output);
@@ -200,7 +203,7 @@ export class RecordedGraph<T> {
     throw new CudaError(
       'ERR_CUDA_CAPTURE',
       'graph.reparam: op makes a result of its own, and does not write to graph.output, ' +
-        'which launches give. Capture an operation that writes to a tensor of yours, ' +
+        'the value of each launch. Capture an operation that writes to a tensor of yours, ' +
         'out.copyFrom(op), and pass one that writes there too; or capture op as another graph.',
     );
   }
@@ -211,7 +214,10 @@ interface Use extends Placed {
   readonly isWritten: boolean;
 }
 
-/** Records what the node does, behind what was recorded before; `mark`: where its step begins. */
+/**
+ * Records the work of the node, after what was recorded before. `mark` is the beginning of its
+ * step.
+ */
 export function recorded<T>(run: Run, node: Node<T>, mark = run.mark): T {
   const value = run.endStep(node.submit(run), mark);
   if (value instanceof Later)
@@ -229,11 +235,11 @@ function close(owned: readonly Disposable[]): void {
   }
 }
 
-/** What {@link OpGraph.scope} passes to its function. */
+/** The argument of the function of {@link OpGraph.scope}. */
 export interface GraphScope {
   readonly device: CoreDevice;
   /** The stream that is recorded. */
   readonly stream: Stream;
-  /** Records an operation, behind those before it; returns what it gives. */
+  /** Records an operation, after those before it; returns its value. */
   record<T>(op: DeviceOp<T>): T;
 }

@@ -1,7 +1,7 @@
 /**
- * What looks at whether an operation failed. A failure on the device shows when the device has come
- * to it, long after the callbacks of the operation have run: so the host waits here. What may fail
- * and leave the rest as it is, is queued aside.
+ * Nodes that act on the failure of an operation. A failure on the device is known when the device
+ * has reached it, long after the callbacks of the operation have run, so the host waits here. Work
+ * that may fail without failing the rest is queued by a run aside.
  */
 import type { DeviceBuffer } from '../core/index.js';
 import { Later } from './node.js';
@@ -15,17 +15,19 @@ type Outcome<T> = { value: T } | { error: unknown };
 type Queue<T> = (run: Run) => Submitted<T>;
 
 /**
- * Queues on the run, and waits for the end. `owned` takes the memory of a value that is on its way.
+ * Queues on the run, and waits for the end. `owned` receives the memory of a value that is known
+ * later.
  */
 function endOf<T>(run: Run, queue: Queue<T>, owned: DeviceBuffer[] = []): Promise<T> {
   let value: Submitted<T>;
   try {
     value = queue(run);
   } catch (error) {
-    // A promise that is made at the end of the stack cannot be followed any more.
+    // A promise that is made at the end of the stack cannot be followed.
     if (isTooDeep(error)) throw error;
-    // What was queued before the error is part of what failed: it is over before the rest goes on, by stream order.
-    // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as it was thrown
+    // Work that was queued before the error is part of the failed operation. By stream order it
+    // ends before the rest goes on.
+    // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as thrown
     value = new Later<T>(Promise.reject(error), true);
   }
   const queued = value;
@@ -35,7 +37,7 @@ function endOf<T>(run: Run, queue: Queue<T>, owned: DeviceBuffer[] = []): Promis
   });
 }
 
-/** {@link endOf}, with the thread blocked until it is over. */
+/** {@link endOf}, with the thread blocked until the end. */
 function blockedEndOf<T>(run: Run, queue: Queue<T>): Outcome<T> {
   try {
     const value = queue(run);
@@ -50,7 +52,7 @@ function blockedEndOf<T>(run: Run, queue: Queue<T>): Outcome<T> {
 function checkNotRecording(run: Run, what: string): void {
   run.checkNotRecording(
     `${what}()`,
-    'whether something fails shows when the graph is launched. Put it around graph.replay()',
+    'failures are known when the graph is launched. Put it around graph.replay()',
   );
 }
 
@@ -83,7 +85,7 @@ export class Recovered<T, U> implements Node<T | U> {
         return ended;
       });
       if (!('error' in outcome)) return outcome.value;
-      // What failed before it is no affair of the callback's.
+      // The callback does not handle failures of earlier work.
       run.block();
       return this.instead(outcome.error, run);
     }
@@ -186,7 +188,7 @@ function known<T>(outcome: Outcome<T>): T {
   return outcome.value;
 }
 
-/** An error of the last step, which hides one before it. */
+/** The error of the last step, with an earlier error as its cause. */
 function causedBy(error: unknown, before: Outcome<unknown>): unknown {
   if (
     !('error' in before) ||
@@ -205,5 +207,5 @@ function causedBy(error: unknown, before: Outcome<unknown>): unknown {
 }
 
 function ignore(): void {
-  // It is the run's failure, which its end tells.
+  // It is the run's failure, which the run's end reports.
 }

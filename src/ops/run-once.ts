@@ -1,4 +1,4 @@
-/** An operation that runs once, whoever needs it. */
+/** An operation that runs once, in whichever operations it is part of. */
 import { CudaDisposedError, CudaError } from '../core/index.js';
 import type { DeviceBuffer, Stream } from '../core/index.js';
 import { Later } from './node.js';
@@ -6,13 +6,13 @@ import type { Node, Submitted } from './node.js';
 import { giveOnly, handOut } from './ownership.js';
 import type { Run } from './run.js';
 
-/** The one run. */
+/** The only run. */
 interface Ran<T> {
   readonly run: Run;
   readonly stream: Stream;
   readonly mark: number;
   outcome: { value: Submitted<T> } | { error: unknown };
-  /** Its end. */
+  /** Resolves at its end. */
   over: Promise<void> | undefined;
 }
 
@@ -21,7 +21,7 @@ export class Shared<T> implements Node<T> {
   private readonly inner: Node<T>;
   private ran: Ran<T> | undefined = undefined;
   private running = false;
-  /** The memory that the one run has made, and its value holds: outside of every run. */
+  /** The memory that the run has made, and its value holds. It is outside of every run. */
   private owned: DeviceBuffer[] = [];
   private closed = false;
 
@@ -35,24 +35,27 @@ export class Shared<T> implements Node<T> {
       throw new CudaDisposedError(
         'shared operation: run after it was closed. Make it anew with shared().',
       );
-    // What is recorded has not happened: it counts within its own graph only.
+    // A recorded operation has not run: the value counts within its own graph only.
     const known = (run.remembered.get(this) as Ran<T> | undefined) ?? this.ran;
     const ran = known ?? this.runOnce(run);
     const { outcome } = ran;
     if (ran.run !== run) join(run, ran);
     if ('error' in outcome) throw outcome.error;
     const { value } = outcome;
-    // Its memory belongs to no run that goes on with it.
+    // Its memory belongs to no run that uses the value.
     return value instanceof Later ? new Later(value.promise, value.queued, value.holding) : value;
   }
 
-  /** Closes what the one run has made, behind what uses it. */
+  /** Closes the memory that the run has made, after all work that uses it. */
   close(): void {
     this.closed = true;
     this.closeOwned();
   }
 
-  /** What the value of a part holds, unless a part that has not been given holds it, too. */
+  /**
+   * The memory that the value of a part holds, without memory that parts which have not been given
+   * hold, too.
+   */
   give(part: unknown, others: readonly unknown[]): DeviceBuffer[] {
     const held = [...this.owned];
     giveOnly(held, part, others);
@@ -70,7 +73,7 @@ export class Shared<T> implements Node<T> {
     for (const owner of own) owner.memory.collectable = true;
     handOut(own);
     this.owned.push(...own);
-    // Closed while the value was on its way.
+    // It was closed before the value was known.
     if (this.closed) this.closeOwned();
   }
 
@@ -91,7 +94,7 @@ export class Shared<T> implements Node<T> {
         outcome: outcomeOf(() => run.endStep(this.inner.submit(run), mark)),
         over: undefined,
       };
-      // It stays until the graph is closed.
+      // The memory stays until the graph is closed.
       run.takeFrom(mark);
       run.remembered.set(this, ran);
       return ran;
@@ -101,8 +104,8 @@ export class Shared<T> implements Node<T> {
   }
 
   /**
-   * An operation to itself: neither does it fail with the run that needed it first, nor is its
-   * memory that run's.
+   * Queues it as a separate operation: it does not fail with the run that needed it first, and its
+   * memory is not that run's.
    */
   private runAside(aside: Run): Ran<T> {
     const outcome = outcomeOf(() => aside.endStep(this.inner.submit(aside), 0));
@@ -150,7 +153,7 @@ export class Shared<T> implements Node<T> {
   }
 }
 
-/** Work of this run comes behind the one run, which it fails with. */
+/** Orders the run after the only run, and makes it fail with that. */
 function join(run: Run, ran: Ran<unknown>): void {
   if (!run.recording && ran.stream !== run.stream && !ran.stream.isClosed)
     run.stream.waitFor(ran.stream, ran.mark);
@@ -170,7 +173,7 @@ function ignore(): void {
   // Its runs fail with it.
 }
 
-/** Once the value is known it is there at once, for a recording and a thread that blocks too. */
+/** Stores the value once it is known, so that a recording and a blocking thread have it at once. */
 function settle<T>(ran: Ran<T>, { promise }: Later<T>): void {
   promise.then(
     (value) => {
@@ -182,14 +185,14 @@ function settle<T>(ran: Ran<T>, { promise }: Later<T>): void {
   );
 }
 
-/** One value of an operation that gives several. */
+/** One value of an operation with several. */
 export class Part<T> implements Node<T> {
   readonly device: Node<T>['device'];
   private readonly whole: Shared<readonly unknown[]>;
   private readonly index: number;
   /** The indices of parts that have been given. */
   private readonly given: Set<number>;
-  /** What it was given with. */
+  /** The memory that it was given with. */
   private memory: readonly DeviceBuffer[] = [];
 
   constructor(whole: Shared<readonly unknown[]>, index: number, given: Set<number>) {
@@ -207,8 +210,8 @@ export class Part<T> implements Node<T> {
   }
 
   /**
-   * The first run that takes it has its memory; others find it there for as long as that has not
-   * closed it.
+   * The first run that takes a part owns its memory; other runs may use the memory until that run
+   * has closed it.
    */
   private givenTo(run: Run, values: readonly unknown[]): T {
     const value = this.of(values);
@@ -237,8 +240,8 @@ export class Part<T> implements Node<T> {
     if (!Array.isArray(values) || this.index >= values.length) {
       throw new CudaError(
         'ERR_CUDA_INVALID_ARGUMENT',
-        `unzip: there is no value ${this.index}; the operation gives ` +
-          `${Array.isArray(values) ? values.length : 'none, being no list'}.`,
+        `unzip: there is no value ${this.index}; the operation's value is ` +
+          `${Array.isArray(values) ? `a list of ${values.length}` : 'not a list'}.`,
       );
     }
     return values[this.index] as T;

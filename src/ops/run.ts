@@ -1,10 +1,9 @@
 /**
- * One run of an operation: on which stream it queues, and which of the library's operation numbers
- * its commands carry.
+ * One run of an operation: its stream, and the operation number of its commands.
  *
- * Everything that a run queues is one operation to the runtime thread: its first failure ends it,
- * and later parts of it are not carried out. While a run queues, no other can begin on this thread:
- * a callback that ran another operation to its end could see, or overtake, work of its own.
+ * All commands of a run are one operation to the runtime thread: its first failure ends it, and
+ * later parts of it do not run. While a run queues, no other run can begin on this thread: a
+ * callback that ran another operation to its end could see, or overtake, its own work.
  */
 import { CudaArgumentError, CudaDisposedError, CudaError } from '../core/index.js';
 import type {
@@ -25,7 +24,7 @@ import { policyOf } from './scheduling.js';
 import type { SchedulingPolicy } from './scheduling.js';
 import type { OpContext, RunMode } from './op-context.js';
 
-/** How many there were. */
+/** The number of runs so far. */
 let runs = 0;
 
 /** The run that is queueing at this moment. */
@@ -37,7 +36,7 @@ export function checkNotNested(what: string): void {
   throw new CudaError(
     'ERR_CUDA_NESTED',
     `${what} inside of a callback of another operation, which is being queued: its values ` +
-      'are not there yet, and the two could not be told apart. ' +
+      'are not computed yet, and the two runs could not be distinguished. ' +
       'Return the operation from andThen(…) instead, or run it before or after.',
   );
 }
@@ -54,54 +53,57 @@ export function checkKeep(): number {
 
 export class Run implements OpContext {
   readonly device: CoreDevice;
-  /** Another one inside of a branch that runs beside others. */
+  /** The stream to queue on. It changes inside of a branch that runs in parallel. */
   stream: Stream;
   private readonly forks: SchedulingPolicy | undefined;
   readonly mode: RunMode;
-  /** Where it allocates from, if not from the device's own pool. */
+  /** The pool that it allocates from; undefined for the device's own. */
   readonly pool: MemoryPool | undefined;
-  // Most runs need none of these, and a run is made for each operation that is awaited.
+  // Most runs need none of these fields, and a run is made for each operation that is awaited.
   private ownedMade: Disposable[] | undefined = undefined;
   private rememberedMade: Map<object, unknown> | undefined = undefined;
-  /** What else has to be over: other runs that this one builds on. */
+  /** Other runs that have to end first, because this one uses their results. */
   private others: Promise<void>[] | undefined = undefined;
-  /** What the steps that are being queued have received or made, in order: see `ownership.ts`. */
+  /**
+   * The memory that the steps that are being queued have received or made, in order: see
+   * `ownership.ts`.
+   */
   private list: DeviceBuffer[] | undefined = undefined;
-  /** Memory of the value, which is the caller's unless the run fails. */
+  /** Memory of the value, which the caller owns unless the run fails. */
   private given: readonly DeviceBuffer[] | undefined = undefined;
-  /** Memory that was made when no step was there to receive it. */
+  /** Memory that was made when no step could receive it. */
   private loose: DeviceBuffer[] | undefined = undefined;
-  /** Steps that wait for the host. */
+  /** The number of steps that wait for the host. */
   private waiting = 0;
-  /** Memory of steps that wait, and of values that are on their way. */
+  /** Memory of steps that wait, and of values that are known later. */
   private lists: Set<DeviceBuffer[]> | undefined = undefined;
   /**
-   * Whether it has failed. What it has made is closed once no step waits: others of its branches
-   * may use it until then.
+   * Whether the run has failed. Its memory is closed once no step waits: other branches may use it
+   * until then.
    */
-  private dead = false;
-  /** Why it is awaited no more. */
+  private failed = false;
+  /** The reason for which it is no longer awaited. */
   private abandoned: { readonly reason: unknown } | undefined = undefined;
-  private besides: Stream | undefined = undefined;
+  private separateStream: Stream | undefined = undefined;
   private operation: Operation | undefined = undefined;
-  /** How far its stream was when the operation began. */
+  /** The mark of its stream when the operation began. */
   private start = 0;
-  /** Whether what it uses is known: see {@link Node.alone}. */
+  /** Whether all memory that it uses is known: see {@link Node.alone}. */
   alone = false;
-  /** Later runs have greater ones. */
+  /** The number of the run; later runs have greater ones. */
   readonly number: number;
-  /** What it gives, where that is not known at once: by then all of it has been queued. */
+  /** The value, where it is known later. All of the run has been queued by then. */
   known: Promise<unknown> | undefined = undefined;
-  /** How often it had to wait for what was still being loaded. */
+  /** How often it had to wait for something that was being loaded. */
   loads = 0;
 
-  /** What it is a part of, where it queues aside; else itself. */
+  /** The run that it is part of where it queues aside; otherwise itself. */
   readonly whole: Run;
-  /** Whether what is recorded allocates by nodes of the graph. */
+  /** Whether recorded work allocates by nodes of the graph. */
   readonly nodes: boolean;
 
   /**
-   * @param forks where branches that run in parallel take their streams from. Default: the device's
+   * @param forks the policy of the streams of branches that run in parallel. Default: the device's
    *   policy
    */
   constructor(
@@ -123,7 +125,7 @@ export class Run implements OpContext {
     this.pool = pool;
   }
 
-  /** Where branches that run in parallel take their streams from. */
+  /** The policy of the streams of branches that run in parallel. */
   get policy(): SchedulingPolicy {
     return this.forks ?? policyOf(this.device);
   }
@@ -132,19 +134,19 @@ export class Run implements OpContext {
     return this.mode === 'record';
   }
 
-  /** What was allocated while it was recorded: the graph's own. */
+  /** Memory that was allocated while it was recorded. The graph owns it. */
   get owned(): Disposable[] {
     return (this.ownedMade ??= []);
   }
 
-  /** Results of operations that are run once, in a run that is recorded. */
+  /** Results of operations that run once, in a run that is recorded. */
   get remembered(): Map<object, unknown> {
     return (this.rememberedMade ??= new Map());
   }
 
   /**
-   * Records what a launch may leave out: what it shares, by {@link remembered}, is not there for
-   * what comes behind it.
+   * Records work that a launch may leave out: results in {@link remembered} that it adds are not
+   * available to later work.
    */
   apart<T>(queue: () => T): T {
     const before = this.rememberedMade;
@@ -164,9 +166,9 @@ export class Run implements OpContext {
     if (current !== this)
       throw new CudaError(
         'ERR_CUDA_INVALID_ARGUMENT',
-        'context.alloc: called when the callback that received the context had returned. ' +
-          'Allocate in the callback; device.alloc of async-cuda/core gives memory of the ' +
-          "caller's.",
+        'context.alloc: called after the callback that received the context had returned. ' +
+          'Allocate in the callback; device.alloc of async-cuda/core allocates memory that the ' +
+          'caller owns.',
       );
     // The bodies of conditional nodes cannot allocate.
     if (this.recording && !(this.nodes && this.stream.captureScope?.isBody === false))
@@ -190,7 +192,10 @@ export class Run implements OpContext {
     return buffer;
   }
 
-  /** Memory beside what is recorded, there before the first launch; the graph owns it. @internal */
+  /**
+   * Allocates memory apart from the recorded work, before the first launch. The graph owns it.
+   * @internal
+   */
   allocBeside<D extends DTypeName>(
     dtype: DType<D>,
     length: number,
@@ -206,8 +211,8 @@ export class Run implements OpContext {
     buffer.memory.keptByGraph = true;
     this.owned.push(buffer);
     if (isDevelopment() && this.recording) {
-      // The graph keeps it, so that its use by a later step would work; elsewhere that step would
-      // fail.
+      // The graph keeps the memory, so its use by a later step would work here. Elsewhere that step
+      // would fail.
       buffer.memory.scoped = true;
       this.own(buffer);
     }
@@ -217,25 +222,25 @@ export class Run implements OpContext {
   /** A stream that is not recorded. */
   beside(): Stream {
     if (this.device.stream.captureScope === undefined) return this.device.stream;
-    if (this.besides === undefined) {
-      this.besides = this.device.createStream();
-      this.owned.push(this.besides);
+    if (this.separateStream === undefined) {
+      this.separateStream = this.device.createStream();
+      this.owned.push(this.separateStream);
     }
-    return this.besides;
+    return this.separateStream;
   }
 
-  /** Resolves when what was queued beside what is recorded is over. */
+  /** Resolves when the work that was queued apart from the recording has ended. */
   prepared(): Promise<void> {
     return Promise.all(this.others ?? []).then(ignore);
   }
 
-  /** Queues what the operation consists of. */
+  /** Queues the work of the operation. */
   submit<T>(node: Node<T>): Submitted<T> {
     this.enter();
     try {
       return this.handedOut(node.submit(this));
     } catch (error) {
-      this.die();
+      this.failNow();
       throw isTooDeep(error) ? tooDeep(error) : error;
     } finally {
       this.leave();
@@ -243,23 +248,23 @@ export class Run implements OpContext {
   }
 
   /**
-   * Queues something, as a step of this run.
+   * Queues work, as a step of this run.
    *
-   * @param received memory that the step has, beside what it makes
-   * @param into takes the memory that its value holds
+   * @param received memory that the step has, besides the memory it makes
+   * @param into receives the memory that its value holds
    */
   resume<T>(queue: () => T, received?: readonly DeviceBuffer[], into?: DeviceBuffer[]): T {
     this.enter();
     const outer = this.list;
     this.list = received === undefined || received.length === 0 ? undefined : [...received];
     try {
-      // What is recorded is the graph's: values of a scope may be used behind it.
+      // The graph owns recorded memory: values of a scope may be used after it.
       const value = this.recording ? queue() : (this.endStep(queue(), 0) as T);
       const list = this.list;
       if (list !== undefined && list.length > 0) (into ?? (this.loose ??= [])).push(...list);
       return value;
     } catch (error) {
-      // The run fails with it, which closes them.
+      // The run fails with the error, which closes this memory.
       this.newList(this.takeFrom(0));
       throw isTooDeep(error) ? tooDeep(error) : error;
     } finally {
@@ -271,8 +276,8 @@ export class Run implements OpContext {
   // Ownership
 
   /**
-   * How long the list of what steps have received or made is: a step keeps it from its beginning
-   * for {@link endStep}.
+   * The length of the list of memory that steps have received or made. A step records it at its
+   * beginning for {@link endStep}.
    */
   get mark(): number {
     const { list } = this;
@@ -280,9 +285,9 @@ export class Run implements OpContext {
   }
 
   /**
-   * Ends a step that began at `mark`: what it has received or made, and its value does not hold, is
-   * closed in stream order; where the value is on its way and may hold it, once that is there.
-   * Returns the value.
+   * Ends a step that began at `mark`. Memory that it has received or made, and that its value does
+   * not hold, is closed in stream order; where the value is known later and may hold it, once it is
+   * known. Returns the value.
    */
   endStep<T>(value: Submitted<T>, mark: number): Submitted<T> {
     const { list } = this;
@@ -301,16 +306,16 @@ export class Run implements OpContext {
     });
   }
 
-  /** Takes what a step has made since `mark` off the list: it is owned elsewhere. */
+  /** Removes the memory that a step has made since `mark` from the list, for another owner. */
   takeFrom(mark: number): DeviceBuffer[] {
     return this.list?.splice(mark) ?? [];
   }
 
   /**
-   * `next` with a value that is on its way, once it is there, as a step of this run.
+   * Calls `next` with a value once it is known, as a step of this run.
    *
-   * @param options.queued whether `next` queues nothing, and all before it has been queued
-   * @param options.received memory that the step has, beside that of the value
+   * @param options.queued whether `next` queues nothing, and all work before it has been queued
+   * @param options.received memory that the step has, besides that of the value
    */
   goOn<T, U>(
     value: Later<T>,
@@ -333,28 +338,28 @@ export class Run implements OpContext {
             owned,
           );
         } catch (error) {
-          this.wentOn();
+          this.resumed();
           throw error;
         }
         if (!(given instanceof Later)) {
-          this.wentOn(owned);
+          this.resumed(owned);
           return given;
         }
         const later = given;
         return later.promise.then(
           (result) => {
             owned.push(...this.adopt(later.owned));
-            this.wentOn(owned);
+            this.resumed(owned);
             return result;
           },
           (error: unknown) => {
-            this.wentOn();
+            this.resumed();
             throw error;
           },
         );
       },
       (error: unknown) => {
-        this.wentOn();
+        this.resumed();
         throw this.device.isOver && error instanceof CudaDisposedError
           ? closedUnderway(this.device, error)
           : error;
@@ -363,12 +368,12 @@ export class Run implements OpContext {
     return new Later(promise, queued, 'unknown', owned);
   }
 
-  /** Throws what ended the wait for the run, if something has. */
+  /** Throws the reason for which the run is no longer awaited, if there is one. */
   checkAwaited(): void {
     if (this.abandoned !== undefined) throw this.abandoned.reason;
   }
 
-  /** Whether the error is what ended the wait. */
+  /** Whether the error is the reason for which the run is no longer awaited. */
   isAbandonedFor(error: unknown): boolean {
     return this.abandoned !== undefined && this.abandoned.reason === error;
   }
@@ -380,24 +385,23 @@ export class Run implements OpContext {
     return list;
   }
 
-  /** Takes over what is on a list. */
+  /** Takes over the memory on a list. */
   adopt(list: readonly DeviceBuffer[]): readonly DeviceBuffer[] {
     this.lists?.delete(list as DeviceBuffer[]);
     return list;
   }
 
   /**
-   * A step that has waited waits no more. A loop has many of them: `given` is forgotten where
-   * nothing is on it.
+   * A step that has waited goes on. A loop has many of them: `given` is dropped where it is empty.
    */
-  private wentOn(given?: DeviceBuffer[]): void {
+  private resumed(given?: DeviceBuffer[]): void {
     this.waiting--;
     if (given?.length === 0) this.lists?.delete(given);
-    if (this.dead) this.closeLists();
+    if (this.failed) this.closeLists();
   }
 
-  private die(): void {
-    this.dead = true;
+  private failNow(): void {
+    this.failed = true;
     this.newList(this.takeFrom(0));
     this.closeLists();
   }
@@ -408,7 +412,7 @@ export class Run implements OpContext {
     this.lists = undefined;
   }
 
-  /** Ends the step that is the whole run: the memory that its value holds is the caller's. */
+  /** Ends the step that is the whole run: the caller owns the memory that its value holds. */
   private handedOut<T>(value: Submitted<T>): Submitted<T> {
     const ended = this.endStep(value, 0);
     if (!(ended instanceof Later)) {
@@ -440,8 +444,8 @@ export class Run implements OpContext {
   }
 
   /**
-   * The value is awaited no more: steps that have not been queued are not begun, and what was made
-   * is closed.
+   * The value is no longer awaited: steps that have not been queued do not begin, and the memory
+   * that was made is closed.
    */
   abandon(value: Submitted<unknown>, reason: unknown): void {
     this.abandoned = { reason };
@@ -452,7 +456,7 @@ export class Run implements OpContext {
     else this.closeMade();
   }
 
-  /** Its value is on its way. */
+  /** The value is known later. */
   underway({ promise, queued }: Later<unknown>): void {
     this.known = promise;
     if (!queued) this.device.underway(promise);
@@ -461,9 +465,9 @@ export class Run implements OpContext {
   private enter(): void {
     checkNotNested('An operation was run');
     if (this.waiting > 0 && this.device.isOver) throw closedUnderway(this.device);
-    // What is recorded belongs to the capture.
+    // Recorded work belongs to the capture.
     if (!this.recording && this.operation === undefined) this.renew();
-    // eslint-disable-next-line @typescript-eslint/no-this-alias -- it says who is queueing
+    // eslint-disable-next-line @typescript-eslint/no-this-alias -- the run that is queueing
     current = this;
     this.operation?.take();
   }
@@ -474,29 +478,27 @@ export class Run implements OpContext {
   }
 
   /**
-   * Queues what is an operation to itself on the stream, while this run is queueing: this one fails
-   * where whoever waits for the other says so. It goes on as a run of its own, so that what it
-   * knows only later is its own as well.
+   * Queues a separate operation on the stream, while this run is queueing. This run fails with it
+   * only where its waiter passes the failure on. It goes on as a run of its own, so that work that
+   * it queues later is separate as well.
    */
   aside<T>(queue: (aside: Run) => T): T {
     const { device, stream, forks, mode, pool, operation } = this;
     const aside = new Run(device, stream, forks, mode, pool, false, this.whole);
     aside.renew().take();
     current = aside;
-    // Parts of what has a name are called so.
+    // Parts of a labelled operation have its label.
     if (operation?.label !== undefined) aside.label(operation.label);
     try {
       return queue(aside);
     } finally {
-      // eslint-disable-next-line @typescript-eslint/no-this-alias -- it goes on queueing
+      // eslint-disable-next-line @typescript-eslint/no-this-alias -- this run goes on queueing
       current = this;
       operation?.take();
     }
   }
 
-  /**
-   * What a run aside has made, which it has queued without failing, is part of what this one makes.
-   */
+  /** Takes over the memory of a run aside that was queued without failing. */
   takeOver(aside: Run, into: DeviceBuffer[] = (this.list ??= [])): void {
     into.push(...aside.takeFrom(0), ...(aside.loose?.splice(0) ?? []));
   }
@@ -507,45 +509,45 @@ export class Run implements OpContext {
     return this.operation;
   }
 
-  /** Names what is being queued, for errors. */
+  /** Labels the work that is being queued, for errors. */
   label(label: string): void {
     this.operation?.name(label);
   }
 
   /**
-   * What this run builds on, or what was queued beside it where it is recorded: it fails where the
-   * promise rejects.
+   * Adds a promise of other work: a result that this run uses, or work that was queued apart from a
+   * recording. This run fails where the promise rejects.
    */
   dependOn(other: Promise<void>): void {
     other.catch(ignore);
     (this.others ??= []).push(other);
   }
 
-  /** Closes what the run has made: it has failed, or its value is given on to no step. */
+  /** Closes the memory that the run has made: it has failed, or its value is passed to no step. */
   closeMade(): void {
     const left = [...(this.given ?? []), ...(this.loose?.splice(0) ?? [])];
     this.given = undefined;
     for (const owner of left) if (!owner.memory.disposed) owner.memory.scoped = true;
     closeAll(left);
-    this.die();
+    this.failNow();
   }
 
-  /** The value, once whatever this run has queued is over. */
+  /** The value, once all work that this run has queued has ended. */
   ended<T>(value: Submitted<T>, claim?: (pending: Pending) => Promise<void>): Promise<T> {
     if (value instanceof Later || this.given !== undefined) {
       const ended = this.reached(value, claim);
-      // Not before what came behind it has been queued.
+      // The memory is closed after later work has been queued.
       ended.catch(() => {
         this.closeMade();
       });
       return ended;
     }
     const pending = claim === undefined && this.others === undefined ? this.pending : undefined;
-    // The usual case has no promise in between: each is a turn of the queue of microtasks.
+    // The usual case has no promise in between: each costs a turn of the microtask queue.
     return pending === undefined ? this.over(claim).then(() => value) : pending.then(() => value);
   }
 
-  /** {@link ended}, without an end of what was made. */
+  /** {@link ended}, without closing the memory of a failed run. */
   reached<T>(value: Submitted<T>, claim?: (pending: Pending) => Promise<void>): Promise<T> {
     return value instanceof Later
       ? this.endedLater(value, claim)
@@ -557,8 +559,8 @@ export class Run implements OpContext {
     claim?: (pending: Pending) => Promise<void>,
   ): Promise<T> {
     const { operation } = this;
-    // Until the value is there nobody waits for what was queued before it, and the failure of that
-    // is for whoever waits for the value.
+    // Until the value is known, no code waits for the work that was queued before it. Its failure
+    // is reported through the value.
     operation?.expect();
     const ended = promise.then(
       (known) => this.over(claim).then(() => known),
@@ -568,17 +570,17 @@ export class Run implements OpContext {
       },
     );
     if (operation !== undefined) {
-      const told = (): void => {
-        operation.told();
+      const report = (): void => {
+        operation.reported();
       };
-      ended.then(told, told);
+      ended.then(report, report);
     }
     return ended;
   }
 
   /**
    * {@link ended} and its `then`, as one promise in the usual case, and without an object for the
-   * end where it is near. For whoever asks but once.
+   * end where it is near. It is for callers that wait once.
    */
   whenEnded<T, A, B>(
     value: Submitted<T>,
@@ -605,10 +607,10 @@ export class Run implements OpContext {
         };
     const soon = operation.endsSoon(stream);
     if (soon !== undefined) return soon.then(() => onFulfilled(value), onFailure);
-    return operation.pending(stream).thenUnlooked(() => onFulfilled(value), onFailure);
+    return operation.pending(stream).thenUnpolled(() => onFulfilled(value), onFailure);
   }
 
-  /** What it has queued so far; undefined where that is nothing. */
+  /** A Pending of what it has queued so far; undefined where that is nothing. */
   private get pending(): Pending | undefined {
     const { operation, stream } = this;
     return operation === undefined || stream.mark === this.start
@@ -616,30 +618,30 @@ export class Run implements OpContext {
       : operation.pending(stream);
   }
 
-  /** Resolves when whatever this run has queued so far is over; rejects with its failure. */
+  /** Resolves when all work that this run has queued so far has ended; rejects with its failure. */
   over(claim: (pending: Pending) => Promise<void> = (pending) => pending.then()): Promise<void> {
     const { operation, others, pending } = this;
     const over = pending === undefined ? DONE : claim(pending);
     if (others === undefined) return over;
     return Promise.all([over, ...others]).then(ignore, (error: unknown) => {
-      // The stream can have come to the end before what it did not wait for has failed.
-      operation?.heard(error);
+      // The stream can reach the end before work that it did not wait for has failed.
+      operation?.markReported(error);
       throw error;
     });
   }
 
-  /** Waits on this thread until whatever was queued is over. */
+  /** Blocks this thread until all queued work has ended. */
   block(): void {
     const { operation, stream } = this;
     if (operation !== undefined && stream.mark !== this.start) operation.block(stream);
   }
 
-  /** What is known or will be, as a promise. */
+  /** A value that is known now or later, as a promise. */
   settled<T>(value: Submitted<T>): T | Promise<T> {
     return value instanceof Later ? value.promise : value;
   }
 
-  /** Refuses what a recorded run cannot have. */
+  /** Refuses a call that a recorded run cannot have. */
   checkNotRecording(what: string, fix: string): void {
     if (this.recording)
       throw new CudaError('ERR_CUDA_CAPTURE', `${what} cannot be recorded in a graph: ${fix}.`);
@@ -647,8 +649,8 @@ export class Run implements OpContext {
 }
 
 /**
- * Whether the stack has come to its end: no failure of a part of the operation, and nothing can be
- * done about it where it shows.
+ * Whether the stack has overflowed. That is not a failure of a part of the operation, and no code
+ * at that place can handle it.
  */
 export function isTooDeep(error: unknown): boolean {
   return error instanceof RangeError && error.message === 'Maximum call stack size exceeded';
@@ -667,7 +669,7 @@ function tooDeep(cause: unknown): CudaArgumentError {
   );
 }
 
-/** A run that waited was not over when its device was closed. */
+/** The error of a run that waited when its device was closed. */
 function closedUnderway({ name }: CoreDevice, cause?: unknown): CudaError {
   return new CudaError('ERR_CUDA_DEVICE_CLOSED', `${name} was closed while work was in flight.`, {
     cause,
@@ -677,5 +679,5 @@ function closedUnderway({ name }: CoreDevice, cause?: unknown): CudaError {
 const DONE: Promise<void> = Promise.resolve();
 
 function ignore(): void {
-  // Told through the promise that waits for all of them.
+  // The failure is reported through the promise that waits for all of them.
 }

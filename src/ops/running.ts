@@ -8,8 +8,8 @@ import type { Submitted } from './node.js';
 import type { Run } from './run.js';
 
 /**
- * An operation under way, made by {@link DeviceOp.runOn}. Awaiting it waits for the device; it runs
- * once, whoever awaits it.
+ * A run of an operation, made by {@link DeviceOp.runOn}. Awaiting it waits for the device. It runs
+ * once, however often it is awaited.
  *
  * @example
  * ```ts
@@ -24,22 +24,22 @@ export class Running<T> implements PromiseLike<T> {
   private readonly run: Run;
   private readonly outcome: Submitted<T>;
   private promise: Promise<T> | undefined = undefined;
-  /** Who await it, but for those that have given up. */
+  /** The number of waiters, without those whose wait was aborted. */
   private claims = 0;
 
   /** @internal */
   constructor(run: Run, outcome: Submitted<T>) {
     this.run = run;
     this.outcome = outcome;
-    // What arrives later is waited for by something already: its failure is the device's where
-    // nobody awaits this.
+    // A later value has a waiter already, so the device must report its failure where this object
+    // is not awaited.
     if (outcome instanceof Later)
       this.end().catch((error: unknown) => {
-        this.tellUnclaimed(error);
+        this.reportUnclaimed(error);
       });
   }
 
-  private tellUnclaimed(error: unknown): void {
+  private reportUnclaimed(error: unknown): void {
     if (this.run.isAbandonedFor(error)) return;
     setImmediate(() =>
       setImmediate(() => {
@@ -49,18 +49,18 @@ export class Running<T> implements PromiseLike<T> {
   }
 
   /**
-   * What was queued will give this: memory that the device may still be writing.
+   * The value of the queued work: memory that the device may still be writing.
    *
-   * @throws CudaError where the value is one of the host, which is not there before the end
+   * @throws CudaError where the value is one of the host, which is known only at the end
    */
   get value(): T {
     if (this.outcome instanceof Later) {
       throw new CudaError(
         'ERR_CUDA_INVALID_ARGUMENT',
-        'the value is read back from the device and not there yet: await the operation.',
+        'the value is read back from the device and not known yet: await the operation.',
       );
     }
-    // The caller has it now: neither a failure nor an abort closes it.
+    // The caller has the value now: neither a failure nor an abort closes its memory.
     this.run.keepGiven();
     return this.outcome;
   }
@@ -81,8 +81,8 @@ export class Running<T> implements PromiseLike<T> {
   }
 
   /**
-   * As awaiting, with options. Where the signal aborts, the wait ends and the work goes on; its
-   * failure is the device's where nobody else awaits this.
+   * Like awaiting, with options. Where the signal aborts, the wait ends and the work goes on. Its
+   * failure goes to the device where there is no other waiter.
    */
   finished(options: WaitOptions = {}): Promise<T> {
     const { signal } = options;
@@ -105,7 +105,7 @@ export class Running<T> implements PromiseLike<T> {
     return this.value;
   }
 
-  /** Its one end, whoever asks. @internal */
+  /** The promise of its end, the same for each call. @internal */
   end(): Promise<T> {
     return (this.promise ??= this.run.ended(this.outcome));
   }
@@ -129,7 +129,8 @@ function abortable<T>(
   return new Promise<T>((resolve, reject) => {
     const abort = (): void => {
       abandon();
-      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as a user gave it
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as the program
+      // set it
       reject(signal.reason);
     };
     signal.addEventListener('abort', abort, { once: true });

@@ -4,7 +4,8 @@ import type { Stream } from '../core/index.js';
 import type { Running } from './running.js';
 
 /**
- * Made by {@link DeviceOp.schedule}. Nothing is queued before it is awaited; it runs once.
+ * An operation with a stream. Made by {@link DeviceOp.schedule}. Nothing is queued before it is
+ * awaited; it runs once.
  *
  * @example
  * ```ts
@@ -15,7 +16,7 @@ import type { Running } from './running.js';
  * ```
  */
 export class Scheduled<T> implements PromiseLike<T> {
-  /** Chosen when it was scheduled. */
+  /** The stream that was chosen when it was scheduled. */
   readonly stream: Stream;
   private begin: (() => Running<T>) | undefined;
 
@@ -26,7 +27,7 @@ export class Scheduled<T> implements PromiseLike<T> {
   }
 
   /**
-   * Runs it.
+   * Runs the operation.
    *
    * Rejects with code ERR_CUDA_DISPOSED where it has run before.
    */
@@ -52,7 +53,7 @@ export class Scheduled<T> implements PromiseLike<T> {
     try {
       return begin().finished();
     } catch (error) {
-      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as it was thrown
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as thrown
       return Promise.reject(error);
     }
   }

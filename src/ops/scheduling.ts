@@ -1,18 +1,18 @@
 /**
- * Which stream an operation runs on. Operations of one run share a stream and so are in order; two
- * runs that a policy puts on different streams may overlap, in whatever order, but for memory that
- * both use: what writes it and what uses it next are ordered on the device, whatever their streams.
+ * The choice of the stream that an operation runs on. Operations of one run share a stream, which
+ * orders them. Two runs on different streams may overlap and end in any order, except for memory
+ * that both use: the device orders the uses, whatever the streams.
  */
 import { checkInteger, invalid } from '../ground/arguments.js';
 import { CudaError, CoreDevice, Stream } from '../core/index.js';
 
-/** Chooses streams, all of one device. */
+/** A policy chooses streams, all of one device. */
 export interface SchedulingPolicy {
-  /** The stream that the next run goes to. */
+  /** The stream of the next run. */
   nextStream(): Stream;
 }
 
-/** A device of level 3, or the lazy one around it. */
+/** A device of level 3, or a `Device` of 'async-cuda'. */
 export type AnyDevice = CoreDevice | { readonly core: CoreDevice };
 
 /** The device of level 3. @internal */
@@ -23,7 +23,7 @@ export function coreOf(device: unknown): CoreDevice {
   throw invalid('device', 'a Device', device);
 }
 
-/** Streams of a round robin that nobody sized. */
+/** The default number of streams of a policy. */
 export const DEFAULT_STREAMS = 4;
 const MOST_STREAMS = 64;
 
@@ -47,13 +47,13 @@ class LazyStreams {
     return (this.streams[index] = this.device.createStream({ priority: this.priority }));
   }
 
-  /** Closes those that were made; they are made anew where one is needed again. */
+  /** Closes the streams that were made. They are made again when they are needed. */
   close(): void {
     for (const stream of this.streams)
       if (stream?.isClosed === false && !stream.isUnusable) stream.close();
   }
 
-  /** The stream of the index, if it was ever needed. */
+  /** The stream of the index, if it exists. */
   made(index: number): Stream | undefined {
     const stream = this.streams[index];
     return stream?.isClosed === false ? stream : undefined;
@@ -61,8 +61,7 @@ class LazyStreams {
 }
 
 /**
- * Each run goes to the next of so many streams (4 where not told), so that independent runs
- * overlap.
+ * Each run gets the next of `count` streams (default 4), so that independent runs overlap.
  *
  * @example
  * ```ts
@@ -75,7 +74,7 @@ export class RoundRobin implements SchedulingPolicy, Disposable {
   private readonly streams: LazyStreams;
   private next = 0;
 
-  /** @param priority as {@link CoreDevice.createStream} takes it */
+  /** @param priority the priority of the streams, as for {@link CoreDevice.createStream} */
   constructor(device: AnyDevice, count = DEFAULT_STREAMS, priority = 0) {
     this.streams = new LazyStreams(device, count, priority);
   }
@@ -86,22 +85,24 @@ export class RoundRobin implements SchedulingPolicy, Disposable {
     return stream;
   }
 
-  /** Closes the policy's streams, behind their work. It can be used on: it makes new ones. */
+  /**
+   * Closes the policy's streams, after their work. The policy can still be used: it makes new ones.
+   */
   close(): void {
     this.streams.close();
   }
 
-  /** {@link close}, for `using`. */
+  /** Calls {@link close}, for `using`. */
   [Symbol.dispose](): void {
     this.close();
   }
 }
 
 /**
- * As {@link RoundRobin}, but a run stays on the stream of the run before it where that is over: the
- * default. Independent runs overlap for nothing, and runs that are awaited one by one do not pay
- * for a change of streams, which costs a driver more than a microsecond (H200: 8.9 µs from launch
- * to await on one stream, 10.0 from stream to stream).
+ * The default policy. It is like {@link RoundRobin}, but a run stays on the stream of the run
+ * before it where that run has ended. Independent runs overlap without a cost, and runs that are
+ * awaited one by one do not pay for a change of streams, which costs a driver more than a
+ * microsecond (H200: 8.9 µs from launch to await on one stream, 10.0 from stream to stream).
  *
  * @example
  * ```ts
@@ -124,24 +125,29 @@ export class NextIdle implements SchedulingPolicy, Disposable {
     return last?.isClosed === false && last.outstanding === 0 ? last : this.otherStream();
   }
 
-  /** The next stream in any case: for branches, which are to be beside one another. @internal */
+  /**
+   * The next stream, also where the last one is idle: branches are to run at the same time.
+   * @internal
+   */
   otherStream(): Stream {
     return (this.last = this.turns.nextStream());
   }
 
-  /** Closes the policy's streams, behind their work. It can be used on: it makes new ones. */
+  /**
+   * Closes the policy's streams, after their work. The policy can still be used: it makes new ones.
+   */
   close(): void {
     this.turns.close();
   }
 
-  /** {@link close}, for `using`. */
+  /** Calls {@link close}, for `using`. */
   [Symbol.dispose](): void {
     this.close();
   }
 }
 
 /**
- * All runs go to one stream, so all are in order.
+ * All runs use one stream, so all are in order.
  *
  * @example
  * ```ts
@@ -154,7 +160,7 @@ export class NextIdle implements SchedulingPolicy, Disposable {
 export class SingleStream implements SchedulingPolicy {
   readonly stream: Stream;
 
-  /** @param on a stream, or a device: its own `device.stream` then */
+  /** @param on a stream, or a device, whose own `device.stream` is used */
   constructor(on: AnyDevice | Stream) {
     this.stream = on instanceof Stream ? on : coreOf(on).stream;
   }
@@ -165,8 +171,8 @@ export class SingleStream implements SchedulingPolicy {
 }
 
 /**
- * Each run goes to the stream with the fewest operations that are not known to be over; an idle one
- * is known to be best.
+ * Each run gets the stream with the fewest operations that are not known to have ended. An idle
+ * stream is taken at once.
  *
  * @example
  * ```ts
@@ -200,12 +206,14 @@ export class LeastLoaded implements SchedulingPolicy, Disposable {
     return best!;
   }
 
-  /** Closes the policy's streams, behind their work. It can be used on: it makes new ones. */
+  /**
+   * Closes the policy's streams, after their work. The policy can still be used: it makes new ones.
+   */
   close(): void {
     this.streams.close();
   }
 
-  /** {@link close}, for `using`. */
+  /** Calls {@link close}, for `using`. */
   [Symbol.dispose](): void {
     this.close();
   }
@@ -216,8 +224,8 @@ export type PriorityName = 'high' | 'normal' | 'low';
 
 /**
  * Policies whose streams differ in priority: blocks of a stream of higher priority start before
- * those of others that wait. `byPriority(device).high` and so on; how many levels there are is the
- * device's affair (`device.streamPriorities`). cuStreamCreateWithPriority
+ * waiting blocks of other streams. The device decides how many levels there are
+ * (`device.streamPriorities`). cuStreamCreateWithPriority
  *
  * @example
  * ```ts
@@ -243,8 +251,8 @@ export function byPriority(
 const policies = new WeakMap<CoreDevice, SchedulingPolicy>();
 
 /**
- * The policy of operations that were given none: {@link NextIdle} over four streams unless
- * {@link setPolicy} said otherwise.
+ * The policy of operations that were passed none: {@link NextIdle} over four streams, or the policy
+ * of {@link setPolicy}.
  *
  * @example
  * ```ts
@@ -262,8 +270,7 @@ export function policyOf(device: AnyDevice): SchedulingPolicy {
 }
 
 /**
- * Sets the policy of operations of a device that are given none; `undefined` brings back the
- * default.
+ * Sets the policy of operations of a device that are passed none; `undefined` restores the default.
  *
  * @example
  * ```ts
@@ -297,8 +304,8 @@ export function checkPolicy(policy: unknown): asserts policy is SchedulingPolicy
 let defaultDevice: CoreDevice | undefined;
 
 /**
- * The device of operations that belong to none, such as `value(1)`: the first one that ran an
- * operation, or what {@link setDefaultDevice} said.
+ * The device of operations that belong to none, such as `value(1)`: the device of
+ * {@link setDefaultDevice}, or the first one that ran an operation.
  *
  * @example
  * ```ts
@@ -325,7 +332,7 @@ export function setDefaultDevice(device: AnyDevice | undefined): void {
   defaultDevice = device === undefined ? undefined : coreOf(device);
 }
 
-/** The policy that is given, or that of the device, or of the default device. */
+/** The policy that was passed, or that of the device, or of the default device. */
 export function chosenPolicy(
   policy: SchedulingPolicy | undefined,
   device: CoreDevice | undefined,
@@ -342,7 +349,7 @@ export function chosenPolicy(
   return policyOf(on);
 }
 
-/** The stream that the policy gives, checked: policies may be the user's. */
+/** The stream that the policy chooses, checked: a program may define policies. */
 export function nextOf(policy: SchedulingPolicy): Stream {
   const stream = policy.nextStream();
   if (!(stream instanceof Stream)) throw invalid('policy.nextStream()', 'a Stream', stream);

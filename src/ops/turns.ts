@@ -1,7 +1,7 @@
 /**
- * Runs that wait for what is still being loaded, a kernel on its first use: what was run after them
- * must not overtake them on the memory that they share. Whatever was loaded by then is queued when
- * it is run, and the device's tracking orders it; here is only what came too early for that.
+ * Runs that wait for something that is being loaded, such as a kernel on its first use. Later runs
+ * must not overtake them on memory that they share. Once everything is loaded a run is queued at
+ * once, and the device's tracking orders it; this file handles the runs before that.
  */
 import { setImmediate } from 'node:timers';
 
@@ -13,31 +13,32 @@ import type { Run } from './run.js';
 interface Turn {
   readonly run: Run;
   /**
-   * Resolves when it has been queued, with what its run queues behind it at once, or has failed.
+   * Resolves when the work, and what its run queues directly after it, has been queued or has
+   * failed.
    */
   readonly over: Promise<void>;
 }
 
-/** The turns that were taken on a memory and are not over. */
+/** The turns on a memory that have not ended. */
 const turns = new WeakMap<object, Turn[]>();
-/** Those of all memories: most of the time there are none. */
+/** The number of turns on all memories. Most of the time it is 0. */
 let outstanding = 0;
 
-/** Whether some run has not been queued yet that others may have to wait for. */
-export function isAnybodyAhead(): boolean {
+/** Whether there is a run that has not been queued yet, and for which others may have to wait. */
+export function isAnyAhead(): boolean {
   return outstanding !== 0;
 }
 
-/** What uses the same memory waits for what was given, where that has to wait itself. */
+/** Where the value is known later, makes later work on the same memory wait for it. */
 export function takeTurn(run: Run, values: readonly unknown[], given: unknown): void {
   if (given instanceof Later) take(run, memoriesOf(values), given.promise);
 }
 
 /**
- * Queues, behind earlier runs that use the memory of one of the values and could not be queued yet.
+ * Queues after earlier runs that use the memory of one of the values and could not be queued yet.
  * Where this one cannot be queued at once either, later ones wait for it.
  *
- * @param values tensors, what stands for one, and whatever else: it has no memory
+ * @param values tensors, objects with memory like them, and other values, which have no memory
  */
 export function inTurn<T>(
   run: Run,
@@ -58,7 +59,7 @@ export function inTurn<T>(
     memories,
     queued.then(({ loading }) => loading),
   );
-  // A wait of its own: the memory that this step has is kept meanwhile.
+  // This is a wait of its own, so the memory that this step has is kept meanwhile.
   return run.goOn(new Later(queued, false), ({ given, owned }) => {
     for (const buffer of run.adopt(owned)) run.own(buffer);
     return given;
@@ -69,11 +70,11 @@ interface Queued<T> {
   readonly given: Submitted<T>;
   /** Memory that it has made. */
   readonly owned: readonly DeviceBuffer[];
-  /** What it waits for itself. */
+  /** The load that it waits for itself. */
   readonly loading: Promise<unknown> | undefined;
 }
 
-/** Those before it may have had something else to load. */
+/** Earlier runs may have had something else to load. */
 function onceFirst<T>(
   run: Run,
   memories: readonly object[],
@@ -91,11 +92,11 @@ function onceFirst<T>(
   };
 }
 
-/** What of earlier runs is to come first. */
+/** The earlier runs that come first; undefined where there are none. */
 function earlier(run: Run, memories: readonly object[]): Promise<unknown> | undefined {
   const found: Promise<void>[] = [];
   for (const memory of [run.device.runtime, ...memories]) {
-    // The last of them waits for those before it; what it missed is looked for again.
+    // The last of them waits for those before it. A run that it missed is found in the next search.
     const taken = turns.get(memory) ?? [];
     let last = taken.length - 1;
     while (last >= 0 && taken[last]!.run.number >= run.number) last--;
@@ -105,7 +106,7 @@ function earlier(run: Run, memories: readonly object[]): Promise<unknown> | unde
 }
 
 function take(run: Run, known: readonly object[], until: Promise<unknown>): void {
-  // What else it will use is not known by now: everything on the device is behind it.
+  // The other memory that it will use is not known yet: everything on the device comes after it.
   const memories = run.alone ? known : [...known, run.device.runtime];
   const next = (): Promise<void> | undefined => (run.alone ? undefined : settled(run));
   const over = until.then(next, next);
@@ -120,7 +121,7 @@ function take(run: Run, known: readonly object[], until: Promise<unknown>): void
     outstanding--;
     for (const memory of memories) {
       const taken = turns.get(memory)!;
-      // Nearly always the first.
+      // The turn is nearly always the first.
       taken.splice(taken.indexOf(turn), 1);
       if (taken.length === 0) turns.delete(memory);
     }
@@ -128,8 +129,8 @@ function take(run: Run, known: readonly object[], until: Promise<unknown>): void
 }
 
 /**
- * Until what comes next in the same run has been queued as well: all of it, or what this turn of
- * the event loop comes to.
+ * Resolves when what comes next in the same run has been queued as well: all of it, or what this
+ * turn of the event loop reaches.
  */
 function settled({ whole }: Run): Promise<void> {
   return new Promise((resolve) => {
@@ -145,11 +146,11 @@ function settled({ whole }: Run): Promise<void> {
   });
 }
 
-/** What has memory: a tensor, a buffer, or what stands for one. */
+/** An object with memory: a tensor, a buffer, or one like them. */
 export interface Placed {
   readonly memory?: object;
   readonly buffer?: { readonly memory?: object };
-  /** Of tiles. */
+  /** The tensor of a partition. */
   readonly tensor?: Placed;
 }
 

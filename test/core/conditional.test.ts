@@ -286,7 +286,7 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
       await other.finished();
       expect(await read(3)).toEqual([1, 19, 19]);
       source.close();
-      expect((await failure(() => graph.launch(stream))).message).toContain('has been disposed of');
+      expect((await failure(() => graph.launch(stream))).message).toContain('was closed');
     });
 
     test('fills and copies in bodies', async () => {

@@ -77,7 +77,7 @@ describe.skipIf(isChecked)('memory that is given again', () => {
       const first = await made();
       const { memory } = first;
       first.close();
-      host.device.recycled!.forget(memory);
+      host.device.recycled!.drop(memory);
       await host.stream.finished();
       expect(memory.isLeftToBorrower).toBe(false);
       using second = await made();

@@ -389,7 +389,7 @@ describe('Definitions', () => {
     [
       'a struct of bytes',
       () => kernel('k', { x: struct(8) as never }, () => undefined),
-      'signature.x: a structure of a kernel in TypeScript has to say its fields.',
+      'signature.x: a structure of a kernel in TypeScript has to list its fields.',
     ],
     [
       'a bound function',

@@ -349,7 +349,7 @@ onDevice('operations that the device decides', (host) => {
         ).message;
       expect(await refused(floats)).toContain('whole numbers or bool');
       expect(await refused(state)).toContain('a tensor of one element');
-      expect(await refused(1)).toContain('gives a tensor of one element');
+      expect(await refused(1)).toContain('returns a tensor of one element');
       expect(
         (
           await failure(() =>

@@ -86,7 +86,7 @@ onPairs('Tensors of two devices', (pair) => {
             .andThen((other) => other.to(pair.a)),
         )
       ).message,
-    ).toContain('will not run on another device');
+    ).toContain('runs on the device of its tensors only');
   });
 
   test('on a thread that blocks', () => {
@@ -105,8 +105,8 @@ onPairs('Tensors of two devices', (pair) => {
     ]);
     expect(refusals.map(({ message }) => message)).toEqual([
       expect.stringContaining('Copy it with to(device) first'),
-      expect.stringContaining('will not run on another device'),
-      expect.stringContaining('will not run on another device'),
+      expect.stringContaining('runs on the device of its tensors only'),
+      expect.stringContaining('runs on the device of its tensors only'),
     ]);
     expect((await failure(() => x.to(pair.b).capture())).message).toContain(
       'copy before the capture',

@@ -457,8 +457,8 @@ onDevice('Tensors', (host) => {
         ),
       ).toMatchObject({
         message:
-          'first: there is no value; the operation gives none, being no list. Call it on one ' +
-          'that gives a list: zip(a, b).first().',
+          "first: there is no value; the operation's value is not a list. Call it on an " +
+          'operation whose value is a list: zip(a, b).first().',
       });
       expect(
         await failure(() =>
@@ -468,8 +468,8 @@ onDevice('Tensors', (host) => {
         ),
       ).toMatchObject({
         message:
-          'last: there is no value; the operation gives an empty list. Call it on one that ' +
-          'gives a list: zip(a, b).last().',
+          "last: there is no value; the operation's value is an empty list. Call it on an " +
+          'operation whose value is a list: zip(a, b).last().',
       });
     },
   );
