@@ -25,8 +25,6 @@ const LONG = [
   'src/compiler/simulate/simulate.ts',
   'src/compiler/ssa/expressions.ts',
   'src/compiler/tiles/tile-source.ts',
-  'src/core/device.ts',
-  'src/core/stream.ts',
   'src/driver/cpu/check/checker.ts',
   'src/driver/cpu/kernels/launch-operation.ts',
   'src/images/resampling.ts',

@@ -3,7 +3,10 @@ import { clearTimeout, setTimeout } from 'node:timers';
 
 import type { CoreDevice } from './device.js';
 
-/** Frees everything that was made from the device, and waits for it. Returns whether all of it ended in time. */
+/**
+ * Frees everything that was made from the device, and waits for it. Returns whether all of it ended
+ * in time.
+ */
 export async function freeEverything(device: CoreDevice, timeout: number): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const expired = new Promise<false>((resolve) => {

@@ -5,7 +5,7 @@ import { clearTimeout, setTimeout } from 'node:timers';
 import { CudaDisposedError, CudaError } from '../ground/errors.js';
 import { dropRanges, wantRanges } from '../runtime/ranges.js';
 import type { Runtime } from '../runtime/runtime.js';
-import { checkDType, checkInteger, checkOptions, invalid, show } from '../ground/arguments.js';
+import { checkDType, checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D, imageLayout } from './buffer-2d.js';
 import type { Size2D } from './buffer-2d.js';
@@ -52,12 +52,13 @@ import type { Staging } from './staging.js';
 import { statsOf } from './stats.js';
 import type { DeviceStats } from './stats.js';
 import { Stream } from './stream.js';
-import type { StreamOptions } from './stream.js';
+import type { StreamOptions } from './stream-options.js';
 import { createSurface, createTexture } from './texture.js';
 import type { Surface, Texture, TextureOptions, TextureSource } from './texture.js';
 import { checkOpenOptions } from './open-options.js';
 import type { DeviceName, OpenOptions } from './open-options.js';
 import { type LimitName, limitNumber } from './device-limits.js';
+import { reportUnclaimed } from './device-events.js';
 import type { DeviceEvents } from './device-events.js';
 
 /**
@@ -628,17 +629,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
 
   /** Reports a failure that was not awaited. @internal */
   unclaimed(error: unknown): void {
-    if (this.closed || this.runtime.lost !== undefined) return;
-    const shown =
-      error instanceof CudaError
-        ? error
-        : new CudaError('ERR_CUDA_INTERNAL', show(error), { cause: error });
-    if (this.listenerCount('error') > 0) this.emit('error', shown);
-    else
-      process.emitWarning(
-        `${shown.message} (it was not awaited; listen with device.on('error', …))`,
-        { type: 'CudaWarning', code: shown.code },
-      );
+    if (!this.closed && this.runtime.lost === undefined) reportUnclaimed(this, error);
   }
 
   /**

@@ -23,6 +23,7 @@ import { beginGraphLaunch } from './graph-launch.js';
 import type { NodeMemory } from './node-memory.js';
 import { Pending } from './pending.js';
 import type { Resource } from './resource.js';
+import { printed } from './print-watch.js';
 import type { Stream } from './stream.js';
 import { destroyEvent } from './driver-events.js';
 
@@ -301,7 +302,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     for (const { resource, access } of uses) stream.used(resource, access, mark);
     for (const part of parts) part.launched?.(stream, mark);
     this.lastUse = { stream, mark };
-    if (this.prints) stream.printed();
+    if (this.prints) printed(stream);
     return new Pending(stream, root, mark);
   }
 

@@ -19,6 +19,7 @@ import {
 } from './signature.js';
 import type { ParamDeclaration } from './parameter-declarations.js';
 import type { ParamLayout, SourceParameters } from './signature.js';
+import { printed } from './print-watch.js';
 import type { Stream } from './stream.js';
 import type { KernelAttributes } from './kernel-attributes.js';
 
@@ -235,7 +236,7 @@ export class Module implements AsyncDisposable {
     captureScope?.parts.add(this);
     // For a module that prints, and within a capture, `lastUse` stays undefined, so that each
     // launch takes this path.
-    if (this.prints) stream.printed();
+    if (this.prints) printed(stream);
     else if (captureScope === undefined)
       this.lastUse = this.uses.readers.find((reader) => reader.stream === stream);
   }

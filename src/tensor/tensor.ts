@@ -16,6 +16,7 @@ import type {
 import { checkDType, checkOptions, invalid } from '../ground/arguments.js';
 import { DTYPES, DTYPE_FACTS, insteadOfComplex } from '../ground/dtype.js';
 import type { BytesOf, ComplexName, KernelDTypeName, PartOf } from '../ground/dtype.js';
+import { queueOutsideCapture } from '../core/capture.js';
 import { fillPattern } from '../core/fill-pattern.js';
 import { readTarget } from '../core/host-codec.js';
 import { bytesBetween } from '../core/memory.js';
@@ -848,7 +849,7 @@ export function writeDense<D extends DTypeName>(
   } else {
     const copy = run.allocBeside(buffer.dtype, buffer.length);
     const stream = run.beside();
-    inPieces(stream.besideCapture(() => copy.write(stream, source).then()));
+    inPieces(queueOutsideCapture(stream, () => copy.write(stream, source).then()));
     buffer.copyFrom(run.stream, copy);
   }
 }
