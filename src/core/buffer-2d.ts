@@ -407,8 +407,9 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
 /**
  * The rows of an image in elements, the bytes of a line, and those from line to line.
  *
- * @throws CudaArgumentError for sizes that no image has; CudaOutOfMemoryError for one that is larger
- *   than any device @internal
+ * @throws CudaArgumentError for sizes that no image has; CudaOutOfMemoryError for an image that is
+ *   larger than any device
+ * @internal
  */
 export function imageLayout(
   dtype: DType,

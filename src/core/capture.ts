@@ -96,8 +96,8 @@ export class OutsideCapture {
 }
 
 /**
- * Calls `queue`, which queues work on the stream, although a capture refuses it: work that is to run
- * at once.
+ * Calls `queue`, which queues work on the stream, although a capture refuses it: the work runs at
+ * once.
  */
 export function queueOutsideCapture<T>(stream: Stream, queue: () => T): T {
   const { capturing } = stream;

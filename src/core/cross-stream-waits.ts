@@ -20,14 +20,14 @@ export class CrossStreamWaits {
 
   constructor(stream: Stream) {
     this.stream = stream;
-    // The stream before in this slot has left its number there.
+    // The slot has the number of the last wait of the stream that had it before.
     this.crossings = Atomics.load(
       stream.runtime.shared.slots,
       stream.slot.index * SLOT_WORDS + SLOT_CROSSED,
     );
   }
 
-  /** {@link Stream.wait} for another stream. */
+  /** {@link Stream.wait}, for a stream. */
   forStream(other: Stream): void {
     const { stream } = this;
     if (other === stream) return;
@@ -50,7 +50,7 @@ export class CrossStreamWaits {
     this.waitFor(other, other.mark);
   }
 
-  /** {@link Stream.wait} for an event. */
+  /** {@link Stream.wait}, for an event. */
   forEvent(event: Event): void {
     const { stream } = this;
     event.check();
@@ -77,7 +77,7 @@ export class CrossStreamWaits {
     waitForEvent(stream, event.handle);
   }
 
-  /** {@link Stream.waitFor}. */
+  /** {@link Stream.waitFor} */
   waitFor(other: Stream, mark: number): void {
     const { stream } = this;
     const { runtime } = stream;

@@ -18,7 +18,7 @@ import { Pending } from './pending.js';
 import { PlainMemory } from './plain.js';
 import type { Stream } from './stream.js';
 import { checkDType } from '../ground/arguments.js';
-import { checkLength } from './stream-ordered-allocation.js';
+import { checkLength } from './allocation-length.js';
 
 /** @internal */
 export class ManagedMemory extends PlainMemory {

@@ -16,7 +16,7 @@ import { allocateHost } from '../runtime/host-allocation.js';
 import { PINNED_SLACK_BYTES } from '../runtime/layout.js';
 import { CudaError } from '../ground/errors.js';
 import { checkDType } from '../ground/arguments.js';
-import { checkLength } from './stream-ordered-allocation.js';
+import { checkLength } from './allocation-length.js';
 
 /** @internal */
 export class PinnedMemory extends Resource {

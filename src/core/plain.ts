@@ -8,7 +8,7 @@ import { Allocation } from './memory.js';
 import { checkDType, checkLabel, checkOptions } from '../ground/arguments.js';
 import type { DType, DTypeName } from '../ground/dtype.js';
 import { DeviceBuffer } from './buffer.js';
-import { checkLength } from './stream-ordered-allocation.js';
+import { checkLength } from './allocation-length.js';
 import type { PlainAllocOptions } from './stream-ordered-allocation.js';
 
 /** @internal */

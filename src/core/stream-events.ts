@@ -6,7 +6,7 @@ import { OP } from '../runtime/commands.js';
 import { createEvent, destroyEvent, endAnnouncement } from './driver-events.js';
 import type { Stream } from './stream.js';
 
-/** The number of events of a stream. That many of its last operations have an event of their own. */
+/** The number of events of a stream, and of its last operations that have one of their own. */
 const EVENTS = 32;
 const CU_EVENT_DISABLE_TIMING = 2;
 
@@ -14,7 +14,7 @@ export class StreamEvents {
   private readonly stream: Stream;
   /** The events. Operation `mark` has the one at `mark % EVENTS`, which is made when it is used. */
   private readonly handles: (number | undefined)[] = [];
-  /** For each event, the operation after which it was last recorded. It covers all work up to it. */
+  /** The operation after which each event was last recorded. It covers all work up to there. */
   private readonly marks: number[] = [];
   /** Events that streams of other devices wait for, by the operation that they cover. */
   private readonly lent = new Map<number, number>();
@@ -26,12 +26,12 @@ export class StreamEvents {
 
   /** The event of operation `mark`, whose command records it after itself. */
   next(mark: number): number {
-    const event = this.at(mark);
+    const event = this.handleAt(mark);
     this.marks[mark % EVENTS] = mark;
     return event;
   }
 
-  private at(mark: number): number {
+  private handleAt(mark: number): number {
     const at = mark % EVENTS;
     let event = this.handles[at];
     if (event === undefined) {
@@ -48,7 +48,7 @@ export class StreamEvents {
   recordAll(): number {
     const { stream } = this;
     if (stream.isClosed) return stream.mark;
-    const event = this.at(stream.mark + 1);
+    const event = this.handleAt(stream.mark + 1);
     const body = stream.begin(OP.record, 5, 0);
     stream.runtime.ring.memory[body] = event;
     const mark = stream.commit();
@@ -75,7 +75,7 @@ export class StreamEvents {
 
   /**
    * The operation up to which the event of operation `mark` covers the stream's work: `mark` or a
-   * later one. A smaller number where no event covers operation `mark`.
+   * later one, or an earlier one where the event was not recorded after `mark`.
    */
   covered(mark: number): number {
     return this.marks[mark % EVENTS] ?? 0;

@@ -1,9 +1,7 @@
 /** Memory that is allocated and freed in a stream's order. */
 import { ACCESS_WRITE, OP } from '../runtime/commands.js';
 import { putInt64 } from '../runtime/ring-writer.js';
-import { checkInteger, checkLabel, checkOptions, invalid } from '../ground/arguments.js';
-import type { DType } from '../ground/dtype.js';
-import { CudaOutOfMemoryError } from '../ground/errors.js';
+import { checkLabel, checkOptions, invalid } from '../ground/arguments.js';
 import { captureError } from './capture-error.js';
 import type { CoreDevice } from './device.js';
 import { Allocation } from './memory.js';
@@ -82,14 +80,4 @@ export function allocateInOrder(
   if (device.isChecked) device.origins.record(memory, named());
   device.objects.allocated(memory, pool);
   return memory;
-}
-
-/** Checks a number of elements. A number of bytes that is not exact is more than any device has. */
-export function checkLength(what: string, dtype: DType, length: unknown): asserts length is number {
-  checkInteger('length', length, 0, Number.MAX_VALUE, 'elements');
-  const bytes = length * dtype.bytes;
-  if (bytes > Number.MAX_SAFE_INTEGER)
-    throw new CudaOutOfMemoryError(
-      `${what}: ${length} elements of ${dtype.name}, ${bytes} bytes, are more than any device has`,
-    );
 }

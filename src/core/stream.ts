@@ -99,7 +99,7 @@ export class Stream implements Disposable {
   private readonly waits: CrossStreamWaits;
   private transfers: CompletionSlot | undefined = undefined;
   private closed = false;
-  /** The last operation whose end JavaScript has seen; {@link hasPassed} looks further. @internal */
+  /** The last operation that is known to have ended. {@link hasPassed} updates it. @internal */
   done = 0;
   private readonly fences: { seq: number; mark: number }[] = [];
   /**
