@@ -93,7 +93,7 @@ export class AdoptedMemory extends Allocation {
 
   protected override end(): void {
     const end = this.return();
-    this.device.freeing(end);
+    this.device.objects.freeing(end);
     end.catch((error: unknown) => {
       this.device.unclaimed(error);
     });
@@ -148,7 +148,7 @@ export async function adoptMemory<D extends DTypeName>(
     () => `adopted ${dtype.name}[${length}]${label === undefined ? '' : ` '${label}'`}`,
     options,
   );
-  device.adopted(memory);
+  device.objects.adopted(memory);
   return new DeviceBuffer(memory, dtype, 0, length, undefined);
 }
 

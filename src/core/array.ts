@@ -119,7 +119,7 @@ export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDispos
     this.depth = Math.max(1, size.depth);
     this.channels = size.channels;
     this.surface = size.surface;
-    memory.device.own(this);
+    memory.device.objects.own(this);
   }
 
   get device(): CoreDevice {
@@ -188,7 +188,7 @@ export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDispos
    */
   async close(): Promise<void> {
     if (this.memory.disposed) return;
-    this.device.disown(this);
+    this.device.objects.disown(this);
     await this.memory.free();
   }
 

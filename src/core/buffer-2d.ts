@@ -11,9 +11,9 @@ import {
   COPY_DEVICE_TO_DEVICE,
   OP,
 } from '../runtime/commands.js';
-import { CudaArgumentError, CudaDisposedError } from '../ground/errors.js';
+import { CudaArgumentError, CudaDisposedError, CudaOutOfMemoryError } from '../ground/errors.js';
 import { putInt64 } from '../runtime/ring-writer.js';
-import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
+import { checkDType, checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { DeviceBox, copyBox } from './box.js';
 import type { CoreDevice } from './device.js';
 import type { DType, DTypeName, HostArray, Scalar } from '../ground/dtype.js';
@@ -402,4 +402,32 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
   private wholeAccess(): number {
     return this.isWhole ? ACCESS_WRITE | ACCESS_WHOLE : ACCESS_WRITE;
   }
+}
+
+/**
+ * The rows of an image in elements, the bytes of a line, and those from line to line.
+ *
+ * @throws CudaArgumentError for sizes that no image has; CudaOutOfMemoryError for an image that is
+ *   larger than any device
+ * @internal
+ */
+export function imageLayout(
+  dtype: DType,
+  size: Size2D,
+): { readonly rows: Required<Size2D>; readonly pitch: number; readonly line: number } {
+  checkDType(dtype);
+  if (size === undefined) throw invalid('size', 'an object with width and height', size);
+  checkOptions('size', size, ['width', 'height', 'channels']);
+  const { width, height, channels = 1 } = size;
+  checkInteger('size.width', width, 0, 0x7fffffff, 'pixels');
+  checkInteger('size.height', height, 0, 0x7fffffff, 'rows');
+  checkInteger('size.channels', channels, 1, 65536, 'elements');
+  const line = width * channels * dtype.bytes;
+  const pitch = Math.max(PITCH_ALIGN, Math.ceil(line / PITCH_ALIGN) * PITCH_ALIGN);
+  if (pitch > 0x7fffffff) throw invalid('size', 'rows of at most 2 GiB', `${line} bytes`);
+  if (pitch * height > Number.MAX_SAFE_INTEGER)
+    throw new CudaOutOfMemoryError(
+      `device.alloc2D: ${height} rows of ${pitch} bytes are more than any device has`,
+    );
+  return { rows: { width, height, channels }, pitch, line };
 }

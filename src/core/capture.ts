@@ -11,7 +11,7 @@ import { CudaError } from '../ground/errors.js';
 import type { NodeMemory } from './node-memory.js';
 import type { Resource } from './resource.js';
 import type { Stream } from './stream.js';
-import { createEvent } from './driver-events.js';
+import { createEvent, waitForEvent } from './driver-events.js';
 
 const CU_EVENT_DISABLE_TIMING = 2;
 
@@ -53,7 +53,7 @@ export class OutsideCapture {
     this.before = before;
   }
 
-  /** Read by whatever queues work on the stream. */
+  /** The root of work that is queued on the stream: there is none. */
   get root(): never {
     throw this.refusal();
   }
@@ -92,6 +92,21 @@ export class OutsideCapture {
         'Make it join with stream.wait(…) for a stream of the capture, or queue this before ' +
         "or after the capture. To let it run at once, pass { unjoined: 'run' } to capture().",
     );
+  }
+}
+
+/**
+ * Calls `queue`, which queues work on the stream, although a capture refuses it: the work runs at
+ * once.
+ */
+export function queueOutsideCapture<T>(stream: Stream, queue: () => T): T {
+  const { capturing } = stream;
+  if (capturing?.outside !== true) return queue();
+  stream.capturing = undefined;
+  try {
+    return queue();
+  } finally {
+    stream.capturing = capturing;
   }
 }
 
@@ -285,7 +300,7 @@ export class CaptureScope {
     const body = on.begin(OP.record, 5, this.root);
     runtime.ring.memory[body] = event;
     on.commit();
-    stream.waitEvent(event);
+    waitForEvent(stream, event);
   }
 
   /** Joins every stream back into the first one, as the driver requires. */

@@ -133,6 +133,14 @@ export function hasOperationSubscribers(): boolean {
   );
 }
 
+/** Publishes a queued operation to the channels of its kind. */
+export function publishOperation(message: OperationMessage): void {
+  enqueued.publish(message);
+  if (message.kind === 'launch') launched.publish(message);
+  else if (message.kind === 'copy') copied.publish(message);
+  else if (message.kind === 'graph') graphed.publish(message);
+}
+
 /** The name of a device in messages. */
 export function deviceName({ kind, ordinal }: CoreDevice): string {
   return `${kind}:${ordinal}`;

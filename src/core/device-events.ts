@@ -1,6 +1,8 @@
-/** Events of a device, and the arguments of their listeners. */
+/** Events of a device, the arguments of their listeners, and the report of unawaited failures. */
 import type { CheckReport } from '../ground/check-report.js';
-import type { CudaError } from '../ground/errors.js';
+import { show } from '../ground/arguments.js';
+import { CudaError } from '../ground/errors.js';
+import type { CoreDevice } from './device.js';
 
 /** Events of a {@link Device}, and the arguments of their listeners. */
 export interface DeviceEvents {
@@ -21,4 +23,18 @@ export interface DeviceEvents {
    * and all findings under `keepGoing`.
    */
   check: [report: CheckReport];
+}
+
+/** Reports a failure that was not awaited, to listeners of `error` or as a process warning. */
+export function reportUnclaimed(device: CoreDevice, error: unknown): void {
+  const shown =
+    error instanceof CudaError
+      ? error
+      : new CudaError('ERR_CUDA_INTERNAL', show(error), { cause: error });
+  if (device.listenerCount('error') > 0) device.emit('error', shown);
+  else
+    process.emitWarning(
+      `${shown.message} (it was not awaited; listen with device.on('error', …))`,
+      { type: 'CudaWarning', code: shown.code },
+    );
 }

@@ -2,26 +2,12 @@
 import { EventEmitter } from 'node:events';
 import { clearTimeout, setTimeout } from 'node:timers';
 
-import type { CheckMemory, CheckOptions, CheckReport } from '../ground/check-report.js';
-import { ACCESS_WRITE, OP } from '../runtime/commands.js';
-import { CudaDisposedError, CudaError, CudaOutOfMemoryError } from '../ground/errors.js';
-import { allocateHost } from '../runtime/host-allocation.js';
-import type { KnownOfModule } from '../runtime/load-module.js';
+import { CudaDisposedError, CudaError } from '../ground/errors.js';
 import { dropRanges, wantRanges } from '../runtime/ranges.js';
-import { putInt64 } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
-import { PINNED_SLACK_BYTES } from '../runtime/layout.js';
-import { AdoptedMemory } from './adopted-memory.js';
-import {
-  checkDType,
-  checkInteger,
-  checkLabel,
-  checkOptions,
-  invalid,
-  show,
-} from '../ground/arguments.js';
+import { checkDType, checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { DeviceBuffer } from './buffer.js';
-import { DeviceBuffer2D, PITCH_ALIGN } from './buffer-2d.js';
+import { DeviceBuffer2D, imageLayout } from './buffer-2d.js';
 import type { Size2D } from './buffer-2d.js';
 import type { DType, DTypeName } from '../ground/dtype.js';
 import { Event } from './event.js';
@@ -29,69 +15,52 @@ import type { EventOptions } from './event.js';
 import { Graph } from './graph.js';
 import { listDevices } from './list-devices.js';
 import type { DeviceInfo } from './list-devices.js';
-import { DeviceArray, createArray } from './array.js';
-import type { ArraySize } from './array.js';
-import { callersOf, stackHere } from './call-stack.js';
+import { createArray } from './array.js';
+import type { ArraySize, DeviceArray } from './array.js';
 import { allocateByCall } from './make-room.js';
-import { ManagedBuffer, ManagedMemory } from './managed.js';
-import { Allocation } from './memory.js';
+import { createManaged } from './managed.js';
+import type { ManagedBuffer } from './managed.js';
+import type { Allocation } from './memory.js';
 import { MemoryLedger } from './memory-ledger.js';
 import { Module } from './module.js';
-import { NodeMemory } from './node-memory.js';
+import { load, loadNow } from './module-loading.js';
 import { checkText, shareImage } from './module-image.js';
-import { checkModuleOptions, jitOptions } from './module-options.js';
+import { checkModuleOptions } from './module-options.js';
 import type { ModuleOptions } from './module-options.js';
 import { isBytes } from '../ground/other-realms.js';
 import { openShared } from './open-devices.js';
 import type { SharedDevice } from './open-devices.js';
+import { AllocationOrigins } from './allocation-origins.js';
+import { DeviceObjects } from './device-objects.js';
+import { freeEverything } from './device-closing.js';
+import { reportLeaks } from './leak-report.js';
+import { checkLength } from './allocation-length.js';
+import { allocateInOrder } from './stream-ordered-allocation.js';
+import type { AllocOptions, PlainAllocOptions } from './stream-ordered-allocation.js';
+import { createPlain } from './plain.js';
 import type { WaitOptions } from './pending.js';
-import { canAccessPeer, disablePeerAccess, enablePeerAccess, grantPeers } from './peer-access.js';
-import { placeOfOperation, recordPlaces } from './operation-places.js';
-import { PinnedBuffer, PinnedMemory } from './pinned.js';
-import { PlainMemory } from './plain.js';
-import { MemoryPool, checkedThreshold } from './pool.js';
+import { canAccessPeer, disablePeerAccess, enablePeerAccess } from './peer-access.js';
+import { recordPlaces } from './operation-places.js';
+import { createPinned } from './pinned.js';
+import type { PinnedBuffer } from './pinned.js';
+import { MemoryPool, createPool } from './pool.js';
 import type { PoolOptions } from './pool.js';
 import { propertiesOf } from './properties.js';
 import type { DeviceProperties } from './properties.js';
 import { RecycledMemory } from './recycled-memory.js';
 import { ReadsUnderway } from './staging.js';
 import type { Staging } from './staging.js';
-import { StreamCounts, statsOf } from './stats.js';
+import { statsOf } from './stats.js';
 import type { DeviceStats } from './stats.js';
 import { Stream } from './stream.js';
-import type { StreamOptions } from './stream.js';
+import type { StreamOptions } from './stream-options.js';
 import { createSurface, createTexture } from './texture.js';
 import type { Surface, Texture, TextureOptions, TextureSource } from './texture.js';
-import { captureError } from './capture-error.js';
 import { checkOpenOptions } from './open-options.js';
 import type { DeviceName, OpenOptions } from './open-options.js';
 import { type LimitName, limitNumber } from './device-limits.js';
+import { reportUnclaimed } from './device-events.js';
 import type { DeviceEvents } from './device-events.js';
-
-/** Options of {@link CoreDevice.alloc} and {@link CoreDevice.alloc2D}. */
-export interface AllocOptions {
-  /**
-   * The stream on which the memory is allocated and freed, in its order. Default `device.stream`.
-   */
-  stream?: Stream;
-  /** The pool of the memory. Default: the device's own. */
-  pool?: MemoryPool;
-  /** The label that errors show. */
-  label?: string;
-}
-
-/** Options of {@link CoreDevice.allocPlain}. */
-export type PlainAllocOptions = Pick<AllocOptions, 'label'>;
-
-/** The most allocations whose place in the program is recorded. */
-const MOST_ORIGINS = 65536;
-
-interface Closable {
-  close(): Promise<void>;
-}
-
-/** Leaks that closing a device reports one by one as warnings of the process. */
-const MOST_LEAK_WARNINGS = 5;
 
 /**
  * An open device. Made by {@link CoreDevice.open}.
@@ -125,6 +94,8 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   readonly shared: SharedDevice;
   /** The memory that its objects hold. @internal */
   readonly ledger: MemoryLedger = new MemoryLedger(this);
+  /** What was made from it and is not closed. @internal */
+  readonly objects: DeviceObjects = new DeviceObjects(this.ledger);
   /** Set once {@link close} was called. @internal */
   closing = false;
   /** Whether runs that began before it was closed may still queue: see {@link underway}. */
@@ -132,22 +103,14 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   private readonly runsUnderway = new Set<Promise<unknown>>();
   private closed = false;
   private ending: Promise<void> | undefined = undefined;
-  private readonly streams = new Set<Stream>();
-  private readonly allocations = new Set<Allocation>();
-  private readonly owned = new Set<Closable>();
-  /** Memory that is freed by calls that have not ended. */
-  private readonly frees = new Set<Promise<void>>();
-  private readonly pools = new Map<Allocation, MemoryPool>();
-  private readonly createdPools = new Set<MemoryPool>();
-  private recycledMemory: RecycledMemory | undefined = undefined;
+  /** @internal */
+  recycledMemory: RecycledMemory | undefined = undefined;
   private defaultPool: MemoryPool | undefined = undefined;
-  /** Counts of closed streams. */
-  private readonly streamCounts = new StreamCounts();
   private warned = false;
   /** Whether the device was opened with `nvtx`. */
   private readonly ranged: boolean;
-  /** Call stacks of allocations, by {@link originKey}; on a checked device only. */
-  private readonly origins = new Map<string, { label: string; stack: string }>();
+  /** Call stacks of allocations, on a checked device only. @internal */
+  readonly origins: AllocationOrigins = new AllocationOrigins();
 
   private constructor(shared: SharedDevice, nvtx: boolean) {
     super();
@@ -160,7 +123,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     this.name = info.name;
     this.properties = propertiesOf(info);
     this.stream = new Stream(this, { label: 'default' });
-    this.streams.add(this.stream);
+    this.objects.streams.add(this.stream);
     shared.devices.add(this);
     this.ranged = nvtx;
     if (nvtx) wantRanges();
@@ -220,7 +183,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
    */
   async stats(): Promise<DeviceStats> {
     this.check();
-    const owned = [...this.owned];
+    const owned = [...this.objects.owned];
     const modules = owned.filter((object) => object instanceof Module);
     const live = {
       modules: modules.length,
@@ -228,8 +191,8 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
       graphs: owned.filter((object) => object instanceof Graph).length,
     };
     return statsOf({
-      streams: [...this.streams],
-      before: this.streamCounts,
+      streams: [...this.objects.streams],
+      before: this.objects.streamCounts,
       ledger: this.ledger,
       live,
       pools: this.openPools(),
@@ -238,7 +201,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
 
   private async openPools(): Promise<MemoryPool[]> {
     if (!this.shared.pools) return [];
-    return [await this.pool(), ...this.createdPools].filter((pool) => !pool.isClosed);
+    return [await this.pool(), ...this.objects.createdPools].filter((pool) => !pool.isClosed);
   }
 
   /** A limit of the device, in bytes or as a count. cuCtxGetLimit */
@@ -258,7 +221,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   createStream(options: StreamOptions = {}): Stream {
     this.check();
     const stream = new Stream(this, options);
-    this.streams.add(stream);
+    this.objects.streams.add(stream);
     return stream;
   }
 
@@ -280,7 +243,8 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     this.check();
     checkDType(dtype);
     checkLength('device.alloc', dtype, length);
-    const memory = this.allocate(
+    const memory = allocateInOrder(
+      this,
       length * dtype.bytes,
       options,
       () => `alloc ${dtype.name}[${length}]`,
@@ -297,7 +261,8 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     this.check();
     checkDType(dtype);
     checkLength('device.alloc', dtype, length);
-    const memory = this.allocate(
+    const memory = allocateInOrder(
+      this,
       length * dtype.bytes,
       options,
       () => `alloc ${dtype.name}[${length}]`,
@@ -325,27 +290,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     options: PlainAllocOptions = {},
   ): Promise<DeviceBuffer<D>> {
     this.check();
-    checkDType(dtype);
-    checkLength('device.allocPlain', dtype, length);
-    checkOptions('options', options, ['label']);
-    const { label } = options;
-    checkLabel('options.label', label);
-    const bytes = length * dtype.bytes;
-    const named = (): string =>
-      `allocPlain ${dtype.name}[${length}]${label === undefined ? '' : ` '${label}'`}`;
-    const root = this.runtime.nextRoot();
-    if (this.checks !== undefined) this.recordOrigin({ root, handle: 0 }, named());
-    const address =
-      bytes === 0
-        ? 0
-        : await this.allocateByCall(() =>
-            this.runtime.call('allocPlain', this.runtime.info.device, bytes, root),
-          );
-    const memory = new PlainMemory(this, address, bytes, label, named);
-    memory.root = root;
-    this.allocations.add(memory);
-    this.ledger.take(memory);
-    return new DeviceBuffer(memory, dtype, 0, length, undefined);
+    return createPlain(this, dtype, length, options);
   }
 
   /**
@@ -358,26 +303,15 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     options: AllocOptions = {},
   ): DeviceBuffer2D<D> {
     this.check();
-    checkDType(dtype);
-    if (size === undefined) throw invalid('size', 'an object with width and height', size);
-    checkOptions('size', size, ['width', 'height', 'channels']);
-    const { width, height, channels = 1 } = size;
-    checkInteger('size.width', width, 0, 0x7fffffff, 'pixels');
-    checkInteger('size.height', height, 0, 0x7fffffff, 'rows');
-    checkInteger('size.channels', channels, 1, 65536, 'elements');
-    const line = width * channels * dtype.bytes;
-    const pitch = Math.max(PITCH_ALIGN, Math.ceil(line / PITCH_ALIGN) * PITCH_ALIGN);
-    if (pitch > 0x7fffffff) throw invalid('size', 'rows of at most 2 GiB', `${line} bytes`);
-    if (pitch * height > Number.MAX_SAFE_INTEGER)
-      throw new CudaOutOfMemoryError(
-        `device.alloc2D: ${height} rows of ${pitch} bytes are more than any device has`,
-      );
-    const memory = this.allocate(
+    const { rows, pitch, line } = imageLayout(dtype, size);
+    const { width, height, channels } = rows;
+    const memory = allocateInOrder(
+      this,
       line === 0 ? 0 : pitch * height,
       options,
       () => `alloc2D ${dtype.name} ${height}×${width}×${channels}`,
     );
-    return new DeviceBuffer2D(memory, dtype, { width, height, channels }, pitch, 0, undefined);
+    return new DeviceBuffer2D(memory, dtype, rows, pitch, 0, undefined);
   }
 
   /**
@@ -389,38 +323,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
    */
   async pinned<D extends DTypeName>(dtype: DType<D>, length: number): Promise<PinnedBuffer<D>> {
     this.check();
-    checkDType(dtype);
-    checkLength('device.pinned', dtype, length);
-    if (!this.runtime.info.registered) {
-      throw new CudaError(
-        'ERR_CUDA_UNSUPPORTED',
-        'device.pinned: this platform does not register host memory (cuMemHostRegister); some ' +
-          'virtual GPUs and WSL do not. Read and write plain arrays: they go through ' +
-          'page-locked staging.',
-      );
-    }
-    const bytes = Math.max(1, length * dtype.bytes);
-    const buffer = allocateHost('device.pinned', bytes, 'Make several smaller ones.', () => {
-      const shared = new SharedArrayBuffer(bytes + PINNED_SLACK_BYTES);
-      // The buffer may have more bytes than a typed array can have.
-      return new Uint8Array(shared).buffer;
-    });
-    const { byteOffset, address, deviceAddress } = await this.runtime.call(
-      'registerPinned',
-      buffer,
-      bytes,
-    );
-    this.runtime.pinned.set(address, buffer);
-    const memory = new PinnedMemory(
-      this,
-      this.runtime.handles.adopt(address),
-      address,
-      deviceAddress - address,
-      buffer,
-      bytes,
-    );
-    this.ledger.take(memory);
-    return new PinnedBuffer(memory, dtype, byteOffset, 0, length, undefined);
+    return createPinned(this, dtype, length);
   }
 
   /**
@@ -431,23 +334,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
    */
   async managed<D extends DTypeName>(dtype: DType<D>, length: number): Promise<ManagedBuffer<D>> {
     this.check();
-    checkDType(dtype);
-    checkLength('device.managed', dtype, length);
-    const bytes = length * dtype.bytes;
-    const named = (): string => `managed ${dtype.name}[${length}]`;
-    const root = this.runtime.nextRoot();
-    if (this.checks !== undefined) this.recordOrigin({ root, handle: 0 }, named());
-    const { address, view } =
-      bytes === 0
-        ? { address: 0, view: undefined }
-        : await this.allocateByCall(() =>
-            this.runtime.call('allocManaged', this.runtime.info.device, bytes, 1, root),
-          );
-    const memory = new ManagedMemory(this, address, bytes, view, named);
-    memory.root = root;
-    this.allocations.add(memory);
-    this.ledger.take(memory);
-    return new ManagedBuffer(memory, dtype, length);
+    return createManaged(this, dtype, length);
   }
 
   /**
@@ -504,25 +391,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
    */
   async createPool(options: PoolOptions = {}): Promise<MemoryPool> {
     this.check();
-    checkOptions('options', options, ['maxBytes', 'releaseThreshold']);
-    const { maxBytes = 0, releaseThreshold = Infinity } = options;
-    if (!this.shared.pools)
-      throw new CudaError(
-        'ERR_CUDA_UNSUPPORTED',
-        `${this.name} has no memory pools here; allocate without one`,
-      );
-    checkInteger('options.maxBytes', maxBytes, 0, Number.MAX_SAFE_INTEGER, 'bytes');
-    const threshold = checkedThreshold('options.releaseThreshold', releaseThreshold);
-    const handle = await this.runtime.call(
-      'createPool',
-      this.runtime.info.device,
-      maxBytes,
-      threshold,
-    );
-    const pool = new MemoryPool(this, handle, false);
-    this.createdPools.add(pool);
-    await grantPeers(this.shared, handle);
-    return pool;
+    return createPool(this, options);
   }
 
   /**
@@ -571,7 +440,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     }
     if (typeof image === 'string') checkText(image);
     checkModuleOptions(options);
-    return this.load(image, options);
+    return load(this, image, options);
   }
 
   /**
@@ -580,7 +449,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
    */
   async loadMachineCode(cubin: Uint8Array, ptx: string): Promise<Module> {
     this.check();
-    return this.load(cubin, {}, { made: await shareImage(ptx, this.staging.turns) });
+    return load(this, cubin, {}, { made: await shareImage(ptx, this.staging.turns) });
   }
 
   /**
@@ -593,26 +462,13 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     options: ModuleOptions = {},
   ): Promise<Module> {
     this.check();
-    return this.load(ptx, options, { kernels });
+    return load(this, ptx, options, { kernels });
   }
 
   /** {@link loadKnown} on a thread that blocks until the module is loaded. @internal */
   loadKnownNow(ptx: string, kernels: readonly string[], options: ModuleOptions = {}): Module {
     this.check();
-    const loaded = this.runtime.callBlocking(
-      'loadModule',
-      ptx,
-      jitOptions(options),
-      this.properties.sharedMemoryPerBlockOptin,
-      { kernels },
-    );
-    return new Module(
-      this,
-      loaded.library,
-      loaded.kernels,
-      loaded.failed,
-      options.prints ?? loaded.prints,
-    );
+    return loadNow(this, ptx, kernels, options);
   }
 
   /**
@@ -637,7 +493,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     this.check();
     // Each wait is an async function of its own: on an inline device one of them may lose the
     // device, and the next call throws.
-    await Promise.all([...this.streams].map(async (stream) => stream.finished(options)));
+    await Promise.all([...this.objects.streams].map(async (stream) => stream.finished(options)));
   }
 
   /**
@@ -654,37 +510,19 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     await this.ending;
   }
 
-  private async load(
-    image: string | Uint8Array,
-    options: ModuleOptions,
-    known?: KnownOfModule,
-  ): Promise<Module> {
-    const shared = await shareImage(image, this.staging.turns);
-    const loaded = await this.runtime.call(
-      'loadModule',
-      shared,
-      jitOptions(options),
-      this.properties.sharedMemoryPerBlockOptin,
-      known,
-    );
-    return new Module(
-      this,
-      loaded.library,
-      loaded.kernels,
-      loaded.failed,
-      options.prints ?? loaded.prints,
-    );
-  }
-
   private async end(timeout: number): Promise<void> {
     this.closing = true;
     const { runtime } = this;
     const begun = performance.now();
     await this.drain(timeout);
-    if (runtime.lost === undefined) this.reportLeaks();
+    const { check } = runtime.config;
+    const reportsLeaks = check === true || (typeof check === 'object' && check.leaks !== false);
+    if (runtime.lost === undefined && reportsLeaks) reportLeaks(this);
     const left = Math.max(0, timeout - (performance.now() - begun));
     const ended =
-      runtime.lost !== undefined || (await this.finish(left)) || runtime.lost !== undefined;
+      runtime.lost !== undefined ||
+      (await freeEverything(this, left)) ||
+      runtime.lost !== undefined;
     this.closed = true;
     if (this.ranged) dropRanges();
     this.shared.devices.delete(this);
@@ -780,168 +618,19 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
 
   /** Whether it checks the work of kernels. @internal */
   get isChecked(): boolean {
-    return this.checks !== undefined;
-  }
-
-  private get checks(): CheckOptions | undefined {
     const { check } = this.runtime.config;
-    return check === false ? undefined : check === true ? {} : check;
+    return check !== false && check !== undefined;
   }
 
-  private recordOrigin(memory: OriginKey, label: string): void {
-    this.origins.set(originKey(memory), {
-      label,
-      stack: placeOfOperation() ?? callersOf(stackHere()),
-    });
-    if (this.origins.size > MOST_ORIGINS) this.origins.delete(this.origins.keys().next().value!);
-  }
-
-  /** The description and the call stack of an allocation. @internal */
-  origin(memory: OriginKey): { label: string; stack: string } | undefined {
-    return (
-      this.origins.get(originKey(memory)) ?? this.origins.get(originKey({ ...memory, handle: 0 }))
-    );
-  }
-
-  /** Reports objects that were not closed, before they are. */
-  private reportLeaks(): void {
-    const { checks } = this;
-    if (checks === undefined || checks.leaks === false) return;
-    let warnings = 0;
-    const warn = (what: string, memory: Omit<CheckMemory, 'space' | 'offset'>): void => {
-      const message =
-        `${what} was not closed before the ` +
-        `device${memory.stack === undefined ? '' : `; it was made\n${memory.stack}`}`;
-      const report: CheckReport = {
-        kind: 'leak',
-        message,
-        count: 1,
-        memory: { space: 'global', offset: 0, ...memory },
-      };
-      if (this.emit('check', report)) return;
-      warnings++;
-      if (warnings <= MOST_LEAK_WARNINGS)
-        process.emitWarning(message, { type: 'CudaWarning', code: 'CUDA_LEAK' });
-    };
-    for (const allocation of this.allocations) {
-      warn(allocation.toString(), {
-        address: this.runtime.shared.values[allocation.handle]!,
-        bytes: allocation.bytes,
-        ...this.origin(allocation),
-      });
-    }
-    for (const object of this.owned) {
-      if (!(object instanceof DeviceArray)) continue;
-      warn(object.toString(), {
-        address: 0,
-        bytes: object.length * object.dtype.bytes,
-        label: object.toString(),
-      });
-    }
-    if (warnings <= MOST_LEAK_WARNINGS) return;
-    process.emitWarning(
-      `${warnings - MOST_LEAK_WARNINGS} more were not closed before the device. ` +
-        `device.on('check', …) reports each.`,
-      { type: 'CudaWarning', code: 'CUDA_LEAK' },
-    );
-  }
-
-  /** Handles and labels of the allocations. @internal */
-  labels(): [number, string][] {
-    return [...this.allocations].flatMap(({ handle, label }): [number, string][] =>
-      label === undefined ? [] : [[handle, label]],
-    );
-  }
-
-  /** @internal */
-  get openStreams(): ReadonlySet<Stream> {
-    return this.streams;
-  }
-
-  /** Driver handles of the streams whose work has been seen to end. @internal */
-  idleStreams(): number[] {
-    const { streams } = this.runtime.shared;
-    const idle = [...this.streams].filter(
-      (stream) => stream.capturing === undefined && stream.hasPassed(stream.mark),
-    );
-    return idle.map((stream) => streams[stream.slot.index]!).filter((handle) => handle !== 0);
-  }
-
-  /** Driver handles of the pools that were made here. @internal */
-  poolHandles(): number[] {
-    return [...this.createdPools].map(({ pool }) => pool);
-  }
-
-  /** Streams with frees whose end has not been seen. @internal */
-  freeingStreams(): Stream[] {
-    return [...this.streams].filter(
-      (stream) => stream.capturing === undefined && !stream.hasPassed(stream.lastFree),
-    );
-  }
-
-  /** Frees that are not work of a stream, and have not ended. @internal */
-  callsThatFree(): Promise<void>[] {
-    return [...this.frees];
-  }
-
-  /** @internal */
+  /** A stream was closed. @internal */
   removeStream(stream: Stream): void {
-    this.streams.delete(stream);
-    this.streamCounts.add(stream);
+    this.objects.removeStream(stream);
     if (stream.mark > 0) this.shared.streamEnded();
-  }
-
-  /** @internal */
-  poolClosed(pool: MemoryPool): void {
-    this.createdPools.delete(pool);
-  }
-
-  /** @internal */
-  freed(allocation: Allocation): void {
-    this.allocations.delete(allocation);
-    // Adopted memory was never counted.
-    if (allocation instanceof AdoptedMemory) return;
-    this.ledger.give(allocation);
-    const pool = this.pools.get(allocation);
-    if (pool === undefined) return;
-    this.pools.delete(allocation);
-    pool.freed();
-  }
-
-  /** The memory is returned when the device is closed, if not before. @internal */
-  adopted(memory: AdoptedMemory): void {
-    this.allocations.add(memory);
-  }
-
-  /** Closing waits for `end`. @internal */
-  freeing(end: Promise<void>): void {
-    this.frees.add(end);
-    end.catch(() => undefined).finally(() => this.frees.delete(end));
-  }
-
-  /** @internal */
-  own(object: Closable): void {
-    this.owned.add(object);
-  }
-
-  /** @internal */
-  disown(object: Closable): void {
-    this.owned.delete(object);
   }
 
   /** Reports a failure that was not awaited. @internal */
   unclaimed(error: unknown): void {
-    if (this.closed || this.runtime.lost !== undefined) return;
-    const shown =
-      error instanceof CudaError
-        ? error
-        : new CudaError('ERR_CUDA_INTERNAL', show(error), { cause: error });
-    if (this.listenerCount('error') > 0) this.emit('error', shown);
-    else
-      process.emitWarning(
-        `${shown.message} (it was not awaited; listen with device.on('error', …))`,
-        { type: 'CudaWarning', code: shown.code },
-      );
+    if (!this.closed && this.runtime.lost === undefined) reportUnclaimed(this, error);
   }
 
   /**
@@ -969,65 +658,9 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     return driver.hostView(address, bytes);
   }
 
-  private allocateByCall<T>(call: () => Promise<T>): Promise<T> {
+  /** @internal */
+  allocateByCall<T>(call: () => Promise<T>): Promise<T> {
     return allocateByCall(this.runtime, this.shared.devices, call);
-  }
-
-  private allocate(bytes: number, options: AllocOptions, describe: () => string): Allocation {
-    checkOptions('options', options, ['stream', 'pool', 'label']);
-    const { stream = this.stream, pool, label } = options;
-    checkLabel('options.label', label);
-    this.checkStream('options.stream', stream);
-    // On a stream that has not joined a capture, an allocation is not work that the graph would
-    // lack: the memory stays.
-    const { captureScope } = stream;
-    if (captureScope?.isBody === true)
-      throw captureError(
-        'device.alloc in the body of a conditional node',
-        'allocate before the node; its bodies cannot',
-      );
-    if (captureScope?.allocates === false) {
-      throw captureError(
-        'device.alloc',
-        'allocate before the capture, and the graph keeps the addresses; or let nodes of the ' +
-          "graph allocate, with stream.capture(…, { allocate: 'nodes' })",
-      );
-    }
-    if (pool !== undefined) {
-      if (!(pool instanceof MemoryPool) || pool.device.runtime !== this.runtime)
-        throw invalid('options.pool', `a pool of ${this.title}`, pool);
-      pool.check();
-    }
-    const handle = this.runtime.handles.take();
-    const named = label === undefined ? describe : () => `${describe()} '${label}'`;
-    const memory =
-      captureScope === undefined
-        ? new Allocation(this, stream, handle, bytes, label, named)
-        : new NodeMemory(this, stream, handle, bytes, label, named);
-    // A capture fails as a whole.
-    const root = captureScope === undefined ? this.runtime.nextRoot() : captureScope.root;
-    if (captureScope === undefined) this.runtime.name(root, memory);
-    const body = stream.begin(OP.alloc, 8, root);
-    const words = this.runtime.ring.memory;
-    words[body] = handle;
-    words[body + 1] = pool?.handle ?? 0;
-    putInt64(words, body + 2, bytes);
-    const mark = stream.commit();
-    memory.root = root;
-    memory.mark = mark;
-    if (captureScope !== undefined) {
-      stream.used(memory, ACCESS_WRITE, mark);
-      return memory;
-    }
-    memory.used(stream, ACCESS_WRITE, mark);
-    if (this.checks !== undefined) this.recordOrigin(memory, named());
-    this.allocations.add(memory);
-    this.ledger.take(memory);
-    if (pool !== undefined) {
-      pool.allocated();
-      this.pools.set(memory, pool);
-    }
-    return memory;
   }
 
   /** The same memory as a new allocation, for {@link RecycledMemory}. @internal */
@@ -1035,8 +668,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     this.check();
     stream.check();
     const memory = known.again(stream, describe);
-    this.allocations.add(memory);
-    this.ledger.take(memory);
+    this.objects.allocated(memory);
     return memory;
   }
 
@@ -1045,7 +677,7 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
    * where each allocation is another one. @internal
    */
   get recycled(): RecycledMemory | undefined {
-    if (this.checks !== undefined) return undefined;
+    if (this.isChecked) return undefined;
     return (this.recycledMemory ??= new RecycledMemory(this));
   }
 
@@ -1053,64 +685,9 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   makeRoomOfRecycled(): void {
     if (!this.closing) this.recycledMemory?.makeRoom();
   }
-
-  /** Frees everything and waits for it. Returns whether all of it ended in time. */
-  private async finish(timeout: number): Promise<boolean> {
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const expired = new Promise<false>((resolve) => {
-      timer = setTimeout(() => resolve(false), timeout);
-    });
-    const done = async (): Promise<boolean> => {
-      const { owned, allocations, streams, runtime } = this;
-      // Graphs end before modules: they were made later.
-      await Promise.all([...owned].reverse().map((object) => object.close()));
-      this.recycledMemory?.release();
-      for (const allocation of [...allocations]) allocation.dispose();
-      const open = [...streams];
-      const passed = open.map((stream) => stream.passed(stream.mark));
-      for (const stream of open) stream.close();
-      await Promise.all([...this.frees, ...passed]);
-      // The host may see the end of work before the device has written it.
-      await runtime.completion.until(() =>
-        open.every(({ slot }) => runtime.completion.isWritten(slot)),
-      );
-      // The next Device that is opened may get the same staging memory.
-      await this.reads.over();
-      await Promise.all([...this.createdPools].map((pool) => pool.close()));
-      // Streams of other devices may wait for events of this device.
-      if (this.shared.last) {
-        await this.shared.freeGate.drained();
-        await runtime.completion.until(() => this.shared.loans.settled());
-      }
-      await runtime.completion.until(() => runtime.ring.flush() && runtime.ring.drained);
-      return true;
-    };
-    try {
-      return await Promise.race([done().catch(() => false), expired]);
-    } finally {
-      clearTimeout(timer);
-    }
-  }
 }
-
-/**
- * The operation and the handle of an allocation. An operation may make several allocations with a
- * handle each; a call that allocates has the handle 0.
- */
-type OriginKey = Pick<CheckMemory, 'root' | 'handle'>;
-const originKey = ({ root, handle }: OriginKey): string => `${root} ${handle}`;
 
 function checkPeer(other: unknown): asserts other is CoreDevice {
   if (!(other instanceof CoreDevice)) throw invalid('other', 'a Device', other);
   other.check();
-}
-
-/** Checks a number of elements. A number of bytes that is not exact is more than any device has. */
-function checkLength(what: string, dtype: DType, length: unknown): asserts length is number {
-  checkInteger('length', length, 0, Number.MAX_VALUE, 'elements');
-  const bytes = length * dtype.bytes;
-  if (bytes > Number.MAX_SAFE_INTEGER)
-    throw new CudaOutOfMemoryError(
-      `${what}: ${length} elements of ${dtype.name}, ${bytes} bytes, are more than any device has`,
-    );
 }

@@ -1,4 +1,4 @@
-/** Commands of the ring that create, record and destroy events of the driver. */
+/** Commands of the ring that create, record, wait for and destroy events of the driver. */
 import { OP } from '../runtime/commands.js';
 import { HANDLE } from '../runtime/layout.js';
 import type { Runtime } from '../runtime/runtime.js';
@@ -20,6 +20,15 @@ export function recordEvent(stream: Stream, handle: number): void {
   const body = runtime.ring.begin(OP.record, 0, 5, 0, slot.index, 0);
   runtime.ring.memory[body] = handle;
   runtime.ring.commit();
+}
+
+/** Makes later work of a stream wait for an event. cuStreamWaitEvent */
+export function waitForEvent(stream: Stream, handle: number): void {
+  const body = stream.begin(OP.wait, 6, 0);
+  const { memory } = stream.runtime.ring;
+  memory[body] = handle;
+  memory[body + 1] = 0;
+  stream.commit();
 }
 
 /**

@@ -2,6 +2,7 @@
  * Events: points in a stream that other streams, or JavaScript, can wait for, and between which
  * time is measured.
  */
+import { OP } from '../runtime/commands.js';
 import { CudaDisposedError, CudaError } from '../ground/errors.js';
 import { checkBoolean, checkOptions, checkSignal, invalid } from '../ground/arguments.js';
 import type { CaptureScope } from './capture.js';
@@ -239,4 +240,19 @@ export class Event implements Disposable {
     this.mark = mark;
     this.scope = stream.captureScope;
   }
+}
+
+/** {@link Stream.record} */
+export function recordOn(stream: Stream, event: Event | undefined): Event {
+  if (event !== undefined && !(event instanceof Event)) throw invalid('event', 'an Event', event);
+  const target = event ?? new Event(stream.device, {});
+  target.check();
+  if (target.device.runtime !== stream.runtime)
+    throw invalid('event', `an event of ${stream.device.title}`, event);
+  target.renew(stream);
+  const body = stream.begin(OP.record, 5, stream.nextRoot());
+  stream.runtime.ring.memory[body] = target.handle;
+  const mark = stream.commit();
+  target.recorded(stream, mark);
+  return target;
 }

@@ -74,7 +74,7 @@ export async function explore<Result>(
       result = await program(device);
       // Queued work that the program did not await may fail, too.
       await Promise.all(
-        [...device.openStreams]
+        [...device.objects.streams]
           .filter((stream) => stream.capturing === undefined)
           .map((stream) => stream.finished()),
       );

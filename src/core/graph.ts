@@ -23,6 +23,7 @@ import { beginGraphLaunch } from './graph-launch.js';
 import type { NodeMemory } from './node-memory.js';
 import { Pending } from './pending.js';
 import type { Resource } from './resource.js';
+import { printed } from './print-watch.js';
 import type { Stream } from './stream.js';
 import { destroyEvent } from './driver-events.js';
 
@@ -134,7 +135,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     this.graph = graph;
     this.short = short;
     this.exec = this.runtime.handles.adopt(exec);
-    device.own(this);
+    device.objects.own(this);
   }
 
   /** @internal */
@@ -301,7 +302,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     for (const { resource, access } of uses) stream.used(resource, access, mark);
     for (const part of parts) part.launched?.(stream, mark);
     this.lastUse = { stream, mark };
-    if (this.prints) stream.printed();
+    if (this.prints) printed(stream);
     return new Pending(stream, root, mark);
   }
 
@@ -415,7 +416,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
   async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;
-    this.device.disown(this);
+    this.device.objects.disown(this);
     if (this.runtime.lost !== undefined) return;
     const { values } = this.runtime.shared;
     const exec = values[this.exec]!;

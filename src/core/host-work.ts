@@ -21,6 +21,7 @@ import type { DeviceBuffer } from './buffer.js';
 import type { CoreDevice } from './device.js';
 import { ACCESSES } from './native-library.js';
 import type { PinnedBuffer } from './pinned.js';
+import { hostWorkBegins } from './queued-operation.js';
 import type { Held } from './queued-operation.js';
 import type { Resource } from './resource.js';
 import type { Stream } from './stream.js';
@@ -114,7 +115,7 @@ export function queueHostWork(
       // Before the work: its copies into undefined memory would be refused.
       mend(stream, uses);
       const { values } = runtime.shared;
-      stream.begins(work);
+      hostWorkBegins(stream, work);
       await begin({
         addresses: uses.map(({ buffer }) => values[buffer.memory.handle]! + buffer.byteOffset),
         copyOut: (staging, offset, target) => {

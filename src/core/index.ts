@@ -5,7 +5,7 @@
  * @packageDocumentation
  */
 export { CoreDevice } from './device.js';
-export type { AllocOptions, PlainAllocOptions } from './device.js';
+export type { AllocOptions, PlainAllocOptions } from './stream-ordered-allocation.js';
 export type { DeviceEvents } from './device-events.js';
 export type { LimitName } from './device-limits.js';
 export type { DeviceName, OpenOptions } from './open-options.js';
@@ -14,7 +14,7 @@ export type { DeviceProperties } from './properties.js';
 export { explore } from './explore.js';
 export type { ExploreOptions } from './explore.js';
 export { Stream } from './stream.js';
-export type { StreamOptions } from './stream.js';
+export type { StreamOptions } from './stream-options.js';
 export type { Value, ValueBuffer, ValueCondition, ValueType } from './stream-values.js';
 export { Event } from './event.js';
 export type { EventOptions } from './event.js';

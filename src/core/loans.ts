@@ -15,7 +15,7 @@ interface Borrower {
 
 interface Loan {
   borrowers: Borrower[];
-  readonly giveBack: () => void;
+  readonly ended: () => void;
 }
 
 export class Loans {
@@ -23,13 +23,13 @@ export class Loans {
   private readonly loans = new Map<number, Loan>();
 
   /**
-   * Adds a stream that waits for the event. `giveBack` is called once, some time after the last
-   * such stream has got past its wait. Call {@link settled} before choosing an event: an event that
-   * is given back is in use again.
+   * Adds a stream that waits for the event. `ended` is called once, some time after the last such
+   * stream has got past its wait. Call {@link settled} before choosing an event: its stream records
+   * an event again once the loan has ended.
    */
-  lend(event: number, borrower: Borrower, giveBack: () => void): void {
+  lend(event: number, borrower: Borrower, ended: () => void): void {
     const loan = this.loans.get(event);
-    if (loan === undefined) this.loans.set(event, { borrowers: [borrower], giveBack });
+    if (loan === undefined) this.loans.set(event, { borrowers: [borrower], ended });
     else loan.borrowers.push(borrower);
   }
 
@@ -38,7 +38,7 @@ export class Loans {
     return loan !== undefined && !this.over(event, loan);
   }
 
-  /** Whether the event has been lent, and `giveBack` has not been called. */
+  /** Whether the event has been lent, and `ended` has not been called. */
   has(event: number): boolean {
     return this.loans.has(event);
   }
@@ -58,7 +58,7 @@ export class Loans {
     for (const { runtime } of loan.borrowers) if (runtime.isInline) runtime.completion.kick();
     if (loan.borrowers.length > 0) return false;
     this.loans.delete(event);
-    loan.giveBack();
+    loan.ended();
     return true;
   }
 }

@@ -27,7 +27,7 @@ export async function makeRoom(
     await runtime.call(
       'trimPools',
       runtime.info.device,
-      [...devices].flatMap((device) => device.poolHandles()),
+      [...devices].flatMap((device) => device.objects.poolHandles()),
     );
   else await frees([...devices], slot);
 }
@@ -58,14 +58,16 @@ export async function allocateByCall<T>(
 async function frees(devices: readonly CoreDevice[], slot: number): Promise<void> {
   const waits = new Set<Promise<unknown>>();
   for (const device of devices) device.makeRoomOfRecycled();
-  for (const free of devices.flatMap((device) => device.callsThatFree())) {
+  for (const free of devices.flatMap((device) => [...device.objects.frees])) {
     const wait: Promise<unknown> = free.then(
       () => waits.delete(wait),
       () => waits.delete(wait),
     );
     waits.add(wait);
   }
-  for (const stream of devices.flatMap((device): readonly Stream[] => device.freeingStreams())) {
+  for (const stream of devices.flatMap((device): readonly Stream[] =>
+    device.objects.freeingStreams(),
+  )) {
     const { runtime } = stream;
     // Work after the waiting allocation is not done before it: only the work before it counts.
     const passed =

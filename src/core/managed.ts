@@ -17,6 +17,8 @@ import { isArrayBuffer, isSharedArrayBuffer } from '../ground/other-realms.js';
 import { Pending } from './pending.js';
 import { PlainMemory } from './plain.js';
 import type { Stream } from './stream.js';
+import { checkDType } from '../ground/arguments.js';
+import { checkLength } from './allocation-length.js';
 
 /** @internal */
 export class ManagedMemory extends PlainMemory {
@@ -256,4 +258,28 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
     const { buffer, byteOffset } = memory.viewedBytes();
     return new constructor(buffer, byteOffset, this.length * partsOf(this.dtype));
   }
+}
+
+/** Makes managed memory: {@link CoreDevice.managed}. @internal */
+export async function createManaged<D extends DTypeName>(
+  device: CoreDevice,
+  dtype: DType<D>,
+  length: number,
+): Promise<ManagedBuffer<D>> {
+  checkDType(dtype);
+  checkLength('device.managed', dtype, length);
+  const bytes = length * dtype.bytes;
+  const named = (): string => `managed ${dtype.name}[${length}]`;
+  const root = device.runtime.nextRoot();
+  if (device.isChecked) device.origins.record({ root, handle: 0 }, named());
+  const { address, view } =
+    bytes === 0
+      ? { address: 0, view: undefined }
+      : await device.allocateByCall(() =>
+          device.runtime.call('allocManaged', device.runtime.info.device, bytes, 1, root),
+        );
+  const memory = new ManagedMemory(device, address, bytes, view, named);
+  memory.root = root;
+  device.objects.allocated(memory);
+  return new ManagedBuffer(memory, dtype, length);
 }

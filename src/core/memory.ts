@@ -133,7 +133,7 @@ export class Allocation extends Resource {
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;
-    this.device.freed(this);
+    this.device.objects.freed(this);
     this.releaseForeign();
     if (
       this.foreign === NONE &&

@@ -19,6 +19,7 @@ import {
 } from './signature.js';
 import type { ParamDeclaration } from './parameter-declarations.js';
 import type { ParamLayout, SourceParameters } from './signature.js';
+import { printed } from './print-watch.js';
 import type { Stream } from './stream.js';
 import type { KernelAttributes } from './kernel-attributes.js';
 
@@ -79,7 +80,7 @@ export class Module implements AsyncDisposable {
     this.prints = prints;
     this.failed = new Map(failed.map((kernel) => [kernel.name, kernel]));
     this.loaded = new Map(kernels.map((kernel) => [kernel.name, kernel]));
-    device.own(this);
+    device.objects.own(this);
     device.shared.modules.add(this);
   }
 
@@ -194,7 +195,7 @@ export class Module implements AsyncDisposable {
   async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;
-    this.device.disown(this);
+    this.device.objects.disown(this);
     this.device.shared.modules.delete(this);
     for (const memory of this.globals.values()) memory.dispose();
     const { runtime } = this.device;
@@ -234,9 +235,9 @@ export class Module implements AsyncDisposable {
     this.uses.used(stream, ACCESS_READ, mark);
     const { captureScope } = stream;
     captureScope?.parts.add(this);
-    // `lastUse` stays undefined for a module that prints, and within a capture, so that each launch
-    // takes this path.
-    if (this.prints) stream.printed();
+    // For a module that prints, and within a capture, `lastUse` stays undefined, so that each
+    // launch takes this path.
+    if (this.prints) printed(stream);
     else if (captureScope === undefined)
       this.lastUse = this.uses.readers.find((reader) => reader.stream === stream);
   }

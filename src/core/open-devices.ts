@@ -124,7 +124,7 @@ export class SharedDevice {
 
   /** Every open stream. */
   streams(): Stream[] {
-    return [...this.devices].flatMap((device) => [...device.openStreams]);
+    return [...this.devices].flatMap((device) => [...device.objects.streams]);
   }
 
   /** Called with a stream's first operation. */
@@ -375,13 +375,13 @@ async function start(key: string, config: ProviderConfig, inline: boolean): Prom
         }
         if (!isPrinted) process.stdout.write(text);
       },
-      labels: () => new Map([...devices].flatMap((device) => device.labels())),
+      labels: () => new Map([...devices].flatMap((device) => device.objects.labels())),
       check: (report) => {
         for (const device of devices) guarded(() => device.emit('check', report));
       },
       origin: (memory) => {
         for (const device of devices) {
-          const origin = device.origin(memory);
+          const origin = device.origins.of(memory);
           if (origin !== undefined) return origin;
         }
         return undefined;

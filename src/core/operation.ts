@@ -86,6 +86,6 @@ export class Operation extends HeldOperation {
 /** The number of a new operation that begins on the stream. */
 function begun(stream: Stream): number {
   stream.check();
-  stream.separate();
+  stream.events.separate();
   return stream.runtime.newRoot();
 }

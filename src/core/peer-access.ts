@@ -51,7 +51,7 @@ export async function grantPeers(to: SharedDevice, pool: number): Promise<void> 
 }
 
 async function poolsOf(shared: SharedDevice): Promise<number[]> {
-  const made = [...shared.devices].flatMap((device) => device.poolHandles());
+  const made = [...shared.devices].flatMap((device) => device.objects.poolHandles());
   // Without pools all memory is plain.
   if (!shared.pools) return made;
   return [await shared.runtime.call('defaultPool', shared.runtime.info.device), ...made];

@@ -12,6 +12,11 @@ import { BIT_ARRAYS, HOST_ARRAYS, partsOf } from '../ground/dtype.js';
 import type { BitArray, DType, DTypeName, HostArray } from '../ground/dtype.js';
 import { isNarrow } from '../ground/narrow-floats.js';
 import { Resource } from './resource.js';
+import { allocateHost } from '../runtime/host-allocation.js';
+import { PINNED_SLACK_BYTES } from '../runtime/layout.js';
+import { CudaError } from '../ground/errors.js';
+import { checkDType } from '../ground/arguments.js';
+import { checkLength } from './allocation-length.js';
 
 /** @internal */
 export class PinnedMemory extends Resource {
@@ -255,4 +260,44 @@ export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDispo
   [Symbol.for('nodejs.util.inspect.custom')](): string {
     return this.toString();
   }
+}
+
+/** Makes page-locked host memory: {@link CoreDevice.pinned}. @internal */
+export async function createPinned<D extends DTypeName>(
+  device: CoreDevice,
+  dtype: DType<D>,
+  length: number,
+): Promise<PinnedBuffer<D>> {
+  checkDType(dtype);
+  checkLength('device.pinned', dtype, length);
+  if (!device.runtime.info.registered) {
+    throw new CudaError(
+      'ERR_CUDA_UNSUPPORTED',
+      'device.pinned: this platform registers no host memory (cuMemHostRegister), as some ' +
+        'virtual GPUs and WSL do not. Read and write plain arrays: they go through ' +
+        'page-locked staging.',
+    );
+  }
+  const bytes = Math.max(1, length * dtype.bytes);
+  const buffer = allocateHost('device.pinned', bytes, 'Make several smaller ones.', () => {
+    const shared = new SharedArrayBuffer(bytes + PINNED_SLACK_BYTES);
+    // The buffer may have more bytes than a typed array can have.
+    return new Uint8Array(shared).buffer;
+  });
+  const { byteOffset, address, deviceAddress } = await device.runtime.call(
+    'registerPinned',
+    buffer,
+    bytes,
+  );
+  device.runtime.pinned.set(address, buffer);
+  const memory = new PinnedMemory(
+    device,
+    device.runtime.handles.adopt(address),
+    address,
+    deviceAddress - address,
+    buffer,
+    bytes,
+  );
+  device.ledger.take(memory);
+  return new PinnedBuffer(memory, dtype, byteOffset, 0, length, undefined);
 }

@@ -5,6 +5,11 @@
 import type { MemoryKind } from './channels.js';
 import type { CoreDevice } from './device.js';
 import { Allocation } from './memory.js';
+import { checkDType, checkLabel, checkOptions } from '../ground/arguments.js';
+import type { DType, DTypeName } from '../ground/dtype.js';
+import { DeviceBuffer } from './buffer.js';
+import { checkLength } from './allocation-length.js';
+import type { PlainAllocOptions } from './stream-ordered-allocation.js';
 
 /** @internal */
 export class PlainMemory extends Allocation {
@@ -51,7 +56,7 @@ export class PlainMemory extends Allocation {
 
   protected override end(): void {
     const end = this.giveBack();
-    this.device.freeing(end);
+    this.device.objects.freeing(end);
     this.began(end);
   }
 
@@ -72,4 +77,33 @@ export class PlainMemory extends Allocation {
     if (this.address === 0 || runtime.lost !== undefined) return;
     await shared.freeGate.free(() => runtime.call('freePlain', this.address));
   }
+}
+
+/** Makes memory that comes from no pool: {@link CoreDevice.allocPlain}. @internal */
+export async function createPlain<D extends DTypeName>(
+  device: CoreDevice,
+  dtype: DType<D>,
+  length: number,
+  options: PlainAllocOptions,
+): Promise<DeviceBuffer<D>> {
+  checkDType(dtype);
+  checkLength('device.allocPlain', dtype, length);
+  checkOptions('options', options, ['label']);
+  const { label } = options;
+  checkLabel('options.label', label);
+  const bytes = length * dtype.bytes;
+  const named = (): string =>
+    `allocPlain ${dtype.name}[${length}]${label === undefined ? '' : ` '${label}'`}`;
+  const root = device.runtime.nextRoot();
+  if (device.isChecked) device.origins.record({ root, handle: 0 }, named());
+  const address =
+    bytes === 0
+      ? 0
+      : await device.allocateByCall(() =>
+          device.runtime.call('allocPlain', device.runtime.info.device, bytes, root),
+        );
+  const memory = new PlainMemory(device, address, bytes, label, named);
+  memory.root = root;
+  device.objects.allocated(memory);
+  return new DeviceBuffer(memory, dtype, 0, length, undefined);
 }

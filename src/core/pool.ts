@@ -3,6 +3,8 @@ import { CudaDisposedError } from '../ground/errors.js';
 import { checkBoolean, checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import type { CoreDevice } from './device.js';
 import type { Stream } from './stream.js';
+import { CudaError } from '../ground/errors.js';
+import { grantPeers } from './peer-access.js';
 
 /** Options of {@link CoreDevice.createPool}. */
 export interface PoolOptions {
@@ -127,7 +129,7 @@ export class MemoryPool implements AsyncDisposable {
   async trim(keepBytes = 0): Promise<void> {
     this.check();
     checkInteger('keepBytes', keepBytes, 0, Number.MAX_SAFE_INTEGER, 'bytes');
-    await this.device.runtime.call('trimPool', this.pool, keepBytes, this.device.idleStreams());
+    await this.device.runtime.call('trimPool', this.pool, keepBytes, handlesOf(this.device));
   }
 
   /**
@@ -204,11 +206,11 @@ export class MemoryPool implements AsyncDisposable {
     if (this.allocations > 0) await new Promise<void>((resolve) => (this.ended = resolve));
     // These are the streams that were open then: the device may be closing, and its streams be
     // closed by now.
-    const streams = this.streams ?? [...this.device.openStreams];
+    const streams = this.streams ?? [...this.device.objects.streams];
     await Promise.all(streams.map((stream) => stream.passed(stream.mark)));
     runtime.handles.drop(this.handle);
     // The pool is removed only now, because a device that is closed meanwhile waits for this, too.
-    this.device.poolClosed(this);
+    this.device.objects.createdPools.delete(this);
     await runtime.call('destroyPool', this.pool);
   }
 
@@ -251,7 +253,38 @@ export class MemoryPool implements AsyncDisposable {
   /** @internal */
   freed(): void {
     if (--this.allocations > 0) return;
-    this.streams = [...this.device.openStreams];
+    this.streams = [...this.device.objects.streams];
     this.ended?.();
   }
+}
+
+/** Makes a pool: {@link CoreDevice.createPool}. @internal */
+export async function createPool(device: CoreDevice, options: PoolOptions): Promise<MemoryPool> {
+  checkOptions('options', options, ['maxBytes', 'releaseThreshold']);
+  const { maxBytes = 0, releaseThreshold = Infinity } = options;
+  if (!device.shared.pools)
+    throw new CudaError(
+      'ERR_CUDA_UNSUPPORTED',
+      `${device.name} has no memory pools here; allocate without one`,
+    );
+  checkInteger('options.maxBytes', maxBytes, 0, Number.MAX_SAFE_INTEGER, 'bytes');
+  const threshold = checkedThreshold('options.releaseThreshold', releaseThreshold);
+  const handle = await device.runtime.call(
+    'createPool',
+    device.runtime.info.device,
+    maxBytes,
+    threshold,
+  );
+  const pool = new MemoryPool(device, handle, false);
+  device.objects.createdPools.add(pool);
+  await grantPeers(device.shared, handle);
+  return pool;
+}
+
+/** Driver handles of the streams whose work has been seen to end. */
+function handlesOf({ objects, runtime }: CoreDevice): number[] {
+  return objects
+    .idleStreams()
+    .map(({ slot }) => runtime.shared.streams[slot.index]!)
+    .filter((handle) => handle !== 0);
 }

@@ -50,3 +50,14 @@ export class PrintWatch {
     }
   }
 }
+
+/** A kernel that prints has just been queued on the stream. */
+export function printed(stream: Stream): void {
+  const { captureScope } = stream;
+  if (captureScope !== undefined) {
+    captureScope.prints = true;
+    return;
+  }
+  stream.prints ??= new PrintWatch(stream);
+  stream.prints.printed();
+}

@@ -26,6 +26,14 @@ export interface Held {
 }
 
 /**
+ * Notes that work of the host which holds a stream begins. The runtime thread may not have reached
+ * the command of the hold.
+ */
+export function hostWorkBegins(stream: Stream, work: Held): void {
+  if (stream.shared.recorder !== undefined) work.begun = performance.now();
+}
+
+/**
  * Commands that take time on the device. A hold is not one of them: a held stream waits for
  * JavaScript.
  */

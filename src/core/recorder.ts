@@ -98,7 +98,7 @@ export class TraceRecording implements AsyncDisposable {
   constructor(device: CoreDevice, limit: number) {
     this.device = device;
     this.recording = new Recording(device, limit);
-    device.own(this);
+    device.objects.own(this);
   }
 
   /**
@@ -107,7 +107,7 @@ export class TraceRecording implements AsyncDisposable {
    */
   stop(): Promise<Trace> {
     if (this.stopping === undefined) {
-      this.device.disown(this);
+      this.device.objects.disown(this);
       this.stopping = this.recording.end();
     }
     return this.stopping;

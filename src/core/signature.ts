@@ -177,7 +177,7 @@ function isStruct(declaration: ParamDeclaration): declaration is BytesParam {
 
 function describe(declaration: ParamDeclaration): string {
   if (isPointer(declaration)) {
-    const element = 'element' in declaration ? String(declaration.element) : declaration.dtype.name;
+    const element = 'element' in declaration ? describeFields(declaration) : declaration.dtype.name;
     return `${declaration.access}(${element})`;
   }
   if (isStruct(declaration)) return `struct(${declaration.bytes})`;
@@ -307,4 +307,9 @@ function checkDeclaration(
   // nvcc declares 64-bit integers and pointers alike, so an unsigned word may be of any type but a
   // float.
   if (declared !== own) throw problem(`is ${actual.scalar}`);
+}
+
+function describeFields({ element }: StructsParam): string {
+  const fields = element.layout.fields.map(({ name, storage }) => `${name}: ${storage}`);
+  return `struct({ ${fields.join(', ')} })`;
 }

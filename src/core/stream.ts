@@ -8,63 +8,38 @@
 import { ACCESS_WRITE, FLAG_BYPASS, OP } from '../runtime/commands.js';
 import type { CompletionSlot } from '../runtime/completion.js';
 import { CudaDisposedError, CudaError } from '../ground/errors.js';
-import { SLOT_CROSSED, SLOT_WORDS } from '../runtime/layout.js';
 import type { Runtime } from '../runtime/runtime.js';
-import {
-  checkBoolean,
-  checkInteger,
-  checkLabel,
-  checkOptions,
-  checkSignal,
-  invalid,
-  isThenable,
-} from '../ground/arguments.js';
+import { checkOptions, checkSignal, invalid } from '../ground/arguments.js';
 import type { CaptureScope, OutsideCapture } from './capture.js';
 import {
-  copied,
-  enqueued,
   fenced,
-  graphed,
-  launched,
   hasLaunchSubscribers,
   hasOperationSubscribers,
+  publishOperation,
   publishWait,
 } from './channels.js';
 import { CopyCounts } from './counts.js';
+import { CrossStreamWaits } from './cross-stream-waits.js';
 import type { CoreDevice } from './device.js';
-import { Event } from './event.js';
+import { createDriverStream, destroyDriverStream } from './driver-streams.js';
+import { Event, recordOn } from './event.js';
 import { Graph } from './graph.js';
 import type { CaptureOptions } from './graph.js';
 import type { SharedDevice } from './open-devices.js';
-import { Pending, abortable, pendingOf } from './pending.js';
-import type { WaitOptions } from './pending.js';
-import { PrintWatch } from './print-watch.js';
+import { abortable } from './pending.js';
+import type { Pending, WaitOptions } from './pending.js';
+import type { PrintWatch } from './print-watch.js';
 import { countCopy, queuedOperation } from './queued-operation.js';
 import type { Held } from './queued-operation.js';
 import type { Resource } from './resource.js';
+import { callInOrder } from './stream-call.js';
+import { StreamEvents } from './stream-events.js';
+import { checkedStreamOptions } from './stream-options.js';
+import type { StreamOptions } from './stream-options.js';
 import { streamValue } from './stream-values.js';
 import type { Value, ValueBuffer, ValueCondition, ValueType } from './stream-values.js';
-import { endAnnouncement, destroyEvent, createEvent } from './driver-events.js';
 import { captureError } from './capture-error.js';
 
-/** Options of {@link CoreDevice.createStream}. */
-export interface StreamOptions {
-  /**
-   * The priority. Lower numbers come first; `device.streamPriorities` is the range. Default 0.
-   * cuStreamCreateWithPriority
-   */
-  priority?: number;
-  /**
-   * Whether the stream is ordered with the legacy default stream (without CU_STREAM_NON_BLOCKING).
-   * Default false.
-   */
-  blocking?: boolean;
-  /** The label that errors show. */
-  label?: string;
-}
-
-/** The events of a stream that record its operations in turn, while several streams are in use. */
-const EVENTS = 32;
 /**
  * After this many operations that were each awaited at once, the fence of the next launch is
  * written with the launch; and after one that was not awaited, this many operations go without.
@@ -76,7 +51,6 @@ const AHEAD_PAUSE = 1000;
  * covers both cases.
  */
 const NOTHING_QUEUED = -1;
-const CU_EVENT_DISABLE_TIMING = 2;
 const CU_STREAM_NON_BLOCKING = 1;
 
 /**
@@ -101,7 +75,7 @@ export class Stream implements Disposable {
   readonly flags: number;
   /** @internal */
   readonly runtime: Runtime;
-  /** @internal */
+  /** The words in shared memory to which its progress is written. @internal */
   readonly slot: CompletionSlot;
   /** The number of the last queued operation. @internal */
   mark = 0;
@@ -120,9 +94,13 @@ export class Stream implements Disposable {
   capturing: CaptureScope | OutsideCapture | undefined = undefined;
   /** @internal */
   readonly shared: SharedDevice;
+  /** The events of its operations, while several streams are in use. @internal */
+  readonly events: StreamEvents;
+  private readonly waits: CrossStreamWaits;
   private transfers: CompletionSlot | undefined = undefined;
   private closed = false;
-  private done = 0;
+  /** The last operation that is known to have ended. {@link hasPassed} updates it. @internal */
+  done = 0;
   private readonly fences: { seq: number; mark: number }[] = [];
   /**
    * Whether the next launch is expected to be awaited at once, as the operations before it were.
@@ -134,30 +112,19 @@ export class Stream implements Disposable {
   private aheadMark = NOTHING_QUEUED;
   private aheadSeq = 0;
   /**
-   * The operation whose end, with all work before it, a thread of the host writes to memory; see
-   * {@link endsWith}.
+   * The operation whose end, with all work before it, a thread of the host announces by storing a
+   * value to a word: see {@link setEarlyEnd}.
    */
   private hostMark = NOTHING_QUEUED;
   private hostWords: Int32Array | undefined = undefined;
   private hostAt = 0;
   private hostValue = 0;
-  private readonly waited = new Map<Stream, number>();
-  private readonly events: (number | undefined)[] = [];
-  private readonly eventMarks: number[] = [];
-  /** Events that streams of other devices wait for, by the operation that they cover. */
-  private readonly lent = new Map<number, number>();
-  /** The number of the last wait for another device. */
-  private crossings: number;
-  private retired = false;
-  private prints: PrintWatch | undefined = undefined;
+  /** The wait for its kernels that print. @internal */
+  prints: PrintWatch | undefined = undefined;
 
   /** @internal */
   constructor(device: CoreDevice, options: StreamOptions) {
-    checkOptions('options', options, ['priority', 'blocking', 'label']);
-    const { priority = 0, blocking = false, label } = options;
-    checkInteger('options.priority', priority, -2147483648, 2147483647);
-    checkBoolean('options.blocking', blocking);
-    checkLabel('options.label', label);
+    const { priority, blocking, label } = checkedStreamOptions(options);
     this.device = device;
     this.runtime = device.runtime;
     this.shared = device.shared;
@@ -165,20 +132,11 @@ export class Stream implements Disposable {
     this.label = label;
     this.flags = blocking ? 0 : CU_STREAM_NON_BLOCKING;
     this.slot = this.runtime.takeSlot();
-    this.crossings = Atomics.load(
-      this.runtime.shared.slots,
-      this.slot.index * SLOT_WORDS + SLOT_CROSSED,
-    );
-    const root = this.runtime.ownRoot();
-    this.runtime.name(root, `createStream (${this.title})`);
+    this.events = new StreamEvents(this);
+    this.waits = new CrossStreamWaits(this);
     this.runtime.streamTitles.set(this.slot.index, this.title);
     this.shared.capture?.keepOut(this);
-    const body = this.runtime.ring.begin(OP.streamCreate, 0, 7, root, -1, 0);
-    const { memory } = this.runtime.ring;
-    memory[body] = this.slot.index;
-    memory[body + 1] = this.flags;
-    memory[body + 2] = priority;
-    this.runtime.ring.commit();
+    createDriverStream(this);
   }
 
   /**
@@ -206,17 +164,7 @@ export class Stream implements Disposable {
    */
   record(event?: Event): Event {
     this.check();
-    if (event !== undefined && !(event instanceof Event)) throw invalid('event', 'an Event', event);
-    const target = event ?? new Event(this.device, {});
-    target.check();
-    if (target.device.runtime !== this.runtime)
-      throw invalid('event', `an event of ${this.device.title}`, event);
-    target.renew(this);
-    const body = this.begin(OP.record, 5, this.nextRoot());
-    this.runtime.ring.memory[body] = target.handle;
-    const mark = this.commit();
-    target.recorded(this, mark);
-    return target;
+    return recordOn(this, event);
   }
 
   /**
@@ -230,49 +178,9 @@ export class Stream implements Disposable {
    */
   wait(on: Event | Stream): void {
     this.check();
-    if (on instanceof Stream) {
-      if (on === this) return;
-      if (on.runtime !== this.runtime) {
-        on.check();
-        if (this.captureScope !== undefined || on.captureScope !== undefined)
-          throw acrossInCapture();
-        this.checkInside();
-        this.waitFor(on, on.mark);
-        return;
-      }
-      if (on.captureScope !== undefined && this.captureScope === undefined)
-        on.captureScope.join(this);
-      if (this.captureScope !== on.captureScope)
-        throw captureError(
-          'waiting for a stream outside the capture',
-          'wait for it before the capture or before graph.launch()',
-        );
-      this.checkInside();
-      this.waitFor(on, on.mark);
-      return;
-    }
-    if (!(on instanceof Event)) throw invalid('on', 'an Event or a Stream', on);
-    on.check();
-    if (on.device.runtime !== this.runtime) {
-      if (this.captureScope !== undefined || on.scope !== undefined) throw acrossInCapture();
-      this.checkInside();
-      const { handle } = on;
-      on.device.shared.loans.settled();
-      if (!on.reached) this.waitAcross(on.device.shared, handle, () => on.loanEnded(handle));
-      return;
-    }
-    if (on.scope !== undefined && this.captureScope === undefined) on.scope.join(this);
-    this.checkInside();
-    if (this.captureScope !== undefined) {
-      if (!on.isRecorded) return;
-      if (on.scope !== this.captureScope)
-        throw captureError(
-          'waiting for an event that was recorded outside of the capture',
-          'wait for it before the capture or before graph.launch(), or record it again on a ' +
-            'stream of the capture',
-        );
-    }
-    this.waitEvent(on.handle);
+    if (on instanceof Stream) this.waits.forStream(on);
+    else if (on instanceof Event) this.waits.forEvent(on);
+    else throw invalid('on', 'an Event or a Stream', on);
   }
 
   /**
@@ -324,39 +232,7 @@ export class Stream implements Disposable {
    * @throws CudaError with code ERR_CUDA_CAPTURE while the stream is captured
    */
   call<T>(callback: () => T | Promise<T>): Pending<T> {
-    this.check();
-    if (typeof callback !== 'function') throw invalid('callback', 'a function', callback);
-    this.checkNotCaptured('stream.call()', 'call the function before or after graph.launch()');
-    const { runtime, transferSlot } = this;
-    // There is always a fence: after it, it is known whether the stream could be created.
-    const before =
-      this.mark === 0
-        ? runtime.wait(this.slot, this.fenceAt(0, true), this.slot.index)
-        : this.passed(this.mark);
-    const held = runtime.nextHold(transferSlot);
-    const work: Held = { kind: 'call', operation: 0, name: 'stream.call', memory: [] };
-    this.hold(transferSlot, held, work);
-    const run = async (): Promise<T> => {
-      try {
-        await before;
-        const unmade = runtime.whyUnmade(this.slot, 'stream.call');
-        if (unmade !== undefined) throw unmade;
-        this.begins(work);
-        const result = callback();
-        if (result instanceof Pending && result.isOf(this)) {
-          // The returned work is unclaimed: it goes on once this function has failed.
-          throw new CudaError(
-            'ERR_CUDA_INVALID_ARGUMENT',
-            'stream.call: the function returned work of the stream that it holds, which ' +
-              'waits for the function. Queue it after the call, or on another stream.',
-          );
-        }
-        return isThenable(result) ? await runtime.completion.orEnd(result) : result;
-      } finally {
-        runtime.release(transferSlot, held);
-      }
-    };
-    return pendingOf(this, run());
+    return callInOrder(this, callback);
   }
 
   /**
@@ -398,7 +274,7 @@ export class Stream implements Disposable {
     if (this.captureScope !== undefined)
       throw captureError('stream.close()', 'close the stream after the capture');
     // Later users of memory that this stream wrote wait for its last event.
-    if (this.runtime.lost === undefined && this.mark > 0) this.recordAll();
+    if (this.runtime.lost === undefined && this.mark > 0) this.events.recordAll();
     this.closed = true;
     this.device.removeStream(this);
     if (this.runtime.lost === undefined) void this.retire();
@@ -444,27 +320,12 @@ export class Stream implements Disposable {
     if (this.capturing !== undefined) throw captureError(what, fix);
   }
 
-  /**
-   * Lets `queue` queue on this stream although a capture refuses it: work that is to run at once.
-   * @internal
-   */
-  besideCapture<T>(queue: () => T): T {
-    const { capturing } = this;
-    if (capturing?.outside !== true) return queue();
-    this.capturing = undefined;
-    try {
-      return queue();
-    } finally {
-      this.capturing = capturing;
-    }
-  }
-
-  /** Refuses work on a stream that has not joined a capture. */
-  private checkInside(): void {
+  /** Refuses work on a stream that has not joined a capture. @internal */
+  checkInside(): void {
     if (this.capturing?.outside === true) throw this.capturing.refusal();
   }
 
-  /** @internal */
+  /** Throws where the stream or its device was closed, or the device is lost. @internal */
   check(): void {
     // Without a label it names no number: another stream may have the number by now.
     if (this.closed)
@@ -499,7 +360,7 @@ export class Stream implements Disposable {
   /** {@link commit} of a kernel: programs await kernels and graphs one by one. @internal */
   commitLaunch(): number {
     if (this.expectsAwait && this.aheadMark === 0 && this.capturing === undefined)
-      return this.commitAhead();
+      return this.commitWithFence();
     return hasLaunchSubscribers() ? this.endWithMessage(undefined) : this.endWithoutMessage();
   }
 
@@ -507,7 +368,7 @@ export class Stream implements Disposable {
   commitGraph(): number {
     this.graphLaunches++;
     return this.expectsAwait && this.aheadMark === 0 && this.capturing === undefined
-      ? this.commitAhead()
+      ? this.commitWithFence()
       : this.end();
   }
 
@@ -543,10 +404,7 @@ export class Stream implements Disposable {
     const mark = this.endWithoutMessage();
     // The recorder comes first: subscribers may write fences, which would not cover its command.
     this.shared.recorder?.operation(this, message, held);
-    enqueued.publish(message);
-    if (message.kind === 'launch') launched.publish(message);
-    else if (message.kind === 'copy') copied.publish(message);
-    else if (message.kind === 'graph') graphed.publish(message);
+    publishOperation(message);
     return mark;
   }
 
@@ -554,7 +412,7 @@ export class Stream implements Disposable {
    * Where each operation is awaited at once, its fence is written directly after it, ahead of other
    * streams' commands.
    */
-  private commitAhead(): number {
+  private commitWithFence(): number {
     if (hasOperationSubscribers()) return this.endWithMessage(undefined);
     const mark = ++this.mark;
     this.aheadSeq = this.runtime.commitWithFence(this.slot);
@@ -567,91 +425,7 @@ export class Stream implements Disposable {
    * @internal
    */
   waitFor(other: Stream, mark: number): void {
-    // Streams of other devices may wait for a stream that a capture of its own device refuses.
-    const isExcluded = other.capturing?.outside === true && other.runtime !== this.runtime;
-    if (this.capturing !== undefined || (other.capturing !== undefined && !isExcluded)) {
-      if (this.captureScope !== undefined && this.capturing === other.capturing)
-        this.captureScope.depend(this, other);
-      return;
-    }
-    // Operations that are known to have ended need no entry among the waits.
-    if (mark <= other.done) return;
-    const waited = this.waited.get(other);
-    if (waited !== undefined && waited >= mark) return;
-    if (other.hasPassed(mark)) return;
-    // There is no wait for work of a lost device.
-    if (other.runtime !== this.runtime) {
-      if (other.runtime.lost !== undefined) return;
-      other.shared.loans.settled();
-    }
-    const at = (other.closed ? other.mark : mark) % EVENTS;
-    let covers = other.eventMarks[at] ?? 0;
-    // The operation was queued before several streams were in use: one event covers all such work.
-    if (covers < mark) covers = other.recordAll();
-    this.waited.set(other, covers);
-    const event = other.events[covers % EVENTS] ?? other.lent.get(covers)!;
-    if (other.runtime === this.runtime) this.waitEvent(event);
-    else {
-      other.lend(covers, event);
-      this.waitAcross(other.shared, event, () => other.loanEnded(covers, event));
-    }
-  }
-
-  /** The event is not recorded again until {@link loanEnded}; another one replaces it. */
-  private lend(mark: number, event: number): void {
-    this.lent.set(mark, event);
-    if (this.events[mark % EVENTS] === event) this.events[mark % EVENTS] = undefined;
-  }
-
-  private loanEnded(mark: number, event: number): void {
-    const at = mark % EVENTS;
-    this.lent.delete(mark);
-    if (this.runtime.lost !== undefined) return;
-    if (!this.retired && this.events[at] === undefined && this.eventMarks[at] === mark) {
-      endAnnouncement(this.runtime, event);
-      this.events[at] = event;
-    } else destroyEvent(this.runtime, event);
-  }
-
-  /**
-   * Queues a wait for an event of another device, which announces that the event's record has been
-   * issued. The event does not change until this stream has waited; then `giveBack` is called.
-   */
-  private waitAcross(from: SharedDevice, event: number, giveBack: () => void): void {
-    const { runtime } = from;
-    const peer = this.shared.link(from);
-    const announced = runtime.ring.begin(OP.announce, 0, 6, 0, -1, 0);
-    runtime.ring.memory[announced] = event;
-    // The driver of a GPU waits for events of other GPUs itself.
-    runtime.ring.memory[announced + 1] =
-      this.device.kind === 'cuda' && runtime.config.provider === 'libcuda' ? 0 : 1;
-    runtime.ring.commit();
-    this.crossings = (this.crossings + 1) | 0;
-    const value = this.crossings;
-    const body = this.begin(OP.peerWait, 7, 0);
-    const { memory } = this.runtime.ring;
-    memory[body] = peer;
-    memory[body + 1] = event;
-    memory[body + 2] = value;
-    this.commit();
-    from.loans.lend(event, { runtime: this.runtime, slot: this.slot, value }, giveBack);
-    runtime.workUntilAnnounced(event, () => this.runtime.hasCrossed(this.slot, value));
-  }
-
-  /**
-   * Called before an operation of several parts. Earlier work gets an event of its own, unless it
-   * is known to have ended, so that a later wait for it does not wait for the operation. @internal
-   */
-  separate(): void {
-    const { mark } = this;
-    if (
-      !this.shared.multi ||
-      this.capturing !== undefined ||
-      (this.eventMarks[mark % EVENTS] ?? 0) >= mark ||
-      this.hasPassed(mark)
-    )
-      return;
-    this.recordAll();
+    this.waits.waitFor(other, mark);
   }
 
   /** The number of operations that are not known to have ended. @internal */
@@ -664,26 +438,6 @@ export class Stream implements Disposable {
     if (this.hasPassed(mark)) return;
     this.runtime.completion.block(this.slot, this.fenceAt(mark, true), this.slot.index);
     this.hasPassed(mark);
-  }
-
-  /** Records an event after all work queued so far; returns the operation that it covers. */
-  private recordAll(): number {
-    if (this.closed) return this.mark;
-    const event = this.eventAt((this.mark + 1) % EVENTS);
-    const body = this.begin(OP.record, 5, 0);
-    this.runtime.ring.memory[body] = event;
-    const mark = this.commit();
-    this.eventMarks[mark % EVENTS] = mark;
-    return mark;
-  }
-
-  /** @internal */
-  waitEvent(event: number): void {
-    const body = this.begin(OP.wait, 6, 0);
-    const { memory } = this.runtime.ring;
-    memory[body] = event;
-    memory[body + 1] = 0;
-    this.commit();
   }
 
   /** Whether JavaScript has seen the end of all work up to `mark`. @internal */
@@ -738,6 +492,7 @@ export class Stream implements Disposable {
     return this.awaited(mark, false);
   }
 
+  /** Waits, and publishes the wait. */
   private awaited(mark: number, spin: boolean): Promise<void> {
     const wait = this.waitAfter(mark, spin);
     if (fenced.hasSubscribers) publishWait(this, performance.now(), wait);
@@ -764,6 +519,7 @@ export class Stream implements Disposable {
     return seen;
   }
 
+  /** {@link passesSoon} where the end was not seen before. */
   private seen(mark: number): boolean {
     if (this.fences.length === 0) {
       const last = this.mark;
@@ -772,7 +528,7 @@ export class Stream implements Disposable {
           ? this.aheadSeq
           : this.runtime.fence(this.slot, this.slot.index, 0, true);
       this.aheadMark = 0;
-      if (this.hostMark === last) this.announceEnd(seq);
+      if (this.hostMark === last) this.putEarlyEnd(seq);
       if (mark === last && this.runtime.completion.hot)
         this.expectsAwait = ++this.awaitedInRow >= AHEAD_AWAITS;
       if (this.runtime.passesSoon(this.slot, seq)) {
@@ -800,7 +556,7 @@ export class Stream implements Disposable {
     if (seq !== 0) return seq;
     seq = this.runtime.fence(this.slot, this.slot.index, 0, waitedFor);
     fences.push({ seq, mark: this.mark });
-    if (this.hostMark === this.mark) this.announceEnd(seq);
+    if (this.hostMark === this.mark) this.putEarlyEnd(seq);
     return seq;
   }
 
@@ -808,7 +564,7 @@ export class Stream implements Disposable {
    * All work queued so far has ended once the word has the value, which a thread of the host stores
    * at the end of its work. A wait then need not go through the device. @internal
    */
-  endsWith(words: Int32Array, at: number, value: number): void {
+  setEarlyEnd(words: Int32Array, at: number, value: number): void {
     this.hostMark = this.mark;
     this.hostWords = words;
     this.hostAt = at;
@@ -816,12 +572,13 @@ export class Stream implements Disposable {
   }
 
   /** No word announces the end any more: the thread has failed. @internal */
-  endsWithNothing(): void {
+  clearEarlyEnd(): void {
     this.hostMark = NOTHING_QUEUED;
     this.slot.earlyWords = undefined;
   }
 
-  private announceEnd(seq: number): void {
+  /** The word announces that fence `seq`, too, has passed. */
+  private putEarlyEnd(seq: number): void {
     const { slot } = this;
     slot.earlyWords = this.hostWords;
     slot.earlyAt = this.hostAt;
@@ -855,15 +612,7 @@ export class Stream implements Disposable {
         ? this.endWithMessage(held)
         : this.endWithoutMessage();
     // The record comes after the hold, so a wait for its event waits for the transfer.
-    return this.shared.multi ? this.recordAll() : mark;
-  }
-
-  /**
-   * Work of the host that holds the stream begins. The runtime thread may not have reached its
-   * command. @internal
-   */
-  begins(work: Held): void {
-    if (this.shared.recorder !== undefined) work.begun = performance.now();
+    return this.shared.multi ? this.events.recordAll() : mark;
   }
 
   /** The operation that a command belongs to: a new one, or the capture's. @internal */
@@ -896,21 +645,10 @@ export class Stream implements Disposable {
     else this.capturing.order(this, resource, access);
   }
 
-  /** @internal */
+  /** Records one access to `resource` by operation `mark`. @internal */
   used(resource: Resource, access: number, mark: number): void {
     if (this.capturing === undefined) resource.used(this, access, mark);
     else this.capturing.used(this, resource, access);
-  }
-
-  /** A kernel that prints has just been queued. @internal */
-  printed(): void {
-    const { captureScope } = this;
-    if (captureScope !== undefined) {
-      captureScope.prints = true;
-      return;
-    }
-    this.prints ??= new PrintWatch(this);
-    this.prints.printed();
   }
 
   /** Queues the free of a stream-ordered allocation. @internal */
@@ -929,27 +667,11 @@ export class Stream implements Disposable {
     // event.
     return this.shared.multi &&
       (this.runtime.held === undefined || op === OP.graphLaunch || op === OP.libraryCall)
-      ? this.nextEvent()
+      ? this.events.next(this.mark + 1)
       : 0;
   }
 
-  private nextEvent(): number {
-    const mark = this.mark + 1;
-    const at = mark % EVENTS;
-    const event = this.eventAt(at);
-    this.eventMarks[at] = mark;
-    return event;
-  }
-
-  private eventAt(at: number): number {
-    let event = this.events[at];
-    if (event === undefined) {
-      event = createEvent(this.runtime, CU_EVENT_DISABLE_TIMING);
-      this.events[at] = event;
-    }
-    return event;
-  }
-
+  /** Destroys the stream when its work has ended. */
   private async retire(): Promise<void> {
     const { runtime } = this;
     const last = this.mark;
@@ -959,23 +681,10 @@ export class Stream implements Disposable {
     } catch {
       return;
     }
-    // The stream is destroyed only now: until the fence has passed, the runtime thread may call the
-    // driver about the stream.
-    const root = runtime.nextRoot();
-    const body = runtime.ring.begin(OP.streamDestroy, 0, 5, root, this.slot.index, 0);
-    runtime.ring.memory[body] = this.slot.index;
-    runtime.ring.commit();
+    destroyDriverStream(this);
     this.done = this.mark;
-    this.retired = true;
-    for (const event of this.events) if (event !== undefined) destroyEvent(runtime, event);
+    this.events.destroy();
     if (this.transfers !== undefined) runtime.returnSlot(this.transfers);
     runtime.returnSlot(this.slot);
   }
-}
-
-function acrossInCapture(): CudaError {
-  return captureError(
-    'waiting for another device',
-    'wait before the capture, or on the stream before graph.launch(stream)',
-  );
 }

@@ -90,7 +90,7 @@ export abstract class TexelObject<D extends DTypeName = DTypeName> implements As
     this.dtype = dtype;
     this.byteOffset = object - address;
     this.object = BigInt(object);
-    memory.device.own(this);
+    memory.device.objects.own(this);
   }
 
   get device(): CoreDevice {
@@ -136,7 +136,7 @@ export abstract class TexelObject<D extends DTypeName = DTypeName> implements As
   protected abstract destroy(): Promise<void>;
 
   private async end(): Promise<void> {
-    this.device.disown(this);
+    this.device.objects.disown(this);
     if (this.device.runtime.lost !== undefined) return;
     await this.memory.settled();
     if (this.device.runtime.lost === undefined) await this.destroy();

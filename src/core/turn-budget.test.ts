@@ -78,7 +78,7 @@ test('the duration of a turn without a copy is not known', async () => {
  * Turns that pass until as many copies have gone as take 2.4 ms, where other work takes so many
  * milliseconds of each turn.
  */
-async function turnsBeside(ms: number): Promise<number> {
+async function turnsDuring(ms: number): Promise<number> {
   const budget = new TurnBudget();
   const cost = budget.part(1e12) / 2;
   let left = 40;
@@ -96,7 +96,7 @@ async function turnsBeside(ms: number): Promise<number> {
 }
 
 test('turns that other work makes long copy more, the same part of each', async () => {
-  const short = await turnsBeside(0);
+  const short = await turnsDuring(0);
   expect(short).toBeGreaterThan(15);
-  expect(await turnsBeside(4)).toBeLessThan(short / 2);
+  expect(await turnsDuring(4)).toBeLessThan(short / 2);
 });

@@ -120,7 +120,11 @@ class Post {
    */
   announceEnd(): void {
     if (this.memory.slots !== undefined)
-      this.line?.stream.endsWith(this.writer.progress, LineWriter.progressAt, this.writer.written);
+      this.line?.stream.setEarlyEnd(
+        this.writer.progress,
+        LineWriter.progressAt,
+        this.writer.written,
+      );
   }
 
   /** Records the thread's progress, and releases holds that the thread could not. */
@@ -145,7 +149,7 @@ class Post {
       },
       (error: unknown) => {
         // The thread has left at the entry that failed. The entries after it are queued again.
-        this.line?.stream.endsWithNothing();
+        this.line?.stream.clearEarlyEnd();
         this.update();
         const left: Entry[] = [];
         for (let at = this.writer.done; at !== this.writer.written; at = (at + 1) | 0)

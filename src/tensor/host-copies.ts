@@ -1,4 +1,5 @@
 /** Copies between tensors and host arrays, in row-major order. */
+import { queueOutsideCapture } from '../core/capture.js';
 import { PinnedBuffer } from '../core/index.js';
 import type { DTypeName, DeviceBuffer, HostArray, WriteSource } from '../core/index.js';
 import { Later, whenKnown } from '../ops/node.js';
@@ -89,7 +90,7 @@ export function writeDense<D extends DTypeName>(
   } else {
     const copy = run.allocBeside(buffer.dtype, buffer.length);
     const stream = run.beside();
-    inPieces(stream.besideCapture(() => copy.write(stream, source).then()));
+    inPieces(queueOutsideCapture(stream, () => copy.write(stream, source).then()));
     buffer.copyFrom(run.stream, copy);
   }
 }

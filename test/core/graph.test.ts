@@ -163,11 +163,18 @@ onDeviceInEachMode('Graph', (host) => {
       add1.launch(stream, GRID, a, N);
     });
     let goOn!: () => void;
-    void other.call(() => new Promise<void>((resolve) => (goOn = resolve)));
+    const called = new Promise<void>((begun) => {
+      void other.call(() => {
+        begun();
+        return new Promise<void>((resolve) => (goOn = resolve));
+      });
+    });
     a.fill(other, 10);
     const launched = graph.launch(stream);
     const read = a.read(host.stream);
     expect(await stillPending(launched)).toBe(true);
+    // On a busy machine the call may begin later than that.
+    await called;
     goOn();
     await launched;
     expect((await read)[0]).toBe(11);

@@ -398,14 +398,14 @@ export function openNvjpeg(device: CoreDevice, options: OpenNvjpegOptions = {}):
   devices.set(device, opening);
   // It is closed with the device, also if the device is closed before it is open.
   const whole = { close: () => done.then((nvjpeg) => nvjpeg.close(), ignore) };
-  device.own(whole);
+  device.objects.own(whole);
   done.then(
     (nvjpeg) => {
       opening.nvjpeg = nvjpeg;
     },
     () => {
       opening.absent = true;
-      device.disown(whole);
+      device.objects.disown(whole);
     },
   );
   return done;
