@@ -6,12 +6,12 @@
 const began = performance.timeOrigin + performance.now();
 const start = performance.now();
 
-const { Device, f32, i32, inout, input } = await import('async-cuda/core');
+const { CoreDevice, f32, i32, inout, input } = await import('async-cuda/core');
 const { readFile } = await import('node:fs/promises');
 
 const N = 1024;
 const ptx = await readFile(new URL('../kernels/launch.ptx', import.meta.url), 'utf8');
-const device = await Device.open('cpu');
+const device = await CoreDevice.open('cpu');
 const module = await device.loadModule(ptx);
 const saxpy = module.kernel('saxpy', [inout(f32), input(f32), f32, i32]);
 const x = device.alloc(f32, N);

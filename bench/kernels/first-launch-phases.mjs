@@ -30,7 +30,7 @@ const median = (values) => values.sort((a, b) => a - b)[values.length >> 1];
 
 async function child([deviceName, way, path]) {
   const { Tensor, input, kernel, output } = await import('async-cuda');
-  const { Device, f32, i32, inout } = await import('async-cuda/core');
+  const { CoreDevice, f32, i32, inout } = await import('async-cuda/core');
   const softmax = kernel(
     'softmax',
     { y: output(f32), x: input(f32), columns: i32 },
@@ -49,7 +49,7 @@ async function child([deviceName, way, path]) {
     },
     { block: BLOCK },
   );
-  const device = await Device.open(deviceName);
+  const device = await CoreDevice.open(deviceName);
   const { stream } = device;
   const x = device.alloc(f32, ROWS * COLUMNS);
   const y = device.alloc(f32, ROWS * COLUMNS);

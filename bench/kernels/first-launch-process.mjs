@@ -10,7 +10,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 
 import { Tensor, input, kernel, output } from 'async-cuda';
-import { Device, f32, i32, inout } from 'async-cuda/core';
+import { CoreDevice, f32, i32, inout } from 'async-cuda/core';
 
 const [deviceName, way, path] = process.argv.slice(2);
 const ROWS = 32;
@@ -36,7 +36,7 @@ const softmax = kernel(
   { block: BLOCK },
 );
 
-const device = await Device.open(deviceName);
+const device = await CoreDevice.open(deviceName);
 const { stream } = device;
 const x = device.alloc(f32, ROWS * COLUMNS);
 const y = device.alloc(f32, ROWS * COLUMNS);

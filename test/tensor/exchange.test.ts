@@ -282,10 +282,10 @@ onDevice('DLPack', (host) => {
     const { buffer, calls, describe } = await foreign(device(), [1, 2]);
     const wrong = describe({ data: 64n });
     expect((await failure(() => Tensor.fromDLPack(device(), wrong))).message).toContain(
-      'address: expected memory',
+      'address: expected an address of the driver',
     );
     expect((await failure(() => Tensor.fromDLPack(device(), wrong))).message).toContain(
-      'address: expected memory',
+      'address: expected an address of the driver',
     );
     const descriptor = describe();
     const x = await Tensor.fromDLPack(device(), descriptor);
