@@ -126,6 +126,17 @@ test('a row that names no "what it may import" does not reach further down', asy
   expect(violations).toEqual(['core-imports-below: src/core/index.ts -> src/driver/index.ts']);
 });
 
+test('a file that is no door of its layer is for its own layer, tests and threads only', async () => {
+  const violations = await check({
+    'src/core/hidden.ts': `export const hidden = 1;`,
+    'src/core/index.ts': `export * from './hidden.js';`,
+    'src/ops/index.ts': `import '../core/index.js'; import '../core/hidden.js';`,
+    'src/ops/index.test.ts': `import '../core/hidden.js';`,
+    'src/tensor/thread/main.ts': `import '../../core/hidden.js';`,
+  });
+  expect(violations).toEqual(['core-through-its-doors: src/ops/index.ts -> src/core/hidden.ts']);
+});
+
 test.each([
   ['a type import', `import type { A } from '../core/index.js';`],
   ['a re-export', `export { A } from '../core/index.js';`],
