@@ -1,5 +1,5 @@
 // Textures and surfaces against a sampler written from the CUDA programming guide, "Texture
-// Fetching", and for what that leaves open from an H200's results.
+// Fetching", and, where the guide leaves something open, from an H200's results.
 
 import * as fc from '../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
@@ -62,7 +62,7 @@ const describeImage = (
   kind: number,
 ): { handle: number; data: Uint8Array } => {
   const handle = grid.allocate(TEXTURE.bytes, 128);
-  // A pitch that is more than a row, so that the two are not confused.
+  // The pitch is larger than a row, so that a test notices if the two are confused.
   const pitch = image.width * image.texelBytes + 32;
   const data = grid.allocate(pitch * image.height * image.depth);
   const row = image.width * image.texelBytes;
@@ -102,7 +102,7 @@ const describeImage = (
   };
 };
 
-/** Fetches at points of four words each (x, y, z, layer); gives four words each. */
+/** Fetches at points of four words each (x, y, z, layer); the result has four words for each. */
 function fetch(
   image: Image,
   sampling: Sampling,
@@ -148,8 +148,8 @@ const pointsOf = (list: readonly (readonly number[])[]): Uint32Array => {
 };
 
 /**
- * One axis, as the guide says: the texels that count; undefined is the border. And how far the
- * second counts, in 256ths.
+ * One axis by the guide: the texels that count (undefined is the border), and the weight of the
+ * second one in 256ths.
  */
 function axis(
   coordinate: number,

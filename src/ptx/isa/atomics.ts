@@ -25,7 +25,7 @@ const ATOMIC_SINCE: Readonly<Record<string, string>> = {
   'L2::cache_hint': '7.4 sm_80',
 };
 
-/** Operations of both, and since when they are there. */
+/** The operations of both, and the versions since which they exist. */
 const OPERATIONS: readonly (readonly [operation: string, since?: string])[] = [
   ['and|or|xor b32|b64'],
   ['add u32|s32|u64|f32'],

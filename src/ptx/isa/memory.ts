@@ -12,7 +12,7 @@ import type { WaitTraits } from './traits.js';
 const SPACES =
   '[const|global|local|param|param::entry|param::func|shared|shared::cta|shared::cluster]';
 const STORE_SPACES = '[global|local|param|param::func|shared|shared::cta|shared::cluster]';
-/** Of loads and stores, whatever form they stand in. */
+/** Words of loads and stores, in every form. */
 const ACCESS_SINCE: Readonly<Record<string, string>> = {
   weak: '6.0 sm_70',
   relaxed: '6.0 sm_70',
@@ -47,14 +47,14 @@ const SCOPES = 'cta|cluster|gpu|sys';
 const SHARED = '[shared|shared::cta|shared::cluster]';
 const WATCHED = '[global|shared|shared::cta|shared::cluster]';
 
-/** Scalar, vector and 128-bit forms of an access. */
+/** The scalar, vector and 128-bit forms of an access. */
 const access = (places: string, operands: string, since = ''): Form[] => [
   form(`${places} ${TYPES}|b128`, operands, since),
   ...[`v2 ${TYPES}`, QUARTERS].map((vector) =>
     form(`${places} ${vector}`, operands.replace('T', '{T}'), since),
   ),
 ];
-/** 256 bits at once, in global memory only; with priorities, or with a cache operator. */
+/** 256 bits at once exist in global memory only, with priorities or with a cache operator. */
 const LARGE = ['v8 b32|u32|s32|f32', 'v4 b64|u64|s64|f64'];
 const large = (order: string, operators: string, sizes: string, operands: string): Form[] =>
   LARGE.flatMap((vector) =>
@@ -139,7 +139,7 @@ const STORES: readonly Form[] = [
   form('bulk [weak] [shared::cta]', '[s] b64 0', '8.6 sm_100'),
 ].map((row) => row.withWords(ACCESS_SINCE));
 
-/** `volatile` accesses that other threads may see. */
+/** `volatile` accesses that other threads may observe. */
 const VOLATILE: WaitTraits = {
   cut: () => undefined,
   givesWay: (modifiers) =>

@@ -7,7 +7,7 @@ import { ARITHMETIC } from './arithmetic.js';
 import { BITS } from './bits.js';
 import { INSTRUCTIONS, tableOf } from './table.js';
 
-/** The families' files, in which a mnemonic that stands twice does not compile. */
+/** In the file of one family, a mnemonic that occurs twice does not compile. */
 describe('the table of instructions', () => {
   it('refuses a mnemonic that has two rows', () => {
     expect(() => tableOf([ARITHMETIC, BITS, { add: ARITHMETIC.add }])).toThrow(

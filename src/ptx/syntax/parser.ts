@@ -45,6 +45,21 @@ const FUNCTION_DIRECTIVES = new Set([
   'unified',
 ]);
 
+/**
+ * Parses a PTX module. The tree refers to the text by offsets. Types, operands and the forms of
+ * instructions are not checked: {@link compilePtx} does that.
+ *
+ * @throws {@link PtxError} with code 'syntax' if the text does not parse.
+ *
+ * @example
+ * ```ts
+ * const { version, target, functions } = parsePtx(`.version 8.0
+ *   .target sm_80
+ *   .address_size 64
+ *   .visible .entry idle() { ret; }`);
+ * console.log(version, target, functions.map(({ name }) => name)); // 8.0 sm_80 [ 'idle' ]
+ * ```
+ */
 export function parsePtx(text: string, fileName?: string): PtxModule {
   if (typeof (text as unknown) !== 'string') {
     const bytes = (ArrayBuffer.isView as (value: unknown) => boolean)(text);
