@@ -1,6 +1,6 @@
-// A constant behind a plus as part of an operand: `%r1+4` is the register's value and 4, in every
-// place where NVIDIA's assembler takes it, and an error elsewhere. So is whatever else is written
-// beside an operand and means nothing there.
+// A constant after a plus as part of an operand: `%r1+4` is the register's value plus 4 in every
+// place where NVIDIA's assembler takes it, and an error elsewhere. Everything else that is written
+// with an operand and has no meaning there is an error, too.
 
 import { describe, expect, it } from 'vitest';
 import { compilePtx } from '../index.js';
@@ -13,7 +13,7 @@ const DECLARED = `
   add.u32 %r1, %r9, 5; cvt.u64.u32 %rd1, %r1; cvt.u16.u32 %h1, %r1; setp.eq.u32 %p1, %r1, 5;`;
 
 /**
- * What 32 threads leave in %rd2, in which each starts with 5 and its number in %r1, %rd1 and %h1.
+ * The values of %rd2 in 32 threads; each thread starts with 5 and its number in %r1, %rd1 and %h1.
  */
 function results(body: string, simd: boolean): bigint[] {
   const grid = new Grid(

@@ -1,4 +1,4 @@
-// What declarations may say and what not, as ptxas has it.
+// What declarations may contain, by ptxas.
 
 import { describe, expect, it } from 'vitest';
 import { Grid } from '../run-grid.test-support.js';

@@ -1,5 +1,5 @@
-// Registers that are vectors: their families, and functions that take and return them, put in where
-// they are called, called really, and called through a pointer.
+// Registers that are vectors: their families, and functions that take and return them: inlined,
+// called directly, and called through a pointer.
 
 import { describe, expect, it } from 'vitest';
 import { compilePtx } from '../index.js';
@@ -10,7 +10,7 @@ const kernel = (body: string): string => `.visible .entry k(.param .u64 out) {
   .reg .b64 %o, %i; .reg .b32 %r<9>; .reg .b16 %h<9>; .reg .v2 .u32 v; .reg .v4 .f32 w;
   ld.param.u64 %o, [out]; mov.u32 %r0, %tid.x; mul.wide.u32 %i, %r0, 16; add.u64 %o, %o, %i; ${body} ret; }\n`;
 
-/** What 32 threads leave in 16 bytes each, of which thread t finds 4t to 4t + 3 as words. */
+/** The 16 bytes that each of 32 threads leaves; thread t reads the words 4t to 4t + 3. */
 function results(text: string, simd: boolean): number[][] {
   const grid = new Grid(HEAD + text, { simd });
   const out = grid.put(Uint32Array.from({ length: 128 }, (_, index) => index));

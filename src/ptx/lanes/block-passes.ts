@@ -191,8 +191,8 @@ export const PASS_FUNCTIONS = `
     (local.set $units (i32.sub $units 1))
     (br $each))))
 
-;; Writes the threads' states from those of their units. Those that wait at the barrier have been released from $released on.
-;; Between two turns of blocks that run side by side nobody looks.
+;; Writes the threads' states from those of their units. Those that wait at the barrier have been
+;; released from $released on. Between two turns of blocks that run side by side nobody looks.
 (func $lanes_tell (param $ctx $frames $bytes $log2 $released i32) (local $thread $frame $state i32)
   (if (global.get $quiet) (then (return)))
   (block $done (loop $each
@@ -201,9 +201,11 @@ export const PASS_FUNCTIONS = `
     (local.set $state (i32.load offset=${UNIT.state} $frame))
     (if (i32.and (i32.ge_u $thread $released) (i32.ne $state ${STATE.exited})) (then
       (local.set $state (i32.and $state ${STATE.entryMask}))))
-    (if (i32.and (i32.shr_u (i32.load offset=${UNIT.gone} $frame) (i32.and $thread (i32.sub (i32.shl 1 $log2) 1))) 1) (then
+    (if (i32.and (i32.shr_u (i32.load offset=${UNIT.gone} $frame)
+          (i32.and $thread (i32.sub (i32.shl 1 $log2) 1))) 1) (then
       (local.set $state ${STATE.exited})))
-    (i32.store offset=${SCRATCH.states} (i32.add (i32.load offset=${CTX.scratch} $ctx) (i32.shl $thread 2)) $state)
+    (i32.store offset=${SCRATCH.states} (i32.add (i32.load offset=${CTX.scratch} $ctx)
+        (i32.shl $thread 2)) $state)
     (local.set $thread (i32.add $thread 1))
     (br $each))))
 `;

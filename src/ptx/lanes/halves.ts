@@ -220,7 +220,8 @@ function widened(name: string, format: Format, upper: boolean, to: string): stri
     (local.set $m ${shifted})
     (local.set ${to} (v128.or ${signBit} (v128.bitselect
       (f32x4.sub (i32x4.add $m ${splat(0x38800000)}) (f32x4.splat 0x1p-14f))
-      (i32x4.add (i32x4.add $m ${splat(0x38000000)}) (v128.and (i32x4.gt_s $m ${splat(0x0f7fffff)}) ${splat(0x38000000)}))
+      (i32x4.add (i32x4.add $m ${splat(0x38000000)})
+        (v128.and (i32x4.gt_s $m ${splat(0x0f7fffff)}) ${splat(0x38000000)}))
       (i32x4.lt_s $m ${splat(0x00800000)}))))`;
 }
 
@@ -235,7 +236,8 @@ function rounded(format: Format, upper: boolean): string {
         `${splat(1)})) 16)`
       : `(v128.or (v128.and (i32x4.shr_u $s 16) ${splat(0x8000)}) (v128.bitselect
         (i32x4.sub (f32x4.add $m (f32x4.splat 0.5f)) ${splat(0x3f000000)})
-        (i32x4.min_u (i32x4.shr_u (i32x4.add (i32x4.add $m ${splat(0xfff - 0x38000000)}) (v128.and (i32x4.shr_u $m 13) ${splat(1)})) 13) ${splat(0x7c00)})
+        (i32x4.min_u (i32x4.shr_u (i32x4.add (i32x4.add $m ${splat(0xfff - 0x38000000)})
+              (v128.and (i32x4.shr_u $m 13) ${splat(1)})) 13) ${splat(0x7c00)})
         (i32x4.lt_s $m ${splat(0x38800000)})))`;
   const result = `(v128.bitselect ${bits} ${splat(NAN)} (f32x4.eq $s $s))`;
   return `${format === 'f16' ? `(local.set $m (v128.and $s ${splat(0x7fffffff)}))` : ''}
@@ -251,7 +253,8 @@ const SUM_TO_ODD = `
     (local.set $m (f32x4.sub $s $x))
     (local.set $m (f32x4.add (f32x4.sub $x (f32x4.sub $s $m)) (f32x4.sub $z $m)))
     (local.set $s (i32x4.add $s (v128.and
-      (v128.and (f32x4.gt (f32x4.abs $m) (f32x4.splat 0f)) (i32x4.sub (v128.and $s ${splat(1)}) ${splat(1)}))
+      (v128.and (f32x4.gt (f32x4.abs $m) (f32x4.splat 0f))
+        (i32x4.sub (v128.and $s ${splat(1)}) ${splat(1)}))
       (v128.or (i32x4.shr_s (v128.xor $m $s) 31) ${splat(1)}))))`;
 
 /**
@@ -300,7 +303,8 @@ function lanesFunction(format: Format, packed: boolean, shape: 'add' | 'mul' | '
     }
     ${rounded(format, upper)}`;
   return `
-(func $${shape}_${format}${packed ? 'x2' : ''}_lanes (param $at $count i32) (local $apart $end i32) (local $a $b $c $x $y $z $p $s $m $r $odd v128)
+(func $${shape}_${format}${packed ? 'x2' : ''}_lanes (param $at $count i32) (local $apart $end i32)
+  (local $a $b $c $x $y $z $p $s $m $r $odd v128)
   (local.set $apart (i32.shl $count 4))
   (local.set $end (i32.add $at $apart))
   (loop $each

@@ -53,7 +53,8 @@ export function sideBySideText(width: number, burst: number): string {
   (local.set $stride (i32.load offset=${CTX.clusterStride} $head))
   (local.set $blocks (i32.load offset=${TEAM.blocks} $head))
   (local.set $all (i32.shr_u -1 (i32.sub 32 $blocks)))
-  (local.set $turn (i32.mul ${burst + 1} (i32.shr_u (i32.add ${width - 1} (i32.load offset=${CTX.threads} $first)) ${Math.log2(width)})))
+  (local.set $turn (i32.mul ${burst + 1} (i32.shr_u
+        (i32.add ${width - 1} (i32.load offset=${CTX.threads} $first)) ${Math.log2(width)})))
   (local.set $cost (i32.mul $turn $blocks))
   (loop $rounds
     (local.set $fuel (i32.sub $fuel $cost))
@@ -71,7 +72,8 @@ export function sideBySideText(width: number, burst: number): string {
           (if $status (then
             (global.set $quiet 0)
             (return $status)))
-          (i32.store offset=${TEAM.ended} $head (i32.or (i32.load offset=${TEAM.ended} $head) (i32.shl 1 $rank)))
+          (i32.store offset=${TEAM.ended} $head
+            (i32.or (i32.load offset=${TEAM.ended} $head) (i32.shl 1 $rank)))
           (if (i32.eq $all (i32.load offset=${TEAM.ended} $head)) (then
             (global.set $quiet 0)
             (return ${STATUS.done})))))))

@@ -1,5 +1,5 @@
-// mma and mma.sp in every shape and type against a plain matrix product. Where elements stand is
-// written here as the PTX ISA writes it, case by case, not as the compiler computes it.
+// mma and mma.sp in every shape and type against a plain matrix product. The positions of elements
+// are written here as in the PTX ISA, case by case, and not as the compiler computes them.
 
 import { describe, expect, it } from 'vitest';
 import { compilePtx } from '../index.js';
@@ -11,7 +11,7 @@ type Place = (lane: number, i: number) => readonly [row: number, column: number]
 const group = (lane: number): number => lane >> 2;
 const inGroup = (lane: number): number => lane % 4;
 
-/** Random numbers that are exact in every type and whose sums are exact in every accumulator. */
+/** Random numbers that are exact in every type, and whose sums are exact in every accumulator. */
 function random(seed: number): (below: number) => number {
   let state = seed >>> 0 || 1;
   return (below) => {
@@ -70,7 +70,7 @@ const BITS: Readonly<Record<string, number>> = {
   s32: 32,
 };
 
-/** The registers of all lanes as bytes, lane after lane. */
+/** The registers of all lanes as bytes, one lane after the other. */
 function fragments(
   type: string,
   registers: number,
@@ -347,7 +347,7 @@ const accumulatorRegisters = (type: string, elements: number): number =>
 describe('mma', () => {
   for (const shape of SHAPES) {
     for (const left of shape.types) {
-      // Types of one family mix: s8 with u8, and the small floats with each other.
+      // Types of one family may be mixed: s8 with u8, and the small floats with each other.
       for (const right of shape.types.filter(
         (other) =>
           isInteger(left) === isInteger(other) &&
@@ -420,7 +420,7 @@ describe('mma', () => {
     f32: (lane, i) => [(lane & 1) + (i & 2) + upper(lane), (i & 4) + (lane & 2) + (i & 1)],
   };
   for (const orders of ['row.row', 'row.col', 'col.row', 'col.col']) {
-    // Where C is single, D is.
+    // If C is single, D is.
     for (const [d, c] of [
       ['f32', 'f32'],
       ['f16', 'f16'],
@@ -428,7 +428,7 @@ describe('mma', () => {
     ] as const) {
       it(`mma.sync.aligned.m8n8k4.${orders}.${d}.f16.f16.${c}`, () => {
         const [orderA, orderB] = orders.split('.');
-        // The four products stand one below the other.
+        // The four products are stacked.
         const stacked =
           (rows: number, place: Place): Place =>
           (lane, i) => {
@@ -620,7 +620,7 @@ describe('mma.sp', () => {
           const next = random(77 + k + selector);
           const full = Array.from({ length: m }, () => new Array<number>(k).fill(0));
           const kept = Array.from({ length: m }, () => [] as number[]);
-          // Indices of two bits, per row, in the order of the columns.
+          // Indices of two bits for each row, in the order of the columns.
           const indices = Array.from({ length: m }, () => [] as number[]);
           const values = matrix(type, m, k, 31);
           full.forEach((row, i) => {

@@ -1,4 +1,4 @@
-// Kernels that hold thousands of operations of a warp, as nvcc unrolls loops of matrix products.
+// Kernels of thousands of warp operations, as nvcc makes them of unrolled loops of matrix products.
 
 import { describe, expect, it } from 'vitest';
 import { FAULT } from '../index.js';
@@ -13,7 +13,8 @@ const LOAD_A = `wmma.load.a.sync.aligned.row.m16n16k16.global.f16 ${A}, [%rd1], 
 const PRODUCT = 'wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32';
 
 /**
- * `products` of them, into as many accumulators in turn, each stored; each product reads A anew.
+ * Each of `products` products reads A again and adds to one of the accumulators in turn, which are
+ * stored.
  */
 function unrolled(products: number, accumulators: number): string {
   const each = Array.from({ length: accumulators }, (_, i) => i);

@@ -1,5 +1,6 @@
 // wmma end to end: matrices in memory, in every shape, type and layout, against a plain product;
-// and the moves of tiles between memory and lanes, where the PTX ISA fixes what each lane holds.
+// and the moves of tiles between memory and lanes, for which the PTX ISA defines the contents of
+// each lane.
 
 import { describe, expect, it } from 'vitest';
 import { FAULT } from '../index.js';
@@ -41,7 +42,7 @@ const matrix = (type: string, rows: number, columns: number): number[][] => {
   );
 };
 
-/** Lays a matrix out in memory; `stride` in elements between rows, or columns. */
+/** Stores a matrix in memory; `stride` is in elements between rows, or columns. */
 function pack(
   type: string,
   values: readonly (readonly number[])[],
@@ -91,7 +92,7 @@ interface Case {
   operation?: string;
 }
 
-/** Fragment sizes as the ISA's table for wmma gives them: a, b, c or d. */
+/** The sizes of fragments in the ISA's table for wmma: a, b, c or d. */
 function registers(shape: string, operand: 'a' | 'b' | 'c', type: string): number {
   if (operand === 'c') return shape.startsWith('m8n8') ? 2 : type === 'f16' ? 4 : 8;
   if (type === 'f16') return 8;
@@ -152,7 +153,7 @@ function multiply(
     pack(c, start, orderC, strides.c),
   ];
   const ss = space === 'generic' ? '' : `.${space}`;
-  // Shared: thread 0 copies each matrix in, then the warp reads it from there.
+  // Shared memory: thread 0 copies each matrix there, then the warp reads it.
   const copy = (name: string, bytes: number): string =>
     space !== 'shared'
       ? ''
@@ -264,7 +265,9 @@ describe('wmma', () => {
   });
 });
 
-/** One warp: 2 KiB of shared memory filled from `input`, `body`, then %r0 to %r3 of each lane. */
+/**
+ * Runs one warp: 2 KiB of shared memory filled from `input`, `body`, then %r0 to %r3 of each lane.
+ */
 function tiles(body: string, input: Uint8Array): { words: Uint32Array; shared: Uint8Array } {
   const grid = new Grid(
     kernelText(
@@ -295,7 +298,7 @@ function tiles(body: string, input: Uint8Array): { words: Uint32Array; shared: U
 }
 
 const noise = Uint8Array.from({ length: 2048 }, () => below(256));
-/** Rows 48 bytes apart, in an order of their own: %x is the row's address for this lane. */
+/** Rows 48 bytes apart, in a permuted order: %x is the row's address for this lane. */
 const ROWS = 'xor.b32 %y, %t, 5; mad.lo.u32 %x, %y, 48, %s;';
 const rowStart = (lane: number): number => (lane ^ 5) * 48;
 
@@ -387,8 +390,8 @@ describe('ldmatrix, stmatrix, movmatrix', () => {
     );
     for (let lane = 0; lane < 32; lane++) expect(words[4 * lane + 2]).toBe(words[4 * lane + 3]);
   });
-  // A lane that has its part of one result brings its part to the next instruction before the
-  // others have read theirs.
+  // A lane that has its part of one result begins the next instruction before the others have read
+  // theirs.
   it("one after the other, and products of several shapes, do not get in each other's way", () => {
     const ones = Uint8Array.from({ length: 2048 }, (_, index) => (index & 1 ? 0x3c : 0));
     const small =

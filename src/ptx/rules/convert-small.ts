@@ -282,9 +282,10 @@ export function convertPack(e: Emitter): void {
 }
 
 export const SMALL_FLOAT_FUNCTIONS = `
-;; Rounds to a format whose codes count up with the value, to nearest even or, when \`random\` is not negative, by adding
-;; it to what is cut off. What is larger than \`most\` becomes \`most\`.
-(func $f64_to_tiny (param $x f64) (param $m $bias $most $nan $sign i32) (param $random f64) (result i32)
+;; Rounds to a format whose codes count up with the value, to nearest even or, when \`random\` is
+;; not negative, by adding it to what is cut off. What is larger than \`most\` becomes \`most\`.
+(func $f64_to_tiny (param $x f64) (param $m $bias $most $nan $sign i32) (param $random f64)
+  (result i32)
   (local $a $n f64) (local $e $code i32)
   (if (f64.ne $x $x) (then (return $nan)))
   (local.set $sign (select $sign 0 (i64.lt_s (i64.reinterpret_f64 $x) 0L)))
@@ -293,13 +294,16 @@ export const SMALL_FLOAT_FUNCTIONS = `
   (if (i32.gt_s $e (i32.add $bias 1)) (then (return (i32.or $most $sign))))
   (if (i32.lt_s $e (i32.sub 1 $bias)) (then (local.set $e (i32.sub 1 $bias))))
   ;; In units of the last bit of the result.
-  (local.set $n (f64.mul $a (f64.reinterpret_i64 (i64.shl (i64.extend_i32_s (i32.add (i32.sub 1023 $e) $m)) 52L))))
-  (local.set $n (if (result f64) (f64.lt $random 0d) (then (f64.nearest $n)) (else (f64.floor (f64.add $n $random)))))
+  (local.set $n (f64.mul $a (f64.reinterpret_i64
+        (i64.shl (i64.extend_i32_s (i32.add (i32.sub 1023 $e) $m)) 52L))))
+  (local.set $n (if (result f64) (f64.lt $random 0d) (then (f64.nearest $n))
+      (else (f64.floor (f64.add $n $random)))))
   (local.set $code (i32.add (i32.shl (i32.sub (i32.add $e $bias) 1) $m) (i32.trunc_sat_f64_s $n)))
   (i32.or (select $code $most (i32.lt_u $code $most)) $sign))
 
 ;; Codes from \`special\` on are NaN, but for the infinity of e5m2.
-(func $tiny_to_f16 (param $code $m $bias $sign $special i32) (result i32) (local $magnitude $e i32) (local $value f64)
+(func $tiny_to_f16 (param $code $m $bias $sign $special i32) (result i32) (local $magnitude $e i32)
+  (local $value f64)
   (local.set $magnitude (i32.and $code (i32.sub $sign 1)))
   (if (i32.ge_u $magnitude $special) (then
     (if (i32.eq $magnitude 0x7c) (then (return (i32.shl $code 8))))
@@ -309,7 +313,8 @@ export const SMALL_FLOAT_FUNCTIONS = `
   (if $e
     (then (local.set $value (f64.add $value (f64.convert_i32_u (i32.shl 1 $m)))))
     (else (local.set $e 1)))
-  (local.set $value (f64.mul $value (f64.reinterpret_i64 (i64.shl (i64.extend_i32_s (i32.sub (i32.sub (i32.add 1023 $e) $bias) $m)) 52L))))
+  (local.set $value (f64.mul $value (f64.reinterpret_i64
+        (i64.shl (i64.extend_i32_s (i32.sub (i32.sub (i32.add 1023 $e) $bias) $m)) 52L))))
   (i32.or (call $f64_to_f16 $value) (select 0x8000 0 (i32.and $code $sign))))
 
 (func $f32_to_ue8m0 (param $bits $up $finite i32) (result i32) (local $e i32)

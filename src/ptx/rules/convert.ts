@@ -342,7 +342,9 @@ ${['s', 'u']
   .map(
     (sign) => `
 (func $f64_odd_${sign}64 (param $x i64) (result f64)
-  (if (result f64) ${sign === 's' ? '(i64.le_u (i64.add $x 0x20000000000000L) 0x40000000000000L)' : '(i64.le_u $x 0x20000000000000L)'}
+  (if
+    (result f64)
+    ${sign === 's' ? '(i64.le_u (i64.add $x 0x20000000000000L) 0x40000000000000L)' : '(i64.le_u $x 0x20000000000000L)'}
     (then (f64.convert_i64_${sign} $x))
     (else (f64.mul 2048d (f64.convert_i64_${sign}
       (i64.or (i64.shr_${sign} $x 11L) (i64.extend_i32_u (i64.ne (i64.and $x 2047L) 0L))))))))`,
@@ -353,7 +355,8 @@ ${['s', 'u']
   (local.set $lo (f64.convert_i32_u (i32.wrap_i64 $x)))
   (call $f64_from_parts $hi $lo $mode))
 (func $f64_from_s64 (param $x i64) (param $mode i32) (result f64)
-  (call $f64_from_parts (f64.mul (f64.convert_i32_s (i32.wrap_i64 (i64.shr_s $x 32L))) 4294967296d) (f64.convert_i32_u (i32.wrap_i64 $x)) $mode))
+  (call $f64_from_parts (f64.mul (f64.convert_i32_s (i32.wrap_i64 (i64.shr_s $x 32L))) 4294967296d)
+    (f64.convert_i32_u (i32.wrap_i64 $x)) $mode))
 (func $f64_from_parts (param $hi $lo f64) (param $mode i32) (result f64) (local $s $e f64)
   (local.set $s (f64.add $hi $lo))
   (local.set $e (f64.sub $lo (f64.sub $s $hi)))

@@ -119,7 +119,8 @@ export const MBARRIER_FUNCTIONS = `
 (func $mbarrier_arrive (param $at $count i32) (result i64) (local $word i64) (local $pending i32)
   (local.set $word (i64.load $at))
   (local.set $pending (i32.and (i32.wrap_i64 $word) ${PENDING}))
-  (i64.store $at (call $mbarrier_settle (i64.sub $word (i64.extend_i32_u (select $count $pending (i32.lt_u $count $pending))))))
+  (i64.store $at (call $mbarrier_settle (i64.sub $word
+        (i64.extend_i32_u (select $count $pending (i32.lt_u $count $pending))))))
   $word)
 (func $mbarrier_drop (param $at $count i32) (result i64) (local $word i64)
   (local.set $word (i64.load $at))

@@ -241,7 +241,8 @@ export function multiplyAdd(e: Emitter): void {
 }
 
 export const VIDEO_FUNCTIONS = `
-(func $vmad (param $a $b i64) (param $negate i32) (param $c $one $shift i64) (result i64) (local $low $high $sum i64)
+(func $vmad (param $a $b i64) (param $negate i32) (param $c $one $shift i64) (result i64)
+  (local $low $high $sum i64)
   (local.set $low (i64.mul $a $b))
   ;; Two unsigned words fill 64 bits; with a sign the product is a signed 64-bit number.
   (if (i64.lt_s (i64.or $a $b) 0L) (then (local.set $high (i64.shr_s $low 63L))))
@@ -249,7 +250,8 @@ export const VIDEO_FUNCTIONS = `
     (local.set $low (i64.xor $low -1L))
     (local.set $high (i64.xor $high -1L))))
   (local.set $sum (i64.add $low $c))
-  (local.set $high (i64.add (i64.add $high (i64.shr_s $c 63L)) (i64.extend_i32_u (i64.lt_u $sum $low))))
+  (local.set $high (i64.add (i64.add $high (i64.shr_s $c 63L))
+      (i64.extend_i32_u (i64.lt_u $sum $low))))
   (local.set $low (i64.add $sum $one))
   (local.set $high (i64.add $high (i64.extend_i32_u (i64.lt_u $low $sum))))
   (if (i64.eqz $shift) (then (return $low)))

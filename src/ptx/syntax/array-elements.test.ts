@@ -12,7 +12,7 @@ const HEAD = `.reg .b64 %o, %p, %rd<4>; .reg .b32 %t, %v, %w, %i<4>; .reg .s16 %
   .shared .align 4 .u32 sh[64]; .local .align 4 .s32 lo[4];
   ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mad.wide.u32 %p, %t, 4, %o;`;
 
-/** What each of eight threads leaves in %v, in both back ends. */
+/** The values of %v in eight threads, in both back ends. */
 function values(body: string): number[] {
   const [scalar, lanes] = [false, true].map((simd) => {
     const grid = new Grid(
@@ -44,7 +44,7 @@ describe('an element of an array', () => {
     ['mov.u64 %rd0, a[2+1]; ld.global.u32 %v, [%rd0+4];', each(() => 14)],
     ['mov.u64 %rd0, a[%t]; ld.global.u32 %v, [%rd0];', each((t) => 10 + t)],
     ['cvta.global.u64 %rd0, a[5]; ld.u32 %v, [%rd0];', each(() => 15)],
-    // One index, whatever the dimensions: of the elements in a row.
+    // There is one index, whatever the dimensions: it counts the elements in order.
     ['ld.global.u16 %b, grid[6]; cvt.u32.u16 %v, %b;', each(() => 7)],
     ['ld.global.v4.f32 {%f0, %f1, %f2, %f3}, four[1]; cvt.rzi.u32.f32 %v, %f2;', each(() => 7)],
     [

@@ -1,10 +1,11 @@
 // Elements of arrays as operands, `a[2]` and `a[%r1+1]`: in ld and st the element, in mov and cvta
-// its address. Where the index is a register, instructions that make the address are put in front.
+// its address. If the index is a register, instructions that compute the address are inserted
+// before the instruction.
 
 import { scalarType } from '../scalar-types.js';
 import type { Instruction, Operand, PtxModule, Statement, Variable } from './ast.js';
 
-/** Names that are declared within one pair of braces, and what is around. */
+/** Names that are declared within one pair of braces, and the scope around it. */
 interface Scope {
   readonly around: Scope | undefined;
   readonly variables: ReadonlyMap<string, Variable>;
@@ -21,7 +22,7 @@ type Element = Name & { element: NonNullable<Name['element']> };
 const isElement = (operand: Operand): operand is Element =>
   operand.kind === 'name' && operand.element !== undefined;
 
-/** All operands that stand in another one. */
+/** All operands that another one contains. */
 function within(operand: Operand): Operand[] {
   const parts = (): Operand[] => {
     switch (operand.kind) {
@@ -158,8 +159,8 @@ class Resolver {
   }
 
   /**
-   * The register with the address of an element, which instructions in `out` make. As ptxas has it,
-   * an index has 32 bits and no sign.
+   * The register with the address of an element; `out` gets the instructions that compute it. An
+   * index is an unsigned integer of 32 bits, as in ptxas.
    */
   private addressOf(
     { name, at, element: { register, offset } }: Element,
@@ -201,7 +202,7 @@ class Resolver {
     );
   }
 
-  /** Puts an instruction in front of `origin`, and returns the register for its result. */
+  /** Inserts an instruction before `origin`, and returns the register for its result. */
   private make(
     out: Statement[],
     { start, end, line }: Instruction,
@@ -239,7 +240,7 @@ function isScalarInteger(type: string): boolean {
   );
 }
 
-/** For modules that have such operands. */
+/** Resolves the elements in a module that has such operands. */
 export function resolveElements(module: PtxModule): void {
   const resolver = new Resolver(module);
   const around = scopeOf(module.variables, [], undefined);

@@ -1,4 +1,4 @@
-// What the parser accepts, where its errors point, and that no text at all makes it crash or hang.
+// The parser accepts the language, its errors have positions, and no text makes it crash or hang.
 
 import { readdirSync } from 'node:fs';
 import * as fc from '../../../test/fast-check.js';
@@ -221,7 +221,7 @@ describe('syntax', () => {
       line: 12,
       column: 5,
     });
-    // What stands after the place is an instruction, not a part of it.
+    // The text after the position is an instruction, not a part of the expression.
     expect(
       module.functions[0]?.body?.map((each) =>
         each.kind === 'instruction' ? each.mnemonic : each.kind,

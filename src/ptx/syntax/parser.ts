@@ -1,5 +1,5 @@
-// Reads a whole PTX module: directives, functions, variables and, through the instruction parser,
-// bodies. Debug sections are skipped, `.loc` is kept.
+// Reads a whole PTX module: directives, functions, variables, and bodies through the instruction
+// parser. Debug sections are skipped, `.loc` is kept.
 
 import { SourceText } from '../error.js';
 import { isScalarType } from '../scalar-types.js';
@@ -18,7 +18,7 @@ import { TOKEN } from './lexer.js';
 import { TokenReader } from './token-reader.js';
 
 /**
- * More than any kernel asks for, and little enough that blocks with such shared memory still fit.
+ * It is more than any kernel requests, and small enough that blocks with such shared memory fit.
  */
 const LARGEST_ALIGNMENT = 65536;
 const LINKAGE = new Set(['extern', 'visible', 'weak', 'common']);
@@ -168,7 +168,7 @@ class ModuleParser {
     throw reader.error(`unknown directive '.${directive}'`, at);
   }
 
-  /** ptxas gives the ABI up for these, and refuses them in what cannot go without. */
+  /** ptxas gives up the ABI for these, and rejects them in functions that need it. */
   private beforeAbi(what: string, at: number): void {
     const { version } = this.module;
     if (Number(version.split('.')[0]) >= 3)
@@ -180,7 +180,7 @@ class ModuleParser {
       );
   }
 
-  /** Directives without effect here. */
+  /** Reads a directive that has no effect in this compiler. */
   private ignored(directive: string): boolean {
     const { reader } = this;
     switch (directive) {
@@ -219,7 +219,7 @@ class ModuleParser {
 
   private func(entry: boolean, linkage: string[], at: number): PtxFunction {
     const { reader } = this;
-    // Function attributes may stand before the name: .attribute(.unified(…))
+    // Function attributes may come before the name: .attribute(.unified(…)).
     const returns = !entry && reader.is('(') ? this.parameterList() : [];
     const name = reader.word('a function name');
     const params = reader.is('(') ? this.parameterList() : [];
@@ -297,7 +297,7 @@ class ModuleParser {
             'semantic',
           );
         }
-        // After .ptr the alignment is that of the memory pointed to.
+        // The alignment after .ptr is that of the memory to which the parameter points.
         if (!pointer) align = number;
       } else if (part === 'ptr') {
         pointer = true;
@@ -315,7 +315,7 @@ class ModuleParser {
     return { kind: 'variable', space, type, vector, align, linkage, pointer, ...this.declarator() };
   }
 
-  /** Behind `.attribute`. */
+  /** Reads what follows `.attribute`. */
   private attributes(): void {
     const { reader } = this;
     reader.expect('(');
@@ -368,7 +368,7 @@ class ModuleParser {
         reader.kindAt(1) === TOKEN.punctuation &&
         reader.textAt(1) === '('
       ) {
-        // mask(symbol): one byte of an address
+        // mask(symbol) is one byte of an address.
         const mask = reader.constant(10);
         reader.expect('(');
         const symbol = this.symbolInitializer();
@@ -436,7 +436,7 @@ class ModuleParser {
         const labels: string[] = [];
         do {
           const label = reader.word('a label');
-          // `N<4>` stands for N0 to N3.
+          // `N<4>` declares N0 to N3.
           if (reader.accept('<')) {
             const count = reader.countOfNames(1 << 16, 'labels');
             for (let number = 0; number < count; number++) labels.push(`${label}${number}`);
@@ -489,7 +489,7 @@ class ModuleParser {
         line: reader.count('a number'),
         column: reader.count('a number'),
       });
-      // , function_name label+offset, inlined_at file line column
+      // This is `, function_name label+offset, inlined_at file line column`.
       while (reader.accept(',')) {
         if (reader.word('an attribute') === 'inlined_at') {
           for (const what of ['a file', 'a line', 'a column']) reader.count(what);

@@ -5,7 +5,7 @@ import { carriedLocals } from './live-locals.js';
 import { ModuleBuilder } from './module.js';
 import { scaled } from '../../../test/random-runs.js';
 
-/** Locals that programs compute with; behind them the counters of their loops. */
+/** The locals with which programs compute; the counters of their loops come after them. */
 const VALUES = 5;
 const OUTER = VALUES;
 const INNER = VALUES + 1;
@@ -66,7 +66,7 @@ function write(code: Code, program: readonly Statement[]): void {
         else code.set(statement.to);
         break;
       case 'vectors':
-        // Operands of all shapes: lanes, constants, shuffles.
+        // Operands of all kinds: lanes, constants, shuffles.
         code
           .get(statement.from)
           .op('i32x4.splat')
@@ -119,7 +119,7 @@ function write(code: Code, program: readonly Statement[]): void {
   }
 }
 
-/** Its bytes, and where its two loops' bodies begin. */
+/** The function's bytes, and where the bodies of its two loops begin. */
 function assemble(
   before: readonly Statement[],
   first: readonly Statement[],
@@ -163,8 +163,8 @@ describe('locals that a loop carries', () => {
     const code = new Code();
     code.op('loop').byte(0x40);
     const start = code.length;
-    // 0 is counted, 1 is set before it is read, 2 is only read, 3 is set where 4 says so and read
-    // in any case.
+    // 0 is counted, 1 is set before it is read, 2 is only read, 3 is set if 4 is not zero, and is
+    // always read.
     code.get(0).get(2).op('i32.add').set(0).i32(7).set(1).get(1).get(0).op('i32.add').set(4);
     code.get(4).op('if').byte(0x40).i32(1).set(3).op('end').get(3).op('br_if').u32(0).op('end');
     expect(carriedLocals(code.finish(), LOCALS, [start])).toEqual([[0, 3]]);

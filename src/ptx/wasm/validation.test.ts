@@ -19,7 +19,7 @@ const types: FunctionTypes = {
 };
 
 const typed = (): Code => new Code(types);
-/** A function of no parameters and one i32 around what is written. */
+/** Assembles a function without parameters and with one i32 result around a text. */
 const write = (text: string): Code => {
   const code = typed();
   emitWat(code, text, { $i: 0, $j: 1, $f: 2, $d: 3, $v: 4, $none: 9 });
