@@ -118,7 +118,7 @@ export function compileKernel(
       ? { requiredBlock: [required[0] ?? 1, required[1] ?? 1, required[2] ?? 1] }
       : {}),
   };
-  if (check) watchable(kernel, shared.offsets, shared.dynamicAlign, lowered, layout);
+  if (check) addCheck(kernel, shared.offsets, shared.dynamicAlign, lowered, layout);
   return kernel;
 }
 
@@ -257,7 +257,7 @@ function clusterOf({ directives }: PtxFunction): ClusterDirectives {
  * Adds what a checker needs to a kernel. Its shared bytes become those of its variables alone, as
  * without `check`.
  */
-function watchable(
+function addCheck(
   kernel: WasmKernel,
   shared: ReadonlyMap<SharedVariable, number>,
   dynamicAlign: number,

@@ -236,11 +236,8 @@ class DeclarationChecker {
       if (!rule)
         throw this.fail(`.${directive} is no directive of ${entry ? 'kernels' : 'functions'}`, at);
       if (numbers.length > rule.most || (rule.most > 0 && !numbers.length)) {
-        throw this.fail(
-          `'${name}': .${directive} takes ` +
-            `${rule.most === 0 ? 'no numbers' : rule.most === 1 ? 'one number' : `one to ${rule.most} numbers`}`,
-          at,
-        );
+        const taken = ['no numbers', 'one number'][rule.most] ?? `one to ${rule.most} numbers`;
+        throw this.fail(`'${name}': .${directive} takes ${taken}`, at);
       }
       if (rule.positive && numbers.includes(0))
         throw this.fail(`'${name}': .${directive} takes numbers above zero`, at);

@@ -1,4 +1,5 @@
-// Kernels that are too large for one function: divided into several they do the same.
+// Kernels that are too large for one function give the same results when they are divided into
+// several.
 
 import * as fc from '../../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
@@ -12,7 +13,7 @@ const TAIL =
   'st.global.u32 [%p], %r1; st.global.u32 [%p+4], %r2; st.global.u32 [%p+8], %r3; ' +
   'st.global.f32 [%p+12], %f0; ret;';
 
-/** Pieces of code; `#` stands for a number of its own. */
+/** Pieces of code; `#` is replaced by a unique number. */
 const PIECES = {
   arithmetic:
     'mad.lo.u32 %r1, %r1, 5, %r2; xor.b32 %r2, %r2, %r1; add.u32 %r3, %r3, %r0; fma.rn.f32 ' +

@@ -1,4 +1,4 @@
-// How blocks run: barriers, warp operations, divergence, fuel, faults, calls.
+// Execution of blocks: barriers, warp operations, divergence, fuel, faults, calls.
 
 import { describe, expect, it } from 'vitest';
 import { FAULT, STATUS } from '../index.js';
@@ -67,7 +67,7 @@ describe('barriers', () => {
     expect(outcome.status).toBe(STATUS.done);
     for (let t = 0; t < 32; t++) expect(out[t]).toBe(t + 132);
   });
-  // As an H200 has it: warps arrive whole, though only the threads that there are give predicates.
+  // As on an H200, warps arrive as a whole, but only the threads that exist have predicates.
   it.each([
     ['bar.sync 1, 32; mov.u32 %v, 5;', 1, 5],
     ['barrier.sync 1, 32; mov.u32 %v, 5;', 7, 5],
@@ -180,7 +180,7 @@ describe('threads of a block make progress against each other', () => {
     expect(outcome.status).toBe(STATUS.done);
     expect(out[0]).toBe(5);
   });
-  // Warp 0 asks itself whether all have seen what warp 1 sets.
+  // Warp 0 votes on whether all its threads have seen what warp 1 sets.
   const votes = `.shared .align 4 .b8 s[4]; mov.u32 %w, s; setp.eq.u32 %q, %t, 0; @%q st.shared.u32 [%w], 0; bar.sync 0; mov.u32 %y, 0; setp.ge.u32 %q, %t, 32; @%q bra set;
     wait: add.u32 %y, %y, 1; atom.shared.or.b32 %v, [%w], 0; setp.ne.u32 %q, %v, 0; vote.sync.all.pred %q, %q, -1; @!%q bra wait;
     st.global.u32 [%p], %y; ret; set: atom.shared.or.b32 %v, [%w], 1; ret;`;
@@ -390,7 +390,7 @@ describe('calls', () => {
       return x;
     };
     it('stay functions where there would be too many copies', () => {
-      // 4096 copies ended the process, in an engine's own thread.
+      // 4096 copies once ended the process, in an engine's own thread.
       const { out } = run(body(64), 4, { before: through(64) });
       for (let t = 0; t < 4; t++) expect(out[t]).toBe(expected(64, t));
     });
@@ -401,7 +401,7 @@ describe('calls', () => {
         const waits = 'ld.volatile.shared.u32 %x, [flag];';
         const before = `.shared .align 4 .b8 flag[4];\n.func (.param .b32 r) f0(.param .b32 n)\n{ .reg .b32 %x; .reg .pred %q; again: ${waits} setp.eq.u32 %q, %x, 0; @%q bra again; st.param.b32 [r], %x; ret; }
       .func (.param .b32 r) f1(.param .b32 n)\n{ .reg .b32 %x; ld.param.b32 %x, [n]; ${called('f0', 36)} st.param.b32 [r], %x; ret; }`;
-        // The last thread sets what all others wait for.
+        // The last thread sets the word for which all others wait.
         const { out, outcome } = run(
           'mov.u32 %x, 0; setp.eq.u32 %q, %t, 0; @%q st.volatile.shared.u32 [flag], 0; ' +
             'bar.sync 0; setp.eq.u32 %q, %t, 63; @%q st.volatile.shared.u32 [flag], 7; ' +

@@ -1,4 +1,4 @@
-// Where variables lie: alignment, and shared memory's static, dynamic and reserved parts.
+// Places of variables: alignment, and the static, dynamic and reserved parts of shared memory.
 
 import { describe, expect, it } from 'vitest';
 import { STATUS } from '../index.js';
@@ -35,15 +35,15 @@ describe('local variables', () => {
     );
     expect(out).toEqual(out.map((_, t) => 2 * t));
   });
-  // Scratch memory begins at a multiple of 128: what goes beyond is found out when the block runs.
+  // Scratch memory begins at a multiple of 128: a larger alignment is computed when the block runs.
   it.each(
     [256, 1024, 65536].flatMap((align) => [
       { align, simd: false },
       { align, simd: true },
     ]),
   )('keep an alignment of $align; in lanes: $simd', ({ align, simd }) => {
-    // In %v what of an address is below the alignment; each thread's variables hold what it wrote,
-    // behind a barrier too.
+    // %v has the bits of an address below the alignment; each thread's variables keep what it
+    // wrote, also after a barrier.
     const { out } = run(
       '',
       `.local .align 1 .b8 odd[3]; .local .align ${align} .b8 wide[20]; .local .align 4 .b8 last[4]; .reg .b64 %a, %b;
@@ -56,8 +56,8 @@ describe('local variables', () => {
     expect(out).toEqual(out.map((_, t) => 3 * t));
   });
   it('of a function that calls itself keep an alignment of 4096', () => {
-    // The result counts the calls; above it stand bits of addresses that are below the alignment,
-    // and bits of %n that were lost.
+    // The result counts the calls; above the count are bits of addresses below the alignment, and
+    // bits of %n that were lost.
     const before = `.func (.param .b32 r) deep(.param .b32 n)
 { .reg .b32 %v, %w, %n, %less, %r; .reg .b64 %a; .reg .pred %q; .local .align 1 .b8 odd[17]; .local .align 4096 .b8 wide[4];
       ld.param.u32 %n, [n]; mov.u64 %a, wide; cvt.u32.u64 %v, %a; and.b32 %v, %v, 4095; st.local.u32 [wide], %n; mov.u32 %r, 0; setp.eq.u32 %q, %n, 0; @%q bra end; sub.u32 %less, %n, 1;

@@ -31,7 +31,8 @@ const BITS: Readonly<Record<string, number>> = {
 /** A lane's registers of a fragment with this number of elements. */
 function fragment(elements: number, type: string): string {
   const count = (elements * BITS[type]!) / 32 / (type === 'f64' ? 64 : 32);
-  return `{${Array.from({ length: count }, () => (type === 'f64' || type === 'f32' ? type : 'b32')).join(',')}}`;
+  const register = type === 'f64' || type === 'f32' ? type : 'b32';
+  return `{${Array.from({ length: count }, () => register).join(',')}}`;
 }
 
 const SHAPE = /m(\d+)n(\d+)k(\d+)/;

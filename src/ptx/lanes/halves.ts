@@ -287,6 +287,8 @@ const isTiny =
 
 function lanesFunction(format: Format, packed: boolean, shape: 'add' | 'mul' | 'fma'): string {
   const takesThird = shape === 'fma';
+  const isUnbounded = '(v128.not (f32x4.lt (f32x4.abs $x) (f32x4.splat (f32.const inf))))';
+  const isOdd = takesThird ? `(v128.or ${isUnbounded} ${isTiny})` : isTiny;
   const mayNotFit = format === 'bf16' && shape !== 'add';
   const half = (upper: boolean): string => `
     ${widened('$a', format, upper, '$x')}
@@ -298,7 +300,7 @@ function lanesFunction(format: Format, packed: boolean, shape: 'add' | 'mul' | '
         : `
     (local.set $p $x)
     (local.set $x (f32x4.mul $x $y))
-    ${mayNotFit ? '(local.set $odd (v128.or $odd ' + `${takesThird ? `(v128.or (v128.not (f32x4.lt (f32x4.abs $x) (f32x4.splat (f32.const inf)))) ${isTiny})` : isTiny}))` : ''}
+    ${mayNotFit ? `(local.set $odd (v128.or $odd ${isOdd}))` : ''}
     ${takesThird ? SUM_TO_ODD : '(local.set $s $x)'}`
     }
     ${rounded(format, upper)}`;

@@ -621,6 +621,9 @@ const oneByOneText = (what: 'load' | 'store', size: number, steps: boolean): str
   const log2 = Math.log2(size);
   const [load, store] = copies[size]!;
   const packed = `(i32.add $room (i32.shl $lane ${log2}))`;
+  const address = steps
+    ? '(i64.and (i64.add $first (i64.mul $step (i64.extend_i32_u $lane))) $mask)'
+    : '(i64.load (i32.add $room (i32.shl $lane 3)))';
   return `
 (func $lanes_${what}${steps ? '_steps' : ''}_${size} (param $ctx $thread $room $bits $line i32)
   (param $low $elements ${steps ? '$first $step $mask ' : ''}i64) (result i32)
@@ -629,8 +632,7 @@ const oneByOneText = (what: 'load' | 'store', size: number, steps: boolean): str
     (br_if $done (i32.eqz $bits))
     (local.set $lane (i32.ctz $bits))
     (local.set $bits (i32.and $bits (i32.sub $bits 1)))
-    (local.set $address
-      ${steps ? '(i64.and (i64.add $first (i64.mul $step (i64.extend_i32_u $lane))) $mask)' : '(i64.load (i32.add $room (i32.shl $lane 3)))'})
+    (local.set $address ${address})
     (if (i64.ge_u (i64.rotr (i64.sub $address $low) ${log2}L) $elements) (then
       (call $fault_memory $ctx (i32.add $thread $lane) $address ${size} $line)
       (return 1)))

@@ -4,7 +4,7 @@
 import type { Arg, Register } from '../analysis/program.js';
 import { CTX, NULL_PAGE } from '../context.js';
 import { elements, sharedElements } from '../emit/memory-access.js';
-import { WATCHED, accessSpace, components, vectorOf } from '../rules/memory.js';
+import { STRONG, accessSpace, components, vectorOf } from '../rules/memory.js';
 import type { ScalarType } from '../scalar-types.js';
 import type { JointCheck } from './joint-checks.js';
 import type { LaneEmitter } from './lane-emitter.js';
@@ -47,7 +47,7 @@ export function access(
     return undefined;
   if (
     e.oneOf('v8', 'async', 'bulk') ||
-    WATCHED.some((word) => e.has(word)) ||
+    STRONG.some((word) => e.has(word)) ||
     address?.kind !== 'address' ||
     !address.base
   )

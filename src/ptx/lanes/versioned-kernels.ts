@@ -433,9 +433,13 @@ export function checkSteadyUnits(
   };
   const seen = new Set<string>();
   for (const { value, signed, stride } of counters) {
-    const name =
-      `${value.kind === 'register' ? `r${value.register.id}` : value.kind === 'special' ? value.name : ''} ` +
-      `${signed}`;
+    const source =
+      value.kind === 'register'
+        ? `r${value.register.id}`
+        : value.kind === 'special'
+          ? value.name
+          : '';
+    const name = `${source} ${signed}`;
     // A thread's own number does not wrap.
     if (seen.has(name) || value.kind === 'special') continue;
     seen.add(name);

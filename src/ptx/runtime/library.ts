@@ -36,12 +36,12 @@ const CLOCK_FUNCTIONS = `
 `;
 
 let plain: WatLibrary | undefined;
-let watched: WatLibrary | undefined;
+let checked: WatLibrary | undefined;
 
 /** `check`: the functions report their accesses. */
 export function runtimeLibrary(check: boolean): WatLibrary {
   if (check)
-    return (watched ??= new WatLibrary([
+    return (checked ??= new WatLibrary([
       ...texts(),
       CHECKED_TEXTURE_FUNCTIONS,
       CHECKED_COPY_FUNCTIONS,

@@ -38,6 +38,8 @@ function multiply({ name, type, accumulator, step }: Arithmetic): string {
   const finish = accumulator
     ? (value: string) => `(call $clamp_s32 ${value})`
     : (value: string) => value;
+  const at = (t: number): string => `offset=${t * bytes}`;
+  const eight = (text: (t: number) => string): string => EIGHT.map(text).join('\n      ');
   return `
 (func $${name} (param $a $b $c $d $m $n $k $mode i32)
   (local $j $p $q $end $row i32) (local $x ${type})
@@ -48,16 +50,16 @@ function multiply({ name, type, accumulator, step }: Arithmetic): string {
     (local.set $end (i32.add $a (i32.shl $k ${log2})))
     (local.set $j 0)
     (loop $columns
-      ${EIGHT.map((t) => `(local.set $s${t} ${widen(`(${type}.load offset=${t * bytes} (i32.add $c $j))`)})`).join('\n      ')}
+      ${eight((t) => `(local.set $s${t} ${widen(`(${type}.load ${at(t)} (i32.add $c $j))`)})`)}
       (local.set $p $a)
       (local.set $q (i32.add $b $j))
       (loop $sum
         (local.set $x (${type}.load $p))
-        ${EIGHT.map((t) => `(local.set $s${t} ${step(`$s${t}`, '$x', `(${type}.load offset=${t * bytes} $q)`)})`).join('\n        ')}
+        ${eight((t) => `(local.set $s${t} ${step(`$s${t}`, '$x', `(${type}.load ${at(t)} $q)`)})`)}
         (local.set $p (i32.add $p ${bytes}))
         (local.set $q (i32.add $q $row))
         (br_if $sum (i32.lt_u $p $end)))
-      ${EIGHT.map((t) => `(${type}.store offset=${t * bytes} (i32.add $d $j) ${finish(`$s${t}`)})`).join('\n      ')}
+      ${eight((t) => `(${type}.store ${at(t)} (i32.add $d $j) ${finish(`$s${t}`)})`)}
       (local.set $j (i32.add $j ${8 * bytes}))
       (br_if $columns (i32.lt_u $j $row)))
     (local.set $a $end)
@@ -111,6 +113,9 @@ const PRODUCTS: readonly [number, Arithmetic][] = [
     },
   ],
 ];
+
+/** The first of the two rows of a transposed tile from which a lane's register $j comes. */
+const ROW_OF_PAIR = '(i32.add (i32.shl $j 3) (i32.shl (i32.and $lane 3) 1))';
 
 const rowAddress = (row: string): string => `(call $tile_row $mail $group ${row})`;
 
@@ -257,9 +262,7 @@ ${PRODUCTS.map(([, arithmetic]) => multiply(arithmetic)).join('\n')}
         (if (i32.eq $tile ${TILE.transposed16}) (then
           ${[0, 1]
             .map(
-              (
-                h,
-              ) => `(local.set $address ${rowAddress(`(i32.add (i32.add (i32.shl $j 3) (i32.shl (i32.and $lane 3) 1)) ${h})`)})
+              (h) => `(local.set $address ${rowAddress(`(i32.add ${ROW_OF_PAIR} ${h})`)})
           (if $address (then
             (local.set $address (i32.add $address (i32.shl (i32.shr_u $lane 2) 1)))
             (if $store

@@ -70,6 +70,10 @@ const SET_END =
   '(local.set $end (i32.add $warp 32)) (if (i32.gt_u $end $threads) (then (local.set $end ' +
   '$threads)))';
 
+/** The word of scratch that says which warp a pass is at. */
+const warpWord = ({ ordered }: SchedulerNeeds): number =>
+  ordered ? SCRATCH.position : SCRATCH.warp;
+
 const keepTurns = ({ warps }: SchedulerNeeds, turns: string): string =>
   warps ? `(i32.store offset=${SCRATCH.turns} $scratch ${turns})` : '';
 
@@ -141,7 +145,7 @@ const waitForCluster = (needs: SchedulerNeeds): string => `
     (if (i32.eq $verdict 3) (then
       (i32.store offset=${SCRATCH.cursor} $scratch 0)
       (i32.store offset=${SCRATCH.carry} $scratch 0)
-      ${needs.warps ? `(i32.store offset=${needs.ordered ? SCRATCH.position : SCRATCH.warp} $scratch 0)` : ''}
+      ${needs.warps ? `(i32.store offset=${warpWord(needs)} $scratch 0)` : ''}
       ${keepTurns(needs, '0')}
       (return ${STATUS.waiting})))`;
 

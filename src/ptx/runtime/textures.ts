@@ -18,6 +18,14 @@ const FARTHEST = 2 ** 30;
 const CHANNELS = [0, 1, 2, 3];
 const AXES = ['x', 'y', 'z'] as const;
 
+/** Code that runs if the format has channel `c`. */
+const ifChannel = (c: number, code: string): string =>
+  c === 0 ? code : `(if (i32.gt_u ${field(T.channels)} ${c}) (then ${code}))`;
+
+/** Adds the weighted texel at $i, $j, $k to the sum of channel `c`. */
+const addTexel = (c: number): string => `(local.set $r${c} (f64.add $r${c} (f64.mul $w
+        (call $filter_texel (call $texel $ctx $d $s ${c} $i $j $k) $m${c}))))`;
+
 const field = (offset: number, of = '$d'): string => `(i32.load offset=${offset} ${of})`;
 const eq = (a: string, b: number | string): string => `(i32.eq ${a} ${b})`;
 
@@ -297,16 +305,14 @@ ${channel('')}
               (i32.shr_u (i32.and $corner 2) 1)) ${field(T.height)}))))
       (local.set $k (call $slice $d $s $geometry $layer
           (i32.add (i32.trunc_sat_f64_s $uz) (i32.shr_u $corner 2))))
-      ${CHANNELS.map(
-        (
-          c,
-        ) => `${c ? `(if (i32.gt_u ${field(T.channels)} ${c}) (then ` : ''}(local.set $r${c} (f64.add $r${c} (f64.mul $w
-        (call $filter_texel (call $texel $ctx $d $s ${c} $i $j $k) $m${c}))))${c ? '))' : ''}`,
-      ).join('\n      ')}))
+      ${CHANNELS.map((c) => ifChannel(c, addTexel(c))).join('\n      ')}))
     (local.set $corner (i32.add $corner 1))
     (br_if $corners (i32.lt_u $corner $n)))
   ;; Channels that the format lacks have their defaults.
-  ${CHANNELS.map((c) => `(select (call $filtered $d $r${c} $m${c}) (call $channel $d 0 ${c}) (i32.gt_u ` + `${field(T.channels)} ${c}))`).join(' ')})
+  ${CHANNELS.map(
+    (c) => `(select (call $filtered $d $r${c} $m${c})
+    (call $channel $d 0 ${c}) (i32.gt_u ${field(T.channels)} ${c}))`,
+  ).join(' ')})
 
 ;; A direction selects the face of a cube, which is a layer, and a position on it.
 (func $tex_cube (param $ctx $d $s $geometry $layer i32) (param $x $y $z f32)
@@ -374,13 +380,17 @@ ${channel('')}
 ;; and max, 3 and 4 unsigned, 5 and, 6 or.
 ${(['i32', 'i64'] as const)
   .map(
-    (
-      type,
-    ) => `(func $surface_reduce_${type} (param $at i32) (param $v ${type}) (param $operation i32) (local $old $new ${type})
+    (type) => `(func $surface_reduce_${type} (param $at i32) (param $v ${type})
+  (param $operation i32) (local $old $new ${type})
   (loop $again
     (local.set $old (${type}.atomic.load $at))
     (local.set $new (${type}.add $old $v))
-    ${(['lt_s', 'gt_s', 'lt_u', 'gt_u'] as const).map((comparison, index) => `(if ${eq('$operation', index + 1)} (then (local.set $new (select $v $old ` + `(${type}.${comparison} $v $old)))))`).join('\n    ')}
+    ${(['lt_s', 'gt_s', 'lt_u', 'gt_u'] as const)
+      .map(
+        (comparison, index) => `(if ${eq('$operation', index + 1)}
+      (then (local.set $new (select $v $old (${type}.${comparison} $v $old)))))`,
+      )
+      .join('\n    ')}
     (if ${eq('$operation', 5)} (then (local.set $new (${type}.and $old $v))))
     (if ${eq('$operation', 6)} (then (local.set $new (${type}.or $old $v))))
     (br_if $again (${type}.ne (${type}.atomic.rmw.cmpxchg $at $old $new) $old))))`,

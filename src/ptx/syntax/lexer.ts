@@ -13,14 +13,34 @@ export interface Tokens {
   readonly count: number;
 }
 
+const either = (...parts: readonly RegExp[]): string => parts.map(({ source }) => source).join('|');
+
 // Tokens other than plain runs of characters. A number keeps its suffix, so that `0f3F800000` is
 // one token, and `12abc` is an error rather than two tokens.
-const NUMBER =
-  /0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b|0[xX][0-9a-fA-F]+U?\b|0[bB][01]+U?\b|\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+\b|\d+U?\b/y;
+const NUMBER = new RegExp(
+  either(
+    /0[fF][0-9a-fA-F]{8}\b/,
+    /0[dD][0-9a-fA-F]{16}\b/,
+    /0[xX][0-9a-fA-F]+U?\b/,
+    /0[bB][01]+U?\b/,
+    /\d+\.\d*(?:[eE][+-]?\d+)?/,
+    /\d+[eE][+-]?\d+\b/,
+    /\d+U?\b/,
+  ),
+  'y',
+);
 const STRING = /"(?:[^"\\\n]|\\.)*"/y;
 // Lines of a preprocessor, such as `# 12 "a.cu"`, are skipped.
-const SPACE =
-  /(?:\s+|\/\/[^\n]*|\/\*[^]*?\*\/|@@DWARF[^\n]*|#(?:line)?[ \t]*\d+[ \t]+"[^"\n]*"[ \t\d]*\r?$)+/my;
+const SPACE = new RegExp(
+  `(?:${either(
+    /\s+/,
+    /\/\/[^\n]*/,
+    /\/\*[^]*?\*\//,
+    /@@DWARF[^\n]*/,
+    /#(?:line)?[ \t]*\d+[ \t]+"[^"\n]*"[ \t\d]*\r?$/,
+  )})+`,
+  'my',
+);
 
 // Character classes; characters beyond ASCII are in none of them.
 const START = 1;

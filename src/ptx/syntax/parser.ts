@@ -62,11 +62,10 @@ const FUNCTION_DIRECTIVES = new Set([
  */
 export function parsePtx(text: string, fileName?: string): PtxModule {
   if (typeof (text as unknown) !== 'string') {
-    const bytes = (ArrayBuffer.isView as (value: unknown) => boolean)(text);
-    throw new TypeError(
-      'source: expected the text of a PTX module, a string, got ' +
-        `${text === null ? 'null' : bytes ? 'bytes. Write new TextDecoder().decode(bytes)' : typeof text}.`,
-    );
+    const isBytes = (ArrayBuffer.isView as (value: unknown) => boolean)(text);
+    const type = text === null ? 'null' : typeof text;
+    const got = isBytes ? 'bytes. Write new TextDecoder().decode(bytes)' : type;
+    throw new TypeError(`source: expected the text of a PTX module, a string, got ${got}.`);
   }
   return new ModuleParser(new SourceText(text, fileName)).parse();
 }
