@@ -45,7 +45,7 @@ const L2 = '[L2::evict_normal|L2::evict_first|L2::evict_last]';
 const SIZES = '[L2::64B|L2::128B|L2::256B]';
 const SCOPES = 'cta|cluster|gpu|sys';
 const SHARED = '[shared|shared::cta|shared::cluster]';
-const STRONG = '[global|shared|shared::cta|shared::cluster]';
+const VOLATILE_SPACES = '[global|shared|shared::cta|shared::cluster]';
 
 /** The scalar, vector and 128-bit forms of an access. */
 const access = (places: string, operands: string, since = ''): Form[] => [
@@ -99,7 +99,7 @@ const STORES: readonly Form[] = [
   ...access('[weak] [global] wb|cg|cs|wt L2::cache_hint', '[g] T b64'),
   ...access(`[weak] [global] ${L1}`, '[g] T'),
   ...access(`[weak] [global] ${L1} L2::cache_hint`, '[g] T b64'),
-  ...access(`volatile ${STRONG}`, '[A] T'),
+  ...access(`volatile ${VOLATILE_SPACES}`, '[A] T'),
   ...access('volatile local', '[A] T', '9.1'),
   ...access(`relaxed|release ${SCOPES} ${SHARED}`, '[A] T'),
   ...access(`relaxed|release ${SCOPES} [global] ${L1}`, '[g] T'),

@@ -1,9 +1,9 @@
 // The passes of the vector back end, in the order in which they run. Each can be switched off
-// (`CompileOptions.passes`), and the code stays right: what a pass brings to each benchmark is in
-// docs/cpu-device-passes.md.
+// (`CompileOptions.passes`), and the code stays correct: docs/cpu-device-passes.md lists what each
+// pass brings to each benchmark.
 //
-// `run` changes the plan of the code. A pass without it is asked for by its name where it acts:
-// while the frame is planned, or while bytes are written.
+// `run` changes the plan of the code. A pass without it acts elsewhere and is tested for there by
+// its name: while the frame is planned, or while bytes are written.
 
 import { anchorResults } from './anchors.js';
 import { putChecksFirst } from './check-hoisting-order.js';
@@ -68,7 +68,7 @@ export const PASSES = [
     what: 'the accesses of a block are checked together at its beginning',
     run: putChecksFirst,
   },
-  // The versions are whole from here on.
+  // The versions are complete from here on.
   { name: 'linked versions', what: 'places where one version hands over', run: linkVersions },
   {
     name: 'short branches',
@@ -173,13 +173,13 @@ export const PASSES = [
 
 export type PassName = (typeof PASSES)[number]['name'];
 
-/** Not switches: without them the code is not right. */
+/** These cannot be switched off: without them the code is not correct. */
 export type FixedPass = 'linked versions';
 
 /** Passes that are switched off are `false`. */
 export type Passes = Readonly<Partial<Record<Exclude<PassName, FixedPass>, boolean>>>;
 
-/** The plan of the kernel's code, by the passes that are not switched off. */
+/** The plan of the kernel's code, with the passes that are switched on. */
 export function planCode(k: LaneKernelEmitter): CodePlan {
   const code = plainCode(k);
   for (const { name, run } of PASSES as readonly (Pass & { name: PassName })[])

@@ -1,8 +1,8 @@
-// Blocks that go through memory with the whole grid's stride read what lies between two of their
-// places through their neighbours. One after the other they touch each page once per block; side by
-// side, a pass of each in turn, they go through memory together, as they would on a GPU. In C, 64
-// blocks of 256 threads over 64 MB: 4.9 ms one after the other, 2.8 ms by 16, 2.5 ms all at once; a
-// plain loop takes 2.4 ms.
+// Blocks that go through memory with the whole grid's stride: the blocks between them read what
+// lies between two of their places. One after the other they access each page once for each block;
+// side by side, one pass of each in turn, they go through memory together, as they would on a GPU.
+// In C, 64 blocks of 256 threads over 64 MB: 4.9 ms one after the other, 2.8 ms by 16, 2.5 ms all
+// at once; a plain loop takes 2.4 ms.
 
 import type { Block } from '../analysis/blocks.js';
 import { instructionsOf } from '../analysis/liveness.js';
@@ -12,7 +12,7 @@ import { isPure } from './spread.js';
 
 const GRID_SIZE = /^nctaid/;
 
-/** Numbers of the registers whose values depend on how many blocks there are. */
+/** Numbers of the registers whose values depend on the number of blocks. */
 export function registersOfGridSize(
   blocks: readonly Block[],
   order: readonly number[],
@@ -40,9 +40,9 @@ export function registersOfGridSize(
 }
 
 /**
- * Runs the blocks of a team by a body that runs one of them to its end alone: a call gives each a
- * pass in turn, `burst` times round a loop for each of its units, until the fuel is used up. Thread
- * states are told of in the last round only.
+ * Runs the blocks of a team by a body that runs one of them to its end: a call gives each a pass in
+ * turn, which runs a loop `burst` times for each of its units, until the fuel is used up. Thread
+ * states are written in the last round only.
  */
 export function sideBySideText(width: number, burst: number): string {
   return `

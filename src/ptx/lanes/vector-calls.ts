@@ -1,5 +1,6 @@
-// Vector forms that are too long to be written out for every group: the unit's values go through
-// memory, and one call makes all results, bit for bit those of the scalar functions in runtime/.
+// Vector forms that are too long to be written for every group: the unit's values are passed
+// through memory, and one call computes all results, bit for bit those of the scalar functions in
+// runtime/.
 
 import type { Arg } from '../analysis/program.js';
 import {
@@ -23,8 +24,9 @@ import { fits, floatOperand, floatResult, only } from './operands.js';
 const F32 = scalarType('f32');
 
 /**
- * Calls a function for all groups of some operands, which `push` pushes; it finds them one after
- * the other, and leaves its results where the first was. `pop` takes those of the group at hand.
+ * Calls a function for all groups of some operands, which `push` pushes. They are one after the
+ * other in memory, and the function writes its results in place of the first. `pop` takes those of
+ * the current group.
  */
 export function callForAll(
   e: LaneEmitter,
@@ -55,7 +57,7 @@ export function callForAll(
   });
 }
 
-/** The same of singles. */
+/** The same for singles. */
 function callForSingles(
   e: LaneEmitter,
   operands: readonly Arg[],
@@ -87,7 +89,7 @@ export const approximate =
     return true;
   };
 
-/** fma that rounds in a direction, as it stands in every expf. */
+/** fma that rounds in a direction, as in every expf. */
 export const directed: LaneRule = (e) => {
   const mode = e.oneOf('rz', 'rm', 'rp');
   if (!mode || !isSingle(e) || !only(e, mode) || !fits(e, [F32, F32, F32, F32])) return false;
@@ -113,7 +115,7 @@ const inDoubles = (name: string, ofTwo: (pair: string) => string): string => `
 `;
 
 export const VECTOR_CALL_FUNCTIONS = `
-;; As exp2_single.
+;; Like exp2_single.
 (func $exp2_lanes (param $at $count i32) (local $x $n $i $h v128)
   (loop $each
     (local.set $x (f32x4.pmax (f32x4.pmin (v128.load $at) (f32x4.splat ${EXP2_LIMIT}f))
@@ -133,7 +135,7 @@ export const VECTOR_CALL_FUNCTIONS = `
     (local.set $count (i32.sub $count 1))
     (br_if $each $count)))
 
-;; As fma_directed_f32, of the two low lanes.
+;; Like fma_directed_f32, for the two low lanes.
 (func $fma_directed_two (param $a $b $c v128) (param $mode i32) (result v128)
   (local $p $s $t $e $r $d $down $step $negative v128)
   (local.set $p (f64x2.mul (f64x2.promote_low_f32x4 $a) (f64x2.promote_low_f32x4 $b)))
@@ -141,7 +143,7 @@ export const VECTOR_CALL_FUNCTIONS = `
   (local.set $s (f64x2.add $p $d))
   (local.set $t (f64x2.sub $s $p))
   (local.set $e (f64x2.add (f64x2.sub $p (f64x2.sub $s $t)) (f64x2.sub $d $t)))
-  ;; An exact zero from unlike signs is -0 when rounding down.
+  ;; An exact zero from operands of different signs is -0 when rounding down.
   (if (i32.eq $mode ${ROUNDING.rm}) (then
     (local.set $s (v128.or $s (v128.and (f64x2.eq $s (f64x2.splat 0d))
           (v128.and (v128.xor $p $d) (i64x2.splat 0x8000000000000000L)))))))
@@ -150,7 +152,7 @@ export const VECTOR_CALL_FUNCTIONS = `
   (local.set $negative (i32x4.shr_s $r 31))
   (local.set $down (if (result v128) (i32.eq $mode ${ROUNDING.rz}) (then (v128.not $negative))
       (else (i32x4.splat (i32.sub 0 (i32.eq $mode ${ROUNDING.rm}))))))
-  ;; Those whose nearest single lies on the wrong side of the exact sum take one step.
+  ;; Results whose nearest single is on the wrong side of the exact sum move by one step.
   (local.set $t (f64x2.eq $d $s))
   (local.set $step (v128.and (f64x2.lt (f64x2.abs $s) (f64x2.splat (f64.const inf))) (v128.bitselect
     (v128.or (f64x2.gt $d $s) (v128.and $t (f64x2.lt $e (f64x2.splat 0d))))
@@ -164,7 +166,7 @@ export const VECTOR_CALL_FUNCTIONS = `
     $r
     (i8x16.shuffle 0 2 0 2 $step $step)))
 
-;; Of so many groups, whose operands lie as many groups apart.
+;; For this many groups, whose operands are as many groups apart.
 (func $fma_directed_lanes (param $at $count $mode i32) (local $apart $end i32) (local $a $b $c v128)
   (local.set $apart (i32.shl $count 4))
   (local.set $end (i32.add $at $apart))
@@ -179,7 +181,7 @@ export const VECTOR_CALL_FUNCTIONS = `
     (local.set $at (i32.add $at 16))
     (br_if $each (i32.lt_u $at $end))))
 
-;; As log2, of two.
+;; Like log2, for two.
 (func $log2_two (param $x v128) (result v128) (local $e $m $s $s2 v128)
   (local.set $e (i64x2.shr_s (i64x2.sub $x (i64x2.splat 0x3fe6a09e667f3bcdL)) 52))
   (local.set $m (i64x2.sub $x (i64x2.shl $e 52)))
@@ -191,8 +193,8 @@ export const VECTOR_CALL_FUNCTIONS = `
   (local.set $s (v128.bitselect (f64x2.splat (f64.const -inf)) $s (f64x2.eq $x (f64x2.splat 0d))))
   (v128.bitselect $s (f64x2.splat (f64.const nan)) (f64x2.ge $x (f64x2.splat 0d))))
 ${inDoubles('log2', (pair) => `(call $log2_two ${pair})`)}
-;; As sine, of two. Of angles so large that the quadrant takes more than an integer of 32 bits, one
-;; by one.
+;; Like sine, for two. Angles so large that the quadrant does not fit an integer of 32 bits are
+;; computed one by one.
 (func $sine_two (param $x v128) (param $quadrant i32) (result v128) (local $n $r $r2 $q v128)
   (local.set $n (f64x2.nearest (f64x2.mul $x (f64x2.splat ${2 / Math.PI}d))))
   (if (i32.eqz (i64x2.all_true (f64x2.lt (f64x2.abs $n) (f64x2.splat 2147483647d)))) (then
@@ -211,16 +213,16 @@ ${inDoubles('log2', (pair) => `(call $log2_two ${pair})`)}
       (i64x2.shr_s (i64x2.shl $q 63) 63))))
   (if (i32.eqz $quadrant) (then
     (local.set $r (v128.bitselect $x $r (f64x2.lt (f64x2.abs $x) (f64x2.splat ${LEAST_ANGLE}d))))
-    ;; The sign is what stays of the least.
+    ;; Only the sign is left of the least ones.
     (local.set $r (v128.and $r (v128.or (f64x2.ge (f64x2.abs $x) (f64x2.splat ${LEAST_SINGLE}d))
           (v128.or (f64x2.ne $x $x) (i64x2.splat 0x8000000000000000L)))))))
   $r)
 ${inDoubles('sine', (pair) => `(call $sine_two ${pair} 0)`)}
 ${inDoubles('cosine', (pair) => `(call $sine_two ${pair} 1)`)}
-;; As tanh, of two.
+;; Like tanh, for two.
 (func $tanh_two (param $x v128) (result v128) (local $a $n $t $r v128)
   (local.set $a (f64x2.abs $x))
-  ;; As exp2, of what is not above zero.
+  ;; Like exp2, for numbers up to zero.
   (local.set $t (f64x2.mul $a (f64x2.splat ${-2 * Math.LOG2E}d)))
   (local.set $n (f64x2.nearest (f64x2.pmax (f64x2.splat -1000d) $t)))
   (local.set $r (f64x2.sub $t $n))

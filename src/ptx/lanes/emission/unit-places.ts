@@ -1,4 +1,4 @@
-// Where a unit stands in its block: its threads' indices, and the step to the next unit.
+// The place of a unit in its block: its threads' indices, and the step to the next unit.
 
 import { instructionsOf } from '../../analysis/liveness.js';
 import type { Arg } from '../../analysis/program.js';
@@ -7,9 +7,7 @@ import { emitInterrupt, emitTakeUp } from '../block-passes.js';
 import type { PassLocals } from '../block-passes.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
 
-/**
- * Each of several loops over units counts all of a thread's indices, whichever code reads them.
- */
+/** Each of several loops over units counts all of a thread's indices, whichever code reads them. */
 export function countIndices(k: LaneKernelEmitter): void {
   if (k.oneRow) return;
   const { blocks, shape } = k.kernel;
@@ -138,7 +136,7 @@ export function prologueBytes(k: LaneKernelEmitter): Uint8Array {
   return prologue.finish();
 }
 
-/** Whether an operand is, or has in it, a special register. */
+/** Whether an operand is, or contains, a special register. */
 function isRead(arg: Arg, name: string): boolean {
   switch (arg.kind) {
     case 'special':
