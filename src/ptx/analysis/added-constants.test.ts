@@ -8,7 +8,8 @@ import { formKernel } from '../rules/form-cases.test-support.js';
 import { Grid, kernelText } from '../run-grid.test-support.js';
 
 const DECLARED = `
-  .reg .b64 %o, %i, %rd<6>; .reg .b32 %r<10>; .reg .b16 %h<4>; .reg .pred %p<3>; .reg .f32 %f<3>; .reg .b8 %c<2>;
+  .reg .b64 %o, %i, %rd<6>; .reg .b32 %r<10>; .reg .b16 %h<4>; .reg .pred %p<3>;
+  .reg .f32 %f<3>; .reg .b8 %c<2>;
   ld.param.u64 %o, [out]; mov.u32 %r9, %tid.x; mul.wide.u32 %i, %r9, 8; add.u64 %o, %o, %i;
   add.u32 %r1, %r9, 5; cvt.u64.u32 %rd1, %r1; cvt.u16.u32 %h1, %r1; setp.eq.u32 %p1, %r1, 5;`;
 
@@ -24,7 +25,8 @@ function results(body: string, simd: boolean): bigint[] {
     ).replace(
       /(\.visible|\.entry)/,
       `
-    .func (.param .b32 twice) double(.param .b32 once) { .reg .b32 x; ld.param.b32 x, [once]; add.u32 x, x, x; st.param.b32 [twice], x; ret; }
+    .func (.param .b32 twice) double(.param .b32 once) { .reg .b32 x; ld.param.b32 x, [once];
+    add.u32 x, x, x; st.param.b32 [twice], x; ret; }
     $1`,
     )}`,
     { simd },

@@ -43,7 +43,8 @@ describe('the table of instructions', () => {
   it('compiles no mnemonic without a row', () => {
     expect(() =>
       compilePtx(
-        '.version 8.0\n.target sm_80\n.address_size 64\n.entry k() { .reg .b32 %r<2>; remainder.s32 %r0, %r1, 3; ret; }',
+        '.version 8.0\n.target sm_80\n.address_size 64\n.entry k() { .reg .b32 %r<2>; ' +
+          'remainder.s32 %r0, %r1, 3; ret; }',
       ),
     ).toThrow("'remainder' is no instruction of PTX");
   });

@@ -6,8 +6,8 @@ import { withForgotten } from './dead-local-clearing.js';
 const [LEFT, SEEN, VECTOR] = [0, 1, 2];
 
 /**
- * Units of which each second one comes to general code, where it adds 1 to what the vector was:
- * what is seen is the sum of that.
+ * Units of which every second one reaches general code, where it adds 1 to the old value of the
+ * vector: the result is the sum of those values.
  */
 function units(): { code: Uint8Array; unit: number; general: number } {
   const code = new Code();
@@ -34,7 +34,7 @@ function run(code: Uint8Array, left: number): number {
   return f(left);
 }
 
-/** Bytes of a vector's constant and of what sets a local. */
+/** Bytes of a vector constant and of the instruction that sets a local. */
 const CLEARED = 20;
 
 describe('what a unit leaves', () => {

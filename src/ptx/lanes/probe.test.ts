@@ -5,7 +5,7 @@ import { someOf } from '../../../test/random-runs.js';
 
 const memory = new WebAssembly.Memory({ initial: 1, maximum: 65536, shared: true });
 
-/** Its exported functions, which call a probe that gives one more than its rounds. */
+/** Its exported functions, which call a probe that returns its rounds plus one. */
 function exportsOf(
   file: string,
   kernel: string,

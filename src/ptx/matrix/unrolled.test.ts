@@ -22,12 +22,35 @@ function unrolled(products: number, accumulators: number): string {
     'k',
     '.param .u64 in, .param .u64 out',
     `
-    .reg .b64 %rd<3>; .reg .b32 %r<2>; .reg .b32 %a<8>; .reg .b32 %b<8>; ${each.map((i) => `.reg .f32 %c${i}_<8>;`).join(' ')}
+    .reg .b64 %rd<3>; .reg .b32 %r<2>; .reg .b32 %a<8>; .reg .b32 %b<8>;
+    ${each.map((i) => `.reg .f32 %c${i}_<8>;`).join(' ')}
     ld.param.u64 %rd1, [in]; ld.param.u64 %rd2, [out]; mov.u32 %r1, 16;
-    ${each.flatMap((i) => Array.from({ length: 8 }, (_, j) => `mov.f32 %c${i}_${j}, ` + `0f${[0, 0x3f800000, 0x40000000, 0x40400000][i % 4]!.toString(16).padStart(8, '0')};`)).join(' ')}
+    ${each
+      .flatMap((i) =>
+        Array.from(
+          { length: 8 },
+          (_, j) =>
+            `mov.f32
+      %c${i}_${j}, ` +
+            `0f${[0, 0x3f800000, 0x40000000, 0x40400000][i % 4]!.toString(16).padStart(8, '0')};`,
+        ),
+      )
+      .join(' ')}
     wmma.load.b.sync.aligned.col.m16n16k16.global.f16 ${B}, [%rd1], %r1;
-    ${Array.from({ length: products }, (_, i) => `${LOAD_A}${PRODUCT} ${accumulator(i % accumulators)}, ${A}, ${B}, ` + `${accumulator(i % accumulators)};\n`).join('')}
-    ${each.map((i) => `wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%rd2+${1024 * i}], ` + `${accumulator(i)}, %r1;`).join('\n')}
+    ${Array.from(
+      { length: products },
+      (_, i) =>
+        `${LOAD_A}${PRODUCT}
+      ${accumulator(i % accumulators)}, ${A},
+        ${B}, ` + `${accumulator(i % accumulators)};\n`,
+    ).join('')}
+    ${each
+      .map(
+        (i) =>
+          `wmma.store.d.sync.aligned.row.m16n16k16.global.f32
+      [%rd2+${1024 * i}], ` + `${accumulator(i)}, %r1;`,
+      )
+      .join('\n')}
     ret;`,
   );
 }

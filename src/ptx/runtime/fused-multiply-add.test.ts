@@ -70,7 +70,8 @@ function run(code: string, f: Format, operands: bigint[], relaxedFma: boolean): 
   const body = `
   .reg .b64 %p, %q, %t; .reg .b32 %i; .reg .b${f.bits} %a, %b, %c, %r;
   ld.param.u64 %p, [in]; ld.param.u64 %q, [out];
-  mov.u32 %i, %ctaid.x; .reg .b32 %n; mov.u32 %n, %ntid.x; .reg .b32 %x; mov.u32 %x, %tid.x; mad.lo.u32 %i, %i, %n, %x;
+  mov.u32 %i, %ctaid.x; .reg .b32 %n; mov.u32 %n, %ntid.x; .reg .b32 %x; mov.u32 %x, %tid.x;
+  mad.lo.u32 %i, %i, %n, %x;
   mad.wide.u32 %p, %i, 24, %p; mad.wide.u32 %q, %i, 8, %q;
   ld.global.b${f.bits} %a, [%p]; ld.global.b${f.bits} %b, [%p+8]; ld.global.b${f.bits} %c, [%p+16];
   ${code}

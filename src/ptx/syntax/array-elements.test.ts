@@ -8,7 +8,8 @@ const BEFORE = `.global .align 4 .u32 a[8] = {10, 11, 12, 13, 14, 15, 16, 17};
 .global .align 2 .u16 grid[2][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}};
 .global .align 16 .v4 .f32 four[2] = {{1.0, 2.0, 3.0, 4.0}, {5.0, 6.0, 7.0, 8.0}};
 .const .align 8 .u64 wide[3] = {100, 200, 300};`;
-const HEAD = `.reg .b64 %o, %p, %rd<4>; .reg .b32 %t, %v, %w, %i<4>; .reg .s16 %h; .reg .b16 %b; .reg .f32 %f<4>; .reg .pred %q;
+const HEAD = `.reg .b64 %o, %p, %rd<4>; .reg .b32 %t, %v, %w, %i<4>; .reg .s16 %h;
+  .reg .b16 %b; .reg .f32 %f<4>; .reg .pred %q;
   .shared .align 4 .u32 sh[64]; .local .align 4 .s32 lo[4];
   ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mad.wide.u32 %p, %t, 4, %o;`;
 
