@@ -41,10 +41,10 @@ export const atomic =
         addresses: e.laneLocal(found.address.base!),
         offset: found.address.offset,
       };
-      e.pushEveryone();
+      e.pushAllExecute();
     } else {
       place = check(e, found);
-      e.pushEveryone();
+      e.pushAllExecute();
       code.op('i32.and');
     }
     const old = e.temp('i32');

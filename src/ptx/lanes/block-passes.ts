@@ -11,7 +11,7 @@ import type { Code } from '../wasm/code.js';
  * Words at the beginning of a unit's frame: its state, bits of the threads that have exited, and
  * whether masks were saved.
  */
-export const UNIT = { state: 0, gone: 4, parted: 8, bytes: 16 } as const;
+export const UNIT = { state: 0, gone: 4, diverged: 8, bytes: 16 } as const;
 
 /** Bits of the word in scratch that records how far a pass is. */
 const PASS = { begun: 1, release: 2, ready: 4, left: 8 } as const;
@@ -36,7 +36,7 @@ export interface PassLocals {
  * Resumes the pass that the last call has interrupted, or begins the block. `from` gets the first
  * thread of the next unit.
  */
-export function emitTakeUp(
+export function emitResume(
   code: Code,
   { frame, release, ready, left }: PassLocals,
   from: number,

@@ -11,7 +11,7 @@ import type { Inst, Register } from '../analysis/program.js';
 import type { Region } from '../analysis/regions.js';
 import type { Guard } from './guards.js';
 import type { HoistedChecks } from './hoisted-checks.js';
-import type { Touches } from './prefetching.js';
+import type { PrefetchedRows } from './prefetching.js';
 import type { ShortSide } from './short-branches.js';
 import type { Range, UncheckedRun } from './unchecked-accesses.js';
 import type { SteadyUnits } from './versioned-kernels.js';
@@ -29,7 +29,7 @@ export interface CodePlan {
   /** Loops whose turns all units take before any unit does anything else in a pass. */
   loopPasses: readonly LoopPass[];
   /** Rows that are loaded when a block of threads begins. */
-  touches: Touches | undefined;
+  prefetched: PrefetchedRows | undefined;
   /** Instructions around accesses without checks are written group by group. */
   byGroup: boolean;
   /** Blocks of threads go through memory with the stride of the grid. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Code } from '../wasm/code.js';
 import { ModuleBuilder } from '../wasm/module.js';
-import { withForgotten } from './dead-local-clearing.js';
+import { withDeadCleared } from './dead-local-clearing.js';
 
 const [LEFT, SEEN, VECTOR] = [0, 1, 2];
 
@@ -57,7 +57,7 @@ describe('what a unit leaves', () => {
     ["where a unit begins, of what is no instruction's", { ofInstructions: [] }, unit],
     ['where a unit begins, without general code', { general: [] }, unit],
   ])('is forgotten %s', (_, other, at) => {
-    const next = withForgotten(code, { ...places, ...other });
+    const next = withDeadCleared(code, { ...places, ...other });
     expect(run(next, 8)).toBe(4);
     expect(next.length).toBe(code.length + CLEARED);
     expect([...next.subarray(0, at)]).toEqual([...code.subarray(0, at)]);
@@ -65,7 +65,7 @@ describe('what a unit leaves', () => {
   });
 
   it('stays where that would be too much for a unit to begin with', () => {
-    expect(withForgotten(code, { ...places, ofInstructions: [], most: 0 })).toEqual(code);
-    expect(run(withForgotten(code, { ...places, most: 0 }), 8)).toBe(4);
+    expect(withDeadCleared(code, { ...places, ofInstructions: [], most: 0 })).toEqual(code);
+    expect(run(withDeadCleared(code, { ...places, most: 0 }), 8)).toBe(4);
   });
 });

@@ -29,7 +29,7 @@ export interface Places {
  * The code in which those vectors are cleared that no unit leaves for the next one: where general
  * code begins if that is enough, else where a unit does.
  */
-export function withForgotten(
+export function withDeadCleared(
   code: Uint8Array,
   { units, general, ofInstructions, most, localCount, isVector }: Places,
 ): Uint8Array {

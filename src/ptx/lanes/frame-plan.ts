@@ -24,8 +24,8 @@ export interface FramePlan {
   /** The offset of a register's cell in the frame. */
   slots: ReadonlyMap<number, number>;
   /** The offset and size of the masks of a unit that is suspended while it is divergent. */
-  partedAt: number;
-  partedBytes: number;
+  divergedAt: number;
+  divergedBytes: number;
   /** The size of a unit's frame. */
   unitBytes: number;
   spills: Spills;
@@ -77,8 +77,8 @@ export function planFrames(
   }
   // Units are seldom suspended while divergent: what they read and write in each turn is in few
   // cache lines.
-  const partedAt = alignUp(end, 16);
-  const partedBytes = alone ? bytesOfMasks(k, plan, kernel) : 0;
+  const divergedAt = alignUp(end, 16);
+  const divergedBytes = alone ? bytesOfMasks(k, plan, kernel) : 0;
   const plannedBy = k.runs('spills') ? planSpills : spillAll;
   const spills = plannedBy({
     reached: shape.order.map((index) => blocks[index]!),
@@ -96,9 +96,9 @@ export function planFrames(
     passing,
     live,
     slots,
-    partedAt,
-    partedBytes,
-    unitBytes: partedAt + partedBytes,
+    divergedAt,
+    divergedBytes,
+    unitBytes: divergedAt + divergedBytes,
     spills,
   };
 }

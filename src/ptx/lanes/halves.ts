@@ -261,7 +261,7 @@ const SUM_TO_ODD = `
  * Some products of bf16, which has the exponents of f32, do not fit there: groups with one are
  * computed lane by lane.
  */
-function besides(shape: 'mul' | 'fma', packed: boolean): string {
+function laneByLane(shape: 'mul' | 'fma', packed: boolean): string {
   const one = (lane: number, upper: boolean): string => {
     const bits = (name: string): string => {
       const word = `(i32x4.extract_lane ${lane} ${name})`;
@@ -319,7 +319,7 @@ function lanesFunction(format: Format, packed: boolean, shape: 'add' | 'mul' | '
     ${
       mayNotFit
         ? `(if (v128.any_true $odd) (then
-        ${besides(shape, packed)}))`
+        ${laneByLane(shape, packed)}))`
         : ''
     }
     (v128.store $at $r)

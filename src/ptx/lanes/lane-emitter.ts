@@ -100,7 +100,7 @@ export abstract class LaneEmitter extends VectorEmitter {
       });
       this.predicateMask = holds;
       this.writeMask = runs;
-      this.writeBits = this.everyone ? this.bitsOf(predicate) : undefined;
+      this.writeBits = this.wholeUnit ? this.bitsOf(predicate) : undefined;
       this.emitBare(inst, rule);
       this.writeBits = undefined;
     } else if (predicate) {
@@ -224,7 +224,7 @@ export abstract class LaneEmitter extends VectorEmitter {
       apart === undefined ? [] : inst.defs.filter((register) => this.isVarying(register));
     // A fault is the first running thread's.
     const known = this.unchecked?.get(inst);
-    const memory = !known && !this.everyone && !isPure(inst) && !inst.modifiers.includes('param');
+    const memory = !known && !this.wholeUnit && !isPure(inst) && !inst.modifiers.includes('param');
     const findFirst = (): void => {
       code.get(this.base);
       this.pushBits(this.active);
@@ -259,7 +259,7 @@ export abstract class LaneEmitter extends VectorEmitter {
       this.pop(inst.args[0]!, type, 'wide');
     } else {
       this.apply(rule, inst);
-      this.mendWrap(inst, apart && temporaries[0]);
+      this.correctWrap(inst, apart && temporaries[0]);
     }
     for (const register of [...differing, ...targets]) this.registerLocals.delete(register.id);
     targets.forEach((register, index) => {
@@ -299,7 +299,7 @@ export abstract class LaneEmitter extends VectorEmitter {
    * threads after that point have to be right, so the first thread's value counts as less than
    * zero: the threads before it have no valid address.
    */
-  private mendWrap(inst: Inst, target: number | undefined): void {
+  private correctWrap(inst: Inst, target: number | undefined): void {
     const { code } = this;
     const [register] = inst.defs;
     const source = inst.args

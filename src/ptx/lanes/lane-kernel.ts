@@ -118,7 +118,7 @@ export class LaneKernelEmitter extends LaneEmitter {
   ranges: Ranges | undefined = undefined;
 
   /** The loop whose code without masks is being written, and the label after it. */
-  unparted: { region: Region; end: object } | undefined = undefined;
+  unmaskedLoop: { region: Region; end: object } | undefined = undefined;
 
   /** Present if the function runs the whole block by itself. */
   readonly passes: PassLocals | undefined = undefined;
@@ -208,10 +208,10 @@ export class LaneKernelEmitter extends LaneEmitter {
    * the general one.
    */
   inVersion(whole: boolean, ask: () => void): void {
-    const { everyone } = this;
-    this.everyone = whole;
+    const { wholeUnit } = this;
+    this.wholeUnit = whole;
     ask();
-    this.everyone = everyone;
+    this.wholeUnit = wholeUnit;
   }
 
   isUsed(register: Register): boolean {

@@ -85,7 +85,7 @@ export const store: LaneRule = (e) => {
   const room = roomOf(e, found);
   const packed: Place = { kind: 'range', local: room, offset: ADDRESSES, stride: found.size };
   const place = check(e, found);
-  if (e.parted && found.shared && found.type.bits === 32 && isPermuted(e, place, found.size)) {
+  if (e.diverged && found.shared && found.type.bits === 32 && isPermuted(e, place, found.size)) {
     code.op('if').byte(0x40);
     e.nest(() => {
       e.eachGroup(() => {
@@ -108,7 +108,7 @@ export const store: LaneRule = (e) => {
     });
     return true;
   }
-  e.pushEveryone();
+  e.pushAllExecute();
   code.op('i32.and');
   if (place.kind === 'range' && place.stride === found.size) {
     const good = e.temp('i32');

@@ -16,7 +16,7 @@ export function plainCode(k: LaneKernelEmitter): CodePlan {
     ownLoop: false,
     units: undefined,
     loopPasses: [],
-    touches: undefined,
+    prefetched: undefined,
     byGroup: false,
     strides: false,
   };
@@ -76,7 +76,7 @@ export function completeCode({ general, whole }: CodePlan, k: LaneKernelEmitter)
 
 function complete(k: LaneKernelEmitter, code: BlockCode): void {
   const { block, steps, ending } = code;
-  ending.soft = !k.everyone && (!k.plan.convergent(block.index) || k.plan.parts(block.index));
+  ending.soft = !k.wholeUnit && (!k.plan.convergent(block.index) || k.plan.parts(block.index));
   ending.form = formOf(k, block);
   code.spilled = k.frames.spills.early(block.index);
   findLastUses(k, block, steps);
@@ -89,7 +89,7 @@ function formOf(k: LaneKernelEmitter, { index, ending }: Block): EndingForm {
     case 'branch': {
       if (ending.yes === ending.no) return 'jump';
       const { register } = ending.inst.predicate!;
-      if (k.everyone) return k.isUniform(register) ? 'branch' : 'agree';
+      if (k.wholeUnit) return k.isUniform(register) ? 'branch' : 'agree';
       return k.plan.parts(index) ? 'part' : 'branch';
     }
     case 'return':

@@ -262,14 +262,14 @@ it(
   { tags: 'random', timeout: 120_000 },
   () => {
     const statuses = new Set<number>();
-    const touched = new Set<boolean>();
+    const prefetching = new Set<boolean>();
     fc.assert(
       fc.property(kernels, fc.constantFrom(...SHAPES), (kernel, block) => {
         const source = text(kernel);
         const scalar = run(source, kernel, block, false);
         const lanes = run(source, kernel, block, true);
         statuses.add(scalar.status);
-        touched.add(touches(source, 'k', block));
+        prefetching.add(prefetches(source, 'k', block));
         expect(lanes.status, source).toBe(scalar.status);
         expect(lanes.block, source).toBe(scalar.block);
         if (scalar.status === STATUS.done)
@@ -282,7 +282,7 @@ it(
       { numRuns: 200, leastRuns: 20 },
     );
     expect([...statuses].sort()).toEqual([STATUS.done, STATUS.fault].sort());
-    expect(touched.size).toBe(2);
+    expect(prefetching.size).toBe(2);
   },
 );
 
@@ -303,7 +303,7 @@ it.each([(2n ** 64n + 8n) / 3n, (2n ** 65n + 4n) / 3n, 2n ** 63n, 2n ** 32n, -(2
     );
     const grid = new Grid(source, { simd: true, pages: 4 });
     const at = grid.allocate(4096);
-    expect(touches(source, 'k', [32, 4])).toBe(true);
+    expect(prefetches(source, 'k', [32, 4])).toBe(true);
     expect(
       grid.run('k', [{ i64: at }, { i64: pitch }, { i32: 0 }], {
         grid: [1],
@@ -315,16 +315,16 @@ it.each([(2n ** 64n + 8n) / 3n, (2n ** 65n + 4n) / 3n, 2n ** 63n, 2n ** 32n, -(2
 );
 
 /** Loads whose values are not used: i32.load8_u and drop. */
-function touches(source: string, name: string, [x, y = 1, z = 1]: Dimensions): boolean {
+function prefetches(source: string, name: string, [x, y = 1, z = 1]: Dimensions): boolean {
   const lanes = new Grid(source, { simd: true, pages: 4 }).kernel(name).inLanes([x, y, z]);
   return (
     typeof lanes !== 'string' && Buffer.from(lanes.wasm).includes(Buffer.from([0x2d, 0, 0, 0x1a]))
   );
 }
 
-describe('lines are touched', () => {
+describe('lines are prefetched', () => {
   it.each(['sm_75', 'sm_80', 'sm_90'] as const)('of the rows of a transpose for %s', (target) => {
-    expect(touches(sample('k08_transpose', target), 'transpose', [32, 8])).toBe(true);
+    expect(prefetches(sample('k08_transpose', target), 'transpose', [32, 8])).toBe(true);
   });
 
   it.each([
@@ -333,6 +333,6 @@ describe('lines are touched', () => {
     ['k08_transpose', 'transpose', [32, 1]],
     ['k10_mandel', 'mandel', [32, 8]],
   ] as const)('not of blocks of one row, or that wait for nothing: %s', (file, name, block) => {
-    expect(touches(sample(file), name, block)).toBe(false);
+    expect(prefetches(sample(file), name, block)).toBe(false);
   });
 });

@@ -27,7 +27,7 @@ export const LINE = 64;
 /** A block that accesses more places of each row has other work. */
 const MOST_PLACES = 12;
 
-export interface Touches {
+export interface PrefetchedRows {
   /** The instructions that compute the addresses, in order. */
   insts: readonly Inst[];
   /** The instructions whose results differ from row to row. */
@@ -45,12 +45,12 @@ export interface Touches {
  * Accesses to memory that each thread makes at most once, at adjacent places, whose addresses
  * depend on the thread's row. `repeats`: blocks in loops.
  */
-function findTouches(
+function findPrefetchedRows(
   e: LaneEmitter,
   blocks: readonly Block[],
   order: readonly number[],
   repeats: (block: number) => boolean,
-): Touches | undefined {
+): PrefetchedRows | undefined {
   // Between loops and other long work there is time to fetch memory.
   if (
     !order.some((index) => {
@@ -178,7 +178,7 @@ function isKnown(arg: Arg): boolean {
 export function loadRowsAhead(code: CodePlan, k: LaneKernelEmitter): void {
   const { blocks, shape } = k.kernel;
   if (k.passes && !k.oneRow)
-    code.touches = findTouches(
+    code.prefetched = findPrefetchedRows(
       k,
       blocks,
       shape.order,

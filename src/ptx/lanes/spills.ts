@@ -65,7 +65,7 @@ export function planSpills(kernel: Suspensions): Spills {
   const flow = new Flow(kernel);
   const leaving = changedRegisters(kernel, flow);
   const saved = new Map<number, Set<Register>>(entries.map((entry) => [entry, new Set()]));
-  const besides = new Map<number, Set<Register>>(entries.map((entry) => [entry, new Set()]));
+  const further = new Map<number, Set<Register>>(entries.map((entry) => [entry, new Set()]));
   for (const block of reached) {
     const arriving =
       block.ending.kind === 'cut' && block.ending.cut !== 'sleep' ? block.ending.inst.defs : [];
@@ -77,7 +77,7 @@ export function planSpills(kernel: Suspensions): Spills {
       }
       for (const register of waiting(entry))
         if (inFrame(register) && leaving.get(block.index)!.has(register))
-          besides.get(entry)!.add(register);
+          further.get(entry)!.add(register);
     }
   }
   const early = new Map(
@@ -89,14 +89,14 @@ export function planSpills(kernel: Suspensions): Spills {
     ]),
   );
   const needed = neededRegisters(kernel, (block) => [
-    ...flow.suspends(block).flatMap((entry) => [...saved.get(entry)!, ...besides.get(entry)!]),
+    ...flow.suspends(block).flatMap((entry) => [...saved.get(entry)!, ...further.get(entry)!]),
     ...early.get(block.index)!,
   ]);
   return {
     saved: (entry) => [...saved.get(entry)!],
     early: (block) => early.get(block)!,
     waiting: (header) =>
-      [...besides.get(header)!].filter((register) => !saved.get(header)!.has(register)),
+      [...further.get(header)!].filter((register) => !saved.get(header)!.has(register)),
     needed: (entry) =>
       liveness.liveIn(entry).filter((register) => needed.get(entry)!.has(register)),
   };

@@ -168,8 +168,8 @@ export function checkRun(
     for (const { inst, offset } of range.accesses)
       places.set(inst, { local, offset: offset - range.start });
   }
-  if (run.stores && !e.everyone) {
-    e.pushEveryone();
+  if (run.stores && !e.wholeUnit) {
+    e.pushAllExecute();
     test();
   }
   return places;

@@ -39,7 +39,7 @@ export abstract class VectorEmitter extends Emitter {
    */
   whole = -1;
   /** The current code only runs if all threads of the unit do. */
-  everyone = false;
+  wholeUnit = false;
   /**
    * Registers that are used in one block only, but keep their locals: code for whole units hands
    * them over to the general code.
@@ -111,7 +111,7 @@ export abstract class VectorEmitter extends Emitter {
 
   /** Code for whole units has the predicate as a scalar. */
   agrees(register: Register): boolean {
-    return this.everyone && register !== this.disagreed && this.agreed?.has(register) === true;
+    return this.wholeUnit && register !== this.disagreed && this.agreed?.has(register) === true;
   }
 
   /** Nothing outside its block reads the register. */
@@ -417,7 +417,7 @@ export abstract class VectorEmitter extends Emitter {
    * everywhere.
    */
   masksFor(register: Register): readonly number[] | undefined {
-    if (this.block && !this.everyone && this.plan.keeps(this.block.index, register))
+    if (this.block && !this.wholeUnit && this.plan.keeps(this.block.index, register))
       return this.guardMasks();
     return this.predicateMask.length ? this.predicateMask : undefined;
   }
@@ -430,10 +430,10 @@ export abstract class VectorEmitter extends Emitter {
   }
 
   /** Some threads of the unit may not execute the current instruction. */
-  get parted(): boolean {
+  get diverged(): boolean {
     return (
       this.predicateMask.length > 0 ||
-      (!this.everyone && this.block !== undefined && !this.plan.convergent(this.block.index))
+      (!this.wholeUnit && this.block !== undefined && !this.plan.convergent(this.block.index))
     );
   }
 
@@ -458,7 +458,7 @@ export abstract class VectorEmitter extends Emitter {
 
   /** Pushes whether all threads are in the masks. */
   pushAll(masks: readonly number[]): void {
-    if (this.everyone && masks === this.active) {
+    if (this.wholeUnit && masks === this.active) {
       this.code.i32(1);
       return;
     }
@@ -467,9 +467,9 @@ export abstract class VectorEmitter extends Emitter {
   }
 
   /** Pushes whether all threads of the unit execute the current instruction. */
-  pushEveryone(): void {
+  pushAllExecute(): void {
     if (this.predicateMask.length) this.pushAll(this.writeMask);
-    else if (this.everyone) this.code.i32(1);
+    else if (this.wholeUnit) this.code.i32(1);
     else if (this.runsWhole()) this.code.get(this.whole);
     else this.pushAll(this.active);
   }
@@ -482,7 +482,7 @@ export abstract class VectorEmitter extends Emitter {
   /** Pushes the masks as bits, the first thread's lowest. */
   pushBits(masks: readonly number[]): void {
     const { code } = this;
-    if (this.everyone && masks === this.active) {
+    if (this.wholeUnit && masks === this.active) {
       code.i32(this.width === 32 ? -1 : (1 << this.width) - 1);
       return;
     }

@@ -151,7 +151,7 @@ function plan(loop: Loop): Plan | undefined {
     greatest = Math.max(greatest, ...found);
   }
   // Indices near the ends of their range: there is no such memory, and addresses are those of
-  // counters that do not wrap (see `mendWrap`).
+  // counters that do not wrap (see `correctWrap`).
   const [lowest, highest] = signed
     ? [-(2 ** 31) + MARGIN, 2 ** 31 - MARGIN]
     : [0, 2 ** 32 - MARGIN];

@@ -150,17 +150,17 @@ export function emitGuard(k: LaneKernelEmitter, block: Block, guard: Guard): voi
   const ending = block.ending as Block['ending'] & { kind: 'branch' };
   const { register, negated } = ending.inst.predicate!;
   k.laneLocal(register);
-  const { unparted } = k;
-  if (unparted) {
+  const { unmaskedLoop } = k;
+  if (unmaskedLoop) {
     whenAll(k, guard, negated !== (ending.no === block.index), () => {
-      backEdge(k, block.index, unparted.region);
+      backEdge(k, block.index, unmaskedLoop.region);
       k.branchTo(k.turnLabel);
     });
   }
   const outcome = k.newLocal('i32');
   const send = (to: number): void => {
     sendTo(k, block.index, to);
-    if (unparted && to !== block.index) k.branchTo(unparted.end);
+    if (unmaskedLoop && to !== block.index) k.branchTo(unmaskedLoop.end);
   };
   eitherAlike(
     k,

@@ -25,7 +25,9 @@ export function emitBlock(k: LaneKernelEmitter, code: BlockCode, otherwise?: obj
   // A guard's comparison is made at the branch.
   const count = steps.length - (ending.guard ? 1 : 0);
   const known =
-    k.everyone && steps.some(({ inst }) => k.hoistedPlaces.has(inst)) ? k.hoistedPlaces : undefined;
+    k.wholeUnit && steps.some(({ inst }) => k.hoistedPlaces.has(inst))
+      ? k.hoistedPlaces
+      : undefined;
   if (run && !run.twice) {
     emitSteps(k, code, 0, run.from);
     const rest = (bad: object): void => {
@@ -42,7 +44,7 @@ export function emitBlock(k: LaneKernelEmitter, code: BlockCode, otherwise?: obj
       emitUnless(k, rest, () => {
         handOver(k, block, 0);
       });
-  } else if (k.everyone && !k.unparted) {
+  } else if (k.wholeUnit && !k.unmaskedLoop) {
     k.unchecked = known;
     emitSteps(k, code, 0, count);
     k.unchecked = undefined;

@@ -5,7 +5,7 @@ import type { Block } from '../../analysis/blocks.js';
 import { instructionsOf } from '../../analysis/liveness.js';
 import type { Register } from '../../analysis/program.js';
 import { writesZerosAtOnce } from '../../runtime/engine.js';
-import { withForgotten } from '../dead-local-clearing.js';
+import { withDeadCleared } from '../dead-local-clearing.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
 
 /** The most registers that are cleared with those restored at an entry. */
@@ -17,15 +17,15 @@ const MOST_RESTORED = writesZerosAtOnce ? 12 : Infinity;
  * zeros at once, with 110 vectors cleared there, made a scan 1.7 times as slow, and a transpose 1.5
  * times.
  */
-const MOST_FORGOTTEN = writesZerosAtOnce ? 12 : 128;
+const MOST_CLEARED = writesZerosAtOnce ? 12 : 128;
 
 export function forgetting(k: LaneKernelEmitter, code: Uint8Array): Uint8Array {
   if (!k.runs('dead-local clearing')) return code;
-  return withForgotten(code, {
+  return withDeadCleared(code, {
     units: k.unitStarts,
     general: k.generalStarts,
     ofInstructions: k.free('v128'),
-    most: MOST_FORGOTTEN,
+    most: MOST_CLEARED,
     localCount: k.paramCount + k.localTypes.length,
     isVector: (local) => local >= k.paramCount && k.localTypes[local - k.paramCount] === 'v128',
   });
@@ -40,10 +40,10 @@ export function clearRegisters(k: LaneKernelEmitter): void {
  * A turn reads no value of the turn before. Without clearing, engines carry all registers from one
  * to the next, since for them any entry may come after any.
  */
-export function forgetRegisters(k: LaneKernelEmitter): void {
+export function clearForTurn(k: LaneKernelEmitter): void {
   if (!k.runs('turn clearing')) return;
   const waited = blocksWaitedAt(k);
-  if (waited.length * k.groups > MOST_FORGOTTEN) return;
+  if (waited.length * k.groups > MOST_CLEARED) return;
   const restored = new Set(handedRegisters(k));
   for (const entry of k.frames.live)
     k.frames.spills.needed(entry).forEach((register) => restored.add(register));
@@ -77,7 +77,7 @@ export function knownAt(k: LaneKernelEmitter, { index, insts }: Block, place: nu
  * Where the general code begins, which control seldom reaches: it reads only these registers of
  * what was computed before. No thread waits.
  */
-export function forgetAllBut(k: LaneKernelEmitter, kept: ReadonlySet<Register>): void {
+export function clearAllBut(k: LaneKernelEmitter, kept: ReadonlySet<Register>): void {
   k.generalStarts.push(k.code.length);
   if (k.runs('turn clearing'))
     clearInGeneralForm(
@@ -98,10 +98,10 @@ function ownRegisters(k: LaneKernelEmitter): Register[] {
 
 /** Clears registers in the form that the general code has them in. */
 export function clearInGeneralForm(k: LaneKernelEmitter, registers: readonly Register[]): void {
-  const { everyone } = k;
-  k.everyone = false;
+  const { wholeUnit } = k;
+  k.wholeUnit = false;
   clearLocals(k, registers);
-  k.everyone = everyone;
+  k.wholeUnit = wholeUnit;
 }
 
 function clearLocals(k: LaneKernelEmitter, registers: Iterable<Register>): void {

@@ -34,7 +34,7 @@ export function takeWaiting(k: LaneKernelEmitter, header: number): void {
  * Control comes to a block: waiting threads become active, and a block without threads is skipped.
  */
 export function arriveAt(k: LaneKernelEmitter, block: number, past: object): void {
-  if (k.everyone) return;
+  if (k.wholeUnit) return;
   const { code, plan } = k;
   if (k.awaited.has(block)) {
     const waiting = k.waitMasks(block);

@@ -131,7 +131,7 @@ function emitExchange(k: LaneKernelEmitter, block: BlockCode): void {
 /** Ends a turn all of whose threads have one state now. */
 function endTurn(k: LaneKernelEmitter, state: number): void {
   const { passes } = k;
-  if (!passes || !k.everyone) {
+  if (!passes || !k.wholeUnit) {
     k.branchTo(k.turnLabel);
     return;
   }

@@ -95,12 +95,12 @@ export function saveMasks(k: LaneKernelEmitter, region: Region): void {
         code
           .get(frame)
           .get(local)
-          .memory('v128.store', k.frames.partedAt + 16 * (k.groups * index + group));
+          .memory('v128.store', k.frames.divergedAt + 16 * (k.groups * index + group));
       });
       k.clearMasks(masks);
     },
   );
-  code.get(frame).i32(1).memory('i32.store', UNIT.parted);
+  code.get(frame).i32(1).memory('i32.store', UNIT.diverged);
 }
 
 function restoreMasks(k: LaneKernelEmitter, region: Region): void {
@@ -118,15 +118,15 @@ function restoreMasks(k: LaneKernelEmitter, region: Region): void {
     if (k.isVarying(register)) k.laneLocal(register);
     else k.registerLocal(register);
   }
-  code.get(frame).memory('i32.load', UNIT.parted);
+  code.get(frame).memory('i32.load', UNIT.diverged);
   k.when(() => {
-    code.get(frame).i32(0).memory('i32.store', UNIT.parted);
+    code.get(frame).i32(0).memory('i32.store', UNIT.diverged);
     [k.active, ...k.plan.waitingOut(region).map((block) => k.waitMasks(block))].forEach(
       (masks, index) => {
         masks.forEach((local, group) => {
           code
             .get(frame)
-            .memory('v128.load', k.frames.partedAt + 16 * (k.groups * index + group))
+            .memory('v128.load', k.frames.divergedAt + 16 * (k.groups * index + group))
             .set(local);
         });
       },
@@ -169,7 +169,7 @@ export function restoreAt(k: LaneKernelEmitter, entry: number): void {
   const { blocks, remade, shape } = k.kernel;
   k.block = undefined;
   // A unit that was suspended while divergent does not reach code for whole units.
-  if (k.passes && !k.everyone && shape.loopHeaders.has(entry) && !k.plan.convergent(entry))
+  if (k.passes && !k.wholeUnit && shape.loopHeaders.has(entry) && !k.plan.convergent(entry))
     restoreMasks(k, shape.regionOf(entry));
   k.restoreEntry(
     entry,

@@ -23,7 +23,7 @@ export function arrivals(k: LaneKernelEmitter, region: Region): Map<number, numb
   const found = new Map(
     innerEntries(k, region).map((block) => [k.frames.entryOf.get(block)!, block]),
   );
-  if (k.everyone) return found;
+  if (k.wholeUnit) return found;
   for (const [block, { entries }] of k.codePlan.general.blocks) {
     if (!region.members.has(block) || block === region.header) continue;
     for (const number of entries.values()) found.set(number, block);
@@ -33,12 +33,12 @@ export function arrivals(k: LaneKernelEmitter, region: Region): Map<number, numb
 
 /** Whether control can enter the block from outside the flow. */
 function isEntered(k: LaneKernelEmitter, block: number): boolean {
-  return k.frames.live.includes(block) || (!k.everyone && isHandedOver(k, block));
+  return k.frames.live.includes(block) || (!k.wholeUnit && isHandedOver(k, block));
 }
 
 /** The version that is being written. */
-const versionOf = ({ codePlan, everyone }: LaneKernelEmitter): Version =>
-  everyone ? codePlan.whole! : codePlan.general;
+const versionOf = ({ codePlan, wholeUnit }: LaneKernelEmitter): Version =>
+  wholeUnit ? codePlan.whole! : codePlan.general;
 
 /** Whether code for whole units hands over to the general code in the block. */
 const isHandedOver = (k: LaneKernelEmitter, block: number): boolean =>
@@ -59,7 +59,7 @@ export function emitRegion(k: LaneKernelEmitter, region: Region): void {
    * nothing to restore.
    */
   const restoredAhead =
-    isLoop && k.everyone && inner.size === 0 && k.frames.live.includes(region.header);
+    isLoop && k.wholeUnit && inner.size === 0 && k.frames.live.includes(region.header);
   const end = {};
   /** Where threads of a loop reconverge that wait for its next turn. */
   const tail = {};
@@ -128,7 +128,7 @@ export function emitRegion(k: LaneKernelEmitter, region: Region): void {
     }
     const next = after[index + 1] ?? (isLoop ? tail : end);
     if (isEntered(k, item)) {
-      if (k.everyone) {
+      if (k.wholeUnit) {
         if (item !== region.header || !restoredAhead) restoreWhole(k, item);
       } else {
         if (item !== region.header) {
@@ -146,7 +146,7 @@ export function emitRegion(k: LaneKernelEmitter, region: Region): void {
   });
   if (isLoop) {
     k.closeLabel();
-    if (!k.everyone && k.plan.waitsAt(region.header)) repeatLoop(k, region);
+    if (!k.wholeUnit && k.plan.waitsAt(region.header)) repeatLoop(k, region);
     k.closeLabel();
     k.loopLabels.delete(region);
     const left = k.leaving.get(region);
@@ -223,22 +223,22 @@ function emitUnmasked(
   end: object,
 ): void {
   const { code } = k;
-  const parted = {};
+  const diverged = {};
   const label = {};
-  k.openLabel('block', parted);
+  k.openLabel('block', diverged);
   k.pushAll(k.active);
   code.op('i32.eqz');
-  k.branchTo(parted, 'br_if');
+  k.branchTo(diverged, 'br_if');
   if (k.frames.live.includes(region.header)) code.i32(0).set(k.entryNumber);
   if (short) shortenTurn(k);
   k.loopLabels.set(region, label);
   k.openLabel('loop', label);
   const { lanes, threads } = k.effort;
-  k.everyone = true;
-  k.unparted = { region, end };
-  emitBlock(k, unmasked!, parted);
-  k.unparted = undefined;
-  k.everyone = false;
+  k.wholeUnit = true;
+  k.unmaskedLoop = { region, end };
+  emitBlock(k, unmasked!, diverged);
+  k.unmaskedLoop = undefined;
+  k.wholeUnit = false;
   Object.assign(k.effort, { lanes, threads });
   k.closeLabel();
   k.loopLabels.delete(region);

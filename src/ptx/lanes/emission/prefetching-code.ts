@@ -6,7 +6,7 @@ import type { LaneKernelEmitter } from '../lane-kernel.js';
 import { testPlace } from '../places.js';
 import type { Access } from '../places.js';
 import { LINE } from '../prefetching.js';
-import type { Touches } from '../prefetching.js';
+import type { PrefetchedRows } from '../prefetching.js';
 import { enterWhole, leaveWhole } from './whole-units.js';
 
 /**
@@ -16,7 +16,7 @@ import { enterWhole, leaveWhole } from './whole-units.js';
 const LEAST_BETWEEN_ROWS = 1024;
 
 /** A block with more rows has many threads, and with them other work than memory accesses. */
-const MOST_TOUCHED_ROWS = 32;
+const MOST_PREFETCHED_ROWS = 32;
 
 /** An entry of the table of rows that are loaded two at a time. */
 const ROWS = { places: 0, steps: 16, count: 32, bytes: 40 } as const;
@@ -28,11 +28,11 @@ const ROWS = { places: 0, steps: 16, count: 32, bytes: 40 } as const;
 const FAR = 18 * 2 ** 20;
 
 /** At the start of a block: loads of the lines of its rows. */
-export function touchAhead(k: LaneKernelEmitter, { release, ready, left }: PassLocals): void {
+export function prefetchRows(k: LaneKernelEmitter, { release, ready, left }: PassLocals): void {
   const { code, base, width } = k;
-  const { touches } = k.codePlan;
-  if (!touches) return;
-  const { insts, pairs, size } = touches;
+  const { prefetched } = k.codePlan;
+  if (!prefetched) return;
+  const { insts, pairs, size } = prefetched;
   const { lanes, threads } = k.effort;
   const none = {};
   const [rows, row] = [
@@ -51,7 +51,7 @@ export function touchAhead(k: LaneKernelEmitter, { release, ready, left }: PassL
     .i32(width)
     .op('i32.ne')
     .get(rows)
-    .i32(MOST_TOUCHED_ROWS)
+    .i32(MOST_PREFETCHED_ROWS)
     .op('i32.gt_u')
     .op('i32.or');
   k.branchTo(none, 'br_if');
@@ -66,8 +66,8 @@ export function touchAhead(k: LaneKernelEmitter, { release, ready, left }: PassL
   k.conditionally(() => {
     for (const register of registers) k.bindRegister(register, k.newLocal(register.type.wasm));
     for (const inst of insts) k.emitInst(inst);
-    const { table, last } = emitRowTable(k, touches, rows, row);
-    touchRows(k, table, last, Math.log2(size), Math.ceil((width * size) / LINE), none);
+    const { table, last } = emitRowTable(k, prefetched, rows, row);
+    loadRows(k, table, last, Math.log2(size), Math.ceil((width * size) / LINE), none);
     for (const { id } of registers) k.registerLocals.delete(id);
   });
   k.endInstruction();
@@ -82,7 +82,7 @@ export function touchAhead(k: LaneKernelEmitter, { release, ready, left }: PassL
  */
 function emitRowTable(
   k: LaneKernelEmitter,
-  { insts, ofRow, pairs }: Touches,
+  { insts, ofRow, pairs }: PrefetchedRows,
   rows: number,
   row: number,
 ): { table: number; last: number } {
@@ -181,7 +181,7 @@ function emitRowTable(
  * instructions load all of them, one row after the other: processors then detect the step, and
  * prefetch.
  */
-function touchRows(
+function loadRows(
   k: LaneKernelEmitter,
   table: number,
   last: number,

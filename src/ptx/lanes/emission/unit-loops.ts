@@ -9,14 +9,14 @@ import type { PassLocals } from '../block-passes.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
 import {
   clearRegisters,
-  forgetAllBut,
-  forgetRegisters,
+  clearAllBut,
+  clearForTurn,
   forgetting,
   handedRegisters,
 } from './clearing.js';
 import { pushStatesAddress, restoreAt } from './frames.js';
 import { emitRegion } from './loops.js';
-import { touchAhead } from './prefetching-code.js';
+import { prefetchRows } from './prefetching-code.js';
 import { emitTurn, emitWhole, enterEntry, findEntry } from './turns.js';
 import {
   countIndices,
@@ -78,16 +78,16 @@ function emitStateless(k: LaneKernelEmitter): void {
     k.closeLabel();
     k.closeLabel();
     endBlock(k, done);
-    forgetAllBut(k, new Set());
+    clearAllBut(k, new Set());
     begin();
     findMissing(k, k.active);
     k.branchTo(k.generalLabel);
     k.closeLabel();
-    forgetAllBut(k, handedRegisters(k));
+    clearAllBut(k, handedRegisters(k));
     k.closeLabel();
   } else {
     endBlock(k, done);
-    forgetRegisters(k);
+    clearForTurn(k);
     begin();
     findExisting(k, k.active);
     k.openLabel('block', generalTurn);
@@ -188,12 +188,12 @@ function emitUnits(k: LaneKernelEmitter, passes: PassLocals, passed: object): vo
   k.closeLabel();
   [k.endedLabel, k.turnLabel] = [ended, turn];
   k.closeLabel();
-  forgetAllBut(k, new Set());
+  clearAllBut(k, new Set());
   findMissing(k, k.active);
   enterEntry(k);
   k.branchTo(k.generalLabel);
   k.closeLabel();
-  forgetAllBut(k, handedRegisters(k));
+  clearAllBut(k, handedRegisters(k));
   k.closeLabel();
   emitRegion(k, root);
   endUnit(k, passes, false);
@@ -210,7 +210,7 @@ function emitPasses(k: LaneKernelEmitter, passes: PassLocals): void {
   const skipped = {};
   const scratch = k.contextField('scratch');
   const frames = k.framesBase();
-  touchAhead(k, passes);
+  prefetchRows(k, passes);
   const { loopPasses, ownLoop } = k.codePlan;
   if (loopPasses.length) countIndices(k);
   k.openLabel('loop', pass);

@@ -3,7 +3,7 @@
 import { instructionsOf } from '../../analysis/liveness.js';
 import type { Arg } from '../../analysis/program.js';
 import { CTX, STATUS } from '../../context.js';
-import { emitInterrupt, emitTakeUp } from '../block-passes.js';
+import { emitInterrupt, emitResume } from '../block-passes.js';
 import type { PassLocals } from '../block-passes.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
 
@@ -87,7 +87,7 @@ export function prologueBytes(k: LaneKernelEmitter): Uint8Array {
   if (k.passes) {
     const threads = k.contextField('threads');
     prologue.get(threads).set(k.to);
-    emitTakeUp(
+    emitResume(
       prologue,
       k.passes,
       k.from,

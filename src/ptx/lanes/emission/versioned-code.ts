@@ -249,8 +249,8 @@ export function emitLoopPass(
       .i64(k.frames.entryOf.get(header)!)
       .op('i64.ne');
     k.branchTo(none, 'br_if');
-    if (k.frames.partedBytes) {
-      code.get(passes.frame).memory('i32.load', UNIT.parted);
+    if (k.frames.divergedBytes) {
+      code.get(passes.frame).memory('i32.load', UNIT.diverged);
       k.branchTo(none, 'br_if');
     }
     code.get(base).set(k.thread);

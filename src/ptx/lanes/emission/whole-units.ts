@@ -10,8 +10,8 @@ export function findExisting(k: LaneKernelEmitter, masks: readonly number[]): vo
   if (!startsWhole(k)) for (const local of masks) code.v128([-1, -1, -1, -1]).set(local);
   code.get(k.base).i32(k.width).op('i32.add').get(k.contextField('threads')).op('i32.le_u');
   if (passes) code.get(passes.gone).op('i32.eqz').op('i32.and');
-  if (passes && k.frames.partedBytes && startsWhole(k))
-    code.get(passes.frame).memory('i32.load', UNIT.parted).op('i32.eqz').op('i32.and');
+  if (passes && k.frames.divergedBytes && startsWhole(k))
+    code.get(passes.frame).memory('i32.load', UNIT.diverged).op('i32.eqz').op('i32.and');
   // Code for whole units needs no masks, and sets them where it hands over.
   if (startsWhole(k)) {
     code.set(k.whole);
@@ -62,14 +62,14 @@ export function startsWhole(k: LaneKernelEmitter): boolean {
 export function enterWhole(k: LaneKernelEmitter): void {
   k.generalActive = k.active;
   k.active = k.active.map(() =>
-    k.hoist('everyone', 'v128', (prologue) => {
+    k.hoist('wholeUnit', 'v128', (prologue) => {
       prologue.v128([-1, -1, -1, -1]);
     }),
   );
-  k.everyone = true;
+  k.wholeUnit = true;
 }
 
 export function leaveWhole(k: LaneKernelEmitter): void {
-  k.everyone = false;
+  k.wholeUnit = false;
   k.active = k.generalActive;
 }
