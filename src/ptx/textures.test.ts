@@ -320,7 +320,7 @@ describe('tex', () => {
       expect(linear[index]).toBeCloseTo(v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4, 6),
     );
   });
-  it('channels that are not there are 0, 0 and 1; halves widen; f16x2 results narrow', () => {
+  it('absent channels are 0, 0 and 1; halves widen; f16x2 results narrow', () => {
     const half: Image = {
       width: 2,
       height: 1,

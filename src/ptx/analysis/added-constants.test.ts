@@ -73,7 +73,7 @@ const OPERANDS: readonly (readonly [string, (n: bigint) => bigint])[] = [
   ],
 ];
 
-describe('a constant behind a register is added to it', () => {
+describe('a constant after a register is added to it', () => {
   for (const simd of [false, true]) {
     it.each(OPERANDS)(`${simd ? 'in lanes' : 'thread by thread'}: %s`, (body, reference) => {
       expect(results(body, simd)).toEqual(
@@ -91,7 +91,7 @@ function complaint(instruction: string): string | undefined {
   }
 }
 
-describe('what means nothing beside an operand is refused', () => {
+describe('text without a meaning next to an operand is rejected', () => {
   it.each([
     [
       'add.u32 %r1+3, %r2, 1;',
@@ -133,7 +133,7 @@ describe('what means nothing beside an operand is refused', () => {
     expect(complaint(instruction)).toBeUndefined();
   });
 
-  it('a constant behind a function, which has an address only as it is', () => {
+  it('a constant after a function, whose address takes none', () => {
     const text =
       `.version 8.0\n.target sm_80\n.address_size 64\n.func f() { ret; }\n.visible .entry k() ` +
       '{ .reg .b64 %d; mov.u64 %d, f+8; ret; }';

@@ -104,7 +104,7 @@ describe('texts of before PTX 3.0', () => {
       '.local variables outside functions are of PTX before 3.0',
     );
   });
-  it('nor for functions that recursion keeps functions', () => {
+  it('nor for functions that recursion keeps from being inlined', () => {
     expect(compiles(old('2.3', 'sm_20', 'call more;').replace('ret;', 'call more; ret;'))).toThrow(
       'outside functions: not covered',
     );

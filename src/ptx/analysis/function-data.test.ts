@@ -37,7 +37,7 @@ describe('a variable of a function', () => {
       )[0],
     ).toBe(8);
   });
-  it('is one, however often its function is called and put in', () => {
+  it('is one, however often its function is called and inlined', () => {
     expect(
       words(
         `.func (.reg .u32 n) next() { .global .u32 count = 5;
@@ -48,7 +48,7 @@ describe('a variable of a function', () => {
       ),
     ).toEqual([5, 6, 0, 0]);
   });
-  it('hides that of the module and those of blocks around it, in its own block alone', () => {
+  it("hides the module's and those of outer blocks, in its own block only", () => {
     expect(
       words(
         `.global .u32 g = 1;\n${kernel(`{ .global .u32 g = 2; { .global .u32 g = 3;
@@ -68,7 +68,7 @@ describe('a variable of a function', () => {
       .visible .entry other() { .global .u32 b = 9; ret; }`),
     ).toEqual([3, 6, 0, 0]);
   });
-  it('is no variable that the host finds by its name', () => {
+  it('cannot be found by the host by its name', () => {
     expect(compilePtx(HEAD + kernel('.global .u32 g = 1;')).variables).toMatchObject([
       { name: 'k::g', visible: false },
     ]);

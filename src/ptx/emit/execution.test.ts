@@ -41,7 +41,7 @@ describe('barriers', () => {
     expect(outcome.status).toBe(STATUS.done);
     for (let t = 0; t < 256; t++) expect(out[t]).toBe(t ^ 1);
   });
-  it('threads that have exited are not waited for', () => {
+  it('a barrier does not wait for threads that have exited', () => {
     const { out, outcome } = run(
       `setp.ge.u32 %q, %t, 40; @%q exit; bar.sync 0; st.global.u32 [%p], 7; ret;`,
       100,
@@ -160,7 +160,7 @@ describe('warp operations', () => {
     expect(outcome.status).toBe(STATUS.done);
     expect([...out.subarray(0, 9)]).toEqual([1, 0, 3, 2, 5, 4, 7, 6, 0]);
   });
-  it('activemask has those, too, whose loop with operations in it was longer', () => {
+  it('activemask contains threads whose loop with operations was longer, too', () => {
     const { out } = run(
       `and.b32 %v, %t, 3; mov.u32 %w, 0x11111111; shl.b32 %w, %w, %v;
       again: setp.eq.u32 %q, %v, 0; @%q bra out;
@@ -203,7 +203,7 @@ describe('threads of a block make progress against each other', () => {
     expect(outcome.status).toBe(STATUS.done);
     for (const fuel of [1, 7]) expect(run(votes, 64, { fuel }).out).toEqual(out);
   });
-  it('a thread at activemask that others of its warp wait for in a loop of votes', () => {
+  it('a thread at activemask for which others of its warp wait in a loop of votes', () => {
     const { outcome } = run(
       `setp.eq.u32 %q, %t, 7; @%q bra set; setp.ge.u32 %q, %t, 2; @%q exit;
       wait: atom.global.or.b32 %v, [%o+4096], 0; setp.ne.u32 %q, %v, 0;
@@ -214,7 +214,7 @@ describe('threads of a block make progress against each other', () => {
     );
     expect(outcome.status).toBe(STATUS.done);
   });
-  it('threads do not look for long at a lock whose holder has given way', () => {
+  it('threads do not poll a lock for long whose holder has given way', () => {
     const { out, outcome } = run(
       `again: atom.global.cas.b32 %v, [%o+4096], 0, 1; setp.ne.u32 %q, %v, 0; @%q bra again;
       ld.global.u32 %x, [%o+4100]; nanosleep.u32 10; add.u32 %x, %x, 1;
@@ -225,7 +225,7 @@ describe('threads of a block make progress against each other', () => {
     expect(outcome.status).toBe(STATUS.done);
     expect(out[1025]).toBe(64);
   });
-  it('a generic volatile access gives way only where there is shared memory', () => {
+  it('a generic volatile access gives way only if the kernel has shared memory', () => {
     const yields = (variable: string): boolean =>
       new Grid(kernelText('k', OUT, `${INDEX} ${variable} st.volatile.u32 [%p], 1; ret;`)).kernel(
         'k',
@@ -285,7 +285,7 @@ describe('faults', () => {
     if (address !== undefined) expect(outcome.fault?.address).toBe(address);
   };
   const only = 'setp.ne.u32 %q, %t, 5;\n@%q bra done;\n';
-  it('null, far, wrapped and crooked addresses', () => {
+  it('null, far, wrapped and misaligned addresses', () => {
     expectFault(
       `${only} mov.b64 %p, 0;\n ld.global.u32 %v, [%p];\ndone: ret;`,
       'ld.global',
@@ -367,7 +367,7 @@ describe('calls', () => {
     expect(run(call(300), 2, { before }).out[1]).toBe((300 * 301) / 2);
     expect(run(call(100000), 2, { before }).outcome.fault?.kind).toBe(FAULT.stackOverflow);
   });
-  it('of what kernels launch kernels with are refused by that name', () => {
+  it('of functions that launch kernels are rejected with a reason', () => {
     expect(() =>
       run('{ .param .b32 z; call (z), __cudaCDP2GetLastError; } ret;', 1, {
         before: '.extern .func (.param .b32 r) __cudaCDP2GetLastError;',
@@ -415,7 +415,7 @@ describe('calls', () => {
         while (x > 99);
       return x;
     };
-    it('stay functions where there would be too many copies', () => {
+    it('stay functions if there would be too many copies', () => {
       // 4096 copies once ended the process, in an engine's own thread.
       const { out } = run(body(64), 4, { before: through(64) });
       for (let t = 0; t < 4; t++) expect(out[t]).toBe(expected(64, t));
@@ -442,7 +442,7 @@ describe('calls', () => {
         expect([...out.subarray(0, 64)]).toEqual(Array.from({ length: 64 }, () => 7));
       },
     );
-    it('are refused where they wait, and there would be', () => {
+    it('are rejected if they wait and there would be', () => {
       expect(run(body(8), 32, { before: through(8, 'bar.sync 0;') }).out[0]).toBe(expected(8, 0));
       expect(() => run(body(64), 32, { before: through(64, 'bar.sync 0;') })).toThrow(
         "'k' is too large once its functions are inlined",
@@ -491,7 +491,7 @@ describe('calls', () => {
     );
     for (let t = 0; t < 64; t++) expect(out[t]).toBe(t);
   });
-  it('predicated instructions leave their target alone', () => {
+  it('predicated instructions keep their target', () => {
     const { out } = run(
       'mov.u32 %v, 3; setp.lt.u32 %q, %t, 2; @%q mov.u32 %v, 9; @!%q add.u32 %v, %v, %t; ' +
         'st.global.u32 [%p], %v; ret;',

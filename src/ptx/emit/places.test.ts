@@ -200,7 +200,7 @@ describe('shared memory in which no variable is', () => {
     );
     expect(out).toEqual(out.map((_, t) => 640000 + 1001 + t));
   });
-  it('ends where the launch says', () => {
+  it('ends at the size that the launch gives', () => {
     const grid = new Grid(
       kernelText(
         'k',
@@ -228,7 +228,7 @@ st.shared.u32 [%a], %n; setp.lt.u32 %q, %n, 1000; @%q bra end; sub.u32 %n, %n, 1
 });
 
 describe('isspacep', () => {
-  it('knows the parameters of the kernel in a function that it calls', () => {
+  it("finds the kernel's parameters in a function that it calls", () => {
     const before = `.func (.param .b32 r) count(.param .b64 at, .param .b32 n)
 { .reg .b32 %n, %m, %v; .reg .b64 %a; .reg .pred %p, %g, %q; ld.param.u64 %a, [at];
 ld.param.u32 %n, [n]; isspacep.param %p, %a; isspacep.global %g, %a; selp.u32 %v, 1, 0, %p;

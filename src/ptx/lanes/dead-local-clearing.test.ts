@@ -48,7 +48,7 @@ describe('what a unit leaves', () => {
     isVector: (local: number) => local === VECTOR,
   };
 
-  it('is there for the next one as long as nothing is cleared', () => {
+  it('is visible to the next one as long as nothing is cleared', () => {
     expect(run(code, 8)).toBe(1 + 2 + 3 + 4);
   });
 
@@ -64,7 +64,7 @@ describe('what a unit leaves', () => {
     expect([...next.subarray(at + CLEARED)]).toEqual([...code.subarray(at)]);
   });
 
-  it('stays where that would be too much for a unit to begin with', () => {
+  it('remains if clearing would cost a unit too much', () => {
     expect(withDeadCleared(code, { ...places, ofInstructions: [], most: 0 })).toEqual(code);
     expect(run(withDeadCleared(code, { ...places, most: 0 }), 8)).toBe(4);
   });

@@ -247,7 +247,7 @@ describe('lanes', () => {
     },
   );
 
-  it('round in a direction and take powers of two as single threads do, at all edges', () => {
+  it('directed rounding and powers of two equal those of single threads, at all edges', () => {
     const edges = [
       0, 0x80000000, 1, 0x80000001, 0x007fffff, 0x00800000, 0x80800000, 0x00800001, 0x33800000,
       0x3effffff, 0x3f7fffff, 0x3f800000, 0x3f800001, 0xbf800000, 0xbf800001, 0x3f800fff,

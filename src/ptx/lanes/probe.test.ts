@@ -29,7 +29,7 @@ function exportsOf(
   return new Map(Object.entries(exports) as [string, (block: number, rounds: number) => number][]);
 }
 
-describe('exported functions in lanes call the probe where there is no block', () => {
+describe('exported functions in lanes call the probe if there is no block', () => {
   someOf(
     3,
     it,

@@ -76,7 +76,7 @@ describe('products that are written out one by one', () => {
     expect((bytes(192) - bytes(64)) / 128).toBeLessThan(1000);
   });
 
-  it('a fault in one of them is told with its own line', () => {
+  it('a fault in one of them is reported with its own line', () => {
     const text = unrolled(3, 1).replace(LOAD_A, `${LOAD_A}mov.u64 %rd1, 8;\n`);
     const grid = new Grid(text);
     const ones = grid.put(new Uint16Array(256).fill(0x3c00));

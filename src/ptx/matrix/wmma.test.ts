@@ -423,7 +423,7 @@ describe('ldmatrix, stmatrix, movmatrix', () => {
   });
   // A lane that has its part of one result begins the next instruction before the others have read
   // theirs.
-  it("one after the other, and products of several shapes, do not get in each other's way", () => {
+  it('one after the other, and products of several shapes, do not disturb each other', () => {
     const ones = Uint8Array.from({ length: 2048 }, (_, index) => (index & 1 ? 0x3c : 0));
     const small =
       'mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f0, %f1, %f2, %f3}, {%r0, %r1}, ' +
@@ -444,7 +444,7 @@ describe('ldmatrix, stmatrix, movmatrix', () => {
     );
     expect([...words]).toEqual(new Array<number>(128).fill(8 + 16 + 8 + 16));
   });
-  it('a lane that is gone has no row: the others read zeros there', () => {
+  it('a lane that has exited has no row: the others read zeros there', () => {
     const { words } = tiles(
       `${ROWS} setp.eq.u32 %q, %t, 1; @%q exit; ldmatrix.sync.aligned.m8n8.x1.shared.b16 ` +
         '{%r0}, [%x];',

@@ -52,7 +52,7 @@ describe('cp.async', () => {
       ...source.slice(4, 12),
     ]);
   });
-  it('fills with zeros what the source does not give', () => {
+  it('fills bytes beyond the source with zeros', () => {
     const prepare = 'mov.b32 %r0, -1; st.shared.v4.b32 [%s], {%r0, %r0, %r0, %r0};';
     for (const size of [0, 3, 4, 9, 16]) {
       const { out, input } = run(
@@ -75,7 +75,7 @@ describe('cp.async', () => {
       ]);
     }
   });
-  it('reads nothing from an address that is none where the source gives nothing', () => {
+  it('does not read from an invalid address for zero bytes of the source', () => {
     const { out, outcome } = run(
       'mov.b32 %r0, -1; st.shared.b32 [%s], %r0; mov.u32 %r1, 0; mov.b64 %l0, -13; ' +
         `cp.async.cg.shared.global [%s], [%l0], 16, %r1; ${dump(1)}`,
@@ -109,7 +109,7 @@ describe('mbarrier', () => {
     expect(outcome.status).toBe(STATUS.done);
     return [...out.subarray(0, 2)];
   };
-  it('a phase ends with its last arrival and begins anew', () => {
+  it('a phase ends with its last arrival, and the next one begins', () => {
     expect(state('')).toEqual([0, 3]);
     expect(state('mbarrier.arrive.shared.b64 %l0, [%m];')).toEqual([0, 2]);
     expect(state('mbarrier.arrive.shared.b64 %l0, [%m], 2;')).toEqual([0, 1]);
@@ -157,7 +157,7 @@ describe('mbarrier', () => {
       ),
     ).toEqual([1, 3]);
   });
-  it('a state token tells its phase and what was pending', () => {
+  it('a state token contains its phase and the pending count', () => {
     const { out } =
       run(`mbarrier.init.shared.b64 [%m], 300; mbarrier.arrive.shared.b64 %l0, [%m], 40;
       mbarrier.pending_count.b64 %r0, %l0; st.global.u32 [%o], %r0;
@@ -200,7 +200,7 @@ describe('bulk copies', () => {
       expect([...out.subarray(0, 17)]).toEqual([...words(input).slice(4, 20), 0]);
     }
   });
-  it('to the blocks that a mask names: only rank 0 is there', () => {
+  it('to the blocks in a mask: only rank 0 exists', () => {
     for (const mask of [1, 2, 3]) {
       const { out, input } = run(
         `mbarrier.init.shared.b64 [%m], 1; mov.u32 %r0, 16; mov.b16 %h0, ${mask}; ` +
@@ -230,7 +230,7 @@ describe('bulk copies', () => {
     );
     expect(out[32]).toBe(1);
   });
-  it('a range that leaves memory, or starts where it must not, is a fault', () => {
+  it('a range that leaves memory, or is misaligned, is a fault', () => {
     const outside = run(
       'mov.u32 %r0, 2048; cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes ' +
         '[%s], [%i], %r0, [%m];',
@@ -302,7 +302,7 @@ describe('st.async, red.async and st.bulk', () => {
       red.async.release.gpu.global.add.u32 [%o+20], %r0;`);
     expect([...out.subarray(0, 6)]).toEqual([7, 0, 11, 6, 1, 11]);
   });
-  it('st.bulk clears as many bytes as it is told', () => {
+  it('st.bulk clears the given number of bytes', () => {
     const { out } = run(
       'mov.b32 %r0, -1; st.shared.v4.b32 [%s], {%r0, %r0, %r0, %r0}; mov.b64 %l0, 8; ' +
         'st.bulk.weak.shared::cta [%s], %l0, 0; ' +

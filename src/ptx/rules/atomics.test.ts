@@ -369,7 +369,7 @@ describe('many threads', () => {
   });
 });
 
-describe('a cache policy behind the operands', () => {
+describe('a cache policy after the operands', () => {
   const registers = '.reg .b128 %v, %w; .reg .b64 %q, %l<3>; .reg .f32 %f<4>; .reg .b32 %r;';
   it('changes nothing of an exchange', () => {
     const word = once(

@@ -134,7 +134,7 @@ describe('clusters', () => {
             Array.from({ length: 32 }, (_, t) => cells[block]! + t),
           );
       });
-      it('threads and whole blocks that have ended are not waited for', () => {
+      it('the barrier does not wait for threads and blocks that have ended', () => {
         const { out, outcome } = run(
           'setp.eq.u32 %p, %c, 1; @%p exit; setp.ge.u32 %p, %t, 20; @%p ' +
             `barrier.cluster.arrive; @%p exit; ${MEET} mov.u32 %r0, 9; ${STORE}`,
@@ -218,7 +218,7 @@ describe('clusters', () => {
     },
   );
 
-  it('a copy to many blocks tells mbarriers in shared memory only', () => {
+  it('a copy to many blocks counts at mbarriers in shared memory only', () => {
     const { outcome } = run(
       'mov.u32 %r1, 16; mov.b16 %h0, 3; ' +
         'cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster ' +
@@ -236,7 +236,7 @@ describe('clusters', () => {
     expect([outcome.status, outcome.fault?.kind]).toEqual([STATUS.fault, FAULT.divergentBarrier]);
   });
 
-  it('copies to many blocks, each of whose mbarriers is told', () => {
+  it('copies to many blocks, each of whose mbarriers counts', () => {
     const { out, outcome } = run(
       `setp.ne.u32 %p, %t, 0; @%p bra ready; mbarrier.init.shared.b64 [bar], 1;
       and.b32 %r0, %c, 1; shl.b32 %r0, %r0, 4; mbarrier.arrive.expect_tx.shared.b64 _, [bar], %r0;

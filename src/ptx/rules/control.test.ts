@@ -190,7 +190,7 @@ describe('calls', () => {
       Array.from({ length: 8 }, (_, t) => (t > 2 ? t * t : 100) + [1000, 2000, 3000, 1000][t & 3]!),
     );
   });
-  it('brx.idx with a predicate: threads without it go on behind', () => {
+  it('brx.idx with a predicate: threads without it continue after it', () => {
     const { out } = run(
       'and.b32 %r1, %t, 1; setp.gt.u32 %p, %t, 3; list: .branchtargets a, b; @%p brx.idx ' +
         '%r1, list; mov.u32 %r0, 100; bra end; a: mov.u32 %r0, 200; bra end; b: mov.u32 %r0, ' +
@@ -201,7 +201,7 @@ describe('calls', () => {
   });
 });
 
-describe('what the host provides', () => {
+describe('host functions', () => {
   const declared = `.extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);
     .extern .func (.param .b64 r) malloc(.param .b64 n); .extern .func free(.param .b64 p);
     .extern .func __assertfail(.param .b64 m, .param .b64 f, .param .b32 l, .param .b64 n,
@@ -230,7 +230,7 @@ describe('what the host provides', () => {
     expect(outcome.status).toBe(STATUS.done);
     expect([...out.subarray(0, 20)]).toEqual(Array.from({ length: 20 }, (_, t) => t));
   });
-  it('__assertfail ends its thread and tells the claim', () => {
+  it('__assertfail ends its thread and reports the assertion', () => {
     const { grid, outcome } = run(
       `mov.u64 %l0, claim; cvta.global.u64 %l0, %l0; setp.eq.u32 %p, %t, 5; @!%p bra fine;
       { .param .b64 m; .param .b64 f; .param .b32 l; .param .b64 n; .param .b64 c;
@@ -241,7 +241,7 @@ describe('what the host provides', () => {
     expect([outcome.fault?.kind, outcome.fault?.thread]).toEqual([FAULT.assert, 5]);
     expect(grid.asserts).toEqual(['x < y']);
   });
-  it('__assertfail of each thread that fails is told, and the others go on', () => {
+  it('__assertfail of each thread that fails is reported, and the others continue', () => {
     const { grid, out, outcome } = run(
       `mov.u64 %l0, claim; cvta.global.u64 %l0, %l0; mov.u32 %r0, 7; setp.ge.u32 %p, %t, 5;
       @!%p bra fine; { .param .b64 m; .param .b64 f; .param .b32 l; .param .b64 n; .param .b64 c;
@@ -331,7 +331,7 @@ describe('redux of floats', () => {
 });
 
 describe('special registers', () => {
-  it('tell where a thread is', () => {
+  it("contain a thread's place", () => {
     const read = (name: string, index: number): string =>
       `mov.u32 %r1, %${name}; st.global.u32 [%l5+${4 * index}], %r1;`;
     const names = [
@@ -362,7 +362,7 @@ describe('special registers', () => {
       35, 40, 1, 2, 1, 2, 0, 1, 3, 1, 8, 15, 7, 0xfffffff8, 0xfffffff0, 0,
     ]);
   });
-  it('tell how much shared memory there is', () => {
+  it('contain the size of shared memory', () => {
     const { out } = run(
       '.shared .align 16 .b8 s[48]; mov.u32 %r1, s; st.shared.u32 [%r1], 0; mov.u32 %r0, ' +
         '%dynamic_smem_size; st.global.u32 [%o], %r0; mov.u32 %r0, %total_smem_size; ' +
@@ -390,7 +390,7 @@ describe('special registers', () => {
   });
 });
 
-it('instructions that are hints or do nothing here leave everything as it is', () => {
+it('hints and instructions without effect change nothing', () => {
   const { out, outcome } =
     run(`mov.u32 %r0, 5; pmevent 3; pmevent.mask 7; setmaxnreg.inc.sync.aligned.u32 64;
     griddepcontrol.wait; griddepcontrol.launch_dependents; nanosleep.u32 20;

@@ -43,7 +43,7 @@ describe('every form compiles', () => {
   }
 });
 
-describe('what is in no form is refused', () => {
+describe('what is in no form is rejected', () => {
   const complaint = (text: string): unknown => {
     const [mnemonic, ...modifiers] = text.split('.');
     return formComplaint(INSTRUCTIONS.get(mnemonic!) ?? UNKNOWN, mnemonic!, modifiers, 3)?.code;
@@ -113,7 +113,7 @@ describe('what is in no form is refused', () => {
   });
 });
 
-describe('the table is whole', () => {
+describe('the table is complete', () => {
   /** Control flow and cuts have no rule: the compiler handles them. */
   const BUILT_IN = [
     'bra',
@@ -140,7 +140,7 @@ describe('the table is whole', () => {
       ),
     ).toEqual([]);
   });
-  it('no mnemonic is both covered and refused', () => {
+  it('no mnemonic is both covered and not covered', () => {
     expect(
       [...UNCOVERED_MNEMONICS].filter((mnemonic) => RULES.has(mnemonic) || FORMS_OF.has(mnemonic)),
     ).toEqual([]);

@@ -66,7 +66,7 @@ describe('wide accesses', () => {
       [6, 7, 4, 5, 2, 3, 0, 1].map((index) => source[index]),
     );
   });
-  it('a crooked address of 256 bits is a fault', () => {
+  it('a misaligned address of 256 bits is a fault', () => {
     expect(
       run('ld.global.v8.b32 {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, [%i+16];').outcome.fault
         ?.kind,
@@ -214,7 +214,7 @@ describe('bits that are narrower than a float', () => {
 });
 
 describe('alloca', () => {
-  it('aligns what it gives in memory, however much that is', () => {
+  it('aligns memory of any size', () => {
     for (const align of [1, 32, 256, 1024]) {
       const { out } = run(
         `mov.b64 %l0, 20; alloca.u64 %l1, %l0; alloca.u64 %l2, %l0, ${align}; and.b64 %l3, ` +
@@ -230,7 +230,7 @@ describe('alloca', () => {
       ).outcome.fault?.kind,
     ).toBe(FAULT.stackOverflow);
   });
-  it('gives aligned memory, and takes it back', () => {
+  it('allocates aligned memory, and frees it', () => {
     const { out, outcome } = run(`mov.b64 %l0, 12; alloca.u64 %l1, %l0; alloca.u64 %l2, %l0, 16;
       and.b64 %l3, %l2, 15; st.global.u64 [%o], %l3; stacksave.u64 %l3; alloca.u64 %l4, %l0;
       stackrestore.u64 %l3; alloca.u64 %l5, %l0;
@@ -249,7 +249,7 @@ describe('alloca', () => {
     );
     expect([...out.subarray(0, 48)]).toEqual(Array.from({ length: 48 }, (_, thread) => thread));
   });
-  it('more than there is, is a stack overflow', () => {
+  it('more than the stack has is a stack overflow', () => {
     expect(run('mov.b64 %l0, 5000; alloca.u64 %l1, %l0;').outcome.fault?.kind).toBe(
       FAULT.stackOverflow,
     );

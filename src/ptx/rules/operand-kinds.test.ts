@@ -182,13 +182,13 @@ const TAKEN: readonly string[] = [
   'st.global.b8 [%l1], %d1;',
 ];
 
-describe('operands that ptxas refuses', () => {
+describe('operands that ptxas rejects', () => {
   it.each(Object.entries(REFUSED))('%s', (_, instructions) => {
     expect(instructions.filter((instruction) => complaint(instruction) === undefined)).toEqual([]);
   });
 });
 
-it('operands that ptxas takes', () => {
+it('operands that ptxas accepts', () => {
   expect(
     TAKEN.map((instruction) => [instruction, complaint(instruction)]).filter(
       ([, message]) => message !== undefined,

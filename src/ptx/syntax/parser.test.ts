@@ -18,7 +18,7 @@ function failure(text: string, run: (text: string) => unknown = compilePtx): Ptx
 
 const kernel = (body: string, params = '.param .u64 p'): string => kernelText('k', params, body);
 
-it('what is no text is told as such', () => {
+it('a value that is not a string is reported as such', () => {
   expect(() => compilePtx(null as never)).toThrow(
     new TypeError('source: expected the text of a PTX module, a string, got null.'),
   );
@@ -117,7 +117,7 @@ describe('errors point at the place', () => {
     expect(failure('').message).toContain('.version');
   });
 
-  it('and say no more of a text than can be read', () => {
+  it('and are short for a long text', () => {
     expect(failure('a'.repeat(1_000_000)).message.length).toBeLessThan(2000);
   });
 });

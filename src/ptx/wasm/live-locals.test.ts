@@ -159,7 +159,7 @@ function run(code: Uint8Array, args: readonly number[]): number {
 }
 
 describe('locals that a loop carries', () => {
-  it('are those that a time round leaves for the next', () => {
+  it('are those that one round leaves for the next', () => {
     const code = new Code();
     code.op('loop').byte(0x40);
     const start = code.length;
@@ -170,7 +170,7 @@ describe('locals that a loop carries', () => {
     expect(carriedLocals(code.finish(), LOCALS, [start])).toEqual([[0, 3]]);
   });
 
-  it('are none where each way sets it, and those read behind the loop only', () => {
+  it('are none if each path sets it, and not those read only after the loop', () => {
     const code = new Code();
     code.op('loop').byte(0x40);
     const start = code.length;
@@ -202,7 +202,7 @@ describe('locals that a loop carries', () => {
     expect(carriedLocals(code.finish(), LOCALS, [start])).toEqual([[1]]);
   });
 
-  it('are not asked for where that would take long', () => {
+  it('are not computed if that would take long', () => {
     const code = new Code();
     for (let block = 0; block < 4096; block++) code.op('block').byte(0x40).op('end');
     expect(carriedLocals(code.finish(), 1 << 20, [])).toBeUndefined();

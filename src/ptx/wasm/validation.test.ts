@@ -116,14 +116,14 @@ describe('code that is moved', () => {
     expect(() => code.op('i64.eqz')).toThrow('it needs i64 where i32 is. The stack holds i32.');
   });
 
-  it('is validated where it is put', () => {
+  it('is validated at its new place', () => {
     const code = typed().get(0).get(0);
     const sum = code.op('i32.add').cut(4);
     expect(() => code.append(sum)).not.toThrow();
     expect(() => code.get(1).append(sum)).toThrow('it needs i32 where i64 is');
   });
 
-  it('may come behind what is written later', () => {
+  it('may be inserted before code that is already written', () => {
     const code = typed();
     code.op('nop');
     const start = code.length;
