@@ -176,7 +176,10 @@ class DeclarationChecker {
           this.module.functions.some((fn) => fn.name === value.name) &&
           (value.generic || value.addend !== 0)
         ) {
-          throw this.fail(`'${value.name}' is a function: its address stands alone`, value.at);
+          throw this.fail(
+            `'${value.name}' is a function: nothing can be added to its address`,
+            value.at,
+          );
         }
       }
     }

@@ -152,7 +152,7 @@ export abstract class OperandLowering extends LoweringState {
     }
     const parts = this.vector(operand.name, scope, at);
     if (parts && operand.added !== undefined)
-      throw this.fail(source, `nothing is added to a vector: '${operand.name}' stands alone`, at);
+      throw this.fail(source, `'${operand.name}' is a vector: nothing can be added to it`, at);
     if (parts) return parts;
     if (operand.name.startsWith('%'))
       throw this.fail(source, `undefined register '${operand.name}'`, at);

@@ -88,11 +88,11 @@ describe('an element of an array', () => {
     ['ld.global.u32 %v, a[1][2];', "';' after 'ld'"],
     [
       'add.u32 %v, a[1], 2;',
-      "'add' takes no element of an array: have mov.u64 put its address into a register, and " +
-        'write [%rd1]',
+      "'add' takes no element of an array: write its address into a register with mov.u64, and " +
+        'use [%rd1]',
     ],
     ['atom.global.add.u32 %v, a[1], 2;', "'atom' takes no element of an array"],
-    ['mov.b64 %rd0, {%v, a[1]};', 'an element of an array stands alone'],
+    ['mov.b64 %rd0, {%v, a[1]};', 'an element of an array cannot be a part of an operand'],
   ])('%s is refused', (body, message) => {
     expect(() =>
       compilePtx(kernelText('k', '.param .u64 out', `${HEAD}\n${body}\nret;`, BEFORE)),

@@ -106,7 +106,7 @@ class Resolver {
         const inner = within(operand).find(isElement);
         if (inner !== undefined)
           throw this.fail(
-            'an element of an array stands alone: have ld or mov put it into a register first',
+            'an element of an array cannot be a part of an operand: load it into a register first',
             inner.at,
           );
         return operand;
@@ -114,8 +114,8 @@ class Resolver {
       const isAddress = mnemonic === 'ld' || mnemonic === 'ldu' || mnemonic === 'st';
       if (!isAddress && mnemonic !== 'mov' && !(mnemonic === 'cvta' && modifiers[0] !== 'to')) {
         throw this.fail(
-          `'${mnemonic}' takes no element of an array: have mov.u64 put its address into a ` +
-            'register, and write [%rd1]',
+          `'${mnemonic}' takes no element of an array: write its address into a register with ` +
+            'mov.u64, and use [%rd1]',
           operand.at,
         );
       }
@@ -127,8 +127,8 @@ class Resolver {
       const variable = variableNamed(name, scope);
       if (variable === undefined || variable.dimensions.length === 0)
         throw this.fail(
-          `'${name}' is no array, which alone has elements: write [${name}+4] for what lies ` +
-            'four bytes behind it',
+          `'${name}' is no array, and has no elements: write [${name}+4] for the address four ` +
+            'bytes after it',
           at,
         );
       const bytes = (scalarType(variable.type).bits / 8) * variable.vector;

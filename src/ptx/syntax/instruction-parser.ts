@@ -73,8 +73,7 @@ function alone(reader: TokenReader, lists: boolean): Operand {
   const inner = operand(reader, lists);
   if (inner.kind === 'name' && inner.added !== undefined) {
     throw reader.error(
-      `'${inner.name}' stands alone here, without a plus: have add put the sum into a ` +
-        'register first',
+      `'${inner.name}' takes no constant here: compute the sum with add, and write its register`,
       at,
     );
   }

@@ -120,7 +120,7 @@ class ModuleParser {
       }
       case 'target':
         if (!module.version || module.target)
-          throw reader.error("'.target' stands once, behind '.version'", at);
+          throw reader.error("'.target' occurs once, after '.version'", at);
         module.target = reader.word('a target');
         while (reader.accept(',')) {
           const option = reader.word('a target option');
@@ -131,7 +131,7 @@ class ModuleParser {
         return;
       case 'address_size':
         if (!module.target || this.sized)
-          throw reader.error("'.address_size' stands once, behind '.target'", at);
+          throw reader.error("'.address_size' occurs once, after '.target'", at);
         this.sized = true;
         module.addressSize = reader.count('32 or 64');
         if (module.addressSize !== 64)

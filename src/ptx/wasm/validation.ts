@@ -267,7 +267,7 @@ export class Validator {
         this.popAll(results);
         if (this.top !== this.frame!.base) throw this.error('values are left on the stack');
         if (this.name === 'else') {
-          if (opened !== 'if') throw this.error(`it stands in a ${opened}`);
+          if (opened !== 'if') throw this.error(`it is in a ${opened}`);
           this.open(results, outer);
           return;
         }
