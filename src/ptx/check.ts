@@ -1,29 +1,30 @@
-// The contract between code compiled with `check` and whoever watches it. Such code tells of every
-// access, fence, arrival and frame through imported functions; what these mean is not known here.
+// The contract between code compiled with `check` and the functions that it imports. Such code
+// reports every access, fence, arrival and frame through these functions; the checker that supplies
+// them (`src/driver/cpu`) decides what they mean.
 
 /**
- * How an access is described in one word: what it does, how strong it is, and which space the
+ * One word that describes an access: what it does, how strong it is, and which space the
  * instruction names.
  */
 export const ACCESS = {
   read: 1,
   write: 2,
-  /** Read and write in one, by atom, red and mbarrier. */
+  /** A read and a write in one, by atom, red and mbarrier. */
   atomic: 4,
   /** Strong in the sense of the memory model: volatile, relaxed, acquire, release or atomic. */
   strong: 8,
   acquire: 16,
   release: 32,
-  /** Its scope is the block only. */
+  /** The scope is the block only. */
   block: 64,
-  /** What it reads is only put elsewhere. */
+  /** The value that is read is only stored elsewhere. */
   copy: 128,
-  /** A store of registers: it is carried out before the code tells of anything else. */
+  /** A store of registers: it is executed before the code reports anything else. */
   store: 256,
   spaceShift: 9,
 } as const;
 
-/** Spaces by their number above {@link ACCESS.spaceShift}. */
+/** Spaces by their numbers above {@link ACCESS.spaceShift}. */
 export const ACCESS_SPACES = [
   'generic',
   'global',
@@ -36,31 +37,31 @@ export const ACCESS_SPACES = [
 
 /** What a thread arrives at. */
 export const ARRIVAL = {
-  /** barrier.cluster.wait, which those who have exited are not waited for at. */
+  /** barrier.cluster.wait, which does not wait for threads that have exited. */
   cluster: 0,
   /**
    * bar and barrier.aligned: all threads of a warp execute the same one. a: barrier, b: threads or
-   * 0
+   * 0.
    */
   alignedBarrier: 1,
   barrier: 2,
   /** bar.arrive, which does not wait. */
   arrive: 3,
-  /** bar.warp.sync; a: mask */
+  /** bar.warp.sync; a: mask. */
   warpBarrier: 4,
-  /** shfl.sync, vote.sync, match.sync, redux.sync, elect.sync; a: mask, b: see {@link SHUFFLE} */
+  /** shfl.sync, vote.sync, match.sync, redux.sync, elect.sync; a: mask, b: see {@link SHUFFLE}. */
   warpOperation: 5,
-  /** Waits, and names nobody: activemask and the warp operations without .sync. */
+  /** Waits, and names no threads: activemask, and the warp operations without .sync. */
   gathering: 6,
 } as const;
 
 /**
- * What a shuffle that names its source tells beside its mask: the lane in the low bits, and its
- * control word.
+ * What a shuffle that names its source lane reports besides its mask: the lane in the low bits, and
+ * its control word.
  */
 export const SHUFFLE = {
   named: 2 ** 18,
-  /** Where the control word begins. */
+  /** The bit at which the control word begins. */
   control: 5,
 } as const;
 
@@ -71,13 +72,13 @@ export interface PlacedVariable {
   size: number;
 }
 
-/** A line of the program that the PTX was made from. */
+/** A line of the program from which the PTX was compiled. */
 export interface SourceLine {
   file: string;
   line: number;
 }
 
-/** What a watcher needs to know of a kernel compiled with `check`. */
+/** What a checker needs of a kernel that is compiled with `check`. */
 export interface KernelCheck {
   /**
    * Static shared bytes with the gaps between variables. `sharedBytes` of the kernel counts the
@@ -88,25 +89,27 @@ export interface KernelCheck {
   /** Where dynamic shared memory begins in the window. */
   dynamicShared: number;
   /**
-   * Where frames begin in a block whose scratch memory begins at the address, one after the other,
-   * `frameBytes` each.
+   * The address of the first frame in a block whose scratch memory begins at the address. Frames
+   * are adjacent, `frameBytes` each.
    */
   frames(scratch: number, threads: number): number;
   frameBytes: number;
   frame: PlacedVariable[];
-  /** Bytes of the stack of called functions behind the frames. */
+  /** Bytes of the stack of called functions, which lies after the frames. */
   stackBytes: number;
 }
 
-/** What a watcher needs to know of a module compiled with `check`. */
+/** What a checker needs of a module that is compiled with `check`. */
 export interface ModuleCheck {
-  /** Frames of functions that are really called, by the number that `check_frame` is given. */
+  /** Frames of functions that are called and not inlined, by the number that `check_frame` gets. */
   frames: { name: string; bytes: number; variables: PlacedVariable[] }[];
-  /** The PTX. */
+  /** The PTX text. */
   text: string;
-  /** By line of PTX, from its .loc directives. */
+  /** Source lines by line of PTX, from the .loc directives. */
   lines: ReadonlyMap<number, SourceLine>;
 }
 
-/** Bytes that no variable owns behind each one, so that what runs past its end is found. */
+/**
+ * Bytes after each variable that belong to no variable, so that an access past its end is found.
+ */
 export const CHECK_GAP = 64;

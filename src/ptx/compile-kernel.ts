@@ -1,4 +1,4 @@
-// Compiles one kernel: its blocks, its shared memory, its code thread by thread, and its scheduler.
+// Compiles one kernel: its blocks, its shared memory, its scalar code, and its scheduler.
 
 import { buildBlocks } from './analysis/blocks.js';
 import type { Block } from './analysis/blocks.js';
@@ -30,7 +30,9 @@ import { blockLoopText, schedulerText } from './runtime/scheduler.js';
 import { signatureOf } from './signatures.js';
 import type { PtxFunction } from './syntax/ast.js';
 
-/** Bytes of static shared variables; ptxas has no limit for targets from sm_100 on. */
+/**
+ * The limit of ptxas for static shared variables, in bytes. It has none for targets from sm_100 on.
+ */
 const MOST_STATIC_SHARED = 48 * 1024;
 const UNBOUNDED_SHARED = 100;
 
@@ -41,7 +43,7 @@ export interface Program {
   readonly context: LoweringContext;
   readonly linker: Linker;
   readonly limits: Limits;
-  /** Functions that stay functions, and where their shared variables are in every kernel. */
+  /** Functions that are not inlined, and where their shared variables are in every kernel. */
   readonly functions: ReadonlyMap<PtxFunction, LoweredFunction>;
   readonly pinned: SharedLayout;
   readonly surroundings: (
@@ -59,14 +61,14 @@ interface KernelShared {
   readonly dynamicStart: number;
 }
 
-/** A kernel's code for one thread after the other, and what it was made from. */
+/** A kernel's scalar code, and what it is made from. */
 interface ScalarKernel {
   readonly emitter: KernelEmitter;
   readonly emitted: Emitted;
   readonly blocks: readonly Block[];
   readonly shape: Shape;
   readonly liveness: Liveness;
-  /** Of one that is too large for a function. */
+  /** Present if the kernel is too large for one function. */
   readonly divided: DividedKernel | undefined;
 }
 
@@ -116,7 +118,7 @@ export function compileKernel(
       ? { requiredBlock: [required[0] ?? 1, required[1] ?? 1, required[2] ?? 1] }
       : {}),
   };
-  if (check) watchable(kernel, shared.offsets, shared.dynamicAlign, lowered, layout);
+  if (check) addCheck(kernel, shared.offsets, shared.dynamicAlign, lowered, layout);
   return kernel;
 }
 
@@ -145,7 +147,7 @@ function sharedMemory(
     offsets,
     usesDynamic: dynamic.used,
     dynamicAlign: dynamic.align,
-    // All dynamic variables begin at one place, as in ptxas; the bytes up to there count as static.
+    // All dynamic variables begin at one place, as in ptxas; the bytes before it count as static.
     dynamicStart: dynamic.used || check ? alignUp(bytes, dynamic.align) : bytes,
   };
 }
@@ -156,8 +158,8 @@ function compileThreads(
   { offsets, usesDynamic, dynamicStart }: KernelShared,
   { context, limits, linker, surroundings }: Program,
 ): ScalarKernel {
-  // A thread gives way at some accesses to shared memory: without it others would only look for a
-  // lock that this thread holds.
+  // A thread gives way at some accesses to shared memory: otherwise it would run while other
+  // threads only poll a lock that it holds.
   const blocks = buildBlocks(lowered, offsets.size > 0 || usesDynamic);
   const shape = analyseShape(blocks);
   const liveness = computeLiveness(blocks, lowered.registers);
@@ -252,10 +254,10 @@ function clusterOf({ directives }: PtxFunction): ClusterDirectives {
 }
 
 /**
- * Adds to a kernel what a watcher needs; its shared bytes become those of its variables alone, as
+ * Adds what a checker needs to a kernel. Its shared bytes become those of its variables alone, as
  * without `check`.
  */
-function watchable(
+function addCheck(
   kernel: WasmKernel,
   shared: ReadonlyMap<SharedVariable, number>,
   dynamicAlign: number,
@@ -299,7 +301,7 @@ function inLanes(
 }
 
 /**
- * Compiles a kernel in lanes once for each number of groups that block shapes ask for, and apart
+ * Compiles a kernel in lanes once for each number of groups that block shapes need, and separately
  * for blocks of one row.
  */
 function lanesOf(

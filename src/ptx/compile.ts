@@ -1,5 +1,5 @@
-// From PTX text to a WebAssembly module: parse, place data, lower, emit, link. This file only says
-// in which order; each step is in a file of its own.
+// The compiler from PTX text to a WebAssembly module: parse, place data, lower, emit, link. This
+// file contains the order of the steps; each step is in a file of its own.
 
 import { buildBlocks } from './analysis/blocks.js';
 import { calledFunctions } from './analysis/called-functions.js';
@@ -39,9 +39,28 @@ import { relaxedFmaIsFused } from './runtime/relaxed-probe.js';
 import type { PtxFunction, PtxModule, Statement } from './syntax/ast.js';
 import { parsePtx } from './syntax/parser.js';
 
-/** What WebAssembly engines accept in one function. */
+/** Limits of WebAssembly engines for one function. */
 const LARGEST_FUNCTION = { bytes: 7_600_000, locals: 49_000 };
 
+/**
+ * Compiles a PTX module to a WebAssembly module that runs blocks of its kernels one thread at a
+ * time. `inLanes` of a kernel compiles it for the vector back end. The WebAssembly module imports
+ * `env.memory` (shared), `env.dataBase` and the host functions in `hostImports`; `context.ts`
+ * describes the memory that a call reads.
+ *
+ * @throws {@link PtxError} with code 'syntax' or 'semantic' if the text is not valid PTX, and with
+ * code 'unsupported' if no kernel compiles because each uses an instruction or a form that is not
+ * covered. If another kernel compiles, the error is in `failures` of the result instead.
+ *
+ * @example
+ * ```ts
+ * const { kernels, failures } = compilePtx(`.version 8.0
+ *   .target sm_80
+ *   .address_size 64
+ *   .visible .entry twice(.param .u64 data, .param .u32 n) { ret; }`);
+ * console.log(kernels[0]!.name, kernels[0]!.paramBytes, failures.length); // twice 12 0
+ * ```
+ */
 export function compilePtx(source: string, options: PtxCompileOptions = {}): WasmModule {
   const module = readModule(source, options.fileName);
   const functions = definitions(module);
@@ -123,7 +142,7 @@ export function compilePtx(source: string, options: PtxCompileOptions = {}): Was
   };
 }
 
-/** Parses a module, refuses what PTX does not have, and completes what it may leave out. */
+/** Parses a module, rejects what PTX does not have, and adds what the text may leave out. */
 function readModule(source: string, fileName: string | undefined): PtxModule {
   const module = parsePtx(source, fileName);
   checkTarget(module);
@@ -161,7 +180,8 @@ function loweringContext(
 }
 
 /**
- * Sets a function aside when it needs something that is not covered; other errors are the module's.
+ * Runs a step. An error 'unsupported' is recorded as the function's failure; other errors are
+ * thrown.
  */
 function attempt<T>(fn: PtxFunction, failures: WasmModule['failures'], step: () => T): T[] {
   try {
@@ -173,7 +193,7 @@ function attempt<T>(fn: PtxFunction, failures: WasmModule['failures'], step: () 
   }
 }
 
-/** Functions that nothing calls need no code, but their errors are the module's all the same. */
+/** Functions without a call get no code, but an error in one is an error of the module. */
 function checkUncalled(context: LoweringContext): void {
   for (const fn of context.module.functions)
     if (fn.body && !fn.entry && !context.lowered.has(fn))
@@ -182,7 +202,7 @@ function checkUncalled(context: LoweringContext): void {
       });
 }
 
-/** Compiles a function that stays a function. */
+/** Compiles a device function that is not inlined. */
 function compileFunction(
   target: PtxFunction,
   lowered: LoweredFunction,
@@ -191,7 +211,7 @@ function compileFunction(
 ): void {
   const blocks = buildBlocks(lowered, false);
   const shape = analyseShape(blocks);
-  // Results are read at every return.
+  // Every return reads the results.
   const liveness = computeLiveness(blocks, lowered.registers, [
     ...lowered.results,
     ...lowered.params,
@@ -214,7 +234,7 @@ function compileFunction(
   linker.define(index, emitted.locals, emitted.code);
 }
 
-/** Host functions that some call names and the module does not define. */
+/** Host functions that the module calls and does not define. */
 function calledHostFunctions(
   all: readonly PtxFunction[],
   functions: ReadonlyMap<string, PtxFunction>,

@@ -1,24 +1,41 @@
 import { CLASS_NAME, NamedError } from '../ground/named-error.js';
 
-// The one error type of the compiler. Every message reads like ptxas's: position first, then what
-// is wrong, then the offending source line, so that the same text serves a person and an editor's
-// problem matcher.
+// The error type of the PTX compiler. A message has ptxas's form: the position, then what is wrong,
+// then the source line. An editor's problem matcher can read it, too.
 
+/**
+ * - `syntax`: the text does not parse.
+ * - `semantic`: the text parses, and PTX does not allow it.
+ * - `unsupported`: it is valid PTX, and the compiler does not cover it.
+ */
 export type PtxErrorCode = 'syntax' | 'semantic' | 'unsupported';
 
+/** A position in a PTX text. Lines and columns begin at 1. */
 export interface PtxErrorPlace {
   line: number;
   column: number;
-  /** Text of the source line the position is on. */
+  /** The text of the source line that contains the position. */
   sourceLine?: string;
-  /** The whole instruction, when the error belongs to one. */
+  /** The whole instruction, if the error is in one. */
   instruction?: string;
   fileName?: string;
 }
 
-/** A text that is no PTX may be one token of a megabyte, which is not to be read in a message. */
+/** Limits a message: a text that is not PTX may be one token of a megabyte. */
 const MOST_CHARACTERS = 1000;
 
+/**
+ * An error in a PTX text, with its position. Lines and columns begin at 1.
+ *
+ * @example
+ * ```ts
+ * try {
+ *   parsePtx('.version 8.0\n.target sm_80\n.address_size 64\n.global .u32;');
+ * } catch (error) {
+ *   if (error instanceof PtxError) console.log(error.code, error.line); // syntax 4
+ * }
+ * ```
+ */
 export class PtxError extends NamedError {
   /** @internal */
   static override readonly [CLASS_NAME]: string = 'PtxError';
@@ -31,10 +48,9 @@ export class PtxError extends NamedError {
   constructor(code: PtxErrorCode, message: string, place: PtxErrorPlace) {
     const where = `${place.fileName ?? 'ptx'}:${place.line}:${place.column}`;
     const excerpt = place.sourceLine === undefined ? '' : `\n  ${place.sourceLine.trim()}`;
-    super(
-      `${where}: error: ` +
-        `${message.length > MOST_CHARACTERS ? `${message.slice(0, MOST_CHARACTERS)}…` : message}${excerpt}`,
-    );
+    const shortened =
+      message.length > MOST_CHARACTERS ? `${message.slice(0, MOST_CHARACTERS)}…` : message;
+    super(`${where}: error: ${shortened}${excerpt}`);
     this.name = 'PtxError';
     this.code = code;
     this.line = place.line;
@@ -56,7 +72,7 @@ export class SourceText {
       this.starts.push(at + 1);
   }
 
-  /** 1-based line of an offset. */
+  /** The line of an offset; the first is 1. */
   lineOf(offset: number): number {
     let low = 0;
     let high = this.starts.length - 1;
@@ -68,10 +84,12 @@ export class SourceText {
     return low + 1;
   }
 
+  /** The column of an offset; the first is 1. */
   columnOf(offset: number): number {
     return offset - this.starts[this.lineOf(offset) - 1]! + 1;
   }
 
+  /** The text of a line, at most 400 characters of it. */
   lineText(line: number): string {
     const start = this.starts[line - 1] ?? this.text.length;
     const end = this.starts[line] ?? this.text.length + 1;

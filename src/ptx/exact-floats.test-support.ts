@@ -11,7 +11,7 @@ export const F16: Format = { bits: 16, mantissa: 10, bias: 15 };
 export const BF16: Format = { bits: 16, mantissa: 7, bias: 127 };
 export type Mode = 'rn' | 'rz' | 'rm' | 'rp';
 
-/** value = m * 2^e, exactly; undefined for infinities and NaN */
+/** The value is m * 2^e exactly; undefined for infinities and NaN. */
 export function decode(
   bits: bigint,
   f: Format,
@@ -45,7 +45,7 @@ export function encode(m: bigint, e: number, f: Format, mode: Mode): bigint {
     magnitude <<= BigInt(e - target);
   }
   if (up) magnitude++;
-  // The hidden bit adds one to the exponent field by itself.
+  // The hidden bit adds one to the exponent field.
   const result = magnitude + (BigInt(target - least) << BigInt(f.mantissa));
   const infinity = BigInt(2 * f.bias + 1) << BigInt(f.mantissa);
   const sign = negative ? 1n << BigInt(f.bits - 1) : 0n;

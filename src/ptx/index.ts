@@ -1,6 +1,6 @@
 // PTX on WebAssembly: a pure compiler from NVIDIA PTX text to a WebAssembly module, and the
-// contract for running what it makes. It knows nothing of devices, streams or Node. See README.md
-// for the way through it.
+// contract for running the module. It contains no devices, no streams, and nothing of Node.
+// README.md describes its steps.
 
 export { CTX, EXPLICIT_CLUSTER, FAULT, STATUS, TEAM } from './context.js';
 export { ACCESS, ACCESS_SPACES, ARRIVAL, CHECK_GAP, SHUFFLE } from './check.js';

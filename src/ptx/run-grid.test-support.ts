@@ -1,4 +1,4 @@
-// Test only: runs grids of compiled kernels on one thread, in a memory of its own, with a bump
+// Test only: runs grids of compiled kernels on one thread, in their own memory, with a bump
 // allocator.
 
 import { readFileSync } from 'node:fs';
@@ -16,16 +16,16 @@ export type Dimensions = readonly [number, number?, number?];
 export interface Launch {
   grid: Dimensions;
   block: Dimensions;
-  /** What blocks are told of the grid's size, where they are to take it for another. */
+  /** The size of the grid that blocks read, if it differs from `grid`. */
   told?: Dimensions;
   dynamicShared?: number;
-  /** Fuel per call; each call that yields is resumed with the same again. */
+  /** Fuel per call; each call that yields is resumed with the same amount. */
   fuel?: number;
-  /** Blocks take turns instead of running one after the other, as a cooperative launch needs. */
+  /** Blocks take turns instead of running one after the other, as a cooperative launch requires. */
   interleave?: boolean;
-  /** Blocks of a cluster; all blocks take turns then. */
+  /** Blocks of a cluster. All blocks take turns then. */
   cluster?: Dimensions;
-  /** Calls after which a launch that never ends is given up. */
+  /** Calls after which a launch that does not end is given up. */
   maxCalls?: number;
 }
 
@@ -134,7 +134,7 @@ export class Grid {
     return kernel;
   }
 
-  /** The kernel in lanes if that was asked for and there is such a thing, else thread by thread. */
+  /** The kernel in lanes if `simd` is set and it compiles in lanes, else the scalar code. */
   private code(
     kernel: WasmKernel,
     { block: [x, y = 1, z = 1] }: Launch,
@@ -156,15 +156,15 @@ export class Grid {
     };
   }
 
-  /** Threads that run at once. */
+  /** The number of threads that run at once. */
   width(name: string, { block: [x, y = 1, z = 1] }: Launch): number {
     const lanes = this.simd ? this.kernel(name).inLanes([x, y, z]) : 'not asked for';
     return typeof lanes === 'string' ? 1 : lanes.width;
   }
 
   /**
-   * Runs a grid whose blocks do not yield, with as little as possible between them, a row of blocks
-   * in one call where that may be: for timing.
+   * Runs a grid whose blocks do not yield with as little work as possible between them, and a row
+   * of blocks in one call where the code allows it. It is for timing.
    */
   repeat(name: string, args: readonly Argument[], launch: Launch): number {
     const first = this.run(name, args, { ...launch, grid: [1, 1, 1] });
@@ -194,7 +194,7 @@ export class Grid {
     return STATUS.done;
   }
 
-  /** The block, along x, and the thread of the fault that `repeat` ended in. */
+  /** The block, along x, and the thread of the fault that ended `repeat`. */
   lastFault(): { block: number; thread: number } {
     const view = this.view();
     return {
@@ -265,7 +265,7 @@ export class Grid {
     };
     const fuel = launch.fuel ?? 0x7fffffff;
     let calls = 0;
-    /** A block some of whose threads have failed assertions comes to its end. */
+    /** A block in which threads have failed assertions runs to its end. */
     const run = (ctx: number): number => {
       const status = call(ctx, fuel);
       return status === STATUS.done && view.getUint32(ctx + CTX.faultKind, true) !== 0
@@ -286,7 +286,7 @@ export class Grid {
     this.bytes().fill(0, workspace, workspace + 64);
     try {
       if (launch.interleave || launch.cluster) {
-        // The blocks of a cluster lie one behind the other.
+        // The blocks of a cluster lie one after the other.
         const first = this.allocate(slotBytes * blocks);
         for (let block = 0; block < blocks; block++) {
           const [x, y, z] = [
@@ -338,7 +338,7 @@ export function sample(name: string, target: 'sm_75' | 'sm_80' | 'sm_90' = 'sm_8
 
 /** A module around one kernel body. */
 export function kernelText(name: string, params: string, body: string, before = ''): string {
-  // Matrices of few bits are there on sm_120a only.
+  // Matrices of elements of few bits exist on sm_120a only.
   return (
     `.version 9.0\n.target ${/\bmma\./.test(body) ? 'sm_120a' : 'sm_100a'}\n.address_size ` +
     `64\n${before}\n.visible .entry ${name}(${params})\n{\n${body}\n}\n`

@@ -337,7 +337,7 @@ each('k06_hist', (open) => {
     expect(f.view[0]).toBe(48);
     expect(f.view[1]).toBe(3);
     expect(g.view[0]).toBe(80);
-    // -threadIdx.x is unsigned: widened, it is never below zero.
+    // -threadIdx.x is unsigned: after widening, it is never below zero.
     expect(s.view[0]).toBe(0n);
     const lock = grid.put(new Int32Array(2));
     launch(grid, 'spin', [{ i64: lock.address }, { i64: lock.address + 4 }], {
@@ -473,7 +473,7 @@ each('k10_mandel', (open) => {
     out.view.forEach((value, at) => {
       if (value !== count(at % w, Math.floor(at / w), fround)) different++;
     });
-    // nvcc's choice of fused operations moves a point on the border.
+    // nvcc's choice of fused operations moves points near the border.
     expect(different).toBeLessThan((w * h) / 100);
     launch(
       grid,
@@ -540,7 +540,7 @@ each('k11_resize', (open) => {
       ],
       { grid: [2, h], block: [w / 2] },
     );
-    // Every row of blocks writes the same places: the last one stays.
+    // Every row of blocks writes the same places: the last one remains.
     expect([...out.view]).toEqual([...texels.view.subarray(w * (h - 1) * 4)]);
     const pixels = grid.put(Uint8Array.from({ length: w * h * 4 }, (_, i) => i * 7));
     const before = pixels.view.slice();
@@ -855,7 +855,7 @@ each('k17_calls', (open) => {
     b.view[0] = 2;
     launch(grid, 'structs', [{ bytes: big }, { i64: b.address }], { grid: [1], block: [1] });
     expect(b.view[0]).toBe(2 * 78 + 1000);
-    // A walk that only goes up ends.
+    // A walk that only increases ends.
     const input = grid.put(integers(100, 40).map((value, i) => i + 1 + value));
     launch(grid, 'localarr', [{ i64: input.address }, { i64: o.address }, { i32: 20 }], shape);
     for (let t = 0; t < 32; t++) {
@@ -1033,7 +1033,7 @@ each('k20_switch_goto', (open) => {
     const op = grid.put(Int32Array.from({ length: 40 }, (_, i) => i));
     const a = grid.put(integers(64, 1000));
     const before = Int32Array.from(a.view);
-    // Threads read what others write: one thread at a time.
+    // Threads read what other threads write: one thread runs at a time.
     launch(grid, 'big', [{ i64: op.address }, { i64: a.address }], { grid: [1], block: [40] });
     const state = Int32Array.from(before);
     for (let t = 0; t < 40; t++) {

@@ -1,9 +1,9 @@
-// The PTX fundamental types as data: width, class, and the WebAssembly type that holds a register
-// of that type. Half-precision values live in i32 as bits; values narrower than 32 bits are kept
-// zero-extended in their i32.
+// The fundamental types of PTX as data: width, class, and the WebAssembly type of a register of
+// that type. Halves are bits in an i32; values narrower than 32 bits are kept zero-extended in
+// their i32.
 
 export type WasmType = 'i32' | 'i64' | 'f32' | 'f64';
-/** What a local or a run-time function's value may be: the scalars, and four lanes. */
+/** The type of a local or of a run-time function's value: the scalars, and four lanes. */
 export type LocalType = WasmType | 'v128';
 export type TypeClass = 'bits' | 'signed' | 'unsigned' | 'float' | 'predicate';
 
@@ -65,7 +65,7 @@ export const SCALAR_TYPES: ReadonlyMap<string, ScalarType> = new Map([
 ]);
 
 /**
- * Thrown where a rule makes the name of a type that PTX does not have, as in the type twice as wide
+ * Thrown if a rule forms the name of a type that PTX does not have, such as the type twice as wide
  * as .u128.
  */
 export class NoSuchType extends RangeError {}

@@ -1,9 +1,10 @@
-// What a caller must know to launch a kernel: its name and the places of its parameters.
+// Signatures of kernels: names, and the layout of their parameters, which a launch needs.
 
 import { entryParameters } from './analysis/lower.js';
 import type { PtxFunction } from './syntax/ast.js';
 import { parsePtx } from './syntax/parser.js';
 
+/** One parameter of a kernel. */
 export interface PtxKernelParam {
   name: string;
   type:
@@ -24,19 +25,21 @@ export interface PtxKernelParam {
     | 'b16'
     | 'b32'
     | 'b64';
-  /** bytes, whole parameter */
+  /** Bytes of the whole parameter. */
   size: number;
   align: number;
   offset: number;
-  /** true for `.align N .b8 name[n]` aggregates */
+  /** True for an array, as in `.align N .b8 name[n]`. */
   aggregate: boolean;
-  /** true where `.ptr` says so */
+  /** True if the declaration has `.ptr`. */
   pointer: boolean;
 }
 
+/** The name and the parameters of a kernel. */
 export interface KernelSignature {
   name: string;
   params: PtxKernelParam[];
+  /** Bytes of all parameters. */
   paramBytes: number;
 }
 
@@ -56,7 +59,21 @@ export function signatureOf(fn: PtxFunction): KernelSignature {
   return { name: fn.name, params, paramBytes: last ? last.offset + last.size : 0 };
 }
 
-/** Names and parameter layouts of the kernels of a module, without compiling it. */
+/**
+ * Reads the names and the parameter layouts of the kernels of a module without compiling it.
+ * Offsets, sizes and alignments are in bytes.
+ *
+ * @throws {@link PtxError} with code 'syntax' if the text does not parse.
+ *
+ * @example
+ * ```ts
+ * const [kernel] = kernelSignatures(`.version 8.0
+ *   .target sm_80
+ *   .address_size 64
+ *   .visible .entry scale(.param .u32 n, .param .u64 data) { ret; }`);
+ * console.log(kernel!.params.map(({ offset }) => offset)); // [ 0, 8 ]
+ * ```
+ */
 export function kernelSignatures(source: string): KernelSignature[] {
   return parsePtx(source)
     .functions.filter((fn) => fn.entry && fn.body)

@@ -1,20 +1,20 @@
-// Textures and surfaces as compiled kernels see them: a handle is the address of a descriptor in
-// device memory, written by whoever makes the object. Kernels check it, and every texel's address,
-// so a bad one is a fault and never an access outside the device's memory. Formats, flags and
-// address modes are numbered as cuda.h numbers them.
+// Textures and surfaces in compiled kernels: a handle is the address of a descriptor in device
+// memory, which the driver writes when it makes the object. Kernels check it, and the address of
+// every texel, so that a wrong handle is a fault and never an access outside the device's memory.
+// Formats, flags and address modes have the numbers of cuda.h.
 
 /** Byte offsets of the 32-bit fields. */
 export const TEXTURE = {
   bytes: 128,
-  /** {@link TEXTURE_MAGIC}: tells a descriptor from other memory. */
+  /** {@link TEXTURE_MAGIC} distinguishes a descriptor from other memory. */
   magic: 0,
   /** {@link TEXTURE_KIND} */
   kind: 4,
   /** Address of the first texel. */
   data: 8,
   /**
-   * In texels; 1 where there is no such dimension. Depth is also the number of layers, faces
-   * counted.
+   * In texels; 1 for a dimension that the object does not have. The depth also counts layers, with
+   * their faces.
    */
   width: 12,
   height: 16,
@@ -34,9 +34,9 @@ export const TEXTURE = {
   addressMode: 52,
   /** Four f32. */
   border: 64,
-  /** 1: linear memory read by index, where what is outside is zero. */
+  /** 1: linear memory that is read by index, and zero outside. */
   linear: 80,
-  /** 1: depth counts layers. */
+  /** 1: the depth counts layers. */
   layered: 84,
 } as const;
 

@@ -1,5 +1,5 @@
 // Textures and surfaces against a sampler written from the CUDA programming guide, "Texture
-// Fetching", and for what that leaves open from an H200's results.
+// Fetching", and, where the guide leaves something open, from an H200's results.
 
 import * as fc from '../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
@@ -62,7 +62,7 @@ const describeImage = (
   kind: number,
 ): { handle: number; data: Uint8Array } => {
   const handle = grid.allocate(TEXTURE.bytes, 128);
-  // A pitch that is more than a row, so that the two are not confused.
+  // The pitch is larger than a row, so that a test notices if the two are confused.
   const pitch = image.width * image.texelBytes + 32;
   const data = grid.allocate(pitch * image.height * image.depth);
   const row = image.width * image.texelBytes;
@@ -102,7 +102,7 @@ const describeImage = (
   };
 };
 
-/** Fetches at points of four words each (x, y, z, layer); gives four words each. */
+/** Fetches at points of four words each (x, y, z, layer); the result has four words for each. */
 function fetch(
   image: Image,
   sampling: Sampling,
@@ -114,13 +114,16 @@ function fetch(
       'k',
       '.param .u64 tex, .param .u64 at, .param .u64 out, .param .u32 n',
       `
-    .reg .b64 %tex, %p; .reg .b32 %i, %n, %t, %l, %r<4>; .reg .f32 %x, %y, %z; .reg .pred %q; .reg .s32 %a, %b, %c;
+    .reg .b64 %tex, %p; .reg .b32 %i, %n, %t, %l, %r<4>; .reg .f32 %x, %y, %z; .reg .pred %q;
+    .reg .s32 %a, %b, %c;
     ld.param.u64 %tex, [tex]; ld.param.u32 %n, [n];
-    mov.u32 %i, %ctaid.x; mov.u32 %t, %tid.x; mad.lo.u32 %i, %i, 64, %t; setp.ge.u32 %q, %i, %n; @%q exit;
+    mov.u32 %i, %ctaid.x; mov.u32 %t, %tid.x; mad.lo.u32 %i, %i, 64, %t;
+    setp.ge.u32 %q, %i, %n; @%q exit;
     ld.param.u64 %p, [at]; mad.wide.u32 %p, %i, 16, %p; ld.global.v4.b32 {%a, %b, %c, %l}, [%p];
     mov.b32 %x, %a; mov.b32 %y, %b; mov.b32 %z, %c;
     ${instruction}
-    ld.param.u64 %p, [out]; mad.wide.u32 %p, %i, 16, %p; st.global.v4.b32 [%p], {%r0, %r1, %r2, %r3}; ret;`,
+    ld.param.u64 %p, [out]; mad.wide.u32 %p, %i, 16, %p;
+    st.global.v4.b32 [%p], {%r0, %r1, %r2, %r3}; ret;`,
     ),
   );
   const { handle } = describeImage(grid, image, sampling, TEXTURE_KIND.texture);
@@ -148,8 +151,8 @@ const pointsOf = (list: readonly (readonly number[])[]): Uint32Array => {
 };
 
 /**
- * One axis, as the guide says: the texels that count; undefined is the border. And how far the
- * second counts, in 256ths.
+ * One axis by the guide: the texels that count (undefined is the border), and the weight of the
+ * second one in 256ths.
  */
 function axis(
   coordinate: number,
@@ -317,7 +320,7 @@ describe('tex', () => {
       expect(linear[index]).toBeCloseTo(v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4, 6),
     );
   });
-  it('channels that are not there are 0, 0 and 1; halves widen; f16x2 results narrow', () => {
+  it('absent channels are 0, 0 and 1; halves widen; f16x2 results narrow', () => {
     const half: Image = {
       width: 2,
       height: 1,
@@ -404,7 +407,7 @@ describe('tex', () => {
       0, 11, 23, 31, 41, 50,
     ]);
   });
-  it('.level and .grad of a texture with one level, offsets, and the predicate of a sparse fetch', () => {
+  it('.level and .grad of one level, offsets, and the predicate of a sparse fetch', () => {
     const picture = floats(4, 4, 1, 1, (x, y) => x + 10 * y);
     const at = pointsOf([[1, 2]]);
     const first = (instruction: string): number =>
@@ -504,10 +507,12 @@ describe('surfaces', () => {
         'k',
         '.param .u64 surf, .param .u64 out',
         `
-      .reg .b64 %surf, %p, %w<2>; .reg .b32 %i, %r<4>; .reg .b16 %h; .reg .pred %q; ld.param.u64 %surf, [surf]; mov.u32 %i, %tid.x;
+      .reg .b64 %surf, %p, %w<2>; .reg .b32 %i, %r<4>; .reg .b16 %h; .reg .pred %q;
+      ld.param.u64 %surf, [surf]; mov.u32 %i, %tid.x;
       mov.u32 %r0, 0; mov.u32 %r1, 0; mov.u32 %r2, 0; mov.u32 %r3, 0;
       ${body}
-      ld.param.u64 %p, [out]; mad.wide.u32 %p, %i, 16, %p; st.global.v4.b32 [%p], {%r0, %r1, %r2, %r3}; ret;`,
+      ld.param.u64 %p, [out]; mad.wide.u32 %p, %i, 16, %p;
+      st.global.v4.b32 [%p], {%r0, %r1, %r2, %r3}; ret;`,
       ),
     );
     const { handle, data } = describeImage(grid, image, { layered }, TEXTURE_KIND.surface);
@@ -525,8 +530,10 @@ describe('surfaces', () => {
   it('sust writes, suld reads what it wrote, in bytes along x', () => {
     const { data, out } = run(
       words,
-      `shl.b32 %r1, %i, 2; suld.b.3d.b32.trap {%r0}, [%surf, {%r1, 2, 1, 1}]; mov.b32 %r2, 0f42c80000;
-      sust.b.3d.b32.trap [%surf, {%r1, 3, 1, 1}], {%r2}; suld.b.3d.b32.trap %r3, [%surf, {%r1, 3, 1, 1}]; mov.u32 %r1, 0; mov.u32 %r2, 0;`,
+      `shl.b32 %r1, %i, 2; suld.b.3d.b32.trap {%r0}, [%surf, {%r1, 2, 1, 1}];
+      mov.b32 %r2, 0f42c80000;
+      sust.b.3d.b32.trap [%surf, {%r1, 3, 1, 1}], {%r2};
+      suld.b.3d.b32.trap %r3, [%surf, {%r1, 3, 1, 1}]; mov.u32 %r1, 0; mov.u32 %r2, 0;`,
     );
     for (let x = 0; x < 8; x++) {
       expect([...asFloats(out.subarray(4 * x, 4 * x + 4))]).toEqual([120 + x, 0, 0, 100]);
@@ -537,8 +544,12 @@ describe('surfaces', () => {
   it('vectors, narrow and wide units, layers', () => {
     const { out, data } = run(
       { ...words, depth: 2 },
-      `shl.b32 %r3, %i, 3; setp.lt.u32 %q, %i, 4; @%q suld.b.a2d.v2.b32.trap {%r0, %r1}, [%surf, {1, %r3, 0, 0}];
-      @%q mul.lo.u32 %r3, %i, 8; @%q suld.b.2d.v4.b16.trap {%h, %h, %h, %h}, [%surf, {%r3, 0}]; @%q suld.b.2d.v2.b64.zero {%w0, %w1}, [%surf, {16, 1}]; @%q sust.b.2d.b64.zero [%surf, {0, 2}], %w1;
+      `shl.b32 %r3, %i, 3; setp.lt.u32 %q, %i, 4;
+      @%q suld.b.a2d.v2.b32.trap {%r0, %r1}, [%surf, {1, %r3, 0, 0}];
+      @%q mul.lo.u32 %r3, %i, 8;
+      @%q suld.b.2d.v4.b16.trap {%h, %h, %h, %h}, [%surf, {%r3, 0}];
+      @%q suld.b.2d.v2.b64.zero {%w0, %w1}, [%surf, {16, 1}];
+      @%q sust.b.2d.b64.zero [%surf, {0, 2}], %w1;
       mov.u32 %r3, 0; mov.u32 %r2, 0;`,
       true,
     );
@@ -590,8 +601,11 @@ describe('surfaces', () => {
     };
     const { data } = run(
       cells,
-      `add.u32 %r0, %i, 1; sured.b.add.1d.u32.trap [%surf, {0}], %r0; sured.b.max.1d.u32.trap [%surf, {4}], %r0; sub.u32 %r1, 3, %r0; sured.b.min.1d.s32.trap [%surf, {8}], %r1;
-      shl.b32 %r2, 1, %i; sured.p.or.1d.b32.trap [%surf, {3}], %r2; cvt.u64.u32 %w0, %r0; sured.b.add.1d.u64.zero [%surf, {16}], %w0;`,
+      `add.u32 %r0, %i, 1; sured.b.add.1d.u32.trap [%surf, {0}], %r0;
+      sured.b.max.1d.u32.trap [%surf, {4}], %r0; sub.u32 %r1, 3, %r0;
+      sured.b.min.1d.s32.trap [%surf, {8}], %r1;
+      shl.b32 %r2, 1, %i; sured.p.or.1d.b32.trap [%surf, {3}], %r2; cvt.u64.u32 %w0, %r0;
+      sured.b.add.1d.u64.zero [%surf, {16}], %w0;`,
     );
     const view = new DataView(data.buffer, data.byteOffset);
     expect([

@@ -1,6 +1,6 @@
-// A constant behind a plus as part of an operand: `%r1+4` is the register's value and 4, in every
-// place where NVIDIA's assembler takes it, and an error elsewhere. So is whatever else is written
-// beside an operand and means nothing there.
+// A constant after a plus as part of an operand: `%r1+4` is the register's value plus 4 in every
+// place where NVIDIA's assembler takes it, and an error elsewhere. Everything else that is written
+// with an operand and has no meaning there is an error, too.
 
 import { describe, expect, it } from 'vitest';
 import { compilePtx } from '../index.js';
@@ -8,12 +8,13 @@ import { formKernel } from '../rules/form-cases.test-support.js';
 import { Grid, kernelText } from '../run-grid.test-support.js';
 
 const DECLARED = `
-  .reg .b64 %o, %i, %rd<6>; .reg .b32 %r<10>; .reg .b16 %h<4>; .reg .pred %p<3>; .reg .f32 %f<3>; .reg .b8 %c<2>;
+  .reg .b64 %o, %i, %rd<6>; .reg .b32 %r<10>; .reg .b16 %h<4>; .reg .pred %p<3>;
+  .reg .f32 %f<3>; .reg .b8 %c<2>;
   ld.param.u64 %o, [out]; mov.u32 %r9, %tid.x; mul.wide.u32 %i, %r9, 8; add.u64 %o, %o, %i;
   add.u32 %r1, %r9, 5; cvt.u64.u32 %rd1, %r1; cvt.u16.u32 %h1, %r1; setp.eq.u32 %p1, %r1, 5;`;
 
 /**
- * What 32 threads leave in %rd2, in which each starts with 5 and its number in %r1, %rd1 and %h1.
+ * The values of %rd2 in 32 threads; each thread starts with 5 and its number in %r1, %rd1 and %h1.
  */
 function results(body: string, simd: boolean): bigint[] {
   const grid = new Grid(
@@ -24,7 +25,8 @@ function results(body: string, simd: boolean): bigint[] {
     ).replace(
       /(\.visible|\.entry)/,
       `
-    .func (.param .b32 twice) double(.param .b32 once) { .reg .b32 x; ld.param.b32 x, [once]; add.u32 x, x, x; st.param.b32 [twice], x; ret; }
+    .func (.param .b32 twice) double(.param .b32 once) { .reg .b32 x; ld.param.b32 x, [once];
+    add.u32 x, x, x; st.param.b32 [twice], x; ret; }
     $1`,
     )}`,
     { simd },
@@ -71,7 +73,7 @@ const OPERANDS: readonly (readonly [string, (n: bigint) => bigint])[] = [
   ],
 ];
 
-describe('a constant behind a register is added to it', () => {
+describe('a constant after a register is added to it', () => {
   for (const simd of [false, true]) {
     it.each(OPERANDS)(`${simd ? 'in lanes' : 'thread by thread'}: %s`, (body, reference) => {
       expect(results(body, simd)).toEqual(
@@ -89,7 +91,7 @@ function complaint(instruction: string): string | undefined {
   }
 }
 
-describe('what means nothing beside an operand is refused', () => {
+describe('text without a meaning next to an operand is rejected', () => {
   it.each([
     [
       'add.u32 %r1+3, %r2, 1;',
@@ -98,18 +100,18 @@ describe('what means nothing beside an operand is refused', () => {
     ['add.u32 %r1+0, %r2, 1;', "'%r1' is written"],
     ['ld.global.u32 %r1+3, [%l1];', "'%r1' is written"],
     ['setp.eq.u32 %p1+1, %r1, 6;', "'%p1' is written"],
-    ['setp.eq.u32 %p1|%p2+1, %r1, 6;', 'stands alone'],
+    ['setp.eq.u32 %p1|%p2+1, %r1, 6;', 'takes no constant here'],
     ['setp.eq.u32 %p1+1|%p2, %r1, 6;', 'expected'],
     ['setp.eq.and.u32 %p1, %r1, 6, %p2+1;', 'a constant is added to integers'],
-    ['setp.eq.and.u32 %p1, %r1, 6, !%p2+1;', 'stands alone'],
+    ['setp.eq.and.u32 %p1, %r1, 6, !%p2+1;', 'takes no constant here'],
     ['add.f32 %f1, %f2+3, %f2;', 'a constant is added to integers'],
     ['mov.b32 %r1, %f2+3;', 'a constant is added to integers'],
     ['mov.b128 %q1, %q2+3;', 'a constant is added to integers'],
     ['mov.u32 %r1, %tid.x+3;', "expected ';'"],
     ['mov.u32 %r1, %r2+1.5;', 'expected an integer'],
     ['mov.u32 %r1, %r2-1;', "write '+-'"],
-    ['mov.b64 %l1, {%r1+3, %r2};', "'%r1' stands alone here"],
-    ['st.global.v2.u32 [%l1], {%r1+3, %r2};', "'%r1' stands alone here"],
+    ['mov.b64 %l1, {%r1+3, %r2};', "'%r1' takes no constant here"],
+    ['st.global.v2.u32 [%l1], {%r1+3, %r2};', "'%r1' takes no constant here"],
     ['vadd.u32.u32.u32 %r1, %r2.b0+3, %r3;', "expected ';'"],
     ['bra label+4;', 'expected a label'],
     ['call vprintf+4, (%l1, %l2);', 'expected a function'],
@@ -131,7 +133,7 @@ describe('what means nothing beside an operand is refused', () => {
     expect(complaint(instruction)).toBeUndefined();
   });
 
-  it('a constant behind a function, which has an address only as it is', () => {
+  it('a constant after a function, whose address takes none', () => {
     const text =
       `.version 8.0\n.target sm_80\n.address_size 64\n.func f() { ret; }\n.visible .entry k() ` +
       '{ .reg .b64 %d; mov.u64 %d, f+8; ret; }';

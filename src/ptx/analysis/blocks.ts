@@ -18,8 +18,8 @@ export type Ending =
   | { kind: 'trap'; inst: Inst }
   | { kind: 'cut'; inst: Inst; cut: CutKind; to: number }
   /**
-   * To a block in another part of a kernel that is several functions; `leaves`: as that part has
-   * it.
+   * To a block in another part of a kernel that is several functions. `leaves`: the ending as the
+   * part that control leaves has it.
    */
   | { kind: 'part'; to: number; leaves?: boolean };
 
@@ -46,21 +46,21 @@ export function successors(block: Block): number[] {
   }
 }
 
-/** Back edges that a thread may take in one turn. */
+/** The back edges that a thread may take in one turn. */
 export const threadSlice = (blocks: readonly Block[]): number =>
   blocks.some(({ ending }) => ending.kind === 'cut' && ending.cut === 'sleep')
     ? SHORT_SLICE
     : THREAD_SLICE;
 
 /**
- * `suspends`: whether threads can be suspended in the function where they need not wait, as behind
+ * `suspends`: threads of the function can be suspended where they need not wait, such as after
  * accesses that may be to shared memory.
  */
 export function buildBlocks(fn: LoweredFunction, suspends: boolean): Block[] {
   const blocks: Block[] = [];
   const pending: { block: Block; inst: Inst }[] = [];
   let current: Block | undefined;
-  /** A block that begins with the results of a cut: nothing but the cut may lead to it. */
+  /** A block that begins with the results of a cut: only the cut may lead to it. */
   let arrival: Block | undefined;
   const open = (): Block => {
     const block: Block = { index: blocks.length, insts: [], ending: { kind: 'return' } };
@@ -71,7 +71,7 @@ export function buildBlocks(fn: LoweredFunction, suspends: boolean): Block[] {
     current!.ending = ending;
     current = undefined;
   };
-  // The index the next block will have: where control falls through to.
+  // The index of the next block, to which control falls through.
   const next = (): number => blocks.length;
 
   for (let at = 0; at < fn.code.length; at++) {
@@ -109,8 +109,8 @@ export function buildBlocks(fn: LoweredFunction, suspends: boolean): Block[] {
         defs: [],
         uses: [],
       };
-      // All threads of the warp execute it or none does, so the predicate need not be looked at
-      // twice.
+      // All threads of the warp execute it or none does, so the second cut does not test the
+      // predicate again.
       close({ kind: 'cut', inst: meeting, cut: 'warp', to: next() });
       current = open();
     }
@@ -121,7 +121,7 @@ export function buildBlocks(fn: LoweredFunction, suspends: boolean): Block[] {
       continue;
     }
     if (predicate) {
-      // A predicated exit, cut or brx gets a block of its own behind a branch.
+      // A predicated exit, cut or brx gets a block of its own after a branch.
       const holder = next();
       const test: Inst = {
         ...inst,
@@ -143,10 +143,10 @@ export function buildBlocks(fn: LoweredFunction, suspends: boolean): Block[] {
       pending.push({ block: current, inst: bare });
       close({ kind: 'jump', to: next() });
     }
-    // Where nobody debugs a breakpoint ends the kernel as a trap does (seen on an H200).
+    // Without a debugger, a breakpoint ends the kernel as a trap does (measured on an H200).
     else if (mnemonic === 'trap' || mnemonic === 'brkpt') close({ kind: 'trap', inst: bare });
     else close({ kind: mnemonic === 'exit' ? 'exit' : 'return' });
-    // The branch around it needs a block to land on.
+    // The branch around it needs a target block.
     if (predicate || cut !== undefined) current = open();
     if (cut !== undefined && bare.defs.length) arrival = current;
   }
@@ -159,7 +159,7 @@ export function buildBlocks(fn: LoweredFunction, suspends: boolean): Block[] {
       block.ending = { kind: 'branch', inst, yes: inst.targets[0]!.block, no: after };
     else block.ending = { kind: 'jump', to: inst.targets[0]!.block };
   }
-  // A predicated branch at the very end falls off the text: that is a return.
+  // A predicated branch at the very end of the text falls off it: that is a return.
   const past = blocks.length;
   if (blocks.some((block) => successors(block).some((to) => to >= past))) open();
   return blocks;

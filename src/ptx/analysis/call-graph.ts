@@ -1,7 +1,8 @@
 // Decides which device functions become real WebAssembly functions and which are inlined. A real
-// function cannot be suspended, so whatever waits (barriers, warp operations), gives way or loops
-// is inlined into its kernel; recursion must stay real, and so must what is called through
-// pointers, unless it waits: then it is inlined at each call that may lead to it.
+// function cannot be suspended, so a function that waits (at barriers, warp operations), gives way
+// or loops is inlined into its kernel. Recursive functions and functions that are called through
+// pointers stay real, unless one of the latter waits: then it is inlined at each call that may lead
+// to it.
 
 import type { PtxFunction, PtxModule, Statement } from '../syntax/ast.js';
 import { UNKNOWN } from '../isa/traits.js';
@@ -11,12 +12,12 @@ import { pointedFunctions, prototypesCalled, sameShape } from './pointed-functio
 
 const SMALL = 40;
 /**
- * Instructions that a function may have with all that is inlined into it, before those that only
- * loop stay functions: each loop may be left, with every register, and engines end the process on
- * code where some thousand loops meet some thousand registers.
+ * The most instructions of a function, inlined ones included, before functions that only loop stay
+ * functions: each loop may be left, with every register, and engines end the process on code in
+ * which some thousand loops meet some thousand registers.
  */
 const LARGE = 16_000;
-/** What an inlined call costs by itself, in instructions. */
+/** The cost of an inlined call by itself, in instructions. */
 export const INLINING = 8;
 
 export interface FunctionTraits {
@@ -28,14 +29,14 @@ export interface FunctionTraits {
 interface Facts {
   size: number;
   waits: boolean;
-  /** Or gives way: better not in a real function, but that need not be refused. */
+  /** The function loops or gives way. It is better inlined, but may stay a real function. */
   loops: boolean;
   /**
-   * Looks at what other threads may change meanwhile, as a loop does that waits for them: it has to
-   * be left for them to run.
+   * The function reads what other threads may change meanwhile, as a loop that waits for them does:
+   * it has to be left so that they can run.
    */
   polls: boolean;
-  /** And from how many places. */
+  /** The callees, each with the number of calls. */
   callees: Map<PtxFunction, number>;
   callsThroughPointers: boolean;
 }
@@ -55,7 +56,7 @@ export function definitions(module: PtxModule): Map<string, PtxFunction> {
   return found;
 }
 
-/** What a thread leaves at the cluster's barrier is the kernel's: see `emit/frame-layout.ts`. */
+/** A thread's mark at the cluster's barrier belongs to the kernel: see `emit/frame-layout.ts`. */
 const arrivesAtCluster = ({ mnemonic, modifiers }: Statement & { kind: 'instruction' }): boolean =>
   mnemonic === 'barrier' && modifiers.includes('cluster');
 
@@ -79,8 +80,8 @@ function factsOf(
   };
   const seen = new Set<string>();
   const visit = (statements: readonly Statement[]): void => {
-    // By number, as wherever a large kernel's statements are gone through: until an engine has
-    // compiled a loop, each step of an iterator is an object.
+    // An index is used here and wherever a large kernel's statements are visited: until an engine
+    // has compiled a loop, each step of an iterator is an object.
     for (let at = 0; at < statements.length; at++) {
       const statement = statements[at]!;
       if (statement.kind === 'block') visit(statement.statements);
@@ -112,7 +113,7 @@ function factsOf(
 }
 
 /**
- * `waiting`: functions that wait and whose addresses are taken, where there are calls through
+ * `waiting`: functions that wait and whose addresses are taken, in a module with calls through
  * pointers.
  */
 export function functionTraits(
@@ -129,7 +130,7 @@ export function functionTraits(
   for (;;) {
     const traits = traitsOf(module, facts);
     const waiting = pointed.filter((fn) => traits.get(fn)!.waits);
-    // Who may call a function that waits does so, too, which may be news to others.
+    // A caller of a function that waits waits, too; this may change what its own callers do.
     let more = false;
     for (const { own, prototypes } of callers) {
       for (const fn of waiting) {
@@ -152,7 +153,7 @@ function traitsOf(
   const sizes = new Map<PtxFunction, number>();
   const polling = new Set<PtxFunction>();
   for (const group of cycles([...facts.keys()], (fn) => facts.get(fn)!.callees.keys())) {
-    // Functions of one cycle reach each other, and all callees beyond are done.
+    // Functions of one cycle reach each other, and all callees outside the cycle are complete.
     const members = new Set(group);
     const all = group.map((fn) => facts.get(fn)!);
     const beyond = all
@@ -167,7 +168,7 @@ function traitsOf(
     for (const fn of group) {
       loops.set(fn, loop);
       if (looksAtOthers) polling.add(fn);
-      // A real function has no way to what is each thread's own and stands outside functions.
+      // A real function has no access to what each thread has outside functions.
       const shares = module.perThread.length > 0;
       traits.set(fn, {
         recursive,
@@ -182,8 +183,8 @@ function traitsOf(
 }
 
 /**
- * The size of a function with all that is inlined into it. Where that is large, callees that only
- * loop, for nobody else, are inlined nowhere, those that make the most of it first.
+ * The size of a function with all that is inlined into it. If it is large, callees that only loop
+ * and have no other caller are inlined nowhere, the largest ones first.
  */
 function keepSmall(
   { size, callees }: Facts,
@@ -207,7 +208,7 @@ function keepSmall(
 }
 
 /**
- * The strongly connected components of the call graph, callees first (Tarjan). Without recursion:
+ * The strongly connected components of the call graph, callees first (Tarjan). It is not recursive:
  * chains of calls may be as long as the text.
  */
 function cycles<T>(nodes: readonly T[], next: (node: T) => Iterable<T>): T[][] {

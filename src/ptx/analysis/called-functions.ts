@@ -1,4 +1,4 @@
-// Functions that stay functions: those that are really called, and those whose address is taken.
+// Finds the functions that stay functions: those that are called, and those whose address is taken.
 
 import { functionAddress } from './data-layout.js';
 import { lowerFunction } from './lower.js';
@@ -7,7 +7,7 @@ import type { PtxFunction } from '../syntax/ast.js';
 import { isLabel } from './program.js';
 import type { LoweredFunction } from './program.js';
 
-/** @param taken the functions whose address is taken; others are added as they are found */
+/** @param taken the functions whose address is taken; others are added when they are found */
 export function calledFunctions(
   kernels: readonly LoweredFunction[],
   context: LoweringContext,

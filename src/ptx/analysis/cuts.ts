@@ -1,15 +1,12 @@
-// Cuts: the instructions at which a thread stops so that others can run. The rest of the thread's
-// code continues in a later call, with the live registers brought back from its frame. The row of
-// an instruction says whether it is one (`isa/traits.ts`).
+// Cuts: the instructions at which a thread stops and lets others run. The rest of the thread's code
+// continues in a later call, with the live registers read from its frame. The row of an instruction
+// says whether it is one (`isa/traits.ts`).
 
 import type { InstructionTraits } from '../isa/traits.js';
 
 export type { CutKind } from '../isa/traits.js';
 
-/**
- * Codes that warp operations leave in a thread's mailbox; the resolver in runtime/warp.ts reads
- * them.
- */
+/** Codes of warp operations in a thread's mailbox; the resolver in runtime/warp.ts reads them. */
 export const WARP_OPERATIONS: Readonly<Record<string, number>> = {
   'shfl.up': 1,
   'shfl.down': 2,

@@ -1,12 +1,12 @@
 // Places .global and .const variables in one data image, fills in their initial values, and records
-// which cells hold addresses that the loader must shift by where it puts the image.
+// which cells hold addresses, to which the loader adds the address of the image.
 
 import { scalarType } from '../scalar-types.js';
 import type { Initializer, PtxFunction, PtxModule, Variable } from '../syntax/ast.js';
 import type { SharedVariable, Symbol } from './program.js';
 
 const LARGEST_IMAGE = 2 ** 30;
-/** Function pointers are tagged so that no data address is mistaken for one. */
+/** Function pointers have this tag, so that no data address is taken for one. */
 export const FUNCTION_TAG = 1n << 40n;
 
 export interface DataVariable {
@@ -18,15 +18,36 @@ export interface DataVariable {
   visible: boolean;
 }
 
-/** The cell at `offset` becomes dataBase + addend: 64 bits of it, or as many as `part` says. */
+/**
+ * The cell at `offset` becomes dataBase + addend: 64 bits of it, or the bytes that `part`
+ * describes.
+ */
 export interface Relocation {
   offset: number;
   addend: number;
-  /** Bytes of the cell, and how far the address is shifted right before its low bits go there. */
+  /**
+   * Bytes of the cell, and how far the address is shifted right before its low bits are written.
+   */
   part?: { bytes: 1 | 4; shift: number };
 }
 
-/** Writes the addresses that depend on where the data image is. */
+/**
+ * Writes the addresses that depend on where a module's data image is. The image has to be in the
+ * memory at `dataBase`, a multiple of 256, before the call.
+ *
+ * @example
+ * ```ts
+ * const { data, relocations } = compilePtx(`.version 8.0
+ *   .target sm_80
+ *   .address_size 64
+ *   .global .u64 value = 7;
+ *   .global .u64 pointer = value;`);
+ * const memory = new Uint8Array(4096);
+ * memory.set(data, 1024);
+ * relocate(new DataView(memory.buffer), 1024, relocations);
+ * console.log(new BigUint64Array(memory.buffer, 1024, 2)); // BigUint64Array(2) [ 7n, 1024n ]
+ * ```
+ */
 export function relocate(
   view: DataView,
   dataBase: number,
@@ -50,7 +71,7 @@ export interface DataLayout {
   constants: { from: number; to: number };
 }
 
-/** How far the byte stands that a mask chooses. */
+/** The shift for a mask that chooses one byte. */
 const BYTE_MASKS: ReadonlyMap<bigint, number> = new Map(
   Array.from({ length: 8 }, (_, byte) => [0xffn << BigInt(8 * byte), 8 * byte]),
 );
@@ -77,8 +98,8 @@ export function variableLayout(variable: Variable): {
 
 export function sharedVariable(variable: Variable): SharedVariable {
   const { size, align } = variableLayout(variable);
-  // One with a size is a variable as any other, as in ptxas, which ignores the 'extern' then.
-  // Taichi's are.
+  // A variable with a size is an ordinary variable, as in ptxas, which then ignores 'extern'.
+  // Taichi writes such variables.
   return {
     name: variable.name,
     size,
@@ -87,14 +108,14 @@ export function sharedVariable(variable: Variable): SharedVariable {
   };
 }
 
-/** The address of a function: its place among the functions whose address is taken. */
+/** The address of a function: its index among the functions whose address is taken. */
 export function functionAddress(target: PtxFunction, taken: PtxFunction[]): bigint {
   let index = taken.indexOf(target);
   if (index < 0) index = taken.push(target) - 1;
   return FUNCTION_TAG + BigInt(index) * 16n;
 }
 
-/** What is to be said of a name that stands for nothing here. */
+/** The error message for a name that has no definition. */
 export function undefinedSymbol(name: string, { variables, functions }: PtxModule): string {
   const declared =
     variables.some((variable) => variable.name === name) ||
@@ -105,13 +126,13 @@ export function undefinedSymbol(name: string, { variables, functions }: PtxModul
     : `undefined symbol '${name}'`;
 }
 
-/** A variable in the image, and where it is. */
+/** A variable and its place in the image. */
 interface Placed {
   readonly variable: Variable;
   readonly offset: number;
 }
 
-/** `gap`: bytes to leave free behind each variable. */
+/** `gap` is the number of bytes to leave free after each variable. */
 export function layOutData(
   module: PtxModule,
   functions: Map<string, PtxFunction>,
@@ -129,7 +150,7 @@ export function layOutData(
   return { image, relocations, variables, symbols, constants };
 }
 
-/** Bytes of a variable; the first dimension may be that of its initial values. */
+/** Bytes of a variable. Its initial values may determine the first dimension. */
 function bytesOf(
   { initializer, dimensions, vector }: Variable,
   size: number,
@@ -140,7 +161,7 @@ function bytesOf(
   return element * vector * initializer.elements.length * inner;
 }
 
-/** Places the module's variables, those in .const after those in .global. */
+/** Places the module's variables; those in .const come after those in .global. */
 function placeVariables(
   module: PtxModule,
   gap: number,
@@ -241,7 +262,7 @@ class ImageWriter {
     if (dimensions[0] && value.elements.length > dimensions[0])
       throw this.error(`too many initialisers for '${variable.name}'`, value);
     value.elements.forEach((part, index) => {
-      // Nested dimensions may also be given flat.
+      // Nested dimensions may also be flat.
       if (inner.length && part.kind !== 'list')
         this.writeScalar(variable, at + index * element, element, part);
       else this.write(variable, at + index * stride, inner, part);

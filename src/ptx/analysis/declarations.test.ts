@@ -1,4 +1,4 @@
-// What declarations may say and what not, as ptxas has it.
+// What declarations may contain, by ptxas.
 
 import { describe, expect, it } from 'vitest';
 import { Grid } from '../run-grid.test-support.js';
@@ -77,13 +77,15 @@ describe('texts of before PTX 3.0', () => {
     .target ${target}
     .reg .u32 %ra<3>; .reg .f32 sum; .local .align 4 .b8 kept[8];
     .func more { add.f32 sum, sum, 0f3F800000; st.local.u32 [kept+4], %ra1; ret; }
-    .entry k(.param .u64 out) { .reg .u64 %o, %l; .reg .u32 %v; .reg .f64 %d; ld.param.u64 %o, [out]; ${body} exit; }`;
-  it('registers and .local variables outside functions are those of the thread in all of them', () => {
+    .entry k(.param .u64 out) { .reg .u64 %o, %l; .reg .u32 %v; .reg .f64 %d;
+    ld.param.u64 %o, [out]; ${body} exit; }`;
+  it('registers and .local variables outside functions are per thread, in all functions', () => {
     const grid = new Grid(
       old(
         '1.4',
         'sm_10, map_f64_to_f32',
-        `cvt.u32.u16 %ra1, %tid.x; mov.f32 sum, 0f40000000; call more; call more; mul.wide.u32 %l, %ra1, 8; add.u64 %o, %o, %l;
+        `cvt.u32.u16 %ra1, %tid.x; mov.f32 sum, 0f40000000; call more; call more;
+          mul.wide.u32 %l, %ra1, 8; add.u64 %o, %o, %l;
       ld.local.u32 %v, [kept+4]; st.global.f32 [%o], sum; st.global.u32 [%o+4], %v;`,
       ),
     );
@@ -102,7 +104,7 @@ describe('texts of before PTX 3.0', () => {
       '.local variables outside functions are of PTX before 3.0',
     );
   });
-  it('nor for functions that recursion keeps functions', () => {
+  it('nor for functions that recursion keeps from being inlined', () => {
     expect(compiles(old('2.3', 'sm_20', 'call more;').replace('ret;', 'call more; ret;'))).toThrow(
       'outside functions: not covered',
     );
@@ -113,9 +115,10 @@ describe('texts of before PTX 3.0', () => {
     () => {
       const product = (version: string, target: string): number => {
         // 1.5 × 2^-127 + 0
-        const grid =
-          new Grid(`.version ${version} .target ${target} .entry k(.param .u64 out) { .reg .u64 %o; .reg .f32 %f; ld.param.u64 %o, [out];
-        mov.f32 %f, 0f00C00000; mad.f32 %f, %f, 0f3F000000, 0f00000000; st.global.f32 [%o], %f; exit; }`);
+        const grid = new Grid(`.version ${version} .target ${target} .entry k(.param .u64 out) {
+            .reg .u64 %o; .reg .f32 %f; ld.param.u64 %o, [out];
+        mov.f32 %f, 0f00C00000; mad.f32 %f, %f, 0f3F000000, 0f00000000;
+        st.global.f32 [%o], %f; exit; }`);
         const out = grid.put(new Uint32Array(1));
         grid.run('k', [{ i64: out.address }], { grid: [1], block: [1] });
         return out.view[0]!;
@@ -180,16 +183,19 @@ describe('operands', () => {
   });
 });
 
-it('bytes of addresses, addresses of 32 bits and floats that are computed have their values', () => {
+it('bytes of addresses, addresses of 32 bits and computed floats have their values', () => {
   const bytes = Array.from(
     { length: 8 },
     (_, byte) => `0x${(0xffn << BigInt(8 * byte)).toString(16)}(y+2)`,
   ).join(', ');
-  const grid =
-    new Grid(`${HEAD}.global .align 8 .b8 pad[24]; .global .align 8 .b8 y[8]; .global .align 8 .u8 parts[8] = {${bytes}}; .global .u32 low = y+3; .global .u64 whole = y;
+  const grid = new Grid(`${HEAD}.global .align 8 .b8 pad[24]; .global .align 8 .b8 y[8];
+      .global .align 8 .u8 parts[8] = {${bytes}}; .global .u32 low = y+3; .global .u64 whole = y;
     .global .f64 x = (1.5 + 2.0) * 4.0 / 2.0;
-    .visible .entry k(.param .u64 out) { .reg .b64 %l<6>; .reg .b32 %r; ld.param.u64 %l0, [out]; ld.global.u64 %l1, [parts]; st.global.u64 [%l0], %l1;
-    ld.global.u32 %r, [low]; cvt.u64.u32 %l2, %r; st.global.u64 [%l0+8], %l2; ld.global.u64 %l3, [whole]; st.global.u64 [%l0+16], %l3; ld.global.b64 %l4, [x]; st.global.b64 [%l0+24], %l4; ret; }`);
+    .visible .entry k(.param .u64 out) { .reg .b64 %l<6>; .reg .b32 %r;
+    ld.param.u64 %l0, [out]; ld.global.u64 %l1, [parts]; st.global.u64 [%l0], %l1;
+    ld.global.u32 %r, [low]; cvt.u64.u32 %l2, %r; st.global.u64 [%l0+8], %l2;
+    ld.global.u64 %l3, [whole]; st.global.u64 [%l0+16], %l3; ld.global.b64 %l4, [x];
+    st.global.b64 [%l0+24], %l4; ret; }`);
   const out = grid.put(new BigUint64Array(4));
   expect(grid.run('k', [{ i64: out.address }], { grid: [1], block: [1] }).status).toBe(0);
   const address = out.view[2]!;
@@ -202,10 +208,12 @@ it('bytes of addresses, addresses of 32 bits and floats that are computed have t
   ]);
 });
 
-it('vectors move as a whole, also where the two overlap, and special registers are vectors, too', () => {
-  const grid =
-    new Grid(`${HEAD}.visible .entry k(.param .u64 out) { .reg .b64 %l; .reg .v2 .b32 w; .reg .b32 %r<4>; ld.param.u64 %l, [out];
-    mov.u32 w.x, 5; mov.u32 w.y, 7; mov.v2.u32 {w.y, w.x}, w; st.global.v2.u32 [%l], w; mov.v4.u32 {%r0, %r1, %r2, %r3}, %ntid; st.global.v4.u32 [%l+16], {%r0, %r1, %r2, %r3}; ret; }`);
+it('vectors move as a whole, even if they overlap, and special registers are vectors, too', () => {
+  const grid = new Grid(`${HEAD}.visible .entry k(.param .u64 out) { .reg .b64 %l; .reg .v2 .b32 w;
+    .reg .b32 %r<4>; ld.param.u64 %l, [out];
+    mov.u32 w.x, 5; mov.u32 w.y, 7; mov.v2.u32 {w.y, w.x}, w; st.global.v2.u32 [%l], w;
+    mov.v4.u32 {%r0, %r1, %r2, %r3}, %ntid; st.global.v4.u32 [%l+16], {%r0, %r1, %r2, %r3};
+    ret; }`);
   const out = grid.put(new Uint32Array(8));
   expect(grid.run('k', [{ i64: out.address }], { grid: [1], block: [3, 2, 1] }).status).toBe(0);
   expect([...out.view]).toEqual([7, 5, 0, 0, 3, 2, 1, 0]);

@@ -1,6 +1,6 @@
-// What declarations may say: types in their spaces, initial values, parameters, directives of
-// kernels and functions, and that a name is declared once. The parser reads more than the language
-// has; here the rest is refused.
+// Checks declarations: types in their spaces, initial values, parameters, directives of kernels and
+// functions, and that each name is declared once. The parser accepts more than the language has;
+// this step rejects the rest.
 
 import { scalarType } from '../scalar-types.js';
 import type { Initializer, PtxFunction, PtxModule, Statement, Variable } from '../syntax/ast.js';
@@ -32,7 +32,7 @@ const LARGEST_VECTOR = 16;
 const MOST_PARAMETER_BYTES = 32764;
 const LARGEST_PARAMETER_ALIGN = 128;
 
-/** How many numbers stand behind a directive of a kernel, and whether zero may be one. */
+/** The most numbers after a directive of a kernel, and whether zero is allowed. */
 const KERNEL_DIRECTIVES: Readonly<Record<string, { most: number; positive?: boolean }>> = {
   maxntid: { most: 3, positive: true },
   reqntid: { most: 3, positive: true },
@@ -53,12 +53,12 @@ const CONFLICTS = [
   ['reqnctapercluster', 'maxclusterrank'],
 ] as const;
 
-/** Refuses what no declaration may say. */
+/** Rejects what declarations may not contain. */
 export function checkDeclarations(module: PtxModule): void {
   new DeclarationChecker(module).check();
 }
 
-/** What a function is declared as, whatever its parameters are called. */
+/** The declared type of a function, without the names of its parameters. */
 const prototypeOf = (fn: PtxFunction): string =>
   [fn.returns, fn.params]
     .map((list) =>
@@ -176,7 +176,10 @@ class DeclarationChecker {
           this.module.functions.some((fn) => fn.name === value.name) &&
           (value.generic || value.addend !== 0)
         ) {
-          throw this.fail(`'${value.name}' is a function: its address stands alone`, value.at);
+          throw this.fail(
+            `'${value.name}' is a function: nothing can be added to its address`,
+            value.at,
+          );
         }
       }
     }
@@ -236,11 +239,8 @@ class DeclarationChecker {
       if (!rule)
         throw this.fail(`.${directive} is no directive of ${entry ? 'kernels' : 'functions'}`, at);
       if (numbers.length > rule.most || (rule.most > 0 && !numbers.length)) {
-        throw this.fail(
-          `'${name}': .${directive} takes ` +
-            `${rule.most === 0 ? 'no numbers' : rule.most === 1 ? 'one number' : `one to ${rule.most} numbers`}`,
-          at,
-        );
+        const taken = ['no numbers', 'one number'][rule.most] ?? `one to ${rule.most} numbers`;
+        throw this.fail(`'${name}': .${directive} takes ${taken}`, at);
       }
       if (rule.positive && numbers.includes(0))
         throw this.fail(`'${name}': .${directive} takes numbers above zero`, at);

@@ -1,7 +1,7 @@
-// Which registers a thread that is suspended writes to its frame, and which it reads when it goes
-// on. A cell that was read, or written, and whose register has not been written since is still
-// good; a register that is not used before the next suspension is not read. Kernels of thousands of
-// warp operations with many registers alive are mostly such code.
+// Plans which registers a suspended thread writes to its frame, and which it reads when it
+// continues. A cell that was read or written is valid as long as its register has not been written
+// since, and a register that is not used before the next suspension is not read. Kernels of
+// thousands of warp operations with many live registers consist mostly of such code.
 
 import { successors } from './blocks.js';
 import type { Block } from './blocks.js';
@@ -12,7 +12,7 @@ import type { Shape } from './regions.js';
 export interface FrameTraffic {
   /** Whether threads that are suspended before an entry write the register's cell. */
   writes(entry: number, register: Register): boolean;
-  /** Whether threads that go on at an entry read the register's cell. */
+  /** Whether threads that continue at an entry read the register's cell. */
   reads(entry: number, register: Register): boolean;
 }
 
@@ -33,10 +33,13 @@ export function planFrameTraffic(
   return new TrafficPlanner(blocks, shape, entries, liveness, cells, anywhere).plan();
 }
 
-/** Of a cut, what its registers get only when threads go on; those that sleep have it before. */
+/**
+ * The registers of a cut that get their values only when threads continue; a thread that sleeps has
+ * them before.
+ */
 const arriving = ({ ending }: Block): readonly Register[] =>
   ending.kind === 'cut' && ending.cut !== 'sleep' ? ending.inst.defs : [];
-/** Threads go on only where their registers have been read. */
+/** Threads continue only after their registers have been read. */
 const waits = ({ ending }: Block): boolean => ending.kind === 'cut' || ending.kind === 'part';
 
 class TrafficPlanner {
@@ -46,13 +49,13 @@ class TrafficPlanner {
   private readonly isEntry: ReadonlySet<number>;
   private readonly liveness: Liveness;
   private readonly anywhere: boolean;
-  /** For each register with a cell its bit in a set. */
+  /** The bit of each register with a cell in a set. */
   private readonly bits = new Map<number, number>();
   private readonly words: number;
   private readonly reached: readonly Block[];
-  /** For each block its place in the layout. */
+  /** The place of each block in the layout. */
   private readonly position: Int32Array;
-  /** For each block the registers that it writes, and those that it reads before that. */
+  /** The registers that each block writes, and those that it reads before it writes them. */
   private readonly written: readonly Uint32Array[];
   private readonly used: readonly Uint32Array[];
   private readonly excluded: Uint32Array;
@@ -94,7 +97,7 @@ class TrafficPlanner {
     };
   }
 
-  // ---- sets of registers
+  // Sets of registers.
 
   private sets(): Uint32Array[] {
     const { words, blocks } = this;
@@ -116,7 +119,7 @@ class TrafficPlanner {
     }
   }
 
-  // ---- what blocks do
+  // What blocks do.
 
   private markAccesses(): void {
     const { written, used } = this;
@@ -146,9 +149,11 @@ class TrafficPlanner {
     );
   }
 
-  // ---- the flow of values
+  // The flow of values.
 
-  /** Forward: for each block the registers that may differ from their cells where it begins. */
+  /**
+   * A forward analysis: the registers that may differ from their cells at the start of each block.
+   */
   private changedRegisters(): Uint32Array[] {
     const { reached, position, words } = this;
     const changed = this.sets();
@@ -175,7 +180,7 @@ class TrafficPlanner {
     return changed;
   }
 
-  /** For each entry the registers that threads write to their cells before they wait there. */
+  /** The registers that threads write to their cells before they wait at each entry. */
   private savedRegisters(changed: readonly Uint32Array[]): Map<number, Uint32Array> {
     const saved = new Map<number, Uint32Array>();
     const alive = new Map<number, Uint32Array>();
@@ -206,7 +211,9 @@ class TrafficPlanner {
     for (let word = 0; word < this.words; word++) into[word]! |= from(word) & ~excluded[word]!;
   }
 
-  /** Backward: for each block what a turn may use from there on, the writing of cells included. */
+  /**
+   * A backward analysis: what a turn may use from each block on, including the writing of cells.
+   */
   private neededRegisters(saved: ReadonlyMap<number, Uint32Array>): Uint32Array[] {
     const { reached, words } = this;
     const needed = this.sets();

@@ -21,7 +21,8 @@ describe('a variable of a function', () => {
     expect(
       words(
         kernel(`.global .u32 g[2] = {5, 6}; .const .u32 c = 7, d[2] = {8, 9};
-      ld.global.u32 %r1, [g+4]; st.global.u32 [%o], %r1; ld.const.u32 %r1, [c]; st.global.u32 [%o+4], %r1; ld.const.u32 %r1, d[1]; st.global.u32 [%o+8], %r1;`),
+      ld.global.u32 %r1, [g+4]; st.global.u32 [%o], %r1; ld.const.u32 %r1, [c];
+      st.global.u32 [%o+4], %r1; ld.const.u32 %r1, d[1]; st.global.u32 [%o+8], %r1;`),
       ),
     ).toEqual([6, 7, 9, 0]);
   });
@@ -36,31 +37,38 @@ describe('a variable of a function', () => {
       )[0],
     ).toBe(8);
   });
-  it('is one, however often its function is called and put in', () => {
+  it('is one, however often its function is called and inlined', () => {
     expect(
       words(
-        `.func (.reg .u32 n) next() { .global .u32 count = 5; atom.global.add.u32 n, [count], 1; ret; }\n${kernel(
-          'call (%r1), next; st.global.u32 [%o], %r1; call (%r1), next; st.global.u32 [%o+4], %r1;',
-        )}`,
+        `.func (.reg .u32 n) next() { .global .u32 count = 5;
+          atom.global.add.u32 n, [count], 1; ret; }\n${kernel(
+            `call (%r1), next; st.global.u32 [%o], %r1;
+            call (%r1), next; st.global.u32 [%o+4], %r1;`,
+          )}`,
       ),
     ).toEqual([5, 6, 0, 0]);
   });
-  it('hides that of the module and those of blocks around it, in its own block alone', () => {
+  it("hides the module's and those of outer blocks, in its own block only", () => {
     expect(
       words(
-        `.global .u32 g = 1;\n${kernel(`{ .global .u32 g = 2; { .global .u32 g = 3; ld.global.u32 %r1, [g]; st.global.u32 [%o], %r1; } ld.global.u32 %r1, [g]; st.global.u32 [%o+4], %r1; }
-      ld.global.u32 %r1, [g]; st.global.u32 [%o+8], %r1; { .global .u32 g = 4; ld.global.u32 %r1, [g]; st.global.u32 [%o+12], %r1; }`)}`,
+        `.global .u32 g = 1;\n${kernel(`{ .global .u32 g = 2; { .global .u32 g = 3;
+          ld.global.u32 %r1, [g]; st.global.u32 [%o], %r1; } ld.global.u32 %r1, [g];
+          st.global.u32 [%o+4], %r1; }
+      ld.global.u32 %r1, [g]; st.global.u32 [%o+8], %r1; { .global .u32 g = 4;
+      ld.global.u32 %r1, [g]; st.global.u32 [%o+12], %r1; }`)}`,
       ),
     ).toEqual([3, 2, 1, 4]);
   });
-  it('begins with addresses of variables around it, and its own name is another in each kernel', () => {
+  it('initial values take addresses of outer variables; each kernel has its own variable', () => {
     expect(
-      words(`.global .u32 a[4] = {1, 2, 3, 4};\n${kernel(`.global .u32 b[2] = {5, 6}; .global .u64 p[2] = {a+8, generic(b)};
-      ld.global.u64 %d1, [p]; ld.global.u32 %r1, [%d1]; st.global.u32 [%o], %r1; ld.global.u64 %d1, [p+8]; ld.u32 %r1, [%d1+4]; st.global.u32 [%o+4], %r1;`)}
+      words(`.global .u32 a[4] = {1, 2, 3, 4};\n${kernel(`.global .u32 b[2] = {5, 6};
+      .global .u64 p[2] = {a+8, generic(b)};
+      ld.global.u64 %d1, [p]; ld.global.u32 %r1, [%d1]; st.global.u32 [%o], %r1;
+      ld.global.u64 %d1, [p+8]; ld.u32 %r1, [%d1+4]; st.global.u32 [%o+4], %r1;`)}
       .visible .entry other() { .global .u32 b = 9; ret; }`),
     ).toEqual([3, 6, 0, 0]);
   });
-  it('is no variable that the host finds by its name', () => {
+  it('cannot be found by the host by its name', () => {
     expect(compilePtx(HEAD + kernel('.global .u32 g = 1;')).variables).toMatchObject([
       { name: 'k::g', visible: false },
     ]);

@@ -1,9 +1,9 @@
-// .global and .const variables that are declared inside functions: there is one of each for the
-// whole module, as of a static variable in C, and only its name is the block's.
+// .global and .const variables that are declared inside functions: each exists once for the whole
+// module, as a static variable of C does, and only its name is local to the block.
 
 import type { Initializer, PtxModule, Statement, Variable } from '../syntax/ast.js';
 
-/** Names of such variables that a block sees, and what the module has them as. */
+/** The names of such variables that are visible in a block, and their names in the module. */
 interface Scope {
   readonly names: Map<string, string>;
   readonly around: Scope | undefined;
@@ -29,8 +29,8 @@ function renamed(value: Initializer, scope: Scope): Initializer {
 }
 
 /**
- * Puts these variables among those of the module, under names that no text can have:
- * `kernel::variable`, or `kernel::variable#2`.
+ * Moves these variables to the module, under names that no text can contain: `kernel::variable`, or
+ * `kernel::variable#2`.
  */
 export function moveFunctionData(module: PtxModule): void {
   const taken = new Map<string, number>();

@@ -49,8 +49,8 @@ const inst = (uses: readonly number[], defs: readonly number[]): Inst => ({
 });
 
 /**
- * What the definition says: alive where read before it is written, or where alive behind and not
- * written.
+ * The definition: a register is live where it is read before it is written, or where it is live
+ * after the block and not written in it.
  */
 function byDefinition(blocks: readonly Block[]): Set<number>[] {
   const live = blocks.map(() => new Set<number>());

@@ -1,5 +1,5 @@
-// Which registers are alive at the start of each block. Most registers live and die inside one
-// block; those are found first and kept out of the bit sets, so that a kernel of thousands of
+// Computes which registers are live at the start of each block. Most registers are used inside one
+// block only; those are found first and kept out of the bit sets, so that a kernel of thousands of
 // blocks stays cheap.
 
 import { successors } from './blocks.js';
@@ -7,30 +7,30 @@ import type { Block } from './blocks.js';
 import type { Inst, Register } from './program.js';
 
 /**
- * A register that is alive at the start of no more blocks than these is listed there; others have a
+ * A register that is live at the start of at most this many blocks is listed there; others have a
  * bit in each block.
  */
 const FEW = 32;
 
 export interface Liveness {
-  /** How many registers there are: their numbers are below that. */
+  /** The number of registers: their ids are below it. */
   readonly registers: number;
-  /** Registers alive on entry to a block. */
+  /** The registers that are live on entry to a block. */
   liveIn(block: number): readonly Register[];
   /** True for registers that never leave their block. */
   isLocal(register: Register): boolean;
-  /** Most 32-bit values alive at once, estimated at block boundaries. */
+  /** The most 32-bit values that are live at once, estimated at the boundaries of blocks. */
   pressure: number;
 }
 
-/** All instructions of a block, its ending's included. */
+/** All instructions of a block, including its ending's. */
 export function instructionsOf(block: Block): readonly Inst[] {
   return 'inst' in block.ending ? [...block.insts, block.ending.inst] : block.insts;
 }
 
 /**
- * The same, one after the other, without a copy of the list and without iterators, which make an
- * object for each step.
+ * Visits the same instructions in order, without a copy of the list and without iterators, which
+ * make an object for each step.
  */
 export function eachInstruction({ insts, ending }: Block, visit: (inst: Inst) => void): void {
   for (let at = 0; at < insts.length; at++) visit(insts[at]!);
@@ -73,18 +73,18 @@ export function computeLiveness(
   };
 }
 
-/** Marks the registers that are alive at the start of some block. */
+/** Marks the registers that are live at the start of some block. */
 function crossingRegisters(
   blocks: readonly Block[],
   registers: number,
   pinned: readonly Register[],
 ): Uint8Array {
   const home = new Int32Array(registers).fill(-1);
-  /** The last block that was seen to write a register. */
+  /** The last visited block that writes a register. */
   const defined = new Int32Array(registers).fill(-1);
   const crossing = new Uint8Array(registers);
-  // By number here and below: an iterator for each list of each instruction costs more than what is
-  // done.
+  // Indices are used here and below: an iterator for each list of each instruction costs more than
+  // the work itself.
   const meet = ({ uses, defs }: Inst, here: number): void => {
     for (let at = 0; at < uses.length; at++) {
       const { id } = uses[at]!;
@@ -102,14 +102,14 @@ function crossingRegisters(
     eachInstruction(block, (inst) => {
       meet(inst, here);
     });
-    // What a cut writes arrives in the block after it.
+    // The results of a cut arrive in the block after it.
     if (ending.kind === 'cut') for (const { id } of ending.inst.defs) crossing[id] = 1;
   }
   for (const { id } of pinned) crossing[id] = 1;
   return crossing;
 }
 
-/** For each register the blocks that read it before they write it, and those that write it. */
+/** For each register, the blocks that read it before they write it, and those that write it. */
 interface Accesses {
   readonly reads: BlockLists;
   readonly writes: BlockLists;
@@ -144,8 +144,8 @@ function accessesOf(
 }
 
 /**
- * Goes backwards from where a register is read to where it is written. Most get only to the next
- * block or two: those are listed in each block. The numbers of the others are in `many`.
+ * Goes backwards from the reads of a register to its writes. Most registers reach only the next
+ * block or two: those are listed in each block. `many` gets the numbers of the others.
  */
 function reachedBlocks(
   blocks: readonly Block[],
@@ -177,7 +177,7 @@ function reachedBlocks(
   return { few, many };
 }
 
-/** For each block a set of the registers in `many` that are alive where it begins. */
+/** For each block, a set of the registers in `many` that are live at its start. */
 function liveBits(
   blocks: readonly Block[],
   many: readonly number[],
@@ -186,7 +186,8 @@ function liveBits(
 ): Uint32Array[] {
   const words = (many.length + 31) >> 5;
   if (!words) return [];
-  // One allocation per kind of set: thousands of small ones cost more than all the rest.
+  // One allocation for each kind of set: thousands of small ones would cost more than everything
+  // else.
   const sets = (): Uint32Array[] => {
     const all = new Uint32Array(words * blocks.length);
     return blocks.map((_, at) => all.subarray(at * words, (at + 1) * words));
@@ -233,7 +234,7 @@ function liveBits(
   return liveIn;
 }
 
-/** @param isWide of the registers that have bits: whether they are of 64 bits */
+/** @param isWide for the registers that have bits: whether they are of 64 bits */
 function pressureOf(
   few: readonly (readonly Register[])[],
   bits: readonly Uint32Array[],
@@ -256,10 +257,10 @@ function pressureOf(
   return pressure;
 }
 
-/** Numbers of blocks for each of many registers, given in the order of the blocks. */
+/** Numbers of blocks for each of many registers, added in the order of the blocks. */
 class BlockLists {
   private readonly heads: Int32Array;
-  /** Of each entry the block, and the entry before it of the same register. */
+  /** For each entry, the block, and the previous entry of the same register. */
   private readonly blocks: number[] = [];
   private readonly before: number[] = [];
 
@@ -267,7 +268,7 @@ class BlockLists {
     this.heads = new Int32Array(registers).fill(-1);
   }
 
-  /** The block that was given last. */
+  /** The last block that was added. */
   last(register: number): number {
     const head = this.heads[register]!;
     return head < 0 ? -1 : this.blocks[head]!;

@@ -1,4 +1,5 @@
-// Calls: they are bound to their parameters, and functions that must not be real ones are put in.
+// Lowers calls: arguments are bound to parameters, and functions that cannot be real ones are
+// inlined.
 
 import { BRANCH } from '../isa/traits.js';
 import { scalarType } from '../scalar-types.js';
@@ -22,7 +23,7 @@ import type { Arg, CallValue, Inst, Label, Register } from './program.js';
 import type { Scope } from './scopes.js';
 import { namedParameters } from './vector-parameters.js';
 
-/** Calls within calls that are inlined. */
+/** The most nested calls that are inlined. */
 export const DEEPEST_INLINING = 200;
 
 export interface LoweredCall {
@@ -34,11 +35,11 @@ export interface LoweredCall {
 }
 
 export abstract class CallLowering extends WideLowering {
-  /** Functions are put in where they are called, those of them that have to. */
+  /** Functions that have to be inlined are inlined at their calls. */
   protected readonly inlines: boolean;
   protected inlining = 0;
 
-  /** What stands outside functions and is each thread's own. */
+  /** The scope of what is declared outside functions, for each thread. */
   protected readonly outermost = this.newScope();
 
   constructor(fn: PtxFunction, context: LoweringContext, inlines: boolean) {
@@ -132,7 +133,7 @@ export abstract class CallLowering extends WideLowering {
       } else if (context.hostFunctions.has(callee.name)) {
         target = callee.name;
       } else {
-        // What CUDA's headers call for `kernel<<<…>>>`, streams and events in a kernel.
+        // CUDA's headers call this for `kernel<<<…>>>`, streams and events in a kernel.
         if (!callee.name.startsWith('__cudaCDP2'))
           throw this.fail(source, undefinedSymbol(callee.name, context.module), callee.at);
         throw context.module.source.error(
@@ -187,8 +188,8 @@ export abstract class CallLowering extends WideLowering {
   }
 
   /**
-   * Functions that wait are put in here, each behind a comparison of its address; what is none of
-   * them is called.
+   * Functions that wait are inlined here, each after a comparison of its address; an address of no
+   * such function is called.
    */
   protected callOneOf(
     waiting: readonly PtxFunction[],
@@ -243,8 +244,8 @@ export abstract class CallLowering extends WideLowering {
   }
 
   /**
-   * What a call through a pointer names behind its arguments: a prototype, a list of functions, or
-   * a variable that holds their addresses.
+   * What a call through a pointer names after its arguments: a prototype, a list of functions, or a
+   * variable that contains their addresses.
    */
   protected prototypeOf(name: string, scope: Scope, source: Instruction): Prototype | undefined {
     const { functions, module } = this.context;
@@ -261,8 +262,8 @@ export abstract class CallLowering extends WideLowering {
   }
 
   /**
-   * Aggregates are passed as the memory that they are in and have the parameter's size, scalars are
-   * not and have its type.
+   * Aggregates are passed as the memory that contains them and have the parameter's size; scalars
+   * have the parameter's type.
    */
   protected matchArguments(
     source: Instruction,
@@ -298,7 +299,7 @@ export abstract class CallLowering extends WideLowering {
       case 'register': {
         const { type } = value.register;
         const wanted = scalarType(variable.type);
-        // Elements of vectors are compared by their width, as in ptxas.
+        // Elements of vectors are compared by width, as in ptxas.
         const alike =
           variable.elements !== undefined ||
           type.kind === 'bits' ||
@@ -309,7 +310,7 @@ export abstract class CallLowering extends WideLowering {
     }
   }
 
-  /** What a call gives for parameters, or takes results in; of a vector each element. */
+  /** The arguments or results of a call; for a vector, each element. */
   protected callValues(
     operands: readonly Operand[],
     variables: readonly Variable[],
@@ -376,7 +377,8 @@ export abstract class CallLowering extends WideLowering {
   ): void {
     const after: Label = { name: `(after ${fn.name})`, block: -1 };
     this.context.lowered.add(fn);
-    // Empty functions that call each other twice are few in the text and more than any memory here.
+    // A few empty functions that call each other twice are a short text and more code than any
+    // memory holds.
     this.instructions += INLINING;
     if (this.instructions > MOST_INSTRUCTIONS || ++this.inlining > DEEPEST_INLINING) {
       throw this.tooLarge();
@@ -384,7 +386,7 @@ export abstract class CallLowering extends WideLowering {
     if (predicate)
       this.branch(source, after, { register: predicate.register, negated: !predicate.negated });
     const scope = this.newScope(this.outermost);
-    /** Results that the function has as another type than the register that takes them. */
+    /** Results whose type in the function differs from that of the register that takes them. */
     const converted: { from: Register; to: Register }[] = [];
     const bind = (variable: Variable, value: CallValue, incoming: boolean): void => {
       const { aggregate } = variableLayout(variable);
@@ -399,7 +401,7 @@ export abstract class CallLowering extends WideLowering {
           source.start,
         );
       } else if (value.kind === 'constant' || incoming) {
-        // The callee may write its copy.
+        // The callee may write to its copy.
         const register = this.newRegister(variable.name, scalarType(variable.type));
         const from: Arg =
           value.kind === 'constant'

@@ -1,4 +1,4 @@
-// Operands of instructions: names become registers, symbols and addresses.
+// Lowers operands of instructions: names become registers, symbols and addresses.
 
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
@@ -10,7 +10,7 @@ import type { Arg, Register, Symbol } from './program.js';
 import type { Scope } from './scopes.js';
 import { isSpecialRegister, RESERVED_SHARED, specialBits } from './special-registers.js';
 
-/** A name and nothing else, as of labels and functions. */
+/** A name and nothing else, as for labels and functions. */
 export const isBare = ({ added, selector }: Operand & { kind: 'name' }): boolean =>
   added === undefined && selector === undefined;
 
@@ -21,7 +21,7 @@ export const takesUnified = ({ mnemonic, modifiers }: Instruction): boolean =>
 export abstract class OperandLowering extends LoweringState {
   protected readonly wideRegisters = new Map<Register, Register[]>();
   protected readonly halves128 = new Set<Register>();
-  /** A 128-bit register has been met since the last instruction. */
+  /** The current instruction has a 128-bit register. */
   protected halved = false;
 
   protected operands(source: Instruction, scope: Scope): Arg[] {
@@ -38,7 +38,7 @@ export abstract class OperandLowering extends LoweringState {
         first.at,
       );
     }
-    // An array that grows would be given room for more.
+    // An array that grows would reserve room for more.
     const args = new Array<Arg>(operands.length);
     for (let index = 0; index < args.length; index++)
       args[index] = this.operand(operands[index]!, scope, source);
@@ -152,7 +152,7 @@ export abstract class OperandLowering extends LoweringState {
     }
     const parts = this.vector(operand.name, scope, at);
     if (parts && operand.added !== undefined)
-      throw this.fail(source, `nothing is added to a vector: '${operand.name}' stands alone`, at);
+      throw this.fail(source, `'${operand.name}' is a vector: nothing can be added to it`, at);
     if (parts) return parts;
     if (operand.name.startsWith('%'))
       throw this.fail(source, `undefined register '${operand.name}'`, at);
@@ -172,10 +172,7 @@ export abstract class OperandLowering extends LoweringState {
     return { kind: 'symbol', symbol, offset: operand.offset, at };
   }
 
-  /**
-   * What ptxas makes of `%r1+4`: a register with the sum, which has the width of the register that
-   * is named.
-   */
+  /** `%r1+4` becomes a register with the sum, with the width of the named register, as in ptxas. */
   protected sum(
     from: Arg & { kind: 'register' | 'special' },
     type: ScalarType,
@@ -235,7 +232,7 @@ export abstract class OperandLowering extends LoweringState {
     return elements.length ? { kind: 'vector', elements, at } : undefined;
   }
 
-  /** A 128-bit register is two of 64 bits wherever it stands, the low one first. */
+  /** A 128-bit register is two of 64 bits wherever it occurs, the low one first. */
   protected halves(register: Register, at: number): Arg {
     this.halved = true;
     let parts = this.wideRegisters.get(register);

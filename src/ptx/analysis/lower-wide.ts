@@ -1,4 +1,4 @@
-// Instructions that become several: those on halves of 128-bit registers and on vectors of
+// Instructions that become several: instructions on halves of 128-bit registers and on vectors of
 // registers, addresses in shared memory without names, and the stack of alloca.
 
 import { isScalarType, scalarType } from '../scalar-types.js';
@@ -19,8 +19,9 @@ export abstract class WideLowering extends OperandLowering {
   protected alloca: { top: Register; symbol: Symbol } | undefined = undefined;
 
   /**
-   * A 128-bit register where an instruction has fewer: its low half is read, or written; a result
-   * is extended to all of it by the type's sign, or with zeros. False where all 128 are meant.
+   * A 128-bit register where an instruction has fewer bits: its low half is read or written, and a
+   * result is extended to all bits by the type's sign, or with zeros. False if the instruction uses
+   * all 128 bits.
    */
   protected narrowed(inst: Inst): boolean {
     const { mnemonic, traits, modifiers, args, source } = inst;
@@ -59,9 +60,8 @@ export abstract class WideLowering extends OperandLowering {
   }
 
   /**
-   * Shared memory without names: its addresses count from where the block's begins, those that
-   * `cvta` makes of them, or makes them of, are true ones. True where the instruction is put in
-   * here.
+   * Shared memory without names: addresses count from the beginning of the block's shared memory,
+   * but those that `cvta` takes or makes are absolute. True if the instruction was lowered here.
    */
   protected countedFromShared(inst: Inst): boolean {
     const { mnemonic, modifiers, args, source } = inst;
@@ -123,7 +123,7 @@ export abstract class WideLowering extends OperandLowering {
   }
 
   /**
-   * `mov.b128` of four words or of a number, which is two moves; what they read and write cannot
+   * `mov.b128` of four words or of a number becomes two moves; what they read and write cannot
    * overlap.
    */
   protected movedByHalves(inst: Inst): boolean {
@@ -142,7 +142,7 @@ export abstract class WideLowering extends OperandLowering {
       return elements.length === 2 ? [elements[0]!, elements[1]!] : undefined;
     };
     const [to, source] = [parts(target), parts(from)];
-    // One side is a whole register: between parts, ptxas moves nothing.
+    // One side is a whole register: ptxas moves nothing between parts.
     const whole =
       this.isHalf(target.elements[0]) || (from.kind === 'vector' && this.isHalf(from.elements[0]));
     if (
@@ -160,8 +160,8 @@ export abstract class WideLowering extends OperandLowering {
   }
 
   /**
-   * `mov.v2` and `mov.v4`, which ptxas takes: a move for each element, by way of others, since the
-   * two may overlap.
+   * `mov.v2` and `mov.v4`, which ptxas accepts: a move for each element, through temporary
+   * registers, since source and destination may overlap.
    */
   protected moveVector(source: Instruction, scope: Scope, predicate: Inst['predicate']): void {
     const modifiers = source.modifiers.filter((word) => word !== 'v2' && word !== 'v4');
@@ -184,7 +184,7 @@ export abstract class WideLowering extends OperandLowering {
       register: this.newRegister('(element)', scalarType(type)),
       at: source.start,
     }));
-    // Registers are compared by their width alone, literals by the type.
+    // Registers are compared by width alone, literals by type.
     const untyped = [`b${scalarType(type).bits}`];
     const moves = [
       ...from.elements.map((element, index) => [between[index]!, element]),
@@ -209,7 +209,7 @@ export abstract class WideLowering extends OperandLowering {
     }
   }
 
-  /** How much of the function's alloca stack is in use, and the stack's address. */
+  /** How many bytes of the function's alloca stack are in use, and the stack's address. */
   protected allocaStack(source: Instruction): Arg[] {
     this.alloca ??= {
       top: this.newRegister('(alloca)', scalarType('b32')),

@@ -1,5 +1,5 @@
-// Resolves the names of a function body and flattens it: scopes disappear, calls are bound to their
-// parameters, and functions that must not be real ones are inlined.
+// Resolves the names of a function body and flattens it: scopes disappear, arguments of calls are
+// bound to parameters, and functions that cannot be real ones are inlined.
 
 import { formComplaint, operandComplaint } from '../rules/forms.js';
 import { valueComplaint } from '../rules/values.js';
@@ -16,8 +16,8 @@ import type { Arg, Inst, Label, LoweredFunction, Register, Symbol } from './prog
 import type { Scope } from './scopes.js';
 
 /**
- * Loops times registers of a function: where a loop is left early, all of them meet. V8 ends the
- * process beyond some 2^25, for which it takes gigabytes before.
+ * The most loops times registers of a function: where a loop is left early, all registers meet. V8
+ * ends the process beyond some 2^25, and takes gigabytes before that.
  */
 const MOST_MERGED = 1.2e7;
 
@@ -38,12 +38,12 @@ export function lowerFunction(fn: PtxFunction, context: LoweringContext): Lowere
   return new Lowering(fn, context, true).run();
 }
 
-/** Finds the errors in a function that no kernel needs. */
+/** Finds the errors in a function that no kernel calls. */
 export function checkFunction(fn: PtxFunction, context: LoweringContext): void {
   new Lowering(fn, context, false).run();
 }
 
-/** Branches to what stands before them. */
+/** The number of branches to earlier labels. */
 function backEdges({ code }: LoweredFunction): number {
   const before = new Set<Label>();
   let found = 0;
@@ -97,8 +97,8 @@ class Lowering extends CallLowering {
     scope: Scope,
     returnTo: Label | undefined,
   ): void {
-    // Labels are visible before they stand, and only within their function: collect them per scope
-    // first.
+    // A label is visible before its place, but only within its function: they are collected for
+    // each scope first.
     for (let index = 0; index < statements.length; index++) {
       const statement = statements[index]!;
       if (statement.kind === 'label') {
@@ -174,7 +174,8 @@ class Lowering extends CallLowering {
           variable.at,
         );
       }
-      // A shared variable of an inlined function is one variable, however often it is inlined.
+      // A shared variable of an inlined function is one variable, however often the function is
+      // inlined.
       if (variable.space === 'shared') this.resolvedSymbols.set(variable, symbol);
     }
     scope.symbols.set(variable.name, symbol);

@@ -1,4 +1,4 @@
-// What the lowering of a function keeps: its registers, scopes and frame, and the instructions so
+// The state of the lowering of a function: its registers, scopes and frame, and the instructions so
 // far.
 
 import { BRANCH, UNKNOWN } from '../isa/traits.js';
@@ -20,7 +20,7 @@ import type {
 import { Scope } from './scopes.js';
 
 export const MOST_INSTRUCTIONS = 400_000;
-/** Bytes per thread and function that alloca can give. */
+/** The bytes of alloca for each thread and function. */
 export const ALLOCA_BYTES = 4096;
 
 export const NOWHERE: readonly Label[] = [];
@@ -30,18 +30,18 @@ export interface LoweringContext {
   instructions: Traits;
   functions: Map<string, PtxFunction>;
   traits: Map<PtxFunction, FunctionTraits>;
-  /** Functions that wait and that calls through pointers may lead to. */
+  /** Functions that wait and that calls through pointers may reach. */
   waiting: readonly PtxFunction[];
   symbols: Map<string, Symbol>;
-  /** Functions of the outside world that may be called, such as vprintf. */
+  /** Host functions that may be called, such as vprintf. */
   hostFunctions: ReadonlySet<string>;
-  /** Bytes to leave free behind each variable of a frame. */
+  /** Bytes to leave free after each variable of a frame. */
   gap: number;
-  /** What the registers of reserved shared memory are addresses in. */
+  /** The variable that contains the addresses of the registers of reserved shared memory. */
   reservedShared: SharedVariable;
-  /** What addresses of shared memory count from where no variable is in it. */
+  /** The variable from which addresses of shared memory count in a module that has no named one. */
   unnamedShared: SharedVariable | undefined;
-  /** Functions whose bodies have been gone through, inlined ones too. */
+  /** Functions whose bodies have been lowered, including inlined ones. */
   lowered: Set<PtxFunction>;
 }
 
@@ -182,7 +182,7 @@ export abstract class LoweringState {
     this.push(inst);
   }
 
-  /** An instruction that nobody has written. */
+  /** An instruction that the compiler inserts. */
   protected made(
     source: Instruction,
     mnemonic: string,

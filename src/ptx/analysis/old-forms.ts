@@ -1,16 +1,16 @@
-// Forms of texts that are older than what they leave out. ptxas takes `mad.f32` without a rounding
-// for targets before sm_20, and in PTX before 4.1 for later ones.
+// Forms of older texts, which leave something out. ptxas takes `mad.f32` without a rounding for
+// targets before sm_20, and in PTX before 4.1 for later targets.
 
 import type { Instruction, PtxModule, Statement } from '../syntax/ast.js';
 import { targetNumber, versionNumber } from './targets.js';
 
 const ROUNDINGS = ['rn', 'rz', 'rm', 'rp'];
 
-/** Writes out what such texts leave to the assembler. */
+/** Adds what such texts leave to the assembler. */
 export function completeOldForms({ version, target, functions }: PtxModule): void {
   const old = targetNumber(target) < 20;
   if (!old && versionNumber(version) >= versionNumber('4.1')) return;
-  // The ISA of such a `mad.f32` on later GPUs: fma.rn.ftz.f32 where it is of a target before sm_20,
+  // The ISA on such a `mad.f32` on later GPUs: fma.rn.ftz.f32 if it is for a target before sm_20,
   // fma.rn.f32 otherwise.
   const left = old ? ['rn', 'ftz'] : ['rn'];
   const completed = new Map<readonly string[], readonly string[]>();

@@ -1,5 +1,5 @@
-// Which registers an instruction reads and writes. Its row says whether the first operand is a
-// result (`isa/traits.ts`).
+// Determines which registers an instruction reads and writes. Its row says whether the first
+// operand is a result (`isa/traits.ts`).
 
 import type { InstructionTraits } from '../isa/traits.js';
 import type { Arg, Inst, Register } from './program.js';
@@ -11,14 +11,14 @@ export function writesFirstOperand(
   return typeof writesFirst === 'boolean' ? writesFirst : writesFirst(modifiers);
 }
 
-/** True for parts of carry chains, which keep a flag from one instruction to the next. */
+/** True for instructions of carry chains, which keep a flag from one instruction to the next. */
 export const usesCarry = ({ operands }: InstructionTraits, modifiers: readonly string[]): boolean =>
   operands.readsCarry === true || modifiers.includes('cc');
 
 /**
- * Registers in the order in which they are met. An array that grows is given room for many, and
- * most instructions of a large kernel have one or two registers: they are collected in one such
- * list and kept in arrays of their number.
+ * Registers in the order in which they are added. They are collected in one shared list and copied
+ * to arrays of their number: a growing array reserves room for many, and most instructions of a
+ * large kernel have one or two registers.
  */
 class Met {
   private readonly registers: Register[] = [];
@@ -28,7 +28,7 @@ class Met {
     this.registers[this.count++] = register;
   }
 
-  /** What has been met since the last call. */
+  /** The registers that were added since the last call. */
   take(): readonly Register[] {
     if (this.count === 0) return NO_REGISTERS;
     const list = this.registers.slice(0, this.count);
@@ -45,7 +45,7 @@ export const NO_REGISTERS: readonly Register[] = [];
 const written = new Met();
 const read = new Met();
 
-/** Registers that an operand reads, or names for writing. */
+/** Registers that an operand reads, or names as results. */
 function registersIn(arg: Arg, out: Met): void {
   switch (arg.kind) {
     case 'register':
@@ -75,14 +75,14 @@ function registersIn(arg: Arg, out: Met): void {
   }
 }
 
-/** Fills in what an instruction reads and writes. */
+/** Determines what an instruction reads and writes. */
 export function assignRoles(inst: Inst): void {
   const writes = writesFirstOperand(inst.traits, inst.modifiers);
   for (let index = 0; index < inst.args.length; index++)
     registersIn(inst.args[index]!, index === 0 && writes ? written : read);
   collectFurther(inst);
   inst.defs = written.take();
-  // What a predicated instruction leaves alone stays live.
+  // A predicated instruction may leave its results unchanged: they stay live.
   if (inst.predicate) {
     read.push(inst.predicate.register);
     read.pushAll(inst.defs);
@@ -90,7 +90,7 @@ export function assignRoles(inst: Inst): void {
   inst.uses = read.take();
 }
 
-/** What an instruction reads and writes beside its operands. */
+/** What an instruction reads and writes besides its operands. */
 function collectFurther(inst: Inst): void {
   const { parameter, movesStack, readsCarry } = inst.traits.operands;
   // ld and st of call-parameter scalars read and write a register, not memory.
@@ -99,7 +99,7 @@ function collectFurther(inst: Inst): void {
     if (address?.kind === 'address' && address.symbol?.kind === 'paramRegister')
       (parameter === 'reads' ? read : written).push(address.symbol.register);
   }
-  // The lowering has put the top of the stack of alloca before the last operand.
+  // The lowering has inserted the top of the stack of alloca before the last operand.
   if (movesStack === 'writes') registersIn(inst.args.at(-2)!, written);
   if (inst.carry) {
     if (inst.modifiers.includes('cc')) written.push(inst.carry);

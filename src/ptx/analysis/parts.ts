@@ -1,5 +1,5 @@
-// A kernel that is too large for one WebAssembly function becomes several: each part has a run of
-// blocks as they are laid out, and a thread that goes from one part to another is suspended on the
+// Divides a kernel that is too large for one WebAssembly function into parts: each part has a run
+// of blocks in layout order, and a thread that goes from one part to another is suspended on the
 // way, as at a wait.
 
 import { BRANCH } from '../isa/traits.js';
@@ -10,8 +10,8 @@ import type { Shape } from './regions.js';
 
 export interface Part {
   /**
-   * Blocks by the numbers that they have in the whole kernel: of other parts they are empty, and
-   * one more leads to where this part is entered.
+   * Blocks by their numbers in the whole kernel. Those of other parts are empty, and an additional
+   * one leads to the place where this part is entered.
    */
   readonly blocks: readonly Block[];
   readonly shape: Shape;
@@ -20,12 +20,12 @@ export interface Part {
 }
 
 export interface Division {
-  /** The whole kernel, whose edges between parts are endings of their own. */
+  /** The whole kernel. Its edges between parts are endings of their own. */
   readonly blocks: readonly Block[];
   readonly parts: readonly Part[];
 }
 
-/** Blocks of at most so many instructions, the rest of one in blocks of their own behind it. */
+/** Divides blocks into blocks of at most this many instructions, in sequence. */
 function shortened(
   blocks: readonly Block[],
   order: readonly number[],
@@ -49,7 +49,7 @@ function shortened(
   return { blocks: all, order: laidOut };
 }
 
-/** `most`: instructions in a part, where no block has more. */
+/** `most` is the number of instructions in a part; no block has more. */
 export function divide(whole: readonly Block[], shape: Shape, most: number): Division {
   const { blocks, order } = shortened(whole, shape.order, most);
   const partOf = new Map<number, number>();
@@ -66,8 +66,8 @@ export function divide(whole: readonly Block[], shape: Shape, most: number): Div
   }
   parts++;
 
-  // What leads to another part does so by way of a block of its own, which suspends the thread: a
-  // cut has one to itself, since nothing else may lead to where its results arrive.
+  // Edges to another part go through a block of their own, which suspends the thread. A cut has one
+  // to itself, since only the cut may lead to the block where its results arrive.
   const entered: Set<number>[] = Array.from({ length: parts }, () => new Set());
   const ways = new Map<string, number>();
   const wayTo = (from: number, to: number, alone: boolean): number => {
@@ -143,7 +143,7 @@ export function divide(whole: readonly Block[], shape: Shape, most: number): Div
   };
 }
 
-/** Blocks where threads of some part may be resumed, besides those behind cuts. */
+/** Blocks at which threads of some part may be resumed, besides those after cuts. */
 export function entriesOf({ blocks, parts }: Division): number[] {
   const found = new Set<number>();
   for (const {

@@ -1,4 +1,4 @@
-// Functions whose addresses a module takes, and where a call through a pointer may lead.
+// Finds the functions whose addresses a module takes, and where a call through a pointer may lead.
 
 import type {
   Initializer,
@@ -13,8 +13,8 @@ import type {
 import { variableLayout } from './data-layout.js';
 
 /**
- * What calls through pointers in a function name behind their arguments: prototypes, or functions
- * of the shape that is called.
+ * What calls through pointers in a function name after their arguments: prototypes, or functions
+ * with the signature of the call.
  */
 export function prototypesCalled(
   fn: PtxFunction,
@@ -27,7 +27,7 @@ export function prototypesCalled(
   const visit = (statements: readonly Statement[]): void => {
     for (const statement of statements) {
       if (statement.kind === 'block') visit(statement.statements);
-      // Of one name there may be several, in scopes of their own.
+      // Several may have one name, in different scopes.
       else if (statement.kind === 'prototype')
         prototypes.set(statement.name, [
           ...(prototypes.get(statement.name) ?? []),
@@ -50,7 +50,7 @@ export function prototypesCalled(
   });
 }
 
-/** What stands behind the arguments of a call of what is no function of the module. */
+/** What follows the arguments of a call whose target is no function of the module. */
 function targetsNamed(
   { operands }: Instruction,
   functions: ReadonlyMap<string, PtxFunction>,
@@ -62,7 +62,7 @@ function targetsNamed(
     : undefined;
 }
 
-/** Functions that a variable of the module begins with the addresses of. */
+/** Functions whose addresses the initial value of a variable of the module contains. */
 export function functionsIn(name: string, module: PtxModule): string[] {
   return symbolsIn(module.variables.find((variable) => variable.name === name)?.initializer);
 }
@@ -72,7 +72,7 @@ function symbolsIn(value: Initializer | undefined): string[] {
   return value?.kind === 'symbol' ? [value.name] : [];
 }
 
-/** Functions with bodies that an instruction or an initial value names without calling them. */
+/** Functions with bodies that an instruction or an initial value names without a call. */
 export function pointedFunctions(
   module: PtxModule,
   functions: ReadonlyMap<string, PtxFunction>,
@@ -103,7 +103,7 @@ export function pointedFunctions(
   return [...found];
 }
 
-/** Whether a call by the one may be a call of the other. */
+/** Whether a call with one prototype may be a call with the other. */
 export function sameShape(one: Prototype, other: Prototype): boolean {
   return sameList(one.returns, other.returns) && sameList(one.params, other.params);
 }

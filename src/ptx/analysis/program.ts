@@ -1,5 +1,6 @@
-// The compiler's intermediate form: a function as a flat list of instructions whose names are
-// resolved to registers, labels and symbols, with device functions inlined where they must be.
+// The compiler's intermediate representation: a function as a flat list of instructions whose names
+// are resolved to registers, labels and symbols, with those device functions inlined that have to
+// be.
 
 import type { PlacedVariable } from '../check.js';
 import type { InstructionTraits } from '../isa/traits.js';
@@ -14,17 +15,18 @@ export interface Register {
 
 export interface Label {
   readonly name: string;
-  /** Index of the block it starts; filled when blocks are made. */
+  /** The index of the block that it starts; set when blocks are made. */
   block: number;
 }
 
-/** A .shared variable. Its place is chosen per kernel, once the kernel's code is known. */
+/** A .shared variable. It is placed per kernel, when the kernel's code is known. */
 export interface SharedVariable {
   readonly name: string;
   readonly size: number;
   readonly align: number;
   /**
-   * `.extern .shared x[]`: all of these start where the static ones end. With a size it is static.
+   * `.extern .shared x[]`: all of these start at the end of the static ones. One with a size is
+   * static.
    */
   readonly dynamic: boolean;
 }
@@ -32,10 +34,10 @@ export interface SharedVariable {
 export type Symbol =
   | { kind: 'data'; name: string; offset: number; space: 'global' | 'const' }
   | { kind: 'shared'; variable: SharedVariable }
-  /** Bytes of the thread's (or call's) own frame. */
+  /** Bytes of the frame of the thread, or of the call. */
   | { kind: 'frame'; offset: number }
   | { kind: 'entryParam'; offset: number; size: number }
-  /** A scalar in call-parameter space: kept in a register. */
+  /** A scalar in call-parameter space, kept in a register. */
   | { kind: 'paramRegister'; register: Register }
   /** An aggregate parameter of a real function: a register holds its address. */
   | { kind: 'incoming'; pointer: Register }
@@ -62,7 +64,7 @@ export type Arg =
   /** Bytes or halves of a register, as in `%r1.b3210`. */
   | { kind: 'selected'; operand: Arg; selector: string; at: number }
   | { kind: 'label'; label: Label; at: number }
-  /** `_`: a result nobody wants. */
+  /** `_`: a result that is discarded. */
   | { kind: 'sink'; at: number };
 
 export interface CallSite {
@@ -80,7 +82,7 @@ export type CallValue =
 
 export interface Inst {
   mnemonic: string;
-  /** What its row of the table of instructions says. */
+  /** The properties in its row of the table of instructions. */
   traits: InstructionTraits;
   modifiers: readonly string[];
   args: readonly Arg[];
@@ -90,17 +92,17 @@ export interface Inst {
   carry?: Register;
   defs: readonly Register[];
   uses: readonly Register[];
-  /** Where a branch goes; several for brx.idx. */
+  /** The targets of a branch; several for brx.idx. */
   targets: readonly Label[];
   call: CallSite | undefined;
 }
 
 export interface LoweredFunction {
   source: PtxFunction;
-  /** Instructions and, between them, the labels that stand before them. */
+  /** Instructions, and before an instruction its labels. */
   code: (Inst | Label)[];
   registers: Register[];
-  /** Bytes of .local variables and aggregate call parameters, and their alignment: 16 at least. */
+  /** Bytes of .local variables and aggregate call parameters, and their alignment, at least 16. */
   frameBytes: number;
   frameAlign: number;
   frameVariables: PlacedVariable[];

@@ -1,6 +1,6 @@
-// The shape of a function's control flow: natural loops as nested regions, everything inside a
-// region in an order in which branches only go forward. Whatever does not fit (a jump into the
-// middle of a loop, a resumed thread) enters through a region's dispatch.
+// The structure of a function's control flow: natural loops as nested regions, with the contents of
+// a region in an order in which branches only go forward. What does not fit (a jump into the middle
+// of a loop, a resumed thread) enters through a region's dispatch.
 
 import { successors } from './blocks.js';
 import type { Block } from './blocks.js';
@@ -9,20 +9,20 @@ export interface Region {
   /** The loop's header; -1 for the whole function. */
   header: number;
   parent: Region | undefined;
-  /** Blocks of this region and of the regions in it. */
+  /** Blocks of this region and of the regions within it. */
   members: ReadonlySet<number>;
   items: (number | Region)[];
-  /** Set where a jump must go through this region's dispatch, as a loop. */
+  /** Set if a jump goes through this region's dispatch, which is then a loop. */
   dispatchLoop: boolean;
 }
 
 export interface Shape {
   root: Region;
-  /** Reachable blocks in the order they are laid out. */
+  /** Reachable blocks in layout order. */
   order: number[];
   /**
-   * Blocks at which a thread may be resumed, or that are jumped to through a dispatch; in entry
-   * number order.
+   * Blocks at which a thread may be resumed, or which are targets of jumps through a dispatch, in
+   * the order of entry numbers.
    */
   loopHeaders: Set<number>;
   /** Edges that go through a dispatch, as from * blocks + to. */
@@ -60,14 +60,14 @@ export function analyseShape(blocks: readonly Block[], first = 0): Shape {
   };
 }
 
-/** The blocks that are reached, in reverse postorder, with their dominators. */
+/** The reachable blocks in reverse postorder, with their dominators. */
 class FlowGraph {
   readonly next: readonly (readonly number[])[];
   readonly order: readonly number[];
-  /** For each block its place in the order. */
+  /** The position of each block in the order. */
   readonly position: Int32Array;
   readonly predecessors: readonly (readonly number[])[];
-  /** For each place in the order that of the block that dominates it immediately. */
+  /** For each position, that of the immediate dominator. */
   private readonly idom: Int32Array;
 
   constructor(blocks: readonly Block[], first: number) {
@@ -92,7 +92,7 @@ class FlowGraph {
     return at === target;
   }
 
-  /** Without recursion: kernels can be thousands of blocks deep. */
+  /** It is not recursive: kernels can be thousands of blocks deep. */
   private reversePostorder(first: number): number[] {
     const { next } = this;
     const postorder: number[] = [];
@@ -113,7 +113,7 @@ class FlowGraph {
     return postorder.reverse();
   }
 
-  /** By the algorithm of Cooper, Harvey and Kennedy. */
+  /** The algorithm of Cooper, Harvey and Kennedy. */
   private dominators(): Int32Array {
     const { order, position, predecessors } = this;
     const idom = new Int32Array(order.length).fill(-1);
@@ -144,9 +144,9 @@ class FlowGraph {
   }
 }
 
-/** Loops that are entered at their headers only, and edges that go back to another block. */
+/** Loops that are entered only at their headers, and other edges that go backwards. */
 interface Loops {
-  /** For each header the blocks of its loop. */
+  /** For each header, the blocks of its loop. */
   readonly loops: ReadonlyMap<number, ReadonlySet<number>>;
   readonly irregular: Set<number>;
   readonly irregularTargets: Set<number>;
@@ -181,7 +181,7 @@ function naturalLoops(graph: FlowGraph): Loops {
   return { loops, irregular, irregularTargets, hasLoops };
 }
 
-/** Makes a region of each loop, puts each into the next larger one, and gives the innermost one. */
+/** Makes a region of each loop, nests them, and returns the innermost region of each block. */
 function nestLoops(
   loops: Loops['loops'],
   root: Region,
@@ -207,7 +207,7 @@ function nestLoops(
   return regionOf;
 }
 
-/** Sorts what is in each region, and gives all blocks in that order. */
+/** Sorts the contents of each region, and returns all blocks in that order. */
 function layOut(root: Region, position: Int32Array): number[] {
   const layout: number[] = [];
   const visit = (region: Region): void => {
@@ -222,8 +222,8 @@ function layOut(root: Region, position: Int32Array): number[] {
 }
 
 /**
- * Irreducible code: any edge that would enter a loop elsewhere than at its header, or go backwards
- * in the layout to something that is not the header of a loop around it.
+ * Marks irreducible code: an edge that enters a loop elsewhere than at its header, or that goes
+ * backwards in the layout to a block that is not the header of a loop around it.
  */
 function markIrregular(
   next: readonly (readonly number[])[],
@@ -257,21 +257,21 @@ function markIrregular(
   }
 }
 
-/** The innermost region around `region` that also holds `block`. */
+/** The innermost region around `region` that also contains `block`. */
 function enclosing(region: Region, block: number): Region {
   let at = region;
   while (!at.members.has(block)) at = at.parent!;
   return at;
 }
 
-/** The item of `outer` that holds `inner`. */
+/** The item of `outer` that contains `inner`. */
 function childToward(outer: Region, inner: Region): Region {
   let at = inner;
   while (at.parent !== outer) at = at.parent!;
   return at;
 }
 
-/** The loops of a region, outer before inner. */
+/** The loops of a region, outer ones before inner ones. */
 export function loopsIn(region: Region): Region[] {
   const { header, items } = region;
   return [

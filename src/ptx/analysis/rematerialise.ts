@@ -1,12 +1,12 @@
-// Registers that are cheaper to compute again than to keep in a thread's frame: those with one
-// definition that depends on nothing but constants of the launch and of the thread.
+// Finds registers that are cheaper to compute again than to keep in a thread's frame: those with
+// one definition that depends only on constants of the launch and of the thread.
 
 import type { Block } from './blocks.js';
 import { eachInstruction } from './liveness.js';
 import type { Inst, Register } from './program.js';
 
 const LONGEST_CHAIN = 3;
-/** Cheap and pure instructions that may stand in a chain. */
+/** Cheap and pure instructions that may be in a chain. */
 const PURE = new Set(['mov', 'cvta', 'ld', 'cvt']);
 const VOLATILE_SPECIALS = /^(clock|globaltimer)/;
 

@@ -1,6 +1,5 @@
-// Name scopes of a function body. Registers come in declared families (`%r<100>`), so a register is
-// made when it is first named; braces open a scope, which is how inline assembly keeps its
-// temporaries apart.
+// Name scopes of a function body. Registers are declared in families (`%r<100>`), so a register is
+// made at its first use; braces open a scope, by which inline assembly keeps its temporaries apart.
 
 import type { ScalarType } from '../scalar-types.js';
 import type { Prototype } from '../syntax/ast.js';
@@ -26,7 +25,7 @@ export class Scope {
     this.parent = parent;
   }
 
-  /** `element`: of registers that are vectors, the element with its dot. */
+  /** `element`: for registers that are vectors, the element with its dot. */
   declare(name: string, type: ScalarType, count: number | undefined, element = ''): void {
     if (count === undefined) this.registers.set(name + element, type);
     else this.families.set(name + element, { type, count });
@@ -45,8 +44,8 @@ export class Scope {
       return made;
     }
     if (this.families.size) {
-      // %r12 is member 12 of family %r; a family's own name may end in digits, so every split is
-      // tried, the likeliest first.
+      // %r12 is member 12 of family %r. A family's own name may end in digits, so every split is
+      // tried, the most likely first.
       const dot = name.indexOf('.');
       const end = dot < 0 ? name.length : dot;
       const element = name.slice(end);

@@ -11,7 +11,7 @@ export interface SharedLayout {
 
 const EMPTY: SharedLayout = { offsets: new Map(), bytes: 0 };
 
-/** Places those variables of some functions that are not placed yet behind those that are. */
+/** Places the variables of some functions that have no place yet after those that have one. */
 export function placeShared(
   functions: Iterable<LoweredFunction>,
   gap: number,
@@ -30,7 +30,7 @@ export function placeShared(
   return { offsets, bytes };
 }
 
-/** Where the dynamic variables of some functions begin. */
+/** The offset at which the dynamic variables of some functions begin. */
 export interface DynamicShared {
   readonly used: boolean;
   readonly align: number;

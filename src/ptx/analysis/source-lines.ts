@@ -1,4 +1,4 @@
-// Which line of the original program each line of PTX was made from: what .loc says last before it.
+// Maps each line of PTX to the line of the original program that the last .loc before it names.
 
 import type { SourceLine } from '../check.js';
 import type { PtxModule, Statement } from '../syntax/ast.js';

@@ -1,4 +1,4 @@
-// Names of the special registers that code may read. What each one is worth is in rules/special.ts.
+// Names of the special registers that code may read. rules/special.ts gives their values.
 
 const NAMES = new Set<string>([
   ...[
@@ -40,8 +40,9 @@ const NAMES = new Set<string>([
 ]);
 
 /**
- * The part of shared memory that is the system's, which cooperative groups of several warps meet
- * in: special registers are its addresses. Kernels that read one of them have it as a variable.
+ * The system's part of shared memory, through which cooperative groups of several warps
+ * synchronise; special registers contain its addresses. In kernels that read one of them it is a
+ * variable.
  */
 export const RESERVED_SHARED = {
   name: '%reserved_smem',
@@ -63,7 +64,7 @@ const WIDE = new Set([
   ...Array.from({ length: 8 }, (_, index) => `pm${index}_64`),
 ]);
 
-/** Bits of a special register, whose name is without its percent sign; 1 of a predicate. */
+/** The bits of a special register, by its name without the percent sign; 1 for a predicate. */
 export const specialBits = (name: string): 1 | 32 | 64 =>
   name === 'is_explicit_cluster' ? 1 : WIDE.has(name) ? 64 : 32;
 

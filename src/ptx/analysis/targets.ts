@@ -1,10 +1,10 @@
-// The targets that PTX knows, and the version that each came with.
+// The targets of PTX, and the version in which each was introduced.
 
 import type { PtxModule } from '../syntax/ast.js';
 
 /**
- * Number of the target: the .version from which on it may be named, as it is, for one architecture
- * (`a`) and for a family (`f`).
+ * By the number of a target: the .version since which it may be named without suffix, for one
+ * architecture (`a`) and for a family (`f`).
  */
 const TARGETS: Readonly<Record<number, { plain: string; a?: string; f?: string }>> = {
   10: { plain: '1.0' },
@@ -40,16 +40,16 @@ const TARGETS: Readonly<Record<number, { plain: string; a?: string; f?: string }
   121: { plain: '8.8', a: '8.8', f: '8.8' },
 };
 
-/** 401 of 4.1. */
+/** The number of a version: 401 for 4.1. */
 export const versionNumber = (version: string): number => {
   const [major = '0', minor = '0'] = version.split('.');
   return Number(major) * 100 + Number(minor);
 };
 
-/** 90 of sm_90a. */
+/** The number of a target: 90 for sm_90a. */
 export const targetNumber = (target: string): number => Number(/\d+/.exec(target)?.[0] ?? 0);
 
-/** Refuses a target that there is not, or not yet in the module's version. */
+/** Rejects a target that does not exist, or not yet in the module's version. */
 export function checkTarget({ source, version, target, targetOptions }: PtxModule): void {
   const [, digits, kind = 'plain'] = /^(?:sm|compute)_(\d+)([af]?)$/.exec(target) ?? [];
   const since =
@@ -60,7 +60,7 @@ export function checkTarget({ source, version, target, targetOptions }: PtxModul
   if (since === undefined) throw source.error('semantic', `there is no .target '${target}'`, at);
   if (versionNumber(version) < versionNumber(since))
     throw source.error('semantic', `.target ${target} needs .version ${since} or later`, at);
-  // As ptxas has it: later targets have f64.
+  // Later targets have f64, as in ptxas.
   if (targetOptions.has('map_f64_to_f32') && targetNumber(target) > 12)
     throw source.error(
       'semantic',

@@ -1,14 +1,14 @@
-// Shared memory that no variable names. Halide's code, which has dynamic shared memory only, takes
-// addresses in it for counts from 0: on a GPU that is where a block's shared memory begins. Here it
-// begins anywhere in the one memory, so such a text has its addresses counted from a variable that
-// stands for the beginning.
+// Shared memory without variables. Halide's code, which has dynamic shared memory only, counts
+// addresses in it from 0: on a GPU a block's shared memory begins there. In the CPU device it
+// begins anywhere in the one memory, so the addresses in such a text count from a variable at its
+// beginning.
 
 import type { PtxModule, Statement } from '../syntax/ast.js';
 import type { Inst, SharedVariable } from './program.js';
 
 /**
- * The beginning of a block's shared memory, in modules where nothing has a name there: all of it is
- * dynamic.
+ * A variable at the beginning of a block's shared memory, in modules that name nothing there: all
+ * of it is dynamic.
  */
 export function unnamedShared({
   variables,
@@ -26,15 +26,14 @@ export function unnamedShared({
     functions.some(({ body }) => named(body ?? []))
   )
     return undefined;
-  // The registers that are addresses of it name a part, too.
+  // The registers that contain addresses of it name a part, too.
   if (source.text.includes('%reserved_smem_offset')) return undefined;
   return { name: '(shared memory)', size: 0, align: 16, dynamic: true };
 }
 
 /**
- * Whether an instruction's operand is an address of the block's own shared memory. Copies by bulk
- * and what reaches other blocks of a cluster stay as they are: their addresses are those that
- * `mapa` and `mbarrier` make.
+ * Whether an instruction's operand is an address of the block's own shared memory. Bulk copies and
+ * accesses to other blocks of a cluster are not: their addresses come from `mapa` and `mbarrier`.
  */
 export function isOwnSharedAddress({ mnemonic, modifiers, args }: Inst, index: number): boolean {
   if (

@@ -1,5 +1,5 @@
 // Registers of two and four elements as parameters and results of functions: each element becomes a
-// parameter of its own, named as the element is.
+// parameter with the element's name.
 
 import type { Prototype, PtxModule, Statement, Variable } from '../syntax/ast.js';
 
@@ -36,6 +36,6 @@ export function expandVectorParameters({ functions }: PtxModule): void {
   }
 }
 
-/** Of parameters: for each that the text names, how many elements it has, and the first of them. */
+/** For each parameter in the text, the number of its elements, and the first of them. */
 export const namedParameters = (variables: readonly Variable[]): readonly Variable[] =>
   variables.filter(({ elements }) => elements !== 0);

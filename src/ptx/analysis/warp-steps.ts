@@ -1,23 +1,23 @@
-// Whether a kernel counts on warps that run in step. Code of before Volta stores to shared memory
-// and reads what other lanes have stored there with nothing between the two that threads wait at;
-// what it gives then depends on the order in which threads run. On a GPU, and where a warp's
-// threads run side by side, all have stored before any reads.
+// Whether a kernel depends on warps that run in step. Code from before Volta stores to shared
+// memory and reads what other lanes have stored there, without a barrier between the two; its
+// result depends on the order in which threads run. On a GPU, and in vector lanes, all threads of a
+// warp have stored before any of them reads.
 
 import type { Block } from './blocks.js';
 import { successors } from './blocks.js';
 import type { Inst } from './program.js';
 
-/** A volatile access is one behind which the others have their turn as it is. */
+/** After a volatile access the other threads get their turn anyway. */
 const isPlain = ({ modifiers }: Inst): boolean =>
   modifiers.some((word) => word === 'shared' || word === 'shared::cta') &&
   !modifiers.includes('volatile');
 
 /**
- * Whether some way through the code leads from a store to shared memory to a load from there
- * without a barrier or an operation of the warp.
+ * Whether a path through the code leads from a store to shared memory to a load from there without
+ * a barrier or a warp operation.
  */
 export function countsOnWarpSteps(blocks: readonly Block[]): boolean {
-  /** Blocks that begin behind such a store. */
+  /** Blocks that begin after such a store. */
   const behind = new Set<number>();
   const queue = blocks.map((_, index) => index);
   for (let index = queue.pop(); index !== undefined; index = queue.pop()) {

@@ -1,4 +1,4 @@
-// What a thread writes into its mailbox before it waits, and reads from it when it goes on. The
+// What a thread writes to its mailbox before it waits, and reads from it when it continues. The
 // other half is in runtime/warp.ts and runtime/scheduler.ts.
 
 import { WARP_OPERATIONS } from '../analysis/cuts.js';
@@ -13,7 +13,7 @@ const B32 = scalarType('b32');
 const PRED = scalarType('pred');
 const F32 = scalarType('f32');
 
-/** Offset in the mailbox, and the code that pushes the value stored there. */
+/** The offset in the mailbox, and the code that pushes the value stored there. */
 type Field = [offset: number, push: () => void, store?: 'i64.store'];
 
 function store(emitter: MailEmitter, fields: readonly Field[]): void {
@@ -34,7 +34,7 @@ const operand =
     e.push(arg, type);
   };
 
-/** What a thread that arrives says of the operation: its code and the threads that take part. */
+/** What an arriving thread writes about the operation: its code and the threads that take part. */
 const operation = (e: MailEmitter, name: string, mask: Arg | undefined, block = 0): Field[] => {
   const found = WARP_OPERATIONS[name];
   if (found === undefined) throw e.unsupported();
@@ -112,7 +112,7 @@ const ARRIVALS: Readonly<Record<string, Arrival>> = {
   vote,
   match,
   redux: reduction,
-  // Threads that stand at the same instruction are together: the block tells instructions apart.
+  // Threads at the same instruction are together: the block distinguishes instructions.
   activemask: (e, block) => operation(e, 'activemask', undefined, block),
   elect: (e) => operation(e, 'elect', e.arg(1)),
 };
@@ -131,7 +131,7 @@ export function emitWarpArrival(e: MailEmitter, inst: Inst, block: number): void
 
 /**
  * Floats are reduced as integers of the same order. NaN is the largest or the smallest of them: the
- * one that the operation never picks, or with .NaN always.
+ * operation never selects it, or always with .NaN.
  */
 function pushOrdered(e: MailEmitter, arg: Arg, least: boolean): void {
   const { code } = e;
@@ -144,7 +144,7 @@ function pushOrdered(e: MailEmitter, arg: Arg, least: boolean): void {
   code.get(bits).i32(0x7fffffff).op('i32.and').i32(0x7f800000).op('i32.gt_u').op('select');
 }
 
-/** The float behind an ordered integer; both ends stand for NaN. */
+/** The float of an ordered integer; both extremes mean NaN. */
 function popOrdered(e: MailEmitter, arg: Arg): void {
   const { code } = e;
   const key = e.temp('i32');
@@ -162,7 +162,7 @@ function popOrdered(e: MailEmitter, arg: Arg): void {
   e.pop(arg, B32);
 }
 
-/** The result is in the low half of the mailbox's result, its predicate in bit 32. */
+/** The result is in the low half of the mailbox's result, and its predicate in bit 32. */
 export function emitWarpResult(e: MailEmitter, inst: Inst): void {
   const { code } = e;
   if (isMatrixOperation(inst.mnemonic)) {
@@ -198,7 +198,10 @@ export function emitWarpResult(e: MailEmitter, inst: Inst): void {
 /** How a barrier combines the predicates of its threads. */
 export const BARRIER_REDUCTION = { none: 0, popc: 1, and: 2, or: 3 } as const;
 
-/** Barrier number, expected threads (0: all) and the predicate, for both waiting and arriving. */
+/**
+ * Writes the barrier's number, the expected threads (0: all) and the predicate, for threads that
+ * wait and for those that only arrive.
+ */
 export function emitBarrierArrival(e: MailEmitter, inst: Inst): void {
   const { code } = e;
   const { modifiers } = inst;
@@ -277,7 +280,7 @@ export const waitsForCluster = (inst: Inst): boolean =>
   inst.modifiers.includes('cluster') &&
   inst.modifiers.includes('wait');
 
-/** `bar.sync 0` for the whole block: a thread's state says all there is to say. */
+/** `bar.sync 0` for the whole block: the thread's state is enough, and it needs no mailbox. */
 export function isPlainBarrier(inst: Inst): boolean {
   const [barrier] = inst.args;
   return (

@@ -1,6 +1,6 @@
-// How real functions are called: (ctx, thread, stack, pointers of aggregate results…, parameters…)
-// → scalar results. Scalars travel as bits in i32 or i64, so that a prototype's .b32 and a
-// definition's .f32 agree.
+// The calling convention of real functions: (ctx, thread, stack, pointers of aggregate results…,
+// parameters…) → scalar results. Scalars are passed as bits in i32 or i64, so that a prototype's
+// .b32 and a definition's .f32 agree.
 
 import { variableLayout } from '../analysis/data-layout.js';
 import { scalarType } from '../scalar-types.js';

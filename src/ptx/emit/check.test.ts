@@ -9,7 +9,7 @@ const imports = (source: string, check?: boolean): string[] =>
     ),
   ).map(({ name }) => name);
 
-test('code that is not checked calls nothing that checks, and lays nothing out differently', () => {
+test('code without checks calls no checker, and has the usual layout', () => {
   const source = sample('k03_reduce');
   expect(imports(source).filter((name) => name.startsWith('check_'))).toEqual([]);
   expect(imports(source, true)).toContain('check_access');
@@ -19,7 +19,7 @@ test('code that is not checked calls nothing that checks, and lays nothing out d
   expect(compilePtx(source).kernels[0]).not.toHaveProperty('check');
 });
 
-test('lines of the program stand for lines of PTX', () => {
+test('lines of PTX are mapped to lines of the program', () => {
   const text =
     '.version 8.0\n.target sm_80\n.address_size 64\n.file 1 "a.cu"\n.visible .entry k() ' +
     '{\n.loc 1 7 3\nbar.sync 0;\n.loc 1 9 1\nret;\n}\n';

@@ -1,5 +1,5 @@
-// Calls of the watching functions, in code compiled with `check`: see ../check.ts for what they are
-// told.
+// Calls of the checker's functions, in code compiled with `check`: ../check.ts describes what they
+// report.
 
 import { CHECK_GAP } from '../check.js';
 import { ACCESS, ACCESS_SPACES, ARRIVAL, SHUFFLE } from '../check.js';
@@ -14,49 +14,51 @@ const B32 = scalarType('b32');
 const PREDICATE = scalarType('pred');
 const none: Signature['results'] = [];
 
-/** What code compiled with `check` imports from `env`, beside the memory and host functions. */
+/** What code compiled with `check` imports from `env`, besides the memory and host functions. */
 export const CHECK_FUNCTIONS: Readonly<Record<string, Signature>> = {
-  /** ctx, thread, address, bytes, ACCESS, line → whether to stop */
+  /** ctx, thread, address, bytes, ACCESS, line → whether to stop. */
   check_access: { params: ['i32', 'i32', 'i32', 'i32', 'i32', 'i32'], results: ['i32'] },
   /**
-   * The same of a load that does not look at all of its bytes: a bit for each that it does, and the
-   * load's number or -1
+   * The same for a load that uses only some of its bytes: a bit for each used byte, and the load's
+   * number or -1.
    */
   check_load: {
     params: ['i32', 'i32', 'i32', 'i32', 'i32', 'i32', 'i32', 'i32'],
     results: ['i32'],
   },
   /**
-   * ctx, thread, number of a load, a bit for each of its bytes that a value was chosen for which is
-   * made of them
+   * ctx, thread, number of a load, a bit for each of its bytes from which a chosen value is
+   * computed.
    */
   check_chosen: { params: ['i32', 'i32', 'i32', 'i32'], results: none },
-  /** address, bytes, number of a load, the first of its bytes that are stored here */
+  /** address, bytes, number of a load, the first of its bytes that are stored here. */
   check_stored: { params: ['i32', 'i32', 'i32', 'i32'], results: none },
-  /** to, from, bytes: memory that was copied to memory */
+  /** to, from, bytes: a copy from memory to memory. */
   check_copied: { params: ['i32', 'i32', 'i32'], results: none },
-  /** ctx, thread, whether its scope is the block only */
+  /** ctx, thread, whether its scope is the block only. */
   check_fence: { params: ['i32', 'i32', 'i32'], results: none },
   /** ctx, thread, ARRIVAL, a, b, line */
   check_arrive: { params: ['i32', 'i32', 'i32', 'i32', 'i32', 'i32'], results: none },
-  /** ctx, first thread, end: some of these threads may have been released */
+  /** ctx, first thread, end: some of these threads may have been released. */
   check_released: { params: ['i32', 'i32', 'i32'], results: none },
-  /** ctx: all threads of the block's cluster have arrived at its barrier */
+  /** ctx: all threads of the block's cluster have arrived at its barrier. */
   check_cluster: { params: ['i32'], results: none },
-  /** ctx, thread, address, number of the function: its frame begins to live */
+  /** ctx, thread, address, number of the function: the lifetime of its frame begins. */
   check_frame: { params: ['i32', 'i32', 'i32', 'i32'], results: none },
-  /** ctx, thread, line: who calls a function next that does not know */
+  /**
+   * ctx, thread, line: the thread and line of the next call of a function that does not get them.
+   */
   check_caller: { params: ['i32', 'i32', 'i32'], results: none },
   /**
-   * address, bytes, ACCESS: an access in such a function, which is left by an exception where it is
-   * to stop
+   * address, bytes, ACCESS: an access in such a function; an exception ends the function if it has
+   * to stop.
    */
   check_touch: { params: ['i32', 'i32', 'i32'], results: none },
 };
 
 const STRONG = new Set(['volatile', 'relaxed', 'acquire', 'release', 'acq_rel', 'mmio']);
 
-/** What arriving and waiting at an mbarrier is. */
+/** The access of arriving and waiting at an mbarrier. */
 export const ARRIVES = ACCESS.atomic | ACCESS.strong | ACCESS.acquire | ACCESS.release;
 
 /** What the instruction does at the address `arg`. */
@@ -67,7 +69,7 @@ function accessKind(inst: Inst, arg: Arg): number {
     case 'ldu':
     case 'ldmatrix':
       return ACCESS.read;
-    // The third operand of an asynchronous one is the mbarrier that is told of its bytes.
+    // The third operand of an asynchronous one is the mbarrier that counts its bytes.
     case 'st':
     case 'stmatrix':
       return inst.args.indexOf(arg) === 2 ? ARRIVES : ACCESS.write;
@@ -76,13 +78,13 @@ function accessKind(inst: Inst, arg: Arg): number {
       return inst.args.indexOf(arg) === 2 ? ARRIVES : ACCESS.atomic | ACCESS.strong;
     case 'mbarrier':
       if (modifiers[0] === 'init') return ACCESS.write;
-      // Who ends a barrier that others have done with may know it from one lane of each warp, which
-      // orders no access of the other lanes, as the last thread in the destructor of a
-      // cuda::pipeline does: it is strong, as theirs to the barrier are.
+      // A thread may end a barrier after one lane of each warp has learned that the others have
+      // finished, which orders no access of the other lanes. The last thread in the destructor of a
+      // cuda::pipeline does so. The access is strong, as those of the others to the barrier are.
       return modifiers[0] === 'inval' ? ACCESS.write | ACCESS.strong : ARRIVES;
     case 'wmma':
       return modifiers[0] === 'load' ? ACCESS.read : ACCESS.write;
-    // cp.async.mbarrier.arrive, and the mbarrier that is told of bytes.
+    // cp.async.mbarrier.arrive, and the mbarrier that counts bytes.
     case 'cp':
       if (modifiers.includes('mbarrier') || inst.args.indexOf(arg) > 2) return ARRIVES;
       if (modifiers.includes('reduce')) {
@@ -104,7 +106,7 @@ function accessFlags(inst: Inst, arg: Arg, space: AccessSpace): number {
   return flags | (ACCESS_SPACES.indexOf(space) << ACCESS.spaceShift);
 }
 
-/** Tells of an access whose address is known to be one of the memory's. */
+/** Reports an access whose address has been checked. */
 export function emitAccessCheck(
   e: Emitter,
   place: Place,
@@ -112,8 +114,7 @@ export function emitAccessCheck(
   size: number | (() => void),
   space: AccessSpace,
 ): void {
-  // Parameters of the kernel are there and complete, and the offset was checked when it was
-  // compiled.
+  // Parameters of the kernel are complete, and the offset was checked at compile time.
   if (arg.kind === 'address' && arg.symbol?.kind === 'entryParam') return;
   const { code, inst } = e;
   const flags = accessFlags(inst, arg, space);
@@ -137,7 +138,7 @@ export function emitAccessCheck(
   }
 }
 
-/** Tells which loaded bytes the value is made of that a `selp` chooses. */
+/** Reports the loaded bytes from which the value that a `selp` chooses is computed. */
 export function emitChoiceCheck(e: Emitter): void {
   const { code, inst } = e;
   const sides = inst.mnemonic === 'selp' ? e.copies?.chosen(inst) : undefined;
@@ -154,7 +155,7 @@ export function emitChoiceCheck(e: Emitter): void {
   });
 }
 
-/** Tells that bytes go from memory to memory, whether somebody has written them or not. */
+/** Reports a copy from memory to memory, whether the bytes were written before or not. */
 export function emitCopyCheck(
   e: Emitter,
   target: Place,
@@ -168,8 +169,8 @@ export function emitCopyCheck(
 }
 
 /**
- * The same, for what an instruction does in other words. `size`: bytes, or what pushes them. `load`
- * pushes what a load tells beside.
+ * The same for an instruction that accesses memory in a function. `size` is the bytes, or code that
+ * pushes them; `load` pushes what a load reports in addition.
  */
 export function emitTouch(
   e: Emitter,
@@ -207,7 +208,7 @@ export function emitFenceCheck(e: Emitter): void {
   e.call('check_fence');
 }
 
-/** Says who calls a function that does not know: one of the host, or of the run time. */
+/** Reports the caller of a host or run-time function that does not get the thread and the line. */
 export function emitCallerCheck(e: Emitter): void {
   e.code.get(e.ctx).get(e.thread).i32(e.line);
   e.call('check_caller');
@@ -216,7 +217,7 @@ export function emitCallerCheck(e: Emitter): void {
 /** Warp operations whose last operand is the mask. */
 const MASKED = new Set(['shfl', 'vote', 'match', 'redux', 'elect']);
 
-/** Tells what the thread will wait for. */
+/** Reports what the thread is about to wait for. */
 export function emitArrivalCheck(e: Emitter): void {
   const { code, inst } = e;
   const { kind, a, b } = arrivalOf(inst);
@@ -230,10 +231,12 @@ export function emitArrivalCheck(e: Emitter): void {
   e.call('check_arrive');
 }
 
-/** What is told of a thread's arrival: an operand, a number, or what pushes one. */
+/**
+ * A number that is reported for a thread's arrival: an operand, a constant, or code that pushes it.
+ */
 type Told = Arg | number | ((e: Emitter) => void);
 
-/** `shfl.idx`: the lane in bits 0 to 4, the control word above, and a bit that says so. */
+/** `shfl.idx`: the lane in bits 0 to 4, the control word above, and a bit that marks it. */
 const shuffleSource =
   (args: readonly Arg[]) =>
   (e: Emitter): void => {
@@ -263,17 +266,18 @@ function arrivalOf(inst: Inst): { kind: number; a: Told; b: Told } {
     const [a = 0, b = 0] = modifiers.includes('red') ? args.slice(1, -1) : args;
     return { kind, a, b };
   }
-  // wmma.load and wmma.store wait as bar.warp.sync does (analysis/blocks.ts), but order nothing.
+  // wmma.load and wmma.store wait as bar.warp.sync does (analysis/blocks.ts), but order no
+  // accesses.
   if (modifiers.includes('warp') && source.mnemonic === mnemonic)
     return { kind: ARRIVAL.warpBarrier, a: args[0] ?? -1, b: 0 };
   if (!modifiers.includes('sync')) return { kind: ARRIVAL.gathering, a: 0, b: 0 };
-  // Operations on matrices name nobody: they are for the whole warp.
-  // A shuffle that names its source says which.
+  // Matrix operations name no threads: they are for the whole warp. A shuffle that names its source
+  // reports which.
   const b = mnemonic === 'shfl' && modifiers.includes('idx') ? shuffleSource(args) : 0;
   return { kind: ARRIVAL.warpOperation, a: MASKED.has(mnemonic) ? (args.at(-1) ?? -1) : -1, b };
 }
 
-/** At the beginning of a called function, whose frame's address is on the stack. */
+/** Runs at the beginning of a called function. The frame's address is on the stack. */
 export function emitFrameCheck(e: Emitter, lowered: LoweredFunction): void {
   const frames = e.around.check!.frames;
   const number =

@@ -1,20 +1,20 @@
-// Values that a `selp` may throw away. Compilers load what a bound makes invalid, compute with it
-// and choose afterwards: `selp` of a sum with what was never written, and of the sum without it. In
-// code compiled with `check` such a load is not told as a use of its bytes; the `selp` tells
-// whether it chose them. Within one basic block only, as long as a thread runs.
+// Values that a `selp` may discard. Compilers load what a bound makes invalid, compute with it and
+// choose afterwards: `selp` of a sum with memory that was never written, and of the sum without it.
+// In code compiled with `check` such a load does not report a use of its bytes; the `selp` reports
+// it if it chooses them. This is done within one basic block, while a thread runs.
 
 import type { Block } from '../analysis/blocks.js';
 import { eachInstruction } from '../analysis/liveness.js';
 import type { Arg, Inst, Register } from '../analysis/program.js';
 
-/** Bytes of a load that an operand is made of. */
+/** Bytes of a load from which an operand is computed. */
 export interface LoadedPart {
   readonly load: Inst;
   /** A bit for each byte of the load. */
   readonly bytes: number;
 }
 
-/** Results are made of the operands alone, and nothing else comes of them. */
+/** Instructions whose results depend on the operands alone, and that have no other effect. */
 const PURE = new Set([
   'mov',
   'copy',
@@ -43,7 +43,7 @@ const registersOf = (args: readonly Arg[]): Register[] =>
   args.flatMap((arg) => (arg.kind === 'register' ? [arg.register] : []));
 
 export class Choices {
-  /** Of a `selp`: what its two values are made of, where that was loaded in its block. */
+  /** For a `selp`, the loaded parts of its two values, if they were loaded in its block. */
   private readonly chosen = new Map<
     Inst,
     readonly [readonly LoadedPart[], readonly LoadedPart[]]
@@ -52,7 +52,8 @@ export class Choices {
   private readonly passing = new Set<Inst>();
 
   /**
-   * `parts`: the registers that a load sets, with their bytes; undefined for what is no plain load.
+   * `parts` gives the registers that a load sets, with their bytes; undefined for anything but a
+   * plain load.
    */
   constructor(
     blocks: readonly Block[],
@@ -80,13 +81,13 @@ export class Choices {
   }
 
   /**
-   * What the two values of a `selp` are made of; undefined where neither was loaded in its block.
+   * The loaded parts of the two values of a `selp`; undefined if neither was loaded in its block.
    */
   of(inst: Inst): readonly [readonly LoadedPart[], readonly LoadedPart[]] | undefined {
     return this.chosen.get(inst);
   }
 
-  /** Whether what it does with its operands shows at a `selp` only. */
+  /** Whether its operands have an effect only through a `selp`. */
   passes(inst: Inst): boolean {
     return this.passing.has(inst);
   }
@@ -98,7 +99,7 @@ export class Choices {
     const held = new Map<number, readonly LoadedPart[]>();
     for (const inst of insts) {
       const { mnemonic, args, defs, predicate } = inst;
-      // The loads of what is called have the same numbers.
+      // The loads of the called function have the same numbers.
       if (mnemonic === 'call') {
         held.clear();
         continue;
@@ -121,8 +122,8 @@ export class Choices {
   }
 
   /**
-   * Against the order of the code: a result all of whose uses are choices, or pass it on to
-   * choices.
+   * Goes through the code backwards: a result is passing if all its uses are choices, or pass it on
+   * to choices.
    */
   private findPassing(
     insts: readonly Inst[],

@@ -1,6 +1,6 @@
-// Lays basic blocks out as structured WebAssembly. Forward branches leave nested blocks, back edges
-// continue loops, and a thread that resumes in the middle is led there by the dispatch at the head
-// of each region on its way.
+// Writes basic blocks as structured WebAssembly. Forward branches leave nested blocks, back edges
+// continue loops, and a thread that resumes in the middle gets there through the dispatch at the
+// head of each region on its way.
 
 import { UNCOVERED_MNEMONICS } from '../rules/uncovered.js';
 import type { Block } from '../analysis/blocks.js';
@@ -24,7 +24,7 @@ export abstract class ControlFlowEmitter extends Emitter {
   readonly shape: Shape;
   readonly liveness: Liveness;
   private readonly rules: Rules;
-  /** Entry number of each block that can be entered from outside its place; 1 upwards. */
+  /** The entry number of each block that can be entered from elsewhere, from 1 up. */
   protected readonly entryOf = new Map<number, number>();
   protected readonly entries: number[] = [];
   private entryLocal = -1;
@@ -32,12 +32,9 @@ export abstract class ControlFlowEmitter extends Emitter {
   private readonly labelled = new Set<number>();
   private readonly blockLabels = new Map<number, object>();
   private readonly loopLabels = new Map<Region, object>();
-  /** By register: the last instruction of the block at hand that names it. */
+  /** For each register, the last instruction of the current block that names it. */
   private readonly lastUse: Int32Array;
-  /**
-   * True when some loop has a dispatch, so that the entry number must be cleared once it has been
-   * used.
-   */
+  /** True if some loop has a dispatch, so that the entry number has to be cleared after its use. */
   private clearsEntry = false;
   private knownCopies: Copies | undefined = undefined;
 
@@ -70,9 +67,9 @@ export abstract class ControlFlowEmitter extends Emitter {
     return this.liveness.isLocal(register);
   }
 
-  /** Code for the ends of blocks that leave: return, exit, trap, cut. */
+  /** Writes the end of a block that leaves: return, exit, trap, cut. */
   protected abstract leave(block: Block): void;
-  /** After the decision to take a back edge: `again()` emits a br_if to the loop. */
+  /** Called after the decision to take a back edge: `again()` writes a br_if to the loop. */
   protected abstract backEdge(header: number, again: () => void): void;
 
   protected addEntry(block: number): void {
@@ -86,7 +83,7 @@ export abstract class ControlFlowEmitter extends Emitter {
     return this.entryLocal;
   }
 
-  /** Emits the whole function; entries must have been added. */
+  /** Writes the whole function, after entries have been added. */
   protected emitFlow(): void {
     const { shape } = this;
     for (const target of shape.irregularTargets) this.addEntry(target);
@@ -95,7 +92,7 @@ export abstract class ControlFlowEmitter extends Emitter {
     });
     for (const from of shape.order) {
       for (const to of successors(this.blocks[from]!)) {
-        // An item label stands for the first block of each region around the target, too.
+        // The label of an item is also that of the first block of each region around the target.
         if (this.nextInLayout.get(from) !== to || this.blocks[from]!.ending.kind === 'switch')
           this.labelled.add(to);
       }
@@ -184,7 +181,8 @@ export abstract class ControlFlowEmitter extends Emitter {
   private emitBlock(block: Block): void {
     const { insts, ending } = block;
     const { lastUse } = this;
-    // By number: an iterator for each list of each instruction costs more than what is done here.
+    // An index is used: an iterator for each list of each instruction costs more than the work
+    // itself.
     for (let index = 0; index < insts.length; index++) {
       const { uses, defs } = insts[index]!;
       for (let at = 0; at < uses.length; at++) lastUse[uses[at]!.id] = index;
@@ -226,8 +224,8 @@ export abstract class ControlFlowEmitter extends Emitter {
   }
 
   /**
-   * A rule that asks for an operation on the wrong kind of value has been given a type that PTX
-   * does not allow.
+   * A rule that requests an operation on the wrong kind of value has a type that PTX does not
+   * allow.
    */
   private apply(rule: Rule, inst: Inst): void {
     try {
@@ -263,7 +261,7 @@ export abstract class ControlFlowEmitter extends Emitter {
         const next = this.nextInLayout.get(block.index);
         let flip = negated;
         let [first, second] = [yes, no];
-        // Test for the branch that does not fall through.
+        // The condition of the branch that does not fall through.
         if (yes === next) {
           [first, second] = [no, yes];
           flip = !flip;
@@ -298,7 +296,7 @@ export abstract class ControlFlowEmitter extends Emitter {
     });
   }
 
-  /** The label to branch to where a plain br will do. */
+  /** The label of a branch, if a plain br is enough. */
   private forwardLabel(from: number, to: number): object | undefined {
     if (this.shape.irregular.has(from * this.blocks.length + to)) return undefined;
     for (const region of this.loopLabels.keys()) if (region.header === to) return undefined;

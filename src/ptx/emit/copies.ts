@@ -1,7 +1,7 @@
-// Which bytes of what a function loads decide anything, and which are only put elsewhere. Padding
-// of a structure, and the bits beside a bit-field that is set for the first time, are loaded and
-// stored again by right programs although nobody has written them: in code compiled with `check` a
-// load tells which of its bytes are more than that.
+// Which bytes of a function's loads have an effect, and which are only stored elsewhere. Correct
+// programs load and store padding of structures, and the bits next to a bit-field that is set for
+// the first time, although nothing has written them: in code compiled with `check` a load reports
+// which of its bytes are used in another way.
 
 import type { Block } from '../analysis/blocks.js';
 import { eachInstruction } from '../analysis/liveness.js';
@@ -11,7 +11,7 @@ import { isScalarType, scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 
 const ALL = 2n ** 64n - 1n;
-/** Beside the bits of a value that decide something: that some of it gets into memory. */
+/** Besides the bits of a value that have an effect: some of it is stored to memory. */
 const STORED = 2n ** 64n;
 
 const maskOf = (bits: number): bigint => (bits > 0 ? (1n << BigInt(Math.min(bits, 64))) - 1n : 0n);
@@ -19,7 +19,7 @@ const maskOf = (bits: number): bigint => (bits > 0 ? (1n << BigInt(Math.min(bits
 const typesOf = ({ modifiers }: Inst): ScalarType[] =>
   modifiers.filter(isScalarType).map(scalarType);
 
-/** The values that a load or store moves, and how many bytes each has. */
+/** The values that a load or store moves, and the bytes of each. */
 function elementsOf(
   inst: Inst,
   arg: Arg | undefined,
@@ -39,8 +39,8 @@ function parameterOf(inst: Inst): Register | undefined {
 }
 
 /**
- * Instructions whose results are made of their operands alone do not stand here. A kernel's
- * parameters are always written.
+ * Instructions whose results come from memory. A kernel's parameters are always written, and do not
+ * count.
  */
 const OUT_OF_MEMORY = new Set(['ldu', 'atom', 'call', 'tex', 'tld4', 'suld', 'ldmatrix', 'wmma']);
 
@@ -49,12 +49,12 @@ const givesLoaded = (inst: Inst): boolean =>
   (inst.mnemonic === 'ld' &&
     (!inst.modifiers.includes('param') || parameterOf(inst) !== undefined));
 
-/** What a store writes that was only loaded before. */
+/** A part of a store that was only loaded before. */
 export interface StoredCopy {
-  /** Bytes of the store, from its first. */
+  /** The first byte of the part in the store. */
   at: number;
   bytes: number;
-  /** The load, by its number in the block, and which of its bytes come first. */
+  /** The load's number in the block, and the first byte of the part in the load. */
   slot: number;
   from: number;
 }
@@ -78,16 +78,16 @@ function partsOf(inst: Inst): { register: Register; bytes: number }[] | undefine
 }
 
 export class Copies {
-  /** By register: the bits that decide something, in any of the values it has. */
+  /** For each register, the bits of its values that have an effect. */
   private readonly needed: bigint[];
   private readonly slots = new Map<Inst, number>();
   private readonly stored = new Map<Inst, StoredCopy[]>();
-  /** By register: whether any of its values comes out of memory. */
+  /** For each register, whether any of its values comes from memory. */
   private readonly loaded: boolean[];
   private readonly choices: Choices;
   private changed = false;
 
-  /** `read`: registers whose values leave the function. */
+  /** `read`: the registers whose values leave the function. */
   constructor(blocks: readonly Block[], registers: number, read: readonly Register[]) {
     this.needed = new Array<bigint>(registers).fill(0n);
     for (const { id } of read) this.needed[id] = ALL;
@@ -97,7 +97,7 @@ export class Copies {
     for (const block of blocks) this.followLoads(block);
   }
 
-  /** Of a load: a bit for each byte that decides something, and -1 where all do. */
+  /** For a load, a bit for each byte that has an effect, or -1 if all do. */
   decisive(inst: Inst): number {
     const moved = inst.mnemonic === 'ld' ? elementsOf(inst, inst.args[0]) : undefined;
     if (moved === undefined) return -1;
@@ -110,25 +110,25 @@ export class Copies {
       any |= needed;
       for (let byte = 0; byte < bytes; byte++)
         if (((needed >> BigInt(8 * byte)) & 0xffn) !== 0n) mask |= 1 << (index * bytes + byte);
-      // The sign is all that stands above.
+      // All bits above are the sign.
       if (type.kind === 'signed' && (needed & ALL) >> BigInt(8 * bytes) !== 0n)
         mask |= 1 << (index * bytes + bytes - 1);
     });
-    // Who loads for nothing means to read.
+    // A load without any use is meant as a read.
     if (any === 0n) return -1;
     return mask === (elements.length * bytes === 32 ? -1 : 2 ** (elements.length * bytes) - 1)
       ? -1
       : mask;
   }
 
-  /** Of a load whose bytes a store of its block writes: its number. */
+  /** For a load whose bytes a store of its block writes: its number. */
   slot(inst: Inst): number | undefined {
     return this.slots.get(inst);
   }
 
   /**
-   * Of a `selp` whose result decides something: by number of a load, the bytes that its two values
-   * are made of.
+   * For a `selp` whose result has an effect: by the number of a load, the bytes from which its two
+   * values are computed.
    */
   chosen(inst: Inst): { slot: number; bytes: number }[][] | undefined {
     const sides = this.choices.of(inst);
@@ -138,12 +138,12 @@ export class Copies {
     );
   }
 
-  /** Of a store: which of its bytes were only loaded. */
+  /** For a store, the parts that were only loaded. */
   of(inst: Inst): readonly StoredCopy[] {
     return this.stored.get(inst) ?? [];
   }
 
-  // Backwards from what decides something
+  // Backwards from what has an effect.
 
   private findNeeded(blocks: readonly Block[]): void {
     const all: Inst[] = [];
@@ -152,7 +152,7 @@ export class Copies {
         all.push(inst);
       });
     this.findLoaded(all);
-    // Against the order of the code nearly everything is seen in one pass; loops take another.
+    // Against the order of the code one pass finds nearly everything; loops need another one.
     do {
       this.changed = false;
       for (let at = all.length - 1; at >= 0; at--) this.visit(all[at]!);
@@ -174,8 +174,8 @@ export class Copies {
   }
 
   /**
-   * What a result is made of. What `selp` chooses by is not: a place that was searched for is none
-   * of the values it was found by.
+   * The operands from which a result is computed. The predicate of a `selp` is not one of them: a
+   * position that was searched for does not contain the values by which it was found.
    */
   private valuesOf({ mnemonic, args, uses }: Inst): readonly Register[] {
     return mnemonic === 'selp'
@@ -191,7 +191,7 @@ export class Copies {
     this.changed = true;
   }
 
-  /** The instruction needs these bits of an operand. */
+  /** Marks bits of an operand that the instruction needs. */
   private take(arg: Arg | undefined, bits: bigint, width = 64): void {
     switch (arg?.kind) {
       case 'register':
@@ -223,7 +223,7 @@ export class Copies {
     }
   }
 
-  /** What is needed of a result. */
+  /** The bits of a result that are needed. */
   private wanted(arg: Arg | undefined, width = 64): bigint {
     switch (arg?.kind) {
       case 'register':
@@ -247,14 +247,15 @@ export class Copies {
     if (predicate !== undefined) this.need(predicate.register, ALL);
     if (this.visitChoice(inst)) return;
     if (PASSES[inst.mnemonic]?.(inst, this.passing) === true) return;
-    // Anything else looks at all that it is given. What a predicate leaves alone is named as read,
-    // too.
+    // Any other instruction uses all of its operands. What its predicate leaves unchanged is named
+    // as read, too.
     const kept = predicate === undefined ? undefined : new Set(inst.defs);
     for (const register of inst.uses) if (kept?.has(register) !== true) this.need(register, ALL);
   }
 
   /**
-   * What a `selp` chooses of what its block has loaded is told there, and decides nothing before.
+   * The `selp` reports which of the values loaded in its block it chooses; before it they have no
+   * effect.
    */
   private visitChoice(inst: Inst): boolean {
     const { args } = inst;
@@ -284,10 +285,10 @@ export class Copies {
     isLoaded: (register) => this.loaded[register.id]!,
   };
 
-  // Forwards from a load to the stores of its block
+  // Forwards from a load to the stores of its block.
 
   private followLoads({ insts }: Block): void {
-    /** What a register holds of a load. */
+    /** The part of a load in a register. */
     const held = new Map<number, { load: Inst; from: number; bytes: number }>();
     let slots = 0;
     for (const inst of insts) {
@@ -297,7 +298,7 @@ export class Copies {
     for (const inst of insts) {
       const { mnemonic, defs, predicate } = inst;
       if (mnemonic === 'call') {
-        // The loads of what is called have the same numbers.
+        // The loads of the called function have the same numbers.
         held.clear();
         continue;
       }
@@ -343,13 +344,13 @@ export class Copies {
   }
 }
 
-/** What the rows below work with. */
+/** The context of the rows below. */
 interface Passing {
   /** The bits that are needed of a result. */
   readonly wanted: (arg: Arg | undefined, width?: number) => bigint;
-  /** Bits of an operand are needed. */
+  /** Marks bits of an operand as needed. */
   readonly take: (arg: Arg | undefined, bits: bigint, width?: number) => void;
-  /** The same of a register of call-parameter space. */
+  /** `wanted` for a register of call-parameter space. */
   readonly wantedOf: (register: Register) => bigint;
   readonly need: (register: Register, bits: bigint) => void;
   readonly isLoaded: (register: Register) => boolean;
@@ -359,25 +360,25 @@ interface Passing {
 const constantOf = (arg: Arg | undefined): bigint | undefined =>
   arg?.kind === 'integer' ? BigInt.asUintN(64, arg.value) : undefined;
 
-/** Where any bit may come from any. */
+/** Any bit of the result may depend on any bit of the operand. */
 const smeared = (bits: bigint): bigint => ((bits & ALL) === 0n ? bits : bits | ALL);
 
 const isInteger = ({ kind, bits }: ScalarType): boolean =>
   kind !== 'float' && kind !== 'predicate' && bits <= 64;
 
 /**
- * Passes bits of the operands on to a result, and tells which. False where this form of the
- * instruction looks at all of them.
+ * Marks the bits of the operands that the needed bits of a result depend on. False if this form of
+ * the instruction uses all of them.
  */
 type Pass = (inst: Inst, passing: Passing) => boolean;
 
 const widthOf = (inst: Inst): number => typesOf(inst).at(-1)?.bits ?? 32;
 
-/** Of these operands what is needed of the result, and of the others all. */
+/** Needs of these operands what is needed of the result, and all of the others. */
 const passes =
   (...operands: number[]): Pass =>
   (inst, { take, wanted }) => {
-    // The second type of slct is that of its control.
+    // The second type of slct is that of its control operand.
     const width = typesOf(inst)[0]?.bits ?? 64;
     const bits = wanted(inst.args[0], width);
     inst.args.forEach((arg, index) => {
@@ -389,7 +390,7 @@ const passes =
 const move: Pass = ({ args: [target, source], mnemonic, modifiers }, { take, wanted }) => {
   const width = mnemonic === 'mov' ? scalarType(modifiers.find(isScalarType) ?? 'b64').bits : 64;
   if (width === 128) {
-    // Two halves each.
+    // Two halves for each.
     if (target?.kind !== 'vector' || source?.kind !== 'vector') return false;
     target.elements.forEach((half, index) => {
       take(source.elements[index], wanted(half));
@@ -401,9 +402,9 @@ const move: Pass = ({ args: [target, source], mnemonic, modifiers }, { take, wan
 };
 
 /**
- * `i < n && next < last`, without a branch: compilers compare what was loaded too far, and the
- * other predicate, that came out of no memory, settles it. Merges read one past their ends like
- * that. So a comparison behind such a guard looks at nothing.
+ * `i < n && next < last` without a branch: compilers compare what was loaded past the end, and the
+ * other predicate, which does not come from memory, decides. Merges that read one past their ends
+ * do this. A comparison after such a guard has no effect by itself.
  */
 function guarded({ args: [target, a, b] }: Inst, { take, wanted, isLoaded }: Passing): boolean {
   if (
@@ -422,8 +423,8 @@ function guarded({ args: [target, a, b] }: Inst, { take, wanted, isLoaded }: Pas
 const isOfPredicates = ({ modifiers }: Inst): boolean => modifiers.includes('pred');
 
 /**
- * A comparison looks at what it compares where its result decides something. One that is combined
- * with another does at once.
+ * A comparison uses its operands if its result has an effect. One that is combined with another
+ * predicate always does.
  */
 const compare: Pass = ({ args, defs, modifiers }, { take, wanted }) => {
   const [target, ...operands] = args;
@@ -480,7 +481,7 @@ const shift =
     }
     const count = constant < 64n ? constant : 64n;
     let from = left ? (bits & ALL) >> count : (bits & ALL) << count;
-    // Above what is shifted in stands the sign.
+    // The bits above those that are shifted in are the sign.
     if (!left && type.kind === 'signed' && (from & ~maskOf(type.bits)) !== 0n)
       from |= 1n << BigInt(type.bits - 1);
     take(value, stored | (from & maskOf(type.bits)), type.bits);
@@ -525,7 +526,7 @@ const extract: Pass = (inst, { take, wanted }) => {
   take(position, ALL);
   take(length, ALL);
   const [at, count] = [constantOf(position), constantOf(length)];
-  // A field that leaves the value has its sign elsewhere.
+  // A field that extends past the value has its sign elsewhere.
   if (at === undefined || count === undefined || count === 0n || at + count > BigInt(type.bits)) {
     take(value, smeared(bits), type.bits);
     return true;
@@ -574,7 +575,7 @@ const convert: Pass = (inst, { take, wanted }) => {
     inst.modifiers.includes('pack')
   )
     return false;
-  // A narrow result is extended to its register as its type says.
+  // A narrow result is extended to its register by its type.
   let bits = wanted(inst.args[0]);
   if (to!.kind === 'signed' && (bits & ALL & ~maskOf(to!.bits)) !== 0n)
     bits |= 1n << BigInt(to!.bits - 1);
@@ -585,7 +586,7 @@ const convert: Pass = (inst, { take, wanted }) => {
   return true;
 };
 
-/** Bits that a parameter's register is read or written for, by `ld` and `st`. */
+/** The bits of a parameter's register that `ld` and `st` read or write. */
 const load: Pass = (inst, { take, wanted, need }) => {
   const parameter = parameterOf(inst);
   if (parameter === undefined) {
@@ -614,7 +615,7 @@ const store: Pass = (inst, { take, wantedOf }) => {
   return true;
 };
 
-/** Instructions that do not look at what they are given, or at a part of it only. All others do. */
+/** Instructions that do not use their operands, or use only a part of them. All others use them. */
 const PASSES: Readonly<Record<string, Pass>> = {
   mov: move,
   copy: move,
@@ -633,7 +634,7 @@ const PASSES: Readonly<Record<string, Pass>> = {
   cvt: convert,
   selp: passes(1, 2),
   slct: passes(1, 2),
-  // Structures go from lane to lane word by word.
+  // Structures are exchanged between lanes word by word.
   shfl: ({ args: [target, value, ...rest] }, { take, wanted }) => {
     take(value, wanted(target?.kind === 'pair' ? target.first : target));
     for (const arg of rest) take(arg, ALL);

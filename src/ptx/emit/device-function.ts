@@ -1,5 +1,5 @@
-// A device function that stays a function: recursive ones, those called through pointers, and large
-// ones without loops. It runs to its end without giving way.
+// A device function that is not inlined: a recursive one, one that is called through a pointer, or
+// a large one without loops. It runs to its end without suspension.
 
 import type { Block } from '../analysis/blocks.js';
 import { alignUp } from '../analysis/data-layout.js';
@@ -16,7 +16,9 @@ import { callSignature, isAggregate } from './calling.js';
 import { ControlFlowEmitter } from './control-flow.js';
 import type { Surroundings } from './surroundings.js';
 
-/** Calls leave at least this much room, so that the stack's end bounds the depth of recursion. */
+/**
+ * A call needs at least this much room, so that the end of the stack limits the depth of recursion.
+ */
 export const LEAST_FRAME = 640;
 
 export class DeviceFunctionEmitter extends ControlFlowEmitter {
@@ -89,7 +91,7 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
     );
   }
 
-  /** Results do not matter to a caller that unwinds. */
+  /** A caller that unwinds ignores the results. */
   private pushDummyResults(): void {
     for (const type of this.signature.results) {
       if (type === 'i64') this.code.i64(0);
@@ -148,7 +150,7 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
 
   /**
    * A function cannot be suspended: after 2^32 back edges, or 2^30 calls, in one turn of its block
-   * it is taken for endless. Zero is then on the stack.
+   * it counts as endless. Zero is on the stack then.
    */
   private pushFuel(cost: 1 | 4): void {
     const fuel = this.around.linker.globalIndex('callFuel');
@@ -178,7 +180,7 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
 
   emit(): { locals: readonly LocalType[]; code: Uint8Array } {
     const { code, lowered } = this;
-    // Parameters arrive as bits; move those of float registers, name the rest in place.
+    // Parameters arrive as bits; those of float registers are moved, the others are named in place.
     const aggregates = lowered.source.returns.filter(isAggregate).length;
     let at = 3;
     lowered.source.returns.forEach((variable, index) => {
@@ -194,14 +196,14 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
       this.convertBits(from, register.type.wasm);
       code.set(this.registerLocal(register));
     });
-    // Recursion ends at the stack's end at the latest, but one that calls itself twice takes for
-    // ever to get there.
+    // Recursion ends at the end of the stack, but a function that calls itself twice would take too
+    // long to get there.
     this.pushFuel(4);
     code.op('i32.eqz');
     this.when(() => {
       this.runAway();
     });
-    // The caller keeps to 16 bytes.
+    // The caller aligns to 16 bytes.
     if (lowered.frameAlign > 16)
       code
         .get(this.stack)
@@ -210,7 +212,7 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
         .i32(-lowered.frameAlign)
         .op('i32.and')
         .set(this.stack);
-    // The stack must have room for this frame.
+    // The stack has to have room for this frame.
     code
       .get(this.stack)
       .i32(this.frameBytes)

@@ -1,18 +1,22 @@
-// Kernels that are too large for one function: divided into several they do the same.
+// Kernels that are too large for one function give the same results when they are divided into
+// several.
 
 import * as fc from '../../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
 import { Grid, kernelText } from '../run-grid.test-support.js';
 import { someOf } from '../../../test/random-runs.js';
 
-const HEAD = `.reg .b64 %p, %i; .reg .b32 %t, %n, %r<8>; .reg .f32 %f<4>; .reg .pred %q<4>; .shared .align 4 .b8 s[512];
-  ld.param.u64 %p, [out]; mov.u32 %t, %tid.x; mul.wide.u32 %i, %t, 16; add.u64 %p, %p, %i; mov.u32 %n, 0;
-  ld.global.u32 %r0, [%p]; mov.u32 %r1, 1; mov.u32 %r2, %t; mov.u32 %r3, 3; cvt.rn.f32.u32 %f0, %t; mov.f32 %f1, 0f3f800000;`;
+const HEAD = `.reg .b64 %p, %i; .reg .b32 %t, %n, %r<8>; .reg .f32 %f<4>; .reg .pred %q<4>;
+  .shared .align 4 .b8 s[512];
+  ld.param.u64 %p, [out]; mov.u32 %t, %tid.x; mul.wide.u32 %i, %t, 16; add.u64 %p, %p, %i;
+  mov.u32 %n, 0;
+  ld.global.u32 %r0, [%p]; mov.u32 %r1, 1; mov.u32 %r2, %t; mov.u32 %r3, 3;
+  cvt.rn.f32.u32 %f0, %t; mov.f32 %f1, 0f3f800000;`;
 const TAIL =
   'st.global.u32 [%p], %r1; st.global.u32 [%p+4], %r2; st.global.u32 [%p+8], %r3; ' +
   'st.global.f32 [%p+12], %f0; ret;';
 
-/** Pieces of code; `#` stands for a number of its own. */
+/** Pieces of code; `#` is replaced by a unique number. */
 const PIECES = {
   arithmetic:
     'mad.lo.u32 %r1, %r1, 5, %r2; xor.b32 %r2, %r2, %r1; add.u32 %r3, %r3, %r0; fma.rn.f32 ' +
@@ -40,12 +44,10 @@ const PIECES = {
 } as const;
 type Piece = keyof typeof PIECES;
 
-const textOf = (pieces: readonly Piece[]): string =>
-  kernelText(
-    'k',
-    '.param .u64 out',
-    `${HEAD}\n${pieces.map((piece, index) => PIECES[piece].replaceAll('#', String(index))).join('\n')}\n${TAIL}`,
-  );
+const textOf = (pieces: readonly Piece[]): string => {
+  const texts = pieces.map((piece, index) => PIECES[piece].replaceAll('#', String(index)));
+  return kernelText('k', '.param .u64 out', [HEAD, ...texts, TAIL].join('\n'));
+};
 
 function results(
   text: string,
@@ -105,7 +107,8 @@ describe('a kernel that becomes several functions', () => {
         'k',
         '.param .u64 out',
         `.reg .b64 %p; .reg .b32 %r<3>; ld.param.u64 %p, [out]; mov.u32 %r1, 0;
-      ${'ld.global.u32 %r2, [%p]; add.u32 %r1, %r1, %r2;\n'.repeat(count / 2)} st.global.u32 [%p+4], %r1; ret;`,
+      ${'ld.global.u32 %r2, [%p]; add.u32 %r1, %r1, %r2;\n'.repeat(count / 2)} st.global.u32
+        [%p+4], %r1; ret;`,
       );
       const grid = new Grid(text);
       const out = grid.put(Uint32Array.of(3, 0));

@@ -1,6 +1,6 @@
-// A kernel that is too large for one function, as several of them: see analysis/parts.ts. A
-// function of the same kind as the body of other kernels calls one after the other, each for all
-// threads that stand in it.
+// A kernel that is too large for one function, as several functions: see analysis/parts.ts. A
+// function with the signature of other kernels' bodies calls one part after the other, each for all
+// threads that are in it.
 
 import type { Block } from '../analysis/blocks.js';
 import { computeLiveness } from '../analysis/liveness.js';
@@ -19,13 +19,15 @@ import { SCRATCH } from './frame-layout.js';
 import { KernelEmitter } from './kernel.js';
 
 /**
- * A part may be as large as this share of a function, since parts of as many instructions differ in
- * size.
+ * A part may be as large as this fraction of a function, since parts of equally many instructions
+ * differ in size.
  */
 const SHARE = 0.5;
-/** Each time with parts of half as many instructions. */
+/** The number of attempts, each with parts of half as many instructions. */
 const MOST_TRIES = 6;
-/** With fewer instructions a part is little but what suspends threads and resumes them. */
+/**
+ * With fewer instructions a part consists mostly of code that suspends threads and resumes them.
+ */
 const FEWEST = 16;
 
 export interface Emitted {
@@ -50,7 +52,7 @@ export interface DividedKernel {
   functions: readonly Emitted[];
 }
 
-/** Undefined where no number of parts makes them small enough. */
+/** Undefined if no number of parts makes them small enough. */
 export function divideKernel(
   lowered: LoweredFunction,
   blocks: readonly Block[],
@@ -101,8 +103,8 @@ export function divideKernel(
 }
 
 /**
- * (ctx, from, to) → status of all parts. One that yields is gone on with first by the next call,
- * which begins at the thread that it stopped at.
+ * (ctx, from, to) → status for all parts. If one yields, the next call begins with it, at the
+ * thread at which it stopped.
  *
  * @param byWarps calls are for the threads of one warp
  */

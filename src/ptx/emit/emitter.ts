@@ -1,6 +1,6 @@
-// What instruction rules write with: operands in and out of WebAssembly locals, constants hoisted
-// in front of the thread loop, run-time functions, and errors that point at the instruction at
-// hand.
+// The interface by which the rules of instructions write code: operands in and out of WebAssembly
+// locals, constants hoisted before the thread loop, run-time functions, and errors with the
+// position of the current instruction.
 
 import type { Block } from '../analysis/blocks.js';
 import type { Arg, Inst, Register, Symbol } from '../analysis/program.js';
@@ -20,18 +20,18 @@ import type { Surroundings } from './surroundings.js';
  */
 export type Fit = 'exact' | 'wide';
 
-/** The types among an instruction's modifiers: instructions of one form share the array. */
+/** The types among an instruction's modifiers; instructions of one form share the array. */
 const typesOfForm = new WeakMap<readonly string[], readonly ScalarType[]>();
 
 export abstract class Emitter {
   readonly code: Code;
-  /** Runs once per call, before the code. */
+  /** Code that runs once for each call, before the rest. */
   readonly prologue: Code;
   readonly around: Surroundings;
   readonly localTypes: LocalType[] = [];
   paramCount = 0;
   inst!: Inst;
-  /** Innermost last; branch depths are found by looking up this stack. */
+  /** The open labels, innermost last; a branch's depth is its distance from the end. */
   readonly labels: object[] = [];
   private readonly hoisted = new Map<string, number>();
   readonly registerLocals = new Map<number, number>();
@@ -56,40 +56,40 @@ export abstract class Emitter {
     return 'i32';
   }
 
-  /** Of the function; those of a kernel are its status. */
+  /** The results of the function; those of a kernel are its status. */
   protected get resultTypes(): readonly LocalType[] {
     return ['i32'];
   }
 
-  /** Local holding the address of the context block. */
+  /** The local with the address of the context block. */
   abstract readonly ctx: number;
-  /** Local holding the linear thread index. */
+  /** The local with the linear thread index. */
   abstract readonly thread: number;
-  /** True for registers that live inside one block only. */
+  /** True for registers that are used inside one block only. */
   protected abstract isBlockLocal(register: Register): boolean;
   protected abstract emitInst(inst: Inst): void;
   /** Leaves the function after a fault has been recorded. */
   abstract leaveFaulted(): void;
-  /** Leaves because a called function faulted or exited. */
+  /** Leaves the function because a called function faulted or exited. */
   abstract unwind(): void;
-  /** Threads wait at the cluster's barrier somewhere in the kernel. */
+  /** Some threads of the kernel wait at the cluster's barrier. */
   abstract get waitsForCluster(): boolean;
-  /** Pushes the address of the thread's or call's frame. */
+  /** Pushes the address of the frame of the thread, or of the call. */
   abstract pushFrame(): void;
   /** Pushes tid.x, .y or .z. */
   abstract pushThreadIndex(axis: 0 | 1 | 2): void;
-  /** Pushes the address where the next call's frame may start. */
+  /** Pushes the address at which the next call's frame may start. */
   abstract pushStack(): void;
-  /** Pushes the end of the block's .local memory, which starts with its scratch. */
+  /** Pushes the end of the block's .local memory, which begins with its scratch. */
   abstract pushLocalEnd(): void;
-  /** In code that is watched: which loads are only copies. */
+  /** Present in code compiled with `check`: which loads are only copies. */
   get copies(): Copies | undefined {
     return undefined;
   }
   /** Bytes of the kernel's parameters; unknown in a function that several kernels call. */
   abstract get paramBytes(): number | undefined;
 
-  // ---- errors
+  // Errors.
 
   get text(): string {
     const { source } = this.inst;
@@ -113,18 +113,18 @@ export abstract class Emitter {
     return this.inst.source.line;
   }
 
-  /** Pushes the line that a fault here is told with. */
+  /** Pushes the line that a fault here is reported with. */
   pushLine(): void {
     this.code.i32(this.line);
   }
 
-  // ---- modifiers
+  // Modifiers.
 
   has(modifier: string): boolean {
     return this.inst.modifiers.includes(modifier);
   }
 
-  /** The first of the given modifiers that is there. */
+  /** The first of the given modifiers that the instruction has. */
   oneOf<T extends string>(...modifiers: T[]): T | undefined {
     return modifiers.find((modifier) => this.inst.modifiers.includes(modifier));
   }
@@ -141,7 +141,7 @@ export abstract class Emitter {
   /** The instruction's only or last type. */
   type(): ScalarType {
     const type = this.types().at(-1);
-    // Types of newer targets, such as f32x2, are modifiers to this compiler.
+    // The types of newer targets, such as f32x2, are modifiers to this compiler.
     if (!type)
       throw this.inst.modifiers.length
         ? this.unsupported()
@@ -149,7 +149,7 @@ export abstract class Emitter {
     return type;
   }
 
-  /** Refuses modifiers that the rule does not know. */
+  /** Rejects modifiers that the rule does not take. */
   allow(...modifiers: string[]): void {
     for (const modifier of this.inst.modifiers) {
       if (!modifiers.includes(modifier) && !isScalarType(modifier))
@@ -173,7 +173,7 @@ export abstract class Emitter {
     }
   }
 
-  // ---- locals
+  // Locals.
 
   newLocal(type: LocalType): number {
     return this.paramCount + this.localTypes.push(type) - 1;
@@ -190,7 +190,7 @@ export abstract class Emitter {
     return this.freeLocals.get(type)?.pop() ?? this.newLocal(type);
   }
 
-  /** Locals that instructions take, as long as none has them. */
+  /** Free locals for instructions. */
   free(type: LocalType): readonly number[] {
     return this.freeLocals.get(type) ?? [];
   }
@@ -208,8 +208,8 @@ export abstract class Emitter {
   }
 
   /**
-   * How many temporaries the instruction has so far; those past such a mark can be given back
-   * before its end.
+   * The number of temporaries that the instruction has so far; those after such a mark can be
+   * released before its end.
    */
   protected markTemporaries(): number {
     return this.temporaries.length;
@@ -219,7 +219,7 @@ export abstract class Emitter {
     for (const local of this.temporaries.splice(mark)) this.giveLocal(local);
   }
 
-  /** Gives back the local of a register that is not read again. */
+  /** Releases the local of a register that is not read again. */
   releaseRegister(register: Register): void {
     const local = this.registerLocals.get(register.id);
     if (local === undefined || !this.isBlockLocal(register)) return;
@@ -242,9 +242,9 @@ export abstract class Emitter {
     return local;
   }
 
-  // ---- constants of the whole call
+  // Constants of the whole call.
 
-  /** A local computed once in the prologue. */
+  /** A local that is computed once in the prologue. */
   hoist(key: string, type: LocalType, compute: (code: Code) => void): number {
     let local = this.hoisted.get(key);
     if (local === undefined) {
@@ -268,7 +268,7 @@ export abstract class Emitter {
     });
   }
 
-  // ---- run-time functions
+  // Run-time functions.
 
   call(name: string): this {
     this.code.op('call').u32(this.around.linker.functionIndex(name));
@@ -280,9 +280,9 @@ export abstract class Emitter {
     return this;
   }
 
-  // ---- structured control inside an instruction
+  // Structured control flow within an instruction.
 
-  /** Code that runs if the i32 on the stack is not zero. */
+  /** Writes code that runs if the i32 on the stack is not zero. */
   when(body: () => void): void {
     this.code.op('if').byte(0x40);
     this.labels.push({});
@@ -291,7 +291,7 @@ export abstract class Emitter {
     this.code.op('end');
   }
 
-  /** Code inside a block or loop that the rule opened by itself. */
+  /** Writes code inside a block or loop that the rule has opened by itself. */
   nest(body: () => void): void {
     this.labels.push({});
     body();
@@ -319,8 +319,8 @@ export abstract class Emitter {
   }
 
   /**
-   * What has to be in registers where a thread begins, or goes on at the entry of that number: 0 is
-   * the beginning.
+   * What has to be in registers where a thread begins (entry 0), or continues at the entry with
+   * that number.
    */
   enterAt(
     number: number,
@@ -349,8 +349,8 @@ export abstract class Emitter {
   }
 
   /**
-   * Makes what is live at an entry: registers that were saved (`load`), those that are made again
-   * by the instruction that made them first, and what the warp that was waited for has given
+   * Restores what is live at an entry: registers that were saved (`load`), those that their
+   * defining instruction computes again, and the results of the warp operation before it
    * (`result`).
    */
   restoreEntry(
@@ -383,7 +383,7 @@ export abstract class Emitter {
     this.endInstruction();
   }
 
-  // ---- operands
+  // Operands.
 
   protected checkFit(register: Register, type: ScalarType, fit: Fit, at: number): void {
     const own = register.type;
@@ -398,7 +398,7 @@ export abstract class Emitter {
       fit === 'exact'
         ? own.bits === Math.max(type.bits, 16) || own.bits === type.bits
         : own.bits >= type.bits;
-    // Untyped bits fit everything, floats fit floats of their own format only: two halves are not a
+    // Untyped bits fit everything, and floats fit floats of their own format: two halves are not a
     // single.
     const kinds =
       own.kind === 'bits' ||
@@ -414,7 +414,7 @@ export abstract class Emitter {
   }
 
   /**
-   * Pushes an operand as a value of a type: narrow integers extended by their sign, floats as
+   * Pushes an operand as a value of a type: narrow integers are extended by their sign, floats are
    * floats.
    */
   push(arg: Arg, type: ScalarType, fit: Fit = 'exact'): void {
@@ -427,7 +427,7 @@ export abstract class Emitter {
         pushInteger(this.code, arg.value, type);
         return;
       case 'float':
-        // Bits take literals of their own width, floats either.
+        // Bits take literals of their own width; floats take both.
         if (type.kind !== 'float' && (type.kind !== 'bits' || type.bits !== arg.width))
           throw this.semantic(`a float of ${arg.width} bits is no .${type.name}`, arg.at);
         if (type.kind === 'float' && type.bits === 16)
@@ -463,7 +463,7 @@ export abstract class Emitter {
     }
   }
 
-  /** Pushes how far into the block's shared memory its dynamic part begins. */
+  /** Pushes the offset of the dynamic part in the block's shared memory. */
   pushDynamicStart(): void {
     const { dynamicStart, linker } = this.around;
     if (dynamicStart !== undefined) this.code.i32(dynamicStart);
@@ -493,7 +493,7 @@ export abstract class Emitter {
       this.code.i32(type.bits === 8 ? 0xff : 0xffff).op('i32.and');
   }
 
-  /** Reinterprets the value on the stack; 64 to 32 bits truncates, 32 to 64 extends with zeros. */
+  /** Reinterprets the value on the stack: 64 to 32 bits truncates, 32 to 64 extends with zeros. */
   convertBits(from: WasmType, to: WasmType): void {
     const { code } = this;
     if (from === to) return;
@@ -576,7 +576,7 @@ export abstract class Emitter {
     this.convertBits(wide ? 'i64' : 'i32', type.wasm);
   }
 
-  /** Bytes are put together from and taken apart into registers of bytes only. */
+  /** Bytes are packed from and unpacked into registers of bytes only. */
   private onlyBytes(element: Arg, bits: number): void {
     if (
       bits !== 8 ||
@@ -613,8 +613,8 @@ export abstract class Emitter {
       )
         code.op('i64.extend_i32_s');
       else this.convertBits(type.wasm, own.wasm);
-      // A signed narrow value stays sign-extended in a wider register, and is cut to the width of a
-      // 16-bit one.
+      // A signed narrow value stays sign-extended in a wider register, and is truncated to the
+      // width of a 16-bit one.
       if (own.bits === 16 && type.kind === 'signed') code.i32(0xffff).op('i32.and');
     }
     code.set(this.registerLocal(register));
@@ -642,7 +642,7 @@ export abstract class Emitter {
     });
   }
 
-  /** Pops an unsigned-extended i32 of a 16-bit result, cutting it to 16 bits first. */
+  /** Pops a zero-extended i32 of a 16-bit result, truncating it to 16 bits first. */
   popNarrow(arg: Arg, type: ScalarType): void {
     this.narrow(type);
     this.pop(arg, type.kind === 'signed' ? scalarType(`u${type.bits}`) : type);

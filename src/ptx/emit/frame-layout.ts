@@ -1,46 +1,46 @@
-// Where a block's scratch memory keeps what its threads need between two calls. The order is fixed;
-// the places of everything after the states depend on the number of threads.
+// The layout of a block's scratch memory, which keeps what its threads need between two calls. The
+// order is fixed; the offsets of everything after the states depend on the number of threads.
 
 import { alignUp } from '../analysis/data-layout.js';
 
 export const SCRATCH = {
-  /** Thread at which a suspended call goes on. */
+  /** The thread at which a suspended call continues. */
   cursor: 0,
-  /** What is left of that thread's slice. */
+  /** The rest of that thread's slice. */
   carry: 4,
-  /** Warp that was being run. */
+  /** The warp that was running. */
   warp: 8,
   /**
-   * In code compiled with `ordered`: place of the warp within the pass, from 1; the pass's order;
-   * and the state that orders are drawn from.
+   * In code compiled with `ordered`: the warp's position within the pass, from 1; the pass's order;
+   * and the state from which orders are drawn.
    */
   position: 12,
   order: 16,
   orderSeed: 20,
-  /** In lanes whose function runs the whole block: how far its pass over the units has come. */
+  /** In lanes whose function runs the whole block: how far its pass over the units is. */
   pass: 24,
-  /** Turns that the warp has had in this pass. */
+  /** The turns that the warp has had in this pass. */
   turns: 28,
-  /** In lanes: 8 bytes through which values pass that are to be computed once for a call. */
+  /** In lanes: 8 bytes for values that are computed once for a call. */
   kept: 32,
   /** Threads that arrived at each of the 16 barriers without waiting. */
   arrivals: 64,
-  /** How far the block is at its cluster's barrier: see {@link CLUSTER_STATE}. */
+  /** The block's state at its cluster's barrier: see {@link CLUSTER_STATE}. */
   cluster: 128,
   states: 144,
 } as const;
 
-/** The cluster's barrier comes after the 16 of the block. */
+/** The number of the cluster's barrier, after the block's 16. */
 export const CLUSTER_BARRIER = 16;
 
 /**
- * Some thread has not arrived at the cluster's barrier, all have that have not exited, all have
- * exited.
+ * Some thread has not arrived at the cluster's barrier; all that have not exited have arrived; all
+ * have exited.
  */
 export const CLUSTER_STATE = { open: 0, arrived: 1, ended: 2 } as const;
 
 /**
- * Thread states: a ready thread holds the number of the entry where it goes on, the others are
+ * Thread states: a ready thread has the number of the entry at which it continues, the others are
  * negative.
  */
 export const STATE = {
@@ -50,7 +50,10 @@ export const STATE = {
   entryMask: 0x3fffffff,
 } as const;
 
-/** What a waiting thread leaves for the resolver, and finds when it goes on. */
+/**
+ * The fields that a waiting thread writes for the resolver, and those that it reads when it
+ * continues.
+ */
 export const MAIL = {
   operation: 0,
   mask: 4,
@@ -61,47 +64,47 @@ export const MAIL = {
   bytes: 32,
 } as const;
 
-/** Frames of functions that are really called, shared by the threads of a block. */
+/** Frames of functions that are called and not inlined, shared by the threads of a block. */
 export const CALL_STACK_BYTES = 256 * 1024;
 export const DEEPEST_CALL = 400;
 
 export interface FrameLayout {
-  /** Threads can be suspended: states are kept. */
+  /** Threads can be suspended, so states are kept. */
   stateful: boolean;
   mail: boolean;
   /**
-   * A byte per thread behind the mailboxes: 1 where it has arrived at the cluster's barrier and not
-   * all others have.
+   * One byte for each thread after the mailboxes: 1 if it has arrived at the cluster's barrier and
+   * the barrier is not complete.
    */
   cluster: boolean;
-  /** Bytes per warp for its matrices, and how many of them are for operands. */
+  /** Bytes for the matrices of each warp, and how many of them are for operands. */
   matrixBytes: number;
   matrixOperandBytes: number;
-  /** Bytes of spilled registers per thread. */
+  /** Bytes of spilled registers for each thread. */
   frameBytes: number;
-  /** Bytes of local variables per thread, a multiple of their alignment. */
+  /** Bytes of local variables for each thread, a multiple of their alignment. */
   localBytes: number;
   localAlign: number;
   callStack: boolean;
 }
 
-/** Bytes that say who has arrived at the cluster's barrier. */
+/** Bytes for the marks of threads at the cluster's barrier. */
 const clusterBytes = (threads: number): number => (threads + 15) & ~15;
 
-/** What `scratch-places.ts` lays out. */
+/** The bytes that `scratch-places.ts` lays out. */
 export function bytesBeforeFrames(layout: FrameLayout, threads: number): number {
   let bytes: number = SCRATCH.states;
-  // Whole warps: lanes read and write as many states at once.
+  // Whole warps: lanes read and write this many states at once.
   if (layout.stateful) bytes += (4 * threads + 127) & ~127;
   if (layout.mail) bytes += MAIL.bytes * threads;
   if (layout.cluster) bytes += clusterBytes(threads);
   return bytes + layout.matrixBytes * ((threads + 31) >> 5);
 }
 
-/** What whoever runs blocks lets their scratch begin at a multiple of. */
+/** The alignment that the caller gives scratch memory. */
 const SCRATCH_ALIGN = 128;
 
-/** Where the threads' local variables begin, in a block whose scratch begins at the address. */
+/** The address of the threads' local variables in a block whose scratch begins at the address. */
 export function localsAddress(layout: FrameLayout, scratch: number, threads: number): number {
   return alignUp(
     scratch + bytesBeforeFrames(layout, threads) + layout.frameBytes * threads,
@@ -110,8 +113,8 @@ export function localsAddress(layout: FrameLayout, scratch: number, threads: num
 }
 
 /**
- * Bytes of scratch up to the end of the local variables, wherever it begins, if so many stand
- * before them.
+ * The bytes of scratch up to the end of the local variables, wherever it begins, with `before`
+ * bytes before them.
  */
 export function bytesWithLocals(layout: FrameLayout, before: number, threads: number): number {
   const { localAlign, localBytes } = layout;

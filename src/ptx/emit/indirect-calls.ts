@@ -12,7 +12,7 @@ import type { Linker } from './linker.js';
 export class IndirectCalls {
   private readonly known: { signature: Signature; index: number }[] = [];
 
-  /** Index of the function (…arguments, address, line) → results. */
+  /** The index of the function (…arguments, address, line) → results. */
   index(signature: Signature, linker: Linker): number {
     const known = this.known.find((call) => sameSignature(call.signature, signature));
     if (known) return known.index;
@@ -25,10 +25,10 @@ export class IndirectCalls {
   }
 
   /**
-   * Writes all of them, when no more are asked for.
+   * Writes all of them, after the last request.
    *
    * @param taken the functions whose address is taken, in the order of their addresses
-   * @param indices those of the functions in the module
+   * @param indices the indices of the functions in the module
    */
   define(
     linker: Linker,
@@ -41,8 +41,8 @@ export class IndirectCalls {
 }
 
 /**
- * Finds the function that an address names and calls it; an address that names none of this shape
- * is a fault.
+ * Finds the function with an address and calls it; an address of no function with this signature is
+ * a fault.
  */
 function indirectCallCode(
   signature: Signature,

@@ -1,6 +1,6 @@
-// A kernel becomes a function that runs a range of a block's threads, one after the other, each to
-// its next cut. Registers that are alive at a cut go to the thread's frame; constants of the block
-// are computed once per call.
+// Writes a kernel as a function that runs a range of a block's threads, one after the other, each
+// to its next cut. Registers that are live at a cut are written to the thread's frame; constants of
+// the block are computed once for each call.
 
 import { threadSlice } from '../analysis/blocks.js';
 import type { Block } from '../analysis/blocks.js';
@@ -35,8 +35,8 @@ import { Bytes } from '../wasm/bytes.js';
 import type { Code } from '../wasm/code.js';
 
 /**
- * Of a kernel that is several functions: where threads are resumed in any of them; or of one of
- * these what all have in common, and its blocks.
+ * For a kernel that is several functions: the entries of all of them. For one of these functions:
+ * what all have in common, and its blocks.
  */
 type Divided =
   | { readonly entries: readonly number[] }
@@ -64,7 +64,7 @@ export class KernelEmitter extends ControlFlowEmitter {
   private granted = -1;
   private allowance = -1;
   private readonly threadSlice: number;
-  /** Of one of several functions: its own blocks. */
+  /** For one of several functions, its own blocks. */
   private readonly members: ReadonlySet<number> | undefined;
 
   readonly lowered: LoweredFunction;
@@ -86,10 +86,10 @@ export class KernelEmitter extends ControlFlowEmitter {
     const cuts = shape.order
       .map((index) => blocks[index]!)
       .filter((block) => block.ending.kind === 'cut');
-    // Warps can only take turns in another order where the scheduler calls them one by one.
+    // Warps can only take turns in another order if the scheduler calls them one by one.
     const stateful = shape.hasLoops || cuts.length > 0 || around.ordered || divided !== undefined;
-    // With state: a function (ctx, from, to) that the scheduler calls. Without: the exported (ctx,
-    // fuel) itself.
+    // With state, it is a function (ctx, from, to) that the scheduler calls. Without, it is the
+    // exported (ctx, fuel) itself.
     this.paramCount = stateful ? 3 : 2;
     this.from = stateful ? 1 : this.newLocal('i32');
     this.to = stateful ? 2 : this.newLocal('i32');
@@ -129,7 +129,7 @@ export class KernelEmitter extends ControlFlowEmitter {
       );
     this.barriers = !usesBarriers ? 'none' : onlyPlain ? 'plain' : 'general';
     this.remade = rematerialisable(blocks, lowered.registers);
-    // Wider cells first, so that every cell is aligned.
+    // Wider cells come first, so that every cell is aligned.
     const spilled = new Set<Register>();
     for (const entry of this.entries)
       for (const register of liveness.liveIn(entry))
@@ -170,7 +170,7 @@ export class KernelEmitter extends ControlFlowEmitter {
     };
   }
 
-  /** What stands for each entry: the wait before it, or the first line of its loop. */
+  /** For each entry, the wait before it, or the first line of its loop. */
   get entryPlaces(): EntryPlace[] {
     return this.entries.map((entry) => {
       const cut = this.blocks.find(
@@ -192,7 +192,7 @@ export class KernelEmitter extends ControlFlowEmitter {
     });
   }
 
-  // ---- places
+  // Places.
 
   private framesBase(): number {
     const matrices = matricesBase(this, this.layout);
@@ -214,7 +214,7 @@ export class KernelEmitter extends ControlFlowEmitter {
   }
 
   /**
-   * Pushes the address of the results in this warp's area for matrices; operands stand before it.
+   * Pushes the address of the results in this warp's area for matrices; operands come before it.
    */
   pushMatrixResults(): void {
     const base = matricesBase(this, this.layout);
@@ -323,7 +323,7 @@ export class KernelEmitter extends ControlFlowEmitter {
     this.finishThread();
   }
 
-  // ---- leaving a thread
+  // The ends of a thread's code.
 
   protected leave(block: Block): void {
     const { code } = this;
@@ -364,7 +364,7 @@ export class KernelEmitter extends ControlFlowEmitter {
     }
   }
 
-  /** The thread is done: `exit`, `ret`, or an exit inside a called function. */
+  /** Ends the thread: `exit`, `ret`, or an exit inside a called function. */
   finishThread(): void {
     if (this.layout.stateful) {
       this.pushStateAddress();
@@ -444,10 +444,10 @@ export class KernelEmitter extends ControlFlowEmitter {
     this.branchTo(this.suspendLabel);
   }
 
-  // ---- the whole function
+  // The whole function.
 
   /**
-   * Returns the locals and the code of `(ctx, from, to) → status`, or of the kernel itself when it
+   * Returns the locals and the code of `(ctx, from, to) → status`, or of the kernel itself if it
    * keeps no state.
    */
   emit(): { locals: readonly LocalType[]; code: Uint8Array } {
@@ -480,7 +480,7 @@ export class KernelEmitter extends ControlFlowEmitter {
         .tee(this.granted)
         .set(this.slice);
     }
-    // What every thread computes first is known only when its code has been written.
+    // What every thread computes first is known only after its code has been written.
     const start = code.length;
     if (layout.stateful)
       this.enterAt(
@@ -495,7 +495,7 @@ export class KernelEmitter extends ControlFlowEmitter {
       );
     else this.clearRegisters();
     this.emitFlow();
-    // A block that ends the layout without leaving would fall through here.
+    // A block at the end of the layout that does not leave would fall through to this place.
     code.op('unreachable');
     code.insert(start, () => {
       this.emitThreadStart(code);
@@ -551,7 +551,7 @@ export class KernelEmitter extends ControlFlowEmitter {
     code.get(this.fuel).get(this.granted).op('i32.sub').set(this.fuel);
     code.get(this.allowance).get(this.granted).op('i32.sub').tee(this.allowance);
     this.when(() => {
-      // Out of fuel in the middle of a slice: the same thread goes on next time.
+      // Out of fuel in the middle of a slice: the next call continues with the same thread.
       code.get(this.thread).op('global.set').u32(this.around.linker.globalIndex('cursor'));
       this.emitStoreFuel(this.allowance);
       code.i32(STATUS.yielded).op('return');
@@ -594,7 +594,7 @@ export class KernelEmitter extends ControlFlowEmitter {
       });
     }
     if (this.layout.stateful) {
-      // A thread that was passed over has been granted nothing.
+      // A thread that was skipped has used none of the grant.
       code
         .get(this.fuel)
         .get(this.granted)

@@ -1,5 +1,5 @@
-// Gives run-time functions and globals their indices: what a module's code asks for is assembled
-// into it, with everything that those functions call, and nothing else.
+// Gives run-time functions and globals their indices. A module contains the functions that its code
+// calls, and everything that those call.
 
 import { ModuleBuilder } from '../wasm/module.js';
 import type { Signature } from '../wasm/signature.js';
@@ -8,7 +8,7 @@ import type { WatFunction, WatLibrary } from '../wasm/wat.js';
 import type { WatLinks } from '../wasm/wat-writer.js';
 import type { LocalType, WasmType } from '../scalar-types.js';
 
-/** Functions of the world outside that a kernel may call, and their WebAssembly imports. */
+/** Host functions that a kernel may call, and their WebAssembly imports. */
 export const HOST_FUNCTIONS: Readonly<
   Record<string, { importName: string; signature: Signature }>
 > = {
@@ -53,7 +53,7 @@ export class Linker {
   constructor(
     library: WatLibrary,
     hostFunctions: readonly string[],
-    watching: Readonly<Record<string, Signature>>,
+    checkFunctions: Readonly<Record<string, Signature>>,
   ) {
     this.library = library;
     this.module.importMemory('env', 'memory');
@@ -62,7 +62,7 @@ export class Linker {
       const { importName, signature } = HOST_FUNCTIONS[name]!;
       this.indices.set(importName, this.module.importFunction('env', importName, signature));
     }
-    for (const [name, signature] of Object.entries(watching))
+    for (const [name, signature] of Object.entries(checkFunctions))
       this.indices.set(name, this.module.importFunction('env', name, signature));
     for (const [name, type] of Object.entries(GLOBALS))
       this.globals.set(name, this.module.global(type));
@@ -85,14 +85,14 @@ export class Linker {
     return index;
   }
 
-  /** Makes room for a function of the program. */
+  /** Reserves the index of a function of the program. */
   reserve(name: string, signature: Signature, exportName?: string): number {
     const index = this.module.reserve(name, signature, exportName);
     this.indices.set(name, index);
     return index;
   }
 
-  /** The function of a key, which is made when it is first asked for. */
+  /** The function with a key; it is made at its first use. */
   once(
     key: string,
     signature: Signature,
@@ -100,7 +100,7 @@ export class Linker {
   ): number {
     const known = this.indices.get(key);
     if (known !== undefined) return known;
-    // Before there is room for it: making it may fail.
+    // It is made before its index is reserved: making it may fail.
     const { locals, code } = make();
     const index = this.reserve(key, signature);
     this.define(index, locals, code);
@@ -111,7 +111,7 @@ export class Linker {
     this.module.define(index, locals, code);
   }
 
-  /** Adds functions written as text; `links` maps the names that only they know. */
+  /** Adds functions in text form; `links` gives the names that only these functions use. */
   addText(text: string, links: Readonly<Record<string, number>>, exportName?: string): void {
     for (const fn of parseWat(text)) {
       const index = this.module.reserve(fn.name, fn.signature, exportName);

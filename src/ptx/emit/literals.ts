@@ -15,8 +15,8 @@ export function pushInteger(code: Code, value: bigint, type: ScalarType): void {
       else code.i32(Number(BigInt.asIntN(32, BigInt.asUintN(type.bits, value))));
       return;
     }
-    // An integer literal where a float is wanted names the float's bits in untyped moves, its value
-    // in arithmetic.
+    // An integer literal in place of a float is the float's bits in untyped moves, and its value in
+    // arithmetic.
     case 'f32':
       code.f32(Number(value));
       return;

@@ -1,4 +1,4 @@
-// What writes the code of a thread's arrival at a cut.
+// The interface that writes a thread's arrival at a cut.
 
 import type { Emitter } from './emitter.js';
 

@@ -1,6 +1,6 @@
-// Products of matrices and moves of tiles, as a lane sees them: it writes its fragments where they
-// stand in the warp's dense matrices, waits for the warp, and reads its part of the result. The
-// other half is in runtime/matrices.ts.
+// Matrix products and moves of tiles in one lane: it writes its fragments to their places in the
+// warp's dense matrices, waits for the warp, and reads its part of the result. The other half is in
+// runtime/matrices.ts.
 
 import { WARP_OPERATIONS } from '../analysis/cuts.js';
 import type { Arg, Inst } from '../analysis/program.js';
@@ -25,9 +25,9 @@ const U32 = scalarType('u32');
 const F32 = scalarType('f32');
 const F64 = scalarType('f64');
 
-/** Sixteen bytes per lane. */
+/** Sixteen bytes for each lane. */
 const TILE_AREA_BYTES = 512;
-/** A word per lane. */
+/** One word for each lane. */
 const MOVED_BYTES = 128;
 
 export const isMatrixOperation = (mnemonic: string): boolean =>
@@ -38,8 +38,8 @@ export const isMatrixOperation = (mnemonic: string): boolean =>
   mnemonic === 'movmatrix';
 
 /**
- * Where the four matrices of a product stand in its part of the warp's area; metadata of sparse
- * ones stand before them.
+ * The offsets of the four matrices of a product in its part of the warp's area; metadata of sparse
+ * ones comes before them.
  */
 function areas(product: Product): { a: number; b: number; c: number; d: number; end: number } {
   const { m, n, k, batch, sparse } = product;
@@ -52,10 +52,10 @@ function areas(product: Product): { a: number; b: number; c: number; d: number; 
 }
 
 /**
- * Bytes that a warp needs for what its lanes bring to this instruction, and for what comes of it. A
- * lane that has its result goes on to the next instruction and brings its part to that, while
- * others have yet to read theirs: so results of one instruction must not stand where another one's
- * operands do.
+ * The bytes that a warp needs for the operands of this instruction, and for its results. A lane
+ * that has its result continues to the next instruction and writes its operands there while others
+ * have yet to read their results, so results of one instruction may not overlap the operands of
+ * another.
  */
 export function matrixRoom(inst: Inst): { operands: number; results: number } {
   const product = isMatrixOperation(inst.mnemonic)
@@ -78,7 +78,7 @@ export function matrixRoom(inst: Inst): { operands: number; results: number } {
 }
 
 /**
- * Pushes where the current instruction's part of the warp's area begins: its operands end where
+ * Pushes the address of the current instruction's part of the warp's area: its operands end where
  * results begin.
  */
 function pushArea(e: MailEmitter): void {
@@ -87,7 +87,7 @@ function pushArea(e: MailEmitter): void {
   if (operands) e.code.i32(operands).op('i32.sub');
 }
 
-/** The registers of a fragment; a single one may stand without braces. */
+/** The registers of a fragment; a single one may be without braces. */
 export function fragmentRegisters(e: Emitter, arg: Arg, count: number): readonly Arg[] {
   const found = arg.kind === 'vector' ? arg.elements : [arg];
   if (found.length !== count)
@@ -98,7 +98,7 @@ export function fragmentRegisters(e: Emitter, arg: Arg, count: number): readonly
   return found;
 }
 
-/** Pushes the sum of a lane's fields, each times what `weight` gives it; the lane is in a local. */
+/** Pushes the sum of a lane's fields, each times its `weight`; the lane is in a local. */
 export function pushLaneSum(
   e: Emitter,
   lane: number,
@@ -122,7 +122,7 @@ export function laneLocal(e: Emitter): number {
   return lane;
 }
 
-/** The number that element `index` of the register's bits (in an i32 local) stands for. */
+/** Pushes the number that element `index` of the register's bits (in an i32 local) represents. */
 function pushNumber(e: Emitter, type: ElementType, bits: number, index: number): void {
   const { code } = e;
   const shift = index * type.bits;
@@ -169,7 +169,7 @@ function pushNumber(e: Emitter, type: ElementType, bits: number, index: number):
       code.i32(2).i32(3);
       e.call('small_float');
       return;
-    // Four bits stand in the middle of their byte, two zeros on either side.
+    // Four bits are in the middle of their byte, with two zeros on either side.
     case 'e2m1':
       field(0x3c);
       code.i32(2).op('i32.shr_u').i32(2).i32(1);
@@ -236,7 +236,7 @@ function storeFragment(
     code.set(bits);
     for (let index = 0; index < layout.width; index++) {
       const at = place(number * layout.width + index);
-      // A fragment may hold an element several times.
+      // A fragment may contain an element several times.
       if (written.has(at)) continue;
       written.add(at);
       code.get(address);
@@ -278,7 +278,7 @@ function loadFragment(
   });
 }
 
-/** The registers of a fragment, as what they are passed as to a part. */
+/** The registers of a fragment, as values that are passed to a part. */
 function fragmentValues(e: Emitter, arg: Arg, { type, layout }: Operand): PartValue[] {
   const passed = type.as === 'f64' ? F64 : type.name === 'f32' ? F32 : B32;
   return fragmentRegisters(e, arg, layout.registers).map((register) => ({
@@ -381,8 +381,8 @@ function bitOperation(e: Emitter): 'xor' | 'and' {
 }
 
 /**
- * Bytes 1 to 3 of the kind of product: granularity, first lane of four that holds metadata, and its
- * unit in bits.
+ * Bytes 1 to 3 of the kind of product: granularity, the first of the four lanes with metadata, and
+ * its unit in bits.
  */
 function sparsity(e: Emitter, { a: { type }, k }: Product): number {
   const kind =
@@ -392,7 +392,7 @@ function sparsity(e: Emitter, { a: { type }, k }: Product): number {
         ? SPARSITY.pairs
         : SPARSITY.twoOfFour;
   const unit = type.bits >= 16 ? 16 : 32;
-  // Two bits for each element kept, or pair of them; four for tf32; of two rows.
+  // Two bits for each element that is kept, or for each pair; four for tf32; for two rows.
   const perRow = kind === SPARSITY.twoOfFour ? k : kind === SPARSITY.oneOfTwo ? 2 * k : k / 2;
   const lanes = perRow / 16;
   const selector = e.arg(5);
@@ -402,15 +402,15 @@ function sparsity(e: Emitter, { a: { type }, k }: Product): number {
   return (kind << 8) | ((Number(selector.value) * lanes) << 16) | (unit << 24);
 }
 
-// ---- tiles
+// Tiles.
 
 interface TileForm {
   /** Registers of a lane. */
   registers: number;
-  /** Lanes whose addresses count. */
+  /** Lanes whose addresses are used. */
   rows: number;
   tile: number;
-  /** Bits of an element in memory, where not as in the register. */
+  /** Bits of an element in memory, if they differ from those in the register. */
   width: number;
 }
 
@@ -448,7 +448,7 @@ function tileArrival(e: MailEmitter): void {
   const address = e.temp('i32');
   code.get(lane).i32(form.rows).op('i32.lt_u');
   e.when(() => {
-    // Addresses are of shared memory, unless they are generic ones: then these point into it.
+    // Addresses are shared ones, or generic ones that point into shared memory.
     const place = checkedPlace(e, e.arg(load ? 1 : 0), 16, accessSpace(e));
     code.get(place.local);
     if (place.offset) code.i32(place.offset).op('i32.add');
@@ -536,7 +536,7 @@ function moveArrival(e: MailEmitter): void {
   );
 }
 
-// ---- what kernels call
+// What kernels call.
 
 export function emitMatrixArrival(e: MailEmitter, inst: Inst): void {
   if (!e.has('sync')) throw e.semantic(`'${inst.mnemonic}' needs .sync`);

@@ -1,6 +1,6 @@
-// Addresses: every access is checked for the null page, the end of memory and its natural alignment
-// with one unsigned comparison. Subtracting the lower limit and rotating right by log2(size) turns
-// the address into an element index in which bad low bits have become enormous.
+// Addresses. Every access is checked for the null page, the end of memory and its natural alignment
+// with one unsigned comparison: subtracting the lower limit and rotating right by log2(size) gives
+// an element index that a misaligned address makes enormous.
 
 import type { Arg, Symbol } from '../analysis/program.js';
 import { CTX, NULL_PAGE } from '../context.js';
@@ -12,7 +12,7 @@ import type { AccessSpace, Place } from './place.js';
 const U32 = scalarType('u32');
 const U64 = scalarType('u64');
 
-/** Number of elements of 2^log2 bytes that global memory holds past the null page. */
+/** The number of elements of 2^log2 bytes in global memory after the null page. */
 export function elements(e: Emitter, log2: number, wasm: 'i32' | 'i64'): number {
   return e.hoist(`elements:${log2}:${wasm}`, wasm, (code) => {
     // 0 stands for 4 GiB: top - 1 as unsigned 32 bits, plus 1.
@@ -35,7 +35,7 @@ export function sharedElements(e: Emitter, log2: number): number {
   });
 }
 
-/** The fault path; expects the condition on the stack. */
+/** The fault path; the condition is on the stack. */
 function faultWhen(e: Emitter, pushAddress: () => void, size: number): void {
   const { code } = e;
   e.when(() => {
@@ -50,9 +50,7 @@ function faultWhen(e: Emitter, pushAddress: () => void, size: number): void {
 
 const isShared = (space: AccessSpace): boolean => space === 'shared' || space === 'cluster';
 
-/**
- * Pushes where the shared memory begins of that block of the cluster to which an address belongs.
- */
+/** Pushes the beginning of the shared memory of the cluster's block to which an address belongs. */
 function pushSharedOf(e: Emitter, pushAddress: () => void): void {
   e.code.get(e.ctx);
   pushAddress();
@@ -67,8 +65,8 @@ export function checkedPlace(e: Emitter, arg: Arg, size: number, space: AccessSp
 }
 
 /**
- * True where a variable may be named as an address of a space; generic addresses are of any but
- * parameters.
+ * True if a variable may be named as an address of a space; generic addresses may be of any space
+ * but parameters.
  */
 function isIn(symbol: Symbol, space: AccessSpace): boolean {
   switch (symbol.kind) {
@@ -83,7 +81,7 @@ function isIn(symbol: Symbol, space: AccessSpace): boolean {
   }
 }
 
-/** The same for an instruction that tells itself of what it accesses. */
+/** The same for an instruction that reports its accesses itself. */
 export function boundedPlace(e: Emitter, arg: Arg, size: number, space: AccessSpace): Place {
   if (arg.kind !== 'address') throw e.semantic('expected an address in brackets', arg.at);
   const { code } = e;
@@ -98,7 +96,7 @@ export function boundedPlace(e: Emitter, arg: Arg, size: number, space: AccessSp
   } else if (!base) {
     code.i64(BigInt(offset));
   } else if (base.type.bits === 32) {
-    // A 32-bit address: shared memory, mostly.
+    // A 32-bit address is usually one of shared memory.
     code.get(e.registerLocal(base));
     e.convertBits(base.type.wasm, 'i32');
     if (offset) code.i32(offset).op('i32.add');
@@ -163,7 +161,7 @@ export function checkedAddress(e: Emitter, size: number, space: AccessSpace): Pl
   return { local, offset: 0 };
 }
 
-/** Checks an access of as many bytes as a local says, and gives the local of its address. */
+/** Checks an access whose bytes are in a local, and returns the local of its address. */
 export function checkedRange(
   e: Emitter,
   arg: Arg,
@@ -213,7 +211,7 @@ export function checkedRange(
     e.leaveFaulted();
   });
   code.get(address).op('i32.wrap_i64').set(local);
-  // Of what a mask leaves out copy_masked tells.
+  // copy_masked reports only the bytes that the mask selects.
   if (e.around.check && !(e.has('cp_mask') && arg === e.inst.args[0]))
     emitAccessCheck(
       e,
@@ -227,7 +225,7 @@ export function checkedRange(
   return local;
 }
 
-/** Places that are known to be good when the kernel is compiled. */
+/** Places that are known to be valid at compile time. */
 function staticPlace(
   e: Emitter,
   arg: Arg & { kind: 'address' },
@@ -259,7 +257,7 @@ function staticPlace(
   }
 }
 
-/** Pushes an address operand as an i64, all of its bits, unchecked. */
+/** Pushes an address operand as an i64, with all of its bits and without a check. */
 export function pushWideAddress(e: Emitter, arg: Arg): void {
   const { code } = e;
   if (arg.kind !== 'address') throw e.semantic('expected an address in brackets', arg.at);

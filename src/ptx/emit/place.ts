@@ -1,4 +1,4 @@
-// Where an access goes: a checked address, and the space that its instruction names.
+// The target of an access: a checked address, and the space that the instruction names.
 
 /** A place in memory that has been checked: an i32 local plus a constant. */
 export interface Place {

@@ -1,5 +1,5 @@
-// Where in a block's scratch memory things begin that both back ends keep there alike: frames come
-// after them. The sizes are those of `scratchBytes`.
+// The offsets in a block's scratch memory that both back ends share; frames come after them. The
+// sizes are those of `scratchBytes`.
 
 import type { Emitter } from './emitter.js';
 import { MAIL, SCRATCH } from './frame-layout.js';
@@ -11,7 +11,7 @@ export function statesBase(e: Emitter): number {
   });
 }
 
-/** Start of the mailboxes: after the states. */
+/** The start of the mailboxes, after the states. */
 export function mailBase(e: Emitter, layout: FrameLayout): number {
   return e.hoist('mail', 'i32', (code) => {
     code.get(e.contextField('scratch')).i32(SCRATCH.states).op('i32.add');
@@ -28,7 +28,7 @@ export function mailBase(e: Emitter, layout: FrameLayout): number {
   });
 }
 
-/** The warps' matrices: after the mailboxes, and what is kept for the cluster's barrier. */
+/** The warps' matrices, after the mailboxes and the marks for the cluster's barrier. */
 export function matricesBase(e: Emitter, layout: FrameLayout): number {
   const mail = mailBase(e, layout);
   return e.hoist('matrices', 'i32', (code) => {

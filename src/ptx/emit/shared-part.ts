@@ -1,7 +1,7 @@
-// Parts of instructions that are long and alike wherever the instruction stands: a fragment of a
-// matrix that goes into the warp's area, or comes out of it, or moves between memory and registers.
-// Each is one function of the module, called where the instruction stands: WebAssembly engines take
-// functions up to a size only, and kernels of matrix products hold thousands.
+// Parts of instructions that are long and the same for many instructions: a fragment of a matrix
+// that is written to the warp's area, read from it, or moved between memory and registers. Each is
+// one function of the module, which the instructions call: WebAssembly engines limit the size of
+// functions, and kernels of matrix products contain thousands.
 
 import type { Arg, Inst, Register } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
@@ -10,29 +10,26 @@ import { Bytes } from '../wasm/bytes.js';
 import { Emitter } from './emitter.js';
 import type { Surroundings } from './surroundings.js';
 
-/**
- * A value that goes in or comes out: the operand where the instruction stands, and the type it has
- * there.
- */
+/** An input or an output: the operand of the instruction, and its type there. */
 export interface PartValue {
   readonly arg: Arg;
   readonly type: ScalarType;
 }
 
-/** One that goes in may also be in a local. */
+/** An input may also be in a local. */
 export type PartInput = PartValue | { readonly local: number; readonly type: ScalarType };
 
 interface Part {
-  /** Tells this part from all others of the module. */
+  /** Distinguishes this part from all others of the module. */
   readonly key: string;
   readonly inputs: readonly PartInput[];
   readonly outputs?: readonly PartValue[];
-  /** What the function needs of where it is called from. */
+  /** What the function needs from its caller. */
   readonly mailbox?: () => void;
   readonly matrixResults?: () => void;
   /** It accesses memory, and may fault. */
   readonly faults?: boolean;
-  /** Writes the function's code; the registers stand for the inputs and outputs. */
+  /** Writes the function's code; the registers are the inputs and outputs. */
   readonly build: (e: PartEmitter, inputs: readonly Arg[], outputs: readonly Arg[]) => void;
 }
 
@@ -88,7 +85,7 @@ export class PartEmitter extends Emitter {
     this.code.op('return');
   }
 
-  /** What the function gives, as far as it has it. */
+  /** Pushes the results that the function has computed so far. */
   private pushOutputs(): void {
     for (const register of this.outputs) this.code.get(this.registerLocal(register));
   }
@@ -133,7 +130,7 @@ export class PartEmitter extends Emitter {
   }
 }
 
-/** Calls the part, which is made where it is met first. */
+/** Calls the part; it is made at its first use. */
 export function callPart(e: Emitter, part: Part): void {
   const { key, inputs, outputs = [], mailbox, matrixResults, faults = false, build } = part;
   const {
@@ -177,5 +174,5 @@ export function callPart(e: Emitter, part: Part): void {
   });
 }
 
-/** Bits of as many as a register has. */
+/** The type of untyped bits of a register's width. */
 export const bitsType = (bits: number): ScalarType => scalarType(bits === 64 ? 'b64' : 'b32');

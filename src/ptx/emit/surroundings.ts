@@ -1,4 +1,4 @@
-// What an emitter must know beyond the code that it writes.
+// What an emitter needs besides the code that it writes.
 
 import type { DataLayout } from '../analysis/data-layout.js';
 import type { SharedVariable } from '../analysis/program.js';
@@ -13,28 +13,28 @@ import type { Linker } from './linker.js';
 export interface Surroundings {
   source: SourceText;
   linker: Linker;
-  /**
-   * Bytes from the start of shared memory to a static variable, once the kernel's layout is known.
-   */
+  /** Bytes from the start of shared memory to a static variable, in the kernel's layout. */
   sharedOffset(variable: SharedVariable): number;
   /**
-   * Where dynamic shared memory begins; undefined in real functions, which kernels with more or
-   * fewer variables of their own call.
+   * The beginning of dynamic shared memory; undefined in real functions, since the kernels that
+   * call them have different variables.
    */
   dynamicStart: number | undefined;
   functionAddress(target: PtxFunction): bigint;
   functionIndex(target: PtxFunction): number;
-  /** Index of the function that calls through an address: (…arguments, address, line) → results. */
+  /**
+   * The index of the function that calls through an address: (…arguments, address, line) → results.
+   */
   indirectCall(signature: Signature): number;
   /** Pushes a special register's value, of the type that the instruction has. */
   pushSpecialRegister: (e: Emitter, name: string, type: ScalarType) => void;
   data: Pick<DataLayout, 'constants'>;
-  /** relaxed_madd was found to be fused on this machine. */
+  /** relaxed_madd is fused on this machine. */
   relaxedFma: boolean;
-  /** Results that are NaN are PTX's canonical NaN. */
+  /** Results that are NaN become PTX's canonical NaN. */
   canonicalNaN: boolean;
   /** A number in scratch decides the order of warps. */
   ordered: boolean;
-  /** Set where the code is to be watched: filled with what the watcher needs to know. */
+  /** Present if the code is compiled with `check`: the compiler adds what the checker needs. */
   check: ModuleCheck | undefined;
 }

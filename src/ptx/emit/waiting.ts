@@ -1,16 +1,16 @@
-// Where the threads of a suspended block are, read from its scratch memory: for the report of a
+// The places of the threads of a suspended block, read from its scratch memory, for the report of a
 // program that hangs.
 
 import { MAIL, SCRATCH, STATE } from './frame-layout.js';
 
-/** Threads that will go on at the same place. */
+/** Threads that continue at the same place. */
 export interface Waiting {
   /**
-   * Line of PTX: of the barrier or warp operation that they wait at, or where their loop begins. 0:
-   * they have not begun.
+   * The line of PTX of the barrier or warp operation at which they wait, or where their loop
+   * begins. 0: they have not begun.
    */
   line: number;
-  /** What they wait at, with the barrier or the mask: undefined in a loop. */
+  /** The instruction at which they wait, with the barrier or the mask: undefined in a loop. */
   instruction: string | undefined;
   /** They have ended. */
   exited: boolean;
@@ -18,33 +18,33 @@ export interface Waiting {
   threads: number[];
 }
 
-/** A place where a thread goes on. */
+/** A place where a thread continues. */
 export interface EntryPlace {
   line: number;
-  /** The instruction that was waited at before it. */
+  /** The instruction before it at which the thread waited. */
   instruction: string | undefined;
 }
 
 /**
- * Bytes at the beginning of scratch that say whose turn it is; everything else there is the same
- * again when a block has gone round without getting anywhere.
+ * The bytes at the beginning of scratch that say whose turn it is. Everything else there is
+ * unchanged after a pass in which the block has made no progress.
  */
 export const TURN_BYTES = SCRATCH.arrivals;
 
 /**
- * Word of scratch that the order of warps is drawn from in code compiled with `ordered`; 0: their
- * own.
+ * The word of scratch from which the order of warps is drawn in code compiled with `ordered`; 0:
+ * their own order.
  */
 export const ORDER_SEED = SCRATCH.orderSeed;
 
-/** Where the threads' states begin in scratch memory, a word each. */
+/** The offset of the threads' states in scratch memory, one word each. */
 export const SCRATCH_STATES = SCRATCH.states;
-/** The state of a thread that has exited; others that wait are negative too. */
+/** The state of a thread that has exited; the states of waiting threads are negative too. */
 export const THREAD_EXITED = STATE.exited;
 
 /**
- * `places`: of each entry, from the first. `mail`: waiting threads leave word of what they wait
- * for; else every wait is for the whole block.
+ * `places` gives each entry, from the first. `mail`: waiting threads write what they wait for to
+ * their mailboxes; otherwise every wait is for the whole block.
  */
 export function waitingThreads(
   places: readonly EntryPlace[],

@@ -22,7 +22,7 @@ const ROUNDED = 'rn|rz|rm|rp';
 
 const READS_CARRY: OperandTraits = { ...WRITES_FIRST, readsCarry: true };
 
-// ---- forms that several mnemonics have
+// The forms that several mnemonics have.
 
 const integerSum: readonly Form[] = [
   form(INTEGERS, 'T T T'),
@@ -45,7 +45,7 @@ const halfOperation: readonly Form[] = [
   form('[rn] [ftz] [sat] f16|f16x2', 'T T T', '4.2 sm_53'),
   form('[rn] bf16|bf16x2', 'T T T', '7.8 sm_90'),
 ];
-/** One operand is a half, the sum is single. */
+/** One operand is a half; the sum is an f32. */
 const mixedSum: readonly Form[] = [
   form(`${ROUNDINGS} [sat] f32 f16|bf16`, 'f32 T f32', '8.6 sm_100'),
 ];

@@ -8,7 +8,7 @@ import type { Rows } from './instruction.js';
 import { NEVER_WAITS, WRITES_FIRST, WRITES_NOTHING } from './traits.js';
 
 const SCOPES = '[cta|cluster|gpu|sys]';
-const WATCHED = '[global|shared|shared::cta|shared::cluster]';
+const SPACES = '[global|shared|shared::cta|shared::cluster]';
 const ORDERED = `[relaxed|acquire|release|acq_rel] ${SCOPES}`;
 const REDUCED = `[relaxed|release] ${SCOPES}`;
 const ATOMIC_SINCE: Readonly<Record<string, string>> = {
@@ -25,7 +25,7 @@ const ATOMIC_SINCE: Readonly<Record<string, string>> = {
   'L2::cache_hint': '7.4 sm_80',
 };
 
-/** Operations of both, and since when they are there. */
+/** The operations of both, and the versions since which they exist. */
 const OPERATIONS: readonly (readonly [operation: string, since?: string])[] = [
   ['and|or|xor b32|b64'],
   ['add u32|s32|u64|f32'],
@@ -45,16 +45,16 @@ const VECTORS_SINCE = '8.1 sm_90';
 
 const ATOMIC: readonly Form[] = [
   ...OPERATIONS.flatMap(([operation, since]) => [
-    form(`${ORDERED} ${WATCHED} ${operation}`, 'T [A] T', since),
+    form(`${ORDERED} ${SPACES} ${operation}`, 'T [A] T', since),
     form(`${ORDERED} [global] L2::cache_hint ${operation}`, 'T [g] T b64', since),
   ]),
-  form(`${ORDERED} ${WATCHED} exch b32|b64`, 'T [A] T'),
-  form(`${ORDERED} ${WATCHED} cas b32|b64`, 'T [A] T T'),
-  form(`${ORDERED} ${WATCHED} cas b16`, 'T [A] T T', '6.3 sm_70'),
+  form(`${ORDERED} ${SPACES} exch b32|b64`, 'T [A] T'),
+  form(`${ORDERED} ${SPACES} cas b32|b64`, 'T [A] T T'),
+  form(`${ORDERED} ${SPACES} cas b16`, 'T [A] T T', '6.3 sm_70'),
   form(`${ORDERED} [global] L2::cache_hint exch b32|b64`, 'T [g] T b64'),
   form(`${ORDERED} [global] L2::cache_hint exch b128`, 'T [g] T b64', '8.3 sm_90'),
-  form(`${ORDERED} ${WATCHED} exch b128`, 'T [A] T', '8.3 sm_90'),
-  form(`${ORDERED} ${WATCHED} cas b128`, 'T [A] T T', '8.3 sm_90'),
+  form(`${ORDERED} ${SPACES} exch b128`, 'T [A] T', '8.3 sm_90'),
+  form(`${ORDERED} ${SPACES} cas b128`, 'T [A] T T', '8.3 sm_90'),
   ...VECTORS.flatMap((operation) => [
     form(`${ORDERED} [global] ${operation}`, '{T} [g] {T}', VECTORS_SINCE),
     form(`${ORDERED} [global] L2::cache_hint ${operation}`, '{T} [g] {T} b64', VECTORS_SINCE),
@@ -63,7 +63,7 @@ const ATOMIC: readonly Form[] = [
 
 const REDUCTION: readonly Form[] = [
   ...OPERATIONS.flatMap(([operation, since]) => [
-    form(`${REDUCED} ${WATCHED} ${operation}`, '[A] T', since),
+    form(`${REDUCED} ${SPACES} ${operation}`, '[A] T', since),
     form(`${REDUCED} [global] L2::cache_hint ${operation}`, '[g] T b64', since),
   ]),
   ...VECTORS.flatMap((operation) => [

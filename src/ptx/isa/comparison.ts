@@ -1,4 +1,4 @@
-// Rows of comparisons and choices.
+// Rows of comparisons and selections.
 
 import * as lanes from '../lanes/comparison.js';
 import * as halfLanes from '../lanes/halves.js';
@@ -15,7 +15,7 @@ const FLOAT_COMPARISONS = `${COMPARISONS}|equ|neu|ltu|leu|gtu|geu|num|nan`;
 const COMBINED = 'and|or|xor';
 const PLAIN = 'b16|b32|b64|u16|u32|u64|s16|s32|s64|f32|f64';
 
-/** What may be compared: comparison, types. */
+/** Comparisons, and the types that each takes. */
 const COMPARED: readonly (readonly [string, string])[] = [
   ['eq|ne', 'b16|b32|b64'],
   [COMPARISONS, 's16|s32|s64'],

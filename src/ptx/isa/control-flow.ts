@@ -1,4 +1,4 @@
-// Rows of control flow, and of what a thread says of itself.
+// Rows of control flow, and of what a thread reads or reports about itself.
 
 import { allocate, call, nothing, restoreStack, saveStack } from '../rules/control.js';
 import { form } from './form.js';

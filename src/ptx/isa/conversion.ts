@@ -1,4 +1,4 @@
-// Rows of conversions, moves, and addresses of one space or another.
+// Rows of conversions, moves, and address conversions between spaces.
 
 import * as lanes from '../lanes/conversion.js';
 import * as narrowLanes from '../lanes/narrow.js';
@@ -18,7 +18,9 @@ const NARROW = 'u8|u16|u32|u64|s8|s16|s32|s64';
 const SMALL = 'e4m3x2|e5m2x2';
 const TINY = 'e3m2x2|e2m3x2|e2m1x2';
 
-/** Saturation only between integers of which one can hold what the other cannot. */
+/**
+ * Saturation is only allowed between integers if one of them can hold values that the other cannot.
+ */
 const saturating = NARROW.split('|').flatMap((to) => {
   const least = (type: string): number =>
     type.startsWith('s') ? -(2 ** (Number(type.slice(1)) - 1)) : 0;
@@ -117,7 +119,7 @@ export const CONVERSION = {
     scalar: move,
     vector: { group: [lanes.move, narrowLanes.move] },
   },
-  // The compiler's own: a value of one register to another, whatever their types.
+  // An instruction of the compiler: it copies one register to another, whatever their types.
   copy: {
     ...COMPUTES,
     forms: [],

@@ -1,7 +1,7 @@
-// The valid combinations of types and modifiers of an instruction, as data: `form('sat s32',
-// 'T T T')`. A form is a list of places; each place is filled by one of the words between its bars,
-// and a place in brackets may stay empty. Assemblers take modifiers in any order, only types keep
-// theirs, and so does this compiler.
+// The valid combinations of types and modifiers of an instruction, as data: `form('sat s32', 'T T
+// T')`. A form is a list of places. One of the words between a place's bars fills it, and a place
+// in brackets may stay empty. Assemblers take modifiers in any order, and only types in their own
+// order; so does this compiler.
 
 import { isScalarType } from '../scalar-types.js';
 
@@ -10,30 +10,30 @@ export interface FormPlace {
   readonly optional: boolean;
 }
 
-/** Since when there is something: a .version, a .target. */
+/** The PTX version and the target since which something exists. */
 export interface Since {
-  /** `.version 8.10` is 810; 0 where it always was. */
+  /** `.version 8.10` is 810; 0 if it has always existed. */
   readonly version: number;
-  /** Number of the .target; 0 where all have it. */
+  /** The number of the .target; 0 if all targets have it. */
   readonly target: number;
   /**
-   * `a`: only in PTX for architectures such as sm_100a, which runs on no other; `f`: of the same
-   * family (sm_100f, sm_103f), too.
+   * `a`: only in PTX for architectures such as sm_100a, which runs on no other; `f`: also on those
+   * of the same family (sm_100f, sm_103f).
    */
   readonly specific: '' | 'a' | 'f';
-  /** Gone since this target, not there until it. */
+  /** It exists before this target, and not from it on. */
   readonly gone: boolean;
 }
 
 /**
- * One form. Its text is parsed when it is first needed: a program uses few of all mnemonics. The
- * table of instructions gives it the mnemonic of its row.
+ * One form. Its text is parsed at its first use: a program uses few of all mnemonics. The table of
+ * instructions adds the mnemonic of the row.
  */
 export class Form {
   readonly mnemonic: string;
   private readonly placesText: string;
   private readonly operandsText: string;
-  /** As it is written. */
+  /** The text as written. */
   readonly sinceText: string;
   private readonly wordsSince: Readonly<Record<string, string>>;
   private counted: number | undefined = undefined;
@@ -62,10 +62,10 @@ export class Form {
   }
 
   /**
-   * What the operands are, for tables and tests: a type's name is a register of that type, `T` one
-   * of the instruction's last type, `T1` of its first, `{T}` a vector of as many as .v2, .v4 or .v8
-   * says, `[…]` an address, `p` a predicate, a number itself, and `?` after an operand says that it
-   * may be left out.
+   * The operands, for tables and tests. The name of a type is a register of that type, `T` is the
+   * last type of the instruction, `T1` its first, `{T}` a vector with the length of .v2, .v4 or
+   * .v8, `[…]` an address, `p` a predicate, and a number is itself. `?` after an operand marks it
+   * as optional.
    */
   get operands(): readonly string[] {
     return words(this.operandsText);
@@ -79,17 +79,20 @@ export class Form {
     );
   }
 
-  /** The same form as one of another instruction. */
+  /** The same form for another instruction. */
   of(mnemonic: string): Form {
     return new Form(mnemonic, this.placesText, this.operandsText, this.sinceText, this.wordsSince);
   }
 
-  /** The same form, of which some words are younger. */
+  /** The same form with words that exist only since later versions. */
   withWords(wordsSince: Readonly<Record<string, string>>): Form {
     return new Form(this.mnemonic, this.placesText, this.operandsText, this.sinceText, wordsSince);
   }
 
-  /** Since when the form is there with these modifiers: what any of the alternatives asks for. */
+  /**
+   * The versions since which the form exists with these modifiers: any one of the alternatives is
+   * enough.
+   */
   since(modifiers: readonly string[]): readonly Since[] {
     const youngest = modifiers.flatMap((modifier) =>
       Object.hasOwn(this.wordsSince, modifier) ? sinceIn(this.wordsSince[modifier]!) : [],
@@ -99,16 +102,14 @@ export class Form {
 }
 
 /**
- * A form. `since` says from which PTX and target on it is there, as in `8.0 sm_90`, with ` or `
- * between alternatives; `sm_100f` is of that family only, `sm_100a` of its architectures' own PTX;
- * `before sm_70` is gone later.
+ * Makes a form. `since` gives the first PTX version and target, as in `8.0 sm_90`, with ` or `
+ * between alternatives; `sm_100f` is that family only, `sm_100a` the PTX of that architecture only;
+ * `before sm_70` marks a form that later targets do not have.
  */
 export const form = (places: string, operands = '', since = ''): Form =>
   new Form('', places, operands, since);
 
-/**
- * As `form`, where `{relaxed cta|gpu}` stands for all of what is in the braces or nothing of it.
- */
+/** Makes two forms, with and without the words in braces, as in `{relaxed cta|gpu}`. */
 export function forms(places: string, operands = '', since = ''): Form[] {
   const group = /\{([^}]*)\}/.exec(places);
   if (!group) return [form(places, operands, since)];
@@ -141,7 +142,7 @@ function both(one: Since, other: Since): Since {
   };
 }
 
-/** True when every modifier fills a place of the form and no place that must be filled is empty. */
+/** True if every modifier fills a place of the form and no required place is empty. */
 export function fits({ places }: Form, modifiers: readonly string[]): boolean {
   const left = [...modifiers];
   for (const place of places) {

@@ -1,6 +1,5 @@
-// Rows of matrix instructions. `matrix/forms.ts` says which product exists for which shape and
-// types; the forms here say what may be written, since when, and how many registers each lane
-// gives.
+// Rows of matrix instructions. `matrix/forms.ts` lists the products by shape and types; the forms
+// here describe what may be written, since when, and how many registers each lane supplies.
 
 import { wmma } from '../rules/matrix-memory.js';
 import { form } from './form.js';
@@ -9,7 +8,7 @@ import { IN_STRUCTURE, NO_VECTOR_FORM } from './instruction.js';
 import type { Rows } from './instruction.js';
 import { OF_A_WARP } from './traits.js';
 
-/** Bits of an element in its register. */
+/** The bits of an element in its register. */
 const BITS: Readonly<Record<string, number>> = {
   f64: 64,
   f32: 32,
@@ -29,10 +28,11 @@ const BITS: Readonly<Record<string, number>> = {
   b1: 1,
 };
 
-/** A lane's registers of a fragment of so many elements. */
+/** A lane's registers of a fragment with this number of elements. */
 function fragment(elements: number, type: string): string {
   const count = (elements * BITS[type]!) / 32 / (type === 'f64' ? 64 : 32);
-  return `{${Array.from({ length: count }, () => (type === 'f64' || type === 'f32' ? type : 'b32')).join(',')}}`;
+  const register = type === 'f64' || type === 'f32' ? type : 'b32';
+  return `{${Array.from({ length: count }, () => register).join(',')}}`;
 }
 
 const SHAPE = /m(\d+)n(\d+)k(\d+)/;
@@ -111,7 +111,7 @@ const SPARSE: readonly Row[] = [
   [...FP8, ['f32'], '', { m16n8k64: '8.4 sm_89' }],
 ];
 
-/** With ordered metadata only. */
+/** The rows that require ordered metadata. */
 const ORDERED: readonly Row[] = [
   [...FP8, ['f16'], '', { m16n8k64: '8.7 sm_120f' }],
   [...SMALL, ['f16', 'f32'], 'kind::f8f6f4', { m16n8k64: '8.7 sm_120f' }],
@@ -130,7 +130,7 @@ const products = (rows: readonly Row[], sparse = ''): Form[] =>
     ),
   );
 
-/** f16 of sm_70: four products at once, in any order of rows and columns. */
+/** f16 of sm_70: four products at once, with rows and columns in any order. */
 const QUADS: readonly Form[] = [
   ['f16', 'f16'],
   ['f32', 'f16'],

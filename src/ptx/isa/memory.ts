@@ -12,7 +12,7 @@ import type { WaitTraits } from './traits.js';
 const SPACES =
   '[const|global|local|param|param::entry|param::func|shared|shared::cta|shared::cluster]';
 const STORE_SPACES = '[global|local|param|param::func|shared|shared::cta|shared::cluster]';
-/** Of loads and stores, whatever form they stand in. */
+/** Words of loads and stores, in every form. */
 const ACCESS_SINCE: Readonly<Record<string, string>> = {
   weak: '6.0 sm_70',
   relaxed: '6.0 sm_70',
@@ -45,16 +45,16 @@ const L2 = '[L2::evict_normal|L2::evict_first|L2::evict_last]';
 const SIZES = '[L2::64B|L2::128B|L2::256B]';
 const SCOPES = 'cta|cluster|gpu|sys';
 const SHARED = '[shared|shared::cta|shared::cluster]';
-const WATCHED = '[global|shared|shared::cta|shared::cluster]';
+const VOLATILE_SPACES = '[global|shared|shared::cta|shared::cluster]';
 
-/** Scalar, vector and 128-bit forms of an access. */
+/** The scalar, vector and 128-bit forms of an access. */
 const access = (places: string, operands: string, since = ''): Form[] => [
   form(`${places} ${TYPES}|b128`, operands, since),
   ...[`v2 ${TYPES}`, QUARTERS].map((vector) =>
     form(`${places} ${vector}`, operands.replace('T', '{T}'), since),
   ),
 ];
-/** 256 bits at once, in global memory only; with priorities, or with a cache operator. */
+/** 256 bits at once exist in global memory only, with priorities or with a cache operator. */
 const LARGE = ['v8 b32|u32|s32|f32', 'v4 b64|u64|s64|f64'];
 const large = (order: string, operators: string, sizes: string, operands: string): Form[] =>
   LARGE.flatMap((vector) =>
@@ -99,7 +99,7 @@ const STORES: readonly Form[] = [
   ...access('[weak] [global] wb|cg|cs|wt L2::cache_hint', '[g] T b64'),
   ...access(`[weak] [global] ${L1}`, '[g] T'),
   ...access(`[weak] [global] ${L1} L2::cache_hint`, '[g] T b64'),
-  ...access(`volatile ${WATCHED}`, '[A] T'),
+  ...access(`volatile ${VOLATILE_SPACES}`, '[A] T'),
   ...access('volatile local', '[A] T', '9.1'),
   ...access(`relaxed|release ${SCOPES} ${SHARED}`, '[A] T'),
   ...access(`relaxed|release ${SCOPES} [global] ${L1}`, '[g] T'),
@@ -139,7 +139,7 @@ const STORES: readonly Form[] = [
   form('bulk [weak] [shared::cta]', '[s] b64 0', '8.6 sm_100'),
 ].map((row) => row.withWords(ACCESS_SINCE));
 
-/** `volatile` accesses that other threads may see. */
+/** `volatile` accesses that other threads may observe. */
 const VOLATILE: WaitTraits = {
   cut: () => undefined,
   givesWay: (modifiers) =>

@@ -167,7 +167,7 @@ export const SYNCHRONISATION = {
       resultUnwanted: 'b64',
     },
     effect: 'any',
-    // A wait gives way, so that the threads that will arrive can run.
+    // A wait gives way, so that the threads that have yet to arrive can run.
     waits: {
       cut: (modifiers) =>
         modifiers[0] === 'test_wait' || modifiers[0] === 'try_wait' ? 'sleep' : undefined,

@@ -7,9 +7,9 @@ import { ARITHMETIC } from './arithmetic.js';
 import { BITS } from './bits.js';
 import { INSTRUCTIONS, tableOf } from './table.js';
 
-/** The families' files, in which a mnemonic that stands twice does not compile. */
+/** In the file of one family, a mnemonic that occurs twice does not compile. */
 describe('the table of instructions', () => {
-  it('refuses a mnemonic that has two rows', () => {
+  it('rejects a mnemonic that has two rows', () => {
     expect(() => tableOf([ARITHMETIC, BITS, { add: ARITHMETIC.add }])).toThrow(
       "instruction 'add' has two rows",
     );
@@ -21,7 +21,7 @@ describe('the table of instructions', () => {
     expect(table.get('remainder')!.forms.map(({ mnemonic }) => mnemonic)).toEqual(['remainder']);
   });
 
-  it('has no row for what is refused', () => {
+  it('has no row for what is not covered', () => {
     expect([...UNCOVERED_MNEMONICS].filter((mnemonic) => INSTRUCTIONS.has(mnemonic))).toEqual([]);
   });
 
@@ -34,7 +34,7 @@ describe('the table of instructions', () => {
     expect(without.sort()).toEqual([...flow, ...cuts].sort());
   });
 
-  it('knows the meaning of nothing that does more than compute, but of loads', () => {
+  it('has meanings only for instructions that just compute, and for loads', () => {
     for (const [mnemonic, { effect, meaning }] of INSTRUCTIONS)
       if (meaning !== 'opaque')
         expect(effect, mnemonic).toBe(meaning === 'load' ? 'repeatable' : 'none');
@@ -43,7 +43,8 @@ describe('the table of instructions', () => {
   it('compiles no mnemonic without a row', () => {
     expect(() =>
       compilePtx(
-        '.version 8.0\n.target sm_80\n.address_size 64\n.entry k() { .reg .b32 %r<2>; remainder.s32 %r0, %r1, 3; ret; }',
+        '.version 8.0\n.target sm_80\n.address_size 64\n.entry k() { .reg .b32 %r<2>; ' +
+          'remainder.s32 %r0, %r1, 3; ret; }',
       ),
     ).toThrow("'remainder' is no instruction of PTX");
   });

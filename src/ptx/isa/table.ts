@@ -1,5 +1,5 @@
-// The table of instructions: one row for each mnemonic, in files by family. A row without one of
-// its properties does not compile; a mnemonic with two rows fails when this file is loaded.
+// The table of instructions: one row for each mnemonic, in one file for each family. A row that
+// lacks a property does not compile; loading this file fails if a mnemonic has two rows.
 
 import type { LaneRule, LaneRules } from '../lanes/lane-emitter.js';
 import type { Rules } from '../rules/rule.js';
@@ -50,7 +50,7 @@ export const INSTRUCTIONS = tableOf([
   VIDEO,
 ]);
 
-/** One property of all rows that have it. */
+/** The values of one property in all rows that have it. */
 function column<T>(of: (row: Instruction) => T | undefined): Map<string, T> {
   const found = new Map<string, T>();
   for (const [mnemonic, row] of INSTRUCTIONS) {
@@ -69,7 +69,7 @@ export const FORMS: readonly Form[] = [...FORMS_OF.values()].flat();
 /** The scalar rules. */
 export const RULES: Rules = column(({ scalar }) => scalar);
 
-/** Of several vector rules the first that takes the form. */
+/** Joins several vector rules: the first that takes the form is used. */
 function firstOf(rules: readonly LaneRule[] | undefined): LaneRule | undefined {
   const [first, ...others] = rules ?? [];
   return others.reduce<LaneRule | undefined>(

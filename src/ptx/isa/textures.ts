@@ -1,5 +1,4 @@
-// Rows of textures and surfaces. They have no forms: what their rules take is in
-// `rules/textures.ts`.
+// Rows of textures and surfaces. They have no forms: `rules/textures.ts` checks what they take.
 
 import {
   fetch,

@@ -1,95 +1,98 @@
-// What the compiler must know of an instruction beside its code: the properties of a row of the
-// table of instructions that the analyses read. Every instruction of a lowered function carries
-// its row's (`Inst.traits`), so that no analysis asks for mnemonics.
+// The properties of a row that the analyses read: everything but the rules. Every instruction of a
+// lowered function refers to those of its row (`Inst.traits`), so that no analysis compares
+// mnemonics.
 
 import type { Form } from './form.js';
 
-/** Why a thread stops at an instruction so that others can run. */
+/** Why a thread stops at an instruction and lets others run. */
 export type CutKind = 'barrier' | 'warp' | 'sleep';
 
 type OfModifiers<T> = (modifiers: readonly string[]) => T;
 
-/** Which operands an instruction has, beyond what its forms say. */
+/** The operands of an instruction, as far as its forms do not describe them. */
 export interface OperandTraits {
   /** Whether the first operand is a result. */
   readonly writesFirst: boolean | OfModifiers<boolean>;
   /** Reads the carry flag. Instructions with `.cc` write it. */
   readonly readsCarry?: true;
-  /** `_` may stand for its result; false where the form must say so with a type of 64 bits. */
+  /** `_` may replace its result; with 'b64' only in forms with a type of 64 bits. */
   readonly resultUnwanted?: 'always' | 'b64';
-  /** Takes no `_` for the first of two results. */
+  /** `_` may not replace the first of two results. */
   readonly firstWanted?: true;
-  /** Has no form with one result. */
+  /** There is no form with one result. */
   readonly twoResults?: true;
-  /** The result of an operation of a warp: it is written only where something reads it. */
+  /** The result of a warp operation: it is written only if an instruction reads it. */
   readonly warpResult?: true;
   /** Reads special registers. */
   readonly readsSpecial?: true;
   /** Joins registers to a vector and takes them apart. */
   readonly packsVectors?: true;
-  /** Takes the address of a variable by its name; others take a name with an offset only. */
+  /**
+   * Takes the address of a variable by its name; other instructions take a name only with an
+   * offset.
+   */
   readonly takesNames?: true;
-  /** Takes an address in a register, or a name with an offset, but not the bare name. */
+  /** Takes an address in a register, or a name with an offset, but not a name alone. */
   readonly refusesNames?: true;
-  /** Takes no name even with an offset where its form has an integer of 32 bits. */
+  /** Takes no name, not even with an offset, where its form has an integer of 32 bits. */
   readonly refusesOffsets?: true;
   /** The integer place of this instruction takes names with an offset at any width. */
   readonly takesOffsets?: true;
-  /** Its registers stand in braces, one alone too. */
+  /** Its registers are in braces, even a single one. */
   readonly braces?: true;
-  /** Its vectors may be of registers wider than the elements; then all have one width. */
+  /** The registers of its vectors may be wider than the elements; then all have one width. */
   readonly widerElements?: true;
   /** Takes registers wider than its type. */
   readonly widerRegisters?: true;
-  /** A register may stand where a form has a number. */
+  /** A register may replace a number of the form. */
   readonly registersForNumbers?: true;
-  /** Takes a negated operand where the modifiers allow it. */
+  /** Takes a negated operand if the modifiers allow it. */
   readonly negated?: OfModifiers<boolean>;
-  /** Coordinates stand behind the object in its brackets. */
+  /** Coordinates follow the object in the brackets. */
   readonly coordinates?: true;
-  /** Moves the top of the stack of alloca; the lowering adds that stack to its operands. */
+  /** Moves the top of the stack of alloca. The lowering adds that stack to its operands. */
   readonly movesStack?: 'reads' | 'writes';
-  /** The registers beside the operands that it writes or reads: of a parameter of a call. */
+  /** Also reads or writes the registers of a call's parameter, which are not among its operands. */
   readonly parameter?: 'reads' | 'writes';
 }
 
-/** At what an instruction makes threads wait. */
+/** Where an instruction makes threads wait. */
 export interface WaitTraits {
-  /** The instruction is a cut: the thread's code goes on in a later call. */
+  /** The instruction is a cut: the thread continues in a later call. */
   readonly cut: OfModifiers<CutKind | undefined>;
-  /** The threads of a warp begin it together, each then doing its own part. */
+  /** The threads of a warp begin it together; then each does its own part. */
   readonly meetsFirst?: OfModifiers<boolean>;
   /**
-   * The warp's other threads have their turn behind it. Code of before Volta reduces and scans in
-   * `volatile` shared memory without `__syncwarp`, which is right where the threads of a warp are
-   * in step from access to access.
+   * The warp's other threads get their turn after it. Code from before Volta reduces and scans in
+   * `volatile` shared memory without `__syncwarp`, which is correct if the threads of a warp are in
+   * step from access to access.
    */
   readonly givesWay?: OfModifiers<boolean>;
 }
 
 /**
- * - `none`: the result depends on nothing but the operands, and nothing else happens.
- * - `repeatable`: once for a group of threads is as good as once for each, where all of them have
- *   the same operands.
+ * - `none`: the result depends only on the operands, and there is no other effect.
+ * - `repeatable`: one execution for a group of threads is equivalent to one for each, if all of
+ *   them have the same operands.
  * - `any`: everything else.
  */
 export type Effect = 'none' | 'repeatable' | 'any';
 
 /**
- * What an instruction computes, as far as the analyses of values know it. `values.ts` says what
- * each analysis makes of each: a new meaning does not compile until all of them have decided.
+ * What an instruction computes, for the analyses of values. `values.ts` gives the reaction of each
+ * analysis to each meaning: a new meaning does not compile until all of them have one.
  */
 export type Meaning =
-  /** the operand, as it is */
+  /** The operand, unchanged. */
   | 'move'
-  /** the same number in another type */
+  /** The same number in another type. */
   | 'convert'
-  /** the same address in another space */
+  /** The same address in another space. */
   | 'convert address'
   | 'sum'
   | 'difference'
   | 'product'
-  /** a product and an addend */
+  /** A product and an addend. */
   | 'multiply-add'
   | 'minimum'
   | 'shift left'
@@ -98,15 +101,15 @@ export type Meaning =
   | 'or'
   | 'xor'
   | 'not'
-  /** a predicate from a comparison */
+  /** A predicate from a comparison. */
   | 'comparison'
-  /** what is in memory at the second operand */
+  /** The contents of memory at the second operand. */
   | 'load'
-  /** anything: nothing is known of it but what its operands say */
+  /** Anything: the analyses use only what its operands imply. */
   | 'opaque';
 
 export interface InstructionTraits {
-  /** Types and modifiers that may stand together; none: all that the rule takes. */
+  /** The types and modifiers that may occur together; empty if the rule checks them. */
   readonly forms: readonly Form[];
   readonly operands: OperandTraits;
   readonly effect: Effect;
@@ -114,7 +117,7 @@ export interface InstructionTraits {
   readonly meaning: Meaning;
 }
 
-/** What no instruction has unless its row says so. */
+/** The traits that an instruction has unless its row contains others. */
 const ORDINARY_OPERANDS: { readonly [K in keyof OperandTraits]-?: OperandTraits[K] | undefined } = {
   writesFirst: true,
   readsCarry: undefined,
@@ -139,8 +142,8 @@ const ORDINARY_OPERANDS: { readonly [K in keyof OperandTraits]-?: OperandTraits[
 };
 
 /**
- * Traits with all of their properties in one order. Engines read a property of objects that are
- * alike at a fixed place, and look it up in a table where objects differ; each instruction's are
+ * Traits with all of their properties in one order. Engines read a property at a fixed place if all
+ * objects have the same shape, and look it up in a table otherwise; each instruction's traits are
  * read dozens of times.
  */
 export const alike = (traits: InstructionTraits): InstructionTraits => ({
@@ -165,7 +168,7 @@ export const OF_A_WARP: WaitTraits = { cut: () => 'warp' };
 export const WRITES_FIRST: OperandTraits = { writesFirst: true };
 export const WRITES_NOTHING: OperandTraits = { writesFirst: false };
 
-/** Of an instruction that only computes. */
+/** The properties of an instruction that only computes. */
 export const COMPUTES = {
   operands: WRITES_FIRST,
   effect: 'none',
@@ -173,8 +176,8 @@ export const COMPUTES = {
 } as const satisfies Partial<InstructionTraits>;
 
 /**
- * What the compiler takes an instruction for that is in no row: it is refused when its code is
- * written, with all that is wrong before it.
+ * The traits of an instruction that has no row. It is rejected when its code is written, after all
+ * earlier errors.
  */
 export const UNKNOWN = alike({
   forms: [],
@@ -184,7 +187,7 @@ export const UNKNOWN = alike({
   meaning: 'opaque',
 });
 
-/** Of the instructions that end a block, and of those that the compiler itself puts there. */
+/** The traits of instructions that end a block, and of those that the compiler inserts there. */
 export const FLOW: Omit<InstructionTraits, 'forms'> = {
   operands: WRITES_NOTHING,
   effect: 'any',

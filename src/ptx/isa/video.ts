@@ -11,10 +11,7 @@ import { NEVER_WAITS, WRITES_FIRST } from './traits.js';
 const PAIR = 'u32|s32 u32|s32';
 const COMPARISONS = 'eq|ne|lt|le|gt|ge';
 
-/**
- * Nothing is known of their values: they are no `none` in effect, so that the analyses leave them
- * alone, since compilers write none of them.
- */
+/** Their effect is `any`, not `none`, so that the analyses ignore them: no compiler writes them. */
 const VIDEO_TRAITS = {
   operands: { ...WRITES_FIRST, refusesOffsets: true },
   effect: 'any',
@@ -40,7 +37,7 @@ const one = (name: keyof typeof OPERATIONS, forms: readonly Form[]): Instruction
   scalar: scalar(OPERATIONS[name], name === 'vset'),
 });
 
-/** Of as many lanes in a register. */
+/** The row of an instruction with this number of lanes in a register. */
 const several = (name: keyof typeof PACKED_OPERATIONS, lanes: 2 | 4): Instruction => {
   const operands = lanes === 2 ? 'b32.h1 b32.h02 b32.h31 b32' : 'b32.b210 b32.b7250 b32.b0123 b32';
   return {
@@ -69,7 +66,7 @@ export const VIDEO = {
     ],
     operands: {
       ...VIDEO_TRAITS.operands,
-      // Where it adds one to the sum no operand is negated.
+      // With `po`, which adds one to the sum, no operand may be negated.
       negated: (modifiers) => !modifiers.includes('po'),
     },
     scalar: multiplyAdd,

@@ -1,4 +1,4 @@
-// Rows of what the threads of a warp do together. Their codes are those of `analysis/cuts.ts`.
+// Rows of operations of the threads of a warp. Their codes are in `analysis/cuts.ts`.
 
 import { form } from './form.js';
 import { IN_STRUCTURE } from './instruction.js';

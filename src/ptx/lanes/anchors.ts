@@ -1,6 +1,6 @@
-// Engines put off arithmetic until something with an effect needs it, and loads come in order: a
-// long run would load everything first, into registers that a processor does not have. Writing a
-// result down now and then keeps the two in step.
+// Engines postpone arithmetic until something with an effect needs it, and loads come in order: a
+// long run would load everything first, into registers that a processor does not have. An anchor, a
+// store of a result, now and then keeps the two in step.
 
 import type { Inst } from '../analysis/program.js';
 import type { Anchor, CodePlan } from './code-plan.js';
@@ -8,7 +8,7 @@ import type { LaneKernelEmitter } from './lane-kernel.js';
 import { codeOf } from './plain-code.js';
 import { isPure } from './spread.js';
 
-/** Pass: loads that count, and results that may be written down. */
+/** A pass: counts loads, and marks results that may be anchored. */
 export function anchorResults({ general, whole }: CodePlan, k: LaneKernelEmitter): void {
   for (const version of whole ? [general, whole] : [general])
     for (const { steps } of codeOf(version)) {
@@ -32,8 +32,8 @@ function anchorOf(k: LaneKernelEmitter, insts: readonly Inst[], index: number): 
 }
 
 /**
- * Before anything else is loaded, a store has the instruction's result, or what is computed from
- * it: that writes it down.
+ * Before anything else is loaded, a store takes the instruction's result, or what is computed from
+ * it: that is an anchor already.
  */
 function isStoredNext(insts: readonly Inst[], index: number): boolean {
   const known = new Set(insts[index]!.defs);

@@ -1,6 +1,6 @@
-// Vector forms of arithmetic on 32- and 64-bit types, and of
-// those on integers of 16 bits that are the same in lanes of 32. A form that is not here runs
-// thread by thread; results are the same bit for bit.
+// Vector forms of arithmetic on 32- and 64-bit types, and of arithmetic on integers of 16 bits that
+// is the same in lanes of 32. A form that is not here runs thread by thread; results are the same
+// bit for bit.
 
 import type { Arg } from '../analysis/program.js';
 import { GREATEST_DIVISOR } from '../runtime/approximations.js';
@@ -21,7 +21,7 @@ import {
 } from './operands.js';
 import { opcodeNamed } from '../wasm/opcodes.js';
 
-/** `add r, r, x` where some threads must keep their r: what those add is zero. */
+/** `add r, r, x` where some threads have to keep their r: they add zero. */
 function accumulates(e: LaneEmitter, type: ScalarType, operation: string): boolean {
   const [target, left, right] = e.inst.args;
   if (isFloat(type) || type.bits !== 32 || (operation !== 'add' && operation !== 'sub'))
@@ -50,7 +50,7 @@ export const binary =
         else operand(e, e.inst.args[index]!, type, half);
       }
       e.code.op(opcodeNamed(`${shapeOf(type)}.${operation}`));
-      // Sums and differences that are subnormal are exact.
+      // Subnormal sums and differences are exact.
       floatResult(
         e,
         type,
@@ -179,9 +179,9 @@ export const fused: LaneRule = (e) => {
 };
 
 /**
- * The product is exact in f64. Rounding twice goes wrong only where the sum lies on the middle
- * between two f32 or where f32 has fewer bits than usual: such groups, which are rare, are computed
- * thread by thread.
+ * The product is exact in f64. Rounding twice is wrong only if the sum is half-way between two f32,
+ * or where f32 has fewer bits than usual: such groups, which are rare, are computed thread by
+ * thread.
  */
 function exactFused(e: LaneEmitter, type: ScalarType): boolean {
   const {
@@ -244,7 +244,7 @@ export const unary =
     const operation = isFloat(type) ? float : integer;
     if (!operation || !only(e, 'rn', 'approx', 'ftz') || (e.has('approx') && type.bits === 64))
       return false;
-    // abs and neg flush what they read only: a zero stays one.
+    // abs and neg flush only their operands: a zero stays zero.
     for (const half of halves(type)) {
       if (isFloat(type)) floatOperand(e, e.inst.args[1]!, type, half);
       else operand(e, e.inst.args[1]!, type, half);
@@ -292,7 +292,8 @@ export const divide: LaneRule = (e) => {
 };
 
 /**
- * As in rules/float.ts: an infinity of the sign of a divisor that is too great for its reciprocal.
+ * As in rules/float.ts: a divisor whose reciprocal would be subnormal becomes an infinity of its
+ * sign.
  */
 function divisorOfProduct(e: LaneEmitter): void {
   const { code } = e;
@@ -352,7 +353,7 @@ export const reciprocalRoot: LaneRule = (e) => {
   return true;
 };
 
-/** min and max: of a number and a NaN the number; -0 is less than +0. */
+/** min and max: of a number and a NaN the result is the number; -0 is less than +0. */
 export const extreme =
   (name: 'min' | 'max'): LaneRule =>
   (e) => {
@@ -390,7 +391,7 @@ export const extreme =
           .op(opcodeNamed(`${shape}.${name}`))
           .set(both);
         code.get(both).get(b).get(a).get(a).op(`${shape}.eq`).op('v128.bitselect').set(both);
-        // Where b is no number the result is a.
+        // If b is NaN the result is a.
         code.get(a).get(both).get(b).get(b).op(`${shape}.ne`).op('v128.bitselect');
       }
       floatResult(e, type, half);

@@ -1,5 +1,5 @@
-// Atomics on shared memory, one thread after the other in their order, without a loop: nobody else
-// sees the block's shared memory, so that each is a load, an operation and a store.
+// Atomics on shared memory, one thread after the other in their order, without a loop. No other
+// code accesses the block's shared memory meanwhile, so each is a load, an operation and a store.
 
 import type { Arg } from '../analysis/program.js';
 import { OPERATIONS, readModifyWrite } from '../rules/atomics.js';
@@ -41,10 +41,10 @@ export const atomic =
         addresses: e.laneLocal(found.address.base!),
         offset: found.address.offset,
       };
-      e.pushEveryone();
+      e.pushAllExecute();
     } else {
       place = check(e, found);
-      e.pushEveryone();
+      e.pushAllExecute();
       code.op('i32.and');
     }
     const old = e.temp('i32');
@@ -89,7 +89,7 @@ export const atomic =
     return true;
   };
 
-/** An operand of 32 bits that a thread's bits can be taken from. */
+/** An operand of 32 bits from which a thread's bits can be taken. */
 function isLane(arg: Arg): boolean {
   return arg.kind === 'integer' || (arg.kind === 'register' && arg.register.type.bits === 32);
 }

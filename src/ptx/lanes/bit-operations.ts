@@ -7,7 +7,7 @@ import { fits, laneType, only } from './operands.js';
 const B32 = scalarType('b32');
 const U32 = scalarType('u32');
 
-/** One operand of 32 bits. */
+/** An operation with one operand of 32 bits. */
 const ofOne =
   (body: (e: LaneEmitter) => void, ...types: string[]): LaneRule =>
   (e) => {
@@ -24,8 +24,8 @@ export const countOnes = ofOne(({ code }) => {
 }, 'b32');
 
 /**
- * The exponent of the integer on the stack as f32, which has no more than every second bit behind
- * the first: then nothing is rounded up to the next power. 0 for 0.
+ * Pushes the exponent of the integer on the stack, from its f32. Every second bit after the first
+ * is cleared before, so that nothing is rounded up to the next power. 0 for 0.
  */
 function pushExponent(e: LaneEmitter): void {
   const { code } = e;
@@ -97,7 +97,7 @@ export const reverse = ofOne((e) => {
   code.get(value).get(value).shuffleBytes([3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12]);
 }, 'b32');
 
-/** prmt that takes bytes as they are, by literals. */
+/** prmt with a literal selector that takes bytes without their signs. */
 export const permute: LaneRule = (e) => {
   const {
     code,
@@ -119,7 +119,7 @@ export const permute: LaneRule = (e) => {
   return true;
 };
 
-/** A literal's low byte, as bit-field instructions read it. */
+/** A literal's low byte, which bit-field instructions use. */
 function byteOf(e: LaneEmitter, index: number): number | undefined {
   const value = e.literal(e.inst.args[index]!);
   return value === undefined ? undefined : value & 255;
@@ -171,8 +171,8 @@ export const insertField: LaneRule = (e) => {
 };
 
 /**
- * Shifts by amounts that differ: lane by lane, past the memory that code for each thread goes
- * through.
+ * Shifts by amounts that differ: lane by lane, without the memory through which code for each
+ * thread goes.
  */
 export const shift =
   (direction: 'shl' | 'shr'): LaneRule =>
@@ -210,7 +210,7 @@ export const shift =
   };
 
 /**
- * In f64, of which the quotient of two integers of 32 bits is less than the next one only where it
+ * In f64, in which the quotient of two integers of 32 bits is less than the next integer only if it
  * is so exactly.
  */
 export const divide =
@@ -238,7 +238,7 @@ export const divide =
       code.op('f64x2.div').op(`i32x4.trunc_sat_f64x2_${signed ? 's' : 'u'}_zero`);
     }
     code.shuffle([0, 1, 4, 5]);
-    // By nothing it is -1, as where threads divide one by one.
+    // Division by zero gives -1, as it does thread by thread.
     code.get(b).v128([0, 0, 0, 0]).op('i32x4.eq').tee(none).op('v128.or').set(quotient);
     if (signed)
       code

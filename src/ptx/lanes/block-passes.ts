@@ -1,42 +1,42 @@
-// A block whose units are always suspended whole, and whose barriers are the one for all threads,
-// needs no scheduler: the function itself gives each unit its turn, pass by pass, until none is
-// left. A unit's frame then begins with words of its own, which stand for the states of its
-// threads; those are written out only where the call ends before the block does.
+// A block whose units are always suspended as a whole, and whose only barrier is the one for all
+// threads, needs no scheduler: the function itself gives each unit its turn, pass by pass, until
+// none is left. A unit's frame then begins with words for the states of its threads; the thread
+// states are written only if the call ends before the block.
 
 import { CTX, STATUS } from '../context.js';
 import { SCRATCH, STATE } from '../emit/frame-layout.js';
 import type { Code } from '../wasm/code.js';
 
 /**
- * Words at the beginning of a unit's frame: its state, bits of the threads that have exited,
+ * Words at the beginning of a unit's frame: its state, bits of the threads that have exited, and
  * whether masks were saved.
  */
-export const UNIT = { state: 0, gone: 4, parted: 8, bytes: 16 } as const;
+export const UNIT = { state: 0, gone: 4, diverged: 8, bytes: 16 } as const;
 
-/** Bits of the word in scratch that tells how far a pass has come. */
+/** Bits of the word in scratch that records how far a pass is. */
 const PASS = { begun: 1, release: 2, ready: 4, left: 8 } as const;
 
 /** Locals of the function. */
 export interface PassLocals {
   /** The unit's frame. */
   frame: number;
-  /** The state that the unit will be in after its turn. */
+  /** The state of the unit after its turn. */
   next: number;
   /** Bits of the unit's threads that have exited. */
   gone: number;
-  /** Units that wait at the barrier may go on in this pass. */
+  /** Units that wait at the barrier may continue in this pass. */
   release: number;
-  /** Some unit can go on without others. */
+  /** Some unit can continue without others. */
   ready: number;
   /** Some unit has not exited. */
   left: number;
 }
 
 /**
- * Takes up the pass that the last call left, or begins the block. Leaves the thread whose unit is
- * next in `from`.
+ * Resumes the pass that the last call has interrupted, or begins the block. `from` gets the first
+ * thread of the next unit.
  */
-export function emitTakeUp(
+export function emitResume(
   code: Code,
   { frame, release, ready, left }: PassLocals,
   from: number,
@@ -77,7 +77,7 @@ export function emitTakeUp(
     .set(frame);
 }
 
-/** Finds where the unit goes on; `skip` leaves where it has exited or has to wait. */
+/** Finds where the unit continues; branches to `skip` if it has exited or has to wait. */
 export function emitBeginTurn(
   code: Code,
   { frame, next, gone, release, left }: PassLocals,
@@ -110,7 +110,7 @@ export function emitEndTurn(code: Code, { frame, next, gone, ready, left }: Pass
   code.get(ready).get(next).i32(0).op('i32.ge_s').op('i32.or').set(ready);
 }
 
-/** The same where the state is known, and who has exited is as it was. */
+/** The same if the state is known, and no thread has exited in this turn. */
 export function emitEndWholeTurn(
   code: Code,
   { frame, ready, left }: PassLocals,
@@ -122,7 +122,7 @@ export function emitEndWholeTurn(
   if (state >= 0) code.i32(1).set(ready);
 }
 
-/** Past the last unit: ends the call if all have exited, else prepares the next pass. */
+/** After the last unit: ends the call if all have exited, else prepares the next pass. */
 export function emitEndPass(
   code: Code,
   { frame, release, ready, left }: PassLocals,
@@ -130,7 +130,7 @@ export function emitEndPass(
   frames: number,
 ): void {
   code.get(left).op('i32.eqz').op('if').byte(0x40);
-  // The same call may go on to another block.
+  // The same call may continue with another block.
   code
     .get(scratch)
     .i32(0)
@@ -145,8 +145,8 @@ export function emitEndPass(
 }
 
 /**
- * The call ends here; the next one goes on at `cursor`. Expects the arguments of what is called by
- * `tell` up to the last but one.
+ * The call ends here; the next one continues at `cursor`. The arguments of the function `tell` are
+ * on the stack, up to the last but one.
  */
 export function emitInterrupt(
   code: Code,
@@ -191,8 +191,8 @@ export const PASS_FUNCTIONS = `
     (local.set $units (i32.sub $units 1))
     (br $each))))
 
-;; Writes the threads' states from those of their units. Those that wait at the barrier have been released from $released on.
-;; Between two turns of blocks that run side by side nobody looks.
+;; Writes the threads' states from those of their units. Those that wait at the barrier have been
+;; released from $released on. Nothing reads them between two turns of blocks that run side by side.
 (func $lanes_tell (param $ctx $frames $bytes $log2 $released i32) (local $thread $frame $state i32)
   (if (global.get $quiet) (then (return)))
   (block $done (loop $each
@@ -201,9 +201,11 @@ export const PASS_FUNCTIONS = `
     (local.set $state (i32.load offset=${UNIT.state} $frame))
     (if (i32.and (i32.ge_u $thread $released) (i32.ne $state ${STATE.exited})) (then
       (local.set $state (i32.and $state ${STATE.entryMask}))))
-    (if (i32.and (i32.shr_u (i32.load offset=${UNIT.gone} $frame) (i32.and $thread (i32.sub (i32.shl 1 $log2) 1))) 1) (then
+    (if (i32.and (i32.shr_u (i32.load offset=${UNIT.gone} $frame)
+          (i32.and $thread (i32.sub (i32.shl 1 $log2) 1))) 1) (then
       (local.set $state ${STATE.exited})))
-    (i32.store offset=${SCRATCH.states} (i32.add (i32.load offset=${CTX.scratch} $ctx) (i32.shl $thread 2)) $state)
+    (i32.store offset=${SCRATCH.states} (i32.add (i32.load offset=${CTX.scratch} $ctx)
+        (i32.shl $thread 2)) $state)
     (local.set $thread (i32.add $thread 1))
     (br $each))))
 `;

@@ -1,6 +1,6 @@
-// A block whose addresses can be computed before anything else in it: then all accesses are checked
-// at its beginning, and who finds one bad can still run the block another way, since nothing has
-// been done yet that cannot be done again.
+// Reorders a block whose addresses can be computed before anything else in it: all accesses are
+// checked at its beginning, and if one fails, the block can still run in another way, since the
+// instructions before the checks can run again.
 
 import type { Block } from '../analysis/blocks.js';
 import type { Inst, Register } from '../analysis/program.js';
@@ -15,11 +15,11 @@ import type { FoundAccess, UncheckedRun } from './unchecked-accesses.js';
 export interface ChecksFirst {
   /** The block with the instructions first that its addresses need. */
   block: Block;
-  /** The run of what comes after them. */
+  /** The run of the instructions after them. */
   run: UncheckedRun;
 }
 
-/** `checked`: accesses that others have checked by then. */
+/** `checked`: accesses that other blocks have checked by then. */
 export function checksFirst(
   e: LaneEmitter,
   block: Block,
@@ -52,8 +52,8 @@ export function checksFirst(
 }
 
 /**
- * Adds what computes a register's value at an instruction; false where that is more than sums of
- * what is the same for all threads or steps.
+ * Adds the instructions that compute a register's value at an instruction; false if they are more
+ * than sums of values that are uniform or step evenly.
  */
 function collect(
   e: LaneEmitter,
@@ -75,8 +75,8 @@ function collect(
 }
 
 /**
- * Whether the instructions may be moved to the beginning, and run a second time: nobody before them
- * reads or writes what they write, nor do they read it themselves.
+ * Whether the instructions may be moved to the beginning, and run a second time: no instruction
+ * before them reads or writes what they write, and they do not read it themselves.
  */
 function mayComeFirst(insts: readonly Inst[], chosen: ReadonlySet<number>): boolean {
   return [...chosen].every((index) =>
@@ -91,7 +91,7 @@ function mayComeFirst(insts: readonly Inst[], chosen: ReadonlySet<number>): bool
   );
 }
 
-/** Pass: the checks of each block of the version for whole units come first. */
+/** A pass: in the version for whole units the checks of each block come first. */
 export function putChecksFirst({ whole, hoisted }: CodePlan, k: LaneKernelEmitter): void {
   if (!whole) return;
   k.inVersion(true, () => {
@@ -99,7 +99,7 @@ export function putChecksFirst({ whole, hoisted }: CodePlan, k: LaneKernelEmitte
   });
 }
 
-/** `checked`: accesses that others have checked by then. */
+/** `checked`: accesses that other blocks have checked by then. */
 export function checkFirst(
   code: BlockCode,
   k: LaneKernelEmitter,
@@ -109,6 +109,6 @@ export function checkFirst(
   if (!first) return;
   reorder(code, first.block);
   code.run = { ...first.run, twice: false };
-  // What comes before the checks can be done again.
+  // The instructions before the checks can run again.
   for (const { checks } of code.steps.slice(0, first.run.from)) if (checks) checks.place = 0;
 }

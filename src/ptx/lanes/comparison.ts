@@ -1,4 +1,4 @@
-// Vector forms of comparisons and choices.
+// Vector forms of comparisons and selections.
 
 import type { ScalarType } from '../scalar-types.js';
 import type { LaneEmitter, LaneRule } from './lane-emitter.js';
@@ -60,7 +60,7 @@ export const setPredicate: LaneRule = (e) => {
   const equality = row.op === 'eq' || row.op === 'ne';
   const unsigned = row.unsigned ?? type.kind === 'unsigned';
   if (!isFloat(type) && !equality && type.kind === 'bits') return false;
-  // There are no unsigned comparisons of i64x2: both sides are moved by 2^63.
+  // There are no unsigned comparisons of i64x2: 2^63 is added to both sides.
   const biased = type.wasm === 'i64' && !equality && unsigned;
   const suffix = isFloat(type) || equality ? '' : unsigned && !biased ? '_u' : '_s';
   for (const half of halves(type)) {
@@ -78,7 +78,7 @@ export const setPredicate: LaneRule = (e) => {
 
 /**
  * Whether the instruction makes one predicate of two values of the type, and of another predicate
- * where it combines them.
+ * if it combines them.
  */
 export function setsPredicate(e: LaneEmitter, type: ScalarType, ...modifiers: string[]): boolean {
   const {
@@ -93,8 +93,8 @@ export function setsPredicate(e: LaneEmitter, type: ScalarType, ...modifiers: st
 }
 
 /**
- * Pops the mask of a comparison into the instruction's target, combined with the last operand where
- * it says so.
+ * Pops the mask of a comparison into the instruction's target, combined with the last operand if
+ * the instruction does so.
  */
 export function popTruth(e: LaneEmitter, { negated }: Comparison): void {
   const {

@@ -1,6 +1,6 @@
-// A kernel in lanes is a module of its own, compiled when somebody asks for it: most kernels are
-// never launched often enough for it to pay. It serves blocks whose rows divide into units of its
-// width, keeps the contract of the scalar back end, and has a layout of scratch memory of its own.
+// Compiles a kernel in lanes to a module of its own, at the first request: most kernels are never
+// launched often enough for it to pay. It serves blocks whose rows divide into units of its width,
+// keeps the contract of the scalar back end, and has its own layout of scratch memory.
 
 import type { Register } from '../analysis/program.js';
 import { countsOnWarpSteps } from '../analysis/warp-steps.js';
@@ -25,7 +25,7 @@ import { BURST } from './streaming-loops.js';
 import { vectorPressure } from './vector-pressure.js';
 
 /**
- * What WebAssembly engines take in one function, with room to spare: v128 locals cost more than
+ * The limit of WebAssembly engines for one function, with a margin: v128 locals cost more than
  * others.
  */
 const LARGEST_FUNCTION = 2_000_000;
@@ -34,28 +34,28 @@ const MOST_LOCALS = 30_000;
 export interface LaneCode {
   /**
    * Imports env.memory and env.dataBase, as the kernel's own module does, and env.probe: (rounds:
-   * i32) => i32, which the exported functions call, with their second argument, where their first
-   * is 0.
+   * i32) => i32. The exported functions call env.probe with their second argument if their first is
+   * 0.
    */
   wasm: Uint8Array;
-  /** exported wasm function: (ctx: i32, fuel: i32) => i32 status */
+  /** The exported WebAssembly function: (ctx: i32, fuel: i32) => i32 status. */
   exportName: string;
-  /** As of the kernel itself: it may run on where that one cannot. */
+  /** As `runsOn` of the kernel itself; it may be true here and false there. */
   runsOn: boolean;
   /**
-   * The exported function that runs several blocks in one slot side by side, of a kernel for which
+   * The exported function that runs several blocks in one slot side by side, in a kernel for which
    * that is faster: (head: i32, fuel: i32) => i32 status, see `TEAM`.
    */
   sideBySide: string | undefined;
   /** Threads that run at once. */
   width: number;
-  /** bytes of scratch for one resident block, zeroed by the caller before the first run */
+  /** Bytes of scratch for one resident block. The caller zeroes them before the first run. */
   blockBytes(threads: number): number;
 }
 
 /**
- * Groups of four in a unit for blocks of this shape: units are rows' parts, or the last of a single
- * row. None: 0.
+ * The groups of four in a unit for blocks of this shape: units are parts of rows, or the last part
+ * of a single row. 0 if there is none.
  */
 export function groupsFor([x, y, z]: readonly [number, number, number]): number {
   if (x >= 4 && y * z === 1) return x > 16 ? 8 : x > 8 ? 4 : x > 4 ? 2 : 1;
@@ -65,32 +65,35 @@ export function groupsFor([x, y, z]: readonly [number, number, number]): number 
 
 /** Groups of a unit that is a warp. */
 const WARP_GROUPS = 8;
-/** Instructions, times groups, that engines still compile in good time. */
+/** Instructions, times groups, that engines compile in acceptable time. */
 const MOST_WORK = 6000;
 /**
- * The same of kernels whose warps exchange values: as units that are warps, their operations take
- * nothing beside what they take where threads wait for each other. A radix sort's ranks of 1600
- * instructions, one in twelve a vote, take 19 ms for 247, and of 3900 40 for 358; the first launch
- * 0.1 to 0.3 s more.
+ * The same for kernels whose warps exchange values: in units that are warps, these operations cost
+ * nothing, and in smaller units threads wait for each other. A radix sort's ranks of 1600
+ * instructions, one in twelve a vote, take 19 ms instead of 247, and those of 3900 take 40 instead
+ * of 358; the first launch takes 0.1 to 0.3 s longer.
  */
 const MOST_WORK_OF_WARPS = 40_000;
 /**
- * Instructions of a kernel of which eight groups always pay: larger ones may have too few vector
+ * Instructions of a kernel for which eight groups always pay: larger ones may have too few vector
  * registers for them.
  */
 const SMALL = 60;
-/** Vectors at once with which they pay in larger ones, too. */
+/** Vectors that are live at once with which eight groups pay in larger kernels, too. */
 const FEW_VECTORS = 24;
 
 /**
- * A kernel too large for that goes without lanes where one in so many instructions is an operation
- * of a warp: in smaller units its threads wait for each other all the same, one by one. A pass of
- * CUB's radix sort, of which it is one in 14, took 2.4 times as long in units of 4 as thread by
- * thread, and the engine 8 s to compile; a selection, one in 67, 0.7 times.
+ * A larger kernel has no lanes if one in this many instructions is a warp operation: in smaller
+ * units its threads wait for each other one by one. A pass of CUB's radix sort, in which it is one
+ * in 14, took 2.4 times as long in units of 4 as thread by thread, and the engine took 8 s to
+ * compile it; a selection, one in 67, took 0.7 times as long.
  */
 const FREQUENT = 16;
 
-/** No more groups than pay, 0 where none do. A warp that exchanges values is best a unit. */
+/**
+ * The groups that pay, at most as many as given; 0 if none do. A warp that exchanges values is best
+ * a unit.
+ */
 function worthwhile({ blocks, shape, liveness }: LaneKernel, plan: LanePlan, most: number): number {
   let instructions = 0;
   let warps = 0;
@@ -111,8 +114,8 @@ function worthwhile({ blocks, shape, liveness }: LaneKernel, plan: LanePlan, mos
 }
 
 /**
- * The kernel in lanes for blocks whose rows divide into so many groups, or why not. `oneRow`: they
- * have one.
+ * The kernel in lanes for blocks whose rows divide into this many groups, or the reason why there
+ * is none. `oneRow`: the blocks have one row.
  */
 export function compileLanes(
   name: string,

@@ -16,8 +16,8 @@ import {
 import { opcodeNamed } from '../wasm/opcodes.js';
 
 /**
- * mov of a mask of lanes: a unit's threads are neighbours in one warp, which holds a whole number
- * of units, so that they differ by how far the first bit of a literal is shifted.
+ * mov of a mask of lanes: a unit's threads are adjacent in one warp, which consists of whole units,
+ * so that the masks differ by how far the first bit of a literal is shifted.
  */
 function moveLaneMask(e: LaneEmitter, name: string): boolean {
   const { code } = e;
@@ -31,7 +31,7 @@ function moveLaneMask(e: LaneEmitter, name: string): boolean {
   const ones = (): void => {
     code.v128([-1, -1, -1, -1]).op('i32x4.add');
   };
-  // Twice the last bit is 0, of which one less is all of them.
+  // Twice the last bit is 0, and 0 - 1 has all bits set.
   const twice = (): void => {
     code.i32(1).op('i32x4.shl');
   };
@@ -192,7 +192,7 @@ export const convert: LaneRule = (e) => {
   }
 };
 
-/** `cvt.sat` of f32: NaN and what is not above zero become zero. */
+/** `cvt.sat` of f32: NaN and numbers up to zero become zero. */
 function saturate(e: LaneEmitter, type: ScalarType): void {
   const { args } = e.inst;
   const value = e.temp('v128');

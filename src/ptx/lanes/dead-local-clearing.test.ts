@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { Code } from '../wasm/code.js';
 import { ModuleBuilder } from '../wasm/module.js';
-import { withForgotten } from './dead-local-clearing.js';
+import { withDeadCleared } from './dead-local-clearing.js';
 
 const [LEFT, SEEN, VECTOR] = [0, 1, 2];
 
 /**
- * Units of which each second one comes to general code, where it adds 1 to what the vector was:
- * what is seen is the sum of that.
+ * Units of which every second one reaches general code, where it adds 1 to the old value of the
+ * vector: the result is the sum of those values.
  */
 function units(): { code: Uint8Array; unit: number; general: number } {
   const code = new Code();
@@ -34,7 +34,7 @@ function run(code: Uint8Array, left: number): number {
   return f(left);
 }
 
-/** Bytes of a vector's constant and of what sets a local. */
+/** Bytes of a vector constant and of the instruction that sets a local. */
 const CLEARED = 20;
 
 describe('what a unit leaves', () => {
@@ -48,7 +48,7 @@ describe('what a unit leaves', () => {
     isVector: (local: number) => local === VECTOR,
   };
 
-  it('is there for the next one as long as nothing is cleared', () => {
+  it('is visible to the next one as long as nothing is cleared', () => {
     expect(run(code, 8)).toBe(1 + 2 + 3 + 4);
   });
 
@@ -57,15 +57,15 @@ describe('what a unit leaves', () => {
     ["where a unit begins, of what is no instruction's", { ofInstructions: [] }, unit],
     ['where a unit begins, without general code', { general: [] }, unit],
   ])('is forgotten %s', (_, other, at) => {
-    const next = withForgotten(code, { ...places, ...other });
+    const next = withDeadCleared(code, { ...places, ...other });
     expect(run(next, 8)).toBe(4);
     expect(next.length).toBe(code.length + CLEARED);
     expect([...next.subarray(0, at)]).toEqual([...code.subarray(0, at)]);
     expect([...next.subarray(at + CLEARED)]).toEqual([...code.subarray(at)]);
   });
 
-  it('stays where that would be too much for a unit to begin with', () => {
-    expect(withForgotten(code, { ...places, ofInstructions: [], most: 0 })).toEqual(code);
-    expect(run(withForgotten(code, { ...places, most: 0 }), 8)).toBe(4);
+  it('remains if clearing would cost a unit too much', () => {
+    expect(withDeadCleared(code, { ...places, ofInstructions: [], most: 0 })).toEqual(code);
+    expect(run(withDeadCleared(code, { ...places, most: 0 }), 8)).toBe(4);
   });
 });

@@ -1,34 +1,35 @@
-// Units of a kernel take turns in one function, and a turn knows nothing of the turn before.
-// Engines do not know that: for them any entry may come after any, and a merge under a mask reads
-// what was there before. Locals are cleared, so that they do not carry them along.
+// Dead-local clearing. Units of a kernel take turns in one function, and no turn reads the values
+// of another. Engines do not know that: for them any entry may come after any, and a merge under a
+// mask reads what was there before. Clearing the locals keeps engines from carrying their values
+// along.
 
 import { Code } from '../wasm/code.js';
 import { carriedLocals } from '../wasm/live-locals.js';
 
 export interface Places {
   /**
-   * Offsets in the code at which units begin: loops begin there, too. In ascending order, as the
-   * others.
+   * Offsets in the code at which units begin, which are also the beginnings of loops. In ascending
+   * order, as the others.
    */
   units: readonly number[];
   /**
-   * Offsets at which general code begins, which is seldom come to. No instruction's local holds
-   * anything there.
+   * Offsets at which general code begins, which control seldom reaches. No local of an instruction
+   * has a value there.
    */
   general: readonly number[];
-  /** Locals that instructions take and give back. */
+  /** Locals that instructions take and release. */
   ofInstructions: readonly number[];
-  /** Vectors that are cleared where a unit begins, at most: see where that is chosen. */
+  /** The most vectors that are cleared where a unit begins; `emission/clearing.ts` chooses it. */
   most: number;
   localCount: number;
   isVector: (local: number) => boolean;
 }
 
 /**
- * The code with vectors cleared that no unit leaves for the next one: where general code begins if
- * that is enough, else where a unit does.
+ * The code in which those vectors are cleared that no unit leaves for the next one: where general
+ * code begins if that is enough, else where a unit does.
  */
-export function withForgotten(
+export function withDeadCleared(
   code: Uint8Array,
   { units, general, ofInstructions, most, localCount, isVector }: Places,
 ): Uint8Array {

@@ -1,6 +1,6 @@
-// Every form that only computes, in both back ends: operands that are the same in all threads, step
-// from one to the next, differ by a literal or freely, in all threads or in those that a predicate
-// leaves.
+// Every form that only computes, in both back ends: operands that are uniform, step from one thread
+// to the next, differ by a literal or freely, in all threads or in those for which a predicate
+// holds.
 
 import { describe, expect, it } from 'vitest';
 import { PtxError, STATUS, compilePtx } from '../index.js';
@@ -20,7 +20,7 @@ const MNEMONICS = [ARITHMETIC, BIT_ROWS, COMPARISON, CONVERSION, VIDEO]
   .filter((name) => !['isspacep', 'cvta', 'mapa', 'getctarank', 'copy'].includes(name));
 /** Instructions in one kernel. */
 const CHUNK = 12;
-/** Cases of a mnemonic: of more, every second, third or so. */
+/** The most cases of a mnemonic: of more, every second, third or so is tested. */
 const MOST = scaled(240);
 const THREADS = 40;
 
@@ -32,7 +32,7 @@ const WORDS = [
 ];
 const BITS: Record<string, number> = { h: 16, r: 32, f: 32, l: 64, d: 64, q: 128, e: 8, p: 1 };
 
-/** What a register holds, as far as NaN is concerned: of which the machine chooses the payload. */
+/** The kind of a register as far as NaN is concerned: the machine chooses its payload. */
 const kindOf = (name: string, instruction: string): string =>
   name.startsWith('%l') && /f32x2/.test(instruction)
     ? 'f32x2'
@@ -52,7 +52,7 @@ function same(kind: string, one: Uint32Array, other: Uint32Array): boolean {
   );
 }
 
-/** The instruction with literals in place of some registers that it reads, where it takes them. */
+/** The instruction with literals in place of some registers that it reads, if it takes them. */
 function withLiterals(instruction: string, next: () => number): string {
   let first = true;
   const changed = instruction.replace(
@@ -63,9 +63,9 @@ function withLiterals(instruction: string, next: () => number): string {
         return register;
       }
       const value = next() % 2 ? WORDS[next() % WORDS.length]! : (next() % 40) - 8;
-      if (kind === 'f') return `0f${(value >>> 0).toString(16).padStart(8, '0')}`;
-      if (kind === 'd')
-        return `0d${(value >>> 0).toString(16).padStart(8, '0')}${next().toString(16).padStart(8, '0')}`;
+      const bits = (value >>> 0).toString(16).padStart(8, '0');
+      if (kind === 'f') return `0f${bits}`;
+      if (kind === 'd') return `0d${bits}${next().toString(16).padStart(8, '0')}`;
       return String(kind === 'h' ? value & 0xffff : value);
     },
   );
@@ -80,7 +80,7 @@ function withLiterals(instruction: string, next: () => number): string {
 }
 
 /**
- * A kernel that gives every register of each instruction a value, does it, and writes down all of
+ * A kernel that gives every register of each instruction a value, executes it, and stores all of
  * them.
  */
 function kernelOf(
@@ -133,9 +133,13 @@ function kernelOf(
     }
     return lines.join('\n');
   });
-  const source = `.version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out) {
-    .reg .pred %p<4>, %gp; .reg .b16 %h<24>; .reg .b32 %r<24>, %x, %t; .reg .f32 %f<24>; .reg .b64 %l<24>, %in, %mine, %to, %y, %z; .reg .f64 %d<24>; .reg .b128 %q<4>; .reg .b8 %e<4>;
-    ld.param.u64 %in, [in]; ld.param.u64 %to, [out]; mov.u32 %t, %tid.x; mad.wide.u32 %mine, %t, 512, %in; mad.wide.u32 %to, %t, ${16 * kinds.length}, %to; ld.global.u32 %x, [%mine]; setp.lt.u32 %gp, %x, 1000; mov.b64 %z, 0x7ffffff0;
+  const source = `.version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k(.param
+    .u64 in, .param .u64 out) {
+    .reg .pred %p<4>, %gp; .reg .b16 %h<24>; .reg .b32 %r<24>, %x, %t; .reg .f32 %f<24>;
+    .reg .b64 %l<24>, %in, %mine, %to, %y, %z; .reg .f64 %d<24>; .reg .b128 %q<4>; .reg .b8 %e<4>;
+    ld.param.u64 %in, [in]; ld.param.u64 %to, [out]; mov.u32 %t, %tid.x;
+    mad.wide.u32 %mine, %t, 512, %in; mad.wide.u32 %to, %t, ${16 * kinds.length}, %to;
+      ld.global.u32 %x, [%mine]; setp.lt.u32 %gp, %x, 1000; mov.b64 %z, 0x7ffffff0;
     ${text.join('\n')}
     ret; }\n`;
   return { source, kinds };
@@ -157,7 +161,7 @@ function differs(instructions: readonly string[], seed: number): string | undefi
       STATUS.done,
     );
     const found = grid.kernel('k').inLanes([THREADS, 1, 1]);
-    // A single instruction that has no vector form, among loads and stores that have, may be most
+    // A single instruction without a vector form, among loads and stores that have one, may be most
     // of its kernel.
     if (simd && typeof found === 'string' && instructions.length === CHUNK)
       expect(found).toMatch(/carry chains|128-bit registers/);
@@ -193,7 +197,7 @@ describe('forms in lanes', () => {
             .slice(from, from + CHUNK)
             .map(({ text }) => (next() % 2 ? withLiterals(text, next) : text));
           if (differs(chunk, seed) === undefined) continue;
-          // Name the one that differs.
+          // Finds the one that differs.
           for (const text of chunk)
             for (let again = 0; again < 20; again++)
               expect(differs([text], seed + again), text).toBeUndefined();

@@ -1,5 +1,5 @@
-// Where threads can be suspended in a kernel, and the frame that each unit then keeps: its words,
-// the cells of registers, and masks of units that are suspended while they are parted.
+// Where threads can be suspended in a kernel, and the frame of each unit: its words, the cells of
+// registers, and the masks of units that are suspended while they are divergent.
 
 import type { Block } from '../analysis/blocks.js';
 import { alignUp } from '../analysis/data-layout.js';
@@ -14,19 +14,19 @@ import type { Spills } from './spills.js';
 import { goesTogether, meansAll } from './warp.js';
 
 export interface FramePlan {
-  /** Blocks where a turn may begin; the number of an entry is its index and one. */
+  /** Blocks at which a turn may begin; the number of an entry is its index plus one. */
   entries: readonly number[];
   entryOf: ReadonlyMap<number, number>;
-  /** Blocks that end in a cut at which threads never wait; what comes after them is no entry. */
+  /** Blocks that end in a cut at which threads never wait; the block after it is no entry. */
   passing: ReadonlySet<number>;
   /** The entries at which threads can be suspended. */
   live: readonly number[];
-  /** Offset of a register's cell in the frame. */
+  /** The offset of a register's cell in the frame. */
   slots: ReadonlyMap<number, number>;
-  /** Offset and size of the masks of a unit that is suspended while it is parted. */
-  partedAt: number;
-  partedBytes: number;
-  /** Size of a unit's frame. */
+  /** The offset and size of the masks of a unit that is suspended while it is divergent. */
+  divergedAt: number;
+  divergedBytes: number;
+  /** The size of a unit's frame. */
   unitBytes: number;
   spills: Spills;
 }
@@ -70,15 +70,15 @@ export function planFrames(
   const slots = new Map<number, number>();
   let end = alone ? UNIT.bytes : 0;
   const bytes = (register: Register): number => cellBytes(k, plan, register);
-  // The widest cells first, so that each is aligned.
+  // The widest cells come first, so that each is aligned.
   for (const register of [...spilled].sort((a, b) => bytes(b) - bytes(a))) {
     slots.set(register.id, end);
     end += bytes(register);
   }
-  // Units are seldom suspended parted: what they read and write in each turn lies in few cache
-  // lines.
-  const partedAt = alignUp(end, 16);
-  const partedBytes = alone ? bytesOfMasks(k, plan, kernel) : 0;
+  // Units are seldom suspended while divergent: what they read and write in each turn is in few
+  // cache lines.
+  const divergedAt = alignUp(end, 16);
+  const divergedBytes = alone ? bytesOfMasks(k, plan, kernel) : 0;
   const plannedBy = k.runs('spills') ? planSpills : spillAll;
   const spills = plannedBy({
     reached: shape.order.map((index) => blocks[index]!),
@@ -96,16 +96,16 @@ export function planFrames(
     passing,
     live,
     slots,
-    partedAt,
-    partedBytes,
-    unitBytes: partedAt + partedBytes,
+    divergedAt,
+    divergedBytes,
+    unitBytes: divergedAt + divergedBytes,
     spills,
   };
 }
 
 /**
- * Threads that are always suspended together share the cell of what is equal or steps; others have
- * cells of their own.
+ * Threads that are always suspended together share the cell of a value that is uniform or steps;
+ * others have cells of their own.
  */
 function cellBytes(k: LaneKernelEmitter, plan: LanePlan, register: Register): number {
   const bytes = isWide(register) ? 8 : 4;
@@ -122,8 +122,7 @@ function bytesOfMasks(k: LaneKernelEmitter, plan: LanePlan, { shape }: LaneKerne
 }
 
 /**
- * Registers of threads that wait after a loop for those that go round in it, which these may not
- * need.
+ * Registers of threads that wait after a loop for those that stay in it, which may not need them.
  */
 export function keptWaiting(
   plan: LanePlan,
@@ -137,7 +136,7 @@ export function keptWaiting(
 
 /**
  * Whether a cut never makes its threads wait: a warp operation of all threads of a unit, which have
- * come to it together.
+ * reached it together.
  */
 function passesThrough(
   k: LaneKernelEmitter,
@@ -155,7 +154,7 @@ function passesThrough(
   );
 }
 
-/** Whether units wait at nothing but the barrier for all threads, and are suspended whole. */
+/** Whether units wait only at the barrier for all threads, and are suspended as a whole. */
 export function runsAlone(
   k: LaneKernelEmitter,
   plan: LanePlan,

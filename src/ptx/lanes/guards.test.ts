@@ -1,6 +1,6 @@
-// Branches on comparisons of what steps from thread to thread with what is the same for all: near
-// the bound, and near the ends of their range, units take them as their threads do one by one.
-// Blocks of one row and of several, several blocks in one call.
+// Branches on comparisons of a stepping value with a uniform one: near the bound, and near the ends
+// of their range, units take them as their threads do one by one. Blocks have one row and several,
+// and several blocks run in one call.
 
 import * as fc from '../../../test/fast-check.js';
 import { expect, it } from 'vitest';
@@ -39,10 +39,10 @@ const comparison = fc.record({
   isLiteral: fc.boolean(),
   start: word,
   bound: word,
-  /** The branch's sense, and whether both ways do something. */
+  /** Whether the branch is negated, and whether both sides do something. */
   negated: fc.boolean(),
   otherwise: fc.boolean(),
-  /** The index within the block, or within the grid. */
+  /** The index counts within the block, or within the grid. */
   ofGrid: fc.boolean(),
 });
 type Comparison = typeof comparison extends fc.Arbitrary<infer T> ? T : never;
@@ -59,10 +59,21 @@ function text(comparisons: readonly Comparison[], loops: boolean): string {
         const other = isLiteral ? `${type === 'u32' ? bound >>> 0 : bound}` : `%b${index}`;
         return `ld.param.u32 %s${index}, [s${index}]; ld.param.u32 %b${index}, [b${index}];
       mad.lo.s32 %v${index}, ${ofGrid ? '%g' : '%t'}, ${stride}, %s${index};
-      setp.${operation}.${type} %p${index}, ${isLeft ? `%v${index}, ${other}` : `%b${index}, %v${index}`};
+      setp.${operation}.${type} %p${index}, ${
+        isLeft
+          ? `%v${index}, ${other}`
+          : `%b${index},
+        %v${index}`
+      };
       @${negated ? '!' : ''}%p${index} bra L${index};
-      ld.global.u32 %x, [%at]; mad.lo.u32 %x, %x, 3, ${index + 1}; st.global.u32 [%at], %x; ${otherwise ? `bra E${index};` : ''}
-      L${index}: ${otherwise ? `ld.global.u32 %x, [%at]; mad.lo.u32 %x, %x, 5, ${index + 2}; st.global.u32 [%at], %x;` : ''}
+      ld.global.u32 %x, [%at]; mad.lo.u32 %x, %x, 3, ${index + 1}; st.global.u32 [%at], %x;
+        ${otherwise ? `bra E${index};` : ''}
+      L${index}: ${
+        otherwise
+          ? `ld.global.u32 %x, [%at]; mad.lo.u32 %x, %x, 5, ${index + 2};
+        st.global.u32 [%at], %x;`
+          : ''
+      }
       E${index}:`;
       },
     )
@@ -74,9 +85,12 @@ function text(comparisons: readonly Comparison[], loops: boolean): string {
       ...comparisons.flatMap((_, index) => [`.param .u32 s${index}`, `.param .u32 b${index}`]),
     ].join(', '),
     `
-    .reg .b64 %out, %at; .reg .pred %p<3>, %q; .reg .b32 %t, %g, %n<4>, %x, %y, %c<3>, %s<3>, %b<3>, %v<3>, %i, %r<4>;
-    ld.param.u64 %out, [out]; mov.u32 %r0, %tid.x; mov.u32 %r1, %tid.y; mov.u32 %r2, %tid.z; mov.u32 %c0, %ntid.x; mov.u32 %c1, %ntid.y; mov.u32 %c2, %ntid.z;
-    mad.lo.u32 %r3, %r2, %c1, %r1; mad.lo.u32 %t, %r3, %c0, %r0; mul.lo.u32 %n0, %c0, %c1; mul.lo.u32 %n1, %n0, %c2; mov.u32 %n2, %ctaid.x;
+    .reg .b64 %out, %at; .reg .pred %p<3>, %q;
+    .reg .b32 %t, %g, %n<4>, %x, %y, %c<3>, %s<3>, %b<3>, %v<3>, %i, %r<4>;
+    ld.param.u64 %out, [out]; mov.u32 %r0, %tid.x; mov.u32 %r1, %tid.y; mov.u32 %r2, %tid.z;
+    mov.u32 %c0, %ntid.x; mov.u32 %c1, %ntid.y; mov.u32 %c2, %ntid.z;
+    mad.lo.u32 %r3, %r2, %c1, %r1; mad.lo.u32 %t, %r3, %c0, %r0; mul.lo.u32 %n0, %c0, %c1;
+    mul.lo.u32 %n1, %n0, %c2; mov.u32 %n2, %ctaid.x;
     mad.lo.u32 %g, %n2, %n1, %t; mad.wide.u32 %at, %g, 4, %out; mov.u32 %i, 0;
     ${loops ? 'AGAIN:' : ''}\n${tests}
     ${loops ? 'add.u32 %i, %i, 1; setp.lt.u32 %q, %i, 2; @%q bra AGAIN;' : ''}
@@ -97,7 +111,7 @@ function run(
     ...comparisons.flatMap(({ start, bound }) => [{ i32: start }, { i32: bound }]),
   ];
   const launch = { grid: [BLOCKS], block } as const;
-  // A row of blocks in one call where the code takes that; the first block has run once before.
+  // Runs a row of blocks in one call if the code allows it; the first block has run once before.
   const status = grid.repeat('k', args, launch);
   return { width: grid.width('k', launch), status, out: [...out.view] };
 }
@@ -132,7 +146,8 @@ it("a fault in a later block of a call is that block's, and the blocks before it
       '.param .u64 out',
       `
     .reg .b64 %out, %at; .reg .b32 %t, %n, %c, %g;
-    ld.param.u64 %out, [out]; mov.u32 %t, %tid.x; mov.u32 %n, %ntid.x; mov.u32 %c, %ctaid.x; mad.lo.u32 %g, %c, %n, %t;
+    ld.param.u64 %out, [out]; mov.u32 %t, %tid.x; mov.u32 %n, %ntid.x; mov.u32 %c, %ctaid.x;
+    mad.lo.u32 %g, %c, %n, %t;
     mad.wide.u32 %at, %g, 65536, %out; st.global.u32 [%at], %g; ret;`,
     ),
     { simd: true, pages: 66 },

@@ -1,6 +1,6 @@
-// Branches like `if (i < n)`, where i steps from thread to thread and n is the same for all:
-// looking at the unit's first and last thread tells, nearly always, that all of them go the same
-// way. Then no masks are made.
+// Branches like `if (i < n)`, in which i steps from thread to thread and n is uniform: a test of
+// the unit's first and last thread nearly always shows that all of them take the same side. Then no
+// masks are made.
 
 import type { Block } from '../analysis/blocks.js';
 import type { Arg, Inst } from '../analysis/program.js';
@@ -13,16 +13,14 @@ import type { LaneKernelEmitter } from './lane-kernel.js';
 export interface Guard {
   /** The comparison that decides. */
   inst: Inst;
-  /** The side that steps, and by how much. */
+  /** The operand that steps, and its step. */
   stepping: Arg;
   stride: number;
   signed: boolean;
   operation: string;
 }
 
-/**
- * Comparisons for order: what is compared, and whether the name alone says that there is no sign.
- */
+/** Comparisons for order: the operation, and whether its name alone makes it unsigned. */
 export const ORDERED: Record<string, { op: string; unsigned?: true }> = {
   lt: { op: 'lt' },
   le: { op: 'le' },
@@ -35,8 +33,7 @@ export const ORDERED: Record<string, { op: string; unsigned?: true }> = {
 };
 
 /**
- * The comparison behind the branch that ends a block, if it is of that kind and nothing else reads
- * it.
+ * The comparison of the branch that ends a block, if it is of that kind and nothing else reads it.
  */
 export function findGuard(e: LaneEmitter, block: Block, isLocal: boolean): Guard | undefined {
   const { ending, insts } = block;
@@ -47,14 +44,14 @@ export function findGuard(e: LaneEmitter, block: Block, isLocal: boolean): Guard
     (inst) => inst.defs.includes(register) || inst.uses.includes(register),
   );
   const [inst] = touching;
-  // It must stand last: its operands are read at the end of the block.
+  // It has to be the last instruction: its operands are read at the end of the block.
   return touching.length === 1 && inst && inst === insts.at(-1) ? comparisonOf(e, inst) : undefined;
 }
 
-/** The instruction as a comparison of what steps with what is the same for all threads. */
+/** The instruction as a comparison of a stepping value with a uniform one. */
 export function comparisonOf(e: LaneEmitter, inst: Inst): Guard | undefined {
   if (inst.traits.meaning !== 'comparison' || inst.predicate) return undefined;
-  // What is known beforehand needs no look.
+  // A result that is known at compile time needs no test.
   if (inst.defs.some((register) => e.isConstant(register))) return undefined;
   const [comparison, name, ...rest] = inst.modifiers;
   const [, left, right] = inst.args;
@@ -80,8 +77,8 @@ export const OPPOSITE: Record<string, string> = { lt: 'ge', ge: 'lt', gt: 'le', 
 
 /**
  * Runs code if all threads of the unit take the branch or, negated, pass it: the thread that is
- * nearest to the bound tells. Costs less than `testAlike`, and says nothing where it does not run
- * the code.
+ * nearest to the bound decides. It costs less than `testAlike`, and shows nothing if the code does
+ * not run.
  */
 export function whenAll(
   e: LaneEmitter,
@@ -119,9 +116,9 @@ export function whenAll(
 }
 
 /**
- * Whether all threads of the unit compare alike, as two tests of which either says that they do
- * not: `differs` takes what is on the stack. Leaves the first one's comparison in a local. Stepping
- * values that pass the end of their range within the unit do not count as alike.
+ * Whether all threads of the unit compare alike, as two tests, each of which may show that they do
+ * not: `differs` takes the value on the stack. The first thread's comparison is left in a local.
+ * Stepping values that pass the end of their range within the unit do not count as alike.
  */
 export function testAlike(
   e: LaneEmitter,
@@ -138,8 +135,8 @@ export function testAlike(
   const first = e.temp('i32');
   e.push(stepping, type);
   code.set(first);
-  // The bound lies between the first and the last value, modulo 2^32. Strides are less than 2^26,
-  // and units 32 threads: values pass an end of their range once at most.
+  // The bound is between the first and the last value, modulo 2^32. Strides are less than 2^26, and
+  // units have 32 threads: values pass an end of their range at most once.
   const steps = Math.abs(stride) * (e.width - 1);
   if (stride > 0) {
     e.push(bound, type);
@@ -149,7 +146,7 @@ export function testAlike(
     e.push(bound, type);
   }
   code.op('i32.sub');
-  // A value that equals the bound is with the greater ones, or with the less.
+  // A value that equals the bound is on the side of the greater ones, or of the less.
   const withGreater = (operation === 'lt' || operation === 'ge') === isLeft;
   if (withGreater === stride > 0) code.i32(1).op('i32.sub');
   code.i32(steps).op('i32.lt_u');
@@ -165,7 +162,7 @@ export function testAlike(
   code.op(opcodeNamed(`i32.${operation}${signed ? '_s' : '_u'}`)).set(outcome);
 }
 
-/** Pass: branches of general code that a look at the first and the last thread decides. */
+/** A pass: branches of general code that a test of the first and the last thread decides. */
 export function guardBranches({ general }: CodePlan, k: LaneKernelEmitter): void {
   for (const { block, ending } of general.blocks.values()) ending.guard = guardOf(k, block);
 }

@@ -1,6 +1,6 @@
-// Vector forms of f16 and bf16, single and packed. They are computed with as f32, of which each
-// result is rounded once: sums and products of two halves lose nothing by the rounding in between,
-// which has more than twice their bits; that of a fused multiply-add is to odd.
+// Vector forms of f16 and bf16, single and packed. They are computed as f32, and each result is
+// rounded once: f32 has more than twice the bits of a half, so that the intermediate rounding does
+// not change sums and products of two halves; a fused multiply-add is rounded to odd.
 
 import type { Arg } from '../analysis/program.js';
 import { isHalf } from '../rules/half.js';
@@ -15,10 +15,10 @@ import { opcodeNamed } from '../wasm/opcodes.js';
 type Quad = readonly [number, number, number, number];
 const all = (word: number): Quad => [word, word, word, word];
 
-/** The NaN that every operation on halves gives, of both formats. */
+/** The NaN of every operation on halves, in both formats. */
 const NAN = 0x7fff;
 
-/** Makes f32 of the halves on the stack, which have zeros above; always exact. */
+/** Converts the halves on the stack, which have zeros above, to f32; this is exact. */
 export function pushWidened(e: LaneEmitter, type: ScalarType): void {
   const [a, m, x] = e.temps(3) as [number, number, number];
   e.code.set(a);
@@ -26,7 +26,7 @@ export function pushWidened(e: LaneEmitter, type: ScalarType): void {
   e.code.get(x);
 }
 
-/** Rounds the f32 on the stack to nearest halves, with zeros above. */
+/** Rounds the f32 on the stack to the nearest halves, with zeros above. */
 export function pushRounded(e: LaneEmitter, type: ScalarType): void {
   const [s, m, r] = e.temps(3) as [number, number, number];
   e.code.set(s);
@@ -36,7 +36,7 @@ export function pushRounded(e: LaneEmitter, type: ScalarType): void {
 
 type Format = 'f16' | 'bf16';
 
-/** What one of a type's halves is. */
+/** The format of the halves of a type. */
 const formatOf = ({ name }: ScalarType): Format => (name.startsWith('b') ? 'bf16' : 'f16');
 
 interface Halves {
@@ -62,7 +62,7 @@ function halvesOf(e: LaneEmitter, count: number): Halves | undefined {
 
 const ownType = (arg: Arg): ScalarType => (arg as Arg & { kind: 'register' }).register.type;
 
-/** Signs of all halves of a register. */
+/** The signs of all halves of a register. */
 const signs = ({ packed }: Halves): Quad => all(packed ? 0x80008000 : 0x8000);
 
 export const fused =
@@ -108,7 +108,7 @@ export const sign =
     return true;
   };
 
-/** As numbers of 16 bits whose order is that of the halves, -0 below +0. */
+/** The halves become 16-bit integers with the same order, -0 below +0. */
 export const extreme =
   (name: 'min' | 'max'): LaneRule =>
   (e) => {
@@ -154,7 +154,7 @@ export const extreme =
       pushIsNaN(b);
       code.op('v128.or').op('v128.bitselect');
     } else {
-      // Of a number and a NaN the number.
+      // Of a number and a NaN the result is the number.
       code.get(b).get(result);
       pushIsNaN(a);
       code.op('v128.bitselect').set(result).get(a).get(result);
@@ -194,14 +194,14 @@ export const setPredicate: LaneRule = (e) => {
   return true;
 };
 
-// ---- as texts, which stand in functions and in the code of a group
+// Texts, which are used in functions and in the code of a group.
 
 const splat = (word: number): string => `(i32x4.splat ${word})`;
 
 /**
- * One of two halves, `$a` say, as f32 in `$x`. The upper one of bf16 stands where it is. Subnormal
- * ones of f16 are what they have more than the least normal f32 of their exponent: a multiplication
- * would do for all, but processors take long for subnormal factors. The greatest exponent stays the
+ * One of two halves, such as `$a`, as f32 in `$x`. The upper half of bf16 is in place. A subnormal
+ * f16 is computed as the excess over the least normal f32 of its exponent: a multiplication would
+ * do for all, but processors take long for subnormal factors. The greatest exponent stays the
  * greatest.
  */
 function widened(name: string, format: Format, upper: boolean, to: string): string {
@@ -220,13 +220,14 @@ function widened(name: string, format: Format, upper: boolean, to: string): stri
     (local.set $m ${shifted})
     (local.set ${to} (v128.or ${signBit} (v128.bitselect
       (f32x4.sub (i32x4.add $m ${splat(0x38800000)}) (f32x4.splat 0x1p-14f))
-      (i32x4.add (i32x4.add $m ${splat(0x38000000)}) (v128.and (i32x4.gt_s $m ${splat(0x0f7fffff)}) ${splat(0x38000000)}))
+      (i32x4.add (i32x4.add $m ${splat(0x38000000)})
+        (v128.and (i32x4.gt_s $m ${splat(0x0f7fffff)}) ${splat(0x38000000)}))
       (i32x4.lt_s $m ${splat(0x00800000)}))))`;
 }
 
 /**
- * `$s`, rounded, in the lower or upper half of lanes of `$r`. Of f32 from 0.5 on the last bit is a
- * subnormal f16's.
+ * Rounds `$s` into the lower or upper half of lanes of `$r`. From 0.5 on, the last bit of an f32 is
+ * that of a subnormal f16.
  */
 function rounded(format: Format, upper: boolean): string {
   const bits =
@@ -235,7 +236,8 @@ function rounded(format: Format, upper: boolean): string {
         `${splat(1)})) 16)`
       : `(v128.or (v128.and (i32x4.shr_u $s 16) ${splat(0x8000)}) (v128.bitselect
         (i32x4.sub (f32x4.add $m (f32x4.splat 0.5f)) ${splat(0x3f000000)})
-        (i32x4.min_u (i32x4.shr_u (i32x4.add (i32x4.add $m ${splat(0xfff - 0x38000000)}) (v128.and (i32x4.shr_u $m 13) ${splat(1)})) 13) ${splat(0x7c00)})
+        (i32x4.min_u (i32x4.shr_u (i32x4.add (i32x4.add $m ${splat(0xfff - 0x38000000)})
+              (v128.and (i32x4.shr_u $m 13) ${splat(1)})) 13) ${splat(0x7c00)})
         (i32x4.lt_s $m ${splat(0x38800000)})))`;
   const result = `(v128.bitselect ${bits} ${splat(NAN)} (f32x4.eq $s $s))`;
   return `${format === 'f16' ? `(local.set $m (v128.and $s ${splat(0x7fffffff)}))` : ''}
@@ -243,22 +245,23 @@ function rounded(format: Format, upper: boolean): string {
 }
 
 /**
- * `$s` = `$x` + `$z`, to odd: where something is lost and the last bit is even, one step towards
- * what was lost.
+ * `$s` = `$x` + `$z`, rounded to odd: if the sum is inexact and its last bit even, it moves one
+ * step towards the exact value.
  */
 const SUM_TO_ODD = `
     (local.set $s (f32x4.add $x $z))
     (local.set $m (f32x4.sub $s $x))
     (local.set $m (f32x4.add (f32x4.sub $x (f32x4.sub $s $m)) (f32x4.sub $z $m)))
     (local.set $s (i32x4.add $s (v128.and
-      (v128.and (f32x4.gt (f32x4.abs $m) (f32x4.splat 0f)) (i32x4.sub (v128.and $s ${splat(1)}) ${splat(1)}))
+      (v128.and (f32x4.gt (f32x4.abs $m) (f32x4.splat 0f))
+        (i32x4.sub (v128.and $s ${splat(1)}) ${splat(1)}))
       (v128.or (i32x4.shr_s (v128.xor $m $s) 31) ${splat(1)}))))`;
 
 /**
- * Of products of bf16, which have the exponents of f32, some do not fit there: groups with one are
+ * Some products of bf16, which has the exponents of f32, do not fit there: groups with one are
  * computed lane by lane.
  */
-function besides(shape: 'mul' | 'fma', packed: boolean): string {
+function laneByLane(shape: 'mul' | 'fma', packed: boolean): string {
   const one = (lane: number, upper: boolean): string => {
     const bits = (name: string): string => {
       const word = `(i32x4.extract_lane ${lane} ${name})`;
@@ -284,6 +287,8 @@ const isTiny =
 
 function lanesFunction(format: Format, packed: boolean, shape: 'add' | 'mul' | 'fma'): string {
   const takesThird = shape === 'fma';
+  const isUnbounded = '(v128.not (f32x4.lt (f32x4.abs $x) (f32x4.splat (f32.const inf))))';
+  const isOdd = takesThird ? `(v128.or ${isUnbounded} ${isTiny})` : isTiny;
   const mayNotFit = format === 'bf16' && shape !== 'add';
   const half = (upper: boolean): string => `
     ${widened('$a', format, upper, '$x')}
@@ -295,12 +300,13 @@ function lanesFunction(format: Format, packed: boolean, shape: 'add' | 'mul' | '
         : `
     (local.set $p $x)
     (local.set $x (f32x4.mul $x $y))
-    ${mayNotFit ? '(local.set $odd (v128.or $odd ' + `${takesThird ? `(v128.or (v128.not (f32x4.lt (f32x4.abs $x) (f32x4.splat (f32.const inf)))) ${isTiny})` : isTiny}))` : ''}
+    ${mayNotFit ? `(local.set $odd (v128.or $odd ${isOdd}))` : ''}
     ${takesThird ? SUM_TO_ODD : '(local.set $s $x)'}`
     }
     ${rounded(format, upper)}`;
   return `
-(func $${shape}_${format}${packed ? 'x2' : ''}_lanes (param $at $count i32) (local $apart $end i32) (local $a $b $c $x $y $z $p $s $m $r $odd v128)
+(func $${shape}_${format}${packed ? 'x2' : ''}_lanes (param $at $count i32) (local $apart $end i32)
+  (local $a $b $c $x $y $z $p $s $m $r $odd v128)
   (local.set $apart (i32.shl $count 4))
   (local.set $end (i32.add $at $apart))
   (loop $each
@@ -313,7 +319,7 @@ function lanesFunction(format: Format, packed: boolean, shape: 'add' | 'mul' | '
     ${
       mayNotFit
         ? `(if (v128.any_true $odd) (then
-        ${besides(shape, packed)}))`
+        ${laneByLane(shape, packed)}))`
         : ''
     }
     (v128.store $at $r)

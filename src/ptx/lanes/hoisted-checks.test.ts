@@ -1,5 +1,5 @@
-// Kernels made at random whose address registers each have one definition, reached behind branches
-// of their own, in loops and behind barriers: thread by thread and in lanes they do the same.
+// Random kernels whose address registers each have one definition, and are used after branches of
+// their own, in loops and after barriers: thread by thread and in lanes they give the same results.
 
 import * as fc from '../../../test/fast-check.js';
 import { expect, it } from 'vitest';
@@ -20,7 +20,7 @@ const SHAPES: readonly Dimensions[] = [
   [32, 2, 2],
   [7],
 ];
-/** Most threads of them. */
+/** The most threads of them. */
 const THREADS = 128;
 const TYPES = [
   { name: 'u8', size: 1, count: 1 },
@@ -34,9 +34,9 @@ const TYPES = [
   { name: 'v2.b64', size: 16, count: 2 },
 ] as const;
 const ADDRESSES = 3;
-/** Bytes of what one address register writes. */
+/** Bytes that the accesses through one address register cover. */
 const REGION = 98304;
-/** Past the end of memory, for accesses that nobody makes. */
+/** Past the end of memory, for accesses that no thread makes. */
 const FAR = 1 << 23;
 
 const type = fc.constantFrom(...TYPES);
@@ -47,7 +47,10 @@ const access = fc.record({
   other: fc.option(type, { nil: undefined, freq: 1 }),
 });
 const branch = fc.record({
-  /** By a flag, by the thread's data, by its number, by the round, by its row; never. */
+  /**
+   * The branch depends on a flag, on the thread's data, on its number, on the round or on its row,
+   * or is never taken.
+   */
   by: fc.constantFrom('flag', 'flag', 'data', 'thread', 'round', 'row', 'never', 'never'),
   yes: fc.array(access, { minLength: 1, maxLength: 3 }),
   no: fc.array(access, { maxLength: 2 }),
@@ -77,7 +80,7 @@ const kernels = fc.record({
     seed: fc.integer({ min: 1, max: 1 << 30 }),
     alike: fc.constantFrom(32, 16, 8, 1, 64),
   }),
-  /** Bytes by which the furthest thread of one of them comes near the end of memory, or past it. */
+  /** Bytes by which the furthest access of one of them is near the end of memory, or past it. */
   end: fc.option(
     fc.record({ side: fc.constantFrom('in', 'out'), past: fc.constantFrom(-64, 16, 64, 300) }),
     { nil: undefined, freq: 2 },
@@ -120,14 +123,15 @@ function text(
       .find((each) => addresses[each]!.place <= place);
     if (index === undefined) return 'add.u32 %r0, %r0, 1;';
     const address = addresses[index]!;
-    // What is written is each thread's own.
+    // Each thread writes places of its own.
     const writes = stores && address.space === 'out' && address.stride !== 0;
     const { name, size, count } =
       other !== undefined && address.space !== 'out' && other.size <= address.type.size
         ? other
         : address.type;
     const space = address.space === 'in' || address.space === 'out' ? 'global' : 'shared';
-    const where = `[%${address.space === 'narrow' ? 'b' : 'a'}${index}+${(address.space === 'out' ? 0 : at * size) + far}]`;
+    const base = `%${address.space === 'narrow' ? 'b' : 'a'}${index}`;
+    const where = `[${base}+${(address.space === 'out' ? 0 : at * size) + far}]`;
     const several = (registers: readonly string[]): string =>
       count === 1 ? registers[0]! : `{${registers.slice(0, count).join(', ')}}`;
     if (name.endsWith('64')) {
@@ -163,23 +167,50 @@ function text(
         }[by];
         const reachAll = (accesses: readonly Access[], far: number): string =>
           accesses.map((each) => reach(each, place, far)).join('\n');
-        return `${between ? 'add.u32 %r1, %r1, %i; mul.lo.u32 %q, %t, 12; xor.b32 %r0, %r0, %q;' : ''} ${test} @!%p bra L${label};
-      ${reachAll(yes, by === 'never' ? FAR : 0)} ${no.length > 0 ? `bra E${label};` : ''}\nL${label}:\n${reachAll(no, 0)}\nE${label}:`;
+        const work = 'add.u32 %r1, %r1, %i; mul.lo.u32 %q, %t, 12; xor.b32 %r0, %r0, %q;';
+        return `${between ? work : ''} ${test} @!%p bra L${label};
+      ${reachAll(yes, by === 'never' ? FAR : 0)} ${
+        no.length > 0
+          ? `bra
+        E${label};`
+          : ''
+      }\nL${label}:\n${reachAll(no, 0)}\nE${label}:`;
       })
       .join('\n');
+  const leaving = {
+    exit: 'setp.gt.u32 %p, %t, 40; @%p exit;',
+    branch: 'setp.eq.u32 %p, %data, 5; @%p bra DONE;',
+    '': '',
+  }[leaves];
   return kernelText(
     'k',
     ['in', 'out', 'results', 'flags', 'numbers'].map((name) => `.param .u64 ${name}`).join(', '),
     `
-    .reg .b64 %in, %out, %results, %flags, %numbers, %o, %wide, %d<2>, ${[0, 1, 2].map((each) => `%m${each}, %n${each}, %a${each}`).join(', ')}; .reg .pred %p; .reg .f32 %f;
-    .reg .b32 %t, %tx, %ty, %tz, %row, %x, %y, %z, %w, %r<2>, %data, %i, %c, %q, %cell, %cells, ${[0, 1, 2].map((each) => `%k${each}, %b${each}`).join(', ')}; .shared .align 16 .b8 cells[16384];
-    ${['in', 'out', 'results', 'flags', 'numbers'].map((name) => `ld.param.u64 %${name}, [${name}];`).join(' ')}
-    mov.u32 %cells, cells; cvt.u64.u32 %wide, %cells; mov.u32 %tx, %tid.x; mov.u32 %ty, %tid.y; mov.u32 %tz, %tid.z; mad.lo.u32 %row, %tz, ${ny}, %ty; mad.lo.u32 %t, %row, ${nx}, %tx;
-    mad.wide.u32 %o, %t, 4, %numbers; ld.global.u32 %data, [%o]; mov.u32 %r0, %t; mov.u32 %r1, 7; mov.u32 %i, 0; mov.u64 %d1, 5; mad.lo.u32 %cell, %t, 4, %cells; st.shared.u32 [%cell], %data; bar.sync 0;
-    ${leaves === 'exit' ? 'setp.gt.u32 %p, %t, 40; @%p exit;' : leaves === 'branch' ? 'setp.eq.u32 %p, %data, 5; @%p bra DONE;' : ''}
+    .reg .b64 %in, %out, %results, %flags, %numbers, %o, %wide, %d<2>,
+    ${[0, 1, 2].map((each) => `%m${each}, %n${each}, %a${each}`).join(', ')}; .reg .pred %p;
+    .reg .f32 %f;
+    .reg .b32 %t, %tx, %ty, %tz, %row, %x, %y, %z, %w, %r<2>, %data, %i, %c, %q, %cell,
+    %cells, ${[0, 1, 2].map((each) => `%k${each}, %b${each}`).join(', ')};
+      .shared .align 16 .b8 cells[16384];
+    ${['in', 'out', 'results', 'flags', 'numbers']
+      .map((name) => `ld.param.u64 %${name}, [${name}];`)
+      .join(' ')}
+    mov.u32 %cells, cells; cvt.u64.u32 %wide, %cells; mov.u32 %tx, %tid.x;
+    mov.u32 %ty, %tid.y; mov.u32 %tz, %tid.z; mad.lo.u32 %row, %tz, ${ny}, %ty;
+      mad.lo.u32 %t, %row, ${nx}, %tx;
+    mad.wide.u32 %o, %t, 4, %numbers; ld.global.u32 %data, [%o]; mov.u32 %r0, %t;
+    mov.u32 %r1, 7; mov.u32 %i, 0; mov.u64 %d1, 5; mad.lo.u32 %cell, %t, 4, %cells;
+    st.shared.u32 [%cell], %data; bar.sync 0;
+    ${leaving}
     ${define(0)}\n${branches(before, 0)}\n${barriers.before ? 'bar.sync 0;' : ''}
-    ${rounds === undefined ? '' : 'AGAIN:'}\n${define(1)}\n${branches(inside, 1)}\n${barriers.inside ? `bar.sync 0; ${branches(behind.slice(0, 1), 1)}` : ''}
-    ${rounds === undefined ? '' : `add.u32 %i, %i, 1; setp.lt.u32 %p, %i, ${rounds}; @%p bra AGAIN;`}
+    ${rounds === undefined ? '' : 'AGAIN:'}\n${define(1)}\n${branches(inside, 1)}
+    ${barriers.inside ? `bar.sync 0; ${branches(behind.slice(0, 1), 1)}` : ''}
+    ${
+      rounds === undefined
+        ? ''
+        : `add.u32 %i, %i, 1; setp.lt.u32 %p, %i, ${rounds};
+      @%p bra AGAIN;`
+    }
     ${define(2)}\n${branches(behind, 2)}
     DONE: mad.wide.u32 %o, %t, 8, %results; st.global.v2.u32 [%o], {%r0, %r1}; ret;`,
   );

@@ -1,8 +1,8 @@
-// In code for a whole unit: registers through which several blocks go at constant offsets, such as
-// the address of a tile that each row is written into behind a branch of its own. What all of them
-// touch is one range, which is checked once, where the register is computed; the blocks behind the
-// branches have nothing to check, and engines a reason to compute the address before them instead
-// of in each.
+// In code for whole units: registers through which several blocks access memory at constant
+// offsets, such as the address of a tile that each row is written into after a branch of its own.
+// All their accesses are one range, which is checked once, where the register is computed. The
+// blocks after the branches then have nothing to check, and engines compute the address before them
+// instead of in each.
 
 import { successors } from '../analysis/blocks.js';
 import type { Block } from '../analysis/blocks.js';
@@ -14,25 +14,26 @@ import { accessOf, rangesOf } from './unchecked-accesses.js';
 import type { FoundAccess, Range } from './unchecked-accesses.js';
 
 /**
- * Accesses behind branches that a check ahead of those is worth: it is made for nothing where no
- * branch is taken.
+ * Accesses after branches that justify a check ahead of them: it is wasted if no branch is taken.
  */
 const LEAST_ACCESSES = 3;
 
 export interface HoistedCheck {
-  /** Whose result is checked, and where it stands. */
+  /** The instruction whose result is checked, and its place. */
   inst: Inst;
   block: number;
   range: Range;
 }
 
-/** By what computes the register, and by each access that needs no check of its own. */
+/**
+ * By the instruction that computes the register, and by each access that needs no check of its own.
+ */
 export interface HoistedChecks {
   after: ReadonlyMap<Inst, readonly HoistedCheck[]>;
   of: ReadonlyMap<Inst, HoistedCheck>;
 }
 
-/** `entries`: blocks where a turn may begin. */
+/** `entries`: blocks at which a turn may begin. */
 function findHoistedChecks(
   e: LaneEmitter,
   blocks: readonly Block[],
@@ -80,7 +81,7 @@ function findHoistedChecks(
   return { after, of };
 }
 
-/** The blocks that a turn comes to by way of `through` only. */
+/** The blocks that a turn reaches only by way of `through`. */
 function reachedOnlyBy(
   through: number,
   blocks: readonly Block[],
@@ -97,7 +98,7 @@ function reachedOnlyBy(
   return only;
 }
 
-/** Pass: checks in the version for whole units that serve several blocks. */
+/** A pass: checks in the version for whole units that serve several blocks. */
 export function hoistChecks(code: CodePlan, k: LaneKernelEmitter): void {
   if (!code.whole) return;
   const { blocks, shape } = k.kernel;

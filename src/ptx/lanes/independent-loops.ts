@@ -1,7 +1,6 @@
-// Loops whose threads come to their end, or go round for ever, whatever other threads do: nothing
-// that is read inside from memory that others may write decides a branch. Threads that have left
-// such a loop may be kept waiting for the rest of their unit even if it is suspended; in other
-// loops the rest may be waiting for them.
+// Loops whose threads come to their end, or run forever, whatever other threads do: no branch in
+// them depends on memory that others may write. Threads that have left such a loop may wait for the
+// rest of their unit even while it is suspended; in other loops the rest may be waiting for them.
 
 import type { Block } from '../analysis/blocks.js';
 import { instructionsOf } from '../analysis/liveness.js';
@@ -11,7 +10,9 @@ import { isPure } from './spread.js';
 
 const CLOCKS = /^(clock|globaltimer)/;
 
-/** What the instruction writes may be other threads' doing, even where its operands are not. */
+/**
+ * Other threads may determine the instruction's result, even if they do not determine its operands.
+ */
 function isInformed(inst: Inst): boolean {
   if (inst.mnemonic === 'ld' || inst.mnemonic === 'ldu')
     return !inst.modifiers.some((word) => word === 'param' || word === 'const' || word === 'nc');

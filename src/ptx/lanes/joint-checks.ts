@@ -1,7 +1,7 @@
 // Loads of one block through the same base register at constant offsets, whose addresses differ
-// freely from thread to thread: the pixels of a window, the components of a point. The first one
-// checks the addresses of all of them, which are then one vector for each group with constants
-// behind it; the others look at what came of that. Where it failed each finds out by itself.
+// freely from thread to thread: the pixels of a window, the components of a point. The first load
+// checks the addresses of all of them, which are then one vector for each group plus constants; the
+// others use that result. If it failed, each of them makes its own check.
 
 import type { Block } from '../analysis/blocks.js';
 import type { Inst } from '../analysis/program.js';
@@ -14,23 +14,23 @@ import { isPure } from './spread.js';
 
 export interface JointCheck {
   first: Inst;
-  /** Least and greatest offset. */
+  /** The least and the greatest offset. */
   start: number;
   end: number;
   /**
-   * Local of whether all addresses of all loads were good, and of each group's addresses of the
-   * least offset; once the first load is written.
+   * The local that is true if all addresses of all loads are good, and each group's addresses at
+   * the least offset; present once the first load is written.
    */
   written?: { good: number; addresses: readonly number[] };
 }
 
-/** Offsets further apart than this are no neighbourhood. */
+/** Offsets further apart than this are not joined. */
 const FURTHEST = 4096;
 
 /**
- * The checks of a block, by load. Between the first load and the last the base keeps its value, and
- * nothing is where code for a whole unit could hand over to the general code, in which the first
- * load would not have run.
+ * The checks of a block, by load. Between the first load and the last one the base keeps its value,
+ * and code for whole units does not hand over to the general code, in which the first load would
+ * not have run.
  */
 function jointChecks(e: LaneEmitter, block: Block): ReadonlyMap<Inst, JointCheck> {
   const checks = new Map<Inst, JointCheck>();
@@ -85,7 +85,7 @@ function loadOf(e: LaneEmitter, inst: Inst): Access | undefined {
     : undefined;
 }
 
-/** Pass: loads of neighbouring places that differ freely from thread to thread. */
+/** A pass: loads of adjacent places whose addresses differ freely. */
 export function joinChecks({ general }: CodePlan, k: LaneKernelEmitter): void {
   for (const { block } of general.blocks.values())
     for (const [inst, check] of jointChecks(k, block)) k.joint.set(inst, check);

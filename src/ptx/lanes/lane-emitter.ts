@@ -1,5 +1,5 @@
-// Instructions for the threads of a unit. Rules of the scalar back end run on values that are equal
-// or step evenly as they are, and thread by thread on the rest; vector rules are written for one
+// Instructions for the threads of a unit. Rules of the scalar back end run once on values that are
+// uniform or step evenly, and thread by thread on the others; vector rules are written for one
 // group and run for each.
 
 import type { Liveness } from '../analysis/liveness.js';
@@ -15,21 +15,21 @@ import type { LanePlan } from './plan.js';
 import { UNIFORM, isPure, steps } from './spread.js';
 import { VectorEmitter, isWide } from './vector-emitter.js';
 
-/** A vector rule; false when it does not take this form, having written nothing. */
+/** A vector rule; false if it does not take this form and has written nothing. */
 export type LaneRule = (e: LaneEmitter) => boolean;
 
 export interface LaneRules {
-  /** Written for the group at hand. */
+  /** Written for the current group. */
   group: ReadonlyMap<string, LaneRule>;
   /**
-   * Written for all groups of the unit; those of halves apart from those of what has the same
+   * Written for all groups of the unit; those of halves are separate from others with the same
    * mnemonic.
    */
   unit: ReadonlyMap<string, LaneRule>;
   halves: ReadonlyMap<string, LaneRule>;
 }
 
-/** Types that vector rules know; of smaller floats and packed integers they know nothing. */
+/** The types of vector rules; they take no smaller floats and no packed integers. */
 const VECTOR_TYPES: ReadonlySet<string> = new Set([
   'pred',
   'b8',
@@ -55,10 +55,10 @@ const VECTOR_TYPES: ReadonlySet<string> = new Set([
 export abstract class LaneEmitter extends VectorEmitter {
   private readonly rules: Rules;
   private readonly laneRules: LaneRules;
-  /** Instructions weighed by loop depth: all threads at once, and one by one. */
+  /** Instructions weighted by loop depth: for all threads at once, and one by one. */
   readonly effort = { lanes: 0, threads: 0 };
   weight = 1;
-  /** By load. */
+  /** Joint checks by load. */
   readonly joint = new Map<Inst, JointCheck>();
 
   constructor(
@@ -74,12 +74,12 @@ export abstract class LaneEmitter extends VectorEmitter {
     this.laneRules = laneRules;
   }
 
-  /** The check that the current instruction has in common with others of its block. */
+  /** The check that the current instruction shares with others of its block. */
   jointCheck(): JointCheck | undefined {
     return this.block && this.joint.get(this.inst);
   }
 
-  /** `predicate`: the instruction's own, unless it runs under another's. */
+  /** `predicate`: the instruction's own, unless it runs under another one. */
   emitInst(inst: Inst, predicate = inst.predicate): void {
     this.inst = inst;
     const { code } = this;
@@ -100,12 +100,12 @@ export abstract class LaneEmitter extends VectorEmitter {
       });
       this.predicateMask = holds;
       this.writeMask = runs;
-      this.writeBits = this.everyone ? this.bitsOf(predicate) : undefined;
+      this.writeBits = this.wholeUnit ? this.bitsOf(predicate) : undefined;
       this.emitBare(inst, rule);
       this.writeBits = undefined;
     } else if (predicate) {
-      // Locals given out inside the condition would hold nothing after it: registers get theirs
-      // first.
+      // Locals that are allocated inside the condition would have no value after it: registers get
+      // theirs before.
       for (const register of inst.defs) {
         if (this.isVarying(register)) this.laneLocal(register);
         else this.registerLocal(register);
@@ -147,8 +147,8 @@ export abstract class LaneEmitter extends VectorEmitter {
   }
 
   /**
-   * Whether an instruction can be written for one group apart from the others: of loads, where
-   * their place has been checked.
+   * Whether an instruction can be written for one group apart from the others; for a load, if its
+   * place has been checked.
    */
   goesByGroup(inst: Inst): boolean {
     if (inst.predicate || !inst.defs.every((register) => this.isVarying(register))) return false;
@@ -171,8 +171,8 @@ export abstract class LaneEmitter extends VectorEmitter {
   }
 
   /**
-   * Instructions that {@link goesByGroup | go by group}, all of them for one group after the other:
-   * what lies between them is in fewer registers.
+   * Writes instructions that {@link goesByGroup | go by group}, all of them for one group after the
+   * other: fewer registers hold the values between them.
    */
   emitByGroup(insts: readonly Inst[]): void {
     for (let group = 0; group < this.groups; group++) {
@@ -192,13 +192,13 @@ export abstract class LaneEmitter extends VectorEmitter {
     this.effort.lanes += insts.length * this.weight;
   }
 
-  /** What writes the current instruction for all groups, if something does. */
+  /** The rule that writes the current instruction for all groups, if there is one. */
   private unitRule(): LaneRule | undefined {
     const { unit, halves } = this.laneRules;
     return (this.types().some(isHalf) ? halves : unit).get(this.inst.mnemonic);
   }
 
-  /** False where there is no vector rule for the instruction. */
+  /** False if there is no vector rule for the instruction. */
   private emitVectors(inst: Inst): boolean {
     if (this.unitRule()?.(this)) return true;
     const rule = this.laneRules.group.get(inst.mnemonic);
@@ -215,14 +215,16 @@ export abstract class LaneEmitter extends VectorEmitter {
     return true;
   }
 
-  /** The scalar rule, once for all threads; the result goes to varying registers by its step. */
+  /**
+   * Runs the scalar rule once for all threads; the result goes to varying registers by its step.
+   */
   private emitOnce(inst: Inst, rule: Rule, apart: readonly number[] | undefined): void {
     const { code } = this;
     const targets =
       apart === undefined ? [] : inst.defs.filter((register) => this.isVarying(register));
     // A fault is the first running thread's.
     const known = this.unchecked?.get(inst);
-    const memory = !known && !this.everyone && !isPure(inst) && !inst.modifiers.includes('param');
+    const memory = !known && !this.wholeUnit && !isPure(inst) && !inst.modifiers.includes('param');
     const findFirst = (): void => {
       code.get(this.base);
       this.pushBits(this.active);
@@ -234,7 +236,7 @@ export abstract class LaneEmitter extends VectorEmitter {
     } else if (memory) {
       findFirst();
     }
-    // Of values that differ where it does not matter the first thread's will do.
+    // Of values that differ where it has no effect, the first thread's is used.
     const differing = [...new Set(inst.uses)].filter((register) => this.isVarying(register));
     for (const register of differing) {
       const local = this.temp(register.type.wasm);
@@ -257,7 +259,7 @@ export abstract class LaneEmitter extends VectorEmitter {
       this.pop(inst.args[0]!, type, 'wide');
     } else {
       this.apply(rule, inst);
-      this.mendWrap(inst, apart && temporaries[0]);
+      this.correctWrap(inst, apart && temporaries[0]);
     }
     for (const register of [...differing, ...targets]) this.registerLocals.delete(register.id);
     targets.forEach((register, index) => {
@@ -294,10 +296,10 @@ export abstract class LaneEmitter extends VectorEmitter {
 
   /**
    * Unsigned steps of 32 bits that are widened may pass 2^32 within the unit, as in `tid - 8`. The
-   * threads past that are the ones to get right, by taking the first one's value as less than zero:
-   * those before it have no good address.
+   * threads after that point have to be right, so the first thread's value counts as less than
+   * zero: the threads before it have no valid address.
    */
-  private mendWrap(inst: Inst, target: number | undefined): void {
+  private correctWrap(inst: Inst, target: number | undefined): void {
     const { code } = this;
     const [register] = inst.defs;
     const source = inst.args
@@ -334,18 +336,21 @@ export abstract class LaneEmitter extends VectorEmitter {
     });
   }
 
-  /** The current instruction thread by thread, whatever vector rules there are. */
+  /** Writes the current instruction thread by thread, even if there are vector rules for it. */
   emitThreads(): void {
     this.emitEach(this.inst, this.rules.get(this.inst.mnemonic)!);
   }
 
-  /** Something reads the register. */
+  /** Some instruction reads the register. */
   abstract isUsed(register: Register): boolean;
 
-  /** All that an access to shared memory touches is known to be within a variable. */
+  /** The access to shared memory is known to be within a variable. */
   abstract isWithin(address: Register, offset: number, size: number): boolean;
 
-  /** The scalar rule, thread by thread; impure instructions only for threads that execute them. */
+  /**
+   * Runs the scalar rule thread by thread; an instruction with effects only for threads that
+   * execute it.
+   */
   private emitEach(inst: Inst, rule: Rule): void {
     const pure = isPure(inst);
     const { code } = this;
@@ -375,8 +380,8 @@ export abstract class LaneEmitter extends VectorEmitter {
   }
 
   /**
-   * Code for each thread by itself, with its registers in scalar locals; they come and go through
-   * memory.
+   * Writes code for each thread by itself, with its registers in scalar locals; they are passed
+   * through memory.
    */
   forEachThread(
     guarded: boolean,
@@ -396,7 +401,7 @@ export abstract class LaneEmitter extends VectorEmitter {
     const stepping = reads.filter(isStepping);
     const firsts = stepping.map((register) => this.registerLocal(register));
     const kept = [...scalars.keys()].filter((register) => !isStepping(register));
-    // Those whose steps are uneven are shown to the threads under names of their own.
+    // Registers with uneven steps have separate names in the threads' code.
     const patterned = kept.filter((register) => !this.isVarying(register));
     const scalarBefore = patterned.map((register) => this.registerLocal(register));
     const places = new Map<Register, number>();
@@ -440,7 +445,7 @@ export abstract class LaneEmitter extends VectorEmitter {
       else code.op('i32.add');
       code.set(scalars.get(register)!);
     });
-    // Results that an instruction leaves alone stay as they were.
+    // Results that an instruction does not write keep their values.
     for (const register of writes) if (!reads.includes(register)) load(register);
     for (const [register, local] of scalars) this.bindRegister(register, local);
     this.lane = lane;
@@ -494,7 +499,10 @@ export abstract class LaneEmitter extends VectorEmitter {
     });
   }
 
-  /** Pushes the address of a thread's value, but for where the register's values begin. */
+  /**
+   * Pushes the address of a thread's value, without the offset at which the register's values
+   * begin.
+   */
   private pushCell(register: Register, room: number, lane: number): void {
     this.code
       .get(room)

@@ -1,10 +1,10 @@
-// A kernel as a function that runs a range of a block's threads in units of one to eight groups of
-// four. It keeps the contract of the scalar back end: the same thread states, mailboxes and
-// entries, another layout of the frames.
+// Writes a kernel as a function that runs a range of a block's threads in units of one to eight
+// groups of four. It keeps the contract of the scalar back end: the same thread states, mailboxes
+// and entries, but another layout of the frames.
 //
-// A turn runs the threads of a unit that stand at the same entry, to the next cut of each. Blocks
-// run in the order of the layout; threads that part wait in a mask at the block they go to. Fuel is
-// looked at between turns only, so that what happens does not depend on it.
+// A turn runs the threads of a unit that are at the same entry, each to its next cut. Blocks run in
+// layout order; threads that diverge wait in a mask at the block to which they branch. Fuel is only
+// tested between turns, so that the results do not depend on it.
 
 import { threadSlice } from '../analysis/blocks.js';
 import type { Block } from '../analysis/blocks.js';
@@ -37,7 +37,7 @@ export interface LaneKernel {
   shape: Shape;
   liveness: Liveness;
   remade: ReadonlyMap<number, Inst>;
-  /** The scalar back end's layout: what stands before the frames is the same. */
+  /** The scalar back end's layout: what comes before the frames is the same. */
   layout: FrameLayout;
   barriers: SchedulerNeeds['barriers'];
   paramBytes: number;
@@ -60,12 +60,12 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   readonly waiting = new Map<number, readonly number[]>();
 
-  /** Blocks at which threads may wait by now, of the code that has been written. */
+  /** Blocks at which threads may wait, in the code written so far. */
   readonly awaited = new Set<number>();
 
   /**
-   * Loops that all of their threads leave for the same block: it, and masks of the threads that
-   * have come in.
+   * Loops that all of their threads leave for the same block: that block, and masks of the threads
+   * that entered.
    */
   readonly leaving = new Map<Region, { to: number; entered: readonly number[] }>();
   readonly following = new Map<number, number>();
@@ -78,17 +78,17 @@ export class LaneKernelEmitter extends LaneEmitter {
   /** Blocks are one row: a thread's number is its index. */
   readonly oneRow: boolean;
 
-  /** Past what a turn of a block that runs by itself leaves behind. */
+  /** After the state that a turn of a block that runs by itself leaves. */
   endedLabel = {};
   readonly unitLabel = {};
 
-  /** Where in the code the loops over units begin. */
+  /** Where the loops over units begin in the code. */
   readonly unitStarts: number[] = [];
 
-  /** Where the general code is come to, at both of which no instruction's locals hold anything. */
+  /** Where the general code begins: no local of an instruction has a value there. */
   readonly generalStarts: number[] = [];
 
-  /** Of a kernel that keeps no state: blocks that the call still runs after this one. */
+  /** In a kernel without state: the blocks that the call still runs after this one. */
   further = -1;
   entryNumber = -1;
 
@@ -96,16 +96,16 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   readonly hoistedPlaces = new Map<Inst, { local: number; offset: number }>();
 
-  /** The masks of the general code, while code for a whole unit is written. */
+  /** The masks of the general code, while code for whole units is written. */
   generalActive: readonly number[] = [];
 
-  /** Past the code for a whole unit. */
+  /** After the code for whole units. */
   readonly generalLabel = {};
 
-  /** Where code for a whole unit hands over to it. */
+  /** Where code for whole units hands over. */
   readonly handedLabel = {};
 
-  /** Vectors that have been loaded since a result was last written down. */
+  /** Vectors that have been loaded since the last anchor. */
   loadsAhead = 0;
   slice = -1;
 
@@ -117,10 +117,10 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   ranges: Ranges | undefined = undefined;
 
-  /** The loop whose code without masks is being written, and what comes past it. */
-  unparted: { region: Region; end: object } | undefined = undefined;
+  /** The loop whose code without masks is being written, and the label after it. */
+  unmaskedLoop: { region: Region; end: object } | undefined = undefined;
 
-  /** The function runs the whole block by itself, and has these. */
+  /** Present if the function runs the whole block by itself. */
   readonly passes: PassLocals | undefined = undefined;
 
   /** The function takes the context and the fuel, and runs a block to its end. */
@@ -129,16 +129,16 @@ export class LaneKernelEmitter extends LaneEmitter {
   }
 
   /**
-   * Blocks go through memory with the whole grid's stride, and may do so side by side. Known once
-   * the code is written.
+   * Blocks go through memory with the whole grid's stride, and may run side by side. Known once the
+   * code is written.
    */
   get strides(): boolean {
     return this.alone && this.runsOn && this.codePlan.strides;
   }
 
   /**
-   * A call may go on to further blocks: none waits for another, or leaves anything in scratch that
-   * the next one sees.
+   * A call may run further blocks: none waits for another, or leaves anything in scratch that the
+   * next one reads.
    */
   get runsOn(): boolean {
     const { layout, shape, blocks } = this.kernel;
@@ -198,17 +198,20 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.codePlan = planCode(this);
   }
 
-  /** Whether a pass is not switched off. */
+  /** Whether a pass is switched on. */
   runs(name: PassName): boolean {
     return (this.passOptions as Partial<Record<PassName, boolean>>)[name] !== false;
   }
 
-  /** Questions about registers are answered as in the code for a whole unit, or in the general. */
+  /**
+   * Within `ask`, questions about registers are answered for the version for whole units, or for
+   * the general one.
+   */
   inVersion(whole: boolean, ask: () => void): void {
-    const { everyone } = this;
-    this.everyone = whole;
+    const { wholeUnit } = this;
+    this.wholeUnit = whole;
     ask();
-    this.everyone = everyone;
+    this.wholeUnit = wholeUnit;
   }
 
   isUsed(register: Register): boolean {
@@ -242,7 +245,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     return this.plan.together && !this.isVarying(register);
   }
 
-  /** A kernel with matrices has no lanes: the frames begin where they would. */
+  /** A kernel with matrices has no lanes: the frames begin where the matrices would. */
   framesBase(): number {
     return matricesBase(this, this.kernel.layout);
   }

@@ -1,5 +1,5 @@
-// Vector forms of logic and shifts on 32- and 64-bit types, and of those on integers of 16 bits that
-// are the same in lanes of 32.
+// Vector forms of logic and shifts on 32- and 64-bit types, and of those on integers of 16 bits
+// that are the same in lanes of 32.
 
 import { scalarType } from '../scalar-types.js';
 import type { LaneRule } from './lane-emitter.js';
@@ -31,7 +31,7 @@ export const not: LaneRule = (e) => {
   return true;
 };
 
-/** lop3: the sum of the products that the truth table names, or of those it does not, inverted. */
+/** lop3: the sum of the products in the truth table, or the inverted sum of the others. */
 export const logic3: LaneRule = (e) => {
   const type = laneType(e);
   const {
@@ -165,7 +165,7 @@ export const funnelShift: LaneRule = (e) => {
     e.pushLanes(kept, type);
     code.get(count).op(isLeft ? 'i32x4.shl' : 'i32x4.shr_u');
     e.pushLanes(other, type);
-    // By 32 less the amount, which may be 32: in two steps.
+    // By 32 minus the amount, which may be 32: in two steps.
     code
       .i32(1)
       .op(isLeft ? 'i32x4.shr_u' : 'i32x4.shl')

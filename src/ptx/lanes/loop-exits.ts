@@ -1,19 +1,19 @@
 // Loops that all of their threads leave for the same block: at the loop's end it is known which
-// threads have left it, without a mask for them on the way.
+// threads have left it, without a mask on the way.
 
 import { successors } from '../analysis/blocks.js';
 import type { Region } from '../analysis/regions.js';
 import type { CodePlan } from './code-plan.js';
 import type { LaneKernelEmitter } from './lane-kernel.js';
 
-/** Pass: such loops of general code. */
+/** A pass: finds such loops in general code. */
 export function findLoopExits({ general }: CodePlan, k: LaneKernelEmitter): void {
   for (const loop of general.loops.values()) loop.exit = onlyExit(k, loop.region);
 }
 
 /**
- * The block to which every thread that leaves a loop goes, if nothing else ends its stay there
- * and some stay longer than others.
+ * The block to which every thread that leaves a loop goes, if nothing else ends its stay there and
+ * some stay longer than others.
  */
 function onlyExit(k: LaneKernelEmitter, region: Region): number | undefined {
   const {
@@ -21,8 +21,8 @@ function onlyExit(k: LaneKernelEmitter, region: Region): number | undefined {
     plan,
   } = k;
   if (plan.convergent(region.header)) return undefined;
-  // A unit that is suspended whole takes along which threads wait where, which must be known by
-  // then.
+  // The masks of a unit that is suspended as a whole contain which threads wait where, which has to
+  // be known by then.
   if (k.passes && region.items.some((item) => typeof item !== 'number')) return undefined;
   const exits = new Set<number>();
   for (const member of region.members) {

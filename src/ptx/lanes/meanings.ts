@@ -1,6 +1,6 @@
-// What an analysis makes of each meaning that a row of the table of instructions can have
+// The result of an analysis for each meaning that a row of the table of instructions can have
 // (`isa/traits.ts`). A table of this type is complete: a new meaning does not compile until every
-// analysis has decided about it, and no analysis asks for a mnemonic.
+// analysis has an entry for it, and no analysis compares mnemonics.
 
 import type { Inst } from '../analysis/program.js';
 import type { Meaning } from '../isa/traits.js';
@@ -20,9 +20,8 @@ export const ofMeaning = <T>(table: ByMeaning<T>, { traits: { meaning } }: Inst)
   table[meaning];
 
 /**
- * Whether the result is an address, or a part of one, where the operands are. `passes`: only the
- * low bits of the operands go into the low bits of the result. None of these faults, whatever its
- * operands.
+ * Whether the result is an address, or a part of one, if the operands are. `passes`: the low bits
+ * of the result depend only on the low bits of the operands. None of these instructions faults.
  */
 export const ADDRESS_ARITHMETIC: ByMeaning<'passes' | 'makes' | undefined> = {
   move: 'passes',

@@ -1,7 +1,7 @@
-// Loads and stores of a unit's threads. Neighbouring addresses are v128 accesses after one check of
-// the whole range; those that step evenly are checked as a range, too; others are as many accesses
-// after a check of all addresses. Where that check fails, because a thread is switched off or
-// because there is a fault to report, a run-time function goes through the threads one by one.
+// Loads and stores of a unit's threads. Adjacent addresses are v128 accesses after one check of the
+// whole range; those that step evenly are checked as a range, too; others are one access each after
+// a check of all addresses. If that check fails, because a thread is switched off or because there
+// is a fault to report, a run-time function goes through the threads one by one.
 
 import type { Arg } from '../analysis/program.js';
 import { NULL_PAGE } from '../context.js';
@@ -42,8 +42,8 @@ export const load: LaneRule = (e) => {
   const joint = e.jointCheck();
   const place = joint ? checkJointly(e, found, joint) : check(e, found);
   if (place.kind === 'range' && place.stride === found.size) {
-    // Threads that load one by one put what they find side by side, where it is read as if it had
-    // been found so.
+    // Threads that load one by one store their values side by side, from where they are read as
+    // from a contiguous range.
     code.op('i32.eqz');
     e.when(() => {
       oneByOne(e, found, room, 'load');
@@ -85,7 +85,7 @@ export const store: LaneRule = (e) => {
   const room = roomOf(e, found);
   const packed: Place = { kind: 'range', local: room, offset: ADDRESSES, stride: found.size };
   const place = check(e, found);
-  if (e.parted && found.shared && found.type.bits === 32 && isPermuted(e, place, found.size)) {
+  if (e.diverged && found.shared && found.type.bits === 32 && isPermuted(e, place, found.size)) {
     code.op('if').byte(0x40);
     e.nest(() => {
       e.eachGroup(() => {
@@ -108,7 +108,7 @@ export const store: LaneRule = (e) => {
     });
     return true;
   }
-  e.pushEveryone();
+  e.pushAllExecute();
   code.op('i32.and');
   if (place.kind === 'range' && place.stride === found.size) {
     const good = e.temp('i32');
@@ -136,7 +136,7 @@ export const store: LaneRule = (e) => {
   return true;
 };
 
-/** Each group has four elements of 32 bits side by side, in whatever order. */
+/** Each group has four adjacent elements of 32 bits, in some order. */
 function isPermuted(e: LaneEmitter, place: Place, size: number): boolean {
   if (place.kind === 'range') return place.stride === size && size === 4;
   let all = true;
@@ -147,8 +147,8 @@ function isPermuted(e: LaneEmitter, place: Place, size: number): boolean {
 }
 
 /**
- * Stores for some of a group's threads, by writing back what the others have there: nobody else
- * sees a block's shared memory meanwhile.
+ * Stores for some of a group's threads by writing the others' old values back: no other code
+ * accesses a block's shared memory meanwhile.
  */
 function mergeGroup(e: LaneEmitter, found: Access, place: Place): void {
   if (place.kind === 'each') return;
@@ -169,8 +169,8 @@ function mergeGroup(e: LaneEmitter, found: Access, place: Place): void {
 }
 
 /**
- * Threads that store to the same place one after the other: the last one's value stays. Expects the
- * truth of: the place is good.
+ * Threads that store to the same place one after the other: the last one's value remains. The
+ * result of the check is on the stack.
  */
 function storeLast(
   e: LaneEmitter,
@@ -230,9 +230,9 @@ function storeLast(
   code.op('end');
 }
 
-// ---- one by one
+// One by one.
 
-/** Bytes of the addresses of a unit's threads, which stand before their values. */
+/** Bytes of the addresses of a unit's threads, which come before their values. */
 const ADDRESSES = 256;
 
 function roomOf(e: LaneEmitter, { size }: Access): number {
@@ -243,8 +243,8 @@ function roomOf(e: LaneEmitter, { size }: Access): number {
 }
 
 /**
- * Loads to or stores from where the unit's values stand side by side, for threads that execute the
- * instruction, up to the first fault.
+ * Loads to or stores from the unit's adjacent values, for threads that execute the instruction, up
+ * to the first fault.
  */
 function oneByOne(e: LaneEmitter, found: Access, room: number, what: 'load' | 'store'): void {
   const { code } = e;
@@ -286,16 +286,13 @@ function oneByOne(e: LaneEmitter, found: Access, room: number, what: 'load' | 's
   });
 }
 
-// ---- one group
+// One group.
 
 /** Bytes from the unit's first thread to a thread of the group. */
 const reach = (e: LaneEmitter, stride: number, lane: number): number =>
   (4 * e.group + lane) * stride;
 
-/**
- * Pushes the address of one thread of the group; the constant that is to be added to it is
- * returned.
- */
+/** Pushes the address of one thread of the group; returns the constant to add to it. */
 export function pushThread(e: LaneEmitter, place: Place, lane: number): number {
   if (place.kind === 'each') {
     e.code.get(place.addresses[e.group]!).lane('i32x4.extract_lane', lane);
@@ -308,7 +305,7 @@ export function pushThread(e: LaneEmitter, place: Place, lane: number): number {
 }
 
 /**
- * Four elements of 32 bits within 16 bytes of the range: where those begin, and which of the four
+ * Four elements of 32 bits within 16 bytes of the range: their beginning, and which of the four
  * each thread has.
  */
 interface Quad {
@@ -348,7 +345,7 @@ function readGroup(e: LaneEmitter, found: Access, place: Place): void {
       const offset = pushThread(e, place, index);
       code.memory('v128.load', offset);
     } else {
-      // Engines compute an offset of loads of a lane apart, in registers that they would fill long
+      // Engines compute an offset of a lane load separately, in registers that they would fill long
       // before the loads.
       const pushAddress = (thread: number): void => {
         const offset = pushThread(e, place, thread);
@@ -363,7 +360,7 @@ function readGroup(e: LaneEmitter, found: Access, place: Place): void {
         pushAddress(0);
         code.memory('v128.load32_zero');
         for (const lane of [1, 2, 3]) {
-          // A load of its own takes it in its address.
+          // A separate load takes it in its address.
           const offset = pushThread(e, place, lane);
           code.memory('f32.load', offset).lane('f32x4.replace_lane', lane);
         }
@@ -454,7 +451,7 @@ function transpose(
   }
 }
 
-/** A signed narrow value in a 16-bit register has no more than its 16 bits. */
+/** A signed narrow value in a 16-bit register has only 16 bits. */
 function cutTo16(e: LaneEmitter, target: Arg): void {
   if (target.kind === 'register' && target.register.type.bits === 16)
     e.code.i32(0xffff).op('i32x4.splat').op('v128.and');
@@ -475,8 +472,8 @@ function readNarrow(
     if (size === 1) code.op(`i16x8.extend_low_i8x16_${sign}`);
     code.op(`i32x4.extend_low_i16x8_${sign}`);
   } else {
-    // Into the low bytes of zeros: a load for itself and a replaced lane are two instructions of
-    // the processor more.
+    // A load into the low bytes of zeros: a separate load and a replaced lane are two instructions
+    // of the processor more.
     code.v128([0, 0, 0, 0]);
     for (let lane = 0; lane < 4; lane++) {
       const row = e.temp('v128');
@@ -616,19 +613,26 @@ const copies: Record<number, readonly [load: AccessOpcode, store: AccessOpcode]>
   16: ['v128.load', 'v128.store'],
 };
 
-/** Threads whose bits are set, in order, up to the first fault: whether there was one. */
+/**
+ * Goes through the threads whose bits are set, in order, up to the first fault; returns whether
+ * there was one.
+ */
 const oneByOneText = (what: 'load' | 'store', size: number, steps: boolean): string => {
   const log2 = Math.log2(size);
   const [load, store] = copies[size]!;
   const packed = `(i32.add $room (i32.shl $lane ${log2}))`;
+  const address = steps
+    ? '(i64.and (i64.add $first (i64.mul $step (i64.extend_i32_u $lane))) $mask)'
+    : '(i64.load (i32.add $room (i32.shl $lane 3)))';
   return `
-(func $lanes_${what}${steps ? '_steps' : ''}_${size} (param $ctx $thread $room $bits $line i32) (param $low $elements ${steps ? '$first $step $mask ' : ''}i64) (result i32)
+(func $lanes_${what}${steps ? '_steps' : ''}_${size} (param $ctx $thread $room $bits $line i32)
+  (param $low $elements ${steps ? '$first $step $mask ' : ''}i64) (result i32)
   (local $lane i32) (local $address i64)
   (block $done (loop $each
     (br_if $done (i32.eqz $bits))
     (local.set $lane (i32.ctz $bits))
     (local.set $bits (i32.and $bits (i32.sub $bits 1)))
-    (local.set $address ${steps ? '(i64.and (i64.add $first (i64.mul $step (i64.extend_i32_u $lane))) $mask)' : '(i64.load (i32.add $room (i32.shl $lane 3)))'})
+    (local.set $address ${address})
     (if (i64.ge_u (i64.rotr (i64.sub $address $low) ${log2}L) $elements) (then
       (call $fault_memory $ctx (i32.add $thread $lane) $address ${size} $line)
       (return 1)))

@@ -1,6 +1,6 @@
-// Vector forms of what has integers of 8 and 16 bits beside wider values: conversions, and moves
-// that take values apart and put them together. Such an integer takes a lane of 32 bits; registers
-// of 16 have zeros above.
+// Vector forms of instructions with integers of 8 and 16 bits besides wider values: conversions,
+// and moves that pack and unpack values. Such an integer takes a lane of 32 bits; registers of 16
+// have zeros above.
 
 import type { Arg } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
@@ -29,8 +29,8 @@ function holds(
 }
 
 /**
- * The operand's lanes: a register of 16 bits with zeros above, whatever it is declared as; a
- * literal as the type has it.
+ * The operand's lanes: a register of 16 bits with zeros above, whatever its declared type; a
+ * literal in the given type.
  */
 function pushRaw(e: LaneEmitter, arg: Arg, type: ScalarType): void {
   const own = arg.kind === 'register' ? arg.register.type : type;
@@ -56,7 +56,7 @@ export const highProduct: LaneRule = (e) => {
   return true;
 };
 
-// ---- moves
+// Moves.
 
 export const move: LaneRule = (e) => {
   const [type] = e.types();
@@ -71,9 +71,7 @@ export const move: LaneRule = (e) => {
   );
 };
 
-/**
- * What each of the elements has of a value of the type; undefined where there is no form for that.
- */
+/** The part of a value of the type that each element has; undefined if there is no form for it. */
 function partOf(elements: readonly Arg[], type: ScalarType): ScalarType | undefined {
   const bits = type.bits / elements.length;
   return type.bits <= 64 && (bits === 16 || bits === 32) ? scalarType(`b${bits}`) : undefined;
@@ -155,7 +153,7 @@ function unpack(
   return true;
 }
 
-// ---- conversions
+// Conversions.
 
 const isHalf = ({ name }: ScalarType): boolean => name === 'f16' || name === 'bf16';
 const isInteger = ({ kind, bits }: ScalarType): boolean =>
@@ -166,7 +164,7 @@ const ROUNDING = { rni: 'nearest', rzi: 'trunc', rmi: 'floor', rpi: 'ceil' } as 
 const widths = (type: ScalarType): number[] =>
   isInteger(type) && type.bits < 32 ? [16, 32] : [type.bits];
 
-/** From or to what is narrower than 32 bits. */
+/** Conversions from or to types narrower than 32 bits. */
 export const convert: LaneRule = (e) => {
   const [to, from] = e.types();
   if (!to || !from || e.types().length !== 2) return false;
@@ -198,7 +196,7 @@ export const convert: LaneRule = (e) => {
       e.popLanes(target);
       return true;
     }
-    // What an f32 does not hold is infinite as f16.
+    // A value too large for f32 is infinite as f16.
     if (from.bits > (to.name === 'f16' ? 32 : 16) || !e.has('rn') || !only(e, 'rn')) return false;
     pushExtended(e, source, from);
     code.op(`f32x4.convert_i32x4_${from.kind === 'signed' ? 's' : 'u'}`);
@@ -237,7 +235,7 @@ export const convert: LaneRule = (e) => {
     e.popLanes(target);
     return true;
   }
-  // The ISA flushes every f32 that is read; on the way to f16 a GPU does not.
+  // The ISA flushes every f32 that is read; in conversions to f16 a GPU does not.
   if (
     from === F32
       ? !e.has('rn') || !only(e, 'rn', ...(to.name === 'f16' ? ['ftz'] : []))
@@ -296,7 +294,7 @@ function fromInteger(
   return true;
 }
 
-/** cvt.rn.f16x2.f32 d, a, b: a goes to the high half. */
+/** cvt.rn.f16x2.f32 d, a, b: a becomes the high half. */
 function convertPair(e: LaneEmitter, to: ScalarType, from: ScalarType): boolean {
   const {
     code,

@@ -1,5 +1,5 @@
-// What vector rules begin and end with: which types and operands they take, how these come to the
-// stack, and results from it.
+// The operands of vector rules: which types and operands they take, and how values come to the
+// stack and results from it.
 
 import type { Arg } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
@@ -9,7 +9,7 @@ import type { LaneEmitter } from './lane-emitter.js';
 export const PRED = scalarType('pred');
 
 /**
- * The instruction's only type, if lanes of 32 or 64 bits hold its values: an integer of 16 has
+ * The instruction's only type, if lanes of 32 or 64 bits hold its values: an integer of 16 bits has
  * zeros above.
  */
 export function laneType(e: LaneEmitter): ScalarType | undefined {
@@ -33,13 +33,13 @@ const SHAPES = { i32: 'i32x4', i64: 'i64x2', f32: 'f32x4', f64: 'f64x2' } as con
 export const shapeOf = (type: ScalarType): (typeof SHAPES)[ScalarType['wasm']] => SHAPES[type.wasm];
 export const isFloat = (type: ScalarType): boolean => type.kind === 'float';
 
-/** Only these modifiers besides types. */
+/** The instruction has only these modifiers besides types. */
 export const only = (e: LaneEmitter, ...modifiers: string[]): boolean =>
   e.inst.modifiers.every(
     (word) => modifiers.includes(word) || e.types().some((type) => type.name === word),
   );
 
-/** Registers of other widths are left to the scalar rules, which know what to do or to refuse. */
+/** Registers of other widths are left to the scalar rules, which handle or reject them. */
 export function fits(e: LaneEmitter, types: readonly ScalarType[]): boolean {
   return (
     e.inst.args.length === types.length &&
@@ -66,7 +66,7 @@ export function fitsOne(arg: Arg, type: ScalarType): boolean {
 }
 
 /**
- * Pushes a group's values, or those of half of it where they are wide; integers of 16 bits as such
+ * Pushes a group's values, or those of half of it if they are wide; integers of 16 bits as integers
  * of 32.
  */
 export function operand(e: LaneEmitter, arg: Arg, type: ScalarType, half: number): void {
@@ -78,7 +78,7 @@ export function operand(e: LaneEmitter, arg: Arg, type: ScalarType, half: number
   if (type.bits === 16 && arg.kind === 'register') extend(e, type, 16);
 }
 
-/** Of what is on the stack in so many bits, those of an integer type, extended to 32. */
+/** Extends the integers on the stack from this many bits to 32. */
 export function extend(e: LaneEmitter, type: ScalarType, from: number): void {
   if (type.kind === 'signed')
     e.code
@@ -89,13 +89,13 @@ export function extend(e: LaneEmitter, type: ScalarType, from: number): void {
   else if (type.bits < from) cut(e, type.bits);
 }
 
-/** Leaves the low bits of the lanes on the stack. */
+/** Keeps the low bits of the lanes on the stack. */
 export function cut(e: LaneEmitter, bits: number): void {
   const mask = 2 ** bits - 1;
   e.code.v128([mask, mask, mask, mask]).op('v128.and');
 }
 
-/** Pops what {@link operand} pushes for the instruction's target. */
+/** Pops what {@link operand} pushes into the instruction's target. */
 export function popResult(e: LaneEmitter, type: ScalarType, half: number): void {
   if (type.bits === 16) cut(e, 16);
   e.popLanes(e.inst.args[0]!, half);
@@ -109,7 +109,7 @@ function flush(e: LaneEmitter): void {
   zeroed(e);
 }
 
-/** Takes a value and a mask: where the mask is set, the value's sign alone is left. */
+/** Takes a value and a mask: where the mask is set, only the value's sign is left. */
 function zeroed(e: LaneEmitter): void {
   e.code.i32(1).op('i32x4.shr_u').op('v128.andnot');
 }

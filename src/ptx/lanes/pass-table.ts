@@ -1,9 +1,9 @@
 // The passes of the vector back end, in the order in which they run. Each can be switched off
-// (`CompileOptions.passes`), and the code stays right: what a pass brings to each benchmark is in
-// docs/cpu-device-passes.md.
+// (`CompileOptions.passes`), and the code stays correct: docs/cpu-device-passes.md lists what each
+// pass brings to each benchmark.
 //
-// `run` changes the plan of the code. A pass without it is asked for by its name where it acts:
-// while the frame is planned, or while bytes are written.
+// `run` changes the plan of the code. A pass without it acts elsewhere and is tested for there by
+// its name: while the frame is planned, or while bytes are written.
 
 import { anchorResults } from './anchors.js';
 import { putChecksFirst } from './check-hoisting-order.js';
@@ -38,19 +38,19 @@ export const PASSES = [
   },
   {
     name: 'block loop',
-    what: 'a function runs a block by itself where threads wait at nothing but its barrier',
+    what: 'a function runs a block by itself if threads wait only at its barrier',
   },
   {
     name: 'warp operations in passing',
-    what: 'no entry after an operation of a warp to which all of its threads come together',
+    what: 'no entry after a warp operation that all threads of the warp reach together',
   },
   {
     name: 'spills',
-    what: 'registers are written to the frame and read from it where they change and are used',
+    what: 'registers are written to the frame where they change, and read where they are used',
   },
   {
     name: 'whole units',
-    what: 'a version without masks for units all of whose threads go the same way',
+    what: 'a version without masks for units all of whose threads take the same branches',
     run: addWholeUnits,
   },
   {
@@ -68,16 +68,16 @@ export const PASSES = [
     what: 'the accesses of a block are checked together at its beginning',
     run: putChecksFirst,
   },
-  // The versions are whole from here on.
+  // The versions are complete from here on.
   { name: 'linked versions', what: 'places where one version hands over', run: linkVersions },
   {
     name: 'short branches',
-    what: "a few instructions around which a branch goes run under the branch's predicate",
+    what: "a few instructions that a branch skips run under the branch's predicate",
     run: runShortSides,
   },
   {
     name: 'guards',
-    what: 'a branch on a comparison of what steps is decided by the first and the last thread',
+    what: 'the first and the last thread decide a branch on a comparison of a stepping value',
     run: guardBranches,
   },
   {
@@ -87,7 +87,7 @@ export const PASSES = [
   },
   {
     name: 'joint checks',
-    what: 'loads of neighbouring places that differ freely between threads have one check',
+    what: 'loads of adjacent places whose addresses differ freely have one check',
     run: joinChecks,
   },
   {
@@ -96,17 +96,17 @@ export const PASSES = [
   },
   {
     name: 'loop exits',
-    what: 'no mask of the threads that leave a loop which all leave for one block',
+    what: 'no mask of the threads that leave a loop, if all leave it for one block',
     run: findLoopExits,
   },
   {
     name: 'unmasked loops',
-    what: 'a loop of one block without masks, in kernels that have no version for whole units',
+    what: 'a loop of one block without masks, in kernels without a version for whole units',
     run: addUnmaskedLoops,
   },
   {
     name: 'short turns',
-    what: 'units take turns every few times round a loop that goes through memory',
+    what: 'units take turns after a few rounds of a loop that goes through memory',
     run: shortenTurns,
   },
   {
@@ -116,32 +116,32 @@ export const PASSES = [
   },
   {
     name: 'versioned loops',
-    what: 'several times round a loop through memory without checks',
+    what: 'several rounds of a loop through memory without checks',
     run: versionLoops,
   },
   {
     name: 'loop passes',
-    what: 'all units of a block go round such a loop before anything else in a pass',
+    what: 'all units of a block run such a loop before anything else in a pass',
     run: passThroughLoops,
   },
   {
     name: 'unrolling',
-    what: 'these times round the loop are written one after the other',
+    what: 'these rounds of the loop are unrolled',
     run: unrollPasses,
   },
   {
     name: 'versioned kernels',
-    what: 'all units of a block without checks, in kernels without state',
+    what: 'all units of a block run without checks, in kernels without state',
     run: versionUnits,
   },
   {
     name: 'straight turns',
-    what: 'no loop around blocks of which each way round waits at a barrier',
+    what: 'no loop around blocks if every path round it waits at a barrier',
     run: straighten,
   },
   {
     name: 'loop of whole units',
-    what: 'whole units whose turns are straight have a loop of their own',
+    what: 'whole units whose turns have no loops have a loop of their own',
     run: separateWholeUnits,
   },
   {
@@ -151,7 +151,7 @@ export const PASSES = [
   },
   {
     name: 'anchors',
-    what: 'a result is written to memory now and then, so that engines do not load too early',
+    what: 'a result is stored now and then, so that engines do not load too early',
     run: anchorResults,
   },
   {
@@ -163,23 +163,23 @@ export const PASSES = [
   },
   {
     name: 'turn clearing',
-    what: 'registers that no turn takes over are cleared between turns',
+    what: 'registers that no later turn reads are cleared between turns',
   },
   {
     name: 'dead-local clearing',
-    what: 'vectors that no unit leaves for the next are found in the bytes and cleared',
+    what: 'vectors that no unit leaves for the next one are found in the bytes and cleared',
   },
 ] as const satisfies readonly Pass[];
 
 export type PassName = (typeof PASSES)[number]['name'];
 
-/** Not switches: without them the code is not right. */
+/** These cannot be switched off: without them the code is not correct. */
 export type FixedPass = 'linked versions';
 
 /** Passes that are switched off are `false`. */
 export type Passes = Readonly<Partial<Record<Exclude<PassName, FixedPass>, boolean>>>;
 
-/** The plan of the kernel's code, by the passes that are not switched off. */
+/** The plan of the kernel's code, with the passes that are switched on. */
 export function planCode(k: LaneKernelEmitter): CodePlan {
   const code = plainCode(k);
   for (const { name, run } of PASSES as readonly (Pass & { name: PassName })[])

@@ -1,4 +1,4 @@
-// Each pass can be switched off, alone and with others, and the results stay those of single threads.
+// Each pass can be switched off, alone and with others, without a change of the results.
 
 import { describe, expect, it } from 'vitest';
 import * as fc from '../../../test/fast-check.js';
@@ -20,7 +20,7 @@ const SWITCHES = PASSES.map(({ name }) => name).filter((name) => name !== 'linke
 const without = (names: readonly string[]): Passes =>
   Object.fromEntries(names.map((name) => [name, false]));
 
-/** Programs and shapes, and what each pass switched off makes of one of them. */
+/** Programs and shapes, and the results of one of them with each pass switched off. */
 function compare(made: fc.Arbitrary<object>, off: fc.Arbitrary<readonly string[]>): void {
   let inLanes = 0;
   fc.assert(

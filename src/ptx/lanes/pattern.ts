@@ -1,23 +1,23 @@
-// What the threads of a unit differ by, where that is known when the kernel is compiled: values as
-// in `tid ^ 4`, `tid & 7` or `tid >> 3` are a part that all threads have in common and offsets that
-// are literals. Bits that lie below the common part's lowest one do not mix with it, so that logic
-// and shifts by literals keep the two apart.
+// Differences between the threads of a unit that are known at compile time: values as in `tid ^ 4`,
+// `tid & 7` or `tid >> 3` are a part that all threads have in common plus offsets that are
+// literals. Bits below the common part's lowest one do not mix with it, so that logic and shifts by
+// literals keep the two separate.
 
 import type { Arg, Inst } from '../analysis/program.js';
 import { meanings, ofMeaning } from './meanings.js';
 import type { Transfer } from './meanings.js';
 
 export interface Pattern {
-  /** What each thread of the unit has above the common part. */
+  /** The offset of each thread of the unit from the common part. */
   offsets: readonly number[];
   /**
-   * A power of two that divides the common part and is more than every offset; 0 where there is no
-   * such thing.
+   * A power of two that divides the common part and is greater than every offset; 0 if there is
+   * none.
    */
   modulus: number;
   /**
-   * Names the common part: values of a thread that have the same name have the same one. '#n' is
-   * the literal n.
+   * The name of the common part: values of a thread with the same name are equal. '#n' is the
+   * literal n.
    */
   origin: string | undefined;
 }
@@ -34,7 +34,7 @@ const joined = (
 ): string | undefined =>
   a === undefined || b === undefined ? undefined : named(`(${a}${operation}${b})`);
 
-/** All threads' values are known. */
+/** The values of all threads are known. */
 export const isKnown = ({ origin, modulus }: Pattern): boolean =>
   origin === '#0' && modulus === WHOLE;
 
@@ -44,7 +44,7 @@ export const known = (offsets: readonly number[]): Pattern => ({
   origin: '#0',
 });
 
-/** What a thread has more than the first one. */
+/** The difference of each thread's value from the first one's. */
 export const relative = ({ offsets }: Pattern): number[] =>
   offsets.map((offset) => offset - offsets[0]!);
 
@@ -63,11 +63,11 @@ export function samePattern(a: Pattern | undefined, b: Pattern | undefined): boo
   );
 }
 
-/** What holds of either. */
+/** A pattern that describes both. */
 export function commonPattern(a: Pattern | undefined, b: Pattern | undefined): Pattern | undefined {
   if (a === b || !a || !b) return a && b;
   if (samePattern(a, b)) return a;
-  // Literals that differ by what all threads share still step alike.
+  // Literals that differ by the same amount in all threads step alike.
   const [first, second] = [relative(a), relative(b)];
   if (!first.every((offset, lane) => offset === second[lane])) return undefined;
   const modulus = Math.min(a.modulus, b.modulus);
@@ -100,14 +100,14 @@ function within(pattern: Pattern, modulus: number): Pattern | undefined {
   return { offsets: pattern.offsets.map((offset) => offset % modulus), modulus, origin: name };
 }
 
-/** Both with the smaller modulus of the two. */
+/** Both patterns with the smaller modulus of the two. */
 function alike(a: Pattern, b: Pattern): [Pattern, Pattern] | undefined {
   const modulus = Math.min(a.modulus, b.modulus);
   const [left, right] = [within(a, modulus), within(b, modulus)];
   return left && right && [left, right];
 }
 
-/** Offsets alone; none where they are too far from each other to be of use. */
+/** Offsets without a common part; undefined if they are too far apart to be useful. */
 function loose(offsets: readonly number[]): Pattern | undefined {
   const reach = offsets.map((offset) => Math.abs(offset - offsets[0]!));
   return reach.every((step) => Number.isSafeInteger(step) && step < MOST_STEP * offsets.length)
@@ -185,7 +185,7 @@ function shiftRight(pattern: Pattern, count: number, signed: boolean): Pattern |
     );
   const by = 2 ** count;
   const origin = joined(pattern.origin, signed ? '>>' : '>>>', `${count}`);
-  // The offsets go, and what is left is common.
+  // The offsets vanish, and the rest is common.
   if (by >= pattern.modulus) return { offsets: pattern.offsets.map(() => 0), modulus: 1, origin };
   return {
     offsets: pattern.offsets.map((offset) => Math.floor(offset / by)),
@@ -222,7 +222,7 @@ function compare(comparison: string, signed: boolean, a: Pattern, b: Pattern): P
   const pair = alike(a, b);
   if (!pair) return undefined;
   const [left, right] = pair;
-  // Below 2^31 offsets change no sign.
+  // Offsets below 2^31 change no sign.
   if (left.modulus > 2 ** 31) return undefined;
   if (left.origin !== undefined && left.origin === right.origin) {
     return known(left.offsets.map((offset, lane) => Number(holds(offset - right.offsets[lane]!))));
@@ -233,7 +233,8 @@ function compare(comparison: string, signed: boolean, a: Pattern, b: Pattern): P
 }
 
 /**
- * Special registers that are the same each time a thread reads them, and all threads' of a unit.
+ * Special registers that are the same each time a thread reads them, and the same in all threads of
+ * a unit.
  */
 const CONSTANT = /^(tid\.[yz]|n?ctaid\.[xyz]|ntid\.[xyz])$/;
 
@@ -265,20 +266,22 @@ export function argPattern(
   }
 }
 
-/** An instruction on integers of 32 or 64 bits, or on predicates, and the patterns it reads. */
+/**
+ * An instruction on integers of 32 or 64 bits, or on predicates, and the patterns that it reads.
+ */
 interface Operands {
   inst: Inst;
-  /** The first operand's. */
+  /** The pattern of the first operand. */
   a: Pattern;
   source: (index: number) => Pattern | undefined;
-  /** Of the result. */
+  /** The bits of the result. */
   bits: number;
-  /** Of the operands. */
+  /** The bits of the operands. */
   sourceBits: number;
   signed: boolean;
 }
 
-/** The pattern of what an instruction writes. */
+/** The pattern of an instruction's result. */
 export function resultPattern(
   inst: Inst,
   source: (index: number) => Pattern | undefined,
@@ -344,7 +347,7 @@ const PREDICATES: Transfer<Operands, Pattern | undefined> = {
   ),
 };
 
-/** The product of the first two operands, one of them a literal. */
+/** The product of the first two operands, one of which is a literal. */
 function product({ inst, a, source, bits, signed }: Operands): Pattern | undefined {
   const left = literalOf(inst.args[1]);
   const right = literalOf(inst.args[2]);
@@ -398,10 +401,7 @@ const INTEGERS: Transfer<Operands, Pattern | undefined> = {
   ...meanings(['minimum', 'not', 'comparison', 'load', 'opaque'], nothing),
 };
 
-/**
- * The same in 64 bits, where no value passes the end of 32 bits on the way from one thread to
- * another.
- */
+/** The same in 64 bits, if no value passes the end of 32 bits between one thread and another. */
 function widen(pattern: Pattern, signed: boolean): Pattern | undefined {
   if (isKnown(pattern))
     return loose(pattern.offsets.map((offset) => (signed ? offset | 0 : offset)));

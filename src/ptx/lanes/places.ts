@@ -1,33 +1,33 @@
-// Where a unit's threads load from and store to: what is known of their addresses, and the checks
-// that these are good.
+// The addresses of a unit's loads and stores, as far as they are known, and the checks that they
+// are valid.
 
 import type { Arg, Register } from '../analysis/program.js';
 import { CTX, NULL_PAGE } from '../context.js';
 import { elements, sharedElements } from '../emit/memory-access.js';
-import { WATCHED, accessSpace, components, vectorOf } from '../rules/memory.js';
+import { STRONG, accessSpace, components, vectorOf } from '../rules/memory.js';
 import type { ScalarType } from '../scalar-types.js';
 import type { JointCheck } from './joint-checks.js';
 import type { LaneEmitter } from './lane-emitter.js';
 
 export interface Access {
   type: ScalarType;
-  /** Registers or literals that are read or written: several with .v2 and .v4. */
+  /** The registers or literals that are read or written: several with .v2 and .v4. */
   values: Arg[];
-  /** Bytes per thread, and their binary logarithm. */
+  /** Bytes for each thread, and their binary logarithm. */
   size: number;
   log2: number;
   shared: boolean;
   address: Arg & { kind: 'address' };
-  /** Step of the address from thread to thread. */
+  /** The step of the address from thread to thread. */
   stride: number | undefined;
-  /** How far each thread's address is from the first one's, where that is known. */
+  /** The distance of each thread's address from the first one's, if it is known. */
   steps: readonly number[] | undefined;
   wide: boolean;
 }
 
 const PACKED = /x[24]$|^tf32$/;
 
-/** What the instruction moves, if there are vector forms for it. */
+/** The access of the instruction, if there are vector forms for it. */
 export function access(
   e: LaneEmitter,
   address: Arg | undefined,
@@ -47,7 +47,7 @@ export function access(
     return undefined;
   if (
     e.oneOf('v8', 'async', 'bulk') ||
-    WATCHED.some((word) => e.has(word)) ||
+    STRONG.some((word) => e.has(word)) ||
     address?.kind !== 'address' ||
     !address.base
   )
@@ -74,7 +74,7 @@ export function access(
   };
 }
 
-/** An operand that a value of the type comes from or goes to without ado. */
+/** An operand that holds a value of the type without conversion. */
 function holds(part: Arg, type: ScalarType): boolean {
   if (part.kind === 'register') {
     const { bits, kind, name } = part.register.type;
@@ -86,14 +86,14 @@ function holds(part: Arg, type: ScalarType): boolean {
   );
 }
 
-/** Where the group's first thread's bytes are. */
+/** The bytes of the group's first thread. */
 export type Place =
   | { kind: 'range'; local: number; offset: number; stride: number }
-  /** At known distances from the range's start, which has so many bytes. */
+  /** At known distances from the start of the range, with the bytes of the whole range. */
   | { kind: 'apart'; local: number; steps: readonly number[]; bytes: number }
   | { kind: 'each'; addresses: readonly number[]; offset: number };
 
-/** Pushes the truth of: every thread's address is good. */
+/** Pushes whether every thread's address is valid. */
 export function check(e: LaneEmitter, found: Access): Place {
   const { address, log2, shared, size, stride, steps, wide } = found;
   if (stride === undefined && steps?.every((step) => step % size === 0))
@@ -124,7 +124,7 @@ function checkApart(
   return { kind: 'apart', local: local.place, steps: steps.map((step) => step - least), bytes };
 }
 
-/** Pushes the address of a range's first byte. `place` is its local once it has been settled. */
+/** Pushes the address of a range's first byte. `place` is its local if it has been computed. */
 function pushStart(
   e: LaneEmitter,
   address: Access['address'],
@@ -150,8 +150,8 @@ function pushStart(
 }
 
 /**
- * Makes the address on the stack a truth: `count` elements from it on are aligned and within what
- * may be touched.
+ * Replaces the address on the stack by whether `count` elements from it on are aligned and within
+ * accessible memory.
  */
 export function testPlace(
   e: LaneEmitter,
@@ -179,7 +179,7 @@ export function testPlace(
   code.get(startsOf(e, shared, log2, wide, count)).op(`${type}.lt_u`);
 }
 
-/** Number of places where `count` elements in a row may start. */
+/** The number of places at which `count` adjacent elements may start. */
 function startsOf(
   e: LaneEmitter,
   shared: boolean,
@@ -212,8 +212,7 @@ export function elementsOf(e: LaneEmitter, shared: boolean, log2: number): numbe
 }
 
 /**
- * Pushes the truth of: the addresses of all loads of the check are good. The first of them finds
- * out.
+ * Pushes whether the addresses of all loads of the check are valid. The first of them computes it.
  */
 export function checkJointly(e: LaneEmitter, found: Access, joint: JointCheck): Place {
   const { code } = e;
@@ -237,7 +236,8 @@ export function checkJointly(e: LaneEmitter, found: Access, joint: JointCheck): 
 }
 
 /**
- * Pushes the truth of: each thread's address is good. Leaves the addresses as four i32 per group.
+ * Pushes whether each thread's address is valid, and leaves the addresses as four i32 for each
+ * group.
  */
 function checkAll(e: LaneEmitter, found: Access, addresses: readonly number[], more = 0): void {
   const { code } = e;
@@ -245,7 +245,7 @@ function checkAll(e: LaneEmitter, found: Access, addresses: readonly number[], m
   const count = elementsOf(e, shared, log2);
   const limit = e.hoist(`lanes:${shared}:${log2}:${more}`, 'v128', (prologue) => {
     prologue.get(count);
-    // None where there are not so many.
+    // There are none if memory has fewer elements.
     if (more)
       prologue.i64(more).op('i64.sub').i64(0).get(count).i64(more).op('i64.gt_u').op('select');
     prologue.op('i32.wrap_i64').op('i32x4.splat');
@@ -255,7 +255,7 @@ function checkAll(e: LaneEmitter, found: Access, addresses: readonly number[], m
     else prologue.i32(NULL_PAGE);
     prologue.op('i32x4.splat');
   });
-  // What alignment forbids, and the high words, must all be zero.
+  // The bits below the alignment, and the high words, all have to be zero.
   const bad = log2 || wide ? e.temp('v128') : -1;
   const good = e.temp('v128');
   const mask = 2 ** log2 - 1;

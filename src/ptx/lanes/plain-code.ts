@@ -1,5 +1,5 @@
 // The plan of a kernel's code before any pass: one version, with masks, in which each instruction
-// stands for itself. What follows from the plan as passes have left it is filled in at their end.
+// is independent. `completeCode` adds what follows from the plan after the passes.
 
 import type { Block } from '../analysis/blocks.js';
 import type { Register } from '../analysis/program.js';
@@ -16,7 +16,7 @@ export function plainCode(k: LaneKernelEmitter): CodePlan {
     ownLoop: false,
     units: undefined,
     loopPasses: [],
-    touches: undefined,
+    prefetched: undefined,
     byGroup: false,
     strides: false,
   };
@@ -56,13 +56,13 @@ export function reorder(code: BlockCode, { insts }: Block): void {
   code.steps = insts.map((inst) => stepOf.get(inst)!);
 }
 
-/** All blocks of a version, those of loops without masks with them. */
+/** All blocks of a version, including those of loops without masks. */
 export function* codeOf({ blocks, loops }: Version): Iterable<BlockCode> {
   yield* blocks.values();
   for (const { unmasked } of loops.values()) if (unmasked) yield unmasked;
 }
 
-/** Ends of blocks, spills, and where registers are used for the last time. */
+/** Completes the ends of blocks, spills, and the last uses of registers. */
 export function completeCode({ general, whole }: CodePlan, k: LaneKernelEmitter): void {
   for (const version of whole ? [general, whole] : [general]) {
     k.inVersion(version === whole, () => {
@@ -76,7 +76,7 @@ export function completeCode({ general, whole }: CodePlan, k: LaneKernelEmitter)
 
 function complete(k: LaneKernelEmitter, code: BlockCode): void {
   const { block, steps, ending } = code;
-  ending.soft = !k.everyone && (!k.plan.convergent(block.index) || k.plan.parts(block.index));
+  ending.soft = !k.wholeUnit && (!k.plan.convergent(block.index) || k.plan.parts(block.index));
   ending.form = formOf(k, block);
   code.spilled = k.frames.spills.early(block.index);
   findLastUses(k, block, steps);
@@ -89,7 +89,7 @@ function formOf(k: LaneKernelEmitter, { index, ending }: Block): EndingForm {
     case 'branch': {
       if (ending.yes === ending.no) return 'jump';
       const { register } = ending.inst.predicate!;
-      if (k.everyone) return k.isUniform(register) ? 'branch' : 'agree';
+      if (k.wholeUnit) return k.isUniform(register) ? 'branch' : 'agree';
       return k.plan.parts(index) ? 'part' : 'branch';
     }
     case 'return':
@@ -106,7 +106,7 @@ function formOf(k: LaneKernelEmitter, { index, ending }: Block): EndingForm {
   }
 }
 
-/** What the end of the block reads has its last use there. */
+/** The last uses of registers that the end of the block reads. */
 function findLastUses(k: LaneKernelEmitter, { ending }: Block, steps: readonly Step[]): void {
   const last = new Map<Register, number>();
   steps.forEach(({ inst }, index) => {

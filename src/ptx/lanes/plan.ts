@@ -1,10 +1,10 @@
-// What the lane back end must know of a kernel before it writes code: each register's spread, which
-// branches part the threads of a unit, where parted threads wait for each other, and which results
-// must leave waiting threads alone.
+// What the vector back end needs of a kernel before it writes code: each register's spread, at
+// which branches the threads of a unit diverge, where diverged threads wait for each other, and
+// which results may not change the values of waiting threads.
 //
-// Blocks run in the order of the layout. A thread that branches ahead waits at its target until
-// control comes by; one that branches back waits at the loop's header until the others have come to
-// the loop's end.
+// Blocks run in layout order. A thread that branches forward waits at its target until control
+// comes there; one that branches back waits at the loop's header until the others reach the loop's
+// end.
 
 import type { Block } from '../analysis/blocks.js';
 import { successors } from '../analysis/blocks.js';
@@ -26,37 +26,40 @@ import { isIndependentLoop } from './independent-loops.js';
 import { isKnown } from './pattern.js';
 import type { Spread } from './spread.js';
 
-/** Larger kernels stay with the scalar back end: analysis and code would grow out of proportion. */
+/**
+ * Larger kernels stay with the scalar back end: the time of the analysis and the size of the code
+ * would be out of proportion.
+ */
 const MOST_INSTRUCTIONS = 6000;
 const MOST_BLOCKS = 800;
 
 export interface LanePlan {
   spread(register: Register): Spread;
-  /** What a varying register holds in each lane, where that is always the same. */
+  /** The values of a varying register in each lane, if they are always the same. */
   constants(register: Register): readonly number[] | undefined;
-  /** The value of a register that holds the same literal all the time. */
+  /** The value of a register that always has the same literal. */
   literal(register: Register): number | undefined;
-  /** Spread of what an instruction writes, before it is merged with other definitions. */
+  /** The spread of an instruction's result, before it is merged with other definitions. */
   result(inst: Inst): Spread;
   /** No thread of the group waits elsewhere while this block runs. */
   convergent(block: number): boolean;
-  /** The block ends with a branch that threads take differently. */
+  /** The block ends with a divergent branch. */
   parts(block: number): boolean;
   /** Threads may wait for control at this block. */
   waitsAt(block: number): boolean;
-  /** A block that does nothing but leave. */
+  /** A block that only leaves. */
   leaves(block: number): boolean;
   /** Threads that wait elsewhere while this block runs still need their value of the register. */
   keeps(block: number, register: Register): boolean;
-  /** Blocks outside a loop at which threads may wait while others go round in it. */
+  /** Blocks outside a loop at which threads may wait while others stay in it. */
   waitingOut(loop: Region): number[];
-  /** Every loop comes to its end, or goes round for ever, whatever other threads do. */
+  /** Every loop comes to its end, or runs forever, whatever other threads do. */
   independent: boolean;
-  /** All threads of a unit that are still there are suspended and resumed together, always. */
+  /** All threads of a unit that have not exited are always suspended and resumed together. */
   together: boolean;
 }
 
-/** Why a kernel has no lanes, or its plan for units of so many threads. */
+/** The plan for units of this many threads, or the reason why a kernel has no lanes. */
 export function planLanes(
   blocks: readonly Block[],
   shape: Shape,
@@ -71,8 +74,8 @@ export function planLanes(
 
   const spreads = new Spreads(reached, liveness, addressOnly(instructions, registers), width);
   const waits = new Waits(blocks, reached, shape, liveness);
-  // What a block writes while threads wait elsewhere may be theirs there: it varies, which may part
-  // threads at more branches.
+  // What a block writes while threads wait elsewhere may differ from their values: it varies, which
+  // may make more branches divergent.
   for (let changed = true; changed;) {
     changed = false;
     spreads.propagate();
@@ -116,12 +119,12 @@ export function planLanes(
   };
 }
 
-/** Whether a block does nothing but leave. */
+/** Whether a block only leaves. */
 const leaves = ({ insts, ending }: Block): boolean =>
   insts.length === 0 && (ending.kind === 'return' || ending.kind === 'exit');
 
 /**
- * Whether every suspension at the block's end takes all threads of the unit that are still there,
+ * Whether every suspension at the block's end takes all threads of the unit that have not exited,
  * and none can be released alone.
  */
 function suspendsTogether(
@@ -157,12 +160,12 @@ function suspendsTogether(
 
 /** The spread of each register, as far as it follows from the instructions. */
 class Spreads {
-  /** Of what each instruction writes. */
+  /** The spread of each instruction's result. */
   readonly results = new Map<Inst, Spread>();
   private readonly spreads: (Spread | undefined)[] = [];
   private readonly forced = new Set<number>();
   /**
-   * Registers that step by one from a first thread of any number, where each block begins;
+   * Registers that step by one from a first thread of any number, at the start of each block;
    * elsewhere such a step is aligned.
    */
   private readonly loose: ReadonlyMap<number, Set<number>>;
@@ -187,7 +190,7 @@ class Spreads {
     return this.spreads[id];
   }
 
-  /** Takes the register for one that varies; whether that says less than before. */
+  /** Makes the register varying; returns whether its spread changed. */
   force({ id }: Register): boolean {
     if (this.forced.has(id)) return false;
     this.forced.add(id);
@@ -236,7 +239,7 @@ class Spreads {
       for (const id of here) there.add(id);
       changed ||= there.size > before;
     }
-    // What a cut writes comes from other threads.
+    // The results of a cut come from other threads.
     const { ending } = block;
     if (ending.kind !== 'cut') return changed;
     for (const register of ending.inst.defs) changed = this.define(register, VARYING) || changed;
@@ -250,7 +253,7 @@ class Spreads {
 /** Positions in the layout, from the first to the last. */
 type Range = [start: number, end: number];
 
-/** Which branches part threads, and which blocks run while threads wait elsewhere. */
+/** Which branches diverge, and which blocks run while threads wait elsewhere. */
 class Waits {
   private readonly blocks: readonly Block[];
   private readonly reached: readonly Block[];
@@ -304,7 +307,7 @@ class Waits {
     }
   }
 
-  /** Threads that leave a block apart wait for each other; whether that says more than before. */
+  /** Threads that diverge at a block wait for each other; returns whether that is new. */
   private waitFor(block: Block): boolean {
     let grows = false;
     for (const to of successors(block)) {
@@ -324,8 +327,8 @@ class Waits {
   }
 
   /**
-   * Positions of the blocks that run while a thread that took an edge waits at its target; none
-   * when it goes on at once.
+   * Positions of the blocks that run while a thread that took an edge waits at its target;
+   * undefined if it continues at once.
    */
   private rangeOf(from: number, to: number): Range | undefined {
     const { shape } = this;

@@ -1,7 +1,7 @@
-// Kernels made at random whose blocks have rows that are far from each other in memory, in grids
-// that go through more than caches hold: thread by thread and in lanes, where lines are touched
-// before the block begins, they do the same. Places that no thread goes to, because of a guard, may
-// lie anywhere.
+// Random kernels whose blocks have rows that are far from each other in memory, in grids that
+// access more than caches hold: thread by thread and in lanes, which load lines before the block
+// begins, they give the same results. Places that no thread accesses, because of a guard, may be
+// anywhere.
 
 import * as fc from '../../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
@@ -25,7 +25,7 @@ const SHAPES: readonly Dimensions[] = [
   [32, 1, 4],
 ];
 const GRID = [2, 2] as const;
-/** More than caches hold of the narrowest of them. */
+/** More than caches hold, for the narrowest of them. */
 const TOLD = [4096, 4096] as const;
 const TYPES = [
   { name: 'u8', size: 1 },
@@ -35,7 +35,7 @@ const TYPES = [
   { name: 'b64', size: 8 },
   { name: 'v4.u32', size: 16 },
 ] as const;
-/** Bytes from row to row, and of all that an access may reach. */
+/** Bytes from row to row, and of everything that an access may reach. */
 const PITCHES = [1024, 1024, 4096, 2064, 1536, 512, -1024, -4096] as const;
 const REGION = 2 ** 20;
 const MIDDLE = REGION / 2;
@@ -48,14 +48,14 @@ const place = fc.record({
   stores: fc.boolean(),
   down: fc.nat(24),
   along: fc.constantFrom(0, 0, 1, -1),
-  /** How a row and a column become an address. */
+  /** How an address is computed from a row and a column. */
   made: fc.constantFrom('mad', 'mad', 'shl', 'wide', 'bytes'),
-  /** Of rows or columns that are exchanged, as in a transpose. */
+  /** Rows or columns are exchanged, as in a transpose. */
   turned: fc.boolean(),
   misaligned: fc.nat(60).map((one) => one === 0),
   /** Bytes from the end of memory at which the furthest thread's access ends. */
   fromEnd: fc.option(fc.constantFrom(0, 0, 16, 64, -16, -2048), { nil: undefined, freq: 8 }),
-  /** Where no thread goes, although the code is there. */
+  /** A place that no thread accesses, although the code contains the access. */
   wild: fc.option(
     fc.record({
       at: fc.constantFrom(
@@ -90,7 +90,7 @@ type Place = Kernel['places'][number];
 function text({ places, barriers, guards, loops, rows }: Kernel): string {
   const address = ({ type: { size }, made, turned, down, along }: Place, k: number): string => {
     const [row, column] = turned ? [`%tr${k}`, `%tc${k}`] : ['%y', '%x'];
-    // A transposed tile: the block's place is exchanged, the thread's is not.
+    // In a transposed tile, the block's place is exchanged, and the thread's is not.
     const turn = turned
       ? `mad.lo.s32 %tr${k}, %cx, %ny, %ty; mad.lo.s32 %tc${k}, %cy, %nx, %tx;`
       : '';
@@ -173,20 +173,45 @@ function text({ places, barriers, guards, loops, rows }: Kernel): string {
     ].join(', '),
     `
     .shared .align 4 .b8 cells[8192];
-    .reg .b64 %results, %own; .reg .b32 %tx, %ty, %tz, %cx, %cy, %nx, %ny, %x, %y, %y0, %wide, %high, %zero, %r, %z, %t, %t0, %t1, %cell, %other, %cells, %round, %threads; .reg .pred %out, %outx, %outy, %never, %more;
-    ${each('b64', 'at', 'o', 'q', 'e', 'u', 'a', 'v')} ${each('b32', 'pitch', 'd', 'i', 'j', 'l', 'm', 'n', 'p', 'tr', 'tc')} ${each('f32', 'f')}
-    ld.param.u64 %results, [results]; ld.param.u32 %wide, [wide]; ld.param.u32 %high, [high]; ld.param.u32 %zero, [zero];
-    ${places.map((_, k) => `ld.param.u64 %at${k}, [at${k}]; ld.param.u32 %pitch${k}, [pitch${k}];`).join('\n')}
-    mov.u32 %tx, %tid.x; mov.u32 %ty, %tid.y; mov.u32 %tz, %tid.z; mov.u32 %cx, %ctaid.x; mov.u32 %cy, %ctaid.y; mov.u32 %nx, %ntid.x; mov.u32 %ny, %ntid.y;
-    mad.lo.s32 %x, %cx, %nx, %tx; mad.lo.s32 %y0, %cy, %ny, %ty; ${rows === 'twice' ? 'shl.b32 %y, %y0, 1;' : rows === 'odd' ? 'mad.lo.s32 %y, %tz, 3, %y0;' : 'mov.u32 %y, %y0;'}
+    .reg .b64 %results, %own;
+    .reg .b32 %tx, %ty, %tz, %cx, %cy, %nx, %ny, %x, %y, %y0, %wide, %high, %zero, %r, %z, %t,
+    %t0, %t1, %cell, %other, %cells, %round, %threads; .reg .pred %out, %outx, %outy, %never, %more;
+    ${each('b64', 'at', 'o', 'q', 'e', 'u', 'a', 'v')}
+      ${each('b32', 'pitch', 'd', 'i', 'j', 'l', 'm', 'n', 'p', 'tr', 'tc')} ${each('f32', 'f')}
+    ld.param.u64 %results, [results]; ld.param.u32 %wide, [wide]; ld.param.u32 %high, [high];
+    ld.param.u32 %zero, [zero];
+    ${places
+      .map(
+        (_, k) => `ld.param.u64 %at${k}, [at${k}];
+      ld.param.u32 %pitch${k}, [pitch${k}];`,
+      )
+      .join('\n')}
+    mov.u32 %tx, %tid.x; mov.u32 %ty, %tid.y; mov.u32 %tz, %tid.z; mov.u32 %cx, %ctaid.x;
+    mov.u32 %cy, %ctaid.y; mov.u32 %nx, %ntid.x; mov.u32 %ny, %ntid.y;
+    mad.lo.s32 %x, %cx, %nx, %tx; mad.lo.s32 %y0, %cy, %ny, %ty;
+    ${
+      rows === 'twice'
+        ? 'shl.b32 %y, %y0, 1;'
+        : rows === 'odd'
+          ? 'mad.lo.s32 %y, %tz, 3, %y0;'
+          : 'mov.u32 %y, %y0;'
+    }
     mad.lo.s32 %t0, %tz, %ny, %ty; mad.lo.s32 %t, %t0, %nx, %tx; mul.lo.u32 %threads, %nx, %ny;
-    mov.u32 %cells, cells; shl.b32 %t1, %t, 2; add.s32 %cell, %cells, %t1; xor.b32 %other, %t1, 4; add.s32 %other, %other, %cells;
-    setp.ge.s32 %outx, %x, %wide; setp.ge.s32 %outy, %y0, %high; or.pred %out, %outx, %outy; setp.ne.u32 %never, %zero, 0; mov.u32 %r, %t; mov.u32 %round, 0;
+    mov.u32 %cells, cells; shl.b32 %t1, %t, 2; add.s32 %cell, %cells, %t1;
+    xor.b32 %other, %t1, 4; add.s32 %other, %other, %cells;
+    setp.ge.s32 %outx, %x, %wide; setp.ge.s32 %outy, %y0, %high; or.pred %out, %outx, %outy;
+    setp.ne.u32 %never, %zero, 0; mov.u32 %r, %t; mov.u32 %round, 0;
     ${guards === 'exit' ? '@%out exit;' : ''}
     AGAIN:
     ${phases.join(`\n${barrier}\n`)}
-    ${loops ? 'add.u32 %round, %round, 1; bar.sync 0; setp.lt.u32 %more, %round, 2; @%more bra AGAIN;' : ''}
-    mad.lo.s32 %t0, %cy, 2, %cx; mad.lo.s32 %t0, %t0, 2048, %t; mad.wide.s32 %own, %t0, 4, %results; st.global.u32 [%own], %r; ret;`,
+    ${
+      loops
+        ? `add.u32 %round, %round, 1; bar.sync 0; setp.lt.u32 %more, %round, 2;
+    @%more bra AGAIN;`
+        : ''
+    }
+    mad.lo.s32 %t0, %cy, 2, %cx; mad.lo.s32 %t0, %t0, 2048, %t;
+    mad.wide.s32 %own, %t0, 4, %results; st.global.u32 [%own], %r; ret;`,
   );
 }
 
@@ -210,7 +235,7 @@ function run(
     ({ type: { size }, pitch, down, along, fromEnd, misaligned, wild }, k) => {
       if (wild) return [{ i64: wild.at }, { i32: wild.pitch }];
       const step = pitch / size;
-      // The first of them comes to the end of memory, each other one lies in a region of its own.
+      // The first of them reaches the end of memory; each other one is in a region of its own.
       const furthest = ((pitch > 0 ? rows - 1 : 0) + down) * pitch + (columns - 1 + along) * size;
       const at =
         fromEnd !== undefined && k === 0
@@ -237,14 +262,14 @@ it(
   { tags: 'random', timeout: 120_000 },
   () => {
     const statuses = new Set<number>();
-    const touched = new Set<boolean>();
+    const prefetching = new Set<boolean>();
     fc.assert(
       fc.property(kernels, fc.constantFrom(...SHAPES), (kernel, block) => {
         const source = text(kernel);
         const scalar = run(source, kernel, block, false);
         const lanes = run(source, kernel, block, true);
         statuses.add(scalar.status);
-        touched.add(touches(source, 'k', block));
+        prefetching.add(prefetches(source, 'k', block));
         expect(lanes.status, source).toBe(scalar.status);
         expect(lanes.block, source).toBe(scalar.block);
         if (scalar.status === STATUS.done)
@@ -253,11 +278,11 @@ it(
             source,
           ).toEqual([true, true]);
       }),
-      // So many that there are faults, and kernels that touch nothing.
+      // So many that there are faults, and kernels without prefetching.
       { numRuns: 200, leastRuns: 20 },
     );
     expect([...statuses].sort()).toEqual([STATUS.done, STATUS.fault].sort());
-    expect(touched.size).toBe(2);
+    expect(prefetching.size).toBe(2);
   },
 );
 
@@ -269,14 +294,16 @@ it.each([(2n ** 64n + 8n) / 3n, (2n ** 65n + 4n) / 3n, 2n ** 63n, 2n ** 32n, -(2
       '.param .u64 at, .param .u64 pitch, .param .u32 zero',
       `
     .reg .b64 %at, %pitch, %y, %o, %row, %a, %x; .reg .b32 %tx, %ty, %zero, %v; .reg .pred %never;
-    ld.param.u64 %at, [at]; ld.param.u64 %pitch, [pitch]; ld.param.u32 %zero, [zero]; mov.u32 %tx, %tid.x; mov.u32 %ty, %tid.y; setp.ne.u32 %never, %zero, 0;
-    cvt.u64.u32 %y, %ty; mul.lo.s64 %o, %y, %pitch; mul.wide.u32 %x, %tx, 4; add.s64 %row, %at, %o; add.s64 %a, %row, %x; bar.sync 0;
+    ld.param.u64 %at, [at]; ld.param.u64 %pitch, [pitch]; ld.param.u32 %zero, [zero];
+    mov.u32 %tx, %tid.x; mov.u32 %ty, %tid.y; setp.ne.u32 %never, %zero, 0;
+    cvt.u64.u32 %y, %ty; mul.lo.s64 %o, %y, %pitch; mul.wide.u32 %x, %tx, 4;
+    add.s64 %row, %at, %o; add.s64 %a, %row, %x; bar.sync 0;
     @%never bra THERE; ret;
     THERE: ld.global.u32 %v, [%a]; st.global.u32 [%a+1024], %v; ret;`,
     );
     const grid = new Grid(source, { simd: true, pages: 4 });
     const at = grid.allocate(4096);
-    expect(touches(source, 'k', [32, 4])).toBe(true);
+    expect(prefetches(source, 'k', [32, 4])).toBe(true);
     expect(
       grid.run('k', [{ i64: at }, { i64: pitch }, { i32: 0 }], {
         grid: [1],
@@ -287,17 +314,17 @@ it.each([(2n ** 64n + 8n) / 3n, (2n ** 65n + 4n) / 3n, 2n ** 63n, 2n ** 32n, -(2
   },
 );
 
-/** Loads that nobody reads: i32.load8_u and drop. */
-function touches(source: string, name: string, [x, y = 1, z = 1]: Dimensions): boolean {
+/** Loads whose values are not used: i32.load8_u and drop. */
+function prefetches(source: string, name: string, [x, y = 1, z = 1]: Dimensions): boolean {
   const lanes = new Grid(source, { simd: true, pages: 4 }).kernel(name).inLanes([x, y, z]);
   return (
     typeof lanes !== 'string' && Buffer.from(lanes.wasm).includes(Buffer.from([0x2d, 0, 0, 0x1a]))
   );
 }
 
-describe('lines are touched', () => {
+describe('lines are prefetched', () => {
   it.each(['sm_75', 'sm_80', 'sm_90'] as const)('of the rows of a transpose for %s', (target) => {
-    expect(touches(sample('k08_transpose', target), 'transpose', [32, 8])).toBe(true);
+    expect(prefetches(sample('k08_transpose', target), 'transpose', [32, 8])).toBe(true);
   });
 
   it.each([
@@ -306,6 +333,6 @@ describe('lines are touched', () => {
     ['k08_transpose', 'transpose', [32, 1]],
     ['k10_mandel', 'mandel', [32, 8]],
   ] as const)('not of blocks of one row, or that wait for nothing: %s', (file, name, block) => {
-    expect(touches(sample(file), name, block)).toBe(false);
+    expect(prefetches(sample(file), name, block)).toBe(false);
   });
 });

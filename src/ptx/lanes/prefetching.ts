@@ -1,13 +1,13 @@
-// Rows of memory that a block goes to in blocks of several rows that wait at barriers, as those of
-// a tile: each unit's is far from the next one's, often on another page, and what a processor looks
-// ahead, a few hundred instructions, is two or three units of work. A load of each of their lines
-// when the block begins has all of them on their way at once; the units then find them near.
-// Nothing is done with what is loaded, so that any address will do that lies in memory: guards are
-// not looked at, and rows taken to be evenly apart. Lines that are stored to must be fetched, too,
-// and go along with those that are loaded. A tile of a transpose of 2048² takes 0.65 us instead of
-// 0.92 on one thread; with the lines that are stored to touched behind the barrier it took 0.8,
-// with the touches written one behind the other instead of in a loop 0.84, and with each unit
-// touching the next block's lines between 0.6 and 1.7.
+// Prefetching of rows in blocks of several rows that wait at barriers, such as those of a tile:
+// each unit's row is far from the next one's, often on another page, and a processor looks ahead a
+// few hundred instructions, which are two or three units of work. A load of each of their lines at
+// the start of the block has all of them on their way at once, and the units then find them in
+// caches. The loaded values are not used, so any address in memory will do: guards are not
+// evaluated, and rows are assumed to be evenly spaced. Lines that are stored to have to be fetched,
+// too, and are loaded with the others. A tile of a transpose of 2048² takes 0.65 us instead of 0.92
+// on one thread. With the loads of the lines that are stored to after the barrier it took 0.8, with
+// unrolled loads instead of a loop 0.84, and with each unit loading the next block's lines between
+// 0.6 and 1.7.
 
 import type { Block } from '../analysis/blocks.js';
 import type { Arg, Inst, Register } from '../analysis/program.js';
@@ -19,39 +19,39 @@ import { access } from './places.js';
 import type { Access } from './places.js';
 
 const KNOWN = /^(?:n?ctaid|n?tid)\.[xyz]$/;
-/** Of addresses, together. */
+/** The most instructions of all addresses together. */
 const MOST_INSTRUCTIONS = 80;
-/** Bytes of a line: processors that have longer ones lose little. */
+/** Bytes of a line: processors with longer ones lose little. */
 export const LINE = 64;
 
-/** A block that goes to more places of each row has other work. */
+/** A block that accesses more places of each row has other work. */
 const MOST_PLACES = 12;
 
-export interface Touches {
-  /** What computes the addresses, in order. */
+export interface PrefetchedRows {
+  /** The instructions that compute the addresses, in order. */
   insts: readonly Inst[];
-  /** Those whose results differ from row to row. */
+  /** The instructions whose results differ from row to row. */
   ofRow: ReadonlySet<Inst>;
   /**
-   * The places of a row that are gone to, two at a time: what is loaded and what is stored are on
-   * their way together. Some may stand there twice.
+   * The accessed places of a row, two at a time: loads and stores are on their way together. Some
+   * may occur twice.
    */
   pairs: readonly (readonly [Access, Access])[];
-  /** Bytes per thread. */
+  /** Bytes for each thread. */
   size: number;
 }
 
 /**
- * Accesses to memory that each thread makes once at most, at neighbouring places, whose addresses
+ * Accesses to memory that each thread makes at most once, at adjacent places, whose addresses
  * depend on the thread's row. `repeats`: blocks in loops.
  */
-function findTouches(
+function findPrefetchedRows(
   e: LaneEmitter,
   blocks: readonly Block[],
   order: readonly number[],
   repeats: (block: number) => boolean,
-): Touches | undefined {
-  // Between loops and the like there is time to find memory.
+): PrefetchedRows | undefined {
+  // Between loops and other long work there is time to fetch memory.
   if (
     !order.some((index) => {
       const { ending } = blocks[index]!;
@@ -67,10 +67,10 @@ function findTouches(
         definitions.set(register, definitions.has(register) ? undefined : inst);
   }
   const slices = new Map<Register, ReadonlySet<Inst> | undefined>();
-  /** What computes a register, of nothing but parameters and places in the grid. */
+  /** The instructions that compute a register from only parameters and places in the grid. */
   const sliceOf = (register: Register, depth = 0): ReadonlySet<Inst> | undefined => {
     if (slices.has(register)) return slices.get(register);
-    // Its own operand: no.
+    // A register that depends on itself has none.
     slices.set(register, undefined);
     const inst = definitions.get(register);
     if (
@@ -94,7 +94,7 @@ function findTouches(
     return slice;
   };
   const ofRow = new Set<Inst>();
-  /** Whether rows have values of their own. */
+  /** Whether the value depends on the row. */
   const depends = (register: Register): boolean => {
     for (const inst of sliceOf(register)!) {
       const defined = (used: Register): boolean => ofRow.has(definitions.get(used)!);
@@ -130,7 +130,7 @@ function findTouches(
       for (const made of slice) insts.add(made);
     }
   }
-  // Of narrower elements rows are shorter.
+  // Rows of narrower elements are shorter.
   const size = Math.max(...found.map(({ access: { size } }) => size));
   const [loads, stores] = ['ld', 'st'].map((mnemonic) =>
     found
@@ -174,11 +174,11 @@ function isKnown(arg: Arg): boolean {
   }
 }
 
-/** Pass: rows that are loaded when a block that a function runs by itself begins. */
+/** A pass: rows that are loaded at the start of a block that a function runs by itself. */
 export function loadRowsAhead(code: CodePlan, k: LaneKernelEmitter): void {
   const { blocks, shape } = k.kernel;
   if (k.passes && !k.oneRow)
-    code.touches = findTouches(
+    code.prefetched = findPrefetchedRows(
       k,
       blocks,
       shape.order,

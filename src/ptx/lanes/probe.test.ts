@@ -5,7 +5,7 @@ import { someOf } from '../../../test/random-runs.js';
 
 const memory = new WebAssembly.Memory({ initial: 1, maximum: 65536, shared: true });
 
-/** Its exported functions, which call a probe that gives one more than its rounds. */
+/** Its exported functions, which call a probe that returns its rounds plus one. */
 function exportsOf(
   file: string,
   kernel: string,
@@ -29,7 +29,7 @@ function exportsOf(
   return new Map(Object.entries(exports) as [string, (block: number, rounds: number) => number][]);
 }
 
-describe('exported functions in lanes call the probe where there is no block', () => {
+describe('exported functions in lanes call the probe if there is no block', () => {
   someOf(
     3,
     it,

@@ -1,4 +1,4 @@
-// Kernels made at random: threads that part and meet again, memory side by side and apart, warp
+// Random kernels: threads that diverge and reconverge, adjacent and scattered accesses, warp
 // operations, barriers; and their results in either back end.
 
 import * as fc from '../../../test/fast-check.js';
@@ -233,13 +233,14 @@ export const floating = fc.oneof(
     .tuple(fc.constantFrom('cvt.rzi.s32.f32', 'cvt.rni.u32.f32'), r, f)
     .map(([op, a, b]) => `${op} ${a}, ${b};`),
 );
-/**
- * Functions, and the calls of them: what is passed differs from thread to thread as much as
- * anything.
- */
-const FUNCTIONS = `.func (.param .b32 back) mixed(.param .b32 a, .param .b64 b) { .reg .b32 %x<3>; .reg .b64 %y; ld.param.u32 %x0, [a]; ld.param.u64 %y, [b]; cvt.u32.u64 %x1, %y; xor.b32 %x0, %x0, %x1; st.param.b32 [back], %x0; ret; }
-.func (.param .b64 back) repeated(.param .b32 a) { .reg .b32 %x<2>; .reg .b64 %y; .reg .pred %p; ld.param.u32 %x0, [a]; and.b32 %x1, %x0, 3; cvt.u64.u32 %y, %x0;
-  again: shl.b64 %y, %y, 3; sub.s32 %x1, %x1, 1; setp.ge.s32 %p, %x1, 0; @%p bra again; st.param.b64 [back], %y; ret; }
+/** Functions, and calls of them: the arguments differ from thread to thread as other values do. */
+const FUNCTIONS = `.func (.param .b32 back) mixed(.param .b32 a, .param .b64 b) {
+.reg .b32 %x<3>; .reg .b64 %y; ld.param.u32 %x0, [a]; ld.param.u64 %y, [b];
+cvt.u32.u64 %x1, %y; xor.b32 %x0, %x0, %x1; st.param.b32 [back], %x0; ret; }
+.func (.param .b64 back) repeated(.param .b32 a) { .reg .b32 %x<2>; .reg .b64 %y;
+.reg .pred %p; ld.param.u32 %x0, [a]; and.b32 %x1, %x0, 3; cvt.u64.u32 %y, %x0;
+  again: shl.b64 %y, %y, 3; sub.s32 %x1, %x1, 1; setp.ge.s32 %p, %x1, 0; @%p bra again;
+  st.param.b64 [back], %y; ret; }
 `;
 const calls = fc.oneof(
   fc
@@ -337,7 +338,7 @@ const read = fc.oneof(
         `and.b32 %x, ${b}, 31; mad.wide.u32 %a, %x, 16, %in; ld.global.v4.u32 {${a}, %y, %x, ` +
         '%y}, [%a];',
     ),
-  // tid - 8 as an unsigned index: what is before it is nobody's.
+  // tid - 8 as an unsigned index: the threads before it access nothing.
   fc
     .tuple(r, fc.constantFrom(1, 8, 40))
     .map(
@@ -382,7 +383,7 @@ const write = fc.oneof(
     ),
 );
 /**
- * Values that differ between threads by literals, what is compared and addressed by them: each in
+ * Values that differ between threads by literals, comparisons of them and addresses: each in
  * registers of its own.
  */
 const literals = fc.constantFrom(
@@ -484,8 +485,8 @@ const pattern = fc.oneof(
         `${type.startsWith('v') ? 8 : scale}, %in; @!%v_# ld.global.${type} ` +
         `${type.startsWith('v') ? `{${a}, %y}` : a}, [%a];`,
     ),
-  // Side by side, or in another order, or apart: whoever the predicate leaves out stays as it was.
-  // Every cell is one thread's.
+  // Adjacent, or in another order, or scattered: the cells of threads for which the predicate does
+  // not hold are unchanged. Every cell belongs to one thread.
   fc
     .tuple(
       patterned,
@@ -496,12 +497,13 @@ const pattern = fc.oneof(
     )
     .map(
       ([{ before }, a, by, who, branches]) =>
-        `${before} mov.u32 %u4_#, %tid.x; xor.b32 %u4_#b, %u4_#, ${by}; shl.b32 %u4_#c, %u4_#b, 2; add.s32 %u4_#e, %perm, %u4_#c; ${
-          branches
-            ? `${who === '' ? '@%q1 ' : who}bra AROUND; st.shared.u32 ` +
-              `[%u4_#e+${8192 * PERMUTATIONS.indexOf(by)}], ${a}; AROUND:`
-            : `${who}st.shared.u32 [%u4_#e+${8192 * PERMUTATIONS.indexOf(by)}], ${a};`
-        } ld.shared.u32 ${a}, [%u4_#e+${8192 * PERMUTATIONS.indexOf(by)}];`,
+        `${before} mov.u32 %u4_#, %tid.x; xor.b32 %u4_#b, %u4_#, ${by};
+          shl.b32 %u4_#c, %u4_#b, 2; add.s32 %u4_#e, %perm, %u4_#c; ${
+            branches
+              ? `${who === '' ? '@%q1 ' : who}bra AROUND; st.shared.u32 ` +
+                `[%u4_#e+${8192 * PERMUTATIONS.indexOf(by)}], ${a}; AROUND:`
+              : `${who}st.shared.u32 [%u4_#e+${8192 * PERMUTATIONS.indexOf(by)}], ${a};`
+          } ld.shared.u32 ${a}, [%u4_#e+${8192 * PERMUTATIONS.indexOf(by)}];`,
     ),
 );
 const one = fc.oneof(
@@ -515,7 +517,8 @@ const one = fc.oneof(
   { weight: 3, arbitrary: read.map((line): Node => ({ kind: 'text', text: line })) },
 );
 /**
- * Where all threads meet: barriers around an exchange through shared memory, and warp operations.
+ * Instructions that all threads reach: barriers around an exchange through shared memory, and warp
+ * operations.
  */
 const meeting = fc
   .oneof(
@@ -565,7 +568,7 @@ const meeting = fc
         r,
       )
       .map(([op, a, b]) => `redux.sync.${op} ${a}, ${b}, %all;`),
-    // A distance, or a lane, that is known when it runs only; segments; a predicate.
+    // A distance or a lane that is known only at run time; segments; a predicate.
     fc
       .tuple(
         r,
@@ -592,7 +595,7 @@ const meeting = fc
         fc.constantFrom('%last', '0x181f', '0x101f', '0x1c1f', '15'),
       )
       .map(([a, b, mode, by, clamp]) => `shfl.sync.${mode}.b32 ${a}, ${b}, ${by}, ${clamp}, %all;`),
-    // Only those whose predicate holds.
+    // Only threads for which the predicate holds.
     fc
       .tuple(r, r)
       .map(
@@ -603,7 +606,7 @@ const meeting = fc
   )
   .map((line): Node => ({ kind: 'text', text: line }));
 
-/** A comparison of what steps from thread to thread, for its branch alone. */
+/** A comparison of a stepping value, which only decides its branch. */
 const steps = fc
   .tuple(
     fc.constantFrom('lt.s32', 'ge.s32', 'gt.u32', 'le.u32', 'lo.u32', 'hs.u32'),
@@ -640,7 +643,7 @@ const streaming = fc
           `mul.wide.s32 %a, %step, 4; add.s64 %a, %a, %in; ld.global.u32 ${b}, [%a+32]; ` +
           `add.u32 ${a}, ${a}, ${b};`,
       ),
-    // What is written follows from the place: several threads may come by.
+    // The written value is computed from the place, since several threads may write it.
     fc.constant(
       'mul.wide.s32 %a, %step, 4; add.s64 %a, %a, %out; st.global.u32 [%a+98304], %step;',
     ),
@@ -669,8 +672,7 @@ const { body } = fc.letrec<{ body: Node[]; divergent: Node }>((tie) => ({
       then: tie('body'),
       otherwise: fc.oneof(fc.constant<Node[]>([]), tie('body')),
     }),
-    // A grid-stride loop: threads side by side through memory, and more often round than a turn
-    // lasts.
+    // A grid-stride loop: threads side by side through memory, for more rounds than a turn has.
     fc.record({
       kind: fc.constant('stride' as const),
       from: fc.constantFrom('%t', '%t', '%t8'),
@@ -783,29 +785,69 @@ export function kernel({
     'k',
     '.param .u64 in, .param .u64 out',
     `
-    ${Array.from({ length: patterns }, (_, index) => `.reg .b32 %u0_${index}, %u1_${index}, %u2_${index}, %u3_${index}, ` + `${['', 'b', 'c', 'e'].map((part) => `%u4_${index}${part}`).join(', ')}; .reg .pred ` + `%v_${index}, %w_${index};`).join(' ')}
-    .reg .b32 %row<5>, %perm, %r<${R}>, %t, %x, %y, %cell, %base, %all, %last, %n<${loops + 1}>; .reg .b16 %h<4>; .local .align 16 .b8 kept[64]; .reg .f32 %f<${F}>, %g; .reg .b64 %d<${D}>, %in, %out, %a, %mine, %mine1, %mine2, %mine8, %mine16, %mineOut, %mineOut2, %mineOut16, %log, %sum, %o;
-    .reg .b32 %z, %stop, %tx, %lane, %lane3, %high, %eighths; .reg .pred %first, %third, %all8; .reg .pred %q0, %q1, %m, %g<${labels + 1}>; .reg .b32 %t8, %down; .shared .align 16 .b8 cells[512]; .shared .align 16 .b8 permuted[${8192 * PERMUTATIONS.length}];
+    ${Array.from(
+      { length: patterns },
+      (_, index) =>
+        `.reg .b32 %u0_${index}, %u1_${index},
+      %u2_${index}, %u3_${index}, ` +
+        `${['', 'b', 'c', 'e'].map((part) => `%u4_${index}${part}`).join(', ')}; .reg .pred ` +
+        `%v_${index}, %w_${index};`,
+    ).join(' ')}
+    .reg .b32 %row<5>, %perm, %r<${R}>, %t, %x, %y, %cell, %base, %all, %last,
+      %n<${loops + 1}>; .reg .b16 %h<4>; .local .align 16 .b8 kept[64];
+        .reg .f32 %f<${F}>, %g; .reg .b64 %d<${D}>, %in, %out, %a, %mine, %mine1, %mine2,
+          %mine8, %mine16, %mineOut, %mineOut2, %mineOut16, %log, %sum, %o;
+    .reg .b32 %z, %stop, %tx, %lane, %lane3, %high, %eighths;
+    .reg .pred %first, %third, %all8; .reg .pred %q0, %q1, %m, %g<${labels + 1}>;
+      .reg .b32 %t8, %down; .shared .align 16 .b8 cells[512];
+      .shared .align 16 .b8 permuted[${8192 * PERMUTATIONS.length}];
     ld.param.u64 %in, [in]; ld.param.u64 %out, [out];
-    mov.u32 %t, %tid.z; mov.u32 %x, %ntid.y; mov.u32 %y, %tid.y; mad.lo.u32 %t, %t, %x, %y; mov.u32 %x, %ntid.x; mov.u32 %y, %tid.x; mad.lo.u32 %t, %t, %x, %y;
-    mad.wide.u32 %mine, %t, 4, %in; mad.wide.u32 %mine8, %t, 8, %in; mad.wide.u32 %log, %t, 4, %out; add.s64 %sum, %out, 65536;
-    mov.u32 %tx, %tid.x; and.b32 %lane, %tx, 31; and.b32 %lane3, %tx, 3; shr.u32 %eighths, %tx, 2; and.b32 %high, %eighths, 0x1ffffff8; setp.lt.u32 %first, %lane, 1; setp.eq.s32 %third, %lane3, 2; setp.lt.s32 %all8, %lane, 8;
-    add.s32 %t8, %t, -8; sub.s32 %down, 20, %t; mov.u32 %all, -1; mov.u32 %last, 31; cvt.u64.u32 %mine1, %t; mul.wide.u32 %mine2, %t, 2; mul.wide.u32 %mine16, %t, 16;
-    add.s64 %mineOut, %out, 32768; add.s64 %mineOut2, %mineOut, %mine2; add.s64 %mineOut16, %mineOut, %mine16; add.s64 %mineOut, %mineOut, %mine1;
+    mov.u32 %t, %tid.z; mov.u32 %x, %ntid.y; mov.u32 %y, %tid.y; mad.lo.u32 %t, %t, %x, %y;
+    mov.u32 %x, %ntid.x; mov.u32 %y, %tid.x; mad.lo.u32 %t, %t, %x, %y;
+    mad.wide.u32 %mine, %t, 4, %in; mad.wide.u32 %mine8, %t, 8, %in;
+    mad.wide.u32 %log, %t, 4, %out; add.s64 %sum, %out, 65536;
+    mov.u32 %tx, %tid.x; and.b32 %lane, %tx, 31; and.b32 %lane3, %tx, 3;
+    shr.u32 %eighths, %tx, 2; and.b32 %high, %eighths, 0x1ffffff8;
+    setp.lt.u32 %first, %lane, 1; setp.eq.s32 %third, %lane3, 2; setp.lt.s32 %all8, %lane, 8;
+    add.s32 %t8, %t, -8; sub.s32 %down, 20, %t; mov.u32 %all, -1; mov.u32 %last, 31;
+    cvt.u64.u32 %mine1, %t; mul.wide.u32 %mine2, %t, 2; mul.wide.u32 %mine16, %t, 16;
+    add.s64 %mineOut, %out, 32768; add.s64 %mineOut2, %mineOut, %mine2;
+    add.s64 %mineOut16, %mineOut, %mine16; add.s64 %mineOut, %mineOut, %mine1;
     add.s64 %mine1, %in, %mine1; add.s64 %mine2, %in, %mine2; add.s64 %mine16, %in, %mine16;
-    ${[0, 16, 32, 48].map((at) => `st.local.v4.u32 [kept+${at}], {%t, ${at}, %all, %last};`).join(' ')}
-    mov.u32 %row0, %tid.z; mov.u32 %row1, %ntid.y; mov.u32 %row2, %tid.y; mad.lo.u32 %row3, %row0, %row1, %row2; mov.u32 %row4, permuted; mad.lo.u32 %perm, %row3, 512, %row4; mov.u32 %base, cells; and.b32 %x, %t, 127; mad.lo.u32 %cell, %x, 4, %base; st.shared.u32 [%cell], %t; bar.sync 0;
-    mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mul.lo.u32 %r2, %t, 2654435761; ld.global.u32 %r3, [%mine]; mov.u32 %r4, 5; mov.u32 %r5, %t;
-    cvt.rn.f32.u32 %f0, %t; ld.global.f32 %f1, [%mine+512]; mov.f32 %f2, 0f3FC00000; mov.f32 %f3, 0f00000000; mov.u64 %d0, 77; cvt.u64.u32 %d1, %t;
+    ${[0, 16, 32, 48]
+      .map(
+        (at) => `st.local.v4.u32 [kept+${at}], {%t, ${at}, %all,
+      %last};`,
+      )
+      .join(' ')}
+    mov.u32 %row0, %tid.z; mov.u32 %row1, %ntid.y; mov.u32 %row2, %tid.y;
+    mad.lo.u32 %row3, %row0, %row1, %row2; mov.u32 %row4, permuted;
+    mad.lo.u32 %perm, %row3, 512, %row4; mov.u32 %base, cells; and.b32 %x, %t, 127;
+    mad.lo.u32 %cell, %x, 4, %base; st.shared.u32 [%cell], %t; bar.sync 0;
+    mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mul.lo.u32 %r2, %t, 2654435761;
+    ld.global.u32 %r3, [%mine]; mov.u32 %r4, 5; mov.u32 %r5, %t;
+    cvt.rn.f32.u32 %f0, %t; ld.global.f32 %f1, [%mine+512]; mov.f32 %f2, 0f3FC00000;
+    mov.f32 %f3, 0f00000000; mov.u64 %d0, 77; cvt.u64.u32 %d1, %t;
     setp.lt.u32 %q0, %r0, 3; setp.gt.u32 %q1, %r2, 0x70000000;
     ${exits ? 'setp.gt.u32 %m, %t, 29; @%m exit;' : ''}
     ${repeats ? 'mov.u32 %n' + loops + ', 2;\nR:' : ''}
     ${middle}
     ${repeats ? `sub.u32 %n${loops}, %n${loops}, 1; setp.ne.u32 %m, %n${loops}, 0; @%m bra R;` : ''}
     mad.wide.u32 %o, %t, 64, %out; add.s64 %o, %o, 16384;
-    ${Array.from({ length: R }, (_, index) => `st.global.u32 [%o+${4 * index}], %r${index};`).join(' ')}
-    ${Array.from({ length: F }, (_, index) => `setp.nan.f32 %m, %f${index}, %f${index}; selp.f32 %g, 0f7FFFFFFF, %f${index}, %m; ` + `st.global.f32 [%o+${24 + 4 * index}], %g;`).join(' ')}
-    st.global.u64 [%o+40], %d0; st.global.u64 [%o+48], %d1; selp.u32 %x, 1, 0, %q0; selp.u32 %y, 2, 0, %q1; add.u32 %x, %x, %y; st.global.u32 [%o+56], %x; mad.lo.u32 %x, %lane, 256, %lane3; xor.b32 %x, %x, %high; st.global.u32 [%o+60], %x; ret;`,
+    ${Array.from(
+      { length: R },
+      (_, index) => `st.global.u32 [%o+${4 * index}],
+      %r${index};`,
+    ).join(' ')}
+    ${Array.from(
+      { length: F },
+      (_, index) =>
+        `setp.nan.f32 %m, %f${index}, %f${index}; selp.f32 %g, 0f7FFFFFFF, %f${index}, %m; ` +
+        `st.global.f32 [%o+${24 + 4 * index}], %g;`,
+    ).join(' ')}
+    st.global.u64 [%o+40], %d0; st.global.u64 [%o+48], %d1; selp.u32 %x, 1, 0, %q0;
+    selp.u32 %y, 2, 0, %q1; add.u32 %x, %x, %y; st.global.u32 [%o+56], %x;
+    mad.lo.u32 %x, %lane, 256, %lane3; xor.b32 %x, %x, %high; st.global.u32 [%o+60], %x; ret;`,
     FUNCTIONS,
   );
 }

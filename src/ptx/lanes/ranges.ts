@@ -12,7 +12,7 @@ import { meanings, ofMeaning } from './meanings.js';
 import type { Transfer } from './meanings.js';
 
 /**
- * Every value of a register: from 0 to `most`, in steps of a power of two, past the address of a
+ * The values of a register: from 0 to `most`, in steps of a power of two, added to the address of a
  * variable if there is one.
  */
 interface Range {
@@ -23,19 +23,19 @@ interface Range {
 
 export interface Ranges {
   /**
-   * All that an access of `size` bytes at the register's address plus the offset touches is within
-   * a variable, and aligned.
+   * All bytes of an access of `size` bytes at the register's address plus the offset are within a
+   * variable, and it is aligned.
    */
   within(register: Register, offset: number, size: number): boolean;
 }
 
 const WHOLE = 2 ** 32;
-/** Rounds after which what still grows is taken to have no limit. */
+/** Rounds after which a value that still grows counts as unlimited. */
 const ROUNDS = 4;
 
 const largestStep = (value: number): number => (value === 0 ? WHOLE : (value & -value) >>> 0);
 
-/** Of registers of 16 and 32 bits; undefined stands for any value. */
+/** The ranges of registers of 16 and 32 bits; undefined is any value. */
 export function findRanges(
   blocks: readonly Block[],
   order: readonly number[],
@@ -83,13 +83,13 @@ function cover(a: Range, b: Range | undefined): Range | undefined {
 const upTo = (most: number, step = 1): Range | undefined =>
   most < WHOLE ? { base: undefined, most, step: Math.min(step, WHOLE) } : undefined;
 
-/** An instruction on integers of 16 or 32 bits, and what is known of its operands. */
+/** An instruction on integers of 16 or 32 bits, and the ranges of its operands. */
 interface Operands {
   inst: Inst;
-  /** Of the instruction: the first, and the last, which is that of the operands. */
+  /** The instruction's types: the first, and the last, which is that of the operands. */
   to: ScalarType;
   type: ScalarType;
-  /** Of the result's register. */
+  /** The bits of the result's register. */
   bits: number;
   source: (index: number) => Range | undefined;
 }
@@ -134,7 +134,7 @@ const fitting = ({ bits }: Operands, range: Range | undefined): Range | undefine
 
 function product({ type, source }: Operands): Range | undefined {
   const [a, b] = [plain(source(0)), plain(source(1))];
-  // A signed factor of 16 bits that has its highest bit set is less than zero.
+  // A signed factor of 16 bits with its highest bit set is less than zero.
   if (
     !a ||
     !b ||
@@ -162,7 +162,7 @@ const RANGES: Transfer<Operands, Range | undefined> = {
   move: (operands) => fitting(operands, operands.source(0)),
   convert: ({ to, type, bits, source }) => {
     const from = plain(source(0));
-    // From fewer bits than a register's the rest is cut off.
+    // A result with fewer bits than its register is truncated.
     const cut = type.kind === 'signed' ? undefined : 2 ** type.bits - 1;
     const inside =
       from && from.most < 2 ** (type.bits - (type.kind === 'signed' ? 1 : 0))

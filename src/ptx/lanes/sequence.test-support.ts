@@ -1,6 +1,6 @@
-// Test only: numbers that look random and are the same in every run.
+// Test only: pseudo-random numbers that are the same in every run.
 
-/** Numbers that do not depend on what was asked before, so that a form keeps its operands. */
+/** Numbers that depend only on the seed, so that a form keeps its operands. */
 export function sequence(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

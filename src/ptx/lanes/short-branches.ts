@@ -1,6 +1,6 @@
-// Branches around a few instructions, as in `if (laneid == 0) sums[warp] = sum`: code for a whole
-// unit does not hand over where its threads take such a branch differently. The instructions run
-// there as if each had the branch's predicate.
+// Branches around a few instructions, as in `if (laneid == 0) sums[warp] = sum`: code for whole
+// units does not hand over if its threads diverge at such a branch. The instructions run there as
+// if each had the branch's predicate.
 
 import type { Block } from '../analysis/blocks.js';
 import type { Inst, Register } from '../analysis/program.js';
@@ -10,21 +10,21 @@ import type { LaneKernelEmitter } from './lane-kernel.js';
 import type { LanePlan } from './plan.js';
 import { isPure, steps } from './spread.js';
 
-/** Some threads run a block on their way to where all of them go on. */
+/** A block that some threads run on their way to the block where all of them continue. */
 export interface ShortSide {
   block: Block;
-  /** Where they come together again. */
+  /** The block where they reconverge. */
   join: number;
-  /** Those run it for which the branch's predicate does not hold. */
+  /** The block runs for the threads for which the branch's predicate is false. */
   negated: boolean;
 }
 
-/** Instructions that are worth a copy. */
+/** The most instructions that are worth a copy. */
 const LONGEST = 12;
 
 /**
- * Side of the branch at the end of a block that can run under its predicate. `order` is that of the
- * layout.
+ * The side of the branch at the end of a block that can run under its predicate. `order` is that of
+ * the layout.
  */
 function shortSide(
   e: LaneEmitter,
@@ -41,7 +41,7 @@ function shortSide(
   ] as const) {
     const block = blocks[side]!;
     if (block.ending.kind !== 'jump' || block.ending.to !== join) continue;
-    // Control only goes ahead.
+    // Control only goes forward.
     if (order.indexOf(index) >= order.indexOf(side) || order.indexOf(side) >= order.indexOf(join))
       continue;
     if (
@@ -61,7 +61,7 @@ function runsUnder(e: LaneEmitter, plan: LanePlan, inst: Inst, predicate: Regist
   const { mnemonic, defs } = inst;
   if (inst.predicate || defs.includes(predicate)) return false;
   if (isPure(inst)) return defs.every((register) => e.isVarying(register) || e.isOwn(register));
-  // What the unit does once would be the first thread's, which may not be among them.
+  // What the unit does once would be done by the first thread, which may not be one of them.
   return (
     (mnemonic === 'ld' || mnemonic === 'st') &&
     steps(plan.result(inst), e.width) === undefined &&
@@ -69,7 +69,7 @@ function runsUnder(e: LaneEmitter, plan: LanePlan, inst: Inst, predicate: Regist
   );
 }
 
-/** Pass: branches around a few instructions in the version for whole units. */
+/** A pass: branches around a few instructions in the version for whole units. */
 export function runShortSides({ whole }: CodePlan, k: LaneKernelEmitter): void {
   if (!whole) return;
   const { blocks, shape } = k.kernel;
@@ -78,7 +78,7 @@ export function runShortSides({ whole }: CodePlan, k: LaneKernelEmitter): void {
       const side = shortSide(k, k.plan, blocks, block, shape.order);
       if (!side) continue;
       ending.side = side;
-      // Where the block's comparison stands last the branch is all that is left of the block.
+      // If the block's comparison is its last instruction, only the branch is left of the block.
       const { register } = (block.ending as Block['ending'] & { kind: 'branch' }).inst.predicate!;
       const last = steps.find(({ inst }) => inst === block.insts.at(-1));
       if (last?.uniform && last.inst.defs[0] === register && k.isBlockLocal(register))

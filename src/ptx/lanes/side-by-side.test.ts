@@ -35,12 +35,12 @@ test('blocks may run side by side that go through memory with the stride of the 
 });
 
 test('others run one after the other', () => {
-  // A block that goes through a row by itself gains nothing by its neighbours.
+  // A block that goes through a row by itself does not profit from other blocks.
   expect(sideBySide(loop('mov.u32 %r5, %r3;', ACCESS), 'k')).toBe(false);
   expect(sideBySide(sample('k05_softmax'), 'rms_norm')).toBe(false);
   // Bytes: many turns for little memory.
   expect(sideBySide(sample('k06_hist'), 'hist256')).toBe(false);
-  // No loop, or one that waits at barriers.
+  // There is no loop, or one that waits at barriers.
   expect(sideBySide(sample('k08_transpose'), 'transpose')).toBe(false);
   expect(sideBySide(sample('k04_sgemm'), 'sgemm_tiled')).toBe(false);
 });

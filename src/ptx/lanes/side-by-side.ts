@@ -1,8 +1,8 @@
-// Blocks that go through memory with the whole grid's stride read what lies between two of their
-// places through their neighbours. One after the other they touch each page once per block; side by
-// side, a pass of each in turn, they go through memory together, as they would on a GPU. In C, 64
-// blocks of 256 threads over 64 MB: 4.9 ms one after the other, 2.8 ms by 16, 2.5 ms all at once; a
-// plain loop takes 2.4 ms.
+// Blocks that go through memory with the whole grid's stride: the blocks between them read what
+// lies between two of their places. One after the other they access each page once for each block;
+// side by side, one pass of each in turn, they go through memory together, as they would on a GPU.
+// In C, 64 blocks of 256 threads over 64 MB: 4.9 ms one after the other, 2.8 ms by 16, 2.5 ms all
+// at once; a plain loop takes 2.4 ms.
 
 import type { Block } from '../analysis/blocks.js';
 import { instructionsOf } from '../analysis/liveness.js';
@@ -12,7 +12,7 @@ import { isPure } from './spread.js';
 
 const GRID_SIZE = /^nctaid/;
 
-/** Numbers of the registers whose values depend on how many blocks there are. */
+/** Numbers of the registers whose values depend on the number of blocks. */
 export function registersOfGridSize(
   blocks: readonly Block[],
   order: readonly number[],
@@ -40,9 +40,9 @@ export function registersOfGridSize(
 }
 
 /**
- * Runs the blocks of a team by a body that runs one of them to its end alone: a call gives each a
- * pass in turn, `burst` times round a loop for each of its units, until the fuel is used up. Thread
- * states are told of in the last round only.
+ * Runs the blocks of a team by a body that runs one of them to its end: a call gives each a pass in
+ * turn, which runs a loop `burst` times for each of its units, until the fuel is used up. Thread
+ * states are written in the last round only.
  */
 export function sideBySideText(width: number, burst: number): string {
   return `
@@ -53,7 +53,8 @@ export function sideBySideText(width: number, burst: number): string {
   (local.set $stride (i32.load offset=${CTX.clusterStride} $head))
   (local.set $blocks (i32.load offset=${TEAM.blocks} $head))
   (local.set $all (i32.shr_u -1 (i32.sub 32 $blocks)))
-  (local.set $turn (i32.mul ${burst + 1} (i32.shr_u (i32.add ${width - 1} (i32.load offset=${CTX.threads} $first)) ${Math.log2(width)})))
+  (local.set $turn (i32.mul ${burst + 1} (i32.shr_u
+        (i32.add ${width - 1} (i32.load offset=${CTX.threads} $first)) ${Math.log2(width)})))
   (local.set $cost (i32.mul $turn $blocks))
   (loop $rounds
     (local.set $fuel (i32.sub $fuel $cost))
@@ -71,7 +72,8 @@ export function sideBySideText(width: number, burst: number): string {
           (if $status (then
             (global.set $quiet 0)
             (return $status)))
-          (i32.store offset=${TEAM.ended} $head (i32.or (i32.load offset=${TEAM.ended} $head) (i32.shl 1 $rank)))
+          (i32.store offset=${TEAM.ended} $head
+            (i32.or (i32.load offset=${TEAM.ended} $head) (i32.shl 1 $rank)))
           (if (i32.eq $all (i32.load offset=${TEAM.ended} $head)) (then
             (global.set $quiet 0)
             (return ${STATUS.done})))))))

@@ -1,7 +1,7 @@
-// A kernel whose units may be parted is written twice: once for units all of whose threads run and
-// go the same way, without masks, and once in general. The first hands over to the second where
-// threads take a branch differently, or where the checks of a run of accesses fail, with all
-// registers in the same locals. The unit's next turn begins with the first again.
+// A kernel whose units may diverge is written twice: once for whole units, without masks, and once
+// in general. The first hands over to the second, by a side exit, if threads diverge at a branch,
+// or if the checks of a run of accesses fail, with all registers in the same locals. The unit's
+// next turn begins with the first again.
 
 import type { Block } from '../analysis/blocks.js';
 import type { Register } from '../analysis/program.js';
@@ -11,7 +11,9 @@ import type { LaneKernelEmitter } from './lane-kernel.js';
 import { plainVersion } from './plain-code.js';
 import type { LanePlan } from './plan.js';
 
-/** Instructions, times groups, of kernels that are written twice: more take engines too long. */
+/**
+ * Instructions, times groups, of kernels that are written twice: more would take engines too long.
+ */
 const MOST_WORK = 2500;
 
 /** Whether the kernel is worth writing twice. */
@@ -26,15 +28,15 @@ function handsOver(
   return instructions * e.groups <= MOST_WORK && order.some((index) => plan.parts(index));
 }
 
-/** Pass: a version for whole units, plain for now. */
+/** A pass: a version for whole units, with plain code so far. */
 export function addWholeUnits(code: CodePlan, k: LaneKernelEmitter): void {
   const { blocks, shape } = k.kernel;
   if (handsOver(k, k.plan, blocks, shape.order)) code.whole = plainVersion(k);
 }
 
 /**
- * Pass: gives each place where the version for whole units hands over a number, and enters the
- * general version there. Registers that are alive at one of them keep their locals.
+ * A pass: numbers each place at which the version for whole units hands over, and enters the
+ * general version there. Registers that are live at one of them keep their locals.
  */
 export function linkVersions(code: CodePlan, k: LaneKernelEmitter): void {
   if (!code.whole) return;
@@ -52,7 +54,7 @@ export function linkVersions(code: CodePlan, k: LaneKernelEmitter): void {
   if (!linked) code.whole = undefined;
 }
 
-/** Indices of the instructions of a block before which the general code may go on. */
+/** Indices of the instructions of a block before which the general code may continue. */
 function placesOf({ block, steps, run }: BlockCode, { plan, agreed }: LaneKernelEmitter): number[] {
   const places = new Set<number>();
   if (run) places.add(0);
@@ -70,7 +72,7 @@ function placesOf({ block, steps, run }: BlockCode, { plan, agreed }: LaneKernel
   return [...places].sort((a, b) => a - b);
 }
 
-/** The block's own registers that are alive at one of the places. */
+/** Registers local to the block that are live at one of the places. */
 function carriedBy(
   { insts, ending }: Block,
   places: readonly number[],

@@ -1,5 +1,5 @@
-// Halves, integers of 8 and 16 bits, bits, and functions of singles: in lanes the same as thread by
-// thread, over all values of 16 bits, and over those of their edges with each other.
+// Halves, integers of 8 and 16 bits, bits, and functions of singles: lanes give the same results as
+// single threads, for all values of 16 bits, and for pairs of their edges.
 
 import { expect, it } from 'vitest';
 import { STATUS } from '../index.js';
@@ -9,23 +9,25 @@ import { someOf } from '../../../test/random-runs.js';
 
 const BLOCK = 256;
 
-/** out[i] = what the instructions leave in %d, of %a, %b and %c. */
+/** out[i] is the value that the instructions compute in %d from %a, %b and %c. */
 const kernelOf = (instructions: string): string => `.version 8.6
 .target sm_90
 .address_size 64
 .visible .entry k(.param .u64 in, .param .u64 out, .param .u32 count)
 {
-  .reg .b32 %a, %b, %c, %d, %t, %n, %i; .reg .b16 %x, %y, %z, %w; .reg .f32 %f, %g; .reg .b64 %in, %out, %by; .reg .pred %p;
+  .reg .b32 %a, %b, %c, %d, %t, %n, %i; .reg .b16 %x, %y, %z, %w; .reg .f32 %f, %g;
+  .reg .b64 %in, %out, %by; .reg .pred %p;
   ld.param.u64 %in, [in]; ld.param.u64 %out, [out]; ld.param.u32 %n, [count];
   mov.u32 %t, %tid.x; mov.u32 %i, %ctaid.x; mad.lo.u32 %i, %i, ${BLOCK}, %t;
   mad.wide.u32 %in, %i, 4, %in; mad.wide.u32 %out, %i, 4, %out; mul.wide.u32 %by, %n, 4;
-  ld.global.b32 %a, [%in]; add.u64 %in, %in, %by; ld.global.b32 %b, [%in]; add.u64 %in, %in, %by; ld.global.b32 %c, [%in];
+  ld.global.b32 %a, [%in]; add.u64 %in, %in, %by; ld.global.b32 %b, [%in];
+  add.u64 %in, %in, %by; ld.global.b32 %c, [%in];
   ${instructions}
   st.global.b32 [%out], %d;
   ret;
 }`;
 
-/** Both back ends over these words, as many for %a as for %b and for %c. */
+/** Compares both back ends on these words, equally many for %a, %b and %c. */
 function differences(instructions: string, words: Uint32Array, sameNaN = false): string[] {
   const count = words.length / 3;
   const results = [false, true].map((simd) => {
@@ -46,8 +48,9 @@ function differences(instructions: string, words: Uint32Array, sameNaN = false):
   for (let i = 0; i < count && found.length < 5; i++) {
     const [one, lanes] = [results[0][i]!, results[1][i]!];
     if (one === lanes || (sameNaN && isNaN32(one) && isNaN32(lanes))) continue;
+    const operands = [words[i]!, words[i + count]!, words[i + 2 * count]!];
     found.push(
-      `${[words[i]!, words[i + count]!, words[i + 2 * count]!].map((word) => word.toString(16)).join(', ')}: ` +
+      `${operands.map((word) => word.toString(16)).join(', ')}: ` +
         `${lanes.toString(16)} in lanes, ${one.toString(16)} alone`,
     );
   }
@@ -68,8 +71,8 @@ const EDGES = {
 } as const;
 
 /**
- * All triples of the edges with both signs, in the low halves; in the upper ones the same in
- * another order. Then random ones.
+ * All triples of the edges with both signs, in the low halves; the same in another order in the
+ * upper ones; then random ones.
  */
 function triples(format: 'f16' | 'bf16'): Uint32Array {
   const edges = EDGES[format].flatMap((bits) => [bits, bits | 0x8000]);
@@ -83,7 +86,7 @@ function triples(format: 'f16' | 'bf16'): Uint32Array {
     for (let place = 0; place < 3; place++)
       words[i + place * count] = edge(i, place) | (edge((i * 7919) % all, place) << 16);
   for (let i = all; i < count; i++) {
-    // Near each other in size, so that sums round; every third free.
+    // Near each other in size, so that sums round; every third is unrelated.
     const around = next();
     for (let place = 0; place < 3; place++) {
       const free = next();
@@ -134,7 +137,7 @@ for (const format of ['f16', 'bf16'] as const) {
     },
   );
 
-  /** Each half, what lies in the middle of it and the next, and what is a little beside both. */
+  /** Each half, the middle between it and the next one, and values slightly beside both. */
   const around = new Uint32Array(3 * 65536 * 8);
   const as32 = (bits: number): number => {
     if (format === 'bf16') return (bits << 16) >>> 0;
@@ -242,7 +245,7 @@ someOf(
         '%w, %x, %y, %p; cvt.u32.u16 %d, %w;',
     ),
   ),
-  // The same in all threads, in a register of another sign than the instruction's.
+  // Uniform, in a register with another sign than the instruction's.
   ...[
     'max.u16 %w, %s, %x;',
     'mul.hi.u16 %w, %x, %s;',
@@ -261,7 +264,7 @@ someOf(
   expect(differences(instructions, plain)).toEqual([]);
 });
 
-/** Of every exponent and both signs some hundred. */
+/** Some hundred for every exponent and both signs. */
 const singles = ((): Uint32Array => {
   const next = sequence(11);
   return Uint32Array.from(
@@ -299,7 +302,8 @@ it.each(['eq', 'lt', 'le', 'gt', 'ge'])("%%lanemask_%s, whatever the block's sha
 .visible .entry k(.param .u64 out)
 {
   .reg .b32 %m, %t, %x, %y, %z, %n; .reg .b64 %out;
-  ld.param.u64 %out, [out]; mov.u32 %t, %tid.x; mov.u32 %y, %tid.y; mov.u32 %n, %ntid.x; mad.lo.u32 %t, %y, %n, %t;
+  ld.param.u64 %out, [out]; mov.u32 %t, %tid.x; mov.u32 %y, %tid.y; mov.u32 %n, %ntid.x;
+  mad.lo.u32 %t, %y, %n, %t;
   mad.wide.u32 %out, %t, 4, %out; mov.u32 %m, %lanemask_${name}; st.global.u32 [%out], %m;
   ret;
 }`;

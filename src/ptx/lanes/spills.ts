@@ -1,7 +1,7 @@
-// Which registers a suspension must write to the frame and a resumption must read. A cell that was
-// read and whose register has not been written since is still good; a register that is not used
-// before the next suspension is not read. A cut that threads may pass without waiting is an edge
-// like any other, too.
+// Which registers a suspension writes to the frame, and which a resumption reads. A cell that was
+// read and whose register has not been written since is valid; a register that is not used before
+// the next suspension is not read. A cut that threads may pass without waiting is an edge like any
+// other, too.
 
 import type { Block } from '../analysis/blocks.js';
 import { successors } from '../analysis/blocks.js';
@@ -14,37 +14,37 @@ export interface Spills {
   /** Registers to write when threads are suspended before an entry. */
   saved(entry: number): readonly Register[];
   /**
-   * Registers to write at the end of a block: what it leads to is a loop that suspends threads and
-   * leaves them alone.
+   * Registers to write at the end of a block that leads to a loop which suspends threads and does
+   * not write them.
    */
   early(block: number): readonly Register[];
   /**
-   * Registers of threads that wait behind a loop, to write when the others are suspended in it,
-   * besides {@link saved}.
+   * Registers of threads that wait after a loop, to write when the others are suspended in it, in
+   * addition to {@link saved}.
    */
   waiting(header: number): readonly Register[];
-  /** Registers to read, or to compute again, when threads go on at an entry. */
+  /** Registers to read, or to compute again, when threads continue at an entry. */
   needed(entry: number): readonly Register[];
 }
 
 /** A kernel's blocks, and where its threads may be suspended. */
 export interface Suspensions {
-  /** In the order of the layout. */
+  /** In layout order. */
   reached: readonly Block[];
   entries: readonly number[];
   liveness: Liveness;
   /** The register has a cell in the frame. */
   inFrame: (register: Register) => boolean;
-  /** Threads may go on past the cut without waiting. */
+  /** Threads may continue after the cut without waiting. */
   passes: (inst: Inst) => boolean;
   loops: readonly Region[];
-  /** A block that writes a register leaves some threads' values alone. */
+  /** A block that writes a register leaves some threads' values unchanged. */
   keeps: (block: number, register: Register) => boolean;
-  /** Registers that threads need that wait after a loop, by its header. */
+  /** Registers of threads that wait after a loop, by its header. */
   waiting: (header: number) => readonly Register[];
 }
 
-/** Without the pass `spills`: everything that is alive. */
+/** Without the pass `spills`: everything that is live. */
 export function spillAll({ entries, liveness, inFrame, waiting }: Suspensions): Spills {
   const saved = new Map(
     entries.map((entry) => [entry, liveness.liveIn(entry).filter(inFrame)] as const),
@@ -65,7 +65,7 @@ export function planSpills(kernel: Suspensions): Spills {
   const flow = new Flow(kernel);
   const leaving = changedRegisters(kernel, flow);
   const saved = new Map<number, Set<Register>>(entries.map((entry) => [entry, new Set()]));
-  const besides = new Map<number, Set<Register>>(entries.map((entry) => [entry, new Set()]));
+  const further = new Map<number, Set<Register>>(entries.map((entry) => [entry, new Set()]));
   for (const block of reached) {
     const arriving =
       block.ending.kind === 'cut' && block.ending.cut !== 'sleep' ? block.ending.inst.defs : [];
@@ -77,7 +77,7 @@ export function planSpills(kernel: Suspensions): Spills {
       }
       for (const register of waiting(entry))
         if (inFrame(register) && leaving.get(block.index)!.has(register))
-          besides.get(entry)!.add(register);
+          further.get(entry)!.add(register);
     }
   }
   const early = new Map(
@@ -89,20 +89,20 @@ export function planSpills(kernel: Suspensions): Spills {
     ]),
   );
   const needed = neededRegisters(kernel, (block) => [
-    ...flow.suspends(block).flatMap((entry) => [...saved.get(entry)!, ...besides.get(entry)!]),
+    ...flow.suspends(block).flatMap((entry) => [...saved.get(entry)!, ...further.get(entry)!]),
     ...early.get(block.index)!,
   ]);
   return {
     saved: (entry) => [...saved.get(entry)!],
     early: (block) => early.get(block)!,
     waiting: (header) =>
-      [...besides.get(header)!].filter((register) => !saved.get(header)!.has(register)),
+      [...further.get(header)!].filter((register) => !saved.get(header)!.has(register)),
     needed: (entry) =>
       liveness.liveIn(entry).filter((register) => needed.get(entry)!.has(register)),
   };
 }
 
-/** Where threads go on and where they are suspended. */
+/** Where threads continue, and where they are suspended. */
 class Flow {
   readonly position: ReadonlyMap<number, number>;
   private readonly entries: ReadonlySet<number>;
@@ -114,7 +114,7 @@ class Flow {
   constructor({ reached, entries, liveness, inFrame, loops, waiting }: Suspensions) {
     this.position = new Map(reached.map(({ index }, at) => [index, at]));
     this.entries = new Set(entries);
-    // What a loop does not write is written to its cells before the loop, not each time that
+    // What a loop does not write is written to its cells before the loop, and not each time that
     // threads wait in it.
     for (const { header, members } of loops) {
       const inside = reached.filter(({ index }) => members.has(index));
@@ -149,7 +149,7 @@ class Flow {
   }
 }
 
-/** Forward: registers that may differ from their cells where a block ends. */
+/** A forward analysis: registers that may differ from their cells at the end of each block. */
 function changedRegisters(
   { reached, liveness, passes }: Suspensions,
   flow: Flow,
@@ -165,7 +165,7 @@ function changedRegisters(
     for (const block of reached) {
       const out = new Set(changed.get(block.index));
       for (const inst of block.insts) for (const register of inst.defs) out.add(register);
-      // Those that sleep have their result before they do.
+      // Threads that sleep have their result before.
       if (block.ending.kind === 'cut' && block.ending.cut === 'sleep')
         for (const register of block.ending.inst.defs) out.add(register);
       leaving.set(block.index, out);
@@ -182,7 +182,7 @@ function changedRegisters(
   return leaving;
 }
 
-/** Backward: what a turn may use from a block on, the writing of cells included. */
+/** A backward analysis: what a turn may use from each block on, including the writing of cells. */
 function neededRegisters(
   { reached, passes, keeps }: Suspensions,
   written: (block: Block) => readonly Register[],

@@ -1,6 +1,6 @@
-// How a register's value differs between the threads of a unit: not at all, by a constant step from
-// one thread to the next, or freely. Steps survive address arithmetic, so that neighbouring
-// threads' accesses become one.
+// How a register's value differs between the threads of a unit: it is uniform, steps by a constant
+// from one thread to the next, or varies. Steps survive address arithmetic, so that accesses of
+// adjacent threads become one.
 
 import type { Arg, Inst, Register, Symbol as ProgramSymbol } from '../analysis/program.js';
 import { isScalarType, scalarType } from '../scalar-types.js';
@@ -17,14 +17,16 @@ import {
 } from './pattern.js';
 import type { Pattern } from './pattern.js';
 
-/** What a thread has more than the thread before it; `undefined` where there is no such number. */
+/** The difference of each thread's value from the one before; `undefined` if it is not constant. */
 export interface Spread {
   stride: number | undefined;
-  /** With stride 1: the unit's first thread has a multiple of as many as it has threads. */
+  /**
+   * With stride 1: the value of the unit's first thread is a multiple of the number of its threads.
+   */
   aligned: boolean;
-  /** What is known of integers and predicates beyond an even step, or instead of one. */
+  /** What is known of integers and predicates in addition to an even step, or instead of one. */
   pattern?: Pattern;
-  /** Where there is no step: how many of the lowest bits the values differ in, if not in all. */
+  /** Without a step: the number of lowest bits in which the values differ, if not in all. */
   low?: number;
 }
 
@@ -32,12 +34,12 @@ export const UNIFORM: Spread = { stride: 0, aligned: false };
 export const VARYING: Spread = { stride: undefined, aligned: false };
 const THREAD_INDEX: Spread = { stride: 1, aligned: true };
 
-/** The instruction's result depends on nothing but its operands, and nothing else happens. */
+/** The instruction's result depends only on its operands, and it has no other effect. */
 export const isPure = ({ traits, carry }: Inst): boolean => traits.effect === 'none' && !carry;
 
 export type SpreadOf = (register: Register) => Spread | undefined;
 
-/** Spread of an operand; absent while a register's is not known yet. */
+/** The spread of an operand; absent while a register's is not known yet. */
 export function argSpread(arg: Arg, of: SpreadOf): Spread | undefined {
   switch (arg.kind) {
     case 'register':
@@ -62,7 +64,7 @@ export function argSpread(arg: Arg, of: SpreadOf): Spread | undefined {
   }
 }
 
-/** A call's parameter is a register, and what is read of it is what has been written to it. */
+/** A call's parameter is a register, and a read gives what has been written to it. */
 function symbolSpread(symbol: ProgramSymbol, of: SpreadOf): Spread | undefined {
   if (symbol.kind === 'paramRegister') return of(symbol.register);
   return symbol.kind === 'frame' || symbol.kind === 'incoming' ? VARYING : UNIFORM;
@@ -83,16 +85,16 @@ const literal = (arg: Arg | undefined): number | undefined =>
     ? Number(arg.value)
     : undefined;
 
-/** Of the words behind a mnemonic, those that are types: others may stand behind them. */
+/** The words after a mnemonic that are types; other words may follow them. */
 export const typesOf = (inst: Inst): ScalarType[] =>
   inst.modifiers.filter(isScalarType).map(scalarType);
 
-/** An instruction and what is known of its operands. */
+/** An instruction and the spreads of its operands. */
 interface Operands {
   inst: Inst;
   /** All but the first, which is the result. */
   sources: readonly Arg[];
-  /** Threads of a unit. */
+  /** The threads of a unit. */
   width: number;
   of: SpreadOf;
 }
@@ -103,8 +105,8 @@ const strideOf = (operands: Operands, index: number): number | undefined =>
   spreadOf(operands, index)?.stride;
 
 /**
- * Spread of what an instruction writes. `wraps(register)` says that only the low 32 bits of a
- * 64-bit register's value matter to anything but an address: then 32-bit steps may be widened.
+ * The spread of an instruction's result. `wraps(register)` means that everything but addresses uses
+ * only the low 32 bits of a 64-bit register: then 32-bit steps may be widened.
  */
 export function resultSpread(
   inst: Inst,
@@ -113,7 +115,7 @@ export function resultSpread(
   width: number,
 ): Spread | undefined {
   const sources = inst.args.slice(1);
-  // A store has its address first; but in a call's parameter that is what it defines.
+  // The first operand of a store is its address; for a call's parameter it is the result.
   const stores = inst.traits.operands.parameter === 'writes' && inst.defs.length === 0;
   const same = all(stores ? inst.args : sources, of);
   if (!same) return undefined;
@@ -135,7 +137,7 @@ export function resultSpread(
   );
 }
 
-/** What is known of the step and of the pattern, together. */
+/** The spread from what is known of the step and of the pattern. */
 function patterned(spread: Spread, pattern: Pattern | undefined): Spread {
   if (!pattern) return spread;
   const { stride = evenStep(pattern), aligned, low } = spread;
@@ -171,7 +173,7 @@ function patternOf({ inst, sources, width, of }: Operands): Pattern | undefined 
     kind !== 'float' && (bits === 32 || bits === 64);
   if (own.kind === 'predicate' ? type.kind === 'float' : !integer(own) || !types.every(integer))
     return undefined;
-  // Registers of other widths than the instruction's are cut or widened.
+  // Registers of other widths than the instruction's are truncated or widened.
   const fits = sources.every(
     (arg) =>
       arg.kind !== 'register' ||
@@ -194,10 +196,10 @@ function patternOf({ inst, sources, width, of }: Operands): Pattern | undefined 
   return resultPattern(inst, source, own.bits, type.bits, type.kind === 'signed');
 }
 
-/** Modifiers of results that are not the operation's, to the low bits. */
+/** Modifiers that change the low bits of results. */
 const isInexact = (word: string): boolean => word === 'sat' || word === 'cc' || word === 'hi';
 
-/** Whether a result of integers can step evenly where operands do. */
+/** Whether a result of integers can step evenly if the operands do. */
 function stepsEvenly(inst: Inst, wraps: (register: Register) => boolean): boolean {
   const target = inst.args[0];
   if (target?.kind !== 'register') return false;
@@ -220,7 +222,7 @@ function stepsEvenly(inst: Inst, wraps: (register: Register) => boolean): boolea
   return !widens || wraps(target.register);
 }
 
-/** A spread with that step, if it is not too far for any use. */
+/** A spread with that step, if the step is small enough to be useful. */
 const stepping = (value: number | undefined, aligned = false): Spread =>
   value === undefined || !Number.isSafeInteger(value) || Math.abs(value) >= 2 ** 26
     ? VARYING
@@ -229,7 +231,9 @@ const stepping = (value: number | undefined, aligned = false): Spread =>
 const plus = (a: number | undefined, b: number | undefined, sign = 1): number | undefined =>
   a === undefined || b === undefined ? undefined : a + sign * b;
 
-/** Step of the product of the first two: one factor is a literal, or both are uniform. */
+/**
+ * The step of the product of the first two operands: one factor is a literal, or both are uniform.
+ */
 function productStep(operands: Operands): number | undefined {
   if (strideOf(operands, 0) === 0 && strideOf(operands, 1) === 0) return 0;
   for (const [value, factor] of [
@@ -288,13 +292,13 @@ const STEPS: Transfer<Operands, Spread> = {
   ...meanings(['minimum', 'or', 'xor', 'not', 'load', 'opaque'], () => VARYING),
 };
 
-/** Number of lowest bits in which the values differ. */
+/** The number of lowest bits in which the values differ. */
 const lowBits = (spread: Spread | undefined, width: number): number | undefined =>
   spread?.aligned ? Math.log2(width) : spread?.low;
 
 const inLowBits = (low: number): Spread => (low > 0 ? { ...VARYING, low } : UNIFORM);
 
-/** A comparison as in `tid > 31`: whole units lie on one side of the literal. */
+/** A comparison as in `tid > 31`: whole units are on one side of the literal. */
 function isSameSide({ inst: { modifiers }, sources, of, width }: Operands): boolean {
   const [comparison, type, ...rest] = modifiers;
   const bound = literal(sources[1]);
@@ -322,7 +326,7 @@ function isSameSide({ inst: { modifiers }, sources, of, width }: Operands): bool
   }
 }
 
-/** The best description that covers both; where it is aligned is another question. */
+/** The best description that covers both, without alignment. */
 export function meet(a: Spread, b: Spread): Spread {
   if (a.stride !== b.stride) return VARYING;
   const pattern = commonPattern(a.pattern, b.pattern);
@@ -341,13 +345,16 @@ export const sameSpread = (a: Spread, b: Spread): boolean =>
   a.low === b.low &&
   samePattern(a.pattern, b.pattern);
 
-/** What each thread of a unit has more than the first; absent where it may be anything. */
+/**
+ * The difference of each thread's value in a unit from the first one's; absent if it may be
+ * anything.
+ */
 export function steps({ stride, pattern }: Spread, width: number): readonly number[] | undefined {
   if (stride !== undefined) return Array.from({ length: width }, (_, lane) => lane * stride);
   return pattern && relative(pattern);
 }
 
-/** 64-bit registers whose values serve as addresses only, through whatever sums and moves. */
+/** 64-bit registers whose values serve only as addresses, also through sums and moves. */
 export function addressOnly(
   instructions: readonly Inst[],
   registers: readonly Register[],

@@ -1,5 +1,5 @@
-// Where every way round a loop waits at a barrier, a turn never goes round: the blocks between two
-// waits can stand in an order in which control only goes ahead, with no loop around them.
+// If every path round a loop waits at a barrier, a turn has no loop: the blocks between two waits
+// can be in an order in which control only goes forward, without a loop around them.
 
 import { successors } from '../analysis/blocks.js';
 import type { Block } from '../analysis/blocks.js';
@@ -8,8 +8,8 @@ import type { LaneKernelEmitter } from './lane-kernel.js';
 import { goesTogether } from './warp.js';
 
 /**
- * Such an order of all blocks that a turn may come to from one of its entries; none where a turn
- * may go round.
+ * Such an order of all blocks that a turn may reach from one of its entries; undefined if a turn
+ * may go round a loop.
  */
 export function straightOrder(
   blocks: readonly Block[],
@@ -42,7 +42,7 @@ export function straightOrder(
   return order.reverse();
 }
 
-/** Pass: the order of a turn of whole units that never goes round. */
+/** A pass: the order of a turn of whole units without loops. */
 export function straighten({ whole }: CodePlan, k: LaneKernelEmitter): void {
   if (!whole || k.whole < 0) return;
   const { blocks } = k.kernel;
@@ -50,14 +50,14 @@ export function straighten({ whole }: CodePlan, k: LaneKernelEmitter): void {
   whole.order = straightOrder(blocks, [...k.frames.live, 0], (block) => endsTurn(k, block));
 }
 
-/** Whether threads that come to the end of the block always wait there. */
+/** Whether threads that reach the end of the block always wait there. */
 export const endsTurn = (k: LaneKernelEmitter, { ending }: Block): boolean =>
   ending.kind === 'cut' && !goesTogether(k, ending.inst);
 
 /**
- * Pass: where turns of whole units never go round, these have a loop of their own, in which the
- * general code, and what engines keep in registers for its sake, has no part. A transpose in cache
- * takes 5 % less time; a softmax, whose turns have loops, took 3 % more.
+ * A pass: if turns of whole units have no loops, these units have a loop of their own, which
+ * excludes the general code and what engines keep in registers for it. A transpose in cache takes 5
+ * % less time; a softmax, whose turns have loops, took 3 % more.
  */
 export function separateWholeUnits(code: CodePlan): void {
   code.ownLoop = code.whole?.order !== undefined;

@@ -1,6 +1,6 @@
 // Loops of one block whose threads go through memory side by side, to another place in each turn.
-// Units that keep step find their neighbours' cache lines where they are: their turns are short,
-// and with versioned turns (`versioned-loops.ts`) each unit has a few of them per pass.
+// Units that keep step find the cache lines of adjacent units in the cache: their turns are short,
+// and with versioned turns (`versioned-loops.ts`) each unit has a few of them in each pass.
 
 import type { Block } from '../analysis/blocks.js';
 import type { Register } from '../analysis/program.js';
@@ -14,25 +14,23 @@ import { registersOfGridSize } from './side-by-side.js';
 import { findSteadyLoop, workOf } from './versioned-loops.js';
 
 /**
- * Times that a unit goes round a loop through memory in one turn. With 64 blocks of 256 threads
- * over 64 MB, 8 times gave 2.85 ms and 6 times 2.95, and on another machine 3.4 and 3.2, where 4
- * times gave 3.7 and 16 times 3.9. Places that are powers of two apart share a first-level cache's
- * few lines, of which a unit's part takes two for each time.
+ * How often a unit goes round a loop through memory in one turn. With 64 blocks of 256 threads over
+ * 64 MB, 8 times gave 2.85 ms and 6 times 2.95, and on another machine 3.4 and 3.2, where 4 times
+ * gave 3.7 and 16 times 3.9. Places at distances of powers of two share a first-level cache's few
+ * lines, of which a unit's part takes two for each time.
  */
 export const BURST = 8;
 
 /**
- * Bytes that a thread moves at a time in a loop for whose sake blocks run side by side: a histogram
- * of bytes is 3 % slower then.
+ * The bytes that a thread moves at a time in a loop for which blocks run side by side: a histogram
+ * of bytes is 3 % slower with them.
  */
 const SMALLEST_STRIDING = 4;
 
-/**
- * Instructions of a known number of turns, times groups, that are written one turn after the other.
- */
+/** Instructions of a known number of turns, times groups, that are unrolled. */
 const MOST_UNROLLED = 400;
 
-/** Pass: the turns of such loops are short. */
+/** A pass: the turns of such loops are short. */
 export function shortenTurns({ general, whole }: CodePlan, k: LaneKernelEmitter): void {
   const { blocks } = k.kernel;
   for (const loop of general.loops.values())
@@ -43,7 +41,7 @@ export function shortenTurns({ general, whole }: CodePlan, k: LaneKernelEmitter)
   });
 }
 
-/** Pass: blocks whose short turns have the stride of the grid may run side by side. */
+/** A pass: blocks whose short turns have the stride of the grid may run side by side. */
 export function runSideBySide(code: CodePlan, k: LaneKernelEmitter): void {
   const { blocks, shape } = k.kernel;
   const find = (loops: Iterable<LoopCode>): void => {
@@ -61,7 +59,7 @@ export function runSideBySide(code: CodePlan, k: LaneKernelEmitter): void {
   });
 }
 
-/** Pass: units of which each has some turns of such a loop in a pass before anything else. */
+/** A pass: units each of which has some turns of such a loop in a pass before anything else. */
 export function passThroughLoops(code: CodePlan, k: LaneKernelEmitter): void {
   if (!code.whole || !k.passes) return;
   const { blocks, shape } = k.kernel;
@@ -77,7 +75,7 @@ export function passThroughLoops(code: CodePlan, k: LaneKernelEmitter): void {
   });
 }
 
-/** Pass: the turns of a loop pass are written one after the other. */
+/** A pass: the turns of a loop pass are unrolled. */
 export function unrollPasses({ loopPasses }: CodePlan, k: LaneKernelEmitter): void {
   k.inVersion(true, () => {
     for (const each of loopPasses)
@@ -99,7 +97,7 @@ function isStreaming(e: LaneEmitter, block: Block): boolean {
   return streamedAddresses(e, block).length > 0;
 }
 
-/** The registers that hold the addresses of such accesses, of so many bytes at least. */
+/** The registers with the addresses of such accesses, of at least this many bytes. */
 function streamedAddresses(e: LaneEmitter, block: Block, smallest = 1): Register[] {
   const moved = new Set(block.insts.flatMap((inst) => inst.defs));
   return block.insts.flatMap((inst) => {

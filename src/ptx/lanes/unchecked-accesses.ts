@@ -1,7 +1,6 @@
-// Runs of instructions whose accesses can be checked all at once: those through the same base
-// register at constant offsets are one range. Where all ranges are good and no thread is switched
-// off, the run goes without a check between; otherwise it goes through the same instructions one
-// check at a time.
+// Runs of instructions whose accesses can be checked together: those through the same base register
+// at constant offsets are one range. If all ranges are valid and no thread is switched off, the run
+// has no checks in between; otherwise the same instructions run with one check each.
 
 import type { Block } from '../analysis/blocks.js';
 import type { Arg, Inst, Register } from '../analysis/program.js';
@@ -25,7 +24,7 @@ export interface Range {
 }
 
 export interface UncheckedRun {
-  /** Index of the run's first instruction; it lasts to the end of the block. */
+  /** The index of the run's first instruction; the run ends with the block. */
   from: number;
   ranges: Range[];
   stores: boolean;
@@ -122,7 +121,10 @@ export function pushStart(e: LaneEmitter, { base, start, wide }: Range): void {
   else if (start) code.i32(start).op('i32.add');
 }
 
-/** Calls `test` with the truth of: the range that begins at the address on the stack is good. */
+/**
+ * Calls `test` with whether the range that begins at the address on the stack is valid, on the
+ * stack.
+ */
 export function testRange(
   e: LaneEmitter,
   { shared, log2, wide, start, end }: Range,
@@ -133,8 +135,8 @@ export function testRange(
 }
 
 /**
- * Calls `test` with the truth of: the range is good. Gives locals of its whole address, and of its
- * place.
+ * Calls `test` with whether the range is valid, on the stack. Returns locals of its whole address,
+ * and of its place.
  */
 export function checkRange(
   e: LaneEmitter,
@@ -152,8 +154,8 @@ export function checkRange(
 }
 
 /**
- * Calls `test` with the truth of each of the run's conditions on the stack, one after the other.
- * Leaves the ranges' places in locals.
+ * Calls `test` with each of the run's conditions on the stack, one after the other, and leaves the
+ * ranges' places in locals.
  */
 export function checkRun(
   e: LaneEmitter,
@@ -166,14 +168,14 @@ export function checkRun(
     for (const { inst, offset } of range.accesses)
       places.set(inst, { local, offset: offset - range.start });
   }
-  if (run.stores && !e.everyone) {
-    e.pushEveryone();
+  if (run.stores && !e.wholeUnit) {
+    e.pushAllExecute();
     test();
   }
   return places;
 }
 
-/** Pass: runs of general code whose accesses are checked together. */
+/** A pass: runs of general code whose accesses are checked together. */
 export function checkRunsTogether({ general }: CodePlan, k: LaneKernelEmitter): void {
   for (const code of general.blocks.values()) {
     const run = findUncheckedRun(k, code.block);

@@ -1,7 +1,7 @@
-// Predicates that decide nothing but branches, and on which the threads of a unit agree nearly
-// always: comparisons of what steps with what is the same for all, and what logic makes of those.
-// Code for a whole unit has them as scalars, the first thread's, and hands over to the general code
-// before a comparison on which the threads do not agree.
+// Predicates that decide only branches, and on which the threads of a unit nearly always agree:
+// comparisons of stepping values with uniform ones, and logic on such predicates. Code for whole
+// units has them as scalars, the first thread's, and hands over to the general code before a
+// comparison on which the threads do not agree.
 
 import type { Block } from '../analysis/blocks.js';
 import type { Liveness } from '../analysis/liveness.js';
@@ -15,7 +15,7 @@ import type { LanePlan } from './plan.js';
 
 export interface Agreed {
   has(register: Register): boolean;
-  /** The comparison that an instruction is, if its result is such a predicate. */
+  /** The comparison of an instruction whose result is such a predicate. */
   comparison(inst: Inst): Guard | undefined;
 }
 
@@ -25,8 +25,8 @@ const isLogic = ({ mnemonic, modifiers, predicate }: Inst): boolean =>
   LOGIC.has(mnemonic) && modifiers.length === 1 && modifiers[0] === 'pred' && !predicate;
 
 /**
- * `entries`: blocks where threads may be resumed. Predicates that are alive there are kept as they
- * are.
+ * `entries`: blocks at which threads may be resumed. Predicates that are live there are kept as
+ * they are.
  */
 function planAgreed(
   e: LaneEmitter,
@@ -83,7 +83,7 @@ function planAgreed(
   };
 }
 
-/** Pass: comparisons in the version for whole units whose results are such predicates. */
+/** A pass: comparisons in the version for whole units whose results are such predicates. */
 export function makeUniform(code: CodePlan, k: LaneKernelEmitter): void {
   if (!code.whole) return;
   const { blocks, shape, liveness } = k.kernel;

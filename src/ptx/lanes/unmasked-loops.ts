@@ -1,5 +1,5 @@
-// In kernels that are too large for a version for whole units, a loop of one block is written once
-// more without masks: it runs for as long as all threads of the unit go round.
+// In kernels that are too large for a version for whole units, a loop of one block is written a
+// second time without masks: it runs for as long as all threads of the unit stay in the loop.
 
 import { checkFirst } from './check-hoisting-order.js';
 import type { CodePlan } from './code-plan.js';
@@ -8,10 +8,10 @@ import type { LaneKernelEmitter } from './lane-kernel.js';
 import { plainBlock } from './plain-code.js';
 import { findUncheckedRun } from './unchecked-accesses.js';
 
-/** Instructions of a loop that is worth a second copy. */
+/** The most instructions of a loop that is worth a second copy. */
 const LONGEST = 500;
 
-/** Pass: loops that a comparison of what steps ends, in kernels of one version. */
+/** A pass: loops that a comparison of a stepping value ends, in kernels of one version. */
 export function addUnmaskedLoops({ general, whole }: CodePlan, k: LaneKernelEmitter): void {
   if (whole) return;
   for (const loop of general.loops.values()) {

@@ -1,5 +1,6 @@
-// Vector forms that are too long to be written out for every group: the unit's values go through
-// memory, and one call makes all results, bit for bit those of the scalar functions in runtime/.
+// Vector forms that are too long to be written for every group: the unit's values are passed
+// through memory, and one call computes all results, bit for bit those of the scalar functions in
+// runtime/.
 
 import type { Arg } from '../analysis/program.js';
 import {
@@ -23,8 +24,9 @@ import { fits, floatOperand, floatResult, only } from './operands.js';
 const F32 = scalarType('f32');
 
 /**
- * Calls a function for all groups of some operands, which `push` pushes; it finds them one after
- * the other, and leaves its results where the first was. `pop` takes those of the group at hand.
+ * Calls a function for all groups of some operands, which `push` pushes. They are one after the
+ * other in memory, and the function writes its results in place of the first. `pop` takes those of
+ * the current group.
  */
 export function callForAll(
   e: LaneEmitter,
@@ -55,7 +57,7 @@ export function callForAll(
   });
 }
 
-/** The same of singles. */
+/** The same for singles. */
 function callForSingles(
   e: LaneEmitter,
   operands: readonly Arg[],
@@ -87,7 +89,7 @@ export const approximate =
     return true;
   };
 
-/** fma that rounds in a direction, as it stands in every expf. */
+/** fma that rounds in a direction, as in every expf. */
 export const directed: LaneRule = (e) => {
   const mode = e.oneOf('rz', 'rm', 'rp');
   if (!mode || !isSingle(e) || !only(e, mode) || !fits(e, [F32, F32, F32, F32])) return false;
@@ -105,20 +107,23 @@ const inDoubles = (name: string, ofTwo: (pair: string) => string): string => `
     (local.set $x (v128.load $at))
     (v128.store $at (i8x16.shuffle 0 1 4 5
       (f32x4.demote_f64x2_zero ${ofTwo('(f64x2.promote_low_f32x4 $x)')})
-      (f32x4.demote_f64x2_zero ${ofTwo('(f64x2.promote_low_f32x4 (i8x16.shuffle 2 3 2 3 $x $x))')})))
+      (f32x4.demote_f64x2_zero
+        ${ofTwo('(f64x2.promote_low_f32x4 (i8x16.shuffle 2 3 2 3 $x $x))')})))
     (local.set $at (i32.add $at 16))
     (local.set $count (i32.sub $count 1))
     (br_if $each $count)))
 `;
 
 export const VECTOR_CALL_FUNCTIONS = `
-;; As exp2_single.
+;; Like exp2_single.
 (func $exp2_lanes (param $at $count i32) (local $x $n $i $h v128)
   (loop $each
-    (local.set $x (f32x4.pmax (f32x4.pmin (v128.load $at) (f32x4.splat ${EXP2_LIMIT}f)) (f32x4.splat ${-EXP2_LIMIT}f)))
+    (local.set $x (f32x4.pmax (f32x4.pmin (v128.load $at) (f32x4.splat ${EXP2_LIMIT}f))
+        (f32x4.splat ${-EXP2_LIMIT}f)))
     (local.set $n (f32x4.nearest $x))
     (local.set $x (f32x4.sub $x $n))
-    (local.set $i (i32x4.sub (f32x4.add $n (f32x4.splat ${INTEGER_SINGLE}f)) (i32x4.splat ${INTEGER_SINGLE_BITS})))
+    (local.set $i (i32x4.sub (f32x4.add $n (f32x4.splat ${INTEGER_SINGLE}f))
+        (i32x4.splat ${INTEGER_SINGLE_BITS})))
     (local.set $h (i32x4.shr_s $i 1))
     (v128.store $at
       (f32x4.mul
@@ -130,21 +135,24 @@ export const VECTOR_CALL_FUNCTIONS = `
     (local.set $count (i32.sub $count 1))
     (br_if $each $count)))
 
-;; As fma_directed_f32, of the two low lanes.
-(func $fma_directed_two (param $a $b $c v128) (param $mode i32) (result v128) (local $p $s $t $e $r $d $down $step $negative v128)
+;; Like fma_directed_f32, for the two low lanes.
+(func $fma_directed_two (param $a $b $c v128) (param $mode i32) (result v128)
+  (local $p $s $t $e $r $d $down $step $negative v128)
   (local.set $p (f64x2.mul (f64x2.promote_low_f32x4 $a) (f64x2.promote_low_f32x4 $b)))
   (local.set $d (f64x2.promote_low_f32x4 $c))
   (local.set $s (f64x2.add $p $d))
   (local.set $t (f64x2.sub $s $p))
   (local.set $e (f64x2.add (f64x2.sub $p (f64x2.sub $s $t)) (f64x2.sub $d $t)))
-  ;; An exact zero from unlike signs is -0 when rounding down.
+  ;; An exact zero from operands of different signs is -0 when rounding down.
   (if (i32.eq $mode ${ROUNDING.rm}) (then
-    (local.set $s (v128.or $s (v128.and (f64x2.eq $s (f64x2.splat 0d)) (v128.and (v128.xor $p $d) (i64x2.splat 0x8000000000000000L)))))))
+    (local.set $s (v128.or $s (v128.and (f64x2.eq $s (f64x2.splat 0d))
+          (v128.and (v128.xor $p $d) (i64x2.splat 0x8000000000000000L)))))))
   (local.set $r (f32x4.demote_f64x2_zero $s))
   (local.set $d (f64x2.promote_low_f32x4 $r))
   (local.set $negative (i32x4.shr_s $r 31))
-  (local.set $down (if (result v128) (i32.eq $mode ${ROUNDING.rz}) (then (v128.not $negative)) (else (i32x4.splat (i32.sub 0 (i32.eq $mode ${ROUNDING.rm}))))))
-  ;; Those whose nearest single lies on the wrong side of the exact sum take one step.
+  (local.set $down (if (result v128) (i32.eq $mode ${ROUNDING.rz}) (then (v128.not $negative))
+      (else (i32x4.splat (i32.sub 0 (i32.eq $mode ${ROUNDING.rm}))))))
+  ;; Results whose nearest single is on the wrong side of the exact sum move by one step.
   (local.set $t (f64x2.eq $d $s))
   (local.set $step (v128.and (f64x2.lt (f64x2.abs $s) (f64x2.splat (f64.const inf))) (v128.bitselect
     (v128.or (f64x2.gt $d $s) (v128.and $t (f64x2.lt $e (f64x2.splat 0d))))
@@ -158,7 +166,7 @@ export const VECTOR_CALL_FUNCTIONS = `
     $r
     (i8x16.shuffle 0 2 0 2 $step $step)))
 
-;; Of so many groups, whose operands lie as many groups apart.
+;; For this many groups, whose operands are as many groups apart.
 (func $fma_directed_lanes (param $at $count $mode i32) (local $apart $end i32) (local $a $b $c v128)
   (local.set $apart (i32.shl $count 4))
   (local.set $end (i32.add $at $apart))
@@ -168,28 +176,34 @@ export const VECTOR_CALL_FUNCTIONS = `
     (local.set $c (v128.load (i32.add $at (i32.shl $apart 1))))
     (v128.store $at (i8x16.shuffle 0 1 4 5
       (call $fma_directed_two $a $b $c $mode)
-      (call $fma_directed_two (i8x16.shuffle 2 3 2 3 $a $a) (i8x16.shuffle 2 3 2 3 $b $b) (i8x16.shuffle 2 3 2 3 $c $c) $mode)))
+      (call $fma_directed_two (i8x16.shuffle 2 3 2 3 $a $a) (i8x16.shuffle 2 3 2 3 $b $b)
+        (i8x16.shuffle 2 3 2 3 $c $c) $mode)))
     (local.set $at (i32.add $at 16))
     (br_if $each (i32.lt_u $at $end))))
 
-;; As log2, of two.
+;; Like log2, for two.
 (func $log2_two (param $x v128) (result v128) (local $e $m $s $s2 v128)
   (local.set $e (i64x2.shr_s (i64x2.sub $x (i64x2.splat 0x3fe6a09e667f3bcdL)) 52))
   (local.set $m (i64x2.sub $x (i64x2.shl $e 52)))
   (local.set $s (f64x2.div (f64x2.sub $m (f64x2.splat 1d)) (f64x2.add $m (f64x2.splat 1d))))
   (local.set $s2 (f64x2.mul $s $s))
-  (local.set $s (f64x2.add (f64x2.convert_low_i32x4_s (i8x16.shuffle 0 2 0 2 $e $e)) (f64x2.mul $s ${horner('f64x2', '$s2', LOG2_SERIES)})))
+  (local.set $s (f64x2.add (f64x2.convert_low_i32x4_s (i8x16.shuffle 0 2 0 2 $e $e))
+      (f64x2.mul $s ${horner('f64x2', '$s2', LOG2_SERIES)})))
   (local.set $s (v128.bitselect $x $s (f64x2.eq $x (f64x2.splat (f64.const inf)))))
   (local.set $s (v128.bitselect (f64x2.splat (f64.const -inf)) $s (f64x2.eq $x (f64x2.splat 0d))))
   (v128.bitselect $s (f64x2.splat (f64.const nan)) (f64x2.ge $x (f64x2.splat 0d))))
 ${inDoubles('log2', (pair) => `(call $log2_two ${pair})`)}
-;; As sine, of two. Of angles so large that the quadrant takes more than an integer of 32 bits, one by one.
+;; Like sine, for two. Angles so large that the quadrant does not fit an integer of 32 bits are
+;; computed one by one.
 (func $sine_two (param $x v128) (param $quadrant i32) (result v128) (local $n $r $r2 $q v128)
   (local.set $n (f64x2.nearest (f64x2.mul $x (f64x2.splat ${2 / Math.PI}d))))
   (if (i32.eqz (i64x2.all_true (f64x2.lt (f64x2.abs $n) (f64x2.splat 2147483647d)))) (then
-    (return (f64x2.replace_lane 1 (f64x2.splat (call $sine (f64x2.extract_lane 0 $x) $quadrant)) (call $sine (f64x2.extract_lane 1 $x) $quadrant)))))
-  (local.set $q (i64x2.extend_low_i32x4_u (i32x4.add (i32x4.trunc_sat_f64x2_s_zero $n) (i32x4.splat $quadrant))))
-  (local.set $r (f64x2.sub (f64x2.sub $x (f64x2.mul $n (f64x2.splat 1.5707963267341256d))) (f64x2.mul $n (f64x2.splat 6.077100506506192e-11d))))
+    (return (f64x2.replace_lane 1 (f64x2.splat (call $sine (f64x2.extract_lane 0 $x) $quadrant))
+        (call $sine (f64x2.extract_lane 1 $x) $quadrant)))))
+  (local.set $q (i64x2.extend_low_i32x4_u (i32x4.add (i32x4.trunc_sat_f64x2_s_zero $n)
+        (i32x4.splat $quadrant))))
+  (local.set $r (f64x2.sub (f64x2.sub $x (f64x2.mul $n (f64x2.splat 1.5707963267341256d)))
+      (f64x2.mul $n (f64x2.splat 6.077100506506192e-11d))))
   (local.set $r2 (f64x2.mul $r $r))
   (local.set $r (v128.xor
     (i64x2.shl (i64x2.shr_u $q 1) 63)
@@ -199,21 +213,24 @@ ${inDoubles('log2', (pair) => `(call $log2_two ${pair})`)}
       (i64x2.shr_s (i64x2.shl $q 63) 63))))
   (if (i32.eqz $quadrant) (then
     (local.set $r (v128.bitselect $x $r (f64x2.lt (f64x2.abs $x) (f64x2.splat ${LEAST_ANGLE}d))))
-    ;; The sign is what stays of the least.
-    (local.set $r (v128.and $r (v128.or (f64x2.ge (f64x2.abs $x) (f64x2.splat ${LEAST_SINGLE}d)) (v128.or (f64x2.ne $x $x) (i64x2.splat 0x8000000000000000L)))))))
+    ;; Only the sign is left of the least ones.
+    (local.set $r (v128.and $r (v128.or (f64x2.ge (f64x2.abs $x) (f64x2.splat ${LEAST_SINGLE}d))
+          (v128.or (f64x2.ne $x $x) (i64x2.splat 0x8000000000000000L)))))))
   $r)
 ${inDoubles('sine', (pair) => `(call $sine_two ${pair} 0)`)}
 ${inDoubles('cosine', (pair) => `(call $sine_two ${pair} 1)`)}
-;; As tanh, of two.
+;; Like tanh, for two.
 (func $tanh_two (param $x v128) (result v128) (local $a $n $t $r v128)
   (local.set $a (f64x2.abs $x))
-  ;; As exp2, of what is not above zero.
+  ;; Like exp2, for numbers up to zero.
   (local.set $t (f64x2.mul $a (f64x2.splat ${-2 * Math.LOG2E}d)))
   (local.set $n (f64x2.nearest (f64x2.pmax (f64x2.splat -1000d) $t)))
   (local.set $r (f64x2.sub $t $n))
   (local.set $t (v128.and
     (f64x2.ge $t (f64x2.splat -1000d))
-    (f64x2.mul ${horner('f64x2', '$r', EXP2_SERIES)} (i64x2.shl (i64x2.add (i64x2.extend_low_i32x4_s (i32x4.trunc_sat_f64x2_s_zero $n)) (i64x2.splat 1023L)) 52))))
+    (f64x2.mul ${horner('f64x2', '$r', EXP2_SERIES)}
+      (i64x2.shl (i64x2.add (i64x2.extend_low_i32x4_s (i32x4.trunc_sat_f64x2_s_zero $n))
+          (i64x2.splat 1023L)) 52))))
   (local.set $r (f64x2.div (f64x2.sub (f64x2.splat 1d) $t) (f64x2.add (f64x2.splat 1d) $t)))
   (local.set $r (v128.or $r (v128.and $x (i64x2.splat 0x8000000000000000L))))
   (local.set $r (v128.bitselect

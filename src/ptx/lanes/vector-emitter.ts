@@ -1,8 +1,8 @@
-// Values of a unit's threads at once: one to eight groups of four neighbours. A register whose
-// values differ freely is a v128 per group (32 bits, or a mask for a predicate) or two (64 bits:
-// threads 0 and 1, then 2 and 3). One whose values are equal or step evenly is a scalar: the first
-// thread's. Rules of the scalar back end run on such scalars as they are, and thread by thread on
-// the rest; vector rules are written for one group and run for each.
+// Values of a unit's threads: one to eight groups of four adjacent threads. A varying register is a
+// v128 for each group (32 bits, or a mask for a predicate) or two (64 bits: threads 0 and 1, then 2
+// and 3). A register whose values are uniform or step evenly is a scalar: the first thread's. Rules
+// of the scalar back end run once on such scalars, and thread by thread on the others; vector rules
+// are written for one group and run for each.
 
 import type { Block } from '../analysis/blocks.js';
 import type { Liveness } from '../analysis/liveness.js';
@@ -25,32 +25,32 @@ export abstract class VectorEmitter extends Emitter {
   private readonly laneLocals = new Map<number, number[]>();
   /** Groups of four in a unit. */
   readonly groups: number;
-  /** The group that code is being written for. */
+  /** The group for which code is being written. */
   group = 0;
-  /** The only one, of instructions that are written group by group; else -1. */
+  /** The only group, for instructions that are written group by group; else -1. */
   onlyGroup = -1;
-  /** Masks of the threads that run the current block, one per group. */
+  /** Masks of the threads that run the current block, one for each group. */
   active: readonly number[] = [];
   /** The first thread's index in the block. */
   base = -1;
   /**
-   * Local that is true while all threads of a unit are there, where that is known: then all run
-   * whatever none waits out.
+   * The local that is true while all threads of a unit exist, if that is known: then all run that
+   * do not wait elsewhere.
    */
   whole = -1;
-  /** Code is being written that only runs where all threads of the unit do. */
-  everyone = false;
+  /** The current code only runs if all threads of the unit do. */
+  wholeUnit = false;
   /**
-   * Registers that are used in one block only, and yet keep their locals: code for a whole unit
-   * hands them over to the general code.
+   * Registers that are used in one block only, but keep their locals: code for whole units hands
+   * them over to the general code.
    */
   readonly carried = new Set<number>();
   agreed: Agreed | undefined = undefined;
-  /** One of the agreed predicates while code is written on which threads do not agree about it. */
+  /** One of the uniform predicates, while code is written in which threads do not agree on it. */
   disagreed: Register | undefined = undefined;
   /**
-   * Local of the index in the unit of the thread that scalar code is being written for; -1 for all
-   * at once.
+   * The local with the index in the unit of the thread for which scalar code is being written; -1
+   * for all at once.
    */
   lane = -1;
   block: Block | undefined = undefined;
@@ -58,14 +58,14 @@ export abstract class VectorEmitter extends Emitter {
   predicateMask: readonly number[] = [];
   /** With a predicate: the active threads for which it holds. */
   writeMask: readonly number[] = [];
-  /** The same as bits, where they are known here. */
+  /** The same as bits, if they are known at compile time. */
   writeBits: number | undefined = undefined;
-  /** Equal values as vectors, for the groups after the first: by what they are. */
+  /** Uniform values as vectors, for the groups after the first. */
   private splats = new Map<string, number>();
   private splatLocals: number[] = [];
-  /** Most bytes that registers of one instruction take when its threads run one by one. */
+  /** The most bytes that registers of one instruction take when its threads run one by one. */
   exchangeBytes = 0;
-  /** Places of accesses that have been checked beforehand. */
+  /** Places of accesses that have been checked before. */
   unchecked: ReadonlyMap<Inst, { local: number; offset: number }> | undefined = undefined;
 
   constructor(around: Surroundings, groups: number, plan: LanePlan, liveness: Liveness) {
@@ -75,10 +75,10 @@ export abstract class VectorEmitter extends Emitter {
     this.liveness = liveness;
   }
 
-  /** Pushes the address of the room for registers of threads that run one by one. */
+  /** Pushes the address of the memory for registers of threads that run one by one. */
   abstract pushExchange(): void;
 
-  /** Pushes the address of as many bytes that nothing else uses during the instruction. */
+  /** Pushes the address of this many bytes that nothing else uses during the instruction. */
   pushRoom(bytes: number): void {
     this.exchangeBytes = Math.max(this.exchangeBytes, bytes);
     this.pushExchange();
@@ -89,8 +89,8 @@ export abstract class VectorEmitter extends Emitter {
   }
 
   /**
-   * As hoist, for what takes more than a moment: it goes through memory. What engines see computed
-   * of constants and arguments they compute again wherever it is needed.
+   * Like hoist, for an expensive value: it is passed through memory. Engines compute a value again
+   * wherever it is needed if it depends only on constants and arguments.
    */
   keep(key: string, type: LocalType, compute: (code: Code) => void): number {
     return this.hoist(key, type, (prologue) => {
@@ -109,9 +109,9 @@ export abstract class VectorEmitter extends Emitter {
     return stride === undefined && !pattern && !this.agrees(register);
   }
 
-  /** Code for a whole unit has the predicate as a scalar. */
+  /** Code for whole units has the predicate as a scalar. */
   agrees(register: Register): boolean {
-    return this.everyone && register !== this.disagreed && this.agreed?.has(register) === true;
+    return this.wholeUnit && register !== this.disagreed && this.agreed?.has(register) === true;
   }
 
   /** Nothing outside its block reads the register. */
@@ -119,7 +119,7 @@ export abstract class VectorEmitter extends Emitter {
     return this.liveness.isLocal(register);
   }
 
-  /** The threads for which a predicate holds, as bits, if that is always the same. */
+  /** The threads for which a predicate holds, as bits, if they are always the same. */
   bitsOf({ register, negated }: NonNullable<Inst['predicate']>): number | undefined {
     const bits = this.plan
       .constants(register)
@@ -139,13 +139,13 @@ export abstract class VectorEmitter extends Emitter {
     return argSpread(arg, (register) => this.plan.spread(register))?.stride;
   }
 
-  /** What each thread's operand has more than the first one's, if that is known. */
+  /** The difference of each thread's operand from the first one's, if it is known. */
   steps(arg: Arg): readonly number[] | undefined {
     const spread = argSpread(arg, (register) => this.plan.spread(register));
     return spread && steps(spread, this.width);
   }
 
-  /** The value of an operand of 32 bits that is known here. */
+  /** The value of an operand of 32 bits that is known at compile time. */
   literal(arg: Arg): number | undefined {
     if (arg.kind === 'integer') return Number(BigInt.asUintN(32, arg.value));
     return arg.kind === 'register' ? this.plan.literal(arg.register) : undefined;
@@ -156,7 +156,7 @@ export abstract class VectorEmitter extends Emitter {
     return 4 * this.groups;
   }
 
-  /** Writes code for each group; for one, while instructions are written group by group. */
+  /** Writes code for each group, or only for one while instructions are written group by group. */
   eachGroup(body: (group: number) => void): void {
     if (this.onlyGroup >= 0) {
       body(this.onlyGroup);
@@ -169,9 +169,9 @@ export abstract class VectorEmitter extends Emitter {
     this.group = 0;
   }
 
-  // ---- registers
+  // Registers.
 
-  /** The v128 locals of a varying register: group by group, halves of wide ones side by side. */
+  /** The v128 locals of a varying register: group by group, the halves of wide ones adjacent. */
   laneLocal(register: Register): number[] {
     const constants = this.plan.constants(register);
     if (constants) return this.constantLocals(register, constants);
@@ -205,7 +205,7 @@ export abstract class VectorEmitter extends Emitter {
     return this.plan.constants(register) !== undefined;
   }
 
-  /** The truth of a predicate that is the same for all of the group's threads, always. */
+  /** The value of a predicate that is always the same for all threads of the group. */
   knownTruth(arg: Arg): boolean | undefined {
     if (arg.kind === 'not') {
       const truth = this.knownTruth(arg.operand);
@@ -252,7 +252,7 @@ export abstract class VectorEmitter extends Emitter {
     });
   }
 
-  /** Equal values that are made inside are not there afterwards. */
+  /** Uniform vectors that are made inside do not exist after it. */
   conditionally(body: () => void): void {
     const before = this.splats;
     this.splats = new Map(before);
@@ -260,14 +260,17 @@ export abstract class VectorEmitter extends Emitter {
     this.splats = before;
   }
 
-  // ---- vectors on the stack
+  // Vectors on the stack.
 
   splat(type: ScalarType): void {
     const shapes = { i32: 'i32x4', i64: 'i64x2', f32: 'f32x4', f64: 'f64x2' } as const;
     this.code.op(`${shapes[type.wasm]}.splat`);
   }
 
-  /** Pushes an equal or stepping operand's first value in every lane, made once for all groups. */
+  /**
+   * Pushes the first value of a uniform or stepping operand in every lane; it is made once for all
+   * groups.
+   */
   private pushSplat(arg: Arg, type: ScalarType): void {
     const { code } = this;
     const make = (): void => {
@@ -375,7 +378,7 @@ export abstract class VectorEmitter extends Emitter {
     this.addSteps(this.steps(arg) ?? [], half);
   }
 
-  /** Pushes a register's values in the group, or in half of it where they are wide. */
+  /** Pushes a register's values in the group, or in half of it if they are wide. */
   pushPart(register: Register, half: number): void {
     const arg: Arg = { kind: 'register', register, at: 0 };
     if (isWide(register)) this.pushHalf(arg, register.type, half);
@@ -383,7 +386,8 @@ export abstract class VectorEmitter extends Emitter {
   }
 
   /**
-   * Pops the group's vector into a varying register, leaving threads that must not see it alone.
+   * Pops the group's vector into a varying register, and keeps the values of threads that may not
+   * change.
    */
   popLanes(arg: Arg, half = 0): void {
     const { code } = this;
@@ -409,26 +413,27 @@ export abstract class VectorEmitter extends Emitter {
   }
 
   /**
-   * Masks under which the current instruction may write a register; none where it may everywhere.
+   * Masks under which the current instruction may write a register; undefined if it may write
+   * everywhere.
    */
   masksFor(register: Register): readonly number[] | undefined {
-    if (this.block && !this.everyone && this.plan.keeps(this.block.index, register))
+    if (this.block && !this.wholeUnit && this.plan.keeps(this.block.index, register))
       return this.guardMasks();
     return this.predicateMask.length ? this.predicateMask : undefined;
   }
 
   /**
-   * The group's mask of the threads whose value the current instruction may change, unless all are.
+   * The group's mask of the threads whose value the current instruction may change, unless all may.
    */
   mergeMask(register: Register): number | undefined {
     return this.masksFor(register)?.[this.group];
   }
 
-  /** Some threads of the unit may well not execute the current instruction. */
-  get parted(): boolean {
+  /** Some threads of the unit may not execute the current instruction. */
+  get diverged(): boolean {
     return (
       this.predicateMask.length > 0 ||
-      (!this.everyone && this.block !== undefined && !this.plan.convergent(this.block.index))
+      (!this.wholeUnit && this.block !== undefined && !this.plan.convergent(this.block.index))
     );
   }
 
@@ -437,7 +442,7 @@ export abstract class VectorEmitter extends Emitter {
     return this.predicateMask.length ? this.writeMask : this.active;
   }
 
-  /** Pushes one vector out of one per group, combined. */
+  /** Pushes one vector from one for each group, combined. */
   pushCombined(locals: readonly number[], operation: 'and' | 'or'): void {
     locals.forEach((local, index) => {
       this.code.get(local);
@@ -445,15 +450,15 @@ export abstract class VectorEmitter extends Emitter {
     });
   }
 
-  /** Pushes the truth of: some thread is in the masks. */
+  /** Pushes whether some thread is in the masks. */
   pushAny(masks: readonly number[]): void {
     this.pushCombined(masks, 'or');
     this.code.op('v128.any_true');
   }
 
-  /** Pushes the truth of: all threads are in the masks. */
+  /** Pushes whether all threads are in the masks. */
   pushAll(masks: readonly number[]): void {
-    if (this.everyone && masks === this.active) {
+    if (this.wholeUnit && masks === this.active) {
       this.code.i32(1);
       return;
     }
@@ -461,15 +466,15 @@ export abstract class VectorEmitter extends Emitter {
     this.code.op('i32x4.all_true');
   }
 
-  /** Pushes the truth of: all threads of the unit execute the current instruction. */
-  pushEveryone(): void {
+  /** Pushes whether all threads of the unit execute the current instruction. */
+  pushAllExecute(): void {
     if (this.predicateMask.length) this.pushAll(this.writeMask);
-    else if (this.everyone) this.code.i32(1);
+    else if (this.wholeUnit) this.code.i32(1);
     else if (this.runsWhole()) this.code.get(this.whole);
     else this.pushAll(this.active);
   }
 
-  /** Whether all threads that are there run the current block. */
+  /** Whether all existing threads run the current block. */
   runsWhole(): boolean {
     return this.whole >= 0 && this.block !== undefined && this.plan.convergent(this.block.index);
   }
@@ -477,7 +482,7 @@ export abstract class VectorEmitter extends Emitter {
   /** Pushes the masks as bits, the first thread's lowest. */
   pushBits(masks: readonly number[]): void {
     const { code } = this;
-    if (this.everyone && masks === this.active) {
+    if (this.wholeUnit && masks === this.active) {
       code.i32(this.width === 32 ? -1 : (1 << this.width) - 1);
       return;
     }
@@ -524,7 +529,7 @@ export abstract class VectorEmitter extends Emitter {
     return Array.from({ length: count }, () => this.temp('v128'));
   }
 
-  /** Gives back the temporaries of the code that is written inside. */
+  /** Releases the temporaries of the code that is written inside. */
   scoped(body: () => void): void {
     const mark = this.markTemporaries();
     body();

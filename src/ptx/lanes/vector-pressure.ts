@@ -1,5 +1,4 @@
-// How many vectors a kernel needs at once: values that differ from thread to thread, per group of
-// four.
+// How many vectors a kernel needs at once: varying values, for each group of four.
 
 import { successors } from '../analysis/blocks.js';
 import type { Block } from '../analysis/blocks.js';
@@ -7,7 +6,7 @@ import { instructionsOf } from '../analysis/liveness.js';
 import type { Liveness } from '../analysis/liveness.js';
 import type { Register } from '../analysis/program.js';
 
-/** Predicates are left out: most decide a branch and are gone. */
+/** Predicates do not count: most decide a branch and are not used again. */
 export function vectorPressure(
   blocks: readonly Block[],
   order: readonly number[],

@@ -1,5 +1,5 @@
-// Kernels made at random whose threads go through memory in even steps, past guards: thread by
-// thread and in lanes they do the same, near the guards' bounds, where numbers wrap around between
+// Random kernels whose threads go through memory in even steps, after guards: thread by thread and
+// in lanes they give the same results, near the guards' bounds, where numbers wrap around between
 // units, and at the end of memory.
 
 import * as fc from '../../../test/fast-check.js';
@@ -28,7 +28,7 @@ const ACCESSES = 3;
 const accesses = fc.record({
   type: fc.constantFrom(...TYPES),
   stride: fc.constantFrom(1, 1, 1, 1, 2, 3, -1, -2, 0),
-  /** How a number of 32 bits becomes an address. */
+  /** How an address is computed from a number of 32 bits. */
   widens: fc.constantFrom(
     'mul.wide.s32',
     'mul.wide.s32',
@@ -55,11 +55,11 @@ const guards = fc.record({
   leaves: fc.constantFrom('branch', 'branch', 'past', 'exit'),
   negated: fc.boolean(),
   stride: fc.constantFrom(1, 1, 1, 2, -1, 5),
-  /** Threads from the first to the one at the bound, before what the kernel's numbers start at. */
+  /** Threads from the first to the one at the bound, before the start of the kernel's numbers. */
   at: fc.constantFrom(0, 1, -1, 32, 31, 64, 255, 256, 300, 512, 511, 1000, 1 << 20, -(1 << 20)),
 });
 const kernels = fc.record({
-  /** The first thread's number: wrapping around between two units, if at all. */
+  /** The first thread's number, which may wrap around between two units. */
   start: fc
     .tuple(
       fc.constantFrom(0, 0, 0, 2 ** 31, 2 ** 32),
@@ -72,12 +72,12 @@ const kernels = fc.record({
     nil: undefined,
     freq: 2,
   }),
-  /** What goes into results besides what was loaded. */
+  /** What the results contain besides loaded values. */
   mixes: fc.array(
     fc.constantFrom('number', 'thread', 'lane', 'block', 'flag', 'loaded', 'even', 'wrapped'),
     { maxLength: 3 },
   ),
-  /** How the number is made of the thread's and the block's. */
+  /** How the number is computed from the thread's and the block's. */
   makes: fc.constantFrom('mad', 'mad', 'add', 'shl', 'sub'),
 });
 type Kernel = typeof kernels extends fc.Arbitrary<infer T> ? T : never;
@@ -104,7 +104,14 @@ function text({ start, accesses, guards, alike, mixes, makes }: Kernel, size: nu
       const sense = `@${negated ? '!' : ''}%p${index}`;
       return (
         `${test} ` +
-        `${leaves === 'exit' ? `${sense} exit;` : leaves === 'branch' ? `${sense} bra DONE;` : `${sense} bra ON${index}; bra DONE;\nON${index}:`}`
+        `${
+          leaves === 'exit'
+            ? `${sense} exit;`
+            : leaves === 'branch'
+              ? `${sense} bra
+          DONE;`
+              : `${sense} bra ON${index}; bra DONE;\nON${index}:`
+        }`
       );
     })
     .join('\n');
@@ -207,9 +214,23 @@ function text({ start, accesses, guards, alike, mixes, makes }: Kernel, size: nu
       ...guards.map((_, index) => `.param .u32 b${index}`),
     ].join(', '),
     `
-    .reg .b64 %results, %own, ${indices.map((index) => `%at${index}, %w${index}, %w${index}x, %a${index}, %o${index}`).join(', ')}, %o3; .reg .f64 %d<4>; .reg .f32 %f0, %scale, %y, ${indices.map((index) => `%h${index}, %j${index}`).join(', ')};
-    .reg .pred %p<2>, %q, %e; .reg .b32 %t, %c, %n, %g, %i, %k<2>, %x, %x1, %x2, %x3, %z, %start, %flag, %r0, %b<2>, %v<2>, ${indices.map((index) => `%m${index}, %l${index}, %l${index}x0, %l${index}x1, %l${index}x2, %l${index}x3`).join(', ')};
-    ld.param.u64 %results, [results]; ld.param.u32 %flag, [flag]; ld.param.f32 %scale, [scale]; ld.param.u32 %start, [start];
+    .reg .b64 %results, %own, ${indices
+      .map(
+        (index) => `%at${index}, %w${index}, %w${index}x,
+      %a${index}, %o${index}`,
+      )
+      .join(', ')}, %o3; .reg .f64 %d<4>;
+        .reg .f32 %f0, %scale, %y, ${indices.map((index) => `%h${index}, %j${index}`).join(', ')};
+    .reg .pred %p<2>, %q, %e;
+    .reg .b32 %t, %c, %n, %g, %i, %k<2>, %x, %x1, %x2, %x3, %z, %start, %flag, %r0, %b<2>,
+    %v<2>, ${indices
+      .map(
+        (index) => `%m${index}, %l${index}, %l${index}x0, %l${index}x1,
+      %l${index}x2, %l${index}x3`,
+      )
+      .join(', ')};
+    ld.param.u64 %results, [results]; ld.param.u32 %flag, [flag];
+    ld.param.f32 %scale, [scale]; ld.param.u32 %start, [start];
     mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mov.u32 %n, %ntid.x; ${number} add.s32 %i, %g, %start;
     ${uniform}\n${tests}
     mov.u32 %r0, 5; mov.f32 %f0, 0f3F800000; mov.f64 %d3, 0d3FF0000000000000;
@@ -280,8 +301,8 @@ it(
     const statuses = new Set<number>();
     fc.assert(
       fc.property(kernels, fc.constantFrom(...SIZES), (kernel, size) => {
-        // Within a unit a widened number may wrap: its threads are where they would be if it were
-        // wider.
+        // Within a unit a widened number may wrap: its threads' addresses are those of a wider
+        // number.
         const isNear = Math.abs(kernel.start) < 2 ** 20;
         fc.pre(size % 32 === 0 || kernel.start === 0);
         // Threads would race.
@@ -297,7 +318,7 @@ it(
         statuses.add(scalar.status);
         expect(lanes.width).toBeGreaterThan(1);
         expect(lanes.status, source).toBe(scalar.status);
-        // Of several faults in a unit, lanes come to another first.
+        // Of several faults in a unit, lanes reach another one first.
         expect(lanes.fault?.block, source).toBe(scalar.fault?.block);
         if (scalar.status === STATUS.done)
           expect(
@@ -322,7 +343,8 @@ it.each([
     '.param .u64 out',
     `
     .reg .b64 %out, %at; .reg .b32 %t, %x, %y, %z; .reg .pred %p;
-    ld.param.u64 %out, [out]; mov.u32 %t, %tid.x; mad.wide.u32 %at, %t, 4, %out; ld.global.u32 %x, [%at]; ${body} st.global.u32 [%at], %y; ret;`,
+    ld.param.u64 %out, [out]; mov.u32 %t, %tid.x; mad.wide.u32 %at, %t, 4, %out;
+    ld.global.u32 %x, [%at]; ${body} st.global.u32 [%at], %y; ret;`,
   );
   const [scalar, lanes] = [false, true].map((simd) => {
     const grid = new Grid(source, { simd, pages: PAGES });

@@ -1,12 +1,12 @@
-// Kernels without state whose threads all go one way past guards such as `if (i >= n) return`, and
-// through memory in even steps: where the first unit of a block and the last may touch what they
-// touch, and go that way, so do the units between them. Those then go round with nothing but their
-// work.
+// Kernels without state whose threads all take the same path after guards such as `if (i >= n)
+// return`, and go through memory in even steps: if the accesses of the first unit of a block and of
+// the last are valid, and both take that path, this holds for the units between them, too. Those
+// then run without any checks.
 //
-// What addresses and guards come from is linear in the thread's number, in the arithmetic of their
-// registers, which may wrap around; where numbers of 32 bits are widened or compared, they are
-// checked not to wrap from the first thread to the last. Steps are limited, so that an address
-// cannot come back to memory from behind.
+// Addresses and guards are linear in the thread's number, in the arithmetic of their registers,
+// which may wrap around; where numbers of 32 bits are widened or compared, they are checked not to
+// wrap from the first thread to the last. Steps are limited, so that an address cannot wrap around
+// to valid memory.
 
 import type { Block } from '../analysis/blocks.js';
 import type { Arg, Inst, Register } from '../analysis/program.js';
@@ -25,29 +25,32 @@ import { accessOf, checkRange, rangesOf, testRange } from './unchecked-accesses.
 import type { FoundAccess, Range } from './unchecked-accesses.js';
 import { opcodeNamed } from '../wasm/opcodes.js';
 
-/** Longer kernels are not worth another copy: their checks are little beside the rest. */
+/** Longer kernels are not worth another copy: their checks are a small part. */
 const LONGEST = 64;
-/** Of an address of 32 bits: times a block's 1024 threads, it cannot pass all of them. */
+/**
+ * The greatest step of an address of 32 bits: times a block's 1024 threads, it cannot pass all of
+ * them.
+ */
 const GREATEST_NARROW_STEP = 2 ** 20;
-/** Special registers that are the same for all of a block that is one row. */
+/** Special registers that are the same in all threads of a block that is one row. */
 const FIXED = /^(?:(?:n?ctaid|ntid)\.[xyz]|tid\.[yz])$/;
 
 /**
- * The step of an operand from thread to thread of the block; absent where it is not known to be the
- * same between all of them.
+ * The step of an operand from thread to thread of the block; absent if it is not known to be
+ * constant.
  */
 type StrideOf = (arg: Arg | undefined) => number | undefined;
 
-/** A branch past which the block's threads go on. */
+/** A branch after which the block's threads continue. */
 interface Condition {
-  /** Of what differs from thread to thread, or a predicate that is the same for all. */
+  /** A comparison of varying values, or a predicate that is uniform. */
   guard: Guard | undefined;
   predicate: Register;
-  /** For which outcome they go on. */
+  /** The result for which they continue. */
   wanted: boolean;
 }
 
-/** A number of 32 bits that must not wrap. */
+/** A number of 32 bits that may not wrap. */
 interface Counter {
   value: Arg;
   signed: boolean;
@@ -56,20 +59,20 @@ interface Counter {
 
 export interface SteadyUnits {
   /**
-   * Instructions that are done once: what the block's threads have in common, and what addresses
-   * and guards come from.
+   * Instructions that run once: those of uniform values, and those that compute addresses and
+   * guards.
    */
   first: readonly Inst[];
-  /** Those of each unit. */
+  /** The instructions of each unit. */
   work: readonly Inst[];
   conditions: readonly Condition[];
   counters: readonly Counter[];
   ranges: readonly { range: Range; stride: number }[];
-  /** The path's last block, as which they are written. */
+  /** The path's last block, as a part of which they are written. */
   block: Block;
 }
 
-/** Of a kernel whose blocks of threads are one row. */
+/** For a kernel whose blocks of threads are one row. */
 function findSteadyUnits(
   e: LaneEmitter,
   plan: LanePlan,
@@ -77,7 +80,7 @@ function findSteadyUnits(
 ): SteadyUnits | undefined {
   const path = pathOf(e, plan, blocks);
   if (!path) return undefined;
-  /** What is linear, or the same for all of the block. */
+  /** Registers that are linear, or uniform in the block. */
   const linear = new Set<Register>();
   const counters: Counter[] = [];
   const strideOf: StrideOf = (arg) => {
@@ -115,7 +118,7 @@ function findSteadyUnits(
   for (const inst of path.insts) {
     if (inst.predicate || !inst.uses.every((register) => known.has(register))) return undefined;
     for (const register of inst.defs) known.add(register);
-    // What is done first is done before all else: nobody may write over it.
+    // What runs first runs before everything else: no other instruction may overwrite it.
     if (inst.defs.some((register) => definitions.get(register)! > 1)) {
       rest.push(inst);
       continue;
@@ -176,7 +179,7 @@ function findSteadyUnits(
   };
 }
 
-/** The blocks that threads go through which do not leave at a branch, as one. */
+/** The blocks of the path on which threads do not leave at a branch, as one. */
 function pathOf(
   e: LaneEmitter,
   plan: LanePlan,
@@ -217,12 +220,12 @@ function pathOf(
 /** An instruction on integers of 32 or 64 bits whose operands may be linear. */
 interface Operands {
   inst: Inst;
-  /** Of the operands. */
+  /** The type of the operands. */
   type: ScalarType;
-  /** Of the result. */
+  /** The type of the result. */
   target: ScalarType;
   strideOf: StrideOf;
-  /** Takes numbers that must not wrap for the result to be linear. */
+  /** Gets the numbers that may not wrap if the result is to be linear. */
   counters: Counter[];
 }
 
@@ -231,7 +234,7 @@ const isInteger = ({ kind, bits }: ScalarType): boolean =>
 
 /**
  * Whether the result is linear in the thread's number over the whole block, in the arithmetic of
- * its register, where the operands are. Its step is the one that the plan gives for a unit.
+ * its register, if the operands are. Its step is the one that the plan gives for a unit.
  */
 function isLinear(inst: Inst, strideOf: StrideOf, counters: Counter[]): boolean {
   const target = inst.defs[0]?.type;
@@ -245,7 +248,7 @@ function isLinear(inst: Inst, strideOf: StrideOf, counters: Counter[]): boolean 
   );
 }
 
-/** The width that an operand is read in. */
+/** The width in which an operand is read. */
 const bitsOf = ({ type }: Operands, arg: Arg | undefined): number | undefined =>
   arg?.kind === 'register'
     ? arg.register.type.bits
@@ -258,7 +261,7 @@ const bitsOf = ({ type }: Operands, arg: Arg | undefined): number | undefined =>
 const factorOf = ({ type }: Operands, arg: Arg | undefined): number | undefined =>
   arg?.kind === 'integer' ? Number(BigInt.asIntN(type.bits, arg.value)) : undefined;
 
-/** Notes that an operand of 32 bits is widened. */
+/** Records that an operand of 32 bits is widened. */
 function widen({ counters, type, strideOf }: Operands, arg: Arg): void {
   const stride = strideOf(arg);
   if (stride) counters.push({ value: arg, signed: type.kind === 'signed', stride });
@@ -278,7 +281,7 @@ function isLinearSum(operands: Operands): boolean {
   );
 }
 
-/** A product of operands that are the same for all, or of one that steps and a literal. */
+/** A product of uniform operands, or of a stepping one and a literal. */
 function isLinearProduct(operands: Operands): boolean {
   const { inst, type, target, strideOf } = operands;
   const { modifiers } = inst;
@@ -302,13 +305,13 @@ function isLinearProduct(operands: Operands): boolean {
   return (a === 0 || b === 0) && factorOf(operands, a === 0 ? x : y) !== undefined;
 }
 
-/** What a product that is linear asks of its factors. */
+/** The conditions of a linear product for its factors. */
 function widenFactors(operands: Operands): boolean {
   const { inst, type, strideOf } = operands;
   const factors = inst.args.slice(1, 3);
   if (inst.modifiers[0] !== 'wide') return true;
   const steps = factors.some((arg) => arg.kind !== 'integer' && strideOf(arg) !== 0);
-  // An unsigned literal of 2^31 and more is no step that could be taken for a negative one.
+  // An unsigned literal of 2^31 or more is not a step, which could be taken for a negative one.
   if (
     steps &&
     type.kind !== 'signed' &&
@@ -382,8 +385,8 @@ const LINEAR: Transfer<Operands, boolean> = {
 };
 
 /**
- * What each unit does: the rest, and what it reads of values that differ from unit to unit, but by
- * the addresses of accesses.
+ * The instructions of each unit: all others, and those of values that differ from unit to unit,
+ * except the addresses of accesses.
  */
 function workOf(
   first: readonly Inst[],
@@ -412,10 +415,9 @@ function workOf(
 }
 
 /**
- * Calls `test` with the truth of each condition on the stack under which so many threads (a local,
- * a multiple of the unit's) from `e.base` on do what they do without a check. The instructions that
- * are done once are written. Gives the places of the first unit, and how far they move from unit to
- * unit.
+ * Calls `test` with each condition on the stack under which this many threads (a local, a multiple
+ * of the unit's) from `e.base` on run without a check. Writes the instructions that run once.
+ * Returns the places of the first unit, and how far they move from unit to unit.
  */
 export function checkSteadyUnits(
   e: LaneEmitter,
@@ -433,9 +435,13 @@ export function checkSteadyUnits(
   };
   const seen = new Set<string>();
   for (const { value, signed, stride } of counters) {
-    const name =
-      `${value.kind === 'register' ? `r${value.register.id}` : value.kind === 'special' ? value.name : ''} ` +
-      `${signed}`;
+    const source =
+      value.kind === 'register'
+        ? `r${value.register.id}`
+        : value.kind === 'special'
+          ? value.name
+          : '';
+    const name = `${source} ${signed}`;
     // A thread's own number does not wrap.
     if (seen.has(name) || value.kind === 'special') continue;
     seen.add(name);
@@ -457,7 +463,7 @@ export function checkSteadyUnits(
     const { inst, stepping, stride, signed, operation } = guard;
     const word = wanted ? operation : OPPOSITE[operation]!;
     const [left, right] = inst.args.slice(1) as [Arg, Arg];
-    // The one that is nearest to the bound tells.
+    // The value that is nearest to the bound decides.
     const greatest = (word === 'lt' || word === 'le') === (stepping === left);
     for (const arg of [left, right]) {
       if (arg === stepping && greatest === stride > 0) pushEnd(arg, signed, stride);
@@ -483,7 +489,7 @@ function pushWide(e: LaneEmitter, value: Arg, signed: boolean): void {
   e.code.op(signed ? 'i64.extend_i32_s' : 'i64.extend_i32_u');
 }
 
-/** Pass: units of a kernel without state, in blocks of one row, that go without checks. */
+/** A pass: units of a kernel without state, in blocks of one row, that run without checks. */
 export function versionUnits(code: CodePlan, k: LaneKernelEmitter): void {
   if (!k.kernel.layout.stateful && k.oneRow)
     code.units = findSteadyUnits(k, k.plan, k.kernel.blocks);

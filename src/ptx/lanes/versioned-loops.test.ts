@@ -1,6 +1,6 @@
-// Loops of one block that go through memory in even steps, made at random: up and down, by counters
-// and by pointers, to bounds near the ends of their range, past the end of memory and misaligned.
-// Thread by thread and in lanes they do the same, and fail the same.
+// Random loops of one block that go through memory in even steps: up and down, by counters and by
+// pointers, to bounds near the ends of their range, past the end of memory and misaligned. Thread
+// by thread and in lanes they give the same results and the same faults.
 
 import * as fc from '../../../test/fast-check.js';
 import { expect, it } from 'vitest';
@@ -12,11 +12,11 @@ import { scaled } from '../../../test/random-runs.js';
 const RUNS = 2000;
 const PAGES = 24;
 const MEMORY = PAGES * 65536;
-/** Elements that are read: the last of memory. */
+/** Elements that are read: the last ones of memory. */
 const ELEMENTS = 1 << 16;
 const MOST_TURNS = 120;
 const BLOCKS = 2;
-/** Farther than a unit's counters reach in all their turns beyond those of its last threads. */
+/** Further than a unit's counters reach in all their turns beyond those of its last threads. */
 const MARGIN = 2 ** 17;
 const ENDS = [0, 1, 2 ** 31 - 1, -(2 ** 31), 2 ** 32 - 1];
 
@@ -34,10 +34,10 @@ const loops = fc.record({
   ),
   signed: fc.boolean(),
   operation: fc.constantFrom('lt', 'lt', 'lt', 'le', 'gt', 'ge', 'ne'),
-  /** The branch goes on where the comparison does not hold. */
+  /** The branch continues if the comparison is false. */
   negated: fc.boolean(),
   mirrored: fc.boolean(),
-  /** What the counter differs by from thread to thread, and from turn to turn. */
+  /** The counter's step from thread to thread, and from turn to turn. */
   stride: fc.constantFrom(1, 1, 1, 0, 2, -1),
   step: fc.oneof(
     fc.constantFrom(1, 2, 32, 64, 256, 512, -1, -64, -256),
@@ -47,13 +47,13 @@ const loops = fc.record({
   stepIsLiteral: fc.boolean(),
   subtracts: fc.boolean(),
   turns: fc.integer({ min: 1, max: 60 }),
-  /** Where the counter begins: by itself, or so that it ends near the end of a range. */
+  /** The start of the counter: a number, or one for which it ends near the end of a range. */
   start: fc.oneof(fc.integer({ min: -1000, max: 1000 }), fc.constantFrom(...ENDS)),
   near: fc.option(fc.tuple(fc.constantFrom(...ENDS), fc.integer({ min: -70, max: 70 })), {
     nil: undefined,
     freq: 2,
   }),
-  /** Of the comparison, before or behind the step. */
+  /** The comparison comes before or after the step. */
   early: fc.boolean(),
   size: fc.constantFrom(4, 4, 4, 8, 1),
   address: fc.constantFrom(
@@ -70,12 +70,12 @@ const loops = fc.record({
     'register pointer',
     'product',
   ),
-  /** Bytes by which the furthest access comes near the end of memory, or past it. */
+  /** Bytes by which the furthest access is near the end of memory, or past it. */
   past: fc.option(fc.constantFrom(-4, 0, 4, 64, 4096, 2 ** 15, 2 ** 17, 2 ** 20), {
     nil: undefined,
     freq: 2,
   }),
-  /** Bytes that a pointer's step has more than whole elements. */
+  /** Bytes of a pointer's step beyond whole elements. */
   skew: fc.constantFrom(0, 0, 1, 2, 4),
   misaligned: fc.nat(20).map((one) => one === 0),
   stores: fc.boolean(),
@@ -99,14 +99,14 @@ const MIRRORED = { lt: 'gt', gt: 'lt', ge: 'le', le: 'ge', ne: 'ne', eq: 'eq' } 
 interface Plan {
   start: number;
   bound: number;
-  /** Where the first and the last read begins, in bytes from where `in` points to. */
+  /** The first byte of the first and of the last read, from the address in `in`. */
   least: number;
   greatest: number;
 }
 
 const byPointer = ({ address }: Loop): boolean => address.endsWith('pointer');
 
-/** What a thread's counter is in its turns; undefined where it does not end. */
+/** The values of a thread's counter in its turns; undefined if they do not end. */
 function counters(
   { signed, operation, stride, step, early }: Loop,
   first: number,
@@ -123,7 +123,7 @@ function counters(
   }
 }
 
-/** Bytes from where `in` points to what a thread reads in its turns. */
+/** The places that a thread reads in its turns, in bytes from the address in `in`. */
 function places(loop: Loop, first: number, bound: number, thread: number): number[] | undefined {
   const { stride, step, stepIsLiteral, subtracts, address, size, skew } = loop;
   const found = counters(loop, first, bound, thread);
@@ -138,7 +138,7 @@ function places(loop: Loop, first: number, bound: number, thread: number): numbe
   );
 }
 
-/** Where the threads' counters and addresses go; undefined where some do not end. */
+/** The ranges of the threads' counters and addresses; undefined if some loops do not end. */
 function plan(loop: Loop): Plan | undefined {
   const { block, signed, step, turns, start, near } = loop;
   const first = wrap(signed, near === undefined ? start : near[0] + near[1] - step * turns);
@@ -150,8 +150,8 @@ function plan(loop: Loop): Plan | undefined {
     least = Math.min(least, ...found);
     greatest = Math.max(greatest, ...found);
   }
-  // Indices near the ends of their range: there is no such memory, and addresses are as if they did
-  // not pass those (see `mendWrap`).
+  // Indices near the ends of their range: there is no such memory, and addresses are those of
+  // counters that do not wrap (see `correctWrap`).
   const [lowest, highest] = signed
     ? [-(2 ** 31) + MARGIN, 2 ** 31 - MARGIN]
     : [0, 2 ** 32 - MARGIN];
@@ -234,11 +234,18 @@ function text({
     'k',
     '.param .u64 in, .param .u64 out, .param .u32 start, .param .u32 bound, .param .u32 step',
     `
-    .reg .b64 %in, %out, %a, %o, %d, %at, %wide; .reg .pred %p; .reg .b32 %r<4>, %z, %y, %x0, %nx, %ny, %nz, %nxy, %n, %c, %row, %own, %i, %x, %sum, %bound, %step, %start;
-    ld.param.u64 %in, [in]; ld.param.u64 %out, [out]; ld.param.u32 %start, [start]; ld.param.u32 %bound, [bound]; ld.param.u32 %step, [step];
-    mov.u32 %z, %tid.z; mov.u32 %ny, %ntid.y; mov.u32 %y, %tid.y; mad.lo.u32 %row, %z, %ny, %y; mov.u32 %nx, %ntid.x; mov.u32 %x0, %tid.x; mad.lo.u32 %own, %row, %nx, %x0;
-    mul.lo.u32 %nxy, %nx, %ny; mov.u32 %nz, %ntid.z; mul.lo.u32 %n, %nxy, %nz; mov.u32 %c, %ctaid.x; mad.lo.u32 %r0, %n, %c, %own;
-    mad.wide.u32 %at, %r0, 4, %out; mad.lo.u32 %i, %r0, ${stride}, %start; mov.u32 %sum, 7; mul.wide.s32 %wide, %step, ${size}; add.s64 %wide, %wide, ${skew};
+    .reg .b64 %in, %out, %a, %o, %d, %at, %wide; .reg .pred %p;
+    .reg .b32 %r<4>, %z, %y, %x0, %nx, %ny, %nz, %nxy, %n, %c, %row, %own, %i, %x, %sum,
+    %bound, %step, %start;
+    ld.param.u64 %in, [in]; ld.param.u64 %out, [out]; ld.param.u32 %start, [start];
+    ld.param.u32 %bound, [bound]; ld.param.u32 %step, [step];
+    mov.u32 %z, %tid.z; mov.u32 %ny, %ntid.y; mov.u32 %y, %tid.y;
+    mad.lo.u32 %row, %z, %ny, %y; mov.u32 %nx, %ntid.x; mov.u32 %x0, %tid.x;
+    mad.lo.u32 %own, %row, %nx, %x0;
+    mul.lo.u32 %nxy, %nx, %ny; mov.u32 %nz, %ntid.z; mul.lo.u32 %n, %nxy, %nz;
+    mov.u32 %c, %ctaid.x; mad.lo.u32 %r0, %n, %c, %own;
+    mad.wide.u32 %at, %r0, 4, %out; mad.lo.u32 %i, %r0, ${stride}, %start; mov.u32 %sum, 7;
+      mul.wide.s32 %wide, %step, ${size}; add.s64 %wide, %wide, ${skew};
     ${points ? `mul.wide.s32 %o, %r0, ${stride * size}; add.s64 %a, %in, %o;` : ''}
     AGAIN:
     ${place}
@@ -250,7 +257,8 @@ function text({
     ${move}
     ${early ? '' : compare}
     @${negated ? '!' : ''}%p bra AGAIN;
-    mov.u32 %r1, %tid.y; mad.lo.u32 %sum, %r1, 7919, %sum; mov.u32 %r1, %tid.x; mad.lo.u32 %sum, %r1, 104729, %sum; st.global.u32 [%at], %sum; ret;`,
+    mov.u32 %r1, %tid.y; mad.lo.u32 %sum, %r1, 7919, %sum; mov.u32 %r1, %tid.x;
+    mad.lo.u32 %sum, %r1, 104729, %sum; st.global.u32 [%at], %sum; ret;`,
   );
 }
 
@@ -311,8 +319,8 @@ it(
           seen.done++;
           return;
         }
-        // Which of several bad accesses comes first is not said: threads go on at different times.
-        // One may be misaligned, and another's beyond the end.
+        // The order of several bad accesses is not defined: threads continue at different times.
+        // One may be misaligned, and another's past the end.
         for (const { fault, base } of [threads, lanes]) {
           const { address, kind, block, thread } = fault!;
           expect(address, source).toBe(
@@ -394,7 +402,9 @@ it.each([
           '.param .u64 in, .param .u32 n',
           `
       .reg .b64 %in, %own, %a, %o<41>; .reg .pred %p, %q; .reg .b32 %t, %i, %x, %sum, %n;
-      ld.param.u64 %in, [in]; ld.param.u32 %n, [n]; mov.u32 %t, %tid.x; setp.ge.u32 %q, %t, %n; @%q bra DONE; mad.wide.u32 %own, %t, 4, %in; mov.u32 %i, 0; mov.u32 %sum, 0;
+      ld.param.u64 %in, [in]; ld.param.u32 %n, [n]; mov.u32 %t, %tid.x;
+      setp.ge.u32 %q, %t, %n; @%q bra DONE; mad.wide.u32 %own, %t, 4, %in; mov.u32 %i, 0;
+      mov.u32 %sum, 0;
       AGAIN: ${places} add.s64 %a, %own, %o${last}; ld.global.u32 %x, [%a]; add.u32 %sum, %sum, %x;
       add.u32 %i, %i, 1; setp.lt.u32 %p, %i, 17; @%p bra AGAIN;
       st.global.u32 [%own], %sum; DONE: ret;`,

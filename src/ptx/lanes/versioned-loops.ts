@@ -1,13 +1,13 @@
-// Loops of one block that go through memory in even steps, such as `for (i = first; i < n; i +=
-// stride) sum += x[i]`: where the next turn and one some turns ahead may touch what they touch, and
-// the loop goes on behind it, all of that holds for the turns between them, too. Those go round
-// with nothing but their work.
+// Loop versioning for loops of one block that go through memory in even steps, such as `for (i =
+// first; i < n; i += stride) sum += x[i]`: if the accesses of the next turn and of one some turns
+// ahead are valid, and the loop continues after it, this holds for the turns between them, too.
+// Those run without any checks.
 //
-// What moves from turn to turn are registers to each of which the block adds the same every time;
-// addresses and the comparison that the loop goes on by are linear in them. That the numbers
-// between the two ends lie between the ends takes that nothing wraps around on the way: counters of
-// 32 bits are checked to stay in their range, and steps are limited, so that an address of 64 bits
-// cannot come back to the device's memory from behind.
+// Registers to which the block adds the same number every time move from turn to turn; addresses
+// and the comparison that decides whether the loop continues are linear in them. The numbers
+// between the two ends are within them only if nothing wraps around: counters of 32 bits are
+// checked to stay in their range, and steps are limited, so that an address of 64 bits cannot wrap
+// around to the device's memory.
 
 import type { Block } from '../analysis/blocks.js';
 import type { Arg, Inst, Register } from '../analysis/program.js';
@@ -25,13 +25,13 @@ import { checkRange, pushStart, testRange } from './unchecked-accesses.js';
 import type { Range } from './unchecked-accesses.js';
 import { opcodeNamed } from '../wasm/opcodes.js';
 
-/** Longer blocks are not worth another copy: their checks are little beside the rest. */
+/** Longer blocks are not worth another copy: their checks are a small part. */
 const LONGEST = 64;
-/** Steps of a pointer from turn to turn, at most: as far as a counter of 32 bits reaches. */
+/** The greatest step of a pointer from turn to turn: the range of a counter of 32 bits. */
 const GREATEST_STEP = 2n ** 31n;
 /**
- * Bytes that an address may move by from turn to turn: in the 16 turns that are looked ahead, at
- * most, far from 2^64.
+ * The most bytes that an address may move by from turn to turn: in the 16 turns of the look-ahead
+ * it stays far below 2^64.
  */
 const FURTHEST = 2n ** 56n;
 /** Elements have 16 bytes at most. */
@@ -41,40 +41,40 @@ const LARGEST_ELEMENT = 16;
 interface Moved {
   register: Register;
   step: Arg;
-  /** The step's value, signed, where that is known here. */
+  /** The step's signed value, if it is a literal. */
   by: bigint | undefined;
   subtracts: boolean;
-  /** Of the type that it is compared or widened as; a pointer's is not asked for. */
+  /** The sign of the type as which it is compared or widened; a pointer's has no effect. */
   signed: boolean;
 }
 
 type MovedOf = (register: Register, signed: boolean) => Moved | undefined;
 
-/** On what is a loop's end decided: a counter, and what it is compared with. */
+/** The condition of a loop's end: a counter, and the value with which it is compared. */
 interface Comparison {
   inst: Inst;
   counter: Moved;
   bound: Arg;
-  /** For which `counter operation bound` the loop goes on. */
+  /** The loop continues while `counter operation bound` holds. */
   operation: 'lt' | 'le' | 'gt' | 'ge' | 'ne';
 }
 
 export interface SteadyLoop {
-  /** What the addresses need comes first. */
+  /** The instructions that the addresses need come first. */
   block: Block;
-  /** Index of what comes behind it. */
+  /** The index of the instruction after them. */
   from: number;
   ranges: readonly Range[];
   comparison: Comparison;
-  /** What the addresses and the comparison come from. */
+  /** The registers from which the addresses and the comparison are computed. */
   moved: readonly Moved[];
-  /** The instructions before `from`, and ranges, whose values change from turn to turn. */
+  /** The value changes from turn to turn, in the instructions before `from` and in ranges. */
   changes(register: Register): boolean;
 }
 
 /**
- * A value as the turns go on: always the same, a counter, or a sum of 64 bits that moves by a
- * multiple of `unit` each time, by no more than `reach`.
+ * The course of a value from turn to turn: constant, a counter, or a sum of 64 bits that moves by a
+ * multiple of `unit` each time, by at most `reach`.
  */
 type Course =
   { kind: 'fixed' } | { kind: 'counter' } | { kind: 'linear'; unit: number; reach: bigint };
@@ -84,10 +84,7 @@ const MIRRORED = { lt: 'gt', gt: 'lt', le: 'ge', ge: 'le', ne: 'ne' } as const;
 const lowestBit = (value: bigint): number =>
   value === 0n ? LARGEST_ELEMENT : Number(value & -value);
 
-/**
- * The register as one to which its only definition, of those in the block, adds the same in every
- * turn.
- */
+/** The register, if its only definition in the block adds the same number in every turn. */
 function movedBy(
   e: LaneEmitter,
   definitions: readonly Inst[],
@@ -122,7 +119,7 @@ function movedBy(
   );
 }
 
-/** `checked`: accesses that others have checked by then. */
+/** `checked`: accesses that other blocks have checked by then. */
 export function findSteadyLoop(
   e: LaneEmitter,
   block: Block,
@@ -139,7 +136,7 @@ export function findSteadyLoop(
   const isFixed = (arg: Arg): boolean =>
     arg.kind === 'integer' ||
     (arg.kind === 'register' && e.stride(arg) === 0 && !definitions.has(arg.register));
-  /** The same in each turn, if not for each thread. */
+  /** A value that is the same in each turn, though perhaps not in each thread. */
   const isSettled = (arg: Arg): boolean =>
     isFixed(arg) ||
     (arg.kind === 'register' &&
@@ -193,7 +190,7 @@ export function findSteadyLoop(
     if (before && register.type.bits === 32 && before.signed !== signed) return undefined;
     moved.set(register, before ?? found);
     if (register.type.bits === 32) return { kind: 'counter' };
-    // A step that is not known here is looked at in its turn.
+    // A step that is not a literal is tested at run time.
     if (found.by !== undefined && (found.by < -GREATEST_STEP || found.by >= GREATEST_STEP))
       return undefined;
     return register.type.bits === 64
@@ -276,7 +273,7 @@ function comparisonOf(
   ] as const) {
     if (arg.kind !== 'register' || !isFixed(bound)) continue;
     const counter = movedOf(arg.register, signed);
-    // Whether a number is passed over takes to know in which direction the counter goes.
+    // Whether a number is passed over depends on the counter's direction.
     if (counter && arg.register.type.bits === 32 && (of !== 'ne' || counter.by !== undefined))
       return { inst, counter, bound, operation: of };
   }
@@ -286,14 +283,14 @@ function comparisonOf(
 /** An instruction of addresses, and the courses of its operands. */
 interface Operands {
   inst: Inst;
-  /** Of the operands. */
+  /** The type of the operands. */
   type: ScalarType;
   a: Course | undefined;
   b: Course | undefined;
   c: Course | undefined;
 }
 
-/** What an instruction of addresses makes of its operands; undefined where that is not exact. */
+/** The course of the result of an instruction of addresses; undefined if it is not exact. */
 function resultOf(
   inst: Inst,
   courseOf: (arg: Arg | undefined, signed: boolean) => Course | undefined,
@@ -319,7 +316,9 @@ function sum(inst: Inst, x: Course | undefined, y: Course | undefined): Course |
   );
 }
 
-/** Of a counter, which is a number of 32 bits before and behind each step, and a literal. */
+/**
+ * The product of a literal and a counter, which is a number of 32 bits before and after each step.
+ */
 function product({ inst: { args, modifiers }, type, a }: Operands): Course | undefined {
   const by = args[2]?.kind === 'integer' ? args[2].value : undefined;
   if (a?.kind !== 'counter' || by === undefined || modifiers[0] !== 'wide' || type.bits !== 32)
@@ -328,7 +327,7 @@ function product({ inst: { args, modifiers }, type, a }: Operands): Course | und
   return linear(lowestBit(factor), (factor < 0n ? -factor : factor) << 32n);
 }
 
-/** Sums and differences: either moves as far as both operands together. */
+/** Sums and differences: either moves at most as far as both operands together. */
 const sumOrDifference = ({ inst, type, a, b }: Operands): Course | undefined =>
   inst.modifiers.length === 1 && type.kind !== 'float' ? sum(inst, a, b) : undefined;
 
@@ -376,8 +375,8 @@ const COURSES: Transfer<Operands, Course | undefined> = {
 };
 
 /**
- * Where a range begins in a turn, as locals: its place, and how far it moves from turn to turn, if
- * it does.
+ * Where a range begins in a turn, as locals: its place, and its step from turn to turn, if it
+ * moves.
  */
 export interface SteadyPlace {
   range: Range;
@@ -386,9 +385,9 @@ export interface SteadyPlace {
 }
 
 /**
- * Calls `test` with the truth of each condition on the stack under which the next `turns` (a local)
- * of the loop, and the one behind them, do what they do without a check. `emit` writes an
- * instruction. The registers are as they were afterwards; gives the places of the first turn.
+ * Calls `test` with each condition on the stack under which the next `turns` (a local) of the loop,
+ * and the one after them, run without a check. `emit` writes an instruction. The registers are
+ * unchanged afterwards. Returns the places of the first turn.
  */
 export function checkSteady(
   e: LaneEmitter,
@@ -437,7 +436,7 @@ export function checkSteady(
   const addresses = loop.block.insts.slice(0, loop.from);
   for (const inst of addresses) emit(inst);
   const starts = ranges.map((range) => checkRange(e, range, test));
-  // The places of the next turn tell how far they move.
+  // The places of the next turn give their steps.
   const before = moved.map(({ register, subtracts }, index) => {
     const { wasm } = register.type;
     const local = e.newLocal(wasm);
@@ -471,8 +470,8 @@ export function checkSteady(
 }
 
 /**
- * The instructions of a turn without its comparison, and without what only the addresses of
- * accesses come from that have been checked.
+ * The instructions of a turn without its comparison, and without those that only compute checked
+ * addresses.
  */
 export function workOf(
   e: LaneEmitter,
@@ -498,8 +497,8 @@ export function workOf(
 }
 
 /**
- * That a counter of the unit's threads keeps within its range until the end, and the loop goes on
- * by it.
+ * Tests that a counter of the unit's threads keeps within its range until the end, and that the
+ * loop continues by it.
  */
 function checkCounter(
   e: LaneEmitter,
@@ -538,12 +537,12 @@ function checkCounter(
     test();
   };
   const { operation } = comparison ?? {};
-  // A bound that is not to be met is ahead of all of them.
+  // A bound of `ne` has to be ahead of all of them.
   const word = operation === 'ne' ? (up ? 'lt' : 'gt') : operation;
   const bounded =
     word === 'lt' || word === 'le' ? 'above' : word === undefined ? undefined : 'below';
-  // What has the first thread's value is in range; who goes towards one end of it comes from the
-  // other.
+  // The first thread's value is in range; a counter that goes towards one end of the range comes
+  // from the other.
   if (below < 0 && bounded !== 'below') notBelow(pushFirst);
   if (above > 0 && bounded !== 'above') notAbove(pushFirst);
   if (up !== true && bounded !== 'below') notBelow(pushEnd);
@@ -554,7 +553,7 @@ function checkCounter(
   onItsWay(pushEnd, word, extreme);
 }
 
-/** Pass: loops of whole units of which some turns at a time go without checks. */
+/** A pass: loops of whole units of which some turns at a time run without checks. */
 export function versionLoops({ whole, hoisted }: CodePlan, k: LaneKernelEmitter): void {
   if (!whole) return;
   k.inVersion(true, () => {

@@ -1,5 +1,5 @@
-// Shuffles, votes, matches and reductions of whole warps and of parts, by the ISA's pseudo-code, in
-// both back ends.
+// Shuffles, votes, matches and reductions of whole warps and of parts of them, against the ISA's
+// pseudo-code, in both back ends.
 
 import { describe, expect, it } from 'vitest';
 import { STATUS } from '../index.js';
@@ -16,10 +16,11 @@ const EDGES = [
 ];
 
 /**
- * Threads of a warp that do the operation together: parts of it, one after the other or at once.
+ * Which threads of a warp execute the operation together: parts of it, one after the other or at
+ * once.
  */
 interface Parting {
-  /** Predicate code that leaves in %who whether a thread takes the first way. */
+  /** Predicate code that sets %who in the threads that take the first branch. */
   who: string;
   takes(lane: number): boolean;
 }
@@ -33,7 +34,7 @@ const PARTINGS: readonly Parting[] = [
 interface Case {
   text: string;
   /**
-   * Per lane of `group` with values a, b, c: the result and its predicate, or undefined where the
+   * For each lane of `group` with values a, b, c: the result and its predicate, or undefined if the
    * ISA leaves it open.
    */
   model(
@@ -181,7 +182,7 @@ describe('warp operations', () => {
                 : word(),
           ),
         );
-        // Threads name exactly those that go the same way, in whatever register.
+        // Threads name exactly those that take the same branch, in any register.
         const masks = [0, 1].map((way) =>
           maskOf(
             Array.from({ length: 32 }, (_, lane) => lane).filter(
@@ -191,12 +192,23 @@ describe('warp operations', () => {
         );
         const literal = round % 2 === 0;
         const body = (way: number): string =>
-          `${literal ? text.replace('%mask', String(masks[way]!)) : `mov.b32 %mask, ${masks[way]!}; ${text}`}`;
-        const source = `.version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out) {
-          .reg .b64 %in, %out, %l; .reg .b32 %t, %lane, %x, %a, %b, %c, %r, %mask; .reg .f32 %f, %g; .reg .pred %p, %q, %who;
-          ld.param.u64 %in, [in]; ld.param.u64 %out, [out]; mov.u32 %t, %tid.x; mov.u32 %lane, %laneid; mad.wide.u32 %in, %t, 4, %in; mad.wide.u32 %out, %t, 8, %out;
-          ld.global.u32 %a, [%in]; ld.global.u32 %b, [%in+${4 * THREADS}]; ld.global.u32 %c, [%in+${8 * THREADS}]; mov.b32 %f, %a; and.b32 %x, %a, 1; setp.ne.u32 %q, %x, 0; mov.u32 %r, 0; setp.eq.u32 %p, %r, 1;
-          ${parting.who} @!%who bra other; ${body(0)} bra.uni together; other: ${masks[1] === 0 ? '' : body(1)} together:
+          `${
+            literal
+              ? text.replace('%mask', String(masks[way]!))
+              : `mov.b32 %mask,
+            ${masks[way]!}; ${text}`
+          }`;
+        const source = `.version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry
+          k(.param .u64 in, .param .u64 out) {
+          .reg .b64 %in, %out, %l; .reg .b32 %t, %lane, %x, %a, %b, %c, %r, %mask;
+          .reg .f32 %f, %g; .reg .pred %p, %q, %who;
+          ld.param.u64 %in, [in]; ld.param.u64 %out, [out]; mov.u32 %t, %tid.x;
+          mov.u32 %lane, %laneid; mad.wide.u32 %in, %t, 4, %in; mad.wide.u32 %out, %t, 8, %out;
+          ld.global.u32 %a, [%in]; ld.global.u32 %b, [%in+${4 * THREADS}];
+            ld.global.u32 %c, [%in+${8 * THREADS}]; mov.b32 %f, %a; and.b32 %x, %a, 1;
+              setp.ne.u32 %q, %x, 0; mov.u32 %r, 0; setp.eq.u32 %p, %r, 1;
+          ${parting.who} @!%who bra other; ${body(0)} bra.uni together;
+            other: ${masks[1] === 0 ? '' : body(1)} together:
           st.global.u32 [%out], %r; selp.u32 %x, 1, 0, %p; st.global.u32 [%out+4], %x; ret; }\n`;
         for (const simd of [false, true]) {
           const grid = new Grid(source, { simd });
@@ -232,7 +244,7 @@ describe('warp operations', () => {
     });
   }
 
-  // Lanes 0 and 1, 2 and 3 are together first, then 0 and 2, 1 and 3; lane 1 comes late, when 0
+  // Lanes 0 and 1, 2 and 3 are together first, then 0 and 2, 1 and 3; lane 1 comes late, while 0
   // waits for it and 2 for 0.
   it.each([
     [
@@ -252,13 +264,18 @@ describe('warp operations', () => {
     ['match.any.sync.b32 %r, 7, %mask;', (group: readonly number[]) => maskOf(group)],
   ] as const)('groups that overlap are not taken for one another: %s', (operation, wanted) => {
     const step = (by: number, add: number, store: number): string => `
-      and.b32 %x, %t, ${by}; setp.ne.u32 %p, %x, 0; ${by === 2 ? 'selp.u32 %mask, 12, 3, %p;' : 'selp.u32 %mask, 10, 5, %p;'} xor.b32 %from, %t, ${by === 2 ? 1 : 2};
+      and.b32 %x, %t, ${by}; setp.ne.u32 %p, %x, 0;
+        ${by === 2 ? 'selp.u32 %mask, 12, 3, %p;' : 'selp.u32 %mask, 10, 5, %p;'} xor.b32
+          %from, %t, ${by === 2 ? 1 : 2};
       add.u32 %v, %t, ${add}; ${operation} st.global.u32 [%out+${store}], %r;`;
-    const source = `.version 9.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u32 n) {
+    const source = `.version 9.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param
+      .u64 out, .param .u32 n) {
       .reg .b64 %out; .reg .b32 %t, %x, %i, %n, %v, %r, %mask, %from; .reg .pred %p, %q;
-      ld.param.u64 %out, [out]; ld.param.u32 %n, [n]; mov.u32 %t, %tid.x; mad.wide.u32 %out, %t, 8, %out; mov.u32 %r, 0;
+      ld.param.u64 %out, [out]; ld.param.u32 %n, [n]; mov.u32 %t, %tid.x;
+      mad.wide.u32 %out, %t, 8, %out; mov.u32 %r, 0;
       setp.ne.u32 %p, %t, 1; @%p bra go; mov.u32 %i, 0;
-      late: st.volatile.global.u32 [%out], %i; bar.warp.sync 2; add.u32 %i, %i, 1; setp.lt.u32 %p, %i, %n; @%p bra late;
+      late: st.volatile.global.u32 [%out], %i; bar.warp.sync 2; add.u32 %i, %i, 1;
+      setp.lt.u32 %p, %i, %n; @%p bra late;
       go: ${step(2, 100, 0)} ${step(1, 200, 4)} ret; }\n`;
     for (const simd of [false, true]) {
       const grid = new Grid(source, { simd });

@@ -1,6 +1,6 @@
-// Warp operations of a unit that is a warp, all of whose threads have come to the operation
-// together: nobody has to wait, and values go from register to register. Threads that come in parts
-// leave their operands in their mailboxes, as in the scalar back end.
+// Warp operations of a unit that is a warp, all of whose threads have reached the operation
+// together: no thread waits, and values are passed from register to register. If only some threads
+// have reached it, they write their operands to their mailboxes, as in the scalar back end.
 
 import type { Arg, Inst } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
@@ -37,7 +37,7 @@ export function goesTogether(e: LaneEmitter, inst: Inst): boolean {
   }
 }
 
-/** The operand that names the threads that take part; without one it is all. */
+/** The operand with the mask of the threads that take part; without one it is all. */
 function maskOf({ mnemonic, modifiers, args }: Inst): Arg | undefined {
   return mnemonic === 'activemask' || (!modifiers.includes('sync') && mnemonic !== 'redux')
     ? undefined
@@ -45,15 +45,15 @@ function maskOf({ mnemonic, modifiers, args }: Inst): Arg | undefined {
 }
 
 /**
- * Whether it names all threads, and so needs no look at who has come where the plan has them come
- * together.
+ * Whether the operation names all threads. Then it is not tested which threads have reached it, if
+ * the plan has them reach it together.
  */
 export function meansAll(e: LaneEmitter, inst: Inst): boolean {
   const mask = maskOf(inst);
   return mask === undefined || e.literal(mask) === 0xffffffff;
 }
 
-/** Pushes the truth of: the whole warp is here, and is meant. */
+/** Pushes whether the whole warp is here and takes part. */
 export function pushTogether(e: LaneEmitter, inst: Inst): void {
   e.pushAll(e.active);
   const mask = maskOf(inst);
@@ -62,7 +62,7 @@ export function pushTogether(e: LaneEmitter, inst: Inst): void {
   e.code.i32(-1).op('i32.eq').op('i32.and');
 }
 
-/** The operation of the active threads, which are all that there are. */
+/** Executes the operation of the active threads, which are all threads of the warp. */
 export function emitTogether(e: LaneEmitter, inst: Inst): void {
   const { code } = e;
   e.inst = inst;
@@ -126,7 +126,7 @@ function reduce(e: LaneEmitter, inst: Inst): void {
     : operation === 'add'
       ? 'i32x4.add'
       : `v128.${operation}`;
-  // What changes nothing, for threads that are not there.
+  // The neutral element, for threads that do not exist.
   const least = type.kind === 'signed' ? 0x80000000 : 0;
   const neutral =
     operation === 'and' ? -1 : operation === 'max' ? least : operation === 'min' ? ~least : 0;
@@ -145,7 +145,7 @@ function reduce(e: LaneEmitter, inst: Inst): void {
   everywhere(e, inst.args[0]!);
 }
 
-/** What a shuffle writes: the value, and whether its source lies within the segment. */
+/** The results of a shuffle: the value, and whether its source is within the segment. */
 function targets(inst: Inst): ((Arg & { kind: 'register' }) | undefined)[] {
   const target = inst.args[0]!;
   const parts = target.kind === 'pair' ? [target.first, target.second] : [target, undefined];
@@ -189,9 +189,9 @@ function shuffle(e: LaneEmitter, inst: Inst): void {
         set(within);
       }
     });
-    // Who would read a thread that is not there reads itself.
+    // A read from a thread that does not exist gives the thread's own value.
     if (!result) return;
-    e.pushEveryone();
+    e.pushAllExecute();
     code.op('i32.eqz');
     e.when(() => {
       e.eachGroup((group) => {
@@ -210,7 +210,7 @@ function shuffle(e: LaneEmitter, inst: Inst): void {
   throughMemory(e, mode, values, by, clamp, result, within);
 }
 
-/** Where a lane reads, as the ISA has it; out of the segment it reads itself. */
+/** The lane that a lane reads, by the ISA; if it is out of the segment, its own. */
 function sourceOf(
   mode: string,
   lane: number,
@@ -238,7 +238,7 @@ function pick(e: LaneEmitter, values: readonly number[], lanes: readonly number[
   const first = groups[0]!;
   code.get(values[first]!);
   if (groups.length === 1 && lanes.every((lane, index) => (lane & 3) === index)) return;
-  // Each step takes what it can from one more group and keeps what is in place.
+  // Each step takes lanes from one more group and keeps those in place.
   const placed = lanes.map((lane) => lane >> 2 === first);
   const from = (lane: number): number => lane & 3;
   const [second = first] = groups.slice(1);
@@ -260,8 +260,8 @@ function pick(e: LaneEmitter, values: readonly number[], lanes: readonly number[
 }
 
 /**
- * A shuffle whose distance is known when it runs only: each lane loads from where its source's
- * value was put.
+ * A shuffle whose distance is only known at run time: each lane loads its source's value from
+ * memory.
  */
 function throughMemory(
   e: LaneEmitter,
@@ -340,7 +340,7 @@ function throughMemory(
       if (result) {
         const target = e.laneOf(result.register);
         gather(target, 0);
-        // Who would read a thread that is not there reads itself.
+        // A read from a thread that does not exist gives the thread's own value.
         gather(most, WARP * 4);
         code.get(target).get(values[group]!).get(most).op('v128.bitselect').set(target);
       }

@@ -1,11 +1,11 @@
-// The types that matrix elements have in registers, and how one element becomes a number of the
-// dense matrix that the warp multiplies: f32, f64, i32, or for single bits the whole word.
+// The types of matrix elements in registers, and how one element becomes a number of the dense
+// matrix that the warp multiplies: f32, f64, i32, or the whole word for single bits.
 
 export type Number = 'f32' | 'f64' | 'i32';
 
 export interface ElementType {
   readonly name: string;
-  /** Bits that an element takes of its register. */
+  /** The bits of an element in its register. */
   readonly bits: number;
   readonly as: Number;
 }
@@ -23,7 +23,7 @@ export const ELEMENT_TYPES: ReadonlyMap<string, ElementType> = new Map([
   row('f64', 64, 'f64'),
   row('e4m3', 8, 'f32'),
   row('e5m2', 8, 'f32'),
-  // Six and four bits stand in a byte each, as .kind::f8f6f4 has them.
+  // Elements of six and four bits take a byte each, as in .kind::f8f6f4.
   row('e3m2', 8, 'f32'),
   row('e2m3', 8, 'f32'),
   row('e2m1', 8, 'f32'),

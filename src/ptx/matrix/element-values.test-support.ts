@@ -28,7 +28,7 @@ export function encode(type: string, value: number): bigint {
   if (!Number.isInteger(fraction)) throw new RangeError(`${value} is not exact in ${type}`);
   const bits =
     (value < 0 ? 2 ** (exponents + fractions) : 0) + exponent * 2 ** fractions + fraction;
-  // Four bits stand in the middle of their byte.
+  // Four bits are in the middle of their byte.
   return BigInt(type === 'e2m1' ? bits << 2 : bits);
 }
 

@@ -1,6 +1,6 @@
-// Which matrix products exist: rows of multiplicand type, shapes and accumulators, for mma, mma.sp
-// and wmma. What an instruction asks for is looked up here and becomes a product with the layouts
-// of its four fragments.
+// The matrix products that exist: rows of multiplicand type, shapes and accumulators, for mma,
+// mma.sp and wmma. An instruction is looked up here and becomes a product with the layouts of its
+// four fragments.
 
 import { ELEMENT_TYPES } from './element-types.js';
 import type { ElementType } from './element-types.js';
@@ -11,7 +11,7 @@ export interface Product {
   readonly m: number;
   readonly n: number;
   readonly k: number;
-  /** Products computed at once: 4 for m8n8k4 of f16, else 1. */
+  /** The products that are computed at once: 4 for m8n8k4 of f16, else 1. */
   readonly batch: number;
   readonly a: Operand;
   readonly b: Operand;
@@ -56,7 +56,7 @@ const MMA: readonly Row[] = [
   { multiplicands: ['e4m3', 'e5m2'], accumulators: HALF, shapes: ['m16n8k16', 'm16n8k32'] },
 ];
 const SMALL_FLOATS = ['e4m3', 'e5m2', 'e3m2', 'e2m3', 'e2m1'];
-/** .kind::f8f6f4: dense and sparse. */
+/** .kind::f8f6f4, dense and sparse. */
 const EIGHT_SIX_FOUR: readonly [Row, Row] = [
   { multiplicands: SMALL_FLOATS, accumulators: HALF, shapes: ['m16n8k32'] },
   { multiplicands: SMALL_FLOATS, accumulators: HALF, shapes: ['m16n8k64'] },
@@ -100,23 +100,23 @@ const typesIn = (modifiers: readonly string[]): ElementType[] =>
 const ordersIn = (modifiers: readonly string[]): ('row' | 'col')[] =>
   modifiers.filter((modifier) => modifier === 'row' || modifier === 'col');
 
-/** Length of the common dimension in numbers of the dense matrix: words, for single bits. */
+/** The length of the common dimension in numbers of the dense matrix; for single bits, in words. */
 const depth = (type: ElementType, k: number): number => (type.name === 'b1' ? k / 32 : k);
 
 /**
- * f16 fragments of wmma have eight registers whatever the shape; some then hold an element several
+ * An f16 fragment of wmma has eight registers in every shape; some then contain an element several
  * times.
  */
 const wmmaRegisters = (type: ElementType): number | undefined =>
   type.name === 'f16' ? 8 : undefined;
 
-/** The product that an `mma` or `wmma.mma` computes; undefined where there is no such form. */
+/** The product that an `mma` or `wmma.mma` computes; undefined if there is no such form. */
 export function productOf(mnemonic: string, modifiers: readonly string[]): Product | undefined {
   const shape = shapeIn(modifiers);
   const [a, b] = ordersIn(modifiers);
   let types = typesIn(modifiers);
   const wmma = mnemonic === 'wmma';
-  // wmma.mma of f16 names the accumulators only.
+  // wmma.mma of f16 names only the types of its accumulators.
   const half = ELEMENT_TYPES.get('f16')!;
   if (wmma && types.length === 2) types = [types[0]!, half, half, types[1]!];
   if (!shape || !a || !b || types.length !== 4) return undefined;
@@ -173,7 +173,7 @@ export function productOf(mnemonic: string, modifiers: readonly string[]): Produ
 export interface MemoryFragment {
   readonly operand: Operand;
   readonly order: 'row' | 'col';
-  /** Elements from one row (or column) to the next where the instruction names none. */
+  /** Elements from one row (or column) to the next if the instruction gives no stride. */
   readonly stride: number;
 }
 
@@ -192,7 +192,7 @@ export function fragmentOf(modifiers: readonly string[]): MemoryFragment | undef
   if (!row) return undefined;
   const { m, n } = shape;
   const k = depth(type, shape.k);
-  // Elements narrower than a byte lie along the common dimension.
+  // Elements narrower than a byte run along the common dimension.
   const narrow = type.bits < 8 || type.name === 'b1';
   switch (which) {
     case 'a':

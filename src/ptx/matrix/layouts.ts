@@ -1,18 +1,18 @@
-// Which elements of a matrix a lane's registers hold (PTX ISA, "Matrix Fragments for mma"). Every
+// The elements of a matrix in a lane's registers (PTX ISA, "Matrix Fragments for mma"). Every
 // layout is a part that depends on the lane plus a part that depends on the register: a matrix is
-// tiled by blocks of eight rows or columns, and within a block a group of four lanes holds one row
-// or column.
+// tiled by blocks of eight rows or columns, and within a block a group of four lanes has one row or
+// column.
 
 import { perRegister } from './element-types.js';
 import type { ElementType } from './element-types.js';
 
-/** `(lane >> shift) & mask`, times what it moves by. */
+/** `(lane >> shift) & mask`, times its step in each dimension. */
 export interface LaneField {
   readonly shift: number;
   readonly mask: number;
   readonly row?: number;
   readonly column?: number;
-  /** Of the four products that m8n8k4 computes at once. */
+  /** Which of the four products that m8n8k4 computes at once. */
   readonly batch?: number;
 }
 
@@ -26,12 +26,12 @@ export interface Layout {
   readonly registers: number;
   /** Elements per register. */
   readonly width: number;
-  /** Where an element stands, counted over all registers from the lowest bits of the first. */
+  /** The position of an element, counted over all registers from the lowest bits of the first. */
   element(index: number): Position;
 }
 
 /**
- * A: m rows of k elements. `registers` is larger than needed where a fragment holds every element
+ * A: m rows of k elements. `registers` is larger than needed if a fragment contains every element
  * more than once.
  */
 export function layoutA(type: ElementType, m: number, k: number, registers?: number): Layout {
@@ -95,8 +95,8 @@ export function layoutC(type: ElementType, m: number, n: number): Layout {
   };
 }
 
-// m8n8k4 of f16: four products of 8 x 8 x 4, each by four lanes of the lower half of the warp and
-// four of the upper.
+// m8n8k4 of f16 is four products of 8 x 8 x 4, each by four lanes of the lower half of the warp and
+// four of the upper half.
 
 const QUAD: LaneField = { shift: 2, mask: 3, batch: 1 };
 

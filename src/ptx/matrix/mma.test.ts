@@ -1,5 +1,5 @@
-// mma and mma.sp in every shape and type against a plain matrix product. Where elements stand is
-// written here as the PTX ISA writes it, case by case, not as the compiler computes it.
+// mma and mma.sp in every shape and type against a plain matrix product. The positions of elements
+// are written here as in the PTX ISA, case by case, and not as the compiler computes them.
 
 import { describe, expect, it } from 'vitest';
 import { compilePtx } from '../index.js';
@@ -11,7 +11,7 @@ type Place = (lane: number, i: number) => readonly [row: number, column: number]
 const group = (lane: number): number => lane >> 2;
 const inGroup = (lane: number): number => lane % 4;
 
-/** Random numbers that are exact in every type and whose sums are exact in every accumulator. */
+/** Random numbers that are exact in every type, and whose sums are exact in every accumulator. */
 function random(seed: number): (below: number) => number {
   let state = seed >>> 0 || 1;
   return (below) => {
@@ -70,7 +70,7 @@ const BITS: Readonly<Record<string, number>> = {
   s32: 32,
 };
 
-/** The registers of all lanes as bytes, lane after lane. */
+/** The registers of all lanes as bytes, one lane after the other. */
 function fragments(
   type: string,
   registers: number,
@@ -139,17 +139,27 @@ function run(
   const loads = operands
     .map(({ type, registers }, index) => {
       const name = names[index]!;
-      return `.reg .${kind(type)} %${name}<${registers}>; ld.param.u64 %p, [${name}]; mad.wide.u32 %p, %t, ${registers * wide(type)}, %p;
-    ${Array.from({ length: registers }, (_, at) => `ld.global.${kind(type)} %${name}${at}, [%p+${at * wide(type)}];`).join(' ')}`;
+      return `.reg .${kind(type)} %${name}<${registers}>; ld.param.u64 %p, [${name}];
+        mad.wide.u32 %p, %t, ${registers * wide(type)}, %p;
+    ${Array.from(
+      { length: registers },
+      (_, at) => `ld.global.${kind(type)} %${name}${at},
+      [%p+${at * wide(type)}];`,
+    ).join(' ')}`;
     })
     .join('\n');
   const body = `.reg .b64 %p; .reg .b32 %t, %e; mov.u32 %t, %tid.x;
   ${loads}
   ld.param.u64 %p, [e]; mad.wide.u32 %p, %t, 4, %p; ld.global.b32 %e, [%p];
   .reg .${kind(result.type)} %d<${result.registers}>;
-  ${instruction} ${list('d', result.registers)}, ${operands.map(({ registers }, index) => list(names[index]!, registers)).join(', ')}${extra};
+  ${instruction} ${list('d', result.registers)},
+    ${operands.map(({ registers }, index) => list(names[index]!, registers)).join(', ')}${extra};
   ld.param.u64 %p, [d]; mad.wide.u32 %p, %t, ${result.registers * wide(result.type)}, %p;
-  ${Array.from({ length: result.registers }, (_, at) => `st.global.${kind(result.type)} [%p+${at * wide(result.type)}], %d${at};`).join(' ')}
+  ${Array.from(
+    { length: result.registers },
+    (_, at) => `st.global.${kind(result.type)}
+    [%p+${at * wide(result.type)}], %d${at};`,
+  ).join(' ')}
   ret;`;
   const grid = new Grid(
     kernelText(
@@ -347,7 +357,7 @@ const accumulatorRegisters = (type: string, elements: number): number =>
 describe('mma', () => {
   for (const shape of SHAPES) {
     for (const left of shape.types) {
-      // Types of one family mix: s8 with u8, and the small floats with each other.
+      // Types of one family may be mixed: s8 with u8, and the small floats with each other.
       for (const right of shape.types.filter(
         (other) =>
           isInteger(left) === isInteger(other) &&
@@ -358,7 +368,8 @@ describe('mma', () => {
             const kind = [left, right].some((type) => /^e[23]m[123]$/.test(type))
               ? '.kind::f8f6f4'
               : '';
-            const text = `mma.sync.aligned.${shape.name}.row.col${kind}.${accumulator}.${left}.${right}.${accumulator}${operation}`;
+            const types = [accumulator, left, right, accumulator].join('.');
+            const text = `mma.sync.aligned.${shape.name}.row.col${kind}.${types}${operation}`;
             it(text, () => {
               const [m, n, k] = size(shape.name);
               const a = matrix(left, m, k, 1 + k);
@@ -420,7 +431,7 @@ describe('mma', () => {
     f32: (lane, i) => [(lane & 1) + (i & 2) + upper(lane), (i & 4) + (lane & 2) + (i & 1)],
   };
   for (const orders of ['row.row', 'row.col', 'col.row', 'col.col']) {
-    // Where C is single, D is.
+    // If C is single, D is.
     for (const [d, c] of [
       ['f32', 'f32'],
       ['f16', 'f16'],
@@ -428,7 +439,7 @@ describe('mma', () => {
     ] as const) {
       it(`mma.sync.aligned.m8n8k4.${orders}.${d}.f16.f16.${c}`, () => {
         const [orderA, orderB] = orders.split('.');
-        // The four products stand one below the other.
+        // The four products are stacked.
         const stacked =
           (rows: number, place: Place): Place =>
           (lane, i) => {
@@ -570,13 +581,17 @@ describe('mma', () => {
     expect(readFragments(output, 'f32', 4, shape.c, 16, 8)).toEqual(product(a, b, zero));
   });
 
-  it('warps of a block keep their matrices apart, in a loop, with other warp operations between', () => {
+  it('warps of a block have their own matrices, in a loop with other warp operations', () => {
     const body = `.reg .b64 %p; .reg .b32 %t, %a<2>, %b, %i, %s; .reg .f32 %d<4>; .reg .pred %q;
-      mov.u32 %t, %tid.x; shr.u32 %s, %t, 5; cvt.rn.f32.u32 %d0, %s; cvt.rn.f16.f32 %h, %d0; mov.b32 %b, {%h, %h};
-      mov.u32 %a0, 0x3c003c00; mov.u32 %a1, 0x3c003c00; mov.f32 %d0, 0f00000000; mov.f32 %d1, %d0; mov.f32 %d2, %d0; mov.f32 %d3, %d0; mov.u32 %i, 0;
-      again: mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%d0, %d1, %d2, %d3}, {%a0, %a1}, {%b}, {%d0, %d1, %d2, %d3};
+      mov.u32 %t, %tid.x; shr.u32 %s, %t, 5; cvt.rn.f32.u32 %d0, %s; cvt.rn.f16.f32 %h, %d0;
+      mov.b32 %b, {%h, %h};
+      mov.u32 %a0, 0x3c003c00; mov.u32 %a1, 0x3c003c00; mov.f32 %d0, 0f00000000;
+      mov.f32 %d1, %d0; mov.f32 %d2, %d0; mov.f32 %d3, %d0; mov.u32 %i, 0;
+      again: mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%d0, %d1, %d2, %d3}, {%a0,
+      %a1}, {%b}, {%d0, %d1, %d2, %d3};
       shfl.sync.idx.b32 %b, %b, 0, 31, -1; add.u32 %i, %i, 1; setp.lt.u32 %q, %i, 5; @%q bra again;
-      ld.param.u64 %p, [out]; mad.wide.u32 %p, %t, 4, %p; add.f32 %d0, %d0, %d3; st.global.f32 [%p], %d0; ret;`;
+      ld.param.u64 %p, [out]; mad.wide.u32 %p, %t, 4, %p; add.f32 %d0, %d0, %d3;
+      st.global.f32 [%p], %d0; ret;`;
     const grid = new Grid(kernelText('k', '.param .u64 out', `.reg .b16 %h; ${body}`));
     const out = grid.put(new Float32Array(128));
     expect(grid.run('k', [{ i64: out.address }], { grid: [1], block: [128] }).status).toBe(0);
@@ -620,7 +635,7 @@ describe('mma.sp', () => {
           const next = random(77 + k + selector);
           const full = Array.from({ length: m }, () => new Array<number>(k).fill(0));
           const kept = Array.from({ length: m }, () => [] as number[]);
-          // Indices of two bits, per row, in the order of the columns.
+          // Indices of two bits for each row, in the order of the columns.
           const indices = Array.from({ length: m }, () => [] as number[]);
           const values = matrix(type, m, k, 31);
           full.forEach((row, i) => {
@@ -682,8 +697,11 @@ describe('mma.sp', () => {
           ];
           const right = matrix(type, k, n, 32);
           const c = matrix(accumulator, m, n, 33);
+          const order = selector & 1 || type === 'e2m3' ? '::ordered_metadata' : '';
+          const kind = type === 'e2m3' ? '.kind::f8f6f4' : '';
+          const types = [accumulator, type, type, accumulator].join('.');
           const output = run(
-            `mma.sp${selector & 1 || type === 'e2m3' ? '::ordered_metadata' : ''}.sync.aligned.${name}.row.col${type === 'e2m3' ? '.kind::f8f6f4' : ''}.${accumulator}.${type}.${type}.${accumulator}`,
+            `mma.sp${order}.sync.aligned.${name}.row.col${kind}.${types}`,
             [
               {
                 type,

@@ -1,4 +1,4 @@
-// Kernels that hold thousands of operations of a warp, as nvcc unrolls loops of matrix products.
+// Kernels of thousands of warp operations, as nvcc makes them of unrolled loops of matrix products.
 
 import { describe, expect, it } from 'vitest';
 import { FAULT } from '../index.js';
@@ -13,7 +13,8 @@ const LOAD_A = `wmma.load.a.sync.aligned.row.m16n16k16.global.f16 ${A}, [%rd1], 
 const PRODUCT = 'wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32';
 
 /**
- * `products` of them, into as many accumulators in turn, each stored; each product reads A anew.
+ * Each of `products` products reads A again and adds to one of the accumulators in turn, which are
+ * stored.
  */
 function unrolled(products: number, accumulators: number): string {
   const each = Array.from({ length: accumulators }, (_, i) => i);
@@ -21,12 +22,35 @@ function unrolled(products: number, accumulators: number): string {
     'k',
     '.param .u64 in, .param .u64 out',
     `
-    .reg .b64 %rd<3>; .reg .b32 %r<2>; .reg .b32 %a<8>; .reg .b32 %b<8>; ${each.map((i) => `.reg .f32 %c${i}_<8>;`).join(' ')}
+    .reg .b64 %rd<3>; .reg .b32 %r<2>; .reg .b32 %a<8>; .reg .b32 %b<8>;
+    ${each.map((i) => `.reg .f32 %c${i}_<8>;`).join(' ')}
     ld.param.u64 %rd1, [in]; ld.param.u64 %rd2, [out]; mov.u32 %r1, 16;
-    ${each.flatMap((i) => Array.from({ length: 8 }, (_, j) => `mov.f32 %c${i}_${j}, ` + `0f${[0, 0x3f800000, 0x40000000, 0x40400000][i % 4]!.toString(16).padStart(8, '0')};`)).join(' ')}
+    ${each
+      .flatMap((i) =>
+        Array.from(
+          { length: 8 },
+          (_, j) =>
+            `mov.f32
+      %c${i}_${j}, ` +
+            `0f${[0, 0x3f800000, 0x40000000, 0x40400000][i % 4]!.toString(16).padStart(8, '0')};`,
+        ),
+      )
+      .join(' ')}
     wmma.load.b.sync.aligned.col.m16n16k16.global.f16 ${B}, [%rd1], %r1;
-    ${Array.from({ length: products }, (_, i) => `${LOAD_A}${PRODUCT} ${accumulator(i % accumulators)}, ${A}, ${B}, ` + `${accumulator(i % accumulators)};\n`).join('')}
-    ${each.map((i) => `wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%rd2+${1024 * i}], ` + `${accumulator(i)}, %r1;`).join('\n')}
+    ${Array.from(
+      { length: products },
+      (_, i) =>
+        `${LOAD_A}${PRODUCT}
+      ${accumulator(i % accumulators)}, ${A},
+        ${B}, ` + `${accumulator(i % accumulators)};\n`,
+    ).join('')}
+    ${each
+      .map(
+        (i) =>
+          `wmma.store.d.sync.aligned.row.m16n16k16.global.f32
+      [%rd2+${1024 * i}], ` + `${accumulator(i)}, %r1;`,
+      )
+      .join('\n')}
     ret;`,
   );
 }
@@ -52,7 +76,7 @@ describe('products that are written out one by one', () => {
     expect((bytes(192) - bytes(64)) / 128).toBeLessThan(1000);
   });
 
-  it('a fault in one of them is told with its own line', () => {
+  it('a fault in one of them is reported with its own line', () => {
     const text = unrolled(3, 1).replace(LOAD_A, `${LOAD_A}mov.u64 %rd1, 8;\n`);
     const grid = new Grid(text);
     const ones = grid.put(new Uint16Array(256).fill(0x3c00));

@@ -1,5 +1,6 @@
 // wmma end to end: matrices in memory, in every shape, type and layout, against a plain product;
-// and the moves of tiles between memory and lanes, where the PTX ISA fixes what each lane holds.
+// and the moves of tiles between memory and lanes, for which the PTX ISA defines the contents of
+// each lane.
 
 import { describe, expect, it } from 'vitest';
 import { FAULT } from '../index.js';
@@ -41,7 +42,7 @@ const matrix = (type: string, rows: number, columns: number): number[][] => {
   );
 };
 
-/** Lays a matrix out in memory; `stride` in elements between rows, or columns. */
+/** Stores a matrix in memory; `stride` is in elements between rows, or columns. */
 function pack(
   type: string,
   values: readonly (readonly number[])[],
@@ -91,7 +92,7 @@ interface Case {
   operation?: string;
 }
 
-/** Fragment sizes as the ISA's table for wmma gives them: a, b, c or d. */
+/** The sizes of fragments in the ISA's table for wmma: a, b, c or d. */
 function registers(shape: string, operand: 'a' | 'b' | 'c', type: string): number {
   if (operand === 'c') return shape.startsWith('m8n8') ? 2 : type === 'f16' ? 4 : 8;
   if (type === 'f16') return 8;
@@ -152,24 +153,49 @@ function multiply(
     pack(c, start, orderC, strides.c),
   ];
   const ss = space === 'generic' ? '' : `.${space}`;
-  // Shared: thread 0 copies each matrix in, then the warp reads it from there.
+  // Shared memory: thread 0 copies each matrix there, then the warp reads it.
   const copy = (name: string, bytes: number): string =>
     space !== 'shared'
       ? ''
       : `
-    mov.u32 %i, 0; copy_${name}: mov.u64 %s, buffer_${name}; cvt.u64.u32 %w, %i; add.u64 %s, %s, %w; add.u64 %w, %p, %w; ld.global.b8 %h, [%w]; st.shared.b8 [%s], %h;
-    add.u32 %i, %i, 1; setp.lt.u32 %q, %i, ${bytes}; @%q bra copy_${name}; bar.sync 0; mov.u64 %p, buffer_${name};`;
+    mov.u32 %i, 0; copy_${name}: mov.u64 %s, buffer_${name}; cvt.u64.u32 %w, %i;
+    add.u64 %s, %s, %w; add.u64 %w, %p, %w; ld.global.b8 %h, [%w]; st.shared.b8 [%s], %h;
+    add.u32 %i, %i, 1; setp.lt.u32 %q, %i, ${bytes}; @%q bra copy_${name}; bar.sync 0;
+      mov.u64 %p, buffer_${name};`;
   const load = (name: 'a' | 'b' | 'c', type: string, order: string, bytes: number): string => `
     ld.param.u64 %p, [${name}]; ${copy(name, bytes)}
-    wmma.load.${name}.sync.aligned.${order}.${shape}${ss}.${type} ${list(name, counts[name])}, [%p]${padding ? `, ${name === 'a' ? '%n' : strides[name]}` : ''};`;
+    wmma.load.${name}.sync.aligned.${order}.${shape}${ss}.${type} ${list(name, counts[name])},
+      [%p]${padding ? `, ${name === 'a' ? '%n' : strides[name]}` : ''};`;
   const types = multiplicand === 'f16' ? `${d}.${c}` : `${d}.${multiplicand}.${multiplicand}.${c}`;
   const body = `.reg .b64 %p, %s, %w; .reg .b32 %i, %n; .reg .b16 %h; .reg .pred %q;
-    ${space === 'shared' ? ['a', 'b', 'c'].map((name, index) => `.shared .align 32 .b8 buffer_${name}[${packed[index]!.length}];`).join(' ') : ''}
-    ${(['a', 'b', 'c', 'd'] as const).map((name) => `.reg .${register(name === 'c' ? c : name === 'd' ? d : multiplicand)} ` + `%${name}<${counts[name]}>;`).join(' ')}
+    ${
+      space === 'shared'
+        ? ['a', 'b', 'c']
+            .map(
+              (name, index) => `.shared .align 32 .b8
+      buffer_${name}[${packed[index]!.length}];`,
+            )
+            .join(' ')
+        : ''
+    }
+    ${(['a', 'b', 'c', 'd'] as const)
+      .map(
+        (name) =>
+          `.reg
+      .${register(name === 'c' ? c : name === 'd' ? d : multiplicand)} ` +
+          `%${name}<${counts[name]}>;`,
+      )
+      .join(' ')}
     mov.u32 %n, ${strides.a};
-    ${load('a', multiplicand, orderA, packed[0]!.length)} ${load('b', multiplicand, orderB, packed[1]!.length)} ${load('c', c, orderC, packed[2]!.length)}
-    wmma.mma${operation ?? ''}.sync.aligned.${orderA}.${orderB}.${shape}.${types} ${list('d', counts.d)}, ${list('a', counts.a)}, ${list('b', counts.b)}, ${list('c', counts.c)};
-    ld.param.u64 %p, [d]; wmma.store.d.sync.aligned.${orderD}.${shape}${space === 'shared' ? '' : ss}.${d} [%p], ${list('d', counts.d)}${padding ? `, ${strides.d}` : ''};
+    ${load('a', multiplicand, orderA, packed[0]!.length)}
+      ${load('b', multiplicand, orderB, packed[1]!.length)}
+        ${load('c', c, orderC, packed[2]!.length)}
+    wmma.mma${operation ?? ''}.sync.aligned.${orderA}.${orderB}.${shape}.${types}
+      ${list('d', counts.d)}, ${list('a', counts.a)}, ${list('b', counts.b)},
+        ${list('c', counts.c)};
+    ld.param.u64 %p, [d];
+    wmma.store.d.sync.aligned.${orderD}.${shape}${space === 'shared' ? '' : ss}.${d}
+      [%p], ${list('d', counts.d)}${padding ? `, ${strides.d}` : ''};
     ret;`;
   const grid = new Grid(
     kernelText('k', '.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d', body),
@@ -264,21 +290,27 @@ describe('wmma', () => {
   });
 });
 
-/** One warp: 2 KiB of shared memory filled from `input`, `body`, then %r0 to %r3 of each lane. */
+/**
+ * Runs one warp: 2 KiB of shared memory filled from `input`, `body`, then %r0 to %r3 of each lane.
+ */
 function tiles(body: string, input: Uint8Array): { words: Uint32Array; shared: Uint8Array } {
   const grid = new Grid(
     kernelText(
       'k',
       '.param .u64 in, .param .u64 out, .param .u64 dump',
       `
-    .reg .b64 %p, %w; .reg .b32 %i, %t, %s, %x, %y, %r<8>; .reg .b16 %h; .reg .pred %q; .shared .align 16 .b8 tile[2048];
+    .reg .b64 %p, %w; .reg .b32 %i, %t, %s, %x, %y, %r<8>; .reg .b16 %h; .reg .pred %q;
+    .shared .align 16 .b8 tile[2048];
     mov.u32 %t, %tid.x; mov.u32 %s, tile; ld.param.u64 %p, [in]; mov.u32 %i, %t;
-    fill: cvt.u64.u32 %w, %i; add.u64 %w, %p, %w; ld.global.b8 %h, [%w]; add.u32 %x, %s, %i; st.shared.b8 [%x], %h;
+    fill: cvt.u64.u32 %w, %i; add.u64 %w, %p, %w; ld.global.b8 %h, [%w]; add.u32 %x, %s, %i;
+    st.shared.b8 [%x], %h;
     add.u32 %i, %i, 32; setp.lt.u32 %q, %i, 2048; @%q bra fill; bar.warp.sync -1;
     ${body}
-    ld.param.u64 %p, [out]; mad.wide.u32 %p, %t, 16, %p; st.global.v4.b32 [%p], {%r0, %r1, %r2, %r3}; bar.warp.sync -1;
+    ld.param.u64 %p, [out]; mad.wide.u32 %p, %t, 16, %p;
+    st.global.v4.b32 [%p], {%r0, %r1, %r2, %r3}; bar.warp.sync -1;
     ld.param.u64 %p, [dump]; mov.u32 %i, %t;
-    dump: cvt.u64.u32 %w, %i; add.u64 %w, %p, %w; add.u32 %x, %s, %i; ld.shared.b8 %h, [%x]; st.global.b8 [%w], %h;
+    dump: cvt.u64.u32 %w, %i; add.u64 %w, %p, %w; add.u32 %x, %s, %i; ld.shared.b8 %h, [%x];
+    st.global.b8 [%w], %h;
     add.u32 %i, %i, 32; setp.lt.u32 %q, %i, 2048; @%q bra dump; ret;`,
     ),
   );
@@ -295,7 +327,7 @@ function tiles(body: string, input: Uint8Array): { words: Uint32Array; shared: U
 }
 
 const noise = Uint8Array.from({ length: 2048 }, () => below(256));
-/** Rows 48 bytes apart, in an order of their own: %x is the row's address for this lane. */
+/** Rows 48 bytes apart, in a permuted order: %x is the row's address for this lane. */
 const ROWS = 'xor.b32 %y, %t, 5; mad.lo.u32 %x, %y, 48, %s;';
 const rowStart = (lane: number): number => (lane ^ 5) * 48;
 
@@ -320,7 +352,8 @@ describe('ldmatrix, stmatrix, movmatrix', () => {
           }
         }
       });
-      it(`stmatrix.sync.aligned.m8n8.x${count}${trans}.shared.b16 puts back what ldmatrix read`, () => {
+      it(`stmatrix.sync.aligned.m8n8.x${count}${trans}.shared.b16 puts back what ldmatrix
+        read`, () => {
         const clear =
           'mov.u32 %i, 0; zero: add.u32 %y, %s, %i; st.shared.b32 [%y], 0; add.u32 %i, %i, 4; ' +
           'setp.lt.u32 %q, %i, 2048; @%q bra zero; bar.warp.sync -1;';
@@ -381,15 +414,16 @@ describe('ldmatrix, stmatrix, movmatrix', () => {
   });
   it('movmatrix transposes between lanes', () => {
     const { words } = tiles(
-      `${ROWS} ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%r0, %r1}, [%x]; movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r0;
+      `${ROWS} ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%r0, %r1}, [%x];
+      movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r0;
       ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r3}, [%x];`,
       noise,
     );
     for (let lane = 0; lane < 32; lane++) expect(words[4 * lane + 2]).toBe(words[4 * lane + 3]);
   });
-  // A lane that has its part of one result brings its part to the next instruction before the
-  // others have read theirs.
-  it("one after the other, and products of several shapes, do not get in each other's way", () => {
+  // A lane that has its part of one result begins the next instruction before the others have read
+  // theirs.
+  it('one after the other, and products of several shapes, do not disturb each other', () => {
     const ones = Uint8Array.from({ length: 2048 }, (_, index) => (index & 1 ? 0x3c : 0));
     const small =
       'mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f0, %f1, %f2, %f3}, {%r0, %r1}, ' +
@@ -398,16 +432,19 @@ describe('ldmatrix, stmatrix, movmatrix', () => {
       'mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0, %f1, %f2, %f3}, {%r0, %r1, ' +
       '%r2, %r3}, {%r4, %r5}, {%f0, %f1, %f2, %f3};';
     const { words } = tiles(
-      `.reg .f32 %f<4>; ${[0, 1, 2, 3].map((index) => `mov.f32 %f${index}, 0f00000000;`).join(' ')} ${ROWS}
-      ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%r4, %r5}, [%x]; movmatrix.sync.aligned.m8n8.trans.b16 %r5, %r5;
-      ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r0, %r1, %r2, %r3}, [%x]; ${small} ${large} ${small}
+      `.reg .f32 %f<4>; mov.f32 %f0, 0f00000000; mov.f32 %f1, %f0; mov.f32 %f2, %f0;
+      mov.f32 %f3, %f0; ${ROWS}
+      ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%r4, %r5}, [%x];
+      movmatrix.sync.aligned.m8n8.trans.b16 %r5, %r5;
+      ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r0, %r1, %r2, %r3}, [%x];
+      ${small} ${large} ${small}
       ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r0, %r1, %r2, %r3}, [%x]; ${large}
       ${[0, 1, 2, 3].map((index) => `cvt.rzi.u32.f32 %r${index}, %f${index};`).join(' ')}`,
       ones,
     );
     expect([...words]).toEqual(new Array<number>(128).fill(8 + 16 + 8 + 16));
   });
-  it('a lane that is gone has no row: the others read zeros there', () => {
+  it('a lane that has exited has no row: the others read zeros there', () => {
     const { words } = tiles(
       `${ROWS} setp.eq.u32 %q, %t, 1; @%q exit; ldmatrix.sync.aligned.m8n8.x1.shared.b16 ` +
         '{%r0}, [%x];',

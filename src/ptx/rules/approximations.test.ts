@@ -1,10 +1,10 @@
-// The .approx instructions of what is no ordinary number: the tables of the PTX ISA, as an H200
-// gives them, too, thread by thread and in lanes.
+// The .approx instructions on operands that are not ordinary numbers: the tables of the PTX ISA,
+// which an H200 also follows, thread by thread and in lanes.
 
 import { describe, expect, it } from 'vitest';
 import { Grid, kernelText } from '../run-grid.test-support.js';
 
-/** Runs an instruction over 32 cells of operands, given and got as bits. */
+/** Runs an instruction on 32 cells of operands; operands and results are bits. */
 function run(
   instruction: string,
   bits: 16 | 32,
@@ -19,7 +19,8 @@ function run(
       '.param .u64 in, .param .u64 out',
       `
     .reg .b64 %p, %q, %i; .reg .b32 %t; .reg .${register} %r, %a, %b;
-    ld.param.u64 %p, [in]; ld.param.u64 %q, [out]; mov.u32 %t, %tid.x; mul.wide.u32 %i, %t, 4; add.u64 %p, %p, %i; add.u64 %q, %q, %i;
+    ld.param.u64 %p, [in]; ld.param.u64 %q, [out]; mov.u32 %t, %tid.x; mul.wide.u32 %i, %t, 4;
+    add.u64 %p, %p, %i; add.u64 %q, %q, %i;
     ${names.map((name, index) => `ld.global.${move} ${name}, [%p+${128 * index}];`).join(' ')}
     ${instruction} %r, ${names.join(', ')}; st.global.${move} [%q], %r; ret;`,
     ),
@@ -44,7 +45,7 @@ const TINY = 2 ** -140;
 const INPUTS = [-Infinity, -1, -TINY, -0, 0, TINY, Infinity, NaN];
 
 describe('zeros, subnormals, infinities and NaN', () => {
-  /** Of each of INPUTS; undefined where the result is an ordinary number. */
+  /** The result for each of INPUTS; undefined if it is an ordinary number. */
   const TABLES: Readonly<Record<string, readonly (number | undefined)[]>> = {
     // Subnormals as measured on an H200: ptxas writes the same code with .ftz and without.
     'sin.approx.f32': [NaN, undefined, -0, -0, 0, 0, NaN, NaN],
@@ -123,7 +124,7 @@ describe('quotients of great divisors', () => {
       ).map(number);
     });
   for (const simd of [false, true]) {
-    // As an H200 multiplies by a reciprocal that it has flushed.
+    // An H200 multiplies by a reciprocal that it has flushed.
     it.each(['div.approx.f32', 'div.approx.ftz.f32'])(
       `${simd ? 'in lanes' : 'thread by thread'}: %s beyond 2^126 is zero, or NaN of infinities`,
       (instruction) => {

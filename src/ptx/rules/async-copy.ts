@@ -1,5 +1,5 @@
-// cp.async, bulk copies and bulk reductions. A copy is done at once, so that waiting for one is
-// nothing; what counts arrivals or bytes is told right away.
+// cp.async, bulk copies and bulk reductions. A copy is done at once, so a wait for one does
+// nothing, and arrivals and bytes are counted at once.
 
 import type { Arg } from '../analysis/program.js';
 import { ACCESS, ACCESS_SPACES } from '../check.js';
@@ -32,8 +32,8 @@ export function copy(e: Emitter): void {
 }
 
 /**
- * cp.async.mbarrier.arrive: the copies are done, so this thread arrives. Without .noinc one more
- * arrival is made pending first, so that the count stays as it was.
+ * cp.async.mbarrier.arrive: the copies are done, so this thread arrives. Without .noinc it first
+ * adds a pending arrival, so that the count stays the same.
  */
 function arriveAfterCopies(e: Emitter): void {
   if (!e.has('noinc')) {
@@ -47,7 +47,7 @@ function arriveAfterCopies(e: Emitter): void {
   e.code.op('drop');
 }
 
-/** cp.async of 4, 8 or 16 bytes; what the source does not give is zero. */
+/** cp.async of 4, 8 or 16 bytes; bytes beyond the source's are zero. */
 function copySmall(e: Emitter): void {
   const { code } = e;
   e.argCount(3, 5);
@@ -87,7 +87,7 @@ function copySmall(e: Emitter): void {
   };
   push(target);
   code.i32(0).i32(bytes).op('memory.fill').byte(0);
-  // What the limit leaves out is not read, and may lie anywhere.
+  // Bytes beyond the limit are not read, and may be anywhere.
   code.get(limit);
   e.when(() => {
     const source = boundedPlace(e, e.arg(1), bytes, 'global');
@@ -159,8 +159,8 @@ function copyBulk(e: Emitter): void {
 }
 
 /**
- * To the same place of every block whose bit is set in the mask; the mbarrier at the same place
- * there is told.
+ * Copies to the same offset in every block whose bit is set in the mask; the mbarrier at the same
+ * offset there counts the bytes.
  */
 function copyToMany(e: Emitter, target: number, source: number, bytes: number): void {
   const { code } = e;
@@ -177,8 +177,8 @@ function copyToMany(e: Emitter, target: number, source: number, bytes: number): 
   };
   e.push(e.arg(4), B16);
   code.i32(0xffff).op('i32.and').set(mask).i32(0).set(rank);
-  // Within the cluster's shared memory it has its like in every block, and each of them is told for
-  // itself.
+  // An mbarrier in the cluster's shared memory has a counterpart in every block, and each counts
+  // its own bytes.
   const own = boundedPlace(e, e.arg(3), 8, 'cluster');
   code
     .get(own.local)
@@ -192,7 +192,7 @@ function copyToMany(e: Emitter, target: number, source: number, bytes: number): 
     .byte(0x40);
   e.nest(() => {
     e.nest(() => {
-      // Bits of blocks that are not there name nobody.
+      // Bits beyond the cluster's blocks select no block.
       code.get(rank).get(e.ctx);
       e.call('cluster_blocks');
       code.op('i32.ge_u').op('br_if').u32(1);
@@ -261,9 +261,9 @@ function reduceBulk(e: Emitter): void {
   signal(e, bytes);
 }
 
-/** `touch` is done before every byte that is written. */
+/** `touch` runs before every byte that is written. */
 const copyMasked = (touch: string): string => `
-;; Of every 16 bytes those whose bit is set in the mask.
+;; Of every 16 bytes, copies those whose bit is set in the mask.
 (func $copy_masked (param $to $from $bytes $mask i32) (local $i i32)
   (block $done (loop $each
     (br_if $done (i32.ge_u $i $bytes))

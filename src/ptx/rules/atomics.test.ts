@@ -1,5 +1,5 @@
-// atom and red: every operation and type, in global memory, where other blocks may come between,
-// and in shared memory.
+// atom and red: every operation and type, in global memory, which other blocks may change in
+// between, and in shared memory.
 
 import { describe, expect, it } from 'vitest';
 import { STATUS } from '../index.js';
@@ -9,8 +9,8 @@ const u = (bits: number, value: bigint): bigint => BigInt.asUintN(bits, value);
 const s = (bits: number, value: bigint): bigint => BigInt.asIntN(bits, value);
 
 /**
- * Runs one atomic by one thread on a cell of 32 bytes; `results` are what the instruction gave,
- * `cell` what is left.
+ * Runs one atomic in one thread on a cell of 32 bytes; `results` are the instruction's results,
+ * `cell` the new contents.
  */
 function once(
   place: 'global' | 'shared',
@@ -29,9 +29,15 @@ function once(
       '.param .u64 cell, .param .u64 out',
       `
     .shared .align 32 .b8 area[32]; .reg .b64 %c, %o, %t, %s, %a; ${registers}
-    ld.param.u64 %c, [cell]; ld.param.u64 %o, [out]; cvta.shared.u64 %s, area; ${place === 'shared' ? `${move('%c', '%s')} mov.u64 %a, %s;` : 'mov.u64 %a, %c;'}
+    ld.param.u64 %c, [cell]; ld.param.u64 %o, [out]; cvta.shared.u64 %s, area;
+    ${place === 'shared' ? `${move('%c', '%s')} mov.u64 %a, %s;` : 'mov.u64 %a, %c;'}
     ${instruction}
-    ${results.map((name, index) => `st.${/%q/.test(name) ? 'u64' : 'b32'} [%o+${8 * index}], ${name};`).join(' ')}
+    ${results
+      .map(
+        (name, index) => `st.${/%q/.test(name) ? 'u64' : 'b32'} [%o+${8 * index}],
+      ${name};`,
+      )
+      .join(' ')}
     ${place === 'shared' ? move('%s', '%c') : ''} ret;`,
     ),
   );
@@ -144,7 +150,7 @@ for (const place of ['global', 'shared'] as const) {
           const old = u(bits, 77n | (0xabcd0000n << 32n));
           expect(given[0]).toBe(old);
           if (bits < 64) expect(u(bits, cell[0]!)).toBe(matches ? 99n : 77n);
-          // The neighbours of a small cell stay as they are.
+          // The bytes next to a small cell are unchanged.
           expect(cell[0]! >> 48n).toBe(0xabcdn);
         }
       }
@@ -350,7 +356,9 @@ describe('many threads', () => {
         'k',
         '.param .u64 out',
         `.reg .b64 %o; .reg .b32 %r; .reg .b16 %h; .reg .f32 %f; ld.param.u64 %o, [out];
-      red.global.add.u32 [%o], 1; atom.global.inc.u32 %r, [%o+4], 6; mov.b16 %h, 0x3c00; atom.global.add.noftz.f16 %h, [%o+8], %h; mov.f32 %f, 0f3F800000; red.global.add.f32 [%o+12], %f; ret;`,
+      red.global.add.u32 [%o], 1; atom.global.inc.u32 %r, [%o+4], 6; mov.b16 %h, 0x3c00;
+      atom.global.add.noftz.f16 %h, [%o+8], %h; mov.f32 %f, 0f3F800000;
+      red.global.add.f32 [%o+12], %f; ret;`,
       ),
     );
     const out = grid.put(new Uint32Array(4));
@@ -361,7 +369,7 @@ describe('many threads', () => {
   });
 });
 
-describe('a cache policy behind the operands', () => {
+describe('a cache policy after the operands', () => {
   const registers = '.reg .b128 %v, %w; .reg .b64 %q, %l<3>; .reg .f32 %f<4>; .reg .b32 %r;';
   it('changes nothing of an exchange', () => {
     const word = once(

@@ -1,6 +1,6 @@
 // atom and red. On global and generic addresses they are WebAssembly atomics, because other blocks
-// run at the same time; shared memory belongs to one block, whose threads never run at once, so
-// plain loads and stores do.
+// run at the same time. Shared memory belongs to one block, whose threads never run at once, so
+// plain loads and stores are enough.
 
 import type { Emitter } from '../emit/emitter.js';
 import { checkedPlace } from '../emit/memory-access.js';
@@ -61,7 +61,7 @@ export const atomic =
       return;
     }
     const integer: WasmType = type.bits === 64 ? 'i64' : 'i32';
-    // A cache policy may stand behind them.
+    // A cache policy may follow them.
     const lists = e.inst.args
       .slice(first + 1, operands)
       .map((arg) => (width > 1 ? components(e, arg, width) : [arg]));
@@ -104,9 +104,9 @@ export const atomic =
   };
 
 /**
- * Sums of singles in global memory are flushed, and what goes into them; those in shared memory are
- * not. Gives a local with the magnitude below which that is, or nothing where there is no such
- * thing.
+ * Sums of singles in global memory are flushed, and so are their operands; those in shared memory
+ * are not. Returns a local with the magnitude below which a value is flushed, or nothing if none
+ * is.
  */
 function flushLimit(
   e: Emitter,
@@ -137,9 +137,9 @@ function flushLimit(
 }
 
 /**
- * Changes one value in memory and leaves what was there, as bits, in `old`. `pushOperand(1)` pushes
- * the bits of the operand, 2 those of the value that cas writes. `limit` is what `flushLimit`
- * gives.
+ * Changes one value in memory and leaves the old one, as bits, in `old`. `pushOperand(1)` pushes
+ * the bits of the operand, `pushOperand(2)` those of the value that cas writes. `limit` is the
+ * result of `flushLimit`.
  */
 export function readModifyWrite(
   e: Emitter,
@@ -228,7 +228,7 @@ function exchangeWide(e: Emitter, place: Place, operation: Operation, shared: bo
 
 const bitsOf = (type: ScalarType): ScalarType => scalarType(`b${type.bits}`);
 
-/** Retries until nobody came in between. */
+/** Retries until no other thread has changed the value in between. */
 function compareAndSwap(
   e: Emitter,
   place: Place,

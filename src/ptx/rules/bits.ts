@@ -31,7 +31,7 @@ export function not(e: Emitter): void {
   e.popNarrow(e.arg(0), type);
 }
 
-/** cnot: 1 where the operand is zero */
+/** cnot: 1 if the operand is zero. */
 export function logicalNot(e: Emitter): void {
   const type = e.type();
   e.push(e.arg(1), type);
@@ -95,7 +95,7 @@ export const shift =
     e.popNarrow(e.arg(0), type);
   };
 
-/** shf: the 64-bit value b:a shifted, its high (l) or low (r) half kept. */
+/** shf: shifts the 64-bit value b:a and keeps its high (l) or low (r) half. */
 export function funnelShift(e: Emitter): void {
   const { code } = e;
   e.argCount(4);
@@ -132,7 +132,7 @@ export function funnelShift(e: Emitter): void {
   e.pop(e.arg(0), B32);
 }
 
-/** popc and clz give 32 bits whatever they count. */
+/** popc and clz give 32 bits for every type. */
 export const count =
   (operation: string) =>
   (e: Emitter): void => {
@@ -152,7 +152,7 @@ export function reverse(e: Emitter): void {
   e.pop(e.arg(0), type);
 }
 
-/** bfind: position of the highest bit that is not the sign; -1 when there is none. */
+/** bfind: the position of the highest bit that is not the sign; -1 if there is none. */
 export function findBit(e: Emitter): void {
   const type = e.type();
   const { code } = e;
@@ -190,7 +190,7 @@ export function permute(e: Emitter): void {
     const selector = e.temp('i32');
     e.push(e.arg(3), B32);
     code.i32(3).op('i32.and').set(selector);
-    // Byte choices for selector 0 to 3, one nibble per result byte.
+    // The bytes chosen for selectors 0 to 3, one nibble for each byte of the result.
     const tables: Record<string, number[]> = {
       f4e: [0x3210, 0x4321, 0x5432, 0x6543],
       b4e: [0x5670, 0x6701, 0x7012, 0x0123],
@@ -244,8 +244,8 @@ function permuteConstant(e: Emitter, selector: number): void {
 }
 
 /**
- * Pushes where a field begins, or its length: of 32 bits the low byte, and of 64 all of the
- * register, as ptxas makes it; fields beyond the value's end are all alike there.
+ * Pushes the start of a field, or its length: the low byte of 32 bits, and the whole register of
+ * 64, as ptxas does; all fields that begin past the value's end give the same result.
  */
 function pushFieldBits(e: Emitter, index: number, { bits }: ScalarType): void {
   const { code } = e;
@@ -320,8 +320,8 @@ export function findSet(e: Emitter): void {
 }
 
 /**
- * Any function of three bits, as the sum of the products its truth table names. With .and or .or
- * the result is also compared with zero and combined with a predicate.
+ * Any function of three bits, as the sum of the products in its truth table. With .and or .or the
+ * result is also compared with zero and combined with a predicate.
  */
 export function logic3(e: Emitter): void {
   const { code } = e;
@@ -340,7 +340,7 @@ export function logic3(e: Emitter): void {
   code.i32(0);
   for (let row = 0; row < 8; row++) {
     if (!(bits & (1 << row))) continue;
-    // Row bit 2 is a, bit 1 b, bit 0 c.
+    // In the row of the table, bit 2 is a, bit 1 b, bit 0 c.
     locals.forEach((local, index) => {
       code.get(local);
       if (!(row & (4 >> index))) code.i32(-1).op('i32.xor');

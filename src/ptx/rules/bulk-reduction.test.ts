@@ -9,20 +9,20 @@ import { Grid, kernelText } from '../run-grid.test-support.js';
 import { someOf } from '../../../test/random-runs.js';
 
 const THREADS = 64;
-/** What each thread reduces. */
+/** The bytes that each thread reduces. */
 const BYTES = 64;
 const FORMATS: Readonly<Record<string, Format>> = { f16: F16, bf16: BF16, f32: F32, f64: F64 };
 
 const bitsOf = (type: string): number => Number(/\d+/.exec(type)![0]);
 const signed = (type: string, value: bigint): bigint =>
   type.startsWith('s') ? BigInt.asIntN(bitsOf(type), value) : value;
-/** A key that grows with a float, zeros of both signs apart. */
+/** A key with the order of the floats, in which zeros of different signs differ. */
 const order = (value: bigint, { bits }: Format): bigint =>
   value >> BigInt(bits - 1) ? -(value & ((1n << BigInt(bits - 1)) - 1n)) - 1n : value;
 const isNaN = (value: bigint, { bits, mantissa, bias }: Format): boolean =>
   (value & ((1n << BigInt(bits - 1)) - 1n)) > BigInt(2 * bias + 1) << BigInt(mantissa);
 
-/** Infinities as what they are, sums exactly and rounded once. Undefined for NaN. */
+/** Infinities by their rules; other sums exactly and rounded once. Undefined for NaN. */
 function sum(a: bigint, b: bigint, format: Format): bigint | undefined {
   const [x, y] = [decode(a, format), decode(b, format)];
   if (isNaN(a, format) || isNaN(b, format)) return undefined;
@@ -33,7 +33,7 @@ function sum(a: bigint, b: bigint, format: Format): bigint | undefined {
   return x.negative && y.negative ? 1n << BigInt(format.bits - 1) : 0n;
 }
 
-/** What is left of `old` once `value` has come; undefined where any NaN may be. */
+/** The result of reducing `value` into `old`; undefined if any NaN is correct. */
 function reduced(operation: string, type: string, old: bigint, value: bigint): bigint | undefined {
   const format = FORMATS[type];
   const less = (a: bigint, b: bigint): boolean =>
@@ -104,7 +104,7 @@ const EDGES: readonly bigint[] = [
   0xffffffffffffffffn,
 ];
 
-/** Bits from a linear congruential generator, every third value an edge. */
+/** Bits from a linear congruential generator; every third value is an edge. */
 function operands(seed: number, bits: number, count: number): bigint[] {
   let state = BigInt(seed) * 0x9e3779b97f4a7c15n + 1n;
   const next = (): bigint =>
@@ -150,15 +150,21 @@ function run(
   const reduce =
     place === 'global'
       ? `cp.reduce.async.bulk.global.shared::cta.bulk_group.${form} [%o], [%v], ${BYTES};`
-      : `${words((at) => `ld.global.u32 %r, [%o+${at}]; st.shared.u32 [%s+${at}], %r;`)} cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.${form} [%s], [%v], ${BYTES}, [%m];
+      : `${words((at) => `ld.global.u32 %r, [%o+${at}]; st.shared.u32 [%s+${at}], %r;`)}
+      cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.${form}
+        [%s], [%v], ${BYTES}, [%m];
       ${words((at) => `ld.shared.u32 %r, [%s+${at}]; st.global.u32 [%o+${at}], %r;`)}`;
   const grid = new Grid(
     kernelText(
       'k',
       '.param .u64 in, .param .u64 out',
-      `.reg .b64 %i, %o, %x; .reg .b32 %t, %r, %v, %s, %m; .shared .align 128 .b8 values[${BYTES * THREADS}]; .shared .align 128 .b8 sums[${BYTES * THREADS}]; .shared .align 8 .b8 bar[8];
-    ld.param.u64 %i, [in]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mul.wide.u32 %x, %t, ${BYTES}; add.u64 %i, %i, %x; add.u64 %o, %o, %x;
-    mov.u32 %m, bar; mov.u32 %v, values; mad.lo.u32 %v, %t, ${BYTES}, %v; mov.u32 %s, sums; mad.lo.u32 %s, %t, ${BYTES}, %s; mbarrier.init.shared.b64 [%m], 1; bar.sync 0;
+      `.reg .b64 %i, %o, %x; .reg .b32 %t, %r, %v, %s, %m;
+        .shared .align 128 .b8 values[${BYTES * THREADS}];
+          .shared .align 128 .b8 sums[${BYTES * THREADS}]; .shared .align 8 .b8 bar[8];
+    ld.param.u64 %i, [in]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x;
+    mul.wide.u32 %x, %t, ${BYTES}; add.u64 %i, %i, %x; add.u64 %o, %o, %x;
+    mov.u32 %m, bar; mov.u32 %v, values; mad.lo.u32 %v, %t, ${BYTES}, %v; mov.u32 %s, sums;
+      mad.lo.u32 %s, %t, ${BYTES}, %s; mbarrier.init.shared.b64 [%m], 1; bar.sync 0;
     ${words((at) => `ld.global.u32 %r, [%i+${at}]; st.shared.u32 [%v+${at}], %r;`)} ${reduce} ret;`,
     ),
     { simd },

@@ -1,5 +1,5 @@
-// Carry chains against a model with integers of any size: over branches, round loops, and where the
-// thread is suspended between two parts of a chain.
+// Carry chains against a model with integers of any size: over branches, in loops, and with a
+// suspension between two instructions of a chain.
 
 import * as fc from '../../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
@@ -39,7 +39,7 @@ type Part =
 
 const bitsOf = (type: Step['type']): number => Number(type.slice(1));
 
-/** What one thread does to its registers of 64 bits and the flag. */
+/** The effect on one thread's registers of 64 bits and on its flag. */
 function run(parts: readonly Part[], registers: bigint[], state: { carry: bigint }): void {
   for (const part of parts) {
     if (part.kind === 'if')
@@ -72,8 +72,8 @@ function step(
   if (mnemonic.startsWith('add')) {
     sum = plain(read(0)) + plain(read(1)) + carried;
   } else if (mnemonic.startsWith('sub')) {
-    // The machine adds what is subtracted with its bits turned round; the carry of that sum says
-    // that nothing was borrowed.
+    // The machine adds the complement of the subtrahend; the carry of that sum means that there is
+    // no borrow.
     sum = plain(read(0)) + plain(~read(1)) + (mnemonic === 'subc' ? state.carry : 1n);
   } else {
     const product = read(0) * read(1);
@@ -83,7 +83,7 @@ function step(
       carried;
   }
   if (modifiers.includes('cc')) state.carry = sum >> BigInt(bits);
-  // A result of 32 bits goes to the lower half.
+  // A result of 32 bits is written to the lower half.
   registers[to] = bits === 64 ? plain(sum) : ((registers[to]! >> 32n) << 32n) | plain(sum);
 }
 
@@ -118,8 +118,15 @@ function write(parts: readonly Part[]): string {
         .slice(0, operands)
         .map((index) => `%v${index}`)
         .join(', ')};`;
-    return `${from.map((index, place) => `cvt.u32.u64 %a${place}, %v${index};`).join(' ')} cvt.u32.u64 %r, %v${to}; ${guard}${operation}.${type} %r, ${['%a0', '%a1', '%a2'].slice(0, operands).join(', ')};
-      shr.u64 %x, %v${to}, 32; shl.b64 %x, %x, 32; cvt.u64.u32 %v${to}, %r; or.b64 %v${to}, %v${to}, %x;`;
+    return `${from
+      .map(
+        (index, place) => `cvt.u32.u64 %a${place},
+      %v${index};`,
+      )
+      .join(' ')} cvt.u32.u64 %r, %v${to};
+        ${guard}${operation}.${type} %r, ${['%a0', '%a1', '%a2'].slice(0, operands).join(', ')};
+      shr.u64 %x, %v${to}, 32; shl.b64 %x, %x, 32; cvt.u64.u32 %v${to}, %r;
+        or.b64 %v${to}, %v${to}, %x;`;
   };
   return all(parts, 0);
 }
@@ -136,8 +143,14 @@ function execute(
       'k',
       '.param .u64 in, .param .u64 out',
       `.reg .b64 %i, %o, %x, %v<${REGISTERS}>; .reg .b32 %t, %r, %a<3>, %n<8>; .reg .pred %p;
-    ld.param.u64 %i, [in]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mul.wide.u32 %x, %t, ${8 * REGISTERS}; add.u64 %i, %i, %x; add.u64 %o, %o, %x;
-    ${registers.map((index) => `ld.global.u64 %v${index}, [%i+${8 * index}];`).join(' ')} sub.cc.u32 %r, 0, 1;
+    ld.param.u64 %i, [in]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x;
+    mul.wide.u32 %x, %t, ${8 * REGISTERS}; add.u64 %i, %i, %x; add.u64 %o, %o, %x;
+    ${registers
+      .map(
+        (index) => `ld.global.u64 %v${index},
+      [%i+${8 * index}];`,
+      )
+      .join(' ')} sub.cc.u32 %r, 0, 1;
     ${write(parts)}
     ${registers.map((index) => `st.global.u64 [%o+${8 * index}], %v${index};`).join(' ')} ret;`,
     ),
@@ -178,7 +191,7 @@ const stepArbitrary: fc.Arbitrary<Step> = fc.record({
   from: fc.tuple(register, register, register),
   when: fc.option(fc.tuple(register, bit), { nil: undefined, freq: 3 }),
 });
-/** Barriers stand where all threads come by. */
+/** Barriers are where all threads pass. */
 const parts = (depth: number, together: boolean): fc.Arbitrary<Part[]> =>
   fc.array(
     fc.oneof(

@@ -1,4 +1,4 @@
-// Clusters of several blocks: places, addresses, the barrier, and what goes to another block's
+// Clusters of several blocks: places, addresses, the barrier, and accesses to another block's
 // shared memory, thread by thread and in lanes.
 
 import { describe, expect, it } from 'vitest';
@@ -35,8 +35,10 @@ function run(
     `.reg .b64 %o, %l<6>; .reg .b32 %r<12>, %t, %c, %s; .reg .b16 %h<2>; .reg .pred %p, %q;
     .shared .align 16 .b32 s[256]; .shared .align 8 .b64 bar;
     ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mov.u32 %c, %cluster_ctarank; mov.u32 %s, s;
-    mov.u32 %r10, %ctaid.x; mov.u32 %r11, %nctaid.x; mov.u32 %r9, %ctaid.y; mad.lo.u32 %r10, %r9, %r11, %r10; mov.u32 %r9, %ctaid.z;
-    mov.u32 %r8, %nctaid.y; mul.lo.u32 %r11, %r11, %r8; mad.lo.u32 %r10, %r9, %r11, %r10; mul.wide.u32 %l0, %r10, 256; add.u64 %o, %o, %l0;
+    mov.u32 %r10, %ctaid.x; mov.u32 %r11, %nctaid.x; mov.u32 %r9, %ctaid.y;
+    mad.lo.u32 %r10, %r9, %r11, %r10; mov.u32 %r9, %ctaid.z;
+    mov.u32 %r8, %nctaid.y; mul.lo.u32 %r11, %r11, %r8; mad.lo.u32 %r10, %r9, %r11, %r10;
+    mul.wide.u32 %l0, %r10, 256; add.u64 %o, %o, %l0;
     ${body} ret;`,
   );
   const machine = new Grid(text, { simd });
@@ -55,7 +57,7 @@ function run(
 const MEET = 'barrier.cluster.arrive; barrier.cluster.wait;';
 /** Writes %r0 to the thread's word. */
 const STORE = 'mul.wide.u32 %l5, %t, 4; add.u64 %l5, %l5, %o; st.global.u32 [%l5], %r0;';
-/** This thread's word of `s` of the next block at %r2. */
+/** Makes %r2 the address of this thread's word of `s` in the next block. */
 const NEXT =
   'mov.u32 %r1, %cluster_nctarank; add.u32 %r3, %c, 1; rem.u32 %r3, %r3, %r1; shl.b32 %r4, ' +
   '%t, 2; add.u32 %r5, %s, %r4; mapa.shared::cluster.u32 %r2, %r5, %r3;';
@@ -118,7 +120,8 @@ describe('clusters', () => {
       it('in a loop, with work between arriving and waiting', () => {
         const { out, outcome } = run(
           `${NEXT} mov.u32 %r6, 0; st.shared.u32 [%r5], %t; ${MEET}
-          again: ld.shared::cluster.u32 %r0, [%r2]; barrier.cluster.arrive.release; add.u32 %r0, %r0, %c; barrier.cluster.wait.acquire; st.shared.u32 [%r5], %r0; ${MEET}
+          again: ld.shared::cluster.u32 %r0, [%r2]; barrier.cluster.arrive.release;
+          add.u32 %r0, %r0, %c; barrier.cluster.wait.acquire; st.shared.u32 [%r5], %r0; ${MEET}
           add.u32 %r6, %r6, 1; setp.lt.u32 %p, %r6, 6; @%p bra again; ${STORE}`,
           { cluster: [3], simd },
         );
@@ -131,7 +134,7 @@ describe('clusters', () => {
             Array.from({ length: 32 }, (_, t) => cells[block]! + t),
           );
       });
-      it('threads and whole blocks that have ended are not waited for', () => {
+      it('the barrier does not wait for threads and blocks that have ended', () => {
         const { out, outcome } = run(
           'setp.eq.u32 %p, %c, 1; @%p exit; setp.ge.u32 %p, %t, 20; @%p ' +
             `barrier.cluster.arrive; @%p exit; ${MEET} mov.u32 %r0, 9; ${STORE}`,
@@ -145,8 +148,10 @@ describe('clusters', () => {
       });
       it('threads of a warp arrive and wait apart', () => {
         const { out, outcome, width } = run(
-          `${NEXT} st.shared.u32 [%r5], %t; and.b32 %r6, %t, 3; setp.eq.u32 %p, %r6, 1; @%p bra odd; ${MEET} ld.shared::cluster.u32 %r0, [%r2]; bra join;
-          odd: mov.u32 %r7, 0; more: add.u32 %r7, %r7, 1; setp.lt.u32 %q, %r7, %t; @%q bra more; ${MEET} ld.shared::cluster.u32 %r0, [%r2]; add.u32 %r0, %r0, %r7;
+          `${NEXT} st.shared.u32 [%r5], %t; and.b32 %r6, %t, 3; setp.eq.u32 %p, %r6, 1;
+            @%p bra odd; ${MEET} ld.shared::cluster.u32 %r0, [%r2]; bra join;
+          odd: mov.u32 %r7, 0; more: add.u32 %r7, %r7, 1; setp.lt.u32 %q, %r7, %t;
+          @%q bra more; ${MEET} ld.shared::cluster.u32 %r0, [%r2]; add.u32 %r0, %r0, %r7;
           join: ${MEET} bar.sync 0; ${STORE}`,
           { cluster: [2], threads: 64, simd },
         );
@@ -158,8 +163,10 @@ describe('clusters', () => {
       });
       it('atomics from all blocks on one cell', () => {
         const { out } = run(
-          `setp.ne.u32 %q, %t, 0; mov.u32 %r0, 5; @!%q st.shared.u32 [s], %r0; ${MEET} mapa.shared::cluster.u32 %r2, %s, 0; cvt.u64.u32 %l1, %r2;
-          red.shared::cluster.add.u32 [%r2], %t; atom.add.u32 %r1, [%l1], 1; ${MEET} ld.shared.u32 %r0, [s]; ${STORE}`,
+          `setp.ne.u32 %q, %t, 0; mov.u32 %r0, 5; @!%q st.shared.u32 [s], %r0;
+            ${MEET} mapa.shared::cluster.u32 %r2, %s, 0; cvt.u64.u32 %l1, %r2;
+          red.shared::cluster.add.u32 [%r2], %t; atom.add.u32 %r1, [%l1], 1;
+          ${MEET} ld.shared.u32 %r0, [s]; ${STORE}`,
           { cluster: [4], simd },
         );
         expect([out[0], out[64], out[192 + 31]]).toEqual([5 + 4 * (496 + 32), 5, 5]);
@@ -169,9 +176,13 @@ describe('clusters', () => {
 
   it('mapa, getctarank and isspacep agree', () => {
     const { out } = run(
-      `mov.u64 %l1, s; cvta.shared.u64 %l1, %l1; mapa.u64 %l2, %l1, 2; getctarank.u64 %r0, %l2; st.global.u32 [%o], %r0; mapa.u64 %l3, %l2, %c; sub.u64 %l3, %l3, %l1; st.global.u64 [%o+8], %l3;
-      isspacep.shared::cta %p, %l2; selp.u32 %r0, 1, 0, %p; st.global.u32 [%o+16], %r0; isspacep.shared::cluster %p, %l2; selp.u32 %r0, 1, 0, %p; st.global.u32 [%o+20], %r0;
-      isspacep.global %p, %l2; selp.u32 %r0, 1, 0, %p; st.global.u32 [%o+24], %r0; isspacep.shared::cluster %p, %o; selp.u32 %r0, 1, 0, %p; st.global.u32 [%o+28], %r0;`,
+      `mov.u64 %l1, s; cvta.shared.u64 %l1, %l1; mapa.u64 %l2, %l1, 2;
+      getctarank.u64 %r0, %l2; st.global.u32 [%o], %r0; mapa.u64 %l3, %l2, %c;
+      sub.u64 %l3, %l3, %l1; st.global.u64 [%o+8], %l3;
+      isspacep.shared::cta %p, %l2; selp.u32 %r0, 1, 0, %p; st.global.u32 [%o+16], %r0;
+      isspacep.shared::cluster %p, %l2; selp.u32 %r0, 1, 0, %p; st.global.u32 [%o+20], %r0;
+      isspacep.global %p, %l2; selp.u32 %r0, 1, 0, %p; st.global.u32 [%o+24], %r0;
+      isspacep.shared::cluster %p, %o; selp.u32 %r0, 1, 0, %p; st.global.u32 [%o+28], %r0;`,
       { cluster: [3], threads: 1 },
     );
     for (let block = 0; block < 3; block++)
@@ -207,7 +218,7 @@ describe('clusters', () => {
     },
   );
 
-  it('a copy to many blocks tells mbarriers in shared memory only', () => {
+  it('a copy to many blocks counts at mbarriers in shared memory only', () => {
     const { outcome } = run(
       'mov.u32 %r1, 16; mov.b16 %h0, 3; ' +
         'cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster ' +
@@ -217,7 +228,7 @@ describe('clusters', () => {
     expect([outcome.status, outcome.fault?.kind]).toEqual([STATUS.fault, FAULT.outOfBounds]);
   });
 
-  it("a barrier of the block that others wait for in the cluster's is a deadlock that is told", () => {
+  it("a deadlock between the block's barrier and the cluster's is reported", () => {
     const { outcome } = run(
       `setp.lt.u32 %p, %t, 8; @%p bra there; ${MEET} there: bar.sync 1, 32; ${MEET}`,
       { cluster: [2] },
@@ -225,12 +236,16 @@ describe('clusters', () => {
     expect([outcome.status, outcome.fault?.kind]).toEqual([STATUS.fault, FAULT.divergentBarrier]);
   });
 
-  it('copies to many blocks, each of whose mbarriers is told', () => {
+  it('copies to many blocks, each of whose mbarriers counts', () => {
     const { out, outcome } = run(
-      `setp.ne.u32 %p, %t, 0; @%p bra ready; mbarrier.init.shared.b64 [bar], 1; and.b32 %r0, %c, 1; shl.b32 %r0, %r0, 4; mbarrier.arrive.expect_tx.shared.b64 _, [bar], %r0;
-      ready: ${MEET} setp.ne.u32 %q, %c, 2; or.pred %q, %q, %p; @%q bra sent; st.global.v2.u32 [%o+240], {%c, %t}; mov.u32 %r1, 16; mov.b16 %h0, 0xfffa; mov.u32 %r2, bar;
-      cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%s], [%o+240], %r1, [%r2], %h0;
-      sent: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p, [bar], 0; @!%p bra sent; ld.shared.u32 %r0, [s]; ${STORE}`,
+      `setp.ne.u32 %p, %t, 0; @%p bra ready; mbarrier.init.shared.b64 [bar], 1;
+      and.b32 %r0, %c, 1; shl.b32 %r0, %r0, 4; mbarrier.arrive.expect_tx.shared.b64 _, [bar], %r0;
+      ready: ${MEET} setp.ne.u32 %q, %c, 2; or.pred %q, %q, %p; @%q bra sent;
+      st.global.v2.u32 [%o+240], {%c, %t}; mov.u32 %r1, 16; mov.b16 %h0, 0xfffa; mov.u32 %r2, bar;
+      cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
+      [%s], [%o+240], %r1, [%r2], %h0;
+      sent: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p, [bar], 0;
+      @!%p bra sent; ld.shared.u32 %r0, [s]; ${STORE}`,
       { cluster: [4], simd: false },
     );
     expect(outcome.status).toBe(STATUS.done);

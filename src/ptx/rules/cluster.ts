@@ -1,6 +1,5 @@
-// Addresses in the shared memory of a cluster's blocks. All of them are ordinary addresses, and a
-// block's shared memory lies a fixed distance behind the one before: what maps from block to block
-// is arithmetic.
+// Addresses in the shared memory of a cluster's blocks. All of them are ordinary addresses, and the
+// shared memories of blocks are at equal distances: mapping from block to block is arithmetic.
 
 import { CTX } from '../context.js';
 import type { Emitter } from '../emit/emitter.js';
@@ -47,29 +46,35 @@ export function blockRank(e: Emitter): void {
   e.pop(e.arg(0), B32);
 }
 
-/** What stands for an address in a block that is not there: an access to it is a fault. */
+/** The address for a block that does not exist: an access to it is a fault. */
 const NOWHERE = 0n;
 
 export const CLUSTER_FUNCTIONS = `
 (func $cluster_blocks (param $ctx i32) (result i32) (local $word i32)
   (local.set $word (i32.load offset=${CTX.cluster} $ctx))
-  (i32.mul (i32.mul (i32.add (i32.and $word 255) 1) (i32.add (i32.and (i32.shr_u $word 8) 255) 1)) (i32.add (i32.and (i32.shr_u $word 16) 255) 1)))
+  (i32.mul (i32.mul (i32.add (i32.and $word 255) 1) (i32.add (i32.and (i32.shr_u $word 8) 255) 1))
+    (i32.add (i32.and (i32.shr_u $word 16) 255) 1)))
 
-;; The rank of the block to whose memory an address belongs; of one that is in no other block's, the own one.
-(func $rank_of (param $ctx i32) (param $address i64) (result i32) (local $stride $rank i32) (local $offset i64)
+;; The rank of the block to whose memory an address belongs; this block's own rank for an address in
+;; no other block.
+(func $rank_of (param $ctx i32) (param $address i64) (result i32) (local $stride $rank i32)
+  (local $offset i64)
   (local.set $rank (i32.load offset=${CTX.clusterRank} $ctx))
   (local.set $stride (i32.load offset=${CTX.clusterStride} $ctx))
   (if (i32.eqz $stride) (then (return $rank)))
-  (local.set $offset (i64.sub $address (i64.extend_i32_u (i32.sub (i32.load offset=${CTX.shared} $ctx) (i32.mul $rank $stride)))))
-  (if (i64.ge_u $offset (i64.mul (i64.extend_i32_u $stride) (i64.extend_i32_u (call $cluster_blocks $ctx)))) (then (return $rank)))
+  (local.set $offset (i64.sub $address (i64.extend_i32_u
+        (i32.sub (i32.load offset=${CTX.shared} $ctx) (i32.mul $rank $stride)))))
+  (if (i64.ge_u $offset (i64.mul (i64.extend_i32_u $stride)
+        (i64.extend_i32_u (call $cluster_blocks $ctx)))) (then (return $rank)))
   (i32.wrap_i64 (i64.div_u $offset (i64.extend_i32_u $stride))))
 
-;; Where the shared memory begins of the block to whose memory an address belongs.
+;; The beginning of the shared memory of the block to whose memory an address belongs.
 (func $shared_of (param $ctx i32) (param $address i64) (result i32)
   (i32.add (i32.load offset=${CTX.shared} $ctx)
-    (i32.mul (i32.sub (call $rank_of $ctx $address) (i32.load offset=${CTX.clusterRank} $ctx)) (i32.load offset=${CTX.clusterStride} $ctx))))
+    (i32.mul (i32.sub (call $rank_of $ctx $address) (i32.load offset=${CTX.clusterRank} $ctx))
+      (i32.load offset=${CTX.clusterStride} $ctx))))
 
-;; The same place in another block of the cluster.
+;; The same offset in another block of the cluster.
 (func $map_to_rank (param $ctx i32) (param $address i64) (param $rank i32) (result i64)
   (if (i32.ge_u $rank (call $cluster_blocks $ctx)) (then (return ${NOWHERE}L)))
   (i64.add $address (i64.mul (i64.extend_i32_u (i32.load offset=${CTX.clusterStride} $ctx))
@@ -77,5 +82,6 @@ export const CLUSTER_FUNCTIONS = `
 
 ;; Whether an address is in the shared memory of some block of the cluster.
 (func $is_cluster_shared (param $ctx i32) (param $address i64) (result i32)
-  (i64.lt_u (i64.sub $address (i64.extend_i32_u (call $shared_of $ctx $address))) (i64.extend_i32_u (i32.load offset=${CTX.sharedBytes} $ctx))))
+  (i64.lt_u (i64.sub $address (i64.extend_i32_u (call $shared_of $ctx $address)))
+    (i64.extend_i32_u (i32.load offset=${CTX.sharedBytes} $ctx))))
 `;

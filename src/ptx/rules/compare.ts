@@ -9,9 +9,7 @@ import { opcodeNamed } from '../wasm/opcodes.js';
 
 const PRED = scalarType('pred');
 
-/**
- * Integer comparisons: the PTX name to WebAssembly's, and whether it disregards the type's sign.
- */
+/** Integer comparisons: WebAssembly's name for PTX's, and whether it ignores the type's sign. */
 const INTEGER: Record<string, { op: string; unsigned?: true }> = {
   eq: { op: 'eq' },
   ne: { op: 'ne' },
@@ -25,7 +23,7 @@ const INTEGER: Record<string, { op: string; unsigned?: true }> = {
   hs: { op: 'ge', unsigned: true },
 };
 
-/** Float comparisons; an unordered one is the negation of its ordered opposite. */
+/** Float comparisons; an unordered one is the negation of the opposite ordered one. */
 const FLOAT: Record<string, { op: string; negated?: true }> = {
   eq: { op: 'eq' },
   lt: { op: 'lt' },
@@ -60,7 +58,7 @@ const COMPARISONS = [
   'nan',
 ] as const;
 
-/** Pops two values of the type, pushes the truth of the comparison. */
+/** Pops two values of the type, and pushes the result of the comparison. */
 function compareValues(e: Emitter, type: ScalarType, comparison: string): void {
   const { code } = e;
   const { wasm } = type;
@@ -85,7 +83,7 @@ function compareValues(e: Emitter, type: ScalarType, comparison: string): void {
     if (row.negated) code.op('i32.eqz');
     return;
   }
-  // ne is ordered: false for NaN. equ, num and nan look at NaN only.
+  // ne is ordered: false for NaN. equ, num and nan only test for NaN.
   const a = e.temp(wasm);
   const b = e.temp(wasm);
   code.set(b).set(a);
@@ -113,13 +111,13 @@ function compareValues(e: Emitter, type: ScalarType, comparison: string): void {
   }
 }
 
-/** Turns the half on the stack into an f32, flushed if .ftz says so. */
+/** Converts the half on the stack to an f32, flushed if the instruction has .ftz. */
 function widenComparable(e: Emitter, half: ScalarType): void {
   if (e.has('ftz')) flushHalf(e, half);
   widenHalf(e, half);
 }
 
-/** Pushes an operand ready to compare: halves become f32, .ftz flushes. */
+/** Pushes an operand for a comparison: halves become f32, .ftz flushes. */
 export function pushComparable(e: Emitter, index: number, type: ScalarType): ScalarType {
   e.push(e.arg(index), type);
   if (type.kind === 'float' && type.bits === 16) {
@@ -175,7 +173,7 @@ export function setPredicate(e: Emitter): void {
   e.pop(target.first, PRED);
 }
 
-/** setp.f16x2: one predicate per half. */
+/** setp.f16x2: one predicate for each half. */
 function comparePacked(e: Emitter, type: ScalarType, comparison: string): void {
   const { code } = e;
   const target = e.arg(0);
@@ -231,7 +229,7 @@ export function set(e: Emitter): void {
   e.pop(e.arg(0), result);
 }
 
-/** True is all ones for integers, 1.0 for floats. */
+/** True is all ones for integers, and 1.0 for floats. */
 function pushTruth(e: Emitter, result: ScalarType): void {
   const { code } = e;
   if (result.wasm === 'f32') {
@@ -258,7 +256,7 @@ export function selectByPredicate(e: Emitter): void {
   e.popNarrow(e.arg(0), type);
 }
 
-/** slct: a where c >= 0, else b. -0.0 counts as >= 0, NaN does not. */
+/** slct: a if c >= 0, else b. -0.0 counts as >= 0, NaN does not. */
 export function selectBySign(e: Emitter): void {
   const { code } = e;
   const [type, control] = e.types();
@@ -277,7 +275,7 @@ export function selectBySign(e: Emitter): void {
   e.popNarrow(e.arg(0), type);
 }
 
-/** testp: what kind of number an operand is. */
+/** testp: tests the kind of a number. */
 export function testProperty(e: Emitter): void {
   const type = e.type();
   const { code } = e;

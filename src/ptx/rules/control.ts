@@ -1,4 +1,4 @@
-// Moves, calls, fences and the instructions that do nothing here.
+// Moves, calls, fences, and the instructions without effect.
 
 import { ALLOCA_BYTES } from '../analysis/lowering-state.js';
 import type { Arg, CallValue } from '../analysis/program.js';
@@ -26,7 +26,7 @@ export function move(e: Emitter): void {
   e.pop(target, type);
 }
 
-/** mov.b128: two 64-bit values, a whole register or put together from parts. */
+/** mov.b128: two 64-bit values, a whole register or packed from parts. */
 function moveWide(e: Emitter): void {
   const half = scalarType('b64');
   const [target, source] = [e.arg(0), e.arg(1)].map((arg) => {
@@ -37,7 +37,7 @@ function moveWide(e: Emitter): void {
   for (const part of [...target!].reverse()) e.pop(part, half);
 }
 
-/** Our own: any register into any other, as bits. */
+/** An instruction of the compiler: copies any register to any other, as bits. */
 export function copy(e: Emitter): void {
   const target = e.arg(0);
   const source = e.arg(1);
@@ -48,7 +48,7 @@ export function copy(e: Emitter): void {
   e.code.set(e.registerLocal(target.register));
 }
 
-/** Pushes one argument the way calls pass it: bits in i32 or i64, aggregates by address. */
+/** Pushes one argument in the calling convention: bits in i32 or i64, aggregates by address. */
 function pushArgument(e: Emitter, value: CallValue, variable: Variable): void {
   const { code } = e;
   const type = scalarType(variable.type);
@@ -89,7 +89,7 @@ export function call(e: Emitter): void {
   }
   code.get(e.ctx).get(e.thread);
   e.pushStack();
-  // Aggregate results are written where the caller points.
+  // Aggregate results are written to the address that the caller passes.
   shape.returns.forEach((variable, index) => {
     if (isAggregate(variable)) pushArgument(e, site.results[index]!, variable);
   });
@@ -141,7 +141,7 @@ function callHost(e: Emitter, name: string, args: CallValue[], results: CallValu
   }
   if (e.around.check) emitCallerCheck(e);
   if (name === '__assertfail') {
-    // Message, file, line, function. Behind them stands a character's size; the host is told the
+    // Message, file, line, function. The last argument is a character's size; the host gets the
     // thread in its place.
     for (let index = 0; index < 4; index++) push(index, false);
     code.get(e.ctx).get(e.thread);
@@ -174,7 +174,7 @@ export function arrive(e: Emitter): void {
   if (!e.has('arrive')) throw e.unsupported();
   const { code } = e;
   if (e.has('cluster')) {
-    // Where nobody waits there is no barrier.
+    // If no thread waits at it there is no barrier.
     if (!e.waitsForCluster) return;
     code.get(e.ctx).get(e.thread);
     e.call('cluster_arrive');
@@ -188,8 +188,8 @@ export function arrive(e: Emitter): void {
 }
 
 /**
- * What of the stack that alloca takes from is in use, and where that stack is: the lowering adds
- * both.
+ * How much of alloca's stack is in use, and the address of that stack: the lowering adds both as
+ * operands.
  */
 function stackOf(e: Emitter): { top: Arg; base: Arg } {
   const [top, base] = e.inst.args.slice(-2);
@@ -197,7 +197,7 @@ function stackOf(e: Emitter): { top: Arg; base: Arg } {
 }
 
 /**
- * What the stack begins at a multiple of (`Lowering.allocaStack`), and the largest alignment that
+ * The alignment of the stack's beginning (`Lowering.allocaStack`), and the largest alignment that
  * ptxas takes.
  */
 const STACK_ALIGNMENT = 16;
@@ -225,7 +225,7 @@ export function allocate(e: Emitter): void {
   const size = e.temp('i32');
   e.push(top, U32);
   if (align > STACK_ALIGNMENT) {
-    // The place in memory counts then, not that in the stack.
+    // Then the address in memory is aligned, not the offset in the stack.
     e.push(base, U32);
     code
       .op('i32.add')
@@ -234,7 +234,7 @@ export function allocate(e: Emitter): void {
       .i32(-align)
       .op('i32.and');
     e.push(base, U32);
-    // Past the stack's end there is none of it: what is asked for is then too much.
+    // Past the stack's end none of it is left, and every size is too large.
     code
       .op('i32.sub')
       .tee(at)
@@ -254,7 +254,7 @@ export function allocate(e: Emitter): void {
   }
   e.push(e.arg(1), type);
   if (type.wasm === 'i64') {
-    // Sizes that do not fit 32 bits do not fit the stack either.
+    // A size that does not fit 32 bits does not fit the stack either.
     const wide = e.temp('i64');
     code
       .set(wide)
@@ -280,7 +280,7 @@ export function allocate(e: Emitter): void {
   e.pop(e.arg(0), type);
 }
 
-/** stacksave gives the address of what would be allocated next, stackrestore takes it back. */
+/** stacksave gives the address of the next allocation; stackrestore takes it. */
 export function saveStack(e: Emitter): void {
   const { code } = e;
   const type = e.type();

@@ -86,7 +86,7 @@ function halfValue(bits: number): number {
 }
 const pair = (f: Format, high: number, low: number): bigint => BigInt((high << f.stride) | low);
 
-/** Singles on, beside and between the format's values, and random ones. */
+/** Singles at, beside and between the format's values, and random ones. */
 function singles(f: Format): bigint[] {
   const points = f.values.flatMap((value, code) => [
     value,
@@ -168,7 +168,7 @@ describe('from small formats', () => {
         if (negative && relu) return 0n;
         return BigInt(F16.values.indexOf(f.values[magnitude]!)) | (negative ? 0x8000n : 0n);
       };
-      // In an order that mixes both codes, so that a part of them has all values of each.
+      // The order mixes both codes, so that a part of them has all values of each.
       const pairs = codes * codes;
       const sets = Array.from({ length: scale < 1 ? Math.min(pairs, 4096) : pairs }, (_, at) => {
         const index = (at * 40503) % pairs;
@@ -330,7 +330,8 @@ describe('stochastic rounding', () => {
           (code) => `0f${bits32(f.values[code]!).toString(16).padStart(8, '0').toUpperCase()}`,
         );
         const wanted = codes.reduce((sum, code) => (sum << BigInt(f.stride)) | BigInt(code), 0n);
-        const text = `{ .reg .f32 %x<4>; ${values.map((value, index) => `mov.f32 %x${index}, ${value};`).join(' ')}
+        const text = `{ .reg .f32 %x<4>;
+          ${values.map((value, index) => `mov.f32 %x${index}, ${value};`).join(' ')}
         cvt.rs.satfinite.${f.name}x4.f32 %r, {%x0, %x1, %x2, %x3}, %a; }`;
         const random = Array.from({ length: 256 }, () => [u(32, seeds())]);
         expect(new Set(evaluate(text, [32], result, random)), f.name).toEqual(new Set([wanted]));
@@ -338,7 +339,7 @@ describe('stochastic rounding', () => {
     },
   );
   it('rounds a small format up as often as the random bits say', { tags: 'random' }, () => {
-    // 1.25 lies in the middle of 1 and 1.5, the codes 2 and 3 of e2m1.
+    // 1.25 is in the middle between 1 and 1.5, the codes 2 and 3 of e2m1.
     const text =
       '{ .reg .f32 %x; mov.f32 %x, 0f3FA00000; cvt.rs.satfinite.e2m1x4.f32 %r, {%x, %x, %x, ' +
       '%x}, %a; }';

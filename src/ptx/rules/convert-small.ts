@@ -12,8 +12,8 @@ const S32 = scalarType('s32');
 const U32 = scalarType('u32');
 
 /**
- * A format: bits of its mantissa, bias of its exponent, the code of its largest finite value, and
- * of NaN if it has one.
+ * A format: the bits of its mantissa, the bias of its exponent, the code of its largest finite
+ * value, and that of NaN if it has one.
  */
 interface Format {
   mantissa: number;
@@ -52,8 +52,8 @@ export function convertSmall(e: Emitter, to: ScalarType, from: ScalarType): void
 }
 
 /**
- * Two numbers of 4 bits stand in a register of 8, and in no larger one; others have their own width
- * or stand in 16.
+ * Two numbers of 4 bits are in a register of 8, and in no larger one; others have a register of
+ * their own width, or of 16.
  */
 function onlyOfBytes(e: Emitter, arg: Arg, type: ScalarType): void {
   if (type.bits !== 8 || arg.kind !== 'register' || arg.register.type.bits === 8) return;
@@ -64,7 +64,7 @@ function onlyOfBytes(e: Emitter, arg: Arg, type: ScalarType): void {
   );
 }
 
-/** Leaves the operands to convert as f64 locals, the one for the highest bits first. */
+/** Leaves the operands to convert in f64 locals, the one for the highest bits first. */
 function sources(e: Emitter, from: ScalarType, count: number, fit: Fit = 'exact'): number[] {
   const { code } = e;
   const local = (push: () => void): number => {
@@ -106,7 +106,7 @@ function fromFloats(e: Emitter, to: ScalarType, from: ScalarType): void {
   const count = to.name.endsWith('x4') ? 4 : 2;
   const stochastic = e.has('rs');
   const finite = e.has('satfinite');
-  // Registers of f16x2 and of what goes into it may be wider, as in the other roundings.
+  // Registers of f16x2 and of its operands may be wider, as in the other roundings.
   const fit = to.name === 'f16x2' ? 'wide' : 'exact';
   const values = sources(e, from, count, fit);
   const random = e.temp('i32');
@@ -136,9 +136,9 @@ function fromFloats(e: Emitter, to: ScalarType, from: ScalarType): void {
 }
 
 /**
- * Pushes the fraction, as f64, that is added before the value is cut off. Halves of rbits belong to
- * the first and the second half of the operands; f16 looks at 13 bits, and e2m1x4 puts a number
- * together from both halves.
+ * Pushes the fraction, as f64, that is added before the value is truncated. The halves of rbits
+ * belong to the first and the second half of the operands; f16 uses 13 bits, and e2m1x4 combines
+ * bits from both halves.
  */
 function pushRandom(e: Emitter, to: ScalarType, random: number, first: boolean): void {
   const { code } = e;
@@ -182,7 +182,7 @@ function toHalves(e: Emitter, from: ScalarType): void {
       .i32(format.sign * 2 - 1)
       .op('i32.and');
     code.i32(format.mantissa).i32(format.bias).i32(format.sign);
-    // e5m2 alone has infinities: they are where f16 has them.
+    // Only e5m2 has infinities; they have the codes of f16's.
     code.i32(format.bias === 15 ? 0x7c : (format.nan ?? 0x100));
     e.call('tiny_to_f16');
     if (e.has('relu')) {
@@ -238,7 +238,7 @@ function fromExponents(e: Emitter, to: ScalarType): void {
   e.pop(e.arg(0), to);
 }
 
-/** cvt.pack: two clamped integers side by side, above what c already holds. */
+/** cvt.pack: two clamped integers above the bits of c. */
 export function convertPack(e: Emitter): void {
   const { code } = e;
   const target = e.inst.modifiers.find((word) => /^[us](16|8|4|2)$/.test(word));
@@ -282,9 +282,11 @@ export function convertPack(e: Emitter): void {
 }
 
 export const SMALL_FLOAT_FUNCTIONS = `
-;; Rounds to a format whose codes count up with the value, to nearest even or, when \`random\` is not negative, by adding
-;; it to what is cut off. What is larger than \`most\` becomes \`most\`.
-(func $f64_to_tiny (param $x f64) (param $m $bias $most $nan $sign i32) (param $random f64) (result i32)
+;; Rounds to a format whose codes increase with the value: to nearest even or, if \`random\` is not
+;; negative, by adding it to the part that is truncated. Values larger than \`most\` become
+;; \`most\`.
+(func $f64_to_tiny (param $x f64) (param $m $bias $most $nan $sign i32) (param $random f64)
+  (result i32)
   (local $a $n f64) (local $e $code i32)
   (if (f64.ne $x $x) (then (return $nan)))
   (local.set $sign (select $sign 0 (i64.lt_s (i64.reinterpret_f64 $x) 0L)))
@@ -293,13 +295,16 @@ export const SMALL_FLOAT_FUNCTIONS = `
   (if (i32.gt_s $e (i32.add $bias 1)) (then (return (i32.or $most $sign))))
   (if (i32.lt_s $e (i32.sub 1 $bias)) (then (local.set $e (i32.sub 1 $bias))))
   ;; In units of the last bit of the result.
-  (local.set $n (f64.mul $a (f64.reinterpret_i64 (i64.shl (i64.extend_i32_s (i32.add (i32.sub 1023 $e) $m)) 52L))))
-  (local.set $n (if (result f64) (f64.lt $random 0d) (then (f64.nearest $n)) (else (f64.floor (f64.add $n $random)))))
+  (local.set $n (f64.mul $a (f64.reinterpret_i64
+        (i64.shl (i64.extend_i32_s (i32.add (i32.sub 1023 $e) $m)) 52L))))
+  (local.set $n (if (result f64) (f64.lt $random 0d) (then (f64.nearest $n))
+      (else (f64.floor (f64.add $n $random)))))
   (local.set $code (i32.add (i32.shl (i32.sub (i32.add $e $bias) 1) $m) (i32.trunc_sat_f64_s $n)))
   (i32.or (select $code $most (i32.lt_u $code $most)) $sign))
 
-;; Codes from \`special\` on are NaN, but for the infinity of e5m2.
-(func $tiny_to_f16 (param $code $m $bias $sign $special i32) (result i32) (local $magnitude $e i32) (local $value f64)
+;; Codes from \`special\` on are NaN, except the infinity of e5m2.
+(func $tiny_to_f16 (param $code $m $bias $sign $special i32) (result i32) (local $magnitude $e i32)
+  (local $value f64)
   (local.set $magnitude (i32.and $code (i32.sub $sign 1)))
   (if (i32.ge_u $magnitude $special) (then
     (if (i32.eq $magnitude 0x7c) (then (return (i32.shl $code 8))))
@@ -309,7 +314,8 @@ export const SMALL_FLOAT_FUNCTIONS = `
   (if $e
     (then (local.set $value (f64.add $value (f64.convert_i32_u (i32.shl 1 $m)))))
     (else (local.set $e 1)))
-  (local.set $value (f64.mul $value (f64.reinterpret_i64 (i64.shl (i64.extend_i32_s (i32.sub (i32.sub (i32.add 1023 $e) $bias) $m)) 52L))))
+  (local.set $value (f64.mul $value (f64.reinterpret_i64
+        (i64.shl (i64.extend_i32_s (i32.sub (i32.sub (i32.add 1023 $e) $bias) $m)) 52L))))
   (i32.or (call $f64_to_f16 $value) (select 0x8000 0 (i32.and $code $sign))))
 
 (func $f32_to_ue8m0 (param $bits $up $finite i32) (result i32) (local $e i32)

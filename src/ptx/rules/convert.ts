@@ -44,7 +44,7 @@ export function convert(e: Emitter): void {
   e.argCount(2);
   const fit = to.name === 'bf16' || from.name === 'bf16' ? 'exact' : 'wide';
   e.push(e.arg(1), from, fit);
-  // The ISA flushes every f32 that is read; on the way to f16 a GPU does not, which .rm and .rp
+  // The ISA flushes every f32 that is read; in conversions to f16 a GPU does not, which .rm and .rp
   // show (H200).
   if (e.has('ftz') && from.wasm === 'f32' && to.name !== 'f16') flush(e);
   if (from.kind === 'float') {
@@ -62,7 +62,7 @@ function integerToInteger(e: Emitter, from: ScalarType, to: ScalarType): void {
   const { code } = e;
   const signed = from.kind === 'signed';
   if (e.has('sat')) {
-    // Clamp in 64 bits: every integer but a large u64 fits a signed one.
+    // The clamp is in 64 bits: every integer but a large u64 fits a signed one.
     if (from.wasm === 'i32') code.op(signed ? 'i64.extend_i32_s' : 'i64.extend_i32_u');
     const value = e.temp('i64');
     const least = to.kind === 'signed' ? -(1n << BigInt(to.bits - 1)) : 0n;
@@ -88,7 +88,7 @@ function integerToInteger(e: Emitter, from: ScalarType, to: ScalarType): void {
   }
   if (from.wasm === 'i64') code.op('i32.wrap_i64');
   if (to.bits < 32) {
-    // Into a wider register the result is extended by its own sign.
+    // In a wider register the result is extended by its own sign.
     if (to.kind === 'signed') code.op(to.bits === 8 ? 'i32.extend8_s' : 'i32.extend16_s');
     else e.narrow(to);
   }
@@ -262,13 +262,13 @@ function floatToFloat(e: Emitter, from: ScalarType, to: ScalarType): void {
   else canonicalNaN(e, to);
 }
 
-/** cvt.rn.f16x2.f32 d, a, b: a goes to the high half. */
+/** cvt.rn.f16x2.f32 d, a, b: a becomes the high half. */
 function convertPair(e: Emitter, to: ScalarType, from: ScalarType): void {
   if (from.name !== 'f32') throw e.unsupported(`type '.${from.name}' is`);
   const { code } = e;
   e.argCount(3);
   const half = scalarType(to.name.replace('x2', ''));
-  // Registers of f16x2 and of what goes into it may be wider, those of bf16x2 may not.
+  // Registers of f16x2 and of its operands may be wider, those of bf16x2 may not.
   const fit = to.name === 'f16x2' ? 'wide' : 'exact';
   for (const index of [1, 2]) {
     e.push(e.arg(index), F32, fit);
@@ -310,7 +310,7 @@ function roundToTf32(e: Emitter): void {
   magnitude();
   code.i32(0x7f800000).op('i32.lt_u').op('select');
   if (e.has('satfinite')) {
-    // Infinity, given or come from rounding, becomes the largest finite value.
+    // Infinity, as the operand or after rounding, becomes the largest finite value.
     code.set(bits).get(bits).i32(0x2000).op('i32.sub').get(bits);
     magnitude();
     code.i32(0x7f800000).op('i32.eq').op('select');
@@ -323,7 +323,7 @@ function roundToTf32(e: Emitter): void {
   e.pop(e.arg(0), TF32);
 }
 
-/** All spaces are one memory: converting an address is moving it. */
+/** All spaces are one memory: converting an address is a move. */
 export function convertAddress(e: Emitter): void {
   const type = e.type();
   e.argCount(2);
@@ -338,11 +338,14 @@ export function convertAddress(e: Emitter): void {
 }
 
 export const CONVERSION_FUNCTIONS = `
-${['s', 'u']
+${[
+  ['s', '(i64.le_u (i64.add $x 0x20000000000000L) 0x40000000000000L)'],
+  ['u', '(i64.le_u $x 0x20000000000000L)'],
+]
   .map(
-    (sign) => `
+    ([sign, condition]) => `
 (func $f64_odd_${sign}64 (param $x i64) (result f64)
-  (if (result f64) ${sign === 's' ? '(i64.le_u (i64.add $x 0x20000000000000L) 0x40000000000000L)' : '(i64.le_u $x 0x20000000000000L)'}
+  (if (result f64) ${condition}
     (then (f64.convert_i64_${sign} $x))
     (else (f64.mul 2048d (f64.convert_i64_${sign}
       (i64.or (i64.shr_${sign} $x 11L) (i64.extend_i32_u (i64.ne (i64.and $x 2047L) 0L))))))))`,
@@ -353,7 +356,8 @@ ${['s', 'u']
   (local.set $lo (f64.convert_i32_u (i32.wrap_i64 $x)))
   (call $f64_from_parts $hi $lo $mode))
 (func $f64_from_s64 (param $x i64) (param $mode i32) (result f64)
-  (call $f64_from_parts (f64.mul (f64.convert_i32_s (i32.wrap_i64 (i64.shr_s $x 32L))) 4294967296d) (f64.convert_i32_u (i32.wrap_i64 $x)) $mode))
+  (call $f64_from_parts (f64.mul (f64.convert_i32_s (i32.wrap_i64 (i64.shr_s $x 32L))) 4294967296d)
+    (f64.convert_i32_u (i32.wrap_i64 $x)) $mode))
 (func $f64_from_parts (param $hi $lo f64) (param $mode i32) (result f64) (local $s $e f64)
   (local.set $s (f64.add $hi $lo))
   (local.set $e (f64.sub $lo (f64.sub $s $hi)))

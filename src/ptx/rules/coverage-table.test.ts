@@ -1,4 +1,4 @@
-// The committed coverage table is the one that the rules give.
+// The committed coverage table is the one that the rows give.
 
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';

@@ -1,56 +1,56 @@
-// The coverage table as Markdown: one row for each mnemonic, made from the forms. `npm run
-// docs:ptx` writes it.
+// The coverage table as Markdown: one row for each mnemonic, from the forms. `npm run docs:ptx`
+// writes it.
 
 import { isScalarType } from '../scalar-types.js';
 import type { Form } from '../isa/form.js';
 import { FORMS_OF, RULES } from '../isa/table.js';
 import { UNCOVERED_MNEMONICS } from './uncovered.js';
 
-/** What a reader of the ISA may wonder about. */
+/** What the ISA leaves open, and what differs from it. */
 const NOTES: Readonly<Record<string, string>> = {
   alloca: 'up to 4096 bytes per thread and function; more is a stack overflow',
   applypriority: 'a hint: does nothing',
   atom:
-    'in global memory WebAssembly atomics, with the order of `sc` whatever is asked for; 128 ' +
+    'in global memory WebAssembly atomics, always with the order of `sc`; 128 ' +
     'bits under one lock for all modules; f16 and bf16 are rounded once; sums of f32 in global ' +
     'memory are flushed, in shared memory not',
-  bar: 'threads that have exited are not waited for',
-  barrier: '`.cluster`: threads that have exited are not waited for',
-  brkpt: 'ends the launch with an error: nobody debugs',
+  bar: 'does not wait for threads that have exited',
+  barrier: '`.cluster` does not wait for threads that have exited',
+  brkpt: 'ends the launch with an error: there is no debugger',
   call:
     'direct, through a pointer with `.callprototype`, `.calltargets` or a table of functions, ' +
     'recursive; `vprintf`, `malloc`, `free`, `__assertfail`, `cudaGraphSetConditional` are ' +
     'provided',
   cp:
-    'copies are done at once, waits for them are nothing. Refused: `cp.async.bulk.tensor`, ' +
+    'copies are done at once, and waits for them do nothing. Refused: `cp.async.bulk.tensor`, ' +
     '`cp.reduce.async.bulk.tensor`',
-  createpolicy: 'policies change nothing: all are zero',
-  cvt: '`.rs` with formats of 4 to 8 bits adds the random bits below the last place that is kept',
+  createpolicy: 'policies have no effect: all are zero',
+  cvt: '`.rs` with formats of 4 to 8 bits adds the random bits below the last bit that is kept',
   discard: 'a hint: does nothing',
   div: '`.approx` and `.full` are rounded correctly; division of integers by zero gives all ones',
-  getctarank: 'of an address that is in no other block, the own rank',
+  getctarank: 'for an address in no other block, the rank of the own block',
   griddepcontrol: 'does nothing: grids of a stream run one after the other',
   ld:
-    'cache operators, eviction priorities, prefetch sizes and policies change nothing; ' +
+    'cache operators, eviction priorities, prefetch sizes and policies have no effect; ' +
     '`volatile`, `relaxed`, `acquire` and `mmio` are atomic loads, for each element of a ' +
-    'vector; of `.b128` one, under the lock of `atom`',
-  mapa: 'of a rank that the cluster has not, an address that faults',
-  ldmatrix: 'all lanes of the warp must come',
-  movmatrix: 'as `ldmatrix`',
-  stmatrix: 'as `ldmatrix`',
+    'vector; `.b128` is one load, under the lock of `atom`',
+  mapa: 'for a rank that the cluster does not have, an address that faults',
+  ldmatrix: 'all lanes of the warp have to reach it',
+  movmatrix: 'like `ldmatrix`',
+  stmatrix: 'like `ldmatrix`',
   mma:
-    'refused: `.block_scale` (`.kind::mxf8f6f4`, `.kind::mxf4`, `.kind::mxf4nvf4`). Sums go ' +
-    'through k in ascending order, each rounded',
-  mbarrier: 'a wait gives way to other threads; time limits of `try_wait` are not kept',
-  nanosleep: 'gives way to other threads, for no certain time',
+    'refused: `.block_scale` (`.kind::mxf8f6f4`, `.kind::mxf4`, `.kind::mxf4nvf4`). Sums run ' +
+    'over k in ascending order, each rounded',
+  mbarrier: 'a wait gives way to other threads; time limits of `try_wait` have no effect',
+  nanosleep: 'gives way to other threads, for an unspecified time',
   pmevent: 'does nothing',
   prefetch: 'a hint: does nothing',
   prefetchu: 'a hint: does nothing',
-  red: 'as `atom`',
-  rem: 'by zero gives the dividend',
+  red: 'like `atom`',
+  rem: 'division by zero gives the dividend',
   setmaxnreg: 'does nothing',
-  shfl: 'a thread that reads one that is not there reads its own value',
-  st: 'as `ld`',
+  shfl: 'a read from a lane without a thread gives the own value',
+  st: 'like `ld`',
   trap: 'ends the launch with an error',
 };
 
@@ -62,19 +62,16 @@ const REFUSED: Readonly<Record<string, string>> = {
   wgmma: 'matrices of warp groups',
 };
 
-/** Of instructions that are covered otherwise. */
+/** Parts of instructions that are otherwise covered. */
 const PARTS_REFUSED: readonly (readonly [string, string])[] = [
   ['`cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`', 'tensor copies'],
   ['`mma` with `.block_scale`', 'scaled blocks, of sm_120a only'],
   [
-    '`tex` with a depth to compare with, of `.2dms` and `.a2dms`, of `.cube` with integers; ' +
+    '`tex` with a depth comparison, with `.2dms` and `.a2dms`, and of `.cube` with integers; ' +
       '`tld4` of `.cube` and `.acube`',
-    "what CUDA's texture objects on this device have not: depth comparison, several samples",
+    'depth comparison and multisampling, which texture objects of this device do not have',
   ],
-  [
-    'levels of mipmapped textures (`.level` and `.grad` read the one level there is)',
-    'mipmapped arrays',
-  ],
+  ['levels of mipmapped textures (`.level` and `.grad` read the only level)', 'mipmapped arrays'],
   ['`suld.p`', 'formatted loads: the ISA has formatted stores only'],
   [
     'barriers, shuffles and votes in recursive functions; a loop there, or in a function ' +
@@ -117,7 +114,7 @@ export function coverageTable(): string {
         `${NOTES[mnemonic] ?? ''} |`
       );
     });
-  // copy is the compiler's own.
+  // copy is an instruction of the compiler.
   const others = [...RULES.keys()]
     .filter((mnemonic) => !FORMS_OF.has(mnemonic) && mnemonic !== 'copy')
     .sort();
@@ -128,15 +125,14 @@ export function coverageTable(): string {
   return [
     '# PTX coverage',
     '',
-    'What the embedded CPU device runs of the PTX ISA 9.0. This page is made from the rows ' +
-      'in `src/ptx/isa/` by',
-    '`npm run docs:ptx`; a test compiles an instruction of every row and compares this page ' +
-      'with what the rows give.',
+    'The instructions of the PTX ISA 9.0 that the embedded CPU device runs. `npm run docs:ptx` ' +
+      'makes this page from',
+    'the rows in `src/ptx/isa/`. A test compiles an instruction of every row, and compares this ' +
+      'page with the rows.',
     '',
-    'Modifiers may stand in any order, types keep theirs. A combination that is in no row is ' +
-      'refused when the module is',
-    'compiled, with line, column and the instruction; the other kernels of the module still ' +
-      'compile.',
+    'Modifiers may come in any order, types only in theirs. The compiler rejects a combination ' +
+      'that is in no row, with',
+    'line, column and the instruction; the other kernels of the module still ' + 'compile.',
     '',
     '| instruction | types | modifiers | combinations | notes |',
     '|---|---|---|---:|---|',
@@ -154,12 +150,13 @@ export function coverageTable(): string {
     '',
     '## Rows',
     '',
-    'One of the words in braces, at most one of those in brackets. `T` is a register of the ' +
-      'last type, `T1` of the first, `{T}` a',
-    'vector, `p` a predicate, `[A]` an address in the space that is named, `[g]` a global ' +
-      'and `[s]` a shared one; `?` may be left out.',
-    'Behind a row stands the .version and the .target that have it; single words of it may ' +
-      'need later ones.',
+    'An instruction has one of the words in braces, and at most one of those in brackets. `T` ' +
+      'is a register of the last type,',
+    '`T1` of the first, `{T}` a vector, `p` a predicate, `[A]` an address in the space that the ' +
+      'instruction names, `[g]` a global',
+    'and `[s]` a shared one; `?` marks an operand that may be left out. The .version and the ' +
+      '.target after a row are the first',
+    'that have it; single words of a row may need later ones.',
     '',
     '```',
     ...forms,

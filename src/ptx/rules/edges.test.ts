@@ -42,8 +42,8 @@ const counted = (values: number, counts: number): bigint[][] =>
 
 describe('bit fields', () => {
   for (const w of [32, 64] as const) {
-    // As ptxas 13.5 writes them for an H200: of 32 bits by instructions that take a byte, of 64 by
-    // shifts that take a register.
+    // ptxas 13.5 compiles them for an H200 to instructions that take a byte for 32 bits, and to
+    // shifts that take a register for 64.
     const taken =
       w === 32
         ? 'the low 8 bits of position and length count'
@@ -250,7 +250,7 @@ describe('products and sums', () => {
     }
   });
   it('chains of carries in any order', { tags: 'random' }, () => {
-    // As in the machine, a subtraction adds what is turned about, and the flag is that sum's carry.
+    // As in the machine, a subtraction adds the complement, and the flag is that sum's carry.
     check(
       'add.cc.u32 %r, %a, %b; subc.cc.u32 %r, %r, %c; addc.u32 %r, %r, 0;',
       [32, 32, 32],
@@ -280,7 +280,7 @@ describe('products and sums', () => {
         return u(64, sum) + (sum >> 64n);
       },
     );
-    // Without .cc the carry stays as it was.
+    // Without .cc the carry is unchanged.
     check(
       'add.cc.u32 %r, %a, %b; addc.u32 %r, %c, 0; add.u32 %r, %r, %a; addc.u32 %r, %r, 0;',
       [32, 32, 32],
@@ -355,7 +355,7 @@ describe('products and sums', () => {
               const instruction =
                 `${name}${ftz ? '.ftz' : ''}${nan ? '.NaN' : ''}${words}.f32 %r, ` +
                 `${['%a', '%b', '%c'].slice(0, count).join(', ')};`;
-              // Of NaN the payload is the machine's.
+              // The payload of a NaN is the machine's.
               check(
                 `${instruction} setp.nan.f32 %pr, %r, %r; selp.b32 %r, 0x7fffffff, %r, %pr;`,
                 [32, 32, 32],

@@ -15,8 +15,9 @@ function digestOf(name: string): bigint {
 }
 
 /**
- * Numbers of 64 bits at random. Each test has a sequence of its own, which depends on its name
- * alone: files that share a process, and tests that run by themselves, get the same numbers.
+ * Random numbers of 64 bits. Each test has a sequence of its own, which depends only on its name: a
+ * file gets the same numbers alone and with others in one process, and so does a test that runs
+ * alone.
  */
 export const seeds = (() => {
   let current: ReturnType<typeof TestRunner.getCurrentTest>;
@@ -73,12 +74,12 @@ export function operandSets(count: number, howMany = 400): bigint[][] {
   return sets;
 }
 
-/** Of the values of 16 bits, the distance from one to the next: 1, or 16 at a smaller scale. */
+/** The step between values of 16 bits: 1, or 16 at a smaller scale. */
 const STEP = scale < 1 ? 16 : 1;
 
 /**
- * Every value of 16 bits, as the only operand or beside some others. At a scale below 1 it is one
- * value of 16, each with other low bits than those beside it.
+ * Every value of 16 bits, as the only operand or with some others. At a scale below 1 it is one
+ * value of 16, each with other low bits than those next to it.
  */
 export const everyHalf = (...others: (() => bigint)[]): bigint[][] =>
   Array.from({ length: 65536 / STEP }, (_, at) => [
@@ -87,8 +88,8 @@ export const everyHalf = (...others: (() => bigint)[]): bigint[][] =>
   ]);
 
 /**
- * Runs one instruction over many operand sets; operands and results are u64 cells, cut to their
- * widths.
+ * Runs one instruction on many sets of operands; operands and results are u64 cells, truncated to
+ * their widths.
  */
 export function evaluate(
   instruction: string,
@@ -99,12 +100,19 @@ export function evaluate(
   const names = ['%a', '%b', '%c', '%d'];
   const body = `
   .reg .b64 %p, %q, %t; .reg .b32 %i, %n; .reg .pred %pr, %pq;
-  ${widths.map((width, index) => `.reg .b${width} ${names[index]!};`).join(' ')} .reg .b${resultWidth} %r;
+  ${widths.map((width, index) => `.reg .b${width} ${names[index]!};`).join(' ')} .reg
+    .b${resultWidth} %r;
   ld.param.u64 %p, [in]; ld.param.u64 %q, [out];
-  mov.u32 %i, %ctaid.x; mov.u32 %n, %ntid.x; mul.lo.u32 %i, %i, %n; mov.u32 %n, %tid.x; add.u32 %i, %i, %n;
+  mov.u32 %i, %ctaid.x; mov.u32 %n, %ntid.x; mul.lo.u32 %i, %i, %n; mov.u32 %n, %tid.x;
+  add.u32 %i, %i, %n;
   mad.wide.u32 %p, %i, ${widths.length * 8}, %p;
   mad.wide.u32 %q, %i, 8, %q;
-  ${widths.map((width, index) => `ld.global.b${width} ${names[index]!}, [%p+${index * 8}];`).join('\n  ')}
+  ${widths
+    .map(
+      (width, index) => `ld.global.b${width} ${names[index]!},
+    [%p+${index * 8}];`,
+    )
+    .join('\n  ')}
   ${instruction}
   cvt.u64.u${resultWidth} %t, %r;
   st.global.u64 [%q], %t;

@@ -23,15 +23,15 @@ export function rounding(e: Emitter): number {
   return mode ? ROUNDING[mode] : 0;
 }
 
-/** Pushes operand `index`, flushed if .ftz says so. */
+/** Pushes operand `index`, flushed if the instruction has .ftz. */
 function operand(e: Emitter, index: number, type: ScalarType): void {
   e.push(e.arg(index), type);
   if (e.has('ftz') && type.wasm === 'f32') flush(e);
 }
 
 /**
- * What .ftz makes of a result of the least normal magnitude, for operations that round such ones:
- * see `flushRounded`.
+ * What .ftz does to a result of the least normal magnitude, for operations that round to it: see
+ * `flushRounded`.
  */
 type Decide = (e: Emitter, push: PushOperand) => void;
 
@@ -55,7 +55,7 @@ function result(e: Emitter, type: ScalarType, push?: PushOperand, decide?: Decid
   e.pop(e.arg(0), type);
 }
 
-/** Pushes an operand as a value of the type that is computed in. */
+/** Pushes an operand as a value of the type of the computation. */
 type PushOperand = (index: number) => void;
 /** Pushes the rounded result of the operands. */
 type Compute = (e: Emitter, type: ScalarType, push: PushOperand) => void;
@@ -72,7 +72,7 @@ const arithmetic =
       code.op(`${wasm}.${operation}`);
       return;
     }
-    // In the other directions all three are one fused multiply-add.
+    // In the other rounding modes all three are one fused multiply-add.
     if (operation === 'mul') {
       push(2);
       const a = e.temp(wasm);
@@ -136,8 +136,8 @@ const fusedMultiplyAdd: Compute = (e, type, push) => {
     e.call('fma_f64');
     return;
   }
-  // The product is exact in f64. Rounding twice goes wrong only where the sum lies on the middle
-  // between two f32 (29 low bits 1 0…0) or where f32 has fewer bits than usual.
+  // The product is exact in f64. Rounding twice is wrong only if the sum is half-way between two
+  // f32 (29 low bits 1 0…0), or where f32 has fewer bits than usual.
   const locals = [1, 2, 3].map((index) => {
     const local = e.temp('f32');
     push(index);
@@ -197,7 +197,7 @@ const unlessTinySum =
     e.call('unless_tiny_sum');
   };
 
-// Sums that are subnormal are exact.
+// Subnormal sums are exact.
 /** The operations that are computed and rounded in one way for all widths. */
 export const SUM: Operation = { compute: arithmetic('add') };
 export const DIFFERENCE: Operation = { compute: arithmetic('sub') };
@@ -215,7 +215,7 @@ const computed =
     result(e, type, push, decide);
   };
 
-/** Two singles in one 64-bit register, each computed by itself. */
+/** Two singles in one 64-bit register, each computed separately. */
 const inPairs =
   ({ compute, decide }: Operation): Rule =>
   (e) => {
@@ -248,7 +248,7 @@ const inPairs =
   };
 
 /**
- * `add.f32.f16 d, a, c` and its kind: all operands but the last are halves, and the result is
+ * `add.f32.f16 d, a, c` and similar: all operands but the last are halves, and the result is
  * rounded once.
  */
 const mixed =
@@ -278,8 +278,8 @@ export function divide(e: Emitter): void {
 
 /**
  * div.approx.f32 multiplies by the divisor's reciprocal, which is zero where it would be subnormal:
- * then a quotient is zero, or NaN of an infinite dividend, as it is of an infinite divisor.
- * div.full divides those, too.
+ * then a quotient is zero, or NaN for an infinite dividend. An infinite divisor gives the same.
+ * div.full divides those correctly.
  */
 function divisorOfProduct(e: Emitter): void {
   const { code } = e;
@@ -288,14 +288,14 @@ function divisorOfProduct(e: Emitter): void {
   code.get(divisor).op('f32.abs').f32(GREATEST_DIVISOR).op('f32.gt').op('select');
 }
 
-/** Writes what `push` gives for 1 divided by what it gives for 2. */
+/** Writes the quotient of `push(1)` and `push(2)`. */
 function quotient(e: Emitter, type: ScalarType, push: PushOperand): void {
   const { wasm } = type;
   const mode = rounding(e);
   push(1);
   push(2);
   if (mode === 0) {
-    // No quotient is so little less than the least normal number that it would be rounded to that.
+    // No quotient is so close to the least normal number that it rounds up to it.
     e.code.op(opcodeNamed(`${wasm}.div`));
     result(e, type);
     return;
@@ -332,7 +332,7 @@ function pushHighWord(e: Emitter): void {
   e.code.op('i64.reinterpret_f64').i64(0xffffffff00000000n).op('i64.and').op('f64.reinterpret_i64');
 }
 
-/** rcp.approx.ftz.f64 sees only the high word, and gives only a high word. */
+/** rcp.approx.ftz.f64 uses only the high word, and gives only a high word. */
 function approximateReciprocal(e: Emitter): void {
   const { code } = e;
   code.f64(1);
@@ -371,7 +371,7 @@ export function reciprocalSquareRoot(e: Emitter): void {
     if (e.has('ftz')) pushHighWord(e);
     else operand(e, 1, type);
     code.op('f64.sqrt').op('f64.div');
-    // With .ftz only a high word comes out, too.
+    // With .ftz the result is only a high word, too.
     if (e.has('ftz'))
       code
         .op('i64.reinterpret_f64')
@@ -387,7 +387,7 @@ export function reciprocalSquareRoot(e: Emitter): void {
   result(e, type);
 }
 
-/** f(x) of singles. */
+/** A function of singles. */
 const approximate =
   (push: (e: Emitter) => void): Rule =>
   (e) => {
@@ -399,7 +399,7 @@ const approximate =
     result(e, F32);
   };
 
-/** f(x) in f64, rounded once. */
+/** A function in f64, rounded once. */
 const inDoubles = (push: (e: Emitter) => void): Rule =>
   approximate((e) => {
     e.code.op('f64.promote_f32');
@@ -415,7 +415,7 @@ export const minMax =
     const { wasm } = type;
     e.argCount(3, 4);
     const count = e.inst.args.length - 1;
-    // Bits, as NaN has a sign, too.
+    // Bits, since NaN has a sign, too.
     const sign = e.has('xorsign') ? e.temp('i32') : -1;
     for (let index = 1; index <= count; index++) {
       operand(e, index, type);
@@ -444,7 +444,7 @@ export const unary =
     e.pop(e.arg(0), type);
   };
 
-/** copysign d, a, b: the sign of a, the magnitude of b */
+/** copysign d, a, b: the sign of a, the magnitude of b. */
 export function copySign(e: Emitter): void {
   const type = e.type();
   e.argCount(3);
@@ -472,17 +472,20 @@ export const hyperbolicTangent: Rule = inDoubles((e) => {
   e.call('tanh');
 });
 
-/** The rules of a mnemonic that has forms for several kinds of types; absent: it has none. */
+/**
+ * The rules of a mnemonic with forms for several kinds of types; an absent rule is a kind that it
+ * does not have.
+ */
 interface RulesByType {
   readonly integer?: (e: Emitter) => void;
-  /** Of f32, f64, f32x2, and of halves with a sum in f32. */
+  /** For f32, f64, f32x2, and halves with a sum in f32. */
   readonly operation?: Operation;
-  /** Of f32 and f64, where it is no such operation. */
+  /** For f32 and f64, if it is no such operation. */
   readonly float?: Rule;
   readonly half?: Rule;
 }
 
-/** The instruction's type decides which of the rules writes it. */
+/** The rule that the instruction's type selects. */
 export function byType({ integer, operation, half, ...other }: RulesByType): Rule {
   const float = operation ? computed(operation) : other.float;
   const pair = operation && inPairs(operation);

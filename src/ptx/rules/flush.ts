@@ -1,14 +1,14 @@
-// .ftz on f32. Of results that an instruction rounds, a GPU makes zeros of those that are tiny in
-// IEEE 754's sense "after rounding": below the least normal number when rounded as if the exponent
-// had no limit. That differs from a subnormal result only where rounding with the limit gives the
-// least normal number itself, so nothing else is looked at twice.
+// .ftz on f32. Of results that an instruction rounds, a GPU replaces by zeros those that are tiny
+// in IEEE 754's sense "after rounding": below the least normal number when rounded with an exponent
+// without limit. This differs from a subnormal result only if rounding with the limit gives the
+// least normal number itself, so no other result is tested again.
 
 import type { Emitter } from '../emit/emitter.js';
 
 /** The least normal f32. */
 export const LEAST = 2 ** -126;
 
-/** Makes a subnormal f32 on the stack, or what is below another limit, a zero of its sign. */
+/** Replaces a subnormal f32 on the stack, or one below another limit, by a zero of its sign. */
 export function flush(
   e: Emitter,
   pushLimit: () => void = () => {
@@ -23,8 +23,8 @@ export function flush(
 }
 
 /**
- * Flushes the f32 on the stack. `decide` is for a result of the least normal magnitude: the result
- * is on the stack, and it leaves what becomes of it, by one of the functions `unless_tiny…`.
+ * Flushes the f32 on the stack. `decide` handles a result of the least normal magnitude: the result
+ * is on the stack, and it leaves the final one, by one of the functions `unless_tiny…`.
  */
 export function flushRounded(e: Emitter, decide: () => void): void {
   const { code } = e;

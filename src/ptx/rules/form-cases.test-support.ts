@@ -1,6 +1,6 @@
-// Test only: turns forms into instructions with operands. Every pair of words from two places
-// occurs together with the first choice of all the other places, so that a form of nine places
-// stays a few hundred instructions.
+// Test only: makes instructions with operands from forms. Every pair of words from two places
+// occurs together with the first choice of all other places, so that a form of nine places has a
+// few hundred instructions.
 
 import { isScalarType, scalarType } from '../scalar-types.js';
 import type { Form, FormPlace } from '../isa/form.js';
@@ -64,8 +64,8 @@ export const casesOf = (row: Form): FormCase[] =>
   combinations(row.places).flatMap((modifiers) => casesWith(row, modifiers));
 
 /**
- * An instruction with the form's operands and any modifiers. Operands that may be left out are
- * there in one and missing in another.
+ * An instruction with the form's operands and any modifiers. Optional operands are present in one
+ * and absent in another.
  */
 export function casesWith(row: Form, modifiers: string[]): FormCase[] {
   const types = modifiers.filter(isScalarType);
@@ -105,13 +105,13 @@ export function casesWith(row: Form, modifiers: string[]): FormCase[] {
   });
 }
 
-/** The lines of a kernel that stand before instructions of forms. */
+/** The lines of a kernel before the instructions of forms. */
 export const SKELETON_LINES = 8;
 
 /** A kernel around instructions of forms. */
 export function formKernel(instructions: string, version = '9.1', target?: string): string {
-  // Warp operations without .sync are gone since sm_70; matrices of few bits are there on sm_120a
-  // only.
+  // Warp operations without .sync do not exist from sm_70 on; matrices of elements of few bits
+  // exist on sm_120a only.
   target ??= /\b(vote|shfl)\.(?!sync)/.test(instructions)
     ? 'sm_60'
     : /\bmma\./.test(instructions)
@@ -124,7 +124,7 @@ export function formKernel(instructions: string, version = '9.1', target?: strin
     `{\n${registers}\n` +
     '.shared .align 16 .b8 shared[1024]; .param .align 16 .b8 argument[32]; .param .align 16 ' +
     '.b8 result[32]; call (result), ' +
-    `g;\n${Number(version) < 6 ? '' : 'labels: .branchtargets label;'}\n${instructions.replace(/\bfunction\b/g, 'f')}\nlabel: ` +
-    `ret;\n}\n`
+    `g;\n${Number(version) < 6 ? '' : 'labels: .branchtargets label;'}\n` +
+    `${instructions.replace(/\bfunction\b/g, 'f')}\nlabel: ret;\n}\n`
   );
 }

@@ -1,5 +1,5 @@
-// The table of forms: everything in it compiles, what is not in it is refused, and every rule has
-// its rows.
+// The table of forms: every form compiles, everything else is rejected, and every rule has its
+// rows.
 
 import { describe, expect, it } from 'vitest';
 import { compilePtx } from '../index.js';
@@ -11,7 +11,7 @@ import { formComplaint } from './forms.js';
 import { UNCOVERED_MNEMONICS } from './uncovered.js';
 import { scaled } from '../../../test/random-runs.js';
 
-/** Instructions after which nothing that follows is looked at. */
+/** Instructions after which what follows is not reached. */
 const LEAVES = new Set(['bra', 'brx', 'ret', 'exit', 'trap', 'brkpt']);
 
 function compiles(text: string): void {
@@ -31,7 +31,7 @@ describe('every form compiles', () => {
         try {
           for (const chunk of LEAVES.has(mnemonic) ? cases : [cases.join('\n')]) compiles(chunk);
         } catch {
-          // Name the one that fails.
+          // Finds the one that fails.
           for (const text of cases)
             expect(() => {
               compiles(text);
@@ -43,7 +43,7 @@ describe('every form compiles', () => {
   }
 });
 
-describe('what is in no form is refused', () => {
+describe('what is in no form is rejected', () => {
   const complaint = (text: string): unknown => {
     const [mnemonic, ...modifiers] = text.split('.');
     return formComplaint(INSTRUCTIONS.get(mnemonic!) ?? UNKNOWN, mnemonic!, modifiers, 3)?.code;
@@ -113,8 +113,8 @@ describe('what is in no form is refused', () => {
   });
 });
 
-describe('the table is whole', () => {
-  /** Flow and what threads wait at have no rule: the compiler knows them. */
+describe('the table is complete', () => {
+  /** Control flow and cuts have no rule: the compiler handles them. */
   const BUILT_IN = [
     'bra',
     'brx',
@@ -140,7 +140,7 @@ describe('the table is whole', () => {
       ),
     ).toEqual([]);
   });
-  it('no mnemonic is both covered and refused', () => {
+  it('no mnemonic is both covered and not covered', () => {
     expect(
       [...UNCOVERED_MNEMONICS].filter((mnemonic) => RULES.has(mnemonic) || FORMS_OF.has(mnemonic)),
     ).toEqual([]);
@@ -149,7 +149,7 @@ describe('the table is whole', () => {
     for (const { mnemonic, places } of FORMS) {
       for (const { words } of places) {
         const types = words.filter(isScalarType).length;
-        // cvt.pack and mma name types of a few bits that no register has.
+        // cvt.pack and mma name types of few bits, which no register has.
         if (mnemonic !== 'cvt' && mnemonic !== 'mma')
           expect(types === 0 || types === words.length, `${mnemonic}: ${words.join(' ')}`).toBe(
             true,

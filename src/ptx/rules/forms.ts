@@ -1,7 +1,7 @@
-// Checks an instruction against the forms of its row: the types and modifiers that may stand
+// Checks an instruction against the forms of its row: the types and modifiers that may occur
 // together, the version and target that have them, and the kinds of operands. docs/ptx-coverage.md
-// is made from the forms; tests send each of them through the compiler and, where there is one,
-// through NVIDIA's assembler.
+// is generated from the forms; tests compile each of them and, where it is installed, assemble it
+// with NVIDIA's assembler.
 
 import type { Arg } from '../analysis/program.js';
 import type { PtxModule, Statement } from '../syntax/ast.js';
@@ -12,7 +12,7 @@ import { UNKNOWN } from '../isa/traits.js';
 import type { InstructionTraits, Traits } from '../isa/traits.js';
 import { fitsPlace } from './operand-kinds.js';
 
-/** Since when the forms are there that a combination fits; empty where it fits none. */
+/** The versions since which the forms exist that a combination fits; empty if it fits none. */
 export type Verdict = readonly Since[];
 
 const verdicts = new Map<string, Verdict>();
@@ -21,12 +21,12 @@ const seen = new WeakMap<
   readonly string[],
   { readonly mnemonic: string; readonly operands: number; readonly verdict: Verdict }
 >();
-/** A hostile text must not fill the memory with combinations of its own. */
+/** A hostile text cannot fill the memory with combinations. */
 const MOST_VERDICTS = 5000;
 
 /**
- * Undefined for a mnemonic without rows, which takes what its rule takes. Rows with as many
- * operands go first: others may be younger.
+ * Undefined for a mnemonic without forms, whose rule checks what it takes. Forms with as many
+ * operands come first: others may be younger.
  */
 function verdictOn(
   { forms: rows }: Pick<InstructionTraits, 'forms'>,
@@ -52,7 +52,7 @@ function verdictOn(
 const nameOf = (mnemonic: string, modifiers: readonly string[]): string =>
   modifiers.length ? `${mnemonic}.${modifiers.join('.')}` : mnemonic;
 
-/** What is wrong with a combination of types and modifiers that no row has. */
+/** The error for a combination of types and modifiers that no form has. */
 export function formComplaint(
   row: Pick<InstructionTraits, 'forms'>,
   mnemonic: string,
@@ -88,8 +88,8 @@ export function formComplaint(
 }
 
 /**
- * The first of `words` that one letter more, less or other makes of `word`, or two that changed
- * places.
+ * The first of `words` that differs from `word` by one letter added, removed or replaced, or by two
+ * exchanged.
  */
 function similarWord(word: string, words: readonly string[]): string | undefined {
   for (const other of words) {
@@ -112,18 +112,17 @@ function similarWord(word: string, words: readonly string[]): string | undefined
 }
 
 /**
- * Instructions whose rows do not name every number of operands that they take: there the rules
- * count.
+ * Instructions whose forms do not list every number of operands that they take: their rules count
+ * them.
  */
 const COUNTED_ELSEWHERE = new Set(['call', 'bra', 'brx']);
-/** A row's operands, and whether the last of as many may be left out. */
+/** The operands of a form, and whether the last one may be left out. */
 interface RowOperands {
   readonly tokens: readonly string[];
   readonly optional: boolean;
 }
 /**
- * Those of fitting rows, by the array of modifiers that all instructions of one form in a text
- * share.
+ * The forms that fit, by the array of modifiers that all instructions of one form in a text share.
  */
 const operandRows = new WeakMap<
   readonly string[],
@@ -149,8 +148,8 @@ function operandRowsOf(
 }
 
 /**
- * What is wrong with the kinds of an instruction's operands, or how many there are; `at` is the
- * operand, if it is one.
+ * The error in the kinds of an instruction's operands, or in their number; `at` is the operand, if
+ * it is one.
  */
 export function operandComplaint(
   traits: InstructionTraits,
@@ -210,10 +209,7 @@ function has(target: string, { target: number, specific, gone }: Since): boolean
   );
 }
 
-/**
- * What is wrong with a combination in PTX of this version and for this target, where some row has
- * it.
- */
+/** The error for a combination in PTX of this version and for this target, if some form has it. */
 export function sinceComplaint(
   row: Pick<InstructionTraits, 'forms'>,
   mnemonic: string,
@@ -228,7 +224,7 @@ export function sinceComplaint(
     : undefined;
 }
 
-/** The complaint where nothing that is there since then is there in this version and target. */
+/** The error if no alternative exists in this version and target. */
 export function tooEarly(
   name: string,
   verdict: Verdict,
@@ -247,11 +243,11 @@ export function tooEarly(
   return `'${name}' needs .target sm_${first.target}${first.specific === '' ? ' or later' : 'a'}`;
 }
 
-/** Checks every instruction of a module, those of functions that nothing calls included. */
+/** Checks every instruction of a module, including those of functions without a call. */
 export function checkForms(module: PtxModule, instructions: Traits): void {
   const { source, version, target } = module;
-  // Instructions that are written alike share their modifiers; a bit for each number of operands
-  // that has been seen with them.
+  // Instructions that are written alike share their modifiers; one bit for each number of operands
+  // that has been checked with them.
   const checked = new Map<readonly string[], number>();
   const visit = (statements: readonly Statement[]): void => {
     for (let at = 0; at < statements.length; at++) {

@@ -1,9 +1,9 @@
-// f16 and bf16 as values: they live in i32 as bits, and are computed with as f32 or f64.
+// f16 and bf16 values: they are bits in an i32, and are computed as f32 or f64.
 
 import type { Emitter } from '../emit/emitter.js';
 import type { ScalarType } from '../scalar-types.js';
 
-/** Turns the half on the stack into an f32; always exact. */
+/** Converts the half on the stack to an f32; this is exact. */
 export function widenHalf(e: Emitter, type: ScalarType): void {
   if (type.name === 'bf16') e.code.i32(16).op('i32.shl').op('f32.reinterpret_i32');
   else e.call('f16_to_f32');
@@ -14,7 +14,7 @@ export function roundToHalf(e: Emitter, type: ScalarType): void {
   e.call(type.name === 'bf16' ? 'f64_to_bf16' : 'f64_to_f16');
 }
 
-/** Makes a subnormal half on the stack a zero of its sign. */
+/** Replaces a subnormal half on the stack by a zero of its sign. */
 export function flushHalf(e: Emitter, type: ScalarType): void {
   const { code } = e;
   const least = type.name === 'bf16' ? 0x80 : 0x400;

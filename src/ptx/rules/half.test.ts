@@ -1,4 +1,4 @@
-// f16 and bf16: every half as an operand beside random and edge ones, against exact arithmetic on
+// f16 and bf16: every half as an operand with random and edge ones, against exact arithmetic on
 // their values.
 
 import { describe, expect, it } from 'vitest';
@@ -75,7 +75,7 @@ function round(h: Half, x: Exact, zeroSign: boolean): bigint {
   return sign | (code > BigInt(h.infinity) ? BigInt(h.infinity) : code);
 }
 
-/** a*b + c on halves with one rounding; undefined stands for NaN. */
+/** a*b + c on halves with one rounding; undefined for NaN. */
 function fused(h: Half, a: number, b: number, c: number): bigint | undefined {
   const product = a * b;
   const sum = product + c;
@@ -113,7 +113,7 @@ const EDGES = [
 const some = (): bigint =>
   seeds() % 2n ? EDGES[Number(seeds() % BigInt(EDGES.length))]! : seeds() & 0xffffn;
 
-/** Compares halves; any NaN is as good as another. */
+/** Compares halves; all NaN are equal. */
 function checkHalf(
   h: Half,
   instruction: string,
@@ -172,7 +172,8 @@ for (const h of HALVES) {
           bits === undefined ? undefined : flushed(bits);
         checkHalf(h, 'add.ftz.f16 %r, %a, %b;', 2, (a, b) => flush(add(flushed(a), flushed(b))));
         checkHalf(h, 'mul.ftz.sat.f16 %r, %a, %b;', 2, (a, b) => {
-          // What 11 bits of any exponent would round to the least normal number is not flushed.
+          // A result that 11 bits with any exponent would round to the least normal number is not
+          // flushed.
           const exact = Math.abs(value(flushed(a)) * value(flushed(b)));
           return saturate(
             exact < 2 ** -14 * (1 - 2 ** -12)
@@ -250,7 +251,7 @@ for (const h of HALVES) {
           else if (Math.abs(wanted) > 65000 && h.name === 'f16')
             expect(got).toBeGreaterThanOrEqual(65000);
           else if (wanted === Infinity || wanted > 3.38e38) expect(got).toBeGreaterThan(3.3e38);
-          // One unit in the last place of the format is granted; what is subnormal may be flushed.
+          // One unit in the last place of the format is allowed; subnormals may be flushed.
           else if (
             !(
               Math.abs(got - wanted) <=
@@ -384,12 +385,12 @@ for (const h of HALVES) {
         );
       };
       const clamp = (x: number): number => (x > 0 ? Math.min(x, 1) : 0);
-      // A sum of two singles in f64, rounded to single once more, is the single sum.
+      // A sum of two singles in f64, rounded to single again, is the sum in singles.
       same(`add.f32.${h.name} %r, %a, %b;`, 1, (a, c) => Math.fround(a + c));
       same(`sub.rn.f32.${h.name} %r, %a, %b;`, 1, (a, c) => Math.fround(a - c));
       same(`add.sat.f32.${h.name} %r, %a, %b;`, 1, (a, c) => clamp(Math.fround(a + c)));
-      // The product of two halves is a single, or at least a double; the sum then is as above where
-      // the doubles' sum is exact.
+      // The product of two halves is a single, or at least a double; the sum is then as above where
+      // the sum of doubles is exact.
       same(`fma.rn.f32.${h.name} %r, %a, %b, %c;`, 2, (a, b, c) => {
         const product = a * b;
         if (![product, c].every(Number.isFinite) || product + c === 0)

@@ -8,11 +8,13 @@ import type { Rule } from './rule.js';
 
 export const isHalf = (type: ScalarType): boolean => /^(b?f16)(x2)?$/.test(type.name);
 
-/** The single type of a packed one. */
+/** The unpacked type of a packed one. */
 const single = (type: ScalarType): ScalarType => scalarType(type.name.replace('x2', ''));
 const oneBits = (type: ScalarType): number => (type.name === 'bf16' ? 0x3f80 : 0x3c00);
 
-/** Runs `body` per half: it gets the operands' bits in i32 locals and leaves the result's bits. */
+/**
+ * Runs `body` for each half: the operands' bits are in i32 locals, and it leaves the result's bits.
+ */
 function perHalf(
   e: Emitter,
   first: number,
@@ -49,7 +51,7 @@ function perHalf(
   e.pop(e.arg(0), type);
 }
 
-/** Saturation to [0, 1] and .relu on the half on the stack. */
+/** Saturation to [0, 1] and .relu of the half on the stack. */
 function finish(e: Emitter, type: ScalarType): void {
   const { code } = e;
   if (!e.has('sat') && !e.has('relu')) return;
@@ -58,18 +60,18 @@ function finish(e: Emitter, type: ScalarType): void {
   const infinity = type.name === 'bf16' ? 0x7f80 : 0x7c00;
   code.set(bits);
   if (e.has('sat')) {
-    // Negative values and NaN are zero.
+    // Negative values and NaN become zero.
     code.get(bits).i32(one).get(bits).i32(one).op('i32.lt_u').op('select');
     code.i32(0).get(bits).i32(infinity).op('i32.le_u').op('select');
   } else {
-    // Negative numbers are zero; NaN becomes the canonical NaN.
+    // Negative numbers become zero; NaN becomes the canonical NaN.
     code.i32(0x7fff);
     code.i32(0).get(bits).get(bits).i32(0x8000).op('i32.and').op('select');
     code.get(bits).i32(0x7fff).op('i32.and').i32(infinity).op('i32.gt_u').op('select');
   }
 }
 
-/** a*b+c with any of the three replaced by a constant. */
+/** a*b+c, in which a constant may replace any of the three. */
 export const fused =
   (shape: 'add' | 'sub' | 'mul' | 'fma'): Rule =>
   (e) => {
@@ -88,14 +90,14 @@ export const fused =
       } else {
         use(b!);
         if (shape === 'fma') use(c!);
-        // A zero of the product's sign leaves the product's own zero alone.
+        // Adding a zero of the product's sign keeps the product's own zero.
         else code.get(a!).get(b!).op('i32.xor').i32(0x8000).op('i32.and');
       }
       e.call(type.name === 'bf16' ? 'fma_bf16' : e.has('ftz') ? 'fma_ftz_f16' : 'fma_f16');
       finish(e, type);
       if (!e.has('oob')) return;
-      // An operand that a tensor copy filled in for one out of bounds, 0xffff, makes the result
-      // zero.
+      // An operand 0xffff, which a tensor copy writes for an element out of bounds, makes the
+      // result zero.
       const value = e.temp('i32');
       code
         .set(value)

@@ -287,7 +287,7 @@ describe('integer conversions', () => {
           from[0] === 's'
             ? [-(1n << (BigInt(from.slice(1)) - 1n)), (1n << (BigInt(from.slice(1)) - 1n)) - 1n]
             : [0n, (1n << BigInt(from.slice(1))) - 1n];
-        // .sat is refused where there is nothing to clamp.
+        // .sat is rejected if nothing can be clamped.
         if (low >= least && high <= most) continue;
         check(`cvt.sat.${to}.${from} %r, %a;`, [source], target, (a) => {
           const v = as(from, a);
@@ -402,7 +402,7 @@ describe('floats', () => {
       checkFloat(`sqrt.rn.${t} %r, %a;`, [t], t, (a) => Math.sqrt(a!));
       checkFloat(`neg.${t} %r, %a;`, [t], t, (a) => -a!);
       checkFloat(`abs.${t} %r, %a;`, [t], t, (a) => Math.abs(a!));
-      // By its bits: a number of JavaScript does not tell the sign of a NaN.
+      // In bits: a number of JavaScript does not contain the sign of a NaN.
       const sign = t === 'f64' ? 1n << 63n : 1n << 31n;
       check(
         `copysign.${t} %r, %a, %b;`,
@@ -426,7 +426,8 @@ describe('floats', () => {
     checkFloat('add.ftz.f32 %r, %a, %b;', ['f32', 'f32'], 'f32', (a, b) =>
       tiny(Math.fround(tiny(a!) + tiny(b!))),
     );
-    // What 24 bits of any exponent would round to the least normal number is not flushed.
+    // A result that 24 bits with any exponent would round to the least normal number is not
+    // flushed.
     checkFloat('mul.ftz.f32 %r, %a, %b;', ['f32', 'f32'], 'f32', (a, b) => {
       const exact = tiny(a!) * tiny(b!);
       return Math.abs(exact) < 2 ** -126 * (1 - 2 ** -25) ? tiny(exact) : Math.fround(exact);
@@ -438,7 +439,7 @@ describe('floats', () => {
     checkFloat('cvt.sat.f32.f32 %r, %a;', ['f32'], 'f32', (a) => (a! > 0 ? Math.min(a!, 1) : 0));
   });
   it('approximations are correctly rounded or close', { tags: 'random' }, () => {
-    // A greater divisor has no reciprocal but zero.
+    // The reciprocal of a greater divisor is flushed to zero.
     checkFloat(
       'div.approx.f32 %r, %a, %b;',
       ['f32', 'f32'],
@@ -786,8 +787,8 @@ describe('pairs of singles', () => {
     'rounds in every direction, each half as the single instruction does',
     { tags: 'random' },
     () => {
-      // Products a little less than the least normal number, by none to all of what single precision
-      // can tell from it.
+      // Products slightly less than the least normal number, by differences up to the precision of
+      // a single.
       const least = (): number[] => {
         const off = Number(seeds() % 4096n) * 2 ** -23;
         return [

@@ -13,13 +13,14 @@ export const isInteger = (type: ScalarType): boolean =>
   type.kind !== 'float' && type.kind !== 'predicate';
 
 /**
- * The carry flag is a register like others: it is kept where a thread is suspended in the middle of
- * a chain.
+ * The carry flag is a register like others: it is kept if a thread is suspended in the middle of a
+ * chain.
  */
 const carry = (e: Emitter): number => e.registerLocal(e.inst.carry!);
 
 /**
- * Pushes the sum of three 64-bit values and leaves the carry out of `bits` in the flag, if asked.
+ * Pushes the sum of three 64-bit values, and leaves the carry out of `bits` in the flag if the
+ * instruction has .cc.
  */
 function addWithCarry(
   e: Emitter,
@@ -64,9 +65,9 @@ function addWithCarry(
 }
 
 /**
- * a - b - borrow is a + ~b + (1 - borrow), and as in the machine the flag is that sum's carry: set
- * where nothing was borrowed. The ISA calls it a borrow, which chains of subtractions cannot tell;
- * nvcc's division of 128-bit integers reads it by addc.
+ * a - b - borrow is a + ~b + (1 - borrow). As in the machine, the flag is the carry of that sum:
+ * set if there is no borrow. The ISA calls it a borrow, and chains of subtractions give the same
+ * result; nvcc's division of 128-bit integers reads the flag with addc.
  */
 function subtractWithBorrow(
   e: Emitter,
@@ -231,9 +232,7 @@ function multiplyHigh(e: Emitter, type: ScalarType): void {
 /** The type of a wide result: twice as wide, of the same sign. */
 const widened = (type: ScalarType): ScalarType => scalarType(`${type.name[0]!}${type.bits * 2}`);
 
-/**
- * Pushes a*b in the form that .lo, .hi or .wide names; returns the type of what is on the stack.
- */
+/** Pushes a*b in the form of .lo, .hi or .wide; returns the type of the value on the stack. */
 function product(e: Emitter, type: ScalarType): ScalarType {
   const { code } = e;
   const mode = e.oneOf('wide', 'hi', 'lo') ?? 'lo';
@@ -342,7 +341,7 @@ export function multiplyAdd24(e: Emitter): void {
 
 /**
  * Division by zero does not trap in PTX; its result is unspecified, and GPUs give all ones (rem:
- * the dividend). INT_MIN / -1 wraps, where WebAssembly traps.
+ * the dividend). INT_MIN / -1 wraps; WebAssembly traps.
  */
 export const divide =
   (result: 'div' | 'rem') =>
@@ -354,7 +353,7 @@ export const divide =
     const { wasm } = type;
     const signed = type.kind === 'signed';
     const constant = e.arg(2);
-    // As the type reads it: 0xffffffff is -1, and of 0x100000000 nothing is left.
+    // As the type reads it: 0xffffffff is -1, and 0x100000000 has no bits left.
     const divisor = constant.kind === 'integer' ? BigInt.asIntN(type.bits, constant.value) : 0n;
     const safe = divisor !== 0n && divisor !== -1n;
     const operation = opcodeNamed(`${wasm}.${remainder ? 'rem' : 'div'}_${signed ? 's' : 'u'}`);
@@ -418,7 +417,7 @@ export function negate(e: Emitter): void {
   e.popNarrow(e.arg(0), type);
 }
 
-/** sad: c + |a - b| */
+/** sad: c + |a - b|. */
 export function sumOfDifferences(e: Emitter): void {
   const type = e.type();
   const { code } = e;

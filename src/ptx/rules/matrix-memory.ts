@@ -1,5 +1,5 @@
-// wmma.load and wmma.store: each lane moves the elements of its own fragment. The warp has met just
-// before (analysis/cuts.ts), as .sync asks.
+// wmma.load and wmma.store: each lane moves the elements of its own fragment. A barrier of the warp
+// comes just before (analysis/cuts.ts), as .sync requires.
 
 import { emitAccessCheck } from '../emit/check.js';
 import { fragmentRegisters, laneLocal, pushLaneSum } from '../emit/matrix-arrivals.js';
@@ -18,7 +18,7 @@ import { accessNamed } from '../wasm/opcodes.js';
 const B64 = scalarType('b64');
 const U32 = scalarType('u32');
 
-/** A run of elements that lie side by side, in memory and in the register. */
+/** Adjacent elements, in memory and in the register. */
 interface Run {
   register: number;
   /** Bits of the register below the run. */
@@ -63,7 +63,7 @@ export function wmma(e: Emitter): void {
   const [target, source] = what === 'load' ? [e.arg(0), e.arg(1)] : [e.arg(1), e.arg(0)];
   const registers = fragmentRegisters(e, target, layout.registers);
   const given = inst.args[2];
-  // What is watched tells of each access where the instruction stands.
+  // Code compiled with `check` reports each access where the instruction is.
   if (e.around.check) {
     moveFragment(
       e,
@@ -114,7 +114,7 @@ export function wmma(e: Emitter): void {
   });
 }
 
-/** Moves a lane's fragment; `pushStride` where the instruction gives one. */
+/** Moves a lane's fragment; `pushStride` is present if the instruction gives one. */
 function moveFragment(
   e: Emitter,
   fragment: MemoryFragment,
@@ -132,8 +132,7 @@ function moveFragment(
   const lane = laneLocal(e);
   const inMajor = order === 'row' ? 'row' : 'column';
   const inMinor = order === 'row' ? 'column' : 'row';
-  // Bytes of one element: single bits are counted by the word within a row, and by the bit between
-  // rows.
+  // Bytes of one element: single bits count by the word within a row, and by the bit between rows.
   const elementBits = type.name === 'b1' ? 1 : type.bits;
   const base = e.temp('i64');
   const stride = e.temp('i64');

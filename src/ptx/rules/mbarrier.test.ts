@@ -1,5 +1,5 @@
-// mbarrier against a model of its phases, thread by thread and in lanes: many barriers that each
-// see operations of their own in a row, and one barrier that threads leave one after the other.
+// mbarrier against a model of its phases, thread by thread and in lanes: many barriers each with
+// its own sequence of operations, and one barrier that threads leave one after the other.
 
 import { describe, expect, it } from 'vitest';
 import { STATUS } from '../index.js';
@@ -17,9 +17,7 @@ function random(seed: number): (limit: number) => number {
   };
 }
 
-/**
- * What the ISA says of a phase: it ends when nothing is pending and all announced bytes have come.
- */
+/** A phase by the ISA: it ends when nothing is pending and all announced bytes have come. */
 class Phases {
   phase = 0;
   expected: number;
@@ -48,7 +46,10 @@ class Phases {
   }
 }
 
-/** One instruction for all threads: %n is its count, and it is left out where %p is false. */
+/**
+ * One instruction for all threads: %n is its count, and %p is false in threads that do not execute
+ * it.
+ */
 const OPERATIONS = {
   arrive: '@%p mbarrier.arrive.shared.b64 %k, [%m];',
   'arrive of several': '@%p mbarrier.arrive.release.cta.shared::cta.b64 %k, [%m], %n;',
@@ -75,8 +76,8 @@ interface Thread {
 }
 
 /**
- * The operation's count where the ISA allows it now, and what it does then. Undefined: this thread
- * leaves it out.
+ * The operation's count if the ISA allows it now, with its effect on the model. Undefined: this
+ * thread does not execute it.
  */
 function apply(
   operation: Operation,
@@ -127,7 +128,7 @@ function apply(
       return count;
     }
     case 'complete': {
-      // All that is missing, part of it, or early.
+      // All that is missing, a part of it, or more than that.
       const count =
         bytes > 0
           ? below(2)
@@ -144,7 +145,7 @@ function apply(
       return token && 0;
     case 'test':
     case 'try':
-      // A token is good for its phase and the next.
+      // A token is valid for its phase and the next one.
       if (!token || phases.phase - token.phase > 1) return undefined;
       thread.passed = phases.phase === token.phase ? 0 : 1;
       return 5;
@@ -178,21 +179,27 @@ describe.each([false, true])('in lanes: %s', (simd) => {
         expected.push(state.result, state.phases.phase & 1);
       });
     }
-    // Behind each operation: the last result, and whether the phase is odd.
+    // After each operation: the last result, and whether the phase is odd.
     const steps = program.map(
       (
         operation,
         index,
       ) => `ld.global.s32 %n, [%i+${4 * index}]; setp.ge.s32 %p, %n, 0; ${OPERATIONS[operation]}
-      st.global.u32 [%o+${8 * index}], %r; mbarrier.test_wait.parity.shared.b64 %x, [%m], 0; selp.u32 %n, 1, 0, %x; st.global.u32 [%o+${8 * index + 4}], %n;`,
+      st.global.u32 [%o+${8 * index}], %r; mbarrier.test_wait.parity.shared.b64 %x, [%m], 0;
+        selp.u32 %n, 1, 0, %x; st.global.u32 [%o+${8 * index + 4}], %n;`,
     );
     const grid = new Grid(
       kernelText(
         'k',
         '.param .u64 counts, .param .u64 in, .param .u64 out',
-        `.reg .b64 %c, %i, %o, %a, %k; .reg .b32 %t, %m, %n, %r; .reg .pred %p, %q, %x; .shared .align 8 .b8 bars[${8 * THREADS}];
-      ld.param.u64 %c, [counts]; ld.param.u64 %i, [in]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mov.u32 %m, bars; mad.lo.u32 %m, %t, 8, %m; mul.wide.u32 %a, %t, 4; add.u64 %c, %c, %a; mov.b64 %k, 0;
-      mul.wide.u32 %a, %t, ${4 * program.length}; add.u64 %i, %i, %a; mul.wide.u32 %a, %t, ${8 * program.length}; add.u64 %o, %o, %a; mov.u32 %r, 7; setp.ne.u32 %q, %r, 7;
+        `.reg .b64 %c, %i, %o, %a, %k; .reg .b32 %t, %m, %n, %r; .reg .pred %p, %q, %x;
+          .shared .align 8 .b8 bars[${8 * THREADS}];
+      ld.param.u64 %c, [counts]; ld.param.u64 %i, [in]; ld.param.u64 %o, [out];
+      mov.u32 %t, %tid.x; mov.u32 %m, bars; mad.lo.u32 %m, %t, 8, %m; mul.wide.u32 %a, %t, 4;
+      add.u64 %c, %c, %a; mov.b64 %k, 0;
+      mul.wide.u32 %a, %t, ${4 * program.length}; add.u64 %i, %i, %a;
+        mul.wide.u32 %a, %t, ${8 * program.length}; add.u64 %o, %o, %a; mov.u32 %r, 7;
+          setp.ne.u32 %q, %r, 7;
       ld.global.u32 %n, [%c]; mbarrier.init.shared.b64 [%m], %n; ${steps.join('\n')} ret;`,
       ),
       { simd },
@@ -225,7 +232,7 @@ describe.each([false, true])('in lanes: %s', (simd) => {
       for (let round = 0; round < own; round++) {
         for (let step = 1; step < THREADS; step *= 2) {
           const other = thread ^ step;
-          // Those that have left have written for the last time in their last round.
+          // The threads that have left wrote for the last time in their last round.
           sum = (sum * 31 + 1000 * other + Math.min(round, rounds[other]! - 1)) | 0;
         }
       }
@@ -243,12 +250,19 @@ describe.each([false, true])('in lanes: %s', (simd) => {
       kernelText(
         'k',
         '.param .u64 in, .param .u64 out',
-        `.reg .b64 %i, %o, %a, %k; .reg .b32 %t, %m, %n, %r, %s, %u, %v, %x, %y; .reg .pred %p, %q; .shared .align 8 .b8 bar[8]; .shared .align 4 .b8 cells[${4 * THREADS}];
-      ld.param.u64 %i, [in]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mul.wide.u32 %a, %t, 4; add.u64 %i, %i, %a; add.u64 %o, %o, %a; mov.u32 %m, bar; mov.u32 %s, cells; ld.global.u32 %n, [%i];
-      setp.eq.u32 %p, %t, 0; @%p mbarrier.init.shared.b64 [%m], ${THREADS}; bar.sync 0; mov.u32 %r, 0; mov.u32 %u, 0;
-      round: mul.lo.u32 %v, %t, 1000; add.u32 %v, %v, %r; mad.lo.u32 %x, %t, 4, %s; st.shared.u32 [%x], %v;
+        `.reg .b64 %i, %o, %a, %k; .reg .b32 %t, %m, %n, %r, %s, %u, %v, %x, %y;
+          .reg .pred %p, %q; .shared .align 8 .b8 bar[8];
+          .shared .align 4 .b8 cells[${4 * THREADS}];
+      ld.param.u64 %i, [in]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x;
+      mul.wide.u32 %a, %t, 4; add.u64 %i, %i, %a; add.u64 %o, %o, %a; mov.u32 %m, bar;
+      mov.u32 %s, cells; ld.global.u32 %n, [%i];
+      setp.eq.u32 %p, %t, 0; @%p mbarrier.init.shared.b64 [%m], ${THREADS}; bar.sync 0;
+      mov.u32 %r, 0; mov.u32 %u, 0;
+      round: mul.lo.u32 %v, %t, 1000; add.u32 %v, %v, %r; mad.lo.u32 %x, %t, 4, %s;
+      st.shared.u32 [%x], %v;
       mbarrier.arrive.release.cta.shared::cta.b64 %k, [%m]; ${wait('written')} ${reads}
-      add.u32 %r, %r, 1; setp.lt.u32 %p, %r, %n; @!%p bra last; mbarrier.arrive.shared.b64 %k, [%m]; ${wait('read')} bra round;
+      add.u32 %r, %r, 1; setp.lt.u32 %p, %r, %n; @!%p bra last;
+      mbarrier.arrive.shared.b64 %k, [%m]; ${wait('read')} bra round;
       last: mbarrier.arrive_drop.shared.b64 _, [%m]; st.global.u32 [%o], %u; ret;`,
       ),
       { simd },

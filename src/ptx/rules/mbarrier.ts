@@ -1,6 +1,6 @@
-// mbarrier: a phase that ends when all arrivals and all announced bytes have come. Threads poll it
-// and give way to each other. Copies are done at once here, so their bytes are complete before the
-// next instruction.
+// mbarrier: a phase ends when all arrivals and all announced bytes have come. Threads poll it and
+// give way to each other. Copies are done at once, so their bytes are complete before the next
+// instruction.
 
 import type { Arg } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
@@ -18,7 +18,7 @@ export function pushBarrier(e: Emitter, arg: Arg): void {
   if (place.offset) e.code.i32(place.offset).op('i32.add');
 }
 
-/** Tells an mbarrier that bytes have arrived. */
+/** Counts bytes that have arrived at an mbarrier. */
 export function completeTransaction(e: Emitter, arg: Arg, pushBytes: () => void): void {
   pushBarrier(e, arg);
   e.code.i32(0);
@@ -83,8 +83,8 @@ export function barrier(e: Emitter): void {
       return;
     case 'test_wait':
     case 'try_wait':
-      // The phase asked about has passed when the current one differs. A time limit only says how
-      // long to sleep.
+      // The phase has passed if the current one differs from it. A time limit only limits how long
+      // to sleep.
       pushBarrier(e, e.arg(1));
       code.memory('i64.load').i64(63).op('i64.shr_u').op('i32.wrap_i64');
       if (e.has('parity')) {
@@ -105,28 +105,28 @@ export function barrier(e: Emitter): void {
 const PENDING = 0xfffff;
 
 /**
- * 64 bits: arrivals that are missing in bits 0 to 19, arrivals of a phase in 20 to 39, bytes that
- * are announced and missing (signed: they may come before they are announced) in 40 to 62, the
- * phase in 63.
+ * 64 bits: the missing arrivals in bits 0 to 19, the arrivals of a phase in 20 to 39, the announced
+ * and missing bytes (signed: they may come before they are announced) in 40 to 62, the phase in 63.
  */
 export const MBARRIER_FUNCTIONS = `
 (func $mbarrier_init (param $at $count i32)
   (i64.store $at (i64.mul (i64.extend_i32_u (i32.and $count ${PENDING})) 0x100001L)))
-;; The next phase, if nothing is missing.
+;; Begins the next phase, if nothing is missing.
 (func $mbarrier_settle (param $word i64) (result i64)
   (if (i64.ne (i64.and $word 0x7fffff00000fffffL) 0L) (then (return $word)))
   (i64.or (i64.xor $word 0x8000000000000000L) (i64.and (i64.shr_u $word 20L) ${PENDING}L)))
 (func $mbarrier_arrive (param $at $count i32) (result i64) (local $word i64) (local $pending i32)
   (local.set $word (i64.load $at))
   (local.set $pending (i32.and (i32.wrap_i64 $word) ${PENDING}))
-  (i64.store $at (call $mbarrier_settle (i64.sub $word (i64.extend_i32_u (select $count $pending (i32.lt_u $count $pending))))))
+  (i64.store $at (call $mbarrier_settle (i64.sub $word
+        (i64.extend_i32_u (select $count $pending (i32.lt_u $count $pending))))))
   $word)
 (func $mbarrier_drop (param $at $count i32) (result i64) (local $word i64)
   (local.set $word (i64.load $at))
   (i64.store $at (i64.sub $word (i64.shl (i64.extend_i32_u $count) 20L)))
   (drop (call $mbarrier_arrive $at $count))
   $word)
-;; Bytes that are announced, or with a minus sign have come.
+;; Adds bytes that are announced, or subtracts bytes that have come.
 (func $mbarrier_transaction (param $at $bytes i32) (local $word i64)
   (local.set $word (i64.load $at))
   (i64.store $at (call $mbarrier_settle (i64.or (i64.and $word 0x800000ffffffffffL)

@@ -1,4 +1,4 @@
-// Loads and stores of every width, the state spaces, and memory that a thread takes from its own
+// Loads and stores of every width, the state spaces, and memory that a thread allocates on its own
 // stack.
 
 import { describe, expect, it } from 'vitest';
@@ -13,7 +13,8 @@ function run(
     kernelText(
       'k',
       '.param .u64 in, .param .u64 out, .param .u32 number',
-      `.reg .b64 %i, %o, %l<6>; .reg .b32 %r<12>, %t; .reg .b16 %h<4>; .reg .pred %p; .reg .b128 %q<3>; .reg .f32 %f<9>;
+      `.reg .b64 %i, %o, %l<6>; .reg .b32 %r<12>, %t; .reg .b16 %h<4>; .reg .pred %p;
+        .reg .b128 %q<3>; .reg .f32 %f<9>;
     ld.param.u64 %i, [in]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; ${body} ret;`,
       options.before,
     ),
@@ -33,7 +34,8 @@ const source = Array.from({ length: 64 }, (_, index) => (0x80000000 + index * 0x
 describe('wide accesses', () => {
   it('128 bits: load, store, move, from and to parts', () => {
     const { out } =
-      run(`ld.global.b128 %q0, [%i+16]; st.global.b128 [%o], %q0; mov.b128 {%l0, %l1}, %q0; mov.b128 %q1, {%l1, %l0}; mov.b128 %q2, %q1; st.global.b128 [%o+16], %q2;
+      run(`ld.global.b128 %q0, [%i+16]; st.global.b128 [%o], %q0; mov.b128 {%l0, %l1}, %q0;
+      mov.b128 %q1, {%l1, %l0}; mov.b128 %q2, %q1; st.global.b128 [%o+16], %q2;
       mov.b64 {%r0, %r1}, %l1; st.global.u32 [%o+32], %r1;`);
     expect([...out.subarray(0, 9)]).toEqual(
       [4, 5, 6, 7, 6, 7, 4, 5, 7].map((index) => source[index]),
@@ -50,8 +52,11 @@ describe('wide accesses', () => {
   });
   it('256 bits, as eight words or four double words', () => {
     const { out } =
-      run(`ld.global.nc.L1::no_allocate.L2::evict_last.v8.b32 {%r0, %r1, _, %r3, %r4, %r5, %r6, %r7}, [%i+32]; mov.b32 %r2, 0; st.global.L2::evict_first.v8.f32 [%o], {%r7, %r6, %r5, %r4, %r3, %r2, %r1, %r0};
-      ld.global.v4.b64 {%l0, %l1, %l2, %l3}, [%i]; st.global.v4.u64 [%o+32], {%l3, %l2, %l1, %l0};`);
+      run(`ld.global.nc.L1::no_allocate.L2::evict_last.v8.b32 {%r0, %r1, _, %r3, %r4, %r5,
+      %r6, %r7}, [%i+32]; mov.b32 %r2, 0;
+      st.global.L2::evict_first.v8.f32 [%o], {%r7, %r6, %r5, %r4, %r3, %r2, %r1, %r0};
+      ld.global.v4.b64 {%l0, %l1, %l2, %l3}, [%i];
+      st.global.v4.u64 [%o+32], {%l3, %l2, %l1, %l0};`);
     expect([...out.subarray(0, 8)]).toEqual(
       [15, 14, 13, 12, 11, undefined, 9, 8].map((index) =>
         index === undefined ? 0 : source[index],
@@ -61,7 +66,7 @@ describe('wide accesses', () => {
       [6, 7, 4, 5, 2, 3, 0, 1].map((index) => source[index]),
     );
   });
-  it('a crooked address of 256 bits is a fault', () => {
+  it('a misaligned address of 256 bits is a fault', () => {
     expect(
       run('ld.global.v8.b32 {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, [%i+16];').outcome.fault
         ?.kind,
@@ -134,8 +139,13 @@ describe('state spaces', () => {
   ];
   it.each(kinds)('isspacep of %s', (_, prepare, space) => {
     const { out, outcome } = run(
-      `${prepare} ${SPACES.map((name, index) => `isspacep.${name} %p, %l0; selp.u32 %r0, 1, 0, %p; st.global.u32 [%o+${4 * index}], ` + '%r0;').join(' ')}
-      isspacep.shared::cluster %p, %l0; selp.u32 %r0, 1, 0, %p; st.global.u32 [%o+20], %r0; isspacep.shared::cta %p, %l0; selp.u32 %r0, 1, 0, %p; st.global.u32 [%o+24], %r0;`,
+      `${prepare} ${SPACES.map(
+        (name, index) =>
+          `isspacep.${name} %p, %l0;
+        selp.u32 %r0, 1, 0, %p; st.global.u32 [%o+${4 * index}], ` + '%r0;',
+      ).join(' ')}
+      isspacep.shared::cluster %p, %l0; selp.u32 %r0, 1, 0, %p; st.global.u32 [%o+20], %r0;
+      isspacep.shared::cta %p, %l0; selp.u32 %r0, 1, 0, %p; st.global.u32 [%o+24], %r0;`,
       { before },
     );
     expect(outcome.status).toBe(STATUS.done);
@@ -147,16 +157,21 @@ describe('state spaces', () => {
   });
   it('cvta there and back reads the same cell', () => {
     const { out } = run(
-      `cvta.to.global.u64 %l0, %o; mov.u64 %l1, c; cvta.const.u64 %l2, %l1; cvta.to.const.u64 %l3, %l2; ld.const.u32 %r0, [%l3]; ld.u32 %r1, [%l2]; st.global.v2.u32 [%l0], {%r0, %r1};
-      mov.b64 %l1, number; cvta.param.u64 %l2, %l1; ld.u32 %r0, [%l2]; ld.param::entry.u32 %r1, [number]; st.global.v2.u32 [%l0+8], {%r0, %r1};`,
+      `cvta.to.global.u64 %l0, %o; mov.u64 %l1, c; cvta.const.u64 %l2, %l1;
+      cvta.to.const.u64 %l3, %l2; ld.const.u32 %r0, [%l3]; ld.u32 %r1, [%l2];
+      st.global.v2.u32 [%l0], {%r0, %r1};
+      mov.b64 %l1, number; cvta.param.u64 %l2, %l1; ld.u32 %r0, [%l2];
+      ld.param::entry.u32 %r1, [number]; st.global.v2.u32 [%l0+8], {%r0, %r1};`,
       { before },
     );
     expect([...out.subarray(0, 4)]).toEqual([2, 2, 42, 42]);
   });
   it('a block is alone in its cluster', () => {
-    const { out } =
-      run(`.shared .align 4 .b8 s[16]; mov.u32 %r0, s; mov.u32 %r1, 0; mapa.shared::cluster.u32 %r2, %r0, %r1; mov.b32 %r3, 9; st.shared::cluster.u32 [%r2], %r3; ld.shared.u32 %r4, [%r0];
-      getctarank.shared::cluster.u32 %r5, %r2; mov.u32 %r6, %cluster_nctarank; mov.u32 %r7, %cluster_ctarank; st.global.v4.u32 [%o], {%r4, %r5, %r6, %r7};`);
+    const { out } = run(`.shared .align 4 .b8 s[16]; mov.u32 %r0, s; mov.u32 %r1, 0;
+      mapa.shared::cluster.u32 %r2, %r0, %r1; mov.b32 %r3, 9;
+      st.shared::cluster.u32 [%r2], %r3; ld.shared.u32 %r4, [%r0];
+      getctarank.shared::cluster.u32 %r5, %r2; mov.u32 %r6, %cluster_nctarank;
+      mov.u32 %r7, %cluster_ctarank; st.global.v4.u32 [%o], {%r4, %r5, %r6, %r7};`);
     expect([...out.subarray(0, 4)]).toEqual([9, 0, 1, 0]);
   });
 });
@@ -170,9 +185,13 @@ describe('bits that are narrower than a float', () => {
           'k',
           '.param .u64 in, .param .u64 out',
           `.reg .b64 %i, %o, %x; .reg .b32 %t, %r; .reg .f32 %f<2>; .reg .f64 %d<2>;
-      ld.param.u64 %i, [in]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mul.wide.u32 %x, %t, 8; add.u64 %i, %i, %x; add.u64 %o, %o, %x; add.u64 %o, %o, %x;
-      ld.global.b16 %f0, [%i+2]; ld.global.b8 %f1, [%i]; ld.global.b32 %d0, [%i+4]; ld.global.b8 %d1, [%i+1];
-      st.global.b16 [%o], %f0; st.global.b8 [%o+2], %f1; st.global.b8 [%o+3], %d1; st.global.b32 [%o+4], %d0; mov.b32 %r, %f0; st.global.b32 [%o+8], %r; mov.b32 %r, %f1; st.global.b32 [%o+12], %r; ret;`,
+      ld.param.u64 %i, [in]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x;
+      mul.wide.u32 %x, %t, 8; add.u64 %i, %i, %x; add.u64 %o, %o, %x; add.u64 %o, %o, %x;
+      ld.global.b16 %f0, [%i+2]; ld.global.b8 %f1, [%i]; ld.global.b32 %d0, [%i+4];
+      ld.global.b8 %d1, [%i+1];
+      st.global.b16 [%o], %f0; st.global.b8 [%o+2], %f1; st.global.b8 [%o+3], %d1;
+      st.global.b32 [%o+4], %d0; mov.b32 %r, %f0; st.global.b32 [%o+8], %r; mov.b32 %r, %f1;
+      st.global.b32 [%o+12], %r; ret;`,
         ),
         { simd },
       );
@@ -195,7 +214,7 @@ describe('bits that are narrower than a float', () => {
 });
 
 describe('alloca', () => {
-  it('aligns what it gives in memory, however much that is', () => {
+  it('aligns memory of any size', () => {
     for (const align of [1, 32, 256, 1024]) {
       const { out } = run(
         `mov.b64 %l0, 20; alloca.u64 %l1, %l0; alloca.u64 %l2, %l0, ${align}; and.b64 %l3, ` +
@@ -211,10 +230,13 @@ describe('alloca', () => {
       ).outcome.fault?.kind,
     ).toBe(FAULT.stackOverflow);
   });
-  it('gives aligned memory, and takes it back', () => {
-    const { out, outcome } =
-      run(`mov.b64 %l0, 12; alloca.u64 %l1, %l0; alloca.u64 %l2, %l0, 16; and.b64 %l3, %l2, 15; st.global.u64 [%o], %l3; stacksave.u64 %l3; alloca.u64 %l4, %l0; stackrestore.u64 %l3; alloca.u64 %l5, %l0;
-      setp.eq.u64 %p, %l4, %l5; selp.u32 %r0, 1, 0, %p; st.global.u32 [%o+8], %r0; st.local.u32 [%l1+8], %t; st.local.u32 [%l2], 77; ld.local.u32 %r1, [%l1+8]; cvta.local.u64 %l3, %l2; ld.u32 %r2, [%l3]; st.global.v2.u32 [%o+16], {%r1, %r2};
+  it('allocates aligned memory, and frees it', () => {
+    const { out, outcome } = run(`mov.b64 %l0, 12; alloca.u64 %l1, %l0; alloca.u64 %l2, %l0, 16;
+      and.b64 %l3, %l2, 15; st.global.u64 [%o], %l3; stacksave.u64 %l3; alloca.u64 %l4, %l0;
+      stackrestore.u64 %l3; alloca.u64 %l5, %l0;
+      setp.eq.u64 %p, %l4, %l5; selp.u32 %r0, 1, 0, %p; st.global.u32 [%o+8], %r0;
+      st.local.u32 [%l1+8], %t; st.local.u32 [%l2], 77; ld.local.u32 %r1, [%l1+8];
+      cvta.local.u64 %l3, %l2; ld.u32 %r2, [%l3]; st.global.v2.u32 [%o+16], {%r1, %r2};
       isspacep.local %p, %l1; selp.u32 %r0, 1, 0, %p; st.global.u32 [%o+12], %r0;`);
     expect(outcome.status).toBe(STATUS.done);
     expect([...out.subarray(0, 6)]).toEqual([0, 0, 1, 1, 0, 77]);
@@ -227,7 +249,7 @@ describe('alloca', () => {
     );
     expect([...out.subarray(0, 48)]).toEqual(Array.from({ length: 48 }, (_, thread) => thread));
   });
-  it('more than there is, is a stack overflow', () => {
+  it('more than the stack has is a stack overflow', () => {
     expect(run('mov.b64 %l0, 5000; alloca.u64 %l1, %l0;').outcome.fault?.kind).toBe(
       FAULT.stackOverflow,
     );

@@ -1,5 +1,5 @@
-// Loads and stores in every space, with vectors. All spaces are one flat memory; cache hints change
-// nothing. Accesses that another block may watch are atomic ones.
+// Loads and stores in every space, with vectors. All spaces are one flat memory; cache hints have
+// no effect. Strong accesses, which another block may observe, are atomic.
 
 import type { Arg } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
@@ -13,8 +13,8 @@ import { asOne } from './wide-access.js';
 import { accessNamed } from '../wasm/opcodes.js';
 import type { AccessOpcode } from '../wasm/opcodes.js';
 
-/** Accesses that other threads may be looking at. */
-export const WATCHED = ['volatile', 'relaxed', 'acquire', 'release', 'mmio'];
+/** Modifiers of strong accesses, which other threads may observe. */
+export const STRONG = ['volatile', 'relaxed', 'acquire', 'release', 'mmio'];
 
 export function accessSpace(e: Emitter): AccessSpace {
   for (const modifier of e.inst.modifiers) {
@@ -32,7 +32,7 @@ export function accessSpace(e: Emitter): AccessSpace {
   return 'generic';
 }
 
-/** How many values of which type an access moves; 128 bits are two of 64. */
+/** The number and type of the values that an access moves; 128 bits are two values of 64. */
 export function vectorOf(e: Emitter): { type: ScalarType; width: number } {
   const type = e.type();
   const width = e.oneOf('v2', 'v4', 'v8');
@@ -40,7 +40,7 @@ export function vectorOf(e: Emitter): { type: ScalarType; width: number } {
   return { type, width: width ? Number(width.slice(1)) : 1 };
 }
 
-/** The WebAssembly load for a memory type, giving a value of that type. */
+/** The WebAssembly load for a memory type, which gives a value of that type. */
 export function loadName(type: ScalarType, atomic: boolean): AccessOpcode {
   if (type.bits >= 32)
     return atomic ? accessNamed(`i${type.bits}.atomic.load`) : `${type.wasm}.load`;
@@ -87,14 +87,14 @@ export function load(e: Emitter): void {
   }
   const parts = components(e, e.arg(0), width);
   const bytes = type.bits / 8;
-  const watched = WATCHED.some((word) => e.has(word));
+  const strong = STRONG.some((word) => e.has(word));
   const space = accessSpace(e);
   const place = checkedPlace(e, source, bytes * width, space);
-  // A vector is one access for each of its elements, 128 bits are one.
+  // A vector is one access for each of its elements; 128 bits are one access.
   const whole = e.type().bits > 64;
-  const atomic = watched && !whole;
+  const atomic = strong && !whole;
   const loads: number[] = [];
-  asOne(e, watched && whole && space !== 'shared', () => {
+  asOne(e, strong && whole && space !== 'shared', () => {
     parts.forEach((part, index) => {
       if (part.kind === 'sink') return;
       code.get(place.local).memory(loadName(type, atomic), place.offset + index * bytes);
@@ -107,7 +107,7 @@ export function load(e: Emitter): void {
         e.pop(part, type, 'wide');
         return;
       }
-      // The address register may be among the results: collect first.
+      // The address register may be among the results, so the values are loaded first.
       const value = e.temp(type.wasm);
       code.set(value);
       loads[index] = value;
@@ -121,7 +121,7 @@ export function load(e: Emitter): void {
   });
 }
 
-/** Untyped bits of a type's width, or the type where it is at home. */
+/** Untyped bits of a type's width, or the type itself if its register has it. */
 function bitsLike(type: ScalarType): ScalarType {
   return type.kind === 'float' && type.bits >= 32 && !type.name.includes('x')
     ? type
@@ -149,12 +149,12 @@ export function store(e: Emitter): void {
   }
   const parts = components(e, e.arg(1), width);
   const bytes = type.bits / 8;
-  const watched = WATCHED.some((word) => e.has(word));
+  const strong = STRONG.some((word) => e.has(word));
   const space = accessSpace(e);
   const place = checkedPlace(e, target, bytes * width, space);
   const whole = e.type().bits > 64;
-  const atomic = watched && !whole;
-  asOne(e, watched && whole && space !== 'shared', () => {
+  const atomic = strong && !whole;
+  asOne(e, strong && whole && space !== 'shared', () => {
     parts.forEach((part, index) => {
       code.get(place.local);
       e.push(part, type, signals ? 'exact' : 'wide');
@@ -168,7 +168,7 @@ export function store(e: Emitter): void {
     });
 }
 
-/** st.bulk: zeros over a range whose length is known at run time. */
+/** st.bulk: writes zeros to a range whose length is known at run time. */
 function fill(e: Emitter): void {
   const { code } = e;
   e.argCount(3);
@@ -182,7 +182,9 @@ function fill(e: Emitter): void {
 /** Prefetches and hints. */
 export const nothing = (): void => {};
 
-/** isspacep: all spaces are ranges of one memory, and what lies in none of the others is global. */
+/**
+ * isspacep: all spaces are ranges of one memory, and an address in none of the others is global.
+ */
 export function isSpace(e: Emitter): void {
   const { code } = e;
   e.argCount(2);
@@ -252,7 +254,7 @@ export function isSpace(e: Emitter): void {
   e.pop(e.arg(0), scalarType('pred'));
 }
 
-/** A policy changes nothing here, so all of them are zero. */
+/** A policy has no effect, so all policies are zero. */
 export function createPolicy(e: Emitter): void {
   e.code.i64(0);
   e.pop(e.arg(0), scalarType('b64'));

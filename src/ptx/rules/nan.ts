@@ -1,13 +1,12 @@
-// The NaN that PTX arithmetic gives: one for each format. WebAssembly leaves a NaN's bits to the
-// machine, so where they matter every result is mended. Loads, stores and moves keep the bits they
-// are given.
+// The NaN of PTX arithmetic: one for each format. WebAssembly leaves a NaN's bits to the machine,
+// so every result is corrected where they matter. Loads, stores and moves keep the bits.
 
 import type { Emitter } from '../emit/emitter.js';
 import type { ScalarType } from '../scalar-types.js';
 
 /**
- * Makes a NaN on the stack the canonical one, if the module was compiled so. Halves are canonical
- * as they are.
+ * Replaces a NaN on the stack by the canonical one, if the module is compiled so. Halves are always
+ * canonical.
  */
 export function canonicalNaN(e: Emitter, type: ScalarType): void {
   if (e.around.canonicalNaN && (type.wasm === 'f32' || type.wasm === 'f64'))

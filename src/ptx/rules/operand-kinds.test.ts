@@ -1,4 +1,4 @@
-// Operands that ptxas 13.5 takes and refuses: registers, literals and results of every kind where
+// Operands that ptxas 13.5 accepts and rejects: registers, literals and results of every kind where
 // an operand has a type of its own.
 
 import { describe, expect, it } from 'vitest';
@@ -161,8 +161,8 @@ const TAKEN: readonly string[] = [
   'mapa.shared::cluster.u32 %r1, shared, %r2;',
   'cp.async.ca.shared.global.L2::cache_hint [%r1], [%l1], 16, %r2, %l3;',
   'cp.async.ca.shared.global.L2::cache_hint [%r1], [%l1], 16, %p2, %l3;',
-  'cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint ' +
-    '[%r1], [%l1], %r2, [%r3], %h1, %l2;',
+  'cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster' +
+    '.L2::cache_hint [%r1], [%l1], %r2, [%r3], %h1, %l2;',
   'mbarrier.arrive.shared.b64 _, [%r1];',
   'mbarrier.try_wait.shared.b64 %p1, [%r1], %l2, %r3;',
   'ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%f1}, [%r1];',
@@ -182,13 +182,13 @@ const TAKEN: readonly string[] = [
   'st.global.b8 [%l1], %d1;',
 ];
 
-describe('operands that ptxas refuses', () => {
+describe('operands that ptxas rejects', () => {
   it.each(Object.entries(REFUSED))('%s', (_, instructions) => {
     expect(instructions.filter((instruction) => complaint(instruction) === undefined)).toEqual([]);
   });
 });
 
-it('operands that ptxas takes', () => {
+it('operands that ptxas accepts', () => {
   expect(
     TAKEN.map((instruction) => [instruction, complaint(instruction)]).filter(
       ([, message]) => message !== undefined,

@@ -1,13 +1,13 @@
-// Which kinds of operands may stand in a place of a form, as in NVIDIA's assembler. Operands of the
-// instruction's own type are compared where their values are read (`Emitter.push`); here are those
-// that have a type of their own, such as masks, counts and cache policies, which a rule may not
-// even look at, and results. What is special to one instruction, its row says.
+// The kinds of operands that may occur in a place of a form, by NVIDIA's assembler. Operands of the
+// instruction's own type are checked where their values are read (`Emitter.push`). This file checks
+// those that have a type of their own, such as masks, counts and cache policies, which some rules
+// do not read at all, and results. Properties of single instructions are in their rows.
 
 import type { Arg, Register } from '../analysis/program.js';
 import type { OperandTraits } from '../isa/traits.js';
 import { isScalarType, scalarType } from '../scalar-types.js';
 
-/** What a token begins with; tokens are few. */
+/** The leading word of a token; tokens are few. */
 const names = new Map<string, string>();
 function nameIn(token: string): string {
   let name = names.get(token);
@@ -18,7 +18,7 @@ const INTEGERS = new Set(
   ['b', 's', 'u'].flatMap((kind) => [16, 32, 64].map((bits) => `${kind}${bits}`)),
 );
 
-/** True where an operand may stand in a place of a row. */
+/** True if an operand may occur in a place of a form. */
 export function fitsPlace(
   traits: OperandTraits,
   modifiers: readonly string[],
@@ -118,7 +118,7 @@ function fitsResult(arg: Arg, name: string): boolean {
   );
 }
 
-/** A register of that width that holds no float, or what stands for an integer. */
+/** A register of that width that holds no float, or an operand that can replace an integer. */
 function fitsInteger(arg: Arg, name: string): boolean {
   switch (arg.kind) {
     case 'register':

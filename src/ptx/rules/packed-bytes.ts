@@ -67,7 +67,7 @@ export const OPERATIONS = {
   },
 } satisfies Record<string, LaneOperation>;
 
-/** The lanes that a selector such as `b3210` or `h02` names, lowest first. */
+/** The lanes of a selector such as `b3210` or `h02`, lowest first. */
 function lanesIn(
   e: Emitter,
   arg: Arg,
@@ -102,7 +102,7 @@ export const packed =
     const every = Array.from({ length: lanes }, (_, lane) => lane);
     const target = e.arg(0);
     const written = lanesIn(e, target, letter, every, lanes);
-    // The lanes of b are numbered on from those of a, and either operand may take from both.
+    // The lanes of b have the numbers after those of a, and either operand may take from both.
     const sources = [
       lanesIn(e, e.arg(1), letter, every, 2 * lanes),
       lanesIn(
@@ -124,7 +124,7 @@ export const packed =
     });
     const [a, b] = [e.temp('i32'), e.temp('i32')];
     const accumulates = e.has('add');
-    // Lanes that are not written come from c; sums start from it.
+    // Lanes that are not written come from c; sums begin with it.
     const mask = written.reduce((sum, lane) => sum | (((1 << bits) - 1) << (bits * lane)), 0);
     if (accumulates || (e.inst.args.length === 4 && mask !== -1)) {
       e.push(e.arg(3), B32);

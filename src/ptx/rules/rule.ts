@@ -1,5 +1,5 @@
-// A rule turns one kind of instruction into WebAssembly. The rows of the table of instructions name
-// the rules (`isa/`); types and modifiers are data that the rule looks up.
+// A rule turns one kind of instruction into WebAssembly. The rows of the table of instructions
+// refer to the rules (`isa/`); types and modifiers are data that a rule looks up.
 
 import type { Inst } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';

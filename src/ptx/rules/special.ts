@@ -1,4 +1,4 @@
-// Special registers: what each is worth here.
+// Special registers: the values that they have in this compiler.
 
 import { specialBits } from '../analysis/special-registers.js';
 import { CTX, EXPLICIT_CLUSTER } from '../context.js';
@@ -13,7 +13,7 @@ const field =
   (e) => {
     e.code.get(e.contextWord(offset));
   };
-/** Blocks of a cluster along an axis. */
+/** The number of a cluster's blocks along an axis. */
 const clusterSize =
   (axis: number): Read =>
   (e) => {
@@ -26,7 +26,7 @@ const clusterSize =
       .i32(1)
       .op('i32.add');
   };
-/** What division of a word by that gives. */
+/** The quotient, or the remainder, of the division of a word by that number. */
 const inCluster =
   (offset: number, axis: number, operation: 'div_u' | 'rem_u'): Read =>
   (e) => {
@@ -99,7 +99,7 @@ const READS = new Map<string, Read>([
     },
   ],
   ['current_graph_exec', constant(0)],
-  // Nothing is counted by performance monitors.
+  // There are no performance monitors, so they count nothing.
   ...Array.from({ length: 8 }, (_, index) => [`pm${index}`, `pm${index}_64`])
     .flat()
     .map((name): [string, Read] => [name, constant(0)]),
@@ -147,10 +147,13 @@ const CLOCKS: Record<string, { shift: number }> = {
   globaltimer_hi: { shift: 32 },
 };
 
-/** What may also be read as 16 bits, and as 32 where it has 64: earlier PTX had it so. */
+/**
+ * Registers that may also be read as 16 bits, and as 32 if they have 64: earlier versions of PTX
+ * had them so.
+ */
 const NARROWER = /^(n?tid|n?ctaid)\.|^gridid$/;
 
-/** Only cvt reads less of a register than there is; nothing reads more. */
+/** Only cvt reads less than the whole register; no instruction reads more. */
 function checkWidth(e: Emitter, name: string, type: ScalarType): void {
   const bits = specialBits(name);
   const predicate = bits === 1;

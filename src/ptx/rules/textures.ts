@@ -1,6 +1,6 @@
-// Textures and surfaces. A handle is the address of a descriptor (texture-descriptor.ts); what is
-// computed from it is in runtime/textures.ts. Textures have one level, so levels of detail and
-// gradients change nothing.
+// Textures and surfaces. A handle is the address of a descriptor (texture-descriptor.ts);
+// runtime/textures.ts computes with it. Textures have one level, so levels of detail and gradients
+// have no effect.
 
 import type { Arg } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
@@ -20,7 +20,7 @@ const U64 = scalarType('u64');
 const PRED = scalarType('pred');
 
 interface Geometry {
-  /** Coordinates beside the layer. */
+  /** Coordinates besides the layer. */
   dimensions: number;
   layered: boolean;
   cube: boolean;
@@ -45,10 +45,7 @@ function geometryOf(e: Emitter): Geometry {
 const code = ({ dimensions, layered, cube }: Geometry): number =>
   dimensions | (layered ? GEOMETRY.layered : 0) | (cube ? GEOMETRY.cube : 0);
 
-/**
- * A local with the address of the descriptor that an operand names; leaves with a fault where there
- * is none.
- */
+/** A local with the address of an operand's descriptor; a fault if there is none. */
 function descriptor(e: Emitter, handle: Arg, kind: keyof typeof TEXTURE_KIND): number {
   const found = e.temp('i32');
   pushHandle(e, handle);
@@ -61,7 +58,10 @@ function descriptor(e: Emitter, handle: Arg, kind: keyof typeof TEXTURE_KIND): n
   return found;
 }
 
-/** A register holds the handle; a .texref, .samplerref or .surfref variable is a cell that does. */
+/**
+ * A register contains the handle; a .texref, .samplerref or .surfref variable is a cell that
+ * contains it.
+ */
 function pushHandle(e: Emitter, handle: Arg): void {
   if (handle.kind === 'address' && handle.base) {
     e.push({ kind: 'register', register: handle.base, at: handle.at }, U64);
@@ -104,7 +104,7 @@ function site(e: Emitter, arg: Arg, kind: keyof typeof TEXTURE_KIND): Site {
   return { image, sampler, coordinates: last.kind === 'vector' ? last.elements : [last] };
 }
 
-/** Pushes the layer, then x, y and z, absent ones as zero. */
+/** Pushes the layer, then x, y and z; absent ones are zero. */
 function pushCoordinates(
   e: Emitter,
   { coordinates }: Site,
@@ -112,7 +112,7 @@ function pushCoordinates(
   type: ScalarType,
 ): void {
   const needed = geometry.dimensions + (geometry.layered ? 1 : 0);
-  // Vectors have one, two or four elements: the rest is padding.
+  // Vectors have one, two or four elements: the others are padding.
   if (coordinates.length < needed || coordinates.length > 4)
     throw e.semantic(`this geometry takes ${needed} coordinates, found ${coordinates.length}`);
   const rest = geometry.layered ? coordinates.slice(1) : coordinates;
@@ -126,7 +126,8 @@ function pushCoordinates(
 }
 
 /**
- * Pops four words into the result: a vector, perhaps with a predicate that says that it is there.
+ * Pops four words into the result: a vector, or a vector and a predicate that says whether the
+ * texel exists.
  */
 function popTexel(e: Emitter): void {
   const words = [0, 1, 2, 3].map(() => e.temp('i32'));
@@ -165,7 +166,7 @@ function popTexel(e: Emitter): void {
 
 function offsets(e: Emitter, operands: readonly Arg[], count: number): void {
   const [arg, ...more] = operands;
-  // What is left would be a reference value to compare depths with.
+  // Any other operand is a reference value for a depth comparison.
   if (more.length || (arg && arg.kind !== 'vector')) throw e.unsupported('a depth comparison is');
   for (let axis = 0; axis < count; axis++) {
     const element = arg?.kind === 'vector' ? arg.elements[axis] : undefined;
@@ -228,7 +229,7 @@ export function gather(e: Emitter): void {
 }
 
 const CHANNEL_ORDERS = [0, 0x10b0, 0x10b2, 0x10b4, 0x10b5];
-/** wrap, clamp_to_edge, mirror, clamp_to_border, as PTX numbers them. */
+/** wrap, clamp_to_edge, mirror, clamp_to_border, by PTX's numbers. */
 const ADDRESS_MODES = [0, 3, 1, 4];
 
 /** Pushes the entry of a short table; the index is on the stack. */
@@ -314,8 +315,8 @@ export function query(kind: keyof typeof TEXTURE_KIND) {
 }
 
 /**
- * The place that a surface operand names, in a local; 0 where there is none. Traps where it must.
- * `access`: what is done there.
+ * The place of a surface operand, in a local; 0 if there is none. Traps if the instruction does so.
+ * `access` is the kind of access.
  */
 function surfacePlace(
   e: Emitter,
@@ -341,7 +342,7 @@ function surfacePlace(
   e.code.set(place);
   if (!e.has('zero')) {
     e.code.get(place).op('i32.eqz');
-    // Whatever lies between two units is as bad as what lies outside.
+    // A place between two units is invalid, as one outside is.
     if (bytes)
       e.code
         .get(place)
@@ -484,7 +485,7 @@ export function isType(e: Emitter): void {
   e.allow('texref', 'samplerref', 'surfref');
   e.argCount(2);
   pushHandle(e, e.arg(1));
-  // A sampler is the part of a texture object that says how to read.
+  // A sampler is the part of a texture object that describes how to read.
   e.code.i32(TEXTURE_KIND[e.has('surfref') ? 'surface' : 'texture']).get(e.ctx);
   e.call('is_texture');
   e.pop(e.arg(0), PRED);

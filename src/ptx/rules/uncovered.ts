@@ -1,6 +1,7 @@
 /**
- * Mnemonics of the PTX ISA (up to 9.0) that have no rule. A kernel that uses one is set aside; a
- * mnemonic that is neither here nor in a rule is no PTX, and an error of the whole module.
+ * Mnemonics of the PTX ISA (up to 9.0) that have no rule. A kernel that uses one is a failure of
+ * its own; a mnemonic that is neither here nor in a row is not PTX, and an error of the whole
+ * module.
  */
 export const UNCOVERED_MNEMONICS: ReadonlySet<string> = new Set([
   'wgmma',

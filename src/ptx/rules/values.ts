@@ -1,6 +1,6 @@
-// Which literals an operand takes: numbers of barriers, counts of threads, positions of bits,
-// sizes, and addresses. As in NVIDIA's assembler only literals are looked at; what a register holds
-// is the running program's business.
+// The literals that an operand takes: numbers of barriers, counts of threads, positions of bits,
+// sizes, and addresses. Only literals are checked, as in NVIDIA's assembler; values of registers
+// are checked at run time, if at all.
 
 import type { Arg } from '../analysis/program.js';
 
@@ -12,7 +12,7 @@ interface Values {
   takes(literal: Literal, args: readonly Arg[]): boolean;
 }
 
-/** A literal as 64 bits, or as the 32 bits that a narrower operand keeps of it. */
+/** Reads a literal as 64 bits, or as the 32 bits that a narrower operand keeps of it. */
 type Reading = (value: bigint) => bigint;
 const wide: Reading = (value) => BigInt.asIntN(64, value);
 const word: Reading = (value) => BigInt.asUintN(32, value);
@@ -38,7 +38,7 @@ const stepped = (least: bigint, most: bigint, step: bigint): Values =>
 const only = (...values: readonly bigint[]): Values =>
   integers(values.join(' or '), (value) => values.includes(value));
 
-/** At most what stands in another place, where that is a literal, too. */
+/** At most the value of another operand, if that is a literal, too. */
 const upTo = (place: number, read: Reading): Values =>
   integers(
     `a number up to operand ${place + 1}`,
@@ -50,9 +50,9 @@ const upTo = (place: number, read: Reading): Values =>
   );
 
 const BARRIER = within(0n, 15n, word);
-/** Zero stands for all threads of the block. */
+/** Zero means all threads of the block. */
 const THREADS = integers('a multiple of 32', (value) => value % 32n === 0n);
-/** Where it is not the last operand, which is the predicate. */
+/** Unless it is the last operand, which is the predicate. */
 const FEWER = integers('a multiple of 32', (value, args) => args.length < 4 || value % 32n === 0n);
 const SOME_THREADS = integers(
   'a multiple of 32 above zero',
@@ -61,7 +61,7 @@ const SOME_THREADS = integers(
 const BITS = within(0n, 255n);
 const COPIED = stepped(0n, 1048560n, 16n);
 const LINE = only(128n);
-/** Where it is not the last operand, which is the cache policy. */
+/** Unless it is the last operand, which is the cache policy. */
 const BEFORE_POLICY: Values = {
   wanted: 'a number up to operand 3',
   takes: (literal, args) => args.length < 5 || upTo(2, wide).takes(literal, args),
@@ -82,7 +82,7 @@ function floatOf({ width, bits }: Literal & { kind: 'float' }): number {
 }
 
 interface ValueRow {
-  /** Modifiers that must be there; one behind an exclamation mark must not. */
+  /** Modifiers that the instruction has; it does not have one after an exclamation mark. */
   readonly words: readonly string[];
   readonly place: number;
   readonly values: Values;
@@ -102,7 +102,10 @@ const BARRIER_ROWS = [
   row('red', 1, BARRIER),
   row('red', 2, FEWER),
 ];
-/** Two halves or four bytes at a time: the operands' selectors have no meaning on a literal. */
+/**
+ * Instructions on two halves or four bytes at a time: the selectors of their operands have no
+ * meaning on a literal.
+ */
 const VIDEO = ['vadd', 'vsub', 'vavrg', 'vabsdiff', 'vmin', 'vmax', 'vset'].flatMap((name) => [
   `${name}2`,
   `${name}4`,
@@ -204,7 +207,7 @@ function addressComplaint(
   );
 }
 
-/** What is wrong with an instruction's literals and addresses, and which operand that is. */
+/** The error in an instruction's literals and addresses, and the operand. */
 export function valueComplaint(
   mnemonic: string,
   modifiers: readonly string[],

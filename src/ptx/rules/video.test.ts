@@ -19,10 +19,10 @@ const range = (sign: Sign, bits: number): [bigint, bigint] =>
 const extend = (sign: Sign, bits: number, x: bigint): bigint =>
   sign === 's' ? s(bits, x) : u(bits, x);
 
-/** Those of an unsigned result. */
+/** Those with an unsigned result. */
 const SIGNS_OF_TWO = SIGNS_OF_THREE.filter(([to]) => to === 'u');
 
-/** The part of a register that a selector names. */
+/** The part of a register for a selector. */
 function part(x: bigint, selector: string, sign: Sign): bigint {
   if (!selector) return extend(sign, 32, x);
   const bits = selector.startsWith('b') ? 8 : 16;

@@ -1,6 +1,7 @@
 // The scalar video instructions: vadd, vsub, vabsdiff, vmin, vmax, vshl, vshr, vset, vmad. Operands
-// are bytes, halves or words of registers; the result is computed exactly, clamped if asked, and
-// then either merged into a part of c or combined with c by a second operation.
+// are bytes, halves or words of registers. The result is computed exactly, clamped if the
+// instruction has .sat, and then either merged into a part of c or combined with c by a second
+// operation.
 
 import type { Arg } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
@@ -12,7 +13,7 @@ import { opcodeNamed } from '../wasm/opcodes.js';
 const B32 = scalarType('b32');
 const COMPARISONS = ['eq', 'ne', 'lt', 'le', 'gt', 'ge'] as const;
 
-/** A part of a register: where it starts and how wide it is. */
+/** A part of a register: its first bit and its width. */
 interface Part {
   shift: number;
   bits: 8 | 16 | 32;
@@ -29,7 +30,7 @@ function partOf(e: Emitter, arg: Arg): Part {
 
 const registerIn = (arg: Arg): Arg => (arg.kind === 'selected' ? arg.operand : arg);
 
-/** Pushes a part of an operand as an i64, extended as its type says. */
+/** Pushes a part of an operand as an i64, extended by its type. */
 function pushPart(e: Emitter, arg: Arg, type: ScalarType): void {
   const { code } = e;
   const { shift, bits } = partOf(e, arg);
@@ -43,10 +44,7 @@ function pushPart(e: Emitter, arg: Arg, type: ScalarType): void {
   code.op(signed ? 'i64.extend_i32_s' : 'i64.extend_i32_u');
 }
 
-/**
- * Takes two i64 values from the stack and leaves the exact result, which never needs more than 64
- * bits.
- */
+/** Takes two i64 values from the stack and leaves the exact result, which fits 64 bits. */
 type Operation = (e: Emitter) => void;
 
 const pick =
@@ -75,8 +73,8 @@ const shift =
       code.op(`i64.${operation}`);
       return;
     }
-    // A word shifted by 32 may reach the sign: what was not negative must not be clamped as if it
-    // were.
+    // A word shifted by 32 may reach the sign: a value that was not negative must not be clamped as
+    // a negative one.
     const [value, count] = pair(e);
     code
       .i64((1n << 63n) - 1n)
@@ -128,7 +126,7 @@ export const OPERATIONS = {
   },
 } satisfies Record<string, Operation>;
 
-/** Clamps the i64 on the stack to what a part of a type can hold. */
+/** Clamps the i64 on the stack to the range of a part of a type. */
 function saturate(e: Emitter, signed: boolean, bits: number): void {
   const { code } = e;
   const value = e.temp('i64');
@@ -198,7 +196,8 @@ export const scalar =
   };
 
 /**
- * vmad: a*b + c in 128 bits with one of the terms negated or one added, scaled down and clamped.
+ * vmad: a*b + c in 128 bits, with one of the terms negated or one added, then scaled down and
+ * clamped.
  */
 export function multiplyAdd(e: Emitter): void {
   const { code } = e;
@@ -241,15 +240,17 @@ export function multiplyAdd(e: Emitter): void {
 }
 
 export const VIDEO_FUNCTIONS = `
-(func $vmad (param $a $b i64) (param $negate i32) (param $c $one $shift i64) (result i64) (local $low $high $sum i64)
+(func $vmad (param $a $b i64) (param $negate i32) (param $c $one $shift i64) (result i64)
+  (local $low $high $sum i64)
   (local.set $low (i64.mul $a $b))
-  ;; Two unsigned words fill 64 bits; with a sign the product is a signed 64-bit number.
+  ;; Two unsigned words fill 64 bits; if one is signed the product is a signed 64-bit number.
   (if (i64.lt_s (i64.or $a $b) 0L) (then (local.set $high (i64.shr_s $low 63L))))
   (if $negate (then
     (local.set $low (i64.xor $low -1L))
     (local.set $high (i64.xor $high -1L))))
   (local.set $sum (i64.add $low $c))
-  (local.set $high (i64.add (i64.add $high (i64.shr_s $c 63L)) (i64.extend_i32_u (i64.lt_u $sum $low))))
+  (local.set $high (i64.add (i64.add $high (i64.shr_s $c 63L))
+      (i64.extend_i32_u (i64.lt_u $sum $low))))
   (local.set $low (i64.add $sum $one))
   (local.set $high (i64.add $high (i64.extend_i32_u (i64.lt_u $low $sum))))
   (if (i64.eqz $shift) (then (return $low)))

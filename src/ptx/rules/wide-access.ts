@@ -1,18 +1,15 @@
-// Accesses of 128 bits that others may watch. WebAssembly has none, so they take turns by one word
-// in the null page, which every module that runs in this memory shares and no kernel can address.
+// Strong accesses of 128 bits. WebAssembly has none, so they take turns by a lock in the null page,
+// which all modules that run in this memory share and no kernel can address.
 
 import type { Emitter } from '../emit/emitter.js';
 import { WIDE_LOCK } from '../context.js';
 
-/**
- * Code that reads or writes 128 bits as one. In memory that only this block sees nobody can come in
- * between.
- */
-export function asOne(e: Emitter, watched: boolean, access: () => void): void {
+/** Writes an access of 128 bits as one. Memory that only this block can access needs no lock. */
+export function asOne(e: Emitter, observable: boolean, access: () => void): void {
   const { code } = e;
-  if (watched) e.call('take_lock');
+  if (observable) e.call('take_lock');
   access();
-  if (watched) code.i32(WIDE_LOCK).i32(0).memory('i32.atomic.store', 0);
+  if (observable) code.i32(WIDE_LOCK).i32(0).memory('i32.atomic.store', 0);
 }
 
 export const WIDE_ACCESS_FUNCTIONS = `

@@ -1,20 +1,20 @@
-// The barrier of a cluster's blocks. Each thread that arrives leaves a mark; once all that have not
-// exited have one, in every block, the marks are cleared and those who wait without one go on.
-// Blocks of a cluster run in turn on one thread, and the first whose threads find the barrier
-// complete clears the marks of all.
+// The barrier of a cluster's blocks. Each thread that arrives sets a mark; when all threads that
+// have not exited have one, in every block, the marks are cleared and the threads that wait without
+// one continue. Blocks of a cluster run in turn on one thread, and the first one that finds the
+// barrier complete clears the marks of all.
 
 import { CTX } from '../context.js';
 import { CLUSTER_BARRIER, CLUSTER_STATE, MAIL, SCRATCH, STATE } from '../emit/frame-layout.js';
 import { MAILBOXES, STATES } from './scheduler.js';
 
-/** Whether the thread, of which it is known that it waits, waits at the cluster's barrier. */
+/** Whether a waiting thread waits at the cluster's barrier. */
 const AT_CLUSTER_BARRIER =
   `(i32.eq (i32.load offset=${MAIL.mask} (i32.add $mail (i32.mul $thread ${MAIL.bytes}))) ` +
   `${CLUSTER_BARRIER})`;
 
-/** `completed` is done when the barrier is complete. */
+/** `completed` runs when the barrier is complete. */
 const clusterFunctions = (completed: string): string => `
-;; Address of the threads' marks.
+;; The address of the threads' marks.
 (func $cluster_marks (param $ctx i32) (result i32)
   (i32.add ${MAILBOXES} (i32.mul (i32.load offset=${CTX.threads} $ctx) ${MAIL.bytes})))
 
@@ -22,8 +22,9 @@ const clusterFunctions = (completed: string): string => `
 (func $cluster_arrive (param $ctx $thread i32)
   (i32.store8 (i32.add (call $cluster_marks $ctx) $thread) 1))
 
-;; Every thread's wait at the cluster's barrier is over that has no mark: 1 if there were any.
-(func $cluster_release (param $ctx i32) (result i32) (local $threads $states $mail $marks $thread $state $released i32)
+;; Releases every thread that waits at the cluster's barrier and has no mark: 1 if there were any.
+(func $cluster_release (param $ctx i32) (result i32)
+  (local $threads $states $mail $marks $thread $state $released i32)
   (local.set $threads (i32.load offset=${CTX.threads} $ctx))
   (local.set $states ${STATES})
   (local.set $mail ${MAILBOXES})
@@ -40,10 +41,11 @@ const clusterFunctions = (completed: string): string => `
     (br $each)))
   $released)
 
-;; As resolve_block, after noting how far the block is at the cluster's barrier, which is then complete perhaps; 3: all that are left wait, and
-;; other blocks of the cluster may release some.
+;; Like resolve_block, after recording how far the block is at the cluster's barrier, which may
+;; complete it; 3: all live threads wait, and other blocks of the cluster may release some.
 (func $resolve_cluster (param $ctx i32) (result i32)
-  (local $scratch $threads $states $mail $marks $thread $state $live $missing $ready $here $elsewhere i32)
+  (local $scratch $threads $states $mail $marks $thread $state $live $missing $ready $here
+    $elsewhere i32)
   (local.set $scratch (i32.load offset=${CTX.scratch} $ctx))
   (local.set $threads (i32.load offset=${CTX.threads} $ctx))
   (local.set $states ${STATES})
@@ -63,7 +65,8 @@ const clusterFunctions = (completed: string): string => `
     (local.set $thread (i32.add $thread 1))
     (br $scan)))
   (i32.store offset=${SCRATCH.cluster} $scratch
-    (select ${CLUSTER_STATE.open} (select ${CLUSTER_STATE.arrived} ${CLUSTER_STATE.ended} $live) $missing))
+    (select ${CLUSTER_STATE.open} (select ${CLUSTER_STATE.arrived} ${CLUSTER_STATE.ended} $live)
+      $missing))
   (if (i32.eqz $missing) (then (call $cluster_complete $ctx)))
   (if $here (then (if (call $cluster_release $ctx) (then (return 1)))))
   (if $elsewhere
@@ -75,22 +78,25 @@ const clusterFunctions = (completed: string): string => `
       (if (i32.eqz $live) (then (return 0)))))
   (select 3 2 (i32.eq (i32.load offset=${SCRATCH.cluster} $scratch) ${CLUSTER_STATE.arrived})))
 
-;; Clears the marks of all blocks if none of them has a thread that is missing.
+;; Clears the marks of all blocks if no block has a thread without one.
 (func $cluster_complete (param $ctx i32) (local $count $stride $first $i $at $end $toMarks i32)
   (local.set $count (call $cluster_blocks $ctx))
   (local.set $stride (i32.load offset=${CTX.clusterStride} $ctx))
-  (local.set $first (i32.sub (i32.load offset=${CTX.scratch} $ctx) (i32.mul (i32.load offset=${CTX.clusterRank} $ctx) $stride)))
+  (local.set $first (i32.sub (i32.load offset=${CTX.scratch} $ctx)
+      (i32.mul (i32.load offset=${CTX.clusterRank} $ctx) $stride)))
   (local.set $toMarks (i32.sub (call $cluster_marks $ctx) (i32.load offset=${CTX.scratch} $ctx)))
   (block $looked (loop $look
     (br_if $looked (i32.ge_u $i $count))
-    (if (i32.eqz (i32.load offset=${SCRATCH.cluster} (i32.add $first (i32.mul $i $stride)))) (then (return)))
+    (if (i32.eqz (i32.load offset=${SCRATCH.cluster} (i32.add $first (i32.mul $i $stride))))
+      (then (return)))
     (local.set $i (i32.add $i 1))
     (br $look)))
   (local.set $i 0)
   (block $cleared (loop $clear
     (br_if $cleared (i32.ge_u $i $count))
     (local.set $at (i32.add $first (i32.mul $i $stride)))
-    (if (i32.eq (i32.load offset=${SCRATCH.cluster} $at) ${CLUSTER_STATE.arrived}) (then (i32.store offset=${SCRATCH.cluster} $at ${CLUSTER_STATE.open})))
+    (if (i32.eq (i32.load offset=${SCRATCH.cluster} $at) ${CLUSTER_STATE.arrived})
+      (then (i32.store offset=${SCRATCH.cluster} $at ${CLUSTER_STATE.open})))
     (local.set $at (i32.add $at $toMarks))
     (local.set $end (i32.add $at (i32.load offset=${CTX.threads} $ctx)))
     (block $filled (loop $fill

@@ -14,10 +14,7 @@ const random = (() => {
   };
 })();
 
-/**
- * Triples of all kinds: any bits, cancelling sums, and sums that lie on the middle between two
- * values.
- */
+/** Triples of all kinds: random bits, cancelling sums, and sums half-way between two values. */
 function triples(f: Format, count: number): bigint[] {
   const out: bigint[] = [];
   const field = (exponent: number, fraction: bigint): bigint =>
@@ -27,7 +24,7 @@ function triples(f: Format, count: number): bigint[] {
     let [a, b, c] = [random(f.bits), random(f.bits), random(f.bits)];
     const kind = index % 6;
     if (kind === 1) {
-      // Operands near one, the addend near the product.
+      // Operands near one, and the addend near the product.
       a = field(f.bias + Number(random(3)) - 4, random(f.mantissa));
       b = field(f.bias + Number(random(3)) - 4, random(f.mantissa));
       c = fma(a, b, 0n, f, 'rn')! ^ (1n << BigInt(f.bits - 1));
@@ -73,7 +70,8 @@ function run(code: string, f: Format, operands: bigint[], relaxedFma: boolean): 
   const body = `
   .reg .b64 %p, %q, %t; .reg .b32 %i; .reg .b${f.bits} %a, %b, %c, %r;
   ld.param.u64 %p, [in]; ld.param.u64 %q, [out];
-  mov.u32 %i, %ctaid.x; .reg .b32 %n; mov.u32 %n, %ntid.x; .reg .b32 %x; mov.u32 %x, %tid.x; mad.lo.u32 %i, %i, %n, %x;
+  mov.u32 %i, %ctaid.x; .reg .b32 %n; mov.u32 %n, %ntid.x; .reg .b32 %x; mov.u32 %x, %tid.x;
+  mad.lo.u32 %i, %i, %n, %x;
   mad.wide.u32 %p, %i, 24, %p; mad.wide.u32 %q, %i, 8, %q;
   ld.global.b${f.bits} %a, [%p]; ld.global.b${f.bits} %b, [%p+8]; ld.global.b${f.bits} %c, [%p+16];
   ${code}
@@ -128,8 +126,8 @@ describe('fma rounds once', () => {
 
 describe('directed rounding of two operands', () => {
   /**
-   * Exact comparison of the candidate and its neighbours is enough: the reference is a quotient of
-   * integers.
+   * An exact comparison of the candidate and its two nearest values is enough: the reference is a
+   * quotient of integers.
    */
   function quotient(a: bigint, b: bigint, f: Format, mode: Mode): bigint | undefined {
     const x = decode(a, f);
@@ -139,7 +137,7 @@ describe('directed rounding of two operands', () => {
     const negative = x.m < 0n !== y.m < 0n;
     const top = (x.m < 0n ? -x.m : x.m) << extra;
     const bottom = y.m < 0n ? -y.m : y.m;
-    // One sticky bit stands for all that the division leaves.
+    // One sticky bit represents the remainder of the division.
     const m = (top / bottom) * 2n + (top % bottom ? 1n : 0n);
     return encode(negative ? -m : m, x.e - y.e - Number(extra) - 1, f, mode);
   }

@@ -44,12 +44,14 @@ export const INTEGER_FUNCTIONS = `${divisions}
 (func $brev64 (param $x i64) (result i64)
   (i64.or (i64.shl (i64.extend_i32_u (call $brev32 (i32.wrap_i64 $x))) 32L)
     (i64.extend_i32_u (call $brev32 (i32.wrap_i64 (i64.shr_u $x 32L))))))
-;; prmt, general mode: each nibble of the selector picks a byte of b:a, its top bit spreads the byte's sign.
+;; prmt, general mode: each nibble of the selector picks a byte of b:a, and its top bit replicates
+;; the byte's sign.
 (func $prmt (param $a $b $s i32) (result i32) (local $all i64) (local $i $sel $byte $out i32)
   (local.set $all (i64.or (i64.extend_i32_u $a) (i64.shl (i64.extend_i32_u $b) 32L)))
   (loop $each
     (local.set $sel (i32.and (i32.shr_u $s (i32.shl $i 2)) 15))
-    (local.set $byte (i32.and (i32.wrap_i64 (i64.shr_u $all (i64.extend_i32_u (i32.shl (i32.and $sel 7) 3)))) 255))
+    (local.set $byte (i32.and (i32.wrap_i64
+          (i64.shr_u $all (i64.extend_i32_u (i32.shl (i32.and $sel 7) 3)))) 255))
     (if (i32.and $sel 8) (then (local.set $byte (select 255 0 (i32.and $byte 128)))))
     (local.set $out (i32.or $out (i32.shl $byte (i32.shl $i 3))))
     (local.set $i (i32.add $i 1))
@@ -60,16 +62,20 @@ export const INTEGER_FUNCTIONS = `${divisions}
   (local.set $a (i64.shr_u $a (i64.extend_i32_u $pos)))
   (if (i32.ge_u $len 64) (then (return $a)))
   (i64.and $a (i64.sub (i64.shl 1L (i64.extend_i32_u $len)) 1L)))
-;; The sign of a signed field is its top bit, or the top bit of the operand when the field reaches past it.
+;; The sign of a signed field is its top bit, or the top bit of the operand if the field extends
+;; past it.
 (func $bfe_s (param $a i64) (param $pos $len $width i32) (result i64) (local $top i32)
   (if (i32.eqz $len) (then (return 0L)))
   (local.set $top (i32.sub (i32.add $pos $len) 1))
   (if (i32.ge_u $top $width) (then (local.set $top (i32.sub $width 1))))
-  (if (i32.gt_u $pos $top) (then (return (i64.shr_s (i64.shl $a (i64.extend_i32_u (i32.sub 64 $width))) 63L))))
-  (i64.shr_s (i64.shl $a (i64.extend_i32_u (i32.sub 63 $top))) (i64.extend_i32_u (i32.add (i32.sub 63 $top) $pos))))
+  (if (i32.gt_u $pos $top)
+    (then (return (i64.shr_s (i64.shl $a (i64.extend_i32_u (i32.sub 64 $width))) 63L))))
+  (i64.shr_s (i64.shl $a (i64.extend_i32_u (i32.sub 63 $top)))
+    (i64.extend_i32_u (i32.add (i32.sub 63 $top) $pos))))
 (func $bfi (param $a $b i64) (param $pos $len $width i32) (result i64) (local $mask i64)
   (if (i32.or (i32.ge_u $pos $width) (i32.eqz $len)) (then (return $b)))
-  (local.set $mask (i64.shl (select -1L (i64.sub (i64.shl 1L (i64.extend_i32_u $len)) 1L) (i32.ge_u $len 64)) (i64.extend_i32_u $pos)))
+  (local.set $mask (i64.shl (select -1L (i64.sub (i64.shl 1L (i64.extend_i32_u $len)) 1L)
+        (i32.ge_u $len 64)) (i64.extend_i32_u $pos)))
   (i64.or (i64.and (i64.shl $a (i64.extend_i32_u $pos)) $mask) (i64.and $b (i64.xor $mask -1L))))
 (func $zero_extend (param $a $width i32) (result i32)
   (select $a (i32.and $a (i32.sub (i32.shl 1 $width) 1)) (i32.ge_u $width 32)))
@@ -77,7 +83,8 @@ export const INTEGER_FUNCTIONS = `${divisions}
   (if (i32.eqz $width) (then (return 0)))
   (if (i32.ge_u $width 32) (then (return $a)))
   (i32.shr_s (i32.shl $a (i32.sub 32 $width)) (i32.sub 32 $width)))
-;; The offset-th set bit from \`base\` upwards, or downwards for a negative offset; the bit at base is the first.
+;; The offset-th set bit from \`base\` upwards, or downwards for a negative offset; the bit at base
+;; counts as the first.
 (func $fns (param $mask $base $offset i32) (result i32) (local $step $count i32)
   (if (i32.eqz $offset) (then
     (return (select $base -1 (i32.and (i32.lt_u $base 32) (i32.and (i32.shr_u $mask $base) 1))))))

@@ -25,8 +25,8 @@ import { CHECKED_TEXTURE_FUNCTIONS, TEXTURE_FUNCTIONS } from './textures.js';
 import { WARP_FUNCTIONS } from './warp.js';
 
 /**
- * The clock moves with every look, from what the caller wrote. It is the block's: the next call may
- * be on another thread.
+ * The clock advances at each read, from the value that the caller wrote. It belongs to the block:
+ * the next call may be on another thread.
  */
 const CLOCK_FUNCTIONS = `
 (func $read_clock (param $ctx i32) (result i64) (local $time i64)
@@ -36,12 +36,12 @@ const CLOCK_FUNCTIONS = `
 `;
 
 let plain: WatLibrary | undefined;
-let watched: WatLibrary | undefined;
+let checked: WatLibrary | undefined;
 
-/** `check`: with functions that tell of their accesses. */
+/** `check`: the functions report their accesses. */
 export function runtimeLibrary(check: boolean): WatLibrary {
   if (check)
-    return (watched ??= new WatLibrary([
+    return (checked ??= new WatLibrary([
       ...texts(),
       CHECKED_TEXTURE_FUNCTIONS,
       CHECKED_COPY_FUNCTIONS,

@@ -1,28 +1,28 @@
-// What a warp does with matrices once all its lanes have arrived: products of dense matrices that
-// the lanes wrote to the warp's area, and moves of 8 x 8 tiles between lanes and memory. Sums run
-// over the common dimension in ascending order, starting from the accumulator, one rounding to the
-// accumulator's arithmetic per step.
+// The matrix operations of a warp, after all its lanes have arrived: products of dense matrices
+// that the lanes wrote to the warp's area, and moves of 8 x 8 tiles between lanes and memory. Sums
+// run over the common dimension in ascending order, begin with the accumulator, and are rounded to
+// the accumulator's arithmetic at each step.
 
 import { WARP_OPERATIONS as OP } from '../analysis/cuts.js';
 import { MAIL } from '../emit/frame-layout.js';
 
 /**
- * How a product computes, in the low byte of the mailbox's `lane`; f64 takes four numbers, one per
- * rounding.
+ * The arithmetic of a product, in the low byte of the mailbox's `lane`; f64 has four numbers, one
+ * for each rounding.
  */
 export const PRODUCT = { f32: 0, f64: 1, s32: 5, s32sat: 6, xor: 7, and: 8 } as const;
-/** Sparse A, in the second byte: how many elements of a chunk are kept, and in what units. */
+/** Sparse A, in the second byte: how many elements of a chunk are kept, and in which units. */
 export const SPARSITY = { none: 0, twoOfFour: 1, oneOfTwo: 2, pairs: 3 } as const;
-/** How the bytes of a register lie in a tile, for ldmatrix and stmatrix. */
+/** The layout of a register's bytes in a tile, for ldmatrix and stmatrix. */
 export const TILE = { plain: 0, transposed16: 1, transposed8: 2, columns8: 3 } as const;
-/** Bytes of the sparsity metadata in a warp's area: a word per lane. */
+/** Bytes of the sparsity metadata in a warp's area: one word for each lane. */
 export const METADATA_BYTES = 128;
 
 const EIGHT = [0, 1, 2, 3, 4, 5, 6, 7];
 
 interface Arithmetic {
   name: string;
-  /** of the matrices in memory */
+  /** The type of the matrices in memory. */
   type: 'f32' | 'f64' | 'i32';
   accumulator?: 'i64';
   step: (accumulator: string, x: string, y: string) => string;
@@ -38,25 +38,28 @@ function multiply({ name, type, accumulator, step }: Arithmetic): string {
   const finish = accumulator
     ? (value: string) => `(call $clamp_s32 ${value})`
     : (value: string) => value;
+  const at = (t: number): string => `offset=${t * bytes}`;
+  const eight = (text: (t: number) => string): string => EIGHT.map(text).join('\n      ');
   return `
 (func $${name} (param $a $b $c $d $m $n $k $mode i32)
-  (local $j $p $q $end $row i32) (local $x ${type}) (local ${EIGHT.map((t) => `$s${t}`).join(' ')} ${accumulator ?? type})
+  (local $j $p $q $end $row i32) (local $x ${type})
+  (local ${EIGHT.map((t) => `$s${t}`).join(' ')} ${accumulator ?? type})
   (local.set $row (i32.shl $n ${log2}))
   (block $done (loop $rows
     (br_if $done (i32.eqz $m))
     (local.set $end (i32.add $a (i32.shl $k ${log2})))
     (local.set $j 0)
     (loop $columns
-      ${EIGHT.map((t) => `(local.set $s${t} ${widen(`(${type}.load offset=${t * bytes} (i32.add $c $j))`)})`).join('\n      ')}
+      ${eight((t) => `(local.set $s${t} ${widen(`(${type}.load ${at(t)} (i32.add $c $j))`)})`)}
       (local.set $p $a)
       (local.set $q (i32.add $b $j))
       (loop $sum
         (local.set $x (${type}.load $p))
-        ${EIGHT.map((t) => `(local.set $s${t} ${step(`$s${t}`, '$x', `(${type}.load offset=${t * bytes} $q)`)})`).join('\n        ')}
+        ${eight((t) => `(local.set $s${t} ${step(`$s${t}`, '$x', `(${type}.load ${at(t)} $q)`)})`)}
         (local.set $p (i32.add $p ${bytes}))
         (local.set $q (i32.add $q $row))
         (br_if $sum (i32.lt_u $p $end)))
-      ${EIGHT.map((t) => `(${type}.store offset=${t * bytes} (i32.add $d $j) ${finish(`$s${t}`)})`).join('\n      ')}
+      ${eight((t) => `(${type}.store ${at(t)} (i32.add $d $j) ${finish(`$s${t}`)})`)}
       (local.set $j (i32.add $j ${8 * bytes}))
       (br_if $columns (i32.lt_u $j $row)))
     (local.set $a $end)
@@ -100,7 +103,7 @@ const PRODUCTS: readonly [number, Arithmetic][] = [
   ],
   [PRODUCT.xor, bits('xor')],
   [PRODUCT.and, bits('and')],
-  // The four roundings: whatever is left.
+  // The four roundings of f64.
   [
     PRODUCT.f64,
     {
@@ -110,6 +113,9 @@ const PRODUCTS: readonly [number, Arithmetic][] = [
     },
   ],
 ];
+
+/** The first of the two rows of a transposed tile from which a lane's register $j comes. */
+const ROW_OF_PAIR = '(i32.add (i32.shl $j 3) (i32.shl (i32.and $lane 3) 1))';
 
 const rowAddress = (row: string): string => `(call $tile_row $mail $group ${row})`;
 
@@ -135,7 +141,8 @@ export const MATRIX_FUNCTIONS = `
   (call $apply_warp $mail $group $op))
 
 (func $apply_product (param $mail $group i32)
-  (local $box $m $n $k $batch $kind $mode $bytes $a $b $c $d $sizeA $sizeB $sizeC $sparse $metadata i32)
+  (local $box $m $n $k $batch $kind $mode $bytes $a $b $c $d $sizeA $sizeB $sizeC $sparse
+    $metadata i32)
   (local.set $box (i32.add $mail (i32.shl (i32.ctz $group) 5)))
   (local.set $a (i32.load offset=${MAIL.value} $box))
   (local.set $k (i32.load16_u offset=${MAIL.value + 4} $box))
@@ -181,8 +188,9 @@ ${PRODUCTS.map(([, arithmetic]) => multiply(arithmetic)).join('\n')}
   (if (i64.lt_s $x -0x80000000L) (then (return 0x80000000)))
   (i32.wrap_i64 $x))
 
-;; PTX ISA, "Sparse matrix storage". The metadata of rows g and g + 8 is a string of 2-bit indices in the words of the
-;; lanes 4g + \`lane\` and following, in units of \`unit\` bits: the first columns of row g, those of row g + 8, the next ones.
+;; PTX ISA, "Sparse matrix storage". The metadata of rows g and g + 8 is a string of 2-bit indices
+;; in the words of the lanes from 4g + \`lane\` on, in units of \`unit\` bits: the first columns of
+;; row g, those of row g + 8, the next ones.
 (func $expand_sparse (param $a $metadata $out $m $k $kind $lane $unit i32) (result i32)
   (local $to $i $p $half $at $bit $index $column i32)
   (local.set $to $out)
@@ -191,7 +199,8 @@ ${PRODUCTS.map(([, arithmetic]) => multiply(arithmetic)).join('\n')}
   (loop $rows
     (local.set $p 0)
     (loop $columns
-      ;; Which 2-bit index: one per element, the upper one of two, or one per pair of elements.
+      ;; The 2-bit index: one for each element, the upper one of two, or one for each pair of
+      ;; elements.
       (local.set $index $p)
       (if (i32.eq $kind ${SPARSITY.oneOfTwo}) (then (local.set $index (i32.add (i32.shl $p 1) 1))))
       (if (i32.eq $kind ${SPARSITY.pairs}) (then (local.set $index (i32.shr_u $p 1))))
@@ -200,12 +209,15 @@ ${PRODUCTS.map(([, arithmetic]) => multiply(arithmetic)).join('\n')}
         (i32.mul (i32.add (i32.shl (i32.div_u $bit $unit) 1) (i32.shr_u $i 3)) $unit)
         (i32.rem_u $bit $unit)))
       (local.set $at (i32.and (i32.shr_u
-        (i32.load (i32.add $metadata (i32.shl (i32.add (i32.add (i32.shl (i32.and $i 7) 2) $lane) (i32.shr_u $at 5)) 2)))
+        (i32.load (i32.add $metadata (i32.shl
+              (i32.add (i32.add (i32.shl (i32.and $i 7) 2) $lane) (i32.shr_u $at 5)) 2)))
         (i32.and $at 31)) 3))
       (local.set $column (i32.add (i32.shl (i32.shr_u $p 1) 2) $at))
-      (if (i32.eq $kind ${SPARSITY.oneOfTwo}) (then (local.set $column (i32.add (i32.shl $p 1) (i32.shr_u $at 1)))))
+      (if (i32.eq $kind ${SPARSITY.oneOfTwo})
+        (then (local.set $column (i32.add (i32.shl $p 1) (i32.shr_u $at 1)))))
       (if (i32.eq $kind ${SPARSITY.pairs}) (then
-        (local.set $column (i32.add (i32.shl (i32.shr_u $p 2) 3) (i32.add (i32.shl $at 1) (i32.and $p 1))))))
+        (local.set $column (i32.add (i32.shl (i32.shr_u $p 2) 3)
+            (i32.add (i32.shl $at 1) (i32.and $p 1))))))
       (i32.store (i32.add $to (i32.shl $column 2)) (i32.load $a))
       (local.set $a (i32.add $a 4))
       (local.set $p (i32.add $p 1))
@@ -215,14 +227,16 @@ ${PRODUCTS.map(([, arithmetic]) => multiply(arithmetic)).join('\n')}
     (br_if $rows (i32.lt_u $i $m)))
   $out)
 
-;; Address of a row of a tile, as its lane left it; 0 where that lane is gone.
+;; The address of a row of a tile, which its lane wrote; 0 if that lane has exited.
 (func $tile_row (param $mail $group $lane i32) (result i32)
   (if (i32.eqz (i32.and (i32.shr_u $group $lane) 1)) (then (return 0)))
   (i32.load offset=${MAIL.value} (i32.add $mail (i32.shl $lane 5))))
 
-;; Moves tiles whose rows of 16 bytes are anywhere to or from 16 bytes per lane in the warp's area.
+;; Moves tiles, whose rows of 16 bytes are anywhere, to or from 16 bytes for each lane in the warp's
+;; area.
 (func $apply_tiles (param $mail $group $store i32)
-  (local $box $area $count $tile $width $lane $j $e $g $t $row $column $address $word $cell $bit i32)
+  (local $box $area $count $tile $width $lane $j $e $g $t $row $column $address $word $cell
+    $bit i32)
   (local.set $box (i32.add $mail (i32.shl (i32.ctz $group) 5)))
   (local.set $area (i32.load offset=${MAIL.lane} $box))
   (local.set $count (i32.load8_u offset=${MAIL.clamp} $box))
@@ -235,7 +249,7 @@ ${PRODUCTS.map(([, arithmetic]) => multiply(arithmetic)).join('\n')}
       (local.set $word 0)
       (local.set $e 0)
       (block $whole
-        ;; Rows of a tile that stays as it is: four bytes at once.
+        ;; Rows of a tile that is not transposed: four bytes at once.
         (if (i32.and (i32.eqz $tile) (i32.eq $width 8)) (then
           (local.set $address ${rowAddress('(i32.add (i32.shl $j 3) (i32.shr_u $lane 2))')})
           (br_if $whole (i32.eqz $address))
@@ -244,18 +258,17 @@ ${PRODUCTS.map(([, arithmetic]) => multiply(arithmetic)).join('\n')}
             (then (i32.store $address (i32.load $cell)))
             (else (local.set $word (i32.load $address))))
           (br $whole)))
-        ;; Transposed halves: two at once for either kind of move.
+        ;; Transposed halves: two at once, for loads and stores.
         (if (i32.eq $tile ${TILE.transposed16}) (then
           ${[0, 1]
             .map(
-              (
-                h,
-              ) => `(local.set $address ${rowAddress(`(i32.add (i32.add (i32.shl $j 3) (i32.shl (i32.and $lane 3) 1)) ${h})`)})
+              (h) => `(local.set $address ${rowAddress(`(i32.add ${ROW_OF_PAIR} ${h})`)})
           (if $address (then
             (local.set $address (i32.add $address (i32.shl (i32.shr_u $lane 2) 1)))
             (if $store
               (then (i32.store16 $address (i32.load16_u offset=${2 * h} $cell)))
-              (else (local.set $word (i32.or $word (i32.shl (i32.load16_u $address) ${16 * h})))))))`,
+              (else (local.set $word (i32.or $word
+                    (i32.shl (i32.load16_u $address) ${16 * h})))))))`,
             )
             .join('\n          ')}
           (br $whole)))
@@ -269,9 +282,11 @@ ${PRODUCTS.map(([, arithmetic]) => multiply(arithmetic)).join('\n')}
                 (local.set $bit (i32.mul $column $width))
                 (local.set $address (i32.add $address (i32.shr_u $bit 3)))
                 (local.set $row (i32.load8_u $address))
-                ;; Six bits may cross into the next byte, which is still of the row.
-                (if (i32.eq $width 6) (then (local.set $row (i32.or $row (i32.shl (i32.load8_u offset=1 $address) 8)))))
-                (local.set $row (i32.and (i32.shr_u $row (i32.and $bit 7)) (i32.sub (i32.shl 1 $width) 1)))
+                ;; Six bits may extend into the next byte, which is in the same row.
+                (if (i32.eq $width 6) (then (local.set $row
+                      (i32.or $row (i32.shl (i32.load8_u offset=1 $address) 8)))))
+                (local.set $row (i32.and (i32.shr_u $row (i32.and $bit 7))
+                    (i32.sub (i32.shl 1 $width) 1)))
                 (local.set $word (i32.or $word (i32.shl $row (i32.shl $e 3))))))))
           (local.set $e (i32.add $e 1))
           (br_if $bytes (i32.lt_u $e 4))))
@@ -295,8 +310,10 @@ ${PRODUCTS.map(([, arithmetic]) => multiply(arithmetic)).join('\n')}
     (local.set $lane (i32.add $lane 1))
     (br_if $lanes (i32.lt_u $lane 32))))
 
-;; Floats of a byte or less: sign, \`exponents\` bits with bias 2^(exponents-1)-1, \`fractions\` bits; no infinities.
-(func $small_float (param $bits $exponents $fractions i32) (result f32) (local $e $f i32) (local $x f32)
+;; Floats of at most a byte: sign, \`exponents\` bits with bias 2^(exponents-1)-1, \`fractions\`
+;; bits; no infinities.
+(func $small_float (param $bits $exponents $fractions i32) (result f32) (local $e $f i32)
+  (local $x f32)
   (local.set $e (i32.and (i32.shr_u $bits $fractions) (i32.sub (i32.shl 1 $exponents) 1)))
   (local.set $f (i32.and $bits (i32.sub (i32.shl 1 $fractions) 1)))
   (if $e

@@ -1,5 +1,5 @@
-// Relaxed SIMD lets an engine fuse relaxed_madd or not. One triple tells: fused, the product's low
-// bits survive.
+// Relaxed SIMD allows an engine to fuse relaxed_madd or not. One triple shows which: the low bits
+// of a fused product survive.
 
 import { Bytes } from '../wasm/bytes.js';
 import { Code } from '../wasm/code.js';
@@ -7,14 +7,14 @@ import type { LaneOpcode, Opcode } from '../wasm/opcodes.js';
 
 let fused: boolean | undefined;
 
-/** True where relaxed_madd exists and rounds once, for f32 and f64. */
+/** True if relaxed_madd exists and rounds once, for f32 and f64. */
 export function relaxedFmaIsFused(): boolean {
   fused ??= probe();
   return fused;
 }
 
 function probe(): boolean {
-  // The slice of WebAssembly that this needs is not in every TypeScript library.
+  // Not every TypeScript library declares the part of WebAssembly that this uses.
   const api = (
     globalThis as unknown as {
       WebAssembly?: {
@@ -27,7 +27,7 @@ function probe(): boolean {
   if (!api) return false;
   const body = (splat: Opcode, madd: Opcode, extract: LaneOpcode): Uint8Array => {
     const code = new Code().u32(0);
-    // a*a - 1 where a = 1 + tiny: unfused, tiny squared is lost.
+    // a*a - 1 for a = 1 + tiny: without fusion, tiny squared is lost.
     const minusProduct = (): void => {
       code.get(0).op(splat);
     };

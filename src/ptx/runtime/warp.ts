@@ -1,8 +1,8 @@
-// Completes warp operations: shuffles, votes, matches, reductions. Each waiting thread has left its
-// operands in its mailbox; a group is complete when every thread named in its mask that has not
-// exited waits at the same operation, with the same mask. An `activemask` names nobody: it is
-// answered once nothing else completes, since the others may be on their way to it out of a loop,
-// and a GPU's threads meet again behind one.
+// Completes warp operations: shuffles, votes, matches, reductions. Each waiting thread has written
+// its operands to its mailbox; a group is complete when every thread in its mask that has not
+// exited waits at the same operation, with the same mask. An `activemask` names no threads: it
+// completes when nothing else does, since other threads may be on their way to it out of a loop,
+// and a GPU's threads reconverge after one.
 
 import { WARP_OPERATIONS as OP } from '../analysis/cuts.js';
 import { MAIL, SCRATCH, STATE } from '../emit/frame-layout.js';
@@ -23,13 +23,16 @@ const forGroup = (label: string, body: string): string => `
     ${body}
     (br $${label})))`;
 
-/** Completes what is complete of a warp; `apply` carries an operation out. */
+/** Completes the operations of a warp that are complete; `apply` executes one. */
 const resolver = (name: string, apply: string): string => `
-;; Returns 1 when some thread of the warp can go on. \`first\` and \`end\` are linear thread indices. \`any\`: masks of one operation may differ.
-;; \`last\`: activemask is answered whatever else completes.
+;; Returns 1 if some thread of the warp can continue. \`first\` and \`end\` are linear thread
+;; indices. \`any\`: masks of one operation may differ. \`last\`: activemask completes whatever else
+;; does.
 (func $${name} (param $ctx $first $end $any $last i32) (result i32)
-  (local $states $mail $lane $count $s $live $waiting $todo $op $mask $group $rest $box $progress $same $asking i32)
-  (local.set $states (i32.add (i32.add (i32.load offset=${CTX.scratch} $ctx) ${SCRATCH.states}) (i32.shl $first 2)))
+  (local $states $mail $lane $count $s $live $waiting $todo $op $mask $group $rest $box $progress
+    $same $asking i32)
+  (local.set $states (i32.add (i32.add (i32.load offset=${CTX.scratch} $ctx) ${SCRATCH.states})
+      (i32.shl $first 2)))
   (local.set $mail (i32.add ${MAILBOXES} (i32.shl $first 5)))
   (local.set $count (i32.sub $end $first))
   (block $scanned (loop $scan
@@ -37,12 +40,13 @@ const resolver = (name: string, apply: string): string => `
     (local.set $s (i32.load ${state('$lane')}))
     (if (i32.ne $s ${STATE.exited}) (then
       (local.set $live (i32.or $live (i32.shl 1 $lane)))
-      (if (i32.and (i32.lt_s $s 0) (i32.ge_u $s ${STATE.warp})) (then (local.set $waiting (i32.or $waiting (i32.shl 1 $lane)))))))
+      (if (i32.and (i32.lt_s $s 0) (i32.ge_u $s ${STATE.warp}))
+        (then (local.set $waiting (i32.or $waiting (i32.shl 1 $lane)))))))
     (local.set $lane (i32.add $lane 1))
     (br $scan)))
   (local.set $todo $waiting)
   (block $finished (loop $groups
-    ;; The second time round, where some thread has asked for it, is for activemask.
+    ;; The second round, if some thread waits for it, is for activemask.
     (if (i32.eqz $todo) (then
       (br_if $finished (i32.or (i32.ne $asking 1) (i32.and $progress (i32.eqz $last))))
       (local.set $asking 2)
@@ -58,17 +62,19 @@ const resolver = (name: string, apply: string): string => `
         (local.set $group (i32.or (i32.shl 1 $lane) $todo)))
       (else
         (br_if $groups (i32.eq $asking 2))
-        ;; A thread is in its own group even if its mask forgets it.
+        ;; A thread is in its own group even if its mask leaves it out.
         (local.set $group (i32.or (i32.and $mask $live) (i32.shl 1 $lane)))
         (br_if $groups (i32.and $group (i32.xor $waiting -1)))))
-    ;; Those of the group that wait at the same operation, of the same group: another one that overlaps may come first.
+    ;; The threads of the group that wait at the same operation, of the same group: another
+    ;; operation that overlaps may come first.
     (local.set $same 0)
     ${forGroup(
       'compare',
       `
       (if (i32.and
           (i32.eq (i32.load offset=${MAIL.operation} $box) $op)
-          (i32.or $any (i32.or (i32.eq (i32.load offset=${MAIL.mask} $box) $mask) (i32.eq (i32.and $op 255) ${OP['activemask']!}))))
+          (i32.or $any (i32.or (i32.eq (i32.load offset=${MAIL.mask} $box) $mask)
+              (i32.eq (i32.and $op 255) ${OP['activemask']!}))))
         (then (local.set $same (i32.or $same (i32.shl 1 $lane)))))`,
     )}
     (if (i32.eq (i32.and $op 255) ${OP['activemask']!})
@@ -88,13 +94,15 @@ const resolver = (name: string, apply: string): string => `
 
 export const WARP_FUNCTIONS = `
 ${resolver('resolve_warp', 'apply_warp')}
-;; Kernels without matrices do without all that.
+;; Kernels without matrices do not contain that part.
 ${resolver('resolve_matrix_warp', 'apply_matrix_warp')}
 
 (func $apply_warp (param $mail $group $op i32)
-  (local $rest $lane $box $value $sum $minS $maxS $minU $maxU $and $or $xor $ballot $count $leader i32)
+  (local $rest $lane $box $value $sum $minS $maxS $minU $maxU $and $or $xor $ballot $count
+    $leader i32)
   (if (i32.le_u $op ${OP['shfl.idx']!}) (then (call $apply_shuffle $mail $group $op) (return)))
-  (if (i32.or (i32.eq $op ${OP['match.any']!}) (i32.eq $op ${OP['match.all']!})) (then (call $apply_match $mail $group $op) (return)))
+  (if (i32.or (i32.eq $op ${OP['match.any']!}) (i32.eq $op ${OP['match.all']!}))
+    (then (call $apply_match $mail $group $op) (return)))
   (local.set $minS 0x7fffffff) (local.set $maxS 0x80000000) (local.set $minU -1) (local.set $and -1)
   ${forGroup(
     'gather',
@@ -140,7 +148,8 @@ ${resolver('resolve_matrix_warp', 'apply_matrix_warp')}
     (i32.store offset=${MAIL.result + 4} $box (i32.eq $lane $leader))`,
   )})
 
-;; PTX ISA, shfl.sync: maxLane and minLane come from the segment mask in bits 8 to 12 of c and its clamp.
+;; PTX ISA, shfl.sync: maxLane and minLane come from the segment mask in bits 8 to 12 of c and its
+;; clamp.
 (func $apply_shuffle (param $mail $group $op i32)
   (local $rest $lane $box $b $c $max $source $ok $segment i32)
   ${forGroup(
@@ -149,7 +158,8 @@ ${resolver('resolve_matrix_warp', 'apply_matrix_warp')}
     (local.set $b (i32.and (i32.load offset=${MAIL.lane} $box) 31))
     (local.set $c (i32.load offset=${MAIL.clamp} $box))
     (local.set $segment (i32.and (i32.shr_u $c 8) 31))
-    (local.set $max (i32.or (i32.and $lane $segment) (i32.and (i32.and $c 31) (i32.xor $segment -1))))
+    (local.set $max (i32.or (i32.and $lane $segment)
+        (i32.and (i32.and $c 31) (i32.xor $segment -1))))
     (block $chosen
       (if (i32.eq $op ${OP['shfl.up']!}) (then
         (local.set $source (i32.sub $lane $b))
@@ -166,13 +176,14 @@ ${resolver('resolve_matrix_warp', 'apply_matrix_warp')}
       (local.set $source (i32.or (i32.and $lane $segment) (i32.and $b (i32.xor $segment -1))))
       (local.set $ok (i32.le_s $source $max)))
     (if (i32.eqz $ok) (then (local.set $source $lane)))
-    ;; Reading a thread that is not there is undefined: it reads its own value.
+    ;; A read from a lane without a thread is undefined: the thread reads its own value.
     (if (i32.eqz (i32.and (i32.shr_u $group $source) 1)) (then (local.set $source $lane)))
     (i32.store offset=${MAIL.result} $box (i32.load offset=${MAIL.value} ${box('$source')}))
     (i32.store offset=${MAIL.result + 4} $box $ok)`,
   )})
 
-(func $apply_match (param $mail $group $op i32) (local $rest $lane $box $other $others $same i32) (local $value i64)
+(func $apply_match (param $mail $group $op i32) (local $rest $lane $box $other $others $same i32)
+  (local $value i64)
   ${forGroup(
     'each',
     `
@@ -183,7 +194,8 @@ ${resolver('resolve_matrix_warp', 'apply_matrix_warp')}
       (br_if $compared (i32.eqz $others))
       (local.set $other (i32.ctz $others))
       (local.set $others (i32.and $others (i32.sub $others 1)))
-      (if (i64.eq (i64.load offset=${MAIL.value} ${box('$other')}) $value) (then (local.set $same (i32.or $same (i32.shl 1 $other)))))
+      (if (i64.eq (i64.load offset=${MAIL.value} ${box('$other')}) $value)
+        (then (local.set $same (i32.or $same (i32.shl 1 $other)))))
       (br $compare)))
     (if (i32.eq $op ${OP['match.all']!}) (then
       (local.set $same (select $group 0 (i32.eq $same $group)))))

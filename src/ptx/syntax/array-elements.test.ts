@@ -8,11 +8,12 @@ const BEFORE = `.global .align 4 .u32 a[8] = {10, 11, 12, 13, 14, 15, 16, 17};
 .global .align 2 .u16 grid[2][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}};
 .global .align 16 .v4 .f32 four[2] = {{1.0, 2.0, 3.0, 4.0}, {5.0, 6.0, 7.0, 8.0}};
 .const .align 8 .u64 wide[3] = {100, 200, 300};`;
-const HEAD = `.reg .b64 %o, %p, %rd<4>; .reg .b32 %t, %v, %w, %i<4>; .reg .s16 %h; .reg .b16 %b; .reg .f32 %f<4>; .reg .pred %q;
+const HEAD = `.reg .b64 %o, %p, %rd<4>; .reg .b32 %t, %v, %w, %i<4>; .reg .s16 %h;
+  .reg .b16 %b; .reg .f32 %f<4>; .reg .pred %q;
   .shared .align 4 .u32 sh[64]; .local .align 4 .s32 lo[4];
   ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mad.wide.u32 %p, %t, 4, %o;`;
 
-/** What each of eight threads leaves in %v, in both back ends. */
+/** The values of %v in eight threads, in both back ends. */
 function values(body: string): number[] {
   const [scalar, lanes] = [false, true].map((simd) => {
     const grid = new Grid(
@@ -44,7 +45,7 @@ describe('an element of an array', () => {
     ['mov.u64 %rd0, a[2+1]; ld.global.u32 %v, [%rd0+4];', each(() => 14)],
     ['mov.u64 %rd0, a[%t]; ld.global.u32 %v, [%rd0];', each((t) => 10 + t)],
     ['cvta.global.u64 %rd0, a[5]; ld.u32 %v, [%rd0];', each(() => 15)],
-    // One index, whatever the dimensions: of the elements in a row.
+    // There is one index, whatever the dimensions: it counts the elements in order.
     ['ld.global.u16 %b, grid[6]; cvt.u32.u16 %v, %b;', each(() => 7)],
     ['ld.global.v4.f32 {%f0, %f1, %f2, %f3}, four[1]; cvt.rzi.u32.f32 %v, %f2;', each(() => 7)],
     [
@@ -87,11 +88,11 @@ describe('an element of an array', () => {
     ['ld.global.u32 %v, a[1][2];', "';' after 'ld'"],
     [
       'add.u32 %v, a[1], 2;',
-      "'add' takes no element of an array: have mov.u64 put its address into a register, and " +
-        'write [%rd1]',
+      "'add' takes no element of an array: write its address into a register with mov.u64, and " +
+        'use [%rd1]',
     ],
     ['atom.global.add.u32 %v, a[1], 2;', "'atom' takes no element of an array"],
-    ['mov.b64 %rd0, {%v, a[1]};', 'an element of an array stands alone'],
+    ['mov.b64 %rd0, {%v, a[1]};', 'an element of an array cannot be a part of an operand'],
   ])('%s is refused', (body, message) => {
     expect(() =>
       compilePtx(kernelText('k', '.param .u64 out', `${HEAD}\n${body}\nret;`, BEFORE)),

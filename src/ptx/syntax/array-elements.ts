@@ -1,10 +1,11 @@
 // Elements of arrays as operands, `a[2]` and `a[%r1+1]`: in ld and st the element, in mov and cvta
-// its address. Where the index is a register, instructions that make the address are put in front.
+// its address. If the index is a register, instructions that compute the address are inserted
+// before the instruction.
 
 import { scalarType } from '../scalar-types.js';
 import type { Instruction, Operand, PtxModule, Statement, Variable } from './ast.js';
 
-/** Names that are declared within one pair of braces, and what is around. */
+/** Names that are declared within one pair of braces, and the scope around it. */
 interface Scope {
   readonly around: Scope | undefined;
   readonly variables: ReadonlyMap<string, Variable>;
@@ -21,7 +22,7 @@ type Element = Name & { element: NonNullable<Name['element']> };
 const isElement = (operand: Operand): operand is Element =>
   operand.kind === 'name' && operand.element !== undefined;
 
-/** All operands that stand in another one. */
+/** All operands that another one contains. */
 function within(operand: Operand): Operand[] {
   const parts = (): Operand[] => {
     switch (operand.kind) {
@@ -105,7 +106,7 @@ class Resolver {
         const inner = within(operand).find(isElement);
         if (inner !== undefined)
           throw this.fail(
-            'an element of an array stands alone: have ld or mov put it into a register first',
+            'an element of an array cannot be a part of an operand: load it into a register first',
             inner.at,
           );
         return operand;
@@ -113,8 +114,8 @@ class Resolver {
       const isAddress = mnemonic === 'ld' || mnemonic === 'ldu' || mnemonic === 'st';
       if (!isAddress && mnemonic !== 'mov' && !(mnemonic === 'cvta' && modifiers[0] !== 'to')) {
         throw this.fail(
-          `'${mnemonic}' takes no element of an array: have mov.u64 put its address into a ` +
-            'register, and write [%rd1]',
+          `'${mnemonic}' takes no element of an array: write its address into a register with ` +
+            'mov.u64, and use [%rd1]',
           operand.at,
         );
       }
@@ -126,8 +127,8 @@ class Resolver {
       const variable = variableNamed(name, scope);
       if (variable === undefined || variable.dimensions.length === 0)
         throw this.fail(
-          `'${name}' is no array, which alone has elements: write [${name}+4] for what lies ` +
-            'four bytes behind it',
+          `'${name}' is no array, and has no elements: write [${name}+4] for the address four ` +
+            'bytes after it',
           at,
         );
       const bytes = (scalarType(variable.type).bits / 8) * variable.vector;
@@ -158,8 +159,8 @@ class Resolver {
   }
 
   /**
-   * The register with the address of an element, which instructions in `out` make. As ptxas has it,
-   * an index has 32 bits and no sign.
+   * The register with the address of an element; `out` gets the instructions that compute it. An
+   * index is an unsigned integer of 32 bits, as in ptxas.
    */
   private addressOf(
     { name, at, element: { register, offset } }: Element,
@@ -201,7 +202,7 @@ class Resolver {
     );
   }
 
-  /** Puts an instruction in front of `origin`, and returns the register for its result. */
+  /** Inserts an instruction before `origin`, and returns the register for its result. */
   private make(
     out: Statement[],
     { start, end, line }: Instruction,
@@ -239,7 +240,7 @@ function isScalarInteger(type: string): boolean {
   );
 }
 
-/** For modules that have such operands. */
+/** Resolves the elements in a module that has such operands. */
 export function resolveElements(module: PtxModule): void {
   const resolver = new Resolver(module);
   const around = scopeOf(module.variables, [], undefined);

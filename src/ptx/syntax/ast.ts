@@ -1,5 +1,5 @@
-// The syntax tree of a PTX module, as the parser leaves it: nothing is resolved, every node knows
-// its offset.
+// The syntax tree of a PTX module, as the parser makes it: no name is resolved, and every node has
+// its offset in the text.
 
 import type { SourceText } from '../error.js';
 
@@ -7,9 +7,9 @@ export type Space = 'reg' | 'global' | 'const' | 'shared' | 'local' | 'param' | 
 
 export type Operand =
   /**
-   * `offset` is what a plus behind the name adds, `added` the same in 64 bits, and there where a
-   * plus is. `element`: behind the name stands an index. Those are gone once a module has been
-   * read.
+   * `offset` is the number that a plus after the name adds; `added` is the same in 64 bits, and is
+   * absent without a plus. `element` is the index after the name; `array-elements.ts` replaces
+   * these before parsePtx returns.
    */
   | {
       kind: 'name';
@@ -22,7 +22,7 @@ export type Operand =
     }
   | { kind: 'integer'; value: bigint; at: number }
   | { kind: 'float'; width: 32 | 64; bits: bigint; at: number }
-  /** `unified`: it is followed by that, a hint about the address. */
+  /** `unified`: the word follows it, a hint about the address. */
   | {
       kind: 'address';
       base: string | undefined;
@@ -43,7 +43,8 @@ export interface Instruction {
   predicate?: { register: string; negated: boolean };
   mnemonic: string;
   /**
-   * Dotted parts after the mnemonic, without their dots. Instructions of one form share the array.
+   * The dotted words after the mnemonic, without their dots. Instructions of one form share the
+   * array.
    */
   modifiers: readonly string[];
   operands: Operand[];
@@ -74,12 +75,12 @@ export interface Variable {
   /** `.ptr` on a parameter. */
   pointer: boolean;
   /**
-   * Of parameters that were one vector: how many there are, of the first, and 0 of the others; see
-   * vector-parameters.ts.
+   * For a parameter that was an element of a vector: the number of elements for the first, and 0
+   * for the others; see vector-parameters.ts.
    */
   elements?: number;
   /**
-   * Of .global and .const variables inside functions: what the module has them as; see
+   * For a .global or .const variable inside a function: its name in the module; see
    * function-data.ts.
    */
   placedAs?: string;
@@ -89,7 +90,7 @@ export interface Variable {
 export interface Prototype {
   returns: Variable[];
   params: Variable[];
-  /** Of a .callprototype. */
+  /** Present on a .callprototype. */
   noreturn?: boolean;
 }
 
@@ -112,7 +113,7 @@ export interface PtxFunction extends Prototype {
   name: string;
   entry: boolean;
   linkage: string[];
-  /** `maxntid`, `reqntid`, `minnctapersm`, … with their numbers. */
+  /** `maxntid`, `reqntid`, `minnctapersm` and others, with their numbers. */
   directives: Map<string, number[]>;
   body: Statement[] | undefined;
   at: number;
@@ -122,18 +123,18 @@ export interface PtxFunction extends Prototype {
 export interface PtxModule {
   version: string;
   target: string;
-  /** What stands behind the target: `debug`, `texmode_independent`, `map_f64_to_f32`. */
+  /** The words after the target: `debug`, `texmode_independent`, `map_f64_to_f32`. */
   targetOptions: Set<string>;
   addressSize: number;
   functions: PtxFunction[];
   variables: Variable[];
   /**
-   * Registers and `.local` variables that stand outside functions, as before PTX 3.0: one for each
-   * thread, whichever function names it.
+   * Registers and `.local` variables outside functions, as before PTX 3.0: one for each thread,
+   * shared by all functions.
    */
   perThread: Statement[];
   aliases: Map<string, string>;
-  /** Source files by their number in .loc directives. */
+  /** Source files by their numbers in .loc directives. */
   files: Map<number, string>;
   source: SourceText;
 }

@@ -1,5 +1,5 @@
-// Constant expressions come to what ptxas makes of them: the values are read from the cubins that
-// it made of these lines.
+// Constant expressions have the values that ptxas computes: the expected values come from the
+// cubins that it made of these lines.
 
 import { describe, expect, it } from 'vitest';
 import { PtxError, STATUS, compilePtx } from '../index.js';
@@ -8,7 +8,7 @@ import { Grid, kernelText } from '../run-grid.test-support.js';
 const VALUES: readonly (readonly [expression: string, value: bigint])[] = [
   ['~0', 0xffffffffffffffffn],
   ['0xFFFFFFFFFFFFFFFF', 0xffffffffffffffffn],
-  // `~` gives a number without a sign, as a literal beyond 63 bits is one.
+  // `~` gives an unsigned number, as does a literal beyond 63 bits.
   ['~0 >> 60', 0xfn],
   ['-1 >> 60', 0xffffffffffffffffn],
   ['0x8000000000000000 >> 60', 0x8n],
@@ -17,7 +17,7 @@ const VALUES: readonly (readonly [expression: string, value: bigint])[] = [
   ['077U - 100 < 0', 0n],
   ['0b11U - 5 < 0', 0n],
   ['WARP_SZ - 33 < 0', 1n],
-  // One operand without a sign takes it from the other.
+  // One unsigned operand makes the other one unsigned.
   ['5U > -7', 0n],
   ['-1 < 1U', 0n],
   ['-1 < 1', 1n],
@@ -29,23 +29,23 @@ const VALUES: readonly (readonly [expression: string, value: bigint])[] = [
   ['(5 | 5) - 8 < 0', 1n],
   ['9223372036854775807 * 3U', 0x7ffffffffffffffdn],
   ['9223372036854775807 + 1 < 0', 1n],
-  // A remainder never has one.
+  // A remainder is always unsigned.
   ['-7 % 4', 1n],
   ['(-7 % 4) - 8 < 0', 0n],
-  // Truths do.
+  // Results of comparisons and of `!` are signed.
   ['!5U - 2 < 0', 1n],
   ['(1U < 2U) - 2 < 0', 1n],
   ['(1U && 1U) - 2 < 0', 1n],
-  // A minus keeps it as it is, casts do not.
+  // A minus leaves the sign property as it is, casts do not.
   ['-1U < 0', 0n],
   ['(.u64) -1 < 0', 0n],
   ['(.s64) ~0 < 0', 1n],
-  // Shifts are as their first operand; amounts have six bits.
+  // A shift has the sign property of its first operand; amounts have six bits.
   ['(1U << 63) < 0', 0n],
   ['(-1 >> 1U) < 0', 1n],
   ['1 << 65', 2n],
   ['1 << -1', 0x8000000000000000n],
-  // The chosen value stays what it was.
+  // The chosen value keeps its sign property.
   ['(1 ? -1 : 1U) < 0', 1n],
   ['(0 ? -1 : 1U) - 2 < 0', 0n],
 ];

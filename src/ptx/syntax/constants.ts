@@ -1,6 +1,7 @@
-// What constant expressions come to: the ISA's chapter "Constant Expression Evaluation", and where
-// that is silent, ptxas. An integer has 64 bits with a sign, or without where it has the suffix U
-// or does not fit otherwise. Which of the two it is decides comparisons, quotients and shifts.
+// The values of constant expressions, by the ISA's chapter "Constant Expression Evaluation" and,
+// where it leaves something open, by ptxas. An integer has 64 bits. It is signed unless it has the
+// suffix U or does not fit otherwise. Comparisons, quotients and shifts depend on which of the two
+// it is.
 
 import type { SourceText } from '../error.js';
 
@@ -21,7 +22,7 @@ export const float64 = (value: number, at: number): FloatConstant => ({
   at,
 });
 
-/** The number that a literal names. */
+/** The number of a literal. */
 const floatValue = ({ width, bits }: { width: 32 | 64; bits: bigint }): number =>
   width === 64
     ? new Float64Array(new BigUint64Array([bits]).buffer)[0]!
@@ -35,9 +36,7 @@ export const integer = (value: bigint, isUnsigned: boolean, at: number): Integer
   at,
 });
 
-/**
- * An integer as it is written: hexadecimal, binary, octal or decimal, with the suffix or without.
- */
+/** Reads an integer: hexadecimal, binary, octal or decimal, with the suffix or without it. */
 export function integerLiteral(text: string, at: number, source: SourceText): IntegerConstant {
   const hasSuffix = text.endsWith('U');
   const digits = hasSuffix ? text.slice(0, -1) : text;
@@ -56,7 +55,7 @@ const UNARY: Readonly<Record<string, (operand: IntegerConstant, at: number) => I
   '(.u64)': ({ value }, at) => integer(value, true, at),
 };
 
-/** `-` and the like, or a cast in its parentheses. */
+/** Evaluates `-` and the like, or a cast in its parentheses. */
 export function unaryConstant(
   operator: string,
   operand: Constant,
@@ -78,7 +77,7 @@ export function unaryConstant(
   return apply(operand, at);
 }
 
-// Both operands of these become unsigned where one of them is, and so is the result.
+// If one operand of these is unsigned, both are, and so is the result.
 const ARITHMETIC: Readonly<Record<string, (x: bigint, y: bigint) => bigint>> = {
   '+': (x, y) => x + y,
   '-': (x, y) => x - y,
@@ -89,7 +88,7 @@ const ARITHMETIC: Readonly<Record<string, (x: bigint, y: bigint) => bigint>> = {
   '^': (x, y) => x ^ y,
   '%': (x, y) => x % y,
 };
-// The result has a sign.
+// The result is signed.
 const COMPARISONS: Readonly<Record<string, <T extends bigint | number>(x: T, y: T) => boolean>> = {
   '==': (x, y) => x === y,
   '!=': (x, y) => x !== y,
@@ -102,7 +101,8 @@ const LOGIC: Readonly<Record<string, (x: bigint, y: bigint) => boolean>> = {
   '&&': (x, y) => x !== 0n && y !== 0n,
   '||': (x, y) => x !== 0n || y !== 0n,
 };
-// The result is as the first operand. As ptxas has it, an amount beyond 63 begins again at 0.
+// The result has the first operand's sign property. An amount beyond 63 begins again at 0, as in
+// ptxas.
 const SHIFTS: Readonly<Record<string, (x: bigint, amount: bigint) => bigint>> = {
   '<<': (x, amount) => x << amount,
   '>>': (x, amount) => x >> amount,
@@ -134,7 +134,7 @@ export function binaryConstant(
     return integer(shift(a.value, BigInt.asUintN(6, b.value)), a.isUnsigned, at);
   const logic = LOGIC[operator];
   if (logic !== undefined) return truth(logic(a.value, b.value), at);
-  // A remainder is one of numbers without a sign, whatever they are.
+  // A remainder is computed with unsigned numbers, whatever the operands are.
   const isUnsigned = operator === '%' || a.isUnsigned || b.isUnsigned;
   const x = isUnsigned ? BigInt.asUintN(64, a.value) : a.value;
   const y = isUnsigned ? BigInt.asUintN(64, b.value) : b.value;

@@ -1,12 +1,12 @@
-// Reads one instruction with its operands. Operand syntax is the same for every instruction: what
-// the operands mean is decided by the rules, later.
+// Reads one instruction with its operands. The syntax of operands is the same for every
+// instruction; the rules decide later what the operands mean.
 
 import type { Instruction, Operand } from './ast.js';
 import { TOKEN } from './lexer.js';
 import type { TokenReader } from './token-reader.js';
 
 /**
- * The constant expression behind a plus, if one is there: `[a+-4]` is in the language, `[a-4]` is
+ * The constant expression after a plus, if there is one: `[a+-4]` is in the language, `[a-4]` is
  * not.
  */
 function added(reader: TokenReader): bigint | undefined {
@@ -17,7 +17,7 @@ function added(reader: TokenReader): bigint | undefined {
   return BigInt.asIntN(64, constant.value);
 }
 
-/** What stands behind a bracket: a name and what is added to it, or a number alone. */
+/** Reads what follows a bracket: a name and what is added to it, or a number alone. */
 function baseAndOffset(
   reader: TokenReader,
   wanted: string,
@@ -67,14 +67,13 @@ function sequence(reader: TokenReader, close: string, lists: boolean): Operand[]
   return elements;
 }
 
-/** An operand within another, where ptxas takes no plus behind a name. */
+/** An operand within another one, where ptxas takes no plus after a name. */
 function alone(reader: TokenReader, lists: boolean): Operand {
   const { at } = reader;
   const inner = operand(reader, lists);
   if (inner.kind === 'name' && inner.added !== undefined) {
     throw reader.error(
-      `'${inner.name}' stands alone here, without a plus: have add put the sum into a ` +
-        'register first',
+      `'${inner.name}' takes no constant here: compute the sum with add, and write its register`,
       at,
     );
   }
@@ -93,7 +92,7 @@ function operand(reader: TokenReader, lists: boolean): Operand {
   return reader.constant();
 }
 
-/** Colours are other names for the elements of vectors. */
+/** Colours are other names of the elements of vectors. */
 function selectorOf(name: string): string {
   switch (name) {
     case 'r':
@@ -148,8 +147,8 @@ function punctuated(reader: TokenReader, lists: boolean, at: number): Operand {
 }
 
 /**
- * Operands up to the semicolon. An array that grows is given room for many, and these are kept: few
- * have more than three.
+ * Reads operands up to the semicolon. The list is copied to an array of its length: a growing array
+ * reserves room for many elements, and few instructions have more than three operands.
  */
 function operandList(reader: TokenReader, lists: boolean): Operand[] {
   const first = operand(reader, lists);

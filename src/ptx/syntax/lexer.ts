@@ -13,19 +13,39 @@ export interface Tokens {
   readonly count: number;
 }
 
-// What is not a plain run of characters. A number keeps its suffix, so that `0f3F800000` is one
-// token and `12abc` is an error rather than two tokens.
-const NUMBER =
-  /0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b|0[xX][0-9a-fA-F]+U?\b|0[bB][01]+U?\b|\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+\b|\d+U?\b/y;
-const STRING = /"(?:[^"\\\n]|\\.)*"/y;
-// Lines of a preprocessor, such as `# 12 "a.cu"`, mean nothing here.
-const SPACE =
-  /(?:\s+|\/\/[^\n]*|\/\*[^]*?\*\/|@@DWARF[^\n]*|#(?:line)?[ \t]*\d+[ \t]+"[^"\n]*"[ \t\d]*\r?$)+/my;
+const either = (...parts: readonly RegExp[]): string => parts.map(({ source }) => source).join('|');
 
-// Character classes; characters beyond ASCII are in none.
+// Tokens other than plain runs of characters. A number keeps its suffix, so that `0f3F800000` is
+// one token, and `12abc` is an error rather than two tokens.
+const NUMBER = new RegExp(
+  either(
+    /0[fF][0-9a-fA-F]{8}\b/,
+    /0[dD][0-9a-fA-F]{16}\b/,
+    /0[xX][0-9a-fA-F]+U?\b/,
+    /0[bB][01]+U?\b/,
+    /\d+\.\d*(?:[eE][+-]?\d+)?/,
+    /\d+[eE][+-]?\d+\b/,
+    /\d+U?\b/,
+  ),
+  'y',
+);
+const STRING = /"(?:[^"\\\n]|\\.)*"/y;
+// Lines of a preprocessor, such as `# 12 "a.cu"`, are skipped.
+const SPACE = new RegExp(
+  `(?:${either(
+    /\s+/,
+    /\/\/[^\n]*/,
+    /\/\*[^]*?\*\//,
+    /@@DWARF[^\n]*/,
+    /#(?:line)?[ \t]*\d+[ \t]+"[^"\n]*"[ \t\d]*\r?$/,
+  )})+`,
+  'my',
+);
+
+// Character classes; characters beyond ASCII are in none of them.
 const START = 1;
 const DIGIT = 2;
-/** What a word goes on with. */
+/** A character within a word. */
 const WORD = 32;
 const BLANK = 4;
 const PUNCTUATION = 8;
@@ -61,7 +81,7 @@ function match(pattern: RegExp, text: string, at: number): number {
   return pattern.test(text) ? pattern.lastIndex : at;
 }
 
-/** A few digits are most numbers. */
+/** A fast path: most numbers are a few digits. */
 function numberEnd(text: string, at: number): number {
   let end = at + 1;
   while (classes[text.charCodeAt(end)]! & DIGIT) end++;

@@ -1,4 +1,4 @@
-// What the parser accepts, where its errors point, and that no text at all makes it crash or hang.
+// The parser accepts the language, its errors have positions, and no text makes it crash or hang.
 
 import { readdirSync } from 'node:fs';
 import * as fc from '../../../test/fast-check.js';
@@ -18,7 +18,7 @@ function failure(text: string, run: (text: string) => unknown = compilePtx): Ptx
 
 const kernel = (body: string, params = '.param .u64 p'): string => kernelText('k', params, body);
 
-it('what is no text is told as such', () => {
+it('a value that is not a string is reported as such', () => {
   expect(() => compilePtx(null as never)).toThrow(
     new TypeError('source: expected the text of a PTX module, a string, got null.'),
   );
@@ -117,7 +117,7 @@ describe('errors point at the place', () => {
     expect(failure('').message).toContain('.version');
   });
 
-  it('and say no more of a text than can be read', () => {
+  it('and are short for a long text', () => {
     expect(failure('a'.repeat(1_000_000)).message.length).toBeLessThan(2000);
   });
 });
@@ -201,8 +201,10 @@ describe('syntax', () => {
   });
   it('reads launch bounds and shared sizes', () => {
     const [one] =
-      compilePtx(`.version 8.0\n.target sm_80\n.address_size 64\n.extern .shared .align 16 .b8 dyn[];
-      .visible .entry k() .reqntid 64, 2 .minnctapersm 2 { .shared .align 8 .b8 s[100]; .reg .b32 %r; mov.u32 %r, s; mov.u32 %r, dyn; ret; }`).kernels;
+      compilePtx(`.version 8.0\n.target sm_80\n.address_size 64\n.extern .shared .align 16 .b8
+      dyn[];
+      .visible .entry k() .reqntid 64, 2 .minnctapersm 2 { .shared .align 8 .b8 s[100];
+      .reg .b32 %r; mov.u32 %r, s; mov.u32 %r, dyn; ret; }`).kernels;
     expect(one).toMatchObject({
       maxThreads: 128,
       requiredBlock: [64, 2, 1],
@@ -211,17 +213,17 @@ describe('syntax', () => {
     });
   });
   it('skips debug information and keeps locations', () => {
-    const module = parsePtx(
-      `${kernel('  .loc 1 12 5\n .loc 1 3 1, function_name $L__info, inlined_at 1 7 2\n mov.u32 %r, 1; .loc 1 4 1, function_name $L__info+33, inlined_at 1 7 2\n ret;')}.file ` +
-        `1 "a.cu"\n.section .debug_str { .b8 1,2 }\n`,
-    );
+    const body =
+      '  .loc 1 12 5\n .loc 1 3 1, function_name $L__info, inlined_at 1 7 2\n mov.u32 %r, 1; ' +
+      '.loc 1 4 1, function_name $L__info+33, inlined_at 1 7 2\n ret;';
+    const module = parsePtx(`${kernel(body)}.file 1 "a.cu"\n.section .debug_str { .b8 1,2 }\n`);
     expect(module.functions[0]?.body?.[0]).toEqual({
       kind: 'location',
       file: 1,
       line: 12,
       column: 5,
     });
-    // What stands after the place is an instruction, not a part of it.
+    // The text after the position is an instruction, not a part of the expression.
     expect(
       module.functions[0]?.body?.map((each) =>
         each.kind === 'instruction' ? each.mnemonic : each.kind,
@@ -231,7 +233,8 @@ describe('syntax', () => {
   it('reads elements of vectors by their colours', () => {
     const grid = new Grid(
       kernel(`.reg .b64 %o; .reg .v4 .u32 v; .reg .v2 .u32 w; ld.param.u64 %o, [p];
-      mov.u32 v.r, 1; mov.u32 v.y, 2; mov.u32 v.b, 3; mov.u32 v.w, 4; mov.u32 w.x, %ntid.r; mov.u32 w.g, %ntid.g;
+      mov.u32 v.r, 1; mov.u32 v.y, 2; mov.u32 v.b, 3; mov.u32 v.w, 4; mov.u32 w.x, %ntid.r;
+      mov.u32 w.g, %ntid.g;
       st.global.v4.u32 [%o], {v.x, v.g, v.z, v.a}; st.global.v2.u32 [%o+16], {w.r, w.y}; ret;`),
     );
     expect(grid.module.failures).toEqual([]);

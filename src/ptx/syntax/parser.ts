@@ -1,5 +1,5 @@
-// Reads a whole PTX module: directives, functions, variables and, through the instruction parser,
-// bodies. Debug sections are skipped, `.loc` is kept.
+// Reads a whole PTX module: directives, functions, variables, and bodies through the instruction
+// parser. Debug sections are skipped, `.loc` is kept.
 
 import { SourceText } from '../error.js';
 import { isScalarType } from '../scalar-types.js';
@@ -18,7 +18,7 @@ import { TOKEN } from './lexer.js';
 import { TokenReader } from './token-reader.js';
 
 /**
- * More than any kernel asks for, and little enough that blocks with such shared memory still fit.
+ * It is more than any kernel requests, and small enough that blocks with such shared memory fit.
  */
 const LARGEST_ALIGNMENT = 65536;
 const LINKAGE = new Set(['extern', 'visible', 'weak', 'common']);
@@ -45,13 +45,27 @@ const FUNCTION_DIRECTIVES = new Set([
   'unified',
 ]);
 
+/**
+ * Parses a PTX module. The tree refers to the text by offsets. Types, operands and the forms of
+ * instructions are not checked: {@link compilePtx} does that.
+ *
+ * @throws {@link PtxError} with code 'syntax' if the text does not parse.
+ *
+ * @example
+ * ```ts
+ * const { version, target, functions } = parsePtx(`.version 8.0
+ *   .target sm_80
+ *   .address_size 64
+ *   .visible .entry idle() { ret; }`);
+ * console.log(version, target, functions.map(({ name }) => name)); // 8.0 sm_80 [ 'idle' ]
+ * ```
+ */
 export function parsePtx(text: string, fileName?: string): PtxModule {
   if (typeof (text as unknown) !== 'string') {
-    const bytes = (ArrayBuffer.isView as (value: unknown) => boolean)(text);
-    throw new TypeError(
-      'source: expected the text of a PTX module, a string, got ' +
-        `${text === null ? 'null' : bytes ? 'bytes. Write new TextDecoder().decode(bytes)' : typeof text}.`,
-    );
+    const isBytes = (ArrayBuffer.isView as (value: unknown) => boolean)(text);
+    const type = text === null ? 'null' : typeof text;
+    const got = isBytes ? 'bytes. Write new TextDecoder().decode(bytes)' : type;
+    throw new TypeError(`source: expected the text of a PTX module, a string, got ${got}.`);
   }
   return new ModuleParser(new SourceText(text, fileName)).parse();
 }
@@ -106,7 +120,7 @@ class ModuleParser {
       }
       case 'target':
         if (!module.version || module.target)
-          throw reader.error("'.target' stands once, behind '.version'", at);
+          throw reader.error("'.target' occurs once, after '.version'", at);
         module.target = reader.word('a target');
         while (reader.accept(',')) {
           const option = reader.word('a target option');
@@ -117,7 +131,7 @@ class ModuleParser {
         return;
       case 'address_size':
         if (!module.target || this.sized)
-          throw reader.error("'.address_size' stands once, behind '.target'", at);
+          throw reader.error("'.address_size' occurs once, after '.target'", at);
         this.sized = true;
         module.addressSize = reader.count('32 or 64');
         if (module.addressSize !== 64)
@@ -153,7 +167,7 @@ class ModuleParser {
     throw reader.error(`unknown directive '.${directive}'`, at);
   }
 
-  /** ptxas gives the ABI up for these, and refuses them in what cannot go without. */
+  /** ptxas gives up the ABI for these, and rejects them in functions that need it. */
   private beforeAbi(what: string, at: number): void {
     const { version } = this.module;
     if (Number(version.split('.')[0]) >= 3)
@@ -165,7 +179,7 @@ class ModuleParser {
       );
   }
 
-  /** Directives without effect here. */
+  /** Reads a directive that has no effect in this compiler. */
   private ignored(directive: string): boolean {
     const { reader } = this;
     switch (directive) {
@@ -204,7 +218,7 @@ class ModuleParser {
 
   private func(entry: boolean, linkage: string[], at: number): PtxFunction {
     const { reader } = this;
-    // Function attributes may stand before the name: .attribute(.unified(…))
+    // Function attributes may come before the name: .attribute(.unified(…)).
     const returns = !entry && reader.is('(') ? this.parameterList() : [];
     const name = reader.word('a function name');
     const params = reader.is('(') ? this.parameterList() : [];
@@ -282,7 +296,7 @@ class ModuleParser {
             'semantic',
           );
         }
-        // After .ptr the alignment is that of the memory pointed to.
+        // The alignment after .ptr is that of the memory to which the parameter points.
         if (!pointer) align = number;
       } else if (part === 'ptr') {
         pointer = true;
@@ -300,7 +314,7 @@ class ModuleParser {
     return { kind: 'variable', space, type, vector, align, linkage, pointer, ...this.declarator() };
   }
 
-  /** Behind `.attribute`. */
+  /** Reads what follows `.attribute`. */
   private attributes(): void {
     const { reader } = this;
     reader.expect('(');
@@ -353,7 +367,7 @@ class ModuleParser {
         reader.kindAt(1) === TOKEN.punctuation &&
         reader.textAt(1) === '('
       ) {
-        // mask(symbol): one byte of an address
+        // mask(symbol) is one byte of an address.
         const mask = reader.constant(10);
         reader.expect('(');
         const symbol = this.symbolInitializer();
@@ -421,7 +435,7 @@ class ModuleParser {
         const labels: string[] = [];
         do {
           const label = reader.word('a label');
-          // `N<4>` stands for N0 to N3.
+          // `N<4>` declares N0 to N3.
           if (reader.accept('<')) {
             const count = reader.countOfNames(1 << 16, 'labels');
             for (let number = 0; number < count; number++) labels.push(`${label}${number}`);
@@ -474,7 +488,7 @@ class ModuleParser {
         line: reader.count('a number'),
         column: reader.count('a number'),
       });
-      // , function_name label+offset, inlined_at file line column
+      // This is `, function_name label+offset, inlined_at file line column`.
       while (reader.accept(',')) {
         if (reader.word('an attribute') === 'inlined_at') {
           for (const what of ['a file', 'a line', 'a column']) reader.count(what);

@@ -1,5 +1,5 @@
-// A cursor over tokens with the look-ahead and the complaints that both halves of the parser share,
-// and the grammar of the constant expressions that PTX allows wherever a number may stand.
+// A cursor over tokens with the look-ahead and the errors that both parts of the parser share, and
+// the grammar of the constant expressions that PTX allows in place of a number.
 
 import type { PtxErrorCode, SourceText } from '../error.js';
 import { binaryConstant, float64, integer, integerLiteral, unaryConstant } from './constants.js';
@@ -35,23 +35,23 @@ const SEMICOLON = 59;
 const BRACKET = 93;
 
 /**
- * The same text as engines keep that of literals, with which it is then compared by its address:
- * what comes after compares mnemonics and modifiers with many.
+ * Returns the same text as an internalised string, which engines compare by address with literals:
+ * the steps after this compare mnemonics and modifiers with many.
  */
 function interned(text: string): string {
   return Object.keys({ [text]: 0 })[0]!;
 }
 
 export class TokenReader {
-  /** Whether an operand was an element of an array; see array-elements.ts. */
+  /** True if an operand was an element of an array; see array-elements.ts. */
   hasElements = false;
   readonly source: SourceText;
   private readonly tokens: Tokens;
   private index = 0;
   private nesting = 0;
   /**
-   * Words and forms that were read before: a large module repeats few of them often, and memory is
-   * time here.
+   * Words and forms that were read before: a large module repeats a few of them often, and
+   * allocation takes most of the time.
    */
   private readonly words = new Map<string, string>();
   private readonly recent = new Array<string | undefined>(RECENT).fill(undefined);
@@ -74,7 +74,7 @@ export class TokenReader {
     return this.tokens.starts[this.index]!;
   }
 
-  /** End of the token before the cursor. */
+  /** The end of the token before the cursor. */
   get previousEnd(): number {
     return this.index ? this.tokens.ends[this.index - 1]! : 0;
   }
@@ -101,7 +101,7 @@ export class TokenReader {
     return this.error(`expected ${wanted}, found ${found}`);
   }
 
-  /** Whether the token at the cursor, or one so many further on, is that text. */
+  /** Whether the token at the cursor, or `ahead` tokens further on, is that text. */
   is(text: string, ahead = 0): boolean {
     const start = this.tokens.starts[this.index + ahead]!;
     if (this.tokens.ends[this.index + ahead]! - start !== text.length) return false;
@@ -111,8 +111,8 @@ export class TokenReader {
   }
 
   /**
-   * Whether what is at the cursor, or so many tokens further on, ends an operand, as it mostly does
-   * behind a name or a number.
+   * Whether the token at the cursor, or `ahead` tokens further on, ends an operand, as usually
+   * after a name or a number.
    */
   isEndOfOperand(ahead: number): boolean {
     const index = this.index + ahead;
@@ -138,8 +138,8 @@ export class TokenReader {
     const start = this.tokens.starts[index]!;
     const end = this.tokens.ends[index]!;
     this.index++;
-    // Numbers of registers are at the end. What was last read of the same sum is mostly the word,
-    // and is compared where it stands.
+    // The numbers of registers are at the end of a word. The last word read with the same sum is
+    // usually the same one, and is compared in place.
     const sum =
       (all.charCodeAt(end - 1) +
         10 * all.charCodeAt(end - 2) +
@@ -156,7 +156,7 @@ export class TokenReader {
     return known;
   }
 
-  /** A mnemonic with its modifiers; the same one is the same object. */
+  /** A mnemonic with its modifiers; equal texts give the same object. */
   form(wanted: string): { mnemonic: string; modifiers: string[] } {
     if (this.kind !== TOKEN.word) throw this.unexpected(wanted);
     const { kinds, starts, ends } = this.tokens;
@@ -199,7 +199,7 @@ export class TokenReader {
     return Number(constant.value);
   }
 
-  /** The number in `%r<100>`, whose `<` has been read, and the `>` behind it. */
+  /** The number in `%r<100>`, after `<` has been read, and the `>` after it. */
   countOfNames(most: number, what: string): number {
     const { at, text } = this;
     if (this.kind !== TOKEN.number) throw this.unexpected('a count');
@@ -274,7 +274,7 @@ export class TokenReader {
 
   private number(): Constant {
     const { at, text } = this;
-    // The lexer takes `.5` for a dotted word.
+    // The lexer reads `.5` as a dotted word.
     if (this.kind !== TOKEN.number && !/^\.\d+(?:[eE]\d+)?$/.test(text))
       throw this.unexpected('a number');
     this.advance();

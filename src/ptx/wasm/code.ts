@@ -8,7 +8,7 @@ import { Validator } from './validation.js';
 import type { FunctionTypes } from './validation.js';
 
 /**
- * scripts/build.mjs defines it: what is built does not validate. It is asked for at each place, so
+ * scripts/build.mjs defines it: the built package does not validate. It is tested at each place, so
  * that the validator is left out of the package.
  */
 declare const ASYNC_CUDA_BUILT: boolean;
@@ -17,7 +17,8 @@ export class Code extends Bytes {
   private readonly validator: Validator | undefined;
 
   /**
-   * @param types those of the function that the code is part of; without them nothing is validated
+   * @param types the types of the function that contains the code; without them the code is not
+   * validated
    */
   constructor(types?: FunctionTypes) {
     super();
@@ -37,7 +38,7 @@ export class Code extends Bytes {
     return this;
   }
 
-  /** Takes away what stands from `start` on. */
+  /** Removes the code from `start` on, and returns it. */
   cut(start: number): Uint8Array {
     const bytes = this.bytes.slice(start, this.length);
     this.length = start;
@@ -45,7 +46,7 @@ export class Code extends Bytes {
     return bytes;
   }
 
-  /** Writes code in front of what stands from `start` on. */
+  /** Writes code before what is already written from `start` on. */
   insert(start: number, write: () => void): this {
     const after = this.cut(start);
     write();
@@ -60,7 +61,7 @@ export class Code extends Bytes {
     return this;
   }
 
-  /** extract_lane or replace_lane. */
+  /** Writes extract_lane or replace_lane. */
   lane(name: LaneOpcode, lane: number): this {
     return this.op(name).byte(lane);
   }
@@ -73,8 +74,8 @@ export class Code extends Bytes {
   }
 
   /**
-   * i8x16.shuffle, given the 32-bit lanes (0 to 3 of the first operand, 4 to 7 of the second) to
-   * take.
+   * Writes i8x16.shuffle; `lanes` are the 32-bit lanes to take, 0 to 3 of the first operand, 4 to 7
+   * of the second.
    */
   shuffle(lanes: readonly [number, number, number, number]): this {
     this.op('i8x16.shuffle');
@@ -83,8 +84,8 @@ export class Code extends Bytes {
   }
 
   /**
-   * i8x16.shuffle, given the 16 bytes to take: 0 to 15 of the first operand, 16 to 31 of the
-   * second.
+   * Writes i8x16.shuffle; `taken` are the 16 bytes to take, 0 to 15 of the first operand, 16 to 31
+   * of the second.
    */
   shuffleBytes(taken: readonly number[]): this {
     this.op('i8x16.shuffle');
@@ -92,7 +93,7 @@ export class Code extends Bytes {
     return this;
   }
 
-  /** A memory instruction at natural alignment. */
+  /** Writes a memory instruction with natural alignment. */
   memory(name: AccessOpcode, offset = 0): this {
     return this.op(name).u32(accessWidth(name)).u32(offset);
   }

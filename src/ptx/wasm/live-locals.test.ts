@@ -5,7 +5,7 @@ import { carriedLocals } from './live-locals.js';
 import { ModuleBuilder } from './module.js';
 import { scaled } from '../../../test/random-runs.js';
 
-/** Locals that programs compute with; behind them the counters of their loops. */
+/** The locals with which programs compute; the counters of their loops come after them. */
 const VALUES = 5;
 const OUTER = VALUES;
 const INNER = VALUES + 1;
@@ -66,7 +66,7 @@ function write(code: Code, program: readonly Statement[]): void {
         else code.set(statement.to);
         break;
       case 'vectors':
-        // Operands of all shapes: lanes, constants, shuffles.
+        // Operands of all kinds: lanes, constants, shuffles.
         code
           .get(statement.from)
           .op('i32x4.splat')
@@ -119,7 +119,7 @@ function write(code: Code, program: readonly Statement[]): void {
   }
 }
 
-/** Its bytes, and where its two loops' bodies begin. */
+/** The function's bytes, and where the bodies of its two loops begin. */
 function assemble(
   before: readonly Statement[],
   first: readonly Statement[],
@@ -159,18 +159,18 @@ function run(code: Uint8Array, args: readonly number[]): number {
 }
 
 describe('locals that a loop carries', () => {
-  it('are those that a time round leaves for the next', () => {
+  it('are those that one round leaves for the next', () => {
     const code = new Code();
     code.op('loop').byte(0x40);
     const start = code.length;
-    // 0 is counted, 1 is set before it is read, 2 is only read, 3 is set where 4 says so and read
-    // in any case.
+    // 0 is counted, 1 is set before it is read, 2 is only read, 3 is set if 4 is not zero, and is
+    // always read.
     code.get(0).get(2).op('i32.add').set(0).i32(7).set(1).get(1).get(0).op('i32.add').set(4);
     code.get(4).op('if').byte(0x40).i32(1).set(3).op('end').get(3).op('br_if').u32(0).op('end');
     expect(carriedLocals(code.finish(), LOCALS, [start])).toEqual([[0, 3]]);
   });
 
-  it('are none where each way sets it, and those read behind the loop only', () => {
+  it('are none if each path sets it, and not those read only after the loop', () => {
     const code = new Code();
     code.op('loop').byte(0x40);
     const start = code.length;
@@ -202,7 +202,7 @@ describe('locals that a loop carries', () => {
     expect(carriedLocals(code.finish(), LOCALS, [start])).toEqual([[1]]);
   });
 
-  it('are not asked for where that would take long', () => {
+  it('are not computed if that would take long', () => {
     const code = new Code();
     for (let block = 0; block < 4096; block++) code.op('block').byte(0x40).op('end');
     expect(carriedLocals(code.finish(), 1 << 20, [])).toBeUndefined();

@@ -1,25 +1,25 @@
-// Which locals still hold something where a loop begins, read from a function's bytes. Engines
-// carry every such local round the loop in a register of its own, also one whose value no way
-// through the code ever needs: they do not know which of a loop's entries control takes. Whoever
-// wrote the code does, and can say so by clearing those locals.
+// Finds the locals that are live at the start of a loop from a function's bytes. Engines carry
+// every such local round the loop in a register, even if no path that the program can take needs
+// its value: they do not know by which of a loop's entries control comes. The compiler does, and
+// clears those locals.
 
 import { opcode } from './opcodes.js';
 import { Reader } from './reader.js';
 
 /**
- * Blocks of the function times words of their sets: past that the answer costs more than it is
- * worth.
+ * The limit for the number of blocks times the words of a set: beyond it the result costs more than
+ * it brings.
  */
 const MOST_WORDS = 1 << 22;
 
 interface Label {
-  /** Where branches go. */
+  /** The block to which branches go. */
   target: number;
-  /** Where control goes on behind its end; a loop's end is passed through. */
+  /** The block at which control continues after the end; a loop's end is passed through. */
   after: number;
-  /** Of an `if` that has had no `else`: where control goes on if it does not hold. */
+  /** For an `if` that has no `else` so far: where control continues if the condition is false. */
   otherwise: number;
-  /** Of a loop that is asked about: its place in the question. */
+  /** For a loop in the question: its index there. */
   loop: number;
 }
 
@@ -41,12 +41,12 @@ const LOCAL_TEE = opcode('local.tee');
 class ControlFlowGraph {
   /** Blocks in the order of the code. */
   readonly order: number[] = [];
-  /** For each block those that control goes to next. */
+  /** For each block, its successors. */
   readonly nexts: number[][] = [];
   /** Sets of locals: those that a block reads before it writes them, and those that it writes. */
   readonly used: Int32Array[] = [];
   readonly defined: Int32Array[] = [];
-  /** For each loop that is asked about its first block, and the locals that its code sets. */
+  /** For each loop in the question, its first block, and the locals that its code sets. */
   readonly headers: number[] = [];
   readonly set: readonly Int32Array[];
   private readonly words: number;
@@ -181,7 +181,7 @@ class ControlFlowGraph {
   }
 }
 
-/** The locals that are alive where each block begins. */
+/** The locals that are live at the start of each block. */
 function liveLocals({ used, defined, nexts, order }: ControlFlowGraph): Int32Array[] {
   const live = used.map((bits) => bits.slice());
   for (let changes = true; changes;) {
@@ -205,9 +205,9 @@ function liveLocals({ used, defined, nexts, order }: ControlFlowGraph): Int32Arr
 }
 
 /**
- * For each loop the locals that are alive where it begins and that its code sets. `loops` are the
- * offsets in `code` behind their block types. Undefined for functions so large that it would take
- * long.
+ * For each loop, the locals that are live at its start and that its code sets. `loops` are the
+ * offsets in `code` after their block types. Undefined for functions that are so large that it
+ * would take long.
  */
 export function carriedLocals(
   code: Uint8Array,

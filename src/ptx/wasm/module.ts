@@ -1,4 +1,4 @@
-// Assembles functions into one WebAssembly module. Imports must all be made before the first
+// Assembles functions into one WebAssembly module. All imports have to be made before the first
 // function is reserved, because the two share an index space.
 
 import type { LocalType, WasmType } from '../scalar-types.js';
@@ -38,7 +38,8 @@ export class ModuleBuilder {
   }
 
   importMemory(module: string, name: string): void {
-    // Shared, one page at least, 4 GiB at most: a memory of any size the caller made fits.
+    // The memory is shared and has 1 page to 4 GiB: memory of any size that the caller has made
+    // fits.
     this.importBytes.push(
       new Bytes().name(module).name(name).byte(2).byte(3).u32(1).u32(65536).finish(),
     );
@@ -156,7 +157,7 @@ export class ModuleBuilder {
         }),
       ),
     );
-    // Function names: a WebAssembly stack trace or profile then reads like the PTX.
+    // Names of functions: stack traces and profiles of WebAssembly then contain the PTX's names.
     const names = list(
       this.functions.map((slot, index) =>
         new Bytes()

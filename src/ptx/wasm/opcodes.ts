@@ -1,39 +1,39 @@
-// WebAssembly's instructions that this compiler writes: one row for each.
+// The WebAssembly instructions that this compiler writes: one row for each.
 
-/** What follows an opcode in a function's bytes. */
+/** The immediates of an instruction in a function's bytes. */
 export type Immediate =
-  /** the type of a block's result, or 0x40 */
+  /** The type of a block's result, or 0x40. */
   | 'block'
-  /** an index */
+  /** An index. */
   | 'label'
   | 'function'
   | 'local'
   | 'global'
-  /** a vector of labels, and the label of all other numbers */
+  /** A vector of labels, and the label for all other numbers. */
   | 'labels'
-  /** a signed LEB128 */
+  /** A signed LEB128. */
   | 'integer'
-  /** the bytes of a float */
+  /** The bytes of a float. */
   | 'f32'
   | 'f64'
-  /** sixteen bytes: a vector, or the places of a shuffle */
+  /** Sixteen bytes: a vector, or the lanes of a shuffle. */
   | 'bytes'
-  /** log2 of the alignment, and the offset */
+  /** log2 of the alignment, and the offset. */
   | 'access'
   | 'lane'
   | 'access lane'
-  /** a byte: the only memory, or the order of a fence */
+  /** A byte: the only memory, or the order of a fence. */
   | 'memory'
   | 'memories';
 
 /**
  * `types` are those of the operands and of the results, in Emscripten's letters: i is i32, j i64, f
- * f32, d f64, and V v128. They are empty where the types depend on more than the name:
- * validation.ts knows these. `width` is log2 of the bytes that a memory instruction accesses.
+ * f32, d f64, and V v128. They are empty if the types depend on more than the name: validation.ts
+ * has these. `width` is log2 of the bytes that a memory instruction accesses.
  */
 type Row = readonly [code: number, types: string, immediate?: Immediate, width?: number];
 
-/** An instruction behind a prefix has the code `prefix << 16 | code`. */
+/** An instruction after a prefix has the code `prefix << 16 | code`. */
 export const OPCODES = {
   unreachable: [0x00, ''],
   nop: [0x01, '>'],
@@ -418,23 +418,23 @@ type WithImmediate<I extends Immediate> = {
 
 /** Instructions that access memory. */
 export type AccessOpcode = WithImmediate<'access' | 'access lane'>;
-/** Instructions that take a lane's number. */
+/** Instructions with the number of a lane. */
 export type LaneOpcode = WithImmediate<'lane'>;
 
 const ROWS: Readonly<Record<Opcode, Row>> = OPCODES;
 
-/** Thrown where a rule meets a type for which WebAssembly has no such operation, as in xor.f32. */
+/** Thrown if a rule uses a type for which WebAssembly has no such operation, as in xor.f32. */
 export class NoSuchInstruction extends RangeError {}
 
 export const isOpcode = (name: string): name is Opcode => Object.hasOwn(ROWS, name);
 
-/** A name that is composed of types and operations that may not go together. */
+/** The opcode of a name that is composed of a type and an operation, which may not exist. */
 export function opcodeNamed(name: string): Opcode {
   if (!isOpcode(name)) throw new NoSuchInstruction(`no WebAssembly instruction '${name}'`);
   return name;
 }
 
-/** The same of an instruction that accesses memory. */
+/** The same for an instruction that accesses memory. */
 export function accessNamed(name: string): AccessOpcode {
   if (!isOpcode(name) || ROWS[name][3] === undefined)
     throw new NoSuchInstruction(`no WebAssembly instruction '${name}' accesses memory`);
@@ -448,12 +448,12 @@ export const immediateOf = (name: Opcode): Immediate | undefined => ROWS[name][2
 /** log2 of the bytes that a memory instruction accesses. */
 export const accessWidth = (name: AccessOpcode): number => ROWS[name][3]!;
 
-/** The types of an instruction: see {@link Row}. */
+/** The types of an instruction; `types` of a row. */
 export const typesOf = (name: Opcode): string => ROWS[name][1];
 
 const names = new Map<number, Opcode>(
   (Object.keys(ROWS) as Opcode[]).map((name) => [opcode(name), name]),
 );
 
-/** The name of the instruction that has this code. */
+/** The name of the instruction with this code. */
 export const nameOf = (code: number): Opcode | undefined => names.get(code);

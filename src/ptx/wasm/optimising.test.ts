@@ -9,7 +9,7 @@ import { someOf } from '../../../test/random-runs.js';
 describe('how long an engine takes to optimise a module', () => {
   const of = (ptx: string): number => optimisingTime(compilePtx(ptx).wasm).ms;
 
-  it('is nothing to speak of for a small one', () => {
+  it('is zero for a small one', () => {
     expect(of(kernelOfSize(500))).toBe(0);
   });
 

@@ -1,46 +1,59 @@
-// How long an engine's optimising compiler takes for a module's largest function, estimated from
-// the function's bytes. V8 keeps, for each block of a function, sets of all its values, so that the
-// time grows with their product. What is live at the head of a loop it adds to the set of each
-// block of that loop: a block costs once more for each loop around it.
+// An estimate of the time that an engine's optimising compiler takes for a module's largest
+// function, from the function's bytes. V8 keeps sets of all values for each block of a function, so
+// that the time grows with the product of blocks and values. What is live at the head of a loop is
+// added to the set of each block of that loop: a block costs once more for each loop around it.
 
 import { Reader } from './reader.js';
 
 /**
- * Fitted to Node 20, where Node 26 takes half. In milliseconds of a processor: 270 for a kernel of
- * 10,000 instructions thread by thread, 3300 for 300 loops, each in the next, of code that can be
- * continued in each, 7800 where they overlap, 3400 for 2000 loops in a row, and 990 for 1000
- * additions in a loop with 1000 branches to its head. It is too much by up to five times for
- * straight code and loads and stores.
+ * Fitted to Node 20; Node 26 takes half. In milliseconds of a processor: 270 for a scalar kernel of
+ * 10,000 instructions, 3300 for 300 nested loops of code that can be suspended in each, 7800 where
+ * the loops overlap, 3400 for 2000 loops in a row, and 990 for 1000 additions in a loop with 1000
+ * branches to its head. The estimate is up to five times too high for straight code and for loads
+ * and stores.
  */
 const MS_PER_OPERATION = 2.5e-3;
 const MS_PER_VECTOR_OPERATION = 5e-3;
 const MS_PER_BLOCK_AND_VALUE = 0.6e-6;
 /** For each loop around a block. */
 const MS_PER_NESTED_BLOCK_AND_VALUE = 2.7e-8;
-/** What a branch out of a loop adds, since V8 makes nodes of the values that are taken out. */
+/** What a branch out of a loop adds: V8 makes nodes for the values that leave the loop. */
 const VALUES_PER_LOOP_LEFT = 0.15;
 const MS_PER_LOOP_AND_VALUE = 4e-5;
 /**
- * V8 reduces values in a row, without a branch between, again for each branch to the loop's head.
+ * V8 reduces values in a row, without a branch between them, again for each branch to the loop's
+ * head.
  */
 const MS_PER_BACK_EDGE_AND_VALUE_IN_A_ROW = 4.5e-4;
-/** Modules of fewer bytes are not looked at. */
+/** The estimate is zero for modules of fewer bytes. */
 const SMALL_MODULE = 16 * 1024;
 const CODE_SECTION = 10;
 
-/** Of a module's function that takes longest, in milliseconds, roughly. */
+/** The estimate for a module's most expensive function, in milliseconds. */
 export interface OptimisingTime {
   readonly ms: number;
   /**
-   * What of this is for its loops: little, but where there are hundreds or hundreds of branches
-   * back.
+   * The part of `ms` that its loops cause. It is small unless there are hundreds of loops or of
+   * branches back.
    */
   readonly loopsMs: number;
 }
 
 const NOTHING: OptimisingTime = { ms: 0, loopsMs: 0 };
 
-/** Nothing for a module that is small. */
+/**
+ * Estimates for how many milliseconds an engine's optimising compiler works on the largest function
+ * of a WebAssembly module. The estimate is 0 for a module of less than 16 KiB.
+ *
+ * @example
+ * ```ts
+ * const { wasm } = compilePtx(`.version 8.0
+ *   .target sm_80
+ *   .address_size 64
+ *   .visible .entry idle() { ret; }`);
+ * console.log(optimisingTime(wasm)); // { ms: 0, loopsMs: 0 }
+ * ```
+ */
 export function optimisingTime(wasm: Uint8Array): OptimisingTime {
   if (wasm.length < SMALL_MODULE) return NOTHING;
   const reader = new Reader(wasm, 8);
@@ -72,14 +85,14 @@ function functionTime(reader: Reader): OptimisingTime {
   return sizes.time;
 }
 
-/** What a branch can name: the function, a block, or a loop, which a branch continues. */
+/** A target of branches: the function, a block, or a loop, which a branch continues. */
 interface Label {
   readonly isLoop: boolean;
-  /** Loops that it is in, with itself. */
+  /** The loops around it, itself included. */
   readonly depth: number;
   /** Branches to it, if it is a loop. */
   backEdges: number;
-  /** Values in a row, at most. */
+  /** The most values in a row. */
   row: number;
 }
 

@@ -15,7 +15,7 @@ export class Reader {
     return this.bytes[this.at++]!;
   }
 
-  /** An unsigned LEB128 of 32 bits. Of signed and longer ones it passes over the bytes. */
+  /** Reads an unsigned LEB128 of 32 bits. It skips the bytes of signed and longer ones. */
   number(): number {
     let value = 0;
     for (let shift = 0; ; shift += 7) {
@@ -25,13 +25,13 @@ export class Reader {
     }
   }
 
-  /** An opcode; one behind a prefix is `prefix << 16 | code`. */
+  /** Reads an opcode; one after a prefix is `prefix << 16 | code`. */
   opcode(): number {
     const code = this.byte();
     return code >= 0xfc ? (code << 16) | this.number() : code;
   }
 
-  /** Passes over what follows an opcode. */
+  /** Skips the immediates of an opcode. */
   skipImmediates(opcode: number): void {
     const name = nameOf(opcode);
     switch (name && immediateOf(name)) {

@@ -1,4 +1,4 @@
-// The types of WebAssembly's functions and values, and how a module's bytes name them.
+// The types of WebAssembly's functions and values, and their encodings.
 
 import type { LocalType, WasmType } from '../scalar-types.js';
 

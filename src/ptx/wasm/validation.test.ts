@@ -19,7 +19,7 @@ const types: FunctionTypes = {
 };
 
 const typed = (): Code => new Code(types);
-/** A function of no parameters and one i32 around what is written. */
+/** Assembles a function without parameters and with one i32 result around a text. */
 const write = (text: string): Code => {
   const code = typed();
   emitWat(code, text, { $i: 0, $j: 1, $f: 2, $d: 3, $v: 4, $none: 9 });
@@ -56,7 +56,7 @@ describe('ill-typed code fails where it is written', () => {
     ['values of the outer block', () => write('$i (block i32.eqz drop)'), 'it needs i32'],
     ['an arm', () => write('(if (result i32) $i (then 1) (else 1L))'), 'it needs i32 where i64'],
     ['an if without else', () => write('(if (result i32) $i (then 1))'), 'the if has no else'],
-    ['else in a block', () => typed().op('block').byte(0x40).op('else'), 'it stands in a block'],
+    ['else in a block', () => typed().op('block').byte(0x40).op('else'), 'it is in a block'],
     ["a branch's value", () => write('(block $out (result f64) (br $out $i))'), 'it needs f64'],
     ['br_table', () => write('(block $a (br_table $a $a $j))'), 'it needs i32 where i64 is'],
     ['a depth', () => typed().op('br').u32(2), 'no block is open at depth 2'],
@@ -116,14 +116,14 @@ describe('code that is moved', () => {
     expect(() => code.op('i64.eqz')).toThrow('it needs i64 where i32 is. The stack holds i32.');
   });
 
-  it('is validated where it is put', () => {
+  it('is validated at its new place', () => {
     const code = typed().get(0).get(0);
     const sum = code.op('i32.add').cut(4);
     expect(() => code.append(sum)).not.toThrow();
     expect(() => code.get(1).append(sum)).toThrow('it needs i32 where i64 is');
   });
 
-  it('may come behind what is written later', () => {
+  it('may be inserted before code that is already written', () => {
     const code = typed();
     code.op('nop');
     const start = code.length;

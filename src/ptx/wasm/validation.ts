@@ -1,7 +1,7 @@
 // Validates a function's code while it is written, by the algorithm of the appendix 'Validation
 // Algorithm' of the WebAssembly specification: the types of values on the stack, of locals and of
-// blocks. Engines refuse ill-typed code, too, but they name an offset in a finished module; this
-// throws where the instruction is written. scripts/build.mjs leaves it out of the package.
+// blocks. Engines reject ill-typed code, too, but name an offset in a finished module; this throws
+// where the instruction is written. scripts/build.mjs leaves it out of the package.
 
 import type { LocalType } from '../scalar-types.js';
 import { immediateOf, nameOf, typesOf } from './opcodes.js';
@@ -11,18 +11,18 @@ import type { Signature } from './signature.js';
 
 /** What the types of a function's instructions depend on. */
 export interface FunctionTypes {
-  /** Of a parameter or local. */
+  /** The type of a parameter or local. */
   local(index: number): LocalType | undefined;
   global(index: number): LocalType | undefined;
   function(index: number): Signature<LocalType> | undefined;
-  /** Of the function itself. */
+  /** The results of the function itself. */
   results(): readonly LocalType[];
 }
 
-/** A value of code that is never reached may have any type. */
+/** A value in unreachable code may have any type. */
 type ValueType = LocalType | 'any';
 
-/** The stack of values is a list that no operation changes, so that code can be taken away again. */
+/** The stack of values is an immutable list, so that code can be removed again. */
 interface Value {
   readonly type: ValueType;
   readonly below: Value | undefined;
@@ -31,11 +31,13 @@ interface Value {
 /** A block that is open, or the function. Blocks of this compiler take no values. */
 interface Frame {
   readonly opened: Opcode | 'function';
-  /** Undefined for the function, whose results are known when it is written. */
+  /** Undefined for the function, whose results are known only when it is complete. */
   readonly results: readonly LocalType[] | undefined;
-  /** The values below its own. */
+  /** The values below the block's own. */
   readonly base: Value | undefined;
-  /** Behind a branch that is always taken: as many values as an instruction takes are there. */
+  /**
+   * Set after a branch that is always taken: instructions then find as many values as they take.
+   */
   readonly unreachable: boolean;
   readonly outer: Frame | undefined;
 }
@@ -84,11 +86,11 @@ export class Validator {
   private readonly types: FunctionTypes;
   private top: Value | undefined = undefined;
   private frame: Frame | undefined;
-  /** Where each instruction begins, in ascending order, and what was on the stack there. */
+  /** Where each instruction begins, in ascending order, and the stack at that point. */
   private readonly starts: number[] = [];
   private readonly states: State[] = [];
   private bytes: Uint8Array = new Uint8Array();
-  /** What of the bytes is valid, and of which instruction the next ones are. */
+  /** How many bytes are valid, and the instruction to which the next ones belong. */
   private validated = 0;
   private at = 0;
   private end = 0;
@@ -129,7 +131,7 @@ export class Validator {
     }
   }
 
-  /** Goes back to where the bytes from `start` on were not there. */
+  /** Goes back to the state before the bytes from `start` on. */
   cut(start: number): void {
     if (this.validated > start) {
       let index = this.starts.length;
@@ -142,9 +144,9 @@ export class Validator {
     this.validated = Math.min(this.validated, start);
   }
 
-  // ---- bytes
+  // The bytes.
 
-  /** Past the end of the bytes it gives zeros. */
+  /** Reads a byte; zero after the end of the bytes. */
   private byte(): number {
     return this.at < this.end ? this.bytes[this.at++]! : (this.at++, 0);
   }
@@ -196,7 +198,7 @@ export class Validator {
     }
   }
 
-  // ---- types
+  // The types.
 
   private step(): void {
     if (!this.frame) throw this.error('the function has ended');
@@ -265,7 +267,7 @@ export class Validator {
         this.popAll(results);
         if (this.top !== this.frame!.base) throw this.error('values are left on the stack');
         if (this.name === 'else') {
-          if (opened !== 'if') throw this.error(`it stands in a ${opened}`);
+          if (opened !== 'if') throw this.error(`it is in a ${opened}`);
           this.open(results, outer);
           return;
         }
@@ -338,7 +340,7 @@ export class Validator {
     return frame.results ?? this.types.results();
   }
 
-  /** What follows is not reached. */
+  /** Marks the code that follows as unreachable. */
   private leave(): void {
     this.top = this.frame!.base;
     this.frame = { ...this.frame!, unreachable: true };

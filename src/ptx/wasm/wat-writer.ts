@@ -9,7 +9,7 @@ import type { Signature } from './signature.js';
 import { parseInteger, readFloat } from './wat-nodes.js';
 import type { Node } from './wat-nodes.js';
 
-/** The module that a function becomes part of. */
+/** The module that the function becomes part of. */
 export interface WatLinks {
   functionIndex(name: string): number;
   globalIndex(name: string): number;
@@ -30,10 +30,10 @@ export class WatWriter {
   private readonly locals: ReadonlyMap<string, number>;
   private readonly links: WatLinks;
   private readonly name: string;
-  /** Of the blocks that are open; '' for one without a name. */
+  /** The open blocks; '' for one without a name. */
   private readonly labels: string[] = [];
 
-  /** @param name of the function, for errors */
+  /** @param name the function's name, for errors */
   constructor(code: Code, locals: ReadonlyMap<string, number>, links: WatLinks, name: string) {
     this.code = code;
     this.locals = locals;
@@ -84,7 +84,7 @@ export class WatWriter {
     return this.labels.length - 1 - index;
   }
 
-  /** Takes the result's type away from a block's nodes. */
+  /** Removes the type of the result from a block's nodes. */
   private blockType(nodes: Node[]): number {
     if (!isList(nodes[0], 'result')) return NO_RESULT;
     const [, type] = nodes.shift() as Node[];
@@ -115,7 +115,7 @@ export class WatWriter {
     this.labels.pop();
   }
 
-  /** An instruction with its immediates first and its operands after them. */
+  /** An instruction: the first nodes are immediates, the others operands. */
   private instruction(opcode: Opcode, nodes: Node[]): void {
     const { code } = this;
     switch (immediateOf(opcode)) {
@@ -196,7 +196,7 @@ export class WatWriter {
     else code.i32(Number(BigInt.asIntN(32, parseInteger(text))));
   }
 
-  /** Of four lanes of 32 bits, as everywhere in this compiler. */
+  /** The shuffle of four lanes of 32 bits; this compiler uses no other. */
   private shuffle(nodes: readonly Node[]): void {
     const lanes = nodes.slice(0, 4).map(Number) as [number, number, number, number];
     this.write(nodes.slice(4));

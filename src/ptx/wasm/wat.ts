@@ -1,6 +1,6 @@
-// A small assembler for the folded text form, so that run-time functions are written as readable
-// WAT. Beyond WAT's own folded syntax it takes short operands: `$x` reads a local, `5` is an i32,
-// `5L` an i64, `1.5d` an f64 and `1.5f` an f32. Only what the run-time functions use is understood.
+// A small assembler for the folded text form, in which the run-time functions are written. In
+// addition to WAT's folded syntax it takes short operands: `$x` reads a local, `5` is an i32, `5L`
+// an i64, `1.5d` an f64 and `1.5f` an f32. It supports only what the run-time functions use.
 
 import type { LocalType } from '../scalar-types.js';
 import { Code } from './code.js';
@@ -14,12 +14,12 @@ export interface WatFunction {
   name: string;
   signature: Signature<LocalType>;
   locals: readonly LocalType[];
-  /** Functions it calls. */
+  /** The functions that it calls. */
   calls: readonly string[];
   assemble(links: WatLinks): Uint8Array;
 }
 
-/** All functions of a text: `(func $name (param $a i32) (result i32) (local $x f64) …)`. */
+/** Parses all functions of a text: `(func $name (param $a i32) (result i32) (local $x f64) …)`. */
 export function parseWat(text: string): WatFunction[] {
   return parse(text).map((node) => {
     if (!Array.isArray(node) || node[0] !== 'func') throw new SyntaxError('wat: expected (func');
@@ -72,9 +72,7 @@ export function parseWat(text: string): WatFunction[] {
   });
 }
 
-/**
- * The functions of some texts, each read when it is first asked for: a module calls few of them.
- */
+/** The functions of some texts. Each is parsed at its first use: a module calls few of them. */
 export class WatLibrary {
   private readonly texts = new Map<string, string>();
   private readonly functions = new Map<string, WatFunction>();
@@ -109,8 +107,8 @@ const NO_LINKS: WatLinks = {
 };
 
 /**
- * Writes a text's instructions into other code, which has these locals for the names in it. Nothing
- * is called.
+ * Writes a text's instructions into other code. `locals` gives the locals for the names in the
+ * text, which may not contain calls.
  */
 export function emitWat(code: Code, text: string, locals: Readonly<Record<string, number>>): void {
   let body = parsed.get(text);

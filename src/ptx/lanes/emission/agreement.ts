@@ -1,5 +1,5 @@
-// Branches and comparisons on which the threads of a unit agree nearly always, and the hand-over
-// from code for a whole unit to the general code where they do not.
+// Branches and comparisons on which the threads of a unit nearly always agree, and the hand-over
+// from code for whole units to the general code if they do not.
 
 import type { Block } from '../../analysis/blocks.js';
 import type { Register } from '../../analysis/program.js';
@@ -13,7 +13,7 @@ import { clearInGeneralForm, handedRegisters, knownAt } from './clearing.js';
 import { backEdge, jumpTo, partThreads, sendTo } from './divergence.js';
 import { saveRegisters } from './frames.js';
 
-/** Leaves code for a whole unit: the general code goes on before an instruction of the block. */
+/** Leaves code for whole units: the general code continues before an instruction of the block. */
 export function handOver(k: LaneKernelEmitter, block: Block, place: number): void {
   const { code } = k;
   for (const local of k.generalActive) code.v128([-1, -1, -1, -1]).set(local);
@@ -31,9 +31,7 @@ export function handOver(k: LaneKernelEmitter, block: Block, place: number): voi
   k.branchTo(k.handedLabel);
 }
 
-/**
- * A comparison in code for a whole unit, on which the threads agree or the general code goes on.
- */
+/** A comparison in code for whole units: the threads agree, or the general code continues. */
 export function emitAgreement(
   k: LaneKernelEmitter,
   block: Block,
@@ -86,9 +84,7 @@ function eitherAlike(
   k.closeLabel();
 }
 
-/**
- * A branch in code for a whole unit: where the threads do not agree, the general code takes it.
- */
+/** A branch in code for whole units: if the threads do not agree, the general code takes it. */
 export function emitAgreed(k: LaneKernelEmitter, { block, ending }: BlockCode): void {
   const { code } = k;
   const { inst, yes, no } = block.ending as Block['ending'] & { kind: 'branch' };
@@ -103,7 +99,7 @@ export function emitAgreed(k: LaneKernelEmitter, { block, ending }: BlockCode): 
     }
   };
   if (!k.isVarying(register)) {
-    // They differ by what they are.
+    // They always differ.
     differ();
     return;
   }
@@ -122,7 +118,7 @@ export function emitAgreed(k: LaneKernelEmitter, { block, ending }: BlockCode): 
   jumpTo(k, block.index, none);
 }
 
-/** In code for a whole unit: a block for the threads for which the branch before it says so. */
+/** In code for whole units: a block that runs for the threads that the branch before it selects. */
 function emitSide(
   k: LaneKernelEmitter,
   from: Block,
@@ -148,23 +144,23 @@ function emitSide(
   k.block = from;
 }
 
-/** A branch on which the threads agree nearly always. */
+/** A branch on which the threads nearly always agree. */
 export function emitGuard(k: LaneKernelEmitter, block: Block, guard: Guard): void {
   const { code } = k;
   const ending = block.ending as Block['ending'] & { kind: 'branch' };
   const { register, negated } = ending.inst.predicate!;
   k.laneLocal(register);
-  const { unparted } = k;
-  if (unparted) {
+  const { unmaskedLoop } = k;
+  if (unmaskedLoop) {
     whenAll(k, guard, negated !== (ending.no === block.index), () => {
-      backEdge(k, block.index, unparted.region);
+      backEdge(k, block.index, unmaskedLoop.region);
       k.branchTo(k.turnLabel);
     });
   }
   const outcome = k.newLocal('i32');
   const send = (to: number): void => {
     sendTo(k, block.index, to);
-    if (unparted && to !== block.index) k.branchTo(unparted.end);
+    if (unmaskedLoop && to !== block.index) k.branchTo(unmaskedLoop.end);
   };
   eitherAlike(
     k,

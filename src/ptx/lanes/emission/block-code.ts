@@ -1,5 +1,5 @@
 // The code of a basic block: its instructions, with the checks of their accesses made together
-// where the plan says so, and its end.
+// where the plan does so, and its end.
 
 import type { Inst, Register } from '../../analysis/program.js';
 import type { BlockCode, CheckedRun, Step } from '../code-plan.js';
@@ -10,22 +10,24 @@ import { emitEnding } from './endings.js';
 import { saveRegisters } from './frames.js';
 
 /**
- * Instructions that are written group by group: processors look so far ahead that the groups'
- * chains of them overlap.
+ * Instructions that are written group by group: processors look so far ahead that the chains of the
+ * groups overlap.
  */
 const LONGEST_GROUPED = 32;
 
-/** Vectors that are loaded before a result is written down. */
+/** Vectors that are loaded before a result is anchored. */
 const LOADS_AHEAD = 10;
 
-/** `otherwise`: where control goes if a check fails, of a loop's block without masks. */
+/** `otherwise`: where control goes if a check fails, in a loop's block without masks. */
 export function emitBlock(k: LaneKernelEmitter, code: BlockCode, otherwise?: object): void {
   const { block, steps, run, ending } = code;
   k.block = block;
-  // A guard's comparison waits for the branch.
+  // A guard's comparison is made at the branch.
   const count = steps.length - (ending.guard ? 1 : 0);
   const known =
-    k.everyone && steps.some(({ inst }) => k.hoistedPlaces.has(inst)) ? k.hoistedPlaces : undefined;
+    k.wholeUnit && steps.some(({ inst }) => k.hoistedPlaces.has(inst))
+      ? k.hoistedPlaces
+      : undefined;
   if (run && !run.twice) {
     emitSteps(k, code, 0, run.from);
     const rest = (bad: object): void => {
@@ -42,7 +44,7 @@ export function emitBlock(k: LaneKernelEmitter, code: BlockCode, otherwise?: obj
       emitUnless(k, rest, () => {
         handOver(k, block, 0);
       });
-  } else if (k.everyone && !k.unparted) {
+  } else if (k.wholeUnit && !k.unmaskedLoop) {
     k.unchecked = known;
     emitSteps(k, code, 0, count);
     k.unchecked = undefined;
@@ -95,10 +97,10 @@ function emitStep(k: LaneKernelEmitter, { block }: BlockCode, step: Step): void 
 }
 
 /**
- * Writes steps: group by group those around accesses whose places have been checked, where they
- * have such forms, and the others by `one`. Engines keep loads and stores in their order, and have
- * values of one group in registers where those of all would go through memory; without any of them
- * they choose the order themselves.
+ * Writes steps: group by group those around accesses whose places have been checked, if they have
+ * such forms, and the others by `one`. Engines keep loads and stores in their order, and keep
+ * values of one group in registers where those of all groups would be spilled; without loads and
+ * stores they choose the order themselves.
  */
 export function emitGrouped<S extends Pick<Step, 'inst' | 'last'>>(
   k: LaneKernelEmitter,
@@ -129,7 +131,7 @@ function groupAt(k: LaneKernelEmitter, steps: readonly Pick<Step, 'inst'>[], fro
   return group;
 }
 
-/** Has engines compute a result here: see `anchors.ts`. */
+/** Makes engines compute a result here: see `anchors.ts`. */
 function writeDown(k: LaneKernelEmitter, register: Register): void {
   const { code } = k;
   const locals = k.laneLocal(register);
@@ -146,9 +148,9 @@ function writeDown(k: LaneKernelEmitter, register: Register): void {
 }
 
 /**
- * Code that may leave for a label at its beginning, to go on with what leaves for good. That one
- * is emitted first, when no register of the block has been given up yet, and stands after the code,
- * which then goes on without a branch.
+ * Code that may leave for a label at its beginning, to continue with code that leaves for good. The
+ * latter is written first, before any register of the block has been released, and comes after the
+ * code, which then continues without a branch.
  */
 function emitUnless(
   k: LaneKernelEmitter,
@@ -169,7 +171,7 @@ function emitUnless(
   k.closeLabel();
 }
 
-/** A block of general code, which control may enter where code for whole units hands over. */
+/** A block of general code that control may enter where code for whole units hands over. */
 function emitEnterable(k: LaneKernelEmitter, block: BlockCode, count: number): void {
   const { code } = k;
   const { entries, run } = block;
@@ -199,8 +201,8 @@ function emitEnterable(k: LaneKernelEmitter, block: BlockCode, count: number): v
 }
 
 /**
- * The steps of a run without checks if it can be, else with them. Registers that are alive around
- * it have their locals before.
+ * Writes the steps of a run without checks if they are valid, else with checks. Registers that are
+ * live around it get their locals before.
  */
 function emitTwice(k: LaneKernelEmitter, block: BlockCode, run: CheckedRun, end: number): void {
   const { code } = k;
@@ -230,7 +232,7 @@ function emitTwice(k: LaneKernelEmitter, block: BlockCode, run: CheckedRun, end:
   for (const register of outside) if (!read.includes(register)) k.releaseRegister(register);
 }
 
-/** Registers that the steps have in common with what is around them. */
+/** Registers that the steps share with the code around them. */
 function registersAround(
   k: LaneKernelEmitter,
   block: BlockCode,

@@ -1,31 +1,31 @@
-// Clearing of registers' locals, so that engines do not carry values from turn to turn which no turn
+// Clears locals of registers, so that engines do not carry values from turn to turn that no turn
 // reads.
 
 import type { Block } from '../../analysis/blocks.js';
 import { instructionsOf } from '../../analysis/liveness.js';
 import type { Register } from '../../analysis/program.js';
 import { writesZerosAtOnce } from '../../runtime/engine.js';
-import { withForgotten } from '../dead-local-clearing.js';
+import { withDeadCleared } from '../dead-local-clearing.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
 
-/** And those of registers that are restored at an entry. */
+/** The most registers that are cleared with those restored at an entry. */
 const MOST_RESTORED = writesZerosAtOnce ? 12 : Infinity;
 
 /**
- * Vectors that are cleared at the beginning of a turn, of code that does not begin with code for a
- * whole unit: with more of them engines are worse off than without. Of 110 vectors an engine that
- * writes them at once made a scan 1.7 times as slow, a transpose 1.5 times, when those cleared them
- * there.
+ * The most vectors that are cleared at the beginning of a turn, in code that does not begin with
+ * code for whole units: with more of them clearing costs more than it brings. An engine that writes
+ * zeros at once, with 110 vectors cleared there, made a scan 1.7 times as slow, and a transpose 1.5
+ * times.
  */
-const MOST_FORGOTTEN = writesZerosAtOnce ? 12 : 128;
+const MOST_CLEARED = writesZerosAtOnce ? 12 : 128;
 
 export function forgetting(k: LaneKernelEmitter, code: Uint8Array): Uint8Array {
   if (!k.runs('dead-local clearing')) return code;
-  return withForgotten(code, {
+  return withDeadCleared(code, {
     units: k.unitStarts,
     general: k.generalStarts,
     ofInstructions: k.free('v128'),
-    most: MOST_FORGOTTEN,
+    most: MOST_CLEARED,
     localCount: k.paramCount + k.localTypes.length,
     isVector: (local) => local >= k.paramCount && k.localTypes[local - k.paramCount] === 'v128',
   });
@@ -37,13 +37,13 @@ export function clearRegisters(k: LaneKernelEmitter): void {
 }
 
 /**
- * A turn knows nothing of the turn before: without being told, engines carry all registers from
- * one to the next, since for them any entry may come after any.
+ * A turn reads no value of the turn before. Without clearing, engines carry all registers from one
+ * to the next, since for them any entry may come after any.
  */
-export function forgetRegisters(k: LaneKernelEmitter): void {
+export function clearForTurn(k: LaneKernelEmitter): void {
   if (!k.runs('turn clearing')) return;
   const waited = blocksWaitedAt(k);
-  if (waited.length * k.groups > MOST_FORGOTTEN) return;
+  if (waited.length * k.groups > MOST_CLEARED) return;
   const restored = new Set(handedRegisters(k));
   for (const entry of k.frames.live)
     k.frames.spills.needed(entry).forEach((register) => restored.add(register));
@@ -74,10 +74,10 @@ export function knownAt(k: LaneKernelEmitter, { index, insts }: Block, place: nu
 }
 
 /**
- * Where the general code is come to, which is seldom: of what went before, it knows nothing but
- * these registers. No thread waits.
+ * Where the general code begins, which control seldom reaches: it reads only these registers of
+ * what was computed before. No thread waits.
  */
-export function forgetAllBut(k: LaneKernelEmitter, kept: ReadonlySet<Register>): void {
+export function clearAllBut(k: LaneKernelEmitter, kept: ReadonlySet<Register>): void {
   k.generalStarts.push(k.code.length);
   if (k.runs('turn clearing'))
     clearInGeneralForm(
@@ -87,7 +87,7 @@ export function forgetAllBut(k: LaneKernelEmitter, kept: ReadonlySet<Register>):
   for (const block of blocksWaitedAt(k)) k.clearMasks(k.waitMasks(block));
 }
 
-/** Registers whose locals are theirs throughout. */
+/** Registers that keep their locals throughout. */
 function ownRegisters(k: LaneKernelEmitter): Register[] {
   const { blocks, shape } = k.kernel;
   const defs = shape.order.flatMap((index) =>
@@ -96,12 +96,12 @@ function ownRegisters(k: LaneKernelEmitter): Register[] {
   return [...new Set(defs)].filter((register) => !k.isBlockLocal(register));
 }
 
-/** In the form that the general code has them in. */
+/** Clears registers in the form that the general code has them in. */
 export function clearInGeneralForm(k: LaneKernelEmitter, registers: readonly Register[]): void {
-  const { everyone } = k;
-  k.everyone = false;
+  const { wholeUnit } = k;
+  k.wholeUnit = false;
   clearLocals(k, registers);
-  k.everyone = everyone;
+  k.wholeUnit = wholeUnit;
 }
 
 function clearLocals(k: LaneKernelEmitter, registers: Iterable<Register>): void {

@@ -1,5 +1,5 @@
-// Threads of a unit that go different ways: masks of those that run, and of those that wait at a
-// block for the others.
+// Divergence: masks of the threads of a unit that run, and of those that wait at a block for the
+// others.
 
 import type { Register } from '../../analysis/program.js';
 import type { Region } from '../../analysis/regions.js';
@@ -20,7 +20,7 @@ function waitAt(k: LaneKernelEmitter, block: number, threads: readonly number[])
   });
 }
 
-/** Threads that wait at a loop's header become the active ones. */
+/** Threads that wait at a loop's header become active. */
 export function takeWaiting(k: LaneKernelEmitter, header: number): void {
   if (!k.awaited.has(header)) return;
   const waiting = k.waitMasks(header);
@@ -31,10 +31,10 @@ export function takeWaiting(k: LaneKernelEmitter, header: number): void {
 }
 
 /**
- * Control comes to a block: waiting threads join in, and without any thread it is passed over.
+ * Control comes to a block: waiting threads become active, and a block without threads is skipped.
  */
 export function arriveAt(k: LaneKernelEmitter, block: number, past: object): void {
-  if (k.everyone) return;
+  if (k.wholeUnit) return;
   const { code, plan } = k;
   if (k.awaited.has(block)) {
     const waiting = k.waitMasks(block);
@@ -48,7 +48,7 @@ export function arriveAt(k: LaneKernelEmitter, block: number, past: object): voi
   if (before === undefined || (plan.convergent(before) && !plan.parts(before))) return;
   k.pushAny(k.active);
   code.op('i32.eqz');
-  // With nobody waiting anywhere, nobody is left.
+  // If no thread waits anywhere, none is left.
   k.branchTo(plan.convergent(block) ? k.turnLabel : past, 'br_if');
 }
 
@@ -74,13 +74,13 @@ export function repeatLoop(k: LaneKernelEmitter, region: Region): void {
   });
 }
 
-/** The block of a region that stands last. */
+/** The last block of a region. */
 export function lastBlock(k: LaneKernelEmitter, region: Region): number {
   const item = region.items.at(-1)!;
   return typeof item === 'number' ? item : lastBlock(k, item);
 }
 
-/** Threads that go to a block are known to, once a loop that they leave has ended. */
+/** Which threads go to a block is known once the loop that they leave has ended. */
 function leavesFor(k: LaneKernelEmitter, from: number, to: number): boolean {
   for (const [region, exit] of k.leaving)
     if (exit.to === to && region.members.has(from) && !region.members.has(to)) return true;
@@ -100,9 +100,7 @@ function waitAfter(
   waitAt(k, to, left);
 }
 
-/**
- * Takes a back edge with the active threads while the turn lasts; past that they are suspended.
- */
+/** Takes a back edge with the active threads while the turn lasts; then they are suspended. */
 export function backEdge(k: LaneKernelEmitter, header: number, region: Region): void {
   const { code } = k;
   code.get(k.slice).i32(1).op('i32.sub').tee(k.slice).i32(0).op('i32.gt_s');
@@ -110,7 +108,7 @@ export function backEdge(k: LaneKernelEmitter, header: number, region: Region): 
   suspendBefore(k, k.frames.entryOf.get(header)!, header);
 }
 
-/** The active threads are done: all that are left, or some of them. */
+/** The active threads end: all that are left, or some of them. */
 export function leaveKernel(k: LaneKernelEmitter, some: boolean): void {
   const { code } = k;
   if (k.passes && !some) return;
@@ -124,10 +122,10 @@ export function leaveKernel(k: LaneKernelEmitter, some: boolean): void {
   }
 }
 
-/** True when control reaches `to` from the end of `from` by itself. */
+/** True if control falls through from the end of `from` to `to`. */
 function fallsTo(k: LaneKernelEmitter, from: number, to: number): boolean {
   const inner = [...k.loopLabels.keys()].at(-1);
-  // Those that go round again stay as they are where the loop ends.
+  // Threads that stay in the loop are unchanged where it ends.
   if (inner?.header === to) return lastBlock(k, inner) === from;
   if (k.following.get(from) !== to) return false;
   for (const region of k.loopLabels.keys())
@@ -135,7 +133,7 @@ function fallsTo(k: LaneKernelEmitter, from: number, to: number): boolean {
   return true;
 }
 
-/** All active threads go to a block, which control reaches in the order of the layout. */
+/** All active threads go to a block, which control reaches in layout order. */
 export function sendTo(k: LaneKernelEmitter, from: number, to: number): void {
   if (fallsTo(k, from, to)) return;
   if (leavesFor(k, from, to)) {
@@ -147,7 +145,7 @@ export function sendTo(k: LaneKernelEmitter, from: number, to: number): void {
   clearActive(k);
 }
 
-/** Threads take a branch each by its own predicate. */
+/** A divergent branch, each thread by its own predicate. */
 export function partThreads(
   k: LaneKernelEmitter,
   from: number,

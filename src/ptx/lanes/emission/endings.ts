@@ -61,13 +61,13 @@ export function emitEnding(k: LaneKernelEmitter, block: BlockCode): void {
   }
 }
 
-/** All active threads go on at one block. */
+/** All active threads continue at one block. */
 function goTo(k: LaneKernelEmitter, { block, ending }: BlockCode, to: number): void {
   if (ending.soft) sendTo(k, block.index, to);
   else jumpTo(k, block.index, to);
 }
 
-/** A branch by a predicate that is one value for the unit. */
+/** A branch by a predicate that is uniform in the unit. */
 function emitBranch(k: LaneKernelEmitter, { block, ending: { soft } }: BlockCode): void {
   const { code } = k;
   const { index } = block;
@@ -99,7 +99,7 @@ function emitFault(k: LaneKernelEmitter, { inst }: Block['ending'] & { kind: 'tr
   k.leaveFaulted();
 }
 
-/** Registers that are written within a condition have their locals before it. */
+/** Registers that are written within a condition get their locals before it. */
 function takeResults(k: LaneKernelEmitter, { inst }: Cut): void {
   for (const register of inst.defs) {
     if (k.isVarying(register)) k.laneLocal(register);
@@ -107,7 +107,7 @@ function takeResults(k: LaneKernelEmitter, { inst }: Cut): void {
   }
 }
 
-/** An operation of a warp: at once where all of its threads are there, else they wait. */
+/** A warp operation: at once if all of its threads have reached it, else they wait. */
 function emitExchange(k: LaneKernelEmitter, block: BlockCode): void {
   const { code } = k;
   const ending = block.block.ending as Cut;
@@ -128,10 +128,10 @@ function emitExchange(k: LaneKernelEmitter, block: BlockCode): void {
   code.op('end');
 }
 
-/** A turn is over whose threads all are in a state now. */
+/** Ends a turn all of whose threads have one state now. */
 function endTurn(k: LaneKernelEmitter, state: number): void {
   const { passes } = k;
-  if (!passes || !k.everyone) {
+  if (!passes || !k.wholeUnit) {
     k.branchTo(k.turnLabel);
     return;
   }
@@ -139,7 +139,7 @@ function endTurn(k: LaneKernelEmitter, state: number): void {
   k.branchTo(k.endedLabel);
 }
 
-/** The active threads wait at a cut. Their state is returned. */
+/** The active threads wait at a cut. Returns their state. */
 function suspendAtCut(k: LaneKernelEmitter, ending: Cut, index: number): number {
   const { inst } = ending;
   const entry = k.frames.entryOf.get(ending.to)!;

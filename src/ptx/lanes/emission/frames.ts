@@ -1,4 +1,4 @@
-// Suspending and resuming threads: their states, and their registers in the unit's frame.
+// Suspends and resumes threads: their states, and their registers in the unit's frame.
 
 import type { Register } from '../../analysis/program.js';
 import type { Region } from '../../analysis/regions.js';
@@ -95,12 +95,12 @@ export function saveMasks(k: LaneKernelEmitter, region: Region): void {
         code
           .get(frame)
           .get(local)
-          .memory('v128.store', k.frames.partedAt + 16 * (k.groups * index + group));
+          .memory('v128.store', k.frames.divergedAt + 16 * (k.groups * index + group));
       });
       k.clearMasks(masks);
     },
   );
-  code.get(frame).i32(1).memory('i32.store', UNIT.parted);
+  code.get(frame).i32(1).memory('i32.store', UNIT.diverged);
 }
 
 function restoreMasks(k: LaneKernelEmitter, region: Region): void {
@@ -113,20 +113,20 @@ function restoreMasks(k: LaneKernelEmitter, region: Region): void {
   const kept = keptWaiting(k.plan, k.kernel, region.header).filter(
     (register) => !needed.includes(register),
   );
-  // Locals given out inside the condition would hold nothing after it.
+  // Locals that are allocated inside the condition would have no value after it.
   for (const register of kept) {
     if (k.isVarying(register)) k.laneLocal(register);
     else k.registerLocal(register);
   }
-  code.get(frame).memory('i32.load', UNIT.parted);
+  code.get(frame).memory('i32.load', UNIT.diverged);
   k.when(() => {
-    code.get(frame).i32(0).memory('i32.store', UNIT.parted);
+    code.get(frame).i32(0).memory('i32.store', UNIT.diverged);
     [k.active, ...k.plan.waitingOut(region).map((block) => k.waitMasks(block))].forEach(
       (masks, index) => {
         masks.forEach((local, group) => {
           code
             .get(frame)
-            .memory('v128.load', k.frames.partedAt + 16 * (k.groups * index + group))
+            .memory('v128.load', k.frames.divergedAt + 16 * (k.groups * index + group))
             .set(local);
         });
       },
@@ -145,7 +145,7 @@ function restoreMasks(k: LaneKernelEmitter, region: Region): void {
   });
 }
 
-/** Pushes the group's values of any register, made anew. */
+/** Pushes the group's values of any register, made again. */
 function pushCell(k: LaneKernelEmitter, register: Register, half: number): void {
   const { code } = k;
   const { stride } = k.plan.spread(register);
@@ -168,8 +168,8 @@ export function restoreAt(k: LaneKernelEmitter, entry: number): void {
   }
   const { blocks, remade, shape } = k.kernel;
   k.block = undefined;
-  // A unit that was suspended while it was parted does not come to code for a whole unit.
-  if (k.passes && !k.everyone && shape.loopHeaders.has(entry) && !k.plan.convergent(entry))
+  // A unit that was suspended while divergent does not reach code for whole units.
+  if (k.passes && !k.wholeUnit && shape.loopHeaders.has(entry) && !k.plan.convergent(entry))
     restoreMasks(k, shape.regionOf(entry));
   k.restoreEntry(
     entry,
@@ -191,8 +191,8 @@ export function restoreAt(k: LaneKernelEmitter, entry: number): void {
 }
 
 /**
- * Loads a register. Where threads have cells of their own, those whose value does not fit the
- * first one's step are left for another turn.
+ * Loads a register. If threads have cells of their own, those whose value does not fit the first
+ * one's step are left for another turn.
  */
 function loadRegister(
   k: LaneKernelEmitter,
@@ -257,7 +257,7 @@ function loadRegister(
   });
 }
 
-/** Pushes what a thread's value has more than the first one's, where the steps are uneven. */
+/** Pushes the difference of a thread's value from the first one's, if the steps are uneven. */
 function pushStepOf(k: LaneKernelEmitter, register: Register, lane: number): void {
   const { code } = k;
   const apart = steps(k.plan.spread(register), k.width)!;

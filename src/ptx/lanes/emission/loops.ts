@@ -1,5 +1,5 @@
 // The structured control flow of a kernel: loops with their entries, and the order of blocks in a
-// turn that never goes round.
+// turn without loops.
 
 import { successors } from '../../analysis/blocks.js';
 import { firstBlock } from '../../analysis/regions.js';
@@ -18,12 +18,12 @@ function innerEntries(k: LaneKernelEmitter, region: Region): number[] {
   return k.frames.live.filter((block) => region.members.has(block) && block !== region.header);
 }
 
-/** Blocks at which control can come in from outside the flow, with the numbers that say so. */
+/** Blocks at which control can enter from outside the flow, with their numbers. */
 export function arrivals(k: LaneKernelEmitter, region: Region): Map<number, number> {
   const found = new Map(
     innerEntries(k, region).map((block) => [k.frames.entryOf.get(block)!, block]),
   );
-  if (k.everyone) return found;
+  if (k.wholeUnit) return found;
   for (const [block, { entries }] of k.codePlan.general.blocks) {
     if (!region.members.has(block) || block === region.header) continue;
     for (const number of entries.values()) found.set(number, block);
@@ -31,16 +31,16 @@ export function arrivals(k: LaneKernelEmitter, region: Region): Map<number, numb
   return found;
 }
 
-/** Whether control can come to the block from outside the flow. */
+/** Whether control can enter the block from outside the flow. */
 function isEntered(k: LaneKernelEmitter, block: number): boolean {
-  return k.frames.live.includes(block) || (!k.everyone && isHandedOver(k, block));
+  return k.frames.live.includes(block) || (!k.wholeUnit && isHandedOver(k, block));
 }
 
 /** The version that is being written. */
-const versionOf = ({ codePlan, everyone }: LaneKernelEmitter): Version =>
-  everyone ? codePlan.whole! : codePlan.general;
+const versionOf = ({ codePlan, wholeUnit }: LaneKernelEmitter): Version =>
+  wholeUnit ? codePlan.whole! : codePlan.general;
 
-/** Whether code for a whole unit hands over to the general code in the block. */
+/** Whether code for whole units hands over to the general code in the block. */
 const isHandedOver = (k: LaneKernelEmitter, block: number): boolean =>
   k.codePlan.general.blocks.get(block)!.entries.size > 0;
 
@@ -55,17 +55,17 @@ export function emitRegion(k: LaneKernelEmitter, region: Region): void {
   const version = versionOf(k);
   const loop = version.loops.get(region.header);
   /**
-   * Turns that begin at the loop's header come in from before it: those that go round have
+   * Turns that begin at the loop's header enter from before it: threads that stay in the loop have
    * nothing to restore.
    */
   const restoredAhead =
-    isLoop && k.everyone && inner.size === 0 && k.frames.live.includes(region.header);
+    isLoop && k.wholeUnit && inner.size === 0 && k.frames.live.includes(region.header);
   const end = {};
-  /** Where a loop's threads come together that wait to go round again. */
+  /** Where threads of a loop reconverge that wait for its next turn. */
   const tail = {};
   k.openLabel('block', end);
   if (isLoop) {
-    // Threads that a turn resumes inside are let through.
+    // Threads that a turn resumes inside are passed through.
     code.get(k.entryNumber).op('i32.eqz');
     k.when(() => {
       arriveAt(k, region.header, end);
@@ -128,7 +128,7 @@ export function emitRegion(k: LaneKernelEmitter, region: Region): void {
     }
     const next = after[index + 1] ?? (isLoop ? tail : end);
     if (isEntered(k, item)) {
-      if (k.everyone) {
+      if (k.wholeUnit) {
         if (item !== region.header || !restoredAhead) restoreWhole(k, item);
       } else {
         if (item !== region.header) {
@@ -146,7 +146,7 @@ export function emitRegion(k: LaneKernelEmitter, region: Region): void {
   });
   if (isLoop) {
     k.closeLabel();
-    if (!k.everyone && k.plan.waitsAt(region.header)) repeatLoop(k, region);
+    if (!k.wholeUnit && k.plan.waitsAt(region.header)) repeatLoop(k, region);
     k.closeLabel();
     k.loopLabels.delete(region);
     const left = k.leaving.get(region);
@@ -161,7 +161,7 @@ export function emitRegion(k: LaneKernelEmitter, region: Region): void {
   k.closeLabel();
 }
 
-/** In code for a whole unit: what a turn needs that begins at the block. */
+/** In code for whole units: restores what a turn needs that begins at the block. */
 function restoreWhole(k: LaneKernelEmitter, block: number): void {
   const { code } = k;
   if (startsWhole(k)) {
@@ -173,7 +173,7 @@ function restoreWhole(k: LaneKernelEmitter, block: number): void {
   code.i32(0).set(k.entryNumber);
 }
 
-/** Blocks of a turn that never goes round, in an order in which control only goes ahead. */
+/** Blocks of a turn without loops, in an order in which control only goes forward. */
 export function emitStraight(k: LaneKernelEmitter, order: readonly number[]): void {
   const {
     code,
@@ -216,32 +216,29 @@ export function emitStraight(k: LaneKernelEmitter, order: readonly number[]): vo
   for (const [block, next] of following) k.following.set(block, next);
 }
 
-/**
- * A loop of one block, for as long as all threads of the unit go round in it: no masks are
- * needed.
- */
+/** A loop of one block, for as long as all threads of the unit stay in it: no masks are needed. */
 function emitUnmasked(
   k: LaneKernelEmitter,
   { region, unmasked, short }: LoopCode,
   end: object,
 ): void {
   const { code } = k;
-  const parted = {};
+  const diverged = {};
   const label = {};
-  k.openLabel('block', parted);
+  k.openLabel('block', diverged);
   k.pushAll(k.active);
   code.op('i32.eqz');
-  k.branchTo(parted, 'br_if');
+  k.branchTo(diverged, 'br_if');
   if (k.frames.live.includes(region.header)) code.i32(0).set(k.entryNumber);
   if (short) shortenTurn(k);
   k.loopLabels.set(region, label);
   k.openLabel('loop', label);
   const { lanes, threads } = k.effort;
-  k.everyone = true;
-  k.unparted = { region, end };
-  emitBlock(k, unmasked!, parted);
-  k.unparted = undefined;
-  k.everyone = false;
+  k.wholeUnit = true;
+  k.unmaskedLoop = { region, end };
+  emitBlock(k, unmasked!, diverged);
+  k.unmaskedLoop = undefined;
+  k.wholeUnit = false;
   Object.assign(k.effort, { lanes, threads });
   k.closeLabel();
   k.loopLabels.delete(region);
@@ -249,7 +246,7 @@ function emitUnmasked(
   k.closeLabel();
 }
 
-/** The unit goes round a few times only before it is the next one's turn, if there is another. */
+/** The unit goes round a few times only, and then the next one gets its turn, if there is one. */
 function shortenTurn(k: LaneKernelEmitter): void {
   const { code, slice, fuel } = k;
   code
@@ -261,7 +258,7 @@ function shortenTurn(k: LaneKernelEmitter): void {
     .op('i32.gt_u')
     .op('i32.and');
   k.when(() => {
-    // Fuel is reckoned from what is left of the slice.
+    // Fuel is computed from the rest of the slice.
     code.get(fuel).get(slice).op('i32.add').i32(BURST).op('i32.sub').set(fuel);
     code.i32(BURST).set(slice);
   });

@@ -6,35 +6,33 @@ import type { LaneKernelEmitter } from '../lane-kernel.js';
 import { testPlace } from '../places.js';
 import type { Access } from '../places.js';
 import { LINE } from '../prefetching.js';
-import type { Touches } from '../prefetching.js';
+import type { PrefetchedRows } from '../prefetching.js';
 import { enterWhole, leaveWhole } from './whole-units.js';
 
 /**
- * Bytes from row to row that are worth it: rows nearer to each other are found near, or by looking
- * ahead along them.
+ * The least bytes from row to row: rows nearer to each other are in caches already, or processors
+ * prefetch them.
  */
 const LEAST_BETWEEN_ROWS = 1024;
 
-/**
- * A block that has more of them has many threads, and with them other work than going to memory.
- */
-const MOST_TOUCHED_ROWS = 32;
+/** A block with more rows has many threads, and with them other work than memory accesses. */
+const MOST_PREFETCHED_ROWS = 32;
 
-/** A table's entry of rows that are touched two at a time. */
+/** An entry of the table of rows that are loaded two at a time. */
 const ROWS = { places: 0, steps: 16, count: 32, bytes: 40 } as const;
 
 /**
- * Bytes that the blocks of a grid go through together which caches do not hold: with 8 MB touching
- * rows ahead took a transpose 1.25 times as long, from 26 MB on 0.7 times.
+ * Bytes that the blocks of a grid access together which caches do not hold: with 8 MB prefetching
+ * rows took a transpose 1.25 times as long, from 26 MB on 0.7 times.
  */
 const FAR = 18 * 2 ** 20;
 
-/** Where a block begins: loads of lines that its rows will go to. */
-export function touchAhead(k: LaneKernelEmitter, { release, ready, left }: PassLocals): void {
+/** At the start of a block: loads of the lines of its rows. */
+export function prefetchRows(k: LaneKernelEmitter, { release, ready, left }: PassLocals): void {
   const { code, base, width } = k;
-  const { touches } = k.codePlan;
-  if (!touches) return;
-  const { insts, pairs, size } = touches;
+  const { prefetched } = k.codePlan;
+  if (!prefetched) return;
+  const { insts, pairs, size } = prefetched;
   const { lanes, threads } = k.effort;
   const none = {};
   const [rows, row] = [
@@ -45,7 +43,7 @@ export function touchAhead(k: LaneKernelEmitter, { release, ready, left }: PassL
   k.block = undefined;
   enterWhole(k);
   k.openLabel('block', none);
-  // A call that takes up what another has left has no need of it.
+  // A call that resumes what another one has interrupted does not need it.
   code.get(base).get(release).op('i32.or').get(ready).op('i32.or').get(left).op('i32.or');
   k.branchTo(none, 'br_if');
   code
@@ -53,7 +51,7 @@ export function touchAhead(k: LaneKernelEmitter, { release, ready, left }: PassL
     .i32(width)
     .op('i32.ne')
     .get(rows)
-    .i32(MOST_TOUCHED_ROWS)
+    .i32(MOST_PREFETCHED_ROWS)
     .op('i32.gt_u')
     .op('i32.or');
   k.branchTo(none, 'br_if');
@@ -68,8 +66,8 @@ export function touchAhead(k: LaneKernelEmitter, { release, ready, left }: PassL
   k.conditionally(() => {
     for (const register of registers) k.bindRegister(register, k.newLocal(register.type.wasm));
     for (const inst of insts) k.emitInst(inst);
-    const { table, last } = emitRowTable(k, touches, rows, row);
-    touchRows(k, table, last, Math.log2(size), Math.ceil((width * size) / LINE), none);
+    const { table, last } = emitRowTable(k, prefetched, rows, row);
+    loadRows(k, table, last, Math.log2(size), Math.ceil((width * size) / LINE), none);
     for (const { id } of registers) k.registerLocals.delete(id);
   });
   k.endInstruction();
@@ -79,12 +77,12 @@ export function touchAhead(k: LaneKernelEmitter, { release, ready, left }: PassL
 }
 
 /**
- * The rows that each pair of places has, as a table: where they begin, the step from one to the
- * next, and how many there are. Gives locals of the table and of its last entry.
+ * The rows of each pair of places, as a table: where they begin, the step from one to the next, and
+ * their number. Returns locals of the table and of its last entry.
  */
 function emitRowTable(
   k: LaneKernelEmitter,
-  { insts, ofRow, pairs }: Touches,
+  { insts, ofRow, pairs }: PrefetchedRows,
   rows: number,
   row: number,
 ): { table: number; last: number } {
@@ -102,7 +100,7 @@ function emitRowTable(
   for (const inst of insts) if (ofRow.has(inst)) k.emitInst(inst);
   code.i32(0).set(row);
   const [table, at, count] = [k.newLocal('i32'), k.newLocal('i32'), k.newLocal('i32')];
-  /** Of the last entry: its step, and the place behind its rows. */
+  /** The last entry: its step, and the place after its rows. */
   const sides = [0, 8].map((offset) => ({
     place: ROWS.places + offset,
     steps: ROWS.steps + offset,
@@ -120,7 +118,7 @@ function emitRowTable(
       code.get(firsts.get(pair[side]!)!).op('i64.sub').set(step);
     });
     if (index > 0) {
-      // They may go on where the last ones end.
+      // They may continue where the last ones end.
       sides.forEach(({ step, last, next }, side) => {
         code
           .get(step)
@@ -179,11 +177,11 @@ function emitRowTable(
 }
 
 /**
- * Loads of so many lines of all rows in a table, `last` its last entry. By the same few
- * instructions for all of them, one row after the other: that is how processors find out that
- * there is a step, and go ahead.
+ * Loads this many lines of all rows in a table, with `last` its last entry. The same few
+ * instructions load all of them, one row after the other: processors then detect the step, and
+ * prefetch.
  */
-function touchRows(
+function loadRows(
   k: LaneKernelEmitter,
   table: number,
   last: number,
@@ -216,7 +214,7 @@ function touchRows(
       .i64(2 * LEAST_BETWEEN_ROWS - 1)
       .op('i64.lt_u');
     k.branchTo(skipped, 'br_if');
-    // Steps of 32 bits do not wrap around: the rows lie between the first and the last.
+    // Steps of 32 bits do not wrap around: the rows are between the first and the last.
     code
       .get(step)
       .i64(2n ** 31n)

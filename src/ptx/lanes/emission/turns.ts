@@ -1,7 +1,7 @@
-// The turn of a unit: code for a whole unit first, then the general code.
+// The turn of a unit: code for whole units first, then the general code.
 
 import type { LaneKernelEmitter } from '../lane-kernel.js';
-import { clearRegisters, forgetAllBut, forgetRegisters, handedRegisters } from './clearing.js';
+import { clearRegisters, clearAllBut, clearForTurn, handedRegisters } from './clearing.js';
 import { restoreAt } from './frames.js';
 import { emitRegion, emitStraight } from './loops.js';
 import { enterWhole, findMissing, leaveWhole, startsWhole } from './whole-units.js';
@@ -18,9 +18,9 @@ export function enterEntry(k: LaneKernelEmitter): void {
 }
 
 /**
- * A turn from where the entry's number says: by code for a whole unit as long as its threads stay
- * together. `restore` restores what is alive at the entry; code for a whole unit does so where it
- * enters.
+ * A turn from the entry with the entry's number: in code for whole units as long as its threads
+ * stay together. `restore` restores what is live at the entry; code for whole units does so where
+ * it enters.
  */
 export function emitTurn(k: LaneKernelEmitter, restore: () => void): void {
   const {
@@ -30,7 +30,7 @@ export function emitTurn(k: LaneKernelEmitter, restore: () => void): void {
     },
   } = k;
   const first = startsWhole(k);
-  if (!first) forgetRegisters(k);
+  if (!first) clearForTurn(k);
   clearRegisters(k);
   if (!k.codePlan.whole) {
     restore();
@@ -52,18 +52,18 @@ export function emitTurn(k: LaneKernelEmitter, restore: () => void): void {
   emitWhole(k);
   if (first) {
     k.closeLabel();
-    forgetAllBut(k, new Set());
+    clearAllBut(k, new Set());
     findMissing(k, k.active);
     restore();
     k.branchTo(k.generalLabel);
   }
   k.closeLabel();
-  forgetAllBut(k, handedRegisters(k));
+  clearAllBut(k, handedRegisters(k));
   k.closeLabel();
   emitRegion(k, root);
 }
 
-/** Code for a whole unit. */
+/** Code for whole units. */
 export function emitWhole(k: LaneKernelEmitter): void {
   const { lanes, threads } = k.effort;
   enterWhole(k);
@@ -75,7 +75,7 @@ export function emitWhole(k: LaneKernelEmitter): void {
   Object.assign(k.effort, { lanes, threads });
 }
 
-/** Finds where the first thread that is ready goes on; leaves where none is. */
+/** Finds where the first ready thread continues; leaves if there is none. */
 export function findEntry(k: LaneKernelEmitter, at: number, none: object): void {
   const { code } = k;
   const ready = k.plan.together ? k.active : k.todo;

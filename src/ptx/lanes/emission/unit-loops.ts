@@ -1,5 +1,5 @@
-// The loops over a block's units: of kernels without state, of blocks that a function runs by
-// itself, and of those that a scheduler runs.
+// The loops over a block's units: in kernels without state, in blocks that a function runs by
+// itself, and in those that a scheduler runs.
 
 import { CTX, STATUS } from '../../context.js';
 import type { LocalType } from '../../scalar-types.js';
@@ -9,14 +9,14 @@ import type { PassLocals } from '../block-passes.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
 import {
   clearRegisters,
-  forgetAllBut,
-  forgetRegisters,
+  clearAllBut,
+  clearForTurn,
   forgetting,
   handedRegisters,
 } from './clearing.js';
 import { pushStatesAddress, restoreAt } from './frames.js';
 import { emitRegion } from './loops.js';
-import { touchAhead } from './prefetching-code.js';
+import { prefetchRows } from './prefetching-code.js';
 import { emitTurn, emitWhole, enterEntry, findEntry } from './turns.js';
 import {
   countIndices,
@@ -31,8 +31,8 @@ import { findExisting, findMissing, startsWhole } from './whole-units.js';
 
 /**
  * A kernel without state: all units of a block, then the next block. Units for which the code for
- * a whole unit suffices go round a loop of their own, in which the general code, and what engines
- * keep in registers for its sake, has no part.
+ * whole units is enough have a loop of their own, which excludes the general code and what engines
+ * keep in registers for it.
  */
 function emitStateless(k: LaneKernelEmitter): void {
   const {
@@ -78,16 +78,16 @@ function emitStateless(k: LaneKernelEmitter): void {
     k.closeLabel();
     k.closeLabel();
     endBlock(k, done);
-    forgetAllBut(k, new Set());
+    clearAllBut(k, new Set());
     begin();
     findMissing(k, k.active);
     k.branchTo(k.generalLabel);
     k.closeLabel();
-    forgetAllBut(k, handedRegisters(k));
+    clearAllBut(k, handedRegisters(k));
     k.closeLabel();
   } else {
     endBlock(k, done);
-    forgetRegisters(k);
+    clearForTurn(k);
     begin();
     findExisting(k, k.active);
     k.openLabel('block', generalTurn);
@@ -101,7 +101,7 @@ function emitStateless(k: LaneKernelEmitter): void {
   code.i32(STATUS.done).op('end');
 }
 
-/** Where no unit of the block is left: on to the next one, or to where the call is done. */
+/** No unit of the block is left: continues with the next one, or ends the call. */
 function endBlock(k: LaneKernelEmitter, done: object): void {
   const { code } = k;
   code.get(k.base).get(k.to).op('i32.ge_u');
@@ -117,7 +117,7 @@ function endBlock(k: LaneKernelEmitter, done: object): void {
   });
 }
 
-/** The unit at hand, if there is one, and where it goes on. */
+/** The current unit, if there is one, and where it continues. */
 function beginUnit(
   k: LaneKernelEmitter,
   passes: PassLocals,
@@ -138,7 +138,7 @@ function beginUnit(
 }
 
 /**
- * Behind a turn's code: closes what it and the unit have opened, and goes on to the next unit's
+ * After a turn's code: closes what it and the unit have opened, and continues with the next unit's
  * place.
  */
 function endUnit(k: LaneKernelEmitter, passes: PassLocals, opened = true): void {
@@ -158,10 +158,10 @@ function endUnit(k: LaneKernelEmitter, passes: PassLocals, opened = true): void 
 }
 
 /**
- * Units for which the code for a whole unit suffices go round a loop of their own, in which the
- * general code, and what engines keep in registers for its sake, has no part; the others leave it
- * for one turn. Of turns that never go round: a transpose in cache takes 5 % less time, a
- * softmax, whose turns have loops, took 3 % more.
+ * Units for which the code for whole units is enough have a loop of their own, which excludes the
+ * general code and what engines keep in registers for it; the others leave it for one turn. This is
+ * done for turns without loops: a transpose in cache takes 5 % less time, and a softmax, whose
+ * turns have loops, took 3 % more.
  */
 function emitUnits(k: LaneKernelEmitter, passes: PassLocals, passed: object): void {
   const {
@@ -188,12 +188,12 @@ function emitUnits(k: LaneKernelEmitter, passes: PassLocals, passed: object): vo
   k.closeLabel();
   [k.endedLabel, k.turnLabel] = [ended, turn];
   k.closeLabel();
-  forgetAllBut(k, new Set());
+  clearAllBut(k, new Set());
   findMissing(k, k.active);
   enterEntry(k);
   k.branchTo(k.generalLabel);
   k.closeLabel();
-  forgetAllBut(k, handedRegisters(k));
+  clearAllBut(k, handedRegisters(k));
   k.closeLabel();
   emitRegion(k, root);
   endUnit(k, passes, false);
@@ -210,7 +210,7 @@ function emitPasses(k: LaneKernelEmitter, passes: PassLocals): void {
   const skipped = {};
   const scratch = k.contextField('scratch');
   const frames = k.framesBase();
-  touchAhead(k, passes);
+  prefetchRows(k, passes);
   const { loopPasses, ownLoop } = k.codePlan;
   if (loopPasses.length) countIndices(k);
   k.openLabel('loop', pass);
@@ -252,7 +252,7 @@ export function emitKernel(k: LaneKernelEmitter): {
   return { locals: k.localTypes, code: all.finish() };
 }
 
-/** The units that the scheduler names, each to its next cut. */
+/** The units that the scheduler passes, each to its next cut. */
 function emitScheduled(k: LaneKernelEmitter): void {
   const { code } = k;
   k.entryNumber = k.newLocal('i32');

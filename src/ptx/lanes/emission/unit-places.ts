@@ -1,15 +1,13 @@
-// Where a unit stands in its block: its threads' indices, and the step to the next unit.
+// The place of a unit in its block: its threads' indices, and the step to the next unit.
 
 import { instructionsOf } from '../../analysis/liveness.js';
 import type { Arg } from '../../analysis/program.js';
 import { CTX, STATUS } from '../../context.js';
-import { emitInterrupt, emitTakeUp } from '../block-passes.js';
+import { emitInterrupt, emitResume } from '../block-passes.js';
 import type { PassLocals } from '../block-passes.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
 
-/**
- * Each of several loops over units counts all of a thread's indices, whichever code reads them.
- */
+/** Each of several loops over units counts all of a thread's indices, whichever code reads them. */
 export function countIndices(k: LaneKernelEmitter): void {
   if (k.oneRow) return;
   const { blocks, shape } = k.kernel;
@@ -89,7 +87,7 @@ export function prologueBytes(k: LaneKernelEmitter): Uint8Array {
   if (k.passes) {
     const threads = k.contextField('threads');
     prologue.get(threads).set(k.to);
-    emitTakeUp(
+    emitResume(
       prologue,
       k.passes,
       k.from,
@@ -138,7 +136,7 @@ export function prologueBytes(k: LaneKernelEmitter): Uint8Array {
   return prologue.finish();
 }
 
-/** Whether an operand is, or has in it, a special register. */
+/** Whether an operand is, or contains, a special register. */
 function isRead(arg: Arg, name: string): boolean {
   switch (arg.kind) {
     case 'special':

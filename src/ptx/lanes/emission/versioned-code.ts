@@ -1,4 +1,4 @@
-// Turns of a loop, and units of a block, that go without checks: see `versioned-loops.ts` and
+// Turns of a loop, and units of a block, that run without checks: see `versioned-loops.ts` and
 // `versioned-kernels.ts`.
 
 import type { Block } from '../../analysis/blocks.js';
@@ -16,19 +16,16 @@ import { restoreAt, saveRegisters, setState } from './frames.js';
 import { emitNextFrame } from './unit-places.js';
 import { enterWhole, leaveWhole } from './whole-units.js';
 
-/** Fewer units of a block are not worth the look ahead at all of them. */
+/** Fewer units of a block are not worth the checks for all of them. */
 const LEAST_STEADY_UNITS = 3;
 
-/**
- * Turns of a loop at a time that go without checks: as many as are looked ahead, at first and at
- * last.
- */
+/** Turns of a loop at a time that run without checks: the look-ahead, at first and at last. */
 const STEADY_TURNS = [16, 3] as const;
 
 /**
- * Turns of a loop of one block in code for a whole unit that need no checks: called before the loop,
- * gives what is to be written where it begins. Threads that have had as
- * many turns as they may are suspended.
+ * Turns of a loop of one block in code for whole units that need no checks. It is called before the
+ * loop, and returns the code for the loop's beginning. Threads that have had all turns of their
+ * slice are suspended.
  */
 export function steadyTurns(k: LaneKernelEmitter, block: Block, loop: SteadyLoop): () => void {
   const { code, slice } = k;
@@ -81,9 +78,9 @@ export function steadyTurns(k: LaneKernelEmitter, block: Block, loop: SteadyLoop
 }
 
 /**
- * So many turns of a loop, and then its registers written down; to `checked` before the first
- * where they need checks. `past` may leave before the registers are written. `count`: how many
- * turns, where they are written one after the other.
+ * Writes this many turns of a loop, and then stores its registers; branches to `checked` before the
+ * first if they need checks. `past` may leave before the registers are stored. `count`: the number
+ * of turns, if they are unrolled.
  */
 function emitSteadyTurns(
   k: LaneKernelEmitter,
@@ -169,8 +166,8 @@ function emitWork(
 }
 
 /**
- * All whole units of the block that are left, if nothing in them needs a check that cannot be
- * made for all of them here.
+ * All whole units of the block that are left, if nothing in them needs a check that cannot be made
+ * for all of them here.
  */
 export function emitSteadyUnits(k: LaneKernelEmitter): void {
   const { code, base, width } = k;
@@ -217,9 +214,9 @@ export function emitSteadyUnits(k: LaneKernelEmitter): void {
 }
 
 /**
- * Units one after the other for as long as they are at the loop and its next turns need no
- * checks: all that there is to do for each is here, and nothing of what engines keep for the rest
- * of the code. From the first unit of which that is not so, all go the usual way.
+ * Units one after the other for as long as they are at the loop and its next turns need no checks:
+ * all work for each is here, and nothing of what engines keep for the rest of the code. From the
+ * first unit on for which this does not hold, all run the usual way.
  */
 export function emitLoopPass(
   k: LaneKernelEmitter,
@@ -252,8 +249,8 @@ export function emitLoopPass(
       .i64(k.frames.entryOf.get(header)!)
       .op('i64.ne');
     k.branchTo(none, 'br_if');
-    if (k.frames.partedBytes) {
-      code.get(passes.frame).memory('i32.load', UNIT.parted);
+    if (k.frames.divergedBytes) {
+      code.get(passes.frame).memory('i32.load', UNIT.diverged);
       k.branchTo(none, 'br_if');
     }
     code.get(base).set(k.thread);

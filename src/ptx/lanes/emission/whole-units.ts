@@ -1,18 +1,18 @@
-// Units all of whose threads are there: where code for a whole unit begins and ends, and which
-// threads other units have.
+// Units all of whose threads exist: where code for whole units begins and ends, and which threads
+// other units have.
 
 import { UNIT } from '../block-passes.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
 
-/** Which threads there are: the last unit of a block may lack some. */
+/** Which threads exist: the last unit of a block may lack some. */
 export function findExisting(k: LaneKernelEmitter, masks: readonly number[]): void {
   const { code, passes } = k;
   if (!startsWhole(k)) for (const local of masks) code.v128([-1, -1, -1, -1]).set(local);
   code.get(k.base).i32(k.width).op('i32.add').get(k.contextField('threads')).op('i32.le_u');
   if (passes) code.get(passes.gone).op('i32.eqz').op('i32.and');
-  if (passes && k.frames.partedBytes && startsWhole(k))
-    code.get(passes.frame).memory('i32.load', UNIT.parted).op('i32.eqz').op('i32.and');
-  // Code for a whole unit needs no masks, and sets them where it hands over.
+  if (passes && k.frames.divergedBytes && startsWhole(k))
+    code.get(passes.frame).memory('i32.load', UNIT.diverged).op('i32.eqz').op('i32.and');
+  // Code for whole units needs no masks, and sets them where it hands over.
   if (startsWhole(k)) {
     code.set(k.whole);
     return;
@@ -24,7 +24,7 @@ export function findExisting(k: LaneKernelEmitter, masks: readonly number[]): vo
   });
 }
 
-/** Which threads there are of a unit that lacks some. */
+/** Which threads exist in a unit that lacks some. */
 export function findMissing(k: LaneKernelEmitter, masks: readonly number[]): void {
   const { code, passes } = k;
   k.eachGroup((group) => {
@@ -52,8 +52,8 @@ export function findMissing(k: LaneKernelEmitter, masks: readonly number[]): voi
 }
 
 /**
- * Whether a turn in which all threads of the unit are there begins with code for a whole unit.
- * One that is suspended while it is parted goes on parted.
+ * Whether a turn in which all threads of the unit exist begins with code for whole units. A unit
+ * that was suspended while divergent continues in general code.
  */
 export function startsWhole(k: LaneKernelEmitter): boolean {
   return k.codePlan.whole !== undefined && k.whole >= 0;
@@ -62,14 +62,14 @@ export function startsWhole(k: LaneKernelEmitter): boolean {
 export function enterWhole(k: LaneKernelEmitter): void {
   k.generalActive = k.active;
   k.active = k.active.map(() =>
-    k.hoist('everyone', 'v128', (prologue) => {
+    k.hoist('wholeUnit', 'v128', (prologue) => {
       prologue.v128([-1, -1, -1, -1]);
     }),
   );
-  k.everyone = true;
+  k.wholeUnit = true;
 }
 
 export function leaveWhole(k: LaneKernelEmitter): void {
-  k.everyone = false;
+  k.wholeUnit = false;
   k.active = k.generalActive;
 }
