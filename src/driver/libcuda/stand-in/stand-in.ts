@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { loadKoffi } from '../../../native/koffi.js';
+import { CALLS } from '../calls.js';
 import { HEADER_FACTS } from './header-facts.js';
 
 /** Why the stand-in is not available here; undefined where it is. */
@@ -45,14 +46,17 @@ function entryPoint(symbol: string, classes: string): string {
   );
 }
 
+/** The symbols of the table: gcc takes seconds for all functions of the header. */
+const SYMBOLS = new Set<string>(Object.values(CALLS).flatMap(({ symbols }) => symbols));
+
 /**
- * Returns the path of a stand-in with the symbols that a driver for CUDA `version` (e.g. 13000)
+ * Returns the path of a stand-in with those symbols that a driver for CUDA `version` (e.g. 13000)
  * has. It is built once for each state of the sources, in the system's temporary folder.
  */
 export function buildStandIn(version: number): string {
   const source = readFileSync(fileURLToPath(new URL('./stand-in.c', import.meta.url)), 'utf8');
   const points = Object.entries(HEADER_FACTS)
-    .filter(([, [since]]) => since <= version)
+    .filter(([symbol, [since]]) => since <= version && SYMBOLS.has(symbol))
     .map(([symbol, [, classes]]) => entryPoint(symbol, classes));
   const text =
     '#define VERSION ' +
