@@ -9,7 +9,7 @@
  * unspecified.
  */
 import type { CUresult } from '../../ground/result.js';
-import { CALLS } from './calls.js';
+import type { CALLS } from './calls.js';
 import type { NativeMemory } from '../../native/native-memory.js';
 
 type PointerCall<A extends bigint[]> = (...args: A) => CUresult;
@@ -65,13 +65,17 @@ interface NodeFfi {
  * Returns the calls through `node:ffi`; undefined where Node does not have it, does not allow it,
  * or it does not work as expected.
  */
-export function pointerCalls(path: string, scratch: NativeMemory): PointerCalls | undefined {
+export function pointerCalls(
+  path: string,
+  scratch: NativeMemory,
+  rows: Pick<typeof CALLS, keyof PointerCalls | 'cuDriverGetVersion'>,
+): PointerCalls | undefined {
   const ffi = loadNodeFfi();
   if (ffi === undefined) return undefined;
   const bind = (
     name: keyof PointerCalls | 'cuDriverGetVersion',
   ): ((...args: bigint[]) => number) | undefined => {
-    const row = CALLS[name];
+    const row = rows[name];
     for (const symbol of row.symbols) {
       try {
         return ffi.dlopen(path, {

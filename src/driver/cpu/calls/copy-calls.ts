@@ -2,7 +2,7 @@
  * Copies and fills. What they touch is checked at the call and done in stream order.
  */
 import { CUmemorytype } from '../../flags.js';
-import type { CUDA_MEMCPY2D, CUDA_MEMCPY3D, Driver } from '../../driver.js';
+import type { CUDA_MEMCPY2D, CUDA_MEMCPY3D, CopyCalls } from '../../driver.js';
 import { CUresult } from '../../../ground/result.js';
 import { MAX_PITCH } from '../device-attributes.js';
 import { checkSize, fail, hex, invalidValue } from '../failure.js';
@@ -223,5 +223,5 @@ export function copyCalls(machine: Machine) {
     cuMemsetD2D32Async(dstDevice, dstPitch, value, width, height, stream) {
       fill('cuMemsetD2D32Async', dstDevice, dstPitch, 4, value, width, height, stream);
     },
-  } satisfies Partial<Driver>;
+  } satisfies CopyCalls;
 }

@@ -1,7 +1,7 @@
 /**
  * Initialisation, devices and contexts.
  */
-import type { Driver } from '../../driver.js';
+import type { DeviceCalls } from '../../driver.js';
 import { CUresult } from '../../../ground/result.js';
 import { deviceAttribute } from '../device-attributes.js';
 import { DEVICE_NAME } from '../device.js';
@@ -181,5 +181,5 @@ export function deviceCalls(machine: Machine) {
     disownContext({ context }) {
       machine.peers.delete(context);
     },
-  } satisfies Partial<Driver>;
+  } satisfies DeviceCalls;
 }

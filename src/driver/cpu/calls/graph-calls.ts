@@ -7,7 +7,7 @@ import {
   CUgraphInstantiate_flags,
   CU_GRAPH_COND_ASSIGN_DEFAULT,
 } from '../../flags.js';
-import type { Driver } from '../../driver.js';
+import type { GraphCalls } from '../../driver.js';
 import { CUresult } from '../../../ground/result.js';
 import { fail, hex, invalidValue } from '../failure.js';
 import { submit } from '../graphs/capture.js';
@@ -210,5 +210,5 @@ export function graphCalls(machine: Machine) {
         submit(call, stream, operation);
       }
     },
-  } satisfies Partial<Driver>;
+  } satisfies GraphCalls;
 }

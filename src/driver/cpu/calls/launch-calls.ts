@@ -5,7 +5,7 @@
  * threads, 32 blocks and 228 KiB of shared memory, 1 KiB of which goes to each block. Registers do
  * not count: PTX has virtual ones.
  */
-import type { Driver, LaunchConfig } from '../../driver.js';
+import type { FunctionCalls, LaunchCalls, LaunchConfig } from '../../driver.js';
 import { CUfunction_attribute } from '../../attributes.js';
 import { CUresult } from '../../../ground/result.js';
 import {
@@ -371,5 +371,5 @@ export function launchCalls(machine: Machine) {
         paramBytes,
       );
     },
-  } satisfies Partial<Driver>;
+  } satisfies FunctionCalls & LaunchCalls;
 }

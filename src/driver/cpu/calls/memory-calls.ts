@@ -3,7 +3,7 @@
  */
 import { CUmemPool_attribute as PoolAttribute } from '../../attributes.js';
 import { CU_DEVICE_CPU } from '../../flags.js';
-import type { Driver } from '../../driver.js';
+import type { Driver, MemoryCalls, PoolCalls } from '../../driver.js';
 import { CUresult } from '../../../ground/result.js';
 import type { CpuContext } from '../context.js';
 import { checkSize, fail, hex, invalidValue } from '../failure.js';
@@ -279,5 +279,5 @@ export function memoryCalls(machine: Machine) {
         );
       }
     },
-  } satisfies Partial<Driver>;
+  } satisfies MemoryCalls & PoolCalls & Pick<Driver, 'nameAllocation'>;
 }

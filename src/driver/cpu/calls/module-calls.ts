@@ -3,7 +3,7 @@
  */
 import type { WasmModule } from '../../../ptx/index.js';
 import { CUjitInputType } from '../../flags.js';
-import type { Driver } from '../../driver.js';
+import type { ModuleCalls } from '../../driver.js';
 import { CUresult } from '../../../ground/result.js';
 import { fail, invalidValue } from '../failure.js';
 import { forbidUnlessRelaxed } from '../graphs/capture.js';
@@ -153,5 +153,5 @@ export function moduleCalls(machine: Machine) {
         errorLog: '',
       };
     },
-  } satisfies Partial<Driver>;
+  } satisfies ModuleCalls;
 }

@@ -3,7 +3,7 @@
  * device memory, which compiled kernels read (`ptx/texture-descriptor.ts`).
  */
 import { TEXTURE, TEXTURE_KIND, TEXTURE_MAGIC } from '../../../ptx/index.js';
-import type { CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC, Driver } from '../../driver.js';
+import type { CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC, TextureCalls } from '../../driver.js';
 import {
   CUDA_ARRAY3D,
   CU_TRSF,
@@ -224,5 +224,5 @@ export function textureCalls(machine: Machine) {
     cuSurfObjectDestroy(surfObject) {
       destroy('cuSurfObjectDestroy', 'surface object', surfObject);
     },
-  } satisfies Partial<Driver>;
+  } satisfies TextureCalls;
 }

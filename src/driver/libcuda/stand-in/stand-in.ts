@@ -22,6 +22,11 @@ export const whyNoStandIn: string | undefined =
       ? 'SKIPPED: gcc is not installed'
       : undefined;
 
+export const STAND_IN_SOURCE = readFileSync(
+  fileURLToPath(new URL('./stand-in.c', import.meta.url)),
+  'utf8',
+);
+
 const C_TYPES: Readonly<Record<string, string>> = {
   p: 'uintptr_t',
   z: 'size_t',
@@ -54,13 +59,12 @@ const SYMBOLS = new Set<string>(Object.values(CALLS).flatMap(({ symbols }) => sy
  * has. It is built once for each state of the sources, in the system's temporary folder.
  */
 export function buildStandIn(version: number): string {
-  const source = readFileSync(fileURLToPath(new URL('./stand-in.c', import.meta.url)), 'utf8');
   const points = Object.entries(HEADER_FACTS)
     .filter(([symbol, [since]]) => since <= version && SYMBOLS.has(symbol))
     .map(([symbol, [, classes]]) => entryPoint(symbol, classes));
   const text =
     '#define VERSION ' +
-    `${version}\n${source.replace('#include ENTRY_POINTS', () => points.join('\n'))}`;
+    `${version}\n${STAND_IN_SOURCE.replace('#include ENTRY_POINTS', () => points.join('\n'))}`;
   const folder = join(
     tmpdir(),
     `async-cuda-stand-in-${createHash('sha256').update(text).digest('hex').slice(0, 16)}`,
