@@ -6,7 +6,7 @@ import type { CUDA_MEMCPY2D, CUDA_MEMCPY3D, CopyCalls } from '../../driver.js';
 import { CUresult } from '../../../ground/result.js';
 import { MAX_PITCH } from '../device-attributes.js';
 import { checkSize, fail, hex, invalidValue } from '../failure.js';
-import { submit } from '../graphs/capture.js';
+import { submit } from '../streams/capture.js';
 import { texelBytes } from '../memory/array.js';
 import type { Machine, Residence } from '../machine.js';
 import { CopyOperation } from '../memory/copy-operation.js';

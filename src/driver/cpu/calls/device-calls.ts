@@ -6,7 +6,7 @@ import { CUresult } from '../../../ground/result.js';
 import { deviceAttribute } from '../device-attributes.js';
 import { DEVICE_NAME } from '../device.js';
 import { checkSize, fail, invalidHandle, invalidValue } from '../failure.js';
-import { forbidDuringCaptures } from '../graphs/capture.js';
+import { forbidDuringCaptures } from '../streams/capture.js';
 import type { Machine } from '../machine.js';
 import { PEER_BASE, PEER_STRIDE, PeerMemory } from '../memory/peer-memory.js';
 import { GREATEST_PRIORITY } from '../streams/stream.js';

@@ -6,7 +6,7 @@ import { CUmemAccess_flags, CUmemorytype } from '../../flags.js';
 import type { HostMemoryCalls } from '../../driver.js';
 import { CUresult } from '../../../ground/result.js';
 import { checkSize, fail, hex, invalidValue } from '../failure.js';
-import { forbidUnlessRelaxed } from '../graphs/capture.js';
+import { forbidUnlessRelaxed } from '../streams/capture.js';
 import type { Machine } from '../machine.js';
 import { HOST_BASE } from '../memory/host-memory.js';
 

@@ -21,7 +21,7 @@ import {
   WARP_SIZE,
 } from '../device-attributes.js';
 import { checkSize, fail, invalidHandle, invalidValue } from '../failure.js';
-import { submit } from '../graphs/capture.js';
+import { submit } from '../streams/capture.js';
 import { clusterShape } from '../kernels/cluster.js';
 import type { ClusterShape } from '../kernels/cluster.js';
 import type { KernelFunction } from '../kernels/kernel-function.js';

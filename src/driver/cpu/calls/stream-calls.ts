@@ -25,7 +25,7 @@ import {
   recordEvent,
   submit,
   waitEvent,
-} from '../graphs/capture.js';
+} from '../streams/capture.js';
 import type { Machine } from '../machine.js';
 import type { ByteSpace } from '../memory/byte-space.js';
 import { DeviceMemory } from '../memory/device-memory.js';

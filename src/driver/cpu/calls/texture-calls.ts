@@ -14,7 +14,7 @@ import {
 import { CUresult } from '../../../ground/result.js';
 import type { CpuContext } from '../context.js';
 import { checkSize, fail, hex, invalidValue } from '../failure.js';
-import { forbidUnlessRelaxed } from '../graphs/capture.js';
+import { forbidUnlessRelaxed } from '../streams/capture.js';
 import type { Machine } from '../machine.js';
 import { createArray, texelBytes } from '../memory/array.js';
 import type { CpuArray, Texels } from '../memory/array.js';
