@@ -52,7 +52,7 @@ export class CpuContext implements KernelContext {
   readonly perThread: Stream;
   /** The memory of `malloc` in kernels, once a module that uses it is loaded. */
   heap: KernelHeap | undefined = undefined;
-  readonly failedAssertions = new FailedAssertions(this);
+  readonly failedAssertions: FailedAssertions = new FailedAssertions(this);
   launches = 0;
   /** The number of frees that wait for queued work. */
   private deferred = 0;
