@@ -63,16 +63,27 @@ for (let known = -1; known !== Object.keys(CLASSES).length;) {
     if (CLASSES[of] !== undefined) CLASSES[name] ??= CLASSES[of];
 }
 
+/** The class of a type, or of a type and a name. */
+function classOf(text) {
+  const words = text
+    .replace(/\b(enum|struct)\b/g, '')
+    .trim()
+    .split(/\s+/);
+  return CLASSES[words.join(' ')] ?? CLASSES[words.slice(0, -1).join(' ')];
+}
+
+/** Pointers to what C writes: to one of these classes, by the capital letter. */
+const RESULTS = 'uizqpf';
+
 /** The classes of a list of arguments; undefined where one is a structure by value or a float. */
 function classesOf(list) {
   if (list.trim() === 'void' || list.trim() === '') return '';
   const classes = list.split(',').map((argument) => {
-    if (/[*[]/.test(argument)) return 'p';
-    const words = argument
-      .replace(/\b(const|enum|struct)\b/g, '')
-      .trim()
-      .split(/\s+/);
-    return CLASSES[words.join(' ')] ?? CLASSES[words.slice(0, -1).join(' ')];
+    if (!/[*[]/.test(argument)) return classOf(argument.replace(/\bconst\b/g, ''));
+    const to = /^([^*[]*)(\*+)[^*[]*$/.exec(argument);
+    if (to === null || /\bconst\b/.test(argument)) return 'p';
+    const result = to[2] === '**' ? 'p' : to[1].trim() === 'float' ? 'f' : classOf(to[1]);
+    return result !== undefined && RESULTS.includes(result) ? result.toUpperCase() : 'p';
   });
   return classes.includes(undefined) ? undefined : classes.join('');
 }
@@ -127,7 +138,8 @@ const text = `/**
  *
  * Classes: \`p\` pointer, handle or device address; \`z\` size_t; \`u\` and \`i\` unsigned and signed 32
  * bits (enums are \`i\`); \`q\` unsigned 64 bits; \`h\` and \`b\` unsigned 16 and 8 bits; \`L\` a
- * CUmemLocation by value.
+ * CUmemLocation by value. A capital letter is a pointer to a value of that class which C may write:
+ * \`I\` for \`int*\`; \`F\` is \`float*\`.
  */
 export const HEADER_FACTS: Readonly<Record<string, readonly [version: number, args: string]>> = {
 ${rows

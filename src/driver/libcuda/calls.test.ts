@@ -15,17 +15,13 @@ const ROWS = Object.entries(CALLS) as [CallName, Prototype][];
 
 /** The C types of the table that are allowed for a class of the header's arguments. */
 const CLASS_TYPES: Readonly<Record<string, readonly string[]>> = {
-  p: [
-    'uintptr_t',
-    'void*',
-    'const char*',
-    'int*',
-    'uint32_t*',
-    'uint64_t*',
-    'uintptr_t*',
-    'size_t*',
-    'float*',
-  ],
+  p: ['uintptr_t', 'void*', 'const char*'],
+  I: ['uintptr_t', 'int*'],
+  U: ['uintptr_t', 'uint32_t*'],
+  Q: ['uintptr_t', 'uint64_t*'],
+  Z: ['uintptr_t', 'size_t*'],
+  P: ['uintptr_t', 'uintptr_t*'],
+  F: ['uintptr_t', 'float*'],
   z: ['size_t'],
   u: ['uint32_t'],
   i: ['int'],

@@ -27,6 +27,7 @@ export const STAND_IN_SOURCE = readFileSync(
   'utf8',
 );
 
+/** The types of the classes in `header-facts.ts`; other classes are pointers. */
 const C_TYPES: Readonly<Record<string, string>> = {
   p: 'uintptr_t',
   z: 'size_t',
@@ -40,7 +41,7 @@ const C_TYPES: Readonly<Record<string, string>> = {
 
 function entryPoint(symbol: string, classes: string): string {
   const kinds = [...classes];
-  const list = kinds.map((kind, i) => `${C_TYPES[kind]} a${i}`).join(', ') || 'void';
+  const list = kinds.map((kind, i) => `${C_TYPES[kind] ?? 'uintptr_t'} a${i}`).join(', ') || 'void';
   const values = kinds.map((kind, i) => {
     if (kind === 'L') return `(uint32_t)a${i}.type | (uint64_t)(uint32_t)a${i}.id << 32`;
     return kind === 'i' ? `(uint32_t)a${i}` : `a${i}`;
