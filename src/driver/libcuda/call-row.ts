@@ -15,6 +15,7 @@
  * - The `_ptds` and `_ptsz` symbols only give another meaning to stream 0. Every call here names
  *   its stream, so they are not used.
  */
+import type { CUresult } from '../../ground/result.js';
 
 type CType =
   | 'int'
@@ -39,6 +40,8 @@ export interface Prototype {
   /** What libcuda may export it as, newest first. */
   readonly symbols: readonly [string, ...string[]];
   readonly args: readonly Argument[];
+  /** Set for a call that is also made through `node:ffi`; see `node-ffi.ts`. */
+  readonly nodeFfi?: true;
 }
 
 export interface CallRow extends Prototype {
@@ -72,6 +75,16 @@ type ValueOf<A> = A extends `const char* ${string}`
 
 /** What TypeScript passes for the arguments of C; for a result it is an address. */
 export type ValuesOf<A extends readonly Argument[]> = { -readonly [K in keyof A]: ValueOf<A[K]> };
+
+/** Calls through `node:ffi`; each is undefined where the library does not have the symbol. */
+export type PointerCallsOf<Rows> = {
+  readonly [N in keyof Rows as Rows[N] extends { nodeFfi: true } ? N : never]:
+    ((...args: PointersOf<Rows[N]>) => CUresult) | undefined;
+};
+
+type PointersOf<Row> = Row extends { args: infer A extends readonly unknown[] }
+  ? { -readonly [K in keyof A]: bigint }
+  : never;
 
 type Operands<A> = A extends readonly [infer First, ...infer Rest]
   ? First extends ResultArgument

@@ -161,6 +161,7 @@ export const GRAPH_CALLS = {
     since: '10.0',
     symbols: ['cuGraphLaunch'],
     args: ['uintptr_t hGraphExec', 'uintptr_t hStream'],
+    nodeFfi: true,
   },
 } as const satisfies RowsOf<GraphCalls>;
 

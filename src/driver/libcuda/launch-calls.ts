@@ -87,6 +87,7 @@ export const LAUNCH_CALLS = {
     since: '11.6',
     symbols: ['cuLaunchKernelEx'],
     args: ['uintptr_t config', 'uintptr_t f', 'uintptr_t kernelParams', 'uintptr_t extra'],
+    nodeFfi: true,
   },
 } as const satisfies RowsOf<LaunchCalls>;
 

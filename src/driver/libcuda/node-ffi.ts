@@ -8,21 +8,12 @@
  * too: the calling conventions of x86-64 and AArch64 leave the upper half of the register
  * unspecified.
  */
-import type { CUresult } from '../../ground/result.js';
+import type { PointerCallsOf, Prototype } from './call-row.js';
 import type { CALLS } from './calls.js';
 import type { NativeMemory } from '../../native/native-memory.js';
 
-type PointerCall<A extends bigint[]> = (...args: A) => CUresult;
-
-/** The calls; each is undefined where the library does not have the symbol. */
-export interface PointerCalls {
-  readonly cuLaunchKernelEx:
-    PointerCall<[config: bigint, f: bigint, kernelParams: bigint, extra: bigint]> | undefined;
-  readonly cuStreamQuery: PointerCall<[stream: bigint]> | undefined;
-  readonly cuGraphLaunch: PointerCall<[exec: bigint, stream: bigint]> | undefined;
-  readonly cuStreamWriteValue32:
-    PointerCall<[stream: bigint, addr: bigint, value: bigint, flags: bigint]> | undefined;
-}
+/** The calls whose rows say `nodeFfi`. */
+export type PointerCalls = PointerCallsOf<typeof CALLS>;
 
 /** A handle as a bigint, kept for the next call, which mostly has the same one. */
 export class KeptPointer {
@@ -68,14 +59,11 @@ interface NodeFfi {
 export function pointerCalls(
   path: string,
   scratch: NativeMemory,
-  rows: Pick<typeof CALLS, keyof PointerCalls | 'cuDriverGetVersion'>,
+  rows: typeof CALLS,
 ): PointerCalls | undefined {
   const ffi = loadNodeFfi();
   if (ffi === undefined) return undefined;
-  const bind = (
-    name: keyof PointerCalls | 'cuDriverGetVersion',
-  ): ((...args: bigint[]) => number) | undefined => {
-    const row = rows[name];
+  const bind = (row: Prototype): ((...args: bigint[]) => number) | undefined => {
     for (const symbol of row.symbols) {
       try {
         return ffi.dlopen(path, {
@@ -90,17 +78,16 @@ export function pointerCalls(
   // The interface may still change, so one call is tried first.
   scratch.i32[0] = -1;
   try {
-    if (bind('cuDriverGetVersion')?.(BigInt(scratch.address)) !== 0 || scratch.i32[0] <= 0)
+    if (bind(rows.cuDriverGetVersion)?.(BigInt(scratch.address)) !== 0 || scratch.i32[0] <= 0)
       return undefined;
   } catch {
     return undefined;
   }
-  return {
-    cuLaunchKernelEx: bind('cuLaunchKernelEx'),
-    cuStreamQuery: bind('cuStreamQuery'),
-    cuGraphLaunch: bind('cuGraphLaunch'),
-    cuStreamWriteValue32: bind('cuStreamWriteValue32'),
-  };
+  return Object.fromEntries(
+    Object.entries<Prototype>(rows)
+      .filter(([, row]) => row.nodeFfi)
+      .map(([name, row]) => [name, bind(row)]),
+  ) as unknown as PointerCalls;
 }
 
 function loadNodeFfi(): NodeFfi | undefined {

@@ -79,7 +79,12 @@ export const STREAM_CALLS = {
     args: ['uintptr_t hStream'],
     plain: true,
   },
-  cuStreamQuery: { since: '2.0', symbols: ['cuStreamQuery'], args: ['uintptr_t hStream'] },
+  cuStreamQuery: {
+    since: '2.0',
+    symbols: ['cuStreamQuery'],
+    args: ['uintptr_t hStream'],
+    nodeFfi: true,
+  },
   cuStreamSynchronize: {
     since: '2.0',
     symbols: ['cuStreamSynchronize'],
@@ -108,6 +113,7 @@ export const STREAM_CALLS = {
     since: '8.0',
     symbols: ['cuStreamWriteValue32_v2', 'cuStreamWriteValue32'],
     args: ['uintptr_t stream', 'uintptr_t addr', 'uint32_t value', 'uint32_t flags'],
+    nodeFfi: true,
   },
   cuStreamWaitValue32: {
     since: '8.0',
