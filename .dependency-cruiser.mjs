@@ -270,8 +270,7 @@ export default {
       name: 'no-cycle-between-folders',
       comment: 'Types may refer to each other in a cycle within one folder only.',
       severity: 'error',
-      // In the CPU device contexts, streams, graphs, kernels and the checker still name each other.
-      from: { path: '^(src/|src/.+/)[^/]+$', pathNot: '^src/driver/cpu/' },
+      from: { path: '^(src/|src/.+/)[^/]+$' },
       to: { pathNot: '^$1[^/]+$', circular: true },
     },
   ],

@@ -10,10 +10,11 @@ import type { CheckReport } from '../../ground/check-report.js';
 import type { Crew } from './crew/crew.js';
 import type { CpuDevice } from './device.js';
 import { fail } from './failure.js';
-import type { Capture } from './graphs/capture.js';
+import type { Capture } from './streams/capture.js';
 import { FailedAssertions } from './kernels/assertions.js';
 import { BlockSlots } from './kernels/block-slots.js';
 import type { KernelHeap } from './kernels/host-functions.js';
+import type { KernelContext } from './kernels/kernel-context.js';
 import type { Machine } from './machine.js';
 import type { DeviceMemory } from './memory/device-memory.js';
 import type { MemoryPool } from './memory/pool.js';
@@ -28,7 +29,7 @@ import { Stream } from './streams/stream.js';
  */
 const PATIENCE = 1000;
 
-export class CpuContext {
+export class CpuContext implements KernelContext {
   readonly handle: number;
   readonly device: CpuDevice;
   readonly machine: Machine;
@@ -51,7 +52,7 @@ export class CpuContext {
   readonly perThread: Stream;
   /** The memory of `malloc` in kernels, once a module that uses it is loaded. */
   heap: KernelHeap | undefined = undefined;
-  readonly failedAssertions = new FailedAssertions(this);
+  readonly failedAssertions: FailedAssertions = new FailedAssertions(this);
   launches = 0;
   /** The number of frees that wait for queued work. */
   private deferred = 0;

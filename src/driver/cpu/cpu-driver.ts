@@ -14,7 +14,7 @@ import { memoryCalls } from './calls/memory-calls.js';
 import { moduleCalls } from './calls/module-calls.js';
 import { eventCalls, streamCalls } from './calls/stream-calls.js';
 import { textureCalls } from './calls/texture-calls.js';
-import type { CrewOptions } from './crew/crew.js';
+import type { CrewOptions } from './crew/crew-options.js';
 import { CpuDevice } from './device.js';
 import type { Compile } from './kernels/compile.js';
 import { THREADS_BEFORE_LANES } from './kernels/kernel-code.js';

@@ -5,7 +5,12 @@
  * and are 0.
  */
 import { CUdevice_attribute as A } from '../attributes.js';
-import type { CpuDevice } from './device.js';
+
+/** What tells devices apart. */
+interface DeviceProperties {
+  readonly ordinal: number;
+  readonly multiprocessors: number;
+}
 
 export const MAX_THREADS_PER_BLOCK = 1024;
 export const MAX_BLOCK_DIM = [1024, 1024, 64] as const;
@@ -30,7 +35,7 @@ export const MAX_CLUSTER = 16;
 export const MAX_PITCH = 2147483647;
 export const REGISTERS = 65536;
 
-const ANSWERS: Readonly<Record<number, number | ((device: CpuDevice) => number)>> = {
+const ANSWERS: Readonly<Record<number, number | ((device: DeviceProperties) => number)>> = {
   [A.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK]: MAX_THREADS_PER_BLOCK,
   [A.CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X]: MAX_BLOCK_DIM[0],
   [A.CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y]: MAX_BLOCK_DIM[1],
@@ -83,7 +88,7 @@ const ANSWERS: Readonly<Record<number, number | ((device: CpuDevice) => number)>
 const known = new Set<number>(Object.values(A));
 
 /** Returns undefined for a number that is no attribute. */
-export function deviceAttribute(device: CpuDevice, attribute: number): number | undefined {
+export function deviceAttribute(device: DeviceProperties, attribute: number): number | undefined {
   if (!known.has(attribute)) return undefined;
   const answer = ANSWERS[attribute];
   return typeof answer === 'function' ? answer(device) : (answer ?? 0);

@@ -8,10 +8,11 @@ import { fail } from './failure.js';
 import type { Machine } from './machine.js';
 import { DeviceMemory } from './memory/device-memory.js';
 import { MemoryPool } from './memory/pool.js';
+import type { PoolDevice } from './memory/pool.js';
 
 export const DEVICE_NAME = 'async-cuda CPU device';
 
-export class CpuDevice {
+export class CpuDevice implements PoolDevice {
   readonly ordinal: number;
   readonly machine: Machine;
   /** The first of its addresses. */

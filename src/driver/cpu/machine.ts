@@ -6,15 +6,12 @@
  */
 import { CU_STREAM_LEGACY, CU_STREAM_PER_THREAD } from '../flags.js';
 import { CUresult } from '../../ground/result.js';
-import type { CheckReport } from '../../ground/check-report.js';
-import type { CheckSettings } from './check/settings.js';
 import type { CpuContext } from './context.js';
-import type { CrewOptions } from './crew/crew.js';
 import type { CpuDevice } from './device.js';
 import { fail, hex, invalidHandle, invalidValue } from './failure.js';
-import type { Graph, GraphExec, GraphNode } from './graphs/graph.js';
-import type { Compile } from './kernels/compile.js';
+import type { Graph, GraphExec, GraphNode } from './streams/graph.js';
 import type { CpuModule } from './kernels/module.js';
+import type { KernelMachine } from './kernels/kernel-context.js';
 import type { KernelFunction } from './kernels/kernel-function.js';
 import type { CpuKernel, CpuLibrary } from './kernels/library.js';
 import type { CpuArray } from './memory/array.js';
@@ -25,6 +22,7 @@ import { PEER_BASE } from './memory/peer-memory.js';
 import type { PeerMemory } from './memory/peer-memory.js';
 import type { MemoryPool } from './memory/pool.js';
 import { Schedule } from './schedule.js';
+import type { MachineServices } from './services.js';
 import type { CpuEvent } from './streams/event.js';
 import { Scheduler } from './streams/scheduler.js';
 import type { Stream } from './streams/stream.js';
@@ -32,33 +30,7 @@ import type { Stream } from './streams/stream.js';
 /** The kinds of address that a call accepts. */
 export type Residence = 'device' | 'host' | 'any';
 
-export interface MachineServices {
-  print: (text: string) => void;
-  compile: Compile;
-  /** Returns milliseconds. */
-  now: () => number;
-  /** Milliseconds without any progress after which a grid counts as hanging. */
-  stallLimit: number;
-  /** Threads that run blocks; without them the device's own thread does it alone. */
-  crew: CrewOptions | undefined;
-  writeText: (path: string, text: string) => void;
-  /** Requests large pages from the system for device memory. */
-  askForLargePages: ((memory: Uint8Array) => void) | undefined;
-  /** Number of threads that a kernel is launched with before it is compiled for vector lanes. */
-  threadsBeforeLanes: number;
-  /** What is checked, on a device that is checked; `report` is called with the reports. */
-  check: CheckSettings | undefined;
-  report: (report: CheckReport) => void;
-  /**
-   * Is called where V8 may optimise code in the background for this many milliseconds: the process
-   * does not end before.
-   */
-  optimises: (ms: number) => void;
-  /** The seed of a device whose order of work is explored. */
-  seed: number | undefined;
-}
-
-export class Machine {
+export class Machine implements KernelMachine {
   readonly services: MachineServices;
   readonly devices: CpuDevice[] = [];
   readonly schedule: Schedule | undefined;
@@ -198,7 +170,7 @@ export class Machine {
 
   /** Removes every handle that belonged to a context. */
   forgetContext(context: CpuContext): void {
-    const tables: Map<number, { context: CpuContext | undefined }>[] = [
+    const tables: Map<number, { context: object | undefined }>[] = [
       this.streams,
       this.events,
       this.modules,

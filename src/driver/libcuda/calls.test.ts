@@ -2,18 +2,26 @@ import { describe, expect, it, test } from 'vitest';
 
 import { MissingSymbolError } from '../error.js';
 import { CALLS } from './calls.js';
-import type { CallName, CallRow } from './calls.js';
+import type { CallName } from './calls.js';
+import { typeAndName } from './call-row.js';
+import type { Argument, Prototype } from './call-row.js';
 import { bindCalls, versionText } from './driver-call.js';
 import type { DriverCall } from './driver-call.js';
 import { loadKoffi } from '../../native/koffi.js';
 import { HEADER_FACTS } from './stand-in/header-facts.js';
-import { StandIn, buildStandIn, whyNoStandIn } from './stand-in/stand-in.js';
+import { STAND_IN_SOURCE, StandIn, buildStandIn, whyNoStandIn } from './stand-in/stand-in.js';
 
-const ROWS = Object.entries(CALLS) as [CallName, CallRow][];
+const ROWS = Object.entries(CALLS) as [CallName, Prototype][];
 
 /** The C types of the table that are allowed for a class of the header's arguments. */
 const CLASS_TYPES: Readonly<Record<string, readonly string[]>> = {
   p: ['uintptr_t', 'void*', 'const char*'],
+  I: ['uintptr_t', 'int*'],
+  U: ['uintptr_t', 'uint32_t*'],
+  Q: ['uintptr_t', 'uint64_t*'],
+  Z: ['uintptr_t', 'size_t*'],
+  P: ['uintptr_t', 'uintptr_t*'],
+  F: ['uintptr_t', 'float*'],
   z: ['size_t'],
   u: ['uint32_t'],
   i: ['int'],
@@ -25,7 +33,7 @@ const CLASS_TYPES: Readonly<Record<string, readonly string[]>> = {
 
 describe('the table of calls', () => {
   it.each(ROWS)('%s has the arguments of the header', (_, row) => {
-    const types = row.args.map((arg) => arg.slice(0, arg.lastIndexOf(' ')));
+    const types = row.args.map((arg) => typeAndName(arg)[0]);
     for (const symbol of row.symbols) {
       const classes = [...HEADER_FACTS[symbol]![1]];
       expect(types).toHaveLength(classes.length);
@@ -43,16 +51,24 @@ describe('the table of calls', () => {
 });
 
 /** A value for an argument that no other argument has, in the range of its type. */
-function sample(arg: string, index: number): unknown {
-  if (arg.startsWith('void*')) return null;
-  if (arg.startsWith('const char*')) return null;
-  if (arg.startsWith('uint8_t')) return 0xf0 + index;
-  if (arg.startsWith('uint16_t')) return 0xfff0 + index;
-  if (arg.startsWith('uint32_t')) return 0xfffffff0 + index;
-  if (arg.startsWith('int')) return 0x7ffffff0 + index;
-  // 0x0010 0000 0000 1000: the upper half is lost if any step is 32 bits wide. It is not read as a
-  // pointer.
-  return 0x10000000001000 + index;
+function sample(arg: Argument, index: number): unknown {
+  switch (typeAndName(arg)[0]) {
+    case 'void*':
+    case 'const char*':
+      return null;
+    case 'uint8_t':
+      return 0xf0 + index;
+    case 'uint16_t':
+      return 0xfff0 + index;
+    case 'uint32_t':
+      return 0xfffffff0 + index;
+    case 'int':
+      return 0x7ffffff0 + index;
+    default:
+      // 0x0010 0000 0000 1000: the upper half is lost if any step is 32 bits wide. It is not read
+      // as a pointer.
+      return 0x10000000001000 + index;
+  }
 }
 
 describe('calls through the foreign function layer', () => {
@@ -68,28 +84,19 @@ describe('calls through the foreign function layer', () => {
     return { standIn, calls: calls as unknown as Record<CallName, DriverCall<unknown[]>> };
   };
   /**
-   * These calls write through pointers or follow them; the provider's tests make them with real
-   * memory.
+   * The stand-in writes through pointers of these calls or follows them; the provider's tests make
+   * them with real memory.
    */
-  const FOLLOWS_POINTERS: ReadonlySet<string> = new Set<CallName>([
-    'cuDriverGetVersion',
-    'cuLaunchKernel',
-    'cuLaunchKernelEx',
-    'cuOccupancyMaxActiveClusters',
-    'cuModuleLoadDataEx',
-    'cuLibraryLoadData',
-    'cuLinkCreate',
-    'cuLinkComplete',
-    'cuKernelGetName',
-    'cuFuncGetParamInfo',
-  ]);
+  const followsPointers = new Set(
+    [...STAND_IN_SOURCE.matchAll(/strcmp\(name, "(\w+)"\)/g)].map(([, symbol]) => symbol),
+  );
 
   // 13.0 has the newest symbol of every row; 8.0 has older ones of some, and lacks many.
   for (const version of [13000, 11020, 8000]) {
     const { standIn, calls } = bind(version);
-    const has = (row: CallRow): string | undefined =>
+    const has = (row: Prototype): string | undefined =>
       row.symbols.find((symbol) => HEADER_FACTS[symbol]![0] <= version);
-    test.each(ROWS.filter(([name, row]) => has(row) !== undefined && !FOLLOWS_POINTERS.has(name)))(
+    test.each(ROWS.filter(([, row]) => has(row) !== undefined && !followsPointers.has(has(row))))(
       `CUDA ${versionText(version)}: %s reaches its symbol with every argument in its place`,
       (name, row) => {
         const values = row.args.map(sample);

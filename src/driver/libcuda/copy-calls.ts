@@ -2,28 +2,171 @@
  * Copies and fills. All of them are enqueued and return at once, provided that host ends are
  * page-locked.
  */
-import type { CUDA_MEMCPY2D, CUDA_MEMCPY3D, Driver } from '../driver.js';
-import type { Binding } from './binding.js';
-import { hex } from './memory-calls.js';
 import { STRUCTURE } from '../../native/native-memory.js';
+import type { CUcontext, CUdeviceptr, CUstream, HostAddress } from '../handles.js';
+import type { CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER } from '../structures.js';
+import type { Binding } from './binding.js';
+import type { RowsOf } from './call-row.js';
+import { hex } from './memory-calls.js';
 import { writeMemcpy2D, writeMemcpy3D, writeMemcpy3DPeer } from './structures.js';
 
-type CopyCalls = Pick<
-  Driver,
-  | 'cuMemcpyHtoDAsync'
-  | 'cuMemcpyDtoHAsync'
-  | 'cuMemcpyDtoDAsync'
-  | 'cuMemcpyPeerAsync'
-  | 'cuMemcpy2DAsync'
-  | 'cuMemcpy3DAsync'
-  | 'cuMemcpy3DPeerAsync'
-  | 'cuMemsetD8Async'
-  | 'cuMemsetD16Async'
-  | 'cuMemsetD32Async'
-  | 'cuMemsetD2D8Async'
-  | 'cuMemsetD2D16Async'
-  | 'cuMemsetD2D32Async'
->;
+/** Copies and fills: all of them asynchronous, host ends page-locked. Sizes in bytes. */
+export interface CopyCalls {
+  cuMemcpyHtoDAsync(
+    dstDevice: CUdeviceptr,
+    srcHost: HostAddress,
+    byteCount: number,
+    stream: CUstream,
+  ): void;
+  cuMemcpyDtoHAsync(
+    dstHost: HostAddress,
+    srcDevice: CUdeviceptr,
+    byteCount: number,
+    stream: CUstream,
+  ): void;
+  cuMemcpyDtoDAsync(
+    dstDevice: CUdeviceptr,
+    srcDevice: CUdeviceptr,
+    byteCount: number,
+    stream: CUstream,
+  ): void;
+  cuMemcpyPeerAsync(
+    dstDevice: CUdeviceptr,
+    dstContext: CUcontext,
+    srcDevice: CUdeviceptr,
+    srcContext: CUcontext,
+    byteCount: number,
+    stream: CUstream,
+  ): void;
+  cuMemcpy2DAsync(copy: CUDA_MEMCPY2D, stream: CUstream): void;
+  cuMemcpy3DAsync(copy: CUDA_MEMCPY3D, stream: CUstream): void;
+  cuMemcpy3DPeerAsync(copy: CUDA_MEMCPY3D_PEER, stream: CUstream): void;
+  /** Writes `n` elements of 8, 16 or 32 bits. */
+  cuMemsetD8Async(dstDevice: CUdeviceptr, value: number, n: number, stream: CUstream): void;
+  cuMemsetD16Async(dstDevice: CUdeviceptr, value: number, n: number, stream: CUstream): void;
+  cuMemsetD32Async(dstDevice: CUdeviceptr, value: number, n: number, stream: CUstream): void;
+  /** Writes `height` rows of `width` elements, `dstPitch` bytes apart. */
+  cuMemsetD2D8Async(
+    dstDevice: CUdeviceptr,
+    dstPitch: number,
+    value: number,
+    width: number,
+    height: number,
+    stream: CUstream,
+  ): void;
+  cuMemsetD2D16Async(
+    dstDevice: CUdeviceptr,
+    dstPitch: number,
+    value: number,
+    width: number,
+    height: number,
+    stream: CUstream,
+  ): void;
+  cuMemsetD2D32Async(
+    dstDevice: CUdeviceptr,
+    dstPitch: number,
+    value: number,
+    width: number,
+    height: number,
+    stream: CUstream,
+  ): void;
+}
+
+export const COPY_CALLS = {
+  cuMemcpyHtoDAsync: {
+    since: '3.2',
+    symbols: ['cuMemcpyHtoDAsync_v2'],
+    args: ['uintptr_t dstDevice', 'uintptr_t srcHost', 'size_t ByteCount', 'uintptr_t hStream'],
+  },
+  cuMemcpyDtoHAsync: {
+    since: '3.2',
+    symbols: ['cuMemcpyDtoHAsync_v2'],
+    args: ['uintptr_t dstHost', 'uintptr_t srcDevice', 'size_t ByteCount', 'uintptr_t hStream'],
+  },
+  cuMemcpyDtoDAsync: {
+    since: '3.2',
+    symbols: ['cuMemcpyDtoDAsync_v2'],
+    args: ['uintptr_t dstDevice', 'uintptr_t srcDevice', 'size_t ByteCount', 'uintptr_t hStream'],
+  },
+  cuMemcpyPeerAsync: {
+    since: '4.0',
+    symbols: ['cuMemcpyPeerAsync'],
+    args: [
+      'uintptr_t dstDevice',
+      'uintptr_t dstContext',
+      'uintptr_t srcDevice',
+      'uintptr_t srcContext',
+      'size_t ByteCount',
+      'uintptr_t hStream',
+    ],
+  },
+  cuMemcpy2DAsync: {
+    since: '3.2',
+    symbols: ['cuMemcpy2DAsync_v2'],
+    args: ['uintptr_t pCopy', 'uintptr_t hStream'],
+  },
+  cuMemcpy3DAsync: {
+    since: '3.2',
+    symbols: ['cuMemcpy3DAsync_v2'],
+    args: ['uintptr_t pCopy', 'uintptr_t hStream'],
+  },
+  cuMemcpy3DPeerAsync: {
+    since: '4.0',
+    symbols: ['cuMemcpy3DPeerAsync'],
+    args: ['uintptr_t pCopy', 'uintptr_t hStream'],
+  },
+  cuMemsetD8Async: {
+    since: '3.2',
+    symbols: ['cuMemsetD8Async'],
+    args: ['uintptr_t dstDevice', 'uint8_t uc', 'size_t N', 'uintptr_t hStream'],
+  },
+  cuMemsetD16Async: {
+    since: '3.2',
+    symbols: ['cuMemsetD16Async'],
+    args: ['uintptr_t dstDevice', 'uint16_t us', 'size_t N', 'uintptr_t hStream'],
+  },
+  cuMemsetD32Async: {
+    since: '3.2',
+    symbols: ['cuMemsetD32Async'],
+    args: ['uintptr_t dstDevice', 'uint32_t ui', 'size_t N', 'uintptr_t hStream'],
+  },
+  cuMemsetD2D8Async: {
+    since: '3.2',
+    symbols: ['cuMemsetD2D8Async'],
+    args: [
+      'uintptr_t dstDevice',
+      'size_t dstPitch',
+      'uint8_t uc',
+      'size_t Width',
+      'size_t Height',
+      'uintptr_t hStream',
+    ],
+  },
+  cuMemsetD2D16Async: {
+    since: '3.2',
+    symbols: ['cuMemsetD2D16Async'],
+    args: [
+      'uintptr_t dstDevice',
+      'size_t dstPitch',
+      'uint16_t us',
+      'size_t Width',
+      'size_t Height',
+      'uintptr_t hStream',
+    ],
+  },
+  cuMemsetD2D32Async: {
+    since: '3.2',
+    symbols: ['cuMemsetD2D32Async'],
+    args: [
+      'uintptr_t dstDevice',
+      'size_t dstPitch',
+      'uint32_t ui',
+      'size_t Width',
+      'size_t Height',
+      'uintptr_t hStream',
+    ],
+  },
+} as const satisfies RowsOf<CopyCalls>;
 
 export function copyCalls({ calls, scratch }: Binding): CopyCalls {
   const structure = scratch.address + STRUCTURE;

@@ -1,98 +1,221 @@
 /**
  * Initialisation, devices and contexts.
  */
-import type { Driver } from '../driver.js';
-import type { Binding } from './binding.js';
 import { STRUCTURE } from '../../native/native-memory.js';
+import type { CUcontext, CUdevice, CUmemoryPool } from '../handles.js';
+import type { AdoptedContext, SharedContext } from '../structures.js';
+import type { Binding } from './binding.js';
+import type { RowsOf } from './call-row.js';
+import { plainCalls } from './plain-calls.js';
 
-type DeviceCalls = Pick<
-  Driver,
-  | 'cuInit'
-  | 'cuDriverGetVersion'
-  | 'cuDeviceGetCount'
-  | 'cuDeviceGet'
-  | 'cuDeviceGetName'
-  | 'cuDeviceGetUuid'
-  | 'cuDeviceGetPCIBusId'
-  | 'cuDeviceTotalMem'
-  | 'cuDeviceGetAttribute'
-  | 'cuDeviceCanAccessPeer'
-  | 'cuDeviceGetDefaultMemPool'
-  | 'cuDeviceGetMemPool'
-  | 'cuDeviceSetMemPool'
-  | 'cuDevicePrimaryCtxRetain'
-  | 'cuDevicePrimaryCtxRelease'
-  | 'cuDevicePrimaryCtxReset'
-  | 'cuDevicePrimaryCtxSetFlags'
-  | 'cuDevicePrimaryCtxGetState'
-  | 'cuCtxSetCurrent'
-  | 'cuCtxGetCurrent'
-  | 'cuCtxSynchronize'
-  | 'cuCtxGetStreamPriorityRange'
-  | 'cuCtxGetLimit'
-  | 'cuCtxSetLimit'
-  | 'cuCtxEnablePeerAccess'
-  | 'cuCtxDisablePeerAccess'
-  | 'shareContext'
-  | 'adoptContext'
-  | 'disownContext'
->;
+/** Initialisation, devices and contexts. */
+export interface DeviceCalls {
+  cuInit(flags: number): void;
+  /** The driver's CUDA version, e.g. 13000 for CUDA 13.0. */
+  cuDriverGetVersion(): number;
+  cuDeviceGetCount(): number;
+  cuDeviceGet(ordinal: number): CUdevice;
+  cuDeviceGetName(dev: CUdevice): string;
+  /** Returns 16 bytes. */
+  cuDeviceGetUuid(dev: CUdevice): Uint8Array;
+  cuDeviceGetPCIBusId(dev: CUdevice): string;
+  /** Returns bytes. */
+  cuDeviceTotalMem(dev: CUdevice): number;
+  /** `attrib` is a value of `CUdevice_attribute`. */
+  cuDeviceGetAttribute(attrib: number, dev: CUdevice): number;
+  cuDeviceCanAccessPeer(dev: CUdevice, peerDev: CUdevice): boolean;
+  cuDeviceGetDefaultMemPool(dev: CUdevice): CUmemoryPool;
+  cuDeviceGetMemPool(dev: CUdevice): CUmemoryPool;
+  cuDeviceSetMemPool(dev: CUdevice, pool: CUmemoryPool): void;
+  cuDevicePrimaryCtxRetain(dev: CUdevice): CUcontext;
+  cuDevicePrimaryCtxRelease(dev: CUdevice): void;
+  cuDevicePrimaryCtxReset(dev: CUdevice): void;
+  cuDevicePrimaryCtxSetFlags(dev: CUdevice, flags: number): void;
+  cuDevicePrimaryCtxGetState(dev: CUdevice): { flags: number; active: boolean };
+  cuCtxSetCurrent(ctx: CUcontext): void;
+  cuCtxGetCurrent(): CUcontext;
+  /** Waits for the device. The runtime thread never calls it. */
+  cuCtxSynchronize(): void;
+  cuCtxGetStreamPriorityRange(): { leastPriority: number; greatestPriority: number };
+  /** `limit` is a value of `CUlimit`; the result is in bytes or a count, as NVIDIA defines it. */
+  cuCtxGetLimit(limit: number): number;
+  cuCtxSetLimit(limit: number, value: number): void;
+  cuCtxEnablePeerAccess(peerContext: CUcontext, flags: number): void;
+  cuCtxDisablePeerAccess(peerContext: CUcontext): void;
+  /** Returns the data that another thread's provider needs to copy from and to this context. */
+  shareContext(ctx: CUcontext): SharedContext;
+  /** Returns the context that another thread's provider shared, for copies between the two. */
+  adoptContext(shared: SharedContext): AdoptedContext;
+  /** Ends what {@link adoptContext} began. Copies that are queued still run. */
+  disownContext(adopted: AdoptedContext): void;
+}
+
+export const DEVICE_CALLS = {
+  cuInit: { since: '2.0', symbols: ['cuInit'], args: ['uint32_t Flags'], plain: true },
+  cuDriverGetVersion: {
+    since: '2.2',
+    symbols: ['cuDriverGetVersion'],
+    args: ['int* driverVersion'],
+    plain: true,
+  },
+  cuDeviceGetCount: {
+    since: '2.0',
+    symbols: ['cuDeviceGetCount'],
+    args: ['int* count'],
+    plain: true,
+  },
+  cuDeviceGet: {
+    since: '2.0',
+    symbols: ['cuDeviceGet'],
+    args: ['int* device', 'int ordinal'],
+    plain: (ordinal) => `ordinal ${ordinal}`,
+  },
+  cuDeviceGetName: {
+    since: '2.0',
+    symbols: ['cuDeviceGetName'],
+    args: ['uintptr_t name', 'int len', 'int dev'],
+  },
+  cuDeviceGetUuid: {
+    since: '9.2',
+    symbols: ['cuDeviceGetUuid_v2', 'cuDeviceGetUuid'],
+    args: ['uintptr_t uuid', 'int dev'],
+  },
+  cuDeviceGetPCIBusId: {
+    since: '4.1',
+    symbols: ['cuDeviceGetPCIBusId'],
+    args: ['uintptr_t pciBusId', 'int len', 'int dev'],
+  },
+  cuDeviceTotalMem: {
+    since: '3.2',
+    symbols: ['cuDeviceTotalMem_v2'],
+    args: ['size_t* bytes', 'int dev'],
+    plain: (dev) => `device ${dev}`,
+  },
+  cuDeviceGetAttribute: {
+    since: '2.0',
+    symbols: ['cuDeviceGetAttribute'],
+    args: ['int* pi', 'int attrib', 'int dev'],
+    plain: (attrib, dev) => `attribute ${attrib} of device ${dev}`,
+  },
+  cuDeviceCanAccessPeer: {
+    since: '4.0',
+    symbols: ['cuDeviceCanAccessPeer'],
+    args: ['uintptr_t canAccessPeer', 'int dev', 'int peerDev'],
+  },
+  cuDeviceGetDefaultMemPool: {
+    since: '11.2',
+    symbols: ['cuDeviceGetDefaultMemPool'],
+    args: ['uintptr_t* pool_out', 'int dev'],
+    plain: (dev) => `device ${dev}`,
+  },
+  cuDeviceGetMemPool: {
+    since: '11.2',
+    symbols: ['cuDeviceGetMemPool'],
+    args: ['uintptr_t* pool', 'int dev'],
+    plain: (dev) => `device ${dev}`,
+  },
+  cuDeviceSetMemPool: {
+    since: '11.2',
+    symbols: ['cuDeviceSetMemPool'],
+    args: ['int dev', 'uintptr_t pool'],
+    plain: (dev) => `device ${dev}`,
+  },
+  cuDevicePrimaryCtxRetain: {
+    since: '7.0',
+    symbols: ['cuDevicePrimaryCtxRetain'],
+    args: ['uintptr_t* pctx', 'int dev'],
+    plain: (dev) => `device ${dev}`,
+  },
+  cuDevicePrimaryCtxRelease: {
+    since: '7.0',
+    symbols: ['cuDevicePrimaryCtxRelease_v2', 'cuDevicePrimaryCtxRelease'],
+    args: ['int dev'],
+    plain: (dev) => `device ${dev}`,
+  },
+  cuDevicePrimaryCtxReset: {
+    since: '7.0',
+    symbols: ['cuDevicePrimaryCtxReset_v2', 'cuDevicePrimaryCtxReset'],
+    args: ['int dev'],
+    plain: (dev) => `device ${dev}`,
+  },
+  cuDevicePrimaryCtxSetFlags: {
+    since: '7.0',
+    symbols: ['cuDevicePrimaryCtxSetFlags_v2', 'cuDevicePrimaryCtxSetFlags'],
+    args: ['int dev', 'uint32_t flags'],
+    plain: (dev, flags) => `flags ${flags} for device ${dev}`,
+  },
+  cuDevicePrimaryCtxGetState: {
+    since: '7.0',
+    symbols: ['cuDevicePrimaryCtxGetState'],
+    args: ['int dev', 'uintptr_t flags', 'uintptr_t active'],
+  },
+  cuCtxSetCurrent: {
+    since: '4.0',
+    symbols: ['cuCtxSetCurrent'],
+    args: ['uintptr_t ctx'],
+  },
+  cuCtxGetCurrent: {
+    since: '4.0',
+    symbols: ['cuCtxGetCurrent'],
+    args: ['uintptr_t* pctx'],
+    plain: true,
+  },
+  // cuCtxSynchronize_v2 (13.0) takes a context: not needed, the current one is meant.
+  cuCtxSynchronize: { since: '2.0', symbols: ['cuCtxSynchronize'], args: [], plain: true },
+  cuCtxGetStreamPriorityRange: {
+    since: '5.5',
+    symbols: ['cuCtxGetStreamPriorityRange'],
+    args: ['int* leastPriority', 'int* greatestPriority'],
+    plain: true,
+  },
+  cuCtxGetLimit: {
+    since: '3.1',
+    symbols: ['cuCtxGetLimit'],
+    args: ['size_t* pvalue', 'int limit'],
+    plain: (limit) => `limit ${limit}`,
+  },
+  cuCtxSetLimit: {
+    since: '3.1',
+    symbols: ['cuCtxSetLimit'],
+    args: ['int limit', 'size_t value'],
+    plain: (limit, value) => `limit ${limit} to ${value}`,
+  },
+  cuCtxEnablePeerAccess: {
+    since: '4.0',
+    symbols: ['cuCtxEnablePeerAccess'],
+    args: ['uintptr_t peerContext', 'uint32_t Flags'],
+    plain: true,
+  },
+  cuCtxDisablePeerAccess: {
+    since: '4.0',
+    symbols: ['cuCtxDisablePeerAccess'],
+    args: ['uintptr_t peerContext'],
+    plain: true,
+  },
+} as const satisfies RowsOf<DeviceCalls>;
 
 /** Names and bus ids are cut off at this many bytes. */
 const TEXT_LIMIT = 256;
 
-export function deviceCalls({ calls, scratch }: Binding): DeviceCalls {
+export function deviceCalls(binding: Binding): DeviceCalls {
+  const { calls, scratch } = binding;
   const out0 = scratch.address;
   const out1 = out0 + 8;
   const text = out0 + STRUCTURE;
   const {
-    cuInit,
-    cuDriverGetVersion,
-    cuDeviceGetCount,
-    cuDeviceGet,
+    cuCtxSetCurrent,
     cuDeviceGetName,
     cuDeviceGetUuid,
     cuDeviceGetPCIBusId,
-    cuDeviceTotalMem,
-    cuDeviceGetAttribute,
     cuDeviceCanAccessPeer,
-    cuDeviceGetDefaultMemPool,
-    cuDeviceGetMemPool,
-    cuDeviceSetMemPool,
-    cuDevicePrimaryCtxRetain,
-    cuDevicePrimaryCtxRelease,
-    cuDevicePrimaryCtxReset,
-    cuDevicePrimaryCtxSetFlags,
     cuDevicePrimaryCtxGetState,
-    cuCtxSetCurrent,
-    cuCtxGetCurrent,
-    cuCtxSynchronize,
-    cuCtxGetStreamPriorityRange,
-    cuCtxGetLimit,
-    cuCtxSetLimit,
-    cuCtxEnablePeerAccess,
-    cuCtxDisablePeerAccess,
   } = calls;
 
   return {
-    cuInit(flags) {
-      const r = cuInit.run(flags);
-      if (r !== 0) throw cuInit.failure(r);
-    },
-    cuDriverGetVersion() {
-      const r = cuDriverGetVersion.run(out0);
-      if (r !== 0) throw cuDriverGetVersion.failure(r);
-      return scratch.i32[0]!;
-    },
-    cuDeviceGetCount() {
-      const r = cuDeviceGetCount.run(out0);
-      if (r !== 0) throw cuDeviceGetCount.failure(r);
-      return scratch.i32[0]!;
-    },
-    cuDeviceGet(ordinal) {
-      const r = cuDeviceGet.run(out0, ordinal);
-      if (r !== 0) throw cuDeviceGet.failure(r, `ordinal ${ordinal}`);
-      return scratch.i32[0]!;
+    ...plainCalls(binding, DEVICE_CALLS),
+    cuCtxSetCurrent(ctx) {
+      const r = cuCtxSetCurrent.run(ctx);
+      if (r !== 0) throw cuCtxSetCurrent.failure(r);
     },
     cuDeviceGetName(dev) {
       const r = cuDeviceGetName.run(text, TEXT_LIMIT, dev);
@@ -109,92 +232,16 @@ export function deviceCalls({ calls, scratch }: Binding): DeviceCalls {
       if (r !== 0) throw cuDeviceGetPCIBusId.failure(r, `device ${dev}`);
       return scratch.text(STRUCTURE, TEXT_LIMIT);
     },
-    cuDeviceTotalMem(dev) {
-      const r = cuDeviceTotalMem.run(out0, dev);
-      if (r !== 0) throw cuDeviceTotalMem.failure(r, `device ${dev}`);
-      return scratch.u64(0);
-    },
-    cuDeviceGetAttribute(attrib, dev) {
-      const r = cuDeviceGetAttribute.run(out0, attrib, dev);
-      if (r !== 0) throw cuDeviceGetAttribute.failure(r, `attribute ${attrib} of device ${dev}`);
-      return scratch.i32[0]!;
-    },
     cuDeviceCanAccessPeer(dev, peerDev) {
       const r = cuDeviceCanAccessPeer.run(out0, dev, peerDev);
       if (r !== 0) throw cuDeviceCanAccessPeer.failure(r, `devices ${dev} and ${peerDev}`);
       return scratch.i32[0] !== 0;
     },
-    cuDeviceGetDefaultMemPool(dev) {
-      const r = cuDeviceGetDefaultMemPool.run(out0, dev);
-      if (r !== 0) throw cuDeviceGetDefaultMemPool.failure(r, `device ${dev}`);
-      return scratch.u64(0);
-    },
-    cuDeviceGetMemPool(dev) {
-      const r = cuDeviceGetMemPool.run(out0, dev);
-      if (r !== 0) throw cuDeviceGetMemPool.failure(r, `device ${dev}`);
-      return scratch.u64(0);
-    },
-    cuDeviceSetMemPool(dev, pool) {
-      const r = cuDeviceSetMemPool.run(dev, pool);
-      if (r !== 0) throw cuDeviceSetMemPool.failure(r, `device ${dev}`);
-    },
 
-    cuDevicePrimaryCtxRetain(dev) {
-      const r = cuDevicePrimaryCtxRetain.run(out0, dev);
-      if (r !== 0) throw cuDevicePrimaryCtxRetain.failure(r, `device ${dev}`);
-      return scratch.u64(0);
-    },
-    cuDevicePrimaryCtxRelease(dev) {
-      const r = cuDevicePrimaryCtxRelease.run(dev);
-      if (r !== 0) throw cuDevicePrimaryCtxRelease.failure(r, `device ${dev}`);
-    },
-    cuDevicePrimaryCtxReset(dev) {
-      const r = cuDevicePrimaryCtxReset.run(dev);
-      if (r !== 0) throw cuDevicePrimaryCtxReset.failure(r, `device ${dev}`);
-    },
-    cuDevicePrimaryCtxSetFlags(dev, flags) {
-      const r = cuDevicePrimaryCtxSetFlags.run(dev, flags);
-      if (r !== 0) throw cuDevicePrimaryCtxSetFlags.failure(r, `flags ${flags} for device ${dev}`);
-    },
     cuDevicePrimaryCtxGetState(dev) {
       const r = cuDevicePrimaryCtxGetState.run(dev, out0, out1);
       if (r !== 0) throw cuDevicePrimaryCtxGetState.failure(r, `device ${dev}`);
       return { flags: scratch.u32[0]!, active: scratch.i32[2] !== 0 };
-    },
-    cuCtxSetCurrent(ctx) {
-      const r = cuCtxSetCurrent.run(ctx);
-      if (r !== 0) throw cuCtxSetCurrent.failure(r);
-    },
-    cuCtxGetCurrent() {
-      const r = cuCtxGetCurrent.run(out0);
-      if (r !== 0) throw cuCtxGetCurrent.failure(r);
-      return scratch.u64(0);
-    },
-    cuCtxSynchronize() {
-      const r = cuCtxSynchronize.run();
-      if (r !== 0) throw cuCtxSynchronize.failure(r);
-    },
-    cuCtxGetStreamPriorityRange() {
-      const r = cuCtxGetStreamPriorityRange.run(out0, out1);
-      if (r !== 0) throw cuCtxGetStreamPriorityRange.failure(r);
-      return { leastPriority: scratch.i32[0]!, greatestPriority: scratch.i32[2]! };
-    },
-    cuCtxGetLimit(limit) {
-      const r = cuCtxGetLimit.run(out0, limit);
-      if (r !== 0) throw cuCtxGetLimit.failure(r, `limit ${limit}`);
-      return scratch.u64(0);
-    },
-    cuCtxSetLimit(limit, value) {
-      const r = cuCtxSetLimit.run(limit, value);
-      if (r !== 0) throw cuCtxSetLimit.failure(r, `limit ${limit} to ${value}`);
-    },
-    cuCtxEnablePeerAccess(peerContext, flags) {
-      const r = cuCtxEnablePeerAccess.run(peerContext, flags);
-      if (r !== 0) throw cuCtxEnablePeerAccess.failure(r);
-    },
-    cuCtxDisablePeerAccess(peerContext) {
-      const r = cuCtxDisablePeerAccess.run(peerContext);
-      if (r !== 0) throw cuCtxDisablePeerAccess.failure(r);
     },
     // Contexts, events and addresses are the process's: nothing has to be made known.
     shareContext: (context) => ({ context }),

@@ -9,7 +9,9 @@ import { DriverError, MissingSymbolError } from '../error.js';
 import type { DriverErrorDetails } from '../error.js';
 import type { CUresult } from '../../ground/result.js';
 import { CALLS } from './calls.js';
-import type { ArgumentsOf, CallName, CallRow } from './calls.js';
+import type { ArgumentsOf, CallName } from './calls.js';
+import { resultOf } from './call-row.js';
+import type { Prototype } from './call-row.js';
 
 /** One driver call of one loaded library. */
 export class DriverCall<A extends readonly unknown[]> {
@@ -61,7 +63,7 @@ export type DriverCalls = { readonly [N in CallName]: DriverCall<ArgumentsOf<N>>
 /** Binds all rows of the table, unresolved. `version` is called only for the text of an error. */
 export function bindCalls(library: KoffiLibrary, version: () => string): DriverCalls {
   const calls: Record<string, DriverCall<never[]>> = {};
-  for (const [rowName, row] of Object.entries<CallRow>(CALLS)) {
+  for (const [rowName, row] of Object.entries<Prototype>(CALLS)) {
     const name = rowName.replace(/_v\d+$/, '');
     calls[rowName] = new DriverCall<never[]>(
       name,
@@ -74,10 +76,14 @@ export function bindCalls(library: KoffiLibrary, version: () => string): DriverC
 
 function findSymbol(
   library: KoffiLibrary,
-  row: CallRow,
+  row: Prototype,
 ): ((...args: never[]) => CUresult) | undefined {
+  const args = row.args.map((arg) => {
+    const result = resultOf(arg);
+    return result === undefined ? arg : `uintptr_t ${result.name}`;
+  });
   for (const symbol of row.symbols) {
-    const found = findFunction(library, `int ${symbol}(${row.args.join(', ')})`);
+    const found = findFunction(library, `int ${symbol}(${args.join(', ')})`);
     if (found !== undefined) return found as (...args: never[]) => CUresult;
   }
   return undefined;

@@ -2,7 +2,7 @@
  * Arguments and results of the driver's compiler and linker: options and log buffers as two
  * parallel arrays in native memory, and images as bytes.
  */
-import type { JitLogs, JitOptions } from '../driver.js';
+import type { JitLogs, JitOptions } from '../structures.js';
 import { CUjit_option } from '../flags.js';
 import type { Koffi } from '../../native/koffi.js';
 import { NativeMemory } from '../../native/native-memory.js';

@@ -15,10 +15,12 @@
  * CUlaunchConfig in native memory. An FFI argument costs more than a word of memory (koffi 3.3.4 on
  * a stand-in: 84 against 43 ns a call). The usual launches take a shorter way: `launch-batch.ts`.
  */
-import type { Driver, LaunchConfig } from '../driver.js';
 import { CUresult } from '../../ground/result.js';
-import type { Binding } from './binding.js';
 import { NativeMemory } from '../../native/native-memory.js';
+import type { CUfunction, CUstream } from '../handles.js';
+import type { LaunchConfig } from '../structures.js';
+import type { Binding } from './binding.js';
+import type { RowsOf } from './call-row.js';
 import { ParamLayouts } from './param-layouts.js';
 import {
   LAUNCH_ATTRIBUTE,
@@ -27,10 +29,67 @@ import {
   writeLaunchConfig,
 } from './structures.js';
 
-type LaunchCalls = Pick<
-  Driver,
-  'cuLaunchKernel' | 'cuLaunchKernelEx' | 'cuOccupancyMaxActiveClusters'
->;
+/**
+ * Launches. The kernel's parameters are packed as its parameter space lays them out: `paramBytes`
+ * bytes of `params` from word `paramStart` on. The bytes end exactly where the last parameter does:
+ * for a larger size (rounded up to words, for example) the driver refuses the launch with
+ * CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES.
+ */
+export interface LaunchCalls {
+  cuLaunchKernel(
+    func: CUfunction,
+    gridDimX: number,
+    gridDimY: number,
+    gridDimZ: number,
+    blockDimX: number,
+    blockDimY: number,
+    blockDimZ: number,
+    sharedMemBytes: number,
+    stream: CUstream,
+    params: Int32Array,
+    paramStart: number,
+    paramBytes: number,
+  ): void;
+  cuLaunchKernelEx(
+    config: LaunchConfig,
+    func: CUfunction,
+    params: Int32Array,
+    paramStart: number,
+    paramBytes: number,
+  ): void;
+  cuOccupancyMaxActiveClusters(func: CUfunction, config: LaunchConfig): number;
+}
+
+export const LAUNCH_CALLS = {
+  cuOccupancyMaxActiveClusters: {
+    since: '11.7',
+    symbols: ['cuOccupancyMaxActiveClusters'],
+    args: ['uintptr_t numClusters', 'uintptr_t func', 'uintptr_t config'],
+  },
+  cuLaunchKernel: {
+    since: '4.0',
+    symbols: ['cuLaunchKernel'],
+    args: [
+      'uintptr_t f',
+      'uint32_t gridDimX',
+      'uint32_t gridDimY',
+      'uint32_t gridDimZ',
+      'uint32_t blockDimX',
+      'uint32_t blockDimY',
+      'uint32_t blockDimZ',
+      'uint32_t sharedMemBytes',
+      'uintptr_t hStream',
+      'uintptr_t kernelParams',
+      'uintptr_t extra',
+    ],
+  },
+  cuLaunchKernelEx: {
+    since: '11.6',
+    symbols: ['cuLaunchKernelEx'],
+    args: ['uintptr_t config', 'uintptr_t f', 'uintptr_t kernelParams', 'uintptr_t extra'],
+    nodeFfi: true,
+  },
+} as const satisfies RowsOf<LaunchCalls>;
 
 export interface LaunchOptions {
   /**

@@ -1,51 +1,184 @@
 /**
  * Device, managed and host memory.
  */
-import type { Driver } from '../driver.js';
-import { CUpointer_attribute } from '../attributes.js';
 import { CUresult } from '../../ground/result.js';
+import { CUpointer_attribute } from '../attributes.js';
+import type { CUdevice, CUdeviceptr, CUmemoryPool, CUstream, HostAddress } from '../handles.js';
 import type { Binding } from './binding.js';
+import type { RowsOf } from './call-row.js';
+import { plainCalls } from './plain-calls.js';
 import { memLocation } from './structures.js';
 
-type MemoryCalls = Pick<
-  Driver,
-  | 'cuMemGetInfo'
-  | 'cuMemAlloc'
-  | 'cuMemAllocPitch'
-  | 'cuMemFree'
-  | 'cuMemAllocAsync'
-  | 'cuMemAllocFromPoolAsync'
-  | 'cuMemFreeAsync'
-  | 'cuMemAllocManaged'
-  | 'cuMemHostAlloc'
-  | 'cuMemFreeHost'
-  | 'cuMemHostRegister'
-  | 'cuMemHostUnregister'
-  | 'cuMemHostGetDevicePointer'
-  | 'hostAddress'
-  | 'hostView'
-  | 'cuMemPrefetchAsync'
-  | 'cuMemAdvise'
-  | 'cuPointerGetAttribute'
->;
+/** Device and managed memory; sizes in bytes. */
+export interface MemoryCalls {
+  cuMemGetInfo(): { free: number; total: number };
+  cuMemAlloc(bytesize: number): CUdeviceptr;
+  cuMemAllocPitch(
+    widthInBytes: number,
+    height: number,
+    elementSizeBytes: number,
+  ): { dptr: CUdeviceptr; pitch: number };
+  cuMemFree(dptr: CUdeviceptr): void;
+  cuMemAllocAsync(bytesize: number, stream: CUstream): CUdeviceptr;
+  cuMemAllocFromPoolAsync(bytesize: number, pool: CUmemoryPool, stream: CUstream): CUdeviceptr;
+  cuMemFreeAsync(dptr: CUdeviceptr, stream: CUstream): void;
+  /** `flags`: CU_MEM_ATTACH_GLOBAL 1, HOST 2, SINGLE 4. */
+  cuMemAllocManaged(bytesize: number, flags: number): CUdeviceptr;
+  cuMemPrefetchAsync(dptr: CUdeviceptr, count: number, dstDevice: CUdevice, stream: CUstream): void;
+  cuMemAdvise(dptr: CUdeviceptr, count: number, advice: number, device: CUdevice): void;
+}
 
-export function memoryCalls({ koffi, calls, scratch }: Binding): MemoryCalls {
+/** Host memory, and addresses of all kinds; sizes in bytes. */
+export interface HostMemoryCalls {
+  /** `flags`: CU_MEMHOSTALLOC_PORTABLE 1, DEVICEMAP 2, WRITECOMBINED 4. */
+  cuMemHostAlloc(bytesize: number, flags: number): HostAddress;
+  cuMemFreeHost(p: HostAddress): void;
+  /**
+   * Page-locks `bytesize` bytes of `buffer` from `byteOffset` on and returns their address. The
+   * caller keeps `buffer` referenced until cuMemHostUnregister. `flags`:
+   * CU_MEMHOSTREGISTER_PORTABLE 1, DEVICEMAP 2.
+   */
+  cuMemHostRegister(
+    buffer: SharedArrayBuffer,
+    byteOffset: number,
+    bytesize: number,
+    flags: number,
+  ): HostAddress;
+  cuMemHostUnregister(p: HostAddress): void;
+  /**
+   * Returns the address at which `buffer` begins, to find a page boundary in it. It is no address
+   * for the driver until it is registered.
+   */
+  hostAddress(buffer: SharedArrayBuffer): HostAddress;
+  cuMemHostGetDevicePointer(p: HostAddress, flags: number): CUdeviceptr;
+  /**
+   * Returns the bytes of host memory of the driver, or of managed memory; their lifetime is that
+   * memory's. Read and write through a view of `.buffer` from `.byteOffset` on.
+   */
+  hostView(p: HostAddress, bytesize: number): Uint8Array;
+  /** `attribute` is a value of `CUpointer_attribute` with a 32- or 64-bit result. */
+  cuPointerGetAttribute(attribute: number, ptr: CUdeviceptr): number;
+}
+
+export const MEMORY_CALLS = {
+  cuMemGetInfo: {
+    since: '3.2',
+    symbols: ['cuMemGetInfo_v2'],
+    args: ['size_t* free', 'size_t* total'],
+    plain: true,
+  },
+  cuMemAlloc: {
+    since: '3.2',
+    symbols: ['cuMemAlloc_v2'],
+    args: ['uintptr_t* dptr', 'size_t bytesize'],
+    plain: (bytesize) => `${bytesize} bytes`,
+  },
+  cuMemAllocPitch: {
+    since: '3.2',
+    symbols: ['cuMemAllocPitch_v2'],
+    args: [
+      'uintptr_t* dptr',
+      'size_t* pitch',
+      'size_t WidthInBytes',
+      'size_t Height',
+      'uint32_t ElementSizeBytes',
+    ],
+    plain: (widthInBytes, height, elementSizeBytes) =>
+      `${height} rows of ${widthInBytes} bytes, elements of ${elementSizeBytes} bytes`,
+  },
+  cuMemFree: {
+    since: '3.2',
+    symbols: ['cuMemFree_v2'],
+    args: ['uintptr_t dptr'],
+    plain: (dptr) => hex(dptr),
+  },
+  cuMemAllocAsync: {
+    since: '11.2',
+    symbols: ['cuMemAllocAsync'],
+    args: ['uintptr_t dptr', 'size_t bytesize', 'uintptr_t hStream'],
+  },
+  cuMemAllocFromPoolAsync: {
+    since: '11.2',
+    symbols: ['cuMemAllocFromPoolAsync'],
+    args: ['uintptr_t dptr', 'size_t bytesize', 'uintptr_t pool', 'uintptr_t hStream'],
+  },
+  cuMemFreeAsync: {
+    since: '11.2',
+    symbols: ['cuMemFreeAsync'],
+    args: ['uintptr_t dptr', 'uintptr_t hStream'],
+  },
+  cuMemAllocManaged: {
+    since: '6.0',
+    symbols: ['cuMemAllocManaged'],
+    args: ['uintptr_t* dptr', 'size_t bytesize', 'uint32_t flags'],
+    plain: (bytesize, flags) => `${bytesize} bytes, flags ${flags}`,
+  },
+  cuMemHostAlloc: {
+    since: '2.2',
+    symbols: ['cuMemHostAlloc'],
+    args: ['uintptr_t* pp', 'size_t bytesize', 'uint32_t Flags'],
+    plain: (bytesize, flags) => `${bytesize} bytes, flags ${flags}`,
+  },
+  cuMemFreeHost: {
+    since: '2.0',
+    symbols: ['cuMemFreeHost'],
+    args: ['uintptr_t p'],
+    plain: (p) => hex(p),
+  },
+  cuMemHostRegister: {
+    since: '4.0',
+    symbols: ['cuMemHostRegister_v2', 'cuMemHostRegister'],
+    args: ['uintptr_t p', 'size_t bytesize', 'uint32_t Flags'],
+  },
+  cuMemHostUnregister: { since: '4.0', symbols: ['cuMemHostUnregister'], args: ['uintptr_t p'] },
+  cuMemHostGetDevicePointer: {
+    since: '3.2',
+    symbols: ['cuMemHostGetDevicePointer_v2'],
+    args: ['uintptr_t* pdptr', 'uintptr_t p', 'uint32_t Flags'],
+    plain: (p) => hex(p),
+  },
+  cuMemPrefetchAsync_v2: {
+    since: '12.2',
+    symbols: ['cuMemPrefetchAsync_v2'],
+    args: [
+      'uintptr_t devPtr',
+      'size_t count',
+      'uint64_t location',
+      'uint32_t flags',
+      'uintptr_t hStream',
+    ],
+  },
+  cuMemPrefetchAsync_v1: {
+    since: '8.0',
+    symbols: ['cuMemPrefetchAsync'],
+    args: ['uintptr_t devPtr', 'size_t count', 'int dstDevice', 'uintptr_t hStream'],
+  },
+  cuMemAdvise_v2: {
+    since: '12.2',
+    symbols: ['cuMemAdvise_v2'],
+    args: ['uintptr_t devPtr', 'size_t count', 'int advice', 'uint64_t location'],
+  },
+  cuMemAdvise_v1: {
+    since: '8.0',
+    symbols: ['cuMemAdvise'],
+    args: ['uintptr_t devPtr', 'size_t count', 'int advice', 'int device'],
+  },
+  cuPointerGetAttribute: {
+    since: '4.0',
+    symbols: ['cuPointerGetAttribute'],
+    args: ['uintptr_t data', 'int attribute', 'uintptr_t ptr'],
+  },
+} as const satisfies RowsOf<MemoryCalls & HostMemoryCalls>;
+
+export function memoryCalls(binding: Binding): MemoryCalls & HostMemoryCalls {
+  const { koffi, calls, scratch } = binding;
   const out0 = scratch.address;
-  const out1 = out0 + 8;
   const {
-    cuMemGetInfo,
-    cuMemAlloc,
-    cuMemAllocPitch,
-    cuMemFree,
+    cuMemFreeAsync,
     cuMemAllocAsync,
     cuMemAllocFromPoolAsync,
-    cuMemFreeAsync,
-    cuMemAllocManaged,
-    cuMemHostAlloc,
-    cuMemFreeHost,
     cuMemHostRegister,
     cuMemHostUnregister,
-    cuMemHostGetDevicePointer,
     cuMemPrefetchAsync_v1,
     cuMemPrefetchAsync_v2,
     cuMemAdvise_v1,
@@ -59,29 +192,10 @@ export function memoryCalls({ koffi, calls, scratch }: Binding): MemoryCalls {
   >();
 
   return {
-    cuMemGetInfo() {
-      const r = cuMemGetInfo.run(out0, out1);
-      if (r !== 0) throw cuMemGetInfo.failure(r);
-      return { free: scratch.u64(0), total: scratch.u64(8) };
-    },
-    cuMemAlloc(bytesize) {
-      const r = cuMemAlloc.run(out0, bytesize);
-      if (r !== 0) throw cuMemAlloc.failure(r, `${bytesize} bytes`);
-      return scratch.u64(0);
-    },
-    cuMemAllocPitch(widthInBytes, height, elementSizeBytes) {
-      const r = cuMemAllocPitch.run(out0, out1, widthInBytes, height, elementSizeBytes);
-      if (r !== 0) {
-        throw cuMemAllocPitch.failure(
-          r,
-          `${height} rows of ${widthInBytes} bytes, elements of ${elementSizeBytes} bytes`,
-        );
-      }
-      return { dptr: scratch.u64(0), pitch: scratch.u64(8) };
-    },
-    cuMemFree(dptr) {
-      const r = cuMemFree.run(dptr);
-      if (r !== 0) throw cuMemFree.failure(r, hex(dptr));
+    ...plainCalls(binding, MEMORY_CALLS),
+    cuMemFreeAsync(dptr, stream) {
+      const r = cuMemFreeAsync.run(dptr, stream);
+      if (r !== 0) throw cuMemFreeAsync.failure(r, hex(dptr));
     },
     cuMemAllocAsync(bytesize, stream) {
       const r = cuMemAllocAsync.run(out0, bytesize, stream);
@@ -93,25 +207,7 @@ export function memoryCalls({ koffi, calls, scratch }: Binding): MemoryCalls {
       if (r !== 0) throw cuMemAllocFromPoolAsync.failure(r, `${bytesize} bytes`);
       return scratch.u64(0);
     },
-    cuMemFreeAsync(dptr, stream) {
-      const r = cuMemFreeAsync.run(dptr, stream);
-      if (r !== 0) throw cuMemFreeAsync.failure(r, hex(dptr));
-    },
-    cuMemAllocManaged(bytesize, flags) {
-      const r = cuMemAllocManaged.run(out0, bytesize, flags);
-      if (r !== 0) throw cuMemAllocManaged.failure(r, `${bytesize} bytes, flags ${flags}`);
-      return scratch.u64(0);
-    },
 
-    cuMemHostAlloc(bytesize, flags) {
-      const r = cuMemHostAlloc.run(out0, bytesize, flags);
-      if (r !== 0) throw cuMemHostAlloc.failure(r, `${bytesize} bytes, flags ${flags}`);
-      return scratch.u64(0);
-    },
-    cuMemFreeHost(p) {
-      const r = cuMemFreeHost.run(p);
-      if (r !== 0) throw cuMemFreeHost.failure(r, hex(p));
-    },
     cuMemHostRegister(buffer, byteOffset, bytesize, flags) {
       const range = `${bytesize} bytes at ${byteOffset} of a buffer of ${buffer.byteLength}, flags ${flags}`;
       if (bytesize <= 0 || byteOffset < 0 || byteOffset + bytesize > buffer.byteLength) {
@@ -127,11 +223,6 @@ export function memoryCalls({ koffi, calls, scratch }: Binding): MemoryCalls {
       const r = cuMemHostUnregister.run(p);
       if (r !== 0) throw cuMemHostUnregister.failure(r, hex(p));
       registered.delete(p);
-    },
-    cuMemHostGetDevicePointer(p, flags) {
-      const r = cuMemHostGetDevicePointer.run(out0, p, flags);
-      if (r !== 0) throw cuMemHostGetDevicePointer.failure(r, hex(p));
-      return scratch.u64(0);
     },
     hostAddress(buffer) {
       return Number(koffi.address(new Uint8Array(buffer)));

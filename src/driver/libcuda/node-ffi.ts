@@ -8,21 +8,12 @@
  * too: the calling conventions of x86-64 and AArch64 leave the upper half of the register
  * unspecified.
  */
-import type { CUresult } from '../../ground/result.js';
-import { CALLS } from './calls.js';
+import type { PointerCallsOf, Prototype } from './call-row.js';
+import type { CALLS } from './calls.js';
 import type { NativeMemory } from '../../native/native-memory.js';
 
-type PointerCall<A extends bigint[]> = (...args: A) => CUresult;
-
-/** The calls; each is undefined where the library does not have the symbol. */
-export interface PointerCalls {
-  readonly cuLaunchKernelEx:
-    PointerCall<[config: bigint, f: bigint, kernelParams: bigint, extra: bigint]> | undefined;
-  readonly cuStreamQuery: PointerCall<[stream: bigint]> | undefined;
-  readonly cuGraphLaunch: PointerCall<[exec: bigint, stream: bigint]> | undefined;
-  readonly cuStreamWriteValue32:
-    PointerCall<[stream: bigint, addr: bigint, value: bigint, flags: bigint]> | undefined;
-}
+/** The calls whose rows say `nodeFfi`. */
+export type PointerCalls = PointerCallsOf<typeof CALLS>;
 
 /** A handle as a bigint, kept for the next call, which mostly has the same one. */
 export class KeptPointer {
@@ -65,13 +56,14 @@ interface NodeFfi {
  * Returns the calls through `node:ffi`; undefined where Node does not have it, does not allow it,
  * or it does not work as expected.
  */
-export function pointerCalls(path: string, scratch: NativeMemory): PointerCalls | undefined {
+export function pointerCalls(
+  path: string,
+  scratch: NativeMemory,
+  rows: typeof CALLS,
+): PointerCalls | undefined {
   const ffi = loadNodeFfi();
   if (ffi === undefined) return undefined;
-  const bind = (
-    name: keyof PointerCalls | 'cuDriverGetVersion',
-  ): ((...args: bigint[]) => number) | undefined => {
-    const row = CALLS[name];
+  const bind = (row: Prototype): ((...args: bigint[]) => number) | undefined => {
     for (const symbol of row.symbols) {
       try {
         return ffi.dlopen(path, {
@@ -86,17 +78,16 @@ export function pointerCalls(path: string, scratch: NativeMemory): PointerCalls 
   // The interface may still change, so one call is tried first.
   scratch.i32[0] = -1;
   try {
-    if (bind('cuDriverGetVersion')?.(BigInt(scratch.address)) !== 0 || scratch.i32[0] <= 0)
+    if (bind(rows.cuDriverGetVersion)?.(BigInt(scratch.address)) !== 0 || scratch.i32[0] <= 0)
       return undefined;
   } catch {
     return undefined;
   }
-  return {
-    cuLaunchKernelEx: bind('cuLaunchKernelEx'),
-    cuStreamQuery: bind('cuStreamQuery'),
-    cuGraphLaunch: bind('cuGraphLaunch'),
-    cuStreamWriteValue32: bind('cuStreamWriteValue32'),
-  };
+  return Object.fromEntries(
+    Object.entries<Prototype>(rows)
+      .filter(([, row]) => row.nodeFfi)
+      .map(([name, row]) => [name, bind(row)]),
+  ) as unknown as PointerCalls;
 }
 
 function loadNodeFfi(): NodeFfi | undefined {

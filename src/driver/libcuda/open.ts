@@ -10,6 +10,7 @@ import { NativeMemory, SCRATCH_SIZE } from '../../native/native-memory.js';
 import { openLibrary } from '../../native/open-library.js';
 import type { Driver } from '../driver.js';
 import type { Binding } from './binding.js';
+import { CALLS } from './calls.js';
 import { codeCalls } from './code-calls.js';
 import { copyCalls } from './copy-calls.js';
 import { deviceCalls } from './device-calls.js';
@@ -75,7 +76,8 @@ export function openLibcuda(options: LibcudaOptions = {}): Driver {
     calls,
     scratch,
     unloads,
-    pointerCalls: (options.nodeFfi === false ? undefined : pointerCalls(path, scratch)) ?? {},
+    pointerCalls:
+      (options.nodeFfi === false ? undefined : pointerCalls(path, scratch, CALLS)) ?? {},
   };
   return {
     provider: 'libcuda',

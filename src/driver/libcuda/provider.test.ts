@@ -5,8 +5,13 @@
  */
 import { beforeEach, describe, expect, test } from 'vitest';
 
+import { readFileSync, readdirSync } from 'node:fs';
+
 import type { Driver } from '../driver.js';
 import { DriverError } from '../error.js';
+import { resultOf, typeAndName } from './call-row.js';
+import type { Argument, CallRow, ResultType } from './call-row.js';
+import { CALLS } from './calls.js';
 import { openLibcuda } from './open.js';
 import { StandIn, buildStandIn, whyNoStandIn } from './stand-in/stand-in.js';
 
@@ -35,50 +40,7 @@ interface Case {
   result?: unknown;
 }
 
-type Call = Extract<keyof Driver, `cu${string}`>;
-/** Calls whose cases below have other names, one for each way to call them. */
-type InSeveralCases = 'cuPointerGetAttribute' | 'cuMemsetD8Async' | 'cuMemsetD16Async';
-/** Calls without a case: tests of their own call them, or tests of whole programs on a device. */
-type WithoutCase =
-  | 'cuStreamQuery'
-  | 'cuEventQuery'
-  | 'cuMemHostRegister'
-  | 'cuMemHostUnregister'
-  | 'cuMemcpy2DAsync'
-  | 'cuMemcpy3DAsync'
-  | 'cuMemcpy3DPeerAsync'
-  | 'cuArrayCreate'
-  | 'cuArray3DCreate'
-  | 'cuArrayDestroy'
-  | 'cuTexObjectCreate'
-  | 'cuTexObjectDestroy'
-  | 'cuSurfObjectCreate'
-  | 'cuSurfObjectDestroy'
-  | 'cuModuleLoadDataEx'
-  | 'cuModuleUnload'
-  | 'cuModuleGetFunction'
-  | 'cuModuleGetGlobal'
-  | 'cuLibraryLoadData'
-  | 'cuLibraryUnload'
-  | 'cuLibraryGetKernel'
-  | 'cuLibraryGetKernelCount'
-  | 'cuLibraryEnumerateKernels'
-  | 'cuKernelGetName'
-  | 'cuLibraryGetGlobal'
-  | 'cuLibraryGetModule'
-  | 'cuKernelGetFunction'
-  | 'cuLink'
-  | 'cuFuncGetParamInfo'
-  | 'cuOccupancyMaxActiveClusters'
-  | 'cuLaunchKernel'
-  | 'cuLaunchKernelEx'
-  | 'cuGraphGetNodes'
-  | 'cuGraphAddNode'
-  | 'cuGraphDebugDotPrint'
-  | 'cuGraphExecUpdate';
-
-/** What lacks a call that is in neither of the two does not compile. */
-const CASES: Record<Exclude<Call, InSeveralCases | WithoutCase>, Case> & Record<string, Case> = {
+const CASES: Record<string, Case> = {
   cuInit: { call: (d) => d.cuInit(0), log: 'cuInit 0' },
   cuDriverGetVersion: {
     call: (d) => d.cuDriverGetVersion(),
@@ -453,6 +415,36 @@ const CASES: Record<Exclude<Call, InSeveralCases | WithoutCase>, Case> & Record<
     log: `cuMemsetD2D32Async ${h1} ${big} ffffffff 5 6 ${h2}`,
   },
 
+  cuArrayCreate: {
+    call: (d) => d.cuArrayCreate({ Width: 4, Height: 3, Format: 32, NumChannels: 2 }),
+    log: 'cuArrayCreate_v2 * *',
+    writes: [['cuArrayCreate_v2', 0, u64(H1)]],
+    result: H1,
+  },
+  cuArray3DCreate: {
+    call: (d) =>
+      d.cuArray3DCreate({ Width: 4, Height: 3, Depth: 2, Format: 32, NumChannels: 2, Flags: 0 }),
+    log: 'cuArray3DCreate_v2 * *',
+    writes: [['cuArray3DCreate_v2', 0, u64(H1)]],
+    result: H1,
+  },
+  cuTexObjectCreate: {
+    call: (d) =>
+      d.cuTexObjectCreate(
+        { resType: 0, array: { hArray: H2 } },
+        { addressMode: [1, 1, 1], filterMode: 0, flags: 0 },
+      ),
+    log: 'cuTexObjectCreate * * * 0',
+    writes: [['cuTexObjectCreate', 0, u64(H1)]],
+    result: H1,
+  },
+  cuSurfObjectCreate: {
+    call: (d) => d.cuSurfObjectCreate({ resType: 0, array: { hArray: H2 } }),
+    log: 'cuSurfObjectCreate * *',
+    writes: [['cuSurfObjectCreate', 0, u64(H1)]],
+    result: H1,
+  },
+
   cuFuncGetAttribute: {
     call: (d) => d.cuFuncGetAttribute(4, H1),
     log: `cuFuncGetAttribute * 4 ${h1}`,
@@ -526,6 +518,67 @@ const CASES: Record<Exclude<Call, InSeveralCases | WithoutCase>, Case> & Record<
   cuGraphLaunch: { call: (d) => d.cuGraphLaunch(H1, H2), log: `cuGraphLaunch ${h1} ${h2}` },
 };
 
+/** An operand of a plain call, and how the stand-in records it. */
+function operand(argument: Argument, i: number): [value: unknown, recorded: string] {
+  const hexadecimal = (value: number): [number, string] => [value, value.toString(16)];
+  switch (typeAndName(argument)[0]) {
+    case 'const char*':
+      return [`name ${i}`, '*'];
+    case 'int':
+      return [-2 - i, (2 ** 32 - 2 - i).toString(16)];
+    case 'uint32_t':
+      return hexadecimal(0xfffffff0 + i);
+    case 'uint64_t':
+      return [0xfedcba9876543210n + BigInt(i), (0xfedcba9876543210n + BigInt(i)).toString(16)];
+    case 'size_t':
+    case 'uintptr_t':
+      return hexadecimal(0x10000000001000 + i);
+    default:
+      throw new TypeError(`no operand of a plain call is a ${argument}`);
+  }
+}
+
+/** What the driver writes as a result, and what the method then returns. */
+const RESULTS: Record<ResultType, [ArrayBufferView, unknown]> = {
+  int: [Int32Array.of(-3), -3],
+  uint32_t: [u32(0xfffffffd), 0xfffffffd],
+  uint64_t: [BigUint64Array.of(0xfedcba9876543210n), 0xfedcba9876543210n],
+  uintptr_t: [u64(H1), H1],
+  size_t: [u64(BIG), BIG],
+  float: [Float32Array.of(1.5), 1.5],
+};
+
+/** A case for each plain row, made from the row. */
+const PLAIN_CASES = Object.fromEntries(
+  (Object.entries(CALLS) as [string, CallRow][])
+    .filter(([, row]) => row.plain !== undefined)
+    .map(([name, { symbols, args }]): [string, Case] => {
+      const operands = args.flatMap((argument, i) =>
+        resultOf(argument) === undefined ? [operand(argument, i)[0]] : [],
+      );
+      const words = args.map((argument, i) =>
+        resultOf(argument) === undefined ? operand(argument, i)[1] : '*',
+      );
+      const results = args.flatMap((argument, i) => {
+        const result = resultOf(argument);
+        return result === undefined ? [] : [{ ...result, i }];
+      });
+      const returned = results.map((result) => [result.name, RESULTS[result.type][1]] as const);
+      return [
+        name,
+        {
+          call: (d) =>
+            (d as unknown as Record<string, (...operands: unknown[]) => unknown>)[name]!(
+              ...operands,
+            ),
+          log: [symbols[0], ...words].join(' '),
+          writes: results.map(({ type, i }) => [symbols[0], i, RESULTS[type][0]]),
+          result: returned.length > 1 ? Object.fromEntries(returned) : returned[0]?.[1],
+        },
+      ];
+    }),
+);
+
 /** Holds a recorded line against an expected one, in which `*` is any address. */
 function expectLines(actual: readonly string[], expected: readonly string[]): void {
   const masked = actual.map((line, n) => {
@@ -547,17 +600,37 @@ describe('the provider', () => {
   const driver = openLibcuda({ path: standIn.path });
   beforeEach(() => standIn.reset());
 
-  test.each(Object.entries(CASES))('%s', (_, { call, log, writes = [], result }) => {
-    for (const [symbol, arg, bytes] of writes) standIn.writes(symbol, arg, bytes);
-    expect(call(driver)).toEqual(result);
-    expectLines(standIn.takeLog(), [log]);
+  describe.each([
+    ['a case of this file', CASES],
+    ['its row', PLAIN_CASES],
+  ])('as in %s', (_, cases) => {
+    test.each(Object.entries(cases))('%s', (_, { call, log, writes = [], result }) => {
+      for (const [symbol, arg, bytes] of writes) standIn.writes(symbol, arg, bytes);
+      expect(call(driver)).toEqual(result);
+      expectLines(standIn.takeLog(), [log]);
+    });
+
+    test.each(Object.entries(cases))(
+      '%s throws what the driver returned',
+      (title, { call, log }) => {
+        standIn.returns(log.split(' ')[0]!, 719);
+        const name = title.split(/[ ,]/)[0]!;
+        expect(() => call(driver)).toThrow(DriverError);
+        expect(() => call(driver)).toThrow(`${name} returned CUDA_ERROR_LAUNCH_FAILED (719)`);
+      },
+    );
   });
 
-  test.each(Object.entries(CASES))('%s throws what the driver returned', (title, { call, log }) => {
-    standIn.returns(log.split(' ')[0]!, 719);
-    const name = title.split(/[ ,]/)[0]!;
-    expect(() => call(driver)).toThrow(DriverError);
-    expect(() => call(driver)).toThrow(`${name} returned CUDA_ERROR_LAUNCH_FAILED (719)`);
+  test('every call of the interface is made by a test of this folder', () => {
+    const folder = new URL('./', import.meta.url);
+    const tests = readdirSync(folder)
+      .filter((file) => file.endsWith('.test.ts'))
+      .map((file) => readFileSync(new URL(file, folder), 'utf8'))
+      .join('\n');
+    const calls = Object.keys(driver).filter((name) => name.startsWith('cu'));
+    const isMade = (name: string): boolean =>
+      name in PLAIN_CASES || tests.includes(`.${name}(`) || tests.includes(`'${name}'`);
+    expect(calls.filter((name) => !isMade(name))).toEqual([]);
   });
 
   test.each(['cuStreamQuery', 'cuEventQuery'] as const)(

@@ -1,65 +1,237 @@
 /**
  * Streams and events.
  */
-import type { Driver } from '../driver.js';
+import type { CUresult } from '../../ground/result.js';
 import { CUstreamCaptureStatus } from '../flags.js';
+import type { CUdeviceptr, CUevent, CUgraph, CUgraphNode, CUstream } from '../handles.js';
+import type { CaptureInfo } from '../structures.js';
 import type { Binding } from './binding.js';
+import type { RowsOf } from './call-row.js';
 import { readHandles, writeHandles } from './handle-lists.js';
 import { FreshPointer, KeptPointer } from './node-ffi.js';
+import { plainCalls } from './plain-calls.js';
 
-type StreamCalls = Pick<
-  Driver,
-  | 'cuStreamCreateWithPriority'
-  | 'cuStreamDestroy'
-  | 'cuStreamQuery'
-  | 'cuStreamSynchronize'
-  | 'cuStreamWaitEvent'
-  | 'cuStreamGetPriority'
-  | 'cuStreamGetFlags'
-  | 'cuStreamWriteValue32'
-  | 'cuStreamWaitValue32'
-  | 'cuStreamWriteValue64'
-  | 'cuStreamWaitValue64'
-  | 'cuStreamBeginCapture'
-  | 'cuStreamEndCapture'
-  | 'cuStreamGetCaptureInfo'
-  | 'cuStreamBeginCaptureToGraph'
-  | 'cuStreamUpdateCaptureDependencies'
-  | 'cuEventCreate'
-  | 'cuEventRecord'
-  | 'cuEventQuery'
-  | 'cuEventSynchronize'
-  | 'cuEventDestroy'
-  | 'cuEventElapsedTime'
->;
+/** Streams and stream memory operations. */
+export interface StreamCalls {
+  cuStreamCreateWithPriority(flags: number, priority: number): CUstream;
+  cuStreamDestroy(stream: CUstream): void;
+  /**
+   * Returns CUDA_SUCCESS, CUDA_ERROR_NOT_READY, or the fault that the stream met; none is thrown.
+   */
+  cuStreamQuery(stream: CUstream): CUresult;
+  /** Waits for the stream. The runtime thread never calls it, except where that returns at once. */
+  cuStreamSynchronize(stream: CUstream): void;
+  cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: number): void;
+  cuStreamGetPriority(stream: CUstream): number;
+  cuStreamGetFlags(stream: CUstream): number;
+  cuStreamWriteValue32(stream: CUstream, addr: CUdeviceptr, value: number, flags: number): void;
+  /** `flags`: CU_STREAM_WAIT_VALUE_GEQ 0, EQ 1, AND 2, NOR 3. */
+  cuStreamWaitValue32(stream: CUstream, addr: CUdeviceptr, value: number, flags: number): void;
+  cuStreamWriteValue64(stream: CUstream, addr: CUdeviceptr, value: bigint, flags: number): void;
+  /** `flags` as for {@link cuStreamWaitValue32}. */
+  cuStreamWaitValue64(stream: CUstream, addr: CUdeviceptr, value: bigint, flags: number): void;
+  /** `mode`: CU_STREAM_CAPTURE_MODE_GLOBAL 0, THREAD_LOCAL 1, RELAXED 2. */
+  cuStreamBeginCapture(stream: CUstream, mode: number): void;
+  /** Returns the graph; 0 where the capture was invalidated without an error. */
+  cuStreamEndCapture(stream: CUstream): CUgraph;
+  cuStreamGetCaptureInfo(stream: CUstream): CaptureInfo;
+  /**
+   * Captures into an existing graph, after the given nodes. `mode` as for
+   * {@link cuStreamBeginCapture}. CUDA 12.3 or later.
+   */
+  cuStreamBeginCaptureToGraph(
+    stream: CUstream,
+    graph: CUgraph,
+    dependencies: readonly CUgraphNode[],
+    mode: number,
+  ): void;
+  /** `flags`: CU_STREAM_ADD_CAPTURE_DEPENDENCIES 0, SET 1. CUDA 12.3 or later. */
+  cuStreamUpdateCaptureDependencies(
+    stream: CUstream,
+    dependencies: readonly CUgraphNode[],
+    flags: number,
+  ): void;
+}
 
-export function streamCalls({ koffi, calls, pointerCalls, scratch }: Binding): StreamCalls {
+/** Events. */
+export interface EventCalls {
+  cuEventCreate(flags: number): CUevent;
+  cuEventRecord(event: CUevent, stream: CUstream): void;
+  /** Returns CUDA_SUCCESS, CUDA_ERROR_NOT_READY or a fault; none is thrown. */
+  cuEventQuery(event: CUevent): CUresult;
+  /** Waits for the event. The runtime thread never calls it, except where that returns at once. */
+  cuEventSynchronize(event: CUevent): void;
+  cuEventDestroy(event: CUevent): void;
+  /** Returns milliseconds. */
+  cuEventElapsedTime(start: CUevent, end: CUevent): number;
+}
+
+export const STREAM_CALLS = {
+  cuStreamCreateWithPriority: {
+    since: '5.5',
+    symbols: ['cuStreamCreateWithPriority'],
+    args: ['uintptr_t* phStream', 'uint32_t flags', 'int priority'],
+    plain: (flags, priority) => `flags ${flags}, priority ${priority}`,
+  },
+  cuStreamDestroy: {
+    since: '4.0',
+    symbols: ['cuStreamDestroy_v2'],
+    args: ['uintptr_t hStream'],
+    plain: true,
+  },
+  cuStreamQuery: {
+    since: '2.0',
+    symbols: ['cuStreamQuery'],
+    args: ['uintptr_t hStream'],
+    nodeFfi: true,
+  },
+  cuStreamSynchronize: {
+    since: '2.0',
+    symbols: ['cuStreamSynchronize'],
+    args: ['uintptr_t hStream'],
+    plain: true,
+  },
+  cuStreamWaitEvent: {
+    since: '3.2',
+    symbols: ['cuStreamWaitEvent'],
+    args: ['uintptr_t hStream', 'uintptr_t hEvent', 'uint32_t Flags'],
+  },
+  cuStreamGetPriority: {
+    since: '5.5',
+    symbols: ['cuStreamGetPriority'],
+    args: ['uintptr_t hStream', 'int* priority'],
+    plain: true,
+  },
+  cuStreamGetFlags: {
+    since: '5.5',
+    symbols: ['cuStreamGetFlags'],
+    args: ['uintptr_t hStream', 'uint32_t* flags'],
+    plain: true,
+  },
+  // The first version of these four works only where the kernel module was told to allow it.
+  cuStreamWriteValue32: {
+    since: '8.0',
+    symbols: ['cuStreamWriteValue32_v2', 'cuStreamWriteValue32'],
+    args: ['uintptr_t stream', 'uintptr_t addr', 'uint32_t value', 'uint32_t flags'],
+    nodeFfi: true,
+  },
+  cuStreamWaitValue32: {
+    since: '8.0',
+    symbols: ['cuStreamWaitValue32_v2', 'cuStreamWaitValue32'],
+    args: ['uintptr_t stream', 'uintptr_t addr', 'uint32_t value', 'uint32_t flags'],
+  },
+  cuStreamWriteValue64: {
+    since: '9.0',
+    symbols: ['cuStreamWriteValue64_v2', 'cuStreamWriteValue64'],
+    args: ['uintptr_t stream', 'uintptr_t addr', 'uint64_t value', 'uint32_t flags'],
+    plain: true,
+  },
+  cuStreamWaitValue64: {
+    since: '9.0',
+    symbols: ['cuStreamWaitValue64_v2', 'cuStreamWaitValue64'],
+    args: ['uintptr_t stream', 'uintptr_t addr', 'uint64_t value', 'uint32_t flags'],
+    plain: true,
+  },
+  cuStreamBeginCapture: {
+    since: '10.1',
+    symbols: ['cuStreamBeginCapture_v2'],
+    args: ['uintptr_t hStream', 'int mode'],
+    plain: (_stream, mode) => `mode ${mode}`,
+  },
+  cuStreamEndCapture: {
+    since: '10.0',
+    symbols: ['cuStreamEndCapture'],
+    args: ['uintptr_t hStream', 'uintptr_t phGraph'],
+  },
+  cuStreamGetCaptureInfo_v2: {
+    since: '11.3',
+    symbols: ['cuStreamGetCaptureInfo_v2'],
+    args: [
+      'uintptr_t hStream',
+      'uintptr_t captureStatus_out',
+      'uintptr_t id_out',
+      'uintptr_t graph_out',
+      'uintptr_t dependencies_out',
+      'uintptr_t numDependencies_out',
+    ],
+  },
+  cuStreamGetCaptureInfo_v1: {
+    since: '10.1',
+    symbols: ['cuStreamGetCaptureInfo'],
+    args: ['uintptr_t hStream', 'uintptr_t captureStatus_out', 'uintptr_t id_out'],
+  },
+  // Their signatures before 12.3 have no edge data; conditional nodes need a newer driver anyway.
+  cuStreamUpdateCaptureDependencies: {
+    since: '12.3',
+    symbols: ['cuStreamUpdateCaptureDependencies_v2'],
+    args: [
+      'uintptr_t hStream',
+      'uintptr_t dependencies',
+      'uintptr_t dependencyData',
+      'size_t numDependencies',
+      'uint32_t flags',
+    ],
+  },
+  cuStreamBeginCaptureToGraph: {
+    since: '12.3',
+    symbols: ['cuStreamBeginCaptureToGraph'],
+    args: [
+      'uintptr_t hStream',
+      'uintptr_t hGraph',
+      'uintptr_t dependencies',
+      'uintptr_t dependencyData',
+      'size_t numDependencies',
+      'int mode',
+    ],
+  },
+  cuEventCreate: {
+    since: '2.0',
+    symbols: ['cuEventCreate'],
+    args: ['uintptr_t* phEvent', 'uint32_t Flags'],
+    plain: (flags) => `flags ${flags}`,
+  },
+  cuEventRecord: {
+    since: '2.0',
+    symbols: ['cuEventRecord'],
+    args: ['uintptr_t hEvent', 'uintptr_t hStream'],
+  },
+  cuEventQuery: { since: '2.0', symbols: ['cuEventQuery'], args: ['uintptr_t hEvent'] },
+  cuEventSynchronize: {
+    since: '2.0',
+    symbols: ['cuEventSynchronize'],
+    args: ['uintptr_t hEvent'],
+    plain: true,
+  },
+  cuEventDestroy: {
+    since: '4.0',
+    symbols: ['cuEventDestroy_v2'],
+    args: ['uintptr_t hEvent'],
+    plain: true,
+  },
+  cuEventElapsedTime: {
+    since: '2.0',
+    symbols: ['cuEventElapsedTime_v2', 'cuEventElapsedTime'],
+    args: ['float* pMilliseconds', 'uintptr_t hStart', 'uintptr_t hEnd'],
+    plain: true,
+  },
+} as const satisfies RowsOf<StreamCalls & EventCalls>;
+
+export function streamCalls(binding: Binding): StreamCalls & EventCalls {
+  const { koffi, calls, pointerCalls, scratch } = binding;
   const out0 = scratch.address;
   const out1 = out0 + 8;
   const {
-    cuStreamCreateWithPriority,
-    cuStreamDestroy,
-    cuStreamQuery,
-    cuStreamSynchronize,
-    cuStreamWaitEvent,
-    cuStreamGetPriority,
-    cuStreamGetFlags,
-    cuStreamWriteValue32,
+    cuEventRecord,
     cuStreamWaitValue32,
-    cuStreamWriteValue64,
-    cuStreamWaitValue64,
-    cuStreamBeginCapture,
+    cuStreamWaitEvent,
+    cuStreamQuery,
+    cuStreamWriteValue32,
     cuStreamEndCapture,
     cuStreamGetCaptureInfo_v1,
     cuStreamGetCaptureInfo_v2,
     cuStreamBeginCaptureToGraph,
     cuStreamUpdateCaptureDependencies,
-    cuEventCreate,
-    cuEventRecord,
     cuEventQuery,
-    cuEventSynchronize,
-    cuEventDestroy,
-    cuEventElapsedTime,
   } = calls;
   const { cuStreamQuery: queryPointer, cuStreamWriteValue32: writePointer } = pointerCalls;
   const queried = new KeptPointer();
@@ -68,38 +240,23 @@ export function streamCalls({ koffi, calls, pointerCalls, scratch }: Binding): S
   const word = new FreshPointer();
 
   return {
-    cuStreamCreateWithPriority(flags, priority) {
-      const r = cuStreamCreateWithPriority.run(out0, flags, priority);
-      if (r !== 0)
-        throw cuStreamCreateWithPriority.failure(r, `flags ${flags}, priority ${priority}`);
-      return scratch.u64(0);
+    ...plainCalls(binding, STREAM_CALLS),
+    cuEventRecord(event, stream) {
+      const r = cuEventRecord.run(event, stream);
+      if (r !== 0) throw cuEventRecord.failure(r);
     },
-    cuStreamDestroy(stream) {
-      const r = cuStreamDestroy.run(stream);
-      if (r !== 0) throw cuStreamDestroy.failure(r);
-    },
-    cuStreamQuery(stream) {
-      return queryPointer === undefined
-        ? cuStreamQuery.run(stream)
-        : queryPointer(queried.of(stream));
-    },
-    cuStreamSynchronize(stream) {
-      const r = cuStreamSynchronize.run(stream);
-      if (r !== 0) throw cuStreamSynchronize.failure(r);
+    cuStreamWaitValue32(stream, addr, value, flags) {
+      const r = cuStreamWaitValue32.run(stream, addr, value, flags);
+      if (r !== 0) throw cuStreamWaitValue32.failure(r);
     },
     cuStreamWaitEvent(stream, event, flags) {
       const r = cuStreamWaitEvent.run(stream, event, flags);
       if (r !== 0) throw cuStreamWaitEvent.failure(r);
     },
-    cuStreamGetPriority(stream) {
-      const r = cuStreamGetPriority.run(stream, out0);
-      if (r !== 0) throw cuStreamGetPriority.failure(r);
-      return scratch.i32[0]!;
-    },
-    cuStreamGetFlags(stream) {
-      const r = cuStreamGetFlags.run(stream, out0);
-      if (r !== 0) throw cuStreamGetFlags.failure(r);
-      return scratch.u32[0]!;
+    cuStreamQuery(stream) {
+      return queryPointer === undefined
+        ? cuStreamQuery.run(stream)
+        : queryPointer(queried.of(stream));
     },
     cuStreamWriteValue32(stream, addr, value, flags) {
       const r =
@@ -107,22 +264,6 @@ export function streamCalls({ koffi, calls, pointerCalls, scratch }: Binding): S
           ? cuStreamWriteValue32.run(stream, addr, value, flags)
           : writePointer(writing.of(stream), written.of(addr), word.of(value), 0n);
       if (r !== 0) throw cuStreamWriteValue32.failure(r);
-    },
-    cuStreamWaitValue32(stream, addr, value, flags) {
-      const r = cuStreamWaitValue32.run(stream, addr, value, flags);
-      if (r !== 0) throw cuStreamWaitValue32.failure(r);
-    },
-    cuStreamWriteValue64(stream, addr, value, flags) {
-      const r = cuStreamWriteValue64.run(stream, addr, value, flags);
-      if (r !== 0) throw cuStreamWriteValue64.failure(r);
-    },
-    cuStreamWaitValue64(stream, addr, value, flags) {
-      const r = cuStreamWaitValue64.run(stream, addr, value, flags);
-      if (r !== 0) throw cuStreamWaitValue64.failure(r);
-    },
-    cuStreamBeginCapture(stream, mode) {
-      const r = cuStreamBeginCapture.run(stream, mode);
-      if (r !== 0) throw cuStreamBeginCapture.failure(r, `mode ${mode}`);
     },
     cuStreamEndCapture(stream) {
       scratch.setU64(0, 0);
@@ -171,30 +312,8 @@ export function streamCalls({ koffi, calls, pointerCalls, scratch }: Binding): S
       if (r !== 0) throw cuStreamUpdateCaptureDependencies.failure(r, `flags ${flags}`);
     },
 
-    cuEventCreate(flags) {
-      const r = cuEventCreate.run(out0, flags);
-      if (r !== 0) throw cuEventCreate.failure(r, `flags ${flags}`);
-      return scratch.u64(0);
-    },
-    cuEventRecord(event, stream) {
-      const r = cuEventRecord.run(event, stream);
-      if (r !== 0) throw cuEventRecord.failure(r);
-    },
     cuEventQuery(event) {
       return cuEventQuery.run(event);
-    },
-    cuEventSynchronize(event) {
-      const r = cuEventSynchronize.run(event);
-      if (r !== 0) throw cuEventSynchronize.failure(r);
-    },
-    cuEventDestroy(event) {
-      const r = cuEventDestroy.run(event);
-      if (r !== 0) throw cuEventDestroy.failure(r);
-    },
-    cuEventElapsedTime(start, end) {
-      const r = cuEventElapsedTime.run(out0, start, end);
-      if (r !== 0) throw cuEventElapsedTime.failure(r);
-      return scratch.f32[0]!;
     },
   };
 }

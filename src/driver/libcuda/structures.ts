@@ -15,7 +15,7 @@ import type {
   ConditionalNodeParams,
   LaunchAttributes,
   LaunchConfig,
-} from '../driver.js';
+} from '../structures.js';
 import {
   CUgraphNodeType,
   CUlaunchAttributeID,

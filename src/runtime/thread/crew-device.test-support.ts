@@ -2,7 +2,7 @@
 // one block uses all of them from the start.
 
 import type { PolledDriver } from '../../driver/driver.js';
-import type { CrewOptions } from '../../driver/cpu/crew/crew.js';
+import type { CrewOptions } from '../../driver/cpu/crew/crew-options.js';
 import type { CpuOptions } from '../../driver/cpu/open.js';
 import { openCpu } from '../../driver/cpu/open.js';
 import { packParams } from '../../driver/cpu/testing/open-fake.js';

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 
 import { WORD } from '../../driver/cpu/crew/control.js';
-import type { CrewOptions } from '../../driver/cpu/crew/crew.js';
+import type { CrewOptions } from '../../driver/cpu/crew/crew-options.js';
 import type { CpuOptions } from '../../driver/cpu/open.js';
 import { messageOf } from '../../driver/cpu/testing/open-fake.js';
 import { kernelText, sample } from '../../ptx/run-grid.test-support.js';

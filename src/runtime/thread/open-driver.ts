@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 
 import type { CheckReport } from '../../ground/check-report.js';
 import type { MemberStart } from '../../driver/cpu/crew/control.js';
-import type { Member } from '../../driver/cpu/crew/crew.js';
+import type { Member } from '../../driver/cpu/crew/crew-options.js';
 import { openCpu } from '../../driver/cpu/open.js';
 import type { Driver } from '../../driver/driver.js';
 import { conditionalNodes } from '../conditionals.js';

@@ -7,7 +7,7 @@ import { MessageChannel, Worker } from 'node:worker_threads';
 
 import { WORD, ring } from '../../driver/cpu/crew/control.js';
 import type { MemberStart } from '../../driver/cpu/crew/control.js';
-import type { Member } from '../../driver/cpu/crew/crew.js';
+import type { Member } from '../../driver/cpu/crew/crew-options.js';
 import { crewSource } from './crew-source.js';
 
 /** The memory that the crews of this thread share with it. */

@@ -2,11 +2,11 @@
  * Copies and fills. What they touch is checked at the call and done in stream order.
  */
 import { CUmemorytype } from '../../flags.js';
-import type { CUDA_MEMCPY2D, CUDA_MEMCPY3D, Driver } from '../../driver.js';
+import type { CUDA_MEMCPY2D, CUDA_MEMCPY3D, CopyCalls } from '../../driver.js';
 import { CUresult } from '../../../ground/result.js';
 import { MAX_PITCH } from '../device-attributes.js';
 import { checkSize, fail, hex, invalidValue } from '../failure.js';
-import { submit } from '../graphs/capture.js';
+import { submit } from '../streams/capture.js';
 import { texelBytes } from '../memory/array.js';
 import type { Machine, Residence } from '../machine.js';
 import { CopyOperation } from '../memory/copy-operation.js';
@@ -223,5 +223,5 @@ export function copyCalls(machine: Machine) {
     cuMemsetD2D32Async(dstDevice, dstPitch, value, width, height, stream) {
       fill('cuMemsetD2D32Async', dstDevice, dstPitch, 4, value, width, height, stream);
     },
-  } satisfies Partial<Driver>;
+  } satisfies CopyCalls;
 }

@@ -1,12 +1,12 @@
 /**
  * Initialisation, devices and contexts.
  */
-import type { Driver } from '../../driver.js';
+import type { DeviceCalls } from '../../driver.js';
 import { CUresult } from '../../../ground/result.js';
 import { deviceAttribute } from '../device-attributes.js';
 import { DEVICE_NAME } from '../device.js';
 import { checkSize, fail, invalidHandle, invalidValue } from '../failure.js';
-import { forbidDuringCaptures } from '../graphs/capture.js';
+import { forbidDuringCaptures } from '../streams/capture.js';
 import type { Machine } from '../machine.js';
 import { PEER_BASE, PEER_STRIDE, PeerMemory } from '../memory/peer-memory.js';
 import { GREATEST_PRIORITY } from '../streams/stream.js';
@@ -181,5 +181,5 @@ export function deviceCalls(machine: Machine) {
     disownContext({ context }) {
       machine.peers.delete(context);
     },
-  } satisfies Partial<Driver>;
+  } satisfies DeviceCalls;
 }

@@ -7,15 +7,15 @@ import {
   CUgraphInstantiate_flags,
   CU_GRAPH_COND_ASSIGN_DEFAULT,
 } from '../../flags.js';
-import type { Driver } from '../../driver.js';
+import type { GraphCalls } from '../../driver.js';
 import { CUresult } from '../../../ground/result.js';
 import { fail, hex, invalidValue } from '../failure.js';
-import { submit } from '../graphs/capture.js';
-import { Condition } from '../graphs/condition.js';
-import { ConditionalOperation } from '../graphs/conditional.js';
-import { Graph, GraphExec } from '../graphs/graph.js';
-import type { GraphNode } from '../graphs/graph.js';
-import { GraphLaunchOperation } from '../graphs/graph-plan.js';
+import { submit } from '../streams/capture.js';
+import { Condition } from '../streams/condition.js';
+import { ConditionalOperation } from '../streams/conditional.js';
+import { Graph, GraphExec } from '../streams/graph.js';
+import type { GraphNode } from '../streams/graph.js';
+import { GraphLaunchOperation } from '../streams/graph-plan.js';
 import type { Machine } from '../machine.js';
 
 /** Bodies that a conditional node may have. */
@@ -210,5 +210,5 @@ export function graphCalls(machine: Machine) {
         submit(call, stream, operation);
       }
     },
-  } satisfies Partial<Driver>;
+  } satisfies GraphCalls;
 }

@@ -3,10 +3,10 @@
  */
 import { CUpointer_attribute as A } from '../../attributes.js';
 import { CUmemAccess_flags, CUmemorytype } from '../../flags.js';
-import type { Driver } from '../../driver.js';
+import type { HostMemoryCalls } from '../../driver.js';
 import { CUresult } from '../../../ground/result.js';
 import { checkSize, fail, hex, invalidValue } from '../failure.js';
-import { forbidUnlessRelaxed } from '../graphs/capture.js';
+import { forbidUnlessRelaxed } from '../streams/capture.js';
 import type { Machine } from '../machine.js';
 import { HOST_BASE } from '../memory/host-memory.js';
 
@@ -153,5 +153,5 @@ export function hostMemoryCalls(machine: Machine) {
           return invalidValue(call, `attribute ${attribute} of an address is not known`);
       }
     },
-  } satisfies Partial<Driver>;
+  } satisfies HostMemoryCalls;
 }

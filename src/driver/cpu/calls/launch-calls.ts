@@ -5,7 +5,7 @@
  * threads, 32 blocks and 228 KiB of shared memory, 1 KiB of which goes to each block. Registers do
  * not count: PTX has virtual ones.
  */
-import type { Driver, LaunchConfig } from '../../driver.js';
+import type { FunctionCalls, LaunchCalls, LaunchConfig } from '../../driver.js';
 import { CUfunction_attribute } from '../../attributes.js';
 import { CUresult } from '../../../ground/result.js';
 import {
@@ -21,7 +21,7 @@ import {
   WARP_SIZE,
 } from '../device-attributes.js';
 import { checkSize, fail, invalidHandle, invalidValue } from '../failure.js';
-import { submit } from '../graphs/capture.js';
+import { submit } from '../streams/capture.js';
 import { clusterShape } from '../kernels/cluster.js';
 import type { ClusterShape } from '../kernels/cluster.js';
 import type { KernelFunction } from '../kernels/kernel-function.js';
@@ -371,5 +371,5 @@ export function launchCalls(machine: Machine) {
         paramBytes,
       );
     },
-  } satisfies Partial<Driver>;
+  } satisfies FunctionCalls & LaunchCalls;
 }

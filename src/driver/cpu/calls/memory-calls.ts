@@ -3,12 +3,12 @@
  */
 import { CUmemPool_attribute as PoolAttribute } from '../../attributes.js';
 import { CU_DEVICE_CPU } from '../../flags.js';
-import type { Driver } from '../../driver.js';
+import type { Driver, MemoryCalls, PoolCalls } from '../../driver.js';
 import { CUresult } from '../../../ground/result.js';
 import type { CpuContext } from '../context.js';
 import { checkSize, fail, hex, invalidValue } from '../failure.js';
-import { forbidUnlessRelaxed, submit } from '../graphs/capture.js';
-import { AllocNodeOperation, FreeNodeOperation } from '../graphs/memory-nodes.js';
+import { forbidUnlessRelaxed, submit } from '../streams/capture.js';
+import { AllocNodeOperation, FreeNodeOperation } from '../streams/memory-nodes.js';
 import type { Machine } from '../machine.js';
 import type { Allocation, AllocationKind } from '../memory/device-memory.js';
 import { MemoryPool } from '../memory/pool.js';
@@ -36,7 +36,7 @@ export function memoryCalls(machine: Machine) {
     checkBytes(call, bytes);
     if (stream.capture !== undefined) return allocateNode(call, bytes, stream);
     const owner =
-      pool.device.context ??
+      machine.devices[pool.device.ordinal]!.context ??
       fail(
         call,
         CUresult.CUDA_ERROR_INVALID_CONTEXT,
@@ -216,7 +216,8 @@ export function memoryCalls(machine: Machine) {
         invalidValue('cuMemPoolDestroy', 'the default pool of a device cannot be destroyed');
       pool.destroyed = true;
       if (pool.device.context !== undefined) pool.trim(pool.device.context.memory, 0);
-      if (pool.device.pool === pool) pool.device.pool = pool.device.defaultPool;
+      const device = machine.devices[pool.device.ordinal]!;
+      if (device.pool === pool) device.pool = device.defaultPool;
       machine.pools.delete(handle);
     },
     cuMemPoolTrimTo(handle, minBytesToKeep) {
@@ -279,5 +280,5 @@ export function memoryCalls(machine: Machine) {
         );
       }
     },
-  } satisfies Partial<Driver>;
+  } satisfies MemoryCalls & PoolCalls & Pick<Driver, 'nameAllocation'>;
 }

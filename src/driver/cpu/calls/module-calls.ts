@@ -3,10 +3,10 @@
  */
 import type { WasmModule } from '../../../ptx/index.js';
 import { CUjitInputType } from '../../flags.js';
-import type { Driver } from '../../driver.js';
+import type { ModuleCalls } from '../../driver.js';
 import { CUresult } from '../../../ground/result.js';
 import { fail, invalidValue } from '../failure.js';
-import { forbidUnlessRelaxed } from '../graphs/capture.js';
+import { forbidUnlessRelaxed } from '../streams/capture.js';
 import { CpuLibrary } from '../kernels/library.js';
 import { CpuModule, failPtx, loadCode, ptxText } from '../kernels/module.js';
 import type { Machine } from '../machine.js';
@@ -153,5 +153,5 @@ export function moduleCalls(machine: Machine) {
         errorLog: '',
       };
     },
-  } satisfies Partial<Driver>;
+  } satisfies ModuleCalls;
 }

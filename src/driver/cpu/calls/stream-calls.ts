@@ -12,7 +12,7 @@ import {
   CU_STREAM_LEGACY,
   CU_STREAM_PER_THREAD,
 } from '../../flags.js';
-import type { Driver } from '../../driver.js';
+import type { EventCalls, StreamCalls } from '../../driver.js';
 import { DriverError } from '../../error.js';
 import { CUresult } from '../../../ground/result.js';
 import { fail, hex, invalidHandle, invalidValue } from '../failure.js';
@@ -25,7 +25,7 @@ import {
   recordEvent,
   submit,
   waitEvent,
-} from '../graphs/capture.js';
+} from '../streams/capture.js';
 import type { Machine } from '../machine.js';
 import type { ByteSpace } from '../memory/byte-space.js';
 import { DeviceMemory } from '../memory/device-memory.js';
@@ -227,7 +227,7 @@ export function streamCalls(machine: Machine) {
         dependencies: frontier.map((node) => node.handle),
       };
     },
-  } satisfies Partial<Driver>;
+  } satisfies StreamCalls;
 }
 
 export function eventCalls(machine: Machine) {
@@ -323,7 +323,7 @@ export function eventCalls(machine: Machine) {
       }
       return events[1].time - events[0].time;
     },
-  } satisfies Partial<Driver>;
+  } satisfies EventCalls;
 }
 
 function resultOf(error: unknown): CUresult {

@@ -3,7 +3,7 @@
  * device memory, which compiled kernels read (`ptx/texture-descriptor.ts`).
  */
 import { TEXTURE, TEXTURE_KIND, TEXTURE_MAGIC } from '../../../ptx/index.js';
-import type { CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC, Driver } from '../../driver.js';
+import type { CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC, TextureCalls } from '../../driver.js';
 import {
   CUDA_ARRAY3D,
   CU_TRSF,
@@ -14,7 +14,7 @@ import {
 import { CUresult } from '../../../ground/result.js';
 import type { CpuContext } from '../context.js';
 import { checkSize, fail, hex, invalidValue } from '../failure.js';
-import { forbidUnlessRelaxed } from '../graphs/capture.js';
+import { forbidUnlessRelaxed } from '../streams/capture.js';
 import type { Machine } from '../machine.js';
 import { createArray, texelBytes } from '../memory/array.js';
 import type { CpuArray, Texels } from '../memory/array.js';
@@ -224,5 +224,5 @@ export function textureCalls(machine: Machine) {
     cuSurfObjectDestroy(surfObject) {
       destroy('cuSurfObjectDestroy', 'surface object', surfObject);
     },
-  } satisfies Partial<Driver>;
+  } satisfies TextureCalls;
 }

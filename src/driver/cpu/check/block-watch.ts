@@ -8,7 +8,7 @@
  * would cost too much, a thread is taken to know more than it does, never less: every report is
  * then a race, and some races are missed.
  */
-import type { LaunchWatch } from './launch-watch.js';
+import type { LaunchWatch } from '../kernels/launch-watch.js';
 
 /** What a thread waits for. */
 export interface Arrival {

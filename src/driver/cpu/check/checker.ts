@@ -6,11 +6,10 @@
 import { ACCESS, CHECK_GAP, CTX, FAULT, RESERVED_SHARED } from '../../../ptx/index.js';
 import type { CheckKind, CheckPlace, CheckReport } from '../../../ground/check-report.js';
 import { CUresult } from '../../../ground/result.js';
-import type { CpuContext } from '../context.js';
+import type { KernelChecker, KernelContext } from '../kernels/kernel-context.js';
 import { hex } from '../failure.js';
 import { blocksOf } from '../kernels/cluster.js';
 import type { SlotLayout } from '../kernels/block-slots.js';
-import type { LaunchOperation } from '../kernels/launch-operation.js';
 import type { CpuModule } from '../kernels/module.js';
 import { waitGroups, waitsOf, waitsText } from '../kernels/waits.js';
 import type { Allocation, MemoryWatch } from '../memory/device-memory.js';
@@ -20,15 +19,17 @@ import { enterFrame, mayAccess, refusal } from './allowed-access.js';
 import { BlockWatch } from './block-watch.js';
 import { HostWork } from './host-work.js';
 import type { HostAction } from './host-work.js';
-import { LaunchWatch } from './launch-watch.js';
+import { LaunchWatch } from '../kernels/launch-watch.js';
+import type { WatchedLaunch } from '../kernels/launch-watch.js';
 import { MemoryMap } from './memory-map.js';
 import { MOST_BLOCKS, RaceCheck } from './race-check.js';
 import type { Earlier, RacingStore } from './race-check.js';
-import { ReportWriter, actionOf, keyOf, raceText, summary, who } from './reports.js';
+import { ReportWriter, actionOf, keyOf, raceText, who } from './reports.js';
 import { CheckStop } from './settings.js';
 import type { CheckSettings } from './settings.js';
 import { BYTE, Shadow } from './shadow.js';
-import { StreamOrder } from './stream-order.js';
+import { StreamOrder } from '../streams/stream-order.js';
+import { summary } from './summary.js';
 import { SyncCheck } from './sync-check.js';
 
 /** Distinct findings of one launch that are kept; more of the same place are counted. */
@@ -48,11 +49,11 @@ const ALL_BYTES = -1;
  */
 const DOUBT = 2000;
 
-export class Checker implements MemoryWatch {
+export class Checker implements KernelChecker, MemoryWatch {
   readonly settings: CheckSettings;
   readonly order = new StreamOrder();
   readonly map: MemoryMap;
-  private readonly context: CpuContext;
+  private readonly context: KernelContext;
   private readonly shadow = new Shadow();
   private readonly races = new RaceCheck(this.order);
   private readonly sync: SyncCheck;
@@ -71,7 +72,7 @@ export class Checker implements MemoryWatch {
   /** What ends the context as soon as the operation at work returns. */
   private failed: readonly CheckReport[] | undefined = undefined;
 
-  constructor(context: CpuContext, settings: CheckSettings, seed: number | undefined) {
+  constructor(context: KernelContext, settings: CheckSettings, seed: number | undefined) {
     this.context = context;
     this.settings = settings;
     this.reports = new ReportWriter(seed);
@@ -178,7 +179,7 @@ export class Checker implements MemoryWatch {
 
   // Launches
 
-  beginLaunch(operation: LaunchOperation, stream: Stream | undefined): LaunchWatch | undefined {
+  beginLaunch(operation: WatchedLaunch, stream: Stream | undefined): LaunchWatch | undefined {
     const { check } = operation.func.kernel;
     if (check === undefined) return undefined;
     if (stream !== undefined) this.order.begins(stream);

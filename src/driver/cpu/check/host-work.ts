@@ -3,11 +3,11 @@
 import type { CheckReport } from '../../../ground/check-report.js';
 import { hex } from '../failure.js';
 import type { Stream } from '../streams/stream.js';
-import type { Work } from './launch-watch.js';
+import type { Work } from '../kernels/launch-watch.js';
 import type { MemoryMap } from './memory-map.js';
 import type { RaceCheck } from './race-check.js';
 import type { ReportWriter } from './reports.js';
-import type { StreamOrder } from './stream-order.js';
+import type { StreamOrder } from '../streams/stream-order.js';
 
 export type HostAction = 'read' | 'write' | 'signal';
 

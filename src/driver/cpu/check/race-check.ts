@@ -8,8 +8,8 @@
 import { ACCESS } from '../../../ptx/index.js';
 import { Knowledge } from './block-watch.js';
 import type { BlockWatch } from './block-watch.js';
-import type { LaunchWatch, Work } from './launch-watch.js';
-import type { StreamOrder } from './stream-order.js';
+import type { LaunchWatch, Work } from '../kernels/launch-watch.js';
+import type { StreamOrder } from '../streams/stream-order.js';
 
 const PAGE_BITS = 12;
 const PAGE = 2 ** PAGE_BITS;

@@ -10,7 +10,7 @@ import type {
 } from '../../../ground/check-report.js';
 import { hex } from '../failure.js';
 import type { BlockWatch } from './block-watch.js';
-import type { LaunchWatch } from './launch-watch.js';
+import type { LaunchWatch } from '../kernels/launch-watch.js';
 import { nameMemory } from './memory-map.js';
 import type { Earlier } from './race-check.js';
 
@@ -143,16 +143,4 @@ function instructionText({ instruction }: CheckPlace): string[] {
     '  ' +
       `${instruction.length > LONGEST_INSTRUCTION ? `${instruction.slice(0, LONGEST_INSTRUCTION)} …` : instruction}`,
   ];
-}
-
-/** Findings that an error tells in full. */
-const TOLD = 3;
-
-/** What an error says of several findings. */
-export function summary(reports: readonly CheckReport[]): string {
-  const told = reports.slice(0, TOLD).map(({ message }) => message);
-  if (reports.length > TOLD) told.push(`(and ${reports.length - TOLD} more)`);
-  const [first] = reports;
-  if (first?.seed !== undefined) told.push(`(schedule: { seed: ${first.seed} })`);
-  return told.join('\n');
 }

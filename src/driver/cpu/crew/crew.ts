@@ -7,7 +7,7 @@
  * grid that runs long, or by grids that do so together. A grid is opened to them only after it has
  * run for some time: earlier, waking them would cost more than it saves.
  */
-import type { CpuContext } from '../context.js';
+import type { KernelContext, KernelCrew } from '../kernels/kernel-context.js';
 import { hostFunctions } from '../kernels/host-functions.js';
 import type { CodeModule } from '../kernels/kernel-code.js';
 import type { BlockSlot } from '../kernels/block-slots.js';
@@ -26,35 +26,10 @@ import {
   memberAt,
   ring,
 } from './control.js';
-import type { MemberMessage, MemberStart } from './control.js';
+import type { MemberMessage } from './control.js';
+import type { CrewOptions, Member } from './crew-options.js';
 import { Mailbox, halvesOf } from './mailbox.js';
 import { Worksite } from './worksite.js';
-
-/** A started thread. */
-export interface Member {
-  post(message: MemberMessage): void;
-  /** Ends the thread wherever it is. */
-  end(): void;
-}
-
-/**
- * How a device gets threads. This folder starts none itself, since it also runs where there is no
- * Node.
- */
-export interface CrewOptions {
-  /** Threads that run blocks, including the device's own. */
-  readonly workers: number;
-  readonly start: (start: MemberStart) => Member;
-  /** Processors of the machine. Default: the number of workers. */
-  readonly processors?: number;
-  /**
-   * Keeps threads, by their numbers, off the processor that the calling one is on; see
-   * `../../../runtime/thread/keep-apart.ts`.
-   */
-  readonly keepApart?: (threads: Int32Array) => void;
-  /** Opens every grid to all threads at once, for tests. @internal */
-  readonly eager?: boolean;
-}
 
 /**
  * Milliseconds that a grid has run before members are started for it; {@link OPEN_AFTER} is the
@@ -80,8 +55,8 @@ const LOOKS = 100;
 /** On more processors another one is idle when a member is woken. */
 const MOST_KEPT_APART = 8;
 
-export class Crew {
-  readonly context: CpuContext;
+export class Crew implements KernelCrew {
+  readonly context: KernelContext;
   readonly words: Int32Array;
   readonly site: Worksite;
   private readonly options: CrewOptions;
@@ -108,7 +83,7 @@ export class Crew {
   private worked = 0;
   private workedUntil = -Infinity;
 
-  private constructor(context: CpuContext, options: CrewOptions) {
+  private constructor(context: KernelContext, options: CrewOptions) {
     this.context = context;
     this.options = options;
     this.control = new SharedArrayBuffer(controlBytes(this.size));
@@ -130,7 +105,7 @@ export class Crew {
    * it is too early to open it to members, or the device has one thread only. Each call starts one
    * member, which takes the owner the better part of a millisecond.
    */
-  static for(context: CpuContext, milliseconds: number, steps: number): Crew | undefined {
+  static for(context: KernelContext, milliseconds: number, steps: number): Crew | undefined {
     const eager = context.machine.services.crew?.eager === true;
     const crew = milliseconds >= OPEN_AFTER || eager ? Crew.of(context) : undefined;
     if (crew === undefined) return undefined;
@@ -143,7 +118,7 @@ export class Crew {
    * Records that a grid of several blocks has run for this many milliseconds until `now` and has
    * ended. Its function had run before: the first time some of it is compilation.
    */
-  static ran(context: CpuContext, milliseconds: number, now: number): void {
+  static ran(context: KernelContext, milliseconds: number, now: number): void {
     const crew = milliseconds >= OPEN_AFTER ? Crew.of(context) : undefined;
     if (crew === undefined) return;
     if (now - crew.workedUntil > APART) crew.worked = 0;
@@ -156,17 +131,19 @@ export class Crew {
   }
 
   /** Undefined where the device has one thread only. */
-  private static of(context: CpuContext): Crew | undefined {
+  private static of(context: KernelContext): Crew | undefined {
     const options = context.machine.services.crew;
-    return options === undefined || options.workers < 2
-      ? undefined
-      : (context.crew ??= new Crew(context, options));
+    if (options === undefined || options.workers < 2) return undefined;
+    if (context.crew instanceof Crew) return context.crew;
+    return (context.crew = new Crew(context, options));
   }
 
   /** Whether a grid that has run this long would be opened to running members. */
-  static standsBy({ crew }: CpuContext, milliseconds: number): boolean {
+  static standsBy({ crew }: KernelContext, milliseconds: number): boolean {
     return (
-      milliseconds >= OPEN_AFTER && crew !== undefined && Atomics.load(crew.words, WORD.online) > 0
+      milliseconds >= OPEN_AFTER &&
+      crew instanceof Crew &&
+      Atomics.load(crew.words, WORD.online) > 0
     );
   }
 

@@ -4,7 +4,7 @@
  * text stays whole; texts of different members come in any order, all of a grid's before the grid
  * ends.
  */
-import { setCondition } from '../graphs/condition.js';
+import { setCondition } from '../streams/condition.js';
 import { printf } from '../kernels/device-text.js';
 import {
   CALL_STATE,

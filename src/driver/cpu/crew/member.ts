@@ -8,7 +8,8 @@ import { HELD, WORD, jobAt, JOB } from './control.js';
 import type { MemberMessage, MemberStart } from './control.js';
 import { Mailbox } from './mailbox.js';
 import { PAUSE, Worksite } from './worksite.js';
-import type { RunBlock, Stay } from './worksite.js';
+import type { RunBlock } from '../kernels/run-block.js';
+import type { Stay } from './worksite.js';
 
 /**
  * How long a member looks for work before it sleeps: a program that awaits one grid after the other

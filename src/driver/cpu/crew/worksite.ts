@@ -6,11 +6,9 @@
  */
 import { CTX, STATUS, TEAM } from '../../../ptx/index.js';
 import { beginCluster, runClusters, teamBytes } from '../kernels/cluster.js';
+import type { RunBlock } from '../kernels/run-block.js';
 import { YIELDS_BEFORE_COMPANY, forget, noteClock, observe } from '../kernels/stall.js';
 import { ENTRY, HELD, JOB, TRAPPED, WORD, entryAt, jobAt, pieceOf, ring } from './control.js';
-
-/** Runs one block; see the contract of the PTX compiler. */
-export type RunBlock = (ctx: number, fuel: number) => number;
 
 /** Loop back edges that one call of a kernel may take. */
 export const FUEL = 65536;

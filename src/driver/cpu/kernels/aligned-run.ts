@@ -12,7 +12,7 @@
  * calls the kernel's own function: the exported function has a frame, too, of a size that each
  * version of V8 chooses.
  */
-import type { RunBlock } from '../crew/worksite.js';
+import type { RunBlock } from './run-block.js';
 
 /** Calls before the entries are first compared: a kernel that runs less often does not profit. */
 const FIRST = 32;

@@ -5,8 +5,8 @@
  */
 import { CTX } from '../../../ptx/index.js';
 import { CUlimit } from '../../attributes.js';
-import type { CpuContext } from '../context.js';
 import { deviceText } from './device-text.js';
+import type { KernelContext } from './kernel-context.js';
 
 /**
  * A grid continues for this many milliseconds after its first failure: other threads may wait for
@@ -37,11 +37,11 @@ export interface AssertionCall {
 }
 
 export class FailedAssertions {
-  private readonly context: CpuContext;
+  private readonly context: KernelContext;
   /** First failures by the grid's number. */
   private readonly first = new Map<number, FailedAssertion>();
 
-  constructor(context: CpuContext) {
+  constructor(context: KernelContext) {
     this.context = context;
   }
 

@@ -6,7 +6,7 @@
  * kernel's own code.
  */
 import { CTX, EXPLICIT_CLUSTER, ORDER_SEED, STATUS, TEAM } from '../../../ptx/index.js';
-import type { RunBlock } from '../crew/worksite.js';
+import type { RunBlock } from './run-block.js';
 import type { SlotLayout } from './block-slots.js';
 
 /** The number of blocks of a cluster, along each axis and in all. */

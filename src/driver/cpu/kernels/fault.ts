@@ -5,7 +5,7 @@
 import { CTX, FAULT, STATUS } from '../../../ptx/index.js';
 import type { CheckKind, CheckReport } from '../../../ground/check-report.js';
 import { CUresult } from '../../../ground/result.js';
-import { summary } from '../check/reports.js';
+import { summary } from '../check/summary.js';
 import { hex } from '../failure.js';
 import type { BlockSlot } from './block-slots.js';
 import type { LaunchOperation } from './launch-operation.js';

@@ -4,11 +4,11 @@
  */
 import { CUlimit } from '../../attributes.js';
 import { Quarantine } from '../check/quarantine.js';
-import type { CpuContext } from '../context.js';
-import { setCondition } from '../graphs/condition.js';
+import { setCondition } from '../streams/condition.js';
 import { Arena } from '../memory/arena.js';
 import type { Range } from '../memory/arena.js';
 import { printf } from './device-text.js';
+import type { KernelContext } from './kernel-context.js';
 
 /** Unowned bytes after each block of a heap that is checked. */
 const HEAP_GAP = 256;
@@ -57,7 +57,7 @@ export class KernelHeap {
 /** Returns the functions of `names`, ready to be imported. */
 export function hostFunctions(
   call: string,
-  context: CpuContext,
+  context: KernelContext,
   names: readonly string[],
 ): Record<string, (...args: never[]) => unknown> {
   const { memory } = context.memory;

@@ -4,11 +4,11 @@
  * lanes, for the shape of its blocks.
  */
 import type { WasmKernel, LaneCode } from '../../../ptx/index.js';
-import type { CpuContext } from '../context.js';
-import type { RunBlock } from '../crew/worksite.js';
+import type { RunBlock } from './run-block.js';
 import { alignedRun, vectorProbe } from './aligned-run.js';
 import { engineModule } from './engine-module.js';
 import type { EngineModule } from './engine-module.js';
+import type { KernelContext } from './kernel-context.js';
 
 /** A WebAssembly module with the data that other threads need to instantiate it, too. */
 export interface CodeModule extends EngineModule {
@@ -47,14 +47,14 @@ const compiled = new WeakMap<LaneCode, EngineModule>();
 
 /** Chooses between a kernel's codes, and caches them. */
 export class KernelCodes {
-  private readonly context: CpuContext;
+  private readonly context: KernelContext;
   private readonly kernel: WasmKernel;
   private readonly plain: KernelCode;
   private readonly inLanes = new Map<LaneCode, KernelCode>();
   private threads = 0;
   private toldUntil = -Infinity;
 
-  constructor(context: CpuContext, kernel: WasmKernel, plain: KernelCode) {
+  constructor(context: KernelContext, kernel: WasmKernel, plain: KernelCode) {
     this.context = context;
     this.kernel = kernel;
     this.plain = plain;

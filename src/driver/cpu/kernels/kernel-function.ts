@@ -4,7 +4,6 @@
  */
 import type { WasmKernel } from '../../../ptx/index.js';
 import { CUfunction_attribute as A } from '../../attributes.js';
-import type { CpuContext } from '../context.js';
 import {
   MAX_THREADS_PER_BLOCK,
   SHARED_PER_BLOCK,
@@ -17,11 +16,12 @@ import type { ClusterShape } from './cluster.js';
 import { KernelCodes } from './kernel-code.js';
 import type { KernelCode } from './kernel-code.js';
 import type { CpuModule } from './module.js';
+import type { KernelContext } from './kernel-context.js';
 
 export class KernelFunction {
   readonly handle: number;
   readonly module: CpuModule;
-  readonly context: CpuContext;
+  readonly context: KernelContext;
   readonly kernel: WasmKernel;
   readonly codes: KernelCodes;
   readonly maxThreads: number;

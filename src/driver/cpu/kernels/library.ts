@@ -1,18 +1,17 @@
 /** A library: code without a context. Each context gets a module of it at its first request. */
-import type { CpuContext } from '../context.js';
-import type { Machine } from '../machine.js';
 import type { KernelFunction } from './kernel-function.js';
 import { CpuModule } from './module.js';
 import type { LoadedCode } from './module.js';
+import type { KernelContext, KernelMachine } from './kernel-context.js';
 
 export class CpuLibrary {
   readonly handle: number;
-  readonly machine: Machine;
+  readonly machine: KernelMachine;
   readonly code: LoadedCode;
   readonly kernels = new Map<string, CpuKernel>();
-  private readonly modules = new Map<CpuContext, CpuModule>();
+  private readonly modules = new Map<KernelContext, CpuModule>();
 
-  constructor(machine: Machine, code: LoadedCode) {
+  constructor(machine: KernelMachine, code: LoadedCode) {
     this.machine = machine;
     this.code = code;
     this.handle = machine.newHandle();
@@ -23,7 +22,7 @@ export class CpuLibrary {
     }
   }
 
-  moduleIn(call: string, context: CpuContext): CpuModule {
+  moduleIn(call: string, context: KernelContext): CpuModule {
     let module = this.modules.get(context);
     if (module === undefined) {
       module = new CpuModule(call, this.machine.newHandle(), context, this.code);
@@ -53,7 +52,7 @@ export class CpuKernel {
     this.name = name;
   }
 
-  functionIn(call: string, context: CpuContext): KernelFunction {
+  functionIn(call: string, context: KernelContext): KernelFunction {
     return this.library.moduleIn(call, context).function(this.name)!;
   }
 }

@@ -7,18 +7,18 @@ import { PtxError, relocate } from '../../../ptx/index.js';
 import type { WasmKernel, WasmModule, DataVariable } from '../../../ptx/index.js';
 import { DriverError } from '../../error.js';
 import { CUresult } from '../../../ground/result.js';
-import type { CpuContext } from '../context.js';
 import { fail } from '../failure.js';
-import type { MachineServices } from '../machine.js';
+import type { MachineServices } from '../services.js';
 import { GRANULE } from '../memory/arena.js';
 import type { Allocation } from '../memory/device-memory.js';
-import type { RunBlock } from '../crew/worksite.js';
+import type { RunBlock } from './run-block.js';
 import type { Compile } from './compile.js';
 import { engineModule } from './engine-module.js';
 import type { EngineModule } from './engine-module.js';
 import { hostFunctions } from './host-functions.js';
 import type { CodeModule } from './kernel-code.js';
 import { KernelFunction } from './kernel-function.js';
+import type { KernelContext } from './kernel-context.js';
 
 /** The result of compiling a text: everything that does not depend on a context. */
 export interface LoadedCode extends EngineModule {
@@ -99,7 +99,7 @@ export function ptxText(call: string, image: string | Uint8Array): string {
 
 export class CpuModule implements CodeModule {
   readonly handle: number;
-  readonly context: CpuContext;
+  readonly context: KernelContext;
   readonly compiled: WasmModule;
   readonly wasm: WebAssembly.Module;
   readonly optimisingMs: number;
@@ -117,7 +117,7 @@ export class CpuModule implements CodeModule {
   private readonly exports: WebAssembly.Exports;
   private readonly functions = new Map<string, KernelFunction>();
 
-  constructor(call: string, handle: number, context: CpuContext, code: LoadedCode) {
+  constructor(call: string, handle: number, context: KernelContext, code: LoadedCode) {
     const { compiled } = code;
     this.code = code;
     this.handle = handle;

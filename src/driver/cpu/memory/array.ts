@@ -4,9 +4,8 @@
  */
 import { CUDA_ARRAY3D, CUarray_format } from '../../flags.js';
 import type { CUDA_ARRAY3D_DESCRIPTOR } from '../../driver.js';
-import type { CpuContext } from '../context.js';
 import { checkSize, invalidValue } from '../failure.js';
-import type { Allocation } from './device-memory.js';
+import type { Allocation, DeviceMemory } from './device-memory.js';
 
 /** Bytes of one channel. */
 const FORMAT_BYTES: Readonly<Record<number, number>> = {
@@ -36,8 +35,15 @@ export interface Texels {
   layered: boolean;
 }
 
+/** The context that an array is in. */
+interface ArrayContext {
+  readonly memory: DeviceMemory;
+  obtain<T>(attempt: () => T | undefined): T | undefined;
+  outOfMemory(call: string, bytes: number): never;
+}
+
 export interface CpuArray extends Texels {
-  context: CpuContext;
+  context: ArrayContext;
   allocation: Allocation;
   flags: number;
 }
@@ -53,7 +59,7 @@ export function texelBytes(call: string, format: number, channels: number): numb
 
 export function createArray(
   call: string,
-  context: CpuContext,
+  context: ArrayContext,
   desc: CUDA_ARRAY3D_DESCRIPTOR,
 ): CpuArray {
   const { Width: width, Height, Depth, Format: format, NumChannels: channels, Flags: flags } = desc;

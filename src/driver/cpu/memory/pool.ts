@@ -4,14 +4,20 @@
  * returns to the device at once. A GPU returns it at the next synchronisation, which is the
  * earliest point at which a program could see the difference.
  */
-import type { CpuDevice } from '../device.js';
 import { GRANULE } from './arena.js';
 import type { Range } from './arena.js';
 import type { Allocation, DeviceMemory } from './device-memory.js';
 
+/** The device that a pool is on. */
+export interface PoolDevice {
+  readonly ordinal: number;
+  /** Its primary context, which has the memory. */
+  readonly context: { readonly memory: DeviceMemory } | undefined;
+}
+
 export class MemoryPool {
   readonly handle: number;
-  readonly device: CpuDevice;
+  readonly device: PoolDevice;
   /** The bound in bytes; 0 means that of the device's memory. */
   readonly maxBytes: number;
   readonly isDefault: boolean;
@@ -33,7 +39,7 @@ export class MemoryPool {
    */
   private readonly kept = new Map<number, (Range | undefined)[]>();
 
-  constructor(handle: number, device: CpuDevice, maxBytes: number, isDefault: boolean) {
+  constructor(handle: number, device: PoolDevice, maxBytes: number, isDefault: boolean) {
     this.handle = handle;
     this.device = device;
     this.maxBytes = maxBytes;

@@ -4,16 +4,16 @@
  * themselves.
  */
 import { CUgraphNodeType } from '../../flags.js';
-import type { CpuContext } from '../context.js';
-import type { Capture } from '../graphs/capture.js';
-import type { GraphNode } from '../graphs/graph.js';
+import type { Capture } from './capture.js';
+import type { GraphNode } from './graph.js';
 import { Operation, STEP } from './operation.js';
 import type { Slice } from './operation.js';
 import type { Stream } from './stream.js';
+import type { StreamContext } from './stream-context.js';
 
 export class CpuEvent {
   readonly handle: number;
-  readonly context: CpuContext;
+  readonly context: StreamContext;
   readonly flags: number;
   /** The stream of its last record; undefined before the first. */
   stream: Stream | undefined = undefined;
@@ -23,7 +23,7 @@ export class CpuEvent {
   /** Set while its last record was made in a capturing stream. */
   captured: { capture: Capture; frontier: readonly GraphNode[] } | undefined = undefined;
 
-  constructor(handle: number, context: CpuContext, flags: number) {
+  constructor(handle: number, context: StreamContext, flags: number) {
     this.handle = handle;
     this.context = context;
     this.flags = flags;

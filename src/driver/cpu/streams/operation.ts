@@ -4,7 +4,7 @@
  * streams and stop at any time.
  */
 import { CUgraphExecUpdateResult } from '../../flags.js';
-import type { Graph } from '../graphs/graph.js';
+import type { Graph } from './graph.js';
 
 const NO_BODIES: readonly Graph[] = [];
 

@@ -4,18 +4,18 @@
  * pair.
  */
 import { CUstream_flags } from '../../flags.js';
-import type { CpuContext } from '../context.js';
-import type { Capture } from '../graphs/capture.js';
-import type { GraphNode } from '../graphs/graph.js';
+import type { Capture } from './capture.js';
+import type { GraphNode } from './graph.js';
 import type { FreeOperation } from './free-operation.js';
 import type { Operation } from './operation.js';
+import type { StreamContext } from './stream-context.js';
 
 /** Priorities run from 0 down to this, as on NVIDIA's data-centre GPUs. */
 export const GREATEST_PRIORITY = -5;
 
 export class Stream {
   readonly handle: number;
-  readonly context: CpuContext;
+  readonly context: StreamContext;
   readonly flags: number;
   readonly priority: number;
   head: Operation | undefined = undefined;
@@ -41,7 +41,7 @@ export class Stream {
   capture: Capture | undefined = undefined;
   frontier: GraphNode[] = [];
 
-  constructor(handle: number, context: CpuContext, flags: number, priority: number) {
+  constructor(handle: number, context: StreamContext, flags: number, priority: number) {
     this.handle = handle;
     this.context = context;
     this.flags = flags;

@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { loadKoffi } from '../../../native/koffi.js';
+import { CALLS } from '../calls.js';
 import { HEADER_FACTS } from './header-facts.js';
 
 /** Why the stand-in is not available here; undefined where it is. */
@@ -21,6 +22,12 @@ export const whyNoStandIn: string | undefined =
       ? 'SKIPPED: gcc is not installed'
       : undefined;
 
+export const STAND_IN_SOURCE = readFileSync(
+  fileURLToPath(new URL('./stand-in.c', import.meta.url)),
+  'utf8',
+);
+
+/** The types of the classes in `header-facts.ts`; other classes are pointers. */
 const C_TYPES: Readonly<Record<string, string>> = {
   p: 'uintptr_t',
   z: 'size_t',
@@ -34,7 +41,7 @@ const C_TYPES: Readonly<Record<string, string>> = {
 
 function entryPoint(symbol: string, classes: string): string {
   const kinds = [...classes];
-  const list = kinds.map((kind, i) => `${C_TYPES[kind]} a${i}`).join(', ') || 'void';
+  const list = kinds.map((kind, i) => `${C_TYPES[kind] ?? 'uintptr_t'} a${i}`).join(', ') || 'void';
   const values = kinds.map((kind, i) => {
     if (kind === 'L') return `(uint32_t)a${i}.type | (uint64_t)(uint32_t)a${i}.id << 32`;
     return kind === 'i' ? `(uint32_t)a${i}` : `a${i}`;
@@ -45,18 +52,20 @@ function entryPoint(symbol: string, classes: string): string {
   );
 }
 
+/** The symbols of the table: gcc takes seconds for all functions of the header. */
+const SYMBOLS = new Set<string>(Object.values(CALLS).flatMap(({ symbols }) => symbols));
+
 /**
- * Returns the path of a stand-in with the symbols that a driver for CUDA `version` (e.g. 13000)
+ * Returns the path of a stand-in with those symbols that a driver for CUDA `version` (e.g. 13000)
  * has. It is built once for each state of the sources, in the system's temporary folder.
  */
 export function buildStandIn(version: number): string {
-  const source = readFileSync(fileURLToPath(new URL('./stand-in.c', import.meta.url)), 'utf8');
   const points = Object.entries(HEADER_FACTS)
-    .filter(([, [since]]) => since <= version)
+    .filter(([symbol, [since]]) => since <= version && SYMBOLS.has(symbol))
     .map(([symbol, [, classes]]) => entryPoint(symbol, classes));
   const text =
     '#define VERSION ' +
-    `${version}\n${source.replace('#include ENTRY_POINTS', () => points.join('\n'))}`;
+    `${version}\n${STAND_IN_SOURCE.replace('#include ENTRY_POINTS', () => points.join('\n'))}`;
   const folder = join(
     tmpdir(),
     `async-cuda-stand-in-${createHash('sha256').update(text).digest('hex').slice(0, 16)}`,

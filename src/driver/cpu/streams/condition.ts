@@ -4,10 +4,10 @@
  * one, so that any other number has no effect.
  */
 import { CUresult } from '../../../ground/result.js';
-import type { CpuContext } from '../context.js';
 import { fail } from '../failure.js';
 import type { Range } from '../memory/arena.js';
 import type { Graph } from './graph.js';
+import type { StreamContext } from './stream-context.js';
 
 /** The text "cond". */
 const MARK = 0x646e6f63;
@@ -17,7 +17,7 @@ export class Condition {
   readonly range: Range;
   /** The graph that its node has to be in. */
   readonly graph: Graph;
-  private readonly context: CpuContext;
+  private readonly context: StreamContext;
   private readonly first: number;
   private readonly assigns: boolean;
   /** Whether a node has it. At most one can. */

@@ -8,15 +8,14 @@
  */
 import { CUstreamCaptureMode } from '../../flags.js';
 import { CUresult } from '../../../ground/result.js';
-import type { CpuContext } from '../context.js';
 import { fail } from '../failure.js';
-import type { Machine } from '../machine.js';
-import type { CpuEvent } from '../streams/event.js';
-import { ExternalWaitOperation, RecordOperation, WaitOperation } from '../streams/event.js';
-import type { Operation } from '../streams/operation.js';
-import type { Stream } from '../streams/stream.js';
+import type { CpuEvent } from './event.js';
+import { ExternalWaitOperation, RecordOperation, WaitOperation } from './event.js';
+import type { Operation } from './operation.js';
+import type { Stream } from './stream.js';
 import { Graph } from './graph.js';
 import type { GraphNode } from './graph.js';
+import type { StreamContext, StreamMachine } from './stream-context.js';
 
 export class Capture {
   readonly id: number;
@@ -173,7 +172,7 @@ function checkValid(call: string, capture: Capture): void {
  * Work in the legacy stream would wait for blocking streams, which is not possible while one is
  * captured.
  */
-function checkImplicit(call: string, context: CpuContext): void {
+function checkImplicit(call: string, context: StreamContext): void {
   for (const capture of context.captures) {
     for (const member of capture.members) {
       if (!member.blocking) continue;
@@ -275,7 +274,7 @@ export function forbidInCapture(call: string, stream: Stream): void {
 }
 
 /** Refuses a call about the whole context. */
-export function forbidDuringCaptures(call: string, context: CpuContext): void {
+export function forbidDuringCaptures(call: string, context: StreamContext): void {
   if (context.captures.size === 0) return;
   for (const capture of context.captures) capture.invalidate();
   fail(
@@ -289,7 +288,7 @@ export function forbidDuringCaptures(call: string, context: CpuContext): void {
  * Refuses a call that the driver considers potentially unsafe: it is allowed during captures in
  * relaxed mode only.
  */
-export function forbidUnlessRelaxed(call: string, machine: Machine): void {
+export function forbidUnlessRelaxed(call: string, machine: StreamMachine): void {
   for (const { context } of machine.devices) {
     if (context === undefined || context.captures.size === 0) continue;
     for (const capture of context.captures) {

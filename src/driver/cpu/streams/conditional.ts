@@ -7,8 +7,8 @@ import {
   CUgraphExecUpdateResult,
   CUgraphNodeType,
 } from '../../flags.js';
-import { Operation, STEP } from '../streams/operation.js';
-import type { Slice } from '../streams/operation.js';
+import { Operation, STEP } from './operation.js';
+import type { Slice } from './operation.js';
 import type { Condition } from './condition.js';
 import type { Graph } from './graph.js';
 import type { GraphPlan } from './graph-plan.js';

@@ -3,12 +3,11 @@
  * on, so the order of the list is an order in which they may run.
  */
 import { CUgraphNodeType } from '../../flags.js';
-import type { CpuContext } from '../context.js';
-import type { Machine } from '../machine.js';
 import type { Allocation } from '../memory/device-memory.js';
-import type { Operation } from '../streams/operation.js';
+import type { Operation } from './operation.js';
 import type { Condition } from './condition.js';
 import { GraphPlan } from './graph-plan.js';
+import type { StreamContext, StreamMachine } from './stream-context.js';
 
 export interface GraphNode {
   readonly handle: number;
@@ -33,7 +32,7 @@ export class GraphMemory {
     return this;
   }
 
-  drop(context: CpuContext): void {
+  drop(context: StreamContext): void {
     if (--this.users > 0) return;
     for (const { allocation } of this.allocations) {
       if (allocation.memory.at(allocation.address) === allocation)
@@ -51,7 +50,7 @@ export class GraphMemory {
 
 export class Graph {
   readonly handle: number;
-  readonly context: CpuContext;
+  readonly context: StreamContext;
   readonly nodes: GraphNode[] = [];
   readonly memory: GraphMemory;
   /**
@@ -59,10 +58,10 @@ export class Graph {
    * node.
    */
   readonly isBody: boolean;
-  private readonly machine: Machine;
+  private readonly machine: StreamMachine;
 
   /** `within`: the graph whose conditional node this is a body of. */
-  constructor(context: CpuContext, within?: Graph) {
+  constructor(context: StreamContext, within?: Graph) {
     this.context = context;
     this.machine = context.machine;
     this.isBody = within !== undefined;
@@ -164,7 +163,7 @@ export class Graph {
 /** An executable graph. An update replaces the plan of later launches; queued ones keep theirs. */
 export class GraphExec {
   readonly handle: number;
-  readonly context: CpuContext;
+  readonly context: StreamContext;
   /** The memory that each plan uses. */
   private readonly memories: GraphMemory[];
   plan: GraphPlan;
@@ -174,7 +173,12 @@ export class GraphExec {
   /** Whether a launch frees what the last one has left allocated. */
   readonly freesOnLaunch: boolean;
 
-  constructor(context: CpuContext, plan: GraphPlan, memory: GraphMemory, freesOnLaunch: boolean) {
+  constructor(
+    context: StreamContext,
+    plan: GraphPlan,
+    memory: GraphMemory,
+    freesOnLaunch: boolean,
+  ) {
     this.freesOnLaunch = freesOnLaunch;
     this.handle = context.machine.newHandle();
     this.context = context;

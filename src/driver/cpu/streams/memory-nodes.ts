@@ -4,7 +4,7 @@
  */
 import { CUgraphExecUpdateResult, CUgraphNodeType } from '../../flags.js';
 import { hex } from '../failure.js';
-import { Operation, STEP } from '../streams/operation.js';
+import { Operation, STEP } from './operation.js';
 
 abstract class MemoryNodeOperation extends Operation {
   protected readonly address: number;

@@ -4,8 +4,8 @@
  * only what depends on it.
  */
 import { CUgraphExecUpdateResult, CUgraphNodeType } from '../../flags.js';
-import { Operation, STEP } from '../streams/operation.js';
-import type { Slice } from '../streams/operation.js';
+import { Operation, STEP } from './operation.js';
+import type { Slice } from './operation.js';
 import type { GraphExec } from './graph.js';
 
 export class GraphPlan {

@@ -4,9 +4,16 @@
  */
 import type { KernelCheck } from '../../../ptx/index.js';
 import type { CheckReport } from '../../../ground/check-report.js';
-import type { KernelFunction } from '../kernels/kernel-function.js';
-import type { LaunchOperation } from '../kernels/launch-operation.js';
+import type { KernelFunction } from './kernel-function.js';
 import type { Stream } from '../streams/stream.js';
+
+/** A launch that is to be watched. */
+export interface WatchedLaunch {
+  readonly func: KernelFunction;
+  readonly grid: Iterable<number>;
+  readonly block: Iterable<number>;
+  readonly sharedBytes: number;
+}
 
 /** Work that accesses memory: of a kernel, or of the host. */
 export interface Work {
@@ -43,7 +50,7 @@ export class LaunchWatch implements Work {
   fatal: CheckReport | undefined = undefined;
 
   constructor(
-    operation: LaunchOperation,
+    operation: WatchedLaunch,
     check: KernelCheck,
     stream: Stream | undefined,
     first: number,

@@ -3,7 +3,7 @@
  * set: waits for events, the legacy stream's rule, and the ends of work that the host has seen
  * before it queued more. It is no order that work happened to be over.
  */
-import type { Stream } from '../streams/stream.js';
+import type { Stream } from './stream.js';
 
 /** Up to which number each stream's work is known to be over. */
 export type Passed = Map<Stream, number>;

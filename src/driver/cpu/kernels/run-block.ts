@@ -1,0 +1,2 @@
+/** Runs one block; see the contract of the PTX compiler. */
+export type RunBlock = (ctx: number, fuel: number) => number;
