@@ -136,7 +136,8 @@ function own(choices: OwnChoices): Compiled {
   };
   const separate = `
     let mean = gpu.f32(0); ${each('mean += v[c];')} ${sum('mean', 'sums')} mean = mean / ${COLUMNS};
-    let square = gpu.f32(0); ${each('const d = v[c] - mean; square += d * d;')} ${sum('square', 'squares')}`;
+    let square = gpu.f32(0);
+    ${each('const d = v[c] - mean; square += d * d;')} ${sum('square', 'squares')}`;
   const together = `
     let mean = gpu.f32(0); ${each('mean += v[c];')} mean = mean / ${columns};
     let square = gpu.f32(0); ${each('const d = v[c] - mean; square += d * d;')}

@@ -22,10 +22,12 @@ const ALIGNED = (align: number): string => `.version 7.0
   .reg .b64 %o, %a; .reg .b32 %s, %v;
   .shared .b8 odd; .shared .align ${Math.min(align, 1024)} .b8 tile[16];
   ld.param.u64 %o, [out]; cvta.to.global.u64 %o, %o;
-  mov.u64 %a, first; st.global.u64 [%o], %a; mov.u64 %a, second; st.global.u64 [%o+8], %a; mov.u64 %a, constant; st.global.u64 [%o+16], %a;
+  mov.u64 %a, first; st.global.u64 [%o], %a; mov.u64 %a, second; st.global.u64 [%o+8], %a;
+  mov.u64 %a, constant; st.global.u64 [%o+16], %a;
   mov.u32 %s, tile; cvt.u64.u32 %a, %s; st.global.u64 [%o+24], %a;
   ld.param.u64 %o, [read]; cvta.to.global.u64 %o, %o;
-  ld.global.u32 %v, [second]; st.global.u32 [%o], %v; ld.const.u32 %v, [constant]; st.global.u32 [%o+4], %v; ret;
+  ld.global.u32 %v, [second]; st.global.u32 [%o], %v; ld.const.u32 %v, [constant];
+  st.global.u32 [%o+4], %v; ret;
 }`;
 
 onDevice('alignment', (host) => {

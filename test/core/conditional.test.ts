@@ -29,18 +29,22 @@ const PTX = `.version 7.0
 .extern .func cudaGraphSetConditional (.param .b64 handle, .param .b32 value);
 .visible .entry add(.param .u64 word, .param .u32 amount) {
   .reg .b32 %r<3>; .reg .b64 %a<2>;
-  ld.param.u64 %a0, [word]; cvta.to.global.u64 %a0, %a0; ld.param.u32 %r1, [amount]; ld.global.u32 %r0, [%a0]; add.u32 %r0, %r0, %r1; st.global.u32 [%a0], %r0; ret;
+  ld.param.u64 %a0, [word]; cvta.to.global.u64 %a0, %a0; ld.param.u32 %r1, [amount];
+  ld.global.u32 %r0, [%a0]; add.u32 %r0, %r0, %r1; st.global.u32 [%a0], %r0; ret;
 }
 .visible .entry setTo(.param .u64 handle, .param .u32 value) {
   .reg .b32 %r<2>; .reg .b64 %a<2>;
   ld.param.u64 %a1, [handle]; ld.param.u32 %r0, [value];
-  { .param .b64 p0; .param .b32 p1; st.param.b64 [p0+0], %a1; st.param.b32 [p1+0], %r0; call.uni cudaGraphSetConditional, (p0, p1); }
+  { .param .b64 p0; .param .b32 p1; st.param.b64 [p0+0], %a1; st.param.b32 [p1+0], %r0;
+  call.uni cudaGraphSetConditional, (p0, p1); }
   ret;
 }
 .visible .entry setFrom(.param .u64 handle, .param .u64 word) {
   .reg .b32 %r<2>; .reg .b64 %a<2>;
-  ld.param.u64 %a1, [handle]; ld.param.u64 %a0, [word]; cvta.to.global.u64 %a0, %a0; ld.global.u32 %r0, [%a0];
-  { .param .b64 p0; .param .b32 p1; st.param.b64 [p0+0], %a1; st.param.b32 [p1+0], %r0; call.uni cudaGraphSetConditional, (p0, p1); }
+  ld.param.u64 %a1, [handle]; ld.param.u64 %a0, [word]; cvta.to.global.u64 %a0, %a0;
+  ld.global.u32 %r0, [%a0];
+  { .param .b64 p0; .param .b32 p1; st.param.b64 [p0+0], %a1; st.param.b32 [p1+0], %r0;
+  call.uni cudaGraphSetConditional, (p0, p1); }
   ret;
 }`;
 

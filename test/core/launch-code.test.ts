@@ -211,7 +211,8 @@ onDevice('Launches as code', (host) => {
       `.version 7.0\n.target sm_70\n.address_size 64\n${range(2)
         .map(
           (i) => `.visible .entry put${i}(.param .u64 p, .param .u32 v)
-{ .reg .b64 %rd<2>; .reg .b32 %r<2>; ld.param.u64 %rd1, [p]; ld.param.u32 %r1, [v]; add.u32 %r1, %r1, ${i * 100}; st.global.u32 [%rd1], %r1; ret; }`,
+{ .reg .b64 %rd<2>; .reg .b32 %r<2>; ld.param.u64 %rd1, [p]; ld.param.u32 %r1, [v];
+  add.u32 %r1, %r1, ${i * 100}; st.global.u32 [%rd1], %r1; ret; }`,
         )
         .join('\n')}`,
     );

@@ -13,7 +13,8 @@ export const SCALE: CompiledKernel = {
   ld.param.u64 %p, [y]; cvta.to.global.u64 %p, %p; ld.param.f32 %a, [a]; ld.param.u32 %n, [n];
   mov.u32 %i, %ctaid.x; mov.u32 %c, %ntid.x; mov.u32 %t, %tid.x; mad.lo.u32 %i, %i, %c, %t;
   setp.ge.u32 %q, %i, %n; @%q ret;
-  mul.wide.u32 %o, %i, 4; add.s64 %o, %o, %p; ld.global.f32 %v, [%o]; mul.rn.f32 %v, %v, %a; st.global.f32 [%o], %v; ret;
+  mul.wide.u32 %o, %i, 4; add.s64 %o, %o, %p; ld.global.f32 %v, [%o]; mul.rn.f32 %v, %v, %a;
+  st.global.f32 [%o], %v; ret;
 }`,
   entry: 'scale',
   abi: [

@@ -18,12 +18,15 @@ const PTX = `.version 7.0
 .address_size 64
 .visible .entry add(.param .u64 word, .param .u32 amount) {
   .reg .b32 %r<3>; .reg .b64 %a<2>;
-  ld.param.u64 %a0, [word]; cvta.to.global.u64 %a0, %a0; ld.param.u32 %r1, [amount]; ld.global.u32 %r0, [%a0]; add.u32 %r0, %r0, %r1; st.global.u32 [%a0], %r0; ret;
+  ld.param.u64 %a0, [word]; cvta.to.global.u64 %a0, %a0; ld.param.u32 %r1, [amount];
+  ld.global.u32 %r0, [%a0]; add.u32 %r0, %r0, %r1; st.global.u32 [%a0], %r0; ret;
 }
 .visible .entry below(.param .u64 a, .param .u32 limit, .param .u64 out) {
   .reg .b32 %r<4>; .reg .b64 %a<2>; .reg .pred %p<2>;
-  ld.param.u64 %a0, [a]; cvta.to.global.u64 %a0, %a0; ld.param.u64 %a1, [out]; cvta.to.global.u64 %a1, %a1;
-  ld.param.u32 %r1, [limit]; ld.global.u32 %r0, [%a0]; setp.lt.s32 %p0, %r0, %r1; selp.u32 %r2, 1, 0, %p0; st.global.u32 [%a1], %r2; ret;
+  ld.param.u64 %a0, [a]; cvta.to.global.u64 %a0, %a0; ld.param.u64 %a1, [out];
+  cvta.to.global.u64 %a1, %a1;
+  ld.param.u32 %r1, [limit]; ld.global.u32 %r0, [%a0]; setp.lt.s32 %p0, %r0, %r1;
+  selp.u32 %r2, 1, 0, %p0; st.global.u32 [%a1], %r2; ret;
 }`;
 
 type State = Tensor<'i32', [number]>;

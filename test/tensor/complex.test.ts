@@ -147,7 +147,8 @@ onDevice('Complex numbers', (host) => {
   mov.u32 %i, %tid.x; ld.param.u32 %n, [n]; setp.ge.u32 %p, %i, %n; @%p ret;
   ld.param.u64 %a0, [out]; ld.param.u64 %a1, [in];
   mul.wide.u32 %a2, %i, ${dtype.bytes}; add.u64 %a0, %a0, %a2; add.u64 %a1, %a1, %a2;
-  ld.global.v2.f${word} {%re, %im}, [%a1]; neg.f${word} %im, %im; st.global.v2.f${word} [%a0], {%re, %im};
+  ld.global.v2.f${word} {%re, %im}, [%a1]; neg.f${word} %im, %im;
+  st.global.v2.f${word} [%a0], {%re, %im};
   ret;
 }`);
       const conjugate = module.kernel('conjugate', [output(dtype), input(dtype), u32]);

@@ -42,12 +42,14 @@ const TILES = `.version 7.0
 .address_size 64
 .visible .entry mark(.param .u64 out, .param .u32 rows, .param .u32 columns) {
   .reg .b64 %a, %o; .reg .b32 %r<12>; .reg .pred %p;
-  ld.param.u64 %o, [out]; cvta.to.global.u64 %o, %o; ld.param.u32 %r0, [rows]; ld.param.u32 %r1, [columns];
+  ld.param.u64 %o, [out]; cvta.to.global.u64 %o, %o; ld.param.u32 %r0, [rows];
+  ld.param.u32 %r1, [columns];
   mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ctaid.y; mov.u32 %r4, %tid.x; mov.u32 %r5, %tid.y;
   mad.lo.u32 %r6, %r2, 2, %r4; setp.ge.u32 %p, %r6, %r0; @%p ret;
   mad.lo.u32 %r7, %r3, 2, %r5; setp.ge.u32 %p, %r7, %r1; @%p ret;
   mov.u32 %r8, %nctaid.y; mad.lo.u32 %r9, %r2, %r8, %r3; add.u32 %r9, %r9, 1;
-  mad.lo.u32 %r10, %r6, %r1, %r7; mul.wide.u32 %a, %r10, 4; add.s64 %a, %a, %o; st.global.u32 [%a], %r9; ret;
+  mad.lo.u32 %r10, %r6, %r1, %r7; mul.wide.u32 %a, %r10, 4; add.s64 %a, %a, %o;
+  st.global.u32 [%a], %r9; ret;
 }`;
 
 onDevice('Tensors', (host) => {
