@@ -1,8 +1,8 @@
 /**
  * Rules about imports, which dependency-cruiser checks: `npm run lint:imports`.
  *
- * - Imports go down the layers. The table below is that of CONTRIBUTING.md: each folder of src/ is a
- *   layer, and imports itself and what its row allows; a type counts like a value.
+ * - Imports go down the layers. The table below is that of CONTRIBUTING.md: each folder of src/ is
+ *   a layer, and imports itself and what its row allows; a type counts like a value.
  * - No cycle of imports by values. Types may refer to each other in a cycle within one folder, and
  *   not across folders.
  * - A pure compiler (`pure`) reaches no Node builtin, also not through other layers, and of
@@ -64,8 +64,12 @@ export function allowedFor(name, table = layers) {
 }
 
 /** The beginning of the paths in these layers, as a regular expression. */
-const inside = (names) =>
-  `^src/(?:${names.map((name) => (name.endsWith('.ts') ? `${name.replace('.', '\\.')}$` : `${name}/`)).join('|')})`;
+const inside = (names) => {
+  const ends = names.map((name) =>
+    name.endsWith('.ts') ? `${name.replace('.', '\\.')}$` : `${name}/`,
+  );
+  return `^src/(?:${ends.join('|')})`;
+};
 
 /** Tests, and what only tests use, are not in the package. */
 const TESTS = '\\.test(-support)?\\.ts$|/testing/';
@@ -92,7 +96,7 @@ const pureRules = Object.entries(layers).flatMap(([name, { pure, packages = [] }
     : [
         {
           name: `${name}-reaches-no-builtin`,
-          comment: `src/${name} is a pure compiler: neither it nor what it imports has a Node builtin.`,
+          comment: `src/${name} is a pure compiler: it and its imports use no Node builtin.`,
           severity: 'error',
           from: { path: inside([name]), pathNot: TESTS },
           to: { path: BUILTINS, reachable: true },

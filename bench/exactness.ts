@@ -105,10 +105,14 @@ for (const { instruction, operands } of other ? APPROXIMATE : []) {
 const name = device.name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-');
 const file =
   options.out ?? fileURLToPath(new URL(`results/exactness-${name}.json`, import.meta.url));
-writeFileSync(
-  file,
-  `${JSON.stringify({ device: device.name, date: new Date().toISOString(), node: process.version, count, rows }, undefined, 1)}\n`,
-);
+const report = {
+  device: device.name,
+  date: new Date().toISOString(),
+  node: process.version,
+  count,
+  rows,
+};
+writeFileSync(file, `${JSON.stringify(report, undefined, 1)}\n`);
 console.log(
   `${device.name}: ${CASES.length} instructions, ${wrong} wrong results; written: ${file}`,
 );

@@ -29,11 +29,11 @@ async function run(options: Options): Promise<Report> {
   const cpu = `cpu: ${cpuName()}`;
   const date = new Date().toISOString();
   console.log(
-    `${machine.gpu ?? 'no GPU'}, ${machine.cpu} (${machine.cores} cores), driver ${machine.driver ?? '–'}, ${Object.entries(
-      versions,
-    )
-      .map((pair) => pair.join(' '))
-      .join(', ')}`,
+    `${machine.gpu ?? 'no GPU'}, ${machine.cpu} (${machine.cores} cores), ` +
+      `driver ${machine.driver ?? '–'}, ` +
+      Object.entries(versions)
+        .map((pair) => pair.join(' '))
+        .join(', '),
   );
 
   const programs = new Programs(device.kind === 'cuda' ? device.ordinal : undefined);

@@ -21,7 +21,8 @@ export const HELP = `Measures async-cuda beside its peers, in turns, in one run.
 
 Usage: npm run bench -- [NAME…] [options]
 
-  NAME             part of a benchmark's name, or an area (runtime, ops, cpu-device); default: all that the device has
+  NAME             part of a benchmark's name, or an area (runtime, ops, cpu-device);
+                   default: all benchmarks of the device
   --device NAME    cpu, cuda, cuda:N; default: the first NVIDIA GPU, else the CPU device
   --out FILE       writes the run's report, JSON
   --record         writes the report to bench/results/ and its rows to bench/results/summary.json

@@ -13,10 +13,14 @@
  *
  * | variant | a thread has | lines looked up for 128 pixels of a row (loads and stores) |
  * |---|---|---|
- * | bytes | a pixel of a few rows, byte by byte: what resize(…) does where images do not lie at words | 144 + 12 |
+ * | bytes | a pixel of a few rows, byte by byte | 144 + 12 |
  * | words | a pixel of a few rows, three words of two neighbours | 72 + 12 |
- * | fours | four pixels of a few rows, three words of two neighbours, three stores of words: what resize(…) does (src/images/resize-fours.ts) | 216 + 9 |
- * | tile | four pixels of a few rows; the block has read what it needs into shared memory before, in units of 16 bytes | 18 and 24 of shared memory, without conflicts since a group of four is 9 words, + 9 |
+ * | fours | four pixels of a few rows, three words of two neighbours, three stores | 216 + 9 |
+ * | tile | four pixels of a few rows, read from shared memory | 18, 24 of shared memory, + 9 |
+ *
+ * resize(…) does what `bytes` does where images are not aligned to words, and else what `fours`
+ * does (src/images/resize-fours.ts). In `tile` the block first reads its pixels into shared memory
+ * in units of 16 bytes; a group of four is 9 words there, so that reads have no bank conflicts.
  *
  * On an H200 `fours` with 4 rows and blocks of 32 is the fastest, 0.075 ms, though it looks up the
  * most lines: it has the fewest loads and stores of global memory for a pixel but for `tile`, which

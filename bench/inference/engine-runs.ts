@@ -394,7 +394,8 @@ function awaited(name: string, subject: Subject, program: ProgramName, given = f
         request: async ({ device, count }) => {
           if ((await placeFor(device.kind)) !== ON_GPU)
             throw new PeerAbsent('only the CUDA provider records runs');
-          return `run ${samplesOf(device, count)} ${threads} ${RECORDED} ${subject.shape.join(' ')}`;
+          const shape = subject.shape.join(' ');
+          return `run ${samplesOf(device, count)} ${threads} ${RECORDED} ${shape}`;
         },
       },
       besideNode(

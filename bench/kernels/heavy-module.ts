@@ -25,6 +25,10 @@ function kernel(name: string): string {
     else body.push(`  fma.rn.f32 ${a}, ${b}, ${constant}, ${c};`);
   }
   const sum = Array.from({ length: REGISTERS - 1 }, (_, i) => `  add.f32 %f0, %f0, %f${i + 1};`);
+  const terms = Array.from({ length: REGISTERS - 1 }, (_, i) => {
+    const constant = `0f3${(i + 1).toString(16).padStart(7, '0')}`;
+    return `  add.f32 %f${i + 1}, %f0, ${constant};`;
+  });
   return `.visible .entry ${name}(.param .u64 y, .param .f32 a)
 {
   .reg .f32 %f<${REGISTERS}>;
@@ -32,7 +36,7 @@ function kernel(name: string): string {
   ld.param.u64 %rd1, [y];
   cvta.to.global.u64 %rd2, %rd1;
   ld.param.f32 %f0, [a];
-${Array.from({ length: REGISTERS - 1 }, (_, i) => `  add.f32 %f${i + 1}, %f0, 0f3${(i + 1).toString(16).padStart(7, '0')};`).join('\n')}
+${terms.join('\n')}
 ${body.join('\n')}
 ${sum.join('\n')}
   st.global.f32 [%rd2], %f0;

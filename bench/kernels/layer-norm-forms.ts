@@ -156,6 +156,9 @@ function own(choices: OwnChoices): Compiled {
     ${turns === undefined ? weights : ''}
     ${each(`y[row * ${COLUMNS} + at] = r[c] * g[c] + h[c];`)}`;
   const read = (to: string, of: string): string => each(`${to}[c] = x[${of} * ${COLUMNS} + at];`);
+  const readAhead =
+    `${each('v[c] = next[c];')} const after = Math.min(row + gpu.gridDim.x, rows - 1); ` +
+    read('next', 'after');
   const text = `({ y, x, w, b, eps, rows }, gpu) => {
     const t = gpu.threadIdx.x;
     const sums = gpu.shared.f32(${warps}); const squares = gpu.shared.f32(${warps});
@@ -169,7 +172,7 @@ function own(choices: OwnChoices): Compiled {
     ${weights}
     gpu.unroll(1);
     for (let row = gpu.i32(gpu.blockIdx.x); row < rows; row += gpu.gridDim.x) {
-      ${ahead ? `${each('v[c] = next[c];')} const after = Math.min(row + gpu.gridDim.x, rows - 1); ` + `${read('next', 'after')}` : read('v', 'row')}
+      ${ahead ? readAhead : read('v', 'row')}
       ${row}
       gpu.block.sync();
     }`

@@ -1,12 +1,12 @@
-/** Variables lie where their alignment says, in every space that has one. */
+/** Variables are aligned as `.align` states, in every state space that has an address. */
 import { inout, u32, u64 } from 'async-cuda/core';
 import { expect, test } from 'vitest';
 
 import { onCpu, onDevice } from './test-device.js';
 
 /**
- * What the device honours. A variable of a module lies at a multiple of 512 on an H200 whatever
- * `.align` says beyond that, which ptxas takes without a word.
+ * The alignments that the device honours. On an H200 a variable of a module is aligned to 512 bytes
+ * at most: ptxas accepts a larger `.align` without an error.
  */
 const HONOURED = onCpu ? [16, 256, 1024, 4096, 65536] : [16, 256];
 

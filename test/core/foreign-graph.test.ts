@@ -1,6 +1,6 @@
 /**
- * Executable graphs that another library has made: here one of ours, which is told of as another's
- * would be.
+ * Executable graphs that another library has made. The test uses one of ours and passes it as a
+ * foreign one.
  */
 import { i32, u8 } from 'async-cuda/core';
 import type { CoreDevice } from 'async-cuda/core';

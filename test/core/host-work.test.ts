@@ -1,7 +1,4 @@
-/**
- * Work of the host in stream order, by way of page-locked memory, as libraries on the processor's
- * cores do it.
- */
+/** Work of the host in stream order, through page-locked memory, as libraries on the CPU use it. */
 import { setImmediate } from 'node:timers/promises';
 
 import { i32, u8 } from 'async-cuda/core';
@@ -18,7 +15,7 @@ import { failure, onDevice } from './test-device.js';
 onDevice('work of the host', (host) => {
   const BYTES = 4096;
 
-  /** Leaves what a buffer has undefined. */
+  /** Makes the contents of a buffer undefined. */
   async function spoil(buffer: DeviceBuffer): Promise<void> {
     await failure(() =>
       queueHostWork(host.stream, 'spoils', [{ buffer, access: 'out' }], () =>
@@ -27,7 +24,7 @@ onDevice('work of the host', (host) => {
     );
   }
 
-  test('has its place in the stream though its memory is made later', async () => {
+  test('keeps its place in the stream although its memory is allocated later', async () => {
     const { device } = host;
     using one = device.createStream();
     using two = device.createStream();
@@ -55,7 +52,8 @@ onDevice('work of the host', (host) => {
         await turn.copied();
       },
     );
-    // Queued behind, on other streams: the work reads what was before, and its result is there.
+    // Later work on other streams: the host work reads the earlier contents, and its result is
+    // seen.
     x.fill(two, 100);
     const read = y.read(two);
     await done;
@@ -64,7 +62,7 @@ onDevice('work of the host', (host) => {
     await (await pinned).close();
   });
 
-  test('staging is good again after a copy into it that failed', async () => {
+  test('staging is usable after a copy into it that failed', async () => {
     const { device, stream } = host;
     using bad = device.alloc(i32, BYTES / 4);
     using good = device.alloc(i32, BYTES / 4);
@@ -95,7 +93,7 @@ onDevice('work of the host', (host) => {
     expect(new Set(await copy.read(stream))).toEqual(new Set([9]));
   });
 
-  test('what it writes all of is good again, in its turn and behind it', async () => {
+  test('a buffer that it writes whole is defined again, at its place and after it', async () => {
     const { device, stream } = host;
     await using staging = await device.pinned(u8, BYTES);
     new Int32Array(staging.buffer, staging.bufferOffset, BYTES / 4).fill(7);
@@ -124,8 +122,8 @@ onDevice('work of the host', (host) => {
       using bad = device.alloc(i32, BYTES / 4);
       using y = device.alloc(i32, BYTES / 4);
       const uses: HostUse[] = [{ buffer: y, access: 'out' }];
-      // Not said to be used, so that nobody has looked at it before: what is undefined stands for
-      // whatever a driver refuses.
+      // The buffer is not declared as used, so that no earlier check refuses it: being undefined
+      // stands for any reason for which a driver refuses.
       await spoil(bad);
       y.fill(stream, 1);
       let after = false;
@@ -145,7 +143,7 @@ onDevice('work of the host', (host) => {
       expect(await failure(() => y.read(stream))).toMatchObject({
         code: 'ERR_CUDA_UNDEFINED_CONTENTS',
       });
-      // The last copy is waited for by nobody: the work has failed all the same.
+      // No code waits for the last copy; the work has failed nevertheless.
       y.fill(stream, 1);
       expect(
         await failure(() =>
@@ -181,7 +179,7 @@ onDevice('work of the host', (host) => {
         copyFromStaging(stream, staging, 0, y);
         operation.letGo();
         expect(await failure(() => done)).toMatchObject({ message: 'spoilt' });
-        // Of the operation this is told, not that a copy had nothing to copy.
+        // The operation rejects with this error, not with that of a copy that had nothing to copy.
         expect((await failure(() => operation.pending(stream))).message).toMatch(/spoilt$/);
         expect(await failure(() => y.read(stream))).toMatchObject({
           code: 'ERR_CUDA_UNDEFINED_CONTENTS',
@@ -197,7 +195,7 @@ onDevice('work of the host', (host) => {
     },
   );
 
-  test('does not write part of memory that is undefined', async () => {
+  test('does not write a part of memory that is undefined', async () => {
     const { device, stream } = host;
     using y = device.alloc(i32, BYTES / 4);
     await spoil(y);
@@ -213,7 +211,7 @@ onDevice('work of the host', (host) => {
     expect(begun).toBe(false);
   });
 
-  test('is not begun where the operation that it is part of has failed before', async () => {
+  test('does not begin where its operation has failed before', async () => {
     const { device, stream } = host;
     using bad = device.alloc(i32, BYTES / 4);
     using x = device.alloc(i32, BYTES / 4);
@@ -240,7 +238,7 @@ onDevice('work of the host', (host) => {
     });
   });
 
-  test('behind a failure of its operation that nobody awaits: the device tells of that', async () => {
+  test('after a failure of its operation, which is not awaited, the device reports it', async () => {
     const { device, stream } = host;
     using bad = device.alloc(i32, BYTES / 4);
     using x = device.alloc(i32, BYTES / 4);
@@ -266,7 +264,7 @@ onDevice('work of the host', (host) => {
     };
     await queue();
     expect(await told()).toEqual(['ERR_CUDA_UNDEFINED_CONTENTS']);
-    // The same where somebody awaited it, but not to the end.
+    // The same where the operation was awaited, but the wait was aborted.
     const operation = await queue();
     let goOn = (): void => undefined;
     const gate = new Promise<void>((resolve) => {
@@ -283,7 +281,7 @@ onDevice('work of the host', (host) => {
     expect(await told()).toEqual(['ERR_CUDA_UNDEFINED_CONTENTS']);
   });
 
-  test('whose last copy fails: whoever awaits the operation is told, and the device is not', async () => {
+  test('whose last copy fails rejects the operation, without an event of the device', async () => {
     const { device, stream } = host;
     await using staging = await device.pinned(u8, BYTES);
     using bad = device.alloc(i32, BYTES / 4);
@@ -306,7 +304,7 @@ onDevice('work of the host', (host) => {
     }
   });
 
-  test('events that an operation makes for others are made though it has failed', async () => {
+  test('events that an operation records for others are recorded after its failure', async () => {
     const { device } = host;
     using one = device.createStream();
     using two = device.createStream();
@@ -315,8 +313,8 @@ onDevice('work of the host', (host) => {
     using y = device.alloc(i32, 16, { stream: two });
     await spoil(bad);
     await host.stream.finished();
-    // The parts of an operation have no event of their own: who waits for one of them asks for it,
-    // here the operation that fails.
+    // The parts of an operation have no event of their own: a wait for one of them requests it,
+    // here that of the operation that fails.
     const filling = new Operation(one);
     filling.take();
     x.fill(one, 4);

@@ -1,4 +1,4 @@
-/** Textures, arrays and surfaces: what kernels read by coordinates, and what is tracked of it. */
+/** Textures, arrays and surfaces: what kernels read by coordinates, and how uses are tracked. */
 import { f16, f32, f64, i16, i32, i8, input, inout, u16, u32, u8 } from 'async-cuda/core';
 import type { DType, Texture } from 'async-cuda/core';
 import { expect, test } from 'vitest';
@@ -130,8 +130,7 @@ onDevice('textures', (host) => {
         filter: 'linear',
         read: 'normalized',
       });
-      // Every third is an eighth of a texel, where products of weights lie in the middle between
-      // two.
+      // Every third is a multiple of an eighth of a texel, where products of weights are ties.
       const points = range(300).map((i) =>
         [width, height, depth].map((n, axis) => {
           const u = (((Math.imul(i + 1, 7919 * (axis + 1)) >>> 0) % 1009) / 1009) * (n + 1) - 0.5;
@@ -221,7 +220,7 @@ onDevice('textures', (host) => {
     },
   );
 
-  test('bytes read as numbers of [0, 1] or [-1, 1], or as they are', async () => {
+  test('bytes are read as numbers of [0, 1] or [-1, 1], or unchanged', async () => {
     const read = async (
       dtype: DType<'u8' | 'i8'>,
       mode: 'element' | 'normalized',
@@ -321,7 +320,7 @@ onDevice('textures', (host) => {
     expect([...(await array.read(host.stream))]).toEqual(range(24).map((i) => i + 1));
   });
 
-  test('what a texture reads is ordered between streams as its memory is', async () => {
+  test('reads through a texture are ordered between streams as uses of its memory', async () => {
     const other = host.device.createStream();
     using image = host.device.alloc2D(f32, { width: 512, height: 512 });
     await using texture = await host.device.createTexture(image);
@@ -342,7 +341,7 @@ onDevice('textures', (host) => {
     other.close();
   });
 
-  test('what does not go together is an error at the call', async () => {
+  test('options that exclude each other are an error at the call', async () => {
     const { device } = host;
     using buffer = device.alloc(f32, 1024);
     using image = device.alloc2D(u8, { width: 4, height: 4 });
@@ -386,7 +385,7 @@ onDevice('textures', (host) => {
     expect((await failure(() => device.createSurface(plain))).message).toContain('surface: true');
   });
 
-  test('a closed texture, or one whose memory was closed, is no argument', async () => {
+  test('a closed texture, or one whose memory was closed, is refused as an argument', async () => {
     const image = host.device.alloc2D(f32, { width: 4, height: 4 });
     image.fill(host.stream, 1);
     const texture = await host.device.createTexture(image);

@@ -226,7 +226,7 @@ onDevice('Pictures', (host) => {
       const error = await failure(() => decodeImages(device, [jpeg, second], { out }));
       expect(error).toBeInstanceOf(CudaArgumentError);
       expect(error.message).toMatch(
-        /^options\.out: expected one for pictures of \d+ × \d+ pixels, as sources\[1\] \(\d+ bytes\) is, got Tensor/,
+        /^options\.out: .* pictures of \d+ × \d+ pixels, as sources\[1\] \(\d+ bytes\) is, got Tensor/,
       );
     }
   });

@@ -11,12 +11,22 @@ const STRUCTURES = `
 typedef struct { int a[2]; } Two;
 typedef struct { int a[4]; } Four;
 typedef struct {
-  void *hStream; int nCudaDeviceId, nMultiProcessorCount, nMaxThreadsPerMultiProcessor, nMaxThreadsPerBlock; size_t nSharedMemPerBlock;
-  int nCudaDevAttrComputeCapabilityMajor, nCudaDevAttrComputeCapabilityMinor; unsigned int nStreamFlags; int nReserved0;
+  void *hStream;
+  int nCudaDeviceId, nMultiProcessorCount, nMaxThreadsPerMultiProcessor, nMaxThreadsPerBlock;
+  size_t nSharedMemPerBlock;
+  int nCudaDevAttrComputeCapabilityMajor, nCudaDevAttrComputeCapabilityMinor;
+  unsigned int nStreamFlags;
+  int nReserved0;
 } Context;
 API const int *nppGetLibVersion(void) { static const int version[3] = {VERSION}; return version; }
-static void hex(char *to, const unsigned char *from, int bytes) { for (int i = 0; i < bytes; i++) sprintf(to + 2 * i, "%02x", from[i]); to[2 * bytes] = 0; }
-static void list(char *to, const unsigned long long *from, int count) { *to = 0; for (int i = 0; i < count; i++) to += sprintf(to, "%s%llu", i ? "," : "", from[i]); }
+static void hex(char *to, const unsigned char *from, int bytes) {
+  for (int i = 0; i < bytes; i++) sprintf(to + 2 * i, "%02x", from[i]);
+  to[2 * bytes] = 0;
+}
+static void list(char *to, const unsigned long long *from, int count) {
+  *to = 0;
+  for (int i = 0; i < count; i++) to += sprintf(to, "%s%llu", i ? "," : "", from[i]);
+}
 `;
 
 function parameter(

@@ -174,11 +174,11 @@ onDevice('Calls of kernels', (host) => {
     );
     using here = await device.ones(f32, [4]);
     using there = await other.ones(f32, [4]);
-    expect(
-      (await failure(() => add({ sum: here, left: there, right: here.slice([0, 0]) }))).message,
-    ).toMatch(
-      /^args\.left of kernel 'add': expected a Tensor on \w+:0, where the kernel runs, got Tensor<f32, \[4\]> on cpu:\d\. Copy it with to\(device\) first\.$/,
+    const error = await failure(() => add({ sum: here, left: there, right: here.slice([0, 0]) }));
+    expect(error.message).toMatch(
+      /^args\.left of kernel 'add': expected a Tensor on \w+:0, where the kernel runs, got Tensor/,
     );
+    expect(error.message).toMatch(/<f32, \[4\]> on cpu:\d\. Copy it with to\(device\) first\.$/);
   });
 
   test('outputs that touch another argument', async () => {
@@ -187,8 +187,12 @@ onDevice('Calls of kernels', (host) => {
       m.slice([null, null], [from, from + 1]) as never;
     const message = (await failure(() => add({ sum: m, left: m, right: m }))).message;
     expect(message).toMatch(
-      /^args\.sum of kernel 'add' is written and overlaps args\.left: Tensor<f32, \[4, 4\]> on .* and Tensor<f32, \[4, 4\]> on .*\. Pass tensors that share no elements; copy one with dup\(\) where they have to\.$/,
+      /^args\.sum of kernel 'add' is written and overlaps args\.left: Tensor<f32, \[4, 4\]> on .* and /,
     );
+    expect(message).toMatch(
+      / and Tensor<f32, \[4, 4\]> on [^.]*\. Pass tensors that share no elements; /,
+    );
+    expect(message).toMatch(/; copy one with dup\(\) where they have to\.$/);
     expect(
       (
         await failure(() =>
@@ -312,10 +316,13 @@ onDevice('Calls of kernels', (host) => {
       'args.body .z: expected no other fields than x, id, alive, got 1.',
     );
     expect(refused({ out: bodies })).toMatch(
-      /^args\.out : expected a Tensor of f32, got Tensor<u8, \[48\]> on .* Convert it with convert\(f32\), or declare the parameter as u8\.$/,
+      /^args\.out : expected a Tensor of f32, got Tensor<u8, \[48\]> on .* Convert it with /,
+    );
+    expect(refused({ out: bodies })).toMatch(
+      / Convert it with convert\(f32\), or declare the parameter as u8\.$/,
     );
     expect(refused({ out: out.reshape([4]) })).toMatch(
-      /^args\.out : expected a Tensor of 2 axes, .* Give it 2 axes with reshape\(\[…\]\) or unsqueeze\(axis\)\.$/,
+      /^args\.out : expected a Tensor of 2 axes, .* with reshape\(\[…\]\) or unsqueeze\(axis\)\.$/,
     );
     expect(refused({ bodies: out })).toContain(
       'expected a Tensor of u8, whose bytes are the structures',

@@ -158,10 +158,11 @@ describeWith('NVRTC', 'compile', () => {
     });
 
     test('headers are compiled in advance', async ({ skip }) => {
+      const inline = (i: number): string =>
+        `__device__ inline float f${i}(float x) { return x + ${i}; }`;
       const headers = {
         'long.h':
-          '#pragma ' +
-          `once\n${Array.from({ length: 200 }, (_, i) => `__device__ inline float f${i}(float x) { return x + ${i}; }`).join('\n')}\n`,
+          '#pragma ' + `once\n${Array.from({ length: 200 }, (_, i) => inline(i)).join('\n')}\n`,
       };
       const source = (body: string): string =>
         `#include "long.h"\nextern "C" __global__ void f(float* y) { ${body} }\n`;
@@ -390,7 +391,12 @@ describeWith('NVRTC', 'compile', () => {
   describe('the thread', () => {
     /** Takes NVRTC a good part of a second. */
     const slow = (salt: number): string =>
-      `${Array.from({ length: 60 }, (_, i) => `extern "C" __global__ void f${salt}_${i}(float* y) { y[${i}] = powf(y[${i}], 1.5f) + sinf(y[0]); }`).join('\n')}\n`;
+      Array.from(
+        { length: 60 },
+        (_, i) =>
+          `extern "C" __global__ void f${salt}_${i}(float* y) ` +
+          `{ y[${i}] = powf(y[${i}], 1.5f) + sinf(y[0]); }\n`,
+      ).join('');
 
     test('leaves the event loop free', async () => {
       let turns = 0;
@@ -439,7 +445,8 @@ describeWith('NVRTC', 'compile', () => {
     });
 
     test('does not keep the process alive', { tags: 'thorough', timeout: 60_000 }, async () => {
-      const program = `import { compile } from ${JSON.stringify(new URL('../../src/nvrtc/index.ts', import.meta.url).href)};
+      const source = new URL('../../src/nvrtc/index.ts', import.meta.url).href;
+      const program = `import { compile } from ${JSON.stringify(source)};
         await compile('extern "C" __global__ void f() {}', { cache: false });
         console.log('compiled');
         process.on('exit', () => console.log('ended'));`;

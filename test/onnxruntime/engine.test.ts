@@ -366,7 +366,7 @@ onPaths(
         [
           'another dtype',
           async (d) => ({ a: await zeros(d, i32, [2]), b: await zeros(d, f32, [2]) }),
-          /inputs\.a: expected f32\[n\], got i32\[2\]: another dtype\. Write tensor\.convert\(f32\)/,
+          /inputs\.a: expected f32\[n\], got i32\[2\]: another dtype\. .*tensor\.convert\(f32\)/,
         ],
         [
           'another rank',
@@ -527,9 +527,9 @@ onPaths(
       using c = await zeros(on.device, f32, [2]);
       const controller = new AbortController();
       controller.abort(new Error('enough'));
-      expect(
-        await failure(() => engine.infer({ a, b: a }, { outputs: { c }, signal: controller.signal })),
-      ).toMatchObject({ message: 'enough' });
+      const { signal } = controller;
+      const aborted = await failure(() => engine.infer({ a, b: a }, { outputs: { c }, signal }));
+      expect(aborted).toMatchObject({ message: 'enough' });
       expect(await failure(() => c.read())).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
       expect(await failure(() => engine.infer({ a: c, b: c }))).toMatchObject({
         code: 'ERR_CUDA_UNDEFINED_CONTENTS',
@@ -682,7 +682,8 @@ describe(`models that cannot be loaded (${testDevice})`, () => {
       [{ contexts: 0.5 }, /options\.contexts/],
       [{ signal: true }, /AbortSignal/],
     ] as const) {
-      expect(await failure(() => loadOnnxEngine(device, addModel(), options as never))).toMatchObject({
+      const error = await failure(() => loadOnnxEngine(device, addModel(), options as never));
+      expect(error).toMatchObject({
         code: 'ERR_CUDA_INVALID_ARGUMENT',
         message: expect.stringMatching(says) as string,
       });
@@ -696,9 +697,9 @@ describe(`models that cannot be loaded (${testDevice})`, () => {
 
   test('with a signal that has aborted, or does', async () => {
     const device = await openTestDevice();
-    expect(
-      (await failure(() => loadOnnxEngine(device, addModel(), { signal: AbortSignal.abort() }))).name,
-    ).toBe('AbortError');
+    const signal = AbortSignal.abort();
+    const error = await failure(() => loadOnnxEngine(device, addModel(), { signal }));
+    expect(error.name).toBe('AbortError');
     const controller = new AbortController();
     const loading = loadOnnxEngine(device, longModel(8, 4000), { signal: controller.signal });
     controller.abort();

@@ -106,7 +106,9 @@ onPaths(
       using good = await tensor(on.device, i64, [4n]);
       using bad = await tensor(on.device, i64, [9n]);
       const ends = await Promise.allSettled(
-        Array.from({ length: 20 }, (_, i) => engine.infer({ x, i: i % 3 === 1 ? bad : good }).run()),
+        Array.from({ length: 20 }, (_, i) =>
+          engine.infer({ x, i: i % 3 === 1 ? bad : good }).run(),
+        ),
       );
       for (const [i, end] of ends.entries()) {
         expect(end.status, `run ${i}`).toBe(i % 3 === 1 ? 'rejected' : 'fulfilled');

@@ -1,5 +1,5 @@
 /**
- * The rule of ownership, by one behaviour each. Random trees of operations are in
+ * The rule of ownership, one behaviour in each test. Random trees of operations are in
  * ownership-of-trees.test.ts.
  */
 import { Device, f32, i32, inout, kernel, keep, output, u8, zip } from 'async-cuda';
@@ -33,7 +33,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     expect(await live(), 'buffers that the test left open').toBe(0);
   });
 
-  test('a chain keeps no more than a step needs', async () => {
+  test('a chain keeps only the memory that the next step needs', async () => {
     const seen: Tensor[] = [];
     let most = 0;
     let chain = device.zeros(f32, [16]);
@@ -52,7 +52,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     }).toEqual({ most: 1, steps: 50, open: 0 });
   });
 
-  test('memory is closed before the host has heard of a copy that was queued', async () => {
+  test('memory is closed before a queued copy has reached the host', async () => {
     let made: Tensor | undefined;
     const running = device
       .ones(f32, [8])
@@ -125,7 +125,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
       expect([...(await high.read())]).toEqual([3, 4, 5]);
       high.close();
 
-      // Where one of them is given on alone it is the only owner.
+      // A single one that is passed on is the only owner.
       const last = await device
         .arange(i32, 6)
         .map((x) => [x.slice([0, 3]), x.slice([3, 6])] as const)
@@ -161,7 +161,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     },
   );
 
-  test('keep takes memory out of the run', async () => {
+  test('keep excludes memory from what the run closes', async () => {
     const cache: { weights?: Tensor } = {};
     const total = await device
       .ones(f32, [4])
@@ -173,7 +173,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     expect([total, cache.weights!.isClosed, await live()]).toEqual([4, false, 1]);
     cache.weights!.close();
 
-    // Also from a run that fails, and as a view.
+    // The same holds for a run that fails, and for a view.
     let view: Tensor | undefined;
     await failure(() =>
       device.ones(f32, [4]).andThen((x) => {
@@ -184,7 +184,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     expect([view!.isView, view!.isClosed]).toEqual([false, false]);
     view!.close();
 
-    // Closing a view that the run gives on, or another view that was kept, does not close what was
+    // Closing a view that the run passes on, or another view that was kept, does not close what was
     // kept.
     let whole: Tensor | undefined;
     const row = await device.arange(f32, 8).map((x) => {
@@ -222,28 +222,24 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     ).toMatchObject({ code: 'ERR_CUDA_CAPTURE' });
   });
 
-  test(
-    'what is used by a later step than the one that received it is an error that says what to ' +
-      'write',
-    async () => {
-      let early: Tensor<'f32'> | undefined;
-      const error = await failure(() =>
-        device
-          .ones(f32, [4])
-          .andThen((x) => {
-            early = x;
-            return mul(x, 2);
-          })
-          .andThen((y) => add(y, early!)),
-      );
-      expect(error).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
-      expect(error.message).toMatch(
-        /step that received it has ended.*Use it within that callback.*return it with the result.*keep\(x\)/s,
-      );
-    },
-  );
+  test('a tensor that a later step uses than the one that received it is refused, with the remedy', async () => {
+    let early: Tensor<'f32'> | undefined;
+    const error = await failure(() =>
+      device
+        .ones(f32, [4])
+        .andThen((x) => {
+          early = x;
+          return mul(x, 2);
+        })
+        .andThen((y) => add(y, early!)),
+    );
+    expect(error).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+    expect(error.message).toMatch(
+      /received it has ended.*Use it within that callback.*return it with the result.*keep\(x\)/s,
+    );
+  });
 
-  test('in a capture, where it would work, development mode finds it', async () => {
+  test('development mode finds it in a capture, where it would work', async () => {
     const op = (): ReturnType<typeof mul> => {
       let early: Tensor<'f32'> | undefined;
       return device
@@ -275,7 +271,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     }
   });
 
-  test('operands that fail, and what fails behind them, leave nothing', async () => {
+  test('operands that fail, and operations after them, leave nothing open', async () => {
     const wrong = device.zeros(f32, [5]) as never;
     const copies = kernel('copies', { y: output(f32), x: inout(f32) }, ({ y, x }, gpu) => {
       const i = gpu.globalId.x;
@@ -306,7 +302,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     }
   });
 
-  test("what Running.value has handed out is the caller's, also where the run fails", async () => {
+  test('the value of Running.value belongs to the caller, also where the run fails', async () => {
     const stream = policyOf(device).nextStream();
     const running = zip(device.ones(f32, [4]), device.zeros(u8, [2 ** 46])).runOn(stream);
     const [first, second] = running.value;
@@ -318,7 +314,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     await failure(() => other);
   });
 
-  test('an abort closes what the run gives, unless something else awaits it', async () => {
+  test('an abort closes the result of the run, unless it is awaited elsewhere', async () => {
     const controller = new AbortController();
     const aborted = device.ones(f32, [1 << 16]).run({ signal: controller.signal });
     controller.abort(new Error('enough'));
@@ -336,7 +332,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     x.close();
   });
 
-  test('memory of a shared operation is closed by close(), and later runs are refused', async () => {
+  test('close() closes the memory of a shared operation and refuses later runs', async () => {
     const shared = device.ones(f32, [4]).shared();
     const doubled = await shared.andThen((x) => mul(x, 2).andThen((y) => y.read()));
     expect([[...doubled], await live()]).toEqual([[2, 2, 2, 2], 1]);
@@ -346,13 +342,13 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
       code: 'ERR_CUDA_DISPOSED',
       message: expect.stringContaining('shared()') as string,
     });
-    // One that fails leaves nothing, and gives every run the same error.
+    // One that fails leaves nothing open, and rejects every run with the same error.
     const failing = zip(device.ones(f32, [4]), device.zeros(u8, [2 ** 46])).shared();
     expect(await failure(() => failing)).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
     expect(await failure(() => failing)).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
   });
 
-  test('a shared operation does not fail with the run that needs it first, and is not closed by it', async () => {
+  test('a shared operation is independent of the run that needs it first', async () => {
     for (const first of [
       (shared: DeviceOp<Tensor<'f32'>>) =>
         shared.andThen((w) => w.read()).andThen(() => device.zeros(u8, [2 ** 46])),
@@ -389,7 +385,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     shared.close();
   });
 
-  test('an abort ends a loop of the host, and begins no further step', async () => {
+  test('an abort ends a loop of the host before its next step', async () => {
     const controller = new AbortController();
     let turnsTaken = 0;
     const endless = device
@@ -411,7 +407,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     expect(turnsTaken).toBe(taken);
   });
 
-  test('closing what a graph gives leaves the graph as it is', async () => {
+  test('closing the result of a graph does not affect the graph', async () => {
     const graph = await device
       .ones(f32, [2])
       .andThen((x) => add(x, 1))
@@ -424,7 +420,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     expect(graph.output.isClosed).toBe(true);
   });
 
-  test('a context allocates in its callback only, and what is closed cannot be kept', async () => {
+  test('a context allocates in its callback only; closed tensors cannot be kept', async () => {
     let context: OpContext | undefined;
     let closed: Tensor | undefined;
     await device.ones(f32, [1]).withContext((given, x) => {
@@ -439,7 +435,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     expect(await failure(() => keep(closed!))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
   });
 
-  test('large values are looked through no further than needed', async () => {
+  test('large values are searched for tensors only as far as needed', async () => {
     const words = new Map(Array.from({ length: 200_000 }, (_, i) => [String(i), { i }]));
     const holes: unknown[] = [];
     holes[2 ** 31] = 1;
@@ -452,7 +448,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     x.close();
   });
 
-  test('each part of unzip() is given once, with its memory', async () => {
+  test('each part of unzip() is passed on once, with its memory', async () => {
     const [a, b] = zip(device.full(f32, [2], 1), device.full(f32, [2], 2)).unzip();
     const first = await a;
     expect(await live()).toBe(2);
@@ -462,13 +458,13 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
       code: 'ERR_CUDA_DISPOSED',
       message: expect.stringContaining('given once') as string,
     });
-    // As long as it is open others find it there, and do not close it.
+    // As long as it is open others can use it, and do not close it.
     expect([...(await a.andThen((x) => x.read()))]).toEqual([1, 1]);
     expect(first.isClosed).toBe(false);
     first.close();
   });
 
-  test('results of several tensors close them', async () => {
+  test('closing a result of several tensors closes all of them', async () => {
     const best = await topK(device.arange(f32, 8), 2);
     expect([...(await best.values.read())]).toEqual([7, 6]);
     best.close();
@@ -487,7 +483,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     expect(mine.isClosed).toBe(false);
   });
 
-  test('turns of a loop keep nothing', async () => {
+  test('iterations of a loop keep no memory', async () => {
     let turnsLeft = 20;
     let most = 0;
     const x = await device.zeros(f32, [4]).repeatWhile(
@@ -541,7 +537,7 @@ test('closing a device waits for runs whose kernels are being compiled', async (
   await closed;
 });
 
-test('a run that a device has not waited for is told that the device was closed', async () => {
+test('a run that a device did not wait for rejects since the device was closed', async () => {
   const device = await Device.open(testDevice);
   const slow = kernel('slow', { y: output(f32) }, ({ y }, gpu) => {
     const i = gpu.globalId.x;

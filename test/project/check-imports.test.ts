@@ -97,7 +97,8 @@ test('imports down the layers, of builtins and of dependencies pass', async () =
   const violations = await check({
     'src/ptx/index.ts': `export * from './parse.js';`,
     'src/ptx/parse.ts': `export const parse = 1;`,
-    'src/ptx/parse.test.ts': `import { readFileSync } from 'node:fs'; import { test } from 'vitest';`,
+    'src/ptx/parse.test.ts':
+      `import { readFileSync } from 'node:fs'; ` + `import { test } from 'vitest';`,
     'src/compiler/index.ts': `import 'acorn';`,
     'src/driver/index.ts': `import '../ptx/index.js'; import 'node:fs'; import koffi from 'koffi';`,
     'src/core/index.ts': `import type { a } from '../runtime/index.js'; import '../ptx/index.js';`,
@@ -197,7 +198,8 @@ test('a folder without a row is a violation, and so is an import of it', async (
 
 test('a cycle by values is a violation, also one that types would shorten', async () => {
   const files = {
-    'src/core/a.ts': `import { c } from './b.js'; import type { C } from './c.js'; export const a = c;`,
+    'src/core/a.ts':
+      `import { c } from './b.js'; ` + `import type { C } from './c.js'; export const a = c;`,
     'src/core/b.ts': `export { c } from './c.js';`,
     'src/core/c.ts': `import { a } from './a.js'; export type C = 1; export const c = () => a;`,
   };
@@ -207,7 +209,9 @@ test('a cycle by values is a violation, also one that types would shorten', asyn
 test('types may refer to each other in a cycle within a folder, not across folders', async () => {
   const cycle = (other: string) => ({
     'src/core/a.ts': `import type { B } from './${other}'; export type A = B;`,
-    [`src/core/${other.replace('.js', '.ts')}`]: `import type { A } from '${other.includes('/') ? '../a.js' : './a.js'}'; export type B = A;`,
+    [`src/core/${other.replace('.js', '.ts')}`]:
+      `import type { A } from '${other.includes('/') ? '../a.js' : './a.js'}'; ` +
+      `export type B = A;`,
   });
   expect(await check(cycle('b.js'))).toEqual([]);
   expect(await check(cycle('graphs/b.js'))).toEqual([

@@ -58,7 +58,7 @@ onDevice('Tensors', (host) => {
     setDefaultDevice(host.device);
   });
 
-  test('are read into an array that is there, each time the operation runs', async () => {
+  test('are read into an existing array, each time the operation runs', async () => {
     using x = await tensor(device(), f32, [1, 2, 3, 4, 5, 6], [2, 3]);
     const into = new Float32Array(6);
     const read = x.read({ into });
@@ -67,7 +67,7 @@ onDevice('Tensors', (host) => {
     await x.write(new Float32Array([6, 5, 4, 3, 2, 1]));
     expect(await read.andThen((values) => value(values[0]))).toBe(6);
     expect([...into]).toEqual([6, 5, 4, 3, 2, 1]);
-    // Of a view with gaps, within a larger array, and on a thread that waits.
+    // A view with gaps is read into a part of a larger array, on a thread that blocks.
     const room = new Float32Array(10).fill(7);
     await x.transpose().read({ into: room.subarray(2, 8) });
     expect([...room]).toEqual([7, 7, 6, 3, 5, 2, 4, 1, 7, 7]);
@@ -130,7 +130,7 @@ onDevice('Tensors', (host) => {
     }
   });
 
-  test('large ones come and go whole', async () => {
+  test('large ones are written and read whole', async () => {
     const source = Float32Array.from({ length: 3_000_001 }, (_, i) => i);
     using x = await tensor(device(), f32, source);
     expect(Buffer.compare(Buffer.from((await x.read()).buffer), Buffer.from(source.buffer))).toBe(
@@ -141,7 +141,7 @@ onDevice('Tensors', (host) => {
     expect((await x.read())[3_000_000]).toBe(3_000_001);
   });
 
-  test('raw words come and go, also on a thread that blocks', async () => {
+  test('raw words are written and read, also on a thread that blocks', async () => {
     const words = Uint16Array.of(0x3c00, 0x7e01, 0xfbff);
     using x = await zeros(device(), f16, [3]);
     expect([...(await x.writeBits(words).andThen((each) => each.readBits()))]).toEqual([...words]);
@@ -197,7 +197,7 @@ onDevice('Tensors', (host) => {
       );
       expect(a).toEqual(b);
       expect(a).not.toEqual(c);
-      // The first block of Philox4x32-10 of counter 0 and key 0, whose words the authors give.
+      // The first block of Philox4x32-10 with counter 0 and key 0, whose words the authors publish.
       const known = [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8].map(
         (word) => (word >>> 8) / 2 ** 24,
       );
@@ -223,7 +223,7 @@ onDevice('Tensors', (host) => {
     },
   );
 
-  test('34: views cost no copy; offsets add up; what lies outside is refused', async () => {
+  test('34: views do not copy; offsets add up; ranges outside are refused', async () => {
     using x = await arange(device(), i32, 24);
     const cube = x.reshape([2, 3, 4]);
     const part = cube.slice(1).slice([1, 3]).slice(null, [null, null, -1]);
@@ -278,34 +278,38 @@ onDevice('Tensors', (host) => {
     expect([...(await wide.read())]).toEqual([0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]);
   });
 
-  test('any view reads as the same view of a host array', { tags: 'random' }, async () => {
-    using base = await arange(device(), i32, 120);
-    const host = Int32Array.from(range(120));
-    await fc.assert(
-      fc.asyncProperty(
-        fc.shuffledSubarray([0, 1, 2, 3], { minLength: 4 }),
-        fc.array(fc.tuple(fc.integer({ min: 0, max: 2 }), fc.constantFrom(1, -1, 2, -2)), {
-          minLength: 4,
-          maxLength: 4,
-        }),
-        async (order, cuts) => {
-          let view: AnyTensor = base.reshape([2, 3, 4, 5]) as AnyTensor;
-          view = view.permute(order as never) as AnyTensor;
-          view = (view.slice as (...indices: unknown[]) => AnyTensor).apply(
-            view,
-            cuts.map(([skip, step]) =>
-              step > 0 ? [skip > 1 ? 1 : skip, null, step] : [null, null, step],
-            ),
-          );
-          const wanted = [...layouts.elements(view.layout)].map((at) => host[at]);
-          expect([...((await view.read()) as Int32Array)]).toEqual(wanted);
-        },
-      ),
-      { numRuns: 40 },
-    );
-  });
+  test(
+    'any view has the elements of the same view of a host array',
+    { tags: 'random' },
+    async () => {
+      using base = await arange(device(), i32, 120);
+      const host = Int32Array.from(range(120));
+      await fc.assert(
+        fc.asyncProperty(
+          fc.shuffledSubarray([0, 1, 2, 3], { minLength: 4 }),
+          fc.array(fc.tuple(fc.integer({ min: 0, max: 2 }), fc.constantFrom(1, -1, 2, -2)), {
+            minLength: 4,
+            maxLength: 4,
+          }),
+          async (order, cuts) => {
+            let view: AnyTensor = base.reshape([2, 3, 4, 5]) as AnyTensor;
+            view = view.permute(order as never) as AnyTensor;
+            view = (view.slice as (...indices: unknown[]) => AnyTensor).apply(
+              view,
+              cuts.map(([skip, step]) =>
+                step > 0 ? [skip > 1 ? 1 : skip, null, step] : [null, null, step],
+              ),
+            );
+            const wanted = [...layouts.elements(view.layout)].map((at) => host[at]);
+            expect([...((await view.read()) as Int32Array)]).toEqual(wanted);
+          },
+        ),
+        { numRuns: 40 },
+      );
+    },
+  );
 
-  test('the same elements, converted: as the host converts them', async () => {
+  test('conversions give the elements that the host computes', async () => {
     const values = [
       0,
       1,
@@ -398,7 +402,7 @@ onDevice('Tensors', (host) => {
     },
   );
 
-  test('every dtype to every other, of small whole numbers', async () => {
+  test('every dtype converts to every other for small whole numbers', async () => {
     const real = Object.values(DTYPES).filter(({ kind }) => kind !== 'complex');
     for (const from of real) {
       const one = from.name.endsWith('64') && from.kind !== 'float' ? [0n, 1n, 1n] : [0, 1, 1];
@@ -413,7 +417,7 @@ onDevice('Tensors', (host) => {
     }
   }, 120_000);
 
-  test('35: a partition has its elements to itself', async () => {
+  test('35: a partition has exclusive use of its elements', async () => {
     using x = await zeros(device(), u32, [5, 4]);
     const tiles = x.partition([2, 2]);
     expect([tiles.grid, tiles.count]).toEqual([[3, 2], 6]);
@@ -514,7 +518,7 @@ onDevice('Tensors', (host) => {
     },
   );
 
-  test('kernels take tensors, views and operations, and give back what they were given', async () => {
+  test('kernels take tensors, views and operations, and return their arguments', async () => {
     const add1 = (await host.load(ELEMENTWISE)).kernel('add1', [inout(i32), u32]);
     const shape = { grid: 1, block: 64 };
     const [x, n] = await callKernel(add1, shape, arange(device(), i32, 10), 10);
@@ -538,7 +542,7 @@ onDevice('Tensors', (host) => {
     });
   });
 
-  test('graphs hold what they were recorded with, arrays of the host too', async () => {
+  test('graphs keep the tensors and host arrays of their capture', async () => {
     const source = Int32Array.of(1, 2, 3, 4);
     const graph = await tensor(device(), i32, source, [2, 2])
       .andThen((x) => x.transpose().dup())
@@ -565,7 +569,7 @@ onDevice('Tensors', (host) => {
     });
   });
 
-  test('go to files and come back, bit for bit', { tags: 'thorough' }, async () => {
+  test('are saved to files and loaded, bit for bit', { tags: 'thorough' }, async () => {
     using x = await tensor(device(), f32, Float32Array.of(1, -0, NaN, Infinity, 1e-45, 6), [2, 3]);
     using half = await x.transpose().convert(f16);
     const file = await saveNpy(x.transpose() as AnyTensor);
@@ -594,7 +598,7 @@ onDevice('Tensors', (host) => {
     large.close();
   });
 
-  test('show what they are', async () => {
+  test('are shown with dtype, shape and device', async () => {
     using x = await zeros(device(), f16, [2, 3], { label: 'weights' });
     expect(inspect(x)).toBe(`Tensor<f16, [2, 3]> 'weights' on ${device().kind}:0`);
     expect(inspect(x.transpose())).toContain('strides [1, 3], a view');
@@ -605,7 +609,7 @@ onDevice('Tensors', (host) => {
   });
 
   test.each(['u8', 'i8', 'u16', 'i16', 'u32', 'i32', 'u64', 'i64'] as const)(
-    'a sequence of %s ends within the dtype, and none wraps',
+    'a sequence of %s stays within the dtype',
     async (name) => {
       const dtype = DTYPES[name];
       const bits = BigInt(dtype.bytes * 8);
@@ -642,7 +646,7 @@ onDevice('Tensors', (host) => {
     },
   );
 
-  test('what an integer dtype does not have is refused where tensors are made and filled', async () => {
+  test('values outside an integer dtype are refused by creation and fill', async () => {
     using x = await zeros(device(), u8, [2]);
     using wide = await zeros(device(), i64, [2]);
     for (const call of [
@@ -664,7 +668,7 @@ onDevice('Tensors', (host) => {
       expect(call).toThrow(expect.objectContaining({ code: 'ERR_CUDA_INVALID_ARGUMENT' }));
   });
 
-  test('an array that was detached makes no tensor without elements', () => {
+  test('a detached array is refused, and not taken as an empty one', () => {
     const gone = Int32Array.of(1, 2);
     structuredClone(gone, { transfer: [gone.buffer] });
     expect(() => tensor(device(), i32, gone)).toThrow(
@@ -672,7 +676,7 @@ onDevice('Tensors', (host) => {
     );
   });
 
-  test('what is wrong is said at the call', () => {
+  test('wrong arguments are refused at the call', () => {
     expect(() => zeros(device(), 'f32' as never, [1])).toThrow('without quotes');
     expect(() => zeros(device(), f32, [1.5])).toThrow('shape');
     for (const make of [zeros, ones, arange, eye, rand, randn] as ((
@@ -738,7 +742,7 @@ onDevice('Tensors', (host) => {
     );
   });
 
-  test('elements of a plain list are looked at: nothing wraps, is cut off or becomes NaN', async () => {
+  test('elements of a plain list are checked: none is wrapped or truncated', async () => {
     const list = (dtype: (typeof DTYPES)[DTypeName], values: readonly unknown[]) => () =>
       tensor(device(), dtype as typeof f32, values as number[]);
     expect(list(u8, [1, 300])).toThrow(
@@ -786,7 +790,7 @@ onDevice('Tensors', (host) => {
     );
   });
 
-  test('the device may be the lazy one, and what is no file or tensor is named', async () => {
+  test('the lazy device is taken; values that are not files or tensors are named', async () => {
     const lazy = { core: device() };
     using x = await arange(lazy, f32, 6);
     const file = await saveNpy(x);
@@ -805,7 +809,7 @@ onDevice('Tensors', (host) => {
     expect(() => saveSafetensors(x as never)).toThrow('Write saveSafetensors({ weights })');
   });
 
-  test('views of nothing, wherever they would begin, are read and written like others', async () => {
+  test('empty views are read and written wherever they begin', async () => {
     using nothing = await zeros(device(), f32, [0, 5]);
     using whole = await zeros(device(), f32, [4, 5]);
     for (const view of [
@@ -820,7 +824,7 @@ onDevice('Tensors', (host) => {
     }
   });
 
-  test('types of views without arguments do not depend on what they are assigned to', async () => {
+  test('types of views without arguments do not depend on the assignment target', async () => {
     using x = await arange(device(), f32, 6);
     using one = await zeros(device(), f32, [1, 3]);
     const turned: Tensor<'f32', [3, 2]> = x.reshape([2, 3]).transpose();
@@ -831,7 +835,7 @@ onDevice('Tensors', (host) => {
     expect(wrong.shape).toEqual([3, 2]);
   });
 
-  test('of memory that somebody else has', async () => {
+  test('closing a tensor of a borrowed buffer leaves the buffer open', async () => {
     const buffer = device().alloc(i32, 6);
     const x = Tensor.of(buffer, [2, 3]);
     await x.fill(4);
@@ -845,7 +849,7 @@ onDevice('Tensors', (host) => {
 });
 
 describe.runIf(onCpu)('Tensors on two devices', () => {
-  test('38: what lies on another device is copied there, or refused', async () => {
+  test('38: tensors of another device are copied or refused', async () => {
     const { openTestDevice } = await import('../core/test-device.js');
     const [a, b] = [await openTestDevice({}, 'cpu:0'), await openTestDevice({}, 'cpu:1')];
     using x = await arange(a, f32, 6);

@@ -51,10 +51,8 @@ export class StandInTensorRT {
         Object.entries(slots).map(([method, slot]) => `${name}_${method}=${slot}`),
       ),
     ].map((define) => `-D${define}`);
-    const folder = join(
-      tmpdir(),
-      `async-cuda-stand-in-${createHash('sha256').update(readFileSync(source)).update(defines.join()).digest('hex').slice(0, 16)}`,
-    );
+    const hash = createHash('sha256').update(readFileSync(source)).update(defines.join());
+    const folder = join(tmpdir(), `async-cuda-stand-in-${hash.digest('hex').slice(0, 16)}`);
     this.path = join(folder, 'libnvinfer.so');
     if (!existsSync(this.path)) {
       mkdirSync(folder, { recursive: true });

@@ -114,9 +114,11 @@ test(
               from: [from[0], from[1], at % 8],
             }))
           : given;
+        const assignment = ({ to, from }: Step): string =>
+          `${to[0]}[${to[1]} + ${to[2]}] = ${from[0]}[${from[1]} + ${from[2]}] + 1;`;
         const text =
           `({ x, y, z, start }) => { const i = start * 4; const j = start * ${j}; ` +
-          `${all.map(({ to, from }) => `${to[0]}[${to[1]} + ${to[2]}] = ${from[0]}[${from[1]} + ${from[2]}] + 1;`).join(' ')} }`;
+          `${all.map(assignment).join(' ')} }`;
         const tensor = (access: 'input' | 'inout') =>
           ({ kind: 'tensor', element: { storage: 'f32' }, access, rank: 1 }) as const;
         const tree = readKernel({
@@ -201,8 +203,9 @@ describe.each(NARROW)('$storage, $each at once', ({ storage, each, view }) => {
       (storage === 'f8e4m3' ? 0x77 : 0xffff),
   );
   const block = { block: [4, 1, 1] as [number, number, number] };
+  const kept = ['f16', 'bf16', 'f8e4m3'].includes(storage) ? 'f32' : 'i32';
   const body = `({ x, y }, gpu) => {
-    const v = gpu.local.${storage === 'f16' || storage === 'bf16' || storage === 'f8e4m3' ? 'f32' : 'i32'}(${each});
+    const v = gpu.local.${kept}(${each});
     const i = gpu.threadIdx.x * ${each};
     for (let k = 0; k < ${each}; k++) v[k] = x[i + k];
     for (let k = 0; k < ${each}; k++) y[i + k] = v[${each - 1} - k];

@@ -94,8 +94,10 @@ function product(
 /** Fragments filled by the table of gpu.ts. */
 const byTheTable = (storage: Half, depth: 16 | 8): string => `({ out, a, b, c }, gpu) => {
   const g = gpu.lane / 4, t = gpu.lane % 4;
-  const left = gpu.local.${storage}(${depth / 2}), right = gpu.local.${storage}(${depth / 4}), sum = gpu.local.f32(4);
-  for (let i = 0; i < ${depth / 2}; i++) left[i] = a[(g + 8 * (i / 2 % 2)) * ${depth} + 2 * t + i % 2 + 8 * (i / 4)];
+  const left = gpu.local.${storage}(${depth / 2}), right = gpu.local.${storage}(${depth / 4});
+  const sum = gpu.local.f32(4);
+  for (let i = 0; i < ${depth / 2}; i++)
+    left[i] = a[(g + 8 * (i / 2 % 2)) * ${depth} + 2 * t + i % 2 + 8 * (i / 4)];
   for (let i = 0; i < ${depth / 4}; i++) right[i] = b[(2 * t + i % 2 + 8 * (i / 2)) * 8 + g];
   for (let i = 0; i < 4; i++) sum[i] = c[(g + 8 * (i / 2)) * 8 + 2 * t + i % 2];
   gpu.warp.mma(sum, left, right);
@@ -165,7 +167,8 @@ describe('gpu.warp.mma', () => {
         if (i < 128) tile[32 + i / 8][i % 8] = c[i];
       }
       gpu.block.sync();
-      const left = gpu.local.f16(8), right = gpu.local.f16(2, 4), sums = gpu.local.f32(2, 4), second = gpu.local.f16(8), last = gpu.local.f16(4), sum = gpu.local.f32(4);
+      const left = gpu.local.f16(8), right = gpu.local.f16(2, 4), sums = gpu.local.f32(2, 4);
+      const second = gpu.local.f16(8), last = gpu.local.f16(4), sum = gpu.local.f32(4);
       const row = gpu.lane % 16, column = gpu.lane / 16 * 8;
       gpu.warp.loadMatrices(left, tile[row], column);
       for (let n = 0; n < 2; n++) {
@@ -175,7 +178,8 @@ describe('gpu.warp.mma', () => {
       }
       gpu.warp.loadMatricesTransposed(last, tile[32 + row], 0);
       gpu.warp.mma(sum, second, last);
-      for (let i = 0; i < 4; i++) out[(gpu.lane / 4 + 8 * (i / 2)) * 8 + 2 * (gpu.lane % 4) + i % 2] = sum[i];
+      for (let i = 0; i < 4; i++)
+        out[(gpu.lane / 4 + 8 * (i / 2)) * 8 + 2 * (gpu.lane % 4) + i % 2] = sum[i];
     }`,
     );
     const [a, b, c] = [
@@ -210,7 +214,8 @@ describe('gpu.warp.mma', () => {
         },
         `({ out, a, n }, gpu) => {
       const tile = gpu.shared.f16(512);
-      for (let i = 0; i < 2; i++) gpu.async.copy(tile, (i * 32 + gpu.lane) * 8, a, (i * 32 + gpu.lane) * 8, 8);
+      for (let i = 0; i < 2; i++)
+        gpu.async.copy(tile, (i * 32 + gpu.lane) * 8, a, (i * 32 + gpu.lane) * 8, 8);
       gpu.async.wait(0);
       gpu.block.sync();
       const left = gpu.local.f16(2, 8), right = gpu.local.f16(2, 4), sum = gpu.local.f32(2, 4);
@@ -299,7 +304,8 @@ test('loadMatrices: one, two and four matrices, as they are and transposed', () 
         for (let i = gpu.lane; i < 256; i += 32) tile[i] = a[i];
         gpu.block.sync();
         const part = gpu.local.bf16(${2 * count});
-        gpu.warp.loadMatrices${transposed ? 'Transposed' : ''}(part, tile, (gpu.lane * 8 + 64) % 256);
+        const start = (gpu.lane * 8 + 64) % 256;
+        gpu.warp.loadMatrices${transposed ? 'Transposed' : ''}(part, tile, start);
         for (let i = 0; i < ${2 * count}; i++) out[gpu.lane * ${2 * count} + i] = part[i];
       }`,
       );
@@ -347,7 +353,8 @@ describe('gpu.async', () => {
           for (let i = t; i < 64 * ${count}; i += 64) out[i] = tile[(i + ${count}) % ${64 * count}];
           gpu.async.wait(0);
           gpu.block.sync();
-          for (let i = t; i < 64 * ${count}; i += 64) out[64 * ${count} + i] = tile[64 * ${count} + i];
+          for (let i = t; i < 64 * ${count}; i += 64)
+            out[64 * ${count} + i] = tile[64 * ${count} + i];
         }`,
         );
         const big = storage === 'i64';

@@ -25,12 +25,20 @@ const FLOATS = 'mov.b32 %x, %p0; mov.b32 %y, %p1; mov.b32 %z, %p2;';
 const RESULT = '.reg .f32 %f<4>;';
 const BITS = 'mov.b32 %r0, %f0; mov.b32 %r1, %f1; mov.b32 %r2, %f2; mov.b32 %r3, %f3;';
 
+/** Reads floats at float coordinates, and gives their bits. */
+const sample = (name: string, instruction: string, coordinates: string): string =>
+  fetch(
+    name,
+    `${XYZ} ${RESULT}`,
+    `${FLOATS} ${instruction} {%f0, %f1, %f2, %f3}, [%tex, {${coordinates}}]; ${BITS}`,
+  );
+
 export const TEXELS = `${HEAD}
 ${fetch('fetch1d', RESULT, `tex.1d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%tex, {%p0}]; ${BITS}`)}
-${fetch('fetch2d', `${XYZ} ${RESULT}`, `${FLOATS} tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%tex, {%x, %y}]; ${BITS}`)}
+${sample('fetch2d', 'tex.2d.v4.f32.f32', '%x, %y')}
 ${fetch('fetch2d_u32', XYZ, `${FLOATS} tex.2d.v4.u32.f32 {%r0, %r1, %r2, %r3}, [%tex, {%x, %y}];`)}
-${fetch('fetch3d', `${XYZ} ${RESULT}`, `${FLOATS} tex.3d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%tex, {%x, %y, %z, %z}]; ${BITS}`)}
-${fetch('layer2d', `${XYZ} ${RESULT}`, `${FLOATS} tex.a2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%tex, {%p3, %x, %y, %y}]; ${BITS}`)}
+${sample('fetch3d', 'tex.3d.v4.f32.f32', '%x, %y, %z, %z')}
+${sample('layer2d', 'tex.a2d.v4.f32.f32', '%p3, %x, %y, %y')}
 .visible .entry add_one(.param .u64 surf, .param .u32 width) {
   .reg .pred %q; .reg .b32 %x, %y, %w; .reg .b64 %s; .reg .f32 %f;
   ld.param.u64 %s, [surf]; ld.param.u32 %w, [width]; mov.u32 %x, %tid.x; mov.u32 %y, %ctaid.x;

@@ -32,6 +32,9 @@ const error = await run().then(
   () => undefined,
   (reason: CudaError) => reason,
 );
-process.stdout.write(
-  `\n${JSON.stringify({ code: error?.code ?? null, driverName: error?.driverName ?? null, message: error?.message ?? null })}\n`,
-);
+const ended = {
+  code: error?.code ?? null,
+  driverName: error?.driverName ?? null,
+  message: error?.message ?? null,
+};
+process.stdout.write(`\n${JSON.stringify(ended)}\n`);

@@ -84,12 +84,13 @@ class TileWriter {
       () => `(${of()} ${random.pick(['<', '>=', '!=='])} ${of()} ? ${of()} : ${of()})`,
       () => `(- ${of()})`,
     ];
-    // A row of a column's tiles is whole; a column is not, but where there is one tile.
+    // A row of a column's tiles is whole; a column is whole only where there is one tile.
+    const reductions = ['sum', 'max', 'min', ...(type === 'f32' ? ['mean'] : [])];
     if (form === 'column')
       ways.push(
         ...[0, 1, 2].map(
           () => (): string =>
-            `tile.${random.pick(type === 'f32' ? ['sum', 'max', 'min', 'mean'] : ['sum', 'max', 'min'])}(${this.expression('full', type, depth - 1)}, 1)`,
+            `tile.${random.pick(reductions)}(${this.expression('full', type, depth - 1)}, 1)`,
         ),
       );
     if (type === 'f32')

@@ -23,7 +23,9 @@ export class Watch {
       setInterval(() => {
         const now = Atomics.load(header, 0);
         if (now === last && header[1] > 0) {
-          require('node:fs').writeSync(2, 'no end of compiling within ' + longestMs / 1000 + ' s:\\n' + Buffer.from(characters.buffer, 8, header[1] * 2).toString('utf16le') + '\\n');
+          const text = Buffer.from(characters.buffer, 8, header[1] * 2).toString('utf16le');
+          const within = 'no end of compiling within ' + longestMs / 1000 + ' s:\\n';
+          require('node:fs').writeSync(2, within + text + '\\n');
           process.kill(process.pid, 'SIGKILL');
         }
         last = now;

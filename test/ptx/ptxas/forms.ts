@@ -143,7 +143,9 @@ async function compare(version: string, target: string, only: string | undefined
     differences++;
     console.log(
       `${target}@${version} ` +
-        `${each.complaint === undefined ? `accepted here, refused by ptxas: ${each.text}   ${theirs!}` : `refused here, accepted by ptxas: ${each.text}   ${each.complaint}`}`,
+        (each.complaint === undefined
+          ? `accepted here, refused by ptxas: ${each.text}   ${theirs!}`
+          : `refused here, accepted by ptxas: ${each.text}   ${each.complaint}`),
     );
   }
   console.log(
