@@ -6,8 +6,8 @@
  * Each kernel is compiled with each pass switched off. Those whose code changes are launched in
  * turns with the kernel as it is, on one thread; a cell is the median time without the pass by the
  * median time with all. Times are the process's processor time, which other load on the machine
- * changes less than the time on the clock. The row `again` is the kernel as it is once more: how far two medians of
- * the same code lie apart. Results must be the same bit for bit.
+ * changes less than the time on the clock. The row `again` measures the unchanged kernel once more:
+ * how far two medians of the same code lie apart. Results must be the same bit for bit.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';

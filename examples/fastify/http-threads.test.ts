@@ -94,7 +94,7 @@ function post(origin: string, body: string, options: RequestInit = {}): Promise<
 const metrics = async (origin: string): Promise<string> =>
   (await fetch(`${origin}/metrics`)).text();
 
-test('requests are asked on the thread of the finder, and each has its own answer or error', async () => {
+test('requests run on the finder’s thread, and each has its own answer or error', async () => {
   const origin = await started(new Echo());
   const answers = await Promise.all(
     Array.from({ length: 20 }, async (_, i) => (await post(origin, `${i}`)).json()),

@@ -228,7 +228,7 @@ someOf(1, describe)(WHERE)('with a finder %s', (where) => {
     },
   );
 
-  test('more than there is room for is refused with 503 and Retry-After, and is taken later', async () => {
+  test('requests beyond the queue’s room get 503 and Retry-After, and succeed later', async () => {
     const model = new HeldModel();
     const origin = await started(model, {
       batching: { maxBatchSize: 1, maxQueueSize: 1, maxConcurrentBatches: 1 },
@@ -278,7 +278,7 @@ someOf(1, describe)(WHERE)('with a finder %s', (where) => {
     expect(model.batches).toEqual([]);
   });
 
-  test('a model that fails is a 500 for each request of the batch, without its message', async () => {
+  test('a model that fails is a 500 for each request, without its message', async () => {
     app = build(where, {
       find: () => Promise.reject(new Error('secret')),
       batching: { maxBatchSize: 2, maxQueueDelay: 50 },

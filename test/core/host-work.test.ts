@@ -238,7 +238,7 @@ onDevice('work of the host', (host) => {
     });
   });
 
-  test('after a failure of its operation, which is not awaited, the device reports it', async () => {
+  test('the device reports a failure after one of its operation that is not awaited', async () => {
     const { device, stream } = host;
     using bad = device.alloc(i32, BYTES / 4);
     using x = device.alloc(i32, BYTES / 4);

@@ -1,4 +1,4 @@
-/** What nobody should write and somebody does: an error that says what is wrong, or no harm. */
+/** Misuse by programs: it is an error that names the fault, or harmless. */
 import { readFileSync } from 'node:fs';
 
 import { CoreDevice, f32, i32, input, inout, output, struct, u32, u8 } from 'async-cuda/core';
@@ -27,7 +27,7 @@ import {
 import { runProgram } from './program.js';
 import { someOf } from '../random-runs.js';
 
-/** Takes some ten milliseconds and more to compile. */
+/** It takes some ten milliseconds and more to compile. */
 const LARGE = readFileSync(new URL('../ptx/samples/sm_80/k18_math.ptx', import.meta.url), 'utf8');
 
 onDevice('Wrong arguments', (host) => {
@@ -113,7 +113,7 @@ onDevice('Wrong arguments', (host) => {
   const cube = { width: 4, height: 4, depth: 4 };
   const ints = (): Int32Array => new Int32Array(64);
   type Any = never;
-  /** `may` lists what is right after all. */
+  /** `may` lists the calls that are allowed. */
   const calls: [string, (value: Any) => unknown, ...string[]][] = [
     ['Device.open, name', (v) => CoreDevice.open(v)],
     ['Device.open, options', (v) => CoreDevice.open(testDevice, v)],
@@ -284,7 +284,7 @@ onDevice('Wrong arguments', (host) => {
     ['device.close, timeout', (v) => later({ timeout: v }), '1.5'],
   ];
 
-  /** A device that calls of `close` are tried on: it stays open where one is refused. */
+  /** A device for calls of `close`: it stays open where one is refused. */
   let closing: CoreDevice | undefined;
   afterAll(() => closing?.close());
 
@@ -344,7 +344,7 @@ onDevice('Misuse', (host) => {
     },
   );
 
-  test('a call that gives work of its own stream is an error, not a deadlock', async () => {
+  test('a call that returns work of its own stream is an error, not a deadlock', async () => {
     using buffer = host.device.alloc(i32, 4);
     const error = await failure(() => host.stream.call(() => buffer.fill(host.stream, 1) as never));
     expect(error.code).toBe('ERR_CUDA_INVALID_ARGUMENT');
@@ -352,10 +352,10 @@ onDevice('Misuse', (host) => {
     expect((await buffer.read(host.stream))[0]).toBe(1);
   });
 
-  test('a call may throw anything, and give a thenable', async () => {
+  test('a call can throw any value, and return a thenable', async () => {
     await expect(
       host.stream.call(() => {
-        // eslint-disable-next-line @typescript-eslint/only-throw-error -- what is thrown comes out
+        // eslint-disable-next-line @typescript-eslint/only-throw-error -- the value is passed on
         throw undefined;
       }),
     ).rejects.toBe(undefined);
@@ -366,7 +366,7 @@ onDevice('Misuse', (host) => {
     ).toBe(42);
   });
 
-  test('iterators that are left, thrown out of, or whose buffer is closed midway', async () => {
+  test('iterators can be left early, by an error, or by closing the buffer', async () => {
     const buffer = host.device.alloc(i32, 10_000);
     buffer.fill(host.stream, 1);
     for await (const chunk of buffer.chunks(host.stream, { length: 100 })) {
@@ -401,7 +401,7 @@ onDevice('Misuse', (host) => {
     }
   });
 
-  test('events of two devices have no time in common', async () => {
+  test('the time between events of two devices is refused', async () => {
     await using other = await openTestDevice({ thread: host.mode }, 'cpu:5');
     using start = host.stream.record();
     using end = other.stream.record();
@@ -442,8 +442,8 @@ onDevice('Misuse', (host) => {
       device.on('error', (error) => errors.push(error));
       const huge = device.alloc(f32, 2 ** 46);
       const y = device.alloc(f32, 4);
-      // At once behind the allocation, unlike `loadModule`, and nothing behind it is decoded before
-      // it has been compiled.
+      // It is compiled at once after the allocation, unlike `loadModule`, and no later command is
+      // decoded before that.
       const loaded = device.runtime.call('loadModule', LARGE, {}, 0, {});
       y.copyFrom(device.stream, huge.slice(0, 4)).catch(() => undefined);
       const error = await failure(() => y.read(device.stream));
@@ -461,7 +461,7 @@ onDevice('Misuse', (host) => {
     },
   );
 
-  test('a pool that is closed before its buffers goes with the device', async () => {
+  test('a pool that is closed before its buffers is freed with the device', async () => {
     const device = await openTestDevice({ thread: host.mode }, 'cpu:5');
     const errors: CudaError[] = [];
     device.on('error', (error) => errors.push(error));
@@ -473,7 +473,7 @@ onDevice('Misuse', (host) => {
     expect(errors).toEqual([]);
   });
 
-  test('as many streams as there are, and one more', async () => {
+  test('a stream beyond the limit is refused', async () => {
     const streams: Stream[] = [];
     const error = await failure(() => {
       for (;;) streams.push(host.device.createStream());
@@ -491,7 +491,7 @@ onDevice('Misuse', (host) => {
     expect((await buffer.read(again))[0]).toBe(4);
   });
 
-  test('work may be queued, and the device closed, in its own events', async () => {
+  test('listeners of a device can queue work and close it', async () => {
     const device = await openTestDevice({ thread: host.mode }, 'cpu:5');
     const buffer = device.alloc(i32, 4);
     const told = new Promise<number>((resolve, reject) => {
@@ -513,7 +513,7 @@ onDevice('Misuse', (host) => {
 });
 
 someOf(1, describe)(allModes)('Listeners that throw (%s)', (mode) => {
-  test('are uncaught exceptions, and nothing else comes of it', { tags: 'thorough' }, async () => {
+  test('are uncaught exceptions, without any other effect', { tags: 'thorough' }, async () => {
     const ended = await runProgram('listeners', { args: [mode] });
     expect({ code: ended.code, stderr: ended.stderr }).toEqual({ code: 0, stderr: '' });
     expect(ended.result).toEqual({

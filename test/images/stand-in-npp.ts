@@ -1,6 +1,6 @@
 /**
- * A stand-in for NPP: every function of the tables, which writes down its arguments as C received
- * them. Structures are declared in C here, so that what the tables say of their layout is seen.
+ * A stand-in for NPP: every function of the tables records its arguments as C received them.
+ * Structures are declared in C here, so that their layout in the tables is tested.
  */
 import type { ArgumentType } from '../../src/core/index.js';
 import { CONTEXT, NPP_FUNCTIONS } from '../../src/images/nvidia/functions.js';

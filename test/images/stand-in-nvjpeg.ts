@@ -1,6 +1,6 @@
 /**
  * A stand-in for nvJPEG and for the functions of libcuda that are called beside it: it reads the
- * size of a JPEG, writes pixels that tell where they are, and writes down what it is called with.
+ * size of a JPEG, writes pixels that depend on their place, and records its arguments.
  */
 import koffi from 'koffi';
 
@@ -154,13 +154,13 @@ API int cuStreamSynchronize(void *stream) { note("cuStreamSynchronize"); return 
 API int cuStreamDestroy_v2(void *stream) { gone(&streams, stream); return 0; }
 `;
 
-/** What it does from now on. */
+/** Sets its behaviour. */
 export interface StandInSettings {
-  /** Of a decode, milliseconds. */
+  /** Duration of a decode in milliseconds. */
   readonly delay?: number;
-  /** Flags of nvjpegCreateEx that it does not know. */
+  /** Flags of nvjpegCreateEx that it refuses. */
   readonly refusedFlags?: number;
-  /** Added to the width that nvjpegGetImageInfo tells. */
+  /** Added to the width that nvjpegGetImageInfo returns. */
   readonly wrongWidth?: number;
 }
 
@@ -188,19 +188,19 @@ export class StandInNvjpeg extends StandInLibrary {
   }
 
   /**
-   * The GPU's own decoders from now on: how many there are, and what nvjpegDecodeBatched returns.
-   * They take baseline JPEGs only.
+   * Sets the number of hardware decoders, and the status of nvjpegDecodeBatched. They take baseline
+   * JPEGs only.
    */
   setHardware(engines: number, status = 0): void {
     this.own(engines, status);
   }
 
-  /** JPEGs that were decoded at once, at most. */
+  /** The largest number of JPEGs that were decoded at once. */
   get mostAtOnce(): number {
     return this.count();
   }
 
-  /** States, streams and handles that are there. */
+  /** The number of states, streams and handles that exist. */
   get alive(): { states: number; streams: number; handles: number } {
     const all = this.counted();
     return {
@@ -211,7 +211,7 @@ export class StandInNvjpeg extends StandInLibrary {
   }
 }
 
-/** The pixels that it makes of a JPEG of so many bytes. */
+/** The pixels that it writes for a JPEG of so many bytes. */
 export function standInPixels(
   length: number,
   width: number,

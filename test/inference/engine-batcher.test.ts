@@ -72,7 +72,7 @@ onDevice('a batcher of an engine', (on) => {
     for (const item of items) item.close();
   });
 
-  test('extents of one name are equal in an item, where the engine is strict about them', async () => {
+  test('extents of one name are equal in an item with a strict engine', async () => {
     await using engine = await loadEngine(on.device, addModel('f32', ['n', 'm']), {
       engine: 'onnxruntime',
       onnxruntime: { strictShapes: true },
@@ -106,7 +106,7 @@ onDevice('a batcher of an engine', (on) => {
     );
   });
 
-  test('of a batch that fails those fail that cannot be run, each with an error of its own', async () => {
+  test('only the failing requests of a batch reject, each with its own error', async () => {
     await using engine = await loadEngine(on.device, gatherModel(), {
       engine: 'onnxruntime',
       onnxruntime: { providers: ['cpu'] },
@@ -145,7 +145,7 @@ onDevice('a batcher of an engine', (on) => {
     for (const item of items) item.close();
   });
 
-  test('a tensor that was closed while it waited is the failure of its own caller only', async () => {
+  test('a tensor that is closed while it waits fails its own request only', async () => {
     await using engine = await loadEngine(on.device, addModel('f32', ['n', 2]), {
       engine: 'onnxruntime',
     });
@@ -157,7 +157,7 @@ onDevice('a batcher of an engine', (on) => {
     const [a, b] = await Promise.allSettled([first, batcher.run({ a: kept, b: kept })]);
     expect(a).toMatchObject({ status: 'rejected', reason: { code: 'ERR_CUDA_DISPOSED' } });
     expect(((a as PromiseRejectedResult).reason as Error).message).toMatch(
-      /^EngineBatcher\.run, request 1 of a batch of 2: item\.b was closed .* once run\(\) has settled/,
+      /^EngineBatcher\.run, request 1 of a batch of 2: item\.b was closed .* run\(\) has settled/,
     );
     const { c } = (b as PromiseFulfilledResult<NamedTensors>).value;
     expect([...((await c!.read()) as Float32Array)]).toEqual([8, 8]);

@@ -1,4 +1,4 @@
-/** PTX that stands in for the compiler's, where tests are about what happens around it. */
+/** PTX in place of the compiler's, for tests of the code around the compiler. */
 import type { KernelSource } from '../../src/compiler/signature.js';
 import type { CompiledKernel } from '../../src/kernels/compiler.js';
 import type { CodeForm } from '../../src/kernels/variant.js';
@@ -26,7 +26,7 @@ export const SCALE: CompiledKernel = {
   dynamicShared: false,
 };
 
-/** What was compiled, in order. */
+/** The compilations, in order. */
 export const compilations: { source: KernelSource; form: CodeForm }[] = [];
 
 export function compile(source: KernelSource, form: CodeForm): Promise<CompiledKernel> {

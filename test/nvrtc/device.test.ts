@@ -84,7 +84,7 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
     expect([...read]).toEqual(new Array(64).fill(2));
   });
 
-  test('names: of the source where they are not overloaded, of nameExpressions, mangled', async () => {
+  test('names are those of the source, of nameExpressions, or mangled', async () => {
     const module = await device.compile(MANY, {
       nameExpressions: ['fill<float, 4>', 'fill<int, 2>', 'inner::hidden'],
     });
@@ -174,7 +174,7 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
         (await failure(() => launch(device.value(bytes), integers, bytes, bytes, null, null, null)))
           .message,
       ).toMatch(
-        /^args\[0\]: expected memory of f32, .* parameter 0 of kernel 'f' .*, got DeviceBuffer<u8>.*reinterpret/,
+        /^args\[0\]: .* f32, .* parameter 0 of kernel 'f' .*, got DeviceBuffer<u8>.*reinterpret/,
       );
       await launch(bytes.reinterpret(f32), integers, bytes, bytes, null, null, null);
     },

@@ -115,7 +115,7 @@ onPaths(
       expect([...((await c.read()) as Float32Array)]).toEqual([2, 4, 2, 4]);
     });
 
-    test('an output whose shape depends on what inputs hold, and once was as declared', async () => {
+    test('an output whose shape depends on the contents of inputs', async () => {
       const reshaped = onnxModel({
         inputs: [
           ['a', 'f32', [4]],

@@ -73,7 +73,7 @@ onPaths(
       expect(engine.outputs.map(({ name }) => name)).toEqual(['y']);
     });
 
-    test('takes every byte of bool but 0 for true, run after run, with and without gaps', async () => {
+    test('takes every byte of bool but 0 for true, with and without gaps', async () => {
       const engine = await load(
         onnxModel({
           inputs: [['x', 'bool', ['n']]],
@@ -291,7 +291,7 @@ onPaths(
       expect([...(sums as Float32Array)]).toEqual([11, 23, 32, 44]);
     });
 
-    test('runs stand in the order of their stream, and of the tensors that they share', async () => {
+    test('runs are in the order of their stream, and of the tensors that they share', async () => {
       const engine = await load(addModel('f32', [1024]));
       using one = await tensor(on.device, f32, new Float32Array(1024).fill(1));
       using x = await zeros(on.device, f32, [1024]);
@@ -405,7 +405,7 @@ onPaths(
         );
       });
 
-      test('outputs of other names, dtypes, shapes, or that share memory with an input', async () => {
+      test('outputs of other names, dtypes or shapes, or that overlap an input', async () => {
         const engine = await load(addModel());
         using a = await zeros(on.device, f32, [2]);
         using whole = await zeros(on.device, i32, [2]);
@@ -521,7 +521,7 @@ onPaths(
       });
     });
 
-    test('what a failed operation left undefined does not run, and leaves the outputs undefined', async () => {
+    test('a run with undefined inputs fails, and leaves its outputs undefined', async () => {
       const engine = await load(addModel('f32', ['n']));
       using a = await tensor(on.device, f32, [1, 2]);
       using c = await zeros(on.device, f32, [2]);

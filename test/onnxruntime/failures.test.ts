@@ -70,7 +70,7 @@ onPaths(
     const aborted = (): AbortSignal => AbortSignal.abort(new Error('enough'));
     const first = async (x: Tensor<'f32'>): Promise<number> => (await x.read())[0]!;
 
-    test('among many of one context, on several streams: each fails or succeeds by itself', async () => {
+    test('among many of one context, on several streams, each run ends by itself', async () => {
       const engine = await load(RESHAPE, { contexts: 1 });
       using x = await tensor(on.device, f32, [5, 6, 7, 8]);
       using good = await tensor(on.device, i64, [4n]);
@@ -302,7 +302,7 @@ onPaths(
       }
     });
 
-    test('by its signal, in the middle: its output is undefined, and the context as good as new', async ({
+    test('by its signal, during the run: its output is undefined, and the context usable', async ({
       skip,
     }) => {
       const engine = await load(longModel(512, 1000));

@@ -102,7 +102,7 @@ onPaths(
       },
     );
 
-    test('that fails: its operation rejects, what reads its output too, and the others go on', async () => {
+    test('that fails rejects its operation and readers of its output, and no others', async () => {
       const engine = await load(RESHAPE);
       const add = await load(addModel('f32', [4]));
       using stream = on.device.createStream();
@@ -148,7 +148,7 @@ onPaths(
       expect([...(await z.read()), ...(await sum.read())]).toEqual([1, 2, 3, 4, 2, 4, 6, 8]);
     });
 
-    test('whose output an earlier failure left undefined makes it good, also the first time', async () => {
+    test('whose output an earlier failure left undefined defines it again', async () => {
       const engine = await load(RESHAPE);
       using x = await tensor(on.device, f32, [1, 2, 3, 4]);
       using i = await tensor(on.device, i64, [9n]);
@@ -368,7 +368,7 @@ onPaths(
       }
     });
 
-    test('finds what was bound for memory that is given out again, on new tensors as well', async () => {
+    test('reuses the binding of memory that is allocated again, also on new tensors', async () => {
       const engine = await load(addModel('f32', ['n']));
       using stream = on.device.createStream();
       for (let i = 0; i < 40; i++) {

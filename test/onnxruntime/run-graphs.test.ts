@@ -118,7 +118,7 @@ else
       }
     });
 
-    test('a context of its own, behind one another on one stream, and after the threads have gone', async () => {
+    test('a context of its own, one after another, and after the threads end', async () => {
       await using engine = await loadOnnxEngine(on.device, longModel(64, 4), {
         providers: ['cuda'],
       });
@@ -313,7 +313,7 @@ else
       return open;
     }
 
-    test('on memory that is another one each time: a graph is shared by those of the same shapes', async () => {
+    test('on other memory each time: runs of the same shapes share a graph', async () => {
       await using engine = await loadOnnxEngine(on.device, addModel('f32', ['n']), {
         providers: ['cuda'],
       });
@@ -362,7 +362,7 @@ else
       for (const each of found) each.close();
     }, 60_000);
 
-    test('one whose input a failure has left undefined fails, and the next one does not', async () => {
+    test('a run whose input is undefined fails, and the next one does not', async () => {
       await using engine = await loadOnnxEngine(on.device, addModel('f32', [3]), {
         providers: ['cuda'],
       });

@@ -38,8 +38,8 @@ test(
   'threads that are told to sleep leave the processors alone between two runs',
   { tags: 'thorough' },
   async () => {
-    // The first of all has JavaScript compiled beside it, and beside other processes threads that are
-    // awake lose their processors: medians.
+    // The first of all has JavaScript compiled beside it, and beside other processes threads that
+    // are awake lose their processors: medians.
     const [asleep, awake]: [number[], number[]] = [[], []];
     for (let i = 0; i < 3; i++) {
       asleep.push(await busy(false));

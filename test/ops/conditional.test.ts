@@ -266,8 +266,8 @@ onDevice('operations that the device decides', (host) => {
           ),
         }));
         /**
-         * The words as the program leaves them. A loop runs while the fifth word, which it sets to 2
-         * and counts down, is not zero.
+         * The words as the program leaves them. A loop runs while the fifth word, which it sets to
+         * 2 and counts down, is not zero.
          */
         const interpret = (steps: Program[], words: number[]): void => {
           for (const step of steps) {

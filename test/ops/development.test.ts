@@ -44,7 +44,7 @@ test('an operation that was never run is named with its place', async () => {
   await collectGarbage(10);
   expect(warnings).toHaveLength(1);
   expect(warnings[0]).toMatch(
-    /^an operation was made and never run: .* made at forgets \(.*ops\/development\.test\.ts:\d+:\d+\)$/s,
+    /^an operation was made and never run: .* at forgets \(.*\/development\.test\.ts:\d+:\d+\)$/s,
   );
 });
 

@@ -222,7 +222,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     ).toMatchObject({ code: 'ERR_CUDA_CAPTURE' });
   });
 
-  test('a tensor that a later step uses than the one that received it is refused, with the remedy', async () => {
+  test('a tensor of an ended step is refused, with the remedy', async () => {
     let early: Tensor<'f32'> | undefined;
     const error = await failure(() =>
       device

@@ -216,7 +216,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
           expect(await dynamic.inferShapes({ x: [3, 2] })).toEqual({ y: [4, 3] });
           await using context = await dynamic.createContext();
           expect(() => context.infer({ x: tensor(new Array<number>(18).fill(0), [9, 2]) })).toThrow(
-            /inputs\.x: expected f32\[\?, 2\], got f32\[9, 2\]: axis 0 has 9 elements for 1 to 8, .*profile 0/,
+            /inputs\.x: .* f32\[\?, 2\], .* f32\[9, 2\]: axis 0 has 9 elements for 1 to 8,.*profile 0/,
           );
         });
       });
@@ -271,7 +271,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
           }
         });
 
-        test('that is more than TensorRT said there could be fails, and gives back what was made', async () => {
+        test('with more output than TensorRT’s bound fails, and frees its memory', async () => {
           await using context = await open.createContext();
           const x = tensor([1, 2, 3, 4], [2, 2]);
           standIn.rows(1);

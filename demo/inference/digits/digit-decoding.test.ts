@@ -28,7 +28,7 @@ test('a box is as far from the middle of its cell as the model says', () => {
   ]);
 });
 
-test('of neighbouring cells that say the same the best is left, and of two digits in one place', () => {
+test('the best of neighbouring cells, and of two digits in one place, is kept', () => {
   const found = candidates([
     { digit: 3, x: 10, y: 10, score: 0.5, sides: [10, 10, 10, 10] },
     { digit: 3, x: 11, y: 10, score: 0.9, sides: [14, 10, 6, 10] },

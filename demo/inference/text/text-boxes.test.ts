@@ -64,7 +64,7 @@ test.each([-0.5, -0.2, 0.3, 0.7])('a line that is turned by %f is found so', asy
   expect(Math.abs(box!.height - expected.height)).toBeLessThan(4);
 });
 
-test('what the model is not sure of, and specks, are none; lines come from the top to the bottom', async () => {
+test('uncertain regions and specks are left out; lines are in order from the top', async () => {
   const boxes = await textBoxes(
     regionsOf(
       mapWith(
@@ -96,7 +96,7 @@ describe('the direction of a line', () => {
     expect(directionsOf(line)).toEqual([line]);
   });
 
-  test('of a tall one may be down, or up, too: the same rectangle, with its width along the line', () => {
+  test('a tall box may read down or up: the same rectangle, with its width along the line', () => {
     const tall = { x: 5, y: 6, width: 10, height: 60, angle: 0.1 };
     const [upright, down, up] = directionsOf(tall);
     expect(upright).toEqual(tall);

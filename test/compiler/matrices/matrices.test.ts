@@ -107,7 +107,7 @@ const byTheTable = (storage: Half, depth: 16 | 8): string => `({ out, a, b, c },
 describe('gpu.warp.mma', () => {
   for (const storage of ['f16', 'bf16'] as const) {
     for (const depth of [16, 8] as const) {
-      test(`${storage}, a common dimension of ${depth}: elements stand where the table says`, () => {
+      test(`${storage}, a common dimension of ${depth}: elements are as in the table`, () => {
         const tree = read(
           {
             out: tensor('f32', 'output'),
@@ -375,7 +375,7 @@ describe('gpu.async', () => {
     }
   });
 
-  test('reads nothing where nothing is given, and with checks says so only where something is', () => {
+  test('copies of no elements read nothing, and checks report other ones only', () => {
     const tree = read(
       { out: tensor('f32'), x: tensor('f32', 'input'), n: { kind: 'scalar', storage: 'i32' } },
       `({ out, x, n }, gpu) => {

@@ -1,6 +1,6 @@
 /**
- * Runs a kernel of the sample k14_printf, and prints as JSON how it ended: what it prints and what
- * ends a device need a process.
+ * Runs a kernel of the sample k14_printf, and prints as JSON how it ended. Its output and the loss
+ * of a device need a process of their own.
  */
 import { readFileSync } from 'node:fs';
 
