@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util';
 
 export interface Options {
-  /** Parts of benchmarks' names or areas; none means all that the device has. */
+  /** Parts of benchmarks' names or areas; none means all benchmarks of the device. */
   readonly names: readonly string[];
   /** A name for `Device.open`; undefined for the best device. */
   readonly device: string | undefined;

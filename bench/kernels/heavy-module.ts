@@ -1,7 +1,7 @@
 /**
  * PTX that takes a driver long to compile: kernels of thousands of statements that depend on one
- * another. How many kernels make a second is found out by loading a few; a module's constants are
- * its own, so that no cache knows it.
+ * another. Loading a few kernels tells how many make a second; a module has constants of its own,
+ * so that no cache has it.
  */
 import { performance } from 'node:perf_hooks';
 
@@ -44,16 +44,13 @@ ${sum.join('\n')}
 }`;
 }
 
-/**
- * A module that was never there before, of kernels `heavy0`, `heavy1`, … with parameters (float* y,
- * float a).
- */
+/** A new module with the kernels `heavy0`, `heavy1`, … with parameters (float* y, float a). */
 export function heavyModule(kernels: number): string {
   salt++;
   const texts = Array.from({ length: kernels }, (_, i) => kernel(`heavy${i}`));
   const text = `.version 7.5\n.target sm_75\n.address_size 64\n\n${texts.join('\n\n')}\n`;
-  // In one piece, as from a file: V8 puts pieces together when they are first read, four megabytes
-  // in a millisecond or two.
+  // In one piece, as from a file: V8 joins pieces when they are first read, four megabytes in a
+  // millisecond or two.
   return Buffer.from(text, 'latin1').toString('latin1');
 }
 

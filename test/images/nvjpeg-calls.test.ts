@@ -621,7 +621,7 @@ else
         expect(standIn.alive).toEqual(before);
       });
 
-      test('take files of any size, and skip those that are aborted before their turn', async () => {
+      test('take files of any size, and skip those that are aborted in time', async () => {
         const { core, lazy } = await withHardware(1);
         const jpeg = await jpegOf(32, 16);
         const sizes = [0, 100_000, 10, 5_000_000, 70_000, 3_000_000, 0];
