@@ -1,4 +1,6 @@
-/** Files of every kind that the decoders know become packed RGB; others give one clear line. */
+/**
+ * Files of every kind that the decoders support become packed RGB; others are an error of one line.
+ */
 import jpeg from 'jpeg-js';
 import { PNG } from 'pngjs';
 import { describe, expect, test } from 'vitest';

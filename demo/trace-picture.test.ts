@@ -1,4 +1,4 @@
-/** The picture of a trace shows what the streams did, and tells how much of it went on at once. */
+/** The picture of a trace shows the work of the streams, and how much of it overlapped. */
 import { CoreDevice, type TraceJson } from 'async-cuda/core';
 import * as fc from '../test/fast-check.js';
 import { expect, test } from 'vitest';

@@ -26,7 +26,7 @@ export interface Task extends AsyncDisposable {
   readonly plansBatches: boolean;
   /** What is on each of the photographs, as an operation. */
   find(photographs: readonly Photograph[]): DeviceOp<Finding[][]>;
-  /** Gives back the models' memory, behind what is under way. */
+  /** Frees the models' memory, after the work in flight. */
   close(): Promise<void>;
 }
 

@@ -10,7 +10,7 @@ export interface Counted {
   readonly statuses: readonly (readonly [status: number, requests: number])[];
   /** From the first byte to the answer, of all of them. */
   readonly seconds: number;
-  /** What held up the thread's event loop, at the longest, since it was asked for last: seconds. */
+  /** The longest delay of the thread's event loop since the last read, in seconds. */
   readonly loopDelay: number;
 }
 

@@ -1,4 +1,4 @@
-/** One thread of http-threads.ts: an HTTP server, which asks the device's thread. */
+/** One thread of http-threads.ts: an HTTP server, which calls the device's thread. */
 import { parentPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 
@@ -20,7 +20,7 @@ export interface HttpThreadData {
   readonly counts: SharedArrayBuffer;
 }
 
-/** What it says once it listens. */
+/** Its message when it listens. */
 export interface Listening {
   readonly origin: string;
   readonly port: number;
@@ -29,7 +29,7 @@ export interface Listening {
 const { host, port, sharesPort, server, finder: toFinder, counts } = workerData as HttpThreadData;
 const finder = new RemoteFinder(toFinder, new Counts(counts));
 const app = buildServer({ ...server, finder });
-// Fastify hands on what it does not know.
+// Fastify passes options on that it does not know.
 const options = { host, port, reusePort: sharesPort };
 await app.listen(options);
 const listening: Listening = {

@@ -9,7 +9,7 @@ import type { Finder } from './finder.js';
 import { HttpThreads, SHARES_PORTS } from './http-threads.js';
 import type { HttpThreadsOptions } from './http-threads.js';
 
-/** Says what was sent, once it is let go. */
+/** Answers with what was sent, once it is released. */
 class Echo implements Finder {
   readonly counts = new Counts();
   readonly asked: string[] = [];
@@ -153,7 +153,7 @@ test('closing answers what was taken, and takes nothing more', async () => {
 });
 
 test.skipIf(!SHARES_PORTS)(
-  'several threads share a port, and the room for requests, and say together what they have done',
+  'several threads share a port, the limit of requests, and the metrics',
   async () => {
     const origin = await started(new Echo(false), {
       threads: 3,
@@ -183,7 +183,7 @@ test.skipIf(!SHARES_PORTS)(
   },
 );
 
-test('what cannot be started says why, and leaves nothing behind', async () => {
+test('a failed start rejects with the reason, and leaves no thread', async () => {
   finder = new Echo();
   const taken = createServer().listen(0, '127.0.0.1');
   await once(taken, 'listening');

@@ -124,7 +124,7 @@ export class RemoteFinder implements Finder {
     });
   }
 
-  /** Once nothing more is asked. */
+  /** Resolves when no call is pending. */
   close(): void {
     this.counts.close();
     this.port.close();
@@ -186,7 +186,7 @@ export class FinderService {
         requests.delete(id);
       }
     };
-    /** Those who asked, each of whom has an answer of its own. */
+    /** The pending calls, each with an answer of its own. */
     const counted: ((counted: Counted) => void)[] = [];
     this.ports.set(
       port,
@@ -222,7 +222,7 @@ export class FinderService {
     });
   }
 
-  /** Of all threads; `own` is that of the one which asks. */
+  /** Counts of all threads; `own` is that of the calling one. */
   private async statistics(asking: MessagePort, own: Counted): Promise<Statistics> {
     const others = [...this.ports].filter(([port]) => port !== asking).map(([, count]) => count());
     const { counted, batcher } = await this.finder.statistics();

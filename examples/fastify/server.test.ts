@@ -40,7 +40,7 @@ class HeldModel {
   }
 }
 
-/** What is closed behind a test, the last one first. */
+/** Resources that are closed after a test, the last one first. */
 const opened: (() => unknown)[] = [];
 afterEach(async () => {
   for (const close of opened.splice(0).reverse()) await close();
@@ -66,7 +66,7 @@ interface Started {
   readonly mostPixelsUnderWay?: number;
 }
 
-/** A server whose finder is asked directly, or as one that belongs to another thread is. */
+/** A server whose finder is called directly, or as one of another thread. */
 function build(
   where: (typeof WHERE)[number],
   {
@@ -303,7 +303,7 @@ someOf(1, describe)(WHERE)('with a finder %s', (where) => {
     await closed;
   });
 
-  test('says that it is well, and what it has done', async () => {
+  test('reports its health and its metrics', async () => {
     const model = new HeldModel();
     model.letGo();
     const origin = await started(model);
@@ -415,7 +415,7 @@ someOf(1, describe)(WHERE)('with a finder %s', (where) => {
   const HEAD = 'POST /text HTTP/1.1\r\nhost: x\r\ncontent-type: image/png\r\n';
   const BEGUN = `${HEAD}content-length: 100000\r\n\r\nabc`;
 
-  test('connections that are cut in the middle of a body leave nothing behind', async () => {
+  test('connections that end within a body leave no memory', async () => {
     const model = new HeldModel();
     model.letGo();
     const origin = await started(model, { maxInFlight: 1 });

@@ -20,7 +20,7 @@ export interface PublicExample {
   readonly place: string;
   readonly runs: boolean;
   readonly text: string;
-  /** The lines that it says it prints. */
+  /** The expected output lines, from its comments. */
   readonly prints: readonly string[];
 }
 

@@ -63,7 +63,7 @@ test('the guide has programs', () => {
   expect(programs.filter(({ file }) => file.startsWith('guide-')).length).toBeGreaterThan(6);
 });
 
-test.each(programs)('$title: says what it prints', ({ text, prints }) => {
+test.each(programs)('$title: each console.log has its output as a comment', ({ text, prints }) => {
   expect(prints.length).toBe(text.match(/console\.log\(/g)?.length ?? 0);
 });
 

@@ -15,7 +15,7 @@ export interface DocumentedProgram {
   /** Without extension. */
   file: string;
   text: string;
-  /** The lines that it says it prints. */
+  /** The expected output lines, from its comments. */
   prints: string[];
 }
 

@@ -27,7 +27,7 @@ const HANDLES = 3;
 async function keptByHandle(): Promise<number> {
   let library: ReturnType<typeof koffi.load>;
   try {
-    // The one that the CUDA provider has loaded: nobody else has put it where the loader looks.
+    // The one that the CUDA provider has loaded: no other code has put it where the loader looks.
     library = koffi.load('libcudnn.so.9');
   } catch {
     return 0;

@@ -1,4 +1,4 @@
-/** `async-cuda/inference`: whichever library is there, behind one interface. */
+/** `async-cuda/inference`: one interface for whichever library is installed. */
 import { f32 } from 'async-cuda/core';
 import { loadEngine } from 'async-cuda/inference';
 import { tensor } from 'async-cuda/tensor';
@@ -53,7 +53,7 @@ describe(`loadEngine (${testDevice})`, () => {
     await device.close();
   });
 
-  test.runIf(onCpu)('where no library is found the error says how to get each', async () => {
+  test.runIf(onCpu)('where no library is found the error has how to install each', async () => {
     const device = await openTestDevice();
     vi.stubEnv('ASYNC_CUDA_ONNXRUNTIME', '/nowhere/libonnxruntime.so.1');
     const error = await failure(() => loadEngine(device, addModel()));

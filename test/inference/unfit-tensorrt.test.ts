@@ -26,7 +26,7 @@ describe.skipIf(!existsSync(folder))('TensorRT for RTX on a GPU that it has no c
       properties: { value: { ...device.properties, computeCapability: [9, 0] } },
     }) as CoreDevice;
 
-  test('is not available, and says so before anything is built', async () => {
+  test('is refused before anything is built', async () => {
     vi.stubEnv('ASYNC_CUDA_TENSORRT', '/nowhere');
     vi.stubEnv('ASYNC_CUDA_TENSORRT_RTX', folder);
     const device = await openTestDevice();

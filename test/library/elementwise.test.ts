@@ -417,7 +417,7 @@ onDevice('Elementwise maths', (host) => {
     ).toEqual(range(1000).map(() => 0));
   });
 
-  test('what is wrong is said at the call', async () => {
+  test('wrong arguments are refused at the call', async () => {
     using x = await device.zeros(f32, [2, 3]);
     using whole = await device.zeros(i32, [2, 3]);
     const message = async (call: () => unknown): Promise<string> => {

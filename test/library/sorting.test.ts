@@ -88,7 +88,7 @@ onDevice(
       using positions = await argSort(x, { descending });
       const where = `${dtype.name}[${values.length}]${descending ? ' descending' : ''}`;
       expect(await plain(positions), where).toEqual(expected);
-      // toEqual tells -0 from +0.
+      // toEqual distinguishes -0 from +0.
       expect(await plain(sorted), where).toEqual(expected.map((at) => given[at]!));
     }
 

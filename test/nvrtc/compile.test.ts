@@ -305,7 +305,7 @@ describeWith('NVRTC', 'compile', () => {
   describe('is kept on disk', () => {
     const twice = async (source: string, options: CompileOptions = {}): Promise<boolean> => {
       await compile(source, options);
-      // It is written when nobody waits for it.
+      // It is written without a wait for it.
       await vi
         .waitFor(async () => expect((await compile(source, options)).cached).toBe(true), {
           timeout: 5000,
@@ -414,7 +414,7 @@ describeWith('NVRTC', 'compile', () => {
       expect(turns).toBeGreaterThan(100);
     }, 60_000);
 
-    test('is not waited for by who has aborted', async () => {
+    test('does not delay an aborted call', async () => {
       const controller = new AbortController();
       const ahead = fresh(slow(2));
       const running = failure(fresh(slow(3), { signal: controller.signal }));
@@ -437,7 +437,7 @@ describeWith('NVRTC', 'compile', () => {
       expect(order).toEqual(['abandoned', 'next']);
     }, 60_000);
 
-    test('compiles what is asked at once, each its own', async () => {
+    test('compiles concurrent sources separately', async () => {
       const programs = await Promise.all(
         [1, 2, 3, 4].map((n) => fresh(`extern "C" __global__ void f${n}() {}`)),
       );
@@ -472,7 +472,7 @@ describeWith('NVRTC', 'compile', () => {
 describe('without NVRTC', () => {
   afterEach(() => vi.unstubAllEnvs());
 
-  test('the error says every path and how to get it', async () => {
+  test('the error has every path and how to install it', async () => {
     vi.stubEnv('ASYNC_CUDA_NVRTC', '/nowhere/libnvrtc.so.13');
     const error = await failure(compile(SCALE, { cache: false }));
     expect(error).toBeInstanceOf(CudaError);
@@ -485,7 +485,7 @@ describe('without NVRTC', () => {
     ]);
   });
 
-  test('a file that is no library is told of, with the reason', async () => {
+  test('a file that is not a library is listed, with the reason', async () => {
     vi.stubEnv('ASYNC_CUDA_NVRTC', new URL(import.meta.url).pathname);
     expect((await failure(compile(SCALE, { cache: false }))).message).toMatch(
       /compile\.test\.ts: .*ELF/,

@@ -80,7 +80,7 @@ describeWith('nvJitLink', 'link', () => {
       expect((await link([program], { optimizationLevel: 0 })).cached).toBe(false);
     });
 
-    test('a function that no part has: the linker says which', async () => {
+    test('a function that no part has is named by the linker', async () => {
       const program = await compile(CALLER, { architecture: 'sm_90', outputs: ['ltoir'] });
       const error = await failure(() => link([program]));
       expect(error).toBeInstanceOf(CudaCompileError);
@@ -148,7 +148,7 @@ describe('link is refused at the call', () => {
 
 describe('without nvJitLink', () => {
   afterEach(() => vi.unstubAllEnvs());
-  test('the error says how to get it', async () => {
+  test('the error has how to install it', async () => {
     vi.stubEnv('ASYNC_CUDA_NVJITLINK', '/nowhere/libnvJitLink.so.13');
     const error = await failure(() =>
       link([{ ptx: '.version 8.0' }], { architecture: 'sm_90', cache: false }),

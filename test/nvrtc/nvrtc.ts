@@ -20,7 +20,7 @@ if (existsSync(installed)) {
 
 const libraries = { NVRTC: KNOWN_LIBRARIES.nvrtc, nvJitLink: KNOWN_LIBRARIES.nvJitLink } as const;
 
-/** Whether the library is on this machine. Says loudly where it is not. */
+/** Whether the library is on this machine. Prints a warning where it is not. */
 export function haveLibrary(name: keyof typeof libraries): boolean {
   if ('path' in findLibrary(libraries[name])) return true;
   console.error(

@@ -90,7 +90,7 @@ describeWith('NVRTC', 'standard headers', () => {
     }
   });
 
-  test('whole numbers have the widths and limits that <stdint.h> says', async () => {
+  test('integers have the widths and limits of <stdint.h>', async () => {
     const checks = [8, 16, 32, 64].flatMap((w) => [
       `sizeof(int${w}_t) == ${w / 8}`,
       `sizeof(uint_fast${w}_t) == ${w / 8}`,
@@ -160,7 +160,7 @@ describeWith('NVRTC', 'standard headers', () => {
     await fresh(kernel('y[0] = least();', '#include "least.h"'), { includeFolders: [folder] });
   });
 
-  test('what else is wrong is said as before, and a type without its header names it', async () => {
+  test('other errors are unchanged, and a missing header is named for its type', async () => {
     const error = await failure(() => fresh(kernel('y[0] = INFINITY + foo;')));
     expect(error).toBeInstanceOf(NvrtcCompileError);
     expect(error.message).toContain('identifier "foo" is undefined');
@@ -173,7 +173,7 @@ describeWith('NVRTC', 'standard headers', () => {
   test('a program that needed them is kept', async () => {
     const source = kernel('y[0] = INFINITY + UINT8_MAX;', '#include <cstdint>');
     expect((await compile(source)).cached).toBe(false);
-    // It is written behind the first.
+    // It is written after the first.
     await vi.waitFor(async () => {
       expect((await compile(source)).cached).toBe(true);
     }, 5000);

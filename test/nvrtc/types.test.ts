@@ -60,7 +60,7 @@ async function declared(
     '#include "mine.cuh"\nextern "C" __global__ void scale(float* y) {}',
   );
   void open['hidden']?.call({ grid: 1, block: 4 }, y, 1);
-  // @ts-expect-error: what is seen is typed all the same
+  // @ts-expect-error: the visible ones are typed
   void open.scale.call({ grid: 1, block: 4 }, 'y');
 }
 

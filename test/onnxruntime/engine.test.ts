@@ -45,7 +45,7 @@ onPaths(
       await Promise.all(opened.splice(0).map((engine) => engine.close()));
     });
 
-    test('says what it takes and gives', async () => {
+    test('has its inputs and outputs', async () => {
       const engine = await load(
         onnxModel({
           inputs: [
@@ -308,7 +308,7 @@ onPaths(
       expect(last[1023]).toBe(12);
     });
 
-    test('a write behind a run does not change what it has read', async () => {
+    test('a write after a run does not change what it has read', async () => {
       const engine = await load(addModel('f32', [1 << 16]));
       using a = await tensor(on.device, f32, new Float32Array(1 << 16).fill(3));
       const run = engine.infer({ a, b: a }).run();
@@ -328,7 +328,7 @@ onPaths(
       expect(await values(c)).toEqual([2, 4]);
     });
 
-    test('as many runs as are asked for, by few contexts', async () => {
+    test('a few contexts do any number of runs', async () => {
       const engine = await load(addModel('f32', ['n']), { contexts: 2 });
       using a = await tensor(on.device, f32, [1, 2]);
       const all = await Promise.all(
@@ -567,7 +567,7 @@ onPaths(
       expect(error.name).toBe('TimeoutError');
       // All of it takes more than ten times as long.
       expect(performance.now() - begun).toBeLessThan(20_000);
-      // The context is as good as new.
+      // The context can be used again.
       const small = await load(addModel());
       using a = await zeros(on.device, f32, [2]);
       (await small.infer({ a, b: a }))['c']!.close();

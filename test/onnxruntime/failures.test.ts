@@ -163,7 +163,7 @@ onPaths(
       },
     );
 
-    test('does not write part of memory that is undefined, and says so', async () => {
+    test('does not write a part of undefined memory, and rejects', async () => {
       const engine = await load(addModel('f32', [2]));
       using a = await tensor(on.device, f32, [1, 2]);
       using whole = await zeros(on.device, f32, [4]);
@@ -204,7 +204,7 @@ onPaths(
     });
 
     test.each([0, 1, 2])(
-      'runs behind it in the operation are not begun, having been run %i times before',
+      'later runs of the operation do not start, after %i runs before',
       async (times) => {
         const engine = await load(RESHAPE);
         using x = await tensor(on.device, f32, [5, 6, 7, 8]);
@@ -228,7 +228,7 @@ onPaths(
       ['given', RESHAPE],
       ['made by the library', RESHAPE_SOME],
     ] as const)(
-      'and that nobody awaits, its output %s: the device tells of it, once',
+      'and that are not awaited, output %s, are reported by the device once',
       async (how, model) => {
         const engine = await load(model);
         using x = await tensor(on.device, f32, [5, 6, 7, 8]);

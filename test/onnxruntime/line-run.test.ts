@@ -17,7 +17,7 @@ import { RESHAPE, addModel, longModel } from './onnx-model.js';
 import { onPaths } from './paths.js';
 import { someOf } from '../random-runs.js';
 
-/** Loads engines that are closed behind each test. */
+/** Loads engines that are closed after each test. */
 function loading(
   on: TestDevice,
 ): (model: Uint8Array, options?: OnnxRuntimeOptions) => Promise<OnnxEngine> {
@@ -63,7 +63,7 @@ onPaths(
         const back = () => engine.infer({ a: y, b: one }, { outputs: { c: x } });
         const built = [there(), back()];
         let last: PromiseLike<unknown> | undefined;
-        // More than a thread is told at once, where it is told several.
+        // More than a thread receives at once.
         const count = engine.staged ? 300 : 3000;
         for (let i = 0; i < count; i++)
           last = (how === 'built once' ? built[i % 2]! : i % 2 === 0 ? there() : back()).runOn(
@@ -115,7 +115,7 @@ onPaths(
       const right = engine.infer({ x, i: good }, { outputs: { y } });
       const wrong = engine.infer({ x, i: bad }, { outputs: { y: z } });
       const doubled = add.infer({ a: z, b: z }, { outputs: { c: sum } });
-      // The first time each is prepared; from then on they are told together.
+      // The first time each is prepared; later they are passed together.
       for (let round = 0; round < 3; round++) {
         const runs = [right, wrong, doubled, right, wrong, right].map((op) => op.runOn(stream));
         const ends = await Promise.allSettled(runs);
@@ -141,7 +141,7 @@ onPaths(
           code: 'ERR_CUDA_UNDEFINED_CONTENTS',
         });
       }
-      // What a run writes all of is good again behind it.
+      // A buffer that a run writes whole is defined after it.
       await bad.write(BigInt64Array.of(4n));
       await wrong.runOn(stream);
       await doubled.runOn(stream);
@@ -162,7 +162,7 @@ onPaths(
       expect([...(await y.read())]).toEqual([1, 2, 3, 4]);
     });
 
-    test('whose failure nobody awaits: the device tells of it', async () => {
+    test('whose failure is not awaited is reported by the device', async () => {
       const engine = await load(RESHAPE);
       using stream = on.device.createStream();
       using x = await tensor(on.device, f32, [1, 2, 3, 4]);
@@ -225,7 +225,7 @@ onPaths(
     );
 
     test(
-      'on a stream for each run: streams that are closed and forgotten are not kept',
+      'on a stream for each run does not keep closed and unreferenced streams',
       { tags: 'thorough' },
       async () => {
         const engine = await load(addModel('f32', [2]));
@@ -380,7 +380,7 @@ onPaths(
       expect(engine.bindings.count).toBeLessThan(10);
     });
 
-    test('tells tensors at the same addresses with other shapes apart', async () => {
+    test('distinguishes tensors at the same addresses with other shapes', async () => {
       const engine = await load(addModel('f32', ['n', 'm']));
       using stream = on.device.createStream();
       for (let round = 0; round < 3; round++) {

@@ -142,7 +142,7 @@ export function addModel(
   });
 }
 
-/** `count` matrix products, one behind the other: so many times n³ multiplications. */
+/** `count` matrix products, one after the other: so many times n³ multiplications. */
 export function longModel(n: number, count: number): Uint8Array {
   const names = Array.from({ length: count + 1 }, (_, i) =>
     i === 0 ? 'x' : i === count ? 'y' : `t${i}`,

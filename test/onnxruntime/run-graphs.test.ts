@@ -66,7 +66,7 @@ else
       expect((await on.device.stats()).graphLaunches - before).toBe(20);
     });
 
-    test('that make their outputs, and what is before and behind them, are in order', async () => {
+    test('that allocate their outputs are in order with work before and after', async () => {
       await using engine = await loadOnnxEngine(on.device, longModel(512, 16), {
         providers: ['cuda'],
       });

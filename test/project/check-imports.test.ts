@@ -117,7 +117,7 @@ test('an import up the layers is a violation', async () => {
   expect(violations).toEqual(['driver-imports-below: src/driver/index.ts -> src/core/index.ts']);
 });
 
-test('the comment of a rule says what the layer may import', () => {
+test('the comment of a rule lists what the layer may import', () => {
   const rule = config.forbidden.find(({ name }) => name === 'driver-imports-below');
   expect(rule).toMatchObject({ comment: 'src/driver may import driver, ground, ptx, native.' });
 });

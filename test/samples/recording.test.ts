@@ -1,4 +1,4 @@
-/** A recording says of each output whether another run gave the same. */
+/** A recording tells for each output whether another run is equal. */
 import { describe, expect, test } from 'vitest';
 
 import { near } from './equality.js';

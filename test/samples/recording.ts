@@ -148,7 +148,7 @@ export function describeDevice(recording: Recording, device: CoreDevice): void {
 
 const committed = fileURLToPath(new URL('h200.json', import.meta.url));
 
-/** What the H200 gave; undefined while nobody has recorded it. */
+/** The result of an H200; undefined where it is not recorded. */
 export const h200: Recording | undefined = existsSync(committed)
   ? (JSON.parse(readFileSync(committed, 'utf8')) as Recording)
   : undefined;

@@ -44,7 +44,7 @@ export interface SampleLaunch {
 }
 
 export interface SampleOutput {
-  /** Against a GPU, and against the reference unless `referenceEqual` says otherwise. */
+  /** Against a GPU, and against the reference unless `referenceEqual` is given. */
   equal: Equality;
   /** What the elements of an array of 16-bit words are. */
   format?: Extract<Format, 'f16' | 'bf16'>;

@@ -63,7 +63,7 @@ describe.skipIf(whyNoRtx !== undefined)(
     });
 
     // async-tensorrt: network, inputs_and_outputs; the declared shape of Y is the true one here
-    test('a network says what it takes and gives', async () => {
+    test('a network has its inputs and outputs', async () => {
       const tensors = await (await parsed(simpleOnnx)).tensors();
       expect(tensors.inputs).toEqual([{ name: 'X', dtype: 'f32', shape: [1, 2] }]);
       expect(tensors.outputs).toEqual([{ name: 'Y', dtype: 'f32', shape: [2, 3] }]);
@@ -115,7 +115,7 @@ describe.skipIf(whyNoRtx !== undefined)(
       expect(await config.memoryPoolLimit('workspace')).toBe(1 << 20);
     });
 
-    test('progress is told, and ends', async () => {
+    test('progress is reported until the end', async () => {
       const network = await parsed(simpleOnnx);
       await using config = await builder.createConfig();
       const told: BuildProgress[] = [];
@@ -147,7 +147,7 @@ describe.skipIf(whyNoRtx !== undefined)(
       expect(turns).toBeGreaterThan(0);
     });
 
-    test('what TensorRT says goes to a diagnostics channel', async () => {
+    test('messages of TensorRT go to a diagnostics channel', async () => {
       const heard: unknown[] = [];
       const listen = (message: unknown): void => {
         heard.push(message);
@@ -256,7 +256,7 @@ describe.skipIf(whyNoRtx !== undefined)(
       });
 
       test('a timing cache that is garbage does no harm', async () => {
-        // TensorRT for RTX 1.7 takes it, says nothing, and begins with an empty one.
+        // TensorRT for RTX 1.7 takes it without a message, and begins with an empty one.
         expect(
           (await planOf(simpleOnnx, { timingCache: new TextEncoder().encode('garbage') })).length,
         ).toBeGreaterThan(100);

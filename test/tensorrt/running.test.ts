@@ -80,7 +80,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
       });
 
       // async-tensorrt: engine, tensor_info
-      test('an engine says what it takes and gives', () => {
+      test('an engine has its inputs and outputs', () => {
         const plain = (list: TensorRTEngine['inputs']): unknown =>
           list.map(({ name, dtype, shape }) => ({ name, dtype, shape }));
         expect(plain(engine.inputs)).toEqual([{ name: 'x', dtype: 'f32', shape: [1, 2] }]);
@@ -222,7 +222,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
         });
       });
 
-      describe('an output whose shape the run says', () => {
+      describe('an output whose shape depends on the run', () => {
         let open: TensorRTEngine;
         beforeAll(async () => {
           open = await runtime.deserialize(planText(-1, 2, true));
@@ -246,7 +246,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
           }
         });
 
-        test('of runs that are asked for at once each is read before the next', async () => {
+        test('of concurrent runs is read before the next run', async () => {
           await using context = await open.createContext();
           standIn.rows(2);
           standIn.take();
@@ -360,7 +360,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
           expect(() => context.infer({ x: [1, 2] as unknown as AnyTensor })).toThrow(
             CudaArgumentError,
           );
-          // A run of these tensors is remembered: what is no object is told all the same.
+          // A run of these tensors is cached: values that are not objects are still refused.
           (await context.infer({ x }))['y']!.close();
           expect(() => context.infer(null as never)).toThrow(CudaArgumentError);
           expect(() => context.infer({ x }, { outputs: null as never })).toThrow(CudaArgumentError);

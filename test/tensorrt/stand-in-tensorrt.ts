@@ -30,7 +30,7 @@ export class StandInTensorRT {
   private readonly countAlive: () => number;
   private readonly setRows: (rows: number) => void;
 
-  /** Of the tables of `key`; `version` is what it says of itself. */
+  /** Has the tables of `key`; `version` is the version that it reports. */
   constructor(key: SlotKey, version: number) {
     const rows: Readonly<Record<string, Readonly<Record<string, number>>>> = SLOTS[key];
     const { callbacks } = generationOf(key);
@@ -110,7 +110,7 @@ export class StandInTensorRT {
   }
 }
 
-/** `open`: the run says the first extent of the output. */
+/** `open`: the first extent of the output depends on the run. */
 export function planText(rows: number, columns: number, open = false): Uint8Array {
   return new TextEncoder().encode(`plan ${rows} ${columns}${open ? ' open' : ''}`);
 }

@@ -21,7 +21,7 @@ function candidates(
   );
 }
 
-test('a box is as far from the middle of its cell as the model says', () => {
+test('the sides of a box have the model’s distances from the middle of its cell', () => {
   const found = candidates([{ digit: 7, x: 10, y: 20, score: 0.75, sides: [5, 8, 6, 9] }]);
   expect(decodeDigits(found, whole, square)).toEqual([
     { label: '7', score: 0.75, box: { left: 37, top: 74, right: 48, bottom: 91 } },

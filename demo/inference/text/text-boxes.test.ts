@@ -9,7 +9,7 @@ import { MAP_WHITE, directionsOf, grown, textBoxes, textSearch } from './text-bo
 const map = { width: 160, height: 96 };
 const whole = { left: 0, top: 0, ...map };
 
-/** A map in which the rectangles are text, as sure as said. */
+/** A map in which the rectangles are text, with the given scores. */
 function mapWith(...texts: readonly (TurnedRectangle & { readonly sure: number })[]): Uint8Array {
   const values = new Uint8Array(map.width * map.height);
   for (const { x, y, width, height, angle, sure } of texts) {
@@ -46,7 +46,7 @@ test('a box is grown by as much as the model was trained to shrink it', () => {
   });
 });
 
-test('a line is where the map says, with the mean of the map as its score', async () => {
+test('a line is the region of the map, with the mean of the map as its score', async () => {
   const [box, ...more] = await textBoxes(regionsOf(mapWith(line)), whole, map, rest);
   const { width, height } = grown(line);
   expect(more).toEqual([]);

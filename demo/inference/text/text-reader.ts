@@ -77,7 +77,7 @@ const DETECTION_NORMALISATION = {
 const PHOTOGRAPHS_AT_ONCE = 4;
 /** Rows of a line, as the recognition sees it. */
 const LINE_HEIGHT = 48;
-/** Its columns: what is shorter has zeros behind it, what is longer is squeezed. */
+/** Its columns: a shorter line is padded with zeros, a longer one is scaled down. */
 const LINE_WIDTHS = { least: 320, step: 32, most: 1600 };
 const LINE_NORMALISATION = { mean: 0.5, deviation: 0.5, dtype: f32 };
 /** Of a map that are searched between two looks at the clock: far below a millisecond. */
@@ -95,7 +95,7 @@ const LINES_IN_A_TURN = 4;
 /** What is read with less certainty is no text. */
 const LEAST_SCORE = 0.5;
 
-/** TensorRT asks for the shapes that it is to take; ONNX Runtime takes all. */
+/** TensorRT needs the shapes that it has to take; ONNX Runtime takes all. */
 export const DETECTION_OPTIONS: LoadEngineOptions = {
   tensorrt: {
     shapes: {
@@ -189,7 +189,7 @@ export class TextReader {
     );
   }
 
-  /** What each box says, in every direction in which its line may run. */
+  /** The text of each box, in every possible direction of its line. */
   private recognise(
     images: readonly DevicePhotograph[],
     boxes: readonly TextBox[][],
@@ -319,7 +319,7 @@ function textOf(lines: readonly ReadLine[]): TextLine[] {
     .map(({ reading, along }) => ({ ...reading, corners: cornersOf(along) }));
 }
 
-/** The models have one output each, which is closed behind its use. */
+/** The models have one output each, which is closed after its use. */
 function onlyOutput(
   outputs: Readonly<Record<string, AnyTensor>>,
 ): DeviceOp<Tensor<'f32', number[]>> {

@@ -1,6 +1,6 @@
 /**
- * Kernels that everybody knows: right on the CPU device, in the instructions that make them fast,
- * and compiled soon.
+ * Well-known kernels: right on the CPU device, in the instructions that make them fast, and
+ * compiled soon.
  */
 import { describe, expect, test } from 'vitest';
 import { emitKernel } from '../../../src/compiler/emit/emit.js';

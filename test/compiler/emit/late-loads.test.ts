@@ -1,6 +1,4 @@
-/**
- * What is read behind a meeting of threads and first needed behind quotients is read behind them.
- */
+/** A load after a barrier whose value is first needed after quotients is moved after them. */
 import { describe, expect, test } from 'vitest';
 import { readKernel } from '../../../src/compiler/read/read-kernel.js';
 import type { SignatureEntry } from '../../../src/compiler/signature.js';
@@ -65,7 +63,7 @@ function places(
   };
 }
 
-describe('behind the quotients', () => {
+describe('loads after the quotients', () => {
   test('what is read just before them, with its address', () => {
     const { weights, division, ptx } = places(`${READ_X} ${MEET} ${READ_W} ${WRITE}`);
     expect(weights).toBeGreaterThan(division);
@@ -87,7 +85,7 @@ describe('before them', () => {
     expect(weights).toBeLessThan(division);
   });
 
-  test('what somebody may write', () => {
+  test('memory that other threads may write', () => {
     const { weights, division } = places(`${READ_X} ${MEET} ${READ_W} ${WRITE}`, {
       access: 'inout',
     });
@@ -102,7 +100,7 @@ describe('before them', () => {
     expect(weights).toBeLessThan(division);
   });
 
-  test('what is read where no threads meet, as everything else', () => {
+  test('loads without a barrier, as everything else', () => {
     const text = `${READ_X} const by = x[(t ^ 1) * 8] + 3; ${READ_W} ${WRITE}`;
     const tree = readKernel({
       name: 'scaled',

@@ -259,7 +259,7 @@ class Kernel {
     }
   }
 
-  /** Ends after a few turns whatever is in it: nobody else writes the counter. */
+  /** Ends after a few iterations whatever its body is: no other statement writes the counter. */
   private loop(): void {
     const { dice, t } = this;
     const limit = dice.of<Expression>([

@@ -1,4 +1,4 @@
-/** What threads do together, and what they tell the host. */
+/** Convergent operations, and messages to the host. */
 import { describe, expect, test } from 'vitest';
 import { KernelSourceError } from '../../../src/compiler/source-error.js';
 import type { Expression, StorageType } from '../../../src/compiler/tree.js';
@@ -53,7 +53,7 @@ test('shared memory, static and dynamic, between barriers', () => {
   expect([...of<Float64Array>('y')]).toEqual(
     [...input].map((_, at) => input[63 - at]! + (at ^ 1) * 2 + 7),
   );
-  // 512 and 3 bytes, and what is left of the line of 128 behind which the launch's own begin.
+  // 512 and 3 bytes, and the rest of the line of 128 after which the launch's own begin.
   expect(emitted.sharedBytes).toBe(640);
 });
 
@@ -129,7 +129,8 @@ describe.each(['global', 'shared'])('atomics on %s memory', (space) => {
       expect(got.slice(1, 5)).toEqual([31, 0, 31, 1]);
       expect(got[5]).toBe(0);
     }
-    // Whoever came last is there; all others, and the 1 from before, were given to somebody.
+    // The last exchange's value is there; all others, and the 1 from before, were returned to a
+    // thread.
     expect(got[6]! + got[8]!).toBe(1 + 496);
     expect(got[7]).toBeGreaterThanOrEqual(0);
     expect(got[7]).toBeLessThan(32);

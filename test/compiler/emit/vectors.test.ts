@@ -84,7 +84,7 @@ test('not past a write that may be to what is read next', () => {
   expect([...of<Float32Array>('y')]).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
 });
 
-/** One step of a body: `of[from + offset] = of[from + offset] + 1`, say. */
+/** One step of a body, for example `of[from + offset] = of[from + offset] + 1`. */
 interface Step {
   readonly to: readonly [of: 'y' | 'z', from: 'i' | 'j', offset: number];
   readonly from: readonly [of: 'x' | 'y' | 'z', from: 'i' | 'j', offset: number];

@@ -43,7 +43,7 @@ export const INTEGERS: Readonly<Record<string, Integer>> = Object.fromEntries(
 export const MODES = ['rn', 'rz', 'rm', 'rp'] as const;
 export type Mode = (typeof MODES)[number];
 
-/** Any NaN: which one is asked apart. */
+/** Any NaN: its bits are tested separately. */
 export const NAN = 'nan';
 export type Result = bigint | typeof NAN;
 
