@@ -70,7 +70,7 @@ test(
   },
 );
 
-test('what is shorter than a pixel is drawn, beside what is longer', () => {
+test('spans shorter than a pixel are drawn, also beside longer ones', () => {
   // Whether there are short kernels, at a third of a pixel's distance, before and behind a copy's
   // end.
   const picture = (short: boolean): Canvas => {

@@ -6,7 +6,7 @@ const picture = { width: 200, height: 100 };
 const tag = { width: 30, height: 10 };
 const named = { left: 80, top: 40, width: 40, height: 20 };
 
-test('a tag goes above what it names', () => {
+test('a tag is above its box', () => {
   expect(placeTag(tag, named, [], picture)).toEqual({ ...tag, left: 80, top: 30 });
 });
 

@@ -133,7 +133,7 @@ test('a client that goes away is known to the finder, and the others are answere
   expect(await (await other).json()).toEqual({ text: 'b' });
 });
 
-test('closing answers what was taken, and takes nothing more', async () => {
+test('closing answers accepted requests, and accepts no more', async () => {
   const origin = await started(new Echo(false));
   const taken = post(origin, 'a');
   await expect.poll(() => finder.asked).toEqual(['a']);

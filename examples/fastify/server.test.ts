@@ -290,7 +290,7 @@ someOf(1, describe)(WHERE)('with a finder %s', (where) => {
     expect(await answers[0]!.json()).toEqual({ error: 'the model failed' });
   });
 
-  test('closing answers what was taken, and takes nothing more', async () => {
+  test('closing answers accepted requests, and accepts no more', async () => {
     const model = new HeldModel();
     const origin = await started(model);
     const taken = post(origin, await png(5));
@@ -327,8 +327,7 @@ someOf(1, describe)(WHERE)('with a finder %s', (where) => {
   });
 
   test(
-    'bodies of any length, told beforehand or not, are read whole, one after the other and at ' +
-      'once',
+    'bodies of known and unknown lengths are read whole, also at once',
     { tags: 'thorough' },
     async () => {
       const model = new HeldModel();
@@ -426,50 +425,40 @@ someOf(1, describe)(WHERE)('with a finder %s', (where) => {
     );
   });
 
-  test(
-    'clients that stop in the middle of a body take no places, and are cut when their time is ' +
-      'over',
-    async () => {
-      const model = new HeldModel();
-      model.letGo();
-      const origin = await started(model, { maxInFlight: 2, requestTimeout: 500 });
-      const begun = performance.now();
-      const sockets = [
-        ...(await slow(20, BEGUN)),
-        ...(await slow(5, `${HEAD}transfer-encoding: chunked\r\n\r\n5\r\nabc`)),
-        ...(await slow(5, HEAD)),
-      ];
-      const closed = sockets.map(
-        (socket) => new Promise((resolve) => socket.once('close', resolve)),
-      );
-      expect((await post(origin, await png(1))).status).toBe(200);
-      await Promise.all(closed);
-      // The time limit and the interval at which Node looks, with room for a busy machine.
-      expect(performance.now() - begun).toBeLessThan(15_000);
-    },
-  );
+  test('clients that stop within a body take no places, and time out', async () => {
+    const model = new HeldModel();
+    model.letGo();
+    const origin = await started(model, { maxInFlight: 2, requestTimeout: 500 });
+    const begun = performance.now();
+    const sockets = [
+      ...(await slow(20, BEGUN)),
+      ...(await slow(5, `${HEAD}transfer-encoding: chunked\r\n\r\n5\r\nabc`)),
+      ...(await slow(5, HEAD)),
+    ];
+    const closed = sockets.map((socket) => new Promise((resolve) => socket.once('close', resolve)));
+    expect((await post(origin, await png(1))).status).toBe(200);
+    await Promise.all(closed);
+    // The time limit and the interval at which Node looks, with room for a busy machine.
+    expect(performance.now() - begun).toBeLessThan(15_000);
+  });
 
-  test(
-    'where bodies that are received fill their memory new ones are refused, and answered once ' +
-      'the slow ones are cut',
-    async () => {
-      const model = new HeldModel();
-      model.letGo();
-      const origin = await started(model, { mostReceiving: 2 ** 18 });
-      const [first] = await slow(1, BEGUN);
-      const closed = new Promise((resolve) => first!.once('close', resolve));
-      await slow(1, BEGUN);
-      const statuses: number[] = [];
-      await eventually(async () =>
-        expect(
-          statuses.push((await post(origin, await png(1))).status) > 0 && statuses.at(-1),
-        ).toBe(200),
-      );
-      await closed;
-      expect(statuses).toContain(503);
-      expect(new Set(statuses)).toEqual(new Set([200, 503]));
-    },
-  );
+  test('bodies beyond the memory for bodies are refused until slow ones time out', async () => {
+    const model = new HeldModel();
+    model.letGo();
+    const origin = await started(model, { mostReceiving: 2 ** 18 });
+    const [first] = await slow(1, BEGUN);
+    const closed = new Promise((resolve) => first!.once('close', resolve));
+    await slow(1, BEGUN);
+    const statuses: number[] = [];
+    await eventually(async () =>
+      expect(statuses.push((await post(origin, await png(1))).status) > 0 && statuses.at(-1)).toBe(
+        200,
+      ),
+    );
+    await closed;
+    expect(statuses).toContain(503);
+    expect(new Set(statuses)).toEqual(new Set([200, 503]));
+  });
 
   test('closing does not wait for requests that never come whole', async () => {
     const model = new HeldModel();
@@ -514,31 +503,27 @@ someOf(1, describe)(WHERE)('with a finder %s', (where) => {
     ]);
   });
 
-  test(
-    'photographs of more pixels together than the limit are refused with 503, before they are ' +
-      'decoded, and taken later',
-    async () => {
-      const model = new HeldModel();
-      const origin = await started(model, { mostPixelsUnderWay: 2_000_000 });
-      const large = await sharp({
-        create: { width: 1500, height: 1000, channels: 3, background: 'red' },
-      })
-        .png()
-        .toBuffer();
-      const first = post(origin, large);
-      await eventually(() => expect(model.batches).toEqual([1]));
-      const refused = await post(origin, large);
-      expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
-      expect(refused.headers.get('content-type')).toContain('json');
-      const small = post(origin, await png(1));
-      model.letGo();
-      expect([
-        (await first).status,
-        (await small).status,
-        (await post(origin, large)).status,
-      ]).toEqual([200, 200, 200]);
-    },
-  );
+  test('photographs beyond the pixel limit get 503, and succeed later', async () => {
+    const model = new HeldModel();
+    const origin = await started(model, { mostPixelsUnderWay: 2_000_000 });
+    const large = await sharp({
+      create: { width: 1500, height: 1000, channels: 3, background: 'red' },
+    })
+      .png()
+      .toBuffer();
+    const first = post(origin, large);
+    await eventually(() => expect(model.batches).toEqual([1]));
+    const refused = await post(origin, large);
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
+    expect(refused.headers.get('content-type')).toContain('json');
+    const small = post(origin, await png(1));
+    model.letGo();
+    expect([
+      (await first).status,
+      (await small).status,
+      (await post(origin, large)).status,
+    ]).toEqual([200, 200, 200]);
+  });
 
   test('a file that claims more than 50 million pixels is refused by its header', async () => {
     const model = new HeldModel();

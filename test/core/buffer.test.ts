@@ -280,35 +280,31 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
       },
     );
 
-    test(
-      'are all there where one of two devices of the same number is closed, and the other one ' +
-        'goes on reading',
-      async () => {
-        const [device, other] = [
-          await openTestDevice({ thread: host.mode }),
-          await openTestDevice({ thread: host.mode }),
-        ];
-        try {
-          const buffer = device.alloc(f16, N);
-          buffer.fill(device.stream, -2);
-          const others = other.alloc(f16, N);
-          others.fill(other.stream, 3);
-          let open!: () => void;
-          const opened = new Promise<void>((resolve) => (open = resolve));
-          other.stream.call(() => opened);
-          const held = others.read(other.stream);
-          let left = 20;
-          const reads = range(20).map(() => buffer.read(device.stream).then(() => left--));
-          await Promise.all([device.close(), ...reads.slice(0, 1)]);
-          expect(left).toBe(0);
-          expect(await stillPending(held)).toBe(true);
-          open();
-          expect((await held).every((value) => value === 3)).toBe(true);
-        } finally {
-          await other.close();
-        }
-      },
-    );
+    test('all resolve where one of two devices of the same number is closed', async () => {
+      const [device, other] = [
+        await openTestDevice({ thread: host.mode }),
+        await openTestDevice({ thread: host.mode }),
+      ];
+      try {
+        const buffer = device.alloc(f16, N);
+        buffer.fill(device.stream, -2);
+        const others = other.alloc(f16, N);
+        others.fill(other.stream, 3);
+        let open!: () => void;
+        const opened = new Promise<void>((resolve) => (open = resolve));
+        other.stream.call(() => opened);
+        const held = others.read(other.stream);
+        let left = 20;
+        const reads = range(20).map(() => buffer.read(device.stream).then(() => left--));
+        await Promise.all([device.close(), ...reads.slice(0, 1)]);
+        expect(left).toBe(0);
+        expect(await stillPending(held)).toBe(true);
+        open();
+        expect((await held).every((value) => value === 3)).toBe(true);
+      } finally {
+        await other.close();
+      }
+    });
   });
 
   test('a large converted array is read as it was written', async () => {

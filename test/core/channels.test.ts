@@ -58,34 +58,30 @@ onDeviceInEachMode('Channels', (host) => {
     for (const listener of listeners) listener.end();
   });
 
-  test(
-    'a launch is published with its kernel, grid, block and memory, on its channel and on ' +
-      'enqueue',
-    async () => {
-      using buffer = host.device.alloc(i32, N, { stream });
-      const launches = listen('launch');
-      const all = listen('enqueue');
-      const before = performance.now();
-      await add1.launch(stream, { grid: [1, 2], block: [N, 1, 1], sharedBytes: 16 }, buffer, 0);
-      expect(launches).toHaveLength(1);
-      const [launch] = launches;
-      expect(launch).toMatchObject({
-        kind: 'launch',
-        device: `${testDevice}:0`,
-        streamLabel: 'work',
-        name: 'add1',
-        label: undefined,
-        captured: false,
-        grid: [1, 2, 1],
-        block: [N, 1, 1],
-        sharedBytes: 16,
-      });
-      expect(launch!.memory).toHaveLength(1);
-      expect(launch!.operation).toBeGreaterThan(0);
-      expect(launch!.time).toBeGreaterThanOrEqual(before);
-      expect(all).toContain(launch);
-    },
-  );
+  test('a launch is published with its kernel, grid, block and memory', async () => {
+    using buffer = host.device.alloc(i32, N, { stream });
+    const launches = listen('launch');
+    const all = listen('enqueue');
+    const before = performance.now();
+    await add1.launch(stream, { grid: [1, 2], block: [N, 1, 1], sharedBytes: 16 }, buffer, 0);
+    expect(launches).toHaveLength(1);
+    const [launch] = launches;
+    expect(launch).toMatchObject({
+      kind: 'launch',
+      device: `${testDevice}:0`,
+      streamLabel: 'work',
+      name: 'add1',
+      label: undefined,
+      captured: false,
+      grid: [1, 2, 1],
+      block: [N, 1, 1],
+      sharedBytes: 16,
+    });
+    expect(launch!.memory).toHaveLength(1);
+    expect(launch!.operation).toBeGreaterThan(0);
+    expect(launch!.time).toBeGreaterThanOrEqual(before);
+    expect(all).toContain(launch);
+  });
 
   test('launches of every form are published, also by compiled launch code', async () => {
     using buffer = host.device.alloc(i32, N, { stream });
@@ -218,27 +214,23 @@ onDeviceInEachMode('Channels', (host) => {
     for (const end of ended) expect(end.duration).toBeGreaterThanOrEqual(0);
   });
 
-  test(
-    'graphs are published as they are captured, made executable and launched, and what they ' +
-      'record as captured',
-    async () => {
-      using buffer = host.device.alloc(i32, N, { stream });
-      const graphs = listen<OperationMessage | GraphMessage>('graph');
-      const launches = listen('launch');
-      await using graph = await stream.capture(() => {
-        add1.launch(stream, GRID, buffer, N);
-      });
-      await graph.launch(stream);
-      expect(graphs.map((message) => ('phase' in message ? message.phase : message.kind))).toEqual([
-        'capture',
-        'instantiate',
-        'graph',
-      ]);
-      expect((graphs[2] as OperationMessage).memory).toEqual(launches[0]!.memory);
-      expect(launches.map(({ captured }) => captured)).toEqual([true]);
-      expect((graphs[1] as GraphMessage).duration).toBeGreaterThan(0);
-    },
-  );
+  test('captures, instantiations and launches of graphs are published', async () => {
+    using buffer = host.device.alloc(i32, N, { stream });
+    const graphs = listen<OperationMessage | GraphMessage>('graph');
+    const launches = listen('launch');
+    await using graph = await stream.capture(() => {
+      add1.launch(stream, GRID, buffer, N);
+    });
+    await graph.launch(stream);
+    expect(graphs.map((message) => ('phase' in message ? message.phase : message.kind))).toEqual([
+      'capture',
+      'instantiate',
+      'graph',
+    ]);
+    expect((graphs[2] as OperationMessage).memory).toEqual(launches[0]!.memory);
+    expect(launches.map(({ captured }) => captured)).toEqual([true]);
+    expect((graphs[1] as GraphMessage).duration).toBeGreaterThan(0);
+  });
 
   test('what is queued within labelled() has that label, the innermost one', async () => {
     using buffer = host.device.alloc(i32, N, { stream });

@@ -287,20 +287,16 @@ onDevice(
       expect((await read.read(host.stream))[0]).toBe(1);
     });
 
-    test(
-      'rejects the next launch, which needs what was left undefined, until that is written ' +
-        'whole',
-      async () => {
-        fill();
-        await failedLaunch();
-        expect(await failure(() => graph.launch(host.stream))).toMatchObject({
-          code: 'ERR_CUDA_UNDEFINED_CONTENTS',
-        });
-        fill();
-        await graph.launch(host.stream);
-        expect((await written.read(host.stream))[0]).toBe(63);
-      },
-    );
+    test('rejects the next launch until its undefined input is written whole', async () => {
+      fill();
+      await failedLaunch();
+      expect(await failure(() => graph.launch(host.stream))).toMatchObject({
+        code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+      });
+      fill();
+      await graph.launch(host.stream);
+      expect((await written.read(host.stream))[0]).toBe(63);
+    });
 
     test.each(['read', 'written'])(
       'fails with an undefined buffer: one that is %s',
@@ -319,50 +315,46 @@ onDevice(
       },
     );
 
-    test(
-      'a graph that begins by writing a buffer whole makes it good again, one that reads it ' +
-        'first does not',
-      async () => {
-        using a = host.device.alloc(i64, N);
-        using b = host.device.alloc(i64, N);
-        await using source = await host.device.pinned(i64, N);
-        source.view().fill(6n);
-        await using heals = await host.stream.capture(() => {
-          a.fill(host.stream, 0x1_0000_0002n);
-          b.write(host.stream, source);
-          add1.launch(host.stream, GRID, a, 1);
-        });
-        await using reads = await host.stream.capture(() => {
-          b.copyFrom(host.stream, a);
-          a.fill(host.stream, 0n);
-        });
-        const spoil = async (): Promise<void> => {
-          withFailing(
-            host.device,
-            'cuMemsetD2D32Async',
-            INVALID_VALUE,
-            () => void a.fill(host.stream, 5n).catch(() => undefined),
-          );
-          withFailing(
-            host.device,
-            'cuMemsetD2D32Async',
-            INVALID_VALUE,
-            () => void b.fill(host.stream, 5n).catch(() => undefined),
-          );
-          await host.stream.finished();
-        };
-        await spoil();
-        expect(await failure(() => reads.launch(host.stream))).toMatchObject({
-          code: 'ERR_CUDA_UNDEFINED_CONTENTS',
-        });
-        await spoil();
-        await heals.launch(host.stream);
-        expect([(await a.read(host.stream))[0], (await b.read(host.stream))[0]]).toEqual([
-          0x1_0000_0003n,
-          6n,
-        ]);
-      },
-    );
+    test('only a graph that first writes a buffer whole defines it again', async () => {
+      using a = host.device.alloc(i64, N);
+      using b = host.device.alloc(i64, N);
+      await using source = await host.device.pinned(i64, N);
+      source.view().fill(6n);
+      await using heals = await host.stream.capture(() => {
+        a.fill(host.stream, 0x1_0000_0002n);
+        b.write(host.stream, source);
+        add1.launch(host.stream, GRID, a, 1);
+      });
+      await using reads = await host.stream.capture(() => {
+        b.copyFrom(host.stream, a);
+        a.fill(host.stream, 0n);
+      });
+      const spoil = async (): Promise<void> => {
+        withFailing(
+          host.device,
+          'cuMemsetD2D32Async',
+          INVALID_VALUE,
+          () => void a.fill(host.stream, 5n).catch(() => undefined),
+        );
+        withFailing(
+          host.device,
+          'cuMemsetD2D32Async',
+          INVALID_VALUE,
+          () => void b.fill(host.stream, 5n).catch(() => undefined),
+        );
+        await host.stream.finished();
+      };
+      await spoil();
+      expect(await failure(() => reads.launch(host.stream))).toMatchObject({
+        code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+      });
+      await spoil();
+      await heals.launch(host.stream);
+      expect([(await a.read(host.stream))[0], (await b.read(host.stream))[0]]).toEqual([
+        0x1_0000_0003n,
+        6n,
+      ]);
+    });
 
     test('recording a graph neither requires nor defines undefined buffers', async () => {
       using a = host.device.alloc(i32, N);

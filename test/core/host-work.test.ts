@@ -113,87 +113,79 @@ onDevice('work of the host', (host) => {
     expect(new Set(await y.read(stream))).toEqual(new Set([7]));
   });
 
-  test(
-    'a copy in its turn that fails: the work has failed, and what it would have written is ' +
-      'undefined',
-    async () => {
-      const { device, stream } = host;
-      await using staging = await device.pinned(u8, BYTES);
-      using bad = device.alloc(i32, BYTES / 4);
-      using y = device.alloc(i32, BYTES / 4);
-      const uses: HostUse[] = [{ buffer: y, access: 'out' }];
-      // The buffer is not declared as used, so that no earlier check refuses it: being undefined
-      // stands for any reason for which a driver refuses.
-      await spoil(bad);
-      y.fill(stream, 1);
-      let after = false;
-      expect(
-        await failure(() =>
-          queueHostWork(stream, 'reads', uses, async (turn) => {
-            turn.copyIn(bad, staging, 0);
-            await turn.copied();
-            after = true;
-          }),
-        ),
-      ).toMatchObject({
-        code: 'ERR_CUDA_UNDEFINED_CONTENTS',
-        message: expect.stringMatching(/^reads: .*spoilt/) as string,
-      });
-      expect(after).toBe(false);
+  test('a copy at its place that fails makes the work fail and its output undefined', async () => {
+    const { device, stream } = host;
+    await using staging = await device.pinned(u8, BYTES);
+    using bad = device.alloc(i32, BYTES / 4);
+    using y = device.alloc(i32, BYTES / 4);
+    const uses: HostUse[] = [{ buffer: y, access: 'out' }];
+    // The buffer is not declared as used, so that no earlier check refuses it: being undefined
+    // stands for any reason for which a driver refuses.
+    await spoil(bad);
+    y.fill(stream, 1);
+    let after = false;
+    expect(
+      await failure(() =>
+        queueHostWork(stream, 'reads', uses, async (turn) => {
+          turn.copyIn(bad, staging, 0);
+          await turn.copied();
+          after = true;
+        }),
+      ),
+    ).toMatchObject({
+      code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+      message: expect.stringMatching(/^reads: .*spoilt/) as string,
+    });
+    expect(after).toBe(false);
+    expect(await failure(() => y.read(stream))).toMatchObject({
+      code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+    });
+    // No code waits for the last copy; the work has failed nevertheless.
+    y.fill(stream, 1);
+    expect(
+      await failure(() =>
+        queueHostWork(stream, 'writes', [], (turn) => {
+          turn.copyOut(staging, 0, bad);
+          return Promise.resolve();
+        }),
+      ),
+    ).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+    expect(await failure(() => bad.read(stream))).toMatchObject({
+      code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+    });
+    expect(new Set(await y.read(stream))).toEqual(new Set([1]));
+  });
+
+  test('that fails makes later copies undefined, and page-locked memory is usable', async () => {
+    const { device, stream } = host;
+    await using staging = await device.pinned(u8, BYTES);
+    using x = device.alloc(i32, BYTES / 4);
+    using y = device.alloc(i32, BYTES / 4);
+    x.fill(stream, 6);
+    for (let round = 0; round < 2; round++) {
+      const operation = new Operation(stream);
+      operation.take();
+      copyToStaging(stream, x, staging, 0);
+      const done = queueHostWork(stream, 'fails', [{ buffer: staging, access: 'inout' }], () =>
+        Promise.reject(new Error('spoilt')),
+      );
+      copyFromStaging(stream, staging, 0, y);
+      operation.letGo();
+      expect(await failure(() => done)).toMatchObject({ message: 'spoilt' });
+      // The operation rejects with this error, not with that of a copy that had nothing to copy.
+      expect((await failure(() => operation.pending(stream))).message).toMatch(/spoilt$/);
       expect(await failure(() => y.read(stream))).toMatchObject({
         code: 'ERR_CUDA_UNDEFINED_CONTENTS',
       });
-      // No code waits for the last copy; the work has failed nevertheless.
-      y.fill(stream, 1);
-      expect(
-        await failure(() =>
-          queueHostWork(stream, 'writes', [], (turn) => {
-            turn.copyOut(staging, 0, bad);
-            return Promise.resolve();
-          }),
-        ),
-      ).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
-      expect(await failure(() => bad.read(stream))).toMatchObject({
-        code: 'ERR_CUDA_UNDEFINED_CONTENTS',
-      });
-      expect(new Set(await y.read(stream))).toEqual(new Set([1]));
-    },
-  );
-
-  test(
-    'that fails: what is copied behind it is undefined, and page-locked memory is as good as ' +
-      'new',
-    async () => {
-      const { device, stream } = host;
-      await using staging = await device.pinned(u8, BYTES);
-      using x = device.alloc(i32, BYTES / 4);
-      using y = device.alloc(i32, BYTES / 4);
-      x.fill(stream, 6);
-      for (let round = 0; round < 2; round++) {
-        const operation = new Operation(stream);
-        operation.take();
-        copyToStaging(stream, x, staging, 0);
-        const done = queueHostWork(stream, 'fails', [{ buffer: staging, access: 'inout' }], () =>
-          Promise.reject(new Error('spoilt')),
-        );
-        copyFromStaging(stream, staging, 0, y);
-        operation.letGo();
-        expect(await failure(() => done)).toMatchObject({ message: 'spoilt' });
-        // The operation rejects with this error, not with that of a copy that had nothing to copy.
-        expect((await failure(() => operation.pending(stream))).message).toMatch(/spoilt$/);
-        expect(await failure(() => y.read(stream))).toMatchObject({
-          code: 'ERR_CUDA_UNDEFINED_CONTENTS',
-        });
-        copyToStaging(stream, x, staging, 0);
-        const good = queueHostWork(stream, 'goes', [{ buffer: staging, access: 'inout' }], () =>
-          Promise.resolve(),
-        );
-        copyFromStaging(stream, staging, 0, y);
-        await good;
-        expect(new Set(await y.read(stream))).toEqual(new Set([6]));
-      }
-    },
-  );
+      copyToStaging(stream, x, staging, 0);
+      const good = queueHostWork(stream, 'goes', [{ buffer: staging, access: 'inout' }], () =>
+        Promise.resolve(),
+      );
+      copyFromStaging(stream, staging, 0, y);
+      await good;
+      expect(new Set(await y.read(stream))).toEqual(new Set([6]));
+    }
+  });
 
   test('does not write a part of memory that is undefined', async () => {
     const { device, stream } = host;

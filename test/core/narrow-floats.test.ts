@@ -90,44 +90,40 @@ onDevice('narrow floats', (host) => {
       expect(wrong).toEqual([]);
     });
 
-    test(
-      'the middle between two neighbours rounds to the even one, and what is next to it to the ' +
-        'nearer',
-      async () => {
-        const sources: number[] = [];
-        const expected: number[] = [];
-        const last = count / 2 - 1;
-        for (let bits = 0; bits < last; bits++) {
-          const low = reference(dtype.name, bits);
-          const high = reference(dtype.name, bits + 1);
-          if (!Number.isFinite(low) || !Number.isFinite(high)) break;
-          const middle = low / 2 + high / 2;
-          sources.push(middle, -middle);
-          const even = bits % 2 === 0 ? bits : bits + 1;
-          expected.push(even, even + count / 2);
-          word.setFloat32(0, middle);
-          const middleBits = word.getUint32(0);
-          // Where the middle is not an f32, no value between has to be rounded.
-          if (word.getFloat32(0) !== middle || middleBits === 0) {
-            sources.splice(-2);
-            expected.splice(-2);
-            continue;
-          }
-          word.setUint32(0, middleBits - 1);
-          sources.push(word.getFloat32(0));
-          expected.push(bits);
-          word.setUint32(0, middleBits + 1);
-          sources.push(word.getFloat32(0));
-          expected.push(bits + 1);
+    test('the middle of two neighbours rounds to the even one, others to the nearer', async () => {
+      const sources: number[] = [];
+      const expected: number[] = [];
+      const last = count / 2 - 1;
+      for (let bits = 0; bits < last; bits++) {
+        const low = reference(dtype.name, bits);
+        const high = reference(dtype.name, bits + 1);
+        if (!Number.isFinite(low) || !Number.isFinite(high)) break;
+        const middle = low / 2 + high / 2;
+        sources.push(middle, -middle);
+        const even = bits % 2 === 0 ? bits : bits + 1;
+        expected.push(even, even + count / 2);
+        word.setFloat32(0, middle);
+        const middleBits = word.getUint32(0);
+        // Where the middle is not an f32, no value between has to be rounded.
+        if (word.getFloat32(0) !== middle || middleBits === 0) {
+          sources.splice(-2);
+          expected.splice(-2);
+          continue;
         }
-        expect(sources.length).toBeGreaterThan(count / 2);
-        using buffer = host.device.alloc(dtype, sources.length);
-        buffer.write(host.stream, Float32Array.from(sources));
-        const bits = await buffer.readBits(host.stream);
-        const wrong = sources.filter((_, i) => bits[i] !== expected[i]);
-        expect(wrong).toEqual([]);
-      },
-    );
+        word.setUint32(0, middleBits - 1);
+        sources.push(word.getFloat32(0));
+        expected.push(bits);
+        word.setUint32(0, middleBits + 1);
+        sources.push(word.getFloat32(0));
+        expected.push(bits + 1);
+      }
+      expect(sources.length).toBeGreaterThan(count / 2);
+      using buffer = host.device.alloc(dtype, sources.length);
+      buffer.write(host.stream, Float32Array.from(sources));
+      const bits = await buffer.readBits(host.stream);
+      const wrong = sources.filter((_, i) => bits[i] !== expected[i]);
+      expect(wrong).toEqual([]);
+    });
 
     test('values that are too large overflow as the format defines', async () => {
       const largest = Math.max(

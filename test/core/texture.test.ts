@@ -172,53 +172,49 @@ onDevice('textures', (host) => {
     },
   );
 
-  test(
-    "the border is a texel of the texture's format; of integers it has the low bits of the " +
-      'floats',
-    async () => {
-      const border = async (
-        dtype: DType<'u8' | 'i8' | 'i32' | 'f16'>,
-        colour: readonly [number, number, number, number],
-        read: 'element' | 'normalized',
-      ): Promise<Uint32Array> => {
-        await using array = await host.device.allocArray(dtype, {
-          width: 2,
-          height: 1,
-          channels: 4,
-        });
-        await using texture = await host.device.createTexture(array, {
-          addressMode: 'border',
-          border: colour,
-          read,
-        });
-        return await fetch(
-          host,
-          dtype.kind === 'float' || read === 'normalized' ? 'fetch2d' : 'fetch2d_u32',
-          texture,
-          [[-5, 0.5]],
-        );
-      };
-      type Narrow = DType<'u8' | 'i8' | 'i32' | 'f16'>;
-      expect([...(await border(u8 as Narrow, [0.3, 1, -0.3, 5e9], 'element'))]).toEqual([
-        0x9a, 0, 0x9a, 0xf9,
-      ]);
-      expect(
-        [...(await border(i8 as Narrow, [0.3, 1, -0.3, 0.1], 'element'))].map((word) => word | 0),
-      ).toEqual([-102, 0, -102, -51]);
-      expect([...(await border(i32 as Narrow, [1, -2.5, 0, 3], 'element'))]).toEqual([
-        0x3f800000, 0xc0200000, 0, 0x40400000,
-      ]);
-      expect(floatsOf(await border(u8 as Narrow, [0.3, 1.7, -2.5, NaN], 'normalized'))).toEqual(
-        [76 / 255, 1, 0, 0].map(Math.fround),
+  test('the border has the texture’s format; integers have the floats’ low bits', async () => {
+    const border = async (
+      dtype: DType<'u8' | 'i8' | 'i32' | 'f16'>,
+      colour: readonly [number, number, number, number],
+      read: 'element' | 'normalized',
+    ): Promise<Uint32Array> => {
+      await using array = await host.device.allocArray(dtype, {
+        width: 2,
+        height: 1,
+        channels: 4,
+      });
+      await using texture = await host.device.createTexture(array, {
+        addressMode: 'border',
+        border: colour,
+        read,
+      });
+      return await fetch(
+        host,
+        dtype.kind === 'float' || read === 'normalized' ? 'fetch2d' : 'fetch2d_u32',
+        texture,
+        [[-5, 0.5]],
       );
-      expect(floatsOf(await border(i8 as Narrow, [0.3, 1.7, -2.5, -0.3], 'normalized'))).toEqual(
-        [38 / 127, 1, -1, -38 / 127].map(Math.fround),
-      );
-      expect(
-        floatsOf(await border(f16 as Narrow, [0.3, -70000, Infinity, 1e-9], 'element')),
-      ).toEqual([0.2998046875, -65504, Infinity, 0]);
-    },
-  );
+    };
+    type Narrow = DType<'u8' | 'i8' | 'i32' | 'f16'>;
+    expect([...(await border(u8 as Narrow, [0.3, 1, -0.3, 5e9], 'element'))]).toEqual([
+      0x9a, 0, 0x9a, 0xf9,
+    ]);
+    expect(
+      [...(await border(i8 as Narrow, [0.3, 1, -0.3, 0.1], 'element'))].map((word) => word | 0),
+    ).toEqual([-102, 0, -102, -51]);
+    expect([...(await border(i32 as Narrow, [1, -2.5, 0, 3], 'element'))]).toEqual([
+      0x3f800000, 0xc0200000, 0, 0x40400000,
+    ]);
+    expect(floatsOf(await border(u8 as Narrow, [0.3, 1.7, -2.5, NaN], 'normalized'))).toEqual(
+      [76 / 255, 1, 0, 0].map(Math.fround),
+    );
+    expect(floatsOf(await border(i8 as Narrow, [0.3, 1.7, -2.5, -0.3], 'normalized'))).toEqual(
+      [38 / 127, 1, -1, -38 / 127].map(Math.fround),
+    );
+    expect(floatsOf(await border(f16 as Narrow, [0.3, -70000, Infinity, 1e-9], 'element'))).toEqual(
+      [0.2998046875, -65504, Infinity, 0],
+    );
+  });
 
   test('bytes are read as numbers of [0, 1] or [-1, 1], or unchanged', async () => {
     const read = async (

@@ -300,33 +300,29 @@ onDevice('Traces', (host) => {
     ]);
   });
 
-  test(
-    'thousands of operations on several streams are measured, and each in the order of its ' +
-      'stream',
-    async () => {
-      const { device } = host;
-      const streams = [0, 1, 2].map((i) => device.createStream({ label: `${i}` }));
-      const buffers = streams.map((stream) => device.alloc(i32, N, { stream }));
-      const recording = recordTrace(device);
-      for (let i = 0; i < 600; i++) {
-        streams.forEach((stream, k) => add1.launch(stream, GRID, buffers[k]!, N));
-        if (i % 100 === 0) await device.finished();
-      }
-      const trace = await recording.stop();
-      const json = trace.toJSON();
-      expect(json.otherData).toMatchObject({ dropped: 0, unmeasured: 0 });
-      const spans = spansOf(json.traceEvents);
-      expect(spans).toHaveLength(1800);
-      for (const { label } of streams) {
-        const own = spans.filter(({ track }) => track === `stream '${label}'`);
-        expect(own).toHaveLength(600);
-        for (let i = 1; i < own.length; i++)
-          expect(own[i]!.from).toBeGreaterThanOrEqual(own[i - 1]!.to);
-      }
-      for (const buffer of buffers) buffer.close();
-      for (const stream of streams) stream.close();
-    },
-  );
+  test('thousands of operations on several streams are measured in order', async () => {
+    const { device } = host;
+    const streams = [0, 1, 2].map((i) => device.createStream({ label: `${i}` }));
+    const buffers = streams.map((stream) => device.alloc(i32, N, { stream }));
+    const recording = recordTrace(device);
+    for (let i = 0; i < 600; i++) {
+      streams.forEach((stream, k) => add1.launch(stream, GRID, buffers[k]!, N));
+      if (i % 100 === 0) await device.finished();
+    }
+    const trace = await recording.stop();
+    const json = trace.toJSON();
+    expect(json.otherData).toMatchObject({ dropped: 0, unmeasured: 0 });
+    const spans = spansOf(json.traceEvents);
+    expect(spans).toHaveLength(1800);
+    for (const { label } of streams) {
+      const own = spans.filter(({ track }) => track === `stream '${label}'`);
+      expect(own).toHaveLength(600);
+      for (let i = 1; i < own.length; i++)
+        expect(own[i]!.from).toBeGreaterThanOrEqual(own[i - 1]!.to);
+    }
+    for (const buffer of buffers) buffer.close();
+    for (const stream of streams) stream.close();
+  });
 
   test('events after the limit are counted and dropped', async () => {
     const { device, stream } = host;
@@ -396,26 +392,22 @@ onDevice('Traces', (host) => {
     expect(spansOf(checked(await again.stop()))).toEqual([]);
   });
 
-  test(
-    'a stream that is closed meanwhile keeps its track, also where its number is given to ' +
-      'another',
-    async () => {
-      const { device } = host;
-      using buffer = device.alloc(i32, N);
-      await buffer.fill(device.stream, 0);
-      const recording = recordTrace(device);
-      for (const label of ['a', 'b', 'c']) {
-        const stream = device.createStream({ label });
-        await add1.launch(stream, GRID, buffer, N);
-        stream.close();
-      }
-      expect(spansOf(checked(await recording.stop())).map(({ track }) => track)).toEqual([
-        "stream 'a'",
-        "stream 'b'",
-        "stream 'c'",
-      ]);
-    },
-  );
+  test('a closed stream keeps its track, also where its number is used again', async () => {
+    const { device } = host;
+    using buffer = device.alloc(i32, N);
+    await buffer.fill(device.stream, 0);
+    const recording = recordTrace(device);
+    for (const label of ['a', 'b', 'c']) {
+      const stream = device.createStream({ label });
+      await add1.launch(stream, GRID, buffer, N);
+      stream.close();
+    }
+    expect(spansOf(checked(await recording.stop())).map(({ track }) => track)).toEqual([
+      "stream 'a'",
+      "stream 'b'",
+      "stream 'c'",
+    ]);
+  });
 
   test('a launch that is refused at the call has no span; the next one has its own', async () => {
     const { device, stream } = host;

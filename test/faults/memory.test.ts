@@ -129,19 +129,15 @@ onDevice('Out of memory', (host) => {
     ]).toEqual([0, 0, 0, 0]);
   });
 
-  test(
-    'for the array that is read into is a typed error, thrown at the call, that says how to ' +
-      'read in pieces',
-    async () => {
-      // More than the address space: less may succeed where it is not accessed.
-      using buffer = host.device.alloc(u8, 2 ** 48);
-      await failure(() => buffer.allocated());
-      const error = await failure(() => buffer.read(host.stream));
-      expect(error).toMatchObject({ name: 'CudaOutOfMemoryError', code: 'ERR_CUDA_OUT_OF_MEMORY' });
-      expect(error.message).toContain(String(2 ** 48));
-      expect(error.message).toContain('chunks');
-    },
-  );
+  test('for the array of a read is a typed error, with how to read in pieces', async () => {
+    // More than the address space: less may succeed where it is not accessed.
+    using buffer = host.device.alloc(u8, 2 ** 48);
+    await failure(() => buffer.allocated());
+    const error = await failure(() => buffer.read(host.stream));
+    expect(error).toMatchObject({ name: 'CudaOutOfMemoryError', code: 'ERR_CUDA_OUT_OF_MEMORY' });
+    expect(error.message).toContain(String(2 ** 48));
+    expect(error.message).toContain('chunks');
+  });
 
   test('of the engine’s memory limit, and not only of addresses, is the same error', async () => {
     const real = globalThis.SharedArrayBuffer;

@@ -324,25 +324,21 @@ onDevice('Wrong arguments', (host) => {
 });
 
 onDevice('Misuse', (host) => {
-  test(
-    'an array of a subclass, or of another realm, is what its elements are, whatever it says ' +
-      'of itself',
-    async () => {
-      using buffer = host.device.alloc(i32, 4);
-      class Mine extends Int32Array {}
-      await buffer.write(host.stream, Mine.of(1, 2, 3, 4));
-      expect([...(await buffer.read(host.stream))]).toEqual([1, 2, 3, 4]);
-      const liar = new Uint8Array(16);
-      Object.defineProperty(liar, 'constructor', { value: Int32Array });
-      expect(await failure(() => buffer.write(host.stream, liar as never))).toMatchObject({
-        argument: 'source',
-      });
-      const bare = Object.setPrototypeOf(new Uint8Array(16), null) as never;
-      expect(await failure(() => buffer.write(host.stream, bare))).toMatchObject({
-        argument: 'source',
-      });
-    },
-  );
+  test('an array of a subclass, or of another realm, is taken by its elements', async () => {
+    using buffer = host.device.alloc(i32, 4);
+    class Mine extends Int32Array {}
+    await buffer.write(host.stream, Mine.of(1, 2, 3, 4));
+    expect([...(await buffer.read(host.stream))]).toEqual([1, 2, 3, 4]);
+    const liar = new Uint8Array(16);
+    Object.defineProperty(liar, 'constructor', { value: Int32Array });
+    expect(await failure(() => buffer.write(host.stream, liar as never))).toMatchObject({
+      argument: 'source',
+    });
+    const bare = Object.setPrototypeOf(new Uint8Array(16), null) as never;
+    expect(await failure(() => buffer.write(host.stream, bare))).toMatchObject({
+      argument: 'source',
+    });
+  });
 
   test('a call that returns work of its own stream is an error, not a deadlock', async () => {
     using buffer = host.device.alloc(i32, 4);
@@ -408,58 +404,50 @@ onDevice('Misuse', (host) => {
     expect(await failure(() => start.elapsed(end))).toMatchObject({ argument: 'end' });
   });
 
-  test(
-    'close waits for the close that is under way, and everything else is refused from the ' +
-      'first on',
-    async () => {
-      const device = await openTestDevice({ thread: host.mode }, 'cpu:5');
-      const buffer = device.alloc(u8, 1 << 20);
-      const written = buffer.write(device.stream, new Uint8Array(1 << 20));
-      const first = device.close();
-      const refused: (() => unknown)[] = [
-        () => device.alloc(i32, 1),
-        () => device.createStream(),
-        () => buffer.fill(device.stream, 1),
-        () => device.stream.finished(),
-        () => device.loadModule(ELEMENTWISE),
-        () => device.pinned(i32, 1),
-        () => device.memoryInfo(),
-      ];
-      for (const call of refused)
-        expect(await failure(call)).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
-      await device.close();
-      expect(device.isClosed).toBe(true);
-      await Promise.all([first, written]);
-    },
-  );
+  test('close waits for an earlier close, and everything else is refused', async () => {
+    const device = await openTestDevice({ thread: host.mode }, 'cpu:5');
+    const buffer = device.alloc(u8, 1 << 20);
+    const written = buffer.write(device.stream, new Uint8Array(1 << 20));
+    const first = device.close();
+    const refused: (() => unknown)[] = [
+      () => device.alloc(i32, 1),
+      () => device.createStream(),
+      () => buffer.fill(device.stream, 1),
+      () => device.stream.finished(),
+      () => device.loadModule(ELEMENTWISE),
+      () => device.pinned(i32, 1),
+      () => device.memoryInfo(),
+    ];
+    for (const call of refused)
+      expect(await failure(call)).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+    await device.close();
+    expect(device.isClosed).toBe(true);
+    await Promise.all([first, written]);
+  });
 
-  test(
-    'a failure that an awaited one follows from is not told by itself, however long the device ' +
-      'takes to come to that one',
-    async () => {
-      const device = await openTestDevice({ thread: host.mode }, 'cpu:5');
-      const errors: CudaError[] = [];
-      device.on('error', (error) => errors.push(error));
-      const huge = device.alloc(f32, 2 ** 46);
-      const y = device.alloc(f32, 4);
-      // It is compiled at once after the allocation, unlike `loadModule`, and no later command is
-      // decoded before that.
-      const loaded = device.runtime.call('loadModule', LARGE, {}, 0, {});
-      y.copyFrom(device.stream, huge.slice(0, 4)).catch(() => undefined);
-      const error = await failure(() => y.read(device.stream));
-      expect(error).toMatchObject({
-        code: 'ERR_CUDA_UNDEFINED_CONTENTS',
-        cause: { code: 'ERR_CUDA_OUT_OF_MEMORY' },
-      });
-      await loaded;
-      await turns(3);
-      expect(errors).toEqual([]);
-      device.alloc(f32, 2 ** 46).close();
-      await device.stream.finished();
-      await expect.poll(() => errors).toMatchObject([{ code: 'ERR_CUDA_OUT_OF_MEMORY' }]);
-      await device.close();
-    },
-  );
+  test('a failure that causes an awaited one is not reported by itself', async () => {
+    const device = await openTestDevice({ thread: host.mode }, 'cpu:5');
+    const errors: CudaError[] = [];
+    device.on('error', (error) => errors.push(error));
+    const huge = device.alloc(f32, 2 ** 46);
+    const y = device.alloc(f32, 4);
+    // It is compiled at once after the allocation, unlike `loadModule`, and no later command is
+    // decoded before that.
+    const loaded = device.runtime.call('loadModule', LARGE, {}, 0, {});
+    y.copyFrom(device.stream, huge.slice(0, 4)).catch(() => undefined);
+    const error = await failure(() => y.read(device.stream));
+    expect(error).toMatchObject({
+      code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+      cause: { code: 'ERR_CUDA_OUT_OF_MEMORY' },
+    });
+    await loaded;
+    await turns(3);
+    expect(errors).toEqual([]);
+    device.alloc(f32, 2 ** 46).close();
+    await device.stream.finished();
+    await expect.poll(() => errors).toMatchObject([{ code: 'ERR_CUDA_OUT_OF_MEMORY' }]);
+    await device.close();
+  });
 
   test('a pool that is closed before its buffers is freed with the device', async () => {
     const device = await openTestDevice({ thread: host.mode }, 'cpu:5');

@@ -474,35 +474,31 @@ onDevice('Frames', (host) => {
       expect(error.message).toBe('enough');
     });
 
-    test(
-      'a signal ends it while ffmpeg, whose output has ended, has not: the reason is the ' +
-        'error, not how ffmpeg was killed',
-      async () => {
-        const told = join(folder, 'closed');
-        // Its output is closed before the process ends.
-        const ffmpeg = await script(
-          `${SAYS_SIZE} process.stdout.write(Buffer.alloc(${RGB_BYTES}, 5), () => { ` +
-            `require('node:fs').closeSync(1); writeFileSync(${JSON.stringify(told)}, 'now'); ` +
-            'setInterval(() => {}, 1000); });',
-        );
-        const controller = new AbortController();
-        const error = await failure(async () => {
-          for await (const frame of frames(device, {
-            input: 'a',
-            pixelFormat: 'rgb24',
-            ffmpeg,
-            signal: controller.signal,
-          })) {
-            expect(frame.index).toBe(0);
-            while ((await readFile(told, 'utf8').catch(() => '')) === '') await sleep(5);
-            setTimeout(() => {
-              controller.abort(new Error('enough'));
-            }, 50);
-          }
-        });
-        expect(error.message).toBe('enough');
-      },
-    );
+    test('a signal ends it after the end of ffmpeg’s output: the reason is the error', async () => {
+      const told = join(folder, 'closed');
+      // Its output is closed before the process ends.
+      const ffmpeg = await script(
+        `${SAYS_SIZE} process.stdout.write(Buffer.alloc(${RGB_BYTES}, 5), () => { ` +
+          `require('node:fs').closeSync(1); writeFileSync(${JSON.stringify(told)}, 'now'); ` +
+          'setInterval(() => {}, 1000); });',
+      );
+      const controller = new AbortController();
+      const error = await failure(async () => {
+        for await (const frame of frames(device, {
+          input: 'a',
+          pixelFormat: 'rgb24',
+          ffmpeg,
+          signal: controller.signal,
+        })) {
+          expect(frame.index).toBe(0);
+          while ((await readFile(told, 'utf8').catch(() => '')) === '') await sleep(5);
+          setTimeout(() => {
+            controller.abort(new Error('enough'));
+          }, 50);
+        }
+      });
+      expect(error.message).toBe('enough');
+    });
 
     test('a signal that aborts during the start, or before a size, ends it', async () => {
       const ffmpeg = await script(`setInterval(() => {}, 1000);`);

@@ -212,31 +212,27 @@ else
       ]);
     });
 
-    test(
-      'arithmetic: integers are scaled by powers of two, and the first image is subtracted ' +
-        'from the second',
-      async () => {
-        using x = await device.zeros(u8, [2, 2, 3]);
-        using y = await device.zeros(u8, [2, 2, 3]);
-        expect(
-          shape((await calls(multiplyImages(x, [1, 2, 3], { scale: 1 / 4, ...npp }))).lines),
-        ).toEqual(['nppiMulC_8u_C3RSfs_Ctx @ 6 010203 @ 6 2x2 2']);
-        expect(shape((await calls(addImages(x, y, npp))).lines)).toEqual([
-          'nppiAdd_8u_C3RSfs_Ctx @ 6 @ 6 @ 6 2x2 0',
-        ]);
-        const [plus, minus] = [
-          (await calls(addImages(x, y, npp))).lines[0]!,
-          (await calls(subtractImages(x, y, npp))).lines[0]!,
-        ];
-        expect(addresses(minus).slice(0, 2)).toEqual(addresses(plus).slice(0, 2).reverse());
-        expect(() => multiplyImages(x, 2, { scale: 1 / 3, ...npp })).toThrow(
-          "'own' has it: write { engine: 'own' }",
-        );
-        expect(shape((await calls(threshold(x, 100, npp))).lines)).toEqual([
-          'nppiThreshold_LTValGTVal_8u_C3R_Ctx @ 6 @ 6 2x2 656565 000000 646464 ffffff',
-        ]);
-      },
-    );
+    test('integers are scaled by powers of two, and the first image is subtracted', async () => {
+      using x = await device.zeros(u8, [2, 2, 3]);
+      using y = await device.zeros(u8, [2, 2, 3]);
+      expect(
+        shape((await calls(multiplyImages(x, [1, 2, 3], { scale: 1 / 4, ...npp }))).lines),
+      ).toEqual(['nppiMulC_8u_C3RSfs_Ctx @ 6 010203 @ 6 2x2 2']);
+      expect(shape((await calls(addImages(x, y, npp))).lines)).toEqual([
+        'nppiAdd_8u_C3RSfs_Ctx @ 6 @ 6 @ 6 2x2 0',
+      ]);
+      const [plus, minus] = [
+        (await calls(addImages(x, y, npp))).lines[0]!,
+        (await calls(subtractImages(x, y, npp))).lines[0]!,
+      ];
+      expect(addresses(minus).slice(0, 2)).toEqual(addresses(plus).slice(0, 2).reverse());
+      expect(() => multiplyImages(x, 2, { scale: 1 / 3, ...npp })).toThrow(
+        "'own' has it: write { engine: 'own' }",
+      );
+      expect(shape((await calls(threshold(x, 100, npp))).lines)).toEqual([
+        'nppiThreshold_LTValGTVal_8u_C3R_Ctx @ 6 @ 6 2x2 656565 000000 646464 ffffff',
+      ]);
+    });
 
     test('dtypes and normalisation are chains of calls through f32', async () => {
       using image = await device.zeros(u8, [2, 4, 3]);
@@ -329,32 +325,28 @@ else
       );
     });
 
-    test(
-      'statistics ask for the bytes of their scratch memory once, and write each image of a ' +
-        'batch behind the one before',
-      async () => {
-        using batch = await device.zeros(u16, [2, 5, 7, 3]);
-        const { lines } = await calls(channelSums(batch, npp));
-        expect(shape(lines)).toEqual([
-          'nppiSumGetBufferHostSize_16u_C3R_Ctx 7x5 0000000000000000',
-          ...[1, 2].map(() => 'nppiSum_16u_C3R_Ctx @ 42 7x5 @ @'),
-        ]);
-        const [, first, second] = lines.map(addresses) as [number[], number[], number[]];
-        expect([second[0]! - first[0]!, second[1]! - first[1]!, second[2]! - first[2]!]).toEqual([
-          5 * 42,
-          0,
-          3 * 8,
-        ]);
-        expect(shape((await calls(channelSums(batch, npp))).lines)).toEqual(
-          [1, 2].map(() => 'nppiSum_16u_C3R_Ctx @ 42 7x5 @ @'),
-        );
-        using grey = await device.zeros(f32, [5, 7, 1]);
-        expect(shape((await calls(channelMeans(grey, npp))).lines)).toEqual([
-          'nppiMeanGetBufferHostSize_32f_C1R_Ctx 7x5 0000000000000000',
-          'nppiMean_32f_C1R_Ctx @ 28 7x5 @ @',
-        ]);
-      },
-    );
+    test('statistics query their scratch size once, and write images in order', async () => {
+      using batch = await device.zeros(u16, [2, 5, 7, 3]);
+      const { lines } = await calls(channelSums(batch, npp));
+      expect(shape(lines)).toEqual([
+        'nppiSumGetBufferHostSize_16u_C3R_Ctx 7x5 0000000000000000',
+        ...[1, 2].map(() => 'nppiSum_16u_C3R_Ctx @ 42 7x5 @ @'),
+      ]);
+      const [, first, second] = lines.map(addresses) as [number[], number[], number[]];
+      expect([second[0]! - first[0]!, second[1]! - first[1]!, second[2]! - first[2]!]).toEqual([
+        5 * 42,
+        0,
+        3 * 8,
+      ]);
+      expect(shape((await calls(channelSums(batch, npp))).lines)).toEqual(
+        [1, 2].map(() => 'nppiSum_16u_C3R_Ctx @ 42 7x5 @ @'),
+      );
+      using grey = await device.zeros(f32, [5, 7, 1]);
+      expect(shape((await calls(channelMeans(grey, npp))).lines)).toEqual([
+        'nppiMeanGetBufferHostSize_32f_C1R_Ctx 7x5 0000000000000000',
+        'nppiMean_32f_C1R_Ctx @ 28 7x5 @ @',
+      ]);
+    });
 
     test('extremes have values and places, and histograms integer ranges', async () => {
       using image = await device.zeros(u8, [5, 7, 3]);

@@ -270,27 +270,23 @@ onDevice('Pictures', (host) => {
     expect(values).toEqual([...(await picture().toColourspace('b-w').raw().toBuffer())]);
   });
 
-  test(
-    'transparent pixels lie over white, over the background, or keep their colours or their ' +
-      'alpha',
-    async () => {
-      const raw = Uint8Array.of(255, 0, 0, 0, 0, 255, 0, 255, 0, 0, 255, 51);
-      const png = await sharp(raw, { raw: { width: 3, height: 1, channels: 4 } })
-        .png()
-        .toBuffer();
-      expect((await decoded(png)).values).toEqual([255, 255, 255, 0, 255, 0, 204, 204, 255]);
-      expect((await decoded(png, { background: [100, 0, 0] })).values).toEqual([
-        100, 0, 0, 0, 255, 0, 80, 0, 51,
-      ]);
-      expect((await decoded(png, { background: 'ignore' })).values).toEqual([
-        255, 0, 0, 0, 255, 0, 0, 0, 255,
-      ]);
-      expect(await decoded(png, { format: 'rgba' })).toEqual({
-        shape: [1, 3, 4],
-        values: [...raw],
-      });
-    },
-  );
+  test('transparent pixels are over white or a background, or keep their alpha', async () => {
+    const raw = Uint8Array.of(255, 0, 0, 0, 0, 255, 0, 255, 0, 0, 255, 51);
+    const png = await sharp(raw, { raw: { width: 3, height: 1, channels: 4 } })
+      .png()
+      .toBuffer();
+    expect((await decoded(png)).values).toEqual([255, 255, 255, 0, 255, 0, 204, 204, 255]);
+    expect((await decoded(png, { background: [100, 0, 0] })).values).toEqual([
+      100, 0, 0, 0, 255, 0, 80, 0, 51,
+    ]);
+    expect((await decoded(png, { background: 'ignore' })).values).toEqual([
+      255, 0, 0, 0, 255, 0, 0, 0, 255,
+    ]);
+    expect(await decoded(png, { format: 'rgba' })).toEqual({
+      shape: [1, 3, 4],
+      values: [...raw],
+    });
+  });
 
   test('CMYK becomes sRGB', async () => {
     const jpeg = await sharp({

@@ -21,8 +21,8 @@ const MIB = 2 ** 20;
 const HANDLES = 3;
 
 /**
- * What cuDNN keeps of a handle that was destroyed: in 9.x, up to now, some 80 KiB, whoever makes
- * it. An engine can do nothing about that, and is not to keep anything else.
+ * The memory that cuDNN keeps of a destroyed handle: some 80 KiB in 9.x up to now. An engine cannot
+ * free it, and must not keep anything else.
  */
 async function keptByHandle(): Promise<number> {
   let library: ReturnType<typeof koffi.load>;
@@ -47,9 +47,9 @@ async function keptByHandle(): Promise<number> {
 }
 
 /**
- * glibc keeps blocks of up to 32 MiB for later once such a one was freed, in each thread's own
- * heap: an engine here and there, which is no leak. Told so it gives them back at once. Elsewhere
- * there is nothing to tell.
+ * glibc keeps blocks of up to 32 MiB after one was freed, in each thread's own heap: this adds up
+ * to an engine or two, which is not a leak. With this setting it frees them at once. Other systems
+ * have no such setting.
  */
 function returnLargeBlocks(): void {
   const M_MMAP_THRESHOLD = -3;

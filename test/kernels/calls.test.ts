@@ -81,50 +81,46 @@ onDevice('Calls of kernels', (host) => {
     expect((await y.read())[9]).toBe(4);
   });
 
-  test(
-    'what may have changed since the call is looked at when it is run, whichever order the ' +
-      'arguments have',
-    async () => {
-      using x = await device.ones(f32, [8]);
-      const closed = await device.ones(f32, [8]);
-      const [reads, writes] = [
-        add({ sum: x, left: closed, right: closed }),
-        scale({ a: 2, y: closed }),
-      ];
-      closed.close();
-      for (const call of [reads, writes])
-        expect(await failure(() => call)).toBeInstanceOf(CudaDisposedError);
-      using parts = await device.ones(f32, [8]);
-      const [tiles, other] = [parts.partition([4]), x.partition([4])];
-      const [written, read] = [
-        scale({ y: tiles, a: 2 }, { block: 2 }),
-        kernel(
-          'reads',
-          { y: inout(f32), x: input(f32) },
-          () => undefined,
-        )({ y: tiles, x: other }, { block: 2 }),
-      ];
-      other.unpartition();
-      expect((await failure(() => read)).message).toContain('used after unpartition()');
-      tiles.unpartition();
-      expect((await failure(() => written)).message).toContain('used after unpartition()');
-      const body = { x: 1, id: 2, alive: true };
-      const structured = kernel(
-        'structured',
-        { y: inout(f32), body: Body },
+  test('state that can change after the call is checked at the run, in any order', async () => {
+    using x = await device.ones(f32, [8]);
+    const closed = await device.ones(f32, [8]);
+    const [reads, writes] = [
+      add({ sum: x, left: closed, right: closed }),
+      scale({ a: 2, y: closed }),
+    ];
+    closed.close();
+    for (const call of [reads, writes])
+      expect(await failure(() => call)).toBeInstanceOf(CudaDisposedError);
+    using parts = await device.ones(f32, [8]);
+    const [tiles, other] = [parts.partition([4]), x.partition([4])];
+    const [written, read] = [
+      scale({ y: tiles, a: 2 }, { block: 2 }),
+      kernel(
+        'reads',
+        { y: inout(f32), x: input(f32) },
         () => undefined,
-      )({ y: x, body });
-      (body as { x: unknown }).x = 'one';
-      expect((await failure(() => structured)).message).toContain(
-        "args.body of kernel 'structured'.x: expected a number for f32, got 'one'",
-      );
-      // In another order, and with inherited properties.
-      using y = await device.ones(f32, [4]);
-      await scale({ a: 3, y });
-      await scale(Object.assign(Object.create({ a: 5 }) as { a: number }, { y }));
-      expect([...(await y.read())]).toEqual([15, 15, 15, 15]);
-    },
-  );
+      )({ y: tiles, x: other }, { block: 2 }),
+    ];
+    other.unpartition();
+    expect((await failure(() => read)).message).toContain('used after unpartition()');
+    tiles.unpartition();
+    expect((await failure(() => written)).message).toContain('used after unpartition()');
+    const body = { x: 1, id: 2, alive: true };
+    const structured = kernel(
+      'structured',
+      { y: inout(f32), body: Body },
+      () => undefined,
+    )({ y: x, body });
+    (body as { x: unknown }).x = 'one';
+    expect((await failure(() => structured)).message).toContain(
+      "args.body of kernel 'structured'.x: expected a number for f32, got 'one'",
+    );
+    // In another order, and with inherited properties.
+    using y = await device.ones(f32, [4]);
+    await scale({ a: 3, y });
+    await scale(Object.assign(Object.create({ a: 5 }) as { a: number }, { y }));
+    expect([...(await y.read())]).toEqual([15, 15, 15, 15]);
+  });
 
   test('views are written in place, and nothing around them', async () => {
     using y = await device.ones(f32, [4, 3]);

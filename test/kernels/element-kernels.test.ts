@@ -266,45 +266,41 @@ onDevice('Element kernels', (host) => {
     ).toContain('outputs have one shape');
   });
 
-  test(
-    'a store, another thread, another type of result: each is an error of the body, in its own ' +
-      'line',
-    async () => {
-      const store = elementKernel('store', { y: inout(f32), x: input(f32) }, ({ y, x }) => {
-        // @ts-expect-error: an element is a number
-        y[x] = 1;
-        return y;
-      });
-      const thread = elementKernel(
-        'thread',
-        { y: inout(f32) },
-        // @ts-expect-error: element kernels have no threads
-        ({ y }, gpu) => y + gpu.threadIdx.x,
-      );
-      const type = elementKernel('type', { y: output(i32), x: input(f32) }, ({ x }) => x * 2);
-      // @ts-expect-error: the body returns nothing
-      const nothing = elementKernel('nothing', { y: output(i32) }, () => {
-        /* nothing */
-      });
-      for (const [made, code, message] of [
-        [store, 'y[x] = 1', 'This cannot be assigned to: y[x] belongs to a number (f32)'],
-        [thread, 'gpu.threadIdx', 'There is no gpu.threadIdx in an element kernel'],
-        [type, 'x * 2', 'gpu.i32'],
-        [
-          nothing,
-          "'nothing', { y: output(i32) }, () => {",
-          'The body returns nothing, and y takes its element from what it returns',
-        ],
-      ] as const) {
-        const error = await failure(() => made.prepare(device));
-        expect(error).toBeInstanceOf(CudaCompileError);
-        expect(error.message).toContain(message);
-        expect(error.message).toContain(code);
-        expect(error.message).toContain('element-kernels.test.ts');
-        expect(error.message).not.toContain('$');
-      }
-    },
-  );
+  test('a store, another thread and another result type are errors with their line', async () => {
+    const store = elementKernel('store', { y: inout(f32), x: input(f32) }, ({ y, x }) => {
+      // @ts-expect-error: an element is a number
+      y[x] = 1;
+      return y;
+    });
+    const thread = elementKernel(
+      'thread',
+      { y: inout(f32) },
+      // @ts-expect-error: element kernels have no threads
+      ({ y }, gpu) => y + gpu.threadIdx.x,
+    );
+    const type = elementKernel('type', { y: output(i32), x: input(f32) }, ({ x }) => x * 2);
+    // @ts-expect-error: the body returns nothing
+    const nothing = elementKernel('nothing', { y: output(i32) }, () => {
+      /* nothing */
+    });
+    for (const [made, code, message] of [
+      [store, 'y[x] = 1', 'This cannot be assigned to: y[x] belongs to a number (f32)'],
+      [thread, 'gpu.threadIdx', 'There is no gpu.threadIdx in an element kernel'],
+      [type, 'x * 2', 'gpu.i32'],
+      [
+        nothing,
+        "'nothing', { y: output(i32) }, () => {",
+        'The body returns nothing, and y takes its element from what it returns',
+      ],
+    ] as const) {
+      const error = await failure(() => made.prepare(device));
+      expect(error).toBeInstanceOf(CudaCompileError);
+      expect(error.message).toContain(message);
+      expect(error.message).toContain(code);
+      expect(error.message).toContain('element-kernels.test.ts');
+      expect(error.message).not.toContain('$');
+    }
+  });
 
   test('contiguous tensors are accessed 16 bytes at a time', async () => {
     const text = await saxpy.ptx({ capability: [9, 0] });

@@ -715,36 +715,32 @@ onDevice('Tile kernels', (host) => {
     expect(await read(y)).toEqual([0, 2, 2, -0, -2, 2, 3]);
   });
 
-  test(
-    'reductions that take more shared memory than there is are refused in the words of the ' +
-      'kernel',
-    async () => {
-      const many = tileKernel(
-        'many',
-        { y: output(f32), x: input(f32) },
-        ({ y, x }, { sum }) => {
-          const v = x.load();
-          y.store(
-            sum(v, 0) +
-              sum(v * 2, 0) +
-              sum(v * 3, 0) +
-              sum(v * 4, 0) +
-              sum(v * 5, 0) +
-              sum(v * 6, 0) +
-              sum(v * 7, 0),
-          );
-        },
-        { tile: [32, 256] },
-      );
-      const { message } = await failure(() => many({ x: device.ones(f32, [32, 256]) }));
-      expect(message).toContain(
-        'take 57344 bytes of shared memory in tiles of 32 rows × 256 columns, and a block has ' +
-          '49152: sum(v * 7, 0)',
-      );
-      expect(message).toContain('Take smaller tiles, or fewer of these in one kernel');
-      expect(message).not.toContain('$');
-    },
-  );
+  test('reductions with too much shared memory are refused in terms of the kernel', async () => {
+    const many = tileKernel(
+      'many',
+      { y: output(f32), x: input(f32) },
+      ({ y, x }, { sum }) => {
+        const v = x.load();
+        y.store(
+          sum(v, 0) +
+            sum(v * 2, 0) +
+            sum(v * 3, 0) +
+            sum(v * 4, 0) +
+            sum(v * 5, 0) +
+            sum(v * 6, 0) +
+            sum(v * 7, 0),
+        );
+      },
+      { tile: [32, 256] },
+    );
+    const { message } = await failure(() => many({ x: device.ones(f32, [32, 256]) }));
+    expect(message).toContain(
+      'take 57344 bytes of shared memory in tiles of 32 rows × 256 columns, and a block has ' +
+        '49152: sum(v * 7, 0)',
+    );
+    expect(message).toContain('Take smaller tiles, or fewer of these in one kernel');
+    expect(message).not.toContain('$');
+  });
 
   test('wrong shapes and dtypes are refused, with what to write instead', async () => {
     using x = await device.ones(f32, [4, 100]);

@@ -262,7 +262,7 @@ onDevice(
       },
     );
 
-    test('what is refused', async () => {
+    test('wrong arguments are refused', async () => {
       using x = await device.zeros(f32, [3, 4]);
       expect(await message(() => sort(x, { axis: 2 }))).toContain('options.axis');
       expect(await message(() => sort(x, { descending: 1 as never }))).toContain(

@@ -51,7 +51,7 @@ describeWith('NVRTC', 'compile', () => {
       expect(program.ptx).toMatch(/^\.target sm_\d\d/m);
     });
 
-    test('a cubin, and PTX beside it', async () => {
+    test('a cubin, with its PTX', async () => {
       const program = await fresh(SCALE, { architecture: 'sm_90', outputs: ['cubin', 'ptx'] });
       expect([...program.cubin.subarray(0, 4)]).toEqual([0x7f, 0x45, 0x4c, 0x46]);
       expect(program.ptx).toMatch(/^\.target sm_90/m);
@@ -199,7 +199,7 @@ describeWith('NVRTC', 'compile', () => {
       expect(program.ptx).toMatch(/\+64\]/);
     });
 
-    test('in folders, in their order, and beside the header that names them', async () => {
+    test('are found in folders, in order, and beside the including header', async () => {
       for (const [file, text] of [
         ['one/n.h', '#include "parts/m.h"\n'],
         ['one/parts/m.h', '#define N 16\n'],
@@ -347,7 +347,7 @@ describeWith('NVRTC', 'compile', () => {
       expect((await compile(`${source}\n`, options(1))).cached).toBe(false);
     });
 
-    test('by what the files in its folders hold', async () => {
+    test('depends on the contents of the files in its folders', async () => {
       const folder = join(scratch, 'changing');
       mkdirSync(folder);
       writeFileSync(join(folder, 'outer.h'), '#include "inner.h"\n');
@@ -425,7 +425,7 @@ describeWith('NVRTC', 'compile', () => {
       expect(await failure(fresh(SCALE, { signal: controller.signal }))).toBe(reason);
     }, 60_000);
 
-    test('does not hold up others with what was given up', async () => {
+    test('does not delay others by aborted sources', async () => {
       const controller = new AbortController();
       const order: string[] = [];
       const abandoned = failure(fresh(slow(4), { signal: controller.signal }));

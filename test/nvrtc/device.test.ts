@@ -47,7 +47,7 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
     expect(missing).toBeUndefined();
   });
 
-  test('what a pointer to const points to is only read', async () => {
+  test('memory of a pointer to const is only read', async () => {
     const module = await device.compile(
       'struct S; typedef const float* In; extern "C" __global__ void f(float* y, const ' +
         'float* x, float const* __restrict__ z, const S* s, In in, void* any, const unsigned ' +
@@ -76,7 +76,7 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
     await module.close();
   });
 
-  test('operations are arguments, and what was written comes back', async () => {
+  test('operations are arguments, and results are the written ones', async () => {
     const { scale } = await device.compile(SCALE);
     const read = await scale
       .call({ grid: 1, block: 64 }, device.zeros(f32, [64]), device.ones(f32, [64]), 2, 64)
@@ -123,7 +123,7 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
     expect((await failure(() => module.kernel('then'))).code).toBe('ERR_CUDA_DISPOSED');
   });
 
-  test('arguments are checked against what was compiled', async () => {
+  test('arguments are checked against the source', async () => {
     const { scale } = await device.compile(SCALE as string);
     const y = await device.zeros(f32, [4]);
     const x = await device.zeros(f32, [4]);
@@ -138,47 +138,43 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
     );
   });
 
-  test(
-    'memory whose elements would be taken for others is refused, of a text that the type ' +
-      'checker does not see too',
-    async () => {
-      const source: string = `struct S { float x; };
+  test('memory of other elements is refused, also without types of the source', async () => {
+    const source: string = `struct S { float x; };
       extern "C" __global__ void f(float* y, const int* i, unsigned char* bytes, char* text,
       void* any, S* s, double* d) { y[0] = i[0]; extern __shared__ int more[]; }`;
-      const { f } = await device.compile(source);
-      using floats = await device.zeros(f32, [8]);
-      using other = await device.zeros(f32, [8]);
-      using integers = await device.full(i32, [8], 5);
-      using words = await device.full(u32, [8], 6);
-      using bytes = await device.zeros(u8, [8]);
-      using signs = await device.zeros(i8, [8]);
-      using doubles = await device.zeros(f64, [8]);
-      const launch = (...args: unknown[]) => f!.call({ grid: 1, block: 1 }, ...(args as []));
-      await launch(floats, integers, bytes, signs, other, bytes, doubles);
-      // Signed and unsigned are each other's bits; null, void and structures take what comes.
-      await launch(floats, words, signs, bytes, bytes, floats, null);
-      expect((await floats.read())[0]).toBe(6);
-      for (const [place, args] of [
-        [0, [integers, integers, bytes, bytes, null, null, null]],
-        [1, [floats, other, bytes, bytes, null, null, null]],
-        [2, [floats, integers, integers, bytes, null, null, null]],
-        [3, [floats, integers, bytes, floats, null, null, null]],
-        [6, [floats, integers, bytes, bytes, null, null, other]],
-      ] as const) {
-        expect(await failure(() => launch(...args))).toMatchObject({
-          code: 'ERR_CUDA_INVALID_ARGUMENT',
-          argument: `args[${place}]`,
-        });
-      }
-      expect(
-        (await failure(() => launch(device.value(bytes), integers, bytes, bytes, null, null, null)))
-          .message,
-      ).toMatch(
-        /^args\[0\]: .* f32, .* parameter 0 of kernel 'f' .*, got DeviceBuffer<u8>.*reinterpret/,
-      );
-      await launch(bytes.reinterpret(f32), integers, bytes, bytes, null, null, null);
-    },
-  );
+    const { f } = await device.compile(source);
+    using floats = await device.zeros(f32, [8]);
+    using other = await device.zeros(f32, [8]);
+    using integers = await device.full(i32, [8], 5);
+    using words = await device.full(u32, [8], 6);
+    using bytes = await device.zeros(u8, [8]);
+    using signs = await device.zeros(i8, [8]);
+    using doubles = await device.zeros(f64, [8]);
+    const launch = (...args: unknown[]) => f!.call({ grid: 1, block: 1 }, ...(args as []));
+    await launch(floats, integers, bytes, signs, other, bytes, doubles);
+    // Signed and unsigned are each other's bits; null, void and structures take what comes.
+    await launch(floats, words, signs, bytes, bytes, floats, null);
+    expect((await floats.read())[0]).toBe(6);
+    for (const [place, args] of [
+      [0, [integers, integers, bytes, bytes, null, null, null]],
+      [1, [floats, other, bytes, bytes, null, null, null]],
+      [2, [floats, integers, integers, bytes, null, null, null]],
+      [3, [floats, integers, bytes, floats, null, null, null]],
+      [6, [floats, integers, bytes, bytes, null, null, other]],
+    ] as const) {
+      expect(await failure(() => launch(...args))).toMatchObject({
+        code: 'ERR_CUDA_INVALID_ARGUMENT',
+        argument: `args[${place}]`,
+      });
+    }
+    expect(
+      (await failure(() => launch(device.value(bytes), integers, bytes, bytes, null, null, null)))
+        .message,
+    ).toMatch(
+      /^args\[0\]: .* f32, .* parameter 0 of kernel 'f' .*, got DeviceBuffer<u8>.*reinterpret/,
+    );
+    await launch(bytes.reinterpret(f32), integers, bytes, bytes, null, null, null);
+  });
 
   test('printf and structures by value', async () => {
     const { structured } = await device.compile(
@@ -195,7 +191,7 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
     expect([...(await y.read())]).toEqual([3.5, 3.5]);
   });
 
-  test('a kernel that is a template without an instance: what to write', async () => {
+  test('a template without an instance is an error with what to write', async () => {
     const module = await device.compile(MANY);
     const error = await failure(() => module.kernel('fill'));
     expect(error.code).toBe('ERR_CUDA_NOT_FOUND');

@@ -135,21 +135,14 @@ describeWith('NVRTC', 'standard headers', () => {
     ).toBe('');
   });
 
-  test(
-    "a header of that name in a folder, or that is given, comes before ours, and a source's " +
-      'own INFINITY too',
-    async () => {
-      writeFileSync(join(folder, 'limits.h'), '#define INT_MAX 5\n');
-      const source = kernel('static_assert(INT_MAX == 5, ""); y[0] = n;', '#include <limits.h>');
-      await fresh(source, { includeFolders: [folder] });
-      await fresh(source, { headers: { 'limits.h': '#define INT_MAX 5' } });
-      for (const own of [
-        '#define INFINITY 3.0f',
-        '#ifndef INFINITY\n#define INFINITY 3.0f\n#endif',
-      ])
-        await fresh(kernel('static_assert(INFINITY == 3.0f, ""); y[0] = n;', own));
-    },
-  );
+  test('a given header, and a source’s own INFINITY, take precedence over ours', async () => {
+    writeFileSync(join(folder, 'limits.h'), '#define INT_MAX 5\n');
+    const source = kernel('static_assert(INT_MAX == 5, ""); y[0] = n;', '#include <limits.h>');
+    await fresh(source, { includeFolders: [folder] });
+    await fresh(source, { headers: { 'limits.h': '#define INT_MAX 5' } });
+    for (const own of ['#define INFINITY 3.0f', '#ifndef INFINITY\n#define INFINITY 3.0f\n#endif'])
+      await fresh(kernel('static_assert(INFINITY == 3.0f, ""); y[0] = n;', own));
+  });
 
   test('a header in a folder may use them', async () => {
     writeFileSync(

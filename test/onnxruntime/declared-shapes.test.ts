@@ -106,7 +106,7 @@ onPaths(
       }
     });
 
-    test('what follows a run has the shape that came', async () => {
+    test('later operations have the actual shape', async () => {
       const [twice, sum] = [await load(TWICE), await load(addModel())];
       using a = await tensor(on.device, f32, [1, 2]);
       using c = first(
@@ -227,7 +227,7 @@ onPaths(
       }
     });
 
-    test('strictShapes: what the model declares holds, and another shape is an error', async () => {
+    test('strictShapes: a shape other than the declared one is an error', async () => {
       const engine = await load(TWICE, { strictShapes: true });
       expect(engine.strictShapes).toBe(true);
       using a = await tensor(on.device, f32, [1, 2]);

@@ -442,7 +442,7 @@ onPaths(
         );
       });
 
-      test('the same as if it were the first, what was run on the same tensors', async () => {
+      test('a later run on the same tensors has the results of a first one', async () => {
         const engine = await load(addModel());
         const [a, b] = [await zeros(on.device, f32, [2]), await zeros(on.device, f32, [2])];
         using c = await zeros(on.device, f32, [2]);
@@ -506,7 +506,7 @@ onPaths(
         expect(() => run.sync()).toThrow(/await the operation/);
       });
 
-      test('what is closed', async () => {
+      test('closed tensors', async () => {
         const engine = await load(addModel());
         const context = await engine.createContext();
         using a = await zeros(on.device, f32, [2]);
@@ -541,7 +541,7 @@ onPaths(
       sum!.close();
     });
 
-    test('close waits for what is under way', async () => {
+    test('close waits for runs in flight', async () => {
       const engine = await load(longModel(256, 20));
       using x = await tensor(on.device, f32, new Float32Array(65536).fill(1 / 256), [256, 256]);
       const runs = [1, 2, 3].map(() => engine.infer({ x }).run());
@@ -709,7 +709,7 @@ describe(`models that cannot be loaded (${testDevice})`, () => {
   });
 });
 
-test.runIf(onCpu)('a device that is checked sees what a run reads and writes', async () => {
+test.runIf(onCpu)('a checked device tracks the reads and writes of a run', async () => {
   const device = await CoreDevice.open('cpu', { check: true });
   const engine = await loadOnnxEngine(device, addModel());
   expect(engine.staged).toBe(true);

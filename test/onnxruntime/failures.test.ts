@@ -1,6 +1,4 @@
-/**
- * Runs that fail: who is told, what is undefined then, and that the next run is as good as ever.
- */
+/** Runs that fail: which waits reject, which memory is undefined, and that the next run works. */
 import { readFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 
@@ -43,10 +41,7 @@ const WRONG_SIZE = {
   message: expect.stringMatching(/cannot be reshaped/) as string,
 };
 
-/**
- * Linux may be told to promise whatever it is asked for; it ends processes that take more than
- * there is.
- */
+/** Linux can be set to overcommit memory; it then kills processes that use more than there is. */
 function promisesAll(): boolean {
   try {
     return readFileSync('/proc/sys/vm/overcommit_memory', 'utf8').trim() === '1';
@@ -134,34 +129,28 @@ onPaths(
       expect([...(await y.read())]).toEqual([0n]);
     });
 
-    test(
-      'inputs that are undefined: what it writes is too, and both are good again once they were ' +
-        'written',
-      async () => {
-        const engine = await load(addModel('f32', ['n']));
-        await using context = await engine.createContext();
-        using a = await tensor(on.device, f32, [1, 2]);
-        using b = await zeros(on.device, f32, [2]);
-        using c = await zeros(on.device, f32, [2]);
-        for (let round = 0; round < 3; round++) {
-          expect(
-            await failure(() =>
-              context.infer({ a, b: a }, { outputs: { c: b }, signal: aborted() }),
-            ),
-          ).toMatchObject({ message: 'enough' });
-          expect(
-            await failure(() => context.infer({ a: b, b: a }, { outputs: { c } })),
-          ).toMatchObject(UNDEFINED);
-          expect(await failure(() => context.infer({ a, b }, { outputs: { c } }))).toMatchObject(
-            UNDEFINED,
-          );
-          expect(await failure(() => c.read())).toMatchObject(UNDEFINED);
-          await b.fill(round);
-          await context.infer({ a, b }, { outputs: { c } });
-          expect([...(await c.read())]).toEqual([1 + round, 2 + round]);
-        }
-      },
-    );
+    test('with undefined inputs leave outputs undefined until both are written again', async () => {
+      const engine = await load(addModel('f32', ['n']));
+      await using context = await engine.createContext();
+      using a = await tensor(on.device, f32, [1, 2]);
+      using b = await zeros(on.device, f32, [2]);
+      using c = await zeros(on.device, f32, [2]);
+      for (let round = 0; round < 3; round++) {
+        expect(
+          await failure(() => context.infer({ a, b: a }, { outputs: { c: b }, signal: aborted() })),
+        ).toMatchObject({ message: 'enough' });
+        expect(
+          await failure(() => context.infer({ a: b, b: a }, { outputs: { c } })),
+        ).toMatchObject(UNDEFINED);
+        expect(await failure(() => context.infer({ a, b }, { outputs: { c } }))).toMatchObject(
+          UNDEFINED,
+        );
+        expect(await failure(() => c.read())).toMatchObject(UNDEFINED);
+        await b.fill(round);
+        await context.infer({ a, b }, { outputs: { c } });
+        expect([...(await c.read())]).toEqual([1 + round, 2 + round]);
+      }
+    });
 
     test('does not write a part of undefined memory, and rejects', async () => {
       const engine = await load(addModel('f32', [2]));
@@ -338,8 +327,7 @@ onPaths(
 );
 
 test.each(paths)(
-  'a device that is closed in the middle of a run, tensors $name: whoever waits is told, and ' +
-    'nothing hangs',
+  'closing a device during a run, tensors $name, rejects every wait',
   async ({ options }) => {
     const device = await openTestDevice(options);
     const engine = await loadOnnxEngine(device, longModel(256, 40));

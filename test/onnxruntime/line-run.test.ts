@@ -1,6 +1,6 @@
 /**
- * Runs that a thread is told of in shared memory: what they give, in which order, what of them is
- * kept, and what a failure among many leaves.
+ * Runs that a thread takes from shared memory: their results, their order, the memory that they
+ * keep, and failures among many.
  */
 import { f32, i64 } from 'async-cuda/core';
 import type { Stream } from 'async-cuda/core';
@@ -38,7 +38,7 @@ onPaths(
     const load = loading(on);
     const first = async (x: Tensor<'f32'>): Promise<number> => (await x.read())[0]!;
 
-    test('gives each time what its tensors hold by then', async () => {
+    test('uses the contents of its tensors at each run', async () => {
       const engine = await load(addModel('f32', [3]));
       using a = await zeros(on.device, f32, [3]);
       using b = await tensor(on.device, f32, [1, 2, 3]);
@@ -74,33 +74,29 @@ onPaths(
       },
     );
 
-    test(
-      'stands in the order of its stream with kernels and copies, and of its tensors across ' +
-        'streams',
-      async () => {
-        const engine = await load(addModel('f32', [1024]));
-        using left = on.device.createStream();
-        using right = on.device.createStream();
-        using one = await tensor(on.device, f32, new Float32Array(1024).fill(1));
-        using x = await zeros(on.device, f32, [1024]);
-        using y = await zeros(on.device, f32, [1024]);
-        const there = engine.infer({ a: x, b: one }, { outputs: { c: y } });
-        const back = engine.infer({ a: y, b: one }, { outputs: { c: x } });
-        for (let round = 0; round < 20; round++) {
-          // 5, 6 and 7 on one stream, 8 and 9 on the other.
-          const runs = [
-            x.fill(5).runOn(left),
-            there.runOn(left),
-            back.runOn(left),
-            there.runOn(right),
-            back.runOn(right),
-          ];
-          await Promise.all(runs);
-          expect(await first(x)).toBe(9);
-          expect((await y.read())[1023]).toBe(8);
-        }
-      },
-    );
+    test('is ordered in its stream, and by its tensors across streams', async () => {
+      const engine = await load(addModel('f32', [1024]));
+      using left = on.device.createStream();
+      using right = on.device.createStream();
+      using one = await tensor(on.device, f32, new Float32Array(1024).fill(1));
+      using x = await zeros(on.device, f32, [1024]);
+      using y = await zeros(on.device, f32, [1024]);
+      const there = engine.infer({ a: x, b: one }, { outputs: { c: y } });
+      const back = engine.infer({ a: y, b: one }, { outputs: { c: x } });
+      for (let round = 0; round < 20; round++) {
+        // 5, 6 and 7 on one stream, 8 and 9 on the other.
+        const runs = [
+          x.fill(5).runOn(left),
+          there.runOn(left),
+          back.runOn(left),
+          there.runOn(right),
+          back.runOn(right),
+        ];
+        await Promise.all(runs);
+        expect(await first(x)).toBe(9);
+        expect((await y.read())[1023]).toBe(8);
+      }
+    });
 
     test('that fails rejects its operation and readers of its output, and no others', async () => {
       const engine = await load(RESHAPE);
@@ -180,49 +176,41 @@ onPaths(
       expect(on.errors.splice(0)).toHaveLength(1);
     });
 
-    test(
-      'is bound once for all that follow, and anew where another run needs more page-locked ' +
-        'memory',
-      async () => {
-        const engine = await load(addModel('f32', ['n']));
-        await using context = await engine.createContext();
-        using a = await tensor(on.device, f32, [1, 2]);
-        using c = await zeros(on.device, f32, [2]);
-        using large = await tensor(on.device, f32, new Float32Array(1 << 16).fill(4));
-        using sum = await zeros(on.device, f32, [1 << 16]);
-        const small = context.infer({ a, b: a }, { outputs: { c } });
-        for (let round = 0; round < 3; round++) {
-          await a.write(Float32Array.of(round, 10 * round));
-          await small;
-          expect([...(await c.read())]).toEqual([2 * round, 20 * round]);
-        }
-        expect(engine.bindings.count).toBe(1);
-        await context.infer({ a: large, b: large }, { outputs: { c: sum } });
-        expect([...new Set(await sum.read())]).toEqual([8]);
-        for (let round = 3; round < 6; round++) {
-          await a.write(Float32Array.of(round, 10 * round));
-          await small;
-          expect([...(await c.read())]).toEqual([2 * round, 20 * round]);
-        }
-        // Here the large ones' own, there the small ones' at the larger memory.
-        expect(engine.bindings.count).toBe(2);
-      },
-    );
+    test('is bound once, and again where a run needs more page-locked memory', async () => {
+      const engine = await load(addModel('f32', ['n']));
+      await using context = await engine.createContext();
+      using a = await tensor(on.device, f32, [1, 2]);
+      using c = await zeros(on.device, f32, [2]);
+      using large = await tensor(on.device, f32, new Float32Array(1 << 16).fill(4));
+      using sum = await zeros(on.device, f32, [1 << 16]);
+      const small = context.infer({ a, b: a }, { outputs: { c } });
+      for (let round = 0; round < 3; round++) {
+        await a.write(Float32Array.of(round, 10 * round));
+        await small;
+        expect([...(await c.read())]).toEqual([2 * round, 20 * round]);
+      }
+      expect(engine.bindings.count).toBe(1);
+      await context.infer({ a: large, b: large }, { outputs: { c: sum } });
+      expect([...new Set(await sum.read())]).toEqual([8]);
+      for (let round = 3; round < 6; round++) {
+        await a.write(Float32Array.of(round, 10 * round));
+        await small;
+        expect([...(await c.read())]).toEqual([2 * round, 20 * round]);
+      }
+      // Here the large ones' own, there the small ones' at the larger memory.
+      expect(engine.bindings.count).toBe(2);
+    });
 
-    test(
-      'its tensors may be closed as soon as it is queued, also where nothing was bound for them ' +
-        'before',
-      async () => {
-        const engine = await load(addModel('f32', [2]));
-        const a = await tensor(on.device, f32, [1, 2]);
-        using c = await zeros(on.device, f32, [2]);
-        const doubled = engine.infer({ a, b: a }, { outputs: { c } });
-        const runs = [doubled.run(), doubled.run()];
-        a.close();
-        await Promise.all(runs);
-        expect([...(await c.read())]).toEqual([2, 4]);
-      },
-    );
+    test('allows its tensors to be closed after it is queued, also the first time', async () => {
+      const engine = await load(addModel('f32', [2]));
+      const a = await tensor(on.device, f32, [1, 2]);
+      using c = await zeros(on.device, f32, [2]);
+      const doubled = engine.infer({ a, b: a }, { outputs: { c } });
+      const runs = [doubled.run(), doubled.run()];
+      a.close();
+      await Promise.all(runs);
+      expect([...(await c.read())]).toEqual([2, 4]);
+    });
 
     test(
       'on a stream for each run does not keep closed and unreferenced streams',
@@ -304,45 +292,39 @@ onPaths(
       },
     );
 
-    test(
-      'refuses tensors that were closed, other streams at once in one context, and an engine ' +
-        'that was closed',
-      async () => {
-        const engine = await load(longModel(256, 20));
-        const context = await engine.createContext();
-        using left = on.device.createStream();
-        using right = on.device.createStream();
-        using x = await zeros(on.device, f32, [256, 256]);
-        const y = await zeros(on.device, f32, [256, 256]);
-        const op = context.infer({ x }, { outputs: { y } });
-        await op.runOn(left);
-        await op.runOn(left);
-        // Held, so that it is under way for as long as it has to be.
-        let open = (): void => undefined;
-        const gate = new Promise<void>((resolve) => {
-          open = resolve;
-        });
-        left.call(() => gate).catch(() => undefined);
-        const running = op.runOn(left);
-        expect(() => op.runOn(right)).toThrow(expect.objectContaining({ code: 'ERR_CUDA_BUSY' }));
-        open();
-        await running;
-        await op.runOn(right);
-        y.close();
-        expect(() => op.runOn(left)).toThrow(
-          expect.objectContaining({ code: 'ERR_CUDA_DISPOSED' }),
-        );
-        using z = await zeros(on.device, f32, [256, 256]);
-        const other = engine.infer({ x }, { outputs: { y: z } });
-        await other.runOn(left);
-        const last = other.runOn(left);
-        await engine.close();
-        await last;
-        expect(() => other.runOn(left)).toThrow(
-          expect.objectContaining({ code: 'ERR_CUDA_DISPOSED' }),
-        );
-      },
-    );
+    test('refuses closed tensors, other streams at once, and a closed engine', async () => {
+      const engine = await load(longModel(256, 20));
+      const context = await engine.createContext();
+      using left = on.device.createStream();
+      using right = on.device.createStream();
+      using x = await zeros(on.device, f32, [256, 256]);
+      const y = await zeros(on.device, f32, [256, 256]);
+      const op = context.infer({ x }, { outputs: { y } });
+      await op.runOn(left);
+      await op.runOn(left);
+      // Held, so that it is under way for as long as it has to be.
+      let open = (): void => undefined;
+      const gate = new Promise<void>((resolve) => {
+        open = resolve;
+      });
+      left.call(() => gate).catch(() => undefined);
+      const running = op.runOn(left);
+      expect(() => op.runOn(right)).toThrow(expect.objectContaining({ code: 'ERR_CUDA_BUSY' }));
+      open();
+      await running;
+      await op.runOn(right);
+      y.close();
+      expect(() => op.runOn(left)).toThrow(expect.objectContaining({ code: 'ERR_CUDA_DISPOSED' }));
+      using z = await zeros(on.device, f32, [256, 256]);
+      const other = engine.infer({ x }, { outputs: { y: z } });
+      await other.runOn(left);
+      const last = other.runOn(left);
+      await engine.close();
+      await last;
+      expect(() => other.runOn(left)).toThrow(
+        expect.objectContaining({ code: 'ERR_CUDA_DISPOSED' }),
+      );
+    });
   },
   1,
 );
@@ -401,25 +383,21 @@ onPaths(
       }
     });
 
-    test(
-      'hundreds queued without waiting, each on what the one before has made, whose tensors are ' +
-        'closed by then',
-      async () => {
-        const engine = await load(addModel('f32', [4]));
-        using stream = on.device.createStream();
-        using one = await tensor(on.device, f32, [1, 1, 1, 1]);
-        let sum: AnyTensor = await zeros(on.device, f32, [4]);
-        // From the second run on the output's shape is known before it.
-        (await engine.infer({ a: one, b: one })).c!.close();
-        for (let i = 0; i < 300; i++) {
-          const next = engine.infer({ a: sum, b: one }).runOn(stream).value.c!;
-          sum.close();
-          sum = next;
-        }
-        expect([...((await sum.read()) as Float32Array)]).toEqual([300, 300, 300, 300]);
+    test('hundreds are queued without waiting, each on the closed result before', async () => {
+      const engine = await load(addModel('f32', [4]));
+      using stream = on.device.createStream();
+      using one = await tensor(on.device, f32, [1, 1, 1, 1]);
+      let sum: AnyTensor = await zeros(on.device, f32, [4]);
+      // From the second run on the output's shape is known before it.
+      (await engine.infer({ a: one, b: one })).c!.close();
+      for (let i = 0; i < 300; i++) {
+        const next = engine.infer({ a: sum, b: one }).runOn(stream).value.c!;
         sum.close();
-      },
-    );
+        sum = next;
+      }
+      expect([...((await sum.read()) as Float32Array)]).toEqual([300, 300, 300, 300]);
+      sum.close();
+    });
 
     test('that fails gives nothing, and its memory back', async () => {
       const engine = await load(RESHAPE);

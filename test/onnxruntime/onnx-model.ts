@@ -154,8 +154,8 @@ export function longModel(n: number, count: number): Uint8Array {
 }
 
 /**
- * Fails where `i` is another number than that of x's elements, whoever computes: CUDA's Gather,
- * say, takes any index.
+ * Fails where `i` is another number than that of x's elements, with every provider: CUDA's Gather,
+ * for example, takes any index.
  */
 export const RESHAPE = onnxModel({
   inputs: [

@@ -49,7 +49,7 @@ if (reason !== undefined)
   describe.skip(`SKIPPED: recorded runs of ONNX Runtime: ${reason}`, () => undefined);
 else
   onDevice('recorded runs', (on) => {
-    test('on given tensors: each has the results of what they hold then', async () => {
+    test('on given tensors: each uses their contents at that time', async () => {
       await using engine = await loadOnnxEngine(on.device, addModel('f32', [3]), {
         providers: ['cuda'],
       });
@@ -139,7 +139,7 @@ else
       }
     }, 60_000);
 
-    test('what the processor reads of the inputs is read in each run', async () => {
+    test('inputs that the CPU reads are read in each run', async () => {
       const slice = onnxModel({
         inputs: [
           ['x', 'f32', [8]],
@@ -238,36 +238,31 @@ else
       });
     });
 
-    test(
-      'an engine that is closed while its runs are recorded, or used on other memory, leaves ' +
-        'nothing behind',
-      async () => {
-        const before = (await on.device.memoryInfo()).free;
-        for (let i = 0; i < 6; i++) {
-          const engine = await loadOnnxEngine(on.device, longModel(256, 4), {
-            providers: ['cuda'],
-          });
-          for (let k = 0; k < 3; k++) {
-            using x = await tensor(
-              on.device,
-              f32,
-              new Float32Array(256 * 256).fill(1 / 256),
-              [256, 256],
-            );
-            for (let n = 0; n < MANY / 2; n++) {
-              const { y } = await engine.infer({ x });
-              if (n === 0) expect(Math.abs((await values(y))[7]! - 1 / 256)).toBeLessThan(1e-4);
-              y!.close();
-            }
+    test('an engine that is closed while its runs are recorded leaves no memory', async () => {
+      const before = (await on.device.memoryInfo()).free;
+      for (let i = 0; i < 6; i++) {
+        const engine = await loadOnnxEngine(on.device, longModel(256, 4), {
+          providers: ['cuda'],
+        });
+        for (let k = 0; k < 3; k++) {
+          using x = await tensor(
+            on.device,
+            f32,
+            new Float32Array(256 * 256).fill(1 / 256),
+            [256, 256],
+          );
+          for (let n = 0; n < MANY / 2; n++) {
+            const { y } = await engine.infer({ x });
+            if (n === 0) expect(Math.abs((await values(y))[7]! - 1 / 256)).toBeLessThan(1e-4);
+            y!.close();
           }
-          if (i % 2 === 1) await delay(300);
-          await engine.close();
         }
-        await delay(1500);
-        expect(before - (await on.device.memoryInfo()).free).toBeLessThan(256 << 20);
-      },
-      60_000,
-    );
+        if (i % 2 === 1) await delay(300);
+        await engine.close();
+      }
+      await delay(1500);
+      expect(before - (await on.device.memoryInfo()).free).toBeLessThan(256 << 20);
+    }, 60_000);
 
     test('more memory than graphs are kept for: runs on it are right, too', async () => {
       await using engine = await loadOnnxEngine(on.device, addModel('f32', ['n']), {

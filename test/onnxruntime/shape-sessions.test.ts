@@ -17,7 +17,7 @@ function counted(most: number, room = Infinity): { sessions: ShapeSessions; aske
 }
 
 describe('Sessions by shapes', () => {
-  test('one shape, or shapes that never come back, take one', async () => {
+  test('one shape, or shapes that do not repeat, take one session', async () => {
     const { sessions, asked } = counted(4);
     for (const shape of ['a', 'a', 'b', 'c', 'd', 'd']) {
       expect(sessions.take(shape)).toBe(1);

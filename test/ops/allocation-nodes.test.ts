@@ -27,51 +27,47 @@ onDevice('nodes that allocate', (host) => {
       console.warn('the device has no memory pools: what allocates by nodes is not tested');
   });
 
-  test(
-    'level 3: a buffer that is closed in the capture is freed by a node, another stays until ' +
-      'the next launch',
-    async ({ skip }) => {
-      skip(!supported);
-      using target = device().alloc(i32, N);
-      let kept: DeviceBuffer<'i32'> | undefined;
-      await using graph = await stream.capture(
-        () => {
-          const passing = device().alloc(i32, N, { stream });
-          kept = device().alloc(i32, N, { stream, label: 'kept' });
-          passing.fill(stream, 5);
-          kept.copyFrom(stream, passing);
-          passing.close();
-          add1.launch(stream, GRID, kept, N);
-          target.copyFrom(stream, kept);
-        },
-        { allocate: 'nodes' },
-      );
-      expect((await graph.nodeTypes()).sort()).toEqual([
-        'kernel',
-        'memAlloc',
-        'memAlloc',
-        'memFree',
-        'memcpy',
-        'memcpy',
-        'memset',
-      ]);
-      expect((await failure(() => kept!.read(stream))).message).toContain(
-        'once the graph has been launched',
-      );
-      for (let i = 0; i < 3; i++) graph.launch(stream);
-      expect((await kept!.read(stream))[7]).toBe(6);
-      expect((await target.read(stream))[7]).toBe(6);
-      // Other work may use it until the next launch, which waits for that work.
-      const other = device().createStream();
-      for (let i = 0; i < 5; i++) {
-        add1.launch(other, GRID, kept!, N);
-        target.copyFrom(other, kept!);
-        graph.launch(stream);
-      }
-      expect([(await kept!.read(other))[0], (await target.read(other))[0]]).toEqual([6, 6]);
-      other.close();
-    },
-  );
+  test('level 3: a buffer that is closed in the capture is freed by a node', async ({ skip }) => {
+    skip(!supported);
+    using target = device().alloc(i32, N);
+    let kept: DeviceBuffer<'i32'> | undefined;
+    await using graph = await stream.capture(
+      () => {
+        const passing = device().alloc(i32, N, { stream });
+        kept = device().alloc(i32, N, { stream, label: 'kept' });
+        passing.fill(stream, 5);
+        kept.copyFrom(stream, passing);
+        passing.close();
+        add1.launch(stream, GRID, kept, N);
+        target.copyFrom(stream, kept);
+      },
+      { allocate: 'nodes' },
+    );
+    expect((await graph.nodeTypes()).sort()).toEqual([
+      'kernel',
+      'memAlloc',
+      'memAlloc',
+      'memFree',
+      'memcpy',
+      'memcpy',
+      'memset',
+    ]);
+    expect((await failure(() => kept!.read(stream))).message).toContain(
+      'once the graph has been launched',
+    );
+    for (let i = 0; i < 3; i++) graph.launch(stream);
+    expect((await kept!.read(stream))[7]).toBe(6);
+    expect((await target.read(stream))[7]).toBe(6);
+    // Other work may use it until the next launch, which waits for that work.
+    const other = device().createStream();
+    for (let i = 0; i < 5; i++) {
+      add1.launch(other, GRID, kept!, N);
+      target.copyFrom(other, kept!);
+      graph.launch(stream);
+    }
+    expect([(await kept!.read(other))[0], (await target.read(other))[0]]).toEqual([6, 6]);
+    other.close();
+  });
 
   test('memory that was allocated before a conditional node can be used after it', async ({
     skip,

@@ -128,8 +128,7 @@ onDevice('Laziness and sharing', (host) => {
     [0, 1],
     [1, 0],
   ])(
-    '5: unzip gives operations that are run in any order; what they come from runs once (%i, ' +
-      'then %i)',
+    '5: parts of unzip run in any order, their source once (%i, then %i)',
     async (first, second) => {
       const parts = zip(work.make(10), work.make(20)).unzip();
       const values: DeviceBuffer<'i32'>[] = [];
@@ -651,7 +650,7 @@ onDevice('Errors', (host) => {
   // process of its own: vitest's exports catch what their getters throw, so that a stack overflow
   // there gives undefined.
   someOf(1, test)(['orElse', 'zip', 'parallel', 'label', 'ensure', 'andThen'])(
-    'more %s within one another than the stack holds is an error that says what to write',
+    'more nested %s than the stack allows is an error with what to write',
     async (kind) => {
       const { result, code, stderr } = await runProgram('nested', { args: [kind, host.mode] });
       expect(stderr).toBe('');
@@ -731,34 +730,30 @@ onDevice('Streams, contexts, pools', (host) => {
     expect([new Set(both).size, both[0] === both[2], both[1] === both[3]]).toEqual([2, true, true]);
   });
 
-  test(
-    '17: by default runs that are awaited one by one stay on a stream, and others go to four ' +
-      'in turn',
-    async () => {
-      const at = operation(host.device, ({ stream }) => {
-        stream.record().close();
-        return stream;
-      });
-      const first = await at;
-      expect(await at).toBe(first);
-      expect(await at).toBe(first);
-      const { gate, held } = await work.hold();
-      const busy = range(5).map(() => held.run());
-      await gate.open();
-      await Promise.all(busy);
-      const policy = new NextIdle(host.device, 3);
-      const streams = range(4).map(() => {
-        const stream = policy.nextStream();
-        held.runOn(stream);
-        return stream;
-      });
-      expect([new Set(streams).size, streams[3] === streams[0]]).toEqual([3, true]);
-      await host.device.finished();
-      const idle = policy.nextStream();
-      await idle.finished();
-      expect(policy.nextStream()).toBe(policy.nextStream());
-    },
-  );
+  test('17: runs awaited one by one stay on a stream, others use four in turn', async () => {
+    const at = operation(host.device, ({ stream }) => {
+      stream.record().close();
+      return stream;
+    });
+    const first = await at;
+    expect(await at).toBe(first);
+    expect(await at).toBe(first);
+    const { gate, held } = await work.hold();
+    const busy = range(5).map(() => held.run());
+    await gate.open();
+    await Promise.all(busy);
+    const policy = new NextIdle(host.device, 3);
+    const streams = range(4).map(() => {
+      const stream = policy.nextStream();
+      held.runOn(stream);
+      return stream;
+    });
+    expect([new Set(streams).size, streams[3] === streams[0]]).toEqual([3, true]);
+    await host.device.finished();
+    const idle = policy.nextStream();
+    await idle.finished();
+    expect(policy.nextStream()).toBe(policy.nextStream());
+  });
 
   test('17: the least loaded stream is one that has nothing to do', async () => {
     const { gate, kernel, word } = await work.hold();
@@ -800,33 +795,29 @@ onDevice('Streams, contexts, pools', (host) => {
     }
   });
 
-  test(
-    '20 and 21: operations allocate from the pool that was set when they were run or ' +
-      'scheduled; it counts',
-    async () => {
-      const pool = await host.device.createPool();
-      const bytes = 4 * LENGTH;
-      expect((await pool.statistics()).used).toBe(0);
-      setPool(host.device, pool);
-      const scheduled = work.make(1).schedule(new SingleStream(host.stream));
-      const buffers = [
-        await work.make(1),
-        work.make(2).sync(),
-        work.make(3).syncOn(host.stream),
-        await work.make(3).runOn(host.stream),
-      ];
-      setPool(host.device, undefined);
-      buffers.push(await scheduled);
-      const used = (await pool.statistics()).used;
-      expect(used).toBeGreaterThanOrEqual(5 * bytes);
-      const elsewhere = await work.make(1);
-      expect((await pool.statistics()).used).toBe(used);
-      for (const buffer of [...buffers, elsewhere]) buffer.close();
-      await host.stream.finished();
-      expect((await pool.statistics()).usedHigh).toBeGreaterThanOrEqual(used);
-      await pool.close();
-    },
-  );
+  test('20 and 21: operations allocate from the pool of their run; it counts', async () => {
+    const pool = await host.device.createPool();
+    const bytes = 4 * LENGTH;
+    expect((await pool.statistics()).used).toBe(0);
+    setPool(host.device, pool);
+    const scheduled = work.make(1).schedule(new SingleStream(host.stream));
+    const buffers = [
+      await work.make(1),
+      work.make(2).sync(),
+      work.make(3).syncOn(host.stream),
+      await work.make(3).runOn(host.stream),
+    ];
+    setPool(host.device, undefined);
+    buffers.push(await scheduled);
+    const used = (await pool.statistics()).used;
+    expect(used).toBeGreaterThanOrEqual(5 * bytes);
+    const elsewhere = await work.make(1);
+    expect((await pool.statistics()).used).toBe(used);
+    for (const buffer of [...buffers, elsewhere]) buffer.close();
+    await host.stream.finished();
+    expect((await pool.statistics()).usedHigh).toBeGreaterThanOrEqual(used);
+    await pool.close();
+  });
 });
 
 onDevice('Completion and lifetime', (host) => {
@@ -888,44 +879,40 @@ onDevice('Completion and lifetime', (host) => {
     expect(work.taken()).not.toContain('before');
   });
 
-  test(
-    '24: a wait for a value that is given up leaves the failure to the device, unless somebody ' +
-      'else waits',
-    async () => {
-      const { device } = host;
-      using bad = device.alloc(i32, LENGTH);
-      await failure(() =>
-        queueHostWork(host.stream, 'spoils', [{ buffer: bad, access: 'out' }], () =>
-          Promise.reject(new Error('spoilt')),
-        ),
+  test('24: an aborted wait for a value leaves the failure to other waits', async () => {
+    const { device } = host;
+    using bad = device.alloc(i32, LENGTH);
+    await failure(() =>
+      queueHostWork(host.stream, 'spoils', [{ buffer: bad, access: 'out' }], () =>
+        Promise.reject(new Error('spoilt')),
+      ),
+    );
+    for (const alone of [true, false]) {
+      const { gate, held } = await work.hold();
+      using target = device.alloc(i32, LENGTH);
+      const controller = new AbortController();
+      const running = held
+        .andThen(() =>
+          operation(device, ({ stream }) => {
+            target.copyFrom(stream, bad);
+          }),
+        )
+        .andThen(() => work.read(target))
+        .runOn(device.stream);
+      const waited = running.finished({ signal: controller.signal });
+      const other = alone ? undefined : failure(() => running);
+      controller.abort(new Error('enough'));
+      expect((await failure(() => waited)).message).toBe('enough');
+      await gate.open();
+      await device.stream.finished();
+      await turns(10);
+      expect((await other)?.code).toBe(alone ? undefined : 'ERR_CUDA_UNDEFINED_CONTENTS');
+      expect(host.errors.splice(0).map(({ code }) => code)).toEqual(
+        alone ? ['ERR_CUDA_UNDEFINED_CONTENTS'] : [],
       );
-      for (const alone of [true, false]) {
-        const { gate, held } = await work.hold();
-        using target = device.alloc(i32, LENGTH);
-        const controller = new AbortController();
-        const running = held
-          .andThen(() =>
-            operation(device, ({ stream }) => {
-              target.copyFrom(stream, bad);
-            }),
-          )
-          .andThen(() => work.read(target))
-          .runOn(device.stream);
-        const waited = running.finished({ signal: controller.signal });
-        const other = alone ? undefined : failure(() => running);
-        controller.abort(new Error('enough'));
-        expect((await failure(() => waited)).message).toBe('enough');
-        await gate.open();
-        await device.stream.finished();
-        await turns(10);
-        expect((await other)?.code).toBe(alone ? undefined : 'ERR_CUDA_UNDEFINED_CONTENTS');
-        expect(host.errors.splice(0).map(({ code }) => code)).toEqual(
-          alone ? ['ERR_CUDA_UNDEFINED_CONTENTS'] : [],
-        );
-      }
-      work.taken();
-    },
-  );
+    }
+    work.taken();
+  });
 
   test('25: 200 awaits with pauses in between lose no wake-up', async () => {
     using buffer = host.device.alloc(i32, LENGTH);
@@ -1089,44 +1076,40 @@ onDevice('Graphs of operations', (host) => {
     expect(await work.read(y)).toBe(2);
   });
 
-  test(
-    '31: reparam refuses an operation that makes its own result, and takes over one that ' +
-      'writes to the output',
-    async () => {
-      using x = await tensor(host.device, f32, [1, 2]);
-      using y = await tensor(host.device, f32, [10, 20]);
-      const list = async (
-        op: PromiseLike<{ read(): PromiseLike<ArrayLike<number>> }>,
-      ): Promise<number[]> => Array.from(await (await op).read());
-      await using graph = await x.dup().capture();
-      expect(await list(graph.replay())).toEqual([1, 2]);
-      for (const op of [y.dup(), empty(() => y).andThen((each) => each.dup())]) {
-        const error = await failure(() => graph.reparam(op));
-        expect(error).toMatchObject({
-          code: 'ERR_CUDA_CAPTURE',
-          message: expect.stringContaining(
-            'Capture an operation that writes to a tensor of yours, out.copyFrom(op)',
-          ) as string,
-        });
-      }
-      expect(await list(graph.replay())).toEqual([1, 2]);
-      await graph.reparam(graph.output.copyFrom(y));
-      expect(await list(graph.replay())).toEqual([10, 20]);
-
-      // Never launched: its output has no earlier result.
-      await using never = await x.dup().capture();
-      expect(await failure(() => never.reparam(y.slice([0, 1]).dup()))).toMatchObject({
+  test('31: reparam takes an operation that writes to the output only', async () => {
+    using x = await tensor(host.device, f32, [1, 2]);
+    using y = await tensor(host.device, f32, [10, 20]);
+    const list = async (
+      op: PromiseLike<{ read(): PromiseLike<ArrayLike<number>> }>,
+    ): Promise<number[]> => Array.from(await (await op).read());
+    await using graph = await x.dup().capture();
+    expect(await list(graph.replay())).toEqual([1, 2]);
+    for (const op of [y.dup(), empty(() => y).andThen((each) => each.dup())]) {
+      const error = await failure(() => graph.reparam(op));
+      expect(error).toMatchObject({
         code: 'ERR_CUDA_CAPTURE',
+        message: expect.stringContaining(
+          'Capture an operation that writes to a tensor of yours, out.copyFrom(op)',
+        ) as string,
       });
-      expect(await list(never.replay())).toEqual([1, 2]);
+    }
+    expect(await list(graph.replay())).toEqual([1, 2]);
+    await graph.reparam(graph.output.copyFrom(y));
+    expect(await list(graph.replay())).toEqual([10, 20]);
 
-      using out = await zeros(host.device, f32, [2]);
-      await using given = await out.copyFrom(x.dup()).capture();
-      await given.reparam(out.copyFrom(y.dup()));
-      expect(await list(given.replay())).toEqual([10, 20]);
-      expect([...(await out.read())]).toEqual([10, 20]);
-    },
-  );
+    // Never launched: its output has no earlier result.
+    await using never = await x.dup().capture();
+    expect(await failure(() => never.reparam(y.slice([0, 1]).dup()))).toMatchObject({
+      code: 'ERR_CUDA_CAPTURE',
+    });
+    expect(await list(never.replay())).toEqual([1, 2]);
+
+    using out = await zeros(host.device, f32, [2]);
+    await using given = await out.copyFrom(x.dup()).capture();
+    await given.reparam(out.copyFrom(y.dup()));
+    expect(await list(given.replay())).toEqual([10, 20]);
+    expect([...(await out.read())]).toEqual([10, 20]);
+  });
 
   test('32: captures at the same time, and streams made meanwhile', async () => {
     using x = host.device.alloc(i32, LENGTH);

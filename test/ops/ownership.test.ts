@@ -65,101 +65,89 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     expect([...(await running)]).toEqual(Array(8).fill(1));
   });
 
-  test(
-    'arrays, plain objects, Maps and Sets give on what is in them; class instances, getters ' +
-      'and functions do not',
-    async () => {
-      class Holder {
-        readonly tensor: Tensor;
-        constructor(tensor: Tensor) {
-          this.tensor = tensor;
-        }
+  test('arrays, plain objects, Maps and Sets pass their contents on, others do not', async () => {
+    class Holder {
+      readonly tensor: Tensor;
+      constructor(tensor: Tensor) {
+        this.tensor = tensor;
       }
-      const held = async (wrap: (x: Tensor) => unknown): Promise<boolean> => {
-        let made: Tensor | undefined;
-        await device.ones(f32, [1]).map((x) => {
-          made = x as Tensor;
-          return wrap(x as Tensor);
-        });
-        const open = !made!.isClosed;
-        made!.close();
-        return open;
-      };
-      expect(await held((x) => [[x]])).toBe(true);
-      expect(await held((x) => ({ a: { b: x } }))).toBe(true);
-      expect(await held((x) => Object.assign(Object.create(null) as object, { x }))).toBe(true);
-      expect(await held((x) => new Map([['x', x]]))).toBe(true);
-      expect(await held((x) => new Set([x]))).toBe(true);
-      expect(await held((x) => x.buffer)).toBe(true);
-      expect(await held((x) => new Holder(x))).toBe(false);
-      expect(
-        await held((x) => ({
-          get x() {
-            return x;
-          },
-        })),
-      ).toBe(false);
-      expect(await held((x) => () => x)).toBe(false);
-      const round: unknown[] = [];
-      round.push(round);
-      expect(await held(() => round)).toBe(false);
-    },
-  );
+    }
+    const held = async (wrap: (x: Tensor) => unknown): Promise<boolean> => {
+      let made: Tensor | undefined;
+      await device.ones(f32, [1]).map((x) => {
+        made = x as Tensor;
+        return wrap(x as Tensor);
+      });
+      const open = !made!.isClosed;
+      made!.close();
+      return open;
+    };
+    expect(await held((x) => [[x]])).toBe(true);
+    expect(await held((x) => ({ a: { b: x } }))).toBe(true);
+    expect(await held((x) => Object.assign(Object.create(null) as object, { x }))).toBe(true);
+    expect(await held((x) => new Map([['x', x]]))).toBe(true);
+    expect(await held((x) => new Set([x]))).toBe(true);
+    expect(await held((x) => x.buffer)).toBe(true);
+    expect(await held((x) => new Holder(x))).toBe(false);
+    expect(
+      await held((x) => ({
+        get x() {
+          return x;
+        },
+      })),
+    ).toBe(false);
+    expect(await held((x) => () => x)).toBe(false);
+    const round: unknown[] = [];
+    round.push(round);
+    expect(await held(() => round)).toBe(false);
+  });
 
-  test(
-    'a view whose owner is not given on owns the memory; of several the last one that is ' +
-      'closed gives it back',
-    async () => {
-      const view = await device.arange(i32, 6).map((x) => x.reshape([2, 3]));
-      expect({ view: view.isView, live: await live() }).toEqual({ view: false, live: 1 });
-      view.close();
-      expect({ closed: view.isClosed, live: await live() }).toEqual({ closed: true, live: 0 });
+  test('a view without its owner owns the memory; the last closed one frees it', async () => {
+    const view = await device.arange(i32, 6).map((x) => x.reshape([2, 3]));
+    expect({ view: view.isView, live: await live() }).toEqual({ view: false, live: 1 });
+    view.close();
+    expect({ closed: view.isClosed, live: await live() }).toEqual({ closed: true, live: 0 });
 
-      const [low, high] = await device
-        .arange(i32, 6)
-        .map((x) => [x.slice([0, 3]), x.slice([3, 6])] as const);
-      low.close();
-      low.close();
-      expect([low.isClosed, high.isClosed, await live()]).toEqual([true, false, 1]);
-      expect(await failure(() => low.read())).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
-      expect([...(await high.read())]).toEqual([3, 4, 5]);
-      high.close();
+    const [low, high] = await device
+      .arange(i32, 6)
+      .map((x) => [x.slice([0, 3]), x.slice([3, 6])] as const);
+    low.close();
+    low.close();
+    expect([low.isClosed, high.isClosed, await live()]).toEqual([true, false, 1]);
+    expect(await failure(() => low.read())).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+    expect([...(await high.read())]).toEqual([3, 4, 5]);
+    high.close();
 
-      // A single one that is passed on is the only owner.
-      const last = await device
-        .arange(i32, 6)
-        .map((x) => [x.slice([0, 3]), x.slice([3, 6])] as const)
-        .map(([, second]) => second);
-      last.close();
-      expect(await live()).toBe(0);
+    // A single one that is passed on is the only owner.
+    const last = await device
+      .arange(i32, 6)
+      .map((x) => [x.slice([0, 3]), x.slice([3, 6])] as const)
+      .map(([, second]) => second);
+    last.close();
+    expect(await live()).toBe(0);
 
-      const [whole, part] = await device.arange(i32, 6).map((x) => [x, x.slice([0, 3])] as const);
-      expect(part.isView).toBe(true);
-      part.close();
-      expect(await live()).toBe(1);
-      whole.close();
-    },
-  );
+    const [whole, part] = await device.arange(i32, 6).map((x) => [x, x.slice([0, 3])] as const);
+    expect(part.isView).toBe(true);
+    part.close();
+    expect(await live()).toBe(1);
+    whole.close();
+  });
 
-  test(
-    "a buffer of level 3 that a callback allocates is the operation's; device.alloc of level 3 " +
-      "is its caller's",
-    async () => {
-      let mine: DeviceBuffer<'f32'> | undefined;
-      const given = await withContext((context) => {
-        const scratch = context.alloc(coreF32, 4);
-        const kept = context.alloc(coreF32, 4);
-        mine = context.device.alloc(coreF32, 4);
-        scratch.fill(context.stream, 1);
-        kept.copyFrom(context.stream, scratch);
-        return value(kept.slice(1, 3));
-      }, device);
-      expect([given.isView, await live()]).toEqual([false, 2]);
-      expect([...(await given.read(policyOf(device).nextStream()))]).toEqual([1, 1]);
-      given.close();
-      mine!.close();
-    },
-  );
+  test('the operation owns what its context allocates, and not device.alloc’s', async () => {
+    let mine: DeviceBuffer<'f32'> | undefined;
+    const given = await withContext((context) => {
+      const scratch = context.alloc(coreF32, 4);
+      const kept = context.alloc(coreF32, 4);
+      mine = context.device.alloc(coreF32, 4);
+      scratch.fill(context.stream, 1);
+      kept.copyFrom(context.stream, scratch);
+      return value(kept.slice(1, 3));
+    }, device);
+    expect([given.isView, await live()]).toEqual([false, 2]);
+    expect([...(await given.read(policyOf(device).nextStream()))]).toEqual([1, 1]);
+    given.close();
+    mine!.close();
+  });
 
   test('keep excludes memory from what the run closes', async () => {
     const cache: { weights?: Tensor } = {};
@@ -499,24 +487,20 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     x.close();
   });
 
-  test(
-    'a graph owns what its recording allocates, and reparam leaves no memory of the recording ' +
-      'before',
-    async () => {
-      const target = await device.zeros(f32, [4]);
-      const graph = await target.copyFrom(mul(device.ones(f32, [4]), 2)).capture();
-      const held = await live();
-      for (let i = 3; i < 8; i++) {
-        await graph.reparam(target.copyFrom(mul(device.ones(f32, [4]), i)));
-        await graph.replay();
-        expect([...(await target.read())]).toEqual([i, i, i, i]);
-        expect(await live()).toBe(held);
-      }
-      await graph.close();
-      target.close();
-      expect(graph).toBeInstanceOf(OpGraph);
-    },
-  );
+  test('a graph owns its allocations, and reparam frees the earlier ones', async () => {
+    const target = await device.zeros(f32, [4]);
+    const graph = await target.copyFrom(mul(device.ones(f32, [4]), 2)).capture();
+    const held = await live();
+    for (let i = 3; i < 8; i++) {
+      await graph.reparam(target.copyFrom(mul(device.ones(f32, [4]), i)));
+      await graph.replay();
+      expect([...(await target.read())]).toEqual([i, i, i, i]);
+      expect(await live()).toBe(held);
+    }
+    await graph.close();
+    target.close();
+    expect(graph).toBeInstanceOf(OpGraph);
+  });
 });
 
 test('closing a device waits for runs whose kernels are being compiled', async () => {

@@ -135,7 +135,7 @@ onDevice('runs that wait for their kernels', (host) => {
 });
 
 describe('programs', () => {
-  onDevice('of runs that nobody awaits in between', (host) => {
+  onDevice('of runs without waits in between', (host) => {
     test('have the results that JavaScript computes', { tags: 'random' }, async () => {
       const add = elementKernel(
         `add_${process.pid}`,

@@ -122,7 +122,7 @@ test('the comment of a rule lists what the layer may import', () => {
   expect(rule).toMatchObject({ comment: 'src/driver may import driver, ground, ptx, native.' });
 });
 
-test('a row that names no "what it may import" does not reach further down', async () => {
+test('a row without "what it may import" does not allow lower layers', async () => {
   const violations = await check({ 'src/core/index.ts': `import '../driver/index.js';` });
   expect(violations).toEqual(['core-imports-below: src/core/index.ts -> src/driver/index.ts']);
 });
@@ -169,7 +169,7 @@ test('a pure compiler imports no package but those of its row', async () => {
   ]);
 });
 
-test('a package that is no dependency is a violation, installed or not', async () => {
+test('a package that is not a dependency is a violation, installed or not', async () => {
   const violations = await check({ 'src/driver/a.ts': `import 'esbuild';\nimport 'unheard-of';` });
   expect(violations.map((each) => each.split(' -> ')[0])).toEqual([
     'only-dependencies: src/driver/a.ts',

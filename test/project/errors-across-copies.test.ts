@@ -59,7 +59,7 @@ describe('instanceof across two copies of the package', () => {
   });
 
   test.each([undefined, null, 1, 'text', {}, new Error('m'), Object.create(null)])(
-    '%o is no instance',
+    '%o is not an instance',
     (value) => {
       expect((value as unknown) instanceof errors.CudaError).toBe(false);
       expect((value as unknown) instanceof PtxError).toBe(false);

@@ -1,4 +1,4 @@
-/** A recording tells for each output whether another run is equal. */
+/** A recording compares each output with that of another run. */
 import { describe, expect, test } from 'vitest';
 
 import { near } from './equality.js';

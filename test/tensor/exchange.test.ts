@@ -369,52 +369,44 @@ describe('the end of the device', () => {
     }).not.toThrow();
   });
 
-  test(
-    'a tensor of somebody else’s memory that is forgotten gives it back, and not while there ' +
-      'are views of it',
-    async () => {
-      await using device = await openTestDevice();
-      device.on('error', () => undefined);
-      const { buffer, calls, describe } = await foreign(device, [1, 2, 3]);
-      let view: Tensor<'i32', [number]> | undefined = (
-        (await Tensor.fromDLPack(device, describe())) as Tensor<'i32', [number]>
-      ).slice([0, 2]) as unknown as Tensor<'i32', [number]>;
-      await collectGarbage();
-      expect([calls, [...(await view.read())]]).toEqual([[], [1, 2]]);
-      view = undefined;
-      for (let i = 0; i < 50 && calls.length === 0; i++) await collectGarbage(1);
-      expect(calls).toEqual(['deleted']);
-      buffer.close();
-    },
-  );
+  test('an unreferenced tensor of foreign memory frees it, unless views exist', async () => {
+    await using device = await openTestDevice();
+    device.on('error', () => undefined);
+    const { buffer, calls, describe } = await foreign(device, [1, 2, 3]);
+    let view: Tensor<'i32', [number]> | undefined = (
+      (await Tensor.fromDLPack(device, describe())) as Tensor<'i32', [number]>
+    ).slice([0, 2]) as unknown as Tensor<'i32', [number]>;
+    await collectGarbage();
+    expect([calls, [...(await view.read())]]).toEqual([[], [1, 2]]);
+    view = undefined;
+    for (let i = 0; i < 50 && calls.length === 0; i++) await collectGarbage(1);
+    expect(calls).toEqual(['deleted']);
+    buffer.close();
+  });
 
-  test(
-    'what was taken over is kept though the descriptor is forgotten; what nobody took over is ' +
-      'taken back',
-    async () => {
-      await using device = await openTestDevice();
-      const collect = async (until: () => boolean): Promise<void> => {
-        for (let i = 0; i < 50 && !until(); i++) await collectGarbage(1);
-      };
-      const address = (handle: number): number => device.runtime.shared.values[handle]!;
-      const x = await arange(device, i32, 4);
-      const y = await Tensor.fromDLPack(device, await x.toDLPack());
-      x.close();
-      let passes = 0;
-      await collect(() => ++passes > 10);
-      expect([...((await y.read()) as Int32Array)]).toEqual([0, 1, 2, 3]);
-      const { handle } = x.buffer.memory;
-      expect(address(handle)).not.toBe(0);
-      y.close();
-      await vi.waitFor(() => {
-        expect(address(handle)).toBe(0);
-      });
+  test('an imported tensor outlives its descriptor; unused descriptors are freed', async () => {
+    await using device = await openTestDevice();
+    const collect = async (until: () => boolean): Promise<void> => {
+      for (let i = 0; i < 50 && !until(); i++) await collectGarbage(1);
+    };
+    const address = (handle: number): number => device.runtime.shared.values[handle]!;
+    const x = await arange(device, i32, 4);
+    const y = await Tensor.fromDLPack(device, await x.toDLPack());
+    x.close();
+    let passes = 0;
+    await collect(() => ++passes > 10);
+    expect([...((await y.read()) as Int32Array)]).toEqual([0, 1, 2, 3]);
+    const { handle } = x.buffer.memory;
+    expect(address(handle)).not.toBe(0);
+    y.close();
+    await vi.waitFor(() => {
+      expect(address(handle)).toBe(0);
+    });
 
-      const z = await arange(device, i32, 4);
-      await z.toDLPack();
-      z.close();
-      await collect(() => address(z.buffer.memory.handle) === 0);
-      expect(address(z.buffer.memory.handle)).toBe(0);
-    },
-  );
+    const z = await arange(device, i32, 4);
+    await z.toDLPack();
+    z.close();
+    await collect(() => address(z.buffer.memory.handle) === 0);
+    expect(address(z.buffer.memory.handle)).toBe(0);
+  });
 });

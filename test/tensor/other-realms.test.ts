@@ -140,43 +140,39 @@ onDevice('Values of another realm', (host) => {
     await module.close();
   });
 
-  test(
-    'kernels use lists and arrays of them, structures are objects, simulations take their ' +
-      'arrays',
-    async () => {
-      const weighted = kernel(
-        'weighted',
-        { out: output(f32), x: input(f32), p: struct({ a: f32 }) },
-        ({ out, x, p }, gpu) => {
-          const i = gpu.globalId.x;
-          if (i < out.length) out[i] = x[i]! * gpu.WEIGHTS[i]! + gpu.MORE[i]! + p.a;
+  test('kernels take lists, arrays and structures, and simulations arrays', async () => {
+    const weighted = kernel(
+      'weighted',
+      { out: output(f32), x: input(f32), p: struct({ a: f32 }) },
+      ({ out, x, p }, gpu) => {
+        const i = gpu.globalId.x;
+        if (i < out.length) out[i] = x[i]! * gpu.WEIGHTS[i]! + gpu.MORE[i]! + p.a;
+      },
+      {
+        uses: {
+          WEIGHTS: there<Float32Array>('new Float32Array([2, 3])'),
+          MORE: there<number[]>('[10, 20]'),
         },
-        {
-          uses: {
-            WEIGHTS: there<Float32Array>('new Float32Array([2, 3])'),
-            MORE: there<number[]>('[10, 20]'),
-          },
-        },
-      );
-      const p = there<{ a: number }>('({ a: 0.5 })');
-      expect([
-        ...(await weighted({
-          out: device.zeros(f32, [2]),
-          x: device.tensor(f32, [1, 1]),
-          p,
-        }).andThen(({ out }) => out.read())),
-      ]).toEqual([12.5, 23.5]);
-      const out = there<Float32Array>('new Float32Array(2)');
-      await weighted.simulate({ out, x: there('new Float32Array([1, 1])'), p });
-      expect([...out]).toEqual([12.5, 23.5]);
-      const half = kernel('half', { out: output(f16) }, ({ out }, gpu) => {
-        if (gpu.globalId.x < out.length) out[gpu.globalId.x] = 1.5;
-      });
-      const halves = there<Float32Array>('new Float32Array(1)');
-      await half.simulate({ out: halves as never });
-      expect([...halves]).toEqual([1.5]);
-    },
-  );
+      },
+    );
+    const p = there<{ a: number }>('({ a: 0.5 })');
+    expect([
+      ...(await weighted({
+        out: device.zeros(f32, [2]),
+        x: device.tensor(f32, [1, 1]),
+        p,
+      }).andThen(({ out }) => out.read())),
+    ]).toEqual([12.5, 23.5]);
+    const out = there<Float32Array>('new Float32Array(2)');
+    await weighted.simulate({ out, x: there('new Float32Array([1, 1])'), p });
+    expect([...out]).toEqual([12.5, 23.5]);
+    const half = kernel('half', { out: output(f16) }, ({ out }, gpu) => {
+      if (gpu.globalId.x < out.length) out[gpu.globalId.x] = 1.5;
+    });
+    const halves = there<Float32Array>('new Float32Array(1)');
+    await half.simulate({ out: halves as never });
+    expect([...halves]).toEqual([1.5]);
+  });
 
   test('signals are recognised by their behaviour', async () => {
     const signal = new OtherSignal();

@@ -186,42 +186,38 @@ onDevice('Tensors', (host) => {
     expect((await zeros(device(), f32, [0, 3]).andThen((x) => x.read())).length).toBe(0);
   });
 
-  test(
-    'random numbers are the same for the same seed, in any shape, on any stream, and as they ' +
-      'should be',
-    async () => {
-      const [a, b, c] = await zip(
-        rand(device(), f32, [40, 50], { seed: 7 }).andThen((x) => x.read()),
-        rand(device(), f32, [2000], { seed: 7 }).andThen((x) => x.read()),
-        rand(device(), f32, [2000], { seed: 8 }).andThen((x) => x.read()),
-      );
-      expect(a).toEqual(b);
-      expect(a).not.toEqual(c);
-      // The first block of Philox4x32-10 with counter 0 and key 0, whose words the authors publish.
-      const known = [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8].map(
-        (word) => (word >>> 8) / 2 ** 24,
-      );
-      expect([...(await rand(device(), f32, [4], { seed: 0 }).andThen((x) => x.read()))]).toEqual(
-        known,
-      );
-      const uniform = await rand(device(), f64, [20_001], { seed: 3n, from: -2, to: 4 }).andThen(
-        (x) => x.read(),
-      );
-      expect(Math.min(...uniform)).toBeGreaterThanOrEqual(-2);
-      expect(Math.max(...uniform)).toBeLessThanOrEqual(4);
-      expect(uniform.reduce((sum, x) => sum + x, 0) / uniform.length).toBeCloseTo(1, 1);
-      const normal = await randn(device(), f32, [40_000], {
-        seed: 3,
-        mean: 5,
-        deviation: 2,
-      }).andThen((x) => x.read());
-      const mean = normal.reduce((sum, x) => sum + x, 0) / normal.length;
-      const variance = normal.reduce((sum, x) => sum + (x - mean) ** 2, 0) / normal.length;
-      expect(Math.abs(mean - 5)).toBeLessThan(0.05);
-      expect(Math.abs(variance - 4)).toBeLessThan(0.1);
-      expect(normal.every(Number.isFinite)).toBe(true);
-    },
-  );
+  test('random numbers depend on the seed only, and are distributed as they should', async () => {
+    const [a, b, c] = await zip(
+      rand(device(), f32, [40, 50], { seed: 7 }).andThen((x) => x.read()),
+      rand(device(), f32, [2000], { seed: 7 }).andThen((x) => x.read()),
+      rand(device(), f32, [2000], { seed: 8 }).andThen((x) => x.read()),
+    );
+    expect(a).toEqual(b);
+    expect(a).not.toEqual(c);
+    // The first block of Philox4x32-10 with counter 0 and key 0, whose words the authors publish.
+    const known = [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8].map(
+      (word) => (word >>> 8) / 2 ** 24,
+    );
+    expect([...(await rand(device(), f32, [4], { seed: 0 }).andThen((x) => x.read()))]).toEqual(
+      known,
+    );
+    const uniform = await rand(device(), f64, [20_001], { seed: 3n, from: -2, to: 4 }).andThen(
+      (x) => x.read(),
+    );
+    expect(Math.min(...uniform)).toBeGreaterThanOrEqual(-2);
+    expect(Math.max(...uniform)).toBeLessThanOrEqual(4);
+    expect(uniform.reduce((sum, x) => sum + x, 0) / uniform.length).toBeCloseTo(1, 1);
+    const normal = await randn(device(), f32, [40_000], {
+      seed: 3,
+      mean: 5,
+      deviation: 2,
+    }).andThen((x) => x.read());
+    const mean = normal.reduce((sum, x) => sum + x, 0) / normal.length;
+    const variance = normal.reduce((sum, x) => sum + (x - mean) ** 2, 0) / normal.length;
+    expect(Math.abs(mean - 5)).toBeLessThan(0.05);
+    expect(Math.abs(variance - 4)).toBeLessThan(0.1);
+    expect(normal.every(Number.isFinite)).toBe(true);
+  });
 
   test('34: views do not copy; offsets add up; ranges outside are refused', async () => {
     using x = await arange(device(), i32, 24);
@@ -357,50 +353,37 @@ onDevice('Tensors', (host) => {
     }
   });
 
-  test(
-    'floats to integers go towards zero, clamped, NaN to 0; integers wrap; anything but 0 is ' +
-      'true',
-    async () => {
-      using x = await tensor(
-        device(),
-        f64,
-        Float64Array.of(1.9, -1.9, 300, -300, 1e20, -1e20, NaN, 0),
-      );
-      const read = async (name: DTypeName): Promise<unknown[]> => [
-        ...((await x.convert(DTYPES[name]).andThen((y) => y.read())) as Iterable<unknown>),
-      ];
-      expect(await read('u8')).toEqual([1, 0, 255, 0, 255, 0, 0, 0]);
-      expect(await read('i8')).toEqual([1, -1, 127, -128, 127, -128, 0, 0]);
-      expect(await read('i32')).toEqual([1, -1, 300, -300, 2 ** 31 - 1, -(2 ** 31), 0, 0]);
-      expect(await read('i64')).toEqual([
-        1n,
-        -1n,
-        300n,
-        -300n,
-        2n ** 63n - 1n,
-        -(2n ** 63n),
-        0n,
-        0n,
-      ]);
-      expect(await read('u64')).toEqual([1n, 0n, 300n, 0n, 2n ** 64n - 1n, 0n, 0n, 0n]);
-      expect(await read('bool')).toEqual([1, 1, 1, 1, 1, 1, 1, 0]);
-      using y = await tensor(device(), i32, Int32Array.of(257, -1, 65536));
-      expect([...(await y.convert(u8).andThen((z) => z.read()))]).toEqual([1, 255, 0]);
-      using big = await tensor(
-        device(),
-        i64,
-        BigInt64Array.of(2n ** 53n + 1n, -(2n ** 40n) - 1n, 0x1010000000001n),
-      );
-      expect([...(await big.convert(f32).andThen((z) => z.read()))]).toEqual([
-        2 ** 53,
-        Math.fround(-(2 ** 40) - 1),
-        Math.fround(0x1010000000001),
-      ]);
-      expect([...(await big.convert(DTYPES.bf16).andThen((z) => z.read()))][2]).toBe(
-        2 ** 48 + 2 ** 41,
-      );
-    },
-  );
+  test('floats truncate and clamp to integers, integers wrap, non-zeros are true', async () => {
+    using x = await tensor(
+      device(),
+      f64,
+      Float64Array.of(1.9, -1.9, 300, -300, 1e20, -1e20, NaN, 0),
+    );
+    const read = async (name: DTypeName): Promise<unknown[]> => [
+      ...((await x.convert(DTYPES[name]).andThen((y) => y.read())) as Iterable<unknown>),
+    ];
+    expect(await read('u8')).toEqual([1, 0, 255, 0, 255, 0, 0, 0]);
+    expect(await read('i8')).toEqual([1, -1, 127, -128, 127, -128, 0, 0]);
+    expect(await read('i32')).toEqual([1, -1, 300, -300, 2 ** 31 - 1, -(2 ** 31), 0, 0]);
+    expect(await read('i64')).toEqual([1n, -1n, 300n, -300n, 2n ** 63n - 1n, -(2n ** 63n), 0n, 0n]);
+    expect(await read('u64')).toEqual([1n, 0n, 300n, 0n, 2n ** 64n - 1n, 0n, 0n, 0n]);
+    expect(await read('bool')).toEqual([1, 1, 1, 1, 1, 1, 1, 0]);
+    using y = await tensor(device(), i32, Int32Array.of(257, -1, 65536));
+    expect([...(await y.convert(u8).andThen((z) => z.read()))]).toEqual([1, 255, 0]);
+    using big = await tensor(
+      device(),
+      i64,
+      BigInt64Array.of(2n ** 53n + 1n, -(2n ** 40n) - 1n, 0x1010000000001n),
+    );
+    expect([...(await big.convert(f32).andThen((z) => z.read()))]).toEqual([
+      2 ** 53,
+      Math.fround(-(2 ** 40) - 1),
+      Math.fround(0x1010000000001),
+    ]);
+    expect([...(await big.convert(DTYPES.bf16).andThen((z) => z.read()))][2]).toBe(
+      2 ** 48 + 2 ** 41,
+    );
+  });
 
   test('every dtype converts to every other for small whole numbers', async () => {
     const real = Object.values(DTYPES).filter(({ kind }) => kind !== 'complex');
@@ -435,88 +418,80 @@ onDevice('Tensors', (host) => {
     expect(x.tryPartition([1, 1])).toBe(undefined);
   });
 
-  test(
-    'launches, kernels that are loaded ahead and parts of lists that are given something else ' +
-      'say so',
-    async () => {
-      const module = await host.load(ELEMENTWISE);
-      const add1 = module.kernel('add1');
-      using x = await ones(device(), i32, [4]);
-      for (const options of [undefined, null, 5, x, arange(device(), i32, 4)]) {
-        const error = await failure(() => callKernel(add1, options as never, x, 4));
-        expect(error).toMatchObject({
-          argument: 'options',
-          message: expect.stringMatching(
-            /^options: expected an object with grid and block, got .* Write launch\(/,
-          ) as string,
-        });
-      }
-      expect(await failure(() => prepare(device(), i32, 'f32' as never))).toMatchObject({
-        argument: 'dtypes[1]',
-        message: expect.stringContaining("got 'f32'") as string,
+  test('launches, loadKernels and lists refuse other values, with their names', async () => {
+    const module = await host.load(ELEMENTWISE);
+    const add1 = module.kernel('add1');
+    using x = await ones(device(), i32, [4]);
+    for (const options of [undefined, null, 5, x, arange(device(), i32, 4)]) {
+      const error = await failure(() => callKernel(add1, options as never, x, 4));
+      expect(error).toMatchObject({
+        argument: 'options',
+        message: expect.stringMatching(
+          /^options: expected an object with grid and block, got .* Write launch\(/,
+        ) as string,
       });
-      expect(
-        await failure(() =>
-          value(5 as never)
-            .first()
-            .run(),
-        ),
-      ).toMatchObject({
-        message:
-          "first: there is no value; the operation's value is not a list. Call it on an " +
-          'operation whose value is a list: zip(a, b).first().',
-      });
-      expect(
-        await failure(() =>
-          value([] as never)
-            .last()
-            .run(),
-        ),
-      ).toMatchObject({
-        message:
-          "last: there is no value; the operation's value is an empty list. Call it on an " +
-          'operation whose value is a list: zip(a, b).last().',
-      });
-    },
-  );
+    }
+    expect(await failure(() => prepare(device(), i32, 'f32' as never))).toMatchObject({
+      argument: 'dtypes[1]',
+      message: expect.stringContaining("got 'f32'") as string,
+    });
+    expect(
+      await failure(() =>
+        value(5 as never)
+          .first()
+          .run(),
+      ),
+    ).toMatchObject({
+      message:
+        "first: there is no value; the operation's value is not a list. Call it on an " +
+        'operation whose value is a list: zip(a, b).first().',
+    });
+    expect(
+      await failure(() =>
+        value([] as never)
+          .last()
+          .run(),
+      ),
+    ).toMatchObject({
+      message:
+        "last: there is no value; the operation's value is an empty list. Call it on an " +
+        'operation whose value is a list: zip(a, b).last().',
+    });
+  });
 
-  test(
-    '37 and 39: the grid follows from the partition, edges are clipped, and another grid is ' +
-      'refused',
-    async () => {
-      const module = await host.load(TILES);
-      const mark = module.kernel('mark', [inout(u32), u32, u32]);
-      using x = await zeros(device(), u32, [5, 4]);
-      const tiles = x.partition([2, 2]);
-      const [back, rows] = await callKernel(mark, { block: [2, 2] }, tiles, 5, 4);
-      expect([back, rows]).toEqual([tiles, 5]);
-      expect([...(await x.read())]).toEqual([
-        1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4, 5, 5, 6, 6,
-      ]);
-      expect([...(await tiles.tile([2, 1]).read())]).toEqual([6, 6]);
-      expect(
-        await failure(() => callKernel(mark, { grid: [2, 2], block: [2, 2] }, tiles, 5, 4)),
-      ).toMatchObject({ argument: 'options.grid' });
-      // The first tiles only: a smaller grid.
-      await tiles
-        .tile(0)
-        .dup()
-        .andThen((copy) => copy.fill(0));
-      const some = tiles.prefix(2);
-      expect(some.count).toBe(2);
-      await callKernel(mark, { grid: [1, 2], block: [2, 2] }, some, 5, 4);
-      expect(
-        await failure(() => callKernel(mark, { grid: [4, 2], block: [2, 2] }, some, 5, 4)),
-      ).toMatchObject({ argument: 'options.grid' });
-      tiles.unpartition();
-      expect(await failure(() => callKernel(mark, { block: [2, 2] }, tiles, 5, 4))).toMatchObject({
-        argument: 'partition',
-      });
-      expect(await failure(() => callKernel(mark, { block: [2, 2] }, x, 5, 4))).toMatchObject({
-        argument: 'options.grid',
-      });
-    },
-  );
+  test('37 and 39: the grid follows from the partition, and edges are clipped', async () => {
+    const module = await host.load(TILES);
+    const mark = module.kernel('mark', [inout(u32), u32, u32]);
+    using x = await zeros(device(), u32, [5, 4]);
+    const tiles = x.partition([2, 2]);
+    const [back, rows] = await callKernel(mark, { block: [2, 2] }, tiles, 5, 4);
+    expect([back, rows]).toEqual([tiles, 5]);
+    expect([...(await x.read())]).toEqual([
+      1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4, 5, 5, 6, 6,
+    ]);
+    expect([...(await tiles.tile([2, 1]).read())]).toEqual([6, 6]);
+    expect(
+      await failure(() => callKernel(mark, { grid: [2, 2], block: [2, 2] }, tiles, 5, 4)),
+    ).toMatchObject({ argument: 'options.grid' });
+    // The first tiles only: a smaller grid.
+    await tiles
+      .tile(0)
+      .dup()
+      .andThen((copy) => copy.fill(0));
+    const some = tiles.prefix(2);
+    expect(some.count).toBe(2);
+    await callKernel(mark, { grid: [1, 2], block: [2, 2] }, some, 5, 4);
+    expect(
+      await failure(() => callKernel(mark, { grid: [4, 2], block: [2, 2] }, some, 5, 4)),
+    ).toMatchObject({ argument: 'options.grid' });
+    tiles.unpartition();
+    expect(await failure(() => callKernel(mark, { block: [2, 2] }, tiles, 5, 4))).toMatchObject({
+      argument: 'partition',
+    });
+    expect(await failure(() => callKernel(mark, { block: [2, 2] }, x, 5, 4))).toMatchObject({
+      argument: 'options.grid',
+    });
+  });
 
   test('kernels take tensors, views and operations, and return their arguments', async () => {
     const add1 = (await host.load(ELEMENTWISE)).kernel('add1', [inout(i32), u32]);

@@ -298,7 +298,7 @@ describe.skipIf(whyNoRtx !== undefined)(
         );
       });
 
-      test('a builder that is closed before what it made, again and again', async () => {
+      test('a builder can be closed before its results, many times', async () => {
         for (let i = 0; i < 20; i++) {
           const other = await Builder.create(rtx);
           const network = await other.createNetwork();
@@ -319,7 +319,7 @@ describe.skipIf(whyNoRtx !== undefined)(
         }
       });
 
-      test('what was closed', async () => {
+      test('closed objects', async () => {
         const config = await builder.createConfig();
         await config.close();
         await config.close();

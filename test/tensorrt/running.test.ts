@@ -162,7 +162,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
         expect(await values(y)).toEqual([7, 8, 0, 0, 0, 0]);
       });
 
-      test('what the engine consists of', async () => {
+      test('the inspector has the engine’s layers', async () => {
         expect(JSON.parse(await engine.inspect())).toEqual({ Layers: ['pad'] });
         expect(JSON.parse(await engine.inspect(0))).toEqual({ Name: 'pad' });
         expect(() => engine.inspect(1)).toThrow(CudaArgumentError);
@@ -428,38 +428,34 @@ describe.skipIf(whyNoStandIn !== undefined).each([
           );
         });
 
-        test(
-          'a run that is given up behind its call is not waited for, and what was made for it ' +
-            'is given back',
-          async () => {
-            await using context = await engine.createContext();
-            const x = tensor([1, 2], [1, 2]);
-            await host.device.finished();
-            const before = await used();
-            const stream = host.device.createStream();
-            let go = (): void => undefined;
-            const gate = new Promise<void>((resolve) => {
-              go = resolve;
-            });
-            const held = stream.call(() => gate);
-            const [gone, controller] = [new Error('gone'), new AbortController()];
-            const running = context.infer({ x }, { signal: controller.signal }).on(stream).then();
-            const ended = failure(() => running);
-            controller.abort(gone);
-            expect(await ended).toBe(gone);
-            go();
-            await held;
-            stream.close();
-            await host.device.finished();
-            expect(await used()).toBe(before);
-            // Another one of the context, which gives what it should.
-            const { y } = await context.infer({ x }, { signal: new AbortController().signal });
-            expect(y!.shape).toEqual([2, 3]);
-            y!.close();
-          },
-        );
+        test('an aborted run is not waited for, and its memory is freed', async () => {
+          await using context = await engine.createContext();
+          const x = tensor([1, 2], [1, 2]);
+          await host.device.finished();
+          const before = await used();
+          const stream = host.device.createStream();
+          let go = (): void => undefined;
+          const gate = new Promise<void>((resolve) => {
+            go = resolve;
+          });
+          const held = stream.call(() => gate);
+          const [gone, controller] = [new Error('gone'), new AbortController()];
+          const running = context.infer({ x }, { signal: controller.signal }).on(stream).then();
+          const ended = failure(() => running);
+          controller.abort(gone);
+          expect(await ended).toBe(gone);
+          go();
+          await held;
+          stream.close();
+          await host.device.finished();
+          expect(await used()).toBe(before);
+          // Another one of the context, which gives what it should.
+          const { y } = await context.infer({ x }, { signal: new AbortController().signal });
+          expect(y!.shape).toEqual([2, 3]);
+          y!.close();
+        });
 
-        test('what was made for a run that fails once it is queued is given back', async () => {
+        test('memory of a run that fails after it is queued is freed', async () => {
           await using context = await engine.createContext();
           const x = tensor([1, 2], [1, 2]);
           (await context.infer({ x }))['y']!.close();

@@ -107,7 +107,7 @@ function onPhotograph(
 
 /**
  * The ways in which a box's line may run: along its width, and, where it is tall, down or up, which
- * only reading tells: it may as well be a single "1". Each is the same rectangle with its width
+ * only its reading decides: it may also be a single "1". Each is the same rectangle with its width
  * along the line.
  */
 export function directionsOf(box: TurnedRectangle): TurnedRectangle[] {

@@ -64,14 +64,14 @@ function places(
 }
 
 describe('loads after the quotients', () => {
-  test('what is read just before them, with its address', () => {
+  test('a load just before them is moved with its address', () => {
     const { weights, division, ptx } = places(`${READ_X} ${MEET} ${READ_W} ${WRITE}`);
     expect(weights).toBeGreaterThan(division);
     const address = /\[(%rd\d+)(\+\d+)?\]/.exec(ptx.slice(weights))![1]!;
     expect(ptx.indexOf(`add.s64 ${address},`)).toBeGreaterThan(division);
   });
 
-  test('narrow elements, with what makes floats of them', () => {
+  test('narrow elements are moved with their conversions', () => {
     const { weights, division } = places(`${READ_X} ${MEET} ${READ_W} ${WRITE}`, {
       storage: 'bf16',
     });
@@ -80,7 +80,7 @@ describe('loads after the quotients', () => {
 });
 
 describe('before them', () => {
-  test('what is read before threads meet', () => {
+  test('loads before the barrier', () => {
     const { weights, division } = places(`${READ_X} ${READ_W} ${MEET} ${WRITE}`);
     expect(weights).toBeLessThan(division);
   });
@@ -92,7 +92,7 @@ describe('before them', () => {
     expect(weights).toBeLessThan(division);
   });
 
-  test('what they are made of', () => {
+  test('operands of the quotients', () => {
     const { weights, division } = places(
       `${READ_X} ${MEET} ${READ_W} for (let k = 0; k < 8; k++) d[k] = Math.max(d[k], g[k] - ` +
         `4); ${WRITE}`,

@@ -137,38 +137,34 @@ describe.each(['global', 'shared'])('atomics on %s memory', (space) => {
   });
 });
 
-test(
-  'f16 is added to atomically, bf16 from compute capability 8.0 on, by one instruction from ' +
-    '9.0 on',
-  () => {
-    const t = new TreeBuilder('halves');
-    const out = t.tensor('out', 'f16');
-    const [y, i] = [t.tensor('y', 'f32'), t.variable(t.special('threadIdx.x'))];
-    y.put(i.value, out.atomic('add', 0, constant(1, 'f32')));
-    const { of } = runKernel(t.tree, {
-      values: { out: new Uint16Array(2), y: new Float32Array(32) },
-    });
-    expect(of('out')[0]).toBe(0x5000);
-    expect([...of<Float32Array>('y')].sort((a, b) => a - b)).toEqual(lanes);
-    const b = new TreeBuilder('bhalves');
-    b.push({
-      kind: 'evaluate',
-      span,
-      value: b.tensor('out', 'bf16').atomic('add', 0, constant(1, 'f32')),
-    });
-    const [native, loop] = [
-      emitKernel(b.tree, { capability: '9.0' }),
-      emitKernel(b.tree, { capability: '8.0' }),
-    ];
-    offer(native);
-    offer(loop);
-    expect([native.ptx.includes('.add.noftz.bf16'), loop.ptx.includes('.cas.b16')]).toEqual([
-      true,
-      true,
-    ]);
-    expect(() => emitKernel(b.tree, { capability: '7.5' })).toThrow(KernelSourceError);
-  },
-);
+test('f16 has atomic adds, bf16 from 8.0 on, by one instruction from 9.0 on', () => {
+  const t = new TreeBuilder('halves');
+  const out = t.tensor('out', 'f16');
+  const [y, i] = [t.tensor('y', 'f32'), t.variable(t.special('threadIdx.x'))];
+  y.put(i.value, out.atomic('add', 0, constant(1, 'f32')));
+  const { of } = runKernel(t.tree, {
+    values: { out: new Uint16Array(2), y: new Float32Array(32) },
+  });
+  expect(of('out')[0]).toBe(0x5000);
+  expect([...of<Float32Array>('y')].sort((a, b) => a - b)).toEqual(lanes);
+  const b = new TreeBuilder('bhalves');
+  b.push({
+    kind: 'evaluate',
+    span,
+    value: b.tensor('out', 'bf16').atomic('add', 0, constant(1, 'f32')),
+  });
+  const [native, loop] = [
+    emitKernel(b.tree, { capability: '9.0' }),
+    emitKernel(b.tree, { capability: '8.0' }),
+  ];
+  offer(native);
+  offer(loop);
+  expect([native.ptx.includes('.add.noftz.bf16'), loop.ptx.includes('.cas.b16')]).toEqual([
+    true,
+    true,
+  ]);
+  expect(() => emitKernel(b.tree, { capability: '7.5' })).toThrow(KernelSourceError);
+});
 
 test.each([
   ['u8', 'add'],

@@ -150,7 +150,7 @@ describe('gpu.warp.mma', () => {
     expect(out).toEqual(product(cut(a), cut(b), new Array<number>(128).fill(0), 16, 8, 8));
   });
 
-  test('what was computed is a factor of the next product', () => {
+  test('a result can be a factor of the next product', () => {
     // (a · b) · c, where each sum is rounded to f16 and keeps its place.
     const tree = read(
       {
@@ -202,17 +202,14 @@ describe('gpu.warp.mma', () => {
     );
   });
 
-  test(
-    'fragments that are carried through a loop stay two to a register, and none lies in local ' +
-      'memory',
-    () => {
-      const tree = read(
-        {
-          out: tensor('f32', 'output'),
-          a: tensor('f16', 'input'),
-          n: { kind: 'scalar', storage: 'i32' },
-        },
-        `({ out, a, n }, gpu) => {
+  test('fragments in a loop stay two to a register, outside of local memory', () => {
+    const tree = read(
+      {
+        out: tensor('f32', 'output'),
+        a: tensor('f16', 'input'),
+        n: { kind: 'scalar', storage: 'i32' },
+      },
+      `({ out, a, n }, gpu) => {
       const tile = gpu.shared.f16(512);
       for (let i = 0; i < 2; i++)
         gpu.async.copy(tile, (i * 32 + gpu.lane) * 8, a, (i * 32 + gpu.lane) * 8, 8);
@@ -229,17 +226,16 @@ describe('gpu.warp.mma', () => {
       }
       for (let i = 0; i < 8; i++) out[i * 32 + gpu.lane] = sum[i / 4][i % 4];
     }`,
-      );
-      everywhere(tree, 32, {
-        out: new Float32Array(256),
-        a: halves('f16', sequence(512, 1)),
-        n: 5,
-      });
-      const { ptx } = emitKernel(tree, { capability: '9.0' });
-      expect(ptx).not.toMatch(/\.local|cvt\.f32\.f16|mov\.b32 \{/);
-      expect(ptx.match(/mma\.sync/g)).toHaveLength(2);
-    },
-  );
+    );
+    everywhere(tree, 32, {
+      out: new Float32Array(256),
+      a: halves('f16', sequence(512, 1)),
+      n: 5,
+    });
+    const { ptx } = emitKernel(tree, { capability: '9.0' });
+    expect(ptx).not.toMatch(/\.local|cvt\.f32\.f16|mov\.b32 \{/);
+    expect(ptx.match(/mma\.sync/g)).toHaveLength(2);
+  });
 });
 
 describe('elements of fragments', () => {
@@ -269,7 +265,7 @@ describe('elements of fragments', () => {
     }
   });
 
-  test('an index that is no constant puts the array into memory, with the same results', () => {
+  test('a variable index puts the array into memory, with the same results', () => {
     const tree = read(
       {
         out: tensor('f32', 'output'),
@@ -324,7 +320,7 @@ test('loadMatrices: one, two and four matrices, as they are and transposed', () 
 });
 
 describe('gpu.async', () => {
-  test('copies in groups, with zeros for what is not given', () => {
+  test('copies in groups, with zeros for missing elements', () => {
     for (const [storage, Make] of [
       ['f32', Float32Array],
       ['u16', Uint16Array],
@@ -395,7 +391,7 @@ describe('gpu.async', () => {
     expect(checked(2)).not.toBe(0);
   });
 
-  test('what is read before it was waited for is an error of the simulation', () => {
+  test('a read before the wait is an error of the simulation', () => {
     const run = (before: string, given = ''): string => {
       const tree = read(
         { out: tensor('f32'), x: tensor('f32', 'input') },
