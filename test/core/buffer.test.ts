@@ -212,7 +212,7 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
   });
 
   someOf(3, test)([65_535, 65_536, 65_537, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 5_000_001])(
-    'gives back %i bytes, whichever way they travel',
+    'reads %i bytes as written, on every path',
     async (length) => {
       const values = Uint8Array.from(
         { length },

@@ -403,7 +403,7 @@ else
       expect(await values(c)).toEqual([2, 4, 6]);
     }, 60_000);
 
-    test('an engine gives back the memory of shared graphs', async () => {
+    test('an engine frees the memory of shared graphs', async () => {
       const model = longModel(256, 4);
       const buffers = async (): Promise<number> => (await on.device.stats()).live.buffers;
       const before = await buffers();
