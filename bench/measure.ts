@@ -24,7 +24,7 @@ export interface MeasuredPeer {
 export interface Measured {
   readonly benchmark: Benchmark;
   readonly ours: Summary;
-  /** Of our last round. */
+  /** The notes of our last round. */
   readonly notes: Readonly<Record<string, number>>;
   readonly peers: readonly MeasuredPeer[];
 }
@@ -35,7 +35,7 @@ class Entrant {
   problem: string | undefined;
   versions: Readonly<Record<string, string>> = {};
   contender: Contender | undefined;
-  /** Of a peer in a process of its own. */
+  /** The process of a peer in a process of its own. */
   pid: number | undefined;
 
   async start(peer: Peer, setup: Setup): Promise<void> {

@@ -71,7 +71,7 @@ test(
 );
 
 test('spans shorter than a pixel are drawn, also beside longer ones', () => {
-  // Whether there are short kernels, at a third of a pixel's distance, before and behind a copy's
+  // Whether there are short kernels, at a third of a pixel's distance, before and after a copy's
   // end.
   const picture = (short: boolean): Canvas => {
     const kernels = short

@@ -86,7 +86,7 @@ const length = (spans: readonly Span[]): number =>
   spans.reduce((sum, [begin, end]) => sum + end - begin, 0);
 
 function intersection(a: readonly Span[], b: readonly Span[]): number {
-  // Of sets, by their union.
+  // The overlap, by the union of the sets.
   return length(united(a)) + length(united(b)) - length(united([...a, ...b]));
 }
 

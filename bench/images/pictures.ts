@@ -8,7 +8,7 @@ import type { CoreDevice, DeviceOp } from '../library.js';
 /** As in bench/peers/c/npp.c and bench/peers/python/with_torchvision.py. */
 export const [FROM_WIDTH, FROM_HEIGHT, TO] = [1920, 1080, 640];
 export const CHANNELS = 3;
-/** Of a letterbox: the colour around the photograph, and the numbers of the normalisation. */
+/** A letterbox: the colour around the photograph, and the numbers of the normalisation. */
 export const AROUND = 114;
 export const MEANS = [0.485, 0.456, 0.406] as const;
 export const DEVIATIONS = [0.229, 0.224, 0.225] as const;

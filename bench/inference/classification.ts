@@ -33,7 +33,7 @@ const RUNS_AT_ONCE = 2;
  * (An H100's host: 1930, 2710, 5130, 5440 a second.)
  */
 const WARM_PASSES = 3;
-/** Of ImageNet's photographs, for which such networks are made. */
+/** Mean and deviation of ImageNet's photographs, for which such networks are trained. */
 const NORMALISATION = { mean: [0.485, 0.456, 0.406], deviation: [0.229, 0.224, 0.225], color: 114 };
 /**
  * Photographs whose class may differ from the peer's: where two outputs are nearly equal, TF32 and

@@ -84,7 +84,7 @@ function checkValues(subject: Subject, values: Float32Array): void {
     throw new Error(`output ${wrong} is ${values[wrong]}, and was ${expected[wrong]}`);
 }
 
-/** Something that runs a model on the pixels; gives its first output where it is asked for. */
+/** Runs a model on the pixels; returns its first output on request. */
 interface Runner {
   readonly subject: Subject;
   run(read: boolean): Promise<Float32Array | undefined>;

@@ -228,7 +228,7 @@ class Answered {
   /** 0 for a request that had no answer. */
   readonly statuses: number[] = [];
   readonly times: number[] = [];
-  /** Of those without answers, in their order. */
+  /** The problems of requests without answers, in order. */
   readonly problems: string[] = [];
 
   add(status: number | undefined, ms: number, problem: string | undefined): void {

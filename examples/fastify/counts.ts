@@ -4,7 +4,7 @@ import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
 /** How often the event loop is looked at; a timer is late by its delay. */
 const LOOP_RESOLUTION_MS = 1;
 
-/** Of one thread. */
+/** The counts of one thread. */
 export interface Counted {
   /** How many requests ended with each status of HTTP. */
   readonly statuses: readonly (readonly [status: number, requests: number])[];
@@ -31,7 +31,7 @@ export class Counts {
     this.loop.enable();
   }
 
-  /** Of all threads. */
+  /** The requests in flight on all threads. */
   get inFlight(): number {
     return Atomics.load(this.underWay, 0);
   }

@@ -45,7 +45,7 @@ export interface Finder {
 }
 
 export interface Statistics {
-  /** Of each thread. */
+  /** The counts of each thread. */
   readonly counted: readonly Counted[];
   readonly batcher: BatcherStatistics;
 }
@@ -90,7 +90,7 @@ export class PhotographFinder implements Finder {
   private readonly running = new Set<DevicePhotograph>();
   /** Those on the device, and their pixels. */
   private readonly decoded = new Map<DevicePhotograph, number>();
-  /** Of photographs that are decoded now or are on the device. */
+  /** Pixels of photographs that are being decoded or are on the device. */
   private pixelsUnderWay = 0;
 
   constructor(options: PhotographFinderOptions) {

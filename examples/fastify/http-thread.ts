@@ -16,7 +16,7 @@ export interface HttpThreadData {
   readonly server: Omit<ServerOptions, 'finder'>;
   /** To the finder. */
   readonly finder: MessagePort;
-  /** Of all threads' counts. */
+  /** The memory of all threads' counts. */
   readonly counts: SharedArrayBuffer;
 }
 
@@ -37,6 +37,6 @@ const listening: Listening = {
   port: (app.server.address() as { port: number }).port,
 };
 parentPort!.postMessage(listening);
-// The one message that comes says that it is over. Without a listener for another the thread then
-// ends by itself.
+// The only message is the order to end. Without a listener for another the thread then ends by
+// itself.
 parentPort!.once('message', () => void app.close().then(() => finder.close()));

@@ -1,6 +1,6 @@
 /**
- * docs/coming-from.md: what its tables say to write compiles. Each inline code of a table's last
- * column is a statement, in the context of its section.
+ * The code in the tables of docs/coming-from.md compiles. Each inline code of a table's last column
+ * is a statement, in the context of its section.
  */
 import { readFileSync } from 'node:fs';
 import ts from 'typescript';

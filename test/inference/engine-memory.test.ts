@@ -15,8 +15,8 @@ const EXTENT = 2048;
 const TIMES = 100;
 const MIB = 2 ** 20;
 /**
- * Of cuDNN, that ONNX Runtime makes for a session: one with it, one with the stream of its runs,
- * one more where another thread runs it than has loaded it.
+ * The cuDNN handles that ONNX Runtime creates for a session: one with it, one with the stream of
+ * its runs, one more where another thread runs it than loaded it.
  */
 const HANDLES = 3;
 
@@ -88,8 +88,7 @@ onDevice('memory of engines', (on) => {
       expect(await usedMemory(on.device)).toBe(onDeviceBefore);
       const kept = on.device.kind === 'cuda' ? TIMES * HANDLES * (await keptByHandle()) : 0;
       if (allocatorTells()) expect(after - before).toBeLessThan(2 * MIB + kept);
-      // Of 1600 MiB that went through it: less than two engines. Of it the allocator keeps some for
-      // later.
+      // Less than two engines, of 1600 MiB in all. The allocator keeps some memory for later.
       expect(residentAfter - residentBefore).toBeLessThan(32 * MIB + kept);
     },
   );

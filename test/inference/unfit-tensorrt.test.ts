@@ -1,5 +1,6 @@
 /**
- * GPUs that TensorRT for RTX does not take: a device that says that it is one. Nothing runs on it.
+ * GPUs that TensorRT for RTX does not support: a device with the properties of one. Nothing runs on
+ * it.
  */
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -326,7 +326,7 @@ onDevice('Elementwise maths', (host) => {
       const size = (extents: number[]): number =>
         extents.reduce((product, extent) => product * extent, 1);
       const index = (at: number, extents: number[]): number => {
-        // Of element `at` of the whole, from the last axis on.
+        // The memory of element `at`, from the last axis on.
         let [rest, element, stride] = [at, 0, 1];
         for (let axis = shape.length - 1; axis >= 0; axis--) {
           const position = rest % shape[axis]!;

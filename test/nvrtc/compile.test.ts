@@ -131,7 +131,7 @@ describeWith('NVRTC', 'compile', () => {
       expect((await fresh(SCALE, { lineInfo: true, name: 'here.cu' })).ptx).toMatch(
         /\.file\s+1 ".*here\.cu"/,
       );
-      // Of no consequence to PTX.
+      // It has no effect on PTX.
       const busy =
         'extern "C" __global__ void f(double* y) { double v[24]; for (int i = 0; i < 24; i++) ' +
         'v[i] = y[i]; __syncthreads(); for (int i = 0; i < 24; i++) y[23 - i] = v[i]; }';

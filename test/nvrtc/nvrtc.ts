@@ -1,7 +1,7 @@
 /**
  * The NVRTC that the suite tests with: the machine's, or the one that `scripts/install-nvrtc.mjs`
- * has put into node_modules. Where there is none, what needs it is left out and says so; with
- * ASYNC_CUDA_TEST_NVRTC=required, as in `.ci/run`, that fails.
+ * has put into node_modules. Where there is none, tests that need it are skipped with a message;
+ * with ASYNC_CUDA_TEST_NVRTC=required, as in `.ci/run`, that fails.
  */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

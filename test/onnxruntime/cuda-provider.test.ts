@@ -1,7 +1,7 @@
 /**
  * The CUDA provider, on a GPU, with a build that has it: `pip install onnxruntime-gpu` (and the
- * CUDA and cuDNN wheels that it asks for), or ASYNC_CUDA_ONNXRUNTIME naming its folder
- * `onnxruntime/capi`. Left out loudly elsewhere.
+ * CUDA and cuDNN wheels that it needs), or ASYNC_CUDA_ONNXRUNTIME naming its folder
+ * `onnxruntime/capi`. Elsewhere it is skipped with a message.
  */
 import { f32 } from 'async-cuda/core';
 import { loadOnnxEngine } from 'async-cuda/onnxruntime';

@@ -24,7 +24,7 @@ interface Path {
 // Kernels that only make inputs may leave gaps: what is looked for is what runs read and write.
 const CHECKED: OpenOptions = { check: { uninitialised: false } };
 
-/** Of the suite's device. */
+/** The paths of the suite's device. */
 export const paths: readonly Path[] = !onCpu
   ? [{ name: 'as its provider takes them', staged: undefined, options: {} }]
   : [

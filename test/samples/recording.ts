@@ -11,19 +11,19 @@ import type { CoreDevice } from 'async-cuda/core';
 import { canonicalBytes, difference, formatOf, numbersOf } from './equality.js';
 import type { HostArray, SampleCase, SampleOutput, Target } from './sample-case.js';
 
-/** Of outputs that need not be equal bit for bit the values are kept, up to this many. */
+/** The values of outputs that need not be equal bit for bit are kept, up to this number. */
 const MOST_VALUES = 4096;
 
 interface RecordedOutput {
   /** f16, bf16, f32, f64, or the array of the integers. */
   dtype: string;
   length: number;
-  /** Of the bytes, NaNs made canonical. */
+  /** The hash of the bytes, with canonical NaNs. */
   sha256: string;
 }
 
 export interface RecordedCase {
-  /** Of all that the case gives the kernel. */
+  /** The hash of all inputs of the case. */
   inputs: string;
   outputs: Record<string, RecordedOutput>;
 }

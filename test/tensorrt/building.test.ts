@@ -218,8 +218,8 @@ describe.skipIf(whyNoRtx !== undefined)(
             opset: 9999,
           }),
         ).catch((error: unknown) => error);
-        // TensorRT warns of an opset that is too new, and parses what it knows; which of the two is
-        // its own affair.
+        // TensorRT warns of an opset that is too new, and parses what it supports; which of the two
+        // is its own affair.
         if (outcome instanceof Error) expect(outcome).toBeInstanceOf(OnnxParserError);
         else expect((await (outcome as NetworkDefinition).tensors()).layers).toBeGreaterThan(0);
       });

@@ -1,6 +1,6 @@
 /**
- * Runtimes, engines and contexts, on a stand-in with TensorRT's tables; on a GPU it does what its
- * engine says.
+ * Runtimes, engines and contexts, on a stand-in with TensorRT's tables; on a GPU it does the
+ * engine's work.
  */
 import {
   CudaArgumentError,
@@ -47,7 +47,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
       });
 
       /**
-       * Closed behind each test: what the garbage collector frees instead it frees in another one,
+       * Closed after each test: otherwise the garbage collector frees them during another test,
        * which counts memory.
        */
       const buffers: DeviceBuffer[] = [];

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { RegionSearch } from './connected-regions.js';
 import type { Region } from './connected-regions.js';
 
-/** Of a whole map at once. */
+/** The regions of a whole map at once. */
 function connectedRegions(
   values: Uint8Array,
   width: number,

@@ -23,7 +23,7 @@ function mapWith(...texts: readonly (TurnedRectangle & { readonly sure: number }
   return values;
 }
 
-/** Of a map that comes a few rows at a time. */
+/** The boxes of a map that arrives a few rows at a time. */
 function regionsOf(values: Uint8Array): Region[] {
   const search = textSearch(map.width);
   for (let row = 0; row < map.height; row += 7)

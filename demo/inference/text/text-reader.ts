@@ -49,9 +49,9 @@ export interface TextLine extends Reading {
 
 /** What the reader runs, on one device. */
 export interface ReaderModels {
-  /** Of the package's detection model. */
+  /** The engine of the package's detection model. */
   readonly detection: Engine;
-  /** Of its recognition model. */
+  /** The engine of its recognition model. */
   readonly recognition: Engine;
   /** What the recognition's classes stand for. */
   readonly characters: readonly string[];
@@ -80,7 +80,7 @@ const LINE_HEIGHT = 48;
 /** Its columns: a shorter line is padded with zeros, a longer one is scaled down. */
 const LINE_WIDTHS = { least: 320, step: 32, most: 1600 };
 const LINE_NORMALISATION = { mean: 0.5, deviation: 0.5, dtype: f32 };
-/** Of a map that are searched between two looks at the clock: far below a millisecond. */
+/** Rows of a map that are searched between two reads of the clock: far below a millisecond. */
 const ROWS_AT_ONCE = 16;
 /**
  * Lines that are read together are of similar widths, so that little of what is computed is
@@ -172,7 +172,7 @@ export class TextReader {
           }).andThen(() => this.models.detection.infer({ x })),
         )
         .andThen(onlyOutput)
-        // Of each pixel how likely text is; the host needs no more of it than a byte.
+        // The probability of text for each pixel; a byte of it is enough for the host.
         .andThen((maps) =>
           rescale(maps.reshape([images.length, frame.height, frame.width, 1]), u8, {
             scale: MAP_WHITE,
@@ -307,7 +307,9 @@ function lineWidth({ width, height }: TurnedRectangle): number {
   return Math.min(LINE_WIDTHS.most, Math.max(1, Math.round((width * LINE_HEIGHT) / height)));
 }
 
-/** Of a box that was read in several directions the surest reading; without what is none. */
+/**
+ * The reading with the best score of a box that was read in several directions; without empty ones.
+ */
 function textOf(lines: readonly ReadLine[]): TextLine[] {
   const best = new Map<TextBox, ReadLine>();
   for (const line of lines) {

@@ -53,8 +53,8 @@ function dividendsOf(
 }
 
 /**
- * Quotients and remainders by each divisor, of each dividend; `positive`: of those that the
- * compiler knows to be none below zero.
+ * Quotients and remainders by each divisor, of each dividend; `positive`: the compiler knows them
+ * to be non-negative.
  */
 function divide(
   type: IntegerType,

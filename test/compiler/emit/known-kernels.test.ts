@@ -18,10 +18,7 @@ interface Case {
   readonly values: Readonly<Record<string, HostArray | number | bigint>>;
   readonly grid: readonly [number, number?];
   readonly block: readonly [number, number?];
-  /**
-   * What is written, and what that should be; without it, what comes of the kernel as the source
-   * says it.
-   */
+  /** The output, and its expected contents; by default the results of the source as JavaScript. */
   readonly out: string;
   readonly wanted?: (values: Case['values']) => ArrayLike<number>;
 }

@@ -27,9 +27,7 @@ import {
 } from '../../../src/compiler/emit/trees.test-support.js';
 import type { Elements, Variable } from '../../../src/compiler/emit/trees.test-support.js';
 
-/**
- * Draws from a seed: all that a kernel is made of, so that a failing seed is all there is to know.
- */
+/** Draws from a seed, which determines the whole kernel, so that a failing seed reproduces it. */
 class Dice {
   private state: number;
 

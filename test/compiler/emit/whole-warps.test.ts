@@ -38,7 +38,7 @@ function run(threads: number, known: readonly [number, number, number] | undefin
 test.each([32, 256, 1024])('of %i threads', (threads) => {
   const ptx = run(threads, [threads, 1, 1]);
   expect(ptx).not.toContain('selp');
-  // Of each warp, and of their results.
+  // The reduction of each warp, and of their results.
   expect(ptx.match(/shfl\.sync.*, 31, -1;/g)).toHaveLength(5 + Math.log2(threads / 32));
   expect(ptx.match(/bar\.sync/g)).toHaveLength(1);
 });

@@ -1,5 +1,5 @@
 /**
- * A kernel that never ends, with thousands of launches behind it; another stream goes on, the wait
+ * A kernel that never ends, with thousands of launches after it; another stream goes on, the wait
  * is aborted, the process ends.
  */
 import { CoreDevice, i32 } from 'async-cuda/core';

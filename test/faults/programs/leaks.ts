@@ -102,7 +102,7 @@ for (let i = 0; i < 400; i++) await round(i);
 const before = await left();
 let rounds = 0;
 const until = performance.now() + Number(milliseconds);
-// A loaded machine may need more time for the rounds that the test asks for.
+// A loaded machine may need more time for the number of rounds.
 while (performance.now() < until || rounds <= 20) {
   await round(rounds++);
   if (rounds % 50 === 0) gc();
