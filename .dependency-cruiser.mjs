@@ -67,8 +67,12 @@ export function allowedFor(name, table = layers) {
 }
 
 /** The beginning of the paths in these layers, as a regular expression. */
-const inside = (names) =>
-  `^src/(?:${names.map((name) => (name.endsWith('.ts') ? `${name.replace('.', '\\.')}$` : `${name}/`)).join('|')})`;
+const inside = (names) => {
+  const ends = names.map((name) =>
+    name.endsWith('.ts') ? `${name.replace('.', '\\.')}$` : `${name}/`,
+  );
+  return `^src/(?:${ends.join('|')})`;
+};
 
 /** Tests, and what only tests use, are not in the package. */
 const TESTS = '\\.test(-support)?\\.ts$|/testing/';
@@ -95,7 +99,7 @@ const pureRules = Object.entries(layers).flatMap(([name, { pure, packages = [] }
     : [
         {
           name: `${name}-reaches-no-builtin`,
-          comment: `src/${name} is a pure compiler: neither it nor what it imports has a Node builtin.`,
+          comment: `src/${name} is a pure compiler: it and its imports use no Node builtin.`,
           severity: 'error',
           from: { path: inside([name]), pathNot: TESTS },
           to: { path: BUILTINS, reachable: true },

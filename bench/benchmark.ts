@@ -1,17 +1,17 @@
 /**
- * What a benchmark is: something we do and sample, round by round, and the peers that do the same
- * in the rounds between.
+ * A benchmark: something that async-cuda does and that is sampled, round by round, and the peers
+ * that do the same in the rounds between.
  */
 import type { CoreDevice } from './library.js';
 import type { ProgramName, Programs } from './peers/programs.js';
 import type { Caller } from './processor.js';
 
-/** Where a row belongs in bench/results/summary.json. */
+/** The area of a row in bench/results/summary.json. */
 export type Area = 'runtime' | 'cpu-device' | 'ops' | 'kernels' | 'images' | 'inference';
-/** Of a rate (GB/s, 1/s) more is better, of a time or of memory less. */
+/** A rate (GB/s, 1/s) is better when it is higher, a time or memory when it is lower. */
 export type Unit = 'µs' | 'ms' | 'MiB' | 'GB/s' | '1/s';
 /**
- * What a round's samples come down to. Over the rounds: the median, beside a peer the round of the
+ * The statistic of a round's samples. Over the rounds: the median, with a peer the round of the
  * median ratio; for `longest`, the longest.
  */
 export type Statistic = 'median' | 'p99' | 'longest';
@@ -21,15 +21,15 @@ export type Statistic = 'median' | 'p99' | 'longest';
  */
 export type Bar = `<= ${number}` | `>= ${number}`;
 
-/** What one round gave, in the benchmark's unit. */
+/** The samples of one round, in the benchmark's unit. */
 export interface Round {
   readonly samples: readonly number[];
-  /** What else is worth knowing, by name and unit. */
+  /** Further numbers, by name and unit. */
   readonly notes?: Readonly<Record<string, number>>;
 }
 
 /**
- * Whoever is measured: us, or a peer. A round warms up, proves that the work is really done, then
+ * A contender: async-cuda, or a peer. A round warms up, proves that the work is really done, then
  * samples.
  */
 export interface Contender {
@@ -46,7 +46,7 @@ export interface ProgramPeer {
   request(setup: Setup): string | Promise<string>;
 }
 
-/** A peer in this process: the same thing done differently. */
+/** A peer in this process: the same work done differently. */
 export interface LocalPeer {
   readonly name: string;
   readonly bar?: Bar;
@@ -61,21 +61,21 @@ export interface Benchmark {
   readonly name: string;
   readonly unit: Unit;
   readonly statistic: Statistic;
-  /** Of our own value. */
+  /** The bar of our own value. */
   readonly bar?: Bar;
   readonly peers: readonly Peer[];
   /** Default 9, with --quick 3. */
   readonly rounds?: number;
-  /** Whether a first round is thrown away. Default true. */
+  /** Whether a first round is discarded. Default true. */
   readonly warmUp?: boolean;
-  /** After which a round is given up, seconds. Default 90. */
+  /** The time after which a round is aborted, in seconds. Default 90. */
   readonly limit?: number;
-  /** Which thread does what is timed, where it is one: it and the peers share a processor. */
+  /** The thread that does the timed work, where it is one: it and the peers share a processor. */
   readonly caller?: Caller;
   start(setup: Setup): Promise<Contender>;
 }
 
-/** What a benchmark is given. */
+/** The arguments of a benchmark. */
 export interface Setup {
   /** The device named on the command line. Benchmarks of the CPU device open their own. */
   readonly device: CoreDevice;

@@ -81,10 +81,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
 /** Its peers are machine code. */
 const ON_GPUS = 'kernels';
 
-/**
- * Those of which the name or the area has one of `names` in it; without names, all that are meant
- * for the device.
- */
+/** The benchmarks whose name or area contains one of `names`; without names, all for the device. */
 export function select(names: readonly string[], kind: 'cuda' | 'cpu'): Benchmark[] {
   if (names.length === 0)
     return BENCHMARKS.filter(({ area }) => kind === 'cuda' || area === 'cpu-device');

@@ -1,8 +1,8 @@
 /**
- * Every IEEE operation and conversion on a device, against exact arithmetic: `npx tsx
- * bench/exactness.ts [--device NAME] [--count N] [--out FILE]`. On a GPU each result is also held
- * against the CPU device's, and for the approximate functions, which the ISA does not define to the
- * bit, it is counted how often the two differ.
+ * Every IEEE operation and conversion on a device, compared with exact arithmetic: `npx tsx
+ * bench/exactness.ts [--device NAME] [--count N] [--out FILE]`. On a GPU each result is also
+ * compared with the CPU device's. For the approximate functions, which the ISA does not define to
+ * the bit, the differences are counted.
  *
  * Counts of differing results go to bench/results/exactness-DEVICE.json. Exit status 1 if an exact
  * one differs.
@@ -105,10 +105,14 @@ for (const { instruction, operands } of other ? APPROXIMATE : []) {
 const name = device.name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-');
 const file =
   options.out ?? fileURLToPath(new URL(`results/exactness-${name}.json`, import.meta.url));
-writeFileSync(
-  file,
-  `${JSON.stringify({ device: device.name, date: new Date().toISOString(), node: process.version, count, rows }, undefined, 1)}\n`,
-);
+const report = {
+  device: device.name,
+  date: new Date().toISOString(),
+  node: process.version,
+  count,
+  rows,
+};
+writeFileSync(file, `${JSON.stringify(report, undefined, 1)}\n`);
 console.log(
   `${device.name}: ${CASES.length} instructions, ${wrong} wrong results; written: ${file}`,
 );

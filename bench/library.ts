@@ -1,5 +1,5 @@
 /**
- * The library as its users get it: the built package, not the sources that `async-cuda/core` names
+ * The library as it is published: the built package, not the sources that `async-cuda/core` names
  * inside this project. `npm run bench` builds it first.
  */
 import type * as Core from 'async-cuda/core';

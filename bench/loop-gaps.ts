@@ -1,9 +1,9 @@
 /**
- * How long the event loop is held up, window by window: the gaps between `setImmediate` callbacks.
+ * How long the event loop is blocked, window by window: the gaps between `setImmediate` callbacks.
  * A machine takes a processor from any process for some milliseconds now and then (a virtual one
- * does, beside a loop that does nothing, too): that falls into some windows. What a program does to
- * its own loop lies in all of them. So a bar of a millisecond is for the median of the windows'
- * longest gaps, and the longest of all is told beside it.
+ * also from an idle loop): this affects some windows. Delays by the program itself are in all of
+ * them. So a bar of a millisecond is for the median of the windows' longest gaps, and the longest
+ * of all is reported as well.
  */
 import { performance } from 'node:perf_hooks';
 import { setImmediate } from 'node:timers';
@@ -14,16 +14,16 @@ export interface Windows {
   /** Before the first window: see `garbage.ts`. */
   readonly settleMs: number;
   readonly windowMs: number;
-  /** So many, or as many as the work lasts for. */
+  /** The number of windows, or as many as the work lasts for. */
   readonly windows: number;
 }
 
-/** What the work looks at to end with the last window. */
+/** Set for the work to end with the last window. */
 export interface Stop {
   now: boolean;
 }
 
-/** Tells the end of each gap between turns, and its length, until the work ends. */
+/** Reports the end of each gap between turns, and its length, until the work ends. */
 async function watched(
   work: () => Promise<unknown>,
   turned: (now: number, gap: number) => void,
@@ -33,7 +33,7 @@ async function watched(
   const working = work().finally(() => {
     running = false;
   });
-  // A failure is told below, at the end.
+  // A failure is thrown below, at the end.
   working.catch(() => undefined);
   await new Promise<void>((resolve) => {
     // A callback, not an await: the promises of a million turns would be a good part of the
@@ -59,7 +59,7 @@ export async function longestGaps(
   { settleMs, windowMs, windows }: Windows,
 ): Promise<number[]> {
   collectGarbage();
-  // Made beforehand: what a turn makes is garbage of the loop that is watched.
+  // Created beforehand: objects of a turn would be garbage of the measured loop.
   const longest = new Float64Array(windows);
   const stop: Stop = { now: false };
   const begin = performance.now() + settleMs;
@@ -68,7 +68,7 @@ export async function longestGaps(
     () => work(stop),
     (now, gap) => {
       window = Math.floor((now - begin) / windowMs);
-      // A gap is of the window in which it ends.
+      // A gap belongs to the window in which it ends.
       if (window >= 0 && window < windows) longest[window] = Math.max(longest[window]!, gap);
       stop.now ||= window >= windows;
     },

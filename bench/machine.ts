@@ -1,4 +1,4 @@
-/** What the numbers were taken on: hardware, driver, versions. */
+/** The machine of the measurements: hardware, driver, versions. */
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { availableParallelism, cpus, totalmem } from 'node:os';

@@ -1,5 +1,5 @@
 /**
- * `npm run bench`: measures each benchmark beside its peers, prints a row for each pair, and on
+ * `npm run bench`: measures each benchmark with its peers, prints a row for each pair, and on
  * request writes the run's report and the project's summary. Ends with status 1 where a benchmark
  * gave no value; a missed bar is a result, not an error.
  */
@@ -29,11 +29,11 @@ async function run(options: Options): Promise<Report> {
   const cpu = `cpu: ${cpuName()}`;
   const date = new Date().toISOString();
   console.log(
-    `${machine.gpu ?? 'no GPU'}, ${machine.cpu} (${machine.cores} cores), driver ${machine.driver ?? '–'}, ${Object.entries(
-      versions,
-    )
-      .map((pair) => pair.join(' '))
-      .join(', ')}`,
+    `${machine.gpu ?? 'no GPU'}, ${machine.cpu} (${machine.cores} cores), ` +
+      `driver ${machine.driver ?? '–'}, ` +
+      Object.entries(versions)
+        .map((pair) => pair.join(' '))
+        .join(', '),
   );
 
   const programs = new Programs(device.kind === 'cuda' ? device.ordinal : undefined);
@@ -59,7 +59,7 @@ async function run(options: Options): Promise<Report> {
     const onGpu = benchmark.area !== 'cpu-device' && device.kind === 'cuda';
     const where = onGpu ? device.name : cpu;
     try {
-      // The runtime's bars are for a GPU; on the CPU device its benchmarks are only tried out.
+      // The runtime's bars are for a GPU; on the CPU device its benchmarks are only tested.
       const bars = onGpu || benchmark.area === 'cpu-device';
       const measured = rowsOf(await measure(benchmark, setup), {
         device: where,
@@ -74,7 +74,7 @@ async function run(options: Options): Promise<Report> {
       failures.push({ name: benchmark.name, device: where, message });
       console.log(`${benchmark.name}: FAILED: ${message}`);
     }
-    // After each, so that a run that is cut short leaves what it has.
+    // After each, so that an interrupted run has its results.
     if (options.out !== undefined) await writeReport(options.out, report());
   }
   await programs.close();

@@ -9,7 +9,7 @@ import { PeerAbsent } from './peers/program.js';
 import { type SharedProcessor, shareProcessor } from './processor.js';
 import { type Summary, summarise } from './statistics.js';
 
-/** A round that has not ended by then never will: seconds. */
+/** The time in seconds after which a round counts as hanging. */
 const LIMIT = 90;
 
 export interface MeasuredPeer {
@@ -17,14 +17,14 @@ export interface MeasuredPeer {
   readonly summary?: Summary;
   readonly notes?: Readonly<Record<string, number>>;
   readonly versions: Readonly<Record<string, string>>;
-  /** Why there is no summary. */
+  /** The reason for a missing summary. */
   readonly problem?: string;
 }
 
 export interface Measured {
   readonly benchmark: Benchmark;
   readonly ours: Summary;
-  /** Of our last round. */
+  /** The notes of our last round. */
   readonly notes: Readonly<Record<string, number>>;
   readonly peers: readonly MeasuredPeer[];
 }
@@ -35,7 +35,7 @@ class Entrant {
   problem: string | undefined;
   versions: Readonly<Record<string, string>> = {};
   contender: Contender | undefined;
-  /** Of a peer in a process of its own. */
+  /** The process of a peer in a process of its own. */
   pid: number | undefined;
 
   async start(peer: Peer, setup: Setup): Promise<void> {
@@ -53,7 +53,7 @@ class Entrant {
     }
   }
 
-  /** A peer that fails is out; the others go on. */
+  /** A peer that fails is left out; the others go on. */
   async round(counts: boolean, limit: number): Promise<void> {
     if (this.contender === undefined || this.problem !== undefined) return;
     try {
@@ -103,7 +103,7 @@ export async function measure(benchmark: Benchmark, setup: Setup): Promise<Measu
       for (const take of round % 2 === 0 ? turn : turn.reverse()) await take();
     }
   } catch (error) {
-    // The first failure is the one to tell; what cannot be closed after it is no news.
+    // The first failure is reported; failures of closing after it are not.
     await close().catch(() => undefined);
     throw error;
   }

@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util';
 
 export interface Options {
-  /** Parts of benchmarks' names or areas; none means all that the device has. */
+  /** Parts of benchmarks' names or areas; none means all benchmarks of the device. */
   readonly names: readonly string[];
   /** A name for `Device.open`; undefined for the best device. */
   readonly device: string | undefined;
@@ -21,7 +21,8 @@ export const HELP = `Measures async-cuda beside its peers, in turns, in one run.
 
 Usage: npm run bench -- [NAME…] [options]
 
-  NAME             part of a benchmark's name, or an area (runtime, ops, cpu-device); default: all that the device has
+  NAME             part of a benchmark's name, or an area (runtime, ops, cpu-device);
+                   default: all benchmarks of the device
   --device NAME    cpu, cuda, cuda:N; default: the first NVIDIA GPU, else the CPU device
   --out FILE       writes the run's report, JSON
   --record         writes the report to bench/results/ and its rows to bench/results/summary.json

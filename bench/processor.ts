@@ -1,15 +1,15 @@
 /**
- * One processor for all contenders of a row. Where a processor is half a core (any cloud host),
- * whoever runs on the other half makes it up to twice as slow, for tenths of a second up to
- * minutes: contenders on processors of their own then differ by more than the five percent that a
- * bar is about, and no number of rounds mends that. They take turns, so one processor serves all:
- * for each round the one that is fastest just before it.
+ * One processor for all contenders of a row. Where a processor is half a core (any cloud host), a
+ * process on the other half makes it up to twice as slow, for tenths of a second up to minutes:
+ * contenders on processors of their own then differ by more than the five percent of a bar,
+ * whatever the number of rounds. They take turns, so one processor serves all: for each round the
+ * one that is fastest just before it.
  */
 import { readFile, readdir } from 'node:fs/promises';
 
 import koffi from 'koffi';
 
-/** Which of our threads does what is timed. */
+/** Our thread that does the timed work. */
 export type Caller = 'main' | 'runtime thread';
 
 /** Undefined where this machine has one processor only, or no sched_setaffinity. */
@@ -22,14 +22,14 @@ export interface SharedProcessor {
 }
 
 /**
- * Pins our calling thread and the main threads of the peers' processes; threads that they start
- * later are not to be expected. `work` is what our calling thread does: the runtime thread is the
- * one that it keeps busy. Where the calling thread is the main one the runtime thread, which calls
- * the driver for it, has the second fastest processor: a graph of 1000 kernels is launched in 20 to
- * 40 µs, which C does on the fastest. All other threads of this process then have the other
- * processors: what looks for the end of what the calling thread does would take half of that one's
- * processor where Linux puts it there (which it does for hundreds of milliseconds on virtual
- * machines, whose idle processors it does not count as such).
+ * Pins our calling thread and the main threads of the peers' processes; they are not expected to
+ * start threads later. `work` is what our calling thread does: the runtime thread is the one that
+ * it keeps busy. Where the calling thread is the main one the runtime thread, which calls the
+ * driver for it, has the second fastest processor: a graph of 1000 kernels is launched in 20 to 40
+ * µs, which C does on the fastest. All other threads of this process then have the other
+ * processors: the thread that polls for the end of the calling thread's work would take half of
+ * that one's processor where Linux puts it there (which it does for hundreds of milliseconds on
+ * virtual machines, whose idle processors it does not count as such).
  */
 export async function shareProcessor(
   caller: Caller,
@@ -72,11 +72,11 @@ export async function shareProcessor(
 
 interface Affinity {
   get(thread: number): number[];
-  /** A thread that has ended is none of anybody's business. */
+  /** A thread that has ended is ignored. */
   set(thread: number, processors: readonly number[]): void;
 }
 
-/** Of 1024 processors, as the kernel's own set. */
+/** A set of 1024 processors, as the kernel's own. */
 const SET_BYTES = 128;
 
 function openAffinity(): Affinity | undefined {
@@ -85,7 +85,7 @@ function openAffinity(): Affinity | undefined {
   try {
     libc = koffi.load('libc.so.6');
   } catch {
-    // Another C library.
+    // The C library is another one.
     return undefined;
   }
   const get = libc.func('int sched_getaffinity(int pid, size_t size, _Out_ uint8_t *mask)') as (
@@ -131,7 +131,8 @@ function byPace(processors: readonly number[], affinity: Affinity): number[] {
 }
 
 /**
- * Independent sums: what shares the core is felt most where it has much to do. Returns how many.
+ * Independent sums: another process on the core has the largest effect on a busy one. Returns how
+ * many.
  */
 function sums(count: number): number {
   let a = 1,
@@ -144,7 +145,7 @@ function sums(count: number): number {
     c = (c - (i << 1)) | 0;
     d ^= i >> 1;
   }
-  // Asked for, so that none of it is left out.
+  // The result is used, so that no part is optimised away.
   return (a ^ b ^ c ^ d) === 0.5 ? 0 : count;
 }
 
@@ -153,14 +154,14 @@ async function threadsOfThisProcess(): Promise<number[]> {
 }
 
 /**
- * What each thread of this process but the main one has had of processors, in ticks. Empty where
- * there is no /proc.
+ * The processor time of each thread of this process but the main one, in ticks. Empty where there
+ * is no /proc.
  */
 async function processorTimes(): Promise<ReadonlyMap<number, number>> {
   const times = new Map<number, number>();
   for (const thread of await threadsOfThisProcess()) {
     const stat = await readFile(`/proc/self/task/${thread}/stat`, 'utf8').catch(() => '');
-    // Behind the name, which may hold anything: utime and stime are the 12th and 13th.
+    // After the name, which may contain any character: utime and stime are the 12th and 13th.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     if (thread !== process.pid) times.set(thread, Number(fields[11]) + Number(fields[12]));
   }

@@ -32,7 +32,7 @@ it('does not let an older report replace a newer row', () => {
   expect(merge([row({ date: '2026-11-21', value: 7 })], [row()])[0]?.value).toBe(7);
 });
 
-it("leaves a peer's older row in place where the peer was absent", () => {
+it("keeps a peer's older row where the peer was absent", () => {
   expect(merge([row()], [row({ date: '2026-11-21', peerValue: null, ratio: null })])).toHaveLength(
     1,
   );
@@ -43,12 +43,12 @@ it('keeps rows without a peer', () => {
   expect(merge([], [row({ peer: null, peerValue: null, ratio: null })])).toHaveLength(1);
 });
 
-it('drops what only the report needs', () => {
+it('drops fields that only the report has', () => {
   const detailed = { ...row(), pass: true, notes: { a: 1 } };
   expect(Object.keys(merge([], [detailed])[0]!)).toEqual(Object.keys(row()));
 });
 
-it('drops what a benchmark had given before it failed, on that device', () => {
+it('drops the older rows of a benchmark that failed on that device', () => {
   const kept = [row({ name: 'copy' }), row({ device: 'NVIDIA H100' }), row({ date: '2026-11-22' })];
   const failures = [{ name: 'launch', device: 'NVIDIA H200', message: 'refused' }];
   expect(withoutFailed([row(), ...kept], { date: '2026-11-21', failures })).toEqual(kept);

@@ -1,6 +1,6 @@
 /**
- * What a run leaves behind: a report with everything that was seen, and the latest row of each
- * benchmark in bench/results/summary.json.
+ * The output of a run: a report with all measurements, and the latest row of each benchmark in
+ * bench/results/summary.json.
  */
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -59,7 +59,7 @@ export async function record(report: Report): Promise<string> {
 }
 
 /**
- * Of a benchmark that gave no value on a device there is none from before: it would be that of
+ * Older rows of a benchmark that gave no value on a device are dropped: they would be those of
  * another program.
  */
 export function withoutFailed(

@@ -1,7 +1,6 @@
 /**
- * Rows: one for each peer of a benchmark, and one of our own value where that has a bar or nobody
- * to stand beside. These are the rows of the table, of a run's report, and of
- * bench/results/summary.json.
+ * Rows: one for each peer of a benchmark, and one of our own value where that has a bar or there is
+ * no peer. These are the rows of the table, of a run's report, and of bench/results/summary.json.
  */
 import type { Area, Bar, Unit } from './benchmark.js';
 import type { Measured } from './measure.js';
@@ -18,13 +17,13 @@ export interface Row {
   readonly peerValue: number | null;
   /** Ours by the peer's. */
   readonly ratio: number | null;
-  /** Of the ratio where there is one, else of the value. */
+  /** The bar of the ratio where there is one, else of the value. */
   readonly bar: Bar | null;
   readonly date: string;
   readonly versions: Readonly<Record<string, string>>;
 }
 
-/** A row with all that was seen. */
+/** A row with all measurements. */
 export interface DetailedRow extends Row {
   /** Whether the bar is met; null where there is none. */
   readonly pass: boolean | null;
@@ -32,7 +31,7 @@ export interface DetailedRow extends Row {
   readonly theirs: Summary | null;
   readonly notes: Readonly<Record<string, number>>;
   readonly peerNotes: Readonly<Record<string, number>>;
-  /** Why the peer has no value. */
+  /** The reason for a missing value of the peer. */
   readonly problem: string | null;
 }
 
@@ -40,7 +39,7 @@ export interface Context {
   readonly device: string;
   readonly date: string;
   readonly versions: Readonly<Record<string, string>>;
-  /** Whether bars hold here: those of the runtime are for a GPU. */
+  /** Whether bars apply here: those of the runtime are for a GPU. */
   readonly bars: boolean;
 }
 

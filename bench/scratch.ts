@@ -1,11 +1,13 @@
-/** A folder for what a run compiles and generates; it goes when the process does. */
+/**
+ * A folder for the files that a run compiles and generates; it is removed when the process ends.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 let folder: string | undefined;
 
-/** A new folder in the run's own. */
+/** A new folder within the run's folder. */
 export function scratchFolder(): string {
   if (folder === undefined) {
     const made = mkdtempSync(join(tmpdir(), 'async-cuda-bench-'));

@@ -15,7 +15,7 @@ export function stamp(bytes: Uint8Array): number {
   return last;
 }
 
-/** @throws Error where one of the places does not hold the mark */
+/** @throws Error where one of the places does not have the mark */
 export function expectStamp(bytes: Uint8Array, mark: number): void {
   for (const place of places(bytes)) {
     if (bytes[place] !== mark)

@@ -8,7 +8,7 @@ describe('quantile', () => {
     expect([0, 0.5, 0.9, 1].map((share) => quantile(samples, share))).toEqual([1, 3, 5, 5]);
   });
 
-  it('refuses to say anything of no samples', () => {
+  it('refuses an empty list of samples', () => {
     expect(() => quantile([], 0.5)).toThrow('nothing was measured');
   });
 });
@@ -52,7 +52,7 @@ describe('pair', () => {
     expect(pair(of([1, 4]), of([1, 2]), 'median').ratio).toBe(1);
   });
 
-  it('is the longest of each where that is asked for', () => {
+  it('is the longest of each with `longest`', () => {
     expect(pair(of([1, 6], 'longest'), of([3, 1], 'longest'), 'longest')).toEqual({
       value: 6,
       peerValue: 3,
@@ -60,13 +60,13 @@ describe('pair', () => {
     });
   });
 
-  it('is the medians where one lacks rounds', () => {
+  it('is the pair of medians where one lacks rounds', () => {
     expect(pair(of([1, 2, 3]), of([4]), 'median')).toEqual({ value: 2, peerValue: 4, ratio: 0.5 });
   });
 });
 
 describe('meets', () => {
-  it('knows both directions, the limit included', () => {
+  it('takes both directions, with the limit included', () => {
     expect(meets('<= 1.05', 1.05)).toBe(true);
     expect(meets('<= 1.05', 1.0501)).toBe(false);
     expect(meets('>= 0.99', 0.99)).toBe(true);

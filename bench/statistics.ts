@@ -1,7 +1,7 @@
-/** From samples to the few numbers that a row shows, and what a bar says of them. */
+/** Computes the few numbers of a row from samples, and compares them with a bar. */
 import type { Bar, Round, Statistic } from './benchmark.js';
 
-/** What all rounds of one contender come down to. */
+/** The summary of all rounds of one contender. */
 export interface Summary {
   readonly value: number;
   readonly min: number;

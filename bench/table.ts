@@ -8,7 +8,7 @@ export function heading(): string {
   return `${line(TITLES)}\n${'─'.repeat(WIDTHS.reduce((a, b) => a + b))}`;
 }
 
-/** The rows of one benchmark. What does not change from row to row is written once. */
+/** The rows of one benchmark. Columns that do not change from row to row are written once. */
 export function lines(rows: readonly DetailedRow[]): string {
   const notes: string[] = [];
   const shown = rows.map((row, i) => {

@@ -20,7 +20,7 @@ const MAGNIFIED = 16;
 
 interface Row {
   readonly label: string;
-  /** Undefined where there is no picture: the lines then say why. */
+  /** Undefined where there is no picture: the lines then have the reason. */
   cell(compared: Compared): {
     readonly image: Image | undefined;
     readonly lines: readonly [large: string, small: string];

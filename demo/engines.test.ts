@@ -43,7 +43,7 @@ onDevice('Engines of the demo', (host) => {
   }, 60_000);
 });
 
-test('the sheet has a row for each engine, and one for what differs', () => {
+test('the sheet has a row for each engine, and one for the differences', () => {
   const row = { title: 'resize', note: 'linear', own: made(300, 200, 100) };
   const none: Comparison = { operations: [row, row], npp: undefined, reason: 'not found' };
   const both: Comparison = {

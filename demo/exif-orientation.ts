@@ -22,7 +22,7 @@ export function exifOrientation(jpeg: Uint8Array): number {
       if (isExif) return tiffOrientation(view, at + 10);
     }
   } catch (error) {
-    // Past the end of a damaged file: it has no orientation, and the decoder will have more to say.
+    // Past the end of a damaged file: it has no orientation, and the decoder reports the damage.
     if (!(error instanceof RangeError)) throw error;
   }
   return 1;

@@ -1,4 +1,6 @@
-/** Files of every kind that the decoders know become packed RGB; others give one clear line. */
+/**
+ * Files of every kind that the decoders support become packed RGB; others are an error of one line.
+ */
 import jpeg from 'jpeg-js';
 import { PNG } from 'pngjs';
 import { describe, expect, test } from 'vitest';
@@ -19,7 +21,7 @@ function png(
 }
 
 describe('PNG', () => {
-  test('RGB of odd size comes back as it was written', () => {
+  test('RGB of odd size is read as it was written', () => {
     const image = noise(13, 7);
     expect(decodeImage(encodePng(image), 'x')).toEqual(image);
   });
@@ -71,7 +73,7 @@ test('orientation 6 brings the left column to the top', () => {
   expect([...upright(stored, 3).data]).toEqual([2, 2, 2, 1, 1, 1]);
 });
 
-describe('what is no image gives one line', () => {
+describe('other files are an error of one line', () => {
   test('a missing file', async () => {
     await expect(readImage('/no/such.png')).rejects.toThrow(
       'cannot read /no/such.png: no such file or directory',

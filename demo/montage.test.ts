@@ -14,7 +14,7 @@ test('small images grow by a whole factor', () => {
   });
 });
 
-test('large images shrink to the mean of what each pixel covers', () => {
+test('large images shrink to the mean of the pixels that each one covers', () => {
   const grey = [0, 30, 90, 60, 90, 150];
   const image = {
     width: 3,

@@ -20,11 +20,13 @@ Usage: npm run demo -- [image] [options]
 
   image            a PNG or JPEG file; default: demo/images/coffee.png
   --device NAME    cpu, cpu:N, cuda or cuda:N; default: the first NVIDIA GPU, else the CPU device
-  --kernels WHICH  cuda or typescript: the same kernels, written in CUDA C++ or in TypeScript; default: typescript
-  --out FILE       where to write the picture, a PNG; default: demo/out/pipeline.png. Beside it a contact sheet of operations
-                   on images by our kernels and, where it is installed, by NVIDIA's NPP: demo/out/pipeline-engines.png
-  --trace FILE     also runs four photographs at once and writes a trace of that for https://ui.perfetto.dev,
-                   and a picture of it beside it, FILE.png
+  --kernels WHICH  cuda or typescript: the same kernels, written in CUDA C++ or in TypeScript;
+                   default: typescript
+  --out FILE       where to write the picture, a PNG; default: demo/out/pipeline.png. Beside it goes
+                   a contact sheet of image operations by our kernels and, where it is installed,
+                   by NVIDIA's NPP: demo/out/pipeline-engines.png
+  --trace FILE     also runs four photographs at once, and writes a trace of that run for
+                   https://ui.perfetto.dev and a picture of the trace, FILE.png
   --help           this text
 `;
 

@@ -72,7 +72,7 @@ export async function runPipeline(
   });
 
   bins.fill(b, 0);
-  // The library tracks who wrote which buffer and would insert this wait by itself; written out, it
+  // The library tracks the writers of buffers and would insert this wait by itself; written out, it
   // shows the fork.
   b.wait(greyDone);
 

@@ -1,4 +1,4 @@
-/** The picture of a trace shows what the streams did, and tells how much of it went on at once. */
+/** The picture of a trace shows the work of the streams, and how much of it overlapped. */
 import { CoreDevice, type TraceJson } from 'async-cuda/core';
 import * as fc from '../test/fast-check.js';
 import { expect, test } from 'vitest';
@@ -70,8 +70,8 @@ test(
   },
 );
 
-test('what is shorter than a pixel is drawn, beside what is longer', () => {
-  // Whether there are short kernels, at a third of a pixel's distance, before and behind a copy's
+test('spans shorter than a pixel are drawn, also beside longer ones', () => {
+  // Whether there are short kernels, at a third of a pixel's distance, before and after a copy's
   // end.
   const picture = (short: boolean): Canvas => {
     const kernels = short

@@ -43,7 +43,7 @@ interface SizeMetrics {
 
 const loaded = new Map<FontSize, Typeface>();
 
-/** The typeface at a size, read from disk when first asked for. */
+/** The typeface at a size, read from disk at its first use. */
 export function typeface(size: FontSize): Typeface {
   const known = loaded.get(size);
   if (known !== undefined) return known;

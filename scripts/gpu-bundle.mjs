@@ -7,9 +7,9 @@
  * - `unpack.py`: `node=$(python3 .carry/unpack.py FOLDER)` unpacks both with Python's standard
  *   library alone.
  *
- * Then, in FOLDER/project, for what `npm test` runs:
- * `ASYNC_CUDA_TEST_DEVICE=cuda $node node_modules/vitest/vitest.mjs run`; with `--mode thorough` for
- * what it leaves out, with `--mode all` for each test once.
+ * Then, in FOLDER/project, for what `npm test` runs: `ASYNC_CUDA_TEST_DEVICE=cuda $node
+ * node_modules/vitest/vitest.mjs run`; with `--mode thorough` for what it leaves out, with `--mode
+ * all` for each test once.
  */
 import { spawnSync } from 'node:child_process';
 import {

@@ -119,6 +119,7 @@ function numbers(summary, names) {
     .map((pair) => pair.join(' '))
     .join(', ');
   const others = summary.filter(({ name, peer }) => name === OTHERS.name && peer !== 'C');
+  const valueOf = ({ peer, peerValue, unit }) => `${peer} ${number(peerValue)} ${unit}`;
   const table = [
     '| | async-cuda | CUDA driver from C, or the peer that is named | ratio | goal | |',
     '|---|---|---|---|---|---|',
@@ -130,9 +131,7 @@ function numbers(summary, names) {
     `On an ${main} (${versions}), ${dates(main)}.${further}`,
     '',
     ...table,
-    `${OTHERS.what}: ` +
-      `${others.map(({ peer, peerValue, unit }) => `${peer} ${number(peerValue)} ${unit}`).join(', ')} ` +
-      'each.',
+    `${OTHERS.what}: ` + `${others.map(valueOf).join(', ')} ` + 'each.',
     '',
   ].join('\n');
 }

@@ -1,10 +1,12 @@
-"""Unpacks node.xz and project.tar.xz, which lie beside this file, and prints the path of the Node binary.
+"""Unpacks node.xz and project.tar.xz, which lie beside this file, and prints the path of the Node
+binary.
 
     node=$(python3 unpack.py FOLDER)
 
-FOLDER/node is the binary and FOLDER/project the project. Needs Python 3.8 or later and nothing else. A folder that
-holds this very bundle already is left as it is.
+FOLDER/node is the binary and FOLDER/project the project. Needs Python 3.8 or later and nothing
+else. A folder that holds this very bundle already is left as it is.
 """
+
 import hashlib
 import lzma
 import os

@@ -16,7 +16,8 @@ const platform = platforms[`${process.platform}-${process.arch}`];
 
 /**
  * The address of the package index, as pip takes it: PIP_INDEX_URL, or `index-url` of the section
- * `global` or `install` of pip's configuration (PIP_CONFIG_FILE, the user's, the machine's), else pip's own default.
+ * `global` or `install` of pip's configuration (PIP_CONFIG_FILE, the user's, the machine's), else
+ * pip's own default.
  */
 function indexUrl() {
   const { PIP_INDEX_URL, PIP_CONFIG_FILE, XDG_CONFIG_HOME } = process.env;

@@ -23,7 +23,7 @@ export const namedSeed =
     ? undefined
     : Number(ASYNC_CUDA_TEST_SEED);
 
-/** Of `full` runs, those that the scale leaves: one at the least. */
+/** The number of `full` runs after scaling: one at the least. */
 export function scaled(full: number): number {
   return Math.max(1, Math.ceil(full * scale));
 }
@@ -59,7 +59,7 @@ export function failureOf(seed: number, what: string): string {
   return `${what}\nTo run it again: ${runAgain(seed, 1)}`;
 }
 
-/** Of `length` rows, the places of `count`: evenly spread, 0 among them. */
+/** The indices of `count` of `length` rows: evenly spread, with 0. */
 function quickPlaces(length: number, count: number): Set<number> {
   const step = length / Math.min(count, length);
   return new Set(Array.from({ length: count }, (_, i) => Math.floor(i * step)));

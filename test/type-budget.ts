@@ -4,7 +4,7 @@ import ts from 'typescript';
 export interface TypeCost {
   /** Type instantiations of the whole program. */
   readonly count: number;
-  /** Of the body alone. */
+  /** Errors of the body alone. */
   readonly errors: readonly string[];
 }
 
@@ -16,10 +16,7 @@ const usual: ts.CompilerOptions = {
   skipLibCheck: true,
 };
 
-/**
- * Checks bodies behind a preamble, as a file of the folder that never exists. What they import is
- * read once.
- */
+/** Checks bodies after a preamble, as a virtual file of the folder. Their imports are read once. */
 export function typeCosts(
   folder: string,
   preamble: string,

@@ -1,6 +1,5 @@
 /**
- * Copies of 64 MiB on the CPU device, beside the same bytes copied by JavaScript itself. For
- * information.
+ * Copies of 64 MiB on the CPU device, compared with the same copies by JavaScript. For information.
  */
 import { performance } from 'node:perf_hooks';
 

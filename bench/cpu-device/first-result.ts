@@ -1,7 +1,7 @@
 /**
  * From `import('async-cuda/core')` to the first result of saxpy, in processes that have done
- * nothing before. The start of the process itself does not count; it is noted. So is how long it
- * takes where no process before has left V8's code of the threads' script on disk.
+ * nothing before. The start of the process itself does not count; it is noted. The time without
+ * V8's code of the threads' script on disk is noted as well.
  */
 import { execFile } from 'node:child_process';
 import { performance } from 'node:perf_hooks';
@@ -16,9 +16,9 @@ const PROCESSES = 10;
 const program = fileURLToPath(new URL('./first-result-process.mjs', import.meta.url));
 
 interface Reply {
-  /** ms from before the import until the values were checked */
+  /** ms from before the import until the values are checked */
   readonly firstResult: number;
-  /** When the program's first statement ran, ms since the epoch. */
+  /** The time of the program's first statement, in ms since the epoch. */
   readonly began: number;
 }
 

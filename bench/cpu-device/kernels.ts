@@ -1,6 +1,7 @@
 /**
- * nvcc's kernels on the CPU device beside the same work in C. Times are of one launch and its end;
- * each row's peer is `gcc -O3 -march=native` with as many threads as the device has workers.
+ * nvcc's kernels on the CPU device, compared with the same work in C. Times are of one launch and
+ * its end; each row's peer is `gcc -O3 -march=native` with as many threads as the device has
+ * workers.
  */
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -14,25 +15,25 @@ import { scalarMandelbrot } from './scalar-mandelbrot.js';
 
 const SAMPLES = 3;
 /**
- * Of what takes a few milliseconds at most. Memory that was written just now is gone through more
- * slowly the first times, for about four launches: saxpy takes 3.8, 3.6, 3.5 and 3.4 ms, and 3.35
- * from then on.
+ * Launches of kernels that take a few milliseconds at most. Memory that was just written is
+ * accessed more slowly for about four launches: saxpy takes 3.8, 3.6, 3.5 and 3.4 ms, and 3.35 from
+ * then on.
  */
 const SAMPLES_OF_QUICK = 9;
 /**
- * Many and short: a processor that is slow for some seconds (see `processor.ts`) is so for all
+ * Many short rounds: a processor that is slow for some seconds (see `processor.ts`) is slow for all
  * contenders.
  */
 const ROUNDS = 17;
 /**
- * Where there are several threads: the peer's look for work without sleeping for some milliseconds
- * after their last (GNU's OpenMP, 300,000 pauses), and would take the processors that ours are
- * measured on.
+ * A pause with several threads: the peer's threads look for work without sleeping for some
+ * milliseconds after their last (GNU's OpenMP, 300,000 pauses), and would use the processors on
+ * which ours are measured.
  */
 const QUIET_MS = 20;
 /**
- * For so long a kernel is launched before its first round: engines compile once more what runs
- * often, beside it and on its processor.
+ * How long a kernel is launched before its first round: engines recompile what runs often, at the
+ * same time and on its processor.
  */
 const WARM_MS = 300;
 /** One thread, and all that this machine has. */
@@ -43,7 +44,7 @@ const THREADS = [1, availableParallelism()].filter(
 interface Work {
   launch(): PromiseLike<unknown>;
   /**
-   * Throws where a result is wrong. Launches that ran before do not matter to it, or are counted.
+   * Throws where a result is wrong. It does not depend on earlier launches, or they are counted.
    */
   prove(launches: number): Promise<void>;
 }
@@ -52,9 +53,10 @@ type Typed = Float32Array | Int32Array | Uint32Array | Uint8Array;
 
 /**
  * Buffers of one round, each written whole before its first launch: the peer in C allocates and
- * writes its memory for each round, too. What a processor's caches hold of memory that was written
- * just now, and of memory that lay there since other processes ran, differs by more than kernels
- * do: on one host a transpose took 8.9 ms from the latter, and 2.7 some launches later.
+ * writes its memory for each round, too. The difference between memory that was just written, which
+ * is in the processor's caches, and memory that was written before other processes ran, is larger
+ * than that between kernels: on one host a transpose took 8.9 ms from the latter, and 2.7 some
+ * launches later.
  */
 class Memory {
   private readonly device: CoreDevice;
@@ -111,9 +113,9 @@ class Memory {
   }
 
   /**
-   * What one of them holds, in an array that is there for all rounds: one made for each has threads
-   * of the engine look for garbage all the time, a few percent of two processors, where kernels are
-   * measured that want both.
+   * The contents of one of them, in one array for all rounds: with an array for each round the
+   * engine's threads look for garbage all the time, a few percent of two processors, while kernels
+   * that use both are measured.
    */
   async read<D extends 'f32' | 'i32' | 'u32' | 'u8'>(
     buffer: DeviceBuffer<D>,
@@ -131,15 +133,15 @@ class Memory {
 }
 
 interface Row {
-  /** Of the row, and of the measurement in C. */
+  /** The name of the row, and of the measurement in C. */
   name: string;
   measurement: string;
-  /** Of our own time. */
+  /** The bar of our own time. */
   bar?: Bar;
-  /** Of our time by C's; of one thread only, or of as many as there are. */
+  /** The bar of our time by C's, for one thread only or for all threads. */
   against: Bar;
   ofOneThread?: true;
-  /** It takes a few milliseconds. */
+  /** Whether it takes a few milliseconds. */
   quick?: true;
   others?: readonly Peer[];
   file: string;
@@ -151,7 +153,7 @@ function expect(right: boolean, what: string): void {
   if (!right) throw new Error(`${what} gave a wrong result`);
 }
 
-/** Beside the bar's peer: C that a compiler makes more of than of a thread's own code. */
+/** A peer besides the bar's: C that a compiler optimises better than the code of a thread. */
 const sgemmInMemory: Peer = {
   name: 'C, sums in memory',
   program: 'kernels',
@@ -165,8 +167,8 @@ const runningSum: Peer = {
 };
 
 /**
- * What the order costs in which a kernel's blocks go through memory: each to its end, and side by
- * side as the device runs them.
+ * The cost of the order in which a kernel's blocks access memory: each block to its end, and
+ * several at a time as the device runs them.
  */
 const blockByBlock: Peer = {
   name: 'C, block by block',
@@ -557,7 +559,7 @@ export const cpuKernels: readonly Benchmark[] = THREADS.flatMap((threads) =>
     statistic: 'median',
     rounds: ROUNDS,
     ...(threads === 1 ? { caller: 'runtime thread' } : {}),
-    // The bars of our own time, and the other peers, are of one thread.
+    // The bars of our own time, and the other peers, are for one thread.
     ...(row.bar === undefined || threads > 1 ? {} : { bar: row.bar }),
     peers: [
       {

@@ -6,8 +6,8 @@
  * Each kernel is compiled with each pass switched off. Those whose code changes are launched in
  * turns with the kernel as it is, on one thread; a cell is the median time without the pass by the
  * median time with all. Times are the process's processor time, which other load on the machine
- * changes less than the time on the clock. The row `again` is the kernel as it is once more: how far two medians of
- * the same code lie apart. Results must be the same bit for bit.
+ * changes less than the time on the clock. The row `again` measures the unchanged kernel once more:
+ * how far two medians of the same code lie apart. Results must be the same bit for bit.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ import type { Passes } from '../../src/ptx/lanes/pass-table.js';
 import { cpuName } from '../machine.js';
 
 const ROUNDS = 9;
-/** Engines compile once more what runs often. Of processor time, as all times here. */
+/** Warm-up time: engines recompile what runs often. It is processor time, as all times here. */
 const WARM_MS = 60;
 const MEMORY = 512 * 2 ** 20;
 const M = 1 << 20;
@@ -201,11 +201,11 @@ function spent(start: NodeJS.CpuUsage): number {
 interface Runner {
   /** ms */
   launch(): number;
-  /** What the buffers hold after the first launch. */
+  /** The contents of the buffers after the first launch. */
   readonly digest: string;
 }
 
-/** A driver of its own for each kernel: its code in lanes is made once. */
+/** Each kernel has a driver of its own: its vector code is compiled once. */
 function runner(text: string, row: Row, values: readonly Param[], passes: Passes): Runner {
   const cu = openCpu({
     memoryBytes: MEMORY,

@@ -9,9 +9,9 @@ import type { Argument, Launch } from '../../src/ptx/run-grid.test-support.js';
 interface Case {
   name: string;
   file: string;
-  /** Where it is not the name. */
+  /** The entry, where it is not the name. */
   kernel?: string;
-  /** How much work one run is, and its unit per second. */
+  /** The amount of work of one run, and its unit per second. */
   work: number;
   unit: string;
   prepare(grid: Grid): { args: Argument[]; launch: Launch };

@@ -1,6 +1,6 @@
 /**
- * Mandelbrot in scalar WebAssembly, as one would write it by hand: what the CPU device's divergent
- * rows are held against.
+ * Mandelbrot in scalar WebAssembly, as written by hand: the reference for the CPU device's
+ * divergent rows.
  */
 import { performance } from 'node:perf_hooks';
 

@@ -1,7 +1,7 @@
 /**
- * The CPU device beside Numba's CUDA simulator, which runs the same kernels in Python, on sizes
- * that it ends in seconds. The simulator has no warp operations: its reduction is a tree in shared
- * memory.
+ * The CPU device compared with Numba's CUDA simulator, which runs the same kernels in Python, on
+ * sizes that take it seconds. The simulator has no warp operations: its reduction is a tree in
+ * shared memory.
  */
 import { readFileSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
@@ -16,7 +16,7 @@ const THEIR_SAMPLES = 2;
 
 interface Row {
   name: string;
-  /** Of the measurement in Python, which is given the size. */
+  /** The name of the measurement in Python, whose argument is the size. */
   measurement: string;
   size: number;
   file: string;

@@ -1,6 +1,5 @@
 /**
- * Kernels in TypeScript to PTX, each compiled anew with another constant: nothing of it is found in
- * a cache.
+ * Kernels in TypeScript to PTX, each compiled anew with another constant, so that no cache has it.
  */
 import { performance } from 'node:perf_hooks';
 
@@ -14,7 +13,7 @@ const TARGET = { capability: [9, 0] } as const;
 const SAMPLES = 15;
 const uses = { C: 0.5, TILE: 16 };
 
-/** What programs begin with, from one line to a product of tiles. */
+/** Typical kernels, from one line to a product of tiles. */
 const KERNELS = [
   kernel(
     'saxpy',
@@ -143,7 +142,7 @@ export const typescriptCompileTimes: readonly Benchmark[] = [
     bar: '<= 5',
     peers: [],
     start({ count }) {
-      // What was compiled is not to be written to disk either.
+      // The results are not written to disk either.
       process.env['ASYNC_CUDA_CACHE_DISABLE'] = '1';
       return Promise.resolve({
         async round() {

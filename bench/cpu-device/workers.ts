@@ -1,6 +1,6 @@
 /**
- * Grids that compute, by two threads of the CPU device beside one. The bar holds where two cores
- * are free.
+ * Grids of arithmetic on two threads of the CPU device, compared with one. The bar holds where two
+ * cores are free.
  */
 import { readFile } from 'node:fs/promises';
 import { performance } from 'node:perf_hooks';
@@ -11,9 +11,9 @@ import type { CoreDevice } from '../library.js';
 
 const SAMPLES = 9;
 /**
- * For so long a kernel is launched before its first round: until then V8's own threads compile what
- * opened the device and loaded the module, on the processors that are measured (4 to 6 % of one for
- * the first two seconds, and nothing from the third on).
+ * How long a kernel is launched before its first round: until then V8's own threads compile the
+ * code that opened the device and loaded the module, on the measured processors (4 to 6 % of one
+ * for the first two seconds, and nothing from the third on).
  */
 const WARM_MS = 3000;
 const { f32, i32, input, output } = core;
@@ -21,7 +21,7 @@ const { f32, i32, input, output } = core;
 interface Work {
   /** One launch and its end. */
   run(): Promise<void>;
-  /** Throws unless what the last run left is right. */
+  /** Throws unless the result of the last run is right. */
   check(): Promise<void>;
 }
 
@@ -36,8 +36,8 @@ async function mandelbrot(device: CoreDevice): Promise<Work> {
   const module = await device.loadModule(await sample('k10_mandel'));
   const kernel = module.kernel('mandel', [output(i32), i32, i32, f32, f32, f32, i32]);
   const steps = device.alloc(i32, side * side);
-  // One for all rounds: threads of the engine would look for garbage on the processors that are
-  // measured.
+  // One for all rounds: otherwise the engine's threads would look for garbage on the measured
+  // processors.
   const values = new Int32Array(side * side);
   return {
     run: async () => {

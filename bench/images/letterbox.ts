@@ -1,8 +1,7 @@
 /**
  * Photographs as a network takes them, in one kernel: resized with a letterbox, normalised, as
- * planes of f16. Beside it the same by a chain of seven calls of NPP, an image after the other, and
- * with as many calls for all images as can be. Once as images of their own, whose sizes could be
- * any.
+ * planes of f16. The peer is a chain of seven calls of NPP, for one image after the other, and with
+ * as many calls for all images as possible. One row has separate images, whose sizes could be any.
  */
 import type { Benchmark, Contender, Peer, Setup } from '../benchmark.js';
 import { core, imageLibrary, root } from '../library.js';

@@ -1,7 +1,7 @@
 /**
  * Each operation of `async-cuda/images` on a photograph of 1920 × 1080, RGB of u8, by our kernels
- * and by NPP, both by way of the library: what the table of docs/images.md is filled from. Results
- * are allocated in the stream's order and given back, as a program does it.
+ * and by NPP, both through the library. The table of docs/images.md has these numbers. Results are
+ * allocated and freed in stream order, as in a program.
  */
 import type { Benchmark, Contender, Setup } from '../benchmark.js';
 import { core, imageLibrary, root } from '../library.js';

@@ -1,9 +1,9 @@
 /**
- * A thousand photographs from JPEG to what a network takes, and back on the host: decoded by sharp,
+ * A thousand photographs from JPEG to a network's input, and back on the host: decoded by sharp,
  * uploaded, put into a letterbox and normalised, downloaded, several at a time; and only decoded,
- * by nvJPEG beside sharp. How many a second, how much of the device's work lies beside decoding,
- * and how long the event loop is held up meanwhile, beside a loop that does nothing. Photographs
- * are the demo's, in several sizes and cuts.
+ * by nvJPEG compared with sharp. Measured are photographs per second, the share of the device's
+ * work that overlaps decoding, and how long the event loop is blocked meanwhile, compared with an
+ * idle loop. Photographs are the demo's, in several sizes and crops.
  */
 import { readFile } from 'node:fs/promises';
 import { performance } from 'node:perf_hooks';
@@ -17,7 +17,7 @@ import { longestGaps } from '../loop-gaps.js';
 
 const PHOTOGRAPHS = 1000;
 /**
- * Under way at a time: libuv decodes four of them, the others are on the device or on their way.
+ * Photographs in flight: libuv decodes four of them, the others are on the device or being copied.
  */
 const AT_ONCE = 8;
 const WIDTHS = [640, 1024, 1600, 2400];
@@ -29,17 +29,17 @@ const TO = {
   mean: [0.485, 0.456, 0.406],
   deviation: [0.229, 0.224, 0.225],
 } as const;
-/** Of an idle loop, about as long as the photographs take. */
+/** Duration of the idle loop, about as long as the photographs take. */
 const IDLE_MS = 4000;
 /**
- * What comes before is a garbage collection by force, and code that is compiled anew behind it: no
- * steady state.
+ * The time before is no steady state: a forced garbage collection, and code that is recompiled
+ * after it.
  */
 const SETTLE_MS = 300;
 const WINDOW_MS = 100;
 const MOST_WINDOWS = 1000;
 
-/** What of sharp is used. */
+/** The part of sharp that is used. */
 interface Sharp {
   (data: Uint8Array): {
     extract(region: { left: number; top: number; width: number; height: number }): {
@@ -86,14 +86,14 @@ const length = (spans: readonly Span[]): number =>
   spans.reduce((sum, [begin, end]) => sum + end - begin, 0);
 
 function intersection(a: readonly Span[], b: readonly Span[]): number {
-  // Of sets, by their union.
+  // The overlap, by the union of the sets.
   return length(united(a)) + length(united(b)) - length(united([...a, ...b]));
 }
 
 class Photographs {
   private readonly device: Device;
   private readonly jpegs: readonly Uint8Array[];
-  /** Where each of those under way goes on the host. */
+  /** The host buffer of each photograph in flight. */
   private readonly places: readonly PinnedBuffer<'f16'>[];
   private sums: readonly number[] = [];
 
@@ -107,7 +107,7 @@ class Photographs {
     this.places = places;
   }
 
-  /** With what each photograph has to give, one after the other. */
+  /** The expected result of each photograph, one after the other. */
   static async open(device: Device): Promise<Photographs> {
     const places = await Promise.all(
       Array.from({ length: AT_ONCE }, () => device.pinned(core.f16, 3 * TO.height * TO.width)),
@@ -121,10 +121,10 @@ class Photographs {
     return made;
   }
 
-  /** From JPEG to words on the host; gives a number that tells wrong ones. */
+  /** From JPEG to words on the host; returns a number that identifies wrong ones. */
   private async one(index: number, place: PinnedBuffer<'f16'>, decodes: Span[]): Promise<number> {
     const begin = performance.now();
-    // By sharp, also where nvJPEG is: the rows are those of machines without it too.
+    // By sharp, also where nvJPEG is installed: the rows are the same on machines without it.
     await imageLibrary
       .decodeImage(this.device, this.jpegs[index % this.jpegs.length]!, { engine: 'sharp' })
       .tap(() => {
@@ -138,7 +138,7 @@ class Photographs {
     return sum;
   }
 
-  /** All of them; gives when each was decoded. */
+  /** Runs all of them; returns when each was decoded. */
   async run(count: number): Promise<Span[]> {
     const decodes: Span[] = [];
     let next = 0;
@@ -157,8 +157,8 @@ class Photographs {
   }
 
   /**
-   * How much of the device's work lies beside decoding, and how much of the time it works, percent:
-   * of fewer, since a trace takes time.
+   * The share of the device's work that overlaps decoding, and the share of the time in which it
+   * works, in percent: with fewer photographs, since a trace takes time.
    */
   async overlap(count: number): Promise<{ beside: number; busy: number }> {
     const begun = performance.now();
@@ -188,10 +188,7 @@ const start = async (
   return { round: () => sample(made, count(PHOTOGRAPHS)), close: () => made.close() };
 };
 
-/**
- * The longest of all: a bar of five milliseconds is above what a machine holds up a loop that does
- * nothing.
- */
+/** The longest of all: a bar of five milliseconds exceeds the gaps of an idle loop on a machine. */
 const longestGap = async (work: () => Promise<unknown>): Promise<number> =>
   Math.max(
     ...(await longestGaps(work, {
@@ -230,7 +227,7 @@ async function decodingBy(
       .andThen((image) => image.read());
     return (bytes as Uint8Array).reduce((sum, byte) => sum + byte, 0) / bytes.length;
   };
-  // A photograph that came out black would be quick.
+  // A photograph that is decoded to black would be fast.
   const [mean, wanted] = [await meanBy(engine), await meanBy('sharp')];
   if (Math.abs(mean - wanted) > 2)
     throw new Error(`${engine} gives a mean of ${mean}, sharp of ${wanted}`);

@@ -1,6 +1,6 @@
 /**
- * What the benchmarks of images have in common with their peers: photographs of noise, sizes, and
- * how a GPU is timed.
+ * Shared by the benchmarks of images and their peers: photographs of noise, sizes, and the timing
+ * of a GPU.
  */
 import type { Round } from '../benchmark.js';
 import type { CoreDevice, DeviceOp } from '../library.js';
@@ -8,7 +8,7 @@ import type { CoreDevice, DeviceOp } from '../library.js';
 /** As in bench/peers/c/npp.c and bench/peers/python/with_torchvision.py. */
 export const [FROM_WIDTH, FROM_HEIGHT, TO] = [1920, 1080, 640];
 export const CHANNELS = 3;
-/** Of a letterbox: what is around the photograph, and by which numbers it is normalised. */
+/** A letterbox: the colour around the photograph, and the numbers of the normalisation. */
 export const AROUND = 114;
 export const MEANS = [0.485, 0.456, 0.406] as const;
 export const DEVIATIONS = [0.229, 0.224, 0.225] as const;
@@ -17,7 +17,7 @@ export const DEVIATIONS = [0.229, 0.224, 0.225] as const;
 export const SAMPLES = 5;
 export const RUNS = 20;
 
-/** Without structure that a filter could use: every byte is as frequent, and the mean is 127.5. */
+/** Noise: all bytes are equally frequent, and the mean is 127.5. */
 export function noise(images: number): Uint8Array<ArrayBuffer> {
   return new Uint8Array(images * FROM_WIDTH * FROM_HEIGHT * CHANNELS).map(
     (_, i) => Math.imul(i, 2654435761) >>> 24,
@@ -25,7 +25,7 @@ export function noise(images: number): Uint8Array<ArrayBuffer> {
 }
 
 /**
- * Whether every line was made of noise: its mean is then about `expected`.
+ * Checks that every line comes from noise: its mean is then about `expected`.
  *
  * @param length elements of a line
  * @throws Error that names the line
@@ -44,7 +44,7 @@ export function proveLines(
   }
 }
 
-/** ms of one run of an operation that writes into memory that is there, by the device's events. */
+/** The ms of one run of an operation that writes into existing memory, by the device's events. */
 export async function timedByEvents(
   device: CoreDevice,
   op: DeviceOp<unknown>,

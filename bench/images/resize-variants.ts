@@ -1,22 +1,26 @@
 /**
- * Which kernel makes photographs smaller fastest: `linear` of u8 with three channels, 1920 × 1080
- * to 640 × 640, each variant's time beside NPP's. The bytes have to be those of `bytes`.
+ * Compares kernels that reduce photographs: `linear` of u8 with three channels, 1920 × 1080 to 640
+ * × 640, each variant's time with NPP's. The bytes have to be those of `bytes`.
  *
  *     npx tsx bench/images/resize-variants.ts [images=32] [device]
  *
- * Runs the sources, not the built package. What is to be reached is 0.833 of NPP's time; reading
- * and writing alone takes 0.05 ms for 32 images on an H200 (238 MB at 4.8 TB/s). What stands in the
- * way is not the memory but the cache of a multiprocessor, which looks up a line of 128 bytes at a
- * time: neighbouring pixels of the result lie 9 bytes apart in the source, so that a warp's load of
- * one byte for each of 32 pixels takes three of them, and 12 such loads make 36 for 32 pixels. The
- * variants differ in how often they look:
+ * Runs the sources, not the built package. The goal is 0.833 of NPP's time; reading and writing
+ * alone takes 0.05 ms for 32 images on an H200 (238 MB at 4.8 TB/s). The limit is not the memory
+ * but the cache of a multiprocessor, which looks up a line of 128 bytes at a time: neighbouring
+ * pixels of the result lie 9 bytes apart in the source, so that a warp's load of one byte for each
+ * of 32 pixels takes three of them, and 12 such loads make 36 for 32 pixels. The variants differ in
+ * the number of lookups:
  *
  * | variant | a thread has | lines looked up for 128 pixels of a row (loads and stores) |
  * |---|---|---|
- * | bytes | a pixel of a few rows, byte by byte: what resize(…) does where images do not lie at words | 144 + 12 |
+ * | bytes | a pixel of a few rows, byte by byte | 144 + 12 |
  * | words | a pixel of a few rows, three words of two neighbours | 72 + 12 |
- * | fours | four pixels of a few rows, three words of two neighbours, three stores of words: what resize(…) does (src/images/resize-fours.ts) | 216 + 9 |
- * | tile | four pixels of a few rows; the block has read what it needs into shared memory before, in units of 16 bytes | 18 and 24 of shared memory, without conflicts since a group of four is 9 words, + 9 |
+ * | fours | four pixels of a few rows, three words of two neighbours, three stores | 216 + 9 |
+ * | tile | four pixels of a few rows, read from shared memory | 18, 24 of shared memory, + 9 |
+ *
+ * resize(…) does what `bytes` does where images are not aligned to words, and else what `fours`
+ * does (src/images/resize-fours.ts). In `tile` the block first reads its pixels into shared memory
+ * in units of 16 bytes; a group of four is 9 words there, so that reads have no bank conflicts.
  *
  * On an H200 `fours` with 4 rows and blocks of 32 is the fastest, 0.075 ms, though it looks up the
  * most lines: it has the fewest loads and stores of global memory for a pixel but for `tile`, which
@@ -55,7 +59,7 @@ interface Args {
   readonly rows: number;
   readonly inRow: number;
   readonly inImage: number;
-  /** Sizes without their common divisor. */
+  /** Sizes divided by their common divisor. */
   readonly fromX: number;
   readonly toX: number;
   readonly fromY: number;
@@ -184,7 +188,7 @@ const tile = new KernelFamily(
       if (begin + word < inRow) gpu.async.copy(read[line]!, word, x, from + line * inRow + word, 4);
     }
     gpu.async.commit();
-    // Meanwhile where each column comes from, once for all of the block's rows.
+    // Meanwhile the source of each column is computed, once for all of the block's rows.
     if (t < 128) {
       const overX = (2 * (column + t) + 1) * fromX - toX;
       const wholeX = (overX + 2 * toX) / (2 * toX) - 1;
@@ -318,7 +322,7 @@ function variant(
   };
 }
 
-/** A tile's rows and words for so many rows of the result, and 128 columns. */
+/** A tile's rows and words for the given number of rows of the result, and 128 columns. */
 function tileOf(rows: number): { DEPTH: number; SPAN: number } {
   const bytes = Math.ceil((128 * FROM_WIDTH) / TO + 2) * CHANNELS + 15;
   return { DEPTH: Math.ceil((rows * FROM_HEIGHT) / TO) + 2, SPAN: Math.ceil(bytes / 16) * 4 };

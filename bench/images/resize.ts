@@ -1,7 +1,7 @@
 /**
- * Images resized: on a GPU beside NPP, PyTorch and torchvision, by the device's events; on the CPU
- * device beside sharp on the same cores. sharp is a dev dependency; SHARP names another place (a
- * file of it), and without it its rows say that it is absent.
+ * Resized images: on a GPU compared with NPP, PyTorch and torchvision, by the device's events; on
+ * the CPU device compared with sharp on the same cores. sharp is a dev dependency; SHARP is the
+ * path of another one, and without it its rows are marked as absent.
  */
 import { performance } from 'node:perf_hooks';
 
@@ -51,7 +51,7 @@ async function ours(
   };
 }
 
-/** What of sharp is used. */
+/** The part of sharp that is used. */
 interface Sharp {
   (
     data: Uint8Array,
@@ -126,7 +126,7 @@ const onCores = (filter: Filter): Benchmark => ({
   },
 });
 
-/** Of NPP both ways: its own loop over a batch is not always the faster one. */
+/** NPP in both ways: its own loop over a batch is not always the faster one. */
 function besideNpp(images: number): Peer[] {
   const peer = (name: string, measurement: string): Peer => ({
     name,

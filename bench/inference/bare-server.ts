@@ -1,7 +1,7 @@
 /**
- * What is left of the example server without its device: HTTP on as many threads, bodies read as it
- * reads them, and an answer of its size from the main thread, which comes at once. What that takes
- * at the same rate is the host's and Node's part of the server's times.
+ * The example server without its device: HTTP on as many threads, the same reading of bodies, and
+ * an immediate answer of the same size from the main thread. Its times at the same rate are the
+ * host's and Node's part of the server's times.
  */
 import { Counts } from '../../examples/fastify/counts.js';
 import type { Finder } from '../../examples/fastify/finder.js';

@@ -1,8 +1,8 @@
 /**
  * Photographs to classes, end to end, in batches of 32: decoded (by nvJPEG on a GPU that has it,
  * else by sharp and uploaded), brought to the model's size and numbers by our kernel, run through
- * ResNet-50, and the greatest of its outputs found on the device. The weights are seeded ones: what
- * they say of a photograph means nothing, but it is the same for everybody, and is compared.
+ * ResNet-50, and the greatest of its outputs found on the device. The weights are random with a
+ * seed: the classes mean nothing, but they are the same for all contenders, and are compared.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -20,30 +20,30 @@ import { CLASSES, SIDE, folderFor, resnet50 } from './resnet50.js';
 const { f32, u8 } = core;
 const PHOTOGRAPHS = 1000;
 const BATCH = 32;
-/** Batches on their way: those that arrive, wait for their turn, or are read. */
+/** Batches in flight: those that arrive, wait for their turn, or are read. */
 const AT_ONCE = 6;
 /**
- * Runs of the model at once: while one runs the next is queued. Were it all of them they would
- * share the GPU and end together, and then all batches would arrive together, while it does nothing
- * (5430 photographs a second for 8690, H100).
+ * Runs of the model at once: while one runs the next is queued. With all of them at once they would
+ * share the GPU and end together, and then all batches would arrive together while it is idle (5430
+ * photographs a second instead of 8690, H100).
  */
 const RUNS_AT_ONCE = 2;
 /**
- * All photographs, so often before the first round: JavaScript engines compile what runs often. (An
- * H100's host: 1930, 2710, 5130, 5440 a second.)
+ * How often all photographs run before the first round: JavaScript engines compile what runs often.
+ * (An H100's host: 1930, 2710, 5130, 5440 a second.)
  */
 const WARM_PASSES = 3;
-/** Of ImageNet's photographs, for which such networks are made. */
+/** Mean and deviation of ImageNet's photographs, for which such networks are trained. */
 const NORMALISATION = { mean: [0.485, 0.456, 0.406], deviation: [0.229, 0.224, 0.225], color: 114 };
 /**
- * Photographs whose class may be another one than the peer's: where two are nearly as great, TF32
- * and f32 differ.
+ * Photographs whose class may differ from the peer's: where two outputs are nearly equal, TF32 and
+ * f32 differ.
  */
 const MOST_DIFFERENT = 0.1;
 
 type From = 'files' | 'pixels';
 
-/** What all contenders of a run share. */
+/** The inputs that all contenders of a run share. */
 interface Material {
   readonly model: Uint8Array;
   readonly files: readonly Buffer[];
@@ -69,11 +69,11 @@ async function prepared(): Promise<Material> {
 
 /**
  * Classes of the photographs of these numbers, in their order. `place` is a number from 0 on that
- * no other batch under way has.
+ * no other batch in flight has.
  */
 type Classify = (numbers: readonly number[], place: number) => PromiseLike<Iterable<number>>;
 
-/** Classes of `count` photographs, batches of which `AT_ONCE` are under way, and the time. */
+/** Classes of `count` photographs, with `AT_ONCE` batches in flight, and the time. */
 async function classifyAll(
   count: number,
   classify: Classify,
@@ -109,7 +109,7 @@ async function classifyAll(
   return { classes, seconds, stall: longest };
 }
 
-/** @throws Error where the classes are not those of before, but for a few */
+/** @throws Error where more than a few classes differ from those before */
 function compare(classes: readonly number[], known: readonly number[], whose: string): void {
   const different =
     classes.filter((each, i) => each !== known[i % DIFFERENT]).length / classes.length;
@@ -119,12 +119,12 @@ function compare(classes: readonly number[], known: readonly number[], whose: st
     );
 }
 
-/** On the CPU device, where it is tried out, a tenth: cores take a hundred times as long. */
+/** On the CPU device, where it is only tested, a tenth: cores take a hundred times as long. */
 function photographsOf({ device, count }: Pick<Setup, 'device' | 'count'>): number {
   return count(device.kind === 'cuda' ? PHOTOGRAPHS : PHOTOGRAPHS / 10);
 }
 
-/** Ours, of the first batches: what peers in this process are compared with. */
+/** Our classes of the first batches, with which peers in this process are compared. */
 let ours: number[] | undefined;
 
 function contender(from: From): (setup: Setup) => Promise<Contender> {
@@ -169,7 +169,7 @@ function contender(from: From): (setup: Setup) => Promise<Contender> {
   };
 }
 
-/** As the programs say it. */
+/** As the programs print it. */
 function sumOf(classes: readonly number[]): number {
   return classes.slice(0, DIFFERENT).reduce((a, b) => a + b, 0);
 }
@@ -202,14 +202,11 @@ const uploading =
   (numbers, photographs) =>
     root.allOf(numbers.map((i, k) => (photographs.slice(k) as Photographs).write(pixels[i]!)));
 
-/**
- * What is done with a batch is one operation, on a stream of those that there are for as many
- * batches as are under way.
- */
+/** The work of a batch is one operation, on one of as many streams as batches are in flight. */
 class Classifier {
   private readonly engine: Engine;
   private readonly fill: Fill;
-  /** Of each batch that may be under way the photographs, and the model's input. */
+  /** The photographs and the model's input of each batch in flight. */
   private readonly photographs: readonly Photographs[];
   private readonly images: readonly Images[];
   private readonly batches;

@@ -1,7 +1,7 @@
 /**
- * What loading, running and releasing an engine a hundred times leaves behind: memory that was
- * allocated and not freed, and the device's. Loads before them do not count: what a library keeps
- * once is no leak. What ONNX Runtime, and cuDNN under it, keep of every one, the peer in C shows.
+ * Memory that loading, running and releasing an engine a hundred times leaves: host memory that was
+ * allocated and not freed, and the device's. Loads before them do not count: memory that a library
+ * keeps once is not a leak. The peer in C shows what ONNX Runtime and cuDNN keep of every engine.
  */
 import { readFile } from 'node:fs/promises';
 
@@ -48,7 +48,7 @@ async function round(
   for (let i = 0; i < times; i++) await once();
   const after = await allocatedMemory();
   return {
-    // Where there is no more than before, a page: 0 would be a round that measured nothing.
+    // A page where there is no more than before: 0 would count as a round without a measurement.
     samples: [Math.max(PAGE, after - before) / MIB],
     notes: {
       'tensors on the device, MiB': ((await used()) - beforeOnDevice) / MIB,

@@ -22,26 +22,22 @@ import type { ProgramName } from '../peers/programs.js';
 
 const { f32 } = core;
 
-/**
- * As many as an engine's runs are spread over where nobody says so: see `threads` of `loadEngine`.
- */
+/** The default number of threads of an engine: see `threads` of `loadEngine`. */
 const threads = availableParallelism() > 2 ? Math.ceil((availableParallelism() * 3) / 4) : 0;
 const WARM_UPS = 3;
 /**
- * Before the first round: JavaScript engines compile what runs often, and a server's runs are
- * often.
+ * Runs before the first round: JavaScript engines compile what runs often, and a server's runs are
+ * frequent.
  */
 const WARM_RUNS = 200;
 const SAMPLES = 20;
 /** On a GPU a run takes a tenth of the time. */
 const GPU_SAMPLES = 200;
 const GPU_WARM_RUNS = 2000;
-/** What is compared may differ by this: the two may take other numbers of threads. */
+/** The tolerance of the comparison: the two may use different numbers of threads. */
 const TOLERANCE = 1e-3;
 
-/**
- * Without structure, from 0 to 1. Made once: it takes longer than the event loop may be held up.
- */
+/** Noise from 0 to 1. Made once: it takes longer than the event loop may be blocked. */
 const pixels = new Map(
   [DETECTOR, RESNET].map((subject) => {
     const elements = subject.shape.reduce((product, extent) => product * extent, 1);
@@ -60,7 +56,7 @@ const ON_GPU = 2;
 const RECORDED = 3;
 
 /**
- * For the peer in C: where tensors are and who computes, as our engine has it. See
+ * For the peer in C: the place of tensors and the provider, as in our engine. See
  * `peers/c/onnxruntime.c`.
  */
 export async function placeFor(kind: Device['kind']): Promise<number> {
@@ -72,7 +68,7 @@ export async function placeFor(kind: Device['kind']): Promise<number> {
     : 1;
 }
 
-/** What the first contender has found of each, which the others are held against. */
+/** The results of the first contender, with which those of the others are compared. */
 const found = new Map<Subject, Float32Array>();
 
 function checkValues(subject: Subject, values: Float32Array): void {
@@ -88,17 +84,14 @@ function checkValues(subject: Subject, values: Float32Array): void {
     throw new Error(`output ${wrong} is ${values[wrong]}, and was ${expected[wrong]}`);
 }
 
-/** Something that runs a model on the pixels; gives its first output where it is asked for. */
+/** Runs a model on the pixels; returns its first output on request. */
 interface Runner {
   readonly subject: Subject;
   run(read: boolean): Promise<Float32Array | undefined>;
   close(): Promise<void>;
 }
 
-/**
- * `given`: each run is given the outputs of the first to write to, as the peer in C has it on a
- * GPU.
- */
+/** `given`: each run writes to the outputs of the first, as the peer in C does on a GPU. */
 async function open(device: Device, subject: Subject, given = false): Promise<Runner> {
   const engine: Engine = await inference.loadEngine(device, await subject.file(), {
     engine: 'onnxruntime',
@@ -197,24 +190,24 @@ const besideNode = (start: LocalPeer['start'], bar?: LocalPeer['bar']): LocalPee
 
 const QUEUED = 50;
 /**
- * Bursts before the first that counts, likewise: the last functions of the path are compiled behind
- * some 20 000 runs. What is run between them later is run between these too: what comes for the
- * first time ends code that was compiled without it.
+ * Bursts before the first that counts, likewise: the last functions of the path are compiled after
+ * some 20 000 runs. Code that later runs between them runs between these as well: its first run
+ * discards code that was compiled without it.
  */
 const WARM_BURSTS = 2000;
 const BURSTS_PER_CHECK = 100;
 
-/** An engine, and how one run of it is made. */
+/** An engine, and the function that runs it once. */
 interface Queued {
   readonly make: () => DeviceOp<unknown>;
-  /** Throws where the runs were no runs. */
+  /** Throws where the runs did not happen. */
   readonly check: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
 /**
- * Operations are made and queued on one stream, which is held until all are; what happens behind it
- * is not in it.
+ * Operations are created and queued on one stream, which is held until all are; the time of their
+ * execution is not included.
  */
 async function queueing(
   device: Device,
@@ -279,8 +272,8 @@ async function doublingEngine(device: Device): Promise<Queued> {
 }
 
 /**
- * Two numbers copied, by a library with TensorRT's tables: what a run costs the JS thread is the
- * same as with TensorRT itself.
+ * Copies two numbers, by a library with TensorRT's tables: the cost of a run on the JS thread is
+ * that of TensorRT itself.
  */
 async function standInEngine(device: Device): Promise<Queued> {
   const { StandInTensorRT, planText, whyNoStandIn } =
@@ -394,7 +387,8 @@ function awaited(name: string, subject: Subject, program: ProgramName, given = f
         request: async ({ device, count }) => {
           if ((await placeFor(device.kind)) !== ON_GPU)
             throw new PeerAbsent('only the CUDA provider records runs');
-          return `run ${samplesOf(device, count)} ${threads} ${RECORDED} ${subject.shape.join(' ')}`;
+          const shape = subject.shape.join(' ');
+          return `run ${samplesOf(device, count)} ${threads} ${RECORDED} ${shape}`;
         },
       },
       besideNode(

@@ -1,10 +1,10 @@
 /**
- * Requests to a server: as many clients as wait for their answers, or as many a second as are asked
- * for, whatever it answers.
+ * Requests to a server: from a number of clients that wait for their answers, or a number per
+ * second, whatever the answers.
  *
- * They are sent by several processes, over sockets: what holds a sender up counts as the server's.
- * (By `node:http` a request took three times as much of the processor, and what the garbage
- * collector held up, 20 to 40 ms of requests, was then sent at once.)
+ * Several processes send them over sockets: a delay of a sender counts as the server's. (With
+ * `node:http` a request took three times as much processor time, and the requests of a garbage
+ * collection's 20 to 40 ms were then sent at once.)
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,14 +13,16 @@ import { availableParallelism } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
 
-/** A request that has no answer by then hangs. */
+/** A request without an answer after this time hangs. */
 export const HUNG_MS = 30_000;
 
-/** What became of one request. */
+/** The outcome of one request. */
 export interface Answer {
-  /** Of HTTP; undefined where the connection broke or nothing came in {@link HUNG_MS}. */
+  /**
+   * The HTTP status; undefined where the connection broke or no answer came within {@link HUNG_MS}.
+   */
   readonly status: number | undefined;
-  /** From when it was to be sent to the end of its answer. */
+  /** From its scheduled time to the end of its answer. */
   readonly ms: number;
   readonly problem?: string;
 }
@@ -31,19 +33,19 @@ export interface Target {
   readonly body: Uint8Array;
 }
 
-/** What one process is to send: as so many clients, or so many requests a second, for so long. */
+/** The part of one process: the number of clients, or of requests per second, and the duration. */
 interface Order {
   readonly kind: 'closed' | 'open';
   readonly rate: number;
   readonly ms: number;
 }
 
-/** Of the cores the server has the others. */
+/** The server has the other cores. */
 const PROCESSES = Math.max(1, Math.floor(availableParallelism() / 4));
 /** A server may close a connection that has been idle for five seconds. */
 const MOST_IDLE_MS = 3000;
 const READ_BYTES = 1 << 16;
-/** The first argument of such a process. */
+/** The first argument of a sending process. */
 const SENDER = 'sender';
 
 export class Load {
@@ -58,7 +60,7 @@ export class Load {
       const sender = fork(fileURLToPath(import.meta.url), [SENDER, `${index}`], {
         serialization: 'advanced',
       });
-      // What is sent before it listens is lost.
+      // A message that is sent before it listens is lost.
       await once(sender, 'message');
       sender.send(target);
       return sender;
@@ -76,11 +78,9 @@ export class Load {
     );
   }
 
-  /**
-   * `clients` that each send the next request when they have the answer to the last. Closed loop.
-   */
+  /** A closed loop: each of `clients` sends its next request after the answer to the last. */
   closed(clients: number, ms: number): Promise<Answer[]> {
-    // Whole numbers, of which the sum is right.
+    // Whole numbers with the right sum.
     return this.all((index) => ({
       kind: 'closed',
       rate: Math.floor((clients + index) / PROCESSES),
@@ -89,8 +89,8 @@ export class Load {
   }
 
   /**
-   * So many requests a second, at random times (a Poisson process, as several together are one),
-   * without regard to answers. Open loop.
+   * An open loop: a rate of requests at random times (a Poisson process, as several together are
+   * one), without regard to answers.
    */
   open(perSecond: number, ms: number): Promise<Answer[]> {
     return this.all(() => ({ kind: 'open', rate: perSecond / PROCESSES, ms }));
@@ -120,14 +120,14 @@ export class Load {
 }
 
 /**
- * One process's part. Nothing is made for a request: what is collected, or takes long, in the
- * process that sends would count as the server's.
+ * One process's part. Nothing is allocated for a request: garbage collections and other delays of
+ * the sending process would count as the server's.
  */
 class Sender {
   private readonly place: Place;
   private readonly request: Buffer;
   private readonly random: () => number;
-  /** The one that was used last at the end: a server closes those that are not. */
+  /** The most recently used connection is last: a server closes idle ones. */
   private readonly idle: Connection[] = [];
   private readonly busy = new Set<Connection>();
   private answered = new Answered();
@@ -161,7 +161,7 @@ class Sender {
     const now = performance.now();
     let connection = this.idle.pop();
     while (connection?.isOpen === false) connection = this.idle.pop();
-    // Those in front of it have been idle for longer.
+    // The ones before it have been idle for longer.
     if (connection !== undefined && now - connection.usedAt > MOST_IDLE_MS) {
       for (const old of [connection, ...this.idle.splice(0)]) old.close();
       connection = undefined;
@@ -220,15 +220,15 @@ class Sender {
 }
 
 function nothing(): void {
-  // Open load asks for nothing more.
+  // An open load sends nothing more here.
 }
 
-/** What became of a process's requests, as it tells it. */
+/** The outcomes of a process's requests, as it reports them. */
 class Answered {
   /** 0 for a request that had no answer. */
   readonly statuses: number[] = [];
   readonly times: number[] = [];
-  /** Of those without answers, in their order. */
+  /** The problems of requests without answers, in order. */
   readonly problems: string[] = [];
 
   add(status: number | undefined, ms: number, problem: string | undefined): void {
@@ -244,9 +244,9 @@ interface Place {
   readonly port: number;
 }
 
-/** One that takes a request at a time, in as much of HTTP as the server answers in. */
+/** A connection for one request at a time, with the part of HTTP that the server uses. */
 class Connection {
-  /** Of the request that is under way, or was. */
+  /** State of the current or last request. */
   since = 0;
   usedAt = 0;
   isOpen = true;
@@ -257,7 +257,7 @@ class Connection {
     status: number | undefined,
     problem?: string,
   ) => void;
-  /** Of the head of an answer: what has come of it. */
+  /** The part of an answer's head that has arrived. */
   private head: Buffer | undefined = undefined;
   private status = 0;
   /** Bytes of the answer's body that are still to come. */
@@ -314,7 +314,7 @@ class Connection {
   private readHead(bytes: Buffer): void {
     const end = bytes.indexOf('\r\n\r\n');
     if (end === -1) {
-      // The buffer is the next read's.
+      // The next read reuses the buffer.
       this.head = Buffer.from(bytes);
       return;
     }

@@ -19,7 +19,7 @@ const STAGES = [
   [6, 256],
   [3, 512],
 ] as const;
-/** What is added to a residual keeps the sums of sixteen of them in range. */
+/** The scale of a block's output, which keeps the sums of sixteen residuals in range. */
 const RESIDUAL_GAIN = 0.25;
 
 /** Numbers from -1 to 1, the same in each run. */
@@ -139,7 +139,7 @@ export function resnet50(): Model {
   };
 }
 
-/** A folder with what peers read: `weights.f32`, and what else is written to it. */
+/** A folder for the peers' inputs: `weights.f32`, and other files. */
 export async function folderFor(
   model: Model,
 ): Promise<{ readonly path: string; remove(): Promise<void> }> {

@@ -1,10 +1,10 @@
 /**
- * The example server at 80 % of what it can do, and at twice that. What it can do is measured
- * first, by as many clients as keep its batches full; the load itself comes whether the server
- * answers or not. On hosts that others share it changes within seconds, by a third and more (the
- * same JavaScript then takes that much longer, function by function): where a share of it counts,
- * it is measured before each few seconds of load and behind them, and those in which it has changed
- * are no load of that share. They are made again, and their number is told.
+ * The example server at 80 % of its capacity, and at twice its capacity. The capacity is measured
+ * first, with as many clients as keep its batches full; the load itself does not depend on answers.
+ * On hosts that others share it changes within seconds, by a third and more (the same JavaScript
+ * then takes that much longer, function by function): where a share of it matters, the capacity is
+ * measured before and after each few seconds of load, and parts in which it has changed do not
+ * count. They are repeated, and their number is reported.
  */
 import type { Benchmark, Contender, Setup } from '../benchmark.js';
 import { HUNG_MS, quantile } from './load.js';
@@ -14,32 +14,33 @@ import { MAX_BATCH, MAX_DELAY_MS, ServerProcess } from './server-process.js';
 const CAPACITY_MS = 6000;
 const SERVICE_MS = 3000;
 const CALM_SECONDS = 20;
-/** Of the load at 80 %, what it can do being measured before each. */
+/** Parts of the load at 80 %; the capacity is measured before each. */
 const CALM_PARTS = 10;
 const PART_SERVICE_MS = 300;
 const PART_CAPACITY_MS = 1000;
-/** Of what it can do, between before and behind a part of the load. */
+/** The allowed change of the capacity between before and after a part of the load. */
 const MOST_CHANGE = 0.1;
-/** Parts that are made again, at most: then those count that there are. */
+/** The largest number of repeated parts: after that all parts count. */
 const MOST_REPEATED = 25;
-/** With all of those, and what is measured beside them: seconds. */
+/** The time of all parts and measurements, in seconds. */
 const CALM_LIMIT = 180;
-/** Of as many requests to its HTTP alone. */
+/** The same number of requests to its HTTP alone. */
 const BARE_SECONDS = 10;
 /**
- * Of the same load before: what comes for the first time ends code that was compiled without it.
+ * The same load before the first round: the first run of new code discards code that was compiled
+ * without it.
  */
 const WARM_SECONDS = 3;
 const OVERLOAD_SECONDS = 60;
 
-/** What the server can do. */
+/** The capacity of the server. */
 interface Measured {
   readonly server: ServerProcess;
   /** Answers a second, with four full batches of clients. */
   readonly capacity: number;
   /**
-   * How long one full batch takes that comes at once, from the first byte to the answers: the
-   * median of its requests, ms.
+   * The time of one full batch that arrives at once, from the first byte to the answers: the median
+   * of its requests, ms.
    */
   readonly service: number;
 }
@@ -71,12 +72,12 @@ function good(answers: readonly Answer[]): readonly Answer[] {
   return answers;
 }
 
-/** One that is refused has no answer however long it waits. */
+/** A refused request does not count as an answer. */
 function timeOf({ status, ms }: Answer): number {
   return status === 503 ? HUNG_MS : ms;
 }
 
-/** The server of each row, started with it: peers find what was measured here. */
+/** The server of each row, which the row starts: peers use its measurements. */
 let current: Measured | undefined;
 
 function contender(
@@ -93,7 +94,7 @@ function allowed(value: (measured: Measured) => number): () => Promise<Contender
   return () => Promise.resolve({ round: () => Promise.resolve({ samples: [value(current!)] }) });
 }
 
-/** As many a second as the server has had, to one without models. */
+/** The rate of the server, sent to one without models. */
 async function bare({ count }: Setup): Promise<Contender> {
   const server = await ServerProcess.bare();
   return {
@@ -145,8 +146,7 @@ export const serverLoad: readonly Benchmark[] = [
             0.8 * before,
             (1000 * count(CALM_SECONDS)) / CALM_PARTS,
           );
-          // Also of parts that are made again: none may be lost, and none may hold the loop up
-          // unseen.
+          // Repeated parts are included: no request may be lost, and every blocked loop is counted.
           good(part.filter(({ status }) => status !== 503));
           stall = Math.max(stall, await stallOf(server));
           const after = await capacityOf(server, PART_CAPACITY_MS);
@@ -173,7 +173,7 @@ export const serverLoad: readonly Benchmark[] = [
             'median, ms': quantile(times, 0.5),
             requests: times.length,
             'stall, ms': stall,
-            // Of a host that is another one within seconds they are far apart.
+            // On a host whose speed changes within seconds they differ a lot.
             'least p99 of a part, ms': Math.min(...parts),
             'greatest p99 of a part, ms': Math.max(...parts),
           },

@@ -10,7 +10,7 @@ import { Load } from './load.js';
 const START_TIMEOUT_MS = 80_000;
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
-/** How the server puts requests together. */
+/** How the server batches requests. */
 export const MAX_BATCH = 16;
 export const MAX_DELAY_MS = 5;
 
@@ -40,17 +40,17 @@ export class ServerProcess {
     ]);
   }
 
-  /** One that finds nothing: see bare-server.ts. */
+  /** A server without models: see bare-server.ts. */
   static bare(): Promise<ServerProcess> {
     return ServerProcess.run('bare-server.ts', []);
   }
 
   private static async run(program: string, options: readonly string[]): Promise<ServerProcess> {
-    // Of tsx its loader: its command is a process of its own, which ends by itself where the server
+    // Only tsx's loader is used: its command is a process of its own, which exits where the server
     // is too busy to answer it on a signal.
     const args = ['--import', import.meta.resolve('tsx'), here(program), ...options];
-    // Without the paths that name the sources: the package as its users get it. Photographs are
-    // decoded on as many threads as there are cores.
+    // Without the paths to the sources: the package as it is published. Photographs are decoded on
+    // as many threads as there are cores.
     const env = {
       ...process.env,
       TSX_TSCONFIG_PATH: here('tsconfig.json'),
@@ -93,7 +93,7 @@ export class ServerProcess {
     return new ServerProcess(child, origin, load);
   }
 
-  /** The values of `/metrics`; each look at the event loop's delay begins a new one. */
+  /** The values of `/metrics`; each read of the event loop's delay begins a new interval. */
   async metrics(): Promise<Map<string, number>> {
     const text = await (await fetch(`${this.origin}/metrics`)).text();
     return new Map(
@@ -107,7 +107,7 @@ export class ServerProcess {
     );
   }
 
-  /** Gracefully: @throws Error where it does not end by itself, or not well */
+  /** Stops it gracefully. @throws Error where it does not end by itself, or with an error */
   async close(): Promise<void> {
     await this.load.close();
     const exit = once(this.child, 'exit') as Promise<[number | null]>;

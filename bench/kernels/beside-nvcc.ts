@@ -1,7 +1,7 @@
 /**
- * Kernels written in TypeScript beside nvcc -O3 of the same algorithm: launched alike, timed by the
- * device's events. Where memory is the limit, also beside a copy on the card that reads and writes
- * as many bytes.
+ * Kernels written in TypeScript, compared with nvcc -O3 of the same algorithm: launched in the same
+ * way, timed by the device's events. Where memory is the limit, they are also compared with a copy
+ * on the GPU that reads and writes as many bytes.
  */
 import { readFile } from 'node:fs/promises';
 
@@ -45,7 +45,7 @@ type Scalar = readonly [dtype: typeof f32 | typeof i32 | typeof u32, value: numb
 interface Pair {
   readonly name: string;
   readonly kernel: (args: never, options: never) => DeviceOp<unknown>;
-  /** In the CUDA C++ file. */
+  /** The kernel's name in the CUDA C++ file. */
   readonly entry: string;
   /**
    * A kernel without indices, whose grid and block are its own, and the shape of its larger
@@ -56,20 +56,20 @@ interface Pair {
   readonly block: number | [number, number];
   /** Contents of the buffers by name. */
   readonly buffers: Readonly<Record<string, () => Host>>;
-  /** What TypeScript takes beside the buffers. */
+  /** Further arguments in TypeScript. */
   readonly scalars: Readonly<Record<string, number>>;
-  /** What CUDA C++ takes: names of buffers, and scalars with their dtype. */
+  /** Arguments in CUDA C++: names of buffers, and scalars with their dtype. */
   readonly inCuda: readonly (string | Scalar)[];
-  /** Read and written by one launch, where memory is the limit. */
+  /** Bytes read and written by one launch, where memory is the limit. */
   readonly bytes?: number;
-  /** Of dynamic shared memory, of each block. */
+  /** Bytes of dynamic shared memory of a block. */
   readonly sharedBytes?: number;
   readonly result: string;
-  /** What `result` holds at some indices after one launch on the buffers' contents. */
+  /** The elements of `result` at some indices after one launch on the buffers' contents. */
   expected(
     contents: Readonly<Record<string, Numbers>>,
   ): readonly (readonly [index: number, value: number])[];
-  /** Relative. */
+  /** The relative tolerance. */
   readonly tolerance: number;
 }
 
@@ -481,7 +481,7 @@ async function byNvcc(setup: Setup, pair: Pair): Promise<Contender> {
   );
 }
 
-/** A copy on the card that reads and writes `bytes` in all. */
+/** A copy on the GPU that reads and writes `bytes` in all. */
 function copying(bytes: number): Peer {
   return {
     name: 'copy on the card',
@@ -523,7 +523,7 @@ const IN_TRITON: ReadonlySet<string> = new Set([
   'rms_norm',
 ]);
 
-/** The same problem as Triton's tutorials solve it: at least as fast. */
+/** The same problem as in Triton's tutorials: at least as fast. */
 function inTriton(entry: string): Peer {
   return {
     name: 'Triton',
@@ -538,7 +538,7 @@ export const besideNvcc: readonly Benchmark[] = PAIRS.map((pair) => ({
   name: `${pair.name}, in TypeScript`,
   unit: 'µs',
   statistic: 'median',
-  // Bars are a thirtieth and less away from what is measured, and rounds differ by as much.
+  // Bars differ by a thirtieth or less from the measurements, and rounds differ by as much.
   rounds: 15,
   peers: [
     { name: 'nvcc -O3', bar: '<= 1.031', start: (setup) => byNvcc(setup, pair) },

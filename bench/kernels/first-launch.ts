@@ -1,7 +1,7 @@
 /**
- * The first launch of a kernel in TypeScript, in processes that have not seen it but find it on
- * disk: how much longer it takes, until its end, than the same code loaded as a cubin and launched.
- * The device is open and the tensors are there in both.
+ * The first launch of a kernel in TypeScript, in processes that find it on disk: how much longer it
+ * takes, until its end, than the same code loaded as a cubin and launched. In both the device is
+ * open and the tensors exist.
  */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
@@ -13,16 +13,16 @@ import { scratchFolder } from '../scratch.js';
 import { quantile } from '../statistics.js';
 
 const run = promisify(execFile);
-/** Two processes differ by more than what is asked for. */
+/** Two processes differ by more than the bar. */
 const PROCESSES = 41;
 /**
- * A pair in which the kernel was the faster one: a sample is a positive number. The notes have both
- * times as they are.
+ * For a pair in which the kernel was faster: a sample is a positive number. The notes have both
+ * times.
  */
 const LEAST_MS = 0.001;
 const program = fileURLToPath(new URL('./first-launch-process.mjs', import.meta.url));
 
-/** ms that the child timed. */
+/** ms measured by the child process. */
 async function once(
   device: string,
   way: 'typescript' | 'loaded' | 'write',
@@ -53,7 +53,7 @@ export const firstLaunch: Benchmark = {
         const folder = scratchFolder();
         const image = join(folder, 'softmax.image');
         const env = { ASYNC_CUDA_CACHE_DIR: join(folder, 'cache') };
-        // The second finds what the first has left, and leaves what only a second one does.
+        // The second process finds the first one's files, and writes what only a second one writes.
         const cold = await once(name, 'write', image, env);
         await once(name, 'typescript', image, env);
         await once(name, 'loaded', image, env);

@@ -1,7 +1,7 @@
 /**
  * PTX that takes a driver long to compile: kernels of thousands of statements that depend on one
- * another. How many kernels make a second is found out by loading a few; a module's constants are
- * its own, so that no cache knows it.
+ * another. Loading a few kernels tells how many make a second; a module has constants of its own,
+ * so that no cache has it.
  */
 import { performance } from 'node:perf_hooks';
 
@@ -25,6 +25,10 @@ function kernel(name: string): string {
     else body.push(`  fma.rn.f32 ${a}, ${b}, ${constant}, ${c};`);
   }
   const sum = Array.from({ length: REGISTERS - 1 }, (_, i) => `  add.f32 %f0, %f0, %f${i + 1};`);
+  const terms = Array.from({ length: REGISTERS - 1 }, (_, i) => {
+    const constant = `0f3${(i + 1).toString(16).padStart(7, '0')}`;
+    return `  add.f32 %f${i + 1}, %f0, ${constant};`;
+  });
   return `.visible .entry ${name}(.param .u64 y, .param .f32 a)
 {
   .reg .f32 %f<${REGISTERS}>;
@@ -32,7 +36,7 @@ function kernel(name: string): string {
   ld.param.u64 %rd1, [y];
   cvta.to.global.u64 %rd2, %rd1;
   ld.param.f32 %f0, [a];
-${Array.from({ length: REGISTERS - 1 }, (_, i) => `  add.f32 %f${i + 1}, %f0, 0f3${(i + 1).toString(16).padStart(7, '0')};`).join('\n')}
+${terms.join('\n')}
 ${body.join('\n')}
 ${sum.join('\n')}
   st.global.f32 [%rd2], %f0;
@@ -40,16 +44,13 @@ ${sum.join('\n')}
 }`;
 }
 
-/**
- * A module that was never there before, of kernels `heavy0`, `heavy1`, … with parameters (float* y,
- * float a).
- */
+/** A new module with the kernels `heavy0`, `heavy1`, … with parameters (float* y, float a). */
 export function heavyModule(kernels: number): string {
   salt++;
   const texts = Array.from({ length: kernels }, (_, i) => kernel(`heavy${i}`));
   const text = `.version 7.5\n.target sm_75\n.address_size 64\n\n${texts.join('\n\n')}\n`;
-  // In one piece, as from a file: V8 puts pieces together when they are first read, four megabytes
-  // in a millisecond or two.
+  // In one piece, as from a file: V8 joins pieces when they are first read, four megabytes in a
+  // millisecond or two.
   return Buffer.from(text, 'latin1').toString('latin1');
 }
 

@@ -1,8 +1,8 @@
 /**
- * What the compiler of tile kernels decides, one thing at a time, in the layer norm of rows of 4096
+ * The decisions of the compiler of tile kernels, one at a time, in the layer norm of rows of 4096
  * floats: when weights are read, threads of a row, the length of a row, divisions, caches, blocks
- * of a multiprocessor; and what it could: one exchange of mean and spread instead of two sums,
- * blocks that take rows in turns. In turns with Triton's kernel.
+ * of a multiprocessor; and possible ones: one exchange of mean and spread instead of two sums,
+ * blocks that take several rows. In turns with Triton's kernel.
  *
  *     npx tsx bench/kernels/layer-norm-forms.ts [rows=8192] [text in names]
  */
@@ -14,16 +14,16 @@ const parameters: Parameters = { y: 'result', x: 'rows', w: 'row', b: 'row', eps
 
 interface NormChoices extends Choices {
   /**
-   * Where weights are read instead of behind the quotients: before these, between the reductions,
-   * with the row. `ahead`: there, but asked for into L1 with the row.
+   * Where weights are read instead of after the quotients: before these, between the reductions,
+   * with the row. `ahead`: after them, but prefetched into L1 with the row.
    */
   readonly weights?: 'before' | 'between' | 'first' | 'ahead';
-  /** A mean is divided by a length that the launch gives. */
+  /** The mean is divided by a length that the launch passes. */
   readonly givenLength?: boolean;
   /** Squares are added by multiply-adds. */
   readonly fused?: boolean;
   /**
-   * Another text: one reciprocal; the approximate reciprocal of a root; the mean of squares less
+   * Another source: one reciprocal; the approximate reciprocal of a root; the mean of squares less
    * the square of the mean.
    */
   readonly text?: 'scale' | 'rsqrt' | 'squares';
@@ -44,7 +44,7 @@ const TEXTS = {
     'eps) * w.load() + b.load())',
 } as const;
 
-/** Reads of weights and their addresses, which are the first that comes behind the quotients. */
+/** Reads of weights and their addresses, which come first after the quotients. */
 const WEIGHTS = /(?<=\n\$L__\d+:\n)(?:\t(?:shl|mul\.wide|add\.s64|ld\.global\.nc).*\n)+/;
 
 function withWeights(ptx: string, where: NormChoices['weights']): string {
@@ -98,17 +98,17 @@ function compiled(choices: NormChoices): Compiled {
 
 interface OwnChoices extends Choices {
   /**
-   * Mean and sum of squared deviations go together from thread to thread, joined as Chan, Golub and
-   * LeVeque do: threads meet once.
+   * Mean and sum of squared deviations are exchanged together, combined as by Chan, Golub and
+   * LeVeque: there is one barrier.
    */
   readonly joint?: boolean;
-  /** So many blocks take rows in turns, and keep the weights. */
+  /** The number of blocks, which take several rows each and keep the weights. */
   readonly turns?: number;
-  /** The next row is asked for before threads of this one meet. */
+  /** The next row is read before the barrier of this one. */
   readonly ahead?: boolean;
 }
 
-/** By threads, as `kernel(…)` has it. */
+/** A kernel of threads, as for `kernel(…)`. */
 function own(choices: OwnChoices): Compiled {
   const { columns = 8, joint = false, turns, ahead = false } = choices;
   const threads = COLUMNS / columns;
@@ -136,7 +136,8 @@ function own(choices: OwnChoices): Compiled {
   };
   const separate = `
     let mean = gpu.f32(0); ${each('mean += v[c];')} ${sum('mean', 'sums')} mean = mean / ${COLUMNS};
-    let square = gpu.f32(0); ${each('const d = v[c] - mean; square += d * d;')} ${sum('square', 'squares')}`;
+    let square = gpu.f32(0);
+    ${each('const d = v[c] - mean; square += d * d;')} ${sum('square', 'squares')}`;
   const together = `
     let mean = gpu.f32(0); ${each('mean += v[c];')} mean = mean / ${columns};
     let square = gpu.f32(0); ${each('const d = v[c] - mean; square += d * d;')}
@@ -155,6 +156,9 @@ function own(choices: OwnChoices): Compiled {
     ${turns === undefined ? weights : ''}
     ${each(`y[row * ${COLUMNS} + at] = r[c] * g[c] + h[c];`)}`;
   const read = (to: string, of: string): string => each(`${to}[c] = x[${of} * ${COLUMNS} + at];`);
+  const readAhead =
+    `${each('v[c] = next[c];')} const after = Math.min(row + gpu.gridDim.x, rows - 1); ` +
+    read('next', 'after');
   const text = `({ y, x, w, b, eps, rows }, gpu) => {
     const t = gpu.threadIdx.x;
     const sums = gpu.shared.f32(${warps}); const squares = gpu.shared.f32(${warps});
@@ -168,7 +172,7 @@ function own(choices: OwnChoices): Compiled {
     ${weights}
     gpu.unroll(1);
     for (let row = gpu.i32(gpu.blockIdx.x); row < rows; row += gpu.gridDim.x) {
-      ${ahead ? `${each('v[c] = next[c];')} const after = Math.min(row + gpu.gridDim.x, rows - 1); ` + `${read('next', 'after')}` : read('v', 'row')}
+      ${ahead ? readAhead : read('v', 'row')}
       ${row}
       gpu.block.sync();
     }`

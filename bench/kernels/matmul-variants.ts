@@ -1,11 +1,10 @@
 /**
- * Which tiles a product of f16 matrices is fastest with: each variant's TFLOPS beside those of
- * cuBLAS.
+ * Compares tiles of a product of f16 matrices: each variant's TFLOPS and those of cuBLAS.
  *
  *     npx tsx bench/kernels/matmul-variants.ts [side=4096] [orders=nn,nt,tn,tt]
  *
- * Runs the sources, not the built package: the plans are no part of what users see. The best go to
- * `PLANS` in src/library/matmul.ts.
+ * Runs the sources, not the built package: the plans are not public. The best go to `PLANS` in
+ * src/library/matmul.ts.
  */
 import { Device, f16, Tensor } from '../../src/index.js';
 import type { KernelTensor } from '../../src/tensor/index.js';
@@ -39,7 +38,7 @@ const { stream } = device.core;
 const shared = device.properties.sharedMemoryPerBlockOptin;
 const flops = 2 * side ** 3;
 
-/** A factor; `turned`: it lies by columns. */
+/** A factor; `turned`: its columns are contiguous. */
 async function factor(from: number, turned: boolean): Promise<KernelTensor> {
   const bits = Uint16Array.from({ length: side * side }, (_, i) =>
     elementBits((turned ? (i % side) * side + Math.floor(i / side) : i) + from),

@@ -1,6 +1,6 @@
 /**
- * A product of two square matrices of f16, summed in f32, beside cuBLAS: both timed by the device's
- * events.
+ * A product of two square matrices of f16, summed in f32, compared with cuBLAS: both timed by the
+ * device's events.
  */
 import type { Benchmark, Contender, Setup } from '../benchmark.js';
 import { core, library, root } from '../library.js';
@@ -13,7 +13,7 @@ const PRODUCTS = 20;
 
 /**
  * Bits of an element, as in bench/peers/c/cublas.c: of either sign, with magnitudes from 1/2 to 1.
- * What is multiplied decides how fast a GPU may run.
+ * A GPU's clock depends on the values that it multiplies.
  */
 export function elementBits(index: number): number {
   const bits = Math.imul(index + 1, 2654435761);

@@ -1,6 +1,6 @@
 /**
- * Which form of a sum, and of kernels that read and write each element once, is fastest: elements
- * of a thread, threads of a block, blocks of a multiprocessor, and whether caches are passed by.
+ * Compares forms of a sum, and of kernels that read and write each element once: elements of a
+ * thread, threads of a block, blocks of a multiprocessor, and whether caches are bypassed.
  *
  *     npx tsx bench/kernels/reduce-variants.ts [elements=67108864] [text in names]
  */
@@ -19,12 +19,12 @@ interface SumGpu extends Gpu {
   readonly TIMES: number;
   readonly STREAMING: boolean;
   /**
-   * Whether a block reads what lies together, or all blocks go through the elements side by side.
+   * Whether a block reads contiguous elements, or all blocks stride through the elements together.
    */
   readonly APART: boolean;
 }
 
-/** Of a multiple of all threads' elements. */
+/** For a multiple of all threads' elements. */
 const sums = (
   { out, x }: { out: Record<number, number> & { readonly length: number }; x: Floats },
   gpu: SumGpu,
@@ -62,7 +62,7 @@ interface EachGpu extends Gpu {
   readonly STREAMING: boolean;
 }
 
-/** Of a multiple of a block's elements. */
+/** For a multiple of a block's elements. */
 const each = (
   { y, x }: { y: Record<number, number> & { readonly length: number }; x: Floats },
   gpu: EachGpu,
@@ -94,7 +94,7 @@ const each = (
   }
 };
 
-/** As `typescript.ts` has them. */
+/** As in `typescript.ts`. */
 const reduce = kernel('reduce', { out: inout(f32), x: input(f32) }, ({ out, x }, gpu) => {
   let total = 0;
   for (let i = gpu.globalId.x; i < x.length; i += gpu.globalSize.x) total += x[i]!;
@@ -185,7 +185,7 @@ for (const [block, times, perMultiprocessor] of [
       for (const apart of [false, true]) {
         const blocks = Math.max(1, Math.min(grid, N / (4 * block * times)));
         if (apart && N % (blocks * 4 * block * times) !== 0) continue;
-        // Threads read TIMES runs without looking whether they are there.
+        // Threads read TIMES runs without a check of the bounds.
         if (N % (4 * block * times) !== 0) continue;
         const made = kernel(
           `sum_${block}_${times}`,

@@ -1,6 +1,6 @@
 /**
- * Tile kernels of rows of 4096 floats as the compiler makes them, and as it could: what the
- * programs that try one decision at a time share.
+ * Tile kernels of rows of 4096 floats as the compiler makes them, and with other decisions: shared
+ * by the programs that try one decision at a time.
  */
 import type { Device } from '../../src/index.js';
 import { f32, i32, input, output } from '../../src/index.js';
@@ -18,22 +18,22 @@ export const ROWS = Number(process.argv[2] ?? 8192);
 const wanted = process.argv[3] ?? '';
 
 export interface Choices {
-  /** Columns that a thread has. */
+  /** Columns of a thread. */
   readonly columns?: number;
   readonly rows?: number;
-  /** Each thread reads what all warps have left, and joins it. */
+  /** Each thread reads the results of all warps, and combines them. */
   readonly readAll?: boolean;
-  /** Every division by itself. */
+  /** Every division is executed. */
   readonly divide?: boolean;
-  /** Of rows, which are read before threads meet; of others. */
+  /** Caches of rows, which are read before the barrier; of others. */
   readonly load?: string;
   readonly loadLater?: string;
   readonly store?: string;
-  /** Blocks of a multiprocessor that registers shall leave room for. */
+  /** Blocks of a multiprocessor for which registers leave room. */
   readonly blocks?: number;
 }
 
-/** What a kernel takes, in its order: tensors of all rows, of one, floats. */
+/** The parameters of a kernel, in order: tensors of all rows, of one, floats. */
 export type Parameters = Readonly<Record<string, 'result' | 'rows' | 'row' | number>>;
 
 export interface Compiled {
@@ -41,8 +41,8 @@ export interface Compiled {
   readonly grid: number;
   readonly threads: number;
   /**
-   * Numbers of the parameters that it takes: those of the tensors, and behind them the numbers of
-   * rows and of fours in a row.
+   * Indices of its parameters: those of the tensors, and after them the numbers of rows and of
+   * fours in a row.
    */
   readonly takes: readonly number[];
 }
@@ -78,7 +78,7 @@ function readingAll(text: string): string {
   );
 }
 
-/** What is no decision of the compiler, but of the text that it writes. */
+/** Changes of the PTX text, which the compiler does not decide. */
 export function edited(text: string, { load, loadLater = load, store, blocks }: Choices): string {
   const [start, ...rest] = text.split('bar.sync');
   let ptx = [start!, ...rest]
@@ -143,8 +143,8 @@ export function compiledTiles(
 }
 
 /**
- * The kernel of this text, which is of threads, as of `kernel(…)`; it may take `rows` and `units`,
- * fours in a row, too. A block has a row unless `grid` says otherwise.
+ * The kernel of threads of this text, as for `kernel(…)`; it may also take `rows` and `units`,
+ * fours in a row. A block has a row unless `grid` is given.
  */
 export function compiledThreads(
   name: string,
@@ -175,8 +175,8 @@ export function compiledThreads(
 type Core = Device['core'];
 
 /**
- * Where tensors lie: of all rows by places, so that some have other memory; of one row the same for
- * all.
+ * The memory of tensors: those of all rows by index, so that some differ; those of one row the same
+ * for all.
  */
 export class Tensors {
   readonly host: Readonly<Record<string, Float32Array>>;
@@ -216,8 +216,8 @@ export class Tensors {
   }
 
   /**
-   * `expected`: the row of a result. `size`: of what results are sums or differences of, where they
-   * may be smaller.
+   * `expected`: the row of a result. `size`: the magnitude of the operands, where results may be
+   * smaller.
    */
   async variant(
     name: string,
@@ -276,7 +276,7 @@ export class Tensors {
   }
 }
 
-/** Those whose names have what is asked for, and the first, in turns with Triton's. */
+/** The variants whose names contain the text, and the first, in turns with Triton's. */
 export async function raceForms(
   device: Device,
   title: string,

@@ -1,11 +1,11 @@
 /**
- * Which form of a scan is fastest: elements of a thread, threads of a block, how a block learns
- * what is before its chunk.
+ * Compares forms of a scan: elements of a thread, threads of a block, how a block gets the sum
+ * before its chunk.
  *
  *     npx tsx bench/kernels/scan-variants.ts [elements=67108864] [text in names]
  *
- * Runs the sources. What is left over after the last whole chunk is left out. Every variant adds in
- * a fixed order but those called 'any', which take whichever sums they find.
+ * Runs the sources. Elements after the last whole chunk are left out. Every variant adds in a fixed
+ * order, except those named 'any', which take the sums that are ready.
  */
 import {
   Device,
@@ -33,14 +33,14 @@ const get = (state: Words, at: number, gpu: Gpu): number => {
   while (word < 0x100000000) word = gpu.volatileLoad(state, at);
   return gpu.i32(word);
 };
-/** Waits where the word that was seen is not yet written. */
+/** Waits while the word is not written yet. */
 const settle = (state: Words, at: number, seen: number, gpu: Gpu): number => {
   let word = gpu.u64(seen);
   while (word < 0x100000000) word = gpu.volatileLoad(state, at);
   return gpu.i32(word);
 };
 
-/** The device functions above, as those that use them see them. */
+/** The device functions above, as their callers see them. */
 interface Telling extends Gpu {
   put(state: Words, at: number, sum: number): void;
   get(state: Words, at: number): number;
@@ -78,7 +78,7 @@ const inSteps = (
   return before + inSpan + inGroup;
 };
 
-/** The same order of sums, but all three words of a lane are asked for at once. */
+/** The same order of sums, but all three words of a lane are read at once. */
 const atOnce = (
   state: Words,
   chunk: number,
@@ -95,7 +95,7 @@ const atOnce = (
   const ofChunk = lane < chunk % 32;
   const ofGroup = lane < group % 32;
   const chunkAt = 1 + group * 32 + lane;
-  // The last lane, which no group is left for, takes what is up to the span before.
+  // The last lane, which has no group, takes the sum up to the span before.
   const ofSpan = lane === 31 && span > 0;
   const groupAt = ofSpan ? chunks + groups + span : 1 + chunks + span * 32 + lane;
   let first = gpu.u64(0x100000000);
@@ -114,7 +114,7 @@ const atOnce = (
 
 /**
  * Merrill and Garland: the nearest prefix and all sums after it, 32 chunks at a time. The order
- * depends on who was first.
+ * depends on which sums are ready first.
  */
 const anyFound = (
   state: Words,
@@ -150,7 +150,7 @@ const anyFound = (
   return sum;
 };
 
-/** No scan: what all but the look-back costs. */
+/** Not a scan: the cost of everything but the look-back. */
 const nothing = (state: Words, chunk: number, _chunks: number, total: number, gpu: Gpu): number => {
   if (gpu.lane === 0) gpu.volatileStore(state, 1 + chunk, gpu.u64(gpu.u32(total)) | 0x100000000);
   return 0;
@@ -165,12 +165,11 @@ const LOOK_BACKS = {
 
 interface Plan {
   readonly block: number;
-  /** Runs of four elements that a thread has. */
+  /** Runs of four elements of a thread. */
   readonly times: number;
   readonly look: keyof typeof LOOK_BACKS | 'block';
   /**
-   * Whether blocks number themselves as they begin, or are taken to begin in the order of their
-   * index.
+   * Whether blocks take numbers as they begin, or are assumed to begin in the order of their index.
    */
   readonly ticket: boolean;
   readonly streaming?: boolean;
@@ -262,9 +261,9 @@ const oneChunk = ({ out, state, x, chunks }: Args, gpu: ScanGpu): void => {
 };
 
 /**
- * One chunk for each block, which looks back with all its threads at once: one for each chunk of
- * the group before this one, the last for what is up to the end of the group before. A group has as
- * many chunks as a block has threads: only the ends of groups wait for one another in a row.
+ * One chunk for each block, which looks back with all its threads at once: one for each earlier
+ * chunk of the group, the last for the sum up to the end of the group before. A group has as many
+ * chunks as a block has threads: only the ends of groups wait for one another in a row.
  */
 const byBlock = ({ out, state, x, chunks }: Args, gpu: ScanGpu & Telling): void => {
   const warps = gpu.shared.i32(gpu.BLOCK / 32);
@@ -352,8 +351,7 @@ function nameOf({ block, times, look, ticket, streaming, persistent, stages }: P
 }
 
 const plans: Plan[] = [];
-// Measured first on an H200: the best of those that look back by a warp, and what there is to be
-// gained.
+// Measured first on an H200: the best variants that look back by a warp, and the possible gain.
 for (const look of ['once', 'any', 'none', 'steps'] as const)
   plans.push(
     { block: 256, times: 4, look, ticket: true },

@@ -1,8 +1,8 @@
 /**
- * What the compiler of tile kernels decides, one thing at a time, in the softmax of rows of 4096
- * floats: threads of a row, how warps join their results, divisions by one reciprocal, powers
- * bounded on one side, caches, blocks of a multiprocessor, where the memory lies. And of kernels of
- * threads: how many turns of a loop that computes powers are put in a row. In turns with Triton's
+ * The decisions of the compiler of tile kernels, one at a time, in the softmax of rows of 4096
+ * floats: threads of a row, how warps combine their results, divisions by one reciprocal, powers
+ * bounded on one side, caches, blocks of a multiprocessor, the memory of tensors. For kernels of
+ * threads: how many iterations of a loop that computes powers are unrolled. In turns with Triton's
  * kernel.
  *
  *     npx tsx bench/kernels/softmax-forms.ts [rows=8192] [text in names]
@@ -12,9 +12,9 @@ import { COLUMNS, ROWS, Tensors, compiledThreads, compiledTiles, raceForms } fro
 import type { Choices, Compiled, Parameters } from './row-forms.js';
 
 interface SoftmaxChoices extends Choices {
-  /** The compiler does not see that no element is above the largest. */
+  /** The compiler does not use that no element is above the largest. */
   readonly unseen?: boolean;
-  /** Not the same bits: powers and quotients as Triton has them. */
+  /** Other bits: powers and quotients as in Triton. */
   readonly fast?: boolean;
 }
 
@@ -35,8 +35,8 @@ function compiled(choices: SoftmaxChoices): Compiled {
 }
 
 /**
- * As `typescript.ts` has it, with so many turns of its loops in a row where powers are computed;
- * without a number as many as the compiler takes.
+ * As in `typescript.ts`, with the given number of iterations of its loops of powers unrolled;
+ * without a number as many as the compiler chooses.
  */
 function ofThreads(turns?: number, threads = 256): Compiled {
   const hint = turns === undefined ? '' : `gpu.unroll(${turns}); `;

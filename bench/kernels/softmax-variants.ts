@@ -1,7 +1,7 @@
 /**
- * Which form of a softmax (and RMS norm) of rows of 4096 floats is fastest: threads of a row, rows
- * of a block, one row after another with the next being read meanwhile, whether caches are passed
- * by, one reduction for the largest and the sum or two.
+ * Compares forms of a softmax (and RMS norm) of rows of 4096 floats: threads of a row, rows of a
+ * block, one row after another with the next being read meanwhile, whether caches are bypassed, one
+ * reduction for the largest and the sum or two.
  *
  *     npx tsx bench/kernels/softmax-variants.ts [rows=8192] [text in names]
  */
@@ -20,7 +20,7 @@ type Written = Record<number, number> & { readonly length: number };
 
 interface RowGpu extends Gpu {
   readonly THREADS: number;
-  /** Accesses of four elements that a thread has of a row. */
+  /** Accesses of four elements of a thread in a row. */
   readonly TIMES: number;
   readonly READ_STREAMING: boolean;
   readonly WRITE_STREAMING: boolean;
@@ -28,7 +28,7 @@ interface RowGpu extends Gpu {
   readonly WALK: boolean;
   /** Whether the next row is read while this one is worked on. */
   readonly AHEAD: boolean;
-  /** Sums of powers of the thread's own largest, made equal by one reduction. */
+  /** Sums of powers relative to the thread's own largest, which one reduction combines. */
   readonly ONLINE: boolean;
   readonly FAST: boolean;
 }
@@ -42,7 +42,7 @@ interface RowArgs {
 const softmax = ({ y, x, rows }: RowArgs, gpu: RowGpu): void => {
   const values = gpu.local.f32(4 * gpu.TIMES);
   const ahead = gpu.local.f32(4 * gpu.TIMES);
-  // Of each warp, and of the turn before: one barrier is enough for each reduction.
+  // Results of each warp, and of the iteration before: one barrier is enough for each reduction.
   const parts = gpu.shared.f32(4, 32);
   const t = gpu.threadIdx.x;
   if (gpu.AHEAD) {
@@ -89,7 +89,8 @@ const softmax = ({ y, x, rows }: RowArgs, gpu: RowGpu): void => {
     greatest = gpu.warp.max(greatest);
     let scale = 0;
     if (gpu.ONLINE) {
-      // Powers of the warp's own largest: the block's reduction brings them to the common one.
+      // Powers relative to the warp's own largest: the block's reduction scales them to the common
+      // one.
       let sum = 0;
       gpu.unroll(4 * gpu.TIMES);
       for (let k = 0; k < 4 * gpu.TIMES; k++) {

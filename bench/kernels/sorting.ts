@@ -1,6 +1,6 @@
 /**
- * The library's sort beside CUB's: timed by the device's events, both from a buffer that stays as
- * it is into another.
+ * The library's sort compared with CUB's: timed by the device's events, both from an unchanged
+ * buffer into another.
  */
 import type { Benchmark, Contender, Setup } from '../benchmark.js';
 import { core, library, root } from '../library.js';
@@ -9,10 +9,10 @@ const { u32 } = core;
 
 const SAMPLES = 3;
 const LAUNCHES = 10;
-/** The CPU device is only to prove that it works. */
+/** On the CPU device only the results are checked. */
 const COUNTS = { cuda: 16 * 2 ** 20, cpu: 2 ** 15 };
 
-/** As bench/peers/cuda/sorts.cu has them. */
+/** As in bench/peers/cuda/sorts.cu. */
 function keys(count: number): Uint32Array<ArrayBuffer> {
   return new Uint32Array(count).map((_, i) => {
     const x = Math.imul(i + 1, 2654435761) >>> 0;

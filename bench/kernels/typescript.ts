@@ -1,5 +1,5 @@
 /**
- * Kernels in TypeScript that are measured beside the same algorithms in CUDA C++
+ * Kernels in TypeScript that are compared with the same algorithms in CUDA C++
  * (`bench/peers/cuda/kernels.cu`): the same work for each thread, in the same order.
  */
 import type { Gpu } from 'async-cuda';
@@ -9,7 +9,7 @@ import { root } from '../library.js';
 const { elementKernel, f32, i32, inout, input, kernel, output, struct, tileKernel, u32, u64, u8 } =
   root;
 
-/** Four elements for each thread, of a multiple of four. */
+/** Four elements for each thread; the length is a multiple of four. */
 export const saxpy = kernel(
   'saxpy',
   { y: inout(f32), x: input(f32), a: f32 },
@@ -20,7 +20,7 @@ export const saxpy = kernel(
   },
 );
 
-/** As many. */
+/** The same number of elements. */
 export const elementwise = kernel(
   'elementwise',
   { y: output(f32), x: input(f32), z: input(f32) },
@@ -36,7 +36,7 @@ export const elementwise = kernel(
   },
 );
 
-/** Of sides that are multiples of 64. */
+/** For sides that are multiples of 64. */
 export const transpose = kernel(
   'transpose',
   { out: output(f32), x: input(f32), width: i32, height: i32 },
@@ -64,8 +64,8 @@ export const transpose = kernel(
 );
 
 /**
- * Of a multiple of 4096 elements: each thread reads four runs of four at a time, which nobody reads
- * again.
+ * For a multiple of 4096 elements: each thread reads four runs of four at a time, each of them
+ * once.
  */
 export const reduce = kernel('reduce', { out: inout(f32), x: input(f32) }, ({ out, x }, gpu) => {
   const values = gpu.local.f32(16);
@@ -87,10 +87,10 @@ export const reduce = kernel('reduce', { out: inout(f32), x: input(f32) }, ({ ou
   if (gpu.threadIdx.x === 0) gpu.atomicAdd(out, 0, sum);
 });
 
-/** The row's elements that a thread of 512 has: two runs of four. */
+/** The row's elements of a thread of 512: two runs of four. */
 const EACH = 8;
 
-/** Of rows of 4096. */
+/** For rows of 4096. */
 export const softmax = kernel(
   'softmax',
   { y: output(f32), x: input(f32) },
@@ -112,7 +112,7 @@ export const softmax = kernel(
   { uses: { EACH }, block: 512 },
 );
 
-/** Likewise. */
+/** For rows of 4096. */
 export const layerNorm = kernel(
   'layer_norm',
   { y: output(f32), x: input(f32), w: input(f32), b: input(f32), eps: f32 },
@@ -138,7 +138,7 @@ export const layerNorm = kernel(
   { uses: { EACH }, block: 512 },
 );
 
-/** Likewise. */
+/** For rows of 4096. */
 export const rmsNorm = kernel(
   'rms_norm',
   { y: output(f32), x: input(f32), w: input(f32), eps: f32 },
@@ -181,8 +181,8 @@ export const tell = (state: Words, at: number, sum: number, launch: number, gpu:
   gpu.volatileStore(state, at, (gpu.u64(launch) << 32) | gpu.u64(gpu.u32(sum)));
 };
 /**
- * What is told there. `seen` is the word that was read before other work, which saves waiting for
- * the first answer.
+ * The sum in a word of `state`. `seen` is the word that was read before other work, which hides the
+ * latency of the first read.
  */
 export const hear = (state: Words, at: number, seen: number, launch: number, gpu: Gpu): number => {
   let word = gpu.u64(seen);
@@ -197,26 +197,26 @@ interface ScanArgs {
   readonly chunks: number;
 }
 
-/** What a form of the scan is made of. */
+/** The parameters of a form of the scan. */
 interface ScanGpu extends Gpu {
   readonly BLOCK: number;
-  /** Runs of four elements that a thread has of a chunk. */
+  /** Runs of four elements of a thread in a chunk. */
   readonly TIMES: number;
   readonly STAGES: number;
-  /** Whether results pass caches by. */
+  /** Whether results bypass caches. */
   readonly STREAMING: boolean;
   tell(state: Words, at: number, sum: number, launch: number): void;
   hear(state: Words, at: number, seen: number, launch: number): number;
 }
 
 /**
- * One chunk after another, looking back with the whole block, and a chunk later than it tells its
- * sum: by then the others have told theirs. Chunks lie in shared memory meanwhile; with STAGES of
- * them two are held and the others on their way. Each launch takes as many tickets, from which it
- * knows its own number.
+ * One chunk after another, looking back with the whole block, one chunk later than the block
+ * publishes its sum: by then the others have published theirs. Chunks lie in shared memory
+ * meanwhile; with STAGES of them two are in use and the others are being copied. Each launch takes
+ * as many tickets, from which it gets its own number.
  */
 export const scanAhead = ({ out, state, x, chunks }: ScanArgs, gpu: ScanGpu): void => {
-  // Of this chunk and of the next.
+  // Turns of this chunk and of the next.
   const warps = gpu.shared.i32(2, gpu.BLOCK / 32);
   const found = gpu.shared.i32(gpu.BLOCK / 32 + 1);
   const turns = gpu.shared.i32(gpu.STAGES + 1);
@@ -228,7 +228,7 @@ export const scanAhead = ({ out, state, x, chunks }: ScanArgs, gpu: ScanGpu): vo
   const within = warpIdx * (32 * gpu.TIMES) + lane;
   const tickets = gpu.u64(chunks + gpu.gridDim.x * gpu.STAGES);
   const launch = gpu.shared.u32(1);
-  // What the tickets of the launches before come to.
+  // The number of tickets of the earlier launches.
   let spent = gpu.u64(0);
   if (t === 0) {
     const taken = gpu.atomicAdd(state as never, 0, 1) as number;
@@ -306,7 +306,7 @@ export const scanAhead = ({ out, state, x, chunks }: ScanArgs, gpu: ScanGpu): vo
     const group = chunk / gpu.BLOCK;
     const place = chunk % gpu.BLOCK;
     const inGroup = 1 + group * gpu.BLOCK + t;
-    // Asked for now; the answers come while the chunk is added up.
+    // Read now; the words arrive while the chunk is added up.
     const nothing = gpu.u64(number) << 32;
     let own = nothing;
     let previous = nothing;
@@ -373,7 +373,7 @@ export const scanAhead = ({ out, state, x, chunks }: ScanArgs, gpu: ScanGpu): vo
   }
 };
 
-/** Of a multiple of 8192 elements, each read once. */
+/** For a multiple of 8192 elements, each read once. */
 export const scan = kernel(
   'scan',
   { out: output(i32), state: inout(u64), x: input(i32), chunks: i32 },

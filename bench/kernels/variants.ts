@@ -1,6 +1,6 @@
 /**
- * Variants of a kernel, each proved right and then timed beside a copy on the card of as many
- * bytes: what the programs here share.
+ * Variants of a kernel, each checked and then timed with a copy on the GPU of as many bytes: shared
+ * by the programs of this folder.
  */
 import type { Device } from '../../src/index.js';
 import { f32 } from '../../src/index.js';
@@ -9,16 +9,16 @@ import { Programs } from '../peers/programs.js';
 
 type Core = Device['core'];
 
-/** On the CPU device only whether results are right is of interest. */
+/** On the CPU device only the results are checked. */
 const TURNS = { cuda: { samples: 5, launches: 20 }, cpu: { samples: 1, launches: 1 } } as const;
 
 export interface Variant {
   readonly name: string;
   /** Queues one launch. */
   readonly launch: () => PromiseLike<unknown>;
-  /** What has to come once, before all launches. */
+  /** Work before all launches. */
   readonly first?: () => PromiseLike<unknown>;
-  /** What has to come before each launch, and counts. */
+  /** Work before each launch, which is timed. */
   readonly before?: () => PromiseLike<unknown>;
   /** Throws where the result of one launch is wrong. */
   readonly prove?: () => Promise<void>;
@@ -70,7 +70,7 @@ export async function compare(
       await variant.launch();
       await variant.prove?.();
       const time = await measure(core, TURNS[kind], variant);
-      // Of the last one too.
+      // Also after the last one.
       await variant.prove?.();
       rows.push({ name: variant.name, time });
     } catch (error) {
@@ -88,15 +88,15 @@ export async function compare(
 const median = (of: readonly number[]): number => [...of].sort((a, b) => a - b)[of.length >> 1]!;
 
 /**
- * Rounds in which all variants take turns, so that what a slow minute of the machine costs, it
- * costs all of them.
+ * Rounds in which all variants take turns, so that a slow minute of the machine affects all of
+ * them.
  */
 const ROUNDS = { cuda: 15, cpu: 1 } as const;
 
 /**
- * Proves each variant, and times them in turns beside Triton's kernel of this name, where Triton
- * is, and a copy on the card. Prints for each the median time, and the medians over rounds of its
- * ratio to Triton, to the first variant and to the copy.
+ * Checks each variant, and times them in turns with Triton's kernel of this name, where Triton is
+ * installed, and a copy on the GPU. Prints for each the median time, and the medians over rounds of
+ * its ratio to Triton, to the first variant and to the copy.
  *
  * @param bytes read and written by one launch
  */
@@ -133,7 +133,7 @@ export async function race(
     const own: [string, number][] = [
       ['copy', await measure(core, once, { launch: () => to.copyFrom(core.stream, from) })],
     ];
-    // Every other round the other way round.
+    // Every other round in reverse order.
     for (const variant of round % 2 === 0 ? right : [...right].reverse())
       own.push([variant.name, await measure(core, once, variant)]);
     if (triton !== undefined)

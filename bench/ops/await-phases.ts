@@ -1,8 +1,8 @@
 /**
- * Where the time of one awaited operation goes on the JavaScript thread, beside a launch of level 3
- * that is awaited: building it, calling it (which queues, and looks for the end), and going on
- * behind it; and how many bytes each leaves to the garbage collector. Contenders take turns, so
- * that what slows the machine slows all of them.
+ * The time of one awaited operation on the JavaScript thread, compared with an awaited launch of
+ * level 3: building it, calling it (which queues, and polls for the end), and continuing after it;
+ * and how many bytes each leaves to the garbage collector. Contenders take turns, so that a slow
+ * machine affects all of them.
  *
  * `node --expose-gc --import tsx bench/ops/await-phases.ts [--device NAME] [--seconds N]`. Prints a
  * table: medians in µs of the parts and of the whole (which is timed by itself, without clocks
@@ -19,9 +19,9 @@ import { Scale } from './scale.js';
 const { CoreDevice } = core;
 /** Awaits of one sample of the whole, and of one turn of a contender. */
 const AWAITS = 400;
-/** Awaits until the engine has optimised all of it. */
+/** Awaits until the engine has optimised all functions. */
 const WARM_UP = 20_000;
-/** Fewer than a scavenge comes after. */
+/** Fewer than cause a scavenge. */
 const ALLOCATING = 2000;
 
 type Thenable = PromiseLike<unknown>;
@@ -53,7 +53,7 @@ async function timed({ make }: Contender, { build, call, goOn }: Parts): Promise
   const start = performance.now();
   const thenable = make();
   const built = performance.now();
-  // As `await` does it, but that `then` is called at once and not from a microtask.
+  // As `await` does, but `then` is called at once and not from a microtask.
   let called = 0;
   await new Promise((resolve, reject) => {
     void thenable.then(resolve, reject);

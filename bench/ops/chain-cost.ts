@@ -1,6 +1,6 @@
 /**
- * What operations cost the thread that builds and submits them, a thousand at a time: made anew
- * each time, and one that is submitted again. What happens behind it is not in it.
+ * The cost of operations on the thread that builds and submits them, a thousand at a time: built
+ * anew each time, and one that is submitted again. The time of their execution is not included.
  */
 import { performance } from 'node:perf_hooks';
 
@@ -10,10 +10,10 @@ import { Scale } from './scale.js';
 
 const OPERATIONS = 1000;
 const SAMPLES = 101;
-/** Until then the engine still optimises. */
+/** Submissions until the engine has optimised the code. */
 const WARM_UP = 400;
 
-/** Submits all of them; what it returns is over when they are. */
+/** Submits all of them; the result resolves when they end. */
 type Submit = (scale: Scale, stream: Stream) => PromiseLike<unknown>;
 
 async function start({ device, count }: Setup, prepare: (scale: Scale) => Submit) {

@@ -1,5 +1,5 @@
 /**
- * The same operations in four ways of running them: waiting after each one, launched one behind the
+ * The same operations in four ways of running them: waiting after each one, launched one after the
  * other with one wait, as a chain of operations that is built and awaited, and as a graph that is
  * launched again. Times are of one operation.
  */
@@ -17,8 +17,8 @@ const WARM_UP = 40_000;
 const OPERATIONS = 12_000;
 const [LEAST_SAMPLES, MOST_SAMPLES] = [11, 401];
 /**
- * Many and short where there is a bar: a processor that is slow for some seconds (see
- * `processor.ts`) is so for all contenders.
+ * Many short rounds where there is a bar: a processor that is slow for some seconds (see
+ * `processor.ts`) is slow for all contenders.
  */
 const ROUNDS = 27;
 const PLAIN_ROUNDS = 9;
@@ -28,7 +28,7 @@ const PLAIN_ROUNDS = 9;
  */
 const LONG = 30;
 
-/** What runs all operations once, to their end. */
+/** Runs all operations once, to their end. */
 interface Way {
   run(): PromiseLike<unknown>;
   close?(): unknown;

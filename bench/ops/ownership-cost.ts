@@ -1,6 +1,6 @@
 /**
- * What it costs the JS thread to know who owns what: values of many tensors that go through many
- * steps. Each step asks which memory its value holds.
+ * The cost of tracking owners on the JS thread: values of many tensors that pass through many
+ * steps. Each step determines the memory of its value.
  */
 import { performance } from 'node:perf_hooks';
 
@@ -17,7 +17,7 @@ type Buffers = readonly DeviceBuffer[];
 const { f32 } = core;
 const { operation } = ops;
 
-/** Submits what `make` gives, and times that; the values are closed. */
+/** Submits the results of `make`, and times that; the values are closed. */
 async function start(
   { device, count }: Setup,
   make: () => DeviceOp<Buffers>,

@@ -1,6 +1,6 @@
 /**
  * Pipelines of 300 operations, recorded as one graph, with 300 µs of work for the host on the
- * result of each: the host works while the next pipeline runs, beside the same with a wait first.
+ * result of each: the host works while the next pipeline runs, compared with the same after a wait.
  */
 import { performance } from 'node:perf_hooks';
 
@@ -9,14 +9,14 @@ import type { OpGraph } from '../library.js';
 import { openDefault } from './policy.js';
 import { Scale } from './scale.js';
 
-/** Of one pipeline. */
+/** Operations of one pipeline. */
 export const OPERATIONS = 300;
 const HOST_MS = 0.3;
 const PIPELINES = 100;
 const SAMPLES = 3;
 const WARM_UP = 300;
 
-/** What a program does with a result: it keeps this thread busy. */
+/** The host's work on a result, which keeps this thread busy. */
 function workOnHost(): void {
   const end = performance.now() + HOST_MS;
   while (performance.now() < end);
@@ -71,8 +71,7 @@ export const pipelines: Benchmark = {
   name: 'pipelines of 300 operations, 300 µs of host work',
   unit: '1/s',
   statistic: 'median',
-  // What the library of cuda-async reaches beside its own wait: 2,795 pipelines per second to
-  // 1,624.
+  // The ratio of the library cuda-async to its own wait: 2,795 pipelines per second to 1,624.
   peers: [
     { name: 'itself, waiting first', bar: '>= 1.72', start: (setup) => start(setup, waitingFirst) },
   ],

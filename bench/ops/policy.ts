@@ -1,6 +1,6 @@
 /**
- * Policies whose streams are closed in the end: while several streams are in use every launch of
- * level 3 records an event, which would be counted against rows that are measured later.
+ * Policies whose streams are closed at the end: while several streams are in use every launch of
+ * level 3 records an event, which would slow later rows.
  */
 import { type CoreDevice, type SchedulingPolicy, type Stream, ops } from '../library.js';
 
@@ -21,7 +21,7 @@ export function openDefault(device: CoreDevice): { close(): void } {
   };
 }
 
-/** A round robin, for operations of the device that are given none. */
+/** A round robin, for operations of the device without a policy. */
 export function openPolicy(device: CoreDevice, count = 4): OpenedPolicy {
   const policy = new ops.RoundRobin(device, count);
   const streams = Array.from({ length: count }, () => policy.nextStream());

@@ -21,16 +21,15 @@ import { openPolicy } from './policy.js';
 const STREAMS = 8;
 const UNITS = 512;
 const SAMPLES = 3;
-/** One in so many is large. */
+/** One in this many is large. */
 const EVERY = 16;
-/** The CPU device is only to prove that it works. */
+/** On the CPU device only the results are checked. */
 const SIZES = { cuda: { small: 512, large: 2048 }, cpu: { small: 64, large: 128 } };
-/** Of the kernel: rows and columns of a block's part of the product. */
+/** Rows and columns of a block's part of the product. */
 const TILE = 64;
 
 /**
- * Products that a stream has been given at a time: queueing ahead is what a program that does not
- * block can do.
+ * Products that are queued on a stream at a time: a program that does not block can queue ahead.
  */
 const AHEAD = 2;
 
@@ -100,7 +99,7 @@ export async function openProducts(device: CoreDevice) {
   return {
     async workOff(units: number): Promise<void> {
       let next = 0;
-      // The next one of a stream is queued before the one in front of it has ended.
+      // The next one of a stream is queued before the earlier one has ended.
       const lanes = Array.from({ length: AHEAD }, () => workers).flat();
       await Promise.all(
         lanes.map(async ({ stream, worker }) => {

@@ -1,8 +1,8 @@
 /**
  * A million operations of all kinds that end in all ways, at random: dropped before or after they
- * ran, awaited, awaited twice, aborted before, at once or later, while garbage is collected every
- * now and then. In the end whatever was made is to be gone, memory and handles, and nothing may
- * have failed that was not meant to.
+ * ran, awaited, awaited twice, aborted before, at once or later, with garbage collections in
+ * between. At the end all memory and handles must be freed, and only the intended operations may
+ * have failed.
  *
  * `node --expose-gc --import tsx bench/ops/random-ends.ts [--device NAME] [--count N] [--seconds N]
  * [--seed N]`. Prints counts; exit status 1 for a leak, an unexpected end, or a hang.
@@ -28,17 +28,17 @@ import { Scale } from './scale.js';
 const { allOf, empty, operation, parallel, value } = ops;
 const { f32 } = core;
 
-/** Runs that somebody waits for, at a time. */
+/** Awaited runs at a time. */
 const IN_FLIGHT = 256;
 /** Operations between two collections, on average. */
 const COLLECT_EVERY = 5000;
 /** Operations between waits until the runtime thread has taken what was queued. */
 const FLUSH_EVERY = 256;
-/** Without an end for so long something hangs. */
+/** Time without an end of an operation that counts as a hang. */
 const HANG_MS = 30_000;
-/** Kinds of problems that are told of. */
+/** The number of problems that are printed. */
 const TOLD = 20;
-/** Turns and collections until what was forgotten has been freed. */
+/** Turns and collections until unreferenced objects are freed. */
 const LAST_COLLECTIONS = 50;
 const LEAST_FLOATS = 64;
 const MOST_FLOATS = 4096;
@@ -46,7 +46,7 @@ const MOST_FLOATS = 4096;
  * More than any device has: its allocation fails there, long after the operation has been queued.
  */
 const TOO_MANY_FLOATS = 2 ** 44;
-/** The library waits for all frees before it says so; a share of one kind of operation only. */
+/** The library waits for all frees before this failure; a share of one kind of operation only. */
 const SHARE_TOO_LARGE = 0.02;
 
 class Refusal extends Error {}
@@ -65,7 +65,7 @@ function randomFrom(seed: number): () => number {
 type Random = () => number;
 type Fresh = DeviceBuffer<'f32'>;
 
-/** An operation, and what it rejects with where it is to fail. */
+/** An operation, and the expected error where it is to fail. */
 interface Made {
   readonly op: DeviceOp<unknown>;
   readonly fails?: (error: unknown) => boolean;
@@ -100,7 +100,7 @@ function kindsOf(device: CoreDevice, scale: Scale, graph: DeviceOp<unknown>): Re
     chain: (random) => ({ op: scale.chain(between(random, 2, 8)) }),
     list: (random) => ({ op: scale.list(between(random, 0, 8)) }),
     nothing: (random) => ({ op: random() < 0.5 ? empty() : value(1).map((one) => one + 1) }),
-    // Nobody closes it.
+    // It is never closed.
     'memory, forgotten': (random) => ({ op: fresh(random) }),
     'memory, closed': (random) => ({ op: fresh(random).andThen(() => scale.first()) }),
     'memory, read': (random) => ({ op: fresh(random).andThen(read) }),
@@ -124,8 +124,7 @@ function kindsOf(device: CoreDevice, scale: Scale, graph: DeviceOp<unknown>): Re
     },
     graph: () => ({ op: graph }),
     'failing on the device': (random) => {
-      // Nothing that others use: what an operation that fails was to write is undefined from then
-      // on.
+      // Memory that no other operation uses: the output of a failed operation is undefined.
       if (random() > SHARE_TOO_LARGE) return { op: fresh(random).andThen(() => empty()) };
       const large = operation(device, ({ stream }: OpContext) =>
         device.alloc(f32, TOO_MANY_FLOATS, { stream }),
@@ -145,12 +144,13 @@ function begin(run: () => PromiseLike<unknown>): Promise<unknown> {
   try {
     return Promise.resolve(run());
   } catch (error) {
-    // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as it was thrown
+    // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- the value is
+    // rethrown
     return Promise.reject(error);
   }
 }
 
-/** Resolves where the promise resolves or fails as it is meant to. */
+/** Resolves where the promise resolves or rejects as expected. */
 async function expected(
   promise: Promise<unknown>,
   { fails }: Made,
@@ -230,18 +230,18 @@ function endsOf(device: CoreDevice, policy: ReturnType<typeof openPolicy>): Reco
   };
 }
 
-/** What there is of a device, as far as it can be counted. */
+/** The countable objects of a device. */
 async function inventory(device: CoreDevice): Promise<{ bytes: number; handles: number }> {
   await device.finished();
   const pool = await device.pool();
   const { used } = await pool.statistics();
-  // `count` is there for leak checks; nothing public tells it.
+  // `count` exists for leak checks and is not public.
   return { bytes: used, handles: device.runtime.handles.count };
 }
 
 /**
- * Until there is as little as before, or for a while. Events of streams and the like are there from
- * the first use on.
+ * Waits until the counts are as before, or for a limited time. Events of streams and the like exist
+ * from the first use on.
  */
 async function settled(device: CoreDevice, before: { bytes: number; handles: number }) {
   let now = await inventory(device);
@@ -284,14 +284,14 @@ const problem = (name: string, error: unknown): void => {
   problems.set(text, (problems.get(text) ?? 0) + 1);
 };
 device.on('error', (error: unknown) => {
-  // Of a run that nobody awaits, or whose only wait was aborted.
+  // Errors of runs without a wait, or whose only wait was aborted.
   if (isOutOfMemory(error)) tally('told to the device');
   else problem('told to the device', error);
 });
 process.on('unhandledRejection', (error) => {
   problem('unhandled', error);
 });
-// One says that memory was collected, which is what this is about.
+// One warns of collected memory, which is intended here.
 process.removeAllListeners('warning');
 process.on('warning', (warning) => {
   if ((warning as { code?: string }).code !== 'CUDA_LEAK') problem('warned', warning);
@@ -351,9 +351,7 @@ const watchdog = setInterval(() => {
   process.exit(1);
 }, 1000);
 
-/**
- * Some of everything first: streams have their events, and code is compiled, from the first use on.
- */
+/** All kinds first: streams have their events, and code is compiled, from the first use on. */
 async function work(operations: number): Promise<void> {
   for (let i = 0; i < operations && performance.now() < deadline; i++) {
     await step();

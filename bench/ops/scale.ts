@@ -30,7 +30,7 @@ const { allOf, operation } = ops;
 
 type Numbers = DeviceBuffer<'f16'>;
 
-/** What so many operations make of 1. */
+/** The result of the given number of operations on 1. */
 function resultOf(count: number): number {
   let value = 1;
   for (let i = 0; i < count; i++) value = roundToF16(value * G);
@@ -50,8 +50,8 @@ export class Scale {
   private readonly b: Numbers;
   /**
    * {@link op}, for `andThen`. Made once: a function with a name of its own, made in each chain,
-   * would be given that name by tsx, which takes longer (0.3 µs) than all that is measured here
-   * takes to build.
+   * would get its name from tsx, which takes longer (0.3 µs) than building all that is measured
+   * here.
    */
   private readonly next: (x: Numbers) => DeviceOp<Numbers>;
 
@@ -94,12 +94,12 @@ export class Scale {
     });
   }
 
-  /** The first operation of a chain: of what {@link prove} fills. */
+  /** The first operation of a chain: on the buffer that {@link prove} fills. */
   first(): DeviceOp<Numbers> {
     return this.op(this.a);
   }
 
-  /** Each operation made of the result of the one before it. */
+  /** Each operation uses the result of the one before it. */
   chain(count: number): DeviceOp<Numbers> {
     let chain = this.first();
     for (let i = 1; i < count; i++) chain = chain.andThen(this.next);
@@ -112,7 +112,7 @@ export class Scale {
     return allOf(Array.from({ length: count }, (_, i) => this.op(i % 2 === 0 ? a : b)));
   }
 
-  /** @throws Error where `run` does not do what so many operations do */
+  /** @throws Error where `run` does not have the result of the given number of operations */
   async prove(count: number, run: () => PromiseLike<unknown>): Promise<void> {
     const { stream } = this.device;
     await this.a.fill(stream, 1);

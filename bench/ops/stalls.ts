@@ -1,8 +1,8 @@
 /**
- * How long the event loop is held up while operations run one after the other as fast as they can,
- * in each of the ways that the other rows measure: of each way the median of its windows' longest
- * gaps, and of these the longest (see `loop-gaps.ts`). Beside it, what Node and the machine hold up
- * a loop that does nothing.
+ * How long the event loop is blocked while operations run one after the other as fast as possible,
+ * in each of the ways that the other rows measure: for each way the median of its windows' longest
+ * gaps, and of these the longest (see `loop-gaps.ts`). The peer is an idle loop, with the delays of
+ * Node and the machine.
  */
 import { setImmediate } from 'node:timers';
 
@@ -76,7 +76,7 @@ export const operationStalls: Benchmark = {
   // Each load settles by itself.
   warmUp: false,
   async start({ device, count }) {
-    // Its policy is not that of the other ways: they have the default one, as in their rows.
+    // Its policy is its own: the other ways have the default one, as in their rows.
     const queue = await openProducts(device);
     const policy = openDefault(device);
     const scale = await Scale.open(device);

@@ -1,5 +1,5 @@
 /**
- * Compiles a C peer on the spot: with gcc, and for a GPU the toolkit's cuda.h; libcuda itself is
+ * Compiles a C peer at run time: with gcc, and for a GPU the toolkit's cuda.h; libcuda itself is
  * loaded by the program.
  */
 import { execFile } from 'node:child_process';
@@ -14,8 +14,8 @@ import { PeerAbsent } from './program.js';
 const run = promisify(execFile);
 
 /**
- * The command of the compiled `peers/c/NAME.c`, which needs no GPU and takes all that this machine
- * has. @throws PeerAbsent without gcc
+ * The command of the compiled `peers/c/NAME.c`, which needs no GPU and is optimised for this
+ * machine. @throws PeerAbsent without gcc
  */
 export function compileForThisMachine(name: string): Promise<string[]> {
   return compile(name, ['-O3', '-march=native', '-fopenmp'], ['-lm']);
@@ -35,8 +35,8 @@ export async function compileC(name: string): Promise<string[]> {
 }
 
 /**
- * The path of the machine code that nvcc makes of `peers/cuda/NAME.cu`. @throws PeerAbsent without
- * nvcc
+ * The path of the machine code of `peers/cuda/NAME.cu`, compiled by nvcc. @throws PeerAbsent
+ * without nvcc
  */
 export async function compileCuda(
   name: string,
@@ -48,7 +48,7 @@ export async function compileCuda(
 }
 
 /**
- * The command of the program that nvcc makes of `peers/cuda/NAME.cu`, for the GPUs of this machine.
+ * The command of the program `peers/cuda/NAME.cu`, compiled by nvcc for the GPUs of this machine.
  * @throws PeerAbsent without nvcc
  */
 export async function compileCudaProgram(name: string): Promise<string[]> {

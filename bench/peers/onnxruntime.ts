@@ -1,4 +1,4 @@
-/** What the peer in C needs of ONNX Runtime: a model, and the library's file. */
+/** The inputs of the peer in C for ONNX Runtime: a model, and the library's file. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,19 +9,19 @@ import { onnxruntime } from '../library.js';
 import { scratchFolder } from '../scratch.js';
 import { PeerAbsent } from './program.js';
 
-/** What is run, and on which of its outputs results are compared: the first. */
+/** A model; results are compared by its first output. */
 export interface Subject {
   readonly file: () => Promise<string>;
   readonly input: string;
   readonly outputs: readonly string[];
-  /** Of the input. */
+  /** The shape of the input. */
   readonly shape: readonly number[];
 }
 
 const digits = fileURLToPath(
   new URL('../../demo/inference/digits/model/digits.onnx', import.meta.url),
 );
-/** Of the matrix's rows and columns: 16 MiB of weights. */
+/** Rows and columns of the matrix: 16 MiB of weights. */
 const EXTENT = 2048;
 
 /** The demo's detector: 14 convolutions. */
@@ -38,7 +38,7 @@ export const RESNET: Subject = {
   outputs: ['logits'],
   shape: [1, 3, 224, 224],
 };
-/** Weights, and next to no work. */
+/** Weights, and very little work. */
 export const MATRIX: Subject = {
   file: written('matrix.onnx', () => matrixModel(EXTENT)),
   input: 'x',
@@ -46,7 +46,7 @@ export const MATRIX: Subject = {
   shape: [1, EXTENT],
 };
 
-/** A file of the run's own, written when it is asked for first. */
+/** A file of the run, written at its first use. */
 function written(name: string, bytes: () => Uint8Array): Subject['file'] {
   let file: Promise<string> | undefined;
   const write = async (): Promise<string> => {
@@ -57,7 +57,7 @@ function written(name: string, bytes: () => Uint8Array): Subject['file'] {
   return () => (file ??= write());
 }
 
-/** The file that our engines load, too. @throws PeerAbsent where there is none */
+/** The file that our engines load as well. @throws PeerAbsent where there is none */
 export async function onnxRuntimeLibrary(): Promise<string> {
   const { path } = await onnxruntime.findOnnxRuntime().catch((cause: unknown) => {
     throw new PeerAbsent(cause instanceof Error ? cause.message.split('\n')[0] : String(cause), {

@@ -24,7 +24,7 @@ interface Reply {
   error?: string;
 }
 
-/** There is no such peer on this machine. The message says why. */
+/** The peer is absent on this machine. The message has the reason. */
 export class PeerAbsent extends Error {}
 
 export class Program {
@@ -37,7 +37,7 @@ export class Program {
 
   private constructor(name: string, command: string, args: readonly string[]) {
     this.name = name;
-    // Python's compiled files would lie about in the repository.
+    // Otherwise Python writes its compiled files into the repository.
     this.child = spawn(command, args, {
       stdio: 'pipe',
       env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1' },
@@ -53,7 +53,7 @@ export class Program {
     this.child.stdin!.on('error', () => undefined);
   }
 
-  /** @throws PeerAbsent where the program says so, cannot be started, or ends at once */
+  /** @throws PeerAbsent where the program reports it, cannot be started, or ends at once */
   static async start(name: string, command: string, args: readonly string[]): Promise<Program> {
     const program = new Program(name, command, args);
     const reply = await program.next(START_TIMEOUT_MS).catch((error: unknown) => {

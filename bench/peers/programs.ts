@@ -1,4 +1,4 @@
-/** The peer programs: what there is, how each is started, and those that run. */
+/** The peer programs: the list, how each is started, and those that run. */
 import { fileURLToPath } from 'node:url';
 
 import { compileC, compileCudaProgram, compileForThisMachine } from './compile.js';

@@ -18,14 +18,14 @@ const ELEMENTS = 2048;
 const G = 1.0009765625;
 const SAMPLES = 11;
 /**
- * Many and short: a processor that is slow for some seconds (see `processor.ts`) is so for all
+ * Many short rounds: a processor that is slow for some seconds (see `processor.ts`) is slow for all
  * contenders.
  */
 const ROUNDS = 27;
 
 const { f16, f32, i32, input, output } = core;
 
-/** What the chain makes of 1. */
+/** The result of the chain for 1. */
 function chainResult(): number {
   let value = 1;
   for (let i = 0; i < OPERATIONS; i++) value = roundToF16(value * G);

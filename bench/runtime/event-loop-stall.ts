@@ -1,7 +1,7 @@
 /**
- * How long the event loop is held up while the GPU has all the work it can take: four streams of
- * launches and of copies from and to typed arrays, small and large. The median of the windows'
- * longest gaps, see `loop-gaps.ts`.
+ * How long the event loop is blocked while the GPU is fully occupied: four streams of launches and
+ * of copies from and to typed arrays, small and large. The median of the windows' longest gaps, see
+ * `loop-gaps.ts`.
  */
 import type { Benchmark } from '../benchmark.js';
 import { SETTLE_MS } from '../garbage.js';
@@ -16,12 +16,12 @@ const WINDOWS = 5;
 const TICKS = 200;
 const SAXPIES = 4;
 const ELEMENTS = 16 << 20;
-/** Of each stream. */
+/** The size of each stream's work. */
 const COPY_BYTES = [64 << 10, 1 << 20, 8 << 20, 32 << 20];
 
 const { f32, i32, inout, input, u8 } = core;
 
-/** What one stream works on. */
+/** The memory of one stream. */
 async function openLoad(device: CoreDevice, copyBytes: number) {
   const stream = device.createStream();
   const module = await loadKernels(device);

@@ -1,4 +1,4 @@
-/** Half precision, as far as the chain needs it to know what the GPU must find. */
+/** Half precision, as far as the chain needs it for the expected result. */
 
 /** `value`, rounded to the nearest f16, ties to even; normal numbers only. */
 export function roundToF16(value: number): number {

@@ -5,15 +5,15 @@ import type { Benchmark } from '../benchmark.js';
 import { COUNTING, QUIET, Tick } from './tick.js';
 
 /**
- * Many and short: a processor that is slow for some seconds (see `processor.ts`) is so for all
+ * Many short rounds: a processor that is slow for some seconds (see `processor.ts`) is slow for all
  * contenders.
  */
 const ROUNDS = 27;
 const KERNELS = 100;
 const WARM_UP = 20;
 /**
- * Replays that are awaited before the first round, and before each: what runs every 60 µs is
- * optimised late by the engine.
+ * Replays that are awaited before the first round, and before each: the engine optimises code late
+ * that runs every 60 µs.
  */
 const FIRST_AWAITS = 20_000;
 const AWAITS = 300;

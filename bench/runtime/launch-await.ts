@@ -12,14 +12,14 @@ import { COUNTING, QUIET, Tick } from './tick.js';
 const WARM_UP = 40_000;
 
 /**
- * Many and short: a processor that is slow for some seconds (see `processor.ts`) is so for all
+ * Many short rounds: a processor that is slow for some seconds (see `processor.ts`) is slow for all
  * contenders.
  */
 const ROUNDS = 45;
 
 const request = ({ count }: Setup): string => `await ${count(401)}`;
 
-/** Also what the CPU device's own benchmark measures. */
+/** The CPU device's own benchmark uses it as well. */
 export async function launchThenAwait(device: CoreDevice, samples: number): Promise<Contender> {
   const tick = await Tick.open(device);
   for (let k = 0; k < WARM_UP; k++) await tick.launch(QUIET);

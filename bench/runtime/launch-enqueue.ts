@@ -1,6 +1,6 @@
 /**
- * What a launch costs the thread that queues it: in bursts that fit into the ring, and in bursts
- * that spill over.
+ * The cost of a launch on the thread that queues it: in bursts that fit into the ring, and in
+ * bursts that spill over.
  */
 import { performance } from 'node:perf_hooks';
 

@@ -7,7 +7,7 @@ import { QUIET, Tick } from './tick.js';
 const LAUNCHES = 20_000;
 const SAMPLES = 2;
 /**
- * Many and short: a processor that is slow for some seconds (see `processor.ts`) is so for all
+ * Many short rounds: a processor that is slow for some seconds (see `processor.ts`) is slow for all
  * contenders.
  */
 const ROUNDS = 15;

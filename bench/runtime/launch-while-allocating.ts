@@ -1,7 +1,7 @@
 /**
- * Launches go on while memory is made and released: the 99th percentile of a launch and its end,
- * while buffers of 16 to 256 MiB come and go on another stream; beside the same without them, and
- * beside peers whose other thread does that.
+ * Launches while memory is allocated and freed: the 99th percentile of a launch and its end, while
+ * buffers of 16 to 256 MiB are allocated and freed on another stream; compared with the same
+ * without them, and with peers whose other thread does that.
  */
 import { performance } from 'node:perf_hooks';
 
@@ -14,7 +14,7 @@ const SIZES = [16, 32, 64, 128, 256].map((mebibytes) => mebibytes << 20);
 
 const { u8 } = core;
 
-/** Makes buffers, touches them and lets them go until `stop` is set. Returns how many. */
+/** Allocates buffers, writes and frees them until `stop` is set. Returns how many. */
 async function allocate(device: CoreDevice, stop: { now: boolean }): Promise<number> {
   using stream = device.createStream();
   let made = 0;

@@ -1,7 +1,7 @@
 /**
- * Launches go on while a module is compiled: the longest time between the ends of back-to-back
- * awaited launches, while PTX whose compilation takes about a second is loaded. The peers load the
- * same PTX on another thread of theirs.
+ * Launches while a module is compiled: the longest time between the ends of back-to-back awaited
+ * launches, while PTX whose compilation takes about a second is loaded. The peers load the same PTX
+ * on another thread of theirs.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ import { QUIET, Tick } from './tick.js';
 
 const LOAD_MS = 1000;
 const ROUNDS = 3;
-/** Launches that are kept; more than there are in that time. */
+/** Launches that are recorded; more than there are in that time. */
 const MAX_TURNS = 1 << 20;
 
 const { f32, output } = core;
@@ -63,15 +63,15 @@ export const launchWhileLoading: Benchmark = {
   bar: '<= 1',
   rounds: ROUNDS,
   peers: (['cuda.core', 'CuPy'] as const).map((name) => ({
-    // No bar: who meets the driver's lock at its longest is chance (0.6 to 1.8 times cuda.core's in
-    // fifteen runs).
+    // No bar: which contender waits longest for the driver's lock is chance (0.6 to 1.8 times
+    // cuda.core's in fifteen runs).
     name,
     program: name,
     async request(setup) {
       // A driver caches what it has compiled, so each round of each peer needs a file of its own.
       const folder = scratchFolder();
       const kernels = await kernelCount(setup);
-      // One more, for the round that is thrown away.
+      // One more, for the round that is discarded.
       for (let round = 0; round <= ROUNDS; round++)
         await writeFile(join(folder, `${round}.ptx`), heavyModule(kernels));
       return `loading ${folder} heavy${kernels - 1}`;
@@ -81,7 +81,7 @@ export const launchWhileLoading: Benchmark = {
     const { device } = setup;
     const kernels = await kernelCount(setup);
     const tick = await Tick.open(device);
-    // Made and touched beforehand: an array that grows is copied again and again.
+    // Allocated and written beforehand: an array that grows is copied again and again.
     const gaps = new Float64Array(MAX_TURNS).fill(0);
     return {
       async round() {
@@ -90,7 +90,7 @@ export const launchWhileLoading: Benchmark = {
         for (let k = 0; k < 500; k++) await tick.launch(QUIET);
         const loading = { now: true };
         let turns = 0;
-        // The text of the last round, for one, is megabytes.
+        // The garbage includes the text of the last round, which is megabytes.
         collectGarbage();
         const settled = performance.now() + SETTLE_MS;
         while (performance.now() < settled) await tick.launch(QUIET);

@@ -1,6 +1,6 @@
 /**
  * The empty kernel with three arguments that the launch benchmarks queue. Given a negative number
- * it counts its launches instead, which is how a round proves that what it times is really done.
+ * it counts its launches instead, by which a round proves that the timed work is really done.
  */
 import { readFile } from 'node:fs/promises';
 
@@ -62,8 +62,8 @@ export class Tick {
   }
 
   /**
-   * Launches kernels that count, with the very loop that is timed afterwards, and checks the count.
-   * The warm-up, too.
+   * Launches kernels that count, with the loop that is timed afterwards, and checks the count. It
+   * is the warm-up as well.
    */
   async warm(count: number): Promise<void> {
     this.reset();

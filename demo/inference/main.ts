@@ -91,6 +91,8 @@ async function main(): Promise<void> {
   });
   const [{ found, time }, stall] = await stalled(find);
 
+  const stalls = [reading, opening, loading, warming];
+  const longest = Math.max(...stalls.map((before) => before.longest));
   const photographs = images.map((image, i) => ({
     name: basename(options.images[i]!),
     image,
@@ -110,7 +112,7 @@ async function main(): Promise<void> {
         `${milliseconds(first.time)}`,
       `longest event-loop stall: ${milliseconds(stall.longest)} in ${stall.samples} turns`,
       '  ' +
-        `(${milliseconds(Math.max(reading.longest, opening.longest, loading.longest, warming.longest))} ` +
+        `(${milliseconds(longest)} ` +
         'while the device was opened, and the models were loaded and warmed up)',
     ].join('\n'),
   );

@@ -15,15 +15,16 @@ export interface Options {
   readonly help: boolean;
 }
 
-export const HELP = `Reads the text on photographs with ONNX models, and draws boxes around its lines.
+export const HELP = `Reads the text on photographs with ONNX models, and draws boxes around it.
 
 Usage: npm run demo:inference -- [images] [options]
 
   images           PNG or JPEG files; default: those of the task in demo/inference
   --task NAME      text, or digits, which a smaller model of this project's own finds; default: text
   --device NAME    cpu, cpu:N, cuda or cuda:N; default: the first NVIDIA GPU, else the CPU device
-  --engine NAME    auto, tensorrt or onnxruntime; default: auto, TensorRT on a GPU where it is installed, else ONNX Runtime
-  --out FILE       where to write the picture, a PNG; default: demo/out/text.png or demo/out/digits.png
+  --engine NAME    auto, tensorrt or onnxruntime; default: auto, which is TensorRT on a GPU where it
+                   is installed, else ONNX Runtime
+  --out FILE       where to write the picture, a PNG; default: demo/out/text.png or digits.png
   --help           this text
 `;
 

@@ -45,8 +45,8 @@ export function sizeOf(photograph: Photograph): Size {
 }
 
 /**
- * What `work` makes of the photographs on the device. Those of the host are uploaded for it, and
- * given back behind it.
+ * The result of `work` for the photographs on the device. Those of the host are uploaded for it,
+ * and freed after it.
  */
 export function withPhotographs<R>(
   device: Device,

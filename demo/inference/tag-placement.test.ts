@@ -6,7 +6,7 @@ const picture = { width: 200, height: 100 };
 const tag = { width: 30, height: 10 };
 const named = { left: 80, top: 40, width: 40, height: 20 };
 
-test('a tag goes above what it names', () => {
+test('a tag is above its box', () => {
   expect(placeTag(tag, named, [], picture)).toEqual({ ...tag, left: 80, top: 30 });
 });
 
@@ -19,7 +19,7 @@ test('where something is above it goes below, then to the right, then to the lef
   expect(placeTag(tag, named, [above, below, right], picture)).toMatchObject({ left: 50, top: 45 });
 });
 
-test('it stays on the picture, and does not cover what it names where there is another place', () => {
+test('a tag stays on the picture, and does not cover its box where there is room', () => {
   expect(placeTag(tag, { left: 190, top: 0, width: 10, height: 20 }, [], picture)).toMatchObject({
     left: 170,
     top: 20,

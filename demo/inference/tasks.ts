@@ -20,13 +20,13 @@ export interface Task extends AsyncDisposable {
   /** The library that runs them. */
   readonly description: string;
   /**
-   * Whether what runs the models plans for each number of photographs anew: whoever must not wait
-   * then finds something on as many before.
+   * Whether the engine plans each number of photographs anew: a program that must not wait then
+   * warms it up with the same number.
    */
   readonly plansBatches: boolean;
   /** What is on each of the photographs, as an operation. */
   find(photographs: readonly Photograph[]): DeviceOp<Finding[][]>;
-  /** Gives back the models' memory, behind what is under way. */
+  /** Frees the models' memory, after the work in flight. */
   close(): Promise<void>;
 }
 

@@ -1,9 +1,11 @@
-// Separable Gaussian blur: one pass along the rows, one along the columns. Each block copies its pixels and a halo of
-// RADIUS on both sides to shared memory once; every output is then 2 * RADIUS + 1 reads from there instead of from
-// global memory. Past the image's border the nearest pixel is repeated.
+// Separable Gaussian blur: one pass along the rows, one along the columns. Each block copies its
+// pixels and a halo of RADIUS on both sides to shared memory once; every output is then 2 * RADIUS
+// + 1 reads from there instead of from global memory. Past the image's border the nearest pixel is
+// repeated.
 //
-// The sums run from the first tap to the last with one fused multiply-add (one rounding) per tap, so the result is
-// defined to the last bit. The intermediate stays in f32: rounding to bytes happens once, at the end.
+// The sums run from the first tap to the last with one fused multiply-add (one rounding) per tap,
+// so the result is defined to the last bit. The intermediate stays in f32: rounding to bytes
+// happens once, at the end.
 //
 // RADIUS, the block shapes and COLUMNS_TILE_Y are known to demo/pipeline.ts too.
 
@@ -14,7 +16,8 @@ constexpr int TAPS = 2 * RADIUS + 1;
 constexpr int ROWS_X = 64;
 constexpr int ROWS_Y = 4;
 
-// Columns: 32 x 8 threads, four outputs each, so that the halo (8 rows) is small beside the tile (32 rows).
+// Columns: 32 x 8 threads, four outputs each, so that the halo (8 rows) is small beside the tile
+// (32 rows).
 constexpr int COLUMNS_X = 32;
 constexpr int COLUMNS_Y = 8;
 constexpr int COLUMNS_TILE_Y = 32;

@@ -1,11 +1,12 @@
-// Histogram equalisation in three kernels: count the grey levels, turn the counts into a look-up table, apply it.
-// All of it is integer arithmetic, and additions of integers commute, so the order in which the atomics happen to run
-// leaves no trace in the result.
+// Histogram equalisation in three kernels: count the grey levels, turn the counts into a look-up
+// table, apply it. All of it is integer arithmetic, and additions of integers commute, so the order
+// in which the atomics happen to run leaves no trace in the result.
 
 constexpr int LEVELS = 256;
 
-// Every block counts its share of the pixels in shared memory, where atomics are cheap, and adds its 256 counts to the
-// global histogram once. Any grid will do: the loop strides over the whole image. Blocks have 256 threads.
+// Every block counts its share of the pixels in shared memory, where atomics are cheap, and adds
+// its 256 counts to the global histogram once. Any grid will do: the loop strides over the whole
+// image. Blocks have 256 threads.
 extern "C" __global__ void __launch_bounds__(LEVELS) histogram(
     const unsigned char* __restrict__ in,  // count
     unsigned* __restrict__ bins,           // LEVELS, zero at the start
@@ -14,14 +15,16 @@ extern "C" __global__ void __launch_bounds__(LEVELS) histogram(
   local[threadIdx.x] = 0;
   __syncthreads();
 
-  for (unsigned i = blockIdx.x * LEVELS + threadIdx.x; i < count; i += gridDim.x * LEVELS) atomicAdd(&local[in[i]], 1u);
+  for (unsigned i = blockIdx.x * LEVELS + threadIdx.x; i < count; i += gridDim.x * LEVELS)
+    atomicAdd(&local[in[i]], 1u);
   __syncthreads();
 
   if (local[threadIdx.x] != 0) atomicAdd(&bins[threadIdx.x], local[threadIdx.x]);
 }
 
-// One block of 256 threads, one per grey level: an inclusive scan (Hillis and Steele) makes the cumulative distribution,
-// and the table spreads it over 0 to 255. The darkest level present goes to 0, the brightest to 255.
+// One block of 256 threads, one per grey level: an inclusive scan (Hillis and Steele) makes the
+// cumulative distribution, and the table spreads it over 0 to 255. The darkest level present goes
+// to 0, the brightest to 255.
 extern "C" __global__ void __launch_bounds__(LEVELS) equalise_table(
     const unsigned* __restrict__ bins,     // LEVELS
     unsigned char* __restrict__ table,     // LEVELS
@@ -46,7 +49,8 @@ extern "C" __global__ void __launch_bounds__(LEVELS) equalise_table(
   if (cumulative != 0) atomicMin(&darkest, cumulative);
   __syncthreads();
 
-  // 64 bits: 255 * count passes 2^32 at 17 megapixels. An image of one single level is left as it is.
+  // 64 bits: 255 * count passes 2^32 at 17 megapixels. An image of one single level is left as it
+  // is.
   const unsigned range = count - darkest;
   const unsigned above = cumulative > darkest ? cumulative - darkest : 0;
   table[level] = range == 0 ? level : (255ull * above + range / 2) / range;

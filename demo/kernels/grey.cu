@@ -1,5 +1,6 @@
-// RGB to grey. One thread per pixel; the weights are BT.601's, in 1/256ths, so that the result is the same integer on
-// every device: 77 + 150 + 29 = 256, hence white stays 255 and no clamp is needed.
+// RGB to grey. One thread per pixel; the weights are BT.601's, in 1/256ths, so that the result is
+// the same integer on every device: 77 + 150 + 29 = 256, hence white stays 255 and no clamp is
+// needed.
 
 extern "C" __global__ void grey(
     const unsigned char* __restrict__ rgb,  // count packed RGB pixels

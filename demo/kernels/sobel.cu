@@ -1,6 +1,7 @@
-// Sobel edges: the gradient's magnitude from a 3 x 3 neighbourhood, read through a shared-memory tile with a halo of one
-// pixel. The gradients are integers, their squares' sum (at most 2 * 1020^2) is exact in f32, and sqrt is correctly
-// rounded, so the result is the same byte on every device.
+// Sobel edges: the gradient's magnitude from a 3 x 3 neighbourhood, read through a shared-memory
+// tile with a halo of one pixel. The gradients are integers, their squares' sum (at most 2 *
+// 1020^2) is exact in f32, and sqrt is correctly rounded, so the result is the same byte on every
+// device.
 //
 // The block shape is known to demo/pipeline.ts too.
 
@@ -32,7 +33,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_X * BLOCK_Y) sobel(
   const int y = top + threadIdx.y;
   if (x >= width || y >= height) return;
 
-  const auto at = [&](int dx, int dy) -> int { return tile[threadIdx.y + 1 + dy][threadIdx.x + 1 + dx]; };
+  const auto at = [&](int dx, int dy) -> int {
+    return tile[threadIdx.y + 1 + dy][threadIdx.x + 1 + dx];
+  };
   const int gx = at(1, -1) + 2 * at(1, 0) + at(1, 1) - at(-1, -1) - 2 * at(-1, 0) - at(-1, 1);
   const int gy = at(-1, 1) + 2 * at(0, 1) + at(1, 1) - at(-1, -1) - 2 * at(0, -1) - at(1, -1);
 

@@ -63,8 +63,8 @@ export class Bodies {
   }
 
   /**
-   * Reads a request to its end, which begins its memory. `length` is what it says of itself, if it
-   * does.
+   * Reads a request to its end, which begins its memory. `length` is its Content-Length, if it has
+   * one.
    *
    * @throws BodyTooLargeError; rejects where the connection is cut, with BodyCutError where that
    *   was for its memory; BodiesFullError

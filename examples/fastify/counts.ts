@@ -4,13 +4,13 @@ import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
 /** How often the event loop is looked at; a timer is late by its delay. */
 const LOOP_RESOLUTION_MS = 1;
 
-/** Of one thread. */
+/** The counts of one thread. */
 export interface Counted {
   /** How many requests ended with each status of HTTP. */
   readonly statuses: readonly (readonly [status: number, requests: number])[];
   /** From the first byte to the answer, of all of them. */
   readonly seconds: number;
-  /** What held up the thread's event loop, at the longest, since it was asked for last: seconds. */
+  /** The longest delay of the thread's event loop since the last read, in seconds. */
   readonly loopDelay: number;
 }
 
@@ -31,7 +31,7 @@ export class Counts {
     this.loop.enable();
   }
 
-  /** Of all threads. */
+  /** The requests in flight on all threads. */
   get inFlight(): number {
     return Atomics.load(this.underWay, 0);
   }

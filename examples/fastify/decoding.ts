@@ -27,7 +27,7 @@ export class DecodingError extends Error {
 }
 
 /**
- * Pixels that a photograph says it has, before any of them is decoded.
+ * The number of pixels in a photograph's header, before any of them is decoded.
  *
  * @throws DecodingError for what is no JPEG or PNG, is cut short in its header, or has more than 50
  *   million pixels

@@ -28,9 +28,9 @@ const MOST_PIXELS_UNDER_WAY = { cpu: 150_000_000, cuda: 1_000_000_000 } as const
 /** When to send a photograph again for which there was no memory: milliseconds. */
 const RETRY_PIXELS_MS = 1000;
 
-/** What a server asks, whichever thread the device belongs to. */
+/** The calls of a server, whichever thread the device belongs to. */
 export interface Finder {
-  /** Of the thread that asks. */
+  /** Counts of the calling thread. */
   readonly counts: Counts;
 
   /**
@@ -45,7 +45,7 @@ export interface Finder {
 }
 
 export interface Statistics {
-  /** Of each thread. */
+  /** The counts of each thread. */
   readonly counted: readonly Counted[];
   readonly batcher: BatcherStatistics;
 }
@@ -83,14 +83,14 @@ export interface PhotographFinderOptions {
 export class PhotographFinder implements Finder {
   readonly counts = new Counts();
   private readonly options: PhotographFinderOptions;
-  /** Streams of their own, so that no photograph waits behind a batch. */
+  /** Streams of their own, so that no photograph waits for a batch. */
   private readonly arrivals: RoundRobin;
   private readonly batcher: Batcher<DevicePhotograph, Finding[]>;
-  /** A client may go while its photograph is in a batch: that is closed behind the batch. */
+  /** A client may disconnect while its photograph is in a batch: it is closed after the batch. */
   private readonly running = new Set<DevicePhotograph>();
   /** Those on the device, and their pixels. */
   private readonly decoded = new Map<DevicePhotograph, number>();
-  /** Of photographs that are decoded now or are on the device. */
+  /** Pixels of photographs that are being decoded or are on the device. */
   private pixelsUnderWay = 0;
 
   constructor(options: PhotographFinderOptions) {
@@ -125,7 +125,7 @@ export class PhotographFinder implements Finder {
     return Promise.resolve({ counted: [this.counts.take()], batcher: this.batcher.statistics });
   }
 
-  /** Finishes what has been asked for. */
+  /** Finishes the pending requests. */
   async close(): Promise<void> {
     this.counts.close();
     await this.batcher.close();

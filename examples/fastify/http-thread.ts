@@ -1,4 +1,4 @@
-/** One thread of http-threads.ts: an HTTP server, which asks the device's thread. */
+/** One thread of http-threads.ts: an HTTP server, which calls the device's thread. */
 import { parentPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 
@@ -16,11 +16,11 @@ export interface HttpThreadData {
   readonly server: Omit<ServerOptions, 'finder'>;
   /** To the finder. */
   readonly finder: MessagePort;
-  /** Of all threads' counts. */
+  /** The memory of all threads' counts. */
   readonly counts: SharedArrayBuffer;
 }
 
-/** What it says once it listens. */
+/** Its message when it listens. */
 export interface Listening {
   readonly origin: string;
   readonly port: number;
@@ -29,7 +29,7 @@ export interface Listening {
 const { host, port, sharesPort, server, finder: toFinder, counts } = workerData as HttpThreadData;
 const finder = new RemoteFinder(toFinder, new Counts(counts));
 const app = buildServer({ ...server, finder });
-// Fastify hands on what it does not know.
+// Fastify passes options on that it does not know.
 const options = { host, port, reusePort: sharesPort };
 await app.listen(options);
 const listening: Listening = {
@@ -37,6 +37,6 @@ const listening: Listening = {
   port: (app.server.address() as { port: number }).port,
 };
 parentPort!.postMessage(listening);
-// The one message that comes says that it is over. Without a listener for another the thread then
-// ends by itself.
+// The only message is the order to end. Without a listener for another the thread then ends by
+// itself.
 parentPort!.once('message', () => void app.close().then(() => finder.close()));

@@ -9,7 +9,7 @@ import type { Finder } from './finder.js';
 import { HttpThreads, SHARES_PORTS } from './http-threads.js';
 import type { HttpThreadsOptions } from './http-threads.js';
 
-/** Says what was sent, once it is let go. */
+/** Answers with what was sent, once it is released. */
 class Echo implements Finder {
   readonly counts = new Counts();
   readonly asked: string[] = [];
@@ -94,7 +94,7 @@ function post(origin: string, body: string, options: RequestInit = {}): Promise<
 const metrics = async (origin: string): Promise<string> =>
   (await fetch(`${origin}/metrics`)).text();
 
-test('requests are asked on the thread of the finder, and each has its own answer or error', async () => {
+test('requests run on the finder’s thread, and each has its own answer or error', async () => {
   const origin = await started(new Echo());
   const answers = await Promise.all(
     Array.from({ length: 20 }, async (_, i) => (await post(origin, `${i}`)).json()),
@@ -133,7 +133,7 @@ test('a client that goes away is known to the finder, and the others are answere
   expect(await (await other).json()).toEqual({ text: 'b' });
 });
 
-test('closing answers what was taken, and takes nothing more', async () => {
+test('closing answers accepted requests, and accepts no more', async () => {
   const origin = await started(new Echo(false));
   const taken = post(origin, 'a');
   await expect.poll(() => finder.asked).toEqual(['a']);
@@ -153,7 +153,7 @@ test('closing answers what was taken, and takes nothing more', async () => {
 });
 
 test.skipIf(!SHARES_PORTS)(
-  'several threads share a port, and the room for requests, and say together what they have done',
+  'several threads share a port, the limit of requests, and the metrics',
   async () => {
     const origin = await started(new Echo(false), {
       threads: 3,
@@ -183,7 +183,7 @@ test.skipIf(!SHARES_PORTS)(
   },
 );
 
-test('what cannot be started says why, and leaves nothing behind', async () => {
+test('a failed start rejects with the reason, and leaves no thread', async () => {
   finder = new Echo();
   const taken = createServer().listen(0, '127.0.0.1');
   await once(taken, 'listening');

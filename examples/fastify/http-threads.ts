@@ -14,7 +14,7 @@ import { FinderService } from './remote-finder.js';
 
 /**
  * The kernel shares connections between sockets that listen on one port since these versions of
- * Node ask it to, on Linux.
+ * Node, on Linux.
  */
 const [MAJOR = 0, MINOR = 0] = process.versions.node.split('.').map(Number);
 export const SHARES_PORTS =
@@ -23,10 +23,10 @@ export const SHARES_PORTS =
 /** One for so many cores. */
 const CORES_EACH = 8;
 /**
- * Of a request little is left when it is answered, and nearly all of it is its bytes as they came
- * from the socket, in memory that the next ones can have once the garbage collector has been there.
- * V8's own young generation (48 MiB and more, three times what it fills between two collections)
- * would let more of them gather than the processor's caches hold.
+ * Little of a request remains when it is answered, and nearly all of it is the bytes from the
+ * socket, in memory that later requests can use after a garbage collection. With V8's default young
+ * generation (48 MiB and more, three times what it fills between two collections) more of them
+ * would accumulate than the processor's caches hold.
  */
 const resourceLimits = { maxYoungGenerationSizeMb: 6 };
 
@@ -118,9 +118,8 @@ export class HttpThreads {
 
 /**
  * A process's table of open files is doubled when it is full, and keeps its size. On Linux every
- * thread that opens one, or takes a connection, then waits until the kernel knows that no thread
- * reads the old table: 5 to 30 ms, each time that there are twice as many connections as ever
- * before.
+ * thread that opens one, or takes a connection, then waits until no thread reads the old table: 5
+ * to 30 ms, each time that there are twice as many connections as ever before.
  */
 function makeRoom(files: number): void {
   if (process.platform !== 'linux') return;

@@ -31,7 +31,7 @@ const tasks = [
 
 describe.each(tasks)('--task %s', (task, photograph, folder, labels, size, why) => {
   test.skipIf(why !== undefined)(
-    'starts, says what is on a photograph, loses no request on SIGTERM, and ends with ' +
+    'starts, labels a photograph, loses no request on SIGTERM, and ends with ' +
       `0${why === undefined ? '' : ` (SKIPPED: ${why})`}`,
     { tags: 'thorough', timeout: 120_000 },
     async () => {

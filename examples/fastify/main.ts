@@ -78,8 +78,8 @@ if (models.plansBatches) {
 }
 
 // The first photographs pay for what happens once: kernels that are compiled, and on a GPU memory
-// for as many of them as may be under way, which holds up the whole process while it is made.
-// Nobody waits for those.
+// for as many of them as may be under way, which holds up the whole process while it is made. Those
+// are not awaited.
 const rehearsal = new PhotographFinder(options);
 const requests = device.kind === 'cuda' ? maxInFlight : 1;
 await Promise.all(

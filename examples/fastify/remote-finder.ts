@@ -1,6 +1,6 @@
 /**
- * A finder on another thread, which reads files where they lie. What is asked and answered in one
- * turn of an event loop is one message, as each wakes the other thread.
+ * A finder on another thread, which reads files in place. The calls and answers of one turn of an
+ * event loop are one message, since each message wakes the other thread.
  */
 import { setImmediate } from 'node:timers';
 import type { MessagePort } from 'node:worker_threads';
@@ -28,8 +28,7 @@ type Answer =
   | { readonly kind: 'count' };
 
 /**
- * Of an error what a server makes use of: others than those with a status would not be the same on
- * the other side.
+ * The part of an error that a server uses: errors without a status would differ on the other side.
  */
 interface Failure {
   readonly message: string;
@@ -124,7 +123,7 @@ export class RemoteFinder implements Finder {
     });
   }
 
-  /** Once nothing more is asked. */
+  /** Resolves when no call is pending. */
   close(): void {
     this.counts.close();
     this.port.close();
@@ -167,7 +166,7 @@ export class FinderService {
   }
 
   /**
-   * Answers what a {@link RemoteFinder} at the other end of the port asks, until that is closed.
+   * Answers the calls of a {@link RemoteFinder} at the other end of the port, until that is closed.
    */
   serve(port: MessagePort): void {
     const answer = (message: Answer): void => port.postMessage(message);
@@ -186,7 +185,7 @@ export class FinderService {
         requests.delete(id);
       }
     };
-    /** Those who asked, each of whom has an answer of its own. */
+    /** The pending calls, each with an answer of its own. */
     const counted: ((counted: Counted) => void)[] = [];
     this.ports.set(
       port,
@@ -222,7 +221,7 @@ export class FinderService {
     });
   }
 
-  /** Of all threads; `own` is that of the one which asks. */
+  /** Counts of all threads; `own` is that of the calling one. */
   private async statistics(asking: MessagePort, own: Counted): Promise<Statistics> {
     const others = [...this.ports].filter(([port]) => port !== asking).map(([, count]) => count());
     const { counted, batcher } = await this.finder.statistics();

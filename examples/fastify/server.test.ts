@@ -40,7 +40,7 @@ class HeldModel {
   }
 }
 
-/** What is closed behind a test, the last one first. */
+/** Resources that are closed after a test, the last one first. */
 const opened: (() => unknown)[] = [];
 afterEach(async () => {
   for (const close of opened.splice(0).reverse()) await close();
@@ -66,7 +66,7 @@ interface Started {
   readonly mostPixelsUnderWay?: number;
 }
 
-/** A server whose finder is asked directly, or as one that belongs to another thread is. */
+/** A server whose finder is called directly, or as one of another thread. */
 function build(
   where: (typeof WHERE)[number],
   {
@@ -228,7 +228,7 @@ someOf(1, describe)(WHERE)('with a finder %s', (where) => {
     },
   );
 
-  test('more than there is room for is refused with 503 and Retry-After, and is taken later', async () => {
+  test('requests beyond the queue’s room get 503 and Retry-After, and succeed later', async () => {
     const model = new HeldModel();
     const origin = await started(model, {
       batching: { maxBatchSize: 1, maxQueueSize: 1, maxConcurrentBatches: 1 },
@@ -278,7 +278,7 @@ someOf(1, describe)(WHERE)('with a finder %s', (where) => {
     expect(model.batches).toEqual([]);
   });
 
-  test('a model that fails is a 500 for each request of the batch, without its message', async () => {
+  test('a model that fails is a 500 for each request, without its message', async () => {
     app = build(where, {
       find: () => Promise.reject(new Error('secret')),
       batching: { maxBatchSize: 2, maxQueueDelay: 50 },
@@ -290,7 +290,7 @@ someOf(1, describe)(WHERE)('with a finder %s', (where) => {
     expect(await answers[0]!.json()).toEqual({ error: 'the model failed' });
   });
 
-  test('closing answers what was taken, and takes nothing more', async () => {
+  test('closing answers accepted requests, and accepts no more', async () => {
     const model = new HeldModel();
     const origin = await started(model);
     const taken = post(origin, await png(5));
@@ -303,7 +303,7 @@ someOf(1, describe)(WHERE)('with a finder %s', (where) => {
     await closed;
   });
 
-  test('says that it is well, and what it has done', async () => {
+  test('reports its health and its metrics', async () => {
     const model = new HeldModel();
     model.letGo();
     const origin = await started(model);
@@ -327,8 +327,7 @@ someOf(1, describe)(WHERE)('with a finder %s', (where) => {
   });
 
   test(
-    'bodies of any length, told beforehand or not, are read whole, one after the other and at ' +
-      'once',
+    'bodies of known and unknown lengths are read whole, also at once',
     { tags: 'thorough' },
     async () => {
       const model = new HeldModel();
@@ -415,7 +414,7 @@ someOf(1, describe)(WHERE)('with a finder %s', (where) => {
   const HEAD = 'POST /text HTTP/1.1\r\nhost: x\r\ncontent-type: image/png\r\n';
   const BEGUN = `${HEAD}content-length: 100000\r\n\r\nabc`;
 
-  test('connections that are cut in the middle of a body leave nothing behind', async () => {
+  test('connections that end within a body leave no memory', async () => {
     const model = new HeldModel();
     model.letGo();
     const origin = await started(model, { maxInFlight: 1 });
@@ -426,50 +425,40 @@ someOf(1, describe)(WHERE)('with a finder %s', (where) => {
     );
   });
 
-  test(
-    'clients that stop in the middle of a body take no places, and are cut when their time is ' +
-      'over',
-    async () => {
-      const model = new HeldModel();
-      model.letGo();
-      const origin = await started(model, { maxInFlight: 2, requestTimeout: 500 });
-      const begun = performance.now();
-      const sockets = [
-        ...(await slow(20, BEGUN)),
-        ...(await slow(5, `${HEAD}transfer-encoding: chunked\r\n\r\n5\r\nabc`)),
-        ...(await slow(5, HEAD)),
-      ];
-      const closed = sockets.map(
-        (socket) => new Promise((resolve) => socket.once('close', resolve)),
-      );
-      expect((await post(origin, await png(1))).status).toBe(200);
-      await Promise.all(closed);
-      // The time limit and the interval at which Node looks, with room for a busy machine.
-      expect(performance.now() - begun).toBeLessThan(15_000);
-    },
-  );
+  test('clients that stop within a body take no places, and time out', async () => {
+    const model = new HeldModel();
+    model.letGo();
+    const origin = await started(model, { maxInFlight: 2, requestTimeout: 500 });
+    const begun = performance.now();
+    const sockets = [
+      ...(await slow(20, BEGUN)),
+      ...(await slow(5, `${HEAD}transfer-encoding: chunked\r\n\r\n5\r\nabc`)),
+      ...(await slow(5, HEAD)),
+    ];
+    const closed = sockets.map((socket) => new Promise((resolve) => socket.once('close', resolve)));
+    expect((await post(origin, await png(1))).status).toBe(200);
+    await Promise.all(closed);
+    // The time limit and the interval at which Node looks, with room for a busy machine.
+    expect(performance.now() - begun).toBeLessThan(15_000);
+  });
 
-  test(
-    'where bodies that are received fill their memory new ones are refused, and answered once ' +
-      'the slow ones are cut',
-    async () => {
-      const model = new HeldModel();
-      model.letGo();
-      const origin = await started(model, { mostReceiving: 2 ** 18 });
-      const [first] = await slow(1, BEGUN);
-      const closed = new Promise((resolve) => first!.once('close', resolve));
-      await slow(1, BEGUN);
-      const statuses: number[] = [];
-      await eventually(async () =>
-        expect(
-          statuses.push((await post(origin, await png(1))).status) > 0 && statuses.at(-1),
-        ).toBe(200),
-      );
-      await closed;
-      expect(statuses).toContain(503);
-      expect(new Set(statuses)).toEqual(new Set([200, 503]));
-    },
-  );
+  test('bodies beyond the memory for bodies are refused until slow ones time out', async () => {
+    const model = new HeldModel();
+    model.letGo();
+    const origin = await started(model, { mostReceiving: 2 ** 18 });
+    const [first] = await slow(1, BEGUN);
+    const closed = new Promise((resolve) => first!.once('close', resolve));
+    await slow(1, BEGUN);
+    const statuses: number[] = [];
+    await eventually(async () =>
+      expect(statuses.push((await post(origin, await png(1))).status) > 0 && statuses.at(-1)).toBe(
+        200,
+      ),
+    );
+    await closed;
+    expect(statuses).toContain(503);
+    expect(new Set(statuses)).toEqual(new Set([200, 503]));
+  });
 
   test('closing does not wait for requests that never come whole', async () => {
     const model = new HeldModel();
@@ -514,31 +503,27 @@ someOf(1, describe)(WHERE)('with a finder %s', (where) => {
     ]);
   });
 
-  test(
-    'photographs of more pixels together than the limit are refused with 503, before they are ' +
-      'decoded, and taken later',
-    async () => {
-      const model = new HeldModel();
-      const origin = await started(model, { mostPixelsUnderWay: 2_000_000 });
-      const large = await sharp({
-        create: { width: 1500, height: 1000, channels: 3, background: 'red' },
-      })
-        .png()
-        .toBuffer();
-      const first = post(origin, large);
-      await eventually(() => expect(model.batches).toEqual([1]));
-      const refused = await post(origin, large);
-      expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
-      expect(refused.headers.get('content-type')).toContain('json');
-      const small = post(origin, await png(1));
-      model.letGo();
-      expect([
-        (await first).status,
-        (await small).status,
-        (await post(origin, large)).status,
-      ]).toEqual([200, 200, 200]);
-    },
-  );
+  test('photographs beyond the pixel limit get 503, and succeed later', async () => {
+    const model = new HeldModel();
+    const origin = await started(model, { mostPixelsUnderWay: 2_000_000 });
+    const large = await sharp({
+      create: { width: 1500, height: 1000, channels: 3, background: 'red' },
+    })
+      .png()
+      .toBuffer();
+    const first = post(origin, large);
+    await eventually(() => expect(model.batches).toEqual([1]));
+    const refused = await post(origin, large);
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
+    expect(refused.headers.get('content-type')).toContain('json');
+    const small = post(origin, await png(1));
+    model.letGo();
+    expect([
+      (await first).status,
+      (await small).status,
+      (await post(origin, large)).status,
+    ]).toEqual([200, 200, 200]);
+  });
 
   test('a file that claims more than 50 million pixels is refused by its header', async () => {
     const model = new HeldModel();

@@ -19,7 +19,7 @@ export interface ServerOptions {
    * answered with 503.
    */
   readonly maxInFlight: number;
-  /** What `/healthz` says that it runs on. */
+  /** The device in the answer of `/healthz`. */
   readonly description: string;
   /** Bytes of a photograph, at most. Default: 16 MiB. */
   readonly bodyLimit?: number;
@@ -45,7 +45,7 @@ const CHECKING_INTERVAL_MS = 1000;
 /** Connections of one thread; Node closes further ones at once. */
 const MOST_CONNECTIONS = 8192;
 
-/** The client has gone: nobody reads the answer. */
+/** The client has disconnected: the answer is not read. */
 class ClientGone extends Error {
   override name = 'ClientGone';
 }
@@ -162,7 +162,7 @@ export function buildServer({
     if (statusCode >= 500) request.log.error(error);
     return reply.code(statusCode).send({ error: statusCode >= 500 ? 'the model failed' : message });
   });
-  // A connection that is busy now would stay open behind its answer, for as long as it is kept
+  // A connection that is busy now would stay open after its answer, for as long as it is kept
   // alive, and so would the server.
   let closing = false;
   app.addHook('preClose', async () => {
@@ -215,7 +215,7 @@ function metrics({ counted, batcher }: Statistics, inFlight: number): string {
       'counter',
       [['', counted.reduce((sum, { seconds }) => sum + seconds, 0)]],
     ],
-    // The longest since it was asked for last: what held up the event loop of a thread.
+    // The longest delay of a thread's event loop since the last read.
     [
       'photographs_event_loop_delay_seconds',
       'gauge',

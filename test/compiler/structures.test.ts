@@ -229,7 +229,7 @@ describe('refused, since registers cannot follow it', () => {
     );
   });
 
-  test('an element is read before a barrier, where others may put another in its place behind it', () => {
+  test('an element is read before a barrier after which other threads write it', () => {
     const body =
       'const t = gpu.threadIdx.x; for (let i = 0; i < 3; i++) { s[t] = { k: i, v: t }; ' +
       'gpu.block.sync(); const e = s[(t + 1) % 4]; gpu.block.sync(); o[t] = e.v * 10 + e.k; }';

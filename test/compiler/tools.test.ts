@@ -283,7 +283,11 @@ ${Object.entries(kernels)
 ${Object.entries(tiles)
   .map(([name, source]) => `globalThis.kernelsOfTools.${name} = ${source};`)
   .join('\n')}
-globalThis.kernelsOfTools.method = { saxpy({ y, a, x }, gpu) { const i = gpu.globalId.x; if (i < y.length) y[i] = a * x[i] + y[i]; } }.saxpy;
+globalThis.kernelsOfTools.method = {
+  saxpy({ y, a, x }, gpu) {
+    const i = gpu.globalId.x; if (i < y.length) y[i] = a * x[i] + y[i];
+  },
+}.saxpy;
 `;
 
 function evaluate(code: string): Record<string, unknown> {
@@ -472,7 +476,7 @@ describe('the text that a tool leaves gives the tree of the untouched text', () 
   });
 
   it('vitest, of this file', () => {
-    // eslint-disable-next-line @typescript-eslint/no-explicit-any -- as the text that vitest gives it, with no types
+    // eslint-disable-next-line @typescript-eslint/no-explicit-any -- vitest removes types
     const saxpy = ({ y, a, x }: any, gpu: any): void => {
       const i = gpu.globalId.x;
       if (i < y.length) y[i] = a * x[i]! + y[i]!;

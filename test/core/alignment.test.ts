@@ -1,12 +1,12 @@
-/** Variables lie where their alignment says, in every space that has one. */
+/** Variables are aligned as `.align` states, in every state space that has an address. */
 import { inout, u32, u64 } from 'async-cuda/core';
 import { expect, test } from 'vitest';
 
 import { onCpu, onDevice } from './test-device.js';
 
 /**
- * What the device honours. A variable of a module lies at a multiple of 512 on an H200 whatever
- * `.align` says beyond that, which ptxas takes without a word.
+ * The alignments that the device honours. On an H200 a variable of a module is aligned to 512 bytes
+ * at most: ptxas accepts a larger `.align` without an error.
  */
 const HONOURED = onCpu ? [16, 256, 1024, 4096, 65536] : [16, 256];
 
@@ -22,10 +22,12 @@ const ALIGNED = (align: number): string => `.version 7.0
   .reg .b64 %o, %a; .reg .b32 %s, %v;
   .shared .b8 odd; .shared .align ${Math.min(align, 1024)} .b8 tile[16];
   ld.param.u64 %o, [out]; cvta.to.global.u64 %o, %o;
-  mov.u64 %a, first; st.global.u64 [%o], %a; mov.u64 %a, second; st.global.u64 [%o+8], %a; mov.u64 %a, constant; st.global.u64 [%o+16], %a;
+  mov.u64 %a, first; st.global.u64 [%o], %a; mov.u64 %a, second; st.global.u64 [%o+8], %a;
+  mov.u64 %a, constant; st.global.u64 [%o+16], %a;
   mov.u32 %s, tile; cvt.u64.u32 %a, %s; st.global.u64 [%o+24], %a;
   ld.param.u64 %o, [read]; cvta.to.global.u64 %o, %o;
-  ld.global.u32 %v, [second]; st.global.u32 [%o], %v; ld.const.u32 %v, [constant]; st.global.u32 [%o+4], %v; ret;
+  ld.global.u32 %v, [second]; st.global.u32 [%o], %v; ld.const.u32 %v, [constant];
+  st.global.u32 [%o+4], %v; ret;
 }`;
 
 onDevice('alignment', (host) => {

@@ -1,14 +1,14 @@
-/** What a process has of the C library's allocator once its garbage is gone. */
+/** The memory that a process holds in the C library's allocator after a garbage collection. */
 import koffi from 'koffi';
 
 import { collectGarbage } from './garbage.js';
 import { residentMemory } from './resident-memory.js';
 
-/** Of glibc's mallinfo2, in bytes but for the counts. */
+/** Fields of glibc's mallinfo2: bytes, and counts. */
 interface AllocatorInfo {
-  /** In blocks that were allocated from heaps. */
+  /** Bytes in blocks that were allocated from heaps. */
   readonly uordblks: number | bigint;
-  /** In blocks of their own. */
+  /** Bytes in blocks with a mapping of their own. */
   readonly hblkhd: number | bigint;
 }
 
@@ -32,21 +32,21 @@ function allocator(): (() => AllocatorInfo) | null {
     const info = koffi.struct(Object.fromEntries(names.map((name) => [name, 'size_t'])));
     ask = koffi.load('libc.so.6').func('mallinfo2', info, []) as () => AllocatorInfo;
   } catch {
-    // Another system, or glibc before 2.33.
+    // The system is another one, or glibc is older than 2.33.
     ask = null;
   }
   return ask;
 }
 
-/** Whether {@link allocatedMemory} is the allocator's word. */
+/** Whether {@link allocatedMemory} is the allocator's own count. */
 export function allocatorTells(): boolean {
   return allocator() !== null;
 }
 
 /**
- * Bytes that were allocated and not freed: what libraries keep, to the byte. In what the process
- * holds in memory is also what the allocator has kept for later, which comes and goes, tens of MiB
- * at a time. Where the allocator does not tell (not glibc 2.33 or later) that is what there is.
+ * Bytes that were allocated and not freed: exactly what libraries keep. The resident memory also
+ * contains what the allocator keeps for later allocations, which varies by tens of MiB. Without
+ * mallinfo2 (glibc before 2.33, other systems) the resident memory is returned.
  */
 export async function allocatedMemory(): Promise<number> {
   const tell = allocator();

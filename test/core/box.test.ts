@@ -1,4 +1,4 @@
-/** Copies in three dimensions, against the same on plain arrays. */
+/** Copies in three dimensions, compared with the same copies of plain arrays. */
 import { bf16, f32, i32, u16, u8 } from 'async-cuda/core';
 import * as fc from '../fast-check.js';
 import { describe, expect, test } from 'vitest';
@@ -33,7 +33,7 @@ const layout = (most: number): fc.Arbitrary<Layout> =>
 const extent = ({ width, height, depth, rowStride, sliceStride }: Layout): number =>
   width * height * depth === 0 ? 0 : ((depth - 1) * sliceStride + height - 1) * rowStride + width;
 
-/** Index in the buffer of each element of the box, in dense order. */
+/** The index in the buffer of each element of the box, in dense order. */
 function places({ width, height, depth, rowStride, sliceStride }: Layout): number[] {
   return range(depth).flatMap((z) =>
     range(height).flatMap((y) => range(width).map((x) => (z * sliceStride + y) * rowStride + x)),
@@ -43,28 +43,32 @@ function places({ width, height, depth, rowStride, sliceStride }: Layout): numbe
 const RUNS = 60;
 
 onDevice('DeviceBox', (host) => {
-  test('write and read: the elements of the box, and no others', { tags: 'random' }, async () => {
-    await fc.assert(
-      fc.asyncProperty(layout(9), fc.nat(4), async (shape, before) => {
-        const { device, stream } = host;
-        using buffer = device.alloc(u16, before + extent(shape) + 2);
-        buffer.fill(stream, 7);
-        const box = buffer.slice(before).box(shape);
-        const at = places(shape);
-        const values = Uint16Array.from(at, (_, i) => 100 + i);
-        box.write(stream, values);
-        const expected = new Uint16Array(buffer.length).fill(7);
-        at.forEach((place, i) => (expected[before + place] = values[i]!));
-        const [all, read] = await Promise.all([buffer.read(stream), box.read(stream)]);
-        expect(all).toEqual(expected);
-        expect(read).toEqual(values);
-      }),
-      { numRuns: RUNS },
-    );
-  });
+  test(
+    'write and read touch the elements of the box and no others',
+    { tags: 'random' },
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(layout(9), fc.nat(4), async (shape, before) => {
+          const { device, stream } = host;
+          using buffer = device.alloc(u16, before + extent(shape) + 2);
+          buffer.fill(stream, 7);
+          const box = buffer.slice(before).box(shape);
+          const at = places(shape);
+          const values = Uint16Array.from(at, (_, i) => 100 + i);
+          box.write(stream, values);
+          const expected = new Uint16Array(buffer.length).fill(7);
+          at.forEach((place, i) => (expected[before + place] = values[i]!));
+          const [all, read] = await Promise.all([buffer.read(stream), box.read(stream)]);
+          expect(all).toEqual(expected);
+          expect(read).toEqual(values);
+        }),
+        { numRuns: RUNS },
+      );
+    },
+  );
 
   test(
-    'copies between boxes that lie otherwise, and through page-locked memory',
+    'copies between boxes of other layouts, and through page-locked memory',
     { tags: 'random' },
     async () => {
       await fc.assert(
@@ -95,7 +99,7 @@ onDevice('DeviceBox', (host) => {
     },
   );
 
-  test('crop is a part of the box', { tags: 'random' }, async () => {
+  test('crop gives a part of the box', { tags: 'random' }, async () => {
     const part = fc.tuple(fc.nat(5), fc.nat(4), fc.nat(3)).chain(([x, y, z]) =>
       fc.record({
         x: fc.constant(x),
@@ -159,7 +163,7 @@ onDevice('DeviceBox', (host) => {
     expect([all[shape.width], all[shape.height * shape.rowStride]]).toEqual([-1, -1]);
   });
 
-  test('narrow floats are converted on the way', async () => {
+  test('narrow floats are converted by copies', async () => {
     const { device, stream } = host;
     using buffer = device.alloc(bf16, 1000);
     const box = buffer.box({ width: 3, height: 4, depth: 5, rowStride: 10, sliceStride: 20 });
@@ -187,7 +191,7 @@ onDevice('DeviceBox', (host) => {
     });
   });
 
-  test('uses of a box are uses of its buffer', async () => {
+  test('the use of a box counts as a use of its buffer', async () => {
     const { device } = host;
     const streams = [device.createStream(), device.createStream()] as const;
     using source = device.alloc(i32, 1 << 20);

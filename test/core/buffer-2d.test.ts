@@ -114,7 +114,7 @@ onDevice('DeviceBuffer2D', (host) => {
     expect([...(await buffer.read(host.stream))]).toEqual([1, 2, 3, -4, 0.5, 65504]);
   });
 
-  test('reads into an array of the caller', async () => {
+  test('reads into an array that the caller passes', async () => {
     using buffer = host.device.alloc2D(i32, { width: 2, height: 2 });
     buffer.fill(host.stream, 3);
     const into = new Int32Array(4);
@@ -122,7 +122,7 @@ onDevice('DeviceBuffer2D', (host) => {
     expect([...into]).toEqual([3, 3, 3, 3]);
   });
 
-  test('is given to a kernel as its first row', async () => {
+  test('a kernel receives it as a pointer to its first row', async () => {
     const add1 = (await host.load(ELEMENTWISE)).kernel('add1');
     using buffer = host.device.alloc2D(i32, { width: 4, height: 2 });
     buffer.fill(host.stream, 1);
@@ -130,7 +130,7 @@ onDevice('DeviceBuffer2D', (host) => {
     expect([...(await buffer.read(host.stream))]).toEqual([2, 2, 2, 2, 1, 1, 1, 1]);
   });
 
-  test('a crop is given to a kernel at its own corner', async () => {
+  test('a kernel receives a crop as a pointer to its first pixel', async () => {
     const add1 = (await host.load(ELEMENTWISE)).kernel('add1');
     using buffer = host.device.alloc2D(i32, { width: 4, height: 2 });
     buffer.fill(host.stream, 1);
@@ -181,7 +181,7 @@ onDevice('DeviceBuffer2D', (host) => {
       });
     });
 
-    test('an image of the wrong size, and says the right one', async () => {
+    test('an image of the wrong size, and names the right one', async () => {
       using buffer = host.device.alloc2D(u8, { width: 4, height: 3, channels: 3 });
       expect(
         (await failure(() => buffer.write(host.stream, new Uint8Array(35)))).message,
@@ -205,7 +205,7 @@ onDevice('DeviceBuffer2D', (host) => {
       );
     });
 
-    test('what is no stream', async () => {
+    test('a value that is not a stream', async () => {
       using buffer = host.device.alloc2D(f32, { width: 1, height: 1 });
       for (const stream of [undefined, {}, host.device]) {
         expect(await failure(() => buffer.read(stream as never))).toMatchObject({
@@ -214,7 +214,7 @@ onDevice('DeviceBuffer2D', (host) => {
       }
     });
 
-    test('work after it was closed', async () => {
+    test('work after the image is closed', async () => {
       const buffer = host.device.alloc2D(f32, { width: 1, height: 1 });
       const crop = buffer.crop({ x: 0, y: 0, width: 1, height: 1 });
       buffer.close();

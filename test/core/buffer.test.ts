@@ -1,4 +1,4 @@
-/** Device buffers: what goes in comes out, of every dtype, whole and in parts. */
+/** Device buffers: elements of every dtype are written and read, whole and in parts. */
 import { runInNewContext } from 'node:vm';
 
 import { DTYPES, f16, f32, f64, f8e4m3, i32, i64, u16, u32, u64, u8 } from 'async-cuda/core';
@@ -29,7 +29,7 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
     const count = countOf(name);
     const parts = values.length / count;
 
-    test('gives back what was written', async () => {
+    test('reads what was written', async () => {
       using buffer = host.device.alloc(dtype, count);
       buffer.write(host.stream, values as never);
       const read = await buffer.read(host.stream);
@@ -38,7 +38,7 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
       expect(read.length).toBe(values.length);
     });
 
-    test('gives back raw words', async () => {
+    test('reads raw words', async () => {
       using buffer = host.device.alloc(dtype, count);
       buffer.write(host.stream, values as never);
       const bits = await buffer.readBits(host.stream);
@@ -57,7 +57,7 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
       expect(read.every((element, i) => element === inArray(value)[i % parts])).toBe(true);
     });
 
-    test('a slice is filled and what is around it stays', async () => {
+    test('a slice is filled, and the elements around it stay', async () => {
       using buffer = host.device.alloc(dtype, 10);
       const zero = zeroOf(name);
       buffer.fill(host.stream, zero as never);
@@ -78,7 +78,7 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
       expect((await buffer.readBits(host.stream)).length).toBe(0);
     });
 
-    test('has the bytes that its dtype says', () => {
+    test('has the number of bytes that follows from its dtype', () => {
       using buffer = host.device.alloc(dtype, 7);
       expect(buffer.byteLength).toBe(7 * dtype.bytes);
       expect(buffer.dtype).toBe(dtype);
@@ -141,8 +141,8 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
 
   describe('more small writes under way than staging holds', () => {
     /**
-     * Work of the stream that lasts until the function is called, so that no copy behind it gives
-     * its place back.
+     * Queues work that lasts until the returned function is called, so that no later copy frees its
+     * staging memory.
      */
     const holdUp = (): (() => Promise<void>) => {
       let end: () => void = () => undefined;
@@ -152,7 +152,7 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
       };
     };
 
-    test('have copied their sources when the calls return', async () => {
+    test('copy their sources before the calls return', async () => {
       const [length, count] = [16384, 512];
       using buffer = host.device.alloc(u32, length * count);
       const end = holdUp();
@@ -171,7 +171,7 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
       ).toEqual([]);
     });
 
-    test('also of what is converted, of images and of the bytes of buffers', async () => {
+    test('so do converted arrays, images and the bytes of buffers', async () => {
       using filler = host.device.alloc(u8, 65536);
       using halves = host.device.alloc(f16, 1000);
       using image = host.device.alloc2D(f16, { width: 10, height: 7 });
@@ -186,7 +186,7 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
       image.write(host.stream, pixels);
       bytes.write(host.stream, raw.buffer);
       for (const array of [values, pixels, raw]) array.fill(7);
-      // Nor does it matter what becomes of the memory.
+      // The memory may be detached after the call as well.
       detach(raw.buffer);
       await end();
       expect((await halves.read(host.stream)).every((value) => value === 1.5)).toBe(true);
@@ -195,7 +195,7 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
     });
   });
 
-  test('reads into an array of the caller', async () => {
+  test('reads into an array that the caller passes', async () => {
     using buffer = host.device.alloc(i32, 3);
     buffer.fill(host.stream, 6);
     const into = new Int32Array(3);
@@ -203,7 +203,7 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
     expect([...into]).toEqual([6, 6, 6]);
   });
 
-  test('reads into a view and leaves what is around it', async () => {
+  test('reads into a view and leaves the elements around it', async () => {
     using buffer = host.device.alloc(i32, 3);
     buffer.fill(host.stream, 6);
     const all = new Int32Array(6);
@@ -212,7 +212,7 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
   });
 
   someOf(3, test)([65_535, 65_536, 65_537, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 5_000_001])(
-    'gives back %i bytes, whichever way they travel',
+    'reads %i bytes as written, on every path',
     async (length) => {
       const values = Uint8Array.from(
         { length },
@@ -228,7 +228,7 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
   describe('many small reads that are converted and end together', () => {
     const N = 32768;
 
-    test('are given out over several turns of the event loop', async () => {
+    test('resolve over several turns of the event loop', async () => {
       using buffer = host.device.alloc(f16, N);
       await buffer.fill(host.stream, 1.5);
       let go: () => void = () => undefined;
@@ -259,7 +259,7 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
     });
 
     test.each([false, true])(
-      'are all there where the device is closed meanwhile, its work seen to be over: %s',
+      'all resolve when the device is closed meanwhile; its end was observed: %s',
       async (over) => {
         const device = await openTestDevice({ thread: host.mode });
         const { stream } = device;
@@ -273,45 +273,41 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
           }),
         );
         buffer.close();
-        // Without a turn of the event loop that would tell the reads.
+        // No turn of the event loop passes in which the reads could resolve.
         if (over) stream.block(stream.mark);
         await device.close();
         expect([left, ...(await Promise.all(reads))]).toEqual([0, ...reads.map(() => true)]);
       },
     );
 
-    test(
-      'are all there where one of two devices of the same number is closed, and the other one ' +
-        'goes on reading',
-      async () => {
-        const [device, other] = [
-          await openTestDevice({ thread: host.mode }),
-          await openTestDevice({ thread: host.mode }),
-        ];
-        try {
-          const buffer = device.alloc(f16, N);
-          buffer.fill(device.stream, -2);
-          const others = other.alloc(f16, N);
-          others.fill(other.stream, 3);
-          let open!: () => void;
-          const opened = new Promise<void>((resolve) => (open = resolve));
-          other.stream.call(() => opened);
-          const held = others.read(other.stream);
-          let left = 20;
-          const reads = range(20).map(() => buffer.read(device.stream).then(() => left--));
-          await Promise.all([device.close(), ...reads.slice(0, 1)]);
-          expect(left).toBe(0);
-          expect(await stillPending(held)).toBe(true);
-          open();
-          expect((await held).every((value) => value === 3)).toBe(true);
-        } finally {
-          await other.close();
-        }
-      },
-    );
+    test('all resolve where one of two devices of the same number is closed', async () => {
+      const [device, other] = [
+        await openTestDevice({ thread: host.mode }),
+        await openTestDevice({ thread: host.mode }),
+      ];
+      try {
+        const buffer = device.alloc(f16, N);
+        buffer.fill(device.stream, -2);
+        const others = other.alloc(f16, N);
+        others.fill(other.stream, 3);
+        let open!: () => void;
+        const opened = new Promise<void>((resolve) => (open = resolve));
+        other.stream.call(() => opened);
+        const held = others.read(other.stream);
+        let left = 20;
+        const reads = range(20).map(() => buffer.read(device.stream).then(() => left--));
+        await Promise.all([device.close(), ...reads.slice(0, 1)]);
+        expect(left).toBe(0);
+        expect(await stillPending(held)).toBe(true);
+        open();
+        expect((await held).every((value) => value === 3)).toBe(true);
+      } finally {
+        await other.close();
+      }
+    });
   });
 
-  test('a large converted array comes back as it went', async () => {
+  test('a large converted array is read as it was written', async () => {
     const values = Float32Array.from({ length: 300_001 }, (_, i) => (i % 2048) - 1024);
     using buffer = host.device.alloc(f16, values.length);
     buffer.write(host.stream, values);
@@ -352,7 +348,7 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
   });
 
   describe('slice', () => {
-    test('counts from the end, as for arrays', () => {
+    test('takes negative bounds from the end, as arrays do', () => {
       using buffer = host.device.alloc(i32, 10);
       expect(buffer.slice(-3)).toMatchObject({ byteOffset: 28, length: 3 });
       expect(buffer.slice(2, -2)).toMatchObject({ byteOffset: 8, length: 6 });
@@ -360,7 +356,7 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
       expect(buffer.slice()).toMatchObject({ byteOffset: 0, length: 10 });
     });
 
-    test('of a slice is a part of the same memory', async () => {
+    test('of a slice is a view of the same memory', async () => {
       using buffer = host.device.alloc(i32, 10);
       buffer.write(host.stream, Int32Array.from(range(10)));
       expect([...(await buffer.slice(2, 9).slice(1, 4).read(host.stream))]).toEqual([3, 4, 5]);
@@ -441,7 +437,7 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
       expect(error.message).toContain('overlaps');
     });
 
-    test('refuses another dtype, another length, and what is no buffer', async () => {
+    test('refuses another dtype, another length, and values that are not buffers', async () => {
       using buffer = host.device.alloc(i32, 6);
       using floats = host.device.alloc(f32, 6);
       using short = host.device.alloc(i32, 5);
@@ -483,14 +479,14 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
   });
 
   describe('refuses', () => {
-    test('an array of another dtype, and says how to convert it', async () => {
+    test('an array of another dtype, with how to convert it', async () => {
       using buffer = host.device.alloc(f32, 3);
       const error = await failure(() => buffer.write(host.stream, new Float64Array(3) as never));
       expect(error).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument: 'source' });
       expect(error.message).toContain('Float32Array.from(array)');
     });
 
-    test('raw words in write, and names writeBits', async () => {
+    test('raw words in write, with the name of writeBits', async () => {
       using buffer = host.device.alloc(f16, 3);
       expect(
         (await failure(() => buffer.write(host.stream, new Uint16Array(3) as never))).message,
@@ -504,14 +500,14 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
       ).toMatchObject({ argument: 'source' });
     });
 
-    test('a plain array, and says which constructor to use', async () => {
+    test('a plain array, with the constructor to use', async () => {
       using buffer = host.device.alloc(f32, 3);
       expect(
         (await failure(() => buffer.write(host.stream, [1, 2, 3] as never))).message,
       ).toContain('Float32Array.from(values)');
     });
 
-    test('too few elements, and shows how to write a part', async () => {
+    test('too few elements, with how to write a part', async () => {
       using buffer = host.device.alloc(f32, 3);
       expect(
         (await failure(() => buffer.write(host.stream, new Float32Array(2)))).message,
@@ -534,7 +530,7 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
       }
     });
 
-    test('an array to read into that does not fit, and says which one does', async () => {
+    test('a target of another length or dtype, with the one that fits', async () => {
       using floats = host.device.alloc(f32, 3);
       using halves = host.device.alloc(f16, 3);
       const said = async (call: () => unknown): Promise<string> => (await failure(call)).message;
@@ -553,7 +549,7 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
       );
     });
 
-    test('arrays that were transferred to somebody else, and says so', async () => {
+    test('arrays that were transferred to another thread, with that reason', async () => {
       using buffer = host.device.alloc(f32, 3);
       using none = host.device.alloc(f32, 0);
       const gone = new Float32Array(3);
@@ -596,7 +592,7 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
       });
     });
 
-    test('a fill of 64 bits says which bigint to write, to the last digit', async () => {
+    test('a fill of 64 bits with a number, with the exact bigint to write', async () => {
       using buffer = host.device.alloc(i64, 1);
       expect((await failure(() => buffer.fill(host.stream, (2 ** 60) as never))).message).toContain(
         'Write 1152921504606846976n.',
@@ -612,7 +608,7 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
       [u64, -1, '0 to 18446744073709551615'],
       [u64, 2 ** 64, '0 to 18446744073709551615'],
     ] as const)(
-      'a fill of %o with %s, which no bigint mends, says the range',
+      'a fill of %o with %s, which no bigint replaces, with the range',
       async (dtype, value, range) => {
         using buffer = host.device.alloc(dtype as never, 1) as DeviceBuffer;
         const { message } = await failure(() => buffer.fill(host.stream, value as never));
@@ -621,7 +617,7 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
       },
     );
 
-    test('what is no stream', async () => {
+    test('a value that is not a stream', async () => {
       using buffer = host.device.alloc(f32, 3);
       for (const stream of [undefined, null, {}, host.device]) {
         expect(await failure(() => buffer.fill(stream as never, 1))).toMatchObject({
@@ -630,7 +626,7 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
       }
     });
 
-    test('work after it was closed, and says so', async () => {
+    test('work after the buffer is closed, with that reason', async () => {
       const buffer = host.device.alloc(f32, 3, { label: 'weights' });
       buffer.close();
       buffer.close();
@@ -653,7 +649,7 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
     expect(await buffer.allocated()).toBe(buffer);
   });
 
-  test('says what it is', () => {
+  test('is shown with its dtype and length', () => {
     using buffer = host.device.alloc(f32, 3, { label: 'weights' });
     expect(String(buffer)).toContain("DeviceBuffer<f32>[3] 'weights'");
   });
@@ -667,12 +663,12 @@ onDeviceInEachMode('DeviceBuffer', (host) => {
     expect(kept.isClosed).toBe(true);
   });
 
-  test('closing it does not disturb work in flight', async () => {
+  test('closing it does not affect work in flight', async () => {
     const buffer = host.device.alloc(i32, 100_000);
     buffer.fill(host.stream, 4);
     const read = buffer.read(host.stream);
     buffer.close();
-    // Whoever gets the memory next must not be seen by the read.
+    // The read must not see what the memory's next buffer contains.
     using next = host.device.alloc(i32, 100_000);
     next.fill(host.stream, 5);
     expect((await read).every((value) => value === 4)).toBe(true);

@@ -1,4 +1,4 @@
-/** Captures beside work that is held: what they wait for, and what is queued behind them. */
+/** Captures while streams are held: what they wait for, and what is queued after them. */
 import { f32, graphIf, i32, prepareConditions, u32 } from 'async-cuda/core';
 import type {
   CoreDevice,
@@ -13,7 +13,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 
 import { failure, onDevice, stillPending } from './test-device.js';
 
-/** `put` writes 333 to the word that it is given. */
+/** `put` writes 333 to its argument. */
 const PUT = `.version 7.0
 .target sm_70
 .address_size 64
@@ -30,7 +30,7 @@ function heldBack(stream: Stream): () => void {
   let goOn!: () => void;
   void stream.call(() => new Promise<void>((resolve) => (goOn = resolve)));
   return () => {
-    // The function is called when the stream has come to it.
+    // The host function is called when the stream reaches it.
     const poll = (): void => {
       if (goOn === undefined) setImmediate(poll);
       else goOn();
@@ -49,7 +49,7 @@ onDevice('a capture beside held streams', (host) => {
   let put: Kernel;
   let a: Stream;
   let b: Stream;
-  /** Memory that nothing here may touch. */
+  /** Memory that no work of these tests may change. */
   let bystander: DeviceBuffer<'u32'>;
 
   beforeAll(async () => {
@@ -134,7 +134,7 @@ onDevice('a capture beside held streams', (host) => {
       ],
     ];
 
-    test.each(recorded)('%s finds it', async (_, record, check) => {
+    test.each(recorded)('%s uses it', async (_, record, check) => {
       const goOn = heldBack(b);
       using x = host.device.alloc(u32, 1 << 15, { stream: b });
       x.fill(b, 9);
@@ -149,7 +149,7 @@ onDevice('a capture beside held streams', (host) => {
       await untouched();
     });
 
-    test('a copy from it finds it', async () => {
+    test('a copy reads it', async () => {
       using y = host.device.alloc(u32, 4);
       const goOn = heldBack(b);
       using x = host.device.alloc(u32, 64, { stream: b });
@@ -163,7 +163,7 @@ onDevice('a capture beside held streams', (host) => {
       expect([...(await y.read(a))]).toEqual([9, 9, 9, 9]);
     });
 
-    test('a copy from it within an image finds it', async () => {
+    test('a copy within an image reads it', async () => {
       using y = host.device.alloc2D(f32, { width: 3, height: 2 });
       await y.fill(a, 1);
       const goOn = heldBack(host.stream);
@@ -178,7 +178,7 @@ onDevice('a capture beside held streams', (host) => {
       expect([...(await y.read(a))]).toEqual([4, 4, 4, 4, 4, 4]);
     });
 
-    test('a conditional node that reads it finds it', async (context) => {
+    test('a conditional node reads it', async (context) => {
       if (!hasConditions(host.device)) context.skip();
       await prepareConditions(host.device);
       using y = host.device.alloc(u32, 4);
@@ -218,7 +218,7 @@ onDevice('a capture beside held streams', (host) => {
       expect((await x.read(a))[63]).toBe(5);
     });
 
-    test('behind a large upload on the device’s stream', async () => {
+    test('it follows a large upload on the device’s stream', async () => {
       using large = host.device.alloc(u32, LARGE);
       large.write(host.stream, new Uint32Array(LARGE));
       using x = host.device.alloc(u32, 1 << 15);
@@ -232,7 +232,7 @@ onDevice('a capture beside held streams', (host) => {
       await untouched();
     });
 
-    test('closed in the capture, it is still there for it', async () => {
+    test('a buffer that is closed in the capture stays until the graph is closed', async () => {
       const goOn = heldBack(b);
       const x = host.device.alloc(u32, 64, { stream: b });
       const captured = a.capture(() => {
@@ -262,7 +262,7 @@ onDevice('a capture beside held streams', (host) => {
         return { large, goOn: () => undefined };
       };
 
-      test('what the other does next is done, and is no part of the graph', async () => {
+      test('later work of the other runs, and is not part of the graph', async () => {
         using x = host.device.alloc(u32, 4);
         using y = host.device.alloc(u32, 4);
         using z = host.device.alloc(u32, 4);
@@ -289,7 +289,7 @@ onDevice('a capture beside held streams', (host) => {
         large?.close();
       });
 
-      test('a stream that waits for the other waits for what it does next', async () => {
+      test('a stream that waits for the other waits for its later work', async () => {
         using c = host.device.createStream();
         using x = host.device.alloc(u32, 4);
         using y = host.device.alloc(u32, 4);
@@ -310,7 +310,7 @@ onDevice('a capture beside held streams', (host) => {
         large?.close();
       });
 
-      test('a function that throws leaves both as they were', async () => {
+      test('a function that throws leaves both streams as they were', async () => {
         using x = host.device.alloc(u32, 4);
         using z = host.device.alloc(u32, 4);
         await x.fill(a, 1);
@@ -332,7 +332,7 @@ onDevice('a capture beside held streams', (host) => {
         large?.close();
       });
 
-      test('a second capture behind the first is another graph', async () => {
+      test('a second capture after the first makes another graph', async () => {
         using x = host.device.alloc(u32, 4);
         await x.fill(a, 1);
         const { large, goOn } = hold();
@@ -354,7 +354,7 @@ onDevice('a capture beside held streams', (host) => {
       });
     });
 
-    test('a stream that has joined the body of a conditional node goes on behind it', async (context) => {
+    test('a stream that joined a conditional node’s body goes on after it', async (context) => {
       if (!hasConditions(host.device)) context.skip();
       await prepareConditions(host.device);
       using decides = host.device.alloc(u32, 1);
@@ -384,7 +384,7 @@ onDevice('a capture beside held streams', (host) => {
   });
 
   describe('waiting for an event that is no part of it', () => {
-    test('that was recorded outside is refused, and says what to do', async () => {
+    test('that was recorded outside is refused, with the remedy', async () => {
       using x = host.device.alloc(u32, 4);
       await x.fill(a, 1);
       using outside = b.record();
@@ -447,7 +447,7 @@ onDevice('a capture beside held streams', (host) => {
       expect((await x.read(a))[0]).toBe(333);
     });
 
-    test('an event that is recorded again outside is as good as any', async () => {
+    test('an event that is recorded again outside works as any other', async () => {
       using event = host.device.createEvent();
       await using _graph: Graph = await a.capture(() => {
         a.record(event);

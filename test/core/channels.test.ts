@@ -1,4 +1,4 @@
-/** What the library tells of itself through diagnostics channels. */
+/** What the library publishes on diagnostics channels. */
 import { channel, subscribe, unsubscribe } from 'node:diagnostics_channel';
 
 import { i32, labelled } from 'async-cuda/core';
@@ -18,7 +18,7 @@ import { onDeviceInEachMode, testDevice } from './test-device.js';
 const N = 64;
 const GRID = { grid: 1, block: N } as const;
 
-/** What one channel publishes while a test runs. */
+/** The messages of one channel while a test runs. */
 class Listener<M> {
   readonly messages: M[] = [];
   private readonly name: string;
@@ -58,36 +58,32 @@ onDeviceInEachMode('Channels', (host) => {
     for (const listener of listeners) listener.end();
   });
 
-  test(
-    'a launch is published with its kernel, grid, block and memory, on its channel and on ' +
-      'enqueue',
-    async () => {
-      using buffer = host.device.alloc(i32, N, { stream });
-      const launches = listen('launch');
-      const all = listen('enqueue');
-      const before = performance.now();
-      await add1.launch(stream, { grid: [1, 2], block: [N, 1, 1], sharedBytes: 16 }, buffer, 0);
-      expect(launches).toHaveLength(1);
-      const [launch] = launches;
-      expect(launch).toMatchObject({
-        kind: 'launch',
-        device: `${testDevice}:0`,
-        streamLabel: 'work',
-        name: 'add1',
-        label: undefined,
-        captured: false,
-        grid: [1, 2, 1],
-        block: [N, 1, 1],
-        sharedBytes: 16,
-      });
-      expect(launch!.memory).toHaveLength(1);
-      expect(launch!.operation).toBeGreaterThan(0);
-      expect(launch!.time).toBeGreaterThanOrEqual(before);
-      expect(all).toContain(launch);
-    },
-  );
+  test('a launch is published with its kernel, grid, block and memory', async () => {
+    using buffer = host.device.alloc(i32, N, { stream });
+    const launches = listen('launch');
+    const all = listen('enqueue');
+    const before = performance.now();
+    await add1.launch(stream, { grid: [1, 2], block: [N, 1, 1], sharedBytes: 16 }, buffer, 0);
+    expect(launches).toHaveLength(1);
+    const [launch] = launches;
+    expect(launch).toMatchObject({
+      kind: 'launch',
+      device: `${testDevice}:0`,
+      streamLabel: 'work',
+      name: 'add1',
+      label: undefined,
+      captured: false,
+      grid: [1, 2, 1],
+      block: [N, 1, 1],
+      sharedBytes: 16,
+    });
+    expect(launch!.memory).toHaveLength(1);
+    expect(launch!.operation).toBeGreaterThan(0);
+    expect(launch!.time).toBeGreaterThanOrEqual(before);
+    expect(all).toContain(launch);
+  });
 
-  test('every shape of a launch is understood, and the code of its own that a kernel gets', async () => {
+  test('launches of every form are published, also by compiled launch code', async () => {
     using buffer = host.device.alloc(i32, N, { stream });
     const launches = listen('launch');
     const shapes = [
@@ -95,7 +91,7 @@ onDeviceInEachMode('Channels', (host) => {
       { grid: [3, 2], block: N },
       { grid: [3, 2, 1], block: [8, 4, 2], cooperative: true },
     ] as const;
-    // Of no elements: blocks and threads of more than one dimension would all add to the same ones.
+    // No elements: threads of more than one dimension would all add to the same ones.
     for (const shape of shapes) await add1.launch(stream, shape, buffer, 0);
     expect(launches.map(({ grid, block }) => [grid, block])).toEqual([
       [
@@ -121,14 +117,14 @@ onDeviceInEachMode('Channels', (host) => {
     });
   });
 
-  test('a launch that is awaited, one after the other, is published each time', async () => {
+  test('launches that are awaited one after the other are each published', async () => {
     using buffer = host.device.alloc(i32, N, { stream });
     const launches = listen('launch');
     for (let i = 0; i < 20; i++) await add1.launch(stream, GRID, buffer, N);
     expect(launches).toHaveLength(20);
   });
 
-  test('copies say their direction and bytes, small ones and those that hold the stream', async () => {
+  test('copies have their direction and bytes, whether small or holding the stream', async () => {
     const long = 1 << 20;
     using small = host.device.alloc(i32, N, { stream, label: 'small' });
     using other = host.device.alloc(i32, N, { stream });
@@ -153,7 +149,7 @@ onDeviceInEachMode('Channels', (host) => {
     expect(copies[4]!.name).toBe(`buffer i32[${long}].write`);
   });
 
-  test('copies in two and three dimensions say how many bytes they move', async () => {
+  test('copies in two and three dimensions have the number of bytes moved', async () => {
     using image = host.device.alloc2D(i32, { width: 5, height: 7 }, { stream });
     using buffer = host.device.alloc(i32, 2 * 3 * 4, { stream });
     const copies = listen('copy');
@@ -162,7 +158,7 @@ onDeviceInEachMode('Channels', (host) => {
     expect(copies.map(({ bytes }) => bytes)).toEqual([35 * 4, 24 * 4]);
   });
 
-  test('everything that is queued on a stream is on enqueue', async () => {
+  test('everything that is queued on a stream is published on enqueue', async () => {
     const all = listen('enqueue');
     const buffer = host.device.alloc(i32, N, { stream });
     buffer.fill(stream, 3);
@@ -184,7 +180,7 @@ onDeviceInEachMode('Channels', (host) => {
     expect(new Set(all.map(({ stream: number }) => number)).size).toBe(1);
   });
 
-  test('memory is published as it is made and given back, with what is in use', async () => {
+  test('allocations and frees are published, with the bytes in use', async () => {
     const made = listen<MemoryMessage>('alloc');
     const given = listen<MemoryMessage>('free');
     const buffer = host.device.alloc(i32, N, { stream, label: 'mine' });
@@ -205,7 +201,7 @@ onDeviceInEachMode('Channels', (host) => {
     expect(given[2]!.bytesInUse).toBe(made[0]!.bytesInUse - N * 4);
   });
 
-  test('a wait has a beginning and an end', async () => {
+  test('a wait is published at its start and its end', async () => {
     using buffer = host.device.alloc(i32, N, { stream });
     const fences = listen<FenceMessage>('fence');
     add1.launch(stream, GRID, buffer, N);
@@ -218,27 +214,23 @@ onDeviceInEachMode('Channels', (host) => {
     for (const end of ended) expect(end.duration).toBeGreaterThanOrEqual(0);
   });
 
-  test(
-    'graphs are published as they are captured, made executable and launched, and what they ' +
-      'record as captured',
-    async () => {
-      using buffer = host.device.alloc(i32, N, { stream });
-      const graphs = listen<OperationMessage | GraphMessage>('graph');
-      const launches = listen('launch');
-      await using graph = await stream.capture(() => {
-        add1.launch(stream, GRID, buffer, N);
-      });
-      await graph.launch(stream);
-      expect(graphs.map((message) => ('phase' in message ? message.phase : message.kind))).toEqual([
-        'capture',
-        'instantiate',
-        'graph',
-      ]);
-      expect((graphs[2] as OperationMessage).memory).toEqual(launches[0]!.memory);
-      expect(launches.map(({ captured }) => captured)).toEqual([true]);
-      expect((graphs[1] as GraphMessage).duration).toBeGreaterThan(0);
-    },
-  );
+  test('captures, instantiations and launches of graphs are published', async () => {
+    using buffer = host.device.alloc(i32, N, { stream });
+    const graphs = listen<OperationMessage | GraphMessage>('graph');
+    const launches = listen('launch');
+    await using graph = await stream.capture(() => {
+      add1.launch(stream, GRID, buffer, N);
+    });
+    await graph.launch(stream);
+    expect(graphs.map((message) => ('phase' in message ? message.phase : message.kind))).toEqual([
+      'capture',
+      'instantiate',
+      'graph',
+    ]);
+    expect((graphs[2] as OperationMessage).memory).toEqual(launches[0]!.memory);
+    expect(launches.map(({ captured }) => captured)).toEqual([true]);
+    expect((graphs[1] as GraphMessage).duration).toBeGreaterThan(0);
+  });
 
   test('what is queued within labelled() has that label, the innermost one', async () => {
     using buffer = host.device.alloc(i32, N, { stream });
@@ -259,7 +251,7 @@ onDeviceInEachMode('Channels', (host) => {
     expect(all.map(({ label }) => label)).toEqual(['outer', 'inner', 'outer', undefined]);
   });
 
-  test('a listener may queue work itself', async () => {
+  test('a listener may queue work', async () => {
     using buffer = host.device.alloc(i32, N, { stream });
     using copy = host.device.alloc(i32, N, { stream });
     await buffer.fill(stream, 0);
@@ -275,7 +267,7 @@ onDeviceInEachMode('Channels', (host) => {
     expect((await copy.read(stream))[0]).toBe(1);
   });
 
-  test('nothing is published once nobody listens', async () => {
+  test('nothing is published without a listener', async () => {
     using buffer = host.device.alloc(i32, N, { stream });
     const launches = listen('launch');
     await add1.launch(stream, GRID, buffer, N);

@@ -1,6 +1,6 @@
 /**
  * The checking CPU device as programs meet it: `Device.open('cpu', { check, schedule })` and
- * `explore`. What it finds in kernels is tested beside the checker.
+ * `explore`. The tests of src/cpu-device cover what it finds in kernels.
  */
 import { afterEach, describe, expect, test, vi } from 'vitest';
 
@@ -41,7 +41,7 @@ async function open(options: OpenOptions = {}): Promise<CoreDevice> {
 afterEach(() => Promise.all(opened.splice(0).map((device) => device.close())));
 
 someOf(1, describe)(allModes)('A device that is checked (%s)', (thread) => {
-  test('tells what is wrong, where, and where the memory was made', async () => {
+  test('reports the fault, its place, and where the memory was allocated', async () => {
     const device = await open({ thread });
     const module = await device.loadModule(KERNELS);
     const data = device.alloc(i32, 100, { label: 'data' });
@@ -64,7 +64,7 @@ someOf(1, describe)(allModes)('A device that is checked (%s)', (thread) => {
     expect(error.message).toContain('twice: read, PTX line 10, block (0,0,0), thread (100,0,0)');
   });
 
-  test('is lost by an error, and another one can be opened', async () => {
+  test('is lost after an error, and another one can be opened', async () => {
     const device = await open({ thread });
     const module = await device.loadModule(KERNELS);
     const data = device.alloc(i32, 1);
@@ -77,7 +77,7 @@ someOf(1, describe)(allModes)('A device that is checked (%s)', (thread) => {
     expect([...(await fresh.read(next.stream))]).toEqual([7, 7, 7, 7]);
   });
 
-  test('that keeps going tells of it and goes on', async () => {
+  test('that keeps going reports the error and goes on', async () => {
     const device = await open({ thread, check: { keepGoing: true } });
     const reports: CheckReport[] = [];
     device.on('check', (report) => reports.push(report));
@@ -91,7 +91,7 @@ someOf(1, describe)(allModes)('A device that is checked (%s)', (thread) => {
     expect((await data.read(device.stream))[31]).toBe(2);
   });
 
-  test('finds that two streams touch the same memory, and that an event orders them', async () => {
+  test('reports two streams on the same memory unless an event orders them', async () => {
     const device = await open({ thread });
     const module = await device.loadModule(KERNELS);
     const [a, b] = [device.createStream({ label: 'a' }), device.createStream({ label: 'b' })];
@@ -106,7 +106,7 @@ someOf(1, describe)(allModes)('A device that is checked (%s)', (thread) => {
     expect((await data.read(b))[0]).toBe(4);
   });
 
-  test('is closed with what nobody closed, and tells of it', async () => {
+  test('closes what was left open, and reports it', async () => {
     const device = await open({ thread });
     const reports: CheckReport[] = [];
     device.on('check', (report) => reports.push(report));
@@ -132,7 +132,7 @@ someOf(1, describe)(allModes)('A device that is checked (%s)', (thread) => {
     expect(array.isClosed).toBe(true);
   });
 
-  test('of many leaks a few are warned of one by one, and the others are counted', async () => {
+  test('warns of a few of many leaks one by one, and counts the others', async () => {
     const warnings = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     try {
       const device = await open({ thread, check: true });
@@ -145,7 +145,7 @@ someOf(1, describe)(allModes)('A device that is checked (%s)', (thread) => {
     }
   });
 
-  test('warns of a leak where nobody listens, and not where leaks do not matter', async () => {
+  test('warns of a leak without a listener, and not where leaks are ignored', async () => {
     const warnings = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     try {
       for (const leaks of [true, false]) {
@@ -162,7 +162,7 @@ someOf(1, describe)(allModes)('A device that is checked (%s)', (thread) => {
   });
 });
 
-test('one thread follows what kernels do', async () => {
+test('one thread checks the accesses of kernels', async () => {
   for (const options of [{ check: true }, { check: {} }, { schedule: { seed: 1 } }]) {
     expect(await failure(() => CoreDevice.open('cpu', { ...options, workers: 2 }))).toMatchObject({
       argument: 'options.workers',
@@ -195,7 +195,7 @@ describe('explore', () => {
     return (await data.read(device.stream))[0]!;
   };
 
-  test('returns what a program gives in every order', async () => {
+  test('returns the result that a program has in every order', async () => {
     const seen: number[] = [];
     const sum = await explore(
       async (device) => {
@@ -210,7 +210,7 @@ describe('explore', () => {
     expect(seen).toHaveLength(5);
   });
 
-  test('finds a result that depends on the order, and the seed gives it again', async () => {
+  test('finds a result that depends on the order, and the seed reproduces it', async () => {
     const error = (await failure(() =>
       explore(lastBlock, { seeds: 50 }),
     )) as CudaError as CudaScheduleError;
@@ -224,7 +224,7 @@ describe('explore', () => {
     expect(first).not.toBe(await explore(lastBlock, { seeds: [0] }));
   });
 
-  test('names the seed of what a program throws, and runs that alone where the environment says so', async () => {
+  test('names the seed of an error, and runs only the seed that the environment sets', async () => {
     const program = async (device: CoreDevice): Promise<void> => {
       if ((await lastBlock(device)) === 2) throw new Error('block 2 was the last');
     };
@@ -246,7 +246,7 @@ describe('explore', () => {
     }
   });
 
-  test('and of what it did not await', async () => {
+  test('names the seed of an error that is not awaited', async () => {
     const error = await failure(() =>
       explore(
         async (device) => {

@@ -27,7 +27,7 @@ onDeviceInEachMode('Chunks', (host) => {
     ]);
   });
 
-  test('are a megabyte where nothing is asked for', async () => {
+  test('have a megabyte by default', async () => {
     using buffer = host.device.alloc(u8, (2 << 20) + 5);
     buffer.fill(host.stream, 1);
     const lengths: number[] = [];
@@ -35,12 +35,12 @@ onDeviceInEachMode('Chunks', (host) => {
     expect(lengths).toEqual([1 << 20, 1 << 20, 5]);
   });
 
-  test('of an empty buffer are none', async () => {
+  test('an empty buffer has none', async () => {
     using buffer = host.device.alloc(i32, 0);
     for await (const _ of buffer.chunks(host.stream)) expect.unreachable();
   });
 
-  test('a loop may be left early', async () => {
+  test('a loop may end early', async () => {
     using buffer = host.device.alloc(i32, 1000);
     buffer.fill(host.stream, 3);
     for await (const chunk of buffer.chunks(host.stream, { length: 10 })) {
@@ -58,14 +58,14 @@ onDeviceInEachMode('Chunks', (host) => {
     expect(kept.map((chunk) => chunk[0])).toEqual([0, 2, 4, 6]);
   });
 
-  test('refuse a length that is no whole number', async () => {
+  test('a length that is not a whole number is refused', async () => {
     using buffer = host.device.alloc(i32, 8);
     expect(await failure(() => buffer.chunks(host.stream, { length: 0 }).next())).toMatchObject({
       argument: 'options.length',
     });
   });
 
-  test('of a closed buffer are an error', async () => {
+  test('of a closed buffer are refused', async () => {
     const buffer = host.device.alloc(i32, 8);
     buffer.close();
     expect(await failure(() => buffer.chunks(host.stream).next())).toMatchObject({
@@ -73,7 +73,7 @@ onDeviceInEachMode('Chunks', (host) => {
     });
   });
 
-  test('a failure between them rejects the loop and leaves nothing unheard', async () => {
+  test('a failure between them rejects the loop, with no unhandled rejection', async () => {
     const buffer = host.device.alloc(i32, 8);
     const chunks = buffer.chunks(host.stream, { length: 2 });
     await chunks.next();
@@ -87,7 +87,7 @@ onDeviceInEachMode('Chunks', (host) => {
   });
 });
 
-/** A buffer that failed to be written, so that reading it fails. */
+/** A buffer whose write failed, so that reading it fails. */
 async function undefinedBuffer(host: TestDevice): Promise<DeviceBuffer<'i32'>> {
   const buffer = host.device.alloc(i32, 2 ** 46);
   await failure(() => buffer.allocated());
@@ -106,7 +106,7 @@ onDeviceInEachMode('A loop over chunks', (host) => {
     expect(await chunks.next()).toEqual({ done: true, value: undefined });
   });
 
-  test('that fails rejects once, and nothing is left unheard', async () => {
+  test('that fails rejects once, with no unhandled rejection', async () => {
     using buffer = await undefinedBuffer(host);
     const error = await failure(async () => {
       for await (const _ of buffer.slice(0, 100).chunks(host.stream, { length: 10 }))
@@ -128,7 +128,7 @@ onDeviceInEachMode('A loop over chunks', (host) => {
     await turns(6);
   });
 
-  test('gives the piece that was read before the buffer was closed, then fails', async () => {
+  test('yields the piece that was read before the buffer was closed, then fails', async () => {
     const buffer = host.device.alloc(i32, 6);
     buffer.write(host.stream, Int32Array.from(range(6)));
     const chunks = buffer.chunks(host.stream, { length: 2 });
@@ -139,7 +139,7 @@ onDeviceInEachMode('A loop over chunks', (host) => {
     expect(await chunks.next()).toEqual({ done: true, value: undefined });
   });
 
-  test('is left by a signal, though the device is busy', async () => {
+  test('ends when its signal aborts, while the device is busy', async () => {
     using stream = host.device.createStream();
     using buffer = host.device.alloc(i32, 100, { stream });
     buffer.fill(stream, 1);
@@ -160,7 +160,7 @@ onDeviceInEachMode('A loop over chunks', (host) => {
     expect((await buffer.read(stream))[99]).toBe(1);
   });
 
-  test('does not begin where the signal was given already', async () => {
+  test('does not begin with a signal that has aborted', async () => {
     using buffer = host.device.alloc(i32, 4);
     buffer.fill(host.stream, 1);
     expect(
@@ -242,7 +242,7 @@ onDeviceInEachMode('Web streams', (host) => {
     expect(marks.length).toBe(10);
   });
 
-  test('readable is cancelled at once, though the device is busy', async () => {
+  test('readable is cancelled at once while the device is busy', async () => {
     using stream = host.device.createStream();
     using buffer = host.device.alloc(i32, 100, { stream });
     buffer.fill(stream, 1);
@@ -306,7 +306,7 @@ onDeviceInEachMode('Web streams', (host) => {
     await turns(6);
   });
 
-  test('writable takes the next chunk when the one before has arrived', async () => {
+  test('writable takes the next chunk after the one before is copied', async () => {
     using stream = host.device.createStream();
     using buffer = host.device.alloc(i32, 6, { stream });
     let open!: () => void;
@@ -323,7 +323,7 @@ onDeviceInEachMode('Web streams', (host) => {
     expect([...(await buffer.read(stream))].slice(0, 4)).toEqual([1, 2, 3, 4]);
   });
 
-  test('writable is aborted at once, though the device is busy', async () => {
+  test('writable is aborted at once while the device is busy', async () => {
     using stream = host.device.createStream();
     using buffer = host.device.alloc(i32, 4, { stream });
     let open!: () => void;
@@ -337,7 +337,7 @@ onDeviceInEachMode('Web streams', (host) => {
     await writer.abort(reason);
     expect(await written).toBe(reason);
     open();
-    // What was queued is done all the same.
+    // Work that was queued still runs.
     expect([...(await buffer.slice(0, 2).read(stream))]).toEqual([1, 2]);
   });
 
@@ -352,7 +352,7 @@ onDeviceInEachMode('Web streams', (host) => {
     });
   });
 
-  test('readable gives the contents', async () => {
+  test('readable yields the contents', async () => {
     using buffer = host.device.alloc(f32, 7);
     buffer.write(host.stream, Float32Array.from(range(7)));
     const values: number[] = [];
@@ -360,7 +360,7 @@ onDeviceInEachMode('Web streams', (host) => {
     expect(values).toEqual(range(7));
   });
 
-  test('readable reads as it is asked, not ahead without end', async () => {
+  test('readable reads on demand, with a bound on reading ahead', async () => {
     using buffer = host.device.alloc(i32, 100);
     buffer.fill(host.stream, 1);
     const reader = buffer.readable(host.stream, { length: 1 }).getReader();

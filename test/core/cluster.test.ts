@@ -68,7 +68,7 @@ onDevice('clusters', (host) => {
     expect(await written('ring', cells.length, 8, 96, rounds)).toEqual([...cells]);
   });
 
-  test('blocks of a cluster of 2 by 2 know where they are, and meet in one cell', async () => {
+  test('blocks of a cluster of 2 by 2 have their coordinates, and add to one cell', async () => {
     const [gx, gy] = [4, 6];
     const expected = [];
     for (let y = 0; y < gy; y++) {
@@ -98,7 +98,7 @@ onDevice('clusters', (host) => {
     expect(await written('places', 16 * gx * gy, [gx, gy], 32)).toEqual(expected);
   });
 
-  test("barriers in each other's shared memory", async () => {
+  test("blocks arrive at barriers in each other's shared memory", async () => {
     const laps = 5;
     const expected = [];
     let cell = 0;
@@ -128,7 +128,7 @@ onDevice('clusters', (host) => {
     },
   );
 
-  test('threads that have left are not waited for', async () => {
+  test('a cluster barrier does not wait for threads that have exited', async () => {
     const sum = Array.from({ length: 3000 }, (_, i) => i).reduce(
       (now, i) => (Math.imul(now, 5) + i) | 0,
       0,
@@ -142,7 +142,7 @@ onDevice('clusters', (host) => {
     expect(await written('leavers', 128, 4, 64)).toEqual(expected);
   });
 
-  test('many clusters', async () => {
+  test('a launch has many clusters', async () => {
     const found = await written('ring', 4000 * 96, 4000, 96, 2);
     const cell = (block: number, i: number): number => block * 1000 + i;
     const next = (block: number): number => (block & ~3) + ((block + 1) % 4);
@@ -154,32 +154,28 @@ onDevice('clusters', (host) => {
     expect(wrong).toBe(-1);
   });
 
-  test(
-    "refuses clusters that are not the kernel's, that do not fill the grid or that are too " +
-      'large',
-    async () => {
-      const ring = await kernel('ring');
-      using out = host.device.alloc(i32, 12 * 96);
-      const options = { block: 96 };
-      expect(
-        await failure(() => ring.launch(host.stream, { ...options, grid: 8, cluster: 2 }, out, 1)),
-      ).toBeInstanceOf(CudaError);
-      expect(
-        await failure(() => ring.launch(host.stream, { ...options, grid: 6 }, out, 1)),
-      ).toBeInstanceOf(CudaError);
-      const histogram = await kernel('histogram');
-      expect(
-        await failure(() =>
-          histogram.launch(
-            host.stream,
-            { grid: 32, block: 32, sharedBytes: 4, cluster: 32 },
-            out,
-            0,
-            out,
-            1,
-          ),
+  test('clusters of a wrong shape, size or grid are refused', async () => {
+    const ring = await kernel('ring');
+    using out = host.device.alloc(i32, 12 * 96);
+    const options = { block: 96 };
+    expect(
+      await failure(() => ring.launch(host.stream, { ...options, grid: 8, cluster: 2 }, out, 1)),
+    ).toBeInstanceOf(CudaError);
+    expect(
+      await failure(() => ring.launch(host.stream, { ...options, grid: 6 }, out, 1)),
+    ).toBeInstanceOf(CudaError);
+    const histogram = await kernel('histogram');
+    expect(
+      await failure(() =>
+        histogram.launch(
+          host.stream,
+          { grid: 32, block: 32, sharedBytes: 4, cluster: 32 },
+          out,
+          0,
+          out,
+          1,
         ),
-      ).toBeInstanceOf(CudaError);
-    },
-  );
+      ),
+    ).toBeInstanceOf(CudaError);
+  });
 });

@@ -42,7 +42,7 @@ async function kept(): Promise<string> {
   return join(folder, names[0]!);
 }
 
-test('is kept by the first, and taken by the second, which does not keep it again', async () => {
+test('is written by the first thread and read by the second', async () => {
   await runs();
   const path = await kept();
   const { ino, size } = await stat(path);
@@ -68,7 +68,7 @@ test.each<[string, (path: string) => Promise<void>]>([
   expect((await readFile(path)).length).toBeGreaterThan(size / 2);
 });
 
-test('is not kept where that is switched off', async () => {
+test('is not written where the environment disables it', async () => {
   process.env['ASYNC_CUDA_CACHE_DISABLE'] = '1';
   await runs();
   expect(await readdir(folder)).toEqual([]);

@@ -1,4 +1,4 @@
-/** Conditional nodes: one launch of a graph does what the device has computed that it should. */
+/** Conditional nodes: the device decides which work one launch of a graph does. */
 import {
   f32,
   graphCondition,
@@ -29,24 +29,28 @@ const PTX = `.version 7.0
 .extern .func cudaGraphSetConditional (.param .b64 handle, .param .b32 value);
 .visible .entry add(.param .u64 word, .param .u32 amount) {
   .reg .b32 %r<3>; .reg .b64 %a<2>;
-  ld.param.u64 %a0, [word]; cvta.to.global.u64 %a0, %a0; ld.param.u32 %r1, [amount]; ld.global.u32 %r0, [%a0]; add.u32 %r0, %r0, %r1; st.global.u32 [%a0], %r0; ret;
+  ld.param.u64 %a0, [word]; cvta.to.global.u64 %a0, %a0; ld.param.u32 %r1, [amount];
+  ld.global.u32 %r0, [%a0]; add.u32 %r0, %r0, %r1; st.global.u32 [%a0], %r0; ret;
 }
 .visible .entry setTo(.param .u64 handle, .param .u32 value) {
   .reg .b32 %r<2>; .reg .b64 %a<2>;
   ld.param.u64 %a1, [handle]; ld.param.u32 %r0, [value];
-  { .param .b64 p0; .param .b32 p1; st.param.b64 [p0+0], %a1; st.param.b32 [p1+0], %r0; call.uni cudaGraphSetConditional, (p0, p1); }
+  { .param .b64 p0; .param .b32 p1; st.param.b64 [p0+0], %a1; st.param.b32 [p1+0], %r0;
+  call.uni cudaGraphSetConditional, (p0, p1); }
   ret;
 }
 .visible .entry setFrom(.param .u64 handle, .param .u64 word) {
   .reg .b32 %r<2>; .reg .b64 %a<2>;
-  ld.param.u64 %a1, [handle]; ld.param.u64 %a0, [word]; cvta.to.global.u64 %a0, %a0; ld.global.u32 %r0, [%a0];
-  { .param .b64 p0; .param .b32 p1; st.param.b64 [p0+0], %a1; st.param.b32 [p1+0], %r0; call.uni cudaGraphSetConditional, (p0, p1); }
+  ld.param.u64 %a1, [handle]; ld.param.u64 %a0, [word]; cvta.to.global.u64 %a0, %a0;
+  ld.global.u32 %r0, [%a0];
+  { .param .b64 p0; .param .b32 p1; st.param.b64 [p0+0], %a1; st.param.b32 [p1+0], %r0;
+  call.uni cudaGraphSetConditional, (p0, p1); }
   ret;
 }`;
 
 const ONE = { grid: 1, block: 1 } as const;
 
-/** What the driver of the device under test has: told apart here as users would, by its version. */
+/** What the driver of the tested device supports, by its version, as a program would decide. */
 const versionOf = (device: CoreDevice): number => {
   const [major, minor] = device.properties.driverVersion.split('.').map(Number);
   return device.kind === 'cpu' ? Infinity : major! * 100 + minor!;
@@ -98,7 +102,7 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
       await set();
     });
 
-    test('an if whose condition a kernel sets runs its body, or does not, at each launch anew', async () => {
+    test('an if runs its body at each launch for which a kernel sets the condition', async () => {
       await using graph = await stream.capture(() => {
         const condition = graphCondition(stream);
         setFrom.launch(stream, ONE, condition, word(0));
@@ -115,7 +119,7 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
       expect((await graph.nodeTypes()).sort()).toEqual(['conditional', 'kernel', 'kernel']);
     });
 
-    test('a condition begins each launch with its first value', async () => {
+    test('a condition has its initial value at the start of each launch', async () => {
       await using graph = await stream.capture(() => {
         const condition = graphCondition(stream, { initial: 1 });
         graphWhile(stream, condition, (within) => {
@@ -225,12 +229,12 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
       };
       await launch(one[0]!);
       await launch(one[1]!);
-      // Nothing is cut off: a number whose lower half is zero is not zero, nor any of the bodies.
+      // A number whose lower half is zero is not taken for zero, nor as the index of a body.
       if (typeof largest === 'bigint') await launch(largest);
       expect(await read()).toEqual([typeof largest === 'bigint' ? 2 : 1, 1, 1, 0]);
     });
 
-    test('nodes within bodies: for each of three rows as many turns as it says', async () => {
+    test('a loop within a body runs as often as each of three rows states', async () => {
       await using graph = await stream.capture(() => {
         graphWhile(stream, word(0), (outer) => {
           add.launch(outer, ONE, word(1), 2);
@@ -249,7 +253,7 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
       expect(await read()).toEqual([0, 0, 6, 3]);
     });
 
-    test('branches of the capture are behind and before the node; a body has branches of its own', async () => {
+    test('branches of the capture precede and follow the node; a body has its own', async () => {
       using left = host.device.createStream();
       using right = host.device.createStream();
       await using graph = await stream.capture(() => {
@@ -270,7 +274,7 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
       expect(await read()).toEqual([1, 2, 6, 0]);
     });
 
-    test('a launch counts as a use of what its bodies use', async () => {
+    test('a launch counts as a use of the memory that its bodies use', async () => {
       using source = host.device.alloc(i32, 1);
       await using graph = await stream.capture(() => {
         graphIf(stream, word(0), (within) => {
@@ -302,7 +306,7 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
       expect(await read(8)).toEqual([0, 7, 7, 0, 7, 7, 7, 7]);
     });
 
-    test('the picture of the graph shows the node and what is in its bodies', async () => {
+    test('the DOT text of the graph has the node and its bodies', async () => {
       await using graph = await stream.capture(() => {
         graphIf(stream, word(0), (within) => {
           add.launch(within, ONE, word(1), 1);
@@ -313,7 +317,7 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
       expect(`${plain}${verbose}`.toLowerCase()).toMatch(/cond|\bif\b/);
     });
 
-    test('the parameters of another graph of the same shape are taken over', async () => {
+    test('update takes the parameters of another graph of the same shape', async () => {
       const make = (amount: number) =>
         stream.capture(() => {
           graphIf(stream, word(0), (within) => {
@@ -329,7 +333,7 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
       expect((await read())[1]).toBe(100);
     });
 
-    test('a capture whose stream waits for the host records its bodies where they stand', async () => {
+    test('a capture of a stream that waits for the host records its bodies in order', async () => {
       const graphing = (async () => {
         let open: () => void = () => undefined;
         const gate = new Promise<void>((resolve) => {
@@ -381,7 +385,7 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
         }
       });
 
-      test('a condition that decides two nodes, or one of another place', async () => {
+      test('a condition of two nodes, or of a node of another capture', async () => {
         expect(
           (
             await capturing(() => {
@@ -413,7 +417,7 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
         );
       });
 
-      test('what cannot decide', async () => {
+      test('values that are not conditions', async () => {
         using floats = host.device.alloc(f32, 1);
         expect(
           (
@@ -438,7 +442,7 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
         ).toContain('bodies: expected a list of 1 to 128');
       });
 
-      test('a body that waits, throws, allocates, or queues on a stream of the capture around it', async () => {
+      test('a body that waits, throws, allocates, or uses an outer capture’s stream', async () => {
         expect(
           (
             await capturing(() => {
@@ -472,7 +476,7 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
           });
         });
         expect(around.message).toContain('is part of the capture around this body');
-        // All of them are as usable as before.
+        // All of them can be used as before.
         await set(1);
         await using graph = await stream.capture(() => {
           other.wait(stream);
@@ -486,7 +490,7 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
       });
     });
 
-    test.runIf(testDevice === 'cpu')('no handle is left behind', async () => {
+    test.runIf(testDevice === 'cpu')('no handle is left over', async () => {
       const make = async (): Promise<void> => {
         await using graph = await stream.capture(() => {
           graphWhile(stream, word(0), () => {
@@ -501,7 +505,7 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
         await graph.launch(stream);
       };
       await make();
-      // What earlier tests forgot would go meanwhile.
+      // Otherwise garbage of earlier tests would be collected during this one.
       await collectGarbage();
       const before = host.device.runtime.handles.count;
       for (let i = 0; i < 20; i++) await make();
@@ -509,7 +513,7 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
     });
   });
 
-  test('a condition as a kernel declares it', async () => {
+  test('a kernel declares a condition as a 64-bit parameter', async () => {
     await using device = await openTestDevice();
     const module = await device.loadModule(PTX);
     const setTo = module.kernel('setTo', [input(u64), u32]);
@@ -526,7 +530,7 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
     expect((await buffer.read(device.stream))[0]).toBe(3);
   });
 
-  test('a buffer before the kernel that reads it is loaded: the error says what to write', async () => {
+  test('a buffer whose reading kernel is not loaded yet, with what to write', async () => {
     await using device = await openTestDevice();
     using buffer = device.alloc(i32, 1);
     expect(
@@ -556,7 +560,7 @@ describe('on drivers that lack them', () => {
     }
   };
 
-  test('none at all: the error names the version that has them', () =>
+  test('without conditional nodes the error names the version that has them', () =>
     opened('conditionals', async (device) => {
       const error = await failure(() => prepareConditions(device));
       expect([error.code, error.message]).toEqual([
@@ -575,52 +579,50 @@ describe('on drivers that lack them', () => {
       ).toBe('ERR_CUDA_UNSUPPORTED');
     }));
 
-  test.skipIf(!hasNodes)(
-    'no switch and no else: several nodes take their place, where a buffer decides',
-    () =>
-      opened('switches', async (device) => {
-        await prepareConditions(device);
-        const { stream } = device;
-        const add = (await device.loadModule(PTX)).kernel('add');
-        using words = device.alloc(i32, 4);
-        const word = (index: number): DeviceBuffer<'i32'> => words.slice(index, index + 1);
-        await using graph = await stream.capture(() => {
-          // What the first body makes of the word does not matter to the second.
-          graphIf(
-            stream,
-            word(0),
-            (within) => {
-              word(0).fill(within, 0);
-              add.launch(within, ONE, word(1), 1);
-            },
-            (within) => {
-              add.launch(within, ONE, word(2), 1);
-            },
-          );
-          graphSwitch(
-            stream,
-            word(3),
-            [1, 2].map((next) => (within: Stream) => {
-              word(3).fill(within, next);
-              add.launch(within, ONE, word(1), 10 * next);
-            }),
-          );
-        });
-        expect((await graph.nodeTypes()).filter((type) => type === 'conditional')).toHaveLength(4);
-        await words.write(stream, Int32Array.of(5, 0, 0, 0));
-        await graph.launch(stream);
-        expect([...(await words.read(stream))]).toEqual([0, 11, 0, 1]);
-        await graph.launch(stream);
-        expect([...(await words.read(stream))]).toEqual([0, 31, 1, 2]);
-        const error = await failure(() =>
-          stream.capture(() => {
-            graphSwitch(stream, graphCondition(stream), [() => undefined]);
+  test.skipIf(!hasNodes)('without switch and else a buffer’s condition becomes several nodes', () =>
+    opened('switches', async (device) => {
+      await prepareConditions(device);
+      const { stream } = device;
+      const add = (await device.loadModule(PTX)).kernel('add');
+      using words = device.alloc(i32, 4);
+      const word = (index: number): DeviceBuffer<'i32'> => words.slice(index, index + 1);
+      await using graph = await stream.capture(() => {
+        // The second condition does not depend on what the first body writes to the word.
+        graphIf(
+          stream,
+          word(0),
+          (within) => {
+            word(0).fill(within, 0);
+            add.launch(within, ONE, word(1), 1);
+          },
+          (within) => {
+            add.launch(within, ONE, word(2), 1);
+          },
+        );
+        graphSwitch(
+          stream,
+          word(3),
+          [1, 2].map((next) => (within: Stream) => {
+            word(3).fill(within, next);
+            add.launch(within, ONE, word(1), 10 * next);
           }),
         );
-        expect([error.code, error.message]).toEqual([
-          'ERR_CUDA_UNSUPPORTED',
-          expect.stringContaining('needs a driver of CUDA 12.8'),
-        ]);
-      }),
+      });
+      expect((await graph.nodeTypes()).filter((type) => type === 'conditional')).toHaveLength(4);
+      await words.write(stream, Int32Array.of(5, 0, 0, 0));
+      await graph.launch(stream);
+      expect([...(await words.read(stream))]).toEqual([0, 11, 0, 1]);
+      await graph.launch(stream);
+      expect([...(await words.read(stream))]).toEqual([0, 31, 1, 2]);
+      const error = await failure(() =>
+        stream.capture(() => {
+          graphSwitch(stream, graphCondition(stream), [() => undefined]);
+        }),
+      );
+      expect([error.code, error.message]).toEqual([
+        'ERR_CUDA_UNSUPPORTED',
+        expect.stringContaining('needs a driver of CUDA 12.8'),
+      ]);
+    }),
   );
 });

@@ -1,7 +1,7 @@
 /**
- * Two devices for tests of what goes on between them: two CPU devices on threads of their own or on
- * the test's; on a GPU machine two GPUs where there are two, one GPU driven from two threads, and a
- * GPU and a CPU device.
+ * Pairs of devices for tests of copies and waits between them: two CPU devices on threads of their
+ * own or on the test's thread; on a GPU machine two GPUs where there are two, one GPU driven from
+ * two threads, and a GPU and a CPU device.
  */
 import { CoreDevice } from 'async-cuda/core';
 import type { CudaError, DeviceName, Module } from 'async-cuda/core';
@@ -37,7 +37,7 @@ const PAIRS: readonly (readonly [End, End])[] = onCpu
 
 export class DevicePair {
   readonly title: string;
-  /** Whether copies go from the one to the other without the host. */
+  /** Whether copies between the two bypass the host. */
   readonly alike: boolean;
   readonly errors: CudaError[] = [];
   private readonly ends: readonly [End, End];

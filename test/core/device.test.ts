@@ -1,4 +1,4 @@
-/** Devices: which one a name opens, what it says of itself, and how it ends. */
+/** Devices: which one a name opens, their properties, and how they are closed. */
 import { CoreDevice, f32 } from 'async-cuda/core';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 
@@ -8,17 +8,17 @@ import { failure, onCpu, onDeviceInEachMode, openTestDevice, testDevice } from '
 const hasGpu = (await CoreDevice.list()).some(({ kind }) => kind === 'cuda');
 
 describe('Device.list', () => {
-  test('ends with the CPU device, which is always there', async () => {
+  test('ends with the CPU device, which every machine has', async () => {
     const devices = await CoreDevice.list();
     expect(devices.at(-1)).toMatchObject({ kind: 'cpu', id: 'cpu:0' });
   });
 
-  test('shows the device that the suite runs on', async () => {
+  test('contains the device that the suite runs on', async () => {
     const devices = await CoreDevice.list();
     expect(devices.some((device) => device.kind === testDevice)).toBe(true);
   });
 
-  test('says the same of a device as the open device does', async () => {
+  test('gives the same properties of a device as the open device', async () => {
     const device = await openTestDevice();
     const listed = (await CoreDevice.list()).find((entry) => entry.id === `${testDevice}:0`)!;
     expect(listed.name).toBe(device.name);
@@ -61,7 +61,7 @@ describe('Device.open', () => {
     await device.close();
   });
 
-  test('a name wins over ASYNC_CUDA_DEVICE', async () => {
+  test('a name takes precedence over ASYNC_CUDA_DEVICE', async () => {
     vi.stubEnv('ASYNC_CUDA_DEVICE', 'cpu:3');
     const device = await CoreDevice.open('cpu:1');
     expect(device.ordinal).toBe(1);
@@ -77,7 +77,8 @@ describe('Device.open', () => {
     });
   });
 
-  // The device's thread would be the first to see it, and its own mistakes are the library's.
+  // Otherwise the device's thread would be the first to see it, where errors count as faults of the
+  // library.
   test('a bad ASYNC_CUDA_CPU_LANES is an error that names the variable', async () => {
     vi.stubEnv('ASYNC_CUDA_CPU_LANES', 'some');
     const error = await failure(() => CoreDevice.open('cpu:5'));
@@ -129,11 +130,11 @@ describe('Device.open', () => {
     });
   });
 
-  test('opening again shares the runtime, and the first close leaves the other device open', async () => {
+  test('opening again shares the runtime; one close leaves the other open', async () => {
     const first = await openTestDevice();
     const second = await openTestDevice();
     expect(second).not.toBe(first);
-    // A buffer of one is good on a stream of the other: there is one context.
+    // A buffer of one can be used on a stream of the other: there is one context.
     const buffer = first.alloc(f32, 4);
     await first.close();
     const own = second.alloc(f32, 4);
@@ -143,7 +144,7 @@ describe('Device.open', () => {
     await second.close();
   });
 
-  test('a buffer of one Device can be used on a stream of another that shares the runtime', async () => {
+  test('a buffer of one Device works on a stream of another that shares the runtime', async () => {
     const first = await openTestDevice();
     const second = await openTestDevice();
     const buffer = first.alloc(f32, 2);
@@ -176,7 +177,7 @@ describe('Device.open', () => {
     await Promise.all(devices.map((device) => device.close()));
   });
 
-  test('two CPU devices have memory of their own, and data goes from one to the other', async () => {
+  test('two CPU devices have separate memory, and data is copied between them', async () => {
     const [a, b] = await Promise.all([CoreDevice.open('cpu:0'), CoreDevice.open('cpu:1')]);
     const source = a.alloc(f32, 3);
     const target = b.alloc(f32, 3);
@@ -200,7 +201,7 @@ describe('Device.close', () => {
     expect(kept.isClosed).toBe(true);
   });
 
-  test('may be called twice', async () => {
+  test('can be called twice', async () => {
     const device = await openTestDevice();
     await device.close();
     await expect(device.close()).resolves.toBeUndefined();
@@ -217,7 +218,7 @@ describe('Device.close', () => {
   });
 
   test.each(['memoryInfo', 'finished', 'pool'] as const)(
-    'afterwards %s() is an error that says so',
+    'afterwards %s() is an error with that reason',
     async (method) => {
       const device = await openTestDevice();
       await device.close();
@@ -246,14 +247,14 @@ describe('Device.close', () => {
 });
 
 onDeviceInEachMode('Device', (host) => {
-  test('says what it is', () => {
+  test('is shown with its name and kind', () => {
     const { device } = host;
     expect(device.kind).toBe(testDevice);
     expect(device.name).toMatch(onCpu ? /CPU/ : /NVIDIA/);
     expect(String(device)).toContain(device.name);
   });
 
-  test('has properties in the units that their names say', () => {
+  test('has properties in the units of their names', () => {
     const { properties } = host.device;
     expect(properties.warpSize).toBe(32);
     expect(properties.computeCapability[0]).toBeGreaterThanOrEqual(7);
@@ -273,7 +274,7 @@ onDeviceInEachMode('Device', (host) => {
     expect(properties.managedMemory).toBe(true);
   });
 
-  test('memoryInfo falls by what is allocated', async () => {
+  test('the free bytes of memoryInfo fall by what is allocated', async () => {
     const { device, stream } = host;
     const before = await device.memoryInfo();
     expect(before.total).toBe(device.properties.totalMemory);
@@ -300,7 +301,7 @@ onDeviceInEachMode('Device', (host) => {
     });
   });
 
-  test('refuses a limit that is no whole number', async () => {
+  test('refuses a limit that is not a whole number', async () => {
     expect(await failure(() => host.device.setLimit('stackSize', -1))).toMatchObject({
       argument: 'value',
     });
@@ -326,7 +327,7 @@ onDeviceInEachMode('Device', (host) => {
     for (const stream of streams) stream.close();
   });
 
-  test('refuses a dtype given by name and says how to import it', async () => {
+  test('refuses a dtype given by name, with how to import it', async () => {
     const error = await failure(() => host.device.alloc('f32' as never, 4));
     expect(error).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument: 'dtype' });
     expect(error.message).toContain("Import f32 from 'async-cuda/core'");

@@ -1,7 +1,7 @@
 /**
- * Driver calls that fail where a GPU hardly ever lets them: each is made to, once, in inline mode,
- * where the driver is within reach. What had to come of the call is undefined or gone, nothing else
- * is, and nothing hangs.
+ * Driver calls that rarely fail on a GPU: each is made to fail once, in inline mode, where the test
+ * can replace the driver's functions. What depends on the call is undefined or gone, everything
+ * else works, and nothing hangs.
  */
 import { f64, i32, i64, inout, input, u32, u8 } from 'async-cuda/core';
 import type { CudaError, CoreDevice, DeviceBuffer, Graph, Kernel, Stream } from 'async-cuda/core';
@@ -27,7 +27,7 @@ type Calls = Record<string, (...args: unknown[]) => unknown>;
  */
 function withFailing(device: CoreDevice, name: string, result: number, queue: () => void): number {
   const driver = device.runtime.driver as unknown as Calls;
-  // A GPU's launches go past the driver's own function, but those of a capture.
+  // On a GPU only launches within a capture call the driver's function through this table.
   const { batch } = (
     device.runtime as unknown as { local: { decoder: { launches: { batch: Calls } } } }
   ).local.decoder.launches;
@@ -54,6 +54,10 @@ function withFailing(device: CoreDevice, name: string, result: number, queue: ()
   return calls;
 }
 
+/** Driver calls that queue work or change memory. */
+const QUEUED =
+  /^cu(Launch|Mem(cpy|set|Alloc|Free|Prefetch)|Graph|EventRecord|Stream(Wait|Write|Begin|End))/;
+
 /** Driver calls that are made while `work` runs, by name. */
 async function callsDuring(device: CoreDevice, work: () => Promise<void>): Promise<string[]> {
   const driver = device.runtime.driver as unknown as Calls;
@@ -61,13 +65,7 @@ async function callsDuring(device: CoreDevice, work: () => Promise<void>): Promi
   const real = new Map<string, Calls[string]>();
   for (const name of Object.keys(driver)) {
     const call = driver[name];
-    if (
-      typeof call !== 'function' ||
-      !/^cu(Launch|Mem(cpy|set|Alloc|Free|Prefetch)|Graph|Stream(Wait|Write|Begin|End)|EventRecord)/.test(
-        name,
-      )
-    )
-      continue;
+    if (typeof call !== 'function' || !QUEUED.test(name)) continue;
     real.set(name, call);
     driver[name] = (...args) => {
       made.push(name);
@@ -101,7 +99,7 @@ onDevice(
       return stream;
     }
 
-    /** The error says why, and its cause is the failure of the making itself. */
+    /** The error gives the reason, and its cause is the failure of the creation. */
     function expectUnmade(error: CudaError): void {
       expect(error).toMatchObject({
         name: 'CudaOutOfMemoryError',
@@ -114,7 +112,7 @@ onDevice(
       });
     }
 
-    test('rejects whatever is queued on it, with that failure as cause', async () => {
+    test('rejects all work that is queued on it, with that failure as the cause', async () => {
       using stream = unmade('broken');
       using buffer = host.device.alloc(i32, N);
       using large = host.device.alloc(u8, 1 << 20);
@@ -173,7 +171,7 @@ onDevice(
       host.errors.splice(0);
     });
 
-    test('leaves undefined what its work would have written, until that is written whole', async () => {
+    test('leaves the outputs of its work undefined until they are written whole', async () => {
       using stream = unmade('broken');
       using buffer = host.device.alloc(i32, N);
       buffer.fill(host.stream, 1);
@@ -185,7 +183,7 @@ onDevice(
       expect((await buffer.read(host.stream))[0]).toBe(4);
     });
 
-    test('holds up nobody: waiting for it ends, closing it too, and a thousand launches reject', async () => {
+    test('does not hang: waits and close() end, and a thousand launches reject', async () => {
       const stream = unmade('broken');
       using other = host.device.createStream();
       using buffer = host.device.alloc(i32, N);
@@ -212,7 +210,7 @@ onDevice(
       host.errors.splice(0);
     });
 
-    test('is told in the error event where nobody uses it', async () => {
+    test('is reported in the error event where no work uses it', async () => {
       using stream = unmade('broken');
       await stream.finished();
       await turns(4);
@@ -236,7 +234,7 @@ onDevice(
       }
     });
 
-    test('cannot be given to upload', async () => {
+    test('is refused by upload', async () => {
       using stream = unmade('broken');
       await using graph = await host.stream.capture(() => undefined);
       expect(await failure(() => graph.upload(stream))).toMatchObject({
@@ -289,23 +287,19 @@ onDevice(
       expect((await read.read(host.stream))[0]).toBe(1);
     });
 
-    test(
-      'rejects the next launch, which needs what was left undefined, until that is written ' +
-        'whole',
-      async () => {
-        fill();
-        await failedLaunch();
-        expect(await failure(() => graph.launch(host.stream))).toMatchObject({
-          code: 'ERR_CUDA_UNDEFINED_CONTENTS',
-        });
-        fill();
-        await graph.launch(host.stream);
-        expect((await written.read(host.stream))[0]).toBe(63);
-      },
-    );
+    test('rejects the next launch until its undefined input is written whole', async () => {
+      fill();
+      await failedLaunch();
+      expect(await failure(() => graph.launch(host.stream))).toMatchObject({
+        code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+      });
+      fill();
+      await graph.launch(host.stream);
+      expect((await written.read(host.stream))[0]).toBe(63);
+    });
 
     test.each(['read', 'written'])(
-      'comes of a buffer that is undefined: one that is %s',
+      'fails with an undefined buffer: one that is %s',
       async (which) => {
         fill();
         const spoiled = which === 'read' ? read : written;
@@ -321,52 +315,48 @@ onDevice(
       },
     );
 
-    test(
-      'a graph that begins by writing a buffer whole makes it good again, one that reads it ' +
-        'first does not',
-      async () => {
-        using a = host.device.alloc(i64, N);
-        using b = host.device.alloc(i64, N);
-        await using source = await host.device.pinned(i64, N);
-        source.view().fill(6n);
-        await using heals = await host.stream.capture(() => {
-          a.fill(host.stream, 0x1_0000_0002n);
-          b.write(host.stream, source);
-          add1.launch(host.stream, GRID, a, 1);
-        });
-        await using reads = await host.stream.capture(() => {
-          b.copyFrom(host.stream, a);
-          a.fill(host.stream, 0n);
-        });
-        const spoil = async (): Promise<void> => {
-          withFailing(
-            host.device,
-            'cuMemsetD2D32Async',
-            INVALID_VALUE,
-            () => void a.fill(host.stream, 5n).catch(() => undefined),
-          );
-          withFailing(
-            host.device,
-            'cuMemsetD2D32Async',
-            INVALID_VALUE,
-            () => void b.fill(host.stream, 5n).catch(() => undefined),
-          );
-          await host.stream.finished();
-        };
-        await spoil();
-        expect(await failure(() => reads.launch(host.stream))).toMatchObject({
-          code: 'ERR_CUDA_UNDEFINED_CONTENTS',
-        });
-        await spoil();
-        await heals.launch(host.stream);
-        expect([(await a.read(host.stream))[0], (await b.read(host.stream))[0]]).toEqual([
-          0x1_0000_0003n,
-          6n,
-        ]);
-      },
-    );
+    test('only a graph that first writes a buffer whole defines it again', async () => {
+      using a = host.device.alloc(i64, N);
+      using b = host.device.alloc(i64, N);
+      await using source = await host.device.pinned(i64, N);
+      source.view().fill(6n);
+      await using heals = await host.stream.capture(() => {
+        a.fill(host.stream, 0x1_0000_0002n);
+        b.write(host.stream, source);
+        add1.launch(host.stream, GRID, a, 1);
+      });
+      await using reads = await host.stream.capture(() => {
+        b.copyFrom(host.stream, a);
+        a.fill(host.stream, 0n);
+      });
+      const spoil = async (): Promise<void> => {
+        withFailing(
+          host.device,
+          'cuMemsetD2D32Async',
+          INVALID_VALUE,
+          () => void a.fill(host.stream, 5n).catch(() => undefined),
+        );
+        withFailing(
+          host.device,
+          'cuMemsetD2D32Async',
+          INVALID_VALUE,
+          () => void b.fill(host.stream, 5n).catch(() => undefined),
+        );
+        await host.stream.finished();
+      };
+      await spoil();
+      expect(await failure(() => reads.launch(host.stream))).toMatchObject({
+        code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+      });
+      await spoil();
+      await heals.launch(host.stream);
+      expect([(await a.read(host.stream))[0], (await b.read(host.stream))[0]]).toEqual([
+        0x1_0000_0003n,
+        6n,
+      ]);
+    });
 
-    test('recording a graph neither needs nor makes good what is undefined at the time', async () => {
+    test('recording a graph neither requires nor defines undefined buffers', async () => {
       using a = host.device.alloc(i32, N);
       withFailing(
         host.device,
@@ -388,7 +378,7 @@ onDevice(
       expect((await a.read(host.stream))[0]).toBe(2);
     });
 
-    test('a command that the driver refuses fails the capture, and leaves nothing undefined', async () => {
+    test('a command that the driver refuses fails the capture only', async () => {
       using a = host.device.alloc(i32, N);
       a.fill(host.stream, 7);
       let captured!: Promise<unknown>;
@@ -424,7 +414,7 @@ onDevice(
   (host) => {
     const stream = (): Stream => host.stream;
 
-    /** Makes the next operation of `call` fail that `queue` asks for. */
+    /** Makes the next call of `call` that `queue` causes fail. */
     async function spoil(call: string, queue: () => PromiseLike<unknown>): Promise<void> {
       let failed!: ReturnType<typeof failure>;
       expect(
@@ -501,7 +491,7 @@ onDevice(
       });
     });
 
-    test('a read of a whole page-locked buffer makes that good again', async () => {
+    test('a read into a whole page-locked buffer defines it again', async () => {
       using buffer = host.device.alloc(i32, N);
       await using pinned = await host.device.pinned(i32, N);
       await buffer.fill(stream(), 9);
@@ -515,7 +505,7 @@ onDevice(
       expect(pinned.view()[N - 1]).toBe(9);
     });
 
-    test('a copy between boxes, and one from page-locked memory, that fill all of a buffer', async () => {
+    test('copies of boxes, and of page-locked memory, that fill a whole buffer', async () => {
       using buffer = host.device.alloc(i32, N);
       using good = host.device.alloc(i32, N);
       await using pinned = await host.device.pinned(i32, N);
@@ -552,7 +542,7 @@ onDevice(
       expect((await buffer.read(stream()))[0]).toBe(5);
     });
 
-    test('a kernel that writes it does not', async () => {
+    test('a kernel that writes it does not define it', async () => {
       const add1 = (await host.load(ELEMENTWISE)).kernel('add1');
       using buffer = host.device.alloc(i32, N);
       await buffer.fill(stream(), 0);

@@ -1,6 +1,6 @@
 /**
- * Elements of every dtype for tests that go over the table: they follow from the rows, so that a new
- * row is tested as the others are.
+ * Elements of every dtype for tests of the whole table. They are derived from the rows, so that a
+ * new row is tested as the others are.
  */
 import {
   BIT_ARRAYS,
@@ -16,7 +16,9 @@ import type { DTypeName, HostArray, Scalar } from '../../src/ground/dtype.js';
 
 type Value = number | bigint;
 
-/** Values that the dtype holds exactly, its extremes among them; of a complex one its parts'. */
+/**
+ * Values that the dtype holds exactly, with its extremes; of a complex dtype, values of its parts.
+ */
 function exactValues(name: DTypeName): readonly Value[] {
   const { part, float } = DTYPE_FACTS[name];
   if (part !== null) {
@@ -66,7 +68,7 @@ export function fillOf<D extends DTypeName>(name: D): Scalar<D> {
 const rounded = (name: 'f32' | 'f64', value: number): number =>
   name === 'f32' ? Math.fround(value) : value;
 
-/** An element as it stands in the host array. */
+/** An element as the host array contains it. */
 export function inArray(value: unknown): Value[] {
   return [value].flat() as Value[];
 }

@@ -6,7 +6,7 @@ import { WAITING, spun } from './kernels/waiting.js';
 import { Gate, failure, onDeviceInEachMode, stillPending, turns } from './test-device.js';
 
 onDeviceInEachMode('Event', (host) => {
-  test('closed behind its stream, it is ended behind a record that is held', async () => {
+  test('closed after its stream, it is destroyed after a record that is held', async () => {
     const stream = host.device.createStream();
     let release: () => void = () => undefined;
     const released = new Promise<void>((resolve) => (release = resolve));
@@ -28,7 +28,7 @@ onDeviceInEachMode('Event', (host) => {
     gate = await Gate.of(await host.load(WAITING));
   });
 
-  test('is reached when the work before it is done, and not sooner', async () => {
+  test('is reached when the work before it is done, and not before', async () => {
     const { device } = host;
     const hold = (await host.load(WAITING)).kernel('hold');
     using stream = device.createStream();
@@ -44,13 +44,13 @@ onDeviceInEachMode('Event', (host) => {
     expect(event.reached).toBe(true);
   });
 
-  test('whoever waits for a stream that ends with a record waits for what is held in front of it', async () => {
+  test('a wait for a stream that ends with a record includes held work before it', async () => {
     const { device } = host;
     using stream = device.createStream();
     using other = device.createStream();
     using buffer = device.alloc(i32, 1, { stream });
     buffer.fill(stream, 1);
-    // From the second stream on, operations carry events of their own.
+    // From the second stream on, operations record events of their own.
     await Promise.all([stream.finished(), other.call(() => undefined)]);
     let release: () => void = () => undefined;
     const released = new Promise<void>((resolve) => (release = resolve));
@@ -64,7 +64,7 @@ onDeviceInEachMode('Event', (host) => {
     await synced;
   });
 
-  test('does not wait for work behind it', async () => {
+  test('does not wait for work after it', async () => {
     const { device } = host;
     const hold = (await host.load(WAITING)).kernel('hold');
     using stream = device.createStream();
@@ -79,7 +79,7 @@ onDeviceInEachMode('Event', (host) => {
     await gate.shut();
   });
 
-  test('waited for again is not held up by a later point that was waited for in between', async () => {
+  test('a second wait is not delayed by a wait for a later point in between', async () => {
     const { device } = host;
     const hold = (await host.load(WAITING)).kernel('hold');
     const spin = (await host.load(WAITING)).kernel('spin');
@@ -106,7 +106,7 @@ onDeviceInEachMode('Event', (host) => {
     await host.stream.finished();
   });
 
-  test('recorded again moves to the new point', async () => {
+  test('moves to the new point when it is recorded again', async () => {
     const { device } = host;
     const hold = (await host.load(WAITING)).kernel('hold');
     using stream = device.createStream();
@@ -153,7 +153,7 @@ onDeviceInEachMode('Event', (host) => {
     expect(await start.elapsed(end)).toBeGreaterThanOrEqual(0);
   });
 
-  test('recorded again on another stream while a record of it is held, it is of that stream', async () => {
+  test('recorded on another stream while a record is held, it belongs to that stream', async () => {
     const { device } = host;
     using held = device.createStream();
     using stream = device.createStream();
@@ -175,7 +175,7 @@ onDeviceInEachMode('Event', (host) => {
     for (const event of [start, end]) event.close();
   });
 
-  test('recorded on two streams in turn, it takes up nothing', async () => {
+  test('recorded on two streams in turn, it takes no further resources', async () => {
     const { device } = host;
     using first = device.createStream();
     using second = device.createStream();
@@ -188,11 +188,11 @@ onDeviceInEachMode('Event', (host) => {
     await Promise.all([first.finished(), second.finished()]);
     event.close();
     await turns(5);
-    // Streams have events of their own, behind what they do.
+    // Streams record events of their own after their work.
     expect(handles.count - before).toBeLessThanOrEqual(64);
   });
 
-  test('elapsed of an event without timing is an error that says how to make one', async () => {
+  test('elapsed of an event without timing is an error with how to make one', async () => {
     using start = host.stream.record(host.device.createEvent({ timing: false }));
     using end = host.stream.record();
     const error = await failure(() => start.elapsed(end));
@@ -207,7 +207,7 @@ onDeviceInEachMode('Event', (host) => {
     expect((await failure(() => end.elapsed(start))).message).toContain('stream.record(event)');
   });
 
-  test('elapsed refuses what is no event', async () => {
+  test('elapsed refuses a value that is not an event', async () => {
     using start = host.stream.record();
     expect(await failure(() => start.elapsed(3 as never))).toMatchObject({ argument: 'end' });
   });
@@ -234,7 +234,7 @@ onDeviceInEachMode('Event', (host) => {
     );
   });
 
-  test('closing an event that another stream still waits for does not release that stream', async () => {
+  test('closing an event that a stream waits for does not release that stream', async () => {
     const { device } = host;
     const hold = (await host.load(WAITING)).kernel('hold');
     using first = device.createStream();
@@ -253,7 +253,7 @@ onDeviceInEachMode('Event', (host) => {
     expect((await buffer.read(first))[0]).toBe(1);
   });
 
-  test('events can be made and closed without end', async () => {
+  test('many thousands of events can be made and closed', async () => {
     const { device, stream } = host;
     for (let i = 0; i < 5000; i++) {
       const event = stream.record();

@@ -1,6 +1,6 @@
 /**
- * The ways round what some platforms lack, forced by taking the features away: events for stream
- * memory operations, plain allocation for memory pools.
+ * Replacements for features that some platforms lack, tested by disabling the features: events for
+ * stream memory operations, plain allocation for memory pools.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
@@ -58,12 +58,12 @@ someOf(
 
     afterAll(() => device.close());
 
-    test('the device says that it works round something', () => {
+    test('the device lists the features that it replaces', () => {
       expect(device.runtime.info.patched).toBe(missing !== 'registration');
       expect(device.runtime.info.registered).toBe(!missing.includes('registration'));
     });
 
-    test.runIf(missing.includes('pools'))('pools of its own are refused', async () => {
+    test.runIf(missing.includes('pools'))('pools of the program are refused', async () => {
       await expect(device.createPool()).rejects.toMatchObject({ code: 'ERR_CUDA_UNSUPPORTED' });
     });
 
@@ -97,7 +97,7 @@ someOf(
       }
     });
 
-    test('page-locked buffers work, or are refused and say what to do', async () => {
+    test('page-locked buffers work, or are refused with the remedy', async () => {
       const pinned = device.pinned(i32, 4);
       if (missing.includes('registration')) {
         await expect(pinned).rejects.toMatchObject({
@@ -128,7 +128,7 @@ someOf(
       }
     });
 
-    test('memory that is freed is given out again, after the work that used it', async () => {
+    test('memory that is freed is allocated again, after the work that used it', async () => {
       using stream = device.createStream();
       // 200 MiB in all: a CPU device of this suite has less than half of that.
       for (let i = 0; i < 50; i++) {

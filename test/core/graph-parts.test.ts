@@ -1,5 +1,6 @@
 /**
- * What a graph is made of: it stays as long as the graph does, and a graph without it is refused.
+ * Objects that a graph uses: they stay as long as the graph, and a graph with a closed one is
+ * refused.
  */
 import { f32, u32 } from 'async-cuda/core';
 import type { Graph, Texture } from 'async-cuda/core';
@@ -11,7 +12,7 @@ import { WAITING } from './kernels/waiting.js';
 import { Gate, failure, onDevice, stillPending } from './test-device.js';
 import type { TestDevice } from './test-device.js';
 
-/** `put` writes 333 to the word that it is given; `variable` is the module's own. */
+/** `put` writes 333 to its argument; `variable` is a variable of the module. */
 const PUT = `.version 7.0
 .target sm_70
 .address_size 64
@@ -25,7 +26,7 @@ const ONE = { grid: 1, block: 1 } as const;
 const live = async ({ device }: TestDevice): Promise<number> => (await device.stats()).live.buffers;
 
 onDevice('what a graph is made of', (host) => {
-  describe('and everybody else has forgotten', () => {
+  describe('and that the program no longer references', () => {
     test('a buffer stays until the graph is closed', async () => {
       using out = host.device.alloc(u32, 4);
       const before = await live(host);
@@ -96,7 +97,7 @@ onDevice('what a graph is made of', (host) => {
       await graph.launch(host.stream);
     });
 
-    test('what an update has brought stays, and what it has replaced does not', async () => {
+    test('objects of an update stay, and those that it replaces are freed', async () => {
       using out = host.device.alloc(u32, 4);
       const capture = (value: number): Promise<Graph> => {
         const forgotten = host.device.alloc(u32, 4);
@@ -140,8 +141,8 @@ onDevice('what a graph is made of', (host) => {
     });
   });
 
-  describe('and was closed', () => {
-    test('a texture: a launch is refused, whatever was made in its place', async () => {
+  describe('and that is closed', () => {
+    test('a texture: a launch is refused, also where another took its handle', async () => {
       const fetch = (await host.load(TEXELS)).kernel('fetch2d');
       using at = host.device.alloc(f32, 4);
       using out = host.device.alloc(f32, 4);
@@ -198,7 +199,7 @@ onDevice('what a graph is made of', (host) => {
       },
     );
 
-    test('a graph is not launched within a capture', async () => {
+    test('a launch within a capture is refused', async () => {
       using x = host.device.alloc(u32, 1);
       await using inner = await host.stream.capture(() => {
         x.fill(host.stream, 1);

@@ -62,7 +62,7 @@ onDeviceInEachMode('Graph', (host) => {
     }
   });
 
-  test('gives what the captured function returned', async () => {
+  test('has the value that the captured function returned', async () => {
     using buffer = host.device.alloc(i32, N);
     await using graph = (await stream.capture(() => {
       buffer.fill(stream, 1);
@@ -89,7 +89,7 @@ onDeviceInEachMode('Graph', (host) => {
     expect(await graph.nodeCount()).toBe(3);
   });
 
-  test('is written in Graphviz’s language', async () => {
+  test('is written as DOT text for Graphviz', async () => {
     using a = host.device.alloc(i32, N);
     await using graph = await stream.capture(() => {
       a.fill(stream, 1);
@@ -156,7 +156,7 @@ onDeviceInEachMode('Graph', (host) => {
     expect((await b.read(stream))[N - 1]).toBe(expected);
   });
 
-  test('a launch waits for work on other streams that it conflicts with, and they for it', async () => {
+  test('a launch and conflicting work on other streams wait for each other', async () => {
     using other = host.device.createStream();
     using a = host.device.alloc(i32, N);
     await using graph = await stream.capture(() => {
@@ -180,7 +180,7 @@ onDeviceInEachMode('Graph', (host) => {
     expect((await read)[0]).toBe(11);
   });
 
-  test('launches on different streams are one after the other', async () => {
+  test('launches on different streams run one after the other', async () => {
     using other = host.device.createStream();
     using a = host.device.alloc(i32, N);
     a.fill(stream, 0);
@@ -202,7 +202,7 @@ onDeviceInEachMode('Graph', (host) => {
     expect((await a.read(stream))[0]).toBe(2);
   });
 
-  test('update takes over another graph’s parameters', async () => {
+  test('update takes another graph’s parameters', async () => {
     using a = host.device.alloc(i32, N);
     using b = host.device.alloc(i32, N);
     await using graph = await stream.capture(() => {
@@ -221,7 +221,7 @@ onDeviceInEachMode('Graph', (host) => {
     expect([...(await b.read(stream))].slice(0, 2)).toEqual([6, 5]);
   });
 
-  test('update refuses a graph of another shape, and stays as it was', async () => {
+  test('update refuses a graph of another shape, and leaves the graph as it was', async () => {
     using a = host.device.alloc(i32, N);
     await using graph = await stream.capture(() => {
       a.fill(stream, 1);
@@ -235,7 +235,7 @@ onDeviceInEachMode('Graph', (host) => {
     expect((await a.read(stream))[0]).toBe(1);
   });
 
-  test('the stream is as good as before after a capture', async () => {
+  test('the stream works as before after a capture', async () => {
     using a = host.device.alloc(i32, N);
     await using graph = await stream.capture(() => {
       a.fill(stream, 2);
@@ -274,26 +274,29 @@ onDeviceInEachMode('Graph', (host) => {
     const scratch = (): ReturnType<typeof host.device.alloc<'i32'>> =>
       (lazily ??= host.device.alloc(i32, N));
 
-    test.each(refusals)('%s is refused: it names the stream, and how to join', async (_, call) => {
-      using other = host.device.createStream({ label: 'other' });
-      scratch().fill(other, 5);
-      let error!: Awaited<ReturnType<typeof failure>>;
-      await using graph = await stream.capture(() => {
-        try {
-          call(other);
-        } catch (thrown) {
-          error = thrown as typeof error;
-        }
-      });
-      expect(error).toMatchObject({ code: 'ERR_CUDA_CAPTURE' });
-      expect(error.message).toContain("stream 'other' has not joined");
-      expect(error.message).toContain('stream.wait(');
-      expect(error.message).toContain("unjoined: 'run'");
-      expect(await graph.nodeCount()).toBe(0);
-      expect((await scratch().read(other))[N - 1]).toBe(5);
-    });
+    test.each(refusals)(
+      '%s is refused, with the stream’s name and how to join',
+      async (_, call) => {
+        using other = host.device.createStream({ label: 'other' });
+        scratch().fill(other, 5);
+        let error!: Awaited<ReturnType<typeof failure>>;
+        await using graph = await stream.capture(() => {
+          try {
+            call(other);
+          } catch (thrown) {
+            error = thrown as typeof error;
+          }
+        });
+        expect(error).toMatchObject({ code: 'ERR_CUDA_CAPTURE' });
+        expect(error.message).toContain("stream 'other' has not joined");
+        expect(error.message).toContain('stream.wait(');
+        expect(error.message).toContain("unjoined: 'run'");
+        expect(await graph.nodeCount()).toBe(0);
+        expect((await scratch().read(other))[N - 1]).toBe(5);
+      },
+    );
 
-    test('work is refused also where the stream was made in the function, until it joins', async () => {
+    test('work on a stream that was made in the function is refused until it joins', async () => {
       let refused: unknown;
       await using graph = await stream.capture(() => {
         using other = host.device.createStream();
@@ -346,7 +349,7 @@ onDeviceInEachMode('Graph', (host) => {
       kept!.close();
     });
 
-    test('goes on as before after the capture', async () => {
+    test('the stream works as before after the capture', async () => {
       using other = host.device.createStream();
       await using graph = await stream.capture(() => {
         expect(() => scratch().fill(other, 1)).toThrow('has not joined');
@@ -359,7 +362,7 @@ onDeviceInEachMode('Graph', (host) => {
       expect(await graph.nodeCount()).toBe(1);
     });
 
-    test('an option that does not exist, and a value that does not, are refused', async () => {
+    test('unknown options and values are refused', async () => {
       expect(
         await failure(() => stream.capture(() => undefined, { unjoind: 'run' } as never)),
       ).toMatchObject({ argument: 'options.unjoind' });
@@ -369,24 +372,20 @@ onDeviceInEachMode('Graph', (host) => {
     });
   });
 
-  test(
-    'closing a buffer that the capture does not use, while its stream is captured, is no part ' +
-      'of the graph',
-    async () => {
-      const other = host.device.alloc(i32, N, { stream });
-      other.fill(stream, 1);
-      using a = host.device.alloc(i32, N);
-      await using graph = await stream.capture(() => {
-        a.fill(stream, 2);
-        other.close();
-      });
-      expect(await graph.nodeTypes()).toEqual(['memset']);
-      graph.launch(stream);
-      await graph.launch(stream);
-    },
-  );
+  test('closing a buffer that a capture does not use is not part of the graph', async () => {
+    const other = host.device.alloc(i32, N, { stream });
+    other.fill(stream, 1);
+    using a = host.device.alloc(i32, N);
+    await using graph = await stream.capture(() => {
+      a.fill(stream, 2);
+      other.close();
+    });
+    expect(await graph.nodeTypes()).toEqual(['memset']);
+    graph.launch(stream);
+    await graph.launch(stream);
+  });
 
-  test('a stream that has joined may queue thousands of launches', async () => {
+  test('a stream that has joined can queue thousands of launches', async () => {
     using other = host.device.createStream();
     using a = host.device.alloc(i32, N);
     await using graph = await stream.capture(() => {
@@ -399,7 +398,7 @@ onDeviceInEachMode('Graph', (host) => {
     expect((await a.read(stream))[0]).toBe(2000);
   });
 
-  test('update counts for launches behind it only, also where those before it are held up', async () => {
+  test('update affects only later launches, also while earlier ones are held', async () => {
     using a = host.device.alloc(i32, N);
     using b = host.device.alloc(i32, N);
     a.fill(stream, 0);
@@ -422,7 +421,7 @@ onDeviceInEachMode('Graph', (host) => {
     expect([(await a.read(stream))[0], (await b.read(stream))[0]]).toEqual([1, 1]);
   });
 
-  test('after an update the buffers of before may be closed', async () => {
+  test('after an update the replaced buffers can be closed', async () => {
     const a = host.device.alloc(i32, N);
     using b = host.device.alloc(i32, N);
     await using graph = await stream.capture(() => {
@@ -495,7 +494,7 @@ onDeviceInEachMode('Graph', (host) => {
       await graph.launch(stream);
     });
 
-    test('an error of the function ends the capture and comes out', async () => {
+    test('an error of the function ends the capture and is thrown', async () => {
       const boom = new Error('boom');
       await expect(
         stream.capture(() => {
@@ -505,18 +504,18 @@ onDeviceInEachMode('Graph', (host) => {
       await stream.finished();
     });
 
-    test('an async function is refused and says what to do', async () => {
+    test('an async function is refused, with the remedy', async () => {
       const error = await failure(() => stream.capture((async () => undefined) as never));
       expect(error).toMatchObject({ argument: 'body' });
       expect(error.message).toContain('Remove async');
       await stream.finished();
     });
 
-    test('what is no function is refused', async () => {
+    test('a value that is not a function is refused', async () => {
       expect(await failure(() => stream.capture(5 as never))).toMatchObject({ argument: 'body' });
     });
 
-    test('closing a buffer frees it behind the launches', async () => {
+    test('closing a buffer frees it after the launches', async () => {
       const a = host.device.alloc(i32, N, { stream });
       await using graph = await stream.capture(() => {
         a.fill(stream, 1);
@@ -528,7 +527,7 @@ onDeviceInEachMode('Graph', (host) => {
     });
   });
 
-  test('a launch whose buffer is gone is an error that says so', async () => {
+  test('a launch with a closed buffer is an error with that reason', async () => {
     const a = host.device.alloc(i32, N);
     await using graph = await stream.capture(() => {
       a.fill(stream, 1);

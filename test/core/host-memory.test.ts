@@ -1,4 +1,4 @@
-/** Memory that host and device both see: pinned and managed. */
+/** Memory that host and device both access: page-locked and managed. */
 import { f16, f32, i32, u32, u8 } from 'async-cuda/core';
 import { beforeAll, describe, expect, test } from 'vitest';
 
@@ -45,13 +45,13 @@ onDevice('PinnedBuffer', (host) => {
     expect([...pinned.view()]).toEqual([0, 3, 4, 0, 5, 6]);
   });
 
-  test('a slice of a slice shows the same bytes', async () => {
+  test('a slice of a slice is a view of the same bytes', async () => {
     await using pinned = await host.device.pinned(i32, 6);
     pinned.view().set([1, 2, 3, 4, 5, 6]);
     expect([...pinned.slice(1, -1).slice(-2).view()]).toEqual([4, 5]);
   });
 
-  test('the same buffer on two streams is kept in order', async () => {
+  test('uses of one buffer on two streams are ordered', async () => {
     using other = host.device.createStream();
     await using pinned = await host.device.pinned(i32, 50_000);
     using first = host.device.alloc(i32, 50_000);
@@ -63,7 +63,7 @@ onDevice('PinnedBuffer', (host) => {
     expect((await second.read(other)).every((value) => value === 5)).toBe(true);
   });
 
-  test('of a narrow dtype shows its words', async () => {
+  test('has words as the elements of a narrow dtype', async () => {
     await using pinned = await host.device.pinned(f16, 2);
     expect((await failure(() => pinned.view())).message).toContain('bits()');
     pinned.bits().set([0x3c00, 0xbc00]);
@@ -137,7 +137,7 @@ onDevice('PinnedBuffer', (host) => {
     await other.close();
   });
 
-  test('is no kernel argument', async () => {
+  test('is refused as a kernel argument', async () => {
     const add1 = (await host.load(ELEMENTWISE)).kernel('add1');
     await using pinned = await host.device.pinned(i32, 3);
     expect(
@@ -152,7 +152,7 @@ onDevice('PinnedBuffer', (host) => {
     expect(new Uint8Array(there)[pinned.bufferOffset]).toBe(200);
   });
 
-  test('more than the host has is a typed error', async () => {
+  test('more memory than the host has is a typed error', async () => {
     expect(await failure(() => host.device.pinned(u8, 2 ** 46))).toMatchObject({
       code: 'ERR_CUDA_OUT_OF_MEMORY',
     });
@@ -166,7 +166,7 @@ onDevice('ManagedBuffer', (host) => {
     gate = await Gate.of(await host.load(WAITING));
   });
 
-  test('a kernel sees what the host wrote, and the host what the kernel wrote', async () => {
+  test('a kernel reads what the host wrote, and the host what the kernel wrote', async () => {
     const add1 = (await host.load(ELEMENTWISE)).kernel('add1');
     await using managed = await host.device.managed(i32, 100);
     managed.view().set(range(100));
@@ -196,7 +196,7 @@ onDevice('ManagedBuffer', (host) => {
     await gate.shut();
   });
 
-  test('of a narrow dtype shows its words', async () => {
+  test('has words as the elements of a narrow dtype', async () => {
     await using managed = await host.device.managed(f16, 2);
     expect((await failure(() => managed.view())).message).toContain('bits()');
     managed.bits().set([1, 2]);
@@ -219,14 +219,14 @@ onDevice('ManagedBuffer', (host) => {
     });
   });
 
-  test.skipIf(onCpu)('its views end with it', async () => {
+  test.skipIf(onCpu)('its views are detached when it is closed', async () => {
     const managed = await host.device.managed(f32, 2);
     const view = managed.view();
     await managed.close();
     expect(view.length).toBe(0);
   });
 
-  test('that is forgotten keeps its memory while there is a view of it, or a part of one', async () => {
+  test('that is unreferenced keeps its memory while a view of it is referenced', async () => {
     const { inUse } = (await host.device.stats()).memory;
     const held = async (): Promise<number> => (await host.device.stats()).memory.inUse - inUse;
     let part: Uint32Array | undefined = await (async () =>
@@ -243,7 +243,7 @@ onDevice('ManagedBuffer', (host) => {
     expect(await held()).toBe(400);
   });
 
-  test('that is forgotten without a view is freed', async () => {
+  test('that is unreferenced, without a view, is freed', async () => {
     const { inUse } = (await host.device.stats()).memory;
     await (async () => {
       await host.device.managed(u32, 100);
@@ -253,12 +253,12 @@ onDevice('ManagedBuffer', (host) => {
     expect((await host.device.stats()).memory.inUse).toBe(inUse);
   });
 
-  test('that is forgotten ends with its device, and a view of it harms nobody', async () => {
+  test('that is unreferenced is freed with its device, and its views are safe', async () => {
     const device = await openTestDevice({ thread: host.mode });
     const view = await (async () => (await device.managed(u32, 100)).view().fill(4))();
     await collectGarbage(5);
     await device.close();
-    // Where it was taken from the view there is nothing to write to.
+    // Where the view was detached, the write has no effect.
     if (view.length > 0) view.fill(5);
     await collectGarbage(5);
     expect([0, 100]).toContain(view.length);
@@ -275,7 +275,7 @@ onDevice('ManagedBuffer', (host) => {
 
 onDevice('MemoryPool', (host) => {
   describe('of its own', () => {
-    test('counts what is allocated from it', async () => {
+    test('counts the bytes that are allocated from it', async () => {
       await using pool = await host.device.createPool();
       const buffer = host.device.alloc(u8, 1 << 20, { pool });
       await buffer.fill(host.stream, 1);
@@ -288,7 +288,7 @@ onDevice('MemoryPool', (host) => {
       expect((await pool.statistics()).used).toBe(0);
     });
 
-    test('trim gives its memory back', async () => {
+    test('trim returns its memory to the device', async () => {
       await using pool = await host.device.createPool();
       const buffer = host.device.alloc(u8, 8 << 20, { pool });
       buffer.close();
@@ -297,7 +297,7 @@ onDevice('MemoryPool', (host) => {
       expect((await pool.statistics()).reserved).toBe(0);
     });
 
-    test('gives out no more than its upper bound', async () => {
+    test('allocates no more than its upper bound', async () => {
       await using pool = await host.device.createPool({ maxBytes: 64 << 20 });
       const buffer = host.device.alloc(u8, 1 << 30, { pool });
       expect(await failure(() => buffer.allocated())).toMatchObject({
@@ -329,7 +329,7 @@ onDevice('MemoryPool', (host) => {
       });
     });
 
-    test('its high-water marks can be set back', async () => {
+    test('its high-water marks can be reset', async () => {
       await using pool = await host.device.createPool();
       const large = host.device.alloc(u8, 32 << 20, { pool });
       const small = host.device.alloc(u8, 1 << 20, { pool });
@@ -343,7 +343,7 @@ onDevice('MemoryPool', (host) => {
       small.close();
     });
 
-    test('says how it reuses memory, and takes switches for it', async () => {
+    test('has settings of how it reuses memory, which can be changed', async () => {
       await using pool = await host.device.createPool();
       expect(await pool.reuse()).toEqual({
         followEventDependencies: true,
@@ -364,7 +364,7 @@ onDevice('MemoryPool', (host) => {
       });
     });
 
-    test('close with work in flight waits for it, and for nothing else', async () => {
+    test('close waits for work in flight that uses it, and for nothing else', async () => {
       const pool = await host.device.createPool();
       const stream = host.device.createStream();
       let release: () => void = () => undefined;
@@ -407,17 +407,17 @@ onDevice('MemoryPool', (host) => {
     });
   });
 
-  test("the device's own is always the same", async () => {
+  test("the device's own pool is always the same object", async () => {
     expect(await host.device.pool()).toBe(await host.device.pool());
   });
 
-  test("closing the device's own changes nothing", async () => {
+  test("closing the device's own pool has no effect", async () => {
     const pool = await host.device.pool();
     await pool.close();
     expect((await pool.statistics()).used).toBeGreaterThanOrEqual(0);
   });
 
-  test('memory that was freed is used again', async () => {
+  test('memory that was freed is allocated again', async () => {
     await using pool = await host.device.createPool();
     for (let i = 0; i < 200; i++) {
       using buffer = host.device.alloc(u8, 1 << 20, { pool });
@@ -436,7 +436,7 @@ onDevice('MemoryPool', (host) => {
     },
   );
 
-  test('alloc refuses what is no pool', async () => {
+  test('alloc refuses a value that is not a pool', async () => {
     expect(await failure(() => host.device.alloc(f32, 1, { pool: {} as never }))).toMatchObject({
       argument: 'options.pool',
     });

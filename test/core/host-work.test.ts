@@ -1,7 +1,4 @@
-/**
- * Work of the host in stream order, by way of page-locked memory, as libraries on the processor's
- * cores do it.
- */
+/** Work of the host in stream order, through page-locked memory, as libraries on the CPU use it. */
 import { setImmediate } from 'node:timers/promises';
 
 import { i32, u8 } from 'async-cuda/core';
@@ -18,7 +15,7 @@ import { failure, onDevice } from './test-device.js';
 onDevice('work of the host', (host) => {
   const BYTES = 4096;
 
-  /** Leaves what a buffer has undefined. */
+  /** Makes the contents of a buffer undefined. */
   async function spoil(buffer: DeviceBuffer): Promise<void> {
     await failure(() =>
       queueHostWork(host.stream, 'spoils', [{ buffer, access: 'out' }], () =>
@@ -27,7 +24,7 @@ onDevice('work of the host', (host) => {
     );
   }
 
-  test('has its place in the stream though its memory is made later', async () => {
+  test('keeps its place in the stream although its memory is allocated later', async () => {
     const { device } = host;
     using one = device.createStream();
     using two = device.createStream();
@@ -55,7 +52,8 @@ onDevice('work of the host', (host) => {
         await turn.copied();
       },
     );
-    // Queued behind, on other streams: the work reads what was before, and its result is there.
+    // Later work on other streams: the host work reads the earlier contents, and its result is
+    // seen.
     x.fill(two, 100);
     const read = y.read(two);
     await done;
@@ -64,7 +62,7 @@ onDevice('work of the host', (host) => {
     await (await pinned).close();
   });
 
-  test('staging is good again after a copy into it that failed', async () => {
+  test('staging is usable after a copy into it that failed', async () => {
     const { device, stream } = host;
     using bad = device.alloc(i32, BYTES / 4);
     using good = device.alloc(i32, BYTES / 4);
@@ -95,7 +93,7 @@ onDevice('work of the host', (host) => {
     expect(new Set(await copy.read(stream))).toEqual(new Set([9]));
   });
 
-  test('what it writes all of is good again, in its turn and behind it', async () => {
+  test('a buffer that it writes whole is defined again, at its place and after it', async () => {
     const { device, stream } = host;
     await using staging = await device.pinned(u8, BYTES);
     new Int32Array(staging.buffer, staging.bufferOffset, BYTES / 4).fill(7);
@@ -115,89 +113,81 @@ onDevice('work of the host', (host) => {
     expect(new Set(await y.read(stream))).toEqual(new Set([7]));
   });
 
-  test(
-    'a copy in its turn that fails: the work has failed, and what it would have written is ' +
-      'undefined',
-    async () => {
-      const { device, stream } = host;
-      await using staging = await device.pinned(u8, BYTES);
-      using bad = device.alloc(i32, BYTES / 4);
-      using y = device.alloc(i32, BYTES / 4);
-      const uses: HostUse[] = [{ buffer: y, access: 'out' }];
-      // Not said to be used, so that nobody has looked at it before: what is undefined stands for
-      // whatever a driver refuses.
-      await spoil(bad);
-      y.fill(stream, 1);
-      let after = false;
-      expect(
-        await failure(() =>
-          queueHostWork(stream, 'reads', uses, async (turn) => {
-            turn.copyIn(bad, staging, 0);
-            await turn.copied();
-            after = true;
-          }),
-        ),
-      ).toMatchObject({
-        code: 'ERR_CUDA_UNDEFINED_CONTENTS',
-        message: expect.stringMatching(/^reads: .*spoilt/) as string,
-      });
-      expect(after).toBe(false);
+  test('a copy at its place that fails makes the work fail and its output undefined', async () => {
+    const { device, stream } = host;
+    await using staging = await device.pinned(u8, BYTES);
+    using bad = device.alloc(i32, BYTES / 4);
+    using y = device.alloc(i32, BYTES / 4);
+    const uses: HostUse[] = [{ buffer: y, access: 'out' }];
+    // The buffer is not declared as used, so that no earlier check refuses it: being undefined
+    // stands for any reason for which a driver refuses.
+    await spoil(bad);
+    y.fill(stream, 1);
+    let after = false;
+    expect(
+      await failure(() =>
+        queueHostWork(stream, 'reads', uses, async (turn) => {
+          turn.copyIn(bad, staging, 0);
+          await turn.copied();
+          after = true;
+        }),
+      ),
+    ).toMatchObject({
+      code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+      message: expect.stringMatching(/^reads: .*spoilt/) as string,
+    });
+    expect(after).toBe(false);
+    expect(await failure(() => y.read(stream))).toMatchObject({
+      code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+    });
+    // No code waits for the last copy; the work has failed nevertheless.
+    y.fill(stream, 1);
+    expect(
+      await failure(() =>
+        queueHostWork(stream, 'writes', [], (turn) => {
+          turn.copyOut(staging, 0, bad);
+          return Promise.resolve();
+        }),
+      ),
+    ).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+    expect(await failure(() => bad.read(stream))).toMatchObject({
+      code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+    });
+    expect(new Set(await y.read(stream))).toEqual(new Set([1]));
+  });
+
+  test('that fails makes later copies undefined, and page-locked memory is usable', async () => {
+    const { device, stream } = host;
+    await using staging = await device.pinned(u8, BYTES);
+    using x = device.alloc(i32, BYTES / 4);
+    using y = device.alloc(i32, BYTES / 4);
+    x.fill(stream, 6);
+    for (let round = 0; round < 2; round++) {
+      const operation = new Operation(stream);
+      operation.take();
+      copyToStaging(stream, x, staging, 0);
+      const done = queueHostWork(stream, 'fails', [{ buffer: staging, access: 'inout' }], () =>
+        Promise.reject(new Error('spoilt')),
+      );
+      copyFromStaging(stream, staging, 0, y);
+      operation.letGo();
+      expect(await failure(() => done)).toMatchObject({ message: 'spoilt' });
+      // The operation rejects with this error, not with that of a copy that had nothing to copy.
+      expect((await failure(() => operation.pending(stream))).message).toMatch(/spoilt$/);
       expect(await failure(() => y.read(stream))).toMatchObject({
         code: 'ERR_CUDA_UNDEFINED_CONTENTS',
       });
-      // The last copy is waited for by nobody: the work has failed all the same.
-      y.fill(stream, 1);
-      expect(
-        await failure(() =>
-          queueHostWork(stream, 'writes', [], (turn) => {
-            turn.copyOut(staging, 0, bad);
-            return Promise.resolve();
-          }),
-        ),
-      ).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
-      expect(await failure(() => bad.read(stream))).toMatchObject({
-        code: 'ERR_CUDA_UNDEFINED_CONTENTS',
-      });
-      expect(new Set(await y.read(stream))).toEqual(new Set([1]));
-    },
-  );
+      copyToStaging(stream, x, staging, 0);
+      const good = queueHostWork(stream, 'goes', [{ buffer: staging, access: 'inout' }], () =>
+        Promise.resolve(),
+      );
+      copyFromStaging(stream, staging, 0, y);
+      await good;
+      expect(new Set(await y.read(stream))).toEqual(new Set([6]));
+    }
+  });
 
-  test(
-    'that fails: what is copied behind it is undefined, and page-locked memory is as good as ' +
-      'new',
-    async () => {
-      const { device, stream } = host;
-      await using staging = await device.pinned(u8, BYTES);
-      using x = device.alloc(i32, BYTES / 4);
-      using y = device.alloc(i32, BYTES / 4);
-      x.fill(stream, 6);
-      for (let round = 0; round < 2; round++) {
-        const operation = new Operation(stream);
-        operation.take();
-        copyToStaging(stream, x, staging, 0);
-        const done = queueHostWork(stream, 'fails', [{ buffer: staging, access: 'inout' }], () =>
-          Promise.reject(new Error('spoilt')),
-        );
-        copyFromStaging(stream, staging, 0, y);
-        operation.letGo();
-        expect(await failure(() => done)).toMatchObject({ message: 'spoilt' });
-        // Of the operation this is told, not that a copy had nothing to copy.
-        expect((await failure(() => operation.pending(stream))).message).toMatch(/spoilt$/);
-        expect(await failure(() => y.read(stream))).toMatchObject({
-          code: 'ERR_CUDA_UNDEFINED_CONTENTS',
-        });
-        copyToStaging(stream, x, staging, 0);
-        const good = queueHostWork(stream, 'goes', [{ buffer: staging, access: 'inout' }], () =>
-          Promise.resolve(),
-        );
-        copyFromStaging(stream, staging, 0, y);
-        await good;
-        expect(new Set(await y.read(stream))).toEqual(new Set([6]));
-      }
-    },
-  );
-
-  test('does not write part of memory that is undefined', async () => {
+  test('does not write a part of memory that is undefined', async () => {
     const { device, stream } = host;
     using y = device.alloc(i32, BYTES / 4);
     await spoil(y);
@@ -213,7 +203,7 @@ onDevice('work of the host', (host) => {
     expect(begun).toBe(false);
   });
 
-  test('is not begun where the operation that it is part of has failed before', async () => {
+  test('does not begin where its operation has failed before', async () => {
     const { device, stream } = host;
     using bad = device.alloc(i32, BYTES / 4);
     using x = device.alloc(i32, BYTES / 4);
@@ -240,7 +230,7 @@ onDevice('work of the host', (host) => {
     });
   });
 
-  test('behind a failure of its operation that nobody awaits: the device tells of that', async () => {
+  test('the device reports a failure after one of its operation that is not awaited', async () => {
     const { device, stream } = host;
     using bad = device.alloc(i32, BYTES / 4);
     using x = device.alloc(i32, BYTES / 4);
@@ -266,7 +256,7 @@ onDevice('work of the host', (host) => {
     };
     await queue();
     expect(await told()).toEqual(['ERR_CUDA_UNDEFINED_CONTENTS']);
-    // The same where somebody awaited it, but not to the end.
+    // The same where the operation was awaited, but the wait was aborted.
     const operation = await queue();
     let goOn = (): void => undefined;
     const gate = new Promise<void>((resolve) => {
@@ -283,7 +273,7 @@ onDevice('work of the host', (host) => {
     expect(await told()).toEqual(['ERR_CUDA_UNDEFINED_CONTENTS']);
   });
 
-  test('whose last copy fails: whoever awaits the operation is told, and the device is not', async () => {
+  test('whose last copy fails rejects the operation, without an event of the device', async () => {
     const { device, stream } = host;
     await using staging = await device.pinned(u8, BYTES);
     using bad = device.alloc(i32, BYTES / 4);
@@ -306,7 +296,7 @@ onDevice('work of the host', (host) => {
     }
   });
 
-  test('events that an operation makes for others are made though it has failed', async () => {
+  test('events that an operation records for others are recorded after its failure', async () => {
     const { device } = host;
     using one = device.createStream();
     using two = device.createStream();
@@ -315,8 +305,8 @@ onDevice('work of the host', (host) => {
     using y = device.alloc(i32, 16, { stream: two });
     await spoil(bad);
     await host.stream.finished();
-    // The parts of an operation have no event of their own: who waits for one of them asks for it,
-    // here the operation that fails.
+    // The parts of an operation have no event of their own: a wait for one of them requests it,
+    // here that of the operation that fails.
     const filling = new Operation(one);
     filling.take();
     x.fill(one, 4);

@@ -1,4 +1,4 @@
-/** A library that was opened stays in the process, whoever closes it. */
+/** A library that was opened stays in the process, whichever thread closes it. */
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,7 +11,7 @@ import { openLibrary } from '../../src/native/open-library.js';
 import { whyNoStandIn } from './stand-in-library.js';
 
 test.skipIf(process.platform !== 'linux' || whyNoStandIn !== undefined)(
-  'koffi closes libraries of a Worker with it: what another thread has of them stays',
+  'a library that another thread opened stays when koffi closes a Worker’s',
   () => {
     const folder = mkdtempSync(join(tmpdir(), 'async-cuda-kept-'));
     try {
@@ -23,7 +23,7 @@ test.skipIf(process.platform !== 'linux' || whyNoStandIn !== undefined)(
         input: 'int one(void) { return 1; }',
       });
       copyFileSync(closed, opened);
-      // What happens without us, or this would show nothing.
+      // Without our open handle the library is unloaded; otherwise this test would prove nothing.
       const library = koffi.load(closed);
       expect(mapped(closed)).toBe(true);
       library.unload();

@@ -1,4 +1,4 @@
-/** Kernels: what they are given arrives, in the grid that was asked for. */
+/** Kernels: their arguments arrive, in the grid of the launch. */
 import { runInNewContext } from 'node:vm';
 
 import {
@@ -37,7 +37,7 @@ onDeviceInEachMode('Kernel parameters', (host) => {
     return [...(await out.read(host.stream))];
   }
 
-  test('a launch without its stream is told to have none, not a wrong number of arguments', async () => {
+  test('a launch without a stream is refused for that, not for its argument count', async () => {
     const add1 = (await host.load(ELEMENTWISE)).kernel('add1');
     using buffer = host.device.alloc(i32, 4);
     const error = await failure(() =>
@@ -71,7 +71,7 @@ onDeviceInEachMode('Kernel parameters', (host) => {
     ]);
   });
 
-  test('negative numbers arrive where PTX does not tell a long long from a pointer', async () => {
+  test('negative numbers arrive where PTX has one type for long long and pointers', async () => {
     expect((await integers(0, 0, 0, 0, 0, 0, -5, 0))[6]).toBe(-5n);
     expect((await integers(0, 0, 0, 0, 0, 0, -(2 ** 53 - 1), 0))[6]).toBe(-9007199254740991n);
     expect(await failure(() => integers(0, 0, 0, 0, 0, 0, -5.5, 0))).toMatchObject({
@@ -136,7 +136,7 @@ onDeviceInEachMode('Kernel parameters', (host) => {
     expect(error).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument: 'args[0]' });
   });
 
-  test('a word whose type nobody knows has to be declared', async () => {
+  test('a word of unknown type has to be declared', async () => {
     using out = host.device.alloc(u16, 5);
     const kernel = (await host.load(PARAMETERS)).kernel('words');
     const error = await failure(() => kernel.launch(host.stream, ONE, out, 1, 2, 3, 4, 5));
@@ -152,7 +152,7 @@ onDeviceInEachMode('Kernel parameters', (host) => {
     return bytes;
   }
 
-  test('a structure arrives, and what follows it', async () => {
+  test('a structure arrives, and so do the arguments after it', async () => {
     using out = host.device.alloc(f64, 4);
     const kernel = (await host.load(PARAMETERS)).kernel('structure');
     const elsewhere = runInNewContext('new ArrayBuffer(24)') as ArrayBuffer;
@@ -196,7 +196,7 @@ onDeviceInEachMode('Kernel parameters', (host) => {
     expect((await out.read(host.stream))[0]).toBe(0);
   });
 
-  test('a 64-bit word that may be a pointer takes a number', async () => {
+  test('a 64-bit word that can be a pointer takes a number', async () => {
     using out = host.device.alloc(i32, 1);
     const kernel = (await host.load(PARAMETERS)).kernel('is_null');
     kernel.launch(host.stream, ONE, out, 0);
@@ -205,7 +205,7 @@ onDeviceInEachMode('Kernel parameters', (host) => {
     expect((await out.read(host.stream))[0]).toBe(0);
   });
 
-  test('a signed 64-bit word may be a pointer, too, and takes numbers and memory', async () => {
+  test('a signed 64-bit word, which can be a pointer, takes numbers and memory', async () => {
     using out = host.device.alloc(i32, 2);
     using source = host.device.alloc(i32, 2);
     source.write(host.stream, Int32Array.of(7, 9));
@@ -263,7 +263,7 @@ onDeviceInEachMode('Kernel parameters', (host) => {
     },
   );
 
-  test('a slice is given as its own first element', async () => {
+  test('a slice arrives as a pointer to its first element', async () => {
     using out = host.device.alloc(i32, 4);
     out.fill(host.stream, 1);
     (await host.load(ELEMENTWISE))
@@ -315,7 +315,7 @@ onDeviceInEachMode('Kernel parameters', (host) => {
       expect([...(await out.read(host.stream))]).toEqual(Array(8).fill(1n));
     });
 
-    test('too few and too many arguments, and shows the parameters', async () => {
+    test('too few and too many arguments, with the parameters', async () => {
       using buffer = host.device.alloc(f32, 4);
       const kernel = (await host.load(ELEMENTWISE)).kernel('saxpy');
       const error = await failure(() => kernel.launch(host.stream, ONE, buffer, 1, buffer));
@@ -327,14 +327,14 @@ onDeviceInEachMode('Kernel parameters', (host) => {
       ).toMatchObject({ argument: 'args' });
     });
 
-    test('a typed array where a buffer is wanted, and says what to do', async () => {
+    test('a typed array in place of a buffer, with the remedy', async () => {
       const kernel = (await host.load(ELEMENTWISE)).kernel('add1');
       const error = await failure(() => kernel.launch(host.stream, ONE, new Int32Array(4), 4));
       expect(error).toMatchObject({ argument: 'args[0]' });
       expect(error.message).toContain('device buffer first');
     });
 
-    test('a buffer where a number is wanted', async () => {
+    test('a buffer in place of a number', async () => {
       using buffer = host.device.alloc(i32, 4);
       const kernel = (await host.load(ELEMENTWISE)).kernel('add1');
       expect(await failure(() => kernel.launch(host.stream, ONE, buffer, buffer))).toMatchObject({
@@ -352,7 +352,7 @@ onDeviceInEachMode('Kernel parameters', (host) => {
       expect(error.message).toContain("'gone'");
     });
 
-    test('a buffer of another device, and says how to copy it', async () => {
+    test('a buffer of another device, with how to copy it', async () => {
       const other = await openTestDevice({ thread: host.mode }, 'cpu:4');
       using buffer = other.alloc(i32, 4);
       const kernel = (await host.load(ELEMENTWISE)).kernel('add1');
@@ -366,7 +366,7 @@ onDeviceInEachMode('Kernel parameters', (host) => {
       await other.close();
     });
 
-    test('what is no stream', async () => {
+    test('a value that is not a stream', async () => {
       const kernel = (await host.load(ELEMENTWISE)).kernel('nothing');
       for (const stream of [undefined, null, {}, host.device]) {
         expect(await failure(() => kernel.launch(stream as never, ONE))).toMatchObject({
@@ -400,7 +400,7 @@ onDeviceInEachMode('Kernel signatures', (host) => {
     expect(error.argument).toMatch(/^signature/);
   });
 
-  test('a declared pointer takes buffers of its dtype only, and says how to reinterpret', async () => {
+  test('a declared pointer takes buffers of its dtype only, with how to reinterpret', async () => {
     const saxpy = (await host.load(ELEMENTWISE)).kernel('saxpy', [
       inout(f32),
       f32,
@@ -473,7 +473,7 @@ onDeviceInEachMode('Kernel signatures', (host) => {
     await kernel.launch(host.stream, { grid: 1, block: 8 }, y, 0, y, 8);
   });
 
-  test('undeclared, a kernel may be given one buffer twice', async () => {
+  test('an undeclared kernel takes one buffer twice', async () => {
     const kernel = (await host.load(ELEMENTWISE)).kernel('saxpy');
     using y = host.device.alloc(f32, 3);
     y.write(host.stream, Float32Array.of(1, 2, 3));
@@ -481,7 +481,7 @@ onDeviceInEachMode('Kernel signatures', (host) => {
     expect([...(await y.read(host.stream))]).toEqual([3, 6, 9]);
   });
 
-  test('says what it is', async () => {
+  test('is shown with its name and parameters', async () => {
     expect(
       String((await host.load(ELEMENTWISE)).kernel('saxpy', [inout(f32), f32, input(f32), u32])),
     ).toBe('Kernel saxpy(f32*, f32, f32*, u32)');
@@ -506,7 +506,7 @@ onDeviceInEachMode('Kernel launches', (host) => {
       [1, 1, 7],
     ],
   ] as const)(
-    'in a grid of %j and blocks of %j every thread knows its place',
+    'in a grid of %j and blocks of %j every thread has its indices',
     async (grid, block) => {
       const g = [...[grid].flat(), 1, 1] as number[];
       const b = [...[block].flat(), 1, 1] as number[];
@@ -544,7 +544,7 @@ onDeviceInEachMode('Kernel launches', (host) => {
     expect([...(await sums.read(host.stream))]).toEqual(expected);
   });
 
-  test('blocks get the dynamic shared memory that they ask for', async () => {
+  test('blocks have the dynamic shared memory of the launch', async () => {
     using buffer = host.device.alloc(i32, 1024);
     buffer.write(host.stream, Int32Array.from(range(1024)));
     (await host.load(THREADS))
@@ -630,7 +630,7 @@ onDeviceInEachMode('Kernel launches', (host) => {
       expect(error.argument).toBe(argument);
     });
 
-    test('more threads than the kernel was built for', async () => {
+    test('more threads than the kernel was compiled for', async () => {
       const sum = (await host.load(THREADS)).kernel('block_sum');
       expect(sum.attributes.maxThreadsPerBlock).toBe(256);
       using buffer = host.device.alloc(u32, 512);
@@ -664,7 +664,7 @@ onDeviceInEachMode('Kernel launches', (host) => {
 });
 
 onDeviceInEachMode('Kernel facts', (host) => {
-  test('attributes say what the kernel takes of the device', async () => {
+  test('attributes give the resources that the kernel takes', async () => {
     const { attributes } = (await host.load(THREADS)).kernel('block_sum');
     expect(attributes.sharedBytes).toBe(1024);
     expect(attributes.maxThreadsPerBlock).toBe(256);
@@ -710,7 +710,7 @@ onDeviceInEachMode('Kernel facts', (host) => {
     expect(four).toBeGreaterThan(0);
   });
 
-  test('refuses a block size that no device has', async () => {
+  test('refuses a block size that no device supports', async () => {
     const kernel = (await host.load(ELEMENTWISE)).kernel('add1');
     expect(await failure(() => kernel.maxActiveBlocks(0))).toMatchObject({ argument: 'blockSize' });
     expect(await failure(() => kernel.maxActiveBlocks(1025))).toMatchObject({

@@ -1,6 +1,6 @@
 /**
- * The code that is made for a kernel that is launched often does what `Kernel.launch` does, command
- * for command and error for error.
+ * The code that is compiled for a kernel that is launched often does what `Kernel.launch` does,
+ * command for command and error for error.
  */
 import { Kernel, f32, i32, inout, input, output, u8 } from 'async-cuda/core';
 import type { KernelArgument, LaunchOptions, Module, Stream } from 'async-cuda/core';
@@ -44,8 +44,8 @@ onDevice('Launches as code', (host) => {
   });
 
   /**
-   * What the launch put into the ring, but for the operation's number and the event that is
-   * recorded behind it; or the error.
+   * What the launch wrote into the ring, without the operation's number and the event that is
+   * recorded after it; or the error.
    */
   function outcome(launch: () => unknown): string {
     const ring = (host.device as unknown as { runtime: { ring: Writer } }).runtime.ring;
@@ -146,7 +146,7 @@ onDevice('Launches as code', (host) => {
   ];
 
   test.each(declared.map(([name, signature], i) => ({ name, signature, i })))(
-    '$name $i: what is written and what is refused is the same',
+    '$name $i: the same commands are written and the same arguments refused',
     { tags: 'random' },
     async ({ name, signature }) => {
       const { memories, values, shapes, streams } = prepare();
@@ -171,7 +171,7 @@ onDevice('Launches as code', (host) => {
           fc.nat(streams.length - 1),
           fc.nat(9),
           async (picked, whole, at, on, luck) => {
-            // Mostly with one thing that is not usual, else nothing would come far.
+            // Most launches have one unusual argument only: with more, all would be refused early.
             const args = whole
               ? usual.map((arg, i) =>
                   picked[i] === null || picked[i] === undefined ? arg : values[picked[i]!],
@@ -187,7 +187,7 @@ onDevice('Launches as code', (host) => {
                 ...args,
               ),
             );
-            // Twice: the first may leave the options to be checked, too.
+            // Twice: the first launch may check the options as well.
             for (let time = 0; time < 2; time++) {
               expect(
                 outcome(() =>
@@ -205,13 +205,14 @@ onDevice('Launches as code', (host) => {
     },
   );
 
-  test('kernels with like parameters share it, and each launches itself', async () => {
+  test('kernels with the same parameters share it and launch their own functions', async () => {
     const { device } = host;
     const both = await host.load(
       `.version 7.0\n.target sm_70\n.address_size 64\n${range(2)
         .map(
           (i) => `.visible .entry put${i}(.param .u64 p, .param .u32 v)
-{ .reg .b64 %rd<2>; .reg .b32 %r<2>; ld.param.u64 %rd1, [p]; ld.param.u32 %r1, [v]; add.u32 %r1, %r1, ${i * 100}; st.global.u32 [%rd1], %r1; ret; }`,
+{ .reg .b64 %rd<2>; .reg .b32 %r<2>; ld.param.u64 %rd1, [p]; ld.param.u32 %r1, [v];
+  add.u32 %r1, %r1, ${i * 100}; st.global.u32 [%rd1], %r1; ret; }`,
         )
         .join('\n')}`,
     );
@@ -234,7 +235,7 @@ onDevice('Launches as code', (host) => {
 });
 
 test(
-  'where Node makes no code from strings kernels are launched all the same',
+  'kernels are launched where Node forbids code from strings',
   { tags: 'thorough' },
   async () => {
     const run = async (...node: string[]): Promise<unknown> =>

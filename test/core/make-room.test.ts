@@ -1,6 +1,6 @@
 /**
- * Memory that is short: what pools keep is given back, queued frees are waited for, and an idle
- * device keeps nothing.
+ * Allocations when memory is short: pools return what they keep, queued frees are waited for, and
+ * an idle device keeps nothing.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -14,13 +14,13 @@ import { someOf } from '../random-runs.js';
 
 const MIB = 1 << 20;
 
-/** A pool in which one buffer of 48 MiB finds room, and a second one none. */
+/** A pool with room for one buffer of 48 MiB and not for two. */
 async function smallPool(device: CoreDevice): Promise<MemoryPool> {
   return device.createPool({ maxBytes: 64 * MIB });
 }
 
 onDevice('An allocation that finds too little memory', (host) => {
-  test('waits for a free that is queued behind work of another stream', async () => {
+  test('waits for a free that is queued after work of another stream', async () => {
     const { device } = host;
     await using pool = await smallPool(device);
     const module = await host.load(WAITING);
@@ -42,7 +42,7 @@ onDevice('An allocation that finds too little memory', (host) => {
     expect((await second.slice(-1).read(stream))[0]).toBe(5);
   });
 
-  test('waits for a free in front of it on its own stream', async () => {
+  test('waits for an earlier free on its own stream', async () => {
     const { device } = host;
     await using pool = await smallPool(device);
     const module = await host.load(WAITING);
@@ -54,7 +54,7 @@ onDevice('An allocation that finds too little memory', (host) => {
     await first.allocated();
     module.kernel('hold').launch(stream, { grid: 1, block: 1 }, flag);
     first.close();
-    // Of another size, so that it cannot simply take the place of the first.
+    // Another size, so that it does not reuse the memory of the first.
     using second = device.alloc(u8, 40 * MIB, { stream, pool });
     second.fill(stream, 6);
     const read = second.slice(-1).read(stream);
@@ -63,7 +63,7 @@ onDevice('An allocation that finds too little memory', (host) => {
     expect((await read)[0]).toBe(6);
   });
 
-  test('holds up its own stream, in order, and no other', async () => {
+  test('delays its own stream, in order, and no other', async () => {
     const { device } = host;
     await using pool = await smallPool(device);
     const module = await host.load(WAITING);
@@ -91,36 +91,33 @@ onDevice('An allocation that finds too little memory', (host) => {
     expect((await second.slice(-1).read(stream))[0]).toBe(7);
   });
 
-  // A GPU's driver gives out the memory at once and makes the stream wait for the free
+  // A GPU's driver allocates the memory at once and makes the stream wait for the free
   // (CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES).
-  test.runIf(onCpu)(
-    'fails where frees do not come to their turn, and the stream goes on',
-    async () => {
-      const { device } = host;
-      await using pool = await smallPool(device);
-      const module = await host.load(WAITING);
-      const gate = await Gate.of(module);
-      using busy = device.createStream();
-      using stream = device.createStream();
-      using flag = device.alloc(i32, 1);
-      await flag.fill(device.stream, 0);
-      const first = device.alloc(u8, 48 * MIB, { stream: busy, pool });
-      await first.allocated();
-      module.kernel('hold').launch(busy, { grid: 1, block: 1 }, flag);
-      first.close();
-      try {
-        using second = device.alloc(u8, 48 * MIB, { stream, pool, label: 'second' });
-        const error = await failure(() => second.allocated());
-        expect(error.code).toBe('ERR_CUDA_OUT_OF_MEMORY');
-        expect(error.message).toContain("'second'");
-        await stream.finished();
-      } finally {
-        await gate.open();
-      }
-    },
-  );
+  test.runIf(onCpu)('fails where the frees are held, and the stream goes on', async () => {
+    const { device } = host;
+    await using pool = await smallPool(device);
+    const module = await host.load(WAITING);
+    const gate = await Gate.of(module);
+    using busy = device.createStream();
+    using stream = device.createStream();
+    using flag = device.alloc(i32, 1);
+    await flag.fill(device.stream, 0);
+    const first = device.alloc(u8, 48 * MIB, { stream: busy, pool });
+    await first.allocated();
+    module.kernel('hold').launch(busy, { grid: 1, block: 1 }, flag);
+    first.close();
+    try {
+      using second = device.alloc(u8, 48 * MIB, { stream, pool, label: 'second' });
+      const error = await failure(() => second.allocated());
+      expect(error.code).toBe('ERR_CUDA_OUT_OF_MEMORY');
+      expect(error.message).toContain("'second'");
+      await stream.finished();
+    } finally {
+      await gate.open();
+    }
+  });
 
-  test('fails at once where nothing is queued that could help', async () => {
+  test('fails at once where no free is queued', async () => {
     const { device } = host;
     await using pool = await smallPool(device);
     using first = device.alloc(u8, 48 * MIB, { pool });
@@ -132,7 +129,7 @@ onDevice('An allocation that finds too little memory', (host) => {
     expect((await first.slice(-1).read(device.stream))[0]).toBe(1);
   });
 
-  test('may be closed before the memory is there', async () => {
+  test('can be closed before the memory is allocated', async () => {
     const { device } = host;
     await using pool = await smallPool(device);
     using first = device.alloc(u8, 48 * MIB, { pool });
@@ -145,7 +142,7 @@ onDevice('An allocation that finds too little memory', (host) => {
 });
 
 someOf(1, describe.runIf(onCpu))(allModes)('On a small device (cpu, %s)', (thread) => {
-  test('what one pool keeps is there for another', async () => {
+  test('memory that one pool keeps is available to another', async () => {
     await using device = await CoreDevice.open('cpu', { thread, memoryBytes: 96 * MIB });
     await using pool = await device.createPool();
     const kept = device.alloc(u8, 64 * MIB, { pool });
@@ -171,11 +168,11 @@ someOf(1, describe.runIf(onCpu))(allModes)('On a small device (cpu, %s)', (threa
   });
 });
 
-// Inline nothing runs while nobody awaits, so nothing is given back either.
+// Inline, no command runs without a wait, so that nothing is returned either.
 onDevice(
   'A device that has been idle for some seconds',
   (host) => {
-    // First: the other one sets the release threshold.
+    // This test is first: the next one sets the release threshold.
     test('keeps all of it while a kernel runs', { tags: 'thorough' }, async () => {
       const { device } = host;
       const pool = await device.pool();
@@ -196,7 +193,7 @@ onDevice(
     });
 
     test(
-      'gives back what its own pool keeps, to the release threshold',
+      'returns what its own pool keeps, down to the release threshold',
       { tags: 'thorough' },
       async () => {
         const { device } = host;

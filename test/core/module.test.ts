@@ -1,4 +1,4 @@
-/** Modules: loading, what is in them, and what is said about those that are wrong. */
+/** Modules: loading, kernels and variables, and the errors of wrong ones. */
 import { f32, i32 } from 'async-cuda/core';
 import { expect, test } from 'vitest';
 
@@ -20,7 +20,7 @@ onDeviceInEachMode('Module', (host) => {
     }
   });
 
-  test('a kernel that is not there is an error that names those that are', async () => {
+  test('an unknown kernel is an error that names the kernels of the module', async () => {
     const module = await host.load(ELEMENTWISE);
     const error = await failure(() => module.kernel('sxpy'));
     expect(error.code).toBe('ERR_CUDA_NOT_FOUND');
@@ -29,7 +29,7 @@ onDeviceInEachMode('Module', (host) => {
     expect(error.message).toContain('extern "C"');
   });
 
-  test('PTX with a syntax error is a compile error with the log in it', async () => {
+  test('PTX with a syntax error is a compile error with the log', async () => {
     const wrong = ELEMENTWISE.replace('add.s32 	%r7, %r6, 1;', 'add.s32 	%r7, %r6 1;');
     const error = await failure(() => host.device.loadModule(wrong));
     expect(error).toMatchObject({ name: 'CudaCompileError', code: 'ERR_CUDA_COMPILE' });
@@ -163,7 +163,7 @@ onDeviceInEachMode('Module', (host) => {
     expect([...(await (await second.global('counter')).read(host.stream))]).toEqual([40, 0, 0, 0]);
   });
 
-  test('a variable that is not there is an error', async () => {
+  test('an unknown variable is an error', async () => {
     await using module = await host.device.loadModule(MODULE_MEMORY);
     expect(await failure(() => module.global('countre'))).toMatchObject({
       code: 'ERR_CUDA_NOT_FOUND',
@@ -202,7 +202,7 @@ onDeviceInEachMode('Module', (host) => {
     }
   });
 
-  test('many loads and unloads leave the device as it was', async () => {
+  test('many loads and unloads leave no memory allocated', async () => {
     for (let i = 0; i < 30; i++) {
       await using module = await host.device.loadModule(ELEMENTWISE);
       await module.kernel('nothing').launch(host.stream, { grid: 1, block: 1 });

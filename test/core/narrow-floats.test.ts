@@ -1,4 +1,7 @@
-/** f16, bf16 and f8: every bit pattern against references that share no code with the library. */
+/**
+ * f16, bf16 and f8: every bit pattern is compared with references that share no code with the
+ * library.
+ */
 import { bf16, f16, f8e4m3, f8e5m2 } from 'async-cuda/core';
 import type { DType } from 'async-cuda/core';
 import { describe, expect, test } from 'vitest';
@@ -9,7 +12,9 @@ type Narrow = 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2';
 
 const word = new DataView(new ArrayBuffer(4));
 
-/** f32 of the bits, by building the wider format's own bits: no arithmetic that could round. */
+/**
+ * The f32 of the bits, by building the bits of the wider format, without arithmetic that rounds.
+ */
 function reference(name: Narrow, bits: number): number {
   if (name === 'bf16') {
     word.setUint32(0, bits << 16);
@@ -75,7 +80,7 @@ onDevice('narrow floats', (host) => {
       buffer.write(host.stream, values);
       const bits = await buffer.readBits(host.stream);
       const wrong: number[] = [];
-      // A NaN keeps no payload; that it is one is all there is to keep.
+      // The payload of a NaN is not kept.
       for (let i = 0; i < count; i++) {
         const same = Number.isNaN(values[i])
           ? Number.isNaN(reference(dtype.name, bits[i]!))
@@ -85,46 +90,42 @@ onDevice('narrow floats', (host) => {
       expect(wrong).toEqual([]);
     });
 
-    test(
-      'the middle between two neighbours rounds to the even one, and what is next to it to the ' +
-        'nearer',
-      async () => {
-        const sources: number[] = [];
-        const expected: number[] = [];
-        const last = count / 2 - 1;
-        for (let bits = 0; bits < last; bits++) {
-          const low = reference(dtype.name, bits);
-          const high = reference(dtype.name, bits + 1);
-          if (!Number.isFinite(low) || !Number.isFinite(high)) break;
-          const middle = low / 2 + high / 2;
-          sources.push(middle, -middle);
-          const even = bits % 2 === 0 ? bits : bits + 1;
-          expected.push(even, even + count / 2);
-          word.setFloat32(0, middle);
-          const middleBits = word.getUint32(0);
-          // Where the middle is no f32 there is nothing between to round.
-          if (word.getFloat32(0) !== middle || middleBits === 0) {
-            sources.splice(-2);
-            expected.splice(-2);
-            continue;
-          }
-          word.setUint32(0, middleBits - 1);
-          sources.push(word.getFloat32(0));
-          expected.push(bits);
-          word.setUint32(0, middleBits + 1);
-          sources.push(word.getFloat32(0));
-          expected.push(bits + 1);
+    test('the middle of two neighbours rounds to the even one, others to the nearer', async () => {
+      const sources: number[] = [];
+      const expected: number[] = [];
+      const last = count / 2 - 1;
+      for (let bits = 0; bits < last; bits++) {
+        const low = reference(dtype.name, bits);
+        const high = reference(dtype.name, bits + 1);
+        if (!Number.isFinite(low) || !Number.isFinite(high)) break;
+        const middle = low / 2 + high / 2;
+        sources.push(middle, -middle);
+        const even = bits % 2 === 0 ? bits : bits + 1;
+        expected.push(even, even + count / 2);
+        word.setFloat32(0, middle);
+        const middleBits = word.getUint32(0);
+        // Where the middle is not an f32, no value between has to be rounded.
+        if (word.getFloat32(0) !== middle || middleBits === 0) {
+          sources.splice(-2);
+          expected.splice(-2);
+          continue;
         }
-        expect(sources.length).toBeGreaterThan(count / 2);
-        using buffer = host.device.alloc(dtype, sources.length);
-        buffer.write(host.stream, Float32Array.from(sources));
-        const bits = await buffer.readBits(host.stream);
-        const wrong = sources.filter((_, i) => bits[i] !== expected[i]);
-        expect(wrong).toEqual([]);
-      },
-    );
+        word.setUint32(0, middleBits - 1);
+        sources.push(word.getFloat32(0));
+        expected.push(bits);
+        word.setUint32(0, middleBits + 1);
+        sources.push(word.getFloat32(0));
+        expected.push(bits + 1);
+      }
+      expect(sources.length).toBeGreaterThan(count / 2);
+      using buffer = host.device.alloc(dtype, sources.length);
+      buffer.write(host.stream, Float32Array.from(sources));
+      const bits = await buffer.readBits(host.stream);
+      const wrong = sources.filter((_, i) => bits[i] !== expected[i]);
+      expect(wrong).toEqual([]);
+    });
 
-    test('what is too large overflows as the format says', async () => {
+    test('values that are too large overflow as the format defines', async () => {
       const largest = Math.max(
         ...Array.from({ length: count }, (_, i) => reference(dtype.name, i)).filter(
           Number.isFinite,
@@ -146,9 +147,9 @@ onDevice('narrow floats', (host) => {
       }
     });
 
-    test('the largest value takes all that rounds to it, and nothing more', async () => {
+    test('exactly the values that round to the largest value become it', async () => {
       // Half a step above the largest value is a tie between it, which is even in f8e4m3 and odd in
-      // the others, and what would come next, had the format one more exponent.
+      // the others, and the next value of the format with one more exponent.
       const [largest, tie] = {
         f16: [65504, 65520],
         bf16: [2 ** 127 * (2 - 2 ** -7), undefined],
@@ -157,7 +158,7 @@ onDevice('narrow floats', (host) => {
       }[dtype.name];
       using buffer = host.device.alloc(dtype, 3);
       if (tie === undefined) {
-        // The tie of bf16 is the f32 between, of which every bit is known.
+        // The tie of bf16 is the f32 between, whose bits are known.
         word.setUint32(0, 0x7f7f7fff);
         buffer.write(host.stream, Float32Array.of(largest!, word.getFloat32(0), 0));
         expect([...(await buffer.read(host.stream))]).toEqual([largest, largest, 0]);

@@ -1,4 +1,4 @@
-/** Calls of libraries in stream order: a stand-in says what it was called with. */
+/** Calls of libraries in stream order: a stand-in records its arguments. */
 import { CudaLibraryError, NativeLibrary, f32, u8 } from 'async-cuda/core';
 import type {
   LibraryArgument,
@@ -19,15 +19,19 @@ typedef struct { int x, y, width, height; } Rect;
 typedef struct { uintptr_t stream; int device; double scale; uint8_t *data; } Context;
 
 API int scalars(int32_t a, uint32_t b, float c, int64_t d, uint64_t e, double f, uintptr_t g) {
-  note("scalars %d %u %.9g %lld %llu %.17g %llu", a, b, c, (long long)d, (unsigned long long)e, f, (unsigned long long)g);
+  note("scalars %d %u %.9g %lld %llu %.17g %llu", a, b, c, (long long)d,
+    (unsigned long long)e, f, (unsigned long long)g);
   return answer();
 }
 API int structures(Size size, Rect rect, Context context, uintptr_t stream) {
-  note("structures %d %d %d %d %d %d %d %.17g %d %d", size.width, size.height, rect.x, rect.y, rect.width, rect.height, context.device, context.scale, context.stream == stream, context.data != 0);
+  note("structures %d %d %d %d %d %d %d %.17g %d %d", size.width, size.height, rect.x, rect.y,
+    rect.width, rect.height, context.device, context.scale, context.stream == stream,
+    context.data != 0);
   return answer();
 }
 API int host(const uint8_t value[3], const double matrix[2][3], const uint8_t *const planes[3]) {
-  note("host %d %d %d %.17g %.17g %lld %lld", value[0], value[1], value[2], matrix[0][0], matrix[1][2], (long long)(planes[1] - planes[0]), (long long)(planes[2] - planes[0]));
+  note("host %d %d %d %.17g %.17g %lld %lld", value[0], value[1], value[2], matrix[0][0],
+    matrix[1][2], (long long)(planes[1] - planes[0]), (long long)(planes[2] - planes[0]));
   return answer();
 }
 API int work(uintptr_t source, uintptr_t target, uintptr_t stream, int number) {
@@ -97,7 +101,7 @@ const i32 = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 });
 const u32 = fc.integer({ min: 0, max: 2 ** 32 - 1 });
 const small = fc.integer({ min: 0, max: 255 });
 
-/** Holds what is queued on the stream from here on until it is released. */
+/** Holds later work of the stream until the returned function is called. */
 function hold(stream: Stream): { held: PromiseLike<void>; release: () => void } {
   let release = (): void => undefined;
   const released = new Promise<void>((resolve) => {
@@ -117,7 +121,7 @@ else
       standIn.take();
     });
 
-    test('numbers of every type arrive as they are', { tags: 'random' }, async () => {
+    test('numbers of every type arrive unchanged', { tags: 'random' }, async () => {
       const library = await open();
       await fc.assert(
         fc.asyncProperty(
@@ -149,7 +153,7 @@ else
     });
 
     test(
-      'structures by value, with the stream and addresses in their fields',
+      'structures arrive by value, with the stream and addresses in their fields',
       { tags: 'random' },
       async () => {
         const library = await open();
@@ -178,40 +182,44 @@ else
       },
     );
 
-    test('bytes of the host, and addresses in arrays of the host', { tags: 'random' }, async () => {
-      const library = await open();
-      using buffer = on.device.alloc(u8, 600);
-      await fc.assert(
-        fc.asyncProperty(
-          small,
-          small,
-          small,
-          fc.integer(),
-          fc.integer({ min: 0, max: 599 }),
-          async (a, b, c, number, offset) => {
-            const matrix = new Float64Array([number, 0, 0, 0, 0, -number]);
-            await library.call(on.stream, 'host', [
-              new Uint8Array([a, b, c]),
-              matrix,
-              [buffer, { buffer, byteOffset: offset }, buffer],
-            ]);
-            const [line = ''] = standIn.take();
-            expect(line.split(' ').slice(1).map(Number)).toEqual([
-              a,
-              b,
-              c,
-              number,
-              -number,
-              offset,
-              0,
-            ]);
-          },
-        ),
-        { numRuns: 30 },
-      );
-    });
+    test(
+      'bytes of the host arrive, and addresses in arrays of the host',
+      { tags: 'random' },
+      async () => {
+        const library = await open();
+        using buffer = on.device.alloc(u8, 600);
+        await fc.assert(
+          fc.asyncProperty(
+            small,
+            small,
+            small,
+            fc.integer(),
+            fc.integer({ min: 0, max: 599 }),
+            async (a, b, c, number, offset) => {
+              const matrix = new Float64Array([number, 0, 0, 0, 0, -number]);
+              await library.call(on.stream, 'host', [
+                new Uint8Array([a, b, c]),
+                matrix,
+                [buffer, { buffer, byteOffset: offset }, buffer],
+              ]);
+              const [line = ''] = standIn.take();
+              expect(line.split(' ').slice(1).map(Number)).toEqual([
+                a,
+                b,
+                c,
+                number,
+                -number,
+                offset,
+                0,
+              ]);
+            },
+          ),
+          { numRuns: 30 },
+        );
+      },
+    );
 
-    test('each call is given the stream that it is queued on, and null is the null pointer', async () => {
+    test('each call receives its stream, and null is the null pointer', async () => {
       const library = await open();
       using other = on.device.createStream();
       using buffer = on.device.alloc(u8, 4);
@@ -249,7 +257,7 @@ else
       });
     });
 
-    test('too little memory, and what the device cannot do, have codes of their own', async () => {
+    test('out of memory and unsupported have error codes of their own', async () => {
       const library = await open();
       standIn.answers(-9);
       await expect(library.call(on.stream, 'work', [null, null, 1])).rejects.toMatchObject({
@@ -263,7 +271,7 @@ else
       });
     });
 
-    test('a warning counts as success only where it is said to be harmless', async () => {
+    test('a warning counts as success only where the table lists it as harmless', async () => {
       const library = await open();
       standIn.answers(7);
       await library.call(on.stream, 'work', [null, null, 1]);
@@ -273,56 +281,48 @@ else
       });
     });
 
-    test(
-      'what a call that failed would have written is undefined for whoever uses it next, and ' +
-        'nothing else is',
-      async () => {
-        const library = await open();
-        using source = on.device.alloc(f32, 4);
-        using target = on.device.alloc(f32, 4);
-        using last = on.device.alloc(f32, 4);
-        await source.fill(on.stream, 1);
-        await target.fill(on.stream, 2);
-        standIn.answers(-5);
-        const failed = library.call(on.stream, 'work', [source, target, 1]);
-        standIn.answers(-5);
-        await expect(failed).rejects.toMatchObject({ status: -5 });
-        standIn.answers(0);
-        standIn.take();
-        await expect(library.call(on.stream, 'work', [target, last, 2])).rejects.toMatchObject({
-          code: 'ERR_CUDA_UNDEFINED_CONTENTS',
-          cause: { status: -5 },
-        });
-        expect(standIn.take()).toEqual([]);
-        await expect(last.read(on.stream)).rejects.toMatchObject({
-          code: 'ERR_CUDA_UNDEFINED_CONTENTS',
-        });
-        expect(await source.read(on.stream)).toEqual(new Float32Array(4).fill(1));
-        await target.fill(on.stream, 3);
-        await library.call(on.stream, 'work', [target, source, 3]);
-        expect(standIn.take()).toHaveLength(1);
-      },
-    );
+    test('only the output of a failed call is undefined for later work', async () => {
+      const library = await open();
+      using source = on.device.alloc(f32, 4);
+      using target = on.device.alloc(f32, 4);
+      using last = on.device.alloc(f32, 4);
+      await source.fill(on.stream, 1);
+      await target.fill(on.stream, 2);
+      standIn.answers(-5);
+      const failed = library.call(on.stream, 'work', [source, target, 1]);
+      standIn.answers(-5);
+      await expect(failed).rejects.toMatchObject({ status: -5 });
+      standIn.answers(0);
+      standIn.take();
+      await expect(library.call(on.stream, 'work', [target, last, 2])).rejects.toMatchObject({
+        code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+        cause: { status: -5 },
+      });
+      expect(standIn.take()).toEqual([]);
+      await expect(last.read(on.stream)).rejects.toMatchObject({
+        code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+      });
+      expect(await source.read(on.stream)).toEqual(new Float32Array(4).fill(1));
+      await target.fill(on.stream, 3);
+      await library.call(on.stream, 'work', [target, source, 3]);
+      expect(standIn.take()).toHaveLength(1);
+    });
 
-    test(
-      'a call waits for work of another stream on the same memory, and work there waits for ' +
-        'the call',
-      async () => {
-        const library = await open();
-        using other = on.device.createStream();
-        using buffer = on.device.alloc(u8, 4);
-        await buffer.fill(on.stream, 0);
-        const { held, release } = hold(on.stream);
-        const first = library.call(on.stream, 'work', [null, buffer, 1]);
-        const second = library.call(other, 'work', [buffer, null, 2]);
-        const third = library.call(other, 'work', [null, null, 3]);
-        await new Promise((resolve) => setTimeout(resolve, 30));
-        expect(standIn.take()).toEqual([]);
-        release();
-        await Promise.all([held, first, second, third]);
-        expect(standIn.take().map((line) => line.split(' ')[1])).toEqual(['1', '2', '3']);
-      },
-    );
+    test('a call and work of another stream on the same memory wait for each other', async () => {
+      const library = await open();
+      using other = on.device.createStream();
+      using buffer = on.device.alloc(u8, 4);
+      await buffer.fill(on.stream, 0);
+      const { held, release } = hold(on.stream);
+      const first = library.call(on.stream, 'work', [null, buffer, 1]);
+      const second = library.call(other, 'work', [buffer, null, 2]);
+      const third = library.call(other, 'work', [null, null, 3]);
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      expect(standIn.take()).toEqual([]);
+      release();
+      await Promise.all([held, first, second, third]);
+      expect(standIn.take().map((line) => line.split(' ')[1])).toEqual(['1', '2', '3']);
+    });
 
     test('memory is not freed before the call that uses it has been made', async () => {
       const library = await open();
@@ -340,7 +340,7 @@ else
       expect(standIn.take().map((line) => line.split(' ').slice(1, 3))).toEqual([['1', '1']]);
     });
 
-    test('a call is recorded in a graph when it is captured; one that cannot be is refused', async () => {
+    test('a captured call is recorded in a graph, or refused where it cannot be', async () => {
       const library = await open();
       let refusal: unknown;
       const graph = await on.stream.capture((stream) => {
@@ -359,7 +359,7 @@ else
       await graph.close();
     });
 
-    test('a call outside of any stream gives what was written to the host', async () => {
+    test('a call outside of any stream returns what the function wrote to the host', async () => {
       const library = await open();
       const { value, hosts } = await library.ask('version', [new Int32Array(1), new Int32Array(1)]);
       expect(value).toBe(0);
@@ -380,7 +380,7 @@ else
       });
     });
 
-    test('a function that the version at hand has not is missed at the call', async () => {
+    test('a function that the installed version lacks is an error at the call', async () => {
       const library = await open();
       expect(library.has('work')).toBe(true);
       expect(library.has('missing')).toBe(false);
@@ -392,7 +392,7 @@ else
       );
     });
 
-    test('a file that is no library is an error that names it', async () => {
+    test('a file that is not a library is an error that names it', async () => {
       const error = await failure(() =>
         open({
           files: [{ library: row, path: '/nowhere/libnone.so', functions: { work: { args: [] } } }],
@@ -438,7 +438,7 @@ else
       expect(standIn.take()).toEqual([]);
     });
 
-    test.runIf(onCpu)("a library of NVIDIA's has no CPU device", async () => {
+    test.runIf(onCpu)("a library of NVIDIA's is refused on a CPU device", async () => {
       await expect(open({ anyDevice: false })).rejects.toMatchObject({
         code: 'ERR_CUDA_UNSUPPORTED',
         message: expect.stringContaining('NVIDIA GPUs only') as string,

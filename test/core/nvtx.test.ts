@@ -1,4 +1,4 @@
-/** NVTX ranges of labels, told to a stand-in for a profiler. */
+/** NVTX ranges of labels, received by a stand-in for a profiler. */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -31,7 +31,7 @@ describe.skipIf(whyNoStandIn !== undefined)(`NVTX (${testDevice})`, () => {
     rmSync(folder, { recursive: true });
   });
 
-  test('labels are ranges while a device is open that asks for them', async () => {
+  test('labels are ranges while a device is open whose options enable them', async () => {
     const queue = async (): Promise<void> => {
       const device = await openTestDevice();
       await labelled('nobody asked', () => device.alloc(i32, 4).fill(device.stream, 1));
@@ -58,7 +58,7 @@ describe.skipIf(whyNoStandIn !== undefined)(`NVTX (${testDevice})`, () => {
     expect(tool.take()).toEqual([]);
   });
 
-  test('the environment switches them on, also for another device', async () => {
+  test('the environment enables them for every device', async () => {
     process.env['ASYNC_CUDA_NVTX'] = '1';
     try {
       const device = await openTestDevice();
@@ -79,7 +79,7 @@ describe.skipIf(whyNoStandIn !== undefined)(`NVTX (${testDevice})`, () => {
   });
 
   test(
-    'a process that was attached to ends by itself; one whose tool is not there is warned',
+    'a process with a tool ends by itself; a missing tool is a warning',
     { tags: 'thorough' },
     async () => {
       const program = join(folder, 'program.mjs');

@@ -14,7 +14,7 @@ onDevice('Pending', (host) => {
     gate = await Gate.of(await host.load(WAITING));
   });
 
-  test('resolves to undefined for work that gives nothing', async () => {
+  test('resolves to undefined for work without a result', async () => {
     using buffer = host.device.alloc(f32, 1);
     expect(await buffer.fill(host.stream, 1)).toBeUndefined();
   });
@@ -44,7 +44,7 @@ onDevice('Pending', (host) => {
     expect(host.stream.slot.issued).toBe(before + 1);
   });
 
-  test('awaited again gives the same value', async () => {
+  test('resolves to the same value when awaited again', async () => {
     using buffer = host.device.alloc(f32, 1);
     buffer.fill(host.stream, 6);
     const read = buffer.read(host.stream);
@@ -55,7 +55,7 @@ onDevice('Pending', (host) => {
     expect(second[0]).toBe(6);
   });
 
-  test('awaited long after its work is done resolves', async () => {
+  test('resolves when awaited long after its work is done', async () => {
     using buffer = host.device.alloc(f32, 1);
     const pending = buffer.fill(host.stream, 1);
     await host.stream.finished();
@@ -63,7 +63,7 @@ onDevice('Pending', (host) => {
     await pending;
   });
 
-  test('then, catch and finally are a promise’s', async () => {
+  test('then, catch and finally work as a promise’s', async () => {
     using buffer = host.device.alloc(f32, 1);
     const order: string[] = [];
     const value = await buffer
@@ -147,7 +147,7 @@ onDevice('Pending', (host) => {
       await gate.shut();
     });
 
-    test('gives a reason that is no Error as an AbortError', async () => {
+    test('rejects with an AbortError for a reason that is not an Error', async () => {
       using buffer = host.device.alloc(f32, 1);
       const error = await failure(() =>
         buffer.fill(host.stream, 1).finished({ signal: AbortSignal.abort('stop') }),
@@ -179,7 +179,7 @@ onDevice('Pending', (host) => {
       expect(listeners).toBe(0);
     });
 
-    test('refuses what is no AbortSignal', async () => {
+    test('refuses a value that is not an AbortSignal', async () => {
       using buffer = host.device.alloc(f32, 1);
       expect(
         await failure(() => buffer.fill(host.stream, 1).finished({ signal: {} as never })),
@@ -197,7 +197,7 @@ onDevice('Pending', (host) => {
   describe('an aborted wait', () => {
     const TOO_MUCH = 2 ** 48;
 
-    /** Holds up the stream until the function that it returns is called. */
+    /** Holds the stream until the returned function is called. */
     function hold(): () => Promise<void> {
       let goOn!: () => void;
       const held = host.stream.call(() => new Promise<void>((resolve) => (goOn = resolve)));
@@ -270,7 +270,7 @@ onDevice('Pending', (host) => {
       await gate.shut();
     });
 
-    test('leaves the failure to whoever awaits the same work, before or after', async () => {
+    test('leaves the failure to other waits for the same work, before or after', async () => {
       await told();
       for (const again of [false, true]) {
         const release = hold();
@@ -290,7 +290,7 @@ onDevice('Pending', (host) => {
       }
     });
 
-    test('of a signal that was aborted before is no wait at all', async () => {
+    test('with a signal that was aborted before does not count as a wait', async () => {
       await told();
       using buffer = host.device.alloc(f32, TOO_MUCH, { label: 'huge' });
       buffer.allocated().catch(() => undefined);
@@ -326,7 +326,7 @@ onDevice('Pending', (host) => {
     );
   });
 
-  describe('a failure that nobody awaits', () => {
+  describe('a failure that is not awaited', () => {
     test('goes to the device’s error event, once', async () => {
       const buffer = host.device.alloc(f32, 2 ** 48, { label: 'huge' });
       await host.stream.finished();
@@ -337,7 +337,7 @@ onDevice('Pending', (host) => {
       buffer.close();
     });
 
-    test('that is awaited in time does not', async () => {
+    test('that is awaited in time does not go to the event', async () => {
       const buffer = host.device.alloc(f32, 2 ** 48);
       expect(await failure(() => buffer.allocated())).toMatchObject({
         code: 'ERR_CUDA_OUT_OF_MEMORY',
@@ -374,7 +374,7 @@ onDevice('Many failures', (host) => {
     };
   }
 
-  test('each is told to who awaits it late, in full', async () => {
+  test('rejects each late wait with its full error', async () => {
     const { copies, close } = failing(4000);
     await host.stream.finished();
     await turns(5);
@@ -389,7 +389,7 @@ onDevice('Many failures', (host) => {
       expect(error.message).toContain("alloc u8[70368744177664] 'missing'");
     }
     close();
-    // Each of them was nobody's by then, and the allocation's.
+    // By then none of them had been awaited, and neither had the allocation.
     expect(host.errors.splice(0).length).toBe(4001);
   });
 
@@ -416,14 +416,14 @@ onDevice('Many failures', (host) => {
   });
 
   test(
-    'of an operation that is awaited stay, however many others fail',
+    'of an operation that is awaited are kept, however many others fail',
     { tags: 'thorough' },
     async () => {
       const {
         copies: [first],
         close,
       } = failing(1);
-      // As a wait that goes on does.
+      // As a wait that continues does.
       host.device.runtime.expect((first as unknown as { root: number }).root);
       for (let i = 0; i < 170; i++) {
         const { copies, close } = failing(100);

@@ -65,7 +65,7 @@ onDevice('A buffer of allocPlain', (host) => {
     ).toBe(0);
   });
 
-  test('is tracked: another stream waits for what writes it', async () => {
+  test('is tracked: another stream waits for its writers', async () => {
     using a = host.device.createStream();
     using b = host.device.createStream();
     using plain = await host.device.allocPlain(i32, 1 << 16);
@@ -79,7 +79,7 @@ onDevice('A buffer of allocPlain', (host) => {
     expect((await read).every((value) => value === 7)).toBe(true);
   });
 
-  test('is there at once, and so is one of no elements', async () => {
+  test('is allocated at once, also with no elements', async () => {
     const { device, stream } = host;
     using plain = await device.allocPlain(f32, 8, { label: 'flags' });
     expect(await plain.allocated()).toBe(plain);
@@ -105,7 +105,7 @@ onDevice('A buffer of allocPlain', (host) => {
     expect([...(await here.slice(498, 502).read(host.stream))]).toEqual([998, 999, 0, 0]);
   });
 
-  test('is used by a graph; one that is closed within the capture ends with it', async () => {
+  test('is used by a graph; one that is closed within the capture is freed with it', async () => {
     const { device, stream } = host;
     using plain = await device.allocPlain(i32, 4);
     await using graph = await stream.capture(() => void plain.fill(stream, 3));
@@ -123,7 +123,7 @@ onDevice('A buffer of allocPlain', (host) => {
     expect((await plain.fill(stream, 4).then(() => plain.read(stream)))[0]).toBe(4);
   });
 
-  test('closed twice is closed, and refuses everything', async () => {
+  test('can be closed twice, and then refuses everything', async () => {
     const plain = await host.device.allocPlain(i32, 4);
     plain.close();
     plain.close();
@@ -148,7 +148,7 @@ onDevice('A buffer of allocPlain', (host) => {
     });
   });
 
-  test('more than the device has is a typed error that names the bytes', async () => {
+  test('more memory than the device has is a typed error that names the bytes', async () => {
     const error = await failure(() => host.device.allocPlain(u8, 2 ** 45));
     expect(error).toMatchObject({ name: 'CudaOutOfMemoryError', code: 'ERR_CUDA_OUT_OF_MEMORY' });
     expect(error.message).toContain(`${2 ** 45} bytes`);
@@ -157,8 +157,7 @@ onDevice('A buffer of allocPlain', (host) => {
     });
   });
 
-  // On a GPU the calls that free let none of the others through before the stream has gone on,
-  // which is never.
+  // On a GPU the calls that free block all other calls until the stream goes on, which is never.
   test('frees wait for streams that wait for values, and those for frees', async () => {
     const { device, stream } = host;
     using waiting = device.createStream();
@@ -185,7 +184,7 @@ onDevice('A buffer of allocPlain', (host) => {
 someOf(1, describe.runIf(onCpu))(allModes)('Memory of allocPlain (cpu, %s)', (thread) => {
   const open = (): Promise<CoreDevice> => CoreDevice.open('cpu', { thread, memoryBytes: 95 * MIB });
 
-  /** Free memory, once it is as much as that. */
+  /** Resolves to the free bytes when they are at least `bytes`. */
   async function free(device: CoreDevice, atLeast = 0): Promise<number> {
     for (let i = 0; ; i++) {
       const { free } = await device.memoryInfo();
@@ -194,7 +193,7 @@ someOf(1, describe.runIf(onCpu))(allModes)('Memory of allocPlain (cpu, %s)', (th
     }
   }
 
-  /** Makes the call that frees take its time, as a GPU's does. */
+  /** Makes the call that frees slow, as a GPU's is. */
   function slowFrees(device: CoreDevice): void {
     const { runtime } = device;
     const call = runtime.call.bind(runtime);
@@ -204,7 +203,7 @@ someOf(1, describe.runIf(onCpu))(allModes)('Memory of allocPlain (cpu, %s)', (th
     }) as typeof runtime.call;
   }
 
-  test('is given back when all uses are over, not sooner', async () => {
+  test('is freed when all uses are over, not before', async () => {
     await using device = await open();
     const before = await free(device);
     let release: () => void = () => undefined;
@@ -222,7 +221,7 @@ someOf(1, describe.runIf(onCpu))(allModes)('Memory of allocPlain (cpu, %s)', (th
     expect(await free(device, before)).toBe(before);
   });
 
-  test('is given back after the capture that closed it', async () => {
+  test('is freed after the capture that closed it', async () => {
     await using device = await open();
     const before = await free(device);
     const plain = await device.allocPlain(u8, 64 * MIB);
@@ -234,7 +233,7 @@ someOf(1, describe.runIf(onCpu))(allModes)('Memory of allocPlain (cpu, %s)', (th
     expect(await free(device, before)).toBe(before);
   });
 
-  test('is given back only when no stream waits for a value', async () => {
+  test('is freed only while no stream waits for a value', async () => {
     await using device = await open();
     using waiting = device.createStream();
     using flag = await device.allocPlain(u32, 1);
@@ -249,7 +248,7 @@ someOf(1, describe.runIf(onCpu))(allModes)('Memory of allocPlain (cpu, %s)', (th
     expect(await free(device, before)).toBe(before);
   });
 
-  test('takes the place of what the pool keeps, and is told when that is too little', async () => {
+  test('uses memory that the pool keeps, and fails when that is too little', async () => {
     await using device = await open();
     const kept = device.alloc(u8, 64 * MIB);
     await kept.allocated();
@@ -272,7 +271,7 @@ someOf(1, describe.runIf(onCpu))(allModes)('Memory of allocPlain (cpu, %s)', (th
     ).toBe(9);
   });
 
-  test('is there for the next, whatever time the free takes', async () => {
+  test('can be allocated again, however long the free takes', async () => {
     await using device = await open();
     slowFrees(device);
     for (let i = 0; i < 3; i++) {
@@ -282,7 +281,7 @@ someOf(1, describe.runIf(onCpu))(allModes)('Memory of allocPlain (cpu, %s)', (th
     }
   });
 
-  test('closing the device frees what is left, and waits for frees that are under way', async () => {
+  test('closing the device frees what is left, and waits for unfinished frees', async () => {
     await using other = await open();
     const before = await free(other);
     const device = await open();
@@ -316,7 +315,7 @@ someOf(1, describe.runIf(onCpu))(allModes)('Memory of allocPlain (cpu, %s)', (th
     expect(await free(other, before)).toBe(before);
   });
 
-  test('may be closed after its device', async () => {
+  test('can be closed after its device', async () => {
     const device = await open();
     const plain = await device.allocPlain(u8, 16);
     await device.close();

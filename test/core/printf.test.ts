@@ -1,6 +1,6 @@
 /**
- * What kernels print: in a process of its own, whose standard output is a pipe, since a GPU's
- * driver writes it there.
+ * Output of kernels, in a process of its own whose standard output is a pipe, since a GPU's driver
+ * writes to standard output.
  */
 import { describe, expect, test } from 'vitest';
 
@@ -77,7 +77,7 @@ someOf(1, describe)(allModes)(`Text that a kernel prints (${testDevice}, %s)`, (
     expect(ended.stdout.trimEnd().split('\n')).toEqual(prints);
   });
 
-  test('is there after process.exit()', async () => {
+  test('is complete after process.exit()', async () => {
     expect(await runProgram('print', { args: ['exit', mode] })).toMatchObject({
       code: 3,
       stdout: 'said 1 by 0\n',
@@ -85,7 +85,7 @@ someOf(1, describe)(allModes)(`Text that a kernel prints (${testDevice}, %s)`, (
     });
   });
 
-  test('is all there where a pipe holds less', async () => {
+  test('is complete where it exceeds the pipe’s capacity', async () => {
     const ended = await runProgram('print', { args: ['much', mode] });
     expect(ended).toMatchObject({ code: 0, stderr: '' });
     const lines = ended.stdout.trimEnd().split('\n');

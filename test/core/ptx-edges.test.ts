@@ -1,6 +1,6 @@
 /**
- * Edges of PTX instructions on either device. What a row expects is what an H200 gave (driver
- * 13.0), which is the CPU device's measure where the ISA leaves something open.
+ * Edge cases of PTX instructions on either device. Each row expects the result of an H200 (driver
+ * 13.0), which the CPU device follows where the ISA leaves a result open.
  */
 import { CoreDevice, u32 } from 'async-cuda/core';
 import { expect, test } from 'vitest';
@@ -11,7 +11,7 @@ interface Case {
   /** Reads 32 bits at [%rd1], and leaves a word in %r9. */
   body: string;
   block?: number;
-  /** Pairs of what is read and what is to come of it. */
+  /** Pairs of an input and the expected result. */
   values: readonly (readonly [given: number, wanted: number])[];
 }
 
@@ -134,7 +134,7 @@ someOf(8, test)(CASES)('$name', async ({ body, block = 1, values }) => {
     await cells.write(device.stream, new Uint32Array([given, 0]));
     module.kernel('k').launch(device.stream, { grid: 1, block }, cells);
     const [, got = 0] = await cells.read(device.stream);
-    // The CPU device's NaN is the machine's.
+    // The CPU device's NaN has the machine's bits.
     const isNaN32 = (bits: number): boolean => (bits & 0x7fffffff) > 0x7f800000;
     if (wanted === NAN) expect(isNaN32(got)).toBe(true);
     else expect(got.toString(16)).toBe(wanted.toString(16));

@@ -1,4 +1,4 @@
-/** Memory that many streams read: which of them are remembered. */
+/** Memory that many streams read: which of the reads are kept. */
 import { i32 } from 'async-cuda/core';
 import { expect, test } from 'vitest';
 
@@ -7,7 +7,7 @@ import { onDevice } from './test-device.js';
 const N = 64;
 
 onDevice('memory that many streams read', (host) => {
-  test('on a stream for each read: those that are over are forgotten', async () => {
+  test('reads on many streams are dropped when they are over', async () => {
     const { device } = host;
     using source = device.alloc(i32, N);
     using target = device.alloc(i32, N);
@@ -21,7 +21,7 @@ onDevice('memory that many streams read', (host) => {
     expect([...new Set(await target.read(device.stream))]).toEqual([7]);
   });
 
-  test('a write waits for each that is not over, however many came and went between', async () => {
+  test('a write waits for each read that is not over, however many ended between', async () => {
     const { device } = host;
     using source = device.alloc(i32, N);
     await source.fill(device.stream, 7);

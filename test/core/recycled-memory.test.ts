@@ -1,6 +1,6 @@
 /**
- * Memory of closed buffers that is given again: whoever had it, and whoever gets it, see their own
- * values only.
+ * Memory of closed buffers that is used again: the old and the new buffer have their own values
+ * only.
  */
 import { i32, u8 } from 'async-cuda/core';
 import type { CoreDevice, DeviceBuffer, Stream } from 'async-cuda/core';
@@ -14,7 +14,7 @@ const N = 64;
 const addressOf = ({ device, memory }: DeviceBuffer): number =>
   device.runtime.shared.values[memory.handle]!;
 
-/** Streams at which nothing happens until `open` is called. */
+/** Streams that are held until `open` is called. */
 function heldStreams(device: CoreDevice, count: number): { streams: Stream[]; open: () => void } {
   let open!: () => void;
   const gate = new Promise<void>((resolve) => {
@@ -27,14 +27,14 @@ function heldStreams(device: CoreDevice, count: number): { streams: Stream[]; op
 
 const isChecked = process.env['ASYNC_CUDA_TEST_CHECK'] !== undefined && onCpu;
 
-describe.skipIf(isChecked)('memory that is given again', () => {
+describe.skipIf(isChecked)('memory that is used again', () => {
   onDevice('on an open device', (host) => {
-    /** A buffer that the device has made. */
+    /** A buffer of the device. */
     async function made(length = N): Promise<DeviceBuffer<'i32'>> {
       return host.device.recycled!.alloc(i32, length, host.stream).allocated();
     }
 
-    test('a buffer of as many bytes has what another one had that was closed', async () => {
+    test('a buffer has the memory of a closed one of as many bytes', async () => {
       const first = await made();
       const address = addressOf(first);
       first.close();
@@ -46,7 +46,7 @@ describe.skipIf(isChecked)('memory that is given again', () => {
       );
     });
 
-    test('not while that one is open, nor of another size, nor what somebody else has borrowed', async () => {
+    test('not while that one is open or lent, and not for another size', async () => {
       const open = await made();
       using beside = await made();
       expect(addressOf(beside)).not.toBe(addressOf(open));
@@ -61,7 +61,7 @@ describe.skipIf(isChecked)('memory that is given again', () => {
       expect(addressOf(again)).toBe(address);
     });
 
-    test('of many the oldest are not remembered', async () => {
+    test('the oldest of many are freed', async () => {
       const all = await Promise.all(range(70).map(() => made()));
       const [first, last] = [all[0]!, all.at(-1)!];
       const address = addressOf(last);
@@ -73,7 +73,7 @@ describe.skipIf(isChecked)('memory that is given again', () => {
       for (const buffer of all.slice(1, -1)) buffer.close();
     });
 
-    test('not what was forgotten: it is freed', async () => {
+    test('memory of an unreferenced buffer is freed instead', async () => {
       const first = await made();
       const { memory } = first;
       first.close();
@@ -84,7 +84,7 @@ describe.skipIf(isChecked)('memory that is given again', () => {
       expect(second.memory.root).not.toBe(memory.root);
     });
 
-    test('what is being read when it is closed is read as it was', async () => {
+    test('a read in flight when a buffer is closed gives its contents', async () => {
       const first = await made();
       await first.fill(host.stream, 5);
       const {
@@ -172,7 +172,7 @@ describe.skipIf(isChecked)('memory that is given again', () => {
       },
     );
 
-    test('is given back when nobody has wanted any for a second', async () => {
+    test('is freed after a second without an allocation', async () => {
       const first = await made();
       const { memory } = first;
       first.close();
@@ -181,11 +181,11 @@ describe.skipIf(isChecked)('memory that is given again', () => {
     });
   });
 
-  test('is given back where memory is short', async () => {
+  test('is freed where memory is short', async () => {
     const bytes = 48 << 20;
     const device = await openTestDevice(onCpu ? { memoryBytes: 64 << 20 } : {});
     try {
-      // On a GPU it is only seen that it is given back.
+      // On a GPU the test only observes that it is freed.
       const first = await device.recycled!.alloc(u8, bytes, device.stream).allocated();
       first.close();
       if (!onCpu) device.makeRoomOfRecycled();
@@ -197,7 +197,7 @@ describe.skipIf(isChecked)('memory that is given again', () => {
     }
   });
 
-  test('a device is closed with what is kept', async () => {
+  test('a device can be closed while memory is kept', async () => {
     const device = await openTestDevice();
     const first = await device.recycled!.alloc(u8, 1 << 20, device.stream).allocated();
     const open = device.recycled!.alloc(u8, 1 << 20, device.stream);
@@ -211,7 +211,7 @@ describe.skipIf(isChecked)('memory that is given again', () => {
   });
 });
 
-test.runIf(onCpu)('a device that is checked gives each buffer memory of its own', async () => {
+test.runIf(onCpu)('on a checked device each buffer has memory of its own', async () => {
   const device = await openTestDevice({ check: true }, 'cpu');
   try {
     expect(device.recycled).toBeUndefined();

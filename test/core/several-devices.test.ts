@@ -1,4 +1,4 @@
-/** Work on one device that waits for another's, and data that goes from one to the other. */
+/** Work on one device that waits for another's, and copies between devices. */
 import { f16, f32, i32, inout, input, u32, u8 } from 'async-cuda/core';
 import type { CoreDevice, DeviceBuffer, Event, Kernel, Stream } from 'async-cuda/core';
 import * as fc from '../fast-check.js';
@@ -31,7 +31,7 @@ onPairs('Copies between devices', (pair) => {
     },
   );
 
-  test('copyTo is copyFrom seen from the other side', async () => {
+  test('copyTo is copyFrom with the operands exchanged', async () => {
     const { a, b } = pair;
     using source = a.alloc(f32, 5);
     using target = b.alloc(f32, 5);
@@ -46,7 +46,7 @@ onPairs('Copies between devices', (pair) => {
     });
   });
 
-  test('parts of buffers go to parts of buffers', async () => {
+  test('parts of buffers are copied to parts of buffers', async () => {
     const { a, b } = pair;
     using source = a.alloc(i32, 10);
     using target = b.alloc(i32, 8);
@@ -56,7 +56,7 @@ onPairs('Copies between devices', (pair) => {
     expect([...(await target.read(b.stream))]).toEqual([-1, -1, 6, 7, 8, -1, -1, -1]);
   });
 
-  test('there and back, without a wait in between', async () => {
+  test('data is copied to the other device and back without a wait between', async () => {
     const { a, b } = pair;
     using here = a.alloc(i32, 5000);
     using there = b.alloc(i32, 5000);
@@ -104,8 +104,8 @@ onPairs('Copies between devices', (pair) => {
     });
   });
 
-  test('of two kinds of device they go through the host', async () => {
-    // Between devices of one kind copyFrom never takes this way.
+  test('copies between two kinds of device go through the host', async () => {
+    // Between devices of one kind copyFrom never takes this path.
     const { a, b } = pair;
     using source = a.alloc(f16, 100_000);
     using target = b.alloc(f16, 100_000);
@@ -131,7 +131,7 @@ onPairs('Copies between devices', (pair) => {
     });
   });
 
-  test('nothing is copied where there is nothing', async () => {
+  test('a copy of no elements does nothing', async () => {
     const { a, b } = pair;
     using source = a.alloc(i32, 0);
     using target = b.alloc(i32, 0);
@@ -139,7 +139,7 @@ onPairs('Copies between devices', (pair) => {
     expect((await target.read(b.stream)).length).toBe(0);
   });
 
-  test('a source whose contents are undefined leaves the target undefined, for the first reason', async () => {
+  test('an undefined source leaves the target undefined, with the first reason', async () => {
     const { a, b } = pair;
     using huge = a.alloc(i32, 2 ** 45, { label: 'huge' });
     using target = b.alloc(i32, 4);
@@ -200,7 +200,7 @@ onPairs('Copies between devices', (pair) => {
       await gates.b.shut();
     });
 
-    test('memory that is closed at once is freed behind the copy', async () => {
+    test('memory that is closed at once is freed after the copy', async () => {
       const { a, b } = pair;
       using slow = b.alloc(i32, 1);
       using target = b.alloc(i32, 1000);
@@ -233,7 +233,7 @@ onPairs('Copies between devices', (pair) => {
       await gates.a.shut();
     });
 
-    test('a stream waits for an event of another device, and for nothing queued after it', async () => {
+    test('a stream waits for an event of another device and nothing after it', async () => {
       const { a, b } = pair;
       using slow = a.alloc(i32, 1);
       using mine = b.alloc(i32, 1);
@@ -253,7 +253,7 @@ onPairs('Copies between devices', (pair) => {
       behind.close();
     });
 
-    test('an event recorded again meanwhile is waited for as it was', async () => {
+    test('a wait is for the point at which the event was recorded when it was queued', async () => {
       const { a, b } = pair;
       using slow = a.alloc(i32, 1);
       using mine = b.alloc(i32, 1);
@@ -275,7 +275,7 @@ onPairs('Copies between devices', (pair) => {
       event.close();
     });
 
-    test('what was ended right after the call is waited for all the same', async () => {
+    test('objects that are closed right after the call are still waited for', async () => {
       const { a, b } = pair;
       using slow = a.alloc(i32, 1);
       using mine = b.alloc(i32, 1);
@@ -319,7 +319,7 @@ onPairs('Copies between devices', (pair) => {
     });
   });
 
-  test('an event is waited for although its stream is held by JavaScript behind it', async () => {
+  test('a wait for an event does not include later work held by JavaScript', async () => {
     const { a, b } = pair;
     using mine = b.alloc(i32, 1);
     const event = a.stream.record();
@@ -333,7 +333,7 @@ onPairs('Copies between devices', (pair) => {
     event.close();
   });
 
-  test('an event behind what JavaScript holds is waited for', async () => {
+  test('a wait for an event includes earlier work held by JavaScript', async () => {
     const { a, b } = pair;
     let release: () => void = () => undefined;
     const called = a.stream.call(() => new Promise<void>((resolve) => (release = resolve)));
@@ -346,7 +346,7 @@ onPairs('Copies between devices', (pair) => {
     event.close();
   });
 
-  test('an event that was never recorded is no reason to wait', async () => {
+  test('an event that was never recorded is not waited for', async () => {
     const { a, b } = pair;
     using event = a.createEvent();
     b.stream.wait(event);
@@ -354,7 +354,7 @@ onPairs('Copies between devices', (pair) => {
     expect(event.reached).toBe(true);
   });
 
-  test('waits take up no handles for good', { tags: 'thorough' }, async () => {
+  test('waits keep no handles', { tags: 'thorough' }, async () => {
     const { a, b } = pair;
     using source = a.alloc(i32, 64);
     using target = b.alloc(i32, 64);
@@ -377,8 +377,8 @@ onPairs('Copies between devices', (pair) => {
     await once();
     const before = a.runtime.handles.count + b.runtime.handles.count;
     for (let i = 0; i < 20; i++) await once();
-    // What the last round lent, 250 at most, is taken back at later waits; of a thousand iterations
-    // none leaves anything.
+    // The handles of the last round, 250 at most, are released at later waits; a thousand
+    // iterations leave none.
     expect(a.runtime.handles.count + b.runtime.handles.count - before).toBeLessThan(500);
     event.close();
   });
@@ -413,7 +413,7 @@ onPairs('Copies between devices', (pair) => {
       event.close();
     });
 
-    test('a copy from another device is recorded, and each launch waits for what it reads', async () => {
+    test('a recorded copy from another device waits at each launch for what it reads', async () => {
       const { a, b } = pair;
       if (!pair.alike) return expect(pair.a.kind).not.toBe(pair.b.kind);
       using source = await a.alloc(i32, 4).allocated();
@@ -449,7 +449,7 @@ onPairs('Copies between devices', (pair) => {
     });
   });
 
-  test('work of another device waits for streams that a capture keeps out', async () => {
+  test('work of another device waits for streams that are outside a capture', async () => {
     const { a, b } = pair;
     if (!pair.alike) return expect(pair.a.kind).not.toBe(pair.b.kind);
     using source = await a.alloc(i32, 4).allocated();
@@ -474,7 +474,7 @@ onPairs('Copies between devices', (pair) => {
   });
 
   describe('Peer access', () => {
-    test('is there or not, and says what to do instead', async () => {
+    test('is available or refused with the alternative', async () => {
       const { a, b } = pair;
       const can = await b.canAccessPeer(a);
       using mine = b.alloc(i32, 4);
@@ -504,7 +504,7 @@ onPairs('Copies between devices', (pair) => {
       absorb.launch(b.stream, { grid: 1, block: 4 }, mine, theirs, 4);
       expect([...(await mine.read(b.stream))]).toEqual(Array(4).fill(36));
 
-      // Tracked both ways, and with memory of a pool made later.
+      // Tracked in both directions, and with memory of a later pool.
       await using pool = await a.createPool();
       using pooled = a.alloc(i32, 4, { pool });
       pooled.fill(a.stream, 2);
@@ -521,7 +521,7 @@ onPairs('Copies between devices', (pair) => {
       ).toMatchObject({ argument: 'args[1]' });
     });
 
-    test('of a device to itself, or to what is none, is refused', async () => {
+    test('of a device to itself, or to a value that is not a device, is refused', async () => {
       const { a } = pair;
       expect(await failure(() => a.enablePeerAccess(a))).toMatchObject({
         code: 'ERR_CUDA_INVALID_ARGUMENT',
@@ -548,7 +548,7 @@ onPairs('Copies between devices', (pair) => {
       await b.close();
     });
 
-    test('that waits for others leaves them as they are', async () => {
+    test('that waits for others leaves them unchanged', async () => {
       const [a, b] = await pair.openAnew();
       const source = a.alloc(i32, 100);
       const target = b.alloc(i32, 100);

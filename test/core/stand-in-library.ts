@@ -1,7 +1,7 @@
 /**
- * A library that is none of NVIDIA's: compiled by the host's C compiler, it writes down what it is
- * called with and answers as it is told. It lies in this process, so that what the runtime thread
- * calls can be looked at from here.
+ * A stand-in for a native library, compiled by the host's C compiler: it records its arguments and
+ * returns the status that the test sets. It is loaded into this process, so that the test can read
+ * the calls of the runtime thread.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import koffi from 'koffi';
 
-/** Why it cannot be had here, or undefined. */
+/** The reason why it cannot be built here, or undefined. */
 export const whyNoStandIn: string | undefined =
   process.platform !== 'linux'
     ? 'SKIPPED: stand-in libraries are built on Linux only'
@@ -19,8 +19,7 @@ export const whyNoStandIn: string | undefined =
       : undefined;
 
 /**
- * What every stand-in has: `note(format, …)` writes a line down, `answer()` is the status to
- * return.
+ * What every stand-in has: `note(format, …)` records a line, `answer()` is the status to return.
  */
 const PRELUDE = `
 #include <pthread.h>
@@ -69,7 +68,7 @@ export class StandInLibrary {
     this.path = join(folder, `${name}.so`);
     if (!existsSync(this.path)) {
       mkdirSync(folder, { recursive: true });
-      // Test files run side by side: each builds under a name of its own, and the last to finish
+      // Test files run at the same time: each builds under a name of its own, and the last rename
       // wins.
       const output = join(folder, `${process.pid}.so`);
       execFileSync(
@@ -97,14 +96,14 @@ export class StandInLibrary {
     this.setAnswer = library.func('void standin_answer(int status)') as (status: number) => void;
   }
 
-  /** What was written down since the last time. */
+  /** The lines recorded since the last call. */
   take(): string[] {
     return this.takeText()
       .split('\n')
       .filter((line) => line !== '');
   }
 
-  /** Every function returns this from now on. */
+  /** Sets the status that every function returns. */
   answers(status: number): void {
     this.setAnswer(status);
   }

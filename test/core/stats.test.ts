@@ -20,7 +20,7 @@ onDevice('Stats', (host) => {
     add1 = module.kernel('add1');
   });
 
-  test('launches are counted, on streams that are open and on closed ones, graphs apart', async () => {
+  test('launches are counted, on open and closed streams; graphs are counted apart', async () => {
     const { device } = host;
     const before = await device.stats();
     using buffer = device.alloc(i32, N);
@@ -37,7 +37,7 @@ onDevice('Stats', (host) => {
     expect(after.graphLaunches - before.graphLaunches).toBe(3);
   });
 
-  test('copies are counted by direction, with their bytes, however many commands they take', async () => {
+  test('copies are counted once, by direction, with their bytes', async () => {
     const { device, stream } = host;
     const long = 3 << 18;
     using a = device.alloc(i32, N);
@@ -100,7 +100,7 @@ onDevice('Stats', (host) => {
     expect(after.live).toEqual(before.live);
   });
 
-  test('allocations that failed count for nothing, be they closed before that is known or behind it', async () => {
+  test('failed allocations are not counted, whenever they are closed', async () => {
     const { device } = host;
     await device.finished();
     const before = await device.stats();
@@ -131,7 +131,7 @@ onDevice('Stats', (host) => {
     buffer.close();
   });
 
-  test('the peak is exact, however much is allocated and given back', async () => {
+  test('the peak is exact, however much is allocated and freed', async () => {
     const { device } = host;
     const {
       memory: { inUse },
@@ -148,7 +148,7 @@ onDevice('Stats', (host) => {
     expect((await device.stats()).memory).toMatchObject({ inUse, peak: inUse + (2 << 24) });
   });
 
-  test('what is open is counted', async () => {
+  test('open objects are counted', async () => {
     const { device } = host;
     const before = await device.stats();
     using stream = device.createStream();

@@ -17,7 +17,7 @@ onDeviceInEachMode('Stream memory operations', (host) => {
     expect([...(await words.read(host.stream))]).toEqual([5, 5, 5, 5]);
   });
 
-  test('of 64 bits too, in a view', async () => {
+  test('writeValue writes 64 bits into a view', async () => {
     using words = await host.device.allocPlain(u64, 4);
     words.fill(host.stream, 1n);
     host.stream.writeValue(words.slice(1), 2, 0xfedcba9876543210n);
@@ -80,7 +80,7 @@ onDeviceInEachMode('Stream memory operations', (host) => {
     }
   });
 
-  test('more launches behind it than the driver takes: the device goes on', async () => {
+  test('the device goes on with more launches after it than the driver queues', async () => {
     const { device } = host;
     using waiting = device.createStream();
     using flag = await device.allocPlain(u32, 1);
@@ -99,7 +99,7 @@ onDeviceInEachMode('Stream memory operations', (host) => {
     end.close();
   });
 
-  test('thousands of them on one stream behind a wait: the device goes on', async () => {
+  test('the device goes on with thousands of waits on one stream', async () => {
     const { device } = host;
     using waiting = device.createStream();
     using flag = await device.allocPlain(u32, 2);
@@ -115,7 +115,7 @@ onDeviceInEachMode('Stream memory operations', (host) => {
     expect((await flag.read(waiting))[1]).toBe(2000);
   });
 
-  test('JavaScript releases a stream, and sees how far it is, through page-locked memory', async () => {
+  test('JavaScript releases a stream, and reads its progress, by page-locked memory', async () => {
     const { device } = host;
     using stream = device.createStream();
     await using pinned = await device.pinned(u32, 4);
@@ -130,7 +130,7 @@ onDeviceInEachMode('Stream memory operations', (host) => {
     expect(words[3]).toBe(9);
   });
 
-  test('variables of modules serve as well', async () => {
+  test('variables of modules can be used', async () => {
     const value = (await (await host.load(WAITING)).global('gate')).slice(0, 4).reinterpret(u32);
     await host.stream.writeValue(value, 0, 0);
     host.stream.waitValue(value, 0, 1, 'nor');
@@ -140,7 +140,7 @@ onDeviceInEachMode('Stream memory operations', (host) => {
     await host.stream.writeValue(value, 0, 0);
   });
 
-  test('a buffer that is closed at once is kept for the stream that waits', async () => {
+  test('a buffer that is closed at once stays until the stream’s wait ends', async () => {
     const { device } = host;
     using waiting = device.createStream();
     using writer = device.createStream();
@@ -257,7 +257,7 @@ describe('Where the platform has no stream memory operations', () => {
   });
   afterAll(() => device.close());
 
-  test('they are an error that says so, and events order the work as ever', async () => {
+  test('they are an error with that reason, and events order the work as before', async () => {
     using words = await device.allocPlain(u32, 1);
     expect(await failure(() => device.stream.writeValue(words, 0, 1))).toMatchObject({
       code: 'ERR_CUDA_UNSUPPORTED',

@@ -1,4 +1,6 @@
-/** Streams: in order each, independent of one another, made and ended without waiting. */
+/**
+ * Streams: each runs in order, independent of the others, and is made and closed without waiting.
+ */
 import { setTimeout as delay } from 'node:timers/promises';
 import { inspect } from 'node:util';
 
@@ -24,7 +26,7 @@ onDeviceInEachMode('Stream', (host) => {
     gate = await Gate.of(await host.load(WAITING));
   });
 
-  /** Work on `stream` that is over when the gate opens. */
+  /** Work on `stream` that ends when the gate opens. */
   async function holdUp(stream: Stream): Promise<ReturnType<typeof host.device.alloc<'i32'>>> {
     const hold = (await host.load(WAITING)).kernel('hold');
     const buffer = host.device.alloc(i32, 1, { stream });
@@ -67,7 +69,7 @@ onDeviceInEachMode('Stream', (host) => {
   });
 
   test.skipIf(host.mode === 'inline')(
-    'what one turn queues runs while this thread computes, without waiting for it',
+    'work of one turn runs while this thread computes',
     async () => {
       const { device } = host;
       const add1 = (await host.load(ELEMENTWISE)).kernel('add1');
@@ -75,11 +77,11 @@ onDeviceInEachMode('Stream', (host) => {
       using buffer = device.alloc(i32, 1, { stream });
       await using pinned = await device.pinned(i32, 1);
       const seen = pinned.view();
-      // Few commands go another way than many, and each another way after many than after few.
+      // Few commands take another path than many, and each another one after many than after few.
       for (const launches of [0, 1, 2, 3, 20, 1, 2, 4, 30, 5, 0]) {
         seen[0] = -1;
         await stream.finished();
-        // Long enough for whoever carries them out to have gone to sleep.
+        // Long enough for the runtime thread to have gone to sleep.
         await delay(10);
         buffer.fill(stream, 5);
         for (let i = 0; i < launches; i++) add1.launch(stream, { grid: 1, block: 1 }, buffer, 1);
@@ -97,7 +99,7 @@ onDeviceInEachMode('Stream', (host) => {
     await expect(stream.finished()).resolves.toBeUndefined();
   });
 
-  test('a stream that is held up does not hold up another', async () => {
+  test('a stream that is held does not delay another', async () => {
     const { device } = host;
     using slow = device.createStream();
     using fast = device.createStream();
@@ -126,7 +128,7 @@ onDeviceInEachMode('Stream', (host) => {
     expect((await waiting.read(second))[0]).toBe(1);
   });
 
-  test('wait(event) makes later work wait for the event and for nothing behind it', async () => {
+  test('wait(event) makes later work wait for the event and for nothing after it', async () => {
     const { device } = host;
     using first = device.createStream();
     using second = device.createStream();
@@ -141,7 +143,7 @@ onDeviceInEachMode('Stream', (host) => {
     expect(waiting.isClosed).toBe(false);
   });
 
-  test('waiting for itself changes nothing', async () => {
+  test('waiting for itself has no effect', async () => {
     using stream = host.device.createStream();
     stream.wait(stream);
     await stream.finished();
@@ -171,7 +173,7 @@ onDeviceInEachMode('Stream', (host) => {
     expect(stream.label).toBe('copies');
   });
 
-  test('refuses a priority that is no number', async () => {
+  test('refuses a priority that is not a number', async () => {
     expect(
       await failure(() => host.device.createStream({ priority: 'high' as never })),
     ).toMatchObject({ argument: 'options.priority' });
@@ -191,7 +193,7 @@ onDeviceInEachMode('Stream', (host) => {
     await stream.finished();
   });
 
-  test('many streams at once each do their own work', async () => {
+  test('many streams at once each run their own work', async () => {
     const { device } = host;
     const streams = Array.from({ length: 40 }, () => device.createStream());
     const reads = streams.map((stream, i) => {
@@ -220,7 +222,7 @@ onDeviceInEachMode('Stream', (host) => {
     await device.finished();
   });
 
-  test('call runs the function after the work before it and before the work behind it', async () => {
+  test('call runs the function after earlier work and before later work', async () => {
     const { device } = host;
     using stream = device.createStream();
     using waiting = await holdUp(stream);
@@ -238,13 +240,13 @@ onDeviceInEachMode('Stream', (host) => {
     expect(waiting.isClosed).toBe(false);
   });
 
-  test('call gives what the function returns, or what its promise gives', async () => {
+  test('call resolves to what the function returns, or what its promise resolves to', async () => {
     const { stream } = host;
     expect(await stream.call(() => 17)).toBe(17);
     expect(await stream.call(async () => 'later')).toBe('later');
   });
 
-  test('work behind a call waits until its promise settles', async () => {
+  test('work after a call waits until its promise settles', async () => {
     const { device } = host;
     using stream = device.createStream();
     let finish!: () => void;
@@ -310,7 +312,7 @@ onDeviceInEachMode('Stream', (host) => {
     await stream.finished();
   });
 
-  test('a call that nobody awaits reports its failure to the device', async () => {
+  test('a call that is not awaited reports its failure to the device', async () => {
     const { stream } = host;
     stream.call(() => {
       throw new Error('unheard');
@@ -322,7 +324,7 @@ onDeviceInEachMode('Stream', (host) => {
     ]);
   });
 
-  test('call refuses what is no function', async () => {
+  test('call refuses a value that is not a function', async () => {
     expect(await failure(() => host.stream.call(3 as never))).toMatchObject({
       argument: 'callback',
     });
@@ -343,7 +345,7 @@ onDeviceInEachMode('Stream', (host) => {
     await gate.shut();
   });
 
-  test('a closed stream refuses work and says what to do', async () => {
+  test('a closed stream refuses work, with the remedy', async () => {
     const stream = host.device.createStream();
     using buffer = host.device.alloc(i32, 1);
     stream.close();
@@ -365,7 +367,7 @@ onDeviceInEachMode('Stream', (host) => {
     }
   });
 
-  test('a closed stream is called by its label', async () => {
+  test('the error of a closed stream has its label', async () => {
     const stream = host.device.createStream({ label: 'upload' });
     stream.close();
     expect((await failure(() => stream.finished())).message).toMatch(
@@ -373,7 +375,7 @@ onDeviceInEachMode('Stream', (host) => {
     );
   });
 
-  test('close may be called twice', () => {
+  test('close can be called twice', () => {
     const stream = host.device.createStream();
     stream.close();
     expect(() => stream.close()).not.toThrow();
@@ -385,7 +387,7 @@ onDeviceInEachMode('Stream', (host) => {
     await host.stream.finished();
   });
 
-  test('memory that was allocated on a closed stream is still good', async () => {
+  test('memory that was allocated on a closed stream can still be used', async () => {
     const { device } = host;
     const stream = device.createStream();
     const buffer = device.alloc(i32, 4, { stream });
@@ -415,7 +417,7 @@ onDeviceInEachMode('Stream', (host) => {
     }
   });
 
-  test('wait refuses what is neither an event nor a stream', async () => {
+  test('wait refuses values that are neither events nor streams', async () => {
     expect(await failure(() => host.stream.wait({} as never))).toMatchObject({ argument: 'on' });
   });
 });

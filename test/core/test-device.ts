@@ -25,8 +25,8 @@ export function openTestDevice(
   options: OpenOptions = {},
   name: DeviceName = testDevice,
 ): Promise<CoreDevice> {
-  // ASYNC_CUDA_TEST_CHECK: everything on a device that is checked, where no test may bring a
-  // report. Some tests run kernels on memory that nobody wrote, for want of interest in the result.
+  // ASYNC_CUDA_TEST_CHECK runs everything on a checked device, where no test may cause a report.
+  // Some tests run kernels on memory that was never written, since they ignore the result.
   const check =
     process.env['ASYNC_CUDA_TEST_CHECK'] !== undefined && name.startsWith('cpu')
       ? { check: { uninitialised: false } }
@@ -38,7 +38,8 @@ export function openTestDevice(
 export class TestDevice {
   readonly mode: Mode;
   /**
-   * Failures that nobody awaited. A test that expects some takes them out; what is left fails it.
+   * Failures that were not awaited. A test that expects some removes them; the remaining ones fail
+   * it.
    */
   readonly errors: CudaError[] = [];
   private readonly options: OpenOptions;
@@ -81,8 +82,8 @@ export class TestDevice {
 }
 
 /**
- * Declares `body`'s tests once for each mode, on a device of their own. Of the modes the first
- * `quick` belong to `npm test`: the layers above core do the same in each.
+ * Declares `body`'s tests once for each mode, on a device of their own. `npm test` runs the first
+ * `quick` of the modes: the layers above core do the same in each.
  */
 export function onDevice(
   title: string,
@@ -137,7 +138,7 @@ export class Gate {
   }
 }
 
-/** Resolves after the event loop has come round `turns` times. */
+/** Resolves after `turns` turns of the event loop. */
 export async function turns(count: number): Promise<void> {
   for (let i = 0; i < count; i++) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -156,7 +157,7 @@ export async function stillPending(
   return (await Promise.race([settled, timeout])) === pending;
 }
 
-/** What the call threw, or its promise rejected with. */
+/** What the call threw, or what its promise rejected with. */
 export async function failure(
   call: () => unknown,
 ): Promise<CudaError & { argument?: string; log?: string }> {

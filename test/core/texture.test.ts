@@ -1,4 +1,4 @@
-/** Textures, arrays and surfaces: what kernels read by coordinates, and what is tracked of it. */
+/** Textures, arrays and surfaces: what kernels read by coordinates, and how uses are tracked. */
 import { f16, f32, f64, i16, i32, i8, input, inout, u16, u32, u8 } from 'async-cuda/core';
 import type { DType, Texture } from 'async-cuda/core';
 import { expect, test } from 'vitest';
@@ -130,8 +130,7 @@ onDevice('textures', (host) => {
         filter: 'linear',
         read: 'normalized',
       });
-      // Every third is an eighth of a texel, where products of weights lie in the middle between
-      // two.
+      // Every third is a multiple of an eighth of a texel, where products of weights are ties.
       const points = range(300).map((i) =>
         [width, height, depth].map((n, axis) => {
           const u = (((Math.imul(i + 1, 7919 * (axis + 1)) >>> 0) % 1009) / 1009) * (n + 1) - 0.5;
@@ -173,55 +172,51 @@ onDevice('textures', (host) => {
     },
   );
 
-  test(
-    "the border is a texel of the texture's format; of integers it has the low bits of the " +
-      'floats',
-    async () => {
-      const border = async (
-        dtype: DType<'u8' | 'i8' | 'i32' | 'f16'>,
-        colour: readonly [number, number, number, number],
-        read: 'element' | 'normalized',
-      ): Promise<Uint32Array> => {
-        await using array = await host.device.allocArray(dtype, {
-          width: 2,
-          height: 1,
-          channels: 4,
-        });
-        await using texture = await host.device.createTexture(array, {
-          addressMode: 'border',
-          border: colour,
-          read,
-        });
-        return await fetch(
-          host,
-          dtype.kind === 'float' || read === 'normalized' ? 'fetch2d' : 'fetch2d_u32',
-          texture,
-          [[-5, 0.5]],
-        );
-      };
-      type Narrow = DType<'u8' | 'i8' | 'i32' | 'f16'>;
-      expect([...(await border(u8 as Narrow, [0.3, 1, -0.3, 5e9], 'element'))]).toEqual([
-        0x9a, 0, 0x9a, 0xf9,
-      ]);
-      expect(
-        [...(await border(i8 as Narrow, [0.3, 1, -0.3, 0.1], 'element'))].map((word) => word | 0),
-      ).toEqual([-102, 0, -102, -51]);
-      expect([...(await border(i32 as Narrow, [1, -2.5, 0, 3], 'element'))]).toEqual([
-        0x3f800000, 0xc0200000, 0, 0x40400000,
-      ]);
-      expect(floatsOf(await border(u8 as Narrow, [0.3, 1.7, -2.5, NaN], 'normalized'))).toEqual(
-        [76 / 255, 1, 0, 0].map(Math.fround),
+  test('the border has the texture’s format; integers have the floats’ low bits', async () => {
+    const border = async (
+      dtype: DType<'u8' | 'i8' | 'i32' | 'f16'>,
+      colour: readonly [number, number, number, number],
+      read: 'element' | 'normalized',
+    ): Promise<Uint32Array> => {
+      await using array = await host.device.allocArray(dtype, {
+        width: 2,
+        height: 1,
+        channels: 4,
+      });
+      await using texture = await host.device.createTexture(array, {
+        addressMode: 'border',
+        border: colour,
+        read,
+      });
+      return await fetch(
+        host,
+        dtype.kind === 'float' || read === 'normalized' ? 'fetch2d' : 'fetch2d_u32',
+        texture,
+        [[-5, 0.5]],
       );
-      expect(floatsOf(await border(i8 as Narrow, [0.3, 1.7, -2.5, -0.3], 'normalized'))).toEqual(
-        [38 / 127, 1, -1, -38 / 127].map(Math.fround),
-      );
-      expect(
-        floatsOf(await border(f16 as Narrow, [0.3, -70000, Infinity, 1e-9], 'element')),
-      ).toEqual([0.2998046875, -65504, Infinity, 0]);
-    },
-  );
+    };
+    type Narrow = DType<'u8' | 'i8' | 'i32' | 'f16'>;
+    expect([...(await border(u8 as Narrow, [0.3, 1, -0.3, 5e9], 'element'))]).toEqual([
+      0x9a, 0, 0x9a, 0xf9,
+    ]);
+    expect(
+      [...(await border(i8 as Narrow, [0.3, 1, -0.3, 0.1], 'element'))].map((word) => word | 0),
+    ).toEqual([-102, 0, -102, -51]);
+    expect([...(await border(i32 as Narrow, [1, -2.5, 0, 3], 'element'))]).toEqual([
+      0x3f800000, 0xc0200000, 0, 0x40400000,
+    ]);
+    expect(floatsOf(await border(u8 as Narrow, [0.3, 1.7, -2.5, NaN], 'normalized'))).toEqual(
+      [76 / 255, 1, 0, 0].map(Math.fround),
+    );
+    expect(floatsOf(await border(i8 as Narrow, [0.3, 1.7, -2.5, -0.3], 'normalized'))).toEqual(
+      [38 / 127, 1, -1, -38 / 127].map(Math.fround),
+    );
+    expect(floatsOf(await border(f16 as Narrow, [0.3, -70000, Infinity, 1e-9], 'element'))).toEqual(
+      [0.2998046875, -65504, Infinity, 0],
+    );
+  });
 
-  test('bytes read as numbers of [0, 1] or [-1, 1], or as they are', async () => {
+  test('bytes are read as numbers of [0, 1] or [-1, 1], or unchanged', async () => {
     const read = async (
       dtype: DType<'u8' | 'i8'>,
       mode: 'element' | 'normalized',
@@ -321,7 +316,7 @@ onDevice('textures', (host) => {
     expect([...(await array.read(host.stream))]).toEqual(range(24).map((i) => i + 1));
   });
 
-  test('what a texture reads is ordered between streams as its memory is', async () => {
+  test('reads through a texture are ordered between streams as uses of its memory', async () => {
     const other = host.device.createStream();
     using image = host.device.alloc2D(f32, { width: 512, height: 512 });
     await using texture = await host.device.createTexture(image);
@@ -342,7 +337,7 @@ onDevice('textures', (host) => {
     other.close();
   });
 
-  test('what does not go together is an error at the call', async () => {
+  test('options that exclude each other are an error at the call', async () => {
     const { device } = host;
     using buffer = device.alloc(f32, 1024);
     using image = device.alloc2D(u8, { width: 4, height: 4 });
@@ -386,7 +381,7 @@ onDevice('textures', (host) => {
     expect((await failure(() => device.createSurface(plain))).message).toContain('surface: true');
   });
 
-  test('a closed texture, or one whose memory was closed, is no argument', async () => {
+  test('a closed texture, or one whose memory was closed, is refused as an argument', async () => {
     const image = host.device.alloc2D(f32, { width: 4, height: 4 });
     image.fill(host.stream, 1);
     const texture = await host.device.createTexture(image);

@@ -1,4 +1,4 @@
-/** Recording what is done on a device as a trace. */
+/** Recording of a device's work as a trace. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ interface Span {
   readonly to: number;
 }
 
-/** What every trace has to be for Perfetto to show it; gives its events. */
+/** Checks what Perfetto requires of a trace; returns its events. */
 function checked(trace: Trace): readonly TraceEvent[] {
   // As a file has it.
   const json = JSON.parse(JSON.stringify(trace)) as TraceJson;
@@ -92,7 +92,7 @@ function tracks(events: readonly TraceEvent[]): Set<string> {
   return new Set(spansOf(events).map(({ track }) => track));
 }
 
-/** What the device did, by the titles of its tracks. */
+/** The device's work, by the titles of its tracks. */
 function spansOf(events: readonly TraceEvent[]): Span[] {
   const titles = new Map(
     events
@@ -145,7 +145,7 @@ onDevice('Traces', (host) => {
     gate = await Gate.of(waiting);
   });
 
-  test('each operation is a span on the track of its stream, with an arrow from its call', async () => {
+  test('each operation is a span on its stream’s track, with an arrow from its call', async () => {
     const { device } = host;
     using stream = device.createStream({ label: 'work' });
     using buffer = device.alloc(i32, N, { stream, label: 'numbers' });
@@ -179,7 +179,7 @@ onDevice('Traces', (host) => {
     expect(events.some(({ ph, cat }) => ph === 'b' && cat === 'wait')).toBe(true);
   });
 
-  test('streams overlap where they do', async () => {
+  test('spans of streams overlap where their work does', async () => {
     const { device } = host;
     using slow = device.createStream({ label: 'slow' });
     using quick = device.createStream({ label: 'quick' });
@@ -201,7 +201,7 @@ onDevice('Traces', (host) => {
     expect(short!.to).toBeLessThan(long!.to);
   });
 
-  test('what waits for another stream begins when that has ended', async () => {
+  test('work that waits for another stream begins when that has ended', async () => {
     const { device } = host;
     using first = device.createStream({ label: 'first' });
     using second = device.createStream({ label: 'second' });
@@ -215,7 +215,7 @@ onDevice('Traces', (host) => {
     expect(after!.from).toBeGreaterThanOrEqual(before!.to);
   });
 
-  test('transfers that hold their stream, and functions of the host, are one span each', async () => {
+  test('transfers that hold their stream, and host functions, have one span each', async () => {
     const { device } = host;
     const long = 1 << 20;
     using stream = device.createStream();
@@ -231,17 +231,17 @@ onDevice('Traces', (host) => {
       'stream.call',
       `buffer i32[${long}].read`,
     ]);
-    // Timers may be a millisecond early, and the end of the work ahead is as exact as the clocks'
-    // comparison.
+    // Timers may fire a millisecond early, and the end of the earlier work is as exact as the
+    // comparison of the clocks.
     expect(spans[1]!.to - spans[1]!.from).toBeGreaterThan(slept * 0.8 * 1000);
   });
 
-  test('a function of the host has its own time where the runtime thread comes to it late', async () => {
+  test('a host function that the runtime thread runs late has its own time', async () => {
     const { device } = host;
     using stream = device.createStream();
     await stream.finished();
     const recording = recordTrace(device);
-    // The thread is busy with a call by now.
+    // The thread is in a call by now.
     const loading = device.loadModule(longKernel(20_000));
     await new Promise((resolve) => setTimeout(resolve, 5));
     let took = 0;
@@ -256,7 +256,7 @@ onDevice('Traces', (host) => {
     expect(span!.to - span!.from).toBeGreaterThan(took * 1000 * 0.99);
   });
 
-  test('a graph is captured on no track, and each of its launches is one span', async () => {
+  test('a capture is on no track, and each launch of the graph is one span', async () => {
     const { device } = host;
     using stream = device.createStream();
     using buffer = device.alloc(i32, N, { stream });
@@ -281,7 +281,7 @@ onDevice('Traces', (host) => {
     ).toHaveLength(4);
   });
 
-  test('memory is counted as it comes and goes', async () => {
+  test('the bytes in use are counted at each allocation and free', async () => {
     const { device } = host;
     const recording = recordTrace(device);
     const { memory } = await device.stats();
@@ -300,35 +300,31 @@ onDevice('Traces', (host) => {
     ]);
   });
 
-  test(
-    'thousands of operations on several streams are measured, and each in the order of its ' +
-      'stream',
-    async () => {
-      const { device } = host;
-      const streams = [0, 1, 2].map((i) => device.createStream({ label: `${i}` }));
-      const buffers = streams.map((stream) => device.alloc(i32, N, { stream }));
-      const recording = recordTrace(device);
-      for (let i = 0; i < 600; i++) {
-        streams.forEach((stream, k) => add1.launch(stream, GRID, buffers[k]!, N));
-        if (i % 100 === 0) await device.finished();
-      }
-      const trace = await recording.stop();
-      const json = trace.toJSON();
-      expect(json.otherData).toMatchObject({ dropped: 0, unmeasured: 0 });
-      const spans = spansOf(json.traceEvents);
-      expect(spans).toHaveLength(1800);
-      for (const { label } of streams) {
-        const own = spans.filter(({ track }) => track === `stream '${label}'`);
-        expect(own).toHaveLength(600);
-        for (let i = 1; i < own.length; i++)
-          expect(own[i]!.from).toBeGreaterThanOrEqual(own[i - 1]!.to);
-      }
-      for (const buffer of buffers) buffer.close();
-      for (const stream of streams) stream.close();
-    },
-  );
+  test('thousands of operations on several streams are measured in order', async () => {
+    const { device } = host;
+    const streams = [0, 1, 2].map((i) => device.createStream({ label: `${i}` }));
+    const buffers = streams.map((stream) => device.alloc(i32, N, { stream }));
+    const recording = recordTrace(device);
+    for (let i = 0; i < 600; i++) {
+      streams.forEach((stream, k) => add1.launch(stream, GRID, buffers[k]!, N));
+      if (i % 100 === 0) await device.finished();
+    }
+    const trace = await recording.stop();
+    const json = trace.toJSON();
+    expect(json.otherData).toMatchObject({ dropped: 0, unmeasured: 0 });
+    const spans = spansOf(json.traceEvents);
+    expect(spans).toHaveLength(1800);
+    for (const { label } of streams) {
+      const own = spans.filter(({ track }) => track === `stream '${label}'`);
+      expect(own).toHaveLength(600);
+      for (let i = 1; i < own.length; i++)
+        expect(own[i]!.from).toBeGreaterThanOrEqual(own[i - 1]!.to);
+    }
+    for (const buffer of buffers) buffer.close();
+    for (const stream of streams) stream.close();
+  });
 
-  test('what comes after the limit is counted and dropped', async () => {
+  test('events after the limit are counted and dropped', async () => {
     const { device, stream } = host;
     using buffer = device.alloc(i32, N);
     await buffer.fill(stream, 0);
@@ -341,7 +337,7 @@ onDevice('Traces', (host) => {
     expect(trace.toString()).toMatch(/^Trace\(10 operations on 1 streams of .*, 16 dropped\)$/);
   });
 
-  test('the file is what toJSON gives', async () => {
+  test('the file contains what toJSON returns', async () => {
     const { device, stream } = host;
     using buffer = device.alloc(i32, N);
     const recording = recordTrace(device);
@@ -357,7 +353,7 @@ onDevice('Traces', (host) => {
     }
   });
 
-  test('stop waits for what was recorded, and gives the same trace again', async () => {
+  test('stop waits for the recorded work, and returns the same trace again', async () => {
     const { device } = host;
     using stream = device.createStream();
     using buffer = device.alloc(i32, 1, { stream });
@@ -372,7 +368,7 @@ onDevice('Traces', (host) => {
     expect(await recording.stop()).toBe(trace);
   });
 
-  test('waits are kept within the limit too', async () => {
+  test('waits count towards the limit', async () => {
     const { device, stream } = host;
     using buffer = device.alloc(i32, N);
     const recording = recordTrace(device, { limit: 4 });
@@ -385,7 +381,7 @@ onDevice('Traces', (host) => {
     expect(trace.dropped).toBeGreaterThanOrEqual(16);
   });
 
-  test('after stop nothing is recorded, and another recording can begin; two at a time cannot', async () => {
+  test('after stop another recording can begin, but not two at once', async () => {
     const { device, stream } = host;
     using buffer = device.alloc(i32, N);
     const recording = recordTrace(device);
@@ -396,28 +392,24 @@ onDevice('Traces', (host) => {
     expect(spansOf(checked(await again.stop()))).toEqual([]);
   });
 
-  test(
-    'a stream that is closed meanwhile keeps its track, also where its number is given to ' +
-      'another',
-    async () => {
-      const { device } = host;
-      using buffer = device.alloc(i32, N);
-      await buffer.fill(device.stream, 0);
-      const recording = recordTrace(device);
-      for (const label of ['a', 'b', 'c']) {
-        const stream = device.createStream({ label });
-        await add1.launch(stream, GRID, buffer, N);
-        stream.close();
-      }
-      expect(spansOf(checked(await recording.stop())).map(({ track }) => track)).toEqual([
-        "stream 'a'",
-        "stream 'b'",
-        "stream 'c'",
-      ]);
-    },
-  );
+  test('a closed stream keeps its track, also where its number is used again', async () => {
+    const { device } = host;
+    using buffer = device.alloc(i32, N);
+    await buffer.fill(device.stream, 0);
+    const recording = recordTrace(device);
+    for (const label of ['a', 'b', 'c']) {
+      const stream = device.createStream({ label });
+      await add1.launch(stream, GRID, buffer, N);
+      stream.close();
+    }
+    expect(spansOf(checked(await recording.stop())).map(({ track }) => track)).toEqual([
+      "stream 'a'",
+      "stream 'b'",
+      "stream 'c'",
+    ]);
+  });
 
-  test('a kernel that is refused at the call leaves no span, and the next one has its own', async () => {
+  test('a launch that is refused at the call has no span; the next one has its own', async () => {
     const { device, stream } = host;
     using buffer = device.alloc(i32, N);
     await buffer.fill(stream, 0);
@@ -430,7 +422,7 @@ onDevice('Traces', (host) => {
     expect(spansOf(checked(await recording.stop())).map(({ name }) => name)).toEqual(['add1']);
   });
 
-  test('options and device are checked', () => {
+  test('wrong options and devices are refused', () => {
     expect(() => recordTrace(host.device, { limit: 0 })).toThrow('options.limit');
     expect(() => recordTrace(host.device, { length: 3 } as never)).toThrow('length');
     expect(() => recordTrace(3 as never)).toThrow('device');
@@ -448,9 +440,9 @@ onDevice('Traces of a device of their own', (host) => {
     expect(spansOf(checked(await recording.stop())).map(({ name }) => name)).toEqual(['add1']);
   });
 
-  // A GPU that is lost is lost to the whole process.
+  // A lost GPU cannot be used again in the process.
   test.runIf(onCpu)(
-    'a device that is lost leaves what was known of it, and what was under way without times',
+    'the trace of a lost device has its past work, and unfinished work without times',
     async () => {
       const device = await openTestDevice({ thread: host.mode });
       const module = await device.loadModule(FAULTING);

@@ -1,6 +1,6 @@
 /**
- * Cross-stream tracking: whatever is queued on whichever streams, the results are those of the same
- * calls one after the other. Programs are random; nothing in them waits by itself.
+ * Cross-stream tracking: on whichever streams work is queued, the results are those of the same
+ * calls one after the other. The programs are random and contain no waits.
  */
 import { i32, input, inout, u32 } from 'async-cuda/core';
 import type { DeviceBuffer, Graph, Kernel, PinnedBuffer, Stream } from 'async-cuda/core';
@@ -120,8 +120,8 @@ onDevice('Cross-stream tracking', (host) => {
           model[next.buffer]!.fill(next.value);
           break;
         case 'pinnedIn':
-          // Through the pinned buffer, which every stream shares: filled by a copy out of another
-          // buffer first.
+          // Through the page-locked buffer, which every stream shares: a copy from another buffer
+          // fills it first.
           buffers[(next.buffer + 1) % BUFFERS]!.read(on, pinned);
           buffers[next.buffer]!.write(streams[(next.stream + 1) % STREAMS]!, pinned);
           model[next.buffer] = model[(next.buffer + 1) % BUFFERS]!.slice();
@@ -227,7 +227,7 @@ onDevice('Cross-stream tracking', (host) => {
   );
 
   test(
-    'long programs: more operations than a stream keeps events for',
+    'long programs: more operations than a stream has events for',
     { tags: 'random', timeout: 120_000 },
     async () => {
       await fc.assert(
@@ -294,7 +294,7 @@ onDevice('Cross-stream tracking', (host) => {
       expect((await sink.read(second))[0]).toBe(5);
     });
 
-    test('a wait covers what it has to and nothing queued after it', async () => {
+    test('a wait includes the work that it must and nothing queued later', async () => {
       using first = host.device.createStream();
       using second = host.device.createStream();
       using slow = host.device.alloc(i32, 1);
@@ -321,7 +321,7 @@ onDevice('Cross-stream tracking', (host) => {
       hold.launch(first, { grid: 1, block: 1 }, slow);
       absorb.launch(first, { grid: 8, block: 128 }, sink, shared, 1024);
       shared.close();
-      // What is allocated next may get the same address.
+      // The next allocation may have the same address.
       const next = Array.from({ length: 8 }, () => host.device.alloc(i32, 1024));
       const filled = next.map((each) => each.fill(host.stream, 77));
       await gate.open();

@@ -1,6 +1,6 @@
 /**
- * docs/coming-from.md: what its tables say to write compiles. Each inline code of a table's last
- * column is a statement, in the context of its section.
+ * The code in the tables of docs/coming-from.md compiles. Each inline code of a table's last column
+ * is a statement, in the context of its section.
  */
 import { readFileSync } from 'node:fs';
 import ts from 'typescript';
@@ -46,7 +46,9 @@ const contexts: Readonly<Record<string, Context>> = {
   'Devices, streams, graphs': { before: tensors, around: inFunction },
   Kernels: {
     before: `
-import { Device, Tensor, deviceFunction, elementKernel, f32, inout, input, kernel, output, tileKernel } from 'async-cuda';
+import {
+  Device, Tensor, deviceFunction, elementKernel, f32, inout, input, kernel, output, tileKernel,
+} from 'async-cuda';
 declare const device: Device, x: Tensor<'f32', [1024]>, source: string, ptx: string;
 const twice = kernel('twice', { y: inout(f32) }, ({ y }, gpu) => {
   const i = gpu.globalId.x;
@@ -64,7 +66,8 @@ const twice = kernel('twice', { y: inout(f32) }, ({ y }, gpu) => {
   'CUDA C++ on the host': {
     before: `
 import { CoreDevice, f32, inout, u32, u8 } from 'async-cuda/core';
-import type { DeviceBuffer, DeviceBuffer2D, Event, Graph, Kernel, Module, Stream } from 'async-cuda/core';
+import type { DeviceBuffer, DeviceBuffer2D, Event, Graph } from 'async-cuda/core';
+import type { Kernel, Module, Stream } from 'async-cuda/core';
 import { compile, link } from 'async-cuda/nvrtc';
 import type { LinkInput } from 'async-cuda/nvrtc';
 declare const device: CoreDevice, stream: Stream, event: Event, f: Kernel;

@@ -1,4 +1,7 @@
-/** The examples in docstrings: there are none missing, they compile, and print what they say. */
+/**
+ * The examples in docstrings: none is missing, they compile, and they print what their comments
+ * state.
+ */
 import { inspect } from 'node:util';
 import ts from 'typescript';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -28,7 +31,7 @@ test('every public function and class has one', () => {
   expect(missing).toEqual([]);
 });
 
-test('each says what it prints', () => {
+test('each console.log has its output as a comment', () => {
   const silent = examples.filter(
     ({ text, prints }) => prints.length !== (text.match(/console\.log\(/g)?.length ?? 0),
   );

@@ -1,8 +1,8 @@
 /**
  * The examples in docstrings: each public function and class has an `@example`, a program without
- * its imports. What it uses of the package is imported for it; `device` is an open CPU device, of
- * `async-cuda/core` in that sub-path's examples. A fence `ts no-run` says that an example needs
- * what a test machine may lack: it is compiled only.
+ * its imports. The names of the package that it uses are imported for it; `device` is an open CPU
+ * device, of `async-cuda/core` in that sub-path's examples. A fence `ts no-run` marks an example
+ * that needs what a test machine may lack: it is only compiled.
  */
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
@@ -20,7 +20,7 @@ export interface PublicExample {
   readonly place: string;
   readonly runs: boolean;
   readonly text: string;
-  /** The lines that it says it prints. */
+  /** The expected output lines, from its comments. */
   readonly prints: readonly string[];
 }
 

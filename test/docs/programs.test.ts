@@ -1,6 +1,6 @@
 /**
- * The pages in docs/ tell the truth: each TypeScript block compiles against the sources and prints
- * what it says, in a process of its own that ends by itself.
+ * The pages in docs/ are true: each TypeScript block compiles against the sources and prints what
+ * its comments state, in a process of its own that ends by itself.
  */
 import { execFile } from 'node:child_process';
 import { symlink } from 'node:fs/promises';
@@ -63,7 +63,7 @@ test('the guide has programs', () => {
   expect(programs.filter(({ file }) => file.startsWith('guide-')).length).toBeGreaterThan(6);
 });
 
-test.each(programs)('$title: says what it prints', ({ text, prints }) => {
+test.each(programs)('$title: each console.log has its output as a comment', ({ text, prints }) => {
   expect(prints.length).toBe(text.match(/console\.log\(/g)?.length ?? 0);
 });
 

@@ -1,6 +1,6 @@
 /**
- * The programs in the pages of docs/: every TypeScript block is one, and says behind each
- * console.log what it prints.
+ * The programs in the pages of docs/: every TypeScript block is one, with the output of each
+ * console.log in a comment after it.
  */
 import { mkdtemp, readFile, readdir, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ export interface DocumentedProgram {
   /** Without extension. */
   file: string;
   text: string;
-  /** The lines that it says it prints. */
+  /** The expected output lines, from its comments. */
   prints: string[];
 }
 

@@ -1,6 +1,6 @@
 /**
- * A kernel that breaks the rules ends its context: everything rejects, nothing hangs, the process
- * lives.
+ * A kernel with a fault makes its context unusable: all work rejects, nothing hangs, and the
+ * process continues.
  */
 import { describe, expect, test } from 'vitest';
 
@@ -32,7 +32,9 @@ interface Report {
 
 const runs = new Map<string, ReturnType<typeof runProgram>>();
 
-/** What the program says that loses a device in this way: it runs once for all tests of that way. */
+/**
+ * The output of the program that loses a device in this way. It runs once for all tests of a way.
+ */
 async function lose(kernel: string, mode: string, listen = 'all'): Promise<Report> {
   const args = [kernel, mode, listen];
   const run = runs.get(args.join()) ?? runProgram('lost', { args });
@@ -76,46 +78,46 @@ someOf(1, describe)(allModes)('A device that met a fault (%s)', (mode) => {
     expect(atOnce).toBeLessThan(500);
   });
 
-  test('says so once, in the lost event, and nothing in the error event', async () => {
+  test('emits one lost event, and no error event', async () => {
     const { lost, errors } = await lose('read_far', mode);
     expect(lost.map((each) => each.code)).toEqual(['ERR_CUDA_DEVICE_LOST']);
     expect(errors).toEqual([]);
   });
 
-  test('is no unhandled rejection where everyone listens', async () => {
+  test('causes no unhandled rejection where all promises are handled', async () => {
     expect((await lose('read_far', mode)).unhandled).toEqual([]);
   });
 
-  test('is one unhandled rejection where nobody listens', { tags: 'thorough' }, async () => {
+  test('causes one unhandled rejection without a listener', { tags: 'thorough' }, async () => {
     expect((await lose('read_far', mode, 'nobody')).unhandled).toEqual(['ERR_CUDA_DEVICE_LOST']);
   });
 
-  test('lets everything be closed', async () => {
+  test('allows everything to be closed', async () => {
     const { disposal, closed } = await lose('read_far', mode);
     expect(disposal).toBe('resolved');
     expect(closed).toBe('resolved');
   });
 
-  test.runIf(onCpu)('can be opened again, and says so', async () => {
+  test.runIf(onCpu)('can be opened again, as the error states', async () => {
     const { reopened, reopenedBehind, lost } = await lose('read_far', mode);
     expect([reopened, reopenedBehind]).toEqual(['resolved', 'resolved']);
     expect(lost[0]!.message).toContain('Open the device again');
   });
 
-  test.skipIf(onCpu)('cannot be used again by the process, and says so', async () => {
+  test.skipIf(onCpu)('cannot be used again by the process, as the error states', async () => {
     const { reopened, reopenedBehind, lost } = await lose('read_far', mode);
     expect(reopened).toMatchObject({ code: 'ERR_CUDA_DEVICE_LOST' });
     expect(reopenedBehind).toMatchObject({ code: 'ERR_CUDA_DEVICE_LOST' });
     expect(lost[0]!.message).toContain('restart');
   });
 
-  test('names the streams and what they were about: kernels with their buffers, copies, fills', async () => {
+  test('names the streams and their unfinished work: kernels, buffers, copies, fills', async () => {
     const { lost } = await lose('read_far', mode);
     const { work = [], message } = lost[0]!;
     const operations = new Map(work.map((each) => [each.stream, each.operations]));
     expect(operations.get("stream 'default'")![0]).toBe("kernel read_far ('victim')");
     expect(message).toContain("In flight: stream 'default': kernel read_far ('victim')");
-    // What had ended before is not named, and what is behind the fault may be.
+    // Work that had ended is not named; work after the fault may be.
     expect(message).not.toContain('fill');
     for (const stream of operations.keys())
       expect(["stream 'default'", "stream 'other'"]).toContain(stream);
@@ -123,14 +125,14 @@ someOf(1, describe)(allModes)('A device that met a fault (%s)', (mode) => {
   });
 
   test.runIf(onCpu)(
-    'the message tells the line, the block and the thread of the kernel',
+    'the message has the line, the block and the thread of the kernel',
     async () => {
       const { message } = (await lose('read_far', mode)).lost[0]!;
       expect(message).toMatch(/read_far: .*PTX line \d+, block \(0,0,0\), thread \(0,0,0\)\./);
     },
   );
 
-  test.runIf(onCpu)('the message tells the kernel and the thread', async () => {
+  test.runIf(onCpu)('the message has the kernel and the thread', async () => {
     const { lost } = await lose('read_far', mode);
     expect(lost[0]!.message).toContain('read_far');
   });

@@ -13,15 +13,15 @@ someOf(1, describe)(allModes)('An endless kernel with 5,000 launches behind it (
   const result = async (): Promise<Record<string, unknown>> =>
     (await run()).result as Record<string, unknown>;
 
-  test('lets another stream go on', { tags: 'thorough' }, async () => {
+  test('does not stop another stream', { tags: 'thorough' }, async () => {
     expect(await result()).toMatchObject({ value: 50, values: [50] });
   });
 
-  test('lets the waits for it be aborted', async () => {
+  test('allows waits for it to be aborted', async () => {
     expect(await result()).toMatchObject({ aborted: 'TimeoutError', later: 'TimeoutError' });
   });
 
-  test('does not keep the device from closing, and what is in flight rejects', async () => {
+  test('does not prevent closing the device, and unfinished work rejects', async () => {
     const { closed, rejected } = await result();
     expect(rejected).toEqual([
       'ERR_CUDA_DEVICE_CLOSED',
@@ -32,11 +32,11 @@ someOf(1, describe)(allModes)('An endless kernel with 5,000 launches behind it (
     expect(closed).toBeLessThan(5000);
   });
 
-  test.runIf(onCpu)('leaves a CPU device that can be opened again', async () => {
+  test.runIf(onCpu)('does not prevent opening a CPU device again', async () => {
     expect(await result()).toMatchObject({ reopened: '3' });
   });
 
-  test('lets the process end', async () => {
+  test('does not prevent the end of the process', async () => {
     const { code, signal, stderr, afterFirstLine } = await run();
     expect({ code, signal, stderr }).toEqual({ code: 0, signal: null, stderr: '' });
     expect(afterFirstLine).toBeLessThan(5000);
@@ -47,7 +47,7 @@ someOf(1, describe)(allModes)('A function of the host that never ends (%s)', (mo
   test.each([
     ['closed', 'ERR_CUDA_DEVICE_CLOSED'],
     ['lost', 'ERR_CUDA_DEVICE_LOST'],
-  ])('rejects where the device is %s, as what is behind it', async (end, code) => {
+  ])('rejects where the device is %s, and so does the work after it', async (end, code) => {
     const {
       result,
       code: exitCode,

@@ -1,7 +1,7 @@
 /**
- * process.exit at any point: no crash, and not late. ASYNC_CUDA_TEST_EXITS is the number of runs,
- * one of each point by default; ASYNC_CUDA_TEST_EXIT_MS what counts as late, more than the half
- * second that is promised since CI machines are shared.
+ * process.exit at any point neither crashes nor takes long. ASYNC_CUDA_TEST_EXITS is the number of
+ * runs, one of each point by default; ASYNC_CUDA_TEST_EXIT_MS is the limit, which is more than the
+ * guaranteed half second since CI machines are shared.
  */
 import { describe, expect, test } from 'vitest';
 
@@ -64,7 +64,7 @@ describe('process.exit while helpers of large copies start', { tags: 'thorough' 
   );
 });
 
-describe('the end of a process that has run a kernel which V8 takes long to optimise', () => {
+describe('the end of a process after a kernel that V8 takes long to optimise', () => {
   someOf(
     1,
     test,
@@ -122,8 +122,8 @@ describe('the natural end of a process after a kernel that V8 optimises slowly',
   );
 });
 
-describe('the natural end of a process after many threads of a kernel that V8 optimises slowly', () => {
-  // So many threads run in lanes.
+describe('the natural end of a process after many threads of such a kernel', () => {
+  // This many threads run in lanes.
   test.each(['inline', 'worker'])(
     'thread %s',
     { tags: 'thorough', timeout: 60_000 },
@@ -147,7 +147,7 @@ describe('a process', () => {
     });
   });
 
-  test('stays until work that is awaited is done', async () => {
+  test('stays until awaited work is done', async () => {
     expect(await runProgram('idle', { args: ['work'] })).toMatchObject({
       code: 0,
       stderr: '',
@@ -155,7 +155,7 @@ describe('a process', () => {
     });
   });
 
-  test('stays until the work is done also with fake timers', async () => {
+  test('stays until awaited work is done, also with fake timers', async () => {
     expect(await runProgram('idle', { args: ['fake-timers'] })).toMatchObject({
       code: 0,
       stderr: '',

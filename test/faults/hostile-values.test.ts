@@ -1,6 +1,6 @@
 /**
- * Values of kinds that no program means to pass: each is a typed error that names the argument, and
- * none hangs or ends the process.
+ * Values that no program passes on purpose: each is a typed error that names the argument, and none
+ * hangs or ends the process.
  */
 import { Device, f32, f64, i32, i64, inout, input, kernel } from 'async-cuda';
 import { sum } from 'async-cuda/library';
@@ -58,7 +58,7 @@ const HOSTILE: readonly (readonly [name: string, value: unknown])[] = [
   ['null', null],
 ];
 
-/** The error of a function that throws, or gives what rejects. */
+/** The error that a function throws, or that its result rejects with. */
 async function errorOf(act: () => unknown): Promise<unknown> {
   try {
     await act();
@@ -121,8 +121,7 @@ const fill = kernel('fill', { y: inout(i32) }, ({ y }, gpu) => {
 
 describe.each(ARGUMENTS)('as %s', (_, act) => {
   test.each(HOSTILE)('%s is a typed error', { timeout: 10_000 }, async (name, value) => {
-    // What has no answer of its own: Proxies that were revoked, of objects that are only asked for
-    // what they have.
+    // Values without a check of their own: revoked Proxies, where objects are only read.
     const error = (await errorOf(() => act(value))) as { code?: string } | undefined;
     expect(error, name).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
   });
@@ -142,7 +141,7 @@ test('arguments of a simulation that are detached or symbols are refused', async
   }
 });
 
-test("what a getter throws is the caller's own error", async () => {
+test('an error of a getter is passed on', async () => {
   const own = new Error('mine');
   const copy = kernel('copy', { y: inout(f32), x: input(f32) }, ({ y, x }) => {
     y[0] = x[0]!;
@@ -195,7 +194,7 @@ describe('headers of files', () => {
     );
   });
 
-  test('brackets within names are none', () => {
+  test('brackets within names do not count as nesting', () => {
     const name = '[{'.repeat(100);
     const { tensors } = readSafetensors(
       safetensors(JSON.stringify({ [name]: { dtype: 'F32', shape: [0], data_offsets: [0, 0] } })),

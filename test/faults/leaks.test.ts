@@ -1,6 +1,6 @@
 /**
- * What is forgotten is freed when it is collected. ASYNC_CUDA_TEST_LEAK_MS is how long the load
- * lasts: three seconds by default, one in `npm test`, a minute before a release.
+ * Unreferenced objects are freed when they are collected. ASYNC_CUDA_TEST_LEAK_MS is how long the
+ * load lasts: three seconds by default, one in `npm test`, a minute before a release.
  */
 import { describe, expect, test } from 'vitest';
 
@@ -28,7 +28,7 @@ someOf(1, describe)(allModes)('Under load and garbage collection (%s)', (mode) =
         timeout: milliseconds + 100_000,
       });
       const { code, result, stderr } = await ended;
-      // The one warning is there too.
+      // The output contains the one warning as well.
       expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
       return result as Report;
     };
@@ -51,7 +51,7 @@ someOf(1, describe)(allModes)('Under load and garbage collection (%s)', (mode) =
   );
 
   test(
-    'a leak is told once, and says what to do',
+    'a leak is reported once, with the remedy',
     async () => {
       const { warnings } = await run();
       expect(warnings.map((warning) => warning.code)).toEqual(['CUDA_LEAK']);
@@ -78,7 +78,7 @@ test.runIf(onCpu).each(allModes)(
       timeout: 60_000,
     });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    // Each has tables of 17 MB.
+    // Each device has tables of 17 MB.
     expect((result as { more: number }).more).toBeLessThan(200);
   },
 );

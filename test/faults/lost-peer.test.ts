@@ -1,8 +1,7 @@
 /**
- * A device that meets a fault takes none of the others with it, as far as that is in our hands:
- * NVIDIA's driver hands a fault of one GPU on to all that the process uses, whether they have to do
- * with each other or not (580, tried in C). Either way whoever works with both learns of it, and
- * nothing hangs.
+ * A lost device does not affect other devices, as far as the library can prevent it: NVIDIA's
+ * driver passes a fault of one GPU on to all GPUs of the process, whether they share work or not
+ * (580, tested in C). In both cases work that uses both devices rejects, and nothing hangs.
  */
 import { expect, test } from 'vitest';
 
@@ -51,7 +50,7 @@ test.each(PAIRS)('%s is lost, %s goes on (%s, %s)', async (lost, kept, ...modes)
     expect(later).toEqual([gone, gone, gone, gone, gone]);
     return;
   }
-  // What waited goes on; what needed the memory has nothing to copy.
+  // Work that waited goes on; copies of the lost memory reject.
   expect(inFlight![1]).toBe('resolved');
   expect(['ERR_CUDA_UNDEFINED_CONTENTS', 'ERR_CUDA_DEVICE_LOST']).toContain(
     (inFlight![2] as { code: string }).code,

@@ -1,4 +1,4 @@
-/** Too much memory, none at all, and very much: typed errors, and work goes on. */
+/** Allocations of too much, of no and of very much memory: typed errors, and work goes on. */
 import { f32, i32, u8 } from 'async-cuda/core';
 import { describe, expect, test } from 'vitest';
 
@@ -114,7 +114,7 @@ onDevice('Out of memory', (host) => {
     ).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
   });
 
-  test('of nothing there is none: zero elements', async () => {
+  test('does not occur for zero elements', async () => {
     using buffer = host.device.alloc(i32, 0);
     await buffer.allocated();
     using image = host.device.alloc2D(i32, { width: 0, height: 5 });
@@ -129,21 +129,17 @@ onDevice('Out of memory', (host) => {
     ]).toEqual([0, 0, 0, 0]);
   });
 
-  test(
-    'for the array that is read into is a typed error, thrown at the call, that says how to ' +
-      'read in pieces',
-    async () => {
-      // More than there are addresses: less may well be had where nobody touches it.
-      using buffer = host.device.alloc(u8, 2 ** 48);
-      await failure(() => buffer.allocated());
-      const error = await failure(() => buffer.read(host.stream));
-      expect(error).toMatchObject({ name: 'CudaOutOfMemoryError', code: 'ERR_CUDA_OUT_OF_MEMORY' });
-      expect(error.message).toContain(String(2 ** 48));
-      expect(error.message).toContain('chunks');
-    },
-  );
+  test('for the array of a read is a typed error, with how to read in pieces', async () => {
+    // More than the address space: less may succeed where it is not accessed.
+    using buffer = host.device.alloc(u8, 2 ** 48);
+    await failure(() => buffer.allocated());
+    const error = await failure(() => buffer.read(host.stream));
+    expect(error).toMatchObject({ name: 'CudaOutOfMemoryError', code: 'ERR_CUDA_OUT_OF_MEMORY' });
+    expect(error.message).toContain(String(2 ** 48));
+    expect(error.message).toContain('chunks');
+  });
 
-  test('of what the engine gives, and not only of its addresses, is the same error', async () => {
+  test('of the engine’s memory limit, and not only of addresses, is the same error', async () => {
     const real = globalThis.SharedArrayBuffer;
     class Refused {
       constructor() {
@@ -164,7 +160,7 @@ onDevice('Out of memory', (host) => {
     expect(pinned.length).toBe(1000);
   });
 
-  test('does not disturb work before it, beside it, or behind it', async () => {
+  test('does not affect work before it, beside it, or after it', async () => {
     using stream = host.device.createStream();
     using before = host.device.alloc(i32, 100, { stream });
     before.fill(stream, 4);
@@ -177,9 +173,9 @@ onDevice('Out of memory', (host) => {
     failed.close();
   });
 
-  test('a hundred times in a row leaves no handle and no byte behind', async () => {
+  test('leaves no handle and no byte after a hundred times in a row', async () => {
     // A device of its own: on the shared one, handles that earlier tests left to the garbage
-    // collector go in the meantime.
+    // collector are freed in the meantime.
     await using device = await openTestDevice({ thread: host.mode });
     const pool = await device.pool();
     const fail = async (times: number): Promise<void> => {
@@ -191,7 +187,7 @@ onDevice('Out of memory', (host) => {
       await device.finished();
       await turns(5);
     };
-    // Streams make their events as they go, up to a number.
+    // Streams create their events as they need them, up to a number.
     await fail(40);
     const handles = device.runtime.handles.count;
     const { used } = await pool.statistics();
@@ -200,7 +196,7 @@ onDevice('Out of memory', (host) => {
     expect((await pool.statistics()).used).toBe(used);
   });
 
-  test('filling the memory to the brim and freeing it gives all of it back', async () => {
+  test('filling the whole memory and freeing it frees all of it', async () => {
     if (!onCpu) return;
     const buffers = [];
     for (;;) {
@@ -244,7 +240,7 @@ onDevice('Buffers of 5 GiB', (host) => {
     expect([...(await other.slice(-5).read(host.stream))]).toEqual([7, 7, 1, 2, 3]);
   });
 
-  test('a slice far into one is passed to a kernel by its own address', async () => {
+  test('a slice at a large offset is passed to a kernel by its own address', async () => {
     if (host.device.properties.totalMemory < length) return;
     using buffer = host.device.alloc(i32, length / 4);
     const part = buffer.slice(-4);
@@ -270,14 +266,14 @@ onDevice('Undefined contents', (host) => {
     return buffer;
   }
 
-  test('reject whoever reads them, and say why', async () => {
+  test('reject their readers, with the reason', async () => {
     using buffer = await spoiled();
     const error = await failure(() => buffer.slice(0, 10).read(host.stream));
     expect(error.code).toBe('ERR_CUDA_UNDEFINED_CONTENTS');
     expect(error.cause).toMatchObject({ code: 'ERR_CUDA_SOURCE_DETACHED' });
   });
 
-  test('spread to what is made of them, with the first error as cause', async () => {
+  test('spread to results that depend on them, with the first error as the cause', async () => {
     using buffer = await spoiled();
     using copy = host.device.alloc(u8, 8 << 20);
     copy.fill(host.stream, 2);
@@ -287,19 +283,19 @@ onDevice('Undefined contents', (host) => {
     expect(read.cause).toMatchObject({ code: 'ERR_CUDA_SOURCE_DETACHED' });
   });
 
-  test('are healed by a fill of the whole buffer', async () => {
+  test('are defined again by a fill of the whole buffer', async () => {
     using buffer = await spoiled();
     buffer.fill(host.stream, 5);
     expect((await buffer.slice(N, N + 1).read(host.stream))[0]).toBe(5);
   });
 
-  test('are healed by a write of the whole buffer', async () => {
+  test('are defined again by a write of the whole buffer', async () => {
     using buffer = await spoiled();
     buffer.write(host.stream, new Uint8Array(8 << 20).fill(6));
     expect((await buffer.slice(-1).read(host.stream))[0]).toBe(6);
   });
 
-  test('are healed by a copy of the whole buffer', async () => {
+  test('are defined again by a copy of the whole buffer', async () => {
     using buffer = await spoiled();
     using good = host.device.alloc(u8, 8 << 20);
     good.fill(host.stream, 7);
@@ -307,7 +303,7 @@ onDevice('Undefined contents', (host) => {
     expect((await buffer.slice(-1).read(host.stream))[0]).toBe(7);
   });
 
-  test('are not healed by a write of a part', async () => {
+  test('are not defined again by a write of a part', async () => {
     using buffer = await spoiled();
     expect((await failure(() => buffer.slice(0, 4).fill(host.stream, 1))).code).toBe(
       'ERR_CUDA_UNDEFINED_CONTENTS',
@@ -317,7 +313,7 @@ onDevice('Undefined contents', (host) => {
     );
   });
 
-  test('do not touch other buffers', async () => {
+  test('do not affect other buffers', async () => {
     using buffer = await spoiled();
     using good = host.device.alloc(u8, 4);
     good.fill(host.stream, 3);
@@ -325,7 +321,7 @@ onDevice('Undefined contents', (host) => {
     expect([...(await good.read(host.stream))]).toEqual([3, 3, 3, 3]);
   });
 
-  test('of an allocation that failed cannot be healed', async () => {
+  test('of an allocation that failed cannot be defined again', async () => {
     using buffer = host.device.alloc(u8, TOO_MUCH);
     await failure(() => buffer.allocated());
     expect((await failure(() => buffer.fill(host.stream, 0))).code).toBe(
@@ -336,7 +332,7 @@ onDevice('Undefined contents', (host) => {
     );
   });
 
-  test('nobody’s failure goes to the error event, each once', async () => {
+  test('that are not awaited go to the error event, each once', async () => {
     using buffer = await spoiled();
     buffer.slice(0, 4).fill(host.stream, 1);
     buffer.slice(4, 8).fill(host.stream, 1);

@@ -1,4 +1,4 @@
-/** What nobody should write and somebody does: an error that says what is wrong, or no harm. */
+/** Misuse by programs: it is an error that names the fault, or harmless. */
 import { readFileSync } from 'node:fs';
 
 import { CoreDevice, f32, i32, input, inout, output, struct, u32, u8 } from 'async-cuda/core';
@@ -27,7 +27,7 @@ import {
 import { runProgram } from './program.js';
 import { someOf } from '../random-runs.js';
 
-/** Takes some ten milliseconds and more to compile. */
+/** It takes some ten milliseconds and more to compile. */
 const LARGE = readFileSync(new URL('../ptx/samples/sm_80/k18_math.ptx', import.meta.url), 'utf8');
 
 onDevice('Wrong arguments', (host) => {
@@ -113,7 +113,7 @@ onDevice('Wrong arguments', (host) => {
   const cube = { width: 4, height: 4, depth: 4 };
   const ints = (): Int32Array => new Int32Array(64);
   type Any = never;
-  /** `may` lists what is right after all. */
+  /** `may` lists the calls that are allowed. */
   const calls: [string, (value: Any) => unknown, ...string[]][] = [
     ['Device.open, name', (v) => CoreDevice.open(v)],
     ['Device.open, options', (v) => CoreDevice.open(testDevice, v)],
@@ -284,7 +284,7 @@ onDevice('Wrong arguments', (host) => {
     ['device.close, timeout', (v) => later({ timeout: v }), '1.5'],
   ];
 
-  /** A device that calls of `close` are tried on: it stays open where one is refused. */
+  /** A device for calls of `close`: it stays open where one is refused. */
   let closing: CoreDevice | undefined;
   afterAll(() => closing?.close());
 
@@ -324,27 +324,23 @@ onDevice('Wrong arguments', (host) => {
 });
 
 onDevice('Misuse', (host) => {
-  test(
-    'an array of a subclass, or of another realm, is what its elements are, whatever it says ' +
-      'of itself',
-    async () => {
-      using buffer = host.device.alloc(i32, 4);
-      class Mine extends Int32Array {}
-      await buffer.write(host.stream, Mine.of(1, 2, 3, 4));
-      expect([...(await buffer.read(host.stream))]).toEqual([1, 2, 3, 4]);
-      const liar = new Uint8Array(16);
-      Object.defineProperty(liar, 'constructor', { value: Int32Array });
-      expect(await failure(() => buffer.write(host.stream, liar as never))).toMatchObject({
-        argument: 'source',
-      });
-      const bare = Object.setPrototypeOf(new Uint8Array(16), null) as never;
-      expect(await failure(() => buffer.write(host.stream, bare))).toMatchObject({
-        argument: 'source',
-      });
-    },
-  );
+  test('an array of a subclass, or of another realm, is taken by its elements', async () => {
+    using buffer = host.device.alloc(i32, 4);
+    class Mine extends Int32Array {}
+    await buffer.write(host.stream, Mine.of(1, 2, 3, 4));
+    expect([...(await buffer.read(host.stream))]).toEqual([1, 2, 3, 4]);
+    const liar = new Uint8Array(16);
+    Object.defineProperty(liar, 'constructor', { value: Int32Array });
+    expect(await failure(() => buffer.write(host.stream, liar as never))).toMatchObject({
+      argument: 'source',
+    });
+    const bare = Object.setPrototypeOf(new Uint8Array(16), null) as never;
+    expect(await failure(() => buffer.write(host.stream, bare))).toMatchObject({
+      argument: 'source',
+    });
+  });
 
-  test('a call that gives work of its own stream is an error, not a deadlock', async () => {
+  test('a call that returns work of its own stream is an error, not a deadlock', async () => {
     using buffer = host.device.alloc(i32, 4);
     const error = await failure(() => host.stream.call(() => buffer.fill(host.stream, 1) as never));
     expect(error.code).toBe('ERR_CUDA_INVALID_ARGUMENT');
@@ -352,10 +348,10 @@ onDevice('Misuse', (host) => {
     expect((await buffer.read(host.stream))[0]).toBe(1);
   });
 
-  test('a call may throw anything, and give a thenable', async () => {
+  test('a call can throw any value, and return a thenable', async () => {
     await expect(
       host.stream.call(() => {
-        // eslint-disable-next-line @typescript-eslint/only-throw-error -- what is thrown comes out
+        // eslint-disable-next-line @typescript-eslint/only-throw-error -- the value is passed on
         throw undefined;
       }),
     ).rejects.toBe(undefined);
@@ -366,7 +362,7 @@ onDevice('Misuse', (host) => {
     ).toBe(42);
   });
 
-  test('iterators that are left, thrown out of, or whose buffer is closed midway', async () => {
+  test('iterators can be left early, by an error, or by closing the buffer', async () => {
     const buffer = host.device.alloc(i32, 10_000);
     buffer.fill(host.stream, 1);
     for await (const chunk of buffer.chunks(host.stream, { length: 100 })) {
@@ -401,67 +397,59 @@ onDevice('Misuse', (host) => {
     }
   });
 
-  test('events of two devices have no time in common', async () => {
+  test('the time between events of two devices is refused', async () => {
     await using other = await openTestDevice({ thread: host.mode }, 'cpu:5');
     using start = host.stream.record();
     using end = other.stream.record();
     expect(await failure(() => start.elapsed(end))).toMatchObject({ argument: 'end' });
   });
 
-  test(
-    'close waits for the close that is under way, and everything else is refused from the ' +
-      'first on',
-    async () => {
-      const device = await openTestDevice({ thread: host.mode }, 'cpu:5');
-      const buffer = device.alloc(u8, 1 << 20);
-      const written = buffer.write(device.stream, new Uint8Array(1 << 20));
-      const first = device.close();
-      const refused: (() => unknown)[] = [
-        () => device.alloc(i32, 1),
-        () => device.createStream(),
-        () => buffer.fill(device.stream, 1),
-        () => device.stream.finished(),
-        () => device.loadModule(ELEMENTWISE),
-        () => device.pinned(i32, 1),
-        () => device.memoryInfo(),
-      ];
-      for (const call of refused)
-        expect(await failure(call)).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
-      await device.close();
-      expect(device.isClosed).toBe(true);
-      await Promise.all([first, written]);
-    },
-  );
+  test('close waits for an earlier close, and everything else is refused', async () => {
+    const device = await openTestDevice({ thread: host.mode }, 'cpu:5');
+    const buffer = device.alloc(u8, 1 << 20);
+    const written = buffer.write(device.stream, new Uint8Array(1 << 20));
+    const first = device.close();
+    const refused: (() => unknown)[] = [
+      () => device.alloc(i32, 1),
+      () => device.createStream(),
+      () => buffer.fill(device.stream, 1),
+      () => device.stream.finished(),
+      () => device.loadModule(ELEMENTWISE),
+      () => device.pinned(i32, 1),
+      () => device.memoryInfo(),
+    ];
+    for (const call of refused)
+      expect(await failure(call)).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+    await device.close();
+    expect(device.isClosed).toBe(true);
+    await Promise.all([first, written]);
+  });
 
-  test(
-    'a failure that an awaited one follows from is not told by itself, however long the device ' +
-      'takes to come to that one',
-    async () => {
-      const device = await openTestDevice({ thread: host.mode }, 'cpu:5');
-      const errors: CudaError[] = [];
-      device.on('error', (error) => errors.push(error));
-      const huge = device.alloc(f32, 2 ** 46);
-      const y = device.alloc(f32, 4);
-      // At once behind the allocation, unlike `loadModule`, and nothing behind it is decoded before
-      // it has been compiled.
-      const loaded = device.runtime.call('loadModule', LARGE, {}, 0, {});
-      y.copyFrom(device.stream, huge.slice(0, 4)).catch(() => undefined);
-      const error = await failure(() => y.read(device.stream));
-      expect(error).toMatchObject({
-        code: 'ERR_CUDA_UNDEFINED_CONTENTS',
-        cause: { code: 'ERR_CUDA_OUT_OF_MEMORY' },
-      });
-      await loaded;
-      await turns(3);
-      expect(errors).toEqual([]);
-      device.alloc(f32, 2 ** 46).close();
-      await device.stream.finished();
-      await expect.poll(() => errors).toMatchObject([{ code: 'ERR_CUDA_OUT_OF_MEMORY' }]);
-      await device.close();
-    },
-  );
+  test('a failure that causes an awaited one is not reported by itself', async () => {
+    const device = await openTestDevice({ thread: host.mode }, 'cpu:5');
+    const errors: CudaError[] = [];
+    device.on('error', (error) => errors.push(error));
+    const huge = device.alloc(f32, 2 ** 46);
+    const y = device.alloc(f32, 4);
+    // It is compiled at once after the allocation, unlike `loadModule`, and no later command is
+    // decoded before that.
+    const loaded = device.runtime.call('loadModule', LARGE, {}, 0, {});
+    y.copyFrom(device.stream, huge.slice(0, 4)).catch(() => undefined);
+    const error = await failure(() => y.read(device.stream));
+    expect(error).toMatchObject({
+      code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+      cause: { code: 'ERR_CUDA_OUT_OF_MEMORY' },
+    });
+    await loaded;
+    await turns(3);
+    expect(errors).toEqual([]);
+    device.alloc(f32, 2 ** 46).close();
+    await device.stream.finished();
+    await expect.poll(() => errors).toMatchObject([{ code: 'ERR_CUDA_OUT_OF_MEMORY' }]);
+    await device.close();
+  });
 
-  test('a pool that is closed before its buffers goes with the device', async () => {
+  test('a pool that is closed before its buffers is freed with the device', async () => {
     const device = await openTestDevice({ thread: host.mode }, 'cpu:5');
     const errors: CudaError[] = [];
     device.on('error', (error) => errors.push(error));
@@ -473,7 +461,7 @@ onDevice('Misuse', (host) => {
     expect(errors).toEqual([]);
   });
 
-  test('as many streams as there are, and one more', async () => {
+  test('a stream beyond the limit is refused', async () => {
     const streams: Stream[] = [];
     const error = await failure(() => {
       for (;;) streams.push(host.device.createStream());
@@ -491,7 +479,7 @@ onDevice('Misuse', (host) => {
     expect((await buffer.read(again))[0]).toBe(4);
   });
 
-  test('work may be queued, and the device closed, in its own events', async () => {
+  test('listeners of a device can queue work and close it', async () => {
     const device = await openTestDevice({ thread: host.mode }, 'cpu:5');
     const buffer = device.alloc(i32, 4);
     const told = new Promise<number>((resolve, reject) => {
@@ -513,7 +501,7 @@ onDevice('Misuse', (host) => {
 });
 
 someOf(1, describe)(allModes)('Listeners that throw (%s)', (mode) => {
-  test('are uncaught exceptions, and nothing else comes of it', { tags: 'thorough' }, async () => {
+  test('are uncaught exceptions, without any other effect', { tags: 'thorough' }, async () => {
     const ended = await runProgram('listeners', { args: [mode] });
     expect({ code: ended.code, stderr: ended.stderr }).toEqual({ code: 0, stderr: '' });
     expect(ended.result).toEqual({

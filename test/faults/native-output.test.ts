@@ -1,10 +1,10 @@
-/** What native code writes to standard output, where that is a pipe that Node has opened. */
+/** Output of native code to standard output, where that is a pipe that Node has opened. */
 import { expect, test } from 'vitest';
 
 import { runProgram } from './program.js';
 
 test.runIf(process.platform === 'linux')(
-  'comes out whole and in its place, however little a pipe holds',
+  'is complete and in order, whatever the pipe’s capacity',
   async () => {
     const { code, stdout, stderr } = await runProgram('native-output');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });

@@ -1,6 +1,6 @@
 /**
- * Kernels that write past the end of a buffer, on a CPU device that does not check: what a GPU
- * forgives, and what it does not say.
+ * Kernels that write past the end of a buffer, on a CPU device without checks: accesses that a GPU
+ * allows, and others.
  */
 import { CudaDeviceLostError, CoreDevice, i32, output, u32 } from 'async-cuda/core';
 import { describe, expect, test } from 'vitest';
@@ -21,7 +21,7 @@ const MARK = `.version 7.0
 someOf(1, describe.runIf(onCpu))(allModes)(
   'A kernel that writes past the end of its only buffer (%s)',
   (mode) => {
-    test('a block of threads too many is harmless, as it is on a GPU', async () => {
+    test('a block of threads too many is harmless, as on a GPU', async () => {
       await using device = await CoreDevice.open('cpu:6', { thread: mode, check: false });
       const mark = (await device.loadModule(MARK)).kernel('mark', [output(i32), u32]);
       using out = device.alloc(i32, 10);
@@ -30,7 +30,7 @@ someOf(1, describe.runIf(onCpu))(allModes)(
       expect([...(await out.read(device.stream))]).toEqual(Array(10).fill(4));
     });
 
-    test('half a megabyte too much is an error that says what to open', async () => {
+    test('half a megabyte too much is an error that names the checking device', async () => {
       const device = await CoreDevice.open('cpu:6', { thread: mode, check: false });
       const mark = (await device.loadModule(MARK)).kernel('mark');
       const out = device.alloc(i32, 10);

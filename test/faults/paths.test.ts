@@ -1,6 +1,6 @@
 /**
- * Text for native code ends at a NUL character: a path or a name that has one would mean another.
- * It is refused at the call, on every way in.
+ * Text for native code ends at a NUL character: a path or a name with one would mean another. Every
+ * function refuses it at the call.
  */
 import { Device } from 'async-cuda';
 import { loadEngine } from 'async-cuda/inference';
@@ -19,7 +19,7 @@ import { ELEMENTWISE } from '../core/kernels/elementwise.js';
 
 const device = await Device.open(process.env['ASYNC_CUDA_TEST_DEVICE'] ?? 'cpu');
 const folder = await mkdtemp(join(tmpdir(), 'async-cuda-paths-'));
-/** A file that is there, with a NUL character and more behind its name. */
+/** The path of an existing file, followed by a NUL character and more. */
 const path = join(folder, 'there\0.png');
 const url = new URL(`file://${folder}/there%00.png`);
 await writeFile(join(folder, 'there'), 'what is not to be read');
@@ -28,7 +28,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** The error of a function that throws, or gives what rejects. */
+/** The error that a function throws, or that its result rejects with. */
 async function errorOf(act: () => unknown): Promise<unknown> {
   try {
     return await act();
@@ -114,6 +114,6 @@ test('a library is not loaded by the beginning of another name', () => {
   expect(loaded).toEqual([]);
 });
 
-test('nothing was made on the way', async () => {
+test('no file was created', async () => {
   expect(await readdir(folder)).toEqual(['there']);
 });

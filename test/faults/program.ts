@@ -1,6 +1,6 @@
 /**
- * Runs a program of `programs/` in a process of its own: for what ends a process, or leaves a GPU
- * unusable to it.
+ * Runs a program of `programs/` in a process of its own, for tests that end a process or make a GPU
+ * unusable in it.
  */
 import { spawn } from 'node:child_process';
 import { mkdir, rename } from 'node:fs/promises';
@@ -20,7 +20,7 @@ export interface Ended {
   signal: NodeJS.Signals | null;
   stdout: string;
   stderr: string;
-  /** What the program printed last, as JSON; undefined where that is none. */
+  /** The last line that the program printed, as JSON; undefined where it is not JSON. */
   result: unknown;
   /** Milliseconds from the program's first line of output to its end. */
   afterFirstLine: number;
@@ -55,7 +55,7 @@ function bundle(name: string): Promise<string> {
         },
         logLevel: 'error',
       });
-      // In one step: another run of the suite may be starting the same program.
+      // The file is renamed in one step: another run of the suite may start the same program.
       await rename(unfinished, outfile);
       return outfile;
     })();

@@ -1,6 +1,6 @@
 /**
- * A typed array that is changed, detached, resized or transferred while it is being copied: an
- * error or still safe.
+ * A typed array that is changed, detached, resized or transferred during its copy is an error or
+ * harmless.
  */
 import { f16, u8 } from 'async-cuda/core';
 import { MessageChannel } from 'node:worker_threads';
@@ -17,7 +17,7 @@ const detach = (buffer: ArrayBufferLike): void => {
   structuredClone(buffer, { transfer: [buffer as ArrayBuffer] });
 };
 
-/** ArrayBuffer.prototype.resize is not in every lib. */
+/** ArrayBuffer.prototype.resize is not in every TypeScript lib. */
 interface Resizable {
   resize(bytes: number): void;
 }
@@ -83,7 +83,7 @@ onDevice('A source in flight', (host) => {
     },
   );
 
-  test('large and transferred to another thread: a typed error, and the thread has the bytes', async () => {
+  test('large and transferred to a thread: a typed error, and the thread has it', async () => {
     const source = new Uint8Array(LARGE).fill(3);
     using buffer = host.device.alloc(u8, LARGE);
     const written = failure(() => buffer.write(host.stream, source));
@@ -148,7 +148,7 @@ onDevice('A source in flight', (host) => {
     expect((await buffer.read(host.stream)).every((value) => value === 9)).toBe(true);
   });
 
-  test('after such failures a call still holds up the work behind it', async () => {
+  test('after such failures a call still holds the work after it', async () => {
     for (let i = 0; i < 5; i++) {
       const source = new Uint8Array(4 << 20);
       using buffer = host.device.alloc(u8, 4 << 20);
@@ -165,7 +165,7 @@ onDevice('A source in flight', (host) => {
     });
     using buffer = host.device.alloc(u8, 1);
     const filled = buffer.fill(host.stream, 1);
-    // However busy the machine is: the stream may not have come to the call for a while.
+    // On a busy machine the stream may reach the call late.
     await called;
     expect(await stillPending(filled)).toBe(true);
     goOn();
@@ -216,7 +216,7 @@ onDevice('A target in flight', (host) => {
   });
 
   test(
-    'many reads that nobody takes out do not stop later ones',
+    'many reads that are never awaited do not stop later ones',
     { tags: 'thorough' },
     async () => {
       using buffer = host.device.alloc(u8, 60_000);
@@ -227,7 +227,7 @@ onDevice('A target in flight', (host) => {
   );
 
   test(
-    'many large transfers that nobody awaits are done one after the other',
+    'many large transfers that are not awaited run one after the other',
     { tags: 'thorough' },
     async () => {
       using buffer = host.device.alloc(u8, 100_000);
@@ -239,7 +239,7 @@ onDevice('A target in flight', (host) => {
     },
   );
 
-  test('small copies behind a large one do not take its staging', async () => {
+  test('small copies after a large one do not take its staging', async () => {
     using large = host.device.alloc(u8, 8 << 20);
     using small = host.device.alloc(u8, 60_000);
     const written = large.write(host.stream, new Uint8Array(8 << 20).fill(1));
@@ -249,7 +249,7 @@ onDevice('A target in flight', (host) => {
     expect((await large.read(host.stream)).every((value) => value === 1)).toBe(true);
   });
 
-  test('large transfers behind work that does not end leave staging to other streams', async () => {
+  test('large transfers after endless work leave staging to other streams', async () => {
     const hold = (await host.load(WAITING)).kernel('hold');
     using stream = host.device.createStream();
     using stuck = host.device.alloc(u8, 64 << 20, { stream });
@@ -265,7 +265,7 @@ onDevice('A target in flight', (host) => {
     await gate.shut();
   });
 
-  test('more small writes than staging holds, behind work that does not end, all arrive', async () => {
+  test('more small writes than staging holds, after endless work, all arrive', async () => {
     const hold = (await host.load(WAITING)).kernel('hold');
     using stream = host.device.createStream();
     using first = host.device.alloc(u8, 4, { stream });
@@ -292,7 +292,7 @@ onDevice('A target in flight', (host) => {
 
 describe('The event loop', () => {
   onDevice('during large copies', (host) => {
-    test('goes round while 64 MiB are written and read', async () => {
+    test('has turns while 64 MiB are written and read', async () => {
       using buffer = host.device.alloc(u8, 64 << 20);
       const source = new Uint8Array(64 << 20);
       let rounds = 0;
@@ -308,7 +308,7 @@ describe('The event loop', () => {
       } finally {
         going = false;
       }
-      // 128 MiB in turns of four.
+      // 128 MiB, four at a time.
       expect(rounds).toBeGreaterThan(16);
     });
   });

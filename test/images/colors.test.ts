@@ -1,4 +1,4 @@
-/** Formats of colour, beside JavaScript in doubles. */
+/** Colour formats, compared with JavaScript in doubles. */
 import { CudaArgumentError, Device } from 'async-cuda';
 import type { AnyTensor, DeviceOp } from 'async-cuda';
 import { convertColor } from 'async-cuda/images';
@@ -128,13 +128,14 @@ onDevice('Colours', (host) => {
     }
   });
 
-  test('more pixels than a block has', () => check('u8', 'rgb', 'grey', 'region', [70, 1100]));
+  test('images can have more pixels than a block has threads', () =>
+    check('u8', 'rgb', 'grey', 'region', [70, 1100]));
 
   test.each(NAMES)('%s: grey of BT.709', (name) =>
     check(name, 'rgb', 'grey', 'image', [5, 9], 'bt709'),
   );
 
-  test('hue beyond a turn', async () => {
+  test('hue wraps beyond a full turn', async () => {
     const source = pixels(1, 1, 6, 3, (_, _y, x, c) =>
       c === 0 ? [-0.25, 1, 1.25, 2.75, 0, 5][x]! : [1, 0.5, 0.75][c]!,
     );
@@ -156,7 +157,7 @@ onDevice('Colours', (host) => {
     image.close();
   });
 
-  test('into an image that is there, and from an operation', async () => {
+  test('results go into existing images, and inputs can be operations', async () => {
     const { image, whole } = await upload(device, 'u8', noise('u8', 1, 4, 5, 3));
     const { image: out, whole: around } = await upload(
       device,
@@ -183,7 +184,7 @@ onDevice('Colours', (host) => {
     around.close();
   });
 
-  test('what is wrong is said at the call', async () => {
+  test('wrong arguments are refused at the call', async () => {
     const { image } = await upload(device, 'u8', noise('u8', 1, 2, 2, 3));
     const message = async (options: unknown, given: unknown = image): Promise<string> => {
       const error = await failure(() =>

@@ -1,4 +1,4 @@
-/** What an image is, and what is refused. */
+/** Which tensors are images, and which are refused. */
 import { CudaArgumentError, Device, f16, f32, f64, u16, u8 } from 'async-cuda';
 import {
   copyBorder,
@@ -61,7 +61,7 @@ onDevice('Images', (host) => {
     }
   });
 
-  test('what is no image', async () => {
+  test('values that are not images are refused', async () => {
     using doubles = await device.zeros(f64, [2, 2, 3]);
     expect(await refused(() => imageOf('resize', 'image', doubles))).toContain(
       'Convert it with convert(f32)',
@@ -95,7 +95,7 @@ onDevice('Images', (host) => {
     );
   });
 
-  test('regions outside of their image', async () => {
+  test('regions outside of their image are refused', async () => {
     using image = await device.zeros(u8, [5, 7, 3]);
     expect(await refused(() => crop(image, { x: 5, y: 0, width: 3, height: 1 }))).toContain(
       'region.width: expected a whole number from 1 to 2 (pixels; the image has 7 columns), got 3',
@@ -117,7 +117,7 @@ onDevice('Images', (host) => {
     );
   });
 
-  test('options that are left out, and sizes that are none', async () => {
+  test('missing options and wrong sizes are refused', async () => {
     using image = await device.zeros(u8, [5, 7, 3]);
     for (const call of [resize, letterbox, copyBorder] as ((image: unknown) => unknown)[])
       expect(await refused(() => call(image))).toContain('options: expected an object with ');
@@ -136,7 +136,7 @@ onDevice('Images', (host) => {
     );
   });
 
-  test('engines', async () => {
+  test('engines are chosen by name', async () => {
     expect((await engines(device)).map(({ name }) => name)).toEqual(['own', 'npp']);
     expect((await engines(device))[0]).toEqual({ name: 'own', available: true });
     expect(getDefaultEngine()).toBe('own');

@@ -1,9 +1,10 @@
 /**
- * NPP itself against our kernels, on a GPU where it is installed: each operation by both engines,
- * and the difference measured, printed and kept within what the table allows. And async-cuda's
- * images, recorded on the NPP at hand:
+ * NPP compared with our kernels, on a GPU where it is installed: each operation runs on both
+ * engines, and the difference is measured, printed and within the table's bounds. And async-cuda's
+ * images, recorded on the installed NPP:
  *
- *     ASYNC_CUDA_TEST_DEVICE=cuda ASYNC_CUDA_RECORD_NPP=test/images/golden-npp.json npx vitest run test/images/engines.test.ts
+ *     ASYNC_CUDA_TEST_DEVICE=cuda ASYNC_CUDA_RECORD_NPP=test/images/golden-npp.json \
+ *       npx vitest run test/images/engines.test.ts
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -49,7 +50,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { onCpu, onDevice } from '../core/test-device.js';
 
 type Name = 'u8' | 'u16' | 'f16' | 'f32';
-/** An operation, or, of an asynchronous function, which runs what it returns, what that gives. */
+/** An operation, or the result of an asynchronous function that runs operations. */
 type Make = (image: never, options: { engine: EngineName }, device: Device) => PromiseLike<unknown>;
 
 const DTYPES = { u8, u16, f16, f32 } as const;
@@ -67,19 +68,16 @@ interface Case {
    */
   readonly most: number;
   readonly share?: number;
-  /**
-   * What differences of elements like this one are counted in. Default: the step of the image's
-   * dtype.
-   */
+  /** The unit of differences of elements. Default: the step of the image's dtype. */
   readonly step?: (value: number) => number;
-  /** What NPP is not given, and says so. */
+  /** Cases that NPP does not support, and refuses. */
   readonly lacks?: (name: Name, channels: number) => boolean;
   readonly make: Make;
 }
 
 /**
- * What engines sample differently at edges and phases is bounded by the contrast: a share of
- * elements may be anything.
+ * Where engines sample differently at edges and phases the difference is bounded by the contrast: a
+ * share of elements may have any value.
  */
 const SAMPLED = { most: 2, share: 1 } as const;
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- tensors of every dtype
@@ -88,8 +86,8 @@ const on = (f: (image: any, options: any, device: any) => unknown): Make => f as
 const relative = (value: number): number => STEP.f32 * Math.max(1, Math.abs(value));
 
 /**
- * The least and the greatest elements, and those at the places that are given: of several equal
- * ones each engine has its own.
+ * The least and the greatest elements, and those at the returned places: of several equal ones each
+ * engine chooses its own.
  */
 async function extremes(image: AnyTensor, options: { engine: EngineName }): Promise<unknown> {
   using found = await channelExtremes(image as never, options);
@@ -161,7 +159,7 @@ const CASES: Readonly<Record<string, Case>> = {
     most: 0,
     make: on((x, o) => rotateQuarters(x, 3, o)),
   },
-  // Both sum in f32, each in its own order; what is added last may tip an integer over.
+  // Both sum in f32, each in its own order; the last addition may change an integer by one.
   'gaussianFilter, radius 2': {
     most: 1,
     lacks: (name, count) => name === 'u8' && count === 1,
@@ -427,7 +425,7 @@ const CASES: Readonly<Record<string, Case>> = {
   },
 };
 
-/** Smooth, with edges, and the same in each run. */
+/** A smooth image with edges, the same in each run. */
 function picture(name: Name, channels: number, height = 48, width = 64): number[] {
   return Array.from({ length: height * width * channels }, (_, i) => {
     const [x, y, c] = [
@@ -450,7 +448,7 @@ const FLAG = [R, R, R, R, R, G, G, R, R, B, B, R, R, R, R, R].flat();
 const GOLDEN_FILE =
   process.env['ASYNC_CUDA_RECORD_NPP'] ??
   fileURLToPath(new URL('./golden-npp.json', import.meta.url));
-/** async-cuda 0.6's expectations; of which NPP they are is not known. */
+/** The expectations of async-cuda 0.6; their version of NPP is not known. */
 const GOLDENS: Readonly<
   Record<string, { expected: readonly number[]; make: (device: Device) => Promise<AnyTensor> }>
 > = {
@@ -569,7 +567,7 @@ else
             `${mean.toPrecision(3)}, beyond ${most}: ${(beyond * 100).toFixed(2)} %`,
         );
         expect(beyond).toBeLessThanOrEqual(share);
-        // Whatever is sampled elsewhere, it is the same picture.
+        // Also where samples differ, the picture is the same.
         expect(mean * (name === 'u8' ? 1 : (STEP[name] * 255) / WHITE[name])).toBeLessThan(12);
       });
     }

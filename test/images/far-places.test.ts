@@ -1,6 +1,6 @@
 /**
- * Places far outside of an image, and places that are no numbers, beside the borders' definitions
- * in doubles.
+ * Places far outside of an image, and NaN as a place, compared with the borders' definitions in
+ * doubles.
  */
 import { CudaArgumentError, Device, f32, u8 } from 'async-cuda';
 import type { AnyTensor, DeviceOp } from 'async-cuda';
@@ -18,7 +18,7 @@ const BORDERS: readonly Border[] = ['constant', 'replicate', 'reflect', 'reflect
 const COLOR = [9, 200, 30];
 const REPEATED: readonly Border[] = ['reflect', 'reflect101', 'wrap'];
 
-/** The place that a place without a number, or without an end, is read as. */
+/** The place that stands for NaN or an infinite place. */
 function definite(place: number, border: Border): number {
   if (Number.isFinite(place)) return place;
   if (REPEATED.includes(border)) return 0;
@@ -97,7 +97,7 @@ onDevice('Places far outside of an image', (host) => {
     },
   );
 
-  test('remap: any f32 is a place, of images of any size', { tags: 'random' }, async () => {
+  test('remap takes any f32 as a place, in images of any size', { tags: 'random' }, async () => {
     const place = fc.float();
     await fc.assert(
       fc.asyncProperty(
@@ -130,7 +130,7 @@ onDevice('Places far outside of an image', (host) => {
     );
   });
 
-  test('remap: a large image repeats after periods of 2 × 32768', async () => {
+  test('remap repeats a large image after periods of 2 × 32768', async () => {
     const given = picture(u8, 1, 32768, 1);
     using image = await device.tensor(u8, [...given.values], [1, 32768, 1]);
     using mapX = await device.tensor(f32, PLACES, [1, PLACES.length]);
@@ -143,7 +143,7 @@ onDevice('Places far outside of an image', (host) => {
       );
   });
 
-  test.each(BORDERS)('warpAffine and warpPerspective, %s: on every side', async (border) => {
+  test.each(BORDERS)('warpAffine and warpPerspective, %s: places on every side', async (border) => {
     const given = picture(u8, 6, 8, 3);
     using image = await device.tensor(u8, [...given.values], [6, 8, 3]);
     const options = { inverse: true, filter: 'linear', border, color: COLOR } as const;
@@ -170,8 +170,8 @@ onDevice('Places far outside of an image', (host) => {
         expected(given, 6, 8, 'linear', border, (x, y) => [x + 0.25 * y + dx, y + dy]),
       );
     }
-    // From where w is 0 on places are infinite, then on the other side; far ones are whole
-    // multiples of powers of two, exact in f32.
+    // Where w is 0 places are infinite, and beyond that on the other side; far ones are multiples
+    // of powers of two, exact in f32.
     for (const far of [2 ** 24, -(2 ** 24), 2 ** 40]) {
       const w = (x: number): number => 2 ** -3 * x - 0.25;
       const place = (x: number, y: number): readonly [number, number] =>

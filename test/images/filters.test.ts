@@ -1,4 +1,4 @@
-/** Filters beside sums in doubles. */
+/** Filters, compared with sums in doubles. */
 import { CudaArgumentError, Device, f32, u8 } from 'async-cuda';
 import type { AnyTensor, DeviceOp } from 'async-cuda';
 import { boxFilter, filter2d, gaussianFilter, sobel } from 'async-cuda/images';
@@ -22,7 +22,7 @@ import { someOf } from '../random-runs.js';
 
 const BORDERS: readonly Border[] = ['constant', 'replicate', 'reflect', 'reflect101', 'wrap'];
 
-/** The index that is read, walked to step by step. */
+/** The index that is read, found step by step. */
 function beyond(border: Border, index: number, extent: number): number | undefined {
   let i = index;
   while (i < 0 || i >= extent) {
@@ -168,7 +168,7 @@ onDevice('Filters', (host) => {
     );
   });
 
-  test.each(BORDERS)('border %s, in images smaller than the filter too', async (border) => {
+  test.each(BORDERS)('border %s, also in images smaller than the filter', async (border) => {
     const color = [10, 200, 77];
     const options = border === 'constant' ? { border, color } : { border };
     for (const [height, width] of [
@@ -226,7 +226,7 @@ onDevice('Filters', (host) => {
     );
   });
 
-  test('more columns than a block has, and more rows than a strip', async () => {
+  test('images can have more columns than a block, and more rows than a strip', async () => {
     const source = noise('u16', 1, 70, 90, 4);
     await check(
       'u16',
@@ -237,7 +237,7 @@ onDevice('Filters', (host) => {
     );
   });
 
-  test('weights of the greatest size', async () => {
+  test('weights can have the greatest size', async () => {
     const weights = Array.from({ length: 31 }, (_, i) =>
       Array.from({ length: 31 }, (_each, j) => Math.fround((((i * 31 + j) % 7) - 2) / 1024)),
     );
@@ -253,7 +253,7 @@ onDevice('Filters', (host) => {
     );
   });
 
-  test('a plane stays what it is', async () => {
+  test('a constant image is unchanged', async () => {
     using image = await device.full(u8, [20, 30, 3], 255);
     for (const radius of [1, 7, 31]) {
       expect(new Set(await values(gaussianFilter(image, { radius }) as never))).toEqual(
@@ -263,7 +263,7 @@ onDevice('Filters', (host) => {
     }
   });
 
-  test('what is wrong is said at the call', async () => {
+  test('wrong arguments are refused at the call', async () => {
     using image = await device.zeros(u8, [4, 4, 3]);
     const message = async (call: () => unknown): Promise<string> => {
       const error = await failure(call);

@@ -1,5 +1,5 @@
 /**
- * Frames of videos: from raw bytes, from a script that plays ffmpeg, and from ffmpeg where it is
+ * Frames of videos: from raw bytes, from a script in place of ffmpeg, and from ffmpeg where it is
  * installed.
  */
 import { spawnSync } from 'node:child_process';
@@ -18,16 +18,16 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { failure, onDevice } from '../core/test-device.js';
 
-/** FFMPEG names one that is not on the PATH. */
+/** FFMPEG is the path of an ffmpeg that is not on the PATH. */
 const realFfmpeg = process.env['FFMPEG'] ?? 'ffmpeg';
 const noFfmpeg = process.platform === 'win32' || spawnSync(realFfmpeg, ['-version']).status !== 0;
 
-/** Frames of `bytes` bytes each, the n-th one n + 1 throughout. */
+/** Frames of `bytes` bytes each; all bytes of the n-th are n + 1. */
 function pieces(count: number, bytes: number): Uint8Array {
   return Uint8Array.from({ length: count * bytes }, (_, i) => Math.floor(i / bytes) + 1);
 }
 
-/** As a stream that gives the bytes in pieces of this size. */
+/** A stream of the bytes in pieces of this size. */
 async function* cut(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += size) {
     await sleep(0);
@@ -74,7 +74,7 @@ onDevice('Frames', (host) => {
     );
   });
 
-  test('a frame says what it is, and uploads as a tensor', async () => {
+  test('a frame has its size and format, and uploads as a tensor', async () => {
     let seen = 0;
     for await (const frame of frames(device, {
       raw: Readable.from([pieces(3, RGB_BYTES)]),
@@ -95,7 +95,7 @@ onDevice('Frames', (host) => {
     expect(seen).toBe(3);
   });
 
-  test('copies that are queued and not awaited have the bytes of their frame', async () => {
+  test('copies that are not awaited have the bytes of their frame', async () => {
     const tensors: Promise<number[]>[] = [];
     for await (const frame of frames(device, {
       raw: cut(pieces(12, RGB_BYTES), 100),
@@ -113,7 +113,7 @@ onDevice('Frames', (host) => {
     expect(await Promise.all(tensors)).toEqual(Array.from({ length: 12 }, (_, i) => [i + 1]));
   });
 
-  test('a frame writes to a tensor that is there, and is over once the next one was asked for', async () => {
+  test('a frame is copied to an existing tensor, and ends with the next one', async () => {
     using tensor = await device.zeros(u8, [2, 4, 3]);
     let last: VideoFrame<'rgb24'> | undefined;
     let late: PromiseLike<unknown> | undefined;
@@ -153,7 +153,7 @@ onDevice('Frames', (host) => {
     expect(count).toBe(2);
   });
 
-  test('frames of video go on to RGB', async () => {
+  test('frames of video are converted to RGB', async () => {
     for await (const frame of frames(device, {
       raw: Readable.from([Uint8Array.of(235, 235, 16, 16, 128, 128)]),
       width: 2,
@@ -169,7 +169,7 @@ onDevice('Frames', (host) => {
     }
   });
 
-  test('no more is read than the frame behind the one that the caller has', async () => {
+  test('at most one frame is read ahead', async () => {
     let given = 0;
     async function* source(): AsyncGenerator<Uint8Array> {
       for (;;) {
@@ -186,10 +186,10 @@ onDevice('Frames', (host) => {
     expect(given).toBeLessThanOrEqual(7);
   });
 
-  test('a loop that is left ends a stream that never gives more', async () => {
+  test('leaving a loop ends a stream that has no more data', async () => {
     const readable = new Readable({
       read() {
-        /* Nothing comes. */
+        /* There is no data. */
       },
     });
     readable.push(pieces(1, RGB_BYTES));
@@ -208,7 +208,7 @@ onDevice('Frames', (host) => {
     }
   });
 
-  test('a partial last frame is an error, behind the frames before it', async () => {
+  test('a partial last frame is an error, after the frames before it', async () => {
     const seen: number[] = [];
     const error = await failure(async () => {
       for await (const frame of frames(device, {
@@ -225,7 +225,7 @@ onDevice('Frames', (host) => {
     );
   });
 
-  test('what the stream fails with, and text in place of bytes', async () => {
+  test('errors of the stream are passed on, and text is refused', async () => {
     async function* failing(): AsyncGenerator<Uint8Array> {
       yield pieces(1, RGB_BYTES);
       await sleep(0);
@@ -245,7 +245,7 @@ onDevice('Frames', (host) => {
     const controller = new AbortController();
     const readable = new Readable({
       read() {
-        /* Nothing comes. */
+        /* There is no data. */
       },
     });
     const waiting = failure(() =>
@@ -309,7 +309,7 @@ onDevice('Frames', (host) => {
       'Video: rawvideo (RGB[24] / 0x18424752), rgb24(pc), 4x2 [SAR 1:1 DAR 2:1], q=2-31, 5 ' +
       `fps\\n");`;
 
-    test('arguments stand where ffmpeg wants them, and the size is what it says', async () => {
+    test('arguments are in ffmpeg’s order, and the size is that of its output', async () => {
       const told = join(folder, 'args.json');
       const ffmpeg = await script(
         `writeFileSync(${JSON.stringify(told)}, JSON.stringify(args)); ${SAYS_SIZE} ` +
@@ -365,7 +365,7 @@ onDevice('Frames', (host) => {
       ]);
     });
 
-    test('where it is not installed the error says how to get it', async () => {
+    test('where it is not installed the error has how to install it', async () => {
       const error = await failure(() =>
         firstValues(
           frames(device, { input: 'a.mp4', pixelFormat: 'rgb24', ffmpeg: join(folder, 'absent') }),
@@ -382,7 +382,7 @@ onDevice('Frames', (host) => {
       ).toMatchObject({ code: 'ERR_CUDA_NO_LIBRARY' });
     });
 
-    test('where it fails the last lines that it wrote are in the error', async () => {
+    test('where it fails the error has the last lines of its output', async () => {
       const ffmpeg = await script(
         `process.stderr.write("a.mp4: No such file or directory\\nError opening input ` +
           `files\\n"); process.exitCode = 254;`,
@@ -403,7 +403,7 @@ onDevice('Frames', (host) => {
       }
     });
 
-    test('where it fails within the video the frames before come first', async () => {
+    test('where it fails within the video the earlier frames come first', async () => {
       const ffmpeg = await script(
         `${SAYS_SIZE} process.stdout.write(Buffer.alloc(30, 9), () => { ` +
           `process.stderr.write('out of memory\\n'); process.exitCode = 1; });`,
@@ -416,7 +416,7 @@ onDevice('Frames', (host) => {
       expect([seen, error.code]).toEqual([9, 'ERR_CUDA_LIBRARY']);
     });
 
-    test('where it says no size, and ends, that is an error', async () => {
+    test('where it ends without a size, that is an error', async () => {
       const ffmpeg = await script(`process.stdout.write('bytes');`);
       expect(
         await failure(() =>
@@ -440,7 +440,7 @@ onDevice('Frames', (host) => {
       }
     };
 
-    test('a loop that is left, or throws, ends it', async () => {
+    test('leaving the loop, also by an error, ends it', async () => {
       const told = join(folder, 'pid');
       const ffmpeg = await script(ENDLESS(told));
       for await (const frame of frames(device, { input: 'a', pixelFormat: 'rgb24', ffmpeg }))
@@ -474,37 +474,33 @@ onDevice('Frames', (host) => {
       expect(error.message).toBe('enough');
     });
 
-    test(
-      'a signal ends it while ffmpeg, whose output has ended, has not: the reason is the ' +
-        'error, not how ffmpeg was killed',
-      async () => {
-        const told = join(folder, 'closed');
-        // Its output is closed before the process ends.
-        const ffmpeg = await script(
-          `${SAYS_SIZE} process.stdout.write(Buffer.alloc(${RGB_BYTES}, 5), () => { ` +
-            `require('node:fs').closeSync(1); writeFileSync(${JSON.stringify(told)}, 'now'); ` +
-            'setInterval(() => {}, 1000); });',
-        );
-        const controller = new AbortController();
-        const error = await failure(async () => {
-          for await (const frame of frames(device, {
-            input: 'a',
-            pixelFormat: 'rgb24',
-            ffmpeg,
-            signal: controller.signal,
-          })) {
-            expect(frame.index).toBe(0);
-            while ((await readFile(told, 'utf8').catch(() => '')) === '') await sleep(5);
-            setTimeout(() => {
-              controller.abort(new Error('enough'));
-            }, 50);
-          }
-        });
-        expect(error.message).toBe('enough');
-      },
-    );
+    test('a signal ends it after the end of ffmpeg’s output: the reason is the error', async () => {
+      const told = join(folder, 'closed');
+      // Its output is closed before the process ends.
+      const ffmpeg = await script(
+        `${SAYS_SIZE} process.stdout.write(Buffer.alloc(${RGB_BYTES}, 5), () => { ` +
+          `require('node:fs').closeSync(1); writeFileSync(${JSON.stringify(told)}, 'now'); ` +
+          'setInterval(() => {}, 1000); });',
+      );
+      const controller = new AbortController();
+      const error = await failure(async () => {
+        for await (const frame of frames(device, {
+          input: 'a',
+          pixelFormat: 'rgb24',
+          ffmpeg,
+          signal: controller.signal,
+        })) {
+          expect(frame.index).toBe(0);
+          while ((await readFile(told, 'utf8').catch(() => '')) === '') await sleep(5);
+          setTimeout(() => {
+            controller.abort(new Error('enough'));
+          }, 50);
+        }
+      });
+      expect(error.message).toBe('enough');
+    });
 
-    test('a signal that aborts while ffmpeg is started, or says no size, ends it', async () => {
+    test('a signal that aborts during the start, or before a size, ends it', async () => {
       const ffmpeg = await script(`setInterval(() => {}, 1000);`);
       for (const size of [{}, { width: 4, height: 2 }]) {
         for (const wait of [0, 50]) {
@@ -538,7 +534,7 @@ onDevice('Frames', (host) => {
       ).toMatchObject({ code: 'ERR_CUDA_LIBRARY', statusName: 'SIGKILL' });
     });
 
-    test('it waits while the caller is behind', async () => {
+    test('it waits while the caller is slow', async () => {
       const count = join(folder, 'count');
       const ffmpeg = await script(
         `let n = 0; ${SAYS_SIZE} const block = Buffer.alloc(${RGB_BYTES * 1000}, 5); for ` +
@@ -549,13 +545,13 @@ onDevice('Frames', (host) => {
       for await (const frame of frames(device, { input: 'a', pixelFormat: 'rgb24', ffmpeg })) {
         expect(frame.index).toBe(0);
         await sleep(300);
-        // What pipe and stream hold: some hundred KiB, of blocks of 24.
+        // The capacity of pipe and stream: some hundred KiB, in blocks of 24.
         expect(Number(await readFile(count, 'utf8').catch(() => '0'))).toBeLessThan(60);
         break;
       }
     });
 
-    test('frames go in the order of the calls, from tensors and from the host', async () => {
+    test('frames of tensors and of the host are written in the order of the calls', async () => {
       const told = join(folder, 'encoded');
       const ffmpeg = await script(
         `const chunks = [JSON.stringify(args) + '\\n']; process.stdin.on('data', (chunk) => ` +
@@ -601,7 +597,7 @@ onDevice('Frames', (host) => {
       expect(() => encoder.write(new Uint8Array(RGB_BYTES))).toThrow(CudaDisposedError);
     });
 
-    test('what is no frame of the video, and an encoder that fails', async () => {
+    test('other values are refused, and failures of the encoder reported', async () => {
       const ffmpeg = await script(
         `process.stderr.write('Unknown encoder\\n'); process.exitCode = 8;`,
       );
@@ -658,7 +654,7 @@ onDevice('Frames', (host) => {
 
   const withFfmpeg = noFfmpeg ? describe.skip : describe;
   withFfmpeg(noFfmpeg ? 'SKIPPED: there is no ffmpeg here' : 'of ffmpeg itself', () => {
-    test('a video that was encoded comes back', async () => {
+    test('an encoded video can be decoded', async () => {
       const output = join(folder, `video-${host.mode}.mkv`);
       const options = { width: 16, height: 8, pixelFormat: 'rgb24', ffmpeg: realFfmpeg } as const;
       const values = Array.from({ length: 5 }, (_, n) =>

@@ -1,4 +1,4 @@
-/** The size of pictures by their headers, beside what decodeImage gives of the same bytes. */
+/** The size of pictures by their headers, compared with decodeImage of the same bytes. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ const picture = (): ReturnType<typeof sharp> =>
 
 describe.each(['jpeg', 'png', 'webp', 'gif', 'tiff'] as const)('%s', (format) => {
   test.each([1, 2, 3, 4, 5, 6, 7, 8])(
-    'with orientation %i has the size that decoding gives',
+    'with orientation %i has the size of the decoded picture',
     async (orientation) => {
       const bytes = await picture().toFormat(format).withMetadata({ orientation }).toBuffer();
       for (const each of ['apply', 'ignore'] as const) {
@@ -44,7 +44,7 @@ test('a path, a URL, a SharedArrayBuffer and an ArrayBuffer are taken', async ()
   }
 });
 
-test('the size that a header claims is given, whatever is behind it', async () => {
+test('the size is that of the header, whatever follows it', async () => {
   const claim = Buffer.from(await picture().png().toBuffer()).subarray(0, 40);
   claim.writeUInt32BE(70_000, 16);
   claim.writeUInt32BE(90_000, 20);
@@ -59,7 +59,7 @@ test.each([
   await expect(imageSize(source)).rejects.toMatchObject({ code: 'ERR_CUDA_FORMAT' });
 });
 
-test('a path where nothing is is an ERR_CUDA_NOT_FOUND', async () => {
+test('a path without a file is an ERR_CUDA_NOT_FOUND', async () => {
   await expect(imageSize('/nonexistent/a.png')).rejects.toMatchObject({
     code: 'ERR_CUDA_NOT_FOUND',
   });
@@ -75,7 +75,7 @@ test('arguments of other kinds are refused at the call', () => {
   expect(() => imageSize('a.png', { size: 1 } as never)).toThrow("there is no option 'size'");
 });
 
-test('a signal that has aborted is its reason', async () => {
+test('a signal that has aborted rejects with its reason', async () => {
   await expect(
     imageSize('a.png', { signal: AbortSignal.abort(new Error('gone')) }),
   ).rejects.toThrow('gone');

@@ -51,8 +51,8 @@ export function pixels(
 }
 
 /**
- * Numbers that a generator of the seed gives, the same in each run, from 0 to white; black and
- * white among them.
+ * Numbers of a generator with the seed, the same in each run, from 0 to white, with black and
+ * white.
  */
 export function noise(
   name: ImageName,
@@ -119,12 +119,12 @@ export async function upload(
   };
 }
 
-/** What an operation gives, as doubles. */
+/** The result of an operation, as doubles. */
 export async function values(op: DeviceOp<AnyTensor>): Promise<number[]> {
   return Array.from((await op.andThen((tensor) => tensor.read())) as ArrayLike<number>, Number);
 }
 
-/** A number as it is written in a dtype: to the nearest, ties to even, saturated. */
+/** A number as it is stored in a dtype: rounded to the nearest, ties to even, saturated. */
 export function stored(name: ImageName, value: number): number {
   if (name === 'f32') return Math.fround(value);
   if (name === 'f16') return half(value);
@@ -145,12 +145,12 @@ function half(value: number): number {
   return Math.sign(value) * (rounded > 65504 ? Infinity : rounded);
 }
 
-/** How far f32 may be from doubles, before an element is rounded: in units of white. */
+/** The largest difference of f32 from doubles before rounding, in units of white. */
 const ERROR = 2e-6;
 
 /**
- * The elements are those that doubles give: integers equal, but for numbers that lie so close to
- * the middle of two that f32 may fall on the other side; floats within the precision of f32,
+ * Expects the elements that doubles give: integers are equal, except for numbers so close to the
+ * middle of two that f32 may round to the other one; floats are within the precision of f32,
  * rounded to the dtype.
  *
  * @param given elements of the result

@@ -1,4 +1,4 @@
-/** Headers of JPEGs, read beside what sharp says of the same bytes. */
+/** Headers of JPEGs, compared with sharp's metadata of the same bytes. */
 import * as fc from '../fast-check.js';
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
@@ -13,7 +13,7 @@ const picture = (width = 37, height = 23): ReturnType<typeof sharp> =>
 const marker = (bytes: Uint8Array, code: number): number =>
   Buffer.from(bytes).indexOf(Buffer.from([0xff, code]));
 
-/** A JPEG without pixels: what is between the first marker and the last. */
+/** A JPEG without pixels, from its segments. */
 function jpeg(...segments: (readonly [marker: number, ...bytes: number[]])[]): Uint8Array {
   const of = ([code, ...bytes]: readonly number[]): number[] => [
     0xff,
@@ -109,7 +109,7 @@ test('orientations, and colour profiles by their descriptions', async () => {
   );
 });
 
-test('EXIF of both byte orders, and what is none', () => {
+test('EXIF of both byte orders is read, and other data is ignored', () => {
   const exif = (tiff: number[]): JpegHeader =>
     readJpegHeader(jpeg([0xe1, ...text('Exif\0\0'), ...tiff], frame([1, 2, 3])), 'it');
   const big = [
@@ -177,7 +177,7 @@ test('EXIF of both byte orders, and what is none', () => {
     expect(exif(wrong).orientation).toBe(1);
 });
 
-test('three components are RGB where libjpeg takes them so', () => {
+test('three components are RGB where libjpeg takes them as RGB', () => {
   const adobe = (transform: number): readonly [number, ...number[]] => [
     0xee,
     ...text('Adobe'),
@@ -199,7 +199,7 @@ test('three components are RGB where libjpeg takes them so', () => {
   expect(colors(frame([1, 2]))).toBe('other');
 });
 
-test('restart markers, fill bytes, thumbnails and what is appended are passed over', () => {
+test('restart markers, fill bytes, thumbnails and appended data are skipped', () => {
   const plain = jpeg(frame([1, 2, 3]));
   const filled = Uint8Array.from([
     0xff,
@@ -229,7 +229,7 @@ test('restart markers, fill bytes, thumbnails and what is appended are passed ov
   );
 });
 
-test('every frame that is none of DHT, JPG and DAC counts', () => {
+test('every SOF marker counts, and DHT, JPG and DAC do not', () => {
   for (let code = 0xc0; code <= 0xcf; code++) {
     const result = outcome(jpeg(frame([1, 2, 3], code)));
     if ([0xc4, 0xc8, 0xcc].includes(code)) expect(result).toBeInstanceOf(CudaFormatError);
@@ -237,7 +237,7 @@ test('every frame that is none of DHT, JPG and DAC counts', () => {
   }
 });
 
-describe('what is wrong is named, with its place', () => {
+describe('an error names the fault and its place', () => {
   const good = jpeg(frame([1, 2, 3]));
   test.each<[string, Uint8Array, RegExp]>([
     ['nothing', new Uint8Array(), /no JPEG.*at byte 0/],
@@ -274,7 +274,7 @@ describe('what is wrong is named, with its place', () => {
 });
 
 test(
-  'bytes that were changed, cut or put in: an error, or the size that libjpeg reads',
+  'changed, removed and inserted bytes: an error, or libjpeg’s size',
   { tags: 'random' },
   async () => {
     const originals = await Promise.all([
@@ -316,7 +316,7 @@ test(
             .catch(() => undefined);
           if (known === undefined) return;
           read++;
-          // Without rows libjpeg looks no further.
+          // Without rows libjpeg reads no further.
           expect([result.width, result.height]).toEqual([known.width, known.height]);
           if (known.channels !== undefined) expect(result.components).toBe(known.channels);
         },
@@ -327,7 +327,7 @@ test(
   },
 );
 
-test('bytes of any kind: an error or a header, at once', { tags: 'random' }, () => {
+test('random bytes: an error or a header, at once', { tags: 'random' }, () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 300 }), fc.boolean(), (bytes, begun) => {
       const result = outcome(begun ? Uint8Array.from([0xff, 0xd8, 0xff, ...bytes]) : bytes);
@@ -335,7 +335,7 @@ test('bytes of any kind: an error or a header, at once', { tags: 'random' }, () 
     }),
     { numRuns: 2000 },
   );
-  // Much that looks like an end marker and is none.
+  // Many bytes that look like an end marker.
   const long = new Uint8Array(1 << 22).fill(0xd9);
   long.set(jpeg(frame([1])).subarray(0, -5));
   expect(outcome(long)).toBeInstanceOf(CudaFormatError);

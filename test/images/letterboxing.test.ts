@@ -1,4 +1,4 @@
-/** Letterbox and normalisation in one kernel, beside JavaScript in doubles. */
+/** Letterbox and normalisation in one kernel, compared with JavaScript in doubles. */
 import { CudaArgumentError, Device, f16, f32, u8 } from 'async-cuda';
 import type { AnyTensor, DeviceOp } from 'async-cuda';
 import {
@@ -163,7 +163,7 @@ onDevice('Letterbox and normalisation', (host) => {
     },
   );
 
-  test('images of u8 that begin or end at no multiple of four bytes', async () => {
+  test('images of u8 can begin and end at any byte', async () => {
     for (const [height, width, x] of [
       [4, 8, 0],
       [4, 8, 1],
@@ -209,7 +209,7 @@ onDevice('Letterbox and normalisation', (host) => {
   });
 
   test(
-    'several images of whichever sizes are a batch, each as it is alone',
+    'images of several sizes make a batch, each as it is alone',
     { tags: 'thorough' },
     async () => {
       const sizes = SIZES.map(([size]) => size);
@@ -278,7 +278,7 @@ onDevice('Letterbox and normalisation', (host) => {
     },
   );
 
-  test('of several, some whose rows begin at multiples of four bytes, and some not', async () => {
+  test('a batch can mix rows at multiples of four bytes with others', async () => {
     const images = await Promise.all(
       (
         [
@@ -297,7 +297,7 @@ onDevice('Letterbox and normalisation', (host) => {
     const all = await made.read();
     for (const [i, image] of images.entries()) {
       const alone = await values(letterboxNormalise(image as never, options) as never);
-      // Words or bytes, the weights are the same.
+      // The weights are the same for words and bytes.
       expect([...all.slice(i * 144, (i + 1) * 144)]).toEqual([...alone]);
     }
     const views = images.map((image) =>
@@ -318,7 +318,7 @@ onDevice('Letterbox and normalisation', (host) => {
     for (const image of images) (image as AnyTensor).close();
   });
 
-  test('where an image lies', { tags: 'random' }, () => {
+  test('the place of an image in the letterbox', { tags: 'random' }, () => {
     expect(letterboxPlacement({ width: 1920, height: 1080 }, { width: 640, height: 640 })).toEqual({
       left: 0,
       top: 140,
@@ -357,14 +357,14 @@ onDevice('Letterbox and normalisation', (host) => {
     );
   });
 
-  test('into a tensor that is there', async () => {
+  test('the result can be an existing tensor', async () => {
     using batch = await device.full(u8, [2, 4, 4, 3], 255);
     using out = await device.zeros(f16, [2, 3, 4, 8]);
     expect(await letterboxNormalise(batch, { width: 8, height: 4, out })).toBe(out);
     expect([...(await out.read())].slice(0, 8)).toEqual([0, 0, 1, 1, 1, 1, 0, 0]);
   });
 
-  test('what is wrong is said at the call', async () => {
+  test('wrong arguments are refused at the call', async () => {
     using image = await device.zeros(u8, [4, 4, 3]);
     using none = await device.zeros(u8, [0, 4, 4, 3]);
     const message = async (options: unknown, given: unknown = image): Promise<string> => {
@@ -393,7 +393,7 @@ onDevice('Letterbox and normalisation', (host) => {
     expect(await message({ width: 4, height: 4, engine: 'npp' })).toContain("'own' has it");
   });
 
-  test('what is wrong with one of several is said at the call, and which', async () => {
+  test('a wrong one of several is refused at the call, with its index', async () => {
     using image = await device.zeros(u8, [4, 4, 3]);
     using grey = await device.zeros(u8, [4, 4, 1]);
     using batch = await device.zeros(u8, [2, 4, 4, 3]);

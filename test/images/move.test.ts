@@ -1,4 +1,4 @@
-/** Pixels put elsewhere: borders, mirrored, turned, letterboxed. */
+/** Operations that move pixels: borders, mirroring, turning, letterboxes. */
 import { CudaArgumentError, Device, f32, u8 } from 'async-cuda';
 import type { AnyTensor, DeviceOp } from 'async-cuda';
 import {
@@ -63,7 +63,7 @@ onDevice('Moved pixels', (host) => {
     }
   });
 
-  test('the golden image of a constant border', async () => {
+  test('a constant border gives the golden image', async () => {
     const [R, G, B] = [
       [255, 0, 0],
       [0, 255, 0],
@@ -83,7 +83,7 @@ onDevice('Moved pixels', (host) => {
   });
 
   test(
-    'mirrored and turned, of every dtype and number of channels',
+    'images of every dtype and number of channels are mirrored and turned',
     { tags: 'thorough' },
     async () => {
       for (const dtype of DTYPES) {
@@ -122,7 +122,7 @@ onDevice('Moved pixels', (host) => {
     },
   );
 
-  test('batches and regions', async () => {
+  test('batches and regions are moved', async () => {
     using images = await device.tensor(
       u8,
       range(3 * 8 * 9 * 3).map((i) => i % 251),
@@ -148,7 +148,7 @@ onDevice('Moved pixels', (host) => {
     );
   });
 
-  test('letterboxed, and boxes taken back', async () => {
+  test('images are letterboxed, and boxes are mapped back', async () => {
     for (const dtype of [u8, f32]) {
       const given = picture(dtype, 20, 40, 3);
       using image = await device.tensor(dtype, [...given.values], [20, 40, 3]);
@@ -187,7 +187,7 @@ onDevice('Moved pixels', (host) => {
     ).toBe(128);
   });
 
-  test('what is wrong is said at the call', async () => {
+  test('wrong arguments are refused at the call', async () => {
     using image = await device.zeros(u8, [4, 4, 3]);
     const refused = async (call: () => unknown): Promise<string> => {
       const error = await failure(call);

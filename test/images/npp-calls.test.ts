@@ -1,5 +1,6 @@
 /**
- * What NPP is called with, told by a stand-in: on the CPU device, whose memory it does not look at.
+ * The arguments of NPP's functions, recorded by a stand-in: on the CPU device, since the stand-in
+ * does not access memory.
  */
 import { Device, f16, f32, u16, u8 } from 'async-cuda';
 import { CudaLibraryError } from 'async-cuda/core';
@@ -58,8 +59,8 @@ else
     });
 
     /**
-     * The calls that the operation makes: names and arguments, addresses relative to the first one,
-     * the context apart.
+     * The calls of the operation: names and arguments, with addresses relative to the first one and
+     * without the context.
      */
     async function calls(op: DeviceOp<unknown>): Promise<{ lines: string[]; contexts: string[] }> {
       const result = await op;
@@ -80,7 +81,7 @@ else
     const addresses = (line: string): number[] =>
       [...line.matchAll(/[@[,](\d+)/g)].map(([, address]) => Number(address));
 
-    test('the engine is there, with its version', async () => {
+    test('the engine is found, with its version', async () => {
       expect(await engines(device)).toContainEqual({
         name: 'npp',
         available: true,
@@ -88,7 +89,7 @@ else
       });
     });
 
-    test('the stream context says what the device is and which stream it is', async () => {
+    test('the stream context has the device’s properties and the stream', async () => {
       using image = await device.zeros(u8, [5, 7, 3]);
       const { contexts } = await calls(resize(image, { width: 4, height: 2, ...npp }));
       const {
@@ -120,7 +121,7 @@ else
       expect(/stream=(\d+)/.exec(again)![1]).not.toBe(contexts[0]!.split(' ')[0]);
     });
 
-    test('resize: a call for each image of a batch, at its place', async () => {
+    test('resize makes a call for each image of a batch, at its address', async () => {
       using batch = await device.zeros(u16, [3, 5, 8, 4]);
       using out = await device.zeros(u16, [3, 6, 4, 4]);
       const { lines } = await calls(
@@ -134,7 +135,7 @@ else
       expect(third.map((address, i) => address - second[i]!)).toEqual([5 * 64, 6 * 32]);
     });
 
-    test('a region of an image is its first pixel and the pitch of the whole', async () => {
+    test('a region is passed as its first pixel and the pitch of the whole', async () => {
       using whole = await device.zeros(u8, [10, 20, 3]);
       const {
         lines: [one],
@@ -149,7 +150,7 @@ else
       expect(addresses(part!)[0]! - addresses(one!)[0]!).toBe(2 * 60 + 9);
     });
 
-    test('lists of images, letterboxes, borders', async () => {
+    test('lists of images, letterboxes and borders have their calls', async () => {
       using a = await device.zeros(u8, [4, 6, 3]);
       using b = await device.zeros(u8, [8, 2, 3]);
       expect(
@@ -180,7 +181,7 @@ else
       ).toEqual(['nppiCopyWrapBorder_8u_C3R_Ctx @ 18 6x4 @ 21 7x6 2 1']);
     });
 
-    test('maps and matrices: what comes from outside has the colour beforehand', async () => {
+    test('with maps and matrices the result is first filled with the border’s colour', async () => {
       using image = await device.zeros(f32, [4, 6, 1]);
       using map = await device.zeros(f32, [2, 3]);
       expect(shape((await calls(remap(image, map, map, { color: 0.5, ...npp }))).lines)).toEqual([
@@ -211,33 +212,29 @@ else
       ]);
     });
 
-    test(
-      'arithmetic: integers are scaled by powers of two, and the first image is subtracted ' +
-        'from the second',
-      async () => {
-        using x = await device.zeros(u8, [2, 2, 3]);
-        using y = await device.zeros(u8, [2, 2, 3]);
-        expect(
-          shape((await calls(multiplyImages(x, [1, 2, 3], { scale: 1 / 4, ...npp }))).lines),
-        ).toEqual(['nppiMulC_8u_C3RSfs_Ctx @ 6 010203 @ 6 2x2 2']);
-        expect(shape((await calls(addImages(x, y, npp))).lines)).toEqual([
-          'nppiAdd_8u_C3RSfs_Ctx @ 6 @ 6 @ 6 2x2 0',
-        ]);
-        const [plus, minus] = [
-          (await calls(addImages(x, y, npp))).lines[0]!,
-          (await calls(subtractImages(x, y, npp))).lines[0]!,
-        ];
-        expect(addresses(minus).slice(0, 2)).toEqual(addresses(plus).slice(0, 2).reverse());
-        expect(() => multiplyImages(x, 2, { scale: 1 / 3, ...npp })).toThrow(
-          "'own' has it: write { engine: 'own' }",
-        );
-        expect(shape((await calls(threshold(x, 100, npp))).lines)).toEqual([
-          'nppiThreshold_LTValGTVal_8u_C3R_Ctx @ 6 @ 6 2x2 656565 000000 646464 ffffff',
-        ]);
-      },
-    );
+    test('integers are scaled by powers of two, and the first image is subtracted', async () => {
+      using x = await device.zeros(u8, [2, 2, 3]);
+      using y = await device.zeros(u8, [2, 2, 3]);
+      expect(
+        shape((await calls(multiplyImages(x, [1, 2, 3], { scale: 1 / 4, ...npp }))).lines),
+      ).toEqual(['nppiMulC_8u_C3RSfs_Ctx @ 6 010203 @ 6 2x2 2']);
+      expect(shape((await calls(addImages(x, y, npp))).lines)).toEqual([
+        'nppiAdd_8u_C3RSfs_Ctx @ 6 @ 6 @ 6 2x2 0',
+      ]);
+      const [plus, minus] = [
+        (await calls(addImages(x, y, npp))).lines[0]!,
+        (await calls(subtractImages(x, y, npp))).lines[0]!,
+      ];
+      expect(addresses(minus).slice(0, 2)).toEqual(addresses(plus).slice(0, 2).reverse());
+      expect(() => multiplyImages(x, 2, { scale: 1 / 3, ...npp })).toThrow(
+        "'own' has it: write { engine: 'own' }",
+      );
+      expect(shape((await calls(threshold(x, 100, npp))).lines)).toEqual([
+        'nppiThreshold_LTValGTVal_8u_C3R_Ctx @ 6 @ 6 2x2 656565 000000 646464 ffffff',
+      ]);
+    });
 
-    test('dtypes and normalisation are chains by f32', async () => {
+    test('dtypes and normalisation are chains of calls through f32', async () => {
       using image = await device.zeros(u8, [2, 4, 3]);
       const floats = (...values: number[]): string =>
         Buffer.from(Float32Array.from(values).buffer).toString('hex');
@@ -257,7 +254,7 @@ else
       ]);
     });
 
-    test('channels, planes and colours', async () => {
+    test('channels, planes and colours have their calls', async () => {
       using image = await device.zeros(u8, [2, 4, 3]);
       expect(shape((await calls(orderChannels(image, [2, 1, 0], npp))).lines)).toEqual([
         'nppiSwapChannels_8u_C3R_Ctx @ 12 @ 12 4x2 020000000100000000000000',
@@ -309,7 +306,7 @@ else
       expect(second![0]! - addresses(lines[0]!)[0]!).toBe(48);
     });
 
-    test('filters have the outermost pixels beyond the edges, and weights of both sides', async () => {
+    test('filters replicate the edges, and take the weights of both sides', async () => {
       using image = await device.zeros(u8, [4, 6, 3]);
       expect(
         shape(
@@ -328,34 +325,30 @@ else
       );
     });
 
-    test(
-      'statistics ask for the bytes of their scratch memory once, and write each image of a ' +
-        'batch behind the one before',
-      async () => {
-        using batch = await device.zeros(u16, [2, 5, 7, 3]);
-        const { lines } = await calls(channelSums(batch, npp));
-        expect(shape(lines)).toEqual([
-          'nppiSumGetBufferHostSize_16u_C3R_Ctx 7x5 0000000000000000',
-          ...[1, 2].map(() => 'nppiSum_16u_C3R_Ctx @ 42 7x5 @ @'),
-        ]);
-        const [, first, second] = lines.map(addresses) as [number[], number[], number[]];
-        expect([second[0]! - first[0]!, second[1]! - first[1]!, second[2]! - first[2]!]).toEqual([
-          5 * 42,
-          0,
-          3 * 8,
-        ]);
-        expect(shape((await calls(channelSums(batch, npp))).lines)).toEqual(
-          [1, 2].map(() => 'nppiSum_16u_C3R_Ctx @ 42 7x5 @ @'),
-        );
-        using grey = await device.zeros(f32, [5, 7, 1]);
-        expect(shape((await calls(channelMeans(grey, npp))).lines)).toEqual([
-          'nppiMeanGetBufferHostSize_32f_C1R_Ctx 7x5 0000000000000000',
-          'nppiMean_32f_C1R_Ctx @ 28 7x5 @ @',
-        ]);
-      },
-    );
+    test('statistics query their scratch size once, and write images in order', async () => {
+      using batch = await device.zeros(u16, [2, 5, 7, 3]);
+      const { lines } = await calls(channelSums(batch, npp));
+      expect(shape(lines)).toEqual([
+        'nppiSumGetBufferHostSize_16u_C3R_Ctx 7x5 0000000000000000',
+        ...[1, 2].map(() => 'nppiSum_16u_C3R_Ctx @ 42 7x5 @ @'),
+      ]);
+      const [, first, second] = lines.map(addresses) as [number[], number[], number[]];
+      expect([second[0]! - first[0]!, second[1]! - first[1]!, second[2]! - first[2]!]).toEqual([
+        5 * 42,
+        0,
+        3 * 8,
+      ]);
+      expect(shape((await calls(channelSums(batch, npp))).lines)).toEqual(
+        [1, 2].map(() => 'nppiSum_16u_C3R_Ctx @ 42 7x5 @ @'),
+      );
+      using grey = await device.zeros(f32, [5, 7, 1]);
+      expect(shape((await calls(channelMeans(grey, npp))).lines)).toEqual([
+        'nppiMeanGetBufferHostSize_32f_C1R_Ctx 7x5 0000000000000000',
+        'nppiMean_32f_C1R_Ctx @ 28 7x5 @ @',
+      ]);
+    });
 
-    test('extremes: values and places; histograms of whole numbers of values', async () => {
+    test('extremes have values and places, and histograms integer ranges', async () => {
       using image = await device.zeros(u8, [5, 7, 3]);
       expect(() => channelExtremes(image, npp)).toThrow("'npp' has no u8 with 3 channels");
       using deep = await device.zeros(u16, [5, 7, 3]);
@@ -394,7 +387,7 @@ else
       );
     });
 
-    test('a status that is a failure is the error of the operation, by its name in this version', async () => {
+    test('a failing status rejects the operation, with its name in this version', async () => {
       using image = await device.zeros(u8, [5, 7, 3]);
       library.answers(-16);
       const error = await failure(() => resize(image, { width: 4, height: 2, ...npp }));
@@ -423,7 +416,7 @@ else
   });
 
 if (onCpu) {
-  test('a CPU device has no NPP, and says so', async () => {
+  test('a CPU device has no NPP, and refuses the engine', async () => {
     const device = await Device.open('cpu');
     const { reason, available } = (await engines(device))[1]!;
     expect(available).toBe(false);

@@ -1,4 +1,4 @@
-/** Pictures by nvJPEG, told by a stand-in: on the CPU device, whose memory it writes to. */
+/** Pictures decoded by a stand-in for nvJPEG: on the CPU device, whose memory it writes. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ const why =
 const [WIDTH, HEIGHT] = [37, 23];
 const picture = (width = WIDTH, height = HEIGHT): ReturnType<typeof sharp> =>
   sharp({ create: { width, height, channels: 3, background: { r: 200, g: 90, b: 30 } } });
-/** The bytes in memory that threads share, from byte `offset` on. */
+/** The bytes in shared memory, from byte `offset` on. */
 function shared(bytes: Uint8Array, offset: number): Uint8Array {
   const there = new Uint8Array(
     new SharedArrayBuffer(offset + bytes.length + 100),
@@ -64,7 +64,7 @@ else
       return { shape: image.shape, values: [...(await image.read())] };
     }
 
-    test('a JPEG is decoded to where it is to be, in one call', async () => {
+    test('a JPEG is decoded into the result, in one call', async () => {
       const jpeg = await jpegOf();
       expect(await decoded(jpeg)).toEqual({
         shape: [HEIGHT, WIDTH, 3],
@@ -75,14 +75,14 @@ else
         `nvjpegDecode ${WIDTH}x${HEIGHT} of ${jpeg.length} bytes, format 5, pitch ` +
           `${3 * WIDTH}, others 0`,
       ]);
-      // In the device's context, and waited for before it is told.
+      // It is decoded in the device's context, and waited for before the operation resolves.
       expect(lines.filter((line) => line.startsWith('cuCtx'))).toContain(
         `cuCtxSetCurrent ${host.device.runtime.info.context}`,
       );
       expect(lines.at(-1)).toBe('cuStreamSynchronize');
     });
 
-    test('channels are nvJPEG formats', async () => {
+    test('channels select nvJPEG’s format', async () => {
       const jpeg = await jpegOf();
       const grey = await picture().toColourspace('b-w').jpeg().toBuffer();
       for (const [source, options, format, channels] of [
@@ -101,7 +101,7 @@ else
       }
     });
 
-    test('paths, array buffers and parts of a buffer give the same', async () => {
+    test('paths, array buffers and parts of a buffer have the same result', async () => {
       const jpeg = await jpegOf();
       const path = join(folder, 'a.jpg');
       await writeFile(path, jpeg);
@@ -116,11 +116,11 @@ else
         part,
       ])
         expect((await decoded(source)).values).toEqual(wanted);
-      // It was copied, not taken away.
+      // It was copied, not transferred.
       expect(larger[33]).toBe(0xff);
     });
 
-    test('files in memory that threads share are copied by the thread that decodes them', async () => {
+    test('files in shared memory are copied by the thread that decodes them', async () => {
       const sizes = [
         [WIDTH, HEIGHT],
         [64, 48],
@@ -135,10 +135,10 @@ else
           jpegs.map(({ length }, i) => standInPixels(length, sizes[i]![0], sizes[i]![1], 3)),
         );
       }
-      // Where sharp has it, it is no other.
+      // sharp's result of the same file is equal.
       const png = await picture().png().toBuffer();
       expect(await decoded(shared(png, 7))).toEqual(await decoded(png));
-      // One that is larger than what is kept, and small ones behind it.
+      // One that is larger than the kept memory, and small ones after it.
       const large = shared(
         Buffer.concat([
           jpegs[0]!.subarray(0, -2),
@@ -153,7 +153,7 @@ else
         );
     });
 
-    test('what sharp gives otherwise is left to sharp', async () => {
+    test('files that nvJPEG would decode differently are left to sharp', async () => {
       const jpeg = await jpegOf();
       const left: [Uint8Array, DecodeImageOptions][] = [
         [await picture().png().toBuffer(), {}],
@@ -172,7 +172,7 @@ else
       expect(standIn.take().filter((line) => line.startsWith('nvjpegDecode')).length).toBe(1);
     });
 
-    test('what nvJPEG refuses sharp decodes, in its place in the stream', async () => {
+    test('sharp decodes what nvJPEG refuses, at its place in the stream', async () => {
       const jpeg = await jpegOf(301, 203);
       for (const format of ['rgb', 'bgr'] as const) {
         standIn.answers(4);
@@ -213,7 +213,7 @@ else
           `source (${jpeg.length} bytes): nvJPEG 13.9.1: ${statusName}`,
         ) as string,
       });
-      // The next one has a state of its own.
+      // The next one has another state.
       standIn.answers(0);
       expect((await decoded(jpeg, { engine: 'nvjpeg' })).values).toEqual(
         standInPixels(jpeg.length, WIDTH, HEIGHT, 3),
@@ -222,7 +222,7 @@ else
       expect(states).toBe(streams);
     });
 
-    test('where it fails so does what is behind it in the chain', async () => {
+    test('its failure fails the later operations of the chain', async () => {
       const jpeg = await jpegOf();
       standIn.answers(3);
       const { buffers } = (await host.device.stats()).live;
@@ -233,11 +233,11 @@ else
           .andThen((image) => image.convert(f32)),
       );
       expect(error.code).toBe('ERR_CUDA_FORMAT');
-      // Nobody is given what was made of it.
+      // The result is not passed on.
       expect((await host.device.stats()).live.buffers).toBe(buffers);
     });
 
-    test('kinds of JPEG that it lacks, what is cut short, and what is none', async () => {
+    test('unsupported, truncated and other files are errors', async () => {
       const jpeg = await jpegOf();
       const nvjpeg = { engine: 'nvjpeg' } as const;
       const frame = jpeg.indexOf(Buffer.from([0xff, 0xc0]));
@@ -256,7 +256,7 @@ else
         expect(error).toMatchObject({ code, message: expect.stringContaining(text) as string });
         expect(error.message).toContain(`source (${source.length} bytes)`);
       }
-      // By default it is sharp that says what is wrong.
+      // By default the error is sharp's.
       expect(
         await failure(() => decodeImage(device, jpeg.subarray(0, jpeg.length - 2))),
       ).toMatchObject({ code: 'ERR_CUDA_FORMAT' });
@@ -275,7 +275,7 @@ else
       for (let orientation = 1; orientation <= 8; orientation++) {
         const jpeg = await picture().withMetadata({ orientation }).jpeg().toBuffer();
         const pixels = Uint8Array.from(stored(jpeg.length, WIDTH, HEIGHT, 3));
-        // As sharp turns the same pixels, which a lossless file has with the same orientation.
+        // As sharp turns the same pixels of a lossless file with the same orientation.
         const tiff = await sharp(pixels, { raw: { width: WIDTH, height: HEIGHT, channels: 3 } })
           .withMetadata({ orientation })
           .png()
@@ -316,7 +316,7 @@ else
       },
     );
 
-    test('files of any size, one after the other', async () => {
+    test('files of any size are decoded one after the other', async () => {
       const jpeg = await jpegOf(32, 16);
       for (const more of [0, 100_000, 10, 5_000_000, 70_000, 0]) {
         const { values } = await decoded(Buffer.concat([jpeg, Buffer.alloc(more)]));
@@ -324,7 +324,7 @@ else
       }
     });
 
-    test('what is queued behind it waits for it, and the event loop does not', async () => {
+    test('later work waits for it, and the event loop does not', async () => {
       const jpeg = await jpegOf();
       standIn.set({ delay: 60 });
       let turns = 0;
@@ -337,7 +337,8 @@ else
       expect(await stillPending(behind, 15)).toBe(true);
       using mirrored = await behind;
       clearInterval(timer);
-      // Held up, the loop would have none before the end; how many it has is the machine's.
+      // A blocked loop would have no turn before the end; the number of turns depends on the
+      // machine.
       expect(turns).toBeGreaterThan(1);
       const pixels = standInPixels(jpeg.length, WIDTH, HEIGHT, 3);
       expect([...(await mirrored.read())].slice(0, 3)).toEqual(
@@ -345,7 +346,7 @@ else
       );
     });
 
-    test('a signal ends the wait at once, and before it is begun the work', async () => {
+    test('a signal ends the wait at once, and work that has not begun', async () => {
       const jpeg = await jpegOf();
       expect(
         await failure(() =>
@@ -381,7 +382,7 @@ else
       );
     });
 
-    test('a CPU device has none', async () => {
+    test('a CPU device has no nvJPEG', async () => {
       const other = Device.of(await openTestDevice());
       expect(() => decodeImage(other, new Uint8Array(4), { engine: 'nvjpeg' })).toThrow(
         expect.objectContaining({
@@ -392,7 +393,7 @@ else
       await other.close();
     });
 
-    test('a library that is not there: an error that says how to get it, or sharp', async () => {
+    test('without the library the error has how to install it, or sharp decodes', async () => {
       const core = await openTestDevice();
       const other = Device.of(core);
       const nowhere = join(folder, 'libnvjpeg.so.13');
@@ -411,7 +412,7 @@ else
       await core.close();
     });
 
-    test('a version without a flag is asked without it; everything is given back with the device', async () => {
+    test('a version without a flag is opened without it; closing frees everything', async () => {
       const before = standIn.alive;
       standIn.set({ refusedFlags: 32 });
       const core = await openTestDevice();
@@ -431,7 +432,7 @@ else
       expect(standIn.take()).toContain('nvjpegDestroy');
     });
 
-    test('a device may be closed while pictures are decoded', async () => {
+    test('a device can be closed while pictures are decoded', async () => {
       const before = standIn.alive;
       const core = await openTestDevice();
       await openNvjpeg(core, files);
@@ -452,8 +453,8 @@ else
       expect(standIn.alive).toEqual(before);
     });
 
-    describe("the GPU's own decoders", () => {
-      /** A device whose nvJPEG has them, or has looked for them. */
+    describe('the hardware decoders of the GPU', () => {
+      /** A device whose nvJPEG has them, or has been searched for them. */
       async function withHardware(engines: number): Promise<{
         core: Awaited<ReturnType<typeof openTestDevice>>;
         lazy: Device;
@@ -464,8 +465,8 @@ else
         const nvjpeg = await openNvjpeg(core, files);
         const lazy = Device.of(core);
         const jpeg = await jpegOf();
-        // The first is decoded without looking for them, and so is what comes while they are made
-        // ready.
+        // The first is decoded without a search for them, and so are those during their
+        // initialisation.
         for (let i = 0; i < 100 && nvjpeg.byHardware === 0 && (engines > 0 || i < 20); i++) {
           (await decodeImage(lazy, jpeg)).close();
           if (i === 0)
@@ -497,7 +498,7 @@ else
         standIn.setHardware(0);
       });
 
-      test('decode what comes together in one call, and the same pixels', async () => {
+      test('decode concurrent pictures in one call, with the same pixels', async () => {
         const before = standIn.alive;
         const { core, lazy, nvjpeg } = await withHardware(7);
         const sizes = Array.from({ length: 40 }, (_, i) => [20 + i, 10 + i] as const);
@@ -521,7 +522,7 @@ else
         expect(standIn.alive).toEqual(before);
       });
 
-      test('decode several of one operation in one call, where they are to be', async () => {
+      test('decode several of one operation in one call, into their results', async () => {
         const { core, lazy, nvjpeg } = await withHardware(1);
         const jpegs = await Promise.all(
           [0, 1, 2, 3].map((i) =>
@@ -542,8 +543,8 @@ else
           ...jpegs.flatMap((jpeg) => standInPixels(jpeg.length, WIDTH, HEIGHT, 3)),
           ...about,
         ]);
-        // What fails is tried the other way; the error of the first that fails there too is told,
-        // once all have ended.
+        // Pictures that fail are decoded by the other path; when all have ended the operation
+        // rejects with the error of the first that fails there as well.
         standIn.setHardware(1, 3);
         standIn.answers(3);
         expect(await failure(() => decodeImages(lazy, jpegs, { engine: 'nvjpeg' }))).toMatchObject({
@@ -560,7 +561,7 @@ else
         await core.close();
       });
 
-      test('have a call for each format, and leave to the other way what they do not take', async () => {
+      test('have a call for each format, and leave other pictures to the other path', async () => {
         const { core, lazy, nvjpeg } = await withHardware(1);
         const [jpeg, progressive] = [
           await jpegOf(),
@@ -589,7 +590,7 @@ else
                 line.includes(`format ${format}, pitch ${WIDTH * (format === 2 ? 1 : 3)}`),
             ),
           ).toBe(true);
-        // A size that is another than the header's: no byte is written.
+        // Where the size differs from the header's no byte is written.
         standIn.set({ wrongWidth: 1 });
         expect(await read(lazy, jpeg)).toEqual([...(await sharp(jpeg).raw().toBuffer())]);
         expect(calls()).toEqual([]);
@@ -597,7 +598,7 @@ else
         await core.close();
       });
 
-      test('that fail leave their pictures to the other way, each with its own end', async () => {
+      test('that fail leave their pictures to the other path', async () => {
         const before = standIn.alive;
         const { core, lazy, nvjpeg } = await withHardware(1);
         const jpeg = await jpegOf();
@@ -620,7 +621,7 @@ else
         expect(standIn.alive).toEqual(before);
       });
 
-      test('take files of any size, and give up what is aborted before its turn', async () => {
+      test('take files of any size, and skip those that are aborted in time', async () => {
         const { core, lazy } = await withHardware(1);
         const jpeg = await jpegOf(32, 16);
         const sizes = [0, 100_000, 10, 5_000_000, 70_000, 3_000_000, 0];
@@ -633,7 +634,7 @@ else
         standIn.take();
         standIn.set({ delay: 100 });
         const first = read(lazy, jpeg);
-        // It is being decoded.
+        // It is being decoded by now.
         await expect.poll(calls, { interval: 1 }).toHaveLength(1);
         const controller = new AbortController();
         const late = [1, 2].map(() =>
@@ -648,7 +649,7 @@ else
         await core.close();
       });
 
-      test('are not asked again where there are none', async () => {
+      test('are not searched again where there are none', async () => {
         const before = standIn.alive;
         const { core } = await withHardware(0);
         expect(standIn.alive.handles).toBe(before.handles + 1);
@@ -657,7 +658,7 @@ else
       });
     });
 
-    test('memory comes back', async () => {
+    test('memory is freed', async () => {
       const jpeg = await jpegOf(200, 100);
       await host.device.finished();
       const before = (await host.device.stats()).memory.inUse;

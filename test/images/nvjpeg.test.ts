@@ -1,7 +1,7 @@
 /**
  * nvJPEG itself, on a GPU: `pip install nvidia-nvjpeg` (nvidia-nvjpeg-cu12), or the CUDA toolkit,
- * or ASYNC_CUDA_NVJPEG naming its file or folder. Beside sharp's decoding of the same bytes. Left
- * out loudly elsewhere.
+ * or ASYNC_CUDA_NVJPEG naming its file or folder. Compared with sharp's decoding of the same bytes.
+ * Elsewhere the test is skipped, with a message.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -26,8 +26,8 @@ const reason = onCpu
     : 'libnvjpeg was not found: pip install nvidia-nvjpeg, or set ASYNC_CUDA_NVJPEG';
 
 /**
- * Slopes that are not those of blocks, and waves that are slow beside half the size in which
- * colours are stored.
+ * Gradients that are not aligned to blocks, and waves that are long compared with the half
+ * resolution of the chroma.
  */
 function slopes(width: number, height: number): ReturnType<typeof sharp> {
   const pixels = Uint8Array.from({ length: width * height * 3 }, (_, i) => {
@@ -103,7 +103,7 @@ else
       },
     );
 
-    test('bgr is rgb the other way round, grey is the luma', async () => {
+    test('bgr is rgb reversed, and grey is the luma', async () => {
       const jpeg = await slopes(200, 100).jpeg({ chromaSubsampling: '4:4:4' }).toBuffer();
       const { values: rgb } = await decoded(jpeg);
       const { values: bgr } = await decoded(jpeg, { ...nvjpeg, format: 'bgr' });
@@ -125,7 +125,7 @@ else
       ).toBeLessThanOrEqual(3);
     });
 
-    test('a grey JPEG as rgb and as grey', async () => {
+    test('a grey JPEG is decoded as rgb and as grey', async () => {
       const jpeg = await slopes(200, 100).toColourspace('b-w').jpeg().toBuffer();
       const wanted = await sharp(jpeg).toColourspace('b-w').raw().toBuffer();
       expect(
@@ -156,7 +156,7 @@ else
       }
     });
 
-    test('paths, and the default engine', async () => {
+    test('paths are decoded, also by the default engine', async () => {
       const folder = await mkdtemp(join(tmpdir(), 'async-cuda-nvjpeg-'));
       const jpeg = await slopes(300, 200).jpeg().toBuffer();
       const path = join(folder, 'a.jpg');
@@ -171,7 +171,7 @@ else
       await rm(folder, { recursive: true });
     });
 
-    test('many at once, in any order, with work behind each', async () => {
+    test('many are decoded at once, with later work on each', async () => {
       const sizes = Array.from({ length: 16 }, (_, i) => [64 + 37 * i, 48 + 23 * i] as const);
       const jpegs = await Promise.all(
         sizes.map(([width, height]) => slopes(width, height).jpeg().toBuffer()),
@@ -195,7 +195,7 @@ else
       input.close();
     });
 
-    test("the GPU's own decoders, where it has some, give the same pixels", async () => {
+    test('the hardware decoders, where the GPU has some, give the same pixels', async () => {
       const [plain, core] = [await openTestDevice(), await openTestDevice()];
       await openNvjpeg(plain, { hardware: false });
       const own = await openNvjpeg(core);
@@ -238,7 +238,7 @@ else
       ] as const;
       for (const jpeg of jpegs)
         wanted.push(await Promise.all(formats.map((options) => read(plain, jpeg, options))));
-      // They are made ready beside the first ones.
+      // They are initialised while the first ones are decoded.
       for (let i = 0; i < 200 && own.byHardware === 0; i++) {
         await read(core, jpegs[0]!, nvjpeg);
         await delay(10);
@@ -255,12 +255,12 @@ else
         );
       }
       console.log(`by hardware: ${own.byHardware - before} of ${3 * 3 * jpegs.length}`);
-      // All but the progressive ones, where there are any.
+      // All except the progressive ones, where there are hardware decoders.
       if (before > 0) expect(own.byHardware - before).toBe((3 * 3 * jpegs.length * 3) / 4);
       await Promise.all([plain.close(), core.close()]);
     });
 
-    test('damage: an error or pixels, never a crash, and the next one is right', async () => {
+    test('damaged files are an error or pixels, never a crash', async () => {
       const jpeg = await slopes(256, 256).jpeg({ quality: 80 }).toBuffer();
       const { values: good } = await decoded(jpeg);
       for (let i = 0; i < 40; i++) {
@@ -283,7 +283,7 @@ else
       expect(
         await failure(() => decodeImage(device, jpeg.subarray(0, 2000), nvjpeg)),
       ).toMatchObject({ code: 'ERR_CUDA_FORMAT' });
-      // A table that is none: nvJPEG's own word on it.
+      // A wrong table: the error is nvJPEG's.
       const broken = Uint8Array.from(jpeg);
       const tables = Buffer.from(broken).indexOf(Buffer.from([0xff, 0xc4]));
       broken.fill(0xff, tables + 5, tables + 21);
@@ -292,7 +292,7 @@ else
       expect((refused as unknown as CudaLibraryError).statusName).toMatch(/^NVJPEG_STATUS_/);
     });
 
-    test('memory comes back', async () => {
+    test('memory is freed', async () => {
       const jpeg = await slopes(1024, 768).jpeg().toBuffer();
       await Promise.all(Array.from({ length: 8 }, () => decoded(jpeg)));
       await host.device.finished();

@@ -1,4 +1,4 @@
-/** Pictures decoded to images and encoded from them, beside what sharp gives by itself. */
+/** Pictures decoded to images and encoded from them, compared with sharp alone. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ import { failure, onDevice } from '../core/test-device.js';
 import { someOf } from '../random-runs.js';
 
 const [WIDTH, HEIGHT] = [37, 23];
-/** A slope in each channel, so that JPEG changes little. */
+/** A gradient in each channel, which JPEG changes little. */
 const PIXELS = Uint8Array.from({ length: WIDTH * HEIGHT * 3 }, (_, i) => {
   const [c, x, y] = [i % 3, Math.floor(i / 3) % WIDTH, Math.floor(i / 3 / WIDTH)];
   return [x * 6, y * 10, 255 - x * 3][c]!;
@@ -60,7 +60,7 @@ onDevice('Pictures', (host) => {
     }
   });
 
-  test('a JPEG is what sharp decodes, where it is asked for', async () => {
+  test('a JPEG has the pixels of sharp with the sharp engine', async () => {
     const jpeg = await picture().jpeg().toBuffer();
     expect((await decoded(jpeg, { engine: 'sharp' })).values).toEqual([
       ...(await sharp(jpeg).raw().toBuffer()),
@@ -69,7 +69,7 @@ onDevice('Pictures', (host) => {
 
   // Node 22 and later.
   test.runIf('transfer' in ArrayBuffer.prototype)(
-    'what sharp has decoded is freed as soon as it is on its way to the device',
+    'sharp’s pixels are freed once their copy is queued',
     async () => {
       const png = await picture().resize(700, 500).png().toBuffer();
       const given = vi.spyOn(
@@ -92,8 +92,7 @@ onDevice('Pictures', (host) => {
   );
 
   /**
-   * Files of all kinds: some that nvJPEG takes where there is one, some that it does not; turned,
-   * grey, by path.
+   * Files of all kinds: some that nvJPEG decodes and some that it does not; turned, grey, by path.
    */
   async function mixedSources(): Promise<(string | Uint8Array)[]> {
     const path = join(folder, 'mixed.jpg');
@@ -112,7 +111,7 @@ onDevice('Pictures', (host) => {
     ];
   }
 
-  test('several are what each is by itself, in their order', { tags: 'thorough' }, async () => {
+  test('several are decoded as each alone, in their order', { tags: 'thorough' }, async () => {
     const sources = await mixedSources();
     for (const options of [
       {},
@@ -134,9 +133,9 @@ onDevice('Pictures', (host) => {
     expect(await decodeImages(device, [])).toEqual([]);
   });
 
-  test('several are written to one tensor, and what follows has them', async () => {
+  test('several are written to one tensor, which later operations read', async () => {
     const all = await mixedSources();
-    // Those that stand 37 pixels wide and 23 high.
+    // Those that are 37 pixels wide and 23 high after turning.
     const sources = [0, 1, 2, 3, 4, 6, 7, 8].map((i) => all[i]!);
     for (const options of [
       {},
@@ -154,7 +153,7 @@ onDevice('Pictures', (host) => {
         expect(values.slice((i + 1) * size, (i + 2) * size)).toEqual(
           (await decoded(source, options)).values,
         );
-      // Nothing beside it.
+      // Nothing outside of it.
       for (const beside of [values.slice(0, size), values.slice((sources.length + 1) * size)])
         expect(beside.every((value) => value === 77)).toBe(true);
     }
@@ -165,7 +164,7 @@ onDevice('Pictures', (host) => {
     expect(small.shape).toEqual([2, 4, 5, 3]);
   });
 
-  test('of several that cannot be decoded one is named, nothing stays, and the next run is right', async () => {
+  test('the error of several names one; no memory stays, and the next run works', async () => {
     const [jpeg, png] = [await picture().jpeg().toBuffer(), await picture().png().toBuffer()];
     await host.device.finished();
     const before = (await host.device.stats()).memory.inUse;
@@ -194,7 +193,7 @@ onDevice('Pictures', (host) => {
     expect([...(await out.read())]).toEqual([...PIXELS, ...PIXELS]);
   });
 
-  test('wrong arguments of several are named at the call, or where a size is known', async () => {
+  test('wrong arguments of several are refused at the call, or with the size', async () => {
     const png = await picture().png().toBuffer();
     const jpeg = await picture().jpeg().toBuffer();
     using out = await device.uninitialized(u8, [2, HEIGHT, WIDTH, 3]);
@@ -226,7 +225,7 @@ onDevice('Pictures', (host) => {
       const error = await failure(() => decodeImages(device, [jpeg, second], { out }));
       expect(error).toBeInstanceOf(CudaArgumentError);
       expect(error.message).toMatch(
-        /^options\.out: expected one for pictures of \d+ × \d+ pixels, as sources\[1\] \(\d+ bytes\) is, got Tensor/,
+        /^options\.out: .* of \d+ × \d+ pixels, as sources\[1\] \(\d+ bytes\) is, got Tensor/,
       );
     }
   });
@@ -240,7 +239,7 @@ onDevice('Pictures', (host) => {
     expect(host.device.isClosed).toBe(false);
   });
 
-  test('bgr is rgb the other way round', async () => {
+  test('bgr is rgb reversed', async () => {
     const png = await picture().png().toBuffer();
     const { shape, values } = await decoded(png, { format: 'bgr' });
     expect(shape).toEqual([HEIGHT, WIDTH, 3]);
@@ -271,27 +270,23 @@ onDevice('Pictures', (host) => {
     expect(values).toEqual([...(await picture().toColourspace('b-w').raw().toBuffer())]);
   });
 
-  test(
-    'transparent pixels lie over white, over the background, or keep their colours or their ' +
-      'alpha',
-    async () => {
-      const raw = Uint8Array.of(255, 0, 0, 0, 0, 255, 0, 255, 0, 0, 255, 51);
-      const png = await sharp(raw, { raw: { width: 3, height: 1, channels: 4 } })
-        .png()
-        .toBuffer();
-      expect((await decoded(png)).values).toEqual([255, 255, 255, 0, 255, 0, 204, 204, 255]);
-      expect((await decoded(png, { background: [100, 0, 0] })).values).toEqual([
-        100, 0, 0, 0, 255, 0, 80, 0, 51,
-      ]);
-      expect((await decoded(png, { background: 'ignore' })).values).toEqual([
-        255, 0, 0, 0, 255, 0, 0, 0, 255,
-      ]);
-      expect(await decoded(png, { format: 'rgba' })).toEqual({
-        shape: [1, 3, 4],
-        values: [...raw],
-      });
-    },
-  );
+  test('transparent pixels are over white or a background, or keep their alpha', async () => {
+    const raw = Uint8Array.of(255, 0, 0, 0, 0, 255, 0, 255, 0, 0, 255, 51);
+    const png = await sharp(raw, { raw: { width: 3, height: 1, channels: 4 } })
+      .png()
+      .toBuffer();
+    expect((await decoded(png)).values).toEqual([255, 255, 255, 0, 255, 0, 204, 204, 255]);
+    expect((await decoded(png, { background: [100, 0, 0] })).values).toEqual([
+      100, 0, 0, 0, 255, 0, 80, 0, 51,
+    ]);
+    expect((await decoded(png, { background: 'ignore' })).values).toEqual([
+      255, 0, 0, 0, 255, 0, 0, 0, 255,
+    ]);
+    expect(await decoded(png, { format: 'rgba' })).toEqual({
+      shape: [1, 3, 4],
+      values: [...raw],
+    });
+  });
 
   test('CMYK becomes sRGB', async () => {
     const jpeg = await sharp({
@@ -307,7 +302,7 @@ onDevice('Pictures', (host) => {
       expect(Math.abs(values[c]! - wanted)).toBeLessThanOrEqual(12);
   });
 
-  /** A picture of every sample that 16 bits have, in each channel in another order. */
+  /** A picture with every sample of 16 bits, in another order in each channel. */
   function deep(channels: 1 | 2 | 3 | 4): Uint16Array {
     return Uint16Array.from(
       { length: 65536 * channels },
@@ -381,7 +376,7 @@ onDevice('Pictures', (host) => {
     },
   );
 
-  test('16 bits over a background, and turned, are the picture of 8 bits over it, and turned', async () => {
+  test('16 bits over a background, turned, equal 8 bits over it, turned', async () => {
     const samples = Uint16Array.of(
       65535,
       1000,
@@ -427,7 +422,7 @@ onDevice('Pictures', (host) => {
     ).toEqual([1, 2, 4]);
   });
 
-  /** A PNG with a profile beside samples that stay as they are. */
+  /** A PNG with a profile whose samples stay as they are. */
   async function withProfile(png: Buffer, name: 'srgb' | 'p3'): Promise<Buffer> {
     const { icc } = await sharp(
       await sharp({ create: { width: 1, height: 1, channels: 3, background: 'red' } })
@@ -439,12 +434,12 @@ onDevice('Pictures', (host) => {
     const [length, check] = [Buffer.alloc(4), Buffer.alloc(4)];
     length.writeUInt32BE(body.length - 4);
     check.writeUInt32BE(crc32(body));
-    // Behind the signature and IHDR.
+    // After the signature and IHDR.
     return Buffer.concat([png.subarray(0, 33), length, body, check, png.subarray(33)]);
   }
 
   test.each(['srgb', 'p3'] as const)(
-    '16 bits with the colour profile %s become sRGB, as 8 bits with it do',
+    '16 bits with the colour profile %s become sRGB, as 8 bits do',
     async (profile) => {
       const samples = Uint16Array.of(
         65535,
@@ -485,11 +480,11 @@ onDevice('Pictures', (host) => {
       [WIDTH, HEIGHT, 3],
       [HEIGHT, WIDTH, 3],
     ]);
-    // Orientation 6 is shown a quarter clockwise: its top right is the stored top left.
+    // Orientation 6 is shown turned a quarter clockwise: its top right is the stored top left.
     expect(upright.values.slice((HEIGHT - 1) * 3, HEIGHT * 3)).toEqual(stored.values.slice(0, 3));
   });
 
-  test('a picture of more pixels than are allowed is refused, whoever decodes', async () => {
+  test('a picture of more pixels than the limit is refused by both engines', async () => {
     const picture = sharp({ create: { width: 40, height: 30, channels: 3, background: 'red' } });
     for (const file of [
       await picture.clone().png().toBuffer(),
@@ -517,7 +512,7 @@ onDevice('Pictures', (host) => {
     expect(((await failure(() => decodeImage(device, path))) as Error).message).toContain(path);
   });
 
-  test('what is no picture', async () => {
+  test('values that are not pictures are refused', async () => {
     expect(await failure(() => decodeImage(device, new Uint8Array(100)))).toMatchObject({
       code: 'ERR_CUDA_FORMAT',
     });
@@ -529,7 +524,7 @@ onDevice('Pictures', (host) => {
     });
   });
 
-  test('a file that is not there, or a folder, is ERR_CUDA_NOT_FOUND, with the path and the cause', async () => {
+  test('a missing file, or a folder, is ERR_CUDA_NOT_FOUND with path and cause', async () => {
     const absent = join(folder, 'absent.png');
     for (const [source, path, code, says] of [
       [absent, absent, 'ENOENT', 'there is no such file'],
@@ -589,7 +584,7 @@ onDevice('Pictures', (host) => {
     );
   });
 
-  test('neither sync() nor a graph can have it', async () => {
+  test('sync() and graphs refuse it', async () => {
     const png = await picture().png().toBuffer();
     expect(() => decodeImage(device, png).sync()).toThrow(
       expect.objectContaining({ code: 'ERR_CUDA_UNSUPPORTED' }) as Error,
@@ -652,7 +647,7 @@ onDevice('Pictures', (host) => {
       );
   });
 
-  test('JPEG takes a quality, and a region is encoded as such', async () => {
+  test('JPEG takes a quality, and a region is encoded alone', async () => {
     using image = await device.tensor(u8, PIXELS, [HEIGHT, WIDTH, 3]);
     const [low, high] = [
       await encodeImage(image, { format: 'jpeg', quality: 5 }),
@@ -675,7 +670,7 @@ onDevice('Pictures', (host) => {
     expect((await sharp(chained).metadata()).width).toBe(WIDTH);
   });
 
-  test('what cannot be encoded is refused at the call', async () => {
+  test('images that cannot be encoded are refused at the call', async () => {
     using rgba = await device.zeros(u8, [2, 2, 4]);
     using batch = await device.zeros(u8, [2, 2, 2, 3]);
     using floats = await device.zeros(f32, [2, 2, 3]);

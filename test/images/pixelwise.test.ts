@@ -1,5 +1,5 @@
 /**
- * Operations on single pixels, beside JavaScript in doubles: arithmetic, thresholds, dtypes,
+ * Operations on single pixels, compared with JavaScript in doubles: arithmetic, thresholds, dtypes,
  * channels, normalisation, blending.
  */
 import { CudaArgumentError, Device, f16, f32, u16, u8 } from 'async-cuda';
@@ -32,9 +32,9 @@ const operations = {
 const FORMS = NAMES.flatMap((name) => [1, 3, 4].map((channels) => [name, channels] as const));
 
 /**
- * A number for each form, by which cases take turns: a kernel is compiled for every dtype, number
- * of channels, layout and function, and together they would take minutes. Every function meets
- * every dtype, and every dtype every number of channels and every layout.
+ * A number for each form, by which cases alternate: a kernel is compiled for every dtype, number of
+ * channels, layout and function, and all combinations would take minutes. Every function is tested
+ * with every dtype, and every dtype with every number of channels and every layout.
  */
 const turnOf = (name: ImageName, channels: number): number =>
   NAMES.indexOf(name) + [1, 3, 4].indexOf(channels);
@@ -146,7 +146,7 @@ onDevice('Pixels', (host) => {
     },
   );
 
-  test('sums saturate, and halves go to the even number', async () => {
+  test('sums saturate, and halves are rounded to the even number', async () => {
     const source = pixels(1, 1, 8, 1, (_, _y, x) => [250, 255, 0, 5, 1, 2, 3, 4][x]!);
     expect(await run(source, 'u8', 'image', (image) => operations['add']!(image, 10))).toEqual([
       255, 255, 10, 15, 11, 12, 13, 14,
@@ -203,7 +203,7 @@ onDevice('Pixels', (host) => {
     }
   });
 
-  test('what equals the limit is not above it', async () => {
+  test('a value that equals the threshold is not above it', async () => {
     expect(
       await run(
         pixels(1, 1, 3, 1, (_, _y, x) => 99 + x),
@@ -248,7 +248,7 @@ onDevice('Pixels', (host) => {
     },
   );
 
-  test('numbers that integers do not have', async () => {
+  test('numbers outside an integer dtype are saturated or refused', async () => {
     using image = await device.tensor(
       f32,
       [NaN, Infinity, -Infinity, -0.5, 0.5, 1.5, 254.5, 255.5, 1e30, 2.4999998, 65534.5, 7],
@@ -375,7 +375,7 @@ onDevice('Pixels', (host) => {
     );
   });
 
-  test('the shapes of what is normalised', async () => {
+  test('normalisation has the shapes of its options', async () => {
     using image = await device.zeros(u8, [4, 6, 3]);
     using batch = await device.zeros(u8, [2, 4, 6, 3]);
     const shapeOf = (op: DeviceOp<AnyTensor>): Promise<readonly number[]> =>
@@ -448,7 +448,7 @@ onDevice('Pixels', (host) => {
     }
   });
 
-  test('from a region into the one beside it', async () => {
+  test('a region is copied into the adjacent one', async () => {
     using whole = await device.arange(u8, 48).map((numbers) => numbers.reshape([2, 8, 3]));
     const [left, right] = [0, 4].map((x) => npp.crop(whole, { x, y: 0, width: 4, height: 2 }));
     await npp.addImages(left!, 100, { out: right! });
@@ -457,7 +457,7 @@ onDevice('Pixels', (host) => {
     );
   });
 
-  test('what is wrong is said at the call', async () => {
+  test('wrong arguments are refused at the call', async () => {
     using image = await device.zeros(u8, [4, 4, 3]);
     using other = await device.zeros(u8, [4, 5, 3]);
     using grey = await device.zeros(u8, [4, 4, 1]);

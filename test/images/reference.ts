@@ -1,4 +1,4 @@
-/** Geometry in doubles, written as its definitions read: what the kernels are compared with. */
+/** Geometry in doubles, written like its definitions: the reference for the kernels. */
 import { f16, f32, u16, u8 } from 'async-cuda';
 import { expect } from 'vitest';
 
@@ -18,7 +18,7 @@ export interface Picture {
 export const DTYPES = [u8, u16, f16, f32] as const;
 export const CHANNELS = [1, 3, 4] as const;
 
-/** Without order, of the whole range, exact in each dtype. */
+/** Unordered numbers of the whole range, exact in each dtype. */
 export function picture(
   dtype: { readonly name: string },
   height: number,
@@ -87,7 +87,7 @@ function tapsOfResize(filter: Filter, index: number, from: number, to: number): 
     .filter(({ weight }) => weight > 0);
 }
 
-/** The index that stands for one that may be outside; undefined for a colour. */
+/** The index that replaces one outside of the image; undefined where the border is a colour. */
 export function inside(border: Border, index: number, extent: number): number | undefined {
   if (index >= 0 && index < extent) return index;
   const turn = (period: number): number => ((index % period) + period) % period;
@@ -103,7 +103,7 @@ export function inside(border: Border, index: number, extent: number): number | 
   return at < extent ? at : 2 * extent - 2 - at;
 }
 
-/** The sum of what taps weigh. */
+/** The sum of the weighted taps. */
 export function sampled(
   given: Picture,
   rows: Taps,
@@ -127,7 +127,7 @@ export function sampled(
   return sum;
 }
 
-/** Of each element of an image of this size. */
+/** Computes each element of an image of this size. */
 export function each(
   height: number,
   width: number,
@@ -155,7 +155,7 @@ export function resized(given: Picture, width: number, height: number, filter: F
 }
 
 /**
- * Elements beside what they should be, unrounded: integers are the nearest one, or its neighbour
+ * Compares elements with unrounded expectations: integers are the nearest one, or the next one
  * where it is nearly a tie.
  */
 export function compare(
@@ -174,7 +174,7 @@ export function compare(
   let worst = 0;
   for (let i = 0; i < values.length; i++) {
     const value = Math.min(Math.max(values[i]!, low), high);
-    // NaN is no match.
+    // NaN does not match.
     const off = Math.abs(given[i]! - value) - rounding * Math.abs(value);
     worst = off <= worst ? worst : off;
   }

@@ -1,4 +1,4 @@
-/** Resizing in parts, beside resizing at once. */
+/** Resizing in parts, compared with resizing at once. */
 import { inspect } from 'node:util';
 import { Device, f16, u8 } from 'async-cuda';
 import type { AnyTensor, Tensor } from 'async-cuda';
@@ -54,8 +54,8 @@ describe('Resizing', () => {
     '%s in strips and groups of images has the same bits',
     async (filter) => {
       using images = await device.tensor(u8, bytes(5 * 23 * 11 * 3), [5, 23, 11, 3]);
-      // Lines of two images, of a few rows, of one row; the last two sizes have rows that no result
-      // reads.
+      // Rows of two images, of a few rows, of one row; the last two sizes have rows that are not
+      // read.
       for (const [width, height] of [
         [7, 9],
         [13, 40],
@@ -82,8 +82,7 @@ onDevice('Resizing by four pixels at a time', (host) => {
   });
 
   /**
-   * A part of a larger image or batch: its size, where it begins, and by how much the whole is
-   * larger.
+   * A part of a larger image or batch: its size, its start, and by how much the whole is larger.
    */
   interface Region {
     readonly width: number;
@@ -95,7 +94,7 @@ onDevice('Resizing by four pixels at a time', (host) => {
   }
 
   const fours = fc.integer({ min: 1, max: 12 }).map((n) => n * 4);
-  /** Mostly those that lie at words, else any. */
+  /** Mostly ones that are aligned to words, else any. */
   const region: fc.Arbitrary<Region> = fc.oneof(
     {
       weight: 5,
@@ -128,8 +127,7 @@ onDevice('Resizing by four pixels at a time', (host) => {
     whole.slice([0, whole.shape[0]!], [y, y + height], [x, x + width]) as never;
 
   test(
-    'has the same bytes as one pixel at a time, in regions and batches, and leaves the rest ' +
-      'alone',
+    'has the same bytes as one pixel at a time, in regions and batches',
     { tags: 'random' },
     async () => {
       let taken = 0;
@@ -169,13 +167,13 @@ onDevice('Resizing by four pixels at a time', (host) => {
         ),
         { numRuns: 150 },
       );
-      // Both ways were there.
+      // Both paths were taken.
       expect(taken).toBeGreaterThan(all / 8);
       expect(taken).toBeLessThan(all);
     },
   );
 
-  test('is what images at words take: u8 of three channels, rows of whole groups', async () => {
+  test('is taken by aligned images of u8 with three channels and whole groups', async () => {
     using wide = await device.zeros(u8, [2, 6, 16, 3]);
     using four = await device.zeros(u8, [2, 6, 16, 4]);
     using halves = await device.zeros(f16, [2, 6, 16, 3]);
@@ -194,14 +192,14 @@ onDevice('Resizing by four pixels at a time', (host) => {
       fits(at(1), wide),
       fits(wide, at(2)),
     ]).toEqual(new Array(6).fill(false));
-    // Of the source only the beginnings of rows count.
+    // In the source only the starts of rows matter.
     expect(fits(wide.slice([0, 2], [0, 6], [4, 13]), wide)).toBe(true);
     expect(fits(wide, wide.slice([0, 2], [0, 6], [4, 13]))).toBe(false);
     expect(fits(wide.slice([0, 2], [0, 6], [4, 12]), wide)).toBe(true);
     expect(fits(wide.slice([0, 2], [0, 6], [3, 11]), wide)).toBe(false);
   });
 
-  test('is what resize(…) does on a GPU; on the CPU device single pixels are faster', async () => {
+  test('is used by resize(…) on a GPU; on the CPU device single pixels are faster', async () => {
     using image = await device.zeros(u8, [6, 16, 3]);
     using out = await device.zeros(u8, [3, 8, 3]);
     const added = async (filter: 'linear' | 'nearest', byFours?: boolean): Promise<string> => {

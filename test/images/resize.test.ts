@@ -1,4 +1,4 @@
-/** Images in other sizes, beside their definition in doubles. */
+/** Images in other sizes, compared with their definition in doubles. */
 import { CudaArgumentError, Device, f32, u8 } from 'async-cuda';
 import type { AnyTensor, DeviceOp, Tensor } from 'async-cuda';
 import { crop, resize, resizeBatch } from 'async-cuda/images';
@@ -10,7 +10,7 @@ import type { Filter } from './reference.js';
 import { someOf } from '../random-runs.js';
 
 const FILTERS: readonly Filter[] = ['nearest', 'linear', 'cubic', 'lanczos3', 'area'];
-/** Height and width, from and to. */
+/** Height and width of source and result. */
 const SIZES = [
   [
     [6, 5],
@@ -98,7 +98,7 @@ onDevice('Resize', (host) => {
         for (const [n, each] of given.entries())
           compare(u8, batch.slice(n * size, (n + 1) * size), resized(each, width, height, filter));
       }
-      // Each in a size of its own, as far from what it has as it gets.
+      // Each has a size of its own, as far from its present one as possible.
       const sizes = [
         [1, 32768],
         [32768, 1],
@@ -122,11 +122,11 @@ onDevice('Resize', (host) => {
   );
 
   test(
-    'windows that are long, larger than the image, and far apart',
+    'windows can be long, larger than the image, and far apart',
     { tags: 'thorough' },
     async () => {
-      // Covered pixels along rows and columns: 20 and 2, 3 and 34; images lower and narrower than the
-      // filter reaches; rows that are not read.
+      // Covered pixels along rows and columns: 20 and 2, 3 and 34; images lower and narrower than
+      // the filter reaches; rows that are not read.
       for (const [[h, w], [height, width]] of [
         [
           [3, 39],
@@ -164,7 +164,7 @@ onDevice('Resize', (host) => {
     },
   );
 
-  test('rows that are whole words have the bits of those that are not', async () => {
+  test('rows of whole words have the same bits as other rows', async () => {
     for (const [[h, w], [height, width]] of [
       [
         [9, 12],
@@ -196,7 +196,7 @@ onDevice('Resize', (host) => {
     }
   });
 
-  test('batches and regions, read and written', async () => {
+  test('batches and regions are read and written', async () => {
     const pictures = range(3).map((n) => picture(u8, 10, 12, 3, n + 1));
     using images = await device.tensor(
       u8,
@@ -208,7 +208,7 @@ onDevice('Resize', (host) => {
       pictures.forEach((given, n) => {
         compare(u8, whole.slice(n * 126, (n + 1) * 126), resized(given, 7, 6, filter));
       });
-      // A region of each is resized as if there were nothing around it.
+      // A region of each is resized as if nothing were around it.
       using part = await crop(images, { x: 3, y: 2, width: 5, height: 7 }).dup();
       const expected = await read(resize(part, { width: 8, height: 8, filter }));
       expect(
@@ -233,7 +233,7 @@ onDevice('Resize', (host) => {
       expect(all.filter((value) => value === 77).length).toBeGreaterThanOrEqual(
         3 * (9 * 20 - 64) * 3,
       );
-      // Beside itself in one memory, where the spans overlap.
+      // Beside its source in one memory, where the spans overlap.
       using both = await device.zeros(u8, [6, 10, 3]);
       await crop(both, { x: 0, y: 0, width: 5, height: 6 }).copyFrom(
         crop(images.slice(0), { x: 0, y: 0, width: 5, height: 6 }),
@@ -273,7 +273,7 @@ onDevice('Resize', (host) => {
         await read(resize(image, { ...sizes[n]!, filter })),
       );
     }
-    // Into a region of each of a batch, from regions.
+    // From regions into a region of each image of a batch.
     using canvas = await device.zeros(u8, [2, 9, 9, 3]);
     const region = crop(canvas, { x: 2, y: 3, width: 6, height: 5 });
     await resizeBatch([crop(images[0]!, { x: 1, y: 1, width: 2, height: 2 }), images[1]!], {
@@ -301,7 +301,7 @@ onDevice('Resize', (host) => {
     ]);
   });
 
-  test('of operations, and captured', async () => {
+  test('images can come from operations, and be captured', async () => {
     await using graph = await resize(device.full(u8, [4, 4, 3], 9), { width: 2, height: 2 })
       .andThen((tensor) => tensor.dup())
       .capture();
@@ -311,7 +311,7 @@ onDevice('Resize', (host) => {
     );
   });
 
-  test('what is wrong is said at the call', async () => {
+  test('wrong arguments are refused at the call', async () => {
     using image = await device.zeros(u8, [4, 4, 3]);
     const refused = async (call: () => unknown): Promise<string> => {
       const error = await failure(call);

@@ -1,6 +1,5 @@
 /**
- * Operations on images that are run again and again, into images that were given: what is queued is
- * found out once.
+ * Operations on images that run many times into given images: their commands are determined once.
  */
 import { CudaDisposedError, Device, f32, u8 } from 'async-cuda';
 import { beforeAll, expect, test } from 'vitest';
@@ -23,7 +22,7 @@ onDevice('Operations on images run again', (host) => {
     expect(read).toEqual(read.map(() => value));
   };
 
-  test('see what their images hold then', async () => {
+  test('read the contents of their images at each run', async () => {
     using image = await device.tensor(u8, filled(3), [8, 8, 3]);
     using out = await device.zeros(u8, [4, 4, 3]);
     const op = resize(image, { width: 4, height: 4, out });
@@ -46,7 +45,7 @@ onDevice('Operations on images run again', (host) => {
       await normalised;
       await all(planes, value);
     }
-    // More than one launch has.
+    // More images than one launch takes.
     using several = await device.zeros(f32, [9, 3, 8, 8]);
     const batch = letterboxNormaliseBatch(
       range(9).map(() => image),
@@ -66,7 +65,7 @@ onDevice('Operations on images run again', (host) => {
     stream.close();
   });
 
-  test('on any stream, in a graph, and many at once', async () => {
+  test('run on any stream, in a graph, and many at once', async () => {
     using image = await device.tensor(u8, filled(1), [8, 8, 3]);
     using out = await device.zeros(u8, [4, 4, 3]);
     const op = resize(image, { width: 4, height: 4, out });
@@ -85,7 +84,7 @@ onDevice('Operations on images run again', (host) => {
     stream.close();
   });
 
-  test('give an image of its own each time where none was given', async () => {
+  test('give a new image at each run where none was given', async () => {
     using image = await device.tensor(u8, filled(5), [8, 8, 3]);
     const op = resize(image, { width: 4, height: 4 });
     using first = await op;
@@ -96,7 +95,7 @@ onDevice('Operations on images run again', (host) => {
   });
 
   test.each(['image', 'out'])(
-    'say what is wrong once the %s is closed, as they did before',
+    'are refused after the %s is closed, with the same error as before',
     async (which) => {
       const image = await device.tensor(u8, filled(5), [8, 8, 3]);
       const out = await device.zeros(u8, [4, 4, 3]);

@@ -1,6 +1,6 @@
 /**
- * A stand-in for NPP: every function of the tables, which writes down its arguments as C received
- * them. Structures are declared in C here, so that what the tables say of their layout is seen.
+ * A stand-in for NPP: every function of the tables records its arguments as C received them.
+ * Structures are declared in C here, so that their layout in the tables is tested.
  */
 import type { ArgumentType } from '../../src/core/index.js';
 import { CONTEXT, NPP_FUNCTIONS } from '../../src/images/nvidia/functions.js';
@@ -11,12 +11,22 @@ const STRUCTURES = `
 typedef struct { int a[2]; } Two;
 typedef struct { int a[4]; } Four;
 typedef struct {
-  void *hStream; int nCudaDeviceId, nMultiProcessorCount, nMaxThreadsPerMultiProcessor, nMaxThreadsPerBlock; size_t nSharedMemPerBlock;
-  int nCudaDevAttrComputeCapabilityMajor, nCudaDevAttrComputeCapabilityMinor; unsigned int nStreamFlags; int nReserved0;
+  void *hStream;
+  int nCudaDeviceId, nMultiProcessorCount, nMaxThreadsPerMultiProcessor, nMaxThreadsPerBlock;
+  size_t nSharedMemPerBlock;
+  int nCudaDevAttrComputeCapabilityMajor, nCudaDevAttrComputeCapabilityMinor;
+  unsigned int nStreamFlags;
+  int nReserved0;
 } Context;
 API const int *nppGetLibVersion(void) { static const int version[3] = {VERSION}; return version; }
-static void hex(char *to, const unsigned char *from, int bytes) { for (int i = 0; i < bytes; i++) sprintf(to + 2 * i, "%02x", from[i]); to[2 * bytes] = 0; }
-static void list(char *to, const unsigned long long *from, int count) { *to = 0; for (int i = 0; i < count; i++) to += sprintf(to, "%s%llu", i ? "," : "", from[i]); }
+static void hex(char *to, const unsigned char *from, int bytes) {
+  for (int i = 0; i < bytes; i++) sprintf(to + 2 * i, "%02x", from[i]);
+  to[2 * bytes] = 0;
+}
+static void list(char *to, const unsigned long long *from, int count) {
+  *to = 0;
+  for (int i = 0; i < count; i++) to += sprintf(to, "%s%llu", i ? "," : "", from[i]);
+}
 `;
 
 function parameter(

@@ -1,4 +1,4 @@
-/** Numbers of images, beside JavaScript in doubles. */
+/** Statistics of images, compared with JavaScript in doubles. */
 import { CudaArgumentError, Device, f32, u16, u8 } from 'async-cuda';
 import type { AnyTensor, DeviceOp } from 'async-cuda';
 import { channelExtremes, channelHistogram, channelMeans, channelSums } from 'async-cuda/images';
@@ -130,7 +130,7 @@ onDevice('Statistics', (host) => {
     }
   });
 
-  test('sums of the largest elements, and many parts', async () => {
+  test('sums of the largest elements, and of many parts, are exact', async () => {
     const source = pixels(1, 300, 301, 1, () => 65535);
     await onImage('u16', source, 'image', async (image) => {
       expect(await values(channelSums(image as never) as never)).toEqual([65535 * 300 * 301]);
@@ -151,19 +151,19 @@ onDevice('Statistics', (host) => {
     for (const result of results) expect(result).toEqual(results[0]);
   });
 
-  test('NaN counts most, and the first of equal ones', async () => {
+  test('NaN is the greatest, and the first of equal elements is returned', async () => {
     const source = pixels(1, 2, 4, 1, (_, y, x) => [3, NaN, 1, NaN, 9, 1, 9, 2][y * 4 + x]!);
     await onImage('f32', source, 'image', (image) => extremes(source, image));
     const equal = pixels(1, 70, 80, 3, (_, y, x, c) => (y * 80 + x === 5000 + c ? 3 : 7));
     await onImage('u8', equal, 'image', (image) => extremes(equal, image));
   });
 
-  test('what is outside of the range is not counted', async () => {
+  test('values outside of the range are not counted', async () => {
     using image = await device.tensor(f32, [-1, 0, 0.25, 0.5, 1, 1.5, NaN, Infinity], [2, 4, 1]);
     expect(await values(channelHistogram(image, { bins: 2 }) as never)).toEqual([2, 2]);
   });
 
-  test('what is wrong is said at the call', async () => {
+  test('wrong arguments are refused at the call', async () => {
     using image = await device.zeros(u8, [4, 4, 3]);
     using none = await device.zeros(u8, [0, 4, 4, 3]);
     using pairs = await device.zeros(u8, [4, 4, 2]);

@@ -1,4 +1,4 @@
-/** Images read at places that maps or matrices give, beside their definition in doubles. */
+/** Images read at places of maps or matrices, compared with their definition in doubles. */
 import { CudaArgumentError, Device, f32, i32, u8 } from 'async-cuda';
 import type { AnyTensor, DeviceOp } from 'async-cuda';
 import { crop, remap, rotate, warpAffine, warpPerspective } from 'async-cuda/images';
@@ -73,7 +73,7 @@ onDevice('Warps', (host) => {
     },
   );
 
-  test('remap: the golden image of integer places', async () => {
+  test('remap with integer places gives the golden image', async () => {
     const [R, G, B] = [
       [255, 0, 0],
       [0, 255, 0],
@@ -91,7 +91,7 @@ onDevice('Warps', (host) => {
     );
   });
 
-  test('remap: batches, a map for each and one for all, regions, places that are no numbers', async () => {
+  test('remap takes batches, a map for each or one for all, regions, and NaN', async () => {
     const pictures = range(2).map((n) => picture(u8, 9, 9, 3, n + 3));
     using images = await device.tensor(
       u8,
@@ -165,7 +165,7 @@ onDevice('Warps', (host) => {
         [0.125, 0.75, 0.5],
         [0, 0.0625, 1],
       ] as const;
-      if (filter === 'nearest') continue; // Places are quotients: half a pixel is nobody's.
+      if (filter === 'nearest') continue; // Ties between pixels are not compared.
       compare(
         dtype,
         await read(
@@ -180,7 +180,7 @@ onDevice('Warps', (host) => {
     }
   });
 
-  test('a matrix leads from the image to the result unless it is said to be the inverse', async () => {
+  test('a matrix maps the image to the result unless `inverse` is set', async () => {
     const given = picture(u8, 6, 8, 1);
     using image = await device.tensor(u8, [...given.values], [6, 8, 1]);
     const moved = each(6, 8, 1, (row, column) =>
@@ -252,7 +252,7 @@ onDevice('Warps', (host) => {
     );
   });
 
-  test('what is wrong is said at the call', async () => {
+  test('wrong arguments are refused at the call', async () => {
     using image = await device.zeros(u8, [4, 4, 3]);
     using map = await device.zeros(f32, [2, 3]);
     const refused = async (call: () => unknown): Promise<string> => {

@@ -1,4 +1,4 @@
-/** YUV 4:2:0 to RGB and back, beside JavaScript in doubles. */
+/** YUV 4:2:0 to RGB and back, compared with JavaScript in doubles. */
 import { CudaArgumentError, Device, f32, u8 } from 'async-cuda';
 import { rgbToYuv, yuvToRgb } from 'async-cuda/images';
 import type { LumaMatrix, RgbFormat, YuvFormat, YuvRange } from 'async-cuda/images';
@@ -27,7 +27,7 @@ const SIZES = [
   [34, 132],
 ] as const;
 
-/** Where chroma lies, counted from the frame's beginning: [U, V]. */
+/** The offsets of the chroma from the frame's start: [U, V]. */
 function chromaAt(
   format: YuvFormat,
   height: number,
@@ -154,7 +154,7 @@ onDevice('YUV 4:2:0', (host) => {
     },
   );
 
-  test('sizes beyond a block, and single frames', async () => {
+  test('frames can be larger than a block, and single', async () => {
     const [height, width] = SIZES.at(-1)!;
     const frame = noise('u8', 1, (height / 2) * 3, width, 1);
     using given = await device.tensor(u8, Array.from(frame.data), [frame.height, width]);
@@ -199,7 +199,7 @@ onDevice('YUV 4:2:0', (host) => {
     image.close();
   });
 
-  test('black, white and colours that video cannot show', async () => {
+  test('black, white and colours outside of video’s range are converted', async () => {
     using frame = await device.tensor(
       u8,
       [16, 16, 235, 235, 16, 16, 235, 235, 128, 128, 128, 128],
@@ -217,7 +217,7 @@ onDevice('YUV 4:2:0', (host) => {
     expect([Math.min(...given), Math.max(...given)]).toEqual([0, 255]);
   });
 
-  test('what is wrong is said at the call', async () => {
+  test('wrong arguments are refused at the call', async () => {
     const message = async (call: () => unknown): Promise<string> => {
       const error = await failure(call);
       expect(error).toBeInstanceOf(CudaArgumentError);

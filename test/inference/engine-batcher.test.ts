@@ -72,7 +72,7 @@ onDevice('a batcher of an engine', (on) => {
     for (const item of items) item.close();
   });
 
-  test('extents of one name are equal in an item, where the engine is strict about them', async () => {
+  test('extents of one name are equal in an item with a strict engine', async () => {
     await using engine = await loadEngine(on.device, addModel('f32', ['n', 'm']), {
       engine: 'onnxruntime',
       onnxruntime: { strictShapes: true },
@@ -86,7 +86,7 @@ onDevice('a batcher of an engine', (on) => {
     );
     using whole = await full(on.device, f32, [1, 3], 1);
     expect(() => batcher.run({ a: whole, b })).toThrow(
-      /item\.a: expected a tensor of f32 and \[m\].* got one of f32 and \[1, 3\]\. Without its first axis: tensor\.squeeze\(0\)\./,
+      /item\.a: expected .* f32 and \[m\].* got .* f32 and \[1, 3\]\. .*: tensor\.squeeze\(0\)\./,
     );
   });
 
@@ -106,7 +106,7 @@ onDevice('a batcher of an engine', (on) => {
     );
   });
 
-  test('of a batch that fails those fail that cannot be run, each with an error of its own', async () => {
+  test('only the failing requests of a batch reject, each with its own error', async () => {
     await using engine = await loadEngine(on.device, gatherModel(), {
       engine: 'onnxruntime',
       onnxruntime: { providers: ['cpu'] },
@@ -126,10 +126,10 @@ onDevice('a batcher of an engine', (on) => {
       each.status === 'rejected' ? [each.reason as CudaError] : [],
     );
     expect(errors[0]!.message).toMatch(
-      /^EngineBatcher\.run, request 2 of a batch of 4, which failed, and so did this request by itself: .*idx=99/s,
+      /^EngineBatcher\.run, request 2 of a batch of 4, .* failed, .* by itself: .*idx=99/s,
     );
     expect(errors[1]!.message).toMatch(
-      /^EngineBatcher\.run, request 4 of a batch of 4, which failed, and so did this request by itself: .*idx=-50/s,
+      /^EngineBatcher\.run, request 4 of a batch of 4, .* failed, .* by itself: .*idx=-50/s,
     );
     expect(errors[0]!.cause).toBeInstanceOf(CudaError);
     expect(errors[0]!.code).toBe((errors[0]!.cause as CudaError).code);
@@ -145,7 +145,7 @@ onDevice('a batcher of an engine', (on) => {
     for (const item of items) item.close();
   });
 
-  test('a tensor that was closed while it waited is the failure of its own caller only', async () => {
+  test('a tensor that is closed while it waits fails its own request only', async () => {
     await using engine = await loadEngine(on.device, addModel('f32', ['n', 2]), {
       engine: 'onnxruntime',
     });
@@ -157,7 +157,7 @@ onDevice('a batcher of an engine', (on) => {
     const [a, b] = await Promise.allSettled([first, batcher.run({ a: kept, b: kept })]);
     expect(a).toMatchObject({ status: 'rejected', reason: { code: 'ERR_CUDA_DISPOSED' } });
     expect(((a as PromiseRejectedResult).reason as Error).message).toMatch(
-      /^EngineBatcher\.run, request 1 of a batch of 2: item\.b was closed before it was used\. Close it once run\(\) has settled/,
+      /^EngineBatcher\.run, request 1 of a batch of 2: item\.b was closed .* run\(\) has settled/,
     );
     const { c } = (b as PromiseFulfilledResult<NamedTensors>).value;
     expect([...((await c!.read()) as Float32Array)]).toEqual([8, 8]);

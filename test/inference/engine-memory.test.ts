@@ -15,19 +15,19 @@ const EXTENT = 2048;
 const TIMES = 100;
 const MIB = 2 ** 20;
 /**
- * Of cuDNN, that ONNX Runtime makes for a session: one with it, one with the stream of its runs,
- * one more where another thread runs it than has loaded it.
+ * The cuDNN handles that ONNX Runtime creates for a session: one with it, one with the stream of
+ * its runs, one more where another thread runs it than loaded it.
  */
 const HANDLES = 3;
 
 /**
- * What cuDNN keeps of a handle that was destroyed: in 9.x, up to now, some 80 KiB, whoever makes
- * it. An engine can do nothing about that, and is not to keep anything else.
+ * The memory that cuDNN keeps of a destroyed handle: some 80 KiB in 9.x up to now. An engine cannot
+ * free it, and must not keep anything else.
  */
 async function keptByHandle(): Promise<number> {
   let library: ReturnType<typeof koffi.load>;
   try {
-    // The one that the CUDA provider has loaded: nobody else has put it where the loader looks.
+    // The one that the CUDA provider has loaded: no other code has put it where the loader looks.
     library = koffi.load('libcudnn.so.9');
   } catch {
     return 0;
@@ -47,9 +47,9 @@ async function keptByHandle(): Promise<number> {
 }
 
 /**
- * glibc keeps blocks of up to 32 MiB for later once such a one was freed, in each thread's own
- * heap: an engine here and there, which is no leak. Told so it gives them back at once. Elsewhere
- * there is nothing to tell.
+ * glibc keeps blocks of up to 32 MiB after one was freed, in each thread's own heap: this adds up
+ * to an engine or two, which is not a leak. With this setting it frees them at once. Other systems
+ * have no such setting.
  */
 function returnLargeBlocks(): void {
   const M_MMAP_THRESHOLD = -3;
@@ -88,8 +88,7 @@ onDevice('memory of engines', (on) => {
       expect(await usedMemory(on.device)).toBe(onDeviceBefore);
       const kept = on.device.kind === 'cuda' ? TIMES * HANDLES * (await keptByHandle()) : 0;
       if (allocatorTells()) expect(after - before).toBeLessThan(2 * MIB + kept);
-      // Of 1600 MiB that went through it: less than two engines. Of it the allocator keeps some for
-      // later.
+      // Less than two engines, of 1600 MiB in all. The allocator keeps some memory for later.
       expect(residentAfter - residentBefore).toBeLessThan(32 * MIB + kept);
     },
   );

@@ -1,5 +1,6 @@
 /**
- * GPUs that TensorRT for RTX does not take: a device that says that it is one. Nothing runs on it.
+ * GPUs that TensorRT for RTX does not support: a device with the properties of one. Nothing runs on
+ * it.
  */
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -26,7 +27,7 @@ describe.skipIf(!existsSync(folder))('TensorRT for RTX on a GPU that it has no c
       properties: { value: { ...device.properties, computeCapability: [9, 0] } },
     }) as CoreDevice;
 
-  test('is not available, and says so before anything is built', async () => {
+  test('is refused before anything is built', async () => {
     vi.stubEnv('ASYNC_CUDA_TENSORRT', '/nowhere');
     vi.stubEnv('ASYNC_CUDA_TENSORRT_RTX', folder);
     const device = await openTestDevice();

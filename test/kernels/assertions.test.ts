@@ -1,6 +1,6 @@
 /**
- * Assertions of kernels of TypeScript say the line of the program's own file. On CPU devices of
- * their own: each is lost.
+ * Failed assertions of kernels in TypeScript name the line of the program's file. Each test has a
+ * CPU device of its own, which is lost.
  */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -19,7 +19,7 @@ const placeOf = (text: string): string =>
       .findIndex((line) => line.includes(text)) + 1
   }`;
 
-/** What is printed first, and what is thrown. */
+/** The text that is printed first, and the error that is thrown. */
 async function failed(
   run: (device: Device) => unknown,
 ): Promise<readonly [said: string, message: string]> {
@@ -52,7 +52,7 @@ const rooted = elementKernel(
   { uses: { positive } },
 );
 
-describe('a failed console.assert says its file and line', () => {
+describe('a failed console.assert names its file and line', () => {
   test('of a kernel, printed and thrown', async () => {
     const place = placeOf('console.assert(i < 5,');
     const [said, message] = await failed(async (device) => {
@@ -72,7 +72,7 @@ describe('a failed console.assert says its file and line', () => {
   });
 });
 
-test('lineInfo: false leaves the place out', async () => {
+test('lineInfo: false omits the place', async () => {
   const [said] = await failed(async (device) => {
     await far({ y: await device.zeros(f32, [8]) }, { lineInfo: false });
   });

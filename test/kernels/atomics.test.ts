@@ -27,7 +27,7 @@ const WHOLE = ALL.filter((name) => name[0] !== 'f' && name[0] !== 'b');
 const FLOATS = ALL.filter((name) => !WHOLE.includes(name));
 const isWide = (name: Name): boolean => name === 'i64' || name === 'u64';
 
-/** The body is the same for all; its types are not what is tested here. */
+/** The body is the same for all; other tests cover its types. */
 const of = (name: Name): typeof f32 => DTYPES[name] as unknown as typeof f32;
 const ARRAYS: Readonly<Record<Name, unknown>> = {
   i16: Int16Array,
@@ -63,7 +63,7 @@ onDevice('Atomics', (host) => {
     device = Device.of(host.device);
   });
 
-  /** What the device has afterwards, and what JavaScript has; arrays are given anew to each. */
+  /** The results of the device and of JavaScript, each with new arrays. */
   async function both(
     name: Name,
     run: ReturnType<typeof ofBits>,
@@ -132,8 +132,8 @@ onDevice('Atomics', (host) => {
     const [found, simulated] = await both(name, extremes, [200, 5, signed ? -7 : 0, 240]);
     expect(found!.y).toEqual([0, THREADS - 1, signed ? -7 : 0, 240]);
     expect(simulated!.y).toEqual(found!.y);
-    // One thread saw 200, the others what another had put there, who saw more than that. Nobody
-    // need be there behind the one that puts 0.
+    // One thread saw 200, the others a number that another thread wrote after it saw a larger one.
+    // The thread that writes 0 may be the last.
     const { before } = found!;
     expect(before.filter((value) => value === 200)).toHaveLength(1);
     const turned = before.map((_, i) => (i * 59) % 192);
@@ -141,32 +141,35 @@ onDevice('Atomics', (host) => {
       if (value !== 200) expect(before[turned.indexOf(value)]).toBeGreaterThan(value);
   });
 
-  test.each(FLOATS)('%s: NaN among least and largest, and expected', async (name) => {
-    const withNaN = kernel(
-      'with_nan',
-      { y: inout(of(name)), before: output(of(name)) },
-      ({ y, before }, gpu) => {
-        if (gpu.globalId.x > 0) return;
-        gpu.atomicMin(y, 0, 0 / y[4]!);
-        gpu.atomicMax(y, 0, 0 / y[4]!);
-        before[0] = gpu.atomicMin(y, 1, 3);
-        before[1] = gpu.atomicMax(y, 1, 3);
-        before[2] = gpu.atomicCompareExchange(y, 2, 0 / y[4]!, 7);
-        before[3] = gpu.atomicCompareExchange(y, 3, -0, 9);
-        before[4] = gpu.atomicCompareExchange(y, 3, 0, 8);
-        before[5] = gpu.atomicExchange(y, 5, 1.5);
-        before[6] = gpu.atomicAdd(y, 6, 2);
-      },
-    );
-    for (const { y, before } of await both(name, withNaN, [5, NaN, NaN, 0, 0, NaN, NaN], 32)) {
-      // NaN as one computes it has other bits than NaN as JavaScript writes it: only of 16 bits
-      // both are expected alike.
-      const isHalf = name === 'f16' || name === 'bf16';
-      expect([...y.slice(0, 2), ...y.slice(3)]).toEqual([5, NaN, 8, 0, 1.5, NaN]);
-      if (isHalf) expect(y[2]).toBe(7);
-      expect(before.slice(0, 7)).toEqual([NaN, NaN, NaN, 0, 0, NaN, NaN]);
-    }
-  });
+  test.each(FLOATS)(
+    '%s: NaN as an operand of min and max, and as an expected value',
+    async (name) => {
+      const withNaN = kernel(
+        'with_nan',
+        { y: inout(of(name)), before: output(of(name)) },
+        ({ y, before }, gpu) => {
+          if (gpu.globalId.x > 0) return;
+          gpu.atomicMin(y, 0, 0 / y[4]!);
+          gpu.atomicMax(y, 0, 0 / y[4]!);
+          before[0] = gpu.atomicMin(y, 1, 3);
+          before[1] = gpu.atomicMax(y, 1, 3);
+          before[2] = gpu.atomicCompareExchange(y, 2, 0 / y[4]!, 7);
+          before[3] = gpu.atomicCompareExchange(y, 3, -0, 9);
+          before[4] = gpu.atomicCompareExchange(y, 3, 0, 8);
+          before[5] = gpu.atomicExchange(y, 5, 1.5);
+          before[6] = gpu.atomicAdd(y, 6, 2);
+        },
+      );
+      for (const { y, before } of await both(name, withNaN, [5, NaN, NaN, 0, 0, NaN, NaN], 32)) {
+        // A computed NaN has other bits than the NaN that JavaScript writes: only with 16 bits both
+        // are equal as expected values.
+        const isHalf = name === 'f16' || name === 'bf16';
+        expect([...y.slice(0, 2), ...y.slice(3)]).toEqual([5, NaN, 8, 0, 1.5, NaN]);
+        if (isHalf) expect(y[2]).toBe(7);
+        expect(before.slice(0, 7)).toEqual([NaN, NaN, NaN, 0, 0, NaN, NaN]);
+      }
+    },
+  );
 
   someOf(3, test)(WHOLE)('%s: bits', async (name) => {
     for (const { y, before } of await both(name, ofBits(name), [0, 1 << 14, 0x7fff])) {
@@ -175,7 +178,7 @@ onDevice('Atomics', (host) => {
     }
   });
 
-  test.each(ALL)('%s: exchanged, nothing is lost', async (name) => {
+  test.each(ALL)('%s: an exchange loses no value', async (name) => {
     const exchange = kernel(
       'exchange',
       { y: inout(of(name)), before: output(of(name)) },
@@ -217,7 +220,7 @@ onDevice('Atomics', (host) => {
     },
   );
 
-  test('i16 and u16 wrap, and are compared as they are kept', async () => {
+  test('i16 and u16 wrap, and are compared as they are stored', async () => {
     for (const [name, start, after] of [
       ['i16', [32767, -5, 100], [-32768, -5, -25536]],
       ['u16', [65535, 5, 100], [0, 5, 40000]],

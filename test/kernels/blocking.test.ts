@@ -1,6 +1,6 @@
 /**
- * Kernels that a thread which blocks is the first to need: what it can load by itself. With the
- * compiler, which comes by import().
+ * Kernels that a blocked thread needs first: which of them it can load itself. The compiler is
+ * loaded by import().
  */
 import { CudaCompileError, Device, f32, i32, inout, kernel } from 'async-cuda';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
@@ -21,7 +21,7 @@ onDevice('A thread that blocks', (host) => {
   let device: Device;
   beforeAll(() => {
     device = Device.of(host.device);
-    // What an earlier run has left on disk need not be compiled.
+    // Otherwise kernels that an earlier run left on disk would not be compiled.
     vi.stubEnv('ASYNC_CUDA_CACHE_DISABLE', '1');
   });
   afterAll(() => {
@@ -42,10 +42,9 @@ onDevice('A thread that blocks', (host) => {
     ).toBe(true);
   });
 
-  test('compiles where the compiler has been loaded before; where it cannot be, it says what to do', async () => {
+  test('compiles with a loaded compiler, and gives the remedy without one', async () => {
     using y = await device.ones(f32, [4]);
-    // The first of these tests: nothing was compiled yet, and of the sources nobody can require
-    // one.
+    // This is the first compilation of these tests, and sources cannot be loaded by require().
     if (host.mode === 'worker')
       expect((await failure(() => double({ y }).sync())).message).toBe(
         "kernel 'double': not loaded yet, and a thread that blocks cannot load it: await " +
@@ -57,9 +56,9 @@ onDevice('A thread that blocks', (host) => {
     expect([...y.read().sync()]).toEqual([6, 6, 6, 6]);
   });
 
-  test('is told what is wrong with a body, and where', async () => {
+  test('throws the fault of a body, with its place', async () => {
     using y = await device.zeros(i32, [4]);
-    // What finds places in files comes with the first error that is awaited, of any kernel.
+    // The code that finds places in files is loaded with the first awaited error of any kernel.
     expect(await failure(() => wrong({ y }))).toBeInstanceOf(CudaCompileError);
     const error = await failure(() => wrong({ y }).sync());
     expect(error).toBeInstanceOf(CudaCompileError);

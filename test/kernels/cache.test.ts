@@ -1,4 +1,4 @@
-/** Compiled kernels are found again: in memory, on disk, by whatever they depend on. */
+/** Compiled kernels are found in memory and on disk, by everything that they depend on. */
 import { Device, f32, inout, kernel } from 'async-cuda';
 import type { KernelFunction } from 'async-cuda';
 import type { TensorParam } from 'async-cuda/kernels';
@@ -26,12 +26,12 @@ beforeEach(async () => {
 afterEach(async () => {
   delete process.env['ASYNC_CUDA_CACHE_DIR'];
   delete process.env['ASYNC_CUDA_CACHE_DISABLE'];
-  // What nobody waits for may still be written.
+  // A file that no code waits for may still be written.
   await rm(folder, { recursive: true, force: true, maxRetries: 10 });
 });
 
 let made = 0;
-/** A kernel whose text nobody has compiled before. */
+/** A kernel whose text has never been compiled. */
 function fresh(
   use = 0,
 ): KernelFunction<{ y: TensorParam<'f32', 'inout', 1>; a: typeof f32 }, { K: number | bigint }> {
@@ -53,13 +53,13 @@ const onDisk = (count: number): Promise<void> =>
     expect(await kernels()).toHaveLength(count);
   });
 
-/** Another process: nothing is in memory. */
+/** As in another process: nothing is in memory. */
 async function elsewhere(): Promise<typeof import('../../src/kernels/compiled-kernels.js')> {
   vi.resetModules();
   return import('../../src/kernels/compiled-kernels.js');
 }
 
-test('a kernel is compiled once for a target, whoever asks', async () => {
+test('a kernel is compiled once for a target', async () => {
   const scale = fresh();
   const [one, two] = await Promise.all([
     scale.ptx(CAPABILITY),
@@ -69,7 +69,7 @@ test('a kernel is compiled once for a target, whoever asks', async () => {
   expect(compilations).toHaveLength(1);
 });
 
-test('what it depends on is compiled apart: constants, target, index type, checks, block', async () => {
+test('constants, target, index type, checks and block are part of the key', async () => {
   const scale = fresh();
   await scale.ptx(CAPABILITY);
   await scale.with({ uses: { K: -0 } }).ptx(CAPABILITY);
@@ -94,7 +94,7 @@ test('what it depends on is compiled apart: constants, target, index type, check
   ]);
 });
 
-test('another process finds it on disk, and compiles anew what is spoiled', async () => {
+test('another process finds it on disk, and compiles damaged files anew', async () => {
   const { Variant } = await import('../../src/kernels/variant.js');
   const variant = new Variant(
     { name: 'scale', text: `() => ${++made}`, signature: {}, site: [] },
@@ -155,7 +155,7 @@ test('without the disk it is compiled by each process', async () => {
   expect(compilations).toHaveLength(2);
 });
 
-test('tensors that begin anywhere, and blocks of the call, have code of their own', async () => {
+test('unaligned tensors, and blocks of the call, have code of their own', async () => {
   const scale = fresh();
   using y = await device.ones(f32, [100]);
   await scale({ y, a: 1 });

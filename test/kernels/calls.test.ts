@@ -1,6 +1,6 @@
 /**
- * Calls of kernels: what is refused and how it is said, what is inferred, what a call gives. The
- * compiler is a stand-in.
+ * Calls of kernels: refused arguments and their errors, inference, results. The compiler is a
+ * stand-in.
  */
 import type { Tensor } from 'async-cuda';
 import {
@@ -32,7 +32,7 @@ const Body = struct({ x: f32, id: i64, alive: bool });
 const scale = kernel('scale', { y: inout(f32), a: f32 }, ({ y, a }, gpu) => {
   y[gpu.globalId.x] = a * y[gpu.globalId.x]!;
 });
-// Refused before they are compiled.
+// Arguments are refused before the kernel is compiled.
 const add = kernel(
   'add',
   { sum: output(f32), left: input(f32), right: input(f32) },
@@ -51,7 +51,7 @@ onDevice('Calls of kernels', (host) => {
     device = Device.of(host.device);
   });
 
-  test('give what was passed, by name; operations run before it', async () => {
+  test('resolve to their arguments, by name; operations run before', async () => {
     const made = scale({ y: device.ones(f32, [2, 3]), a: value(5) });
     const { y, a } = await made;
     expect([y.shape, a, [...(await y.read())]]).toEqual([[2, 3], 5, [5, 5, 5, 5, 5, 5]]);
@@ -59,7 +59,7 @@ onDevice('Calls of kernels', (host) => {
     expect(inspect(made)).toMatch(/^DeviceOp scale\(…\) on .*, run once$/);
   });
 
-  test('run again with each await, and chain', async () => {
+  test('run with each await, and can be chained', async () => {
     using y = await device.ones(f32, [1000]);
     const twice = scale({ y, a: 2 });
     await twice;
@@ -81,52 +81,48 @@ onDevice('Calls of kernels', (host) => {
     expect((await y.read())[9]).toBe(4);
   });
 
-  test(
-    'what may have changed since the call is looked at when it is run, whichever order the ' +
-      'arguments have',
-    async () => {
-      using x = await device.ones(f32, [8]);
-      const closed = await device.ones(f32, [8]);
-      const [reads, writes] = [
-        add({ sum: x, left: closed, right: closed }),
-        scale({ a: 2, y: closed }),
-      ];
-      closed.close();
-      for (const call of [reads, writes])
-        expect(await failure(() => call)).toBeInstanceOf(CudaDisposedError);
-      using parts = await device.ones(f32, [8]);
-      const [tiles, other] = [parts.partition([4]), x.partition([4])];
-      const [written, read] = [
-        scale({ y: tiles, a: 2 }, { block: 2 }),
-        kernel(
-          'reads',
-          { y: inout(f32), x: input(f32) },
-          () => undefined,
-        )({ y: tiles, x: other }, { block: 2 }),
-      ];
-      other.unpartition();
-      expect((await failure(() => read)).message).toContain('used after unpartition()');
-      tiles.unpartition();
-      expect((await failure(() => written)).message).toContain('used after unpartition()');
-      const body = { x: 1, id: 2, alive: true };
-      const structured = kernel(
-        'structured',
-        { y: inout(f32), body: Body },
+  test('state that can change after the call is checked at the run, in any order', async () => {
+    using x = await device.ones(f32, [8]);
+    const closed = await device.ones(f32, [8]);
+    const [reads, writes] = [
+      add({ sum: x, left: closed, right: closed }),
+      scale({ a: 2, y: closed }),
+    ];
+    closed.close();
+    for (const call of [reads, writes])
+      expect(await failure(() => call)).toBeInstanceOf(CudaDisposedError);
+    using parts = await device.ones(f32, [8]);
+    const [tiles, other] = [parts.partition([4]), x.partition([4])];
+    const [written, read] = [
+      scale({ y: tiles, a: 2 }, { block: 2 }),
+      kernel(
+        'reads',
+        { y: inout(f32), x: input(f32) },
         () => undefined,
-      )({ y: x, body });
-      (body as { x: unknown }).x = 'one';
-      expect((await failure(() => structured)).message).toContain(
-        "args.body of kernel 'structured'.x: expected a number for f32, got 'one'",
-      );
-      // In another order, and with what is inherited.
-      using y = await device.ones(f32, [4]);
-      await scale({ a: 3, y });
-      await scale(Object.assign(Object.create({ a: 5 }) as { a: number }, { y }));
-      expect([...(await y.read())]).toEqual([15, 15, 15, 15]);
-    },
-  );
+      )({ y: tiles, x: other }, { block: 2 }),
+    ];
+    other.unpartition();
+    expect((await failure(() => read)).message).toContain('used after unpartition()');
+    tiles.unpartition();
+    expect((await failure(() => written)).message).toContain('used after unpartition()');
+    const body = { x: 1, id: 2, alive: true };
+    const structured = kernel(
+      'structured',
+      { y: inout(f32), body: Body },
+      () => undefined,
+    )({ y: x, body });
+    (body as { x: unknown }).x = 'one';
+    expect((await failure(() => structured)).message).toContain(
+      "args.body of kernel 'structured'.x: expected a number for f32, got 'one'",
+    );
+    // In another order, and with inherited properties.
+    using y = await device.ones(f32, [4]);
+    await scale({ a: 3, y });
+    await scale(Object.assign(Object.create({ a: 5 }) as { a: number }, { y }));
+    expect([...(await y.read())]).toEqual([15, 15, 15, 15]);
+  });
 
-  test('views are written where they are, and nothing around them', async () => {
+  test('views are written in place, and nothing around them', async () => {
     using y = await device.ones(f32, [4, 3]);
     await scale({ y: y.slice([1, 3]), a: 7 });
     expect([...(await y.read())]).toEqual([1, 1, 1, 7, 7, 7, 7, 7, 7, 1, 1, 1]);
@@ -137,7 +133,7 @@ onDevice('Calls of kernels', (host) => {
     expect((await scale({ y, a: 2 })).y).toBe(y);
   });
 
-  test('a partition gives the grid', async () => {
+  test('a partition determines the grid', async () => {
     using y = await device.ones(f32, [8]);
     using tiles = y.partition([4]);
     await scale({ y: tiles, a: 2 }, { block: 2 });
@@ -146,19 +142,19 @@ onDevice('Calls of kernels', (host) => {
     expect([...(await y.read())]).toEqual([2, 2, 2, 2, 1, 1, 1, 1]);
   });
 
-  test('more threads than elements, or as many as were asked for', async () => {
+  test('there are at least as many threads as elements, or as many as requested', async () => {
     using y = await device.ones(f32, [8]);
     await scale({ y, a: 2 }, { grid: 1, block: 3 });
     expect([...(await y.read())]).toEqual([2, 2, 2, 1, 1, 1, 1, 1]);
   });
 
-  test('blocking, they compile and load what is not loaded', async () => {
+  test('run by a blocked thread, they compile and load the kernel', async () => {
     const other = kernel('scale', { y: inout(f32), a: f32 }, ({ y, a }) => {
       y[0] = a + 1;
     });
     using y = await device.ones(f32, [8]);
     expect(other({ y, a: 3 }).sync().y.read().sync()[0]).toBe(3);
-    // Another who waits for the same meanwhile is not disturbed.
+    // Another wait for the same kernel meanwhile is not affected.
     const third = kernel('scale', { y: inout(f32), a: f32 }, ({ y, a }) => {
       y[0] = a + 2;
     });
@@ -174,21 +170,25 @@ onDevice('Calls of kernels', (host) => {
     );
     using here = await device.ones(f32, [4]);
     using there = await other.ones(f32, [4]);
-    expect(
-      (await failure(() => add({ sum: here, left: there, right: here.slice([0, 0]) }))).message,
-    ).toMatch(
-      /^args\.left of kernel 'add': expected a Tensor on \w+:0, where the kernel runs, got Tensor<f32, \[4\]> on cpu:\d\. Copy it with to\(device\) first\.$/,
+    const error = await failure(() => add({ sum: here, left: there, right: here.slice([0, 0]) }));
+    expect(error.message).toMatch(
+      /^args\.left of kernel 'add': expected a Tensor on \w+:0, where the kernel runs, got Tensor/,
     );
+    expect(error.message).toMatch(/<f32, \[4\]> on cpu:\d\. Copy it with to\(device\) first\.$/);
   });
 
-  test('outputs that touch another argument', async () => {
+  test('outputs that overlap another argument', async () => {
     using m = await device.ones(f32, [4, 4]);
     const column = (from: number): Tensor<'f32', number[]> =>
       m.slice([null, null], [from, from + 1]) as never;
     const message = (await failure(() => add({ sum: m, left: m, right: m }))).message;
     expect(message).toMatch(
-      /^args\.sum of kernel 'add' is written and overlaps args\.left: Tensor<f32, \[4, 4\]> on .* and Tensor<f32, \[4, 4\]> on .*\. Pass tensors that share no elements; copy one with dup\(\) where they have to\.$/,
+      /^args\.sum of kernel 'add' is written and overlaps args\.left: Tensor<f32, \[4, 4\]> on /,
     );
+    expect(message).toMatch(
+      / and Tensor<f32, \[4, 4\]> on [^.]*\. Pass tensors that share no elements; /,
+    );
+    expect(message).toMatch(/; copy one with dup\(\) where they have to\.$/);
     expect(
       (
         await failure(() =>
@@ -196,7 +196,7 @@ onDevice('Calls of kernels', (host) => {
         )
       ).message,
     ).toContain('overlaps args.left');
-    // When it is run, where operations give them.
+    // Where operations give the tensors, the check is at the run.
     expect(
       (await failure(() => add({ sum: value(m), left: value(m), right: m }))).message,
     ).toContain('overlaps args.left');
@@ -278,7 +278,7 @@ onDevice('Calls of kernels', (host) => {
     expect(() => call(x, y)).toThrow(message);
   });
 
-  test('each scalar is of its type', async () => {
+  test('each scalar has its type', async () => {
     using out = await device.zeros(f32, [2, 2]);
     using bodies = await device.zeros(u8, [48]);
     const args = {
@@ -312,10 +312,13 @@ onDevice('Calls of kernels', (host) => {
       'args.body .z: expected no other fields than x, id, alive, got 1.',
     );
     expect(refused({ out: bodies })).toMatch(
-      /^args\.out : expected a Tensor of f32, got Tensor<u8, \[48\]> on .* Convert it with convert\(f32\), or declare the parameter as u8\.$/,
+      /^args\.out : expected a Tensor of f32, got Tensor<u8, \[48\]> on .* Convert it with /,
+    );
+    expect(refused({ out: bodies })).toMatch(
+      / Convert it with convert\(f32\), or declare the parameter as u8\.$/,
     );
     expect(refused({ out: out.reshape([4]) })).toMatch(
-      /^args\.out : expected a Tensor of 2 axes, .* Give it 2 axes with reshape\(\[…\]\) or unsqueeze\(axis\)\.$/,
+      /^args\.out : expected a Tensor of 2 axes, .* with reshape\(\[…\]\) or unsqueeze\(axis\)\.$/,
     );
     expect(refused({ bodies: out })).toContain(
       'expected a Tensor of u8, whose bytes are the structures',
@@ -333,7 +336,7 @@ onDevice('Calls of kernels', (host) => {
     expect(await failure(() => op)).toBeInstanceOf(CudaDisposedError);
   });
 
-  test('what operations give is looked at when it is run', async () => {
+  test('the results of operations are checked at the run', async () => {
     using y = await device.ones(i32, [8]);
     expect((await failure(() => scale({ y: value(y) as never, a: 2 }))).message).toContain(
       "args.y of kernel 'scale': expected a Tensor of f32, got Tensor<i32, [8]>",
@@ -344,7 +347,7 @@ onDevice('Calls of kernels', (host) => {
     ).toContain("args.a of kernel 'scale': expected a number for f32, got 'x'.");
   });
 
-  test('without an output the grid has to be said', async () => {
+  test('without an output the grid has to be passed', async () => {
     using x = await device.ones(f32, [8]);
     expect((await failure(() => nothing({ x }))).message).toBe(
       "options.grid: expected the number of blocks of kernel 'nothing', got undefined. It is " +
@@ -353,7 +356,7 @@ onDevice('Calls of kernels', (host) => {
     );
   });
 
-  test('report: what the driver says, and occupancy', async () => {
+  test('report has the driver’s attributes, and the occupancy', async () => {
     const report = await scale.report(device, { block: 128 });
     expect((await failure(() => scale.report(device, { block: 4096 }))).message).toContain(
       'options.block: expected at most 1024 threads',
@@ -430,7 +433,7 @@ describe('Definitions', () => {
     expect(define).toThrow(message);
   });
 
-  test('show what they are', () => {
+  test('are shown with their signature', () => {
     expect(inspect(plane)).toBe(
       'kernel plane({ out: output(f32, 2), count: i32, wide: i64, flag: bool, body: struct({ ' +
         'x: f32, id: i64, alive: bool }), bodies: input(struct({ x: f32, id: i64, alive: bool ' +

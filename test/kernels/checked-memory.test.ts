@@ -1,5 +1,5 @@
 /**
- * What a device that is checked says of the memory of tensors: which it is, and where the program
+ * What a checked device reports of the memory of tensors: which tensor it is, and where the program
  * made it.
  */
 import { expect, test } from 'vitest';
@@ -31,7 +31,7 @@ const shape = { grid: 1, block: 64 };
 /** The nearest call is in this file. */
 const HERE = /^\s+at .*checked-memory\.test\.ts:\d+:\d+\)?(\n|$)/;
 
-test('of tensors that one chain makes the right one is named', async () => {
+test('the report names the right one of the tensors of a chain', async () => {
   const memory = await memoryOfRace((device) =>
     racy({ bins: device.zeros(i32, [4]), x: device.zeros(i32, [64]) }, shape),
   );
@@ -39,7 +39,7 @@ test('of tensors that one chain makes the right one is named', async () => {
   expect(memory.stack).toMatch(HERE);
 });
 
-test('the order in which the chain makes them does not matter', async () => {
+test('the order in which a chain makes tensors does not matter', async () => {
   const memory = await memoryOfRace((device) =>
     device
       .zeros(i32, [64], { label: 'x' })
@@ -51,7 +51,7 @@ test('the order in which the chain makes them does not matter', async () => {
   expect(memory.stack).toMatch(HERE);
 });
 
-test('of a tensor that was awaited before the call that made it is told', async () => {
+test('the report has the call that made an awaited tensor', async () => {
   const memory = await memoryOfRace(async (device) => {
     const bins = await device.zeros(i32, [4]);
     const x = await device.zeros(i32, [64]);

@@ -71,7 +71,7 @@ onDevice('Element kernels', (host) => {
     ...((await (await op).read()) as Iterable<number>),
   ];
 
-  test('one output, of lengths about those of a thread and a block', async () => {
+  test('one output has lengths near those of a thread and a block', async () => {
     for (const n of [1, 2, 3, 4, 5, 7, 8, 1023, 1024, 1025, 5000]) {
       const x = Float32Array.from(range(n), (i) => i / 7);
       const { y } = await saxpy({ y: device.ones(f32, [n]), a: 2, x: device.tensor(f32, x) });
@@ -80,7 +80,7 @@ onDevice('Element kernels', (host) => {
     }
   });
 
-  test('use closes what the call and its operations made', async () => {
+  test('use closes the tensors that the call and its operations made', async () => {
     using mine = await device.ones(f32, [8]);
     const made: Tensor[] = [];
     const values = await mixed({
@@ -98,18 +98,18 @@ onDevice('Element kernels', (host) => {
     ]).toEqual([Array<number>(8).fill(5), [true, true], false]);
   });
 
-  test('nothing is written behind the end', async () => {
+  test('nothing is written past the end', async () => {
     using whole = await device.full(f32, [64], 9);
     await saxpy({ y: whole.slice([16, 35]), a: 1, x: device.ones(f32, [19]) });
     expect(await read(whole)).toEqual(range(64).map((i) => (i >= 16 && i < 35 ? 10 : 9)));
-    // Begins at no multiple of 16 bytes.
+    // Its address is not a multiple of 16 bytes.
     await saxpy({ y: whole.slice([3, 60]), a: 1, x: device.ones(f32, []) });
     expect(await read(whole)).toEqual(
       range(64).map((i) => (i >= 16 && i < 35 ? 11 : i >= 3 && i < 60 ? 10 : 9)),
     );
   });
 
-  test('an output that is left out has the shape of what the inputs broadcast to', async () => {
+  test('an output that is left out has the broadcast shape of the inputs', async () => {
     const given = {
       x: device.arange(f32, 6, { start: -3 }).map((x) => x.reshape([2, 3])),
       bias: device.tensor(f32, [1, 2, 3]),
@@ -154,13 +154,13 @@ onDevice('Element kernels', (host) => {
     const { row } = await places({ out });
     expect(await read(out)).toEqual(range(15));
     expect(await read(row)).toEqual(range(15).map((i) => Math.floor(i / 5) * 1000 + (i % 5)));
-    // The same of a view whose elements lie elsewhere.
+    // The same with a view of another memory layout.
     using turned = await device.zeros(i32, [5, 3]);
     await places({ out: turned.transpose(), row: device.zeros(i32, [3, 5]) });
     expect(await read(turned)).toEqual(range(15).map((i) => (i % 3) * 5 + Math.floor(i / 3)));
   });
 
-  test('any shapes that broadcast, any views', { tags: 'random' }, async () => {
+  test('any shapes that broadcast, and any views, are taken', { tags: 'random' }, async () => {
     const extent = fc.integer({ min: 1, max: 5 });
     await fc.assert(
       fc.asyncProperty(
@@ -202,7 +202,7 @@ onDevice('Element kernels', (host) => {
     );
   });
 
-  test('rows and columns that are a multiple of what a thread has', async () => {
+  test('rows and columns can be multiples of a thread’s elements', async () => {
     for (const [rows, columns] of [
       [1, 8],
       [3, 4],
@@ -232,7 +232,7 @@ onDevice('Element kernels', (host) => {
     expect(await read(row)).toEqual(range(24).map((i) => Math.floor(i / 8) * 1000 + (i % 8)));
   });
 
-  test('outputs that share elements are refused, as is what does not fit', async () => {
+  test('outputs that share elements, and other shapes and dtypes, are refused', async () => {
     using x = await device.ones(f32, [4]);
     expect(() => saxpy({ y: x, a: 1, x })).toThrow(
       "args.y of kernel 'saxpy' is written and overlaps args.x",
@@ -266,45 +266,41 @@ onDevice('Element kernels', (host) => {
     ).toContain('outputs have one shape');
   });
 
-  test(
-    'a store, another thread, another type of result: each is an error of the body, in its own ' +
-      'line',
-    async () => {
-      const store = elementKernel('store', { y: inout(f32), x: input(f32) }, ({ y, x }) => {
-        // @ts-expect-error: an element is a number
-        y[x] = 1;
-        return y;
-      });
-      const thread = elementKernel(
-        'thread',
-        { y: inout(f32) },
-        // @ts-expect-error: there are no threads
-        ({ y }, gpu) => y + gpu.threadIdx.x,
-      );
-      const type = elementKernel('type', { y: output(i32), x: input(f32) }, ({ x }) => x * 2);
-      // @ts-expect-error: nothing is given
-      const nothing = elementKernel('nothing', { y: output(i32) }, () => {
-        /* nothing */
-      });
-      for (const [made, code, message] of [
-        [store, 'y[x] = 1', 'This cannot be assigned to: y[x] belongs to a number (f32)'],
-        [thread, 'gpu.threadIdx', 'There is no gpu.threadIdx in an element kernel'],
-        [type, 'x * 2', 'gpu.i32'],
-        [
-          nothing,
-          "'nothing', { y: output(i32) }, () => {",
-          'The body returns nothing, and y takes its element from what it returns',
-        ],
-      ] as const) {
-        const error = await failure(() => made.prepare(device));
-        expect(error).toBeInstanceOf(CudaCompileError);
-        expect(error.message).toContain(message);
-        expect(error.message).toContain(code);
-        expect(error.message).toContain('element-kernels.test.ts');
-        expect(error.message).not.toContain('$');
-      }
-    },
-  );
+  test('a store, another thread and another result type are errors with their line', async () => {
+    const store = elementKernel('store', { y: inout(f32), x: input(f32) }, ({ y, x }) => {
+      // @ts-expect-error: an element is a number
+      y[x] = 1;
+      return y;
+    });
+    const thread = elementKernel(
+      'thread',
+      { y: inout(f32) },
+      // @ts-expect-error: element kernels have no threads
+      ({ y }, gpu) => y + gpu.threadIdx.x,
+    );
+    const type = elementKernel('type', { y: output(i32), x: input(f32) }, ({ x }) => x * 2);
+    // @ts-expect-error: the body returns nothing
+    const nothing = elementKernel('nothing', { y: output(i32) }, () => {
+      /* nothing */
+    });
+    for (const [made, code, message] of [
+      [store, 'y[x] = 1', 'This cannot be assigned to: y[x] belongs to a number (f32)'],
+      [thread, 'gpu.threadIdx', 'There is no gpu.threadIdx in an element kernel'],
+      [type, 'x * 2', 'gpu.i32'],
+      [
+        nothing,
+        "'nothing', { y: output(i32) }, () => {",
+        'The body returns nothing, and y takes its element from what it returns',
+      ],
+    ] as const) {
+      const error = await failure(() => made.prepare(device));
+      expect(error).toBeInstanceOf(CudaCompileError);
+      expect(error.message).toContain(message);
+      expect(error.message).toContain(code);
+      expect(error.message).toContain('element-kernels.test.ts');
+      expect(error.message).not.toContain('$');
+    }
+  });
 
   test('contiguous tensors are accessed 16 bytes at a time', async () => {
     const text = await saxpy.ptx({ capability: [9, 0] });
@@ -321,7 +317,7 @@ onDevice('Element kernels', (host) => {
     expect(branches.match(/(ld|st)\.global\S*\.v4\.\S+/g)).toHaveLength(2);
   });
 
-  test('as JavaScript: the same', async () => {
+  test('simulation has the same results', async () => {
     const x = Float32Array.from(range(30), (i) => i - 7);
     const { out } = await mixed({
       out: device.zeros(f32, [10, 3]),
@@ -338,7 +334,7 @@ onDevice('Element kernels', (host) => {
     expect([...simulated.out.data]).toEqual(await read(out));
   });
 
-  test('as JavaScript: what a call refuses', async () => {
+  test('simulation refuses what a call refuses', async () => {
     const copied = elementKernel('copied', { y: output(f32), x: input(f32) }, ({ x }) => x);
     const x = new Float32Array(4);
     expect((await failure(() => copied.simulate({ y: x, x }))).message).toContain(

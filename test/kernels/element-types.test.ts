@@ -42,9 +42,9 @@ const several = elementKernel(
     expectTypeOf(gpu.LIMIT).toEqualTypeOf<number>();
     // @ts-expect-error: there are no blocks
     void gpu.blockIdx;
-    // @ts-expect-error: nor shared memory
+    // @ts-expect-error: a body has no shared memory
     void gpu.shared;
-    // @ts-expect-error: what is only written is not read
+    // @ts-expect-error: an output is not read
     void elements.out;
     return { out: gpu.clamp(elements.x, 0, gpu.LIMIT), mask: elements.on };
   },
@@ -86,7 +86,7 @@ const product = tileKernel(
       sum = tile.dot(a.load(part), b.load(part), sum);
       // @ts-expect-error: a step is no number
       sum = part;
-      // @ts-expect-error: nor is a number a step
+      // @ts-expect-error: a number is not a step
       a.load(0);
     }
     // @ts-expect-error: each block has one tile along m
@@ -107,14 +107,14 @@ void (() =>
     tile: { m: 4 },
   }));
 void (() =>
-  // @ts-expect-error: of axes that the tile has
+  // @ts-expect-error: a reduction names axes that the tile has
   tileKernel('p', { c: output(f32) }, () => undefined, { axes: { c: ['k'] }, tile: { m: 4 } }));
-// @ts-expect-error: and every axis has a length
+// @ts-expect-error: every axis has a length
 void (() => product.ptx({ capability: [9, 0] }, { m: 4, n: 4 }));
 // @ts-expect-error: another tile has the same axes
 void (() => product.with({ tile: { m: 4, n: 4 } }));
 
-// Never called: nothing here needs a device.
+// Never called: the type checker reads it.
 function declared(
   device: Device,
   x: Tensor<'f32', [4]>,
@@ -136,13 +136,13 @@ function declared(
   expectTypeOf(several.with({ uses: { LIMIT: 4 } })).toEqualTypeOf<typeof several>();
   // @ts-expect-error: an inout is given
   saxpy({ a: 2, x });
-  // @ts-expect-error: of another dtype
+  // @ts-expect-error: the tensor has another dtype
   saxpy({ y: half, a: 2, x });
   // @ts-expect-error: there is no such parameter
   saxpy({ y: x, a: 2, x, z: x });
   // @ts-expect-error: there is no such constant
   several.with({ uses: { LIMITS: 4 } });
-  // @ts-expect-error: a body of several outputs gives all of them
+  // @ts-expect-error: a body of several outputs returns all of them
   elementKernel('k', { a: output(f32), b: output(f32), x: input(f32) }, ({ x: v }) => ({ a: v }));
   tileKernel(
     'k',

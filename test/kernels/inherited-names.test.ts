@@ -1,5 +1,6 @@
 /**
- * Kernels whose parameters have names that every object inherits: what is not given is not found.
+ * Kernels whose parameters have names that every object inherits: an argument that is not passed is
+ * missing.
  */
 import {
   CudaArgumentError,

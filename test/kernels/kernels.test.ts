@@ -139,7 +139,7 @@ onDevice('Kernels in TypeScript', (host) => {
     expect(values).toEqual(x.map((each, i) => 2 * each + y[i]!));
   });
 
-  test('use closes what the operations of a call made, and nothing that was passed', async () => {
+  test('use closes what the operations of a call made, and no argument', async () => {
     using mine = await device.ones(f32, [100]);
     const made: { isClosed: boolean }[] = [];
     const op = saxpy({ y: mine, a: 2, x: device.full(f32, [100], 3) });
@@ -166,7 +166,7 @@ onDevice('Kernels in TypeScript', (host) => {
     expect([...(await out.read())]).toEqual(
       range(35).map((i) => (4 - (i % 5)) * 7 + 6 - Math.floor(i / 5)),
     );
-    // Onto itself is refused, between its columns is not.
+    // A copy onto itself is refused, one between its columns is not.
     using both = await device.tensor(f32, Float32Array.from(range(8)), [2, 4]);
     await transpose({ out: both.slice([null, null], [0, 2]), x: both.slice([null, null], [2, 4]) });
     expect([...(await both.read())]).toEqual([2, 6, 2, 3, 3, 7, 6, 7]);
@@ -182,7 +182,7 @@ onDevice('Kernels in TypeScript', (host) => {
     expect((await out.read()).reduce((a, b) => a + b)).toBe(10_000);
   });
 
-  test("blocks of the caller's: the first few have code of their own, in which they are known", async () => {
+  test('the first few blocks that a caller passes have code of their own', async () => {
     const total = kernel('total', { out: output(f32), x: input(f32) }, ({ out, x }, gpu) => {
       let sum = 0;
       for (let i = gpu.threadIdx.x; i < x.length; i += gpu.blockDim.x) sum += x[i]!;
@@ -202,7 +202,7 @@ onDevice('Kernels in TypeScript', (host) => {
     ];
     expect(sameAsOwn).toBe(own);
     expect(own).toContain('.reqntid 256, 1, 1');
-    // 2048 threads are no block: code for them would be none of the eight.
+    // 2048 threads exceed a block: no code is compiled for them.
     expect((await failure(async () => totalBy(2048))).message).toContain(
       'from 1 to 1024 (threads), got 2048',
     );
@@ -353,7 +353,7 @@ onDevice('Kernels in TypeScript', (host) => {
     }).toEqual(expected);
   });
 
-  test('simulate tells of a division by zero', async () => {
+  test('simulate reports a division by zero', async () => {
     const divide = kernel('divide', { y: inout(i32) }, ({ y }) => {
       y[0] = y[1]! / y[2]!;
       y[3] = y[1]! % y[4]!;
@@ -385,7 +385,7 @@ onDevice('Kernels in TypeScript', (host) => {
     ]).toEqual([-3]);
   });
 
-  test('a list is indexed by what a loop or the kernel computes', async () => {
+  test('a list is indexed by a loop’s counter or a computed number', async () => {
     const x = Float32Array.of(4, 8, 0, 16, 4, 8);
     const meant = [
       [5, 6, 9, 8],
@@ -449,14 +449,14 @@ onDevice('Kernels in TypeScript', (host) => {
     expect([...(await out.read())]).toEqual(range(100).map((t) => (99 - t) ** 2));
   });
 
-  test('the barrier of a grid is launched as it has to be', async () => {
+  test('a kernel with a grid barrier is launched cooperatively', async () => {
     using out = await device.zeros(i32, [4 * 64]);
     using sum = await device.zeros(i32, [1]);
     await meeting({ out, sum }, { block: 64 });
     expect(new Set(await out.read())).toEqual(new Set([256]));
   });
 
-  test('indices of 64 bits give the same', async () => {
+  test('indices of 64 bits give the same results', async () => {
     const wide = saxpy.with({ index: 'i64' });
     expect(await wide.ptx(device)).not.toBe(await saxpy.ptx(device));
     expect([
@@ -466,7 +466,7 @@ onDevice('Kernels in TypeScript', (host) => {
     ]).toEqual([3, 3, 3]);
   });
 
-  test('where 32 bits do not count the elements, indices have 64 by themselves', async () => {
+  test('indices have 64 bits where 32 do not count the elements', async () => {
     const count = kernel('count', { out: output(i64), x: input(f32, 2) }, ({ out, x }, gpu) => {
       const i = gpu.globalId.x;
       if (i === 0) out[i] = x.length + gpu.i64(x[65_535]![32_767]!);
@@ -485,7 +485,7 @@ onDevice('Kernels in TypeScript', (host) => {
     );
   });
 
-  test('where a tensor begins makes no difference', async () => {
+  test('results do not depend on a tensor’s address', async () => {
     using x = await device.tensor(f32, Float32Array.from(range(70)));
     using y = await device.zeros(f32, [70]);
     for (const from of [0, 1, 2, 3, 4]) {
@@ -501,7 +501,7 @@ onDevice('Kernels in TypeScript', (host) => {
     );
   });
 
-  test('what is no kernel is told with its code', async () => {
+  test('values that are not kernels are an error with their text', async () => {
     const outside = 3;
     const wrong = kernel('wrong', { y: output(f32) }, ({ y }, gpu) => {
       y[gpu.globalId.x] = outside;
@@ -522,7 +522,7 @@ onDevice('Kernels in TypeScript', (host) => {
     await expect(wrong.ptx({ capability: [9, 0] })).rejects.toThrow('outside');
   });
 
-  test('a kernel of numbers only runs where it is told to', async () => {
+  test('a kernel of numbers only takes its device as an option', async () => {
     const idle = kernel('idle', { n: i32 }, ({ n }) => {
       if (n > 5) return;
     });
@@ -550,7 +550,7 @@ onDevice('Kernels in TypeScript', (host) => {
     expect([...(await out.read())]).toEqual([100_000]);
   });
 
-  test('simulation gives the same', async () => {
+  test('simulation has the same results', async () => {
     const x = Float32Array.from(range(300), (i) => i / 7);
     const y = Float32Array.from(range(300), (i) => 1 / (i + 1));
     const launched = await saxpy({
@@ -582,7 +582,7 @@ onDevice('Kernels in TypeScript', (host) => {
     expect(Body.unpack(all)).toEqual([{ x: 113.75, id: 6n, alive: false }]);
   });
 
-  test('simulation says what goes wrong, and where', async () => {
+  test('simulation reports faults with their place', async () => {
     const beyond = kernel('beyond', { y: output(f32) }, ({ y }, gpu) => {
       y[gpu.globalId.x + 1] = 1;
     });
@@ -603,7 +603,7 @@ onDevice('Kernels in TypeScript', (host) => {
     ).toContain('options.grid');
   });
 
-  test('simulation tells lanes at two places who is with them', async () => {
+  test('simulation gives lanes at two places their own active masks', async () => {
     const masks = kernel('masks', { u: output(u32) }, ({ u }, gpu) => {
       const t = gpu.threadIdx.x;
       if (gpu.lane % 2 === 0) u[t] = gpu.warp.activeMask();
@@ -735,7 +735,7 @@ onDevice('Kernels in TypeScript', (host) => {
       expect(error.message).toContain(message);
     });
 
-    test('arrays beside or between each other are taken, and outputs of nothing', async () => {
+    test('adjacent and interleaved arrays are taken, and empty outputs', async () => {
       const [y, x] = [new Float32Array(bytes, 0, 8), new Float32Array(bytes, 32, 8).fill(2)];
       expect([...(await scaled.simulate({ ...given(), y, x })).y]).toEqual(range(8).map(() => 6));
       const data = Float32Array.from(range(16));

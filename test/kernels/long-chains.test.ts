@@ -1,4 +1,4 @@
-/** Expressions of many operators behind each other, which are nested as deeply as they are long. */
+/** Expressions of many operators in a row, which are nested as deeply as they are long. */
 import { Device, f32, i32, inout, kernel, output } from 'async-cuda';
 import * as fc from '../fast-check.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => device.close());
 
-/** A function of a text, as it is written in a file. */
+/** A function from a text, as if it were written in a file. */
 const bodyOf = (expression: string): never =>
   (0, eval)(`({ y }, gpu) => { if (gpu.globalId.x === 0) y[0] = ${expression}; }`) as never;
 
@@ -59,7 +59,7 @@ test(
   },
 );
 
-test('a product at the end of a part is rounded once with the sum behind it', async () => {
+test('a product at the end of a part is rounded once with the sum after it', async () => {
   const chain = (length: number): string => `${'1 * '.repeat(length)}y[0] * y[1] + y[2]`;
   const results = await Promise.all(
     [0, 150, 197, 198, 199, 200, 201].map(async (length) => {
@@ -74,7 +74,7 @@ test('a product at the end of a part is rounded once with the sum behind it', as
   expect(new Set(results).size).toBe(1);
 });
 
-test('what is read before a write within the chain keeps its value', async () => {
+test('a value that is read before a write within the chain is kept', async () => {
   const order = kernel(
     'order',
     { y: inout(i32), z: output(i32) },

@@ -1,7 +1,6 @@
 /**
- * Doubles and whole numbers that become narrow floats: rounded once, on every way from one to the
- * other. The reference compares with the exact middle of two neighbours, which a double always
- * holds.
+ * Doubles and whole numbers that become narrow floats are rounded once on every path. The reference
+ * compares with the exact middle of two neighbours, which a double always holds.
  */
 import {
   Device,
@@ -57,7 +56,8 @@ const NUMBERS = Object.fromEntries(
 ) as unknown as Record<Narrow, readonly number[]>;
 
 /**
- * The nearest number of the format, of two the even one. Of what lies between its finite numbers.
+ * The nearest number of the format, of two the even one. For numbers between the format's finite
+ * ones.
  */
 function nearest(name: Narrow, value: Exact): number {
   const numbers = NUMBERS[name];
@@ -74,8 +74,8 @@ function nearest(name: Narrow, value: Exact): number {
 }
 
 /**
- * Below the largest: at, just above and just below middles of neighbours, where rounding twice
- * shows, and anywhere.
+ * Numbers below the largest: at, just above and just below the middles of neighbours, where
+ * rounding twice shows, and random ones.
  */
 function doubles(name: Narrow): fc.Arbitrary<number[]> {
   const numbers = NUMBERS[name];
@@ -93,7 +93,7 @@ function doubles(name: Narrow): fc.Arbitrary<number[]> {
   return fc.array(one, { minLength: 64, maxLength: 64 });
 }
 
-/** Likewise, of integers of so many bits. */
+/** The same for integers of so many bits. */
 function integers(name: Narrow, bits: number, isSigned: boolean): fc.Arbitrary<bigint[]> {
   const most = Math.min(NUMBERS[name].at(-1)!, 2 ** (isSigned ? bits - 1 : bits));
   const ties = NUMBERS[name]

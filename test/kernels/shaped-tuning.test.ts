@@ -1,6 +1,6 @@
 /**
- * Tuning and preparing of element and tile kernels: over constants and tiles, recorded, and looked
- * at again before it is used.
+ * Tuning and preparing of element and tile kernels over constants and tiles: choices are recorded,
+ * and their results are checked before they are used.
  */
 import { Device, elementKernel, f32, input, output, tileKernel } from 'async-cuda';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
@@ -47,7 +47,7 @@ onDevice('Tuning of kernels without indices', (host) => {
     (await readdir(folder)).filter((name) => name.endsWith('.tuning'));
 
   test(
-    'of tiles: the choice is recorded, and its results are looked at before it is used again',
+    'the choice of tiles is recorded, and checked before it is used again',
     { tags: 'thorough' },
     async () => {
       using a = await device.ones(f32, [400, 24]);
@@ -74,8 +74,8 @@ onDevice('Tuning of kernels without indices', (host) => {
         expect(await records()).toHaveLength(1);
       });
       expect((await product.tune({ c, a, b }, { candidates, rounds: 1 })).recorded).toBe(true);
-      // Nearly all of the time of the first goes into the making of blocks, so that the second is
-      // chosen, and compared when it is found.
+      // The first spends nearly all of its time on starting blocks, so that the second is chosen,
+      // and compared when it is found.
       const unequal = [
         { tile: { m: 1, n: 1, k: { walk: 1 } } },
         { tile: { m: 32, n: 32, k: { walk: 8 } } },
@@ -102,7 +102,7 @@ onDevice('Tuning of kernels without indices', (host) => {
           .recorded,
       ).toBe(true);
       expect(looked).toEqual(['c']);
-      // What does not give the first one's results any more is not taken from the disk.
+      // A choice that no longer has the first one's results is not taken from the disk.
       const again = await product.tune(
         { c, a, b },
         { candidates: unequal, rounds: 1, verify: verify(false) },
@@ -111,7 +111,7 @@ onDevice('Tuning of kernels without indices', (host) => {
     },
   );
 
-  test('of constants of an element kernel, with outputs that are there', async () => {
+  test('constants of an element kernel are tuned with existing outputs', async () => {
     using x = await device.ones(f32, [1000]);
     using y = await device.zeros(f32, [1000]);
     const candidates = [{}, { uses: { BY: 2 } }, { uses: { BY: 5 } }];
@@ -126,7 +126,7 @@ onDevice('Tuning of kernels without indices', (host) => {
     );
   });
 
-  test('prepared or not, they run where a thread blocks', async () => {
+  test('they run on a blocked thread, prepared or not', async () => {
     using x = await device.ones(f32, [4, 12]);
     using row = await device.ones(f32, [12]);
     using y = await device.zeros(f32, [4, 12]);

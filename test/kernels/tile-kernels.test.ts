@@ -100,7 +100,7 @@ onDevice('Tile kernels', (host) => {
     ...((await (await op).read()) as Iterable<number>),
   ];
 
-  test('what is reduced along a single row, or a single column, is stored as along many', async () => {
+  test('reductions of a single row or column are stored as those of many', async () => {
     const one = tileKernel(
       'one',
       { out: output(f32), x: input(f32), a: input(f32) },
@@ -231,7 +231,7 @@ onDevice('Tile kernels', (host) => {
     },
   );
 
-  test('results of reductions into smaller outputs', async () => {
+  test('reductions are stored into smaller outputs', async () => {
     fc.sample(fc.nat(), 1);
     for (const [rows, length] of [
       [1, 1],
@@ -283,7 +283,7 @@ onDevice('Tile kernels', (host) => {
     ).toEqual(range(40).map((i) => Math.fround(i * i)));
   });
 
-  test('the same as JavaScript, to the bit, and again', async () => {
+  test('results are those of JavaScript, to the bit, at each run', async () => {
     const x = Float32Array.from(range(3 * 210), (i) => Math.sin(i * i) * 3);
     const { y } = await softmax({ x: device.tensor(f32, x, [3, 210]) });
     const simulated = await softmax.simulate({
@@ -334,7 +334,7 @@ onDevice('Tile kernels', (host) => {
     expect(await read(y)).toEqual([...simulated.y.data]);
   });
 
-  test('softmax takes one reciprocal of its sum, and no upper bound of what is below the largest', async () => {
+  test('softmax takes one reciprocal of its sum, and no bound of its exponents', async () => {
     const text = await softmax.ptx({ capability: [9, 0] }, [1024, 4096]);
     expect(text.match(/rcp\.approx/g)).toHaveLength(1);
     expect(await softmax.ptx({ capability: [9, 0], emulated: true }, [1024, 4096])).not.toContain(
@@ -379,7 +379,7 @@ onDevice('Tile kernels', (host) => {
       'permute',
       { y: inout(f32), x: input(f32) },
       ({ y, x }, tile) => {
-        // @ts-expect-error: nor atomics
+        // @ts-expect-error: tile kernels have no atomics
         tile.atomicAdd(y, 0, x.load());
       },
       { tile: [1, 64] },
@@ -388,7 +388,7 @@ onDevice('Tile kernels', (host) => {
       'permute',
       { y: output(f32), x: input(f32), p: input(i32) },
       ({ y, x, p }) => {
-        // @ts-expect-error: what is read is no place, either
+        // @ts-expect-error: an element that is read is not a place
         y.store(x.load()[p.load()]);
       },
       { tile: [1, 64] },
@@ -488,7 +488,7 @@ onDevice('Tile kernels', (host) => {
     }
   });
 
-  // Of each shape: that of what is written, and that of the tile.
+  // Each shape: that of the output, and that of the tile.
   const smaller = [
     [
       [1, 1],
@@ -526,7 +526,7 @@ onDevice('Tile kernels', (host) => {
   const signature = { s: inout(f32), y: output(f32), x: input(f32) };
 
   test(
-    'what all threads along an axis read is not written before, nor read before it is written',
+    'elements that all threads along an axis read are ordered with their writes',
     { tags: 'thorough' },
     async () => {
       const before = tileKernel(
@@ -573,7 +573,7 @@ onDevice('Tile kernels', (host) => {
   );
 
   test(
-    'a sum that is stored along an axis is there for all threads',
+    'a sum that is stored along an axis is visible to all threads',
     { tags: 'thorough' },
     async () => {
       const kept = tileKernel(
@@ -616,7 +616,7 @@ onDevice('Tile kernels', (host) => {
   );
 
   test(
-    'the mean of integers has a fraction, and no sum of theirs wraps',
+    'the mean of integers has a fraction, and their sum does not wrap',
     { tags: 'scaled' },
     async () => {
       for (const dtype of scaledRows([i32, u32, u8, i64] as const, 2)) {
@@ -715,38 +715,34 @@ onDevice('Tile kernels', (host) => {
     expect(await read(y)).toEqual([0, 2, 2, -0, -2, 2, 3]);
   });
 
-  test(
-    'reductions that take more shared memory than there is are refused in the words of the ' +
-      'kernel',
-    async () => {
-      const many = tileKernel(
-        'many',
-        { y: output(f32), x: input(f32) },
-        ({ y, x }, { sum }) => {
-          const v = x.load();
-          y.store(
-            sum(v, 0) +
-              sum(v * 2, 0) +
-              sum(v * 3, 0) +
-              sum(v * 4, 0) +
-              sum(v * 5, 0) +
-              sum(v * 6, 0) +
-              sum(v * 7, 0),
-          );
-        },
-        { tile: [32, 256] },
-      );
-      const { message } = await failure(() => many({ x: device.ones(f32, [32, 256]) }));
-      expect(message).toContain(
-        'take 57344 bytes of shared memory in tiles of 32 rows × 256 columns, and a block has ' +
-          '49152: sum(v * 7, 0)',
-      );
-      expect(message).toContain('Take smaller tiles, or fewer of these in one kernel');
-      expect(message).not.toContain('$');
-    },
-  );
+  test('reductions with too much shared memory are refused in terms of the kernel', async () => {
+    const many = tileKernel(
+      'many',
+      { y: output(f32), x: input(f32) },
+      ({ y, x }, { sum }) => {
+        const v = x.load();
+        y.store(
+          sum(v, 0) +
+            sum(v * 2, 0) +
+            sum(v * 3, 0) +
+            sum(v * 4, 0) +
+            sum(v * 5, 0) +
+            sum(v * 6, 0) +
+            sum(v * 7, 0),
+        );
+      },
+      { tile: [32, 256] },
+    );
+    const { message } = await failure(() => many({ x: device.ones(f32, [32, 256]) }));
+    expect(message).toContain(
+      'take 57344 bytes of shared memory in tiles of 32 rows × 256 columns, and a block has ' +
+        '49152: sum(v * 7, 0)',
+    );
+    expect(message).toContain('Take smaller tiles, or fewer of these in one kernel');
+    expect(message).not.toContain('$');
+  });
 
-  test('what does not fit is refused, with what to write instead', async () => {
+  test('wrong shapes and dtypes are refused, with what to write instead', async () => {
     using x = await device.ones(f32, [4, 100]);
     const messageOf = async (op: () => DeviceOp<unknown>): Promise<string> =>
       (await failure(op)).message;
@@ -841,7 +837,7 @@ onDevice('Tile kernels', (host) => {
     const untouched = tileKernel(
       'untouched',
       { y: output(f32), x: input(f32) },
-      // eslint-disable-next-line @typescript-eslint/no-unused-vars -- what is stored nowhere
+      // eslint-disable-next-line @typescript-eslint/no-unused-vars -- a value that is not stored
       ({ y, x }) => {
         // eslint-disable-next-line @typescript-eslint/no-unused-vars
         const v = x.load();

@@ -1,6 +1,6 @@
 /**
- * Tile kernels whose tensors have named axes: loops over tiles, products, turned tiles, and what is
- * refused.
+ * Tile kernels whose tensors have named axes: loops over tiles, products, transposed tiles, and
+ * errors.
  */
 import {
   CudaCompileError,
@@ -104,7 +104,7 @@ onDevice('Tile kernels with loops', (host) => {
   const values = (count: number, seed: number): Float32Array =>
     Float32Array.from(range(count), (i) => Math.fround(Math.sin(i * 12.9898 + seed) * 3));
 
-  /** Term by term, rounded once for each: what dot promises. */
+  /** Adds term by term, each rounded once, as dot guarantees. */
   function productOf(
     a: ArrayLike<number>,
     b: ArrayLike<number>,
@@ -143,49 +143,53 @@ onDevice('Tile kernels with loops', (host) => {
     expect(await read(c)).toEqual(range(15).map(() => 0));
   });
 
-  test('bits do not depend on tiles, nor on how tensors lie', { tags: 'thorough' }, async () => {
-    const [m, n, k] = [40, 36, 50];
-    const [a, b] = [values(m * k, 3), values(k * n, 4)];
-    using left = await device.tensor(f32, a, [m, k]);
-    using right = await device.tensor(f32, b, [k, n]);
-    const { c: expected } = await product({ a: left, b: right });
-    const bits = await read(expected);
-    for (const tile of [
-      { m: 8, n: 8, k: { walk: 4 } },
-      { m: 64, n: 16, k: { walk: 3 } },
-      { m: 1, n: 64, k: { walk: 32 } },
-      { m: 16, n: 32, k: null },
-      { m: 33, n: 7, k: { walk: 5 } },
-      { m: null, n: null, k: { walk: 8 } },
-    ] as const) {
+  test(
+    'bits do not depend on the tiles, nor on the layout of tensors',
+    { tags: 'thorough' },
+    async () => {
+      const [m, n, k] = [40, 36, 50];
+      const [a, b] = [values(m * k, 3), values(k * n, 4)];
+      using left = await device.tensor(f32, a, [m, k]);
+      using right = await device.tensor(f32, b, [k, n]);
+      const { c: expected } = await product({ a: left, b: right });
+      const bits = await read(expected);
+      for (const tile of [
+        { m: 8, n: 8, k: { walk: 4 } },
+        { m: 64, n: 16, k: { walk: 3 } },
+        { m: 1, n: 64, k: { walk: 32 } },
+        { m: 16, n: 32, k: null },
+        { m: 33, n: 7, k: { walk: 5 } },
+        { m: null, n: null, k: { walk: 8 } },
+      ] as const) {
+        expect(
+          await read(
+            product
+              .with({ tile })({ a: left, b: right })
+              .map(({ c }) => c as Tensor),
+          ),
+          JSON.stringify(tile),
+        ).toEqual(bits);
+      }
+      using leftTurned = await left.transpose().contiguous();
+      using rightTurned = await right.transpose().contiguous();
+      using wide = await device.zeros(f32, [m, n + 3]);
+      const part = wide.slice([0, m], [1, n + 1]) as unknown as Tensor<'f32', [number, number]>;
+      await product({ c: part, a: leftTurned.transpose(), b: rightTurned.transpose() });
+      expect(await read(part.contiguous() as never)).toEqual(bits);
       expect(
-        await read(
-          product
-            .with({ tile })({ a: left, b: right })
-            .map(({ c }) => c as Tensor),
-        ),
-        JSON.stringify(tile),
-      ).toEqual(bits);
-    }
-    using leftTurned = await left.transpose().contiguous();
-    using rightTurned = await right.transpose().contiguous();
-    using wide = await device.zeros(f32, [m, n + 3]);
-    const part = wide.slice([0, m], [1, n + 1]) as unknown as Tensor<'f32', [number, number]>;
-    await product({ c: part, a: leftTurned.transpose(), b: rightTurned.transpose() });
-    expect(await read(part.contiguous() as never)).toEqual(bits);
-    expect(
-      (await read(wide))
-        .filter((_, at) => at % (n + 3) === 0 || at % (n + 3) > n)
-        .every((each) => each === 0),
-    ).toBe(true);
-    const simulated = await product.simulate({
-      c: { data: new Float32Array(m * n), shape: [m, n] },
-      a: { data: a, shape: [m, k] },
-      b: { data: b, shape: [k, n] },
-    });
-    expect([...simulated.c.data]).toEqual(bits);
-    for (const tensor of [expected]) tensor.close();
-  });
+        (await read(wide))
+          .filter((_, at) => at % (n + 3) === 0 || at % (n + 3) > n)
+          .every((each) => each === 0),
+      ).toBe(true);
+      const simulated = await product.simulate({
+        c: { data: new Float32Array(m * n), shape: [m, n] },
+        a: { data: a, shape: [m, k] },
+        b: { data: b, shape: [k, n] },
+      });
+      expect([...simulated.c.data]).toEqual(bits);
+      for (const tensor of [expected]) tensor.close();
+    },
+  );
 
   test('operands of 16 bits are multiplied as f32', async () => {
     const axes = { c: ['m', 'n'], a: ['m', 'k'], b: ['k', 'n'] } as const;
@@ -226,7 +230,7 @@ onDevice('Tile kernels with loops', (host) => {
   });
 
   test(
-    'attention, with a softmax that is computed as the keys go by',
+    'attention computes its softmax in the loop over the keys',
     { tags: 'thorough' },
     async () => {
       for (const [heads, queries, keys, channels] of [
@@ -407,7 +411,7 @@ onDevice('Tile kernels with loops', (host) => {
   // blocks.
   test('two blocks that write one tile cannot be written', async () => {
     const body = (): void => {
-      /* looked at before */
+      /* checked before */
     };
     expect(() =>
       tileKernel('race', { c: output(f32), a: input(f32) }, body, {
@@ -435,7 +439,7 @@ onDevice('Tile kernels with loops', (host) => {
         b: device.zeros(f32, [8, 8]),
       }),
     ).toThrow('lie in the same place');
-    // What a loop counts is no number that a place could be computed from.
+    // A loop's step is not a number that an index could be computed from.
     const byStep = tileKernel(
       'race',
       { c: output(f32) },
@@ -497,7 +501,7 @@ onDevice('Tile kernels with loops', (host) => {
     expect(error.message).toContain('tile.transpose(…)');
     expect(error.place?.file).toContain('tile-loops.test.ts');
     const body = (): void => {
-      /* looked at before */
+      /* checked before */
     };
     expect(() =>
       tileKernel('t', { c: output(f32) }, body, {

@@ -1,5 +1,5 @@
 /**
- * Tuning: what is measured, what is refused, what is recorded and taken again. The compiler is a
+ * Tuning: measurements, errors, and choices that are recorded and used again. The compiler is a
  * stand-in.
  */
 import { Device, f32, inout, kernel } from 'async-cuda';
@@ -13,7 +13,7 @@ import { failure, onDevice } from '../core/test-device.js';
 vi.mock('../../src/kernels/compiler.js', () => import('./stand-in-compiler.js'));
 
 let made = 0;
-/** A kernel that nobody has tuned. */
+/** A kernel that was never tuned. */
 
 const fresh = () =>
   kernel(
@@ -42,7 +42,7 @@ onDevice('Tuning', (host) => {
   const records = async (): Promise<string[]> =>
     (await readdir(folder)).filter((name) => name.endsWith('.tuning'));
 
-  test('takes the fastest, leaves the arguments alone, and records it', async () => {
+  test('takes the fastest candidate, records it, and leaves the arguments unchanged', async () => {
     const scale = fresh();
     using y = await device.ones(f32, [5000]);
     const candidates = [{ uses: { TILE: 2 }, block: 64 }, { block: 256 }, { uses: { TILE: 4 } }];
@@ -69,7 +69,7 @@ onDevice('Tuning', (host) => {
     expect((await scale.tune({ y: other, a: 2 }, { candidates, rounds: 1 })).recorded).toBe(false);
   });
 
-  test('what is spoiled or names no candidate is measured anew', async () => {
+  test('a damaged record, or one of no candidate, is measured anew', async () => {
     const scale = fresh();
     using y = await device.ones(f32, [100]);
     const candidates = [{ block: 64 }, { block: 128 }];
@@ -82,7 +82,7 @@ onDevice('Tuning', (host) => {
     expect((await scale.tune({ y, a: 2 }, { candidates, rounds: 1 })).recorded).toBe(false);
   });
 
-  test('a choice that cannot be written is given all the same', async () => {
+  test('a choice that cannot be recorded is returned nevertheless', async () => {
     using y = await device.ones(f32, [100]);
     process.env['ASYNC_CUDA_CACHE_DIR'] = '/dev/null/nowhere';
     expect(
@@ -120,7 +120,7 @@ onDevice('Tuning', (host) => {
     expect(seen).toEqual(['y', 'y']);
   });
 
-  test('what is asked for has to be there', async () => {
+  test('unknown candidates are refused', async () => {
     using y = await device.ones(f32, [10]);
     const scale = fresh();
     expect((await failure(() => scale.tune({ y, a: 2 }, undefined as never))).message).toContain(

@@ -81,7 +81,7 @@ const all = kernel(
     bodies[0]!.x = 1;
     // @ts-expect-error: an input is only read
     mask[0] = true;
-    // @ts-expect-error: so is a field of one
+    // @ts-expect-error: a field of an input is only read
     first[0]!.x = 1;
     // @ts-expect-error: rows are not replaced
     out[0] = row;
@@ -94,7 +94,7 @@ const all = kernel(
   },
 );
 
-// Never called: nothing here needs a device.
+// Never called: the type checker reads it.
 function declared(
   device: Device,
   module: OpModule,
@@ -129,22 +129,22 @@ function declared(
     },
     { sharedBytes: 1024 },
   );
-  // What is declared here serves for modules too.
+  // The declarations serve for modules as well.
   void module.kernel('k', [inout(f32), f64, input(u8), u32, i32]);
 
-  // @ts-expect-error: another dtype
+  // @ts-expect-error: the tensor has another dtype
   void saxpy({ y: half, a: 2, x });
   // @ts-expect-error: an argument is missing
   void saxpy({ y: x, a: 2 });
   // @ts-expect-error: there is no such argument
   void saxpy({ y: x, a: 2, x, z: 1 });
-  // @ts-expect-error: a number, not a tensor
+  // @ts-expect-error: the parameter is a number, not a tensor
   void saxpy({ y: x, a: x, x });
   // @ts-expect-error: there is no such option
   void saxpy({ y: x, a: 2, x }, { gird: 4 });
   // @ts-expect-error: there is no such constant
   void all.with({ uses: { TYLE: 32 } });
-  // @ts-expect-error: a list in the place of a number
+  // @ts-expect-error: a list in place of a number
   void all.with({ uses: { TILE: [32] } });
   // @ts-expect-error: structures have fields
   void kernel('k', { s: struct(8) }, () => undefined);

@@ -365,7 +365,7 @@ onDevice('Convolution', (host) => {
     ).toEqual(new Array(8).fill(0));
   }, 60_000);
 
-  test('what is wrong is said at the call', async () => {
+  test('wrong arguments are refused at the call', async () => {
     const message = async (call: () => unknown): Promise<string> => {
       const error = await failure(call);
       expect(error).toBeInstanceOf(CudaArgumentError);

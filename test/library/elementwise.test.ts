@@ -326,7 +326,7 @@ onDevice('Elementwise maths', (host) => {
       const size = (extents: number[]): number =>
         extents.reduce((product, extent) => product * extent, 1);
       const index = (at: number, extents: number[]): number => {
-        // Of element `at` of the whole, from the last axis on.
+        // The memory of element `at`, from the last axis on.
         let [rest, element, stride] = [at, 0, 1];
         for (let axis = shape.length - 1; axis >= 0; axis--) {
           const position = rest % shape[axis]!;
@@ -417,7 +417,7 @@ onDevice('Elementwise maths', (host) => {
     ).toEqual(range(1000).map(() => 0));
   });
 
-  test('what is wrong is said at the call', async () => {
+  test('wrong arguments are refused at the call', async () => {
     using x = await device.zeros(f32, [2, 3]);
     using whole = await device.zeros(i32, [2, 3]);
     const message = async (call: () => unknown): Promise<string> => {

@@ -483,7 +483,7 @@ onDevice(
       }
     });
 
-    test('what is refused, and what to write', async () => {
+    test('errors have what to write instead', async () => {
       using a = await device.ones(f16, [4, 6]);
       using b = await device.ones(f16, [4, 6]);
       using floats = await device.ones(f32, [6, 4]);

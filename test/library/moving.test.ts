@@ -218,7 +218,7 @@ onDevice('Scans, transposed copies, indices, histograms', (host) => {
     },
   );
 
-  test('infinities and NaN in cumulative sums reach what follows, and nothing before', async () => {
+  test('infinities and NaN in cumulative sums affect later elements only', async () => {
     const values = new Float32Array(10_000).fill(1);
     values[5000] = Infinity;
     values[9000] = -Infinity;
@@ -423,7 +423,7 @@ onDevice('Scans, transposed copies, indices, histograms', (host) => {
     for (const place of places) expect(await all.slice(place).item()).toBe(1);
   });
 
-  test('what a histogram does not count, and refuses', async () => {
+  test('a histogram skips values outside of its range, and refuses wrong arguments', async () => {
     expect(
       await message(() => histogram(device.zeros(f64, [1]), 4, { from: 0, to: 5e-324 })),
     ).toContain('options.to: expected further above options.from, 0');

@@ -186,7 +186,7 @@ onDevice('Norms', (host) => {
       },
     );
 
-    test('weights and biases come after, and what is not a number stays one', async () => {
+    test('weights and biases are applied after, and NaN stays NaN', async () => {
       const row = [1e30, -2e30, 3e30, 1e30];
       const weight = [1, 2, 0.5, -1];
       const bias = [0.25, 0, -3, 1];

@@ -124,7 +124,7 @@ onDevice('Random numbers', (host) => {
     60_000,
   );
 
-  test('normal ones are what Box and Muller say, and spread as normal ones do', async () => {
+  test('normal ones follow Box and Muller, and have a normal distribution', async () => {
     const size = 10_000;
     const words = philox(7n, size).map(Number);
     const expected = range(size).map((i) => {
@@ -207,7 +207,7 @@ onDevice('Random numbers', (host) => {
     expect(new Set(rows.map((row) => Array.from(row as ArrayLike<number>).join(' '))).size).toBe(4);
   });
 
-  test('without a seed are the same at each launch of a graph, and others in another capture', async () => {
+  test('without a seed are the same at each launch of one graph only', async () => {
     const capture = async (): Promise<string[]> => {
       await using graph = await device.rand(f32, [16]).capture();
       const once = async (): Promise<string> => (await (await graph.replay()).read()).join(' ');
@@ -219,7 +219,7 @@ onDevice('Random numbers', (host) => {
     expect(one[0]).not.toBe(other[0]);
   });
 
-  test('what is wrong is said at the call', async () => {
+  test('wrong arguments are refused at the call', async () => {
     const message = async (call: () => unknown): Promise<string> => {
       const error = await failure(call);
       expect(error).toBeInstanceOf(CudaArgumentError);

@@ -275,7 +275,7 @@ onDevice('Reductions', (host) => {
     );
   });
 
-  test('what is wrong is said at the call', async () => {
+  test('wrong arguments are refused at the call', async () => {
     using x = await device.zeros(i32, [2, 3]);
     const message = async (call: () => unknown): Promise<string> => {
       const error = await failure(call);

@@ -185,7 +185,7 @@ onDevice('Rows', (host) => {
     close(await read(library.logSoftmax(device.tensor(f32, [0, -200])) as never), [0, -200], 1e-6);
   });
 
-  test('what is wrong is said at the call', async () => {
+  test('wrong arguments are refused at the call', async () => {
     using x = await device.zeros(f32, [2, 3]);
     const message = async (call: () => unknown): Promise<string> => {
       const error = await failure(call);

@@ -88,7 +88,7 @@ onDevice(
       using positions = await argSort(x, { descending });
       const where = `${dtype.name}[${values.length}]${descending ? ' descending' : ''}`;
       expect(await plain(positions), where).toEqual(expected);
-      // toEqual tells -0 from +0.
+      // toEqual distinguishes -0 from +0.
       expect(await plain(sorted), where).toEqual(expected.map((at) => given[at]!));
     }
 
@@ -262,7 +262,7 @@ onDevice(
       },
     );
 
-    test('what is refused', async () => {
+    test('wrong arguments are refused', async () => {
       using x = await device.zeros(f32, [3, 4]);
       expect(await message(() => sort(x, { axis: 2 }))).toContain('options.axis');
       expect(await message(() => sort(x, { descending: 1 as never }))).toContain(

@@ -81,7 +81,7 @@ onDevice('Bytes of bool', (host) => {
   });
 
   test('are sorted with the others that are true', { tags: ['thorough', 'random'] }, async () => {
-    // Of one shape, so that there are two kernels.
+    // All have one shape, so that there are two kernels.
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.constantFrom(0, 0, 0, 1, 2, 128, 255), { minLength: 32, maxLength: 32 }),

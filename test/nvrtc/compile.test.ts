@@ -51,7 +51,7 @@ describeWith('NVRTC', 'compile', () => {
       expect(program.ptx).toMatch(/^\.target sm_\d\d/m);
     });
 
-    test('a cubin, and PTX beside it', async () => {
+    test('a cubin, with its PTX', async () => {
       const program = await fresh(SCALE, { architecture: 'sm_90', outputs: ['cubin', 'ptx'] });
       expect([...program.cubin.subarray(0, 4)]).toEqual([0x7f, 0x45, 0x4c, 0x46]);
       expect(program.ptx).toMatch(/^\.target sm_90/m);
@@ -131,7 +131,7 @@ describeWith('NVRTC', 'compile', () => {
       expect((await fresh(SCALE, { lineInfo: true, name: 'here.cu' })).ptx).toMatch(
         /\.file\s+1 ".*here\.cu"/,
       );
-      // Of no consequence to PTX.
+      // It has no effect on PTX.
       const busy =
         'extern "C" __global__ void f(double* y) { double v[24]; for (int i = 0; i < 24; i++) ' +
         'v[i] = y[i]; __syncthreads(); for (int i = 0; i < 24; i++) y[23 - i] = v[i]; }';
@@ -158,10 +158,11 @@ describeWith('NVRTC', 'compile', () => {
     });
 
     test('headers are compiled in advance', async ({ skip }) => {
+      const inline = (i: number): string =>
+        `__device__ inline float f${i}(float x) { return x + ${i}; }`;
       const headers = {
         'long.h':
-          '#pragma ' +
-          `once\n${Array.from({ length: 200 }, (_, i) => `__device__ inline float f${i}(float x) { return x + ${i}; }`).join('\n')}\n`,
+          '#pragma ' + `once\n${Array.from({ length: 200 }, (_, i) => inline(i)).join('\n')}\n`,
       };
       const source = (body: string): string =>
         `#include "long.h"\nextern "C" __global__ void f(float* y) { ${body} }\n`;
@@ -198,7 +199,7 @@ describeWith('NVRTC', 'compile', () => {
       expect(program.ptx).toMatch(/\+64\]/);
     });
 
-    test('in folders, in their order, and beside the header that names them', async () => {
+    test('are found in folders, in order, and beside the including header', async () => {
       for (const [file, text] of [
         ['one/n.h', '#include "parts/m.h"\n'],
         ['one/parts/m.h', '#define N 16\n'],
@@ -304,7 +305,7 @@ describeWith('NVRTC', 'compile', () => {
   describe('is kept on disk', () => {
     const twice = async (source: string, options: CompileOptions = {}): Promise<boolean> => {
       await compile(source, options);
-      // It is written when nobody waits for it.
+      // It is written without a wait for it.
       await vi
         .waitFor(async () => expect((await compile(source, options)).cached).toBe(true), {
           timeout: 5000,
@@ -346,7 +347,7 @@ describeWith('NVRTC', 'compile', () => {
       expect((await compile(`${source}\n`, options(1))).cached).toBe(false);
     });
 
-    test('by what the files in its folders hold', async () => {
+    test('depends on the contents of the files in its folders', async () => {
       const folder = join(scratch, 'changing');
       mkdirSync(folder);
       writeFileSync(join(folder, 'outer.h'), '#include "inner.h"\n');
@@ -390,7 +391,12 @@ describeWith('NVRTC', 'compile', () => {
   describe('the thread', () => {
     /** Takes NVRTC a good part of a second. */
     const slow = (salt: number): string =>
-      `${Array.from({ length: 60 }, (_, i) => `extern "C" __global__ void f${salt}_${i}(float* y) { y[${i}] = powf(y[${i}], 1.5f) + sinf(y[0]); }`).join('\n')}\n`;
+      Array.from(
+        { length: 60 },
+        (_, i) =>
+          `extern "C" __global__ void f${salt}_${i}(float* y) ` +
+          `{ y[${i}] = powf(y[${i}], 1.5f) + sinf(y[0]); }\n`,
+      ).join('');
 
     test('leaves the event loop free', async () => {
       let turns = 0;
@@ -408,7 +414,7 @@ describeWith('NVRTC', 'compile', () => {
       expect(turns).toBeGreaterThan(100);
     }, 60_000);
 
-    test('is not waited for by who has aborted', async () => {
+    test('does not delay an aborted call', async () => {
       const controller = new AbortController();
       const ahead = fresh(slow(2));
       const running = failure(fresh(slow(3), { signal: controller.signal }));
@@ -419,7 +425,7 @@ describeWith('NVRTC', 'compile', () => {
       expect(await failure(fresh(SCALE, { signal: controller.signal }))).toBe(reason);
     }, 60_000);
 
-    test('does not hold up others with what was given up', async () => {
+    test('does not delay others by aborted sources', async () => {
       const controller = new AbortController();
       const order: string[] = [];
       const abandoned = failure(fresh(slow(4), { signal: controller.signal }));
@@ -431,7 +437,7 @@ describeWith('NVRTC', 'compile', () => {
       expect(order).toEqual(['abandoned', 'next']);
     }, 60_000);
 
-    test('compiles what is asked at once, each its own', async () => {
+    test('compiles concurrent sources separately', async () => {
       const programs = await Promise.all(
         [1, 2, 3, 4].map((n) => fresh(`extern "C" __global__ void f${n}() {}`)),
       );
@@ -439,7 +445,8 @@ describeWith('NVRTC', 'compile', () => {
     });
 
     test('does not keep the process alive', { tags: 'thorough', timeout: 60_000 }, async () => {
-      const program = `import { compile } from ${JSON.stringify(new URL('../../src/nvrtc/index.ts', import.meta.url).href)};
+      const source = new URL('../../src/nvrtc/index.ts', import.meta.url).href;
+      const program = `import { compile } from ${JSON.stringify(source)};
         await compile('extern "C" __global__ void f() {}', { cache: false });
         console.log('compiled');
         process.on('exit', () => console.log('ended'));`;
@@ -465,7 +472,7 @@ describeWith('NVRTC', 'compile', () => {
 describe('without NVRTC', () => {
   afterEach(() => vi.unstubAllEnvs());
 
-  test('the error says every path and how to get it', async () => {
+  test('the error has every path and how to install it', async () => {
     vi.stubEnv('ASYNC_CUDA_NVRTC', '/nowhere/libnvrtc.so.13');
     const error = await failure(compile(SCALE, { cache: false }));
     expect(error).toBeInstanceOf(CudaError);
@@ -478,7 +485,7 @@ describe('without NVRTC', () => {
     ]);
   });
 
-  test('a file that is no library is told of, with the reason', async () => {
+  test('a file that is not a library is listed, with the reason', async () => {
     vi.stubEnv('ASYNC_CUDA_NVRTC', new URL(import.meta.url).pathname);
     expect((await failure(compile(SCALE, { cache: false }))).message).toMatch(
       /compile\.test\.ts: .*ELF/,

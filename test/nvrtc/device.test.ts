@@ -17,7 +17,9 @@ __global__ void shift(float* y) { y[threadIdx.x] += offset; }
 __global__ void twice(float* y) { y[threadIdx.x] *= 2; }
 __global__ void twice(int* y) { y[threadIdx.x] *= 2; }
 namespace inner { __global__ void hidden(float* y) { y[threadIdx.x] = 7; } }
-template <typename T, int N> __global__ void fill(T* y, T value) { for (int i = 0; i < N; i++) y[i] = value; }
+template <typename T, int N> __global__ void fill(T* y, T value) {
+  for (int i = 0; i < N; i++) y[i] = value;
+}
 extern "C" __global__ void close(float* y) { y[0] = 5; }
 `;
 
@@ -45,7 +47,7 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
     expect(missing).toBeUndefined();
   });
 
-  test('what a pointer to const points to is only read', async () => {
+  test('memory of a pointer to const is only read', async () => {
     const module = await device.compile(
       'struct S; typedef const float* In; extern "C" __global__ void f(float* y, const ' +
         'float* x, float const* __restrict__ z, const S* s, In in, void* any, const unsigned ' +
@@ -74,7 +76,7 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
     await module.close();
   });
 
-  test('operations are arguments, and what was written comes back', async () => {
+  test('operations are arguments, and results are the written ones', async () => {
     const { scale } = await device.compile(SCALE);
     const read = await scale
       .call({ grid: 1, block: 64 }, device.zeros(f32, [64]), device.ones(f32, [64]), 2, 64)
@@ -82,7 +84,7 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
     expect([...read]).toEqual(new Array(64).fill(2));
   });
 
-  test('names: of the source where they are not overloaded, of nameExpressions, mangled', async () => {
+  test('names are those of the source, of nameExpressions, or mangled', async () => {
     const module = await device.compile(MANY, {
       nameExpressions: ['fill<float, 4>', 'fill<int, 2>', 'inner::hidden'],
     });
@@ -121,7 +123,7 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
     expect((await failure(() => module.kernel('then'))).code).toBe('ERR_CUDA_DISPOSED');
   });
 
-  test('arguments are checked against what was compiled', async () => {
+  test('arguments are checked against the source', async () => {
     const { scale } = await device.compile(SCALE as string);
     const y = await device.zeros(f32, [4]);
     const x = await device.zeros(f32, [4]);
@@ -136,51 +138,50 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
     );
   });
 
-  test(
-    'memory whose elements would be taken for others is refused, of a text that the type ' +
-      'checker does not see too',
-    async () => {
-      const source: string = `struct S { float x; };
-      extern "C" __global__ void f(float* y, const int* i, unsigned char* bytes, char* text, void* any, S* s, double* d) { y[0] = i[0]; extern __shared__ int more[]; }`;
-      const { f } = await device.compile(source);
-      using floats = await device.zeros(f32, [8]);
-      using other = await device.zeros(f32, [8]);
-      using integers = await device.full(i32, [8], 5);
-      using words = await device.full(u32, [8], 6);
-      using bytes = await device.zeros(u8, [8]);
-      using signs = await device.zeros(i8, [8]);
-      using doubles = await device.zeros(f64, [8]);
-      const launch = (...args: unknown[]) => f!.call({ grid: 1, block: 1 }, ...(args as []));
-      await launch(floats, integers, bytes, signs, other, bytes, doubles);
-      // Signed and unsigned are each other's bits; null, void and structures take what comes.
-      await launch(floats, words, signs, bytes, bytes, floats, null);
-      expect((await floats.read())[0]).toBe(6);
-      for (const [place, args] of [
-        [0, [integers, integers, bytes, bytes, null, null, null]],
-        [1, [floats, other, bytes, bytes, null, null, null]],
-        [2, [floats, integers, integers, bytes, null, null, null]],
-        [3, [floats, integers, bytes, floats, null, null, null]],
-        [6, [floats, integers, bytes, bytes, null, null, other]],
-      ] as const) {
-        expect(await failure(() => launch(...args))).toMatchObject({
-          code: 'ERR_CUDA_INVALID_ARGUMENT',
-          argument: `args[${place}]`,
-        });
-      }
-      expect(
-        (await failure(() => launch(device.value(bytes), integers, bytes, bytes, null, null, null)))
-          .message,
-      ).toMatch(
-        /^args\[0\]: expected memory of f32, which parameter 0 of kernel 'f' points to, got DeviceBuffer<u8>.*reinterpret/,
-      );
-      await launch(bytes.reinterpret(f32), integers, bytes, bytes, null, null, null);
-    },
-  );
+  test('memory of other elements is refused, also without types of the source', async () => {
+    const source: string = `struct S { float x; };
+      extern "C" __global__ void f(float* y, const int* i, unsigned char* bytes, char* text,
+      void* any, S* s, double* d) { y[0] = i[0]; extern __shared__ int more[]; }`;
+    const { f } = await device.compile(source);
+    using floats = await device.zeros(f32, [8]);
+    using other = await device.zeros(f32, [8]);
+    using integers = await device.full(i32, [8], 5);
+    using words = await device.full(u32, [8], 6);
+    using bytes = await device.zeros(u8, [8]);
+    using signs = await device.zeros(i8, [8]);
+    using doubles = await device.zeros(f64, [8]);
+    const launch = (...args: unknown[]) => f!.call({ grid: 1, block: 1 }, ...(args as []));
+    await launch(floats, integers, bytes, signs, other, bytes, doubles);
+    // Signed and unsigned are each other's bits; null, void and structures take what comes.
+    await launch(floats, words, signs, bytes, bytes, floats, null);
+    expect((await floats.read())[0]).toBe(6);
+    for (const [place, args] of [
+      [0, [integers, integers, bytes, bytes, null, null, null]],
+      [1, [floats, other, bytes, bytes, null, null, null]],
+      [2, [floats, integers, integers, bytes, null, null, null]],
+      [3, [floats, integers, bytes, floats, null, null, null]],
+      [6, [floats, integers, bytes, bytes, null, null, other]],
+    ] as const) {
+      expect(await failure(() => launch(...args))).toMatchObject({
+        code: 'ERR_CUDA_INVALID_ARGUMENT',
+        argument: `args[${place}]`,
+      });
+    }
+    expect(
+      (await failure(() => launch(device.value(bytes), integers, bytes, bytes, null, null, null)))
+        .message,
+    ).toMatch(
+      /^args\[0\]: .* f32, .* parameter 0 of kernel 'f' .*, got DeviceBuffer<u8>.*reinterpret/,
+    );
+    await launch(bytes.reinterpret(f32), integers, bytes, bytes, null, null, null);
+  });
 
   test('printf and structures by value', async () => {
     const { structured } = await device.compile(
       `struct Pair { float a; int b; };
-      extern "C" __global__ void structured(float* y, Pair pair) { y[threadIdx.x] = pair.a + pair.b; }` as string,
+      extern "C" __global__ void structured(float* y, Pair pair) {
+        y[threadIdx.x] = pair.a + pair.b;
+      }` as string,
     );
     const bytes = new DataView(new ArrayBuffer(8));
     bytes.setFloat32(0, 0.5, true);
@@ -190,7 +191,7 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
     expect([...(await y.read())]).toEqual([3.5, 3.5]);
   });
 
-  test('a kernel that is a template without an instance: what to write', async () => {
+  test('a template without an instance is an error with what to write', async () => {
     const module = await device.compile(MANY);
     const error = await failure(() => module.kernel('fill'));
     expect(error.code).toBe('ERR_CUDA_NOT_FOUND');

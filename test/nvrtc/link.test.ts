@@ -15,7 +15,7 @@ const elf = [0x7f, 0x45, 0x4c, 0x46];
 describeWith('nvJitLink', 'link', () => {
   ownCache();
 
-  describe.skipIf(!haveLibrary('NVRTC'))('of what NVRTC made', () => {
+  describe.skipIf(!haveLibrary('NVRTC'))('of NVRTC’s results', () => {
     test('LTO-IR of two programs becomes one cubin', async () => {
       const parts = await Promise.all(
         [CALLER, CALLEE].map((source) =>
@@ -31,30 +31,26 @@ describeWith('nvJitLink', 'link', () => {
       expect(ptx).not.toMatch(/\bcall\b/);
     });
 
-    test(
-      'LTO-IR of programs that share a variable and a function becomes PTX, which the CPU ' +
-        'device runs',
-      async () => {
-        const sources = [
-          'extern __device__ int counter; extern __device__ float twice(float x);\nextern "C" ' +
-            '__global__ void f(float* y) { y[0] = twice(y[0]); atomicAdd(&counter, 1); y[1] = ' +
-            'counter; }',
-          `__device__ int counter = 5;\n${CALLEE}`,
-        ];
-        const { ptx } = await link(
-          await Promise.all(
-            sources.map((source) => compile(source, { architecture: 'sm_90', outputs: ['ltoir'] })),
-          ),
-          { output: 'ptx' },
-        );
-        await using device = await CoreDevice.open('cpu');
-        const module = await device.loadModule(ptx!);
-        using numbers = device.alloc(f32, 2);
-        numbers.fill(device.stream, 3);
-        module.kernel('f', [inout(f32)]).launch(device.stream, { grid: 1, block: 1 }, numbers);
-        expect([...(await numbers.read(device.stream))]).toEqual([6, 6]);
-      },
-    );
+    test('LTO-IR of programs that share a variable and a function becomes PTX', async () => {
+      const sources = [
+        'extern __device__ int counter; extern __device__ float twice(float x);\nextern "C" ' +
+          '__global__ void f(float* y) { y[0] = twice(y[0]); atomicAdd(&counter, 1); y[1] = ' +
+          'counter; }',
+        `__device__ int counter = 5;\n${CALLEE}`,
+      ];
+      const { ptx } = await link(
+        await Promise.all(
+          sources.map((source) => compile(source, { architecture: 'sm_90', outputs: ['ltoir'] })),
+        ),
+        { output: 'ptx' },
+      );
+      await using device = await CoreDevice.open('cpu');
+      const module = await device.loadModule(ptx!);
+      using numbers = device.alloc(f32, 2);
+      numbers.fill(device.stream, 3);
+      module.kernel('f', [inout(f32)]).launch(device.stream, { grid: 1, block: 1 }, numbers);
+      expect([...(await numbers.read(device.stream))]).toEqual([6, 6]);
+    });
 
     test('PTX of two programs becomes one cubin', async () => {
       const parts = await Promise.all(
@@ -69,7 +65,7 @@ describeWith('nvJitLink', 'link', () => {
       expect([...cubin!.subarray(0, 4)]).toEqual(elf);
     });
 
-    test('what was linked before comes from disk', async () => {
+    test('a result that was linked before is read from disk', async () => {
       const program = await compile(
         CALLEE.replace('__device__ float', 'extern "C" __device__ float'),
         { architecture: 'sm_90', outputs: ['ltoir'] },
@@ -80,7 +76,7 @@ describeWith('nvJitLink', 'link', () => {
       expect((await link([program], { optimizationLevel: 0 })).cached).toBe(false);
     });
 
-    test('a function that no part has: the linker says which', async () => {
+    test('a function that no part has is named by the linker', async () => {
       const program = await compile(CALLER, { architecture: 'sm_90', outputs: ['ltoir'] });
       const error = await failure(() => link([program]));
       expect(error).toBeInstanceOf(CudaCompileError);
@@ -148,7 +144,7 @@ describe('link is refused at the call', () => {
 
 describe('without nvJitLink', () => {
   afterEach(() => vi.unstubAllEnvs());
-  test('the error says how to get it', async () => {
+  test('the error has how to install it', async () => {
     vi.stubEnv('ASYNC_CUDA_NVJITLINK', '/nowhere/libnvJitLink.so.13');
     const error = await failure(() =>
       link([{ ptx: '.version 8.0' }], { architecture: 'sm_90', cache: false }),

@@ -1,7 +1,7 @@
 /**
  * The NVRTC that the suite tests with: the machine's, or the one that `scripts/install-nvrtc.mjs`
- * has put into node_modules. Where there is none, what needs it is left out and says so; with
- * ASYNC_CUDA_TEST_NVRTC=required, as in `.ci/run`, that fails.
+ * has put into node_modules. Where there is none, tests that need it are skipped with a message;
+ * with ASYNC_CUDA_TEST_NVRTC=required, as in `.ci/run`, that fails.
  */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ if (existsSync(installed)) {
 
 const libraries = { NVRTC: KNOWN_LIBRARIES.nvrtc, nvJitLink: KNOWN_LIBRARIES.nvJitLink } as const;
 
-/** Whether the library is on this machine. Says loudly where it is not. */
+/** Whether the library is on this machine. Prints a warning where it is not. */
 export function haveLibrary(name: keyof typeof libraries): boolean {
   if ('path' in findLibrary(libraries[name])) return true;
   console.error(

@@ -109,9 +109,12 @@ describeWith('NVRTC', `Scalars of CUDA C++ (${testDevice})`, () => {
         ? '#include <cuda/std/cstdint>\nusing cuda::std::int64_t;\n'
         : '';
     const body = '{ y[0] = (long long)a; }';
-    const source: string = `${include}extern "C" __global__ void plain(long long* y, ${type} a) ${body}
+    const source: string = `${include}
+      extern "C" __global__ void plain(long long* y, ${type} a) ${body}
       __global__ void mangled(long long* y, ${type} a) ${body}
-      namespace inner { template <typename T> __global__ void instance(long long* y, T a) ${body} }`;
+      namespace inner {
+        template <typename T> __global__ void instance(long long* y, T a) ${body}
+      }`;
     const name = `inner::instance<${type}>`;
     const module = await device.compile(source, { nameExpressions: [name] });
     using y = await device.zeros(i64, [1]);

@@ -18,7 +18,8 @@ describeWith('NVRTC', 'kernels that are typed from their source', () => {
       struct Options { bool on; Inner inner; short shifts[2]; long long n; };
       extern "C" __global__ void fill(float* y, const Options options, half h, float4 v) {
         if (options.on && threadIdx.x == 0) {
-          y[0] = options.inner.xy.x; y[1] = options.inner.xy.y; y[2] = options.shifts[1]; y[3] = options.n;
+          y[0] = options.inner.xy.x; y[1] = options.inner.xy.y; y[2] = options.shifts[1];
+          y[3] = options.n;
           y[4] = __half2float(h); y[5] = v.w;
           if (options.n > 0) printf("a\n");
         }

@@ -90,7 +90,7 @@ describeWith('NVRTC', 'standard headers', () => {
     }
   });
 
-  test('whole numbers have the widths and limits that <stdint.h> says', async () => {
+  test('integers have the widths and limits of <stdint.h>', async () => {
     const checks = [8, 16, 32, 64].flatMap((w) => [
       `sizeof(int${w}_t) == ${w / 8}`,
       `sizeof(uint_fast${w}_t) == ${w / 8}`,
@@ -135,21 +135,14 @@ describeWith('NVRTC', 'standard headers', () => {
     ).toBe('');
   });
 
-  test(
-    "a header of that name in a folder, or that is given, comes before ours, and a source's " +
-      'own INFINITY too',
-    async () => {
-      writeFileSync(join(folder, 'limits.h'), '#define INT_MAX 5\n');
-      const source = kernel('static_assert(INT_MAX == 5, ""); y[0] = n;', '#include <limits.h>');
-      await fresh(source, { includeFolders: [folder] });
-      await fresh(source, { headers: { 'limits.h': '#define INT_MAX 5' } });
-      for (const own of [
-        '#define INFINITY 3.0f',
-        '#ifndef INFINITY\n#define INFINITY 3.0f\n#endif',
-      ])
-        await fresh(kernel('static_assert(INFINITY == 3.0f, ""); y[0] = n;', own));
-    },
-  );
+  test('a given header, and a source’s own INFINITY, take precedence over ours', async () => {
+    writeFileSync(join(folder, 'limits.h'), '#define INT_MAX 5\n');
+    const source = kernel('static_assert(INT_MAX == 5, ""); y[0] = n;', '#include <limits.h>');
+    await fresh(source, { includeFolders: [folder] });
+    await fresh(source, { headers: { 'limits.h': '#define INT_MAX 5' } });
+    for (const own of ['#define INFINITY 3.0f', '#ifndef INFINITY\n#define INFINITY 3.0f\n#endif'])
+      await fresh(kernel('static_assert(INFINITY == 3.0f, ""); y[0] = n;', own));
+  });
 
   test('a header in a folder may use them', async () => {
     writeFileSync(
@@ -160,7 +153,7 @@ describeWith('NVRTC', 'standard headers', () => {
     await fresh(kernel('y[0] = least();', '#include "least.h"'), { includeFolders: [folder] });
   });
 
-  test('what else is wrong is said as before, and a type without its header names it', async () => {
+  test('other errors are unchanged, and a missing header is named for its type', async () => {
     const error = await failure(() => fresh(kernel('y[0] = INFINITY + foo;')));
     expect(error).toBeInstanceOf(NvrtcCompileError);
     expect(error.message).toContain('identifier "foo" is undefined');
@@ -173,7 +166,7 @@ describeWith('NVRTC', 'standard headers', () => {
   test('a program that needed them is kept', async () => {
     const source = kernel('y[0] = INFINITY + UINT8_MAX;', '#include <cstdint>');
     expect((await compile(source)).cached).toBe(false);
-    // It is written behind the first.
+    // It is written after the first.
     await vi.waitFor(async () => {
       expect((await compile(source)).cached).toBe(true);
     }, 5000);

@@ -13,8 +13,8 @@ import type {
 } from 'async-cuda/nvrtc';
 import { expectTypeOf, test } from 'vitest';
 
-type Scale =
-  KernelsOf<'extern "C" __global__ void scale(float* y, const float* x, float k, int n) { y[0] = x[0]; }'>;
+type Scale = KernelsOf<`
+  extern "C" __global__ void scale(float* y, const float* x, float k, int n) { y[0] = x[0]; }`>;
 
 // Never called: nothing here needs a device.
 async function declared(
@@ -28,10 +28,12 @@ async function declared(
     #include <cuda_fp16.h>
     typedef float real;
     struct Options { real scale; int flags[2]; };
-    extern "C" __global__ void scale(real* y, const float* __restrict__ x, /* by */ float k, int n) {
+    extern "C" __global__ void scale(real* y, const float* __restrict__ x, /* by */ float k,
+      int n) {
       if (n > 0) { printf("%d\n", n); }
     }
-    extern "C" __global__ void other(const half* h, Options options, Foreign f, unsigned long long count, bool on) {}
+    extern "C" __global__ void other(const half* h, Options options, Foreign f,
+      unsigned long long count, bool on) {}
   `);
   expectTypeOf(module).toExtend<OpModule>();
   const op = module.scale.call({ grid: 1, block: 4 }, y, x, 2, 4);
@@ -58,7 +60,7 @@ async function declared(
     '#include "mine.cuh"\nextern "C" __global__ void scale(float* y) {}',
   );
   void open['hidden']?.call({ grid: 1, block: 4 }, y, 1);
-  // @ts-expect-error: what is seen is typed all the same
+  // @ts-expect-error: the visible ones are typed
   void open.scale.call({ grid: 1, block: 4 }, 'y');
 }
 

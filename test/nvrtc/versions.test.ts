@@ -76,7 +76,7 @@ describe.skipIf(why !== undefined)(
       ]);
     });
 
-    test("its other failures are told with its own names, and memory's as what they are", async () => {
+    test('its failures have its own names, and out of memory has its own code', async () => {
       vi.stubEnv('ASYNC_CUDA_NVRTC', old);
       const error = await failure(() => compile(SOURCE, { cache: false }));
       expect([error.code, error.message]).toEqual([
@@ -89,7 +89,7 @@ describe.skipIf(why !== undefined)(
       );
     });
 
-    test('its second library is found beside it, where it does not say so itself', async () => {
+    test('its second library is found beside it, where it is not named', async () => {
       const name = (minor: number): string => `libnvrtc-builtins.so.12.${minor}`;
       const compileWith = (minor: number): Promise<Error> => {
         vi.stubEnv('ASYNC_CUDA_NVRTC', library(12, minor, `-DBUILTINS="${name(minor)}"`));

@@ -1,7 +1,7 @@
 /**
  * The CUDA provider, on a GPU, with a build that has it: `pip install onnxruntime-gpu` (and the
- * CUDA and cuDNN wheels that it asks for), or ASYNC_CUDA_ONNXRUNTIME naming its folder
- * `onnxruntime/capi`. Left out loudly elsewhere.
+ * CUDA and cuDNN wheels that it needs), or ASYNC_CUDA_ONNXRUNTIME naming its folder
+ * `onnxruntime/capi`. Elsewhere it is skipped with a message.
  */
 import { f32 } from 'async-cuda/core';
 import { loadOnnxEngine } from 'async-cuda/onnxruntime';
@@ -34,7 +34,7 @@ else
       c!.close();
     });
 
-    test('what is before and behind a run on the device is in order with it', async () => {
+    test('work before and after a run on the device is in order with it', async () => {
       await using engine = await loadOnnxEngine(on.device, longModel(512, 16), {
         providers: ['cuda'],
       });
@@ -135,7 +135,7 @@ else
       expect(all).toEqual(Array.from({ length: 32 }, (_, i) => [1 + i, 2 + i]));
     });
 
-    test('the CPU computes where it is asked to, with copies', async () => {
+    test('the CPU provider computes where it is chosen, with copies', async () => {
       await using engine = await loadOnnxEngine(on.device, addModel(), { providers: ['cpu'] });
       expect(engine.staged).toBe(true);
       using a = await tensor(on.device, f32, [1, 2, 3]);

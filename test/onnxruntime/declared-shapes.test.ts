@@ -106,7 +106,7 @@ onPaths(
       }
     });
 
-    test('what follows a run has the shape that came', async () => {
+    test('later operations have the actual shape', async () => {
       const [twice, sum] = [await load(TWICE), await load(addModel())];
       using a = await tensor(on.device, f32, [1, 2]);
       using c = first(
@@ -115,7 +115,7 @@ onPaths(
       expect([...((await c.read()) as Float32Array)]).toEqual([2, 4, 2, 4]);
     });
 
-    test('an output whose shape depends on what inputs hold, and once was as declared', async () => {
+    test('an output whose shape depends on the contents of inputs', async () => {
       const reshaped = onnxModel({
         inputs: [
           ['a', 'f32', [4]],
@@ -227,14 +227,14 @@ onPaths(
       }
     });
 
-    test('strictShapes: what the model declares holds, and another shape is an error', async () => {
+    test('strictShapes: a shape other than the declared one is an error', async () => {
       const engine = await load(TWICE, { strictShapes: true });
       expect(engine.strictShapes).toBe(true);
       using a = await tensor(on.device, f32, [1, 2]);
       expect(await failure(() => engine.infer({ a }))).toMatchObject({
         code: 'ERR_CUDA_FORMAT',
         message: expect.stringMatching(
-          /the output 'c' is \[4\], and the model declares \[2\]\. Load the model without strictShapes/,
+          /the output 'c' is \[4\], and the model declares \[2\]\. .* without strictShapes/,
         ) as string,
       });
       using long = await zeros(on.device, f32, [4]);

@@ -45,7 +45,7 @@ onPaths(
       await Promise.all(opened.splice(0).map((engine) => engine.close()));
     });
 
-    test('says what it takes and gives', async () => {
+    test('has its inputs and outputs', async () => {
       const engine = await load(
         onnxModel({
           inputs: [
@@ -73,7 +73,7 @@ onPaths(
       expect(engine.outputs.map(({ name }) => name)).toEqual(['y']);
     });
 
-    test('takes every byte of bool but 0 for true, run after run, with and without gaps', async () => {
+    test('takes every byte of bool but 0 for true, with and without gaps', async () => {
       const engine = await load(
         onnxModel({
           inputs: [['x', 'bool', ['n']]],
@@ -291,7 +291,7 @@ onPaths(
       expect([...(sums as Float32Array)]).toEqual([11, 23, 32, 44]);
     });
 
-    test('runs stand in the order of their stream, and of the tensors that they share', async () => {
+    test('runs are in the order of their stream, and of the tensors that they share', async () => {
       const engine = await load(addModel('f32', [1024]));
       using one = await tensor(on.device, f32, new Float32Array(1024).fill(1));
       using x = await zeros(on.device, f32, [1024]);
@@ -308,7 +308,7 @@ onPaths(
       expect(last[1023]).toBe(12);
     });
 
-    test('a write behind a run does not change what it has read', async () => {
+    test('a write after a run does not change what it has read', async () => {
       const engine = await load(addModel('f32', [1 << 16]));
       using a = await tensor(on.device, f32, new Float32Array(1 << 16).fill(3));
       const run = engine.infer({ a, b: a }).run();
@@ -328,7 +328,7 @@ onPaths(
       expect(await values(c)).toEqual([2, 4]);
     });
 
-    test('as many runs as are asked for, by few contexts', async () => {
+    test('a few contexts do any number of runs', async () => {
       const engine = await load(addModel('f32', ['n']), { contexts: 2 });
       using a = await tensor(on.device, f32, [1, 2]);
       const all = await Promise.all(
@@ -366,7 +366,7 @@ onPaths(
         [
           'another dtype',
           async (d) => ({ a: await zeros(d, i32, [2]), b: await zeros(d, f32, [2]) }),
-          /inputs\.a: expected f32\[n\], got i32\[2\]: another dtype\. Write tensor\.convert\(f32\)/,
+          /inputs\.a: expected f32\[n\], got i32\[2\]: another dtype\. .*tensor\.convert\(f32\)/,
         ],
         [
           'another rank',
@@ -405,7 +405,7 @@ onPaths(
         );
       });
 
-      test('outputs of other names, dtypes, shapes, or that share memory with an input', async () => {
+      test('outputs of other names, dtypes or shapes, or that overlap an input', async () => {
         const engine = await load(addModel());
         using a = await zeros(on.device, f32, [2]);
         using whole = await zeros(on.device, i32, [2]);
@@ -442,7 +442,7 @@ onPaths(
         );
       });
 
-      test('the same as if it were the first, what was run on the same tensors', async () => {
+      test('a later run on the same tensors has the results of a first one', async () => {
         const engine = await load(addModel());
         const [a, b] = [await zeros(on.device, f32, [2]), await zeros(on.device, f32, [2])];
         using c = await zeros(on.device, f32, [2]);
@@ -506,7 +506,7 @@ onPaths(
         expect(() => run.sync()).toThrow(/await the operation/);
       });
 
-      test('what is closed', async () => {
+      test('closed tensors', async () => {
         const engine = await load(addModel());
         const context = await engine.createContext();
         using a = await zeros(on.device, f32, [2]);
@@ -521,15 +521,15 @@ onPaths(
       });
     });
 
-    test('what a failed operation left undefined does not run, and leaves the outputs undefined', async () => {
+    test('a run with undefined inputs fails, and leaves its outputs undefined', async () => {
       const engine = await load(addModel('f32', ['n']));
       using a = await tensor(on.device, f32, [1, 2]);
       using c = await zeros(on.device, f32, [2]);
       const controller = new AbortController();
       controller.abort(new Error('enough'));
-      expect(
-        await failure(() => engine.infer({ a, b: a }, { outputs: { c }, signal: controller.signal })),
-      ).toMatchObject({ message: 'enough' });
+      const { signal } = controller;
+      const aborted = await failure(() => engine.infer({ a, b: a }, { outputs: { c }, signal }));
+      expect(aborted).toMatchObject({ message: 'enough' });
       expect(await failure(() => c.read())).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
       expect(await failure(() => engine.infer({ a: c, b: c }))).toMatchObject({
         code: 'ERR_CUDA_UNDEFINED_CONTENTS',
@@ -541,7 +541,7 @@ onPaths(
       sum!.close();
     });
 
-    test('close waits for what is under way', async () => {
+    test('close waits for runs in flight', async () => {
       const engine = await load(longModel(256, 20));
       using x = await tensor(on.device, f32, new Float32Array(65536).fill(1 / 256), [256, 256]);
       const runs = [1, 2, 3].map(() => engine.infer({ x }).run());
@@ -567,7 +567,7 @@ onPaths(
       expect(error.name).toBe('TimeoutError');
       // All of it takes more than ten times as long.
       expect(performance.now() - begun).toBeLessThan(20_000);
-      // The context is as good as new.
+      // The context can be used again.
       const small = await load(addModel());
       using a = await zeros(on.device, f32, [2]);
       (await small.infer({ a, b: a }))['c']!.close();
@@ -682,7 +682,8 @@ describe(`models that cannot be loaded (${testDevice})`, () => {
       [{ contexts: 0.5 }, /options\.contexts/],
       [{ signal: true }, /AbortSignal/],
     ] as const) {
-      expect(await failure(() => loadOnnxEngine(device, addModel(), options as never))).toMatchObject({
+      const error = await failure(() => loadOnnxEngine(device, addModel(), options as never));
+      expect(error).toMatchObject({
         code: 'ERR_CUDA_INVALID_ARGUMENT',
         message: expect.stringMatching(says) as string,
       });
@@ -696,9 +697,9 @@ describe(`models that cannot be loaded (${testDevice})`, () => {
 
   test('with a signal that has aborted, or does', async () => {
     const device = await openTestDevice();
-    expect(
-      (await failure(() => loadOnnxEngine(device, addModel(), { signal: AbortSignal.abort() }))).name,
-    ).toBe('AbortError');
+    const signal = AbortSignal.abort();
+    const error = await failure(() => loadOnnxEngine(device, addModel(), { signal }));
+    expect(error.name).toBe('AbortError');
     const controller = new AbortController();
     const loading = loadOnnxEngine(device, longModel(8, 4000), { signal: controller.signal });
     controller.abort();
@@ -708,7 +709,7 @@ describe(`models that cannot be loaded (${testDevice})`, () => {
   });
 });
 
-test.runIf(onCpu)('a device that is checked sees what a run reads and writes', async () => {
+test.runIf(onCpu)('a checked device tracks the reads and writes of a run', async () => {
   const device = await CoreDevice.open('cpu', { check: true });
   const engine = await loadOnnxEngine(device, addModel());
   expect(engine.staged).toBe(true);

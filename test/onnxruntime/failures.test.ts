@@ -1,6 +1,4 @@
-/**
- * Runs that fail: who is told, what is undefined then, and that the next run is as good as ever.
- */
+/** Runs that fail: which waits reject, which memory is undefined, and that the next run works. */
 import { readFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 
@@ -43,10 +41,7 @@ const WRONG_SIZE = {
   message: expect.stringMatching(/cannot be reshaped/) as string,
 };
 
-/**
- * Linux may be told to promise whatever it is asked for; it ends processes that take more than
- * there is.
- */
+/** Linux can be set to overcommit memory; it then kills processes that use more than there is. */
 function promisesAll(): boolean {
   try {
     return readFileSync('/proc/sys/vm/overcommit_memory', 'utf8').trim() === '1';
@@ -70,7 +65,7 @@ onPaths(
     const aborted = (): AbortSignal => AbortSignal.abort(new Error('enough'));
     const first = async (x: Tensor<'f32'>): Promise<number> => (await x.read())[0]!;
 
-    test('among many of one context, on several streams: each fails or succeeds by itself', async () => {
+    test('among many of one context, on several streams, each run ends by itself', async () => {
       const engine = await load(RESHAPE, { contexts: 1 });
       using x = await tensor(on.device, f32, [5, 6, 7, 8]);
       using good = await tensor(on.device, i64, [4n]);
@@ -106,7 +101,9 @@ onPaths(
       using good = await tensor(on.device, i64, [4n]);
       using bad = await tensor(on.device, i64, [9n]);
       const ends = await Promise.allSettled(
-        Array.from({ length: 20 }, (_, i) => engine.infer({ x, i: i % 3 === 1 ? bad : good }).run()),
+        Array.from({ length: 20 }, (_, i) =>
+          engine.infer({ x, i: i % 3 === 1 ? bad : good }).run(),
+        ),
       );
       for (const [i, end] of ends.entries()) {
         expect(end.status, `run ${i}`).toBe(i % 3 === 1 ? 'rejected' : 'fulfilled');
@@ -132,36 +129,30 @@ onPaths(
       expect([...(await y.read())]).toEqual([0n]);
     });
 
-    test(
-      'inputs that are undefined: what it writes is too, and both are good again once they were ' +
-        'written',
-      async () => {
-        const engine = await load(addModel('f32', ['n']));
-        await using context = await engine.createContext();
-        using a = await tensor(on.device, f32, [1, 2]);
-        using b = await zeros(on.device, f32, [2]);
-        using c = await zeros(on.device, f32, [2]);
-        for (let round = 0; round < 3; round++) {
-          expect(
-            await failure(() =>
-              context.infer({ a, b: a }, { outputs: { c: b }, signal: aborted() }),
-            ),
-          ).toMatchObject({ message: 'enough' });
-          expect(
-            await failure(() => context.infer({ a: b, b: a }, { outputs: { c } })),
-          ).toMatchObject(UNDEFINED);
-          expect(await failure(() => context.infer({ a, b }, { outputs: { c } }))).toMatchObject(
-            UNDEFINED,
-          );
-          expect(await failure(() => c.read())).toMatchObject(UNDEFINED);
-          await b.fill(round);
-          await context.infer({ a, b }, { outputs: { c } });
-          expect([...(await c.read())]).toEqual([1 + round, 2 + round]);
-        }
-      },
-    );
+    test('with undefined inputs leave outputs undefined until both are written again', async () => {
+      const engine = await load(addModel('f32', ['n']));
+      await using context = await engine.createContext();
+      using a = await tensor(on.device, f32, [1, 2]);
+      using b = await zeros(on.device, f32, [2]);
+      using c = await zeros(on.device, f32, [2]);
+      for (let round = 0; round < 3; round++) {
+        expect(
+          await failure(() => context.infer({ a, b: a }, { outputs: { c: b }, signal: aborted() })),
+        ).toMatchObject({ message: 'enough' });
+        expect(
+          await failure(() => context.infer({ a: b, b: a }, { outputs: { c } })),
+        ).toMatchObject(UNDEFINED);
+        expect(await failure(() => context.infer({ a, b }, { outputs: { c } }))).toMatchObject(
+          UNDEFINED,
+        );
+        expect(await failure(() => c.read())).toMatchObject(UNDEFINED);
+        await b.fill(round);
+        await context.infer({ a, b }, { outputs: { c } });
+        expect([...(await c.read())]).toEqual([1 + round, 2 + round]);
+      }
+    });
 
-    test('does not write part of memory that is undefined, and says so', async () => {
+    test('does not write a part of undefined memory, and rejects', async () => {
       const engine = await load(addModel('f32', [2]));
       using a = await tensor(on.device, f32, [1, 2]);
       using whole = await zeros(on.device, f32, [4]);
@@ -202,7 +193,7 @@ onPaths(
     });
 
     test.each([0, 1, 2])(
-      'runs behind it in the operation are not begun, having been run %i times before',
+      'later runs of the operation do not start, after %i runs before',
       async (times) => {
         const engine = await load(RESHAPE);
         using x = await tensor(on.device, f32, [5, 6, 7, 8]);
@@ -226,7 +217,7 @@ onPaths(
       ['given', RESHAPE],
       ['made by the library', RESHAPE_SOME],
     ] as const)(
-      'and that nobody awaits, its output %s: the device tells of it, once',
+      'and that are not awaited, output %s, are reported by the device once',
       async (how, model) => {
         const engine = await load(model);
         using x = await tensor(on.device, f32, [5, 6, 7, 8]);
@@ -300,7 +291,7 @@ onPaths(
       }
     });
 
-    test('by its signal, in the middle: its output is undefined, and the context as good as new', async ({
+    test('by its signal, during the run: its output is undefined, and the context usable', async ({
       skip,
     }) => {
       const engine = await load(longModel(512, 1000));
@@ -336,8 +327,7 @@ onPaths(
 );
 
 test.each(paths)(
-  'a device that is closed in the middle of a run, tensors $name: whoever waits is told, and ' +
-    'nothing hangs',
+  'closing a device during a run, tensors $name, rejects every wait',
   async ({ options }) => {
     const device = await openTestDevice(options);
     const engine = await loadOnnxEngine(device, longModel(256, 40));

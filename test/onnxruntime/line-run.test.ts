@@ -1,6 +1,6 @@
 /**
- * Runs that a thread is told of in shared memory: what they give, in which order, what of them is
- * kept, and what a failure among many leaves.
+ * Runs that a thread takes from shared memory: their results, their order, the memory that they
+ * keep, and failures among many.
  */
 import { f32, i64 } from 'async-cuda/core';
 import type { Stream } from 'async-cuda/core';
@@ -17,7 +17,7 @@ import { RESHAPE, addModel, longModel } from './onnx-model.js';
 import { onPaths } from './paths.js';
 import { someOf } from '../random-runs.js';
 
-/** Loads engines that are closed behind each test. */
+/** Loads engines that are closed after each test. */
 function loading(
   on: TestDevice,
 ): (model: Uint8Array, options?: OnnxRuntimeOptions) => Promise<OnnxEngine> {
@@ -38,7 +38,7 @@ onPaths(
     const load = loading(on);
     const first = async (x: Tensor<'f32'>): Promise<number> => (await x.read())[0]!;
 
-    test('gives each time what its tensors hold by then', async () => {
+    test('uses the contents of its tensors at each run', async () => {
       const engine = await load(addModel('f32', [3]));
       using a = await zeros(on.device, f32, [3]);
       using b = await tensor(on.device, f32, [1, 2, 3]);
@@ -63,7 +63,7 @@ onPaths(
         const back = () => engine.infer({ a: y, b: one }, { outputs: { c: x } });
         const built = [there(), back()];
         let last: PromiseLike<unknown> | undefined;
-        // More than a thread is told at once, where it is told several.
+        // More than a thread receives at once.
         const count = engine.staged ? 300 : 3000;
         for (let i = 0; i < count; i++)
           last = (how === 'built once' ? built[i % 2]! : i % 2 === 0 ? there() : back()).runOn(
@@ -74,35 +74,31 @@ onPaths(
       },
     );
 
-    test(
-      'stands in the order of its stream with kernels and copies, and of its tensors across ' +
-        'streams',
-      async () => {
-        const engine = await load(addModel('f32', [1024]));
-        using left = on.device.createStream();
-        using right = on.device.createStream();
-        using one = await tensor(on.device, f32, new Float32Array(1024).fill(1));
-        using x = await zeros(on.device, f32, [1024]);
-        using y = await zeros(on.device, f32, [1024]);
-        const there = engine.infer({ a: x, b: one }, { outputs: { c: y } });
-        const back = engine.infer({ a: y, b: one }, { outputs: { c: x } });
-        for (let round = 0; round < 20; round++) {
-          // 5, 6 and 7 on one stream, 8 and 9 on the other.
-          const runs = [
-            x.fill(5).runOn(left),
-            there.runOn(left),
-            back.runOn(left),
-            there.runOn(right),
-            back.runOn(right),
-          ];
-          await Promise.all(runs);
-          expect(await first(x)).toBe(9);
-          expect((await y.read())[1023]).toBe(8);
-        }
-      },
-    );
+    test('is ordered in its stream, and by its tensors across streams', async () => {
+      const engine = await load(addModel('f32', [1024]));
+      using left = on.device.createStream();
+      using right = on.device.createStream();
+      using one = await tensor(on.device, f32, new Float32Array(1024).fill(1));
+      using x = await zeros(on.device, f32, [1024]);
+      using y = await zeros(on.device, f32, [1024]);
+      const there = engine.infer({ a: x, b: one }, { outputs: { c: y } });
+      const back = engine.infer({ a: y, b: one }, { outputs: { c: x } });
+      for (let round = 0; round < 20; round++) {
+        // 5, 6 and 7 on one stream, 8 and 9 on the other.
+        const runs = [
+          x.fill(5).runOn(left),
+          there.runOn(left),
+          back.runOn(left),
+          there.runOn(right),
+          back.runOn(right),
+        ];
+        await Promise.all(runs);
+        expect(await first(x)).toBe(9);
+        expect((await y.read())[1023]).toBe(8);
+      }
+    });
 
-    test('that fails: its operation rejects, what reads its output too, and the others go on', async () => {
+    test('that fails rejects its operation and readers of its output, and no others', async () => {
       const engine = await load(RESHAPE);
       const add = await load(addModel('f32', [4]));
       using stream = on.device.createStream();
@@ -115,7 +111,7 @@ onPaths(
       const right = engine.infer({ x, i: good }, { outputs: { y } });
       const wrong = engine.infer({ x, i: bad }, { outputs: { y: z } });
       const doubled = add.infer({ a: z, b: z }, { outputs: { c: sum } });
-      // The first time each is prepared; from then on they are told together.
+      // The first time each is prepared; later they are passed together.
       for (let round = 0; round < 3; round++) {
         const runs = [right, wrong, doubled, right, wrong, right].map((op) => op.runOn(stream));
         const ends = await Promise.allSettled(runs);
@@ -141,14 +137,14 @@ onPaths(
           code: 'ERR_CUDA_UNDEFINED_CONTENTS',
         });
       }
-      // What a run writes all of is good again behind it.
+      // A buffer that a run writes whole is defined after it.
       await bad.write(BigInt64Array.of(4n));
       await wrong.runOn(stream);
       await doubled.runOn(stream);
       expect([...(await z.read()), ...(await sum.read())]).toEqual([1, 2, 3, 4, 2, 4, 6, 8]);
     });
 
-    test('whose output an earlier failure left undefined makes it good, also the first time', async () => {
+    test('whose output an earlier failure left undefined defines it again', async () => {
       const engine = await load(RESHAPE);
       using x = await tensor(on.device, f32, [1, 2, 3, 4]);
       using i = await tensor(on.device, i64, [9n]);
@@ -162,7 +158,7 @@ onPaths(
       expect([...(await y.read())]).toEqual([1, 2, 3, 4]);
     });
 
-    test('whose failure nobody awaits: the device tells of it', async () => {
+    test('whose failure is not awaited is reported by the device', async () => {
       const engine = await load(RESHAPE);
       using stream = on.device.createStream();
       using x = await tensor(on.device, f32, [1, 2, 3, 4]);
@@ -180,52 +176,44 @@ onPaths(
       expect(on.errors.splice(0)).toHaveLength(1);
     });
 
-    test(
-      'is bound once for all that follow, and anew where another run needs more page-locked ' +
-        'memory',
-      async () => {
-        const engine = await load(addModel('f32', ['n']));
-        await using context = await engine.createContext();
-        using a = await tensor(on.device, f32, [1, 2]);
-        using c = await zeros(on.device, f32, [2]);
-        using large = await tensor(on.device, f32, new Float32Array(1 << 16).fill(4));
-        using sum = await zeros(on.device, f32, [1 << 16]);
-        const small = context.infer({ a, b: a }, { outputs: { c } });
-        for (let round = 0; round < 3; round++) {
-          await a.write(Float32Array.of(round, 10 * round));
-          await small;
-          expect([...(await c.read())]).toEqual([2 * round, 20 * round]);
-        }
-        expect(engine.bindings.count).toBe(1);
-        await context.infer({ a: large, b: large }, { outputs: { c: sum } });
-        expect([...new Set(await sum.read())]).toEqual([8]);
-        for (let round = 3; round < 6; round++) {
-          await a.write(Float32Array.of(round, 10 * round));
-          await small;
-          expect([...(await c.read())]).toEqual([2 * round, 20 * round]);
-        }
-        // Here the large ones' own, there the small ones' at the larger memory.
-        expect(engine.bindings.count).toBe(2);
-      },
-    );
+    test('is bound once, and again where a run needs more page-locked memory', async () => {
+      const engine = await load(addModel('f32', ['n']));
+      await using context = await engine.createContext();
+      using a = await tensor(on.device, f32, [1, 2]);
+      using c = await zeros(on.device, f32, [2]);
+      using large = await tensor(on.device, f32, new Float32Array(1 << 16).fill(4));
+      using sum = await zeros(on.device, f32, [1 << 16]);
+      const small = context.infer({ a, b: a }, { outputs: { c } });
+      for (let round = 0; round < 3; round++) {
+        await a.write(Float32Array.of(round, 10 * round));
+        await small;
+        expect([...(await c.read())]).toEqual([2 * round, 20 * round]);
+      }
+      expect(engine.bindings.count).toBe(1);
+      await context.infer({ a: large, b: large }, { outputs: { c: sum } });
+      expect([...new Set(await sum.read())]).toEqual([8]);
+      for (let round = 3; round < 6; round++) {
+        await a.write(Float32Array.of(round, 10 * round));
+        await small;
+        expect([...(await c.read())]).toEqual([2 * round, 20 * round]);
+      }
+      // Here the large ones' own, there the small ones' at the larger memory.
+      expect(engine.bindings.count).toBe(2);
+    });
+
+    test('allows its tensors to be closed after it is queued, also the first time', async () => {
+      const engine = await load(addModel('f32', [2]));
+      const a = await tensor(on.device, f32, [1, 2]);
+      using c = await zeros(on.device, f32, [2]);
+      const doubled = engine.infer({ a, b: a }, { outputs: { c } });
+      const runs = [doubled.run(), doubled.run()];
+      a.close();
+      await Promise.all(runs);
+      expect([...(await c.read())]).toEqual([2, 4]);
+    });
 
     test(
-      'its tensors may be closed as soon as it is queued, also where nothing was bound for them ' +
-        'before',
-      async () => {
-        const engine = await load(addModel('f32', [2]));
-        const a = await tensor(on.device, f32, [1, 2]);
-        using c = await zeros(on.device, f32, [2]);
-        const doubled = engine.infer({ a, b: a }, { outputs: { c } });
-        const runs = [doubled.run(), doubled.run()];
-        a.close();
-        await Promise.all(runs);
-        expect([...(await c.read())]).toEqual([2, 4]);
-      },
-    );
-
-    test(
-      'on a stream for each run: streams that are closed and forgotten are not kept',
+      'on a stream for each run does not keep closed and unreferenced streams',
       { tags: 'thorough' },
       async () => {
         const engine = await load(addModel('f32', [2]));
@@ -304,45 +292,39 @@ onPaths(
       },
     );
 
-    test(
-      'refuses tensors that were closed, other streams at once in one context, and an engine ' +
-        'that was closed',
-      async () => {
-        const engine = await load(longModel(256, 20));
-        const context = await engine.createContext();
-        using left = on.device.createStream();
-        using right = on.device.createStream();
-        using x = await zeros(on.device, f32, [256, 256]);
-        const y = await zeros(on.device, f32, [256, 256]);
-        const op = context.infer({ x }, { outputs: { y } });
-        await op.runOn(left);
-        await op.runOn(left);
-        // Held, so that it is under way for as long as it has to be.
-        let open = (): void => undefined;
-        const gate = new Promise<void>((resolve) => {
-          open = resolve;
-        });
-        left.call(() => gate).catch(() => undefined);
-        const running = op.runOn(left);
-        expect(() => op.runOn(right)).toThrow(expect.objectContaining({ code: 'ERR_CUDA_BUSY' }));
-        open();
-        await running;
-        await op.runOn(right);
-        y.close();
-        expect(() => op.runOn(left)).toThrow(
-          expect.objectContaining({ code: 'ERR_CUDA_DISPOSED' }),
-        );
-        using z = await zeros(on.device, f32, [256, 256]);
-        const other = engine.infer({ x }, { outputs: { y: z } });
-        await other.runOn(left);
-        const last = other.runOn(left);
-        await engine.close();
-        await last;
-        expect(() => other.runOn(left)).toThrow(
-          expect.objectContaining({ code: 'ERR_CUDA_DISPOSED' }),
-        );
-      },
-    );
+    test('refuses closed tensors, other streams at once, and a closed engine', async () => {
+      const engine = await load(longModel(256, 20));
+      const context = await engine.createContext();
+      using left = on.device.createStream();
+      using right = on.device.createStream();
+      using x = await zeros(on.device, f32, [256, 256]);
+      const y = await zeros(on.device, f32, [256, 256]);
+      const op = context.infer({ x }, { outputs: { y } });
+      await op.runOn(left);
+      await op.runOn(left);
+      // Held, so that it is under way for as long as it has to be.
+      let open = (): void => undefined;
+      const gate = new Promise<void>((resolve) => {
+        open = resolve;
+      });
+      left.call(() => gate).catch(() => undefined);
+      const running = op.runOn(left);
+      expect(() => op.runOn(right)).toThrow(expect.objectContaining({ code: 'ERR_CUDA_BUSY' }));
+      open();
+      await running;
+      await op.runOn(right);
+      y.close();
+      expect(() => op.runOn(left)).toThrow(expect.objectContaining({ code: 'ERR_CUDA_DISPOSED' }));
+      using z = await zeros(on.device, f32, [256, 256]);
+      const other = engine.infer({ x }, { outputs: { y: z } });
+      await other.runOn(left);
+      const last = other.runOn(left);
+      await engine.close();
+      await last;
+      expect(() => other.runOn(left)).toThrow(
+        expect.objectContaining({ code: 'ERR_CUDA_DISPOSED' }),
+      );
+    });
   },
   1,
 );
@@ -368,7 +350,7 @@ onPaths(
       }
     });
 
-    test('finds what was bound for memory that is given out again, on new tensors as well', async () => {
+    test('reuses the binding of memory that is allocated again, also on new tensors', async () => {
       const engine = await load(addModel('f32', ['n']));
       using stream = on.device.createStream();
       for (let i = 0; i < 40; i++) {
@@ -380,7 +362,7 @@ onPaths(
       expect(engine.bindings.count).toBeLessThan(10);
     });
 
-    test('tells tensors at the same addresses with other shapes apart', async () => {
+    test('distinguishes tensors at the same addresses with other shapes', async () => {
       const engine = await load(addModel('f32', ['n', 'm']));
       using stream = on.device.createStream();
       for (let round = 0; round < 3; round++) {
@@ -401,25 +383,21 @@ onPaths(
       }
     });
 
-    test(
-      'hundreds queued without waiting, each on what the one before has made, whose tensors are ' +
-        'closed by then',
-      async () => {
-        const engine = await load(addModel('f32', [4]));
-        using stream = on.device.createStream();
-        using one = await tensor(on.device, f32, [1, 1, 1, 1]);
-        let sum: AnyTensor = await zeros(on.device, f32, [4]);
-        // From the second run on the output's shape is known before it.
-        (await engine.infer({ a: one, b: one })).c!.close();
-        for (let i = 0; i < 300; i++) {
-          const next = engine.infer({ a: sum, b: one }).runOn(stream).value.c!;
-          sum.close();
-          sum = next;
-        }
-        expect([...((await sum.read()) as Float32Array)]).toEqual([300, 300, 300, 300]);
+    test('hundreds are queued without waiting, each on the closed result before', async () => {
+      const engine = await load(addModel('f32', [4]));
+      using stream = on.device.createStream();
+      using one = await tensor(on.device, f32, [1, 1, 1, 1]);
+      let sum: AnyTensor = await zeros(on.device, f32, [4]);
+      // From the second run on the output's shape is known before it.
+      (await engine.infer({ a: one, b: one })).c!.close();
+      for (let i = 0; i < 300; i++) {
+        const next = engine.infer({ a: sum, b: one }).runOn(stream).value.c!;
         sum.close();
-      },
-    );
+        sum = next;
+      }
+      expect([...((await sum.read()) as Float32Array)]).toEqual([300, 300, 300, 300]);
+      sum.close();
+    });
 
     test('that fails gives nothing, and its memory back', async () => {
       const engine = await load(RESHAPE);

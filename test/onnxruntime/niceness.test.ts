@@ -15,7 +15,7 @@ function threadsOf(niceness: number): number {
   return readdirSync('/proc/self/task').filter((thread) => {
     try {
       const stat = readFileSync(`/proc/self/task/${thread}/stat`, 'utf8');
-      // Behind the name, which may have blanks in it.
+      // After the name, which may contain blanks.
       return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16]) === niceness;
     } catch {
       return false;
@@ -24,7 +24,7 @@ function threadsOf(niceness: number): number {
 }
 
 test.skipIf(process.platform !== 'linux')(
-  "its threads, and not the event loop's, have the niceness that is asked for; 10 where none is",
+  'its threads, not the event loop’s, have the given niceness, 10 by default',
   async () => {
     await using device = await openTestDevice();
     using x = await zeros(device, f32, [64, 64]);

@@ -48,7 +48,7 @@ describe(`the event loop (${testDevice})`, () => {
 
 describe(`memory (${testDevice})`, () => {
   test(
-    'comes back: a hundred engines loaded, run and closed',
+    'is freed after a hundred engines are loaded, run and closed',
     { tags: 'thorough', timeout: 180_000 },
     async () => {
       const device = await openTestDevice();

@@ -142,7 +142,7 @@ export function addModel(
   });
 }
 
-/** `count` matrix products, one behind the other: so many times n³ multiplications. */
+/** `count` matrix products, one after the other: so many times n³ multiplications. */
 export function longModel(n: number, count: number): Uint8Array {
   const names = Array.from({ length: count + 1 }, (_, i) =>
     i === 0 ? 'x' : i === count ? 'y' : `t${i}`,
@@ -154,8 +154,8 @@ export function longModel(n: number, count: number): Uint8Array {
 }
 
 /**
- * Fails where `i` is another number than that of x's elements, whoever computes: CUDA's Gather,
- * say, takes any index.
+ * Fails where `i` is another number than that of x's elements, with every provider: CUDA's Gather,
+ * for example, takes any index.
  */
 export const RESHAPE = onnxModel({
   inputs: [

@@ -24,7 +24,7 @@ interface Path {
 // Kernels that only make inputs may leave gaps: what is looked for is what runs read and write.
 const CHECKED: OpenOptions = { check: { uninitialised: false } };
 
-/** Of the suite's device. */
+/** The paths of the suite's device. */
 export const paths: readonly Path[] = !onCpu
   ? [{ name: 'as its provider takes them', staged: undefined, options: {} }]
   : [
@@ -35,8 +35,8 @@ export const paths: readonly Path[] = !onCpu
     ];
 
 /**
- * Declares `body`'s tests for each path and mode, on a device of their own. `npm test` has the first
- * `quick` paths, in one mode.
+ * Declares `body`'s tests for each path and mode, on a device of their own. `npm test` has the
+ * first `quick` paths, in one mode.
  */
 export function onPaths(title: string, body: (on: TestDevice) => void, quick = paths.length): void {
   const all = paths.flatMap((path) => allModes.map((mode) => ({ ...path, mode })));

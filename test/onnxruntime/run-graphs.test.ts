@@ -49,7 +49,7 @@ if (reason !== undefined)
   describe.skip(`SKIPPED: recorded runs of ONNX Runtime: ${reason}`, () => undefined);
 else
   onDevice('recorded runs', (on) => {
-    test('on given tensors: each has the results of what they hold then', async () => {
+    test('on given tensors: each uses their contents at that time', async () => {
       await using engine = await loadOnnxEngine(on.device, addModel('f32', [3]), {
         providers: ['cuda'],
       });
@@ -66,7 +66,7 @@ else
       expect((await on.device.stats()).graphLaunches - before).toBe(20);
     });
 
-    test('that make their outputs, and what is before and behind them, are in order', async () => {
+    test('that allocate their outputs are in order with work before and after', async () => {
       await using engine = await loadOnnxEngine(on.device, longModel(512, 16), {
         providers: ['cuda'],
       });
@@ -118,7 +118,7 @@ else
       }
     });
 
-    test('a context of its own, behind one another on one stream, and after the threads have gone', async () => {
+    test('a context of its own, one after another, and after the threads end', async () => {
       await using engine = await loadOnnxEngine(on.device, longModel(64, 4), {
         providers: ['cuda'],
       });
@@ -139,7 +139,7 @@ else
       }
     }, 60_000);
 
-    test('what the processor reads of the inputs is read in each run', async () => {
+    test('inputs that the CPU reads are read in each run', async () => {
       const slice = onnxModel({
         inputs: [
           ['x', 'f32', [8]],
@@ -238,36 +238,31 @@ else
       });
     });
 
-    test(
-      'an engine that is closed while its runs are recorded, or used on other memory, leaves ' +
-        'nothing behind',
-      async () => {
-        const before = (await on.device.memoryInfo()).free;
-        for (let i = 0; i < 6; i++) {
-          const engine = await loadOnnxEngine(on.device, longModel(256, 4), {
-            providers: ['cuda'],
-          });
-          for (let k = 0; k < 3; k++) {
-            using x = await tensor(
-              on.device,
-              f32,
-              new Float32Array(256 * 256).fill(1 / 256),
-              [256, 256],
-            );
-            for (let n = 0; n < MANY / 2; n++) {
-              const { y } = await engine.infer({ x });
-              if (n === 0) expect(Math.abs((await values(y))[7]! - 1 / 256)).toBeLessThan(1e-4);
-              y!.close();
-            }
+    test('an engine that is closed while its runs are recorded leaves no memory', async () => {
+      const before = (await on.device.memoryInfo()).free;
+      for (let i = 0; i < 6; i++) {
+        const engine = await loadOnnxEngine(on.device, longModel(256, 4), {
+          providers: ['cuda'],
+        });
+        for (let k = 0; k < 3; k++) {
+          using x = await tensor(
+            on.device,
+            f32,
+            new Float32Array(256 * 256).fill(1 / 256),
+            [256, 256],
+          );
+          for (let n = 0; n < MANY / 2; n++) {
+            const { y } = await engine.infer({ x });
+            if (n === 0) expect(Math.abs((await values(y))[7]! - 1 / 256)).toBeLessThan(1e-4);
+            y!.close();
           }
-          if (i % 2 === 1) await delay(300);
-          await engine.close();
         }
-        await delay(1500);
-        expect(before - (await on.device.memoryInfo()).free).toBeLessThan(256 << 20);
-      },
-      60_000,
-    );
+        if (i % 2 === 1) await delay(300);
+        await engine.close();
+      }
+      await delay(1500);
+      expect(before - (await on.device.memoryInfo()).free).toBeLessThan(256 << 20);
+    }, 60_000);
 
     test('more memory than graphs are kept for: runs on it are right, too', async () => {
       await using engine = await loadOnnxEngine(on.device, addModel('f32', ['n']), {
@@ -313,7 +308,7 @@ else
       return open;
     }
 
-    test('on memory that is another one each time: a graph is shared by those of the same shapes', async () => {
+    test('on other memory each time: runs of the same shapes share a graph', async () => {
       await using engine = await loadOnnxEngine(on.device, addModel('f32', ['n']), {
         providers: ['cuda'],
       });
@@ -362,7 +357,7 @@ else
       for (const each of found) each.close();
     }, 60_000);
 
-    test('one whose input a failure has left undefined fails, and the next one does not', async () => {
+    test('a run whose input is undefined fails, and the next one does not', async () => {
       await using engine = await loadOnnxEngine(on.device, addModel('f32', [3]), {
         providers: ['cuda'],
       });
@@ -408,7 +403,7 @@ else
       expect(await values(c)).toEqual([2, 4, 6]);
     }, 60_000);
 
-    test('an engine gives back the memory of shared graphs', async () => {
+    test('an engine frees the memory of shared graphs', async () => {
       const model = longModel(256, 4);
       const buffers = async (): Promise<number> => (await on.device.stats()).live.buffers;
       const before = await buffers();

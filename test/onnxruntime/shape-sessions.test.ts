@@ -17,7 +17,7 @@ function counted(most: number, room = Infinity): { sessions: ShapeSessions; aske
 }
 
 describe('Sessions by shapes', () => {
-  test('one shape, or shapes that never come back, take one', async () => {
+  test('one shape, or shapes that do not repeat, take one session', async () => {
     const { sessions, asked } = counted(4);
     for (const shape of ['a', 'a', 'b', 'c', 'd', 'd']) {
       expect(sessions.take(shape)).toBe(1);
@@ -40,7 +40,7 @@ describe('Sessions by shapes', () => {
     expect([...(await sessions.end())].sort()).toEqual([1, 2, 3]);
   });
 
-  test('there are never more than the most, and the one that was not used for longest changes', async () => {
+  test('there are never more than the limit; the least recently used one changes', async () => {
     const { sessions, asked } = counted(2);
     for (let i = 0; i < 12; i++) {
       sessions.take('abc'[i % 3]!);
@@ -82,7 +82,7 @@ describe('Sessions by shapes', () => {
     },
   );
 
-  test('where there is no room for all that were named, runs go on with those that are there', async () => {
+  test('without room for all that were named, runs use those that exist', async () => {
     const { sessions, asked } = counted(4, 1);
     await sessions.prepare(['a', 'b', 'c', 'd']);
     expect(asked()).toBe(2);
@@ -112,7 +112,7 @@ describe('Sessions by shapes', () => {
     expect(await failing.end()).toEqual([7]);
   });
 
-  test('one that is being loaded at the end is waited for, and is released with the others', async () => {
+  test('closing waits for one that is being loaded, and releases it with the others', async () => {
     let loaded = (session: number): void => {
       throw new Error(`${session} was not asked for`);
     };

@@ -35,11 +35,11 @@ async function busy(spinning: boolean | undefined): Promise<number> {
 }
 
 test(
-  'threads that are told to sleep leave the processors alone between two runs',
+  'threads without spinning use no processor time between two runs',
   { tags: 'thorough' },
   async () => {
-    // The first of all has JavaScript compiled beside it, and beside other processes threads that are
-    // awake lose their processors: medians.
+    // The first of all has JavaScript compiled beside it, and beside other processes threads that
+    // are awake lose their processors: medians.
     const [asleep, awake]: [number[], number[]] = [[], []];
     for (let i = 0; i < 3; i++) {
       asleep.push(await busy(false));
@@ -50,7 +50,7 @@ test(
   },
 );
 
-test('only true and false say so', async () => {
+test('the option is a boolean', async () => {
   await using device = await openTestDevice();
   await expect(async () =>
     loadOnnxEngine(device, longModel(64, 2), { spinning: 'no' as never }),

@@ -1,4 +1,4 @@
-/** ONNX Runtime's telemetry, which nobody asked for who installs this package. */
+/** ONNX Runtime's telemetry is off unless the program enables it. */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 
 import { runProgram } from '../faults/program.js';
 
-/** Where one of them is set the library tells nothing anyway. */
+/** Where one of them is set the library sends nothing in any case. */
 const CONTINUOUS_INTEGRATION = Object.fromEntries(
   [
     'CI',
@@ -66,7 +66,7 @@ else
       expect(await left({})).toEqual([]);
     });
 
-    test('is on where the program says so', async () => {
+    test('is on where the program enables it', async () => {
       expect(await left({ ORT_DISABLE_TELEMETRY: '0' })).toHaveLength(1);
     });
   });

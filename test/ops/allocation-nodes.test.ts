@@ -1,4 +1,4 @@
-/** Memory that graphs allocate themselves, by nodes, at each launch. */
+/** Memory that graphs allocate by nodes at each launch. */
 import { f32, i32, inout, u32 } from 'async-cuda/core';
 import type { CoreDevice, DeviceBuffer, Kernel, Stream } from 'async-cuda/core';
 import { OpGraph, setDefaultDevice, value } from 'async-cuda/ops';
@@ -27,53 +27,51 @@ onDevice('nodes that allocate', (host) => {
       console.warn('the device has no memory pools: what allocates by nodes is not tested');
   });
 
-  test(
-    'level 3: a buffer that is closed in the capture is freed by a node, another stays until ' +
-      'the next launch',
-    async ({ skip }) => {
-      skip(!supported);
-      using target = device().alloc(i32, N);
-      let kept: DeviceBuffer<'i32'> | undefined;
-      await using graph = await stream.capture(
-        () => {
-          const passing = device().alloc(i32, N, { stream });
-          kept = device().alloc(i32, N, { stream, label: 'kept' });
-          passing.fill(stream, 5);
-          kept.copyFrom(stream, passing);
-          passing.close();
-          add1.launch(stream, GRID, kept, N);
-          target.copyFrom(stream, kept);
-        },
-        { allocate: 'nodes' },
-      );
-      expect((await graph.nodeTypes()).sort()).toEqual([
-        'kernel',
-        'memAlloc',
-        'memAlloc',
-        'memFree',
-        'memcpy',
-        'memcpy',
-        'memset',
-      ]);
-      expect((await failure(() => kept!.read(stream))).message).toContain(
-        'once the graph has been launched',
-      );
-      for (let i = 0; i < 3; i++) graph.launch(stream);
-      expect((await kept!.read(stream))[7]).toBe(6);
-      expect((await target.read(stream))[7]).toBe(6);
-      // Others may use it until the next launch, which waits for them.
-      const other = device().createStream();
-      for (let i = 0; i < 5; i++) {
-        add1.launch(other, GRID, kept!, N);
-        target.copyFrom(other, kept!);
-        graph.launch(stream);
-      }
-      expect([(await kept!.read(other))[0], (await target.read(other))[0]]).toEqual([6, 6]);
-      other.close();
-    },
-  );
+  test('level 3: a buffer that is closed in the capture is freed by a node', async ({ skip }) => {
+    skip(!supported);
+    using target = device().alloc(i32, N);
+    let kept: DeviceBuffer<'i32'> | undefined;
+    await using graph = await stream.capture(
+      () => {
+        const passing = device().alloc(i32, N, { stream });
+        kept = device().alloc(i32, N, { stream, label: 'kept' });
+        passing.fill(stream, 5);
+        kept.copyFrom(stream, passing);
+        passing.close();
+        add1.launch(stream, GRID, kept, N);
+        target.copyFrom(stream, kept);
+      },
+      { allocate: 'nodes' },
+    );
+    expect((await graph.nodeTypes()).sort()).toEqual([
+      'kernel',
+      'memAlloc',
+      'memAlloc',
+      'memFree',
+      'memcpy',
+      'memcpy',
+      'memset',
+    ]);
+    expect((await failure(() => kept!.read(stream))).message).toContain(
+      'once the graph has been launched',
+    );
+    for (let i = 0; i < 3; i++) graph.launch(stream);
+    expect((await kept!.read(stream))[7]).toBe(6);
+    expect((await target.read(stream))[7]).toBe(6);
+    // Other work may use it until the next launch, which waits for that work.
+    const other = device().createStream();
+    for (let i = 0; i < 5; i++) {
+      add1.launch(other, GRID, kept!, N);
+      target.copyFrom(other, kept!);
+      graph.launch(stream);
+    }
+    expect([(await kept!.read(other))[0], (await target.read(other))[0]]).toEqual([6, 6]);
+    other.close();
+  });
 
-  test('what was allocated before a conditional node is there behind it', async ({ skip }) => {
+  test('memory that was allocated before a conditional node can be used after it', async ({
+    skip,
+  }) => {
     skip(!supported);
     using condition = await tensor(device(), i32, [1]);
     using two = await full(device(), f32, [4], 2);
@@ -89,7 +87,7 @@ onDevice('nodes that allocate', (host) => {
     expect([...(await result.read())]).toEqual([7, 7, 7, 7]);
   });
 
-  test('level 3: without the option it is refused, and the error says how', async () => {
+  test('level 3: without the option it is refused, with how to allow it', async () => {
     const error = await failure(() =>
       stream.capture(() => {
         device().alloc(i32, N, { stream });
@@ -104,7 +102,7 @@ onDevice('nodes that allocate', (host) => {
     ).toContain("options.allocate: expected 'refuse' or 'nodes'");
   });
 
-  test('an operation gives the same either way; what use() closes is freed by a node', async ({
+  test('an operation has the same result; memory that use() closes is freed by a node', async ({
     skip,
   }) => {
     skip(!supported);
@@ -139,7 +137,7 @@ onDevice('nodes that allocate', (host) => {
     expect((await failure(() => scoped.output.read())).code).toBe('ERR_CUDA_DISPOSED');
   });
 
-  test('arrays of the host are part of the graph as they were', async ({ skip }) => {
+  test('the graph has the contents that host arrays had at the capture', async ({ skip }) => {
     skip(!supported);
     const source = Int32Array.from({ length: N }, (_, i) => i);
     const op = tensor(device(), i32, source).andThen((x) => x.dup());
@@ -149,7 +147,7 @@ onDevice('nodes that allocate', (host) => {
       expect([...(await (await graph.replay()).read())].slice(0, 4)).toEqual([0, 1, 2, 3]);
   });
 
-  test('bodies of conditional nodes allocate beside', async ({ skip }) => {
+  test('bodies of conditional nodes can allocate', async ({ skip }) => {
     skip(!supported || device().runtime.info.conditionalNodes === 'none');
     using state = await tensor(device(), i32, [1, 0]);
     const op = value(state).when(
@@ -161,7 +159,7 @@ onDevice('nodes that allocate', (host) => {
     expect([...(await state.read())]).toEqual([9, 9]);
   });
 
-  test('what cannot be: another graph uses it, parameters are taken over', async ({ skip }) => {
+  test('its use by another graph, and update, are refused', async ({ skip }) => {
     skip(!supported);
     const op = zeros(device(), i32, [N]);
     await using graph = await op.capture(stream, { allocate: 'nodes' });
@@ -180,7 +178,7 @@ onDevice('nodes that allocate', (host) => {
     expect((await x.read())[0]).toBe(0);
   });
 
-  test('a launch that fails, and a capture that does, leave nothing behind', async ({ skip }) => {
+  test('a launch and a capture that fail leave nothing allocated', async ({ skip }) => {
     skip(!supported);
     const { handles } = device().runtime;
     const fail = async (): Promise<void> => {
@@ -211,9 +209,9 @@ onDevice('nodes that allocate', (host) => {
       ).toBe('of mine');
       await device().finished();
     };
-    // Streams make their events as they go.
+    // Streams create their events as they need them.
     for (let i = 0; i < 40; i++) await fail();
-    // What earlier tests forgot would go meanwhile.
+    // Otherwise garbage of earlier tests would be collected during this one.
     await collectGarbage();
     const before = handles.count;
     for (let i = 0; i < 10; i++) await fail();
@@ -221,7 +219,7 @@ onDevice('nodes that allocate', (host) => {
     expect(host.errors).toEqual([]);
   });
 
-  test.runIf(onCpu)('memory is given back at the end', async () => {
+  test.runIf(onCpu)('memory is freed when the graph is closed', async () => {
     const free = async (): Promise<number> => {
       await device().finished();
       return (await device().memoryInfo()).free;
@@ -239,7 +237,7 @@ onDevice('nodes that allocate', (host) => {
   });
 });
 
-test('a device without pools says so', async () => {
+test('a device without pools refuses it', async () => {
   process.env['ASYNC_CUDA_WITHOUT'] = 'pools';
   const device = await openTestDevice().finally(() => {
     delete process.env['ASYNC_CUDA_WITHOUT'];

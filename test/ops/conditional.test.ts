@@ -1,6 +1,6 @@
 /**
- * Operations that the device's own results decide: the same whether they are awaited, run on a
- * blocked thread or recorded.
+ * Operations whose control flow the device's results decide: they have the same results when they
+ * are awaited, run on a blocked thread or recorded.
  */
 import { f32, i32, inout, u32 } from 'async-cuda/core';
 import type { CoreDevice, DType, DTypeName, Kernel } from 'async-cuda/core';
@@ -18,19 +18,22 @@ const PTX = `.version 7.0
 .address_size 64
 .visible .entry add(.param .u64 word, .param .u32 amount) {
   .reg .b32 %r<3>; .reg .b64 %a<2>;
-  ld.param.u64 %a0, [word]; cvta.to.global.u64 %a0, %a0; ld.param.u32 %r1, [amount]; ld.global.u32 %r0, [%a0]; add.u32 %r0, %r0, %r1; st.global.u32 [%a0], %r0; ret;
+  ld.param.u64 %a0, [word]; cvta.to.global.u64 %a0, %a0; ld.param.u32 %r1, [amount];
+  ld.global.u32 %r0, [%a0]; add.u32 %r0, %r0, %r1; st.global.u32 [%a0], %r0; ret;
 }
 .visible .entry below(.param .u64 a, .param .u32 limit, .param .u64 out) {
   .reg .b32 %r<4>; .reg .b64 %a<2>; .reg .pred %p<2>;
-  ld.param.u64 %a0, [a]; cvta.to.global.u64 %a0, %a0; ld.param.u64 %a1, [out]; cvta.to.global.u64 %a1, %a1;
-  ld.param.u32 %r1, [limit]; ld.global.u32 %r0, [%a0]; setp.lt.s32 %p0, %r0, %r1; selp.u32 %r2, 1, 0, %p0; st.global.u32 [%a1], %r2; ret;
+  ld.param.u64 %a0, [a]; cvta.to.global.u64 %a0, %a0; ld.param.u64 %a1, [out];
+  cvta.to.global.u64 %a1, %a1;
+  ld.param.u32 %r1, [limit]; ld.global.u32 %r0, [%a0]; setp.lt.s32 %p0, %r0, %r1;
+  selp.u32 %r2, 1, 0, %p0; st.global.u32 [%a1], %r2; ret;
 }`;
 
 type State = Tensor<'i32', [number]>;
 
 const ONE = { grid: 1, block: 1 } as const;
 
-/** Whether the driver records them: asked as users would. */
+/** Whether the driver can record them, found out as a program would. */
 const probe = await openTestDevice();
 const [major, minor] = probe.properties.driverVersion.split('.').map(Number);
 const recorded = probe.kind === 'cpu' || major! * 100 + minor! >= 1204;
@@ -100,7 +103,7 @@ onDevice('operations that the device decides', (host) => {
       expect(await read(3)).toEqual(expected);
     });
 
-    test('when without an otherwise, and what comes behind it', async () => {
+    test('when without an otherwise runs, and so does the work after it', async () => {
       for (const first of [0, 1]) {
         await set(first);
         await run(
@@ -128,7 +131,7 @@ onDevice('operations that the device decides', (host) => {
       }
     });
 
-    test('a condition that is an operation: computed before each turn, in memory that it is given', async () => {
+    test('a condition that is an operation is computed before each iteration', async () => {
       await set(3);
       const below = (limit: number): DeviceOp<Tensor<'i32', [number]>> =>
         callKernel(belowKernel, ONE, at(0), limit, at(5)).map(([, , flag]) => flag);
@@ -141,7 +144,7 @@ onDevice('operations that the device decides', (host) => {
       expect(await read(1)).toEqual([11]);
     });
 
-    test('a condition in memory of its own each time', async () => {
+    test('a condition can have new memory at each iteration', async () => {
       await set(3);
       const below = (limit: number) =>
         zeros(device(), u32, [1])
@@ -177,9 +180,9 @@ onDevice('operations that the device decides', (host) => {
       expect((await read())[1]).toBe(expected);
     });
 
-    test('one within another', async () => {
+    test('they can be nested', async () => {
       await set(4);
-      // Counts down, and adds what is odd to one place and what is even to another.
+      // Counts down, and adds odd numbers to one word and even ones to another.
       await run(
         value(state).repeatWhile(
           (x) => x.slice(0),
@@ -198,7 +201,7 @@ onDevice('operations that the device decides', (host) => {
       expect(await read(3)).toEqual([0, 2, 2]);
     });
 
-    test('memory that is made in a body', async () => {
+    test('a body can allocate memory', async () => {
       await set(1);
       await run(
         value(state).when(
@@ -209,7 +212,7 @@ onDevice('operations that the device decides', (host) => {
       expect(await read(6)).toEqual(Array(6).fill(9));
     });
 
-    test('what is shared and was run in a body only runs again behind it', async () => {
+    test('a shared operation that ran in a body only runs again after it', async () => {
       for (const first of [0, 1]) {
         await set(first);
         const once = add(1, 1).shared();
@@ -226,115 +229,123 @@ onDevice('operations that the device decides', (host) => {
       }
     });
 
-    test('what any program of them does', { tags: 'random', timeout: 60_000 }, async () => {
-      type Program =
-        | { kind: 'add'; at: number; by: number }
-        | { kind: 'when'; on: number; then: Program[]; otherwise: Program[] | undefined }
-        | { kind: 'times'; on: number; body: Program[] }
-        | { kind: 'choose'; on: number; choices: Program[][] };
-      const { programs } = fc.letrec<{ programs: Program[]; step: Program }>((tie) => ({
-        programs: fc.array(tie('step'), { maxLength: 3, depthIdentifier: 'd' }),
-        step: fc.oneof(
-          { depthIdentifier: 'd', maxDepth: 2 },
-          fc.record({
-            kind: fc.constant('add' as const),
-            at: fc.nat(3),
-            by: fc.integer({ min: -2, max: 3 }),
-          }),
-          fc.record({
-            kind: fc.constant('when' as const),
-            on: fc.nat(3),
-            then: tie('programs'),
-            otherwise: fc.option(tie('programs'), { nil: undefined }),
-          }),
-          fc.record({ kind: fc.constant('times' as const), on: fc.nat(3), body: tie('programs') }),
-          fc.record({
-            kind: fc.constant('choose' as const),
-            on: fc.nat(3),
-            choices: fc.array(tie('programs'), { minLength: 1, maxLength: 3 }),
-          }),
-        ),
-      }));
-      /**
-       * The words as the program leaves them. A loop runs while the fifth word, which it sets to 2
-       * and counts down, is not zero.
-       */
-      const interpret = (steps: Program[], words: number[]): void => {
-        for (const step of steps) {
-          if (step.kind === 'add') words[step.at]! += step.by;
-          else if (step.kind === 'when')
-            interpret(words[step.on] !== 0 ? step.then : (step.otherwise ?? []), words);
-          else if (step.kind === 'choose') interpret(step.choices[words[step.on]!] ?? [], words);
-          else {
-            for (words[4] = 2; words[4]! > 0;) {
-              words[4]! -= 1;
-              const left = words[4]!;
-              interpret(step.body, words);
-              words[4] = Math.min(left, words[4]!);
+    test(
+      'random programs of them have the expected results',
+      { tags: 'random', timeout: 60_000 },
+      async () => {
+        type Program =
+          | { kind: 'add'; at: number; by: number }
+          | { kind: 'when'; on: number; then: Program[]; otherwise: Program[] | undefined }
+          | { kind: 'times'; on: number; body: Program[] }
+          | { kind: 'choose'; on: number; choices: Program[][] };
+        const { programs } = fc.letrec<{ programs: Program[]; step: Program }>((tie) => ({
+          programs: fc.array(tie('step'), { maxLength: 3, depthIdentifier: 'd' }),
+          step: fc.oneof(
+            { depthIdentifier: 'd', maxDepth: 2 },
+            fc.record({
+              kind: fc.constant('add' as const),
+              at: fc.nat(3),
+              by: fc.integer({ min: -2, max: 3 }),
+            }),
+            fc.record({
+              kind: fc.constant('when' as const),
+              on: fc.nat(3),
+              then: tie('programs'),
+              otherwise: fc.option(tie('programs'), { nil: undefined }),
+            }),
+            fc.record({
+              kind: fc.constant('times' as const),
+              on: fc.nat(3),
+              body: tie('programs'),
+            }),
+            fc.record({
+              kind: fc.constant('choose' as const),
+              on: fc.nat(3),
+              choices: fc.array(tie('programs'), { minLength: 1, maxLength: 3 }),
+            }),
+          ),
+        }));
+        /**
+         * The words as the program leaves them. A loop runs while the fifth word, which it sets to
+         * 2 and counts down, is not zero.
+         */
+        const interpret = (steps: Program[], words: number[]): void => {
+          for (const step of steps) {
+            if (step.kind === 'add') words[step.at]! += step.by;
+            else if (step.kind === 'when')
+              interpret(words[step.on] !== 0 ? step.then : (step.otherwise ?? []), words);
+            else if (step.kind === 'choose') interpret(step.choices[words[step.on]!] ?? [], words);
+            else {
+              for (words[4] = 2; words[4]! > 0;) {
+                words[4]! -= 1;
+                const left = words[4]!;
+                interpret(step.body, words);
+                words[4] = Math.min(left, words[4]!);
+              }
             }
           }
-        }
-      };
-      const hasLoop = (steps: Program[]): boolean =>
-        steps.some(
-          (step) =>
-            step.kind === 'times' ||
-            (step.kind === 'when' && (hasLoop(step.then) || hasLoop(step.otherwise ?? []))) ||
-            (step.kind === 'choose' && step.choices.some(hasLoop)),
+        };
+        const hasLoop = (steps: Program[]): boolean =>
+          steps.some(
+            (step) =>
+              step.kind === 'times' ||
+              (step.kind === 'when' && (hasLoop(step.then) || hasLoop(step.otherwise ?? []))) ||
+              (step.kind === 'choose' && step.choices.some(hasLoop)),
+          );
+        const build = (steps: Program[]): DeviceOp<unknown> =>
+          steps.reduce<DeviceOp<unknown>>(
+            (op, step) =>
+              op.andThen(() => {
+                if (step.kind === 'add') return add(step.at, step.by);
+                if (step.kind === 'when')
+                  return value(state).when(
+                    (x) => x.slice(step.on),
+                    () => build(step.then),
+                    step.otherwise && ((): DeviceOp<unknown> => build(step.otherwise!)),
+                  );
+                if (step.kind === 'choose')
+                  return value(state).choose(
+                    (x) => x.slice(step.on),
+                    step.choices.map((choice) => () => build(choice)),
+                  );
+                return at(4)
+                  .fill(2)
+                  .andThen(() =>
+                    value(state).repeatWhile(
+                      (x) => x.slice(4),
+                      () => add(4, -1).andThen(() => build(step.body)),
+                    ),
+                  );
+              }),
+            value<unknown>(undefined),
+          );
+        // A loop within a loop would reset its counter for ever: such programs are left out.
+        const nests = (steps: Program[]): boolean =>
+          steps.some((step) =>
+            step.kind === 'times'
+              ? hasLoop(step.body)
+              : step.kind === 'when'
+                ? nests(step.then) || nests(step.otherwise ?? [])
+                : step.kind === 'choose' && step.choices.some(nests),
+          );
+        await fc.assert(
+          fc.asyncProperty(
+            programs.filter((steps) => !nests(steps)),
+            fc.array(fc.integer({ min: -1, max: 3 }), { minLength: 4, maxLength: 4 }),
+            async (steps, start) => {
+              const expected = [...start, 0];
+              interpret(steps, expected);
+              await set(...start);
+              await run(build(steps));
+              expect(await read(4)).toEqual(expected.slice(0, 4));
+            },
+          ),
+          { numRuns: 25 },
         );
-      const build = (steps: Program[]): DeviceOp<unknown> =>
-        steps.reduce<DeviceOp<unknown>>(
-          (op, step) =>
-            op.andThen(() => {
-              if (step.kind === 'add') return add(step.at, step.by);
-              if (step.kind === 'when')
-                return value(state).when(
-                  (x) => x.slice(step.on),
-                  () => build(step.then),
-                  step.otherwise && ((): DeviceOp<unknown> => build(step.otherwise!)),
-                );
-              if (step.kind === 'choose')
-                return value(state).choose(
-                  (x) => x.slice(step.on),
-                  step.choices.map((choice) => () => build(choice)),
-                );
-              return at(4)
-                .fill(2)
-                .andThen(() =>
-                  value(state).repeatWhile(
-                    (x) => x.slice(4),
-                    () => add(4, -1).andThen(() => build(step.body)),
-                  ),
-                );
-            }),
-          value<unknown>(undefined),
-        );
-      // A loop within a loop would set its counter again for ever: such programs are left out.
-      const nests = (steps: Program[]): boolean =>
-        steps.some((step) =>
-          step.kind === 'times'
-            ? hasLoop(step.body)
-            : step.kind === 'when'
-              ? nests(step.then) || nests(step.otherwise ?? [])
-              : step.kind === 'choose' && step.choices.some(nests),
-        );
-      await fc.assert(
-        fc.asyncProperty(
-          programs.filter((steps) => !nests(steps)),
-          fc.array(fc.integer({ min: -1, max: 3 }), { minLength: 4, maxLength: 4 }),
-          async (steps, start) => {
-            const expected = [...start, 0];
-            interpret(steps, expected);
-            await set(...start);
-            await run(build(steps));
-            expect(await read(4)).toEqual(expected.slice(0, 4));
-          },
-        ),
-        { numRuns: 25 },
-      );
-    });
+      },
+    );
 
-    test('what cannot decide is refused', async () => {
+    test('values that are not conditions are refused', async () => {
       using floats = await zeros(device(), f32, [1]);
       const refused = async (given: unknown): Promise<string> =>
         (
@@ -360,30 +371,27 @@ onDevice('operations that the device decides', (host) => {
     });
   });
 
-  test.runIf(recorded)(
-    'a launch decides anew each time, and the graph says what it is made of',
-    async () => {
-      const op = value(state)
-        .repeatWhile(
-          (x) => x.slice(0),
-          () => add(1, 1).andThen(() => add(0, -1)),
-        )
-        .choose((x) => x.slice(2), [() => add(3, 1), () => add(3, 10)]);
-      await using graph = await op.capture();
-      expect((await graph.nodeTypes()).filter((type) => type === 'conditional')).toHaveLength(2);
-      expect(await graph.nodeCount()).toBe(4);
-      expect((await graph.dot()).length).toBeGreaterThan(50);
-      for (const [turns, index] of [
-        [3, 0],
-        [0, 1],
-        [2, 7],
-      ] as const) {
-        await set(turns, 0, index, 0);
-        await graph.replay();
-        expect(await read()).toEqual([0, turns, index, index === 0 ? 1 : index === 1 ? 10 : 0]);
-      }
-    },
-  );
+  test.runIf(recorded)('each launch decides anew, and the graph lists its nodes', async () => {
+    const op = value(state)
+      .repeatWhile(
+        (x) => x.slice(0),
+        () => add(1, 1).andThen(() => add(0, -1)),
+      )
+      .choose((x) => x.slice(2), [() => add(3, 1), () => add(3, 10)]);
+    await using graph = await op.capture();
+    expect((await graph.nodeTypes()).filter((type) => type === 'conditional')).toHaveLength(2);
+    expect(await graph.nodeCount()).toBe(4);
+    expect((await graph.dot()).length).toBeGreaterThan(50);
+    for (const [turns, index] of [
+      [3, 0],
+      [0, 1],
+      [2, 7],
+    ] as const) {
+      await set(turns, 0, index, 0);
+      await graph.replay();
+      expect(await read()).toEqual([0, turns, index, index === 0 ? 1 : index === 1 ? 10 : 0]);
+    }
+  });
 
   test.runIf(recorded)('branches within a body and around it', async () => {
     const { parallel } = await import('async-cuda/ops');
@@ -403,7 +411,7 @@ onDevice('operations that the device decides', (host) => {
     expect(await read(5)).toEqual([1, 1, 2, 3, 4]);
   });
 
-  test.runIf(recorded)('reparam takes over what the bodies do', async () => {
+  test.runIf(recorded)('reparam takes the parameters of the bodies', async () => {
     const op = (amount: number): DeviceOp<State> =>
       value(state).when(
         (x) => x.slice(0),
@@ -416,7 +424,7 @@ onDevice('operations that the device decides', (host) => {
     expect((await read())[1]).toBe(50);
   });
 
-  test("what was made to decide is closed, and what is somebody's stays open", async () => {
+  test("a computed condition is closed, and the program's buffer stays open", async () => {
     const before = (await device().stats()).live.buffers;
     using mine = await tensor(device(), i32, [1]);
     const made = (n: number): DeviceOp<Tensor<'i32', [number]>> =>
@@ -472,7 +480,7 @@ onDevice('operations that the device decides', (host) => {
     if (recorded) expect((await failure(() => op.capture())).message).toBe('of mine');
   });
 
-  test('any dtype of whole numbers decides', async () => {
+  test('a condition can have any integer dtype', async () => {
     for (const name of ['bool', 'u8', 'i8', 'u16', 'i16', 'u32', 'i32', 'u64', 'i64'] as const) {
       const { DTYPES } = await import('async-cuda/core');
       const dtype = DTYPES[name] as DType<DTypeName>;
@@ -493,7 +501,7 @@ onDevice('operations that the device decides', (host) => {
   });
 });
 
-test('a driver without conditional nodes: captured it says what is missing, awaited it runs', async () => {
+test('without conditional nodes of the driver a capture fails, and a run works', async () => {
   process.env['ASYNC_CUDA_WITHOUT'] = 'conditionals';
   const device = await openTestDevice().finally(() => {
     delete process.env['ASYNC_CUDA_WITHOUT'];

@@ -1,7 +1,7 @@
 /**
- * Random trees of operations, and a model of what each gives: nested lists of elements. The model
- * knows no memory; what is open after a run follows from the rule of ownership: the memory of the
- * value, of what was kept, and nothing else.
+ * Random trees of operations, and a model of their results: nested lists of elements. The model has
+ * no memory; which tensors are open after a run follows from the rule of ownership: those of the
+ * value, those that were kept, and no others.
  */
 import { f32, keep, parallel, u8, zip } from 'async-cuda';
 import type { DeviceOp, SharedOp, Tensor, Device } from 'async-cuda';
@@ -15,7 +15,7 @@ export const COUNT = 4;
 export type Leaf =
   | { readonly kind: 'make'; readonly value: number }
   | { readonly kind: 'fail'; readonly how: 'callback' | 'device' }
-  /** Of the value that a callback around it received: the innermost one, or one further out. */
+  /** Uses the value that an enclosing callback received: the innermost one, or an outer one. */
   | { readonly kind: 'received'; readonly out: number; readonly how: ReceivedUse }
   | { readonly kind: 'shared'; readonly which: number };
 export type ReceivedUse =
@@ -41,7 +41,7 @@ export type Mapping =
   | 'partition'
   | 'twice';
 
-/** What a tree gives: elements of tensors, in lists. */
+/** The result of a tree: elements of tensors, in lists. */
 export type Elements = number[] | readonly Elements[];
 type Value =
   Tensor | readonly Value[] | Record<string, unknown> | Map<unknown, unknown> | Set<unknown>;
@@ -148,10 +148,10 @@ export const trees: fc.Arbitrary<Tree> = fc.letrec<{ tree: Tree; leaf: Leaf }>((
   ),
 })).tree;
 
-/** Makes operations of trees, and remembers what they keep. */
+/** Makes operations of trees, and records what they keep. */
 export class TreeBuilder {
   readonly kept: Tensor[] = [];
-  /** Whether a run of it is under way. */
+  /** Whether it is running. */
   isBusy = false;
   private readonly device: Device;
   readonly shared: readonly SharedOp<Value>[];
@@ -281,7 +281,7 @@ function mapped(given: Value, how: Mapping): Value {
   }
 }
 
-/** The tensors of a value, in order; one that is there twice, twice. */
+/** The tensors of a value, in order, with repetitions. */
 export function tensorsOf(given: unknown): Tensor[] {
   if (typeof given !== 'object' || given === null) return [];
   if ('buffer' in given && 'layout' in given) return [given as Tensor];
@@ -291,7 +291,7 @@ export function tensorsOf(given: unknown): Tensor[] {
   return Object.values(given).flatMap(tensorsOf);
 }
 
-/** What the tree gives: the elements of its tensors, in order. @throws Failure */
+/** The result of the tree: the elements of its tensors, in order. @throws Failure */
 export function expected(tree: Tree, received: readonly number[][] = []): number[] {
   switch (tree.kind) {
     case 'make':

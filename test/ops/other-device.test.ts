@@ -1,5 +1,6 @@
 /**
- * Operations and tensors of two devices: what is copied from one to the other, and what is refused.
+ * Operations and tensors of two devices: which are copied from one to the other, and which are
+ * refused.
  */
 import { f16, f32, i32, u8 } from 'async-cuda/core';
 import type { Stream } from 'async-cuda/core';
@@ -16,7 +17,7 @@ onPairs('Tensors of two devices', (pair) => {
     await Promise.all([prepare(pair.a, f32, i32, f16), prepare(pair.b, f32, i32, f16)]);
   });
 
-  test('a copy on another device, of views and dtypes as they are', async () => {
+  test('a copy on another device keeps shapes and dtypes', async () => {
     using x = await arange(pair.a, f32, 6);
     using y = await x.reshape([2, 3]).transpose().to(pair.b);
     expect([y.device === pair.b, y.shape, y.isContiguous, y.isView]).toEqual([
@@ -32,7 +33,7 @@ onPairs('Tensors of two devices', (pair) => {
     expect((await none.read()).length).toBe(0);
   });
 
-  test('what was queued before it is copied, and what comes next is behind it, on both devices', async () => {
+  test('a copy is ordered after earlier and before later work of both devices', async () => {
     const streams: [Stream, Stream] = [pair.a.createStream(), pair.b.createStream()];
     using x = await zeros(pair.a, i32, [1 << 16]);
     const copies: Tensor<'i32', [number]>[] = [];
@@ -42,8 +43,8 @@ onPairs('Tensors of two devices', (pair) => {
         .andThen((filled) => filled.to(pair.b))
         .runOn(streams[0]);
       const y = running.value as unknown as Tensor<'i32', [number]>;
-      // Neither waits for the host: the next value is written behind the copy, and the copy changed
-      // behind it.
+      // Neither waits for the host: the next value is written after the copy, and the copy is
+      // changed after that.
       x.fill(-1).runOn(pair.a.stream);
       y.slice([0, 1])
         .fill(100 + i)
@@ -59,22 +60,18 @@ onPairs('Tensors of two devices', (pair) => {
     for (const stream of streams) stream.close();
   });
 
-  test(
-    'the copy is part of the operation: on the stream that the other device’s policy gives, ' +
-      'and over with it',
-    async () => {
-      const own = pair.b.createStream({ label: 'copies' });
-      setPolicy(pair.b, new SingleStream(own));
-      const before = own.mark;
-      using y = await full(pair.a, i32, [1 << 18], 3).andThen((x) => x.to(pair.b));
-      expect(own.mark).toBeGreaterThan(before);
-      setPolicy(pair.b, undefined);
-      expect((await y.read())[(1 << 18) - 1]).toBe(3);
-      own.close();
-    },
-  );
+  test('the copy is part of the operation, on a stream of the other policy', async () => {
+    const own = pair.b.createStream({ label: 'copies' });
+    setPolicy(pair.b, new SingleStream(own));
+    const before = own.mark;
+    using y = await full(pair.a, i32, [1 << 18], 3).andThen((x) => x.to(pair.b));
+    expect(own.mark).toBeGreaterThan(before);
+    setPolicy(pair.b, undefined);
+    expect((await y.read())[(1 << 18) - 1]).toBe(3);
+    own.close();
+  });
 
-  test('there and back again: the copy back is an operation of the other device', async () => {
+  test('the copy back is an operation of the other device', async () => {
     using y = await arange(pair.a, i32, 100).andThen((x) => x.to(pair.b));
     using z = await y.to(pair.a);
     expect([...(await z.read())]).toEqual(Array.from({ length: 100 }, (_, i) => i));
@@ -89,13 +86,13 @@ onPairs('Tensors of two devices', (pair) => {
     ).toContain('runs on the device of its tensors only');
   });
 
-  test('on a thread that blocks', () => {
+  test('copies work on a thread that blocks', () => {
     using x = arange(pair.a, f32, 5).sync();
     using y = x.to(pair.b).sync();
     expect([...y.read().sync()]).toEqual([0, 1, 2, 3, 4]);
   });
 
-  test('what lies on another device is refused, plainly', async () => {
+  test('tensors of another device are refused, with both names', async () => {
     using x = await zeros(pair.a, i32, [4]);
     using y = await zeros(pair.b, i32, [4]);
     const refusals = await Promise.all([
@@ -117,7 +114,7 @@ onPairs('Tensors of two devices', (pair) => {
     expect([(await x.read())[0], (await y.read())[0]]).toEqual([1, 2]);
   });
 
-  test('a copy that fails is the operation’s failure', async () => {
+  test('a copy that fails rejects the operation', async () => {
     const running = full(pair.a, u8, [2 ** 46], 1).runOn(pair.a.stream);
     const greedy = running.value;
     expect((await failure(() => running)).code).toBe('ERR_CUDA_OUT_OF_MEMORY');

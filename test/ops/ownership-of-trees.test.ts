@@ -1,5 +1,6 @@
 /**
- * Random trees of operations against a model: what they give, and that nothing else is left open.
+ * Random trees of operations, compared with a model: their results, and that nothing else stays
+ * open.
  */
 import { Device } from 'async-cuda';
 import type { Tensor } from 'async-cuda';
@@ -26,7 +27,7 @@ someOf(1, describe)(allModes)('Ownership of random trees (%s)', (mode) => {
 
   const live = async (): Promise<number> => (await device.stats()).live.buffers;
 
-  /** What is open is what the run has handed out, and is closed with that. */
+  /** The open tensors are those of the run's result, and are closed with it. */
   async function settles(builder: TreeBuilder, before: number, given: unknown): Promise<void> {
     for (const shared of builder.shared) shared.close();
     const owned = (): number =>
@@ -47,7 +48,7 @@ someOf(1, describe)(allModes)('Ownership of random trees (%s)', (mode) => {
     expect(await live(), 'open after everything was closed').toBe(before);
   }
 
-  /** Compares the elements, of what is not shared and so closed. */
+  /** Compares the elements of results that are not shared, and so not closed. */
   async function compare(tree: Tree, tensors: readonly Tensor[]): Promise<void> {
     const elements = [];
     for (const tensor of tensors) elements.push(await tensor.read());
@@ -133,7 +134,7 @@ someOf(1, describe)(allModes)('Ownership of random trees (%s)', (mode) => {
           try {
             graph = await builder.operation(tree).capture(undefined, { allocate });
           } catch {
-            // What reads, fails or keeps cannot be recorded.
+            // Operations that read, fail or keep cannot be recorded.
           }
           if (graph !== undefined) {
             await graph.replay();
@@ -150,7 +151,7 @@ someOf(1, describe)(allModes)('Ownership of random trees (%s)', (mode) => {
 
 const hasSet = (tree: Tree): boolean =>
   anyPart(tree, (part) => part.kind === 'map' && part.how === 'Map and Set');
-/** In a graph the condition is recorded once, so that such a loop has no end. */
+/** In a graph the condition is recorded once, so that such a loop never ends. */
 const repeats = (tree: Tree): boolean => anyPart(tree, (part) => part.kind === 'repeat');
 
 function anyPart(tree: Tree, is: (part: Tree) => boolean): boolean {

@@ -1,5 +1,5 @@
 /**
- * The rule of ownership, by one behaviour each. Random trees of operations are in
+ * The rule of ownership, one behaviour in each test. Random trees of operations are in
  * ownership-of-trees.test.ts.
  */
 import { Device, f32, i32, inout, kernel, keep, output, u8, zip } from 'async-cuda';
@@ -33,7 +33,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     expect(await live(), 'buffers that the test left open').toBe(0);
   });
 
-  test('a chain keeps no more than a step needs', async () => {
+  test('a chain keeps only the memory that the next step needs', async () => {
     const seen: Tensor[] = [];
     let most = 0;
     let chain = device.zeros(f32, [16]);
@@ -52,7 +52,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     }).toEqual({ most: 1, steps: 50, open: 0 });
   });
 
-  test('memory is closed before the host has heard of a copy that was queued', async () => {
+  test('memory is closed before a queued copy has reached the host', async () => {
     let made: Tensor | undefined;
     const running = device
       .ones(f32, [8])
@@ -65,103 +65,91 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     expect([...(await running)]).toEqual(Array(8).fill(1));
   });
 
-  test(
-    'arrays, plain objects, Maps and Sets give on what is in them; class instances, getters ' +
-      'and functions do not',
-    async () => {
-      class Holder {
-        readonly tensor: Tensor;
-        constructor(tensor: Tensor) {
-          this.tensor = tensor;
-        }
+  test('arrays, plain objects, Maps and Sets pass their contents on, others do not', async () => {
+    class Holder {
+      readonly tensor: Tensor;
+      constructor(tensor: Tensor) {
+        this.tensor = tensor;
       }
-      const held = async (wrap: (x: Tensor) => unknown): Promise<boolean> => {
-        let made: Tensor | undefined;
-        await device.ones(f32, [1]).map((x) => {
-          made = x as Tensor;
-          return wrap(x as Tensor);
-        });
-        const open = !made!.isClosed;
-        made!.close();
-        return open;
-      };
-      expect(await held((x) => [[x]])).toBe(true);
-      expect(await held((x) => ({ a: { b: x } }))).toBe(true);
-      expect(await held((x) => Object.assign(Object.create(null) as object, { x }))).toBe(true);
-      expect(await held((x) => new Map([['x', x]]))).toBe(true);
-      expect(await held((x) => new Set([x]))).toBe(true);
-      expect(await held((x) => x.buffer)).toBe(true);
-      expect(await held((x) => new Holder(x))).toBe(false);
-      expect(
-        await held((x) => ({
-          get x() {
-            return x;
-          },
-        })),
-      ).toBe(false);
-      expect(await held((x) => () => x)).toBe(false);
-      const round: unknown[] = [];
-      round.push(round);
-      expect(await held(() => round)).toBe(false);
-    },
-  );
+    }
+    const held = async (wrap: (x: Tensor) => unknown): Promise<boolean> => {
+      let made: Tensor | undefined;
+      await device.ones(f32, [1]).map((x) => {
+        made = x as Tensor;
+        return wrap(x as Tensor);
+      });
+      const open = !made!.isClosed;
+      made!.close();
+      return open;
+    };
+    expect(await held((x) => [[x]])).toBe(true);
+    expect(await held((x) => ({ a: { b: x } }))).toBe(true);
+    expect(await held((x) => Object.assign(Object.create(null) as object, { x }))).toBe(true);
+    expect(await held((x) => new Map([['x', x]]))).toBe(true);
+    expect(await held((x) => new Set([x]))).toBe(true);
+    expect(await held((x) => x.buffer)).toBe(true);
+    expect(await held((x) => new Holder(x))).toBe(false);
+    expect(
+      await held((x) => ({
+        get x() {
+          return x;
+        },
+      })),
+    ).toBe(false);
+    expect(await held((x) => () => x)).toBe(false);
+    const round: unknown[] = [];
+    round.push(round);
+    expect(await held(() => round)).toBe(false);
+  });
 
-  test(
-    'a view whose owner is not given on owns the memory; of several the last one that is ' +
-      'closed gives it back',
-    async () => {
-      const view = await device.arange(i32, 6).map((x) => x.reshape([2, 3]));
-      expect({ view: view.isView, live: await live() }).toEqual({ view: false, live: 1 });
-      view.close();
-      expect({ closed: view.isClosed, live: await live() }).toEqual({ closed: true, live: 0 });
+  test('a view without its owner owns the memory; the last closed one frees it', async () => {
+    const view = await device.arange(i32, 6).map((x) => x.reshape([2, 3]));
+    expect({ view: view.isView, live: await live() }).toEqual({ view: false, live: 1 });
+    view.close();
+    expect({ closed: view.isClosed, live: await live() }).toEqual({ closed: true, live: 0 });
 
-      const [low, high] = await device
-        .arange(i32, 6)
-        .map((x) => [x.slice([0, 3]), x.slice([3, 6])] as const);
-      low.close();
-      low.close();
-      expect([low.isClosed, high.isClosed, await live()]).toEqual([true, false, 1]);
-      expect(await failure(() => low.read())).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
-      expect([...(await high.read())]).toEqual([3, 4, 5]);
-      high.close();
+    const [low, high] = await device
+      .arange(i32, 6)
+      .map((x) => [x.slice([0, 3]), x.slice([3, 6])] as const);
+    low.close();
+    low.close();
+    expect([low.isClosed, high.isClosed, await live()]).toEqual([true, false, 1]);
+    expect(await failure(() => low.read())).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+    expect([...(await high.read())]).toEqual([3, 4, 5]);
+    high.close();
 
-      // Where one of them is given on alone it is the only owner.
-      const last = await device
-        .arange(i32, 6)
-        .map((x) => [x.slice([0, 3]), x.slice([3, 6])] as const)
-        .map(([, second]) => second);
-      last.close();
-      expect(await live()).toBe(0);
+    // A single one that is passed on is the only owner.
+    const last = await device
+      .arange(i32, 6)
+      .map((x) => [x.slice([0, 3]), x.slice([3, 6])] as const)
+      .map(([, second]) => second);
+    last.close();
+    expect(await live()).toBe(0);
 
-      const [whole, part] = await device.arange(i32, 6).map((x) => [x, x.slice([0, 3])] as const);
-      expect(part.isView).toBe(true);
-      part.close();
-      expect(await live()).toBe(1);
-      whole.close();
-    },
-  );
+    const [whole, part] = await device.arange(i32, 6).map((x) => [x, x.slice([0, 3])] as const);
+    expect(part.isView).toBe(true);
+    part.close();
+    expect(await live()).toBe(1);
+    whole.close();
+  });
 
-  test(
-    "a buffer of level 3 that a callback allocates is the operation's; device.alloc of level 3 " +
-      "is its caller's",
-    async () => {
-      let mine: DeviceBuffer<'f32'> | undefined;
-      const given = await withContext((context) => {
-        const scratch = context.alloc(coreF32, 4);
-        const kept = context.alloc(coreF32, 4);
-        mine = context.device.alloc(coreF32, 4);
-        scratch.fill(context.stream, 1);
-        kept.copyFrom(context.stream, scratch);
-        return value(kept.slice(1, 3));
-      }, device);
-      expect([given.isView, await live()]).toEqual([false, 2]);
-      expect([...(await given.read(policyOf(device).nextStream()))]).toEqual([1, 1]);
-      given.close();
-      mine!.close();
-    },
-  );
+  test('the operation owns what its context allocates, and not device.alloc’s', async () => {
+    let mine: DeviceBuffer<'f32'> | undefined;
+    const given = await withContext((context) => {
+      const scratch = context.alloc(coreF32, 4);
+      const kept = context.alloc(coreF32, 4);
+      mine = context.device.alloc(coreF32, 4);
+      scratch.fill(context.stream, 1);
+      kept.copyFrom(context.stream, scratch);
+      return value(kept.slice(1, 3));
+    }, device);
+    expect([given.isView, await live()]).toEqual([false, 2]);
+    expect([...(await given.read(policyOf(device).nextStream()))]).toEqual([1, 1]);
+    given.close();
+    mine!.close();
+  });
 
-  test('keep takes memory out of the run', async () => {
+  test('keep excludes memory from what the run closes', async () => {
     const cache: { weights?: Tensor } = {};
     const total = await device
       .ones(f32, [4])
@@ -173,7 +161,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     expect([total, cache.weights!.isClosed, await live()]).toEqual([4, false, 1]);
     cache.weights!.close();
 
-    // Also from a run that fails, and as a view.
+    // The same holds for a run that fails, and for a view.
     let view: Tensor | undefined;
     await failure(() =>
       device.ones(f32, [4]).andThen((x) => {
@@ -184,7 +172,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     expect([view!.isView, view!.isClosed]).toEqual([false, false]);
     view!.close();
 
-    // Closing a view that the run gives on, or another view that was kept, does not close what was
+    // Closing a view that the run passes on, or another view that was kept, does not close what was
     // kept.
     let whole: Tensor | undefined;
     const row = await device.arange(f32, 8).map((x) => {
@@ -222,28 +210,24 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     ).toMatchObject({ code: 'ERR_CUDA_CAPTURE' });
   });
 
-  test(
-    'what is used by a later step than the one that received it is an error that says what to ' +
-      'write',
-    async () => {
-      let early: Tensor<'f32'> | undefined;
-      const error = await failure(() =>
-        device
-          .ones(f32, [4])
-          .andThen((x) => {
-            early = x;
-            return mul(x, 2);
-          })
-          .andThen((y) => add(y, early!)),
-      );
-      expect(error).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
-      expect(error.message).toMatch(
-        /step that received it has ended.*Use it within that callback.*return it with the result.*keep\(x\)/s,
-      );
-    },
-  );
+  test('a tensor of an ended step is refused, with the remedy', async () => {
+    let early: Tensor<'f32'> | undefined;
+    const error = await failure(() =>
+      device
+        .ones(f32, [4])
+        .andThen((x) => {
+          early = x;
+          return mul(x, 2);
+        })
+        .andThen((y) => add(y, early!)),
+    );
+    expect(error).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+    expect(error.message).toMatch(
+      /received it has ended.*Use it within that callback.*return it with the result.*keep\(x\)/s,
+    );
+  });
 
-  test('in a capture, where it would work, development mode finds it', async () => {
+  test('development mode finds it in a capture, where it would work', async () => {
     const op = (): ReturnType<typeof mul> => {
       let early: Tensor<'f32'> | undefined;
       return device
@@ -275,7 +259,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     }
   });
 
-  test('operands that fail, and what fails behind them, leave nothing', async () => {
+  test('operands that fail, and operations after them, leave nothing open', async () => {
     const wrong = device.zeros(f32, [5]) as never;
     const copies = kernel('copies', { y: output(f32), x: inout(f32) }, ({ y, x }, gpu) => {
       const i = gpu.globalId.x;
@@ -306,7 +290,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     }
   });
 
-  test("what Running.value has handed out is the caller's, also where the run fails", async () => {
+  test('the value of Running.value belongs to the caller, also where the run fails', async () => {
     const stream = policyOf(device).nextStream();
     const running = zip(device.ones(f32, [4]), device.zeros(u8, [2 ** 46])).runOn(stream);
     const [first, second] = running.value;
@@ -318,7 +302,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     await failure(() => other);
   });
 
-  test('an abort closes what the run gives, unless something else awaits it', async () => {
+  test('an abort closes the result of the run, unless it is awaited elsewhere', async () => {
     const controller = new AbortController();
     const aborted = device.ones(f32, [1 << 16]).run({ signal: controller.signal });
     controller.abort(new Error('enough'));
@@ -336,7 +320,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     x.close();
   });
 
-  test('memory of a shared operation is closed by close(), and later runs are refused', async () => {
+  test('close() closes the memory of a shared operation and refuses later runs', async () => {
     const shared = device.ones(f32, [4]).shared();
     const doubled = await shared.andThen((x) => mul(x, 2).andThen((y) => y.read()));
     expect([[...doubled], await live()]).toEqual([[2, 2, 2, 2], 1]);
@@ -346,13 +330,13 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
       code: 'ERR_CUDA_DISPOSED',
       message: expect.stringContaining('shared()') as string,
     });
-    // One that fails leaves nothing, and gives every run the same error.
+    // One that fails leaves nothing open, and rejects every run with the same error.
     const failing = zip(device.ones(f32, [4]), device.zeros(u8, [2 ** 46])).shared();
     expect(await failure(() => failing)).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
     expect(await failure(() => failing)).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
   });
 
-  test('a shared operation does not fail with the run that needs it first, and is not closed by it', async () => {
+  test('a shared operation is independent of the run that needs it first', async () => {
     for (const first of [
       (shared: DeviceOp<Tensor<'f32'>>) =>
         shared.andThen((w) => w.read()).andThen(() => device.zeros(u8, [2 ** 46])),
@@ -389,7 +373,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     shared.close();
   });
 
-  test('an abort ends a loop of the host, and begins no further step', async () => {
+  test('an abort ends a loop of the host before its next step', async () => {
     const controller = new AbortController();
     let turnsTaken = 0;
     const endless = device
@@ -411,7 +395,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     expect(turnsTaken).toBe(taken);
   });
 
-  test('closing what a graph gives leaves the graph as it is', async () => {
+  test('closing the result of a graph does not affect the graph', async () => {
     const graph = await device
       .ones(f32, [2])
       .andThen((x) => add(x, 1))
@@ -424,7 +408,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     expect(graph.output.isClosed).toBe(true);
   });
 
-  test('a context allocates in its callback only, and what is closed cannot be kept', async () => {
+  test('a context allocates in its callback only; closed tensors cannot be kept', async () => {
     let context: OpContext | undefined;
     let closed: Tensor | undefined;
     await device.ones(f32, [1]).withContext((given, x) => {
@@ -439,7 +423,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     expect(await failure(() => keep(closed!))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
   });
 
-  test('large values are looked through no further than needed', async () => {
+  test('large values are searched for tensors only as far as needed', async () => {
     const words = new Map(Array.from({ length: 200_000 }, (_, i) => [String(i), { i }]));
     const holes: unknown[] = [];
     holes[2 ** 31] = 1;
@@ -452,7 +436,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     x.close();
   });
 
-  test('each part of unzip() is given once, with its memory', async () => {
+  test('each part of unzip() is passed on once, with its memory', async () => {
     const [a, b] = zip(device.full(f32, [2], 1), device.full(f32, [2], 2)).unzip();
     const first = await a;
     expect(await live()).toBe(2);
@@ -462,13 +446,13 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
       code: 'ERR_CUDA_DISPOSED',
       message: expect.stringContaining('given once') as string,
     });
-    // As long as it is open others find it there, and do not close it.
+    // As long as it is open others can use it, and do not close it.
     expect([...(await a.andThen((x) => x.read()))]).toEqual([1, 1]);
     expect(first.isClosed).toBe(false);
     first.close();
   });
 
-  test('results of several tensors close them', async () => {
+  test('closing a result of several tensors closes all of them', async () => {
     const best = await topK(device.arange(f32, 8), 2);
     expect([...(await best.values.read())]).toEqual([7, 6]);
     best.close();
@@ -487,7 +471,7 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     expect(mine.isClosed).toBe(false);
   });
 
-  test('turns of a loop keep nothing', async () => {
+  test('iterations of a loop keep no memory', async () => {
     let turnsLeft = 20;
     let most = 0;
     const x = await device.zeros(f32, [4]).repeatWhile(
@@ -503,24 +487,20 @@ someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
     x.close();
   });
 
-  test(
-    'a graph owns what its recording allocates, and reparam leaves no memory of the recording ' +
-      'before',
-    async () => {
-      const target = await device.zeros(f32, [4]);
-      const graph = await target.copyFrom(mul(device.ones(f32, [4]), 2)).capture();
-      const held = await live();
-      for (let i = 3; i < 8; i++) {
-        await graph.reparam(target.copyFrom(mul(device.ones(f32, [4]), i)));
-        await graph.replay();
-        expect([...(await target.read())]).toEqual([i, i, i, i]);
-        expect(await live()).toBe(held);
-      }
-      await graph.close();
-      target.close();
-      expect(graph).toBeInstanceOf(OpGraph);
-    },
-  );
+  test('a graph owns its allocations, and reparam frees the earlier ones', async () => {
+    const target = await device.zeros(f32, [4]);
+    const graph = await target.copyFrom(mul(device.ones(f32, [4]), 2)).capture();
+    const held = await live();
+    for (let i = 3; i < 8; i++) {
+      await graph.reparam(target.copyFrom(mul(device.ones(f32, [4]), i)));
+      await graph.replay();
+      expect([...(await target.read())]).toEqual([i, i, i, i]);
+      expect(await live()).toBe(held);
+    }
+    await graph.close();
+    target.close();
+    expect(graph).toBeInstanceOf(OpGraph);
+  });
 });
 
 test('closing a device waits for runs whose kernels are being compiled', async () => {
@@ -541,7 +521,7 @@ test('closing a device waits for runs whose kernels are being compiled', async (
   await closed;
 });
 
-test('a run that a device has not waited for is told that the device was closed', async () => {
+test('a run that a device did not wait for rejects since the device was closed', async () => {
   const device = await Device.open(testDevice);
   const slow = kernel('slow', { y: output(f32) }, ({ y }, gpu) => {
     const i = gpu.globalId.x;

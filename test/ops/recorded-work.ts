@@ -13,7 +13,7 @@ export const LENGTH = 64;
 const SHAPE = { grid: 1, block: LENGTH } as const;
 
 export class RecordedWork {
-  /** What was queued, in order. */
+  /** The work that was queued, in order. */
   readonly log: string[] = [];
   private readonly host: TestDevice;
   private readonly add1: Kernel;
@@ -62,7 +62,7 @@ export class RecordedWork {
     }).map((values) => values[0]!);
   }
 
-  /** Fails on the device, after the callbacks have run: there is no such memory. */
+  /** Fails on the device, after the callbacks have run: the memory does not exist. */
   failing(): DeviceOp<DeviceBuffer<'u8'>> {
     return operation(this.host.device, (context) => {
       this.log.push('failing');
@@ -72,7 +72,7 @@ export class RecordedWork {
     });
   }
 
-  /** Holds its stream until the gate is opened. */
+  /** Holds its stream until the gate opens. */
   async hold(): Promise<{
     gate: Gate;
     held: DeviceOp<void>;
@@ -89,7 +89,7 @@ export class RecordedWork {
     return { gate, held, kernel, word };
   }
 
-  /** Takes out what was logged so far. */
+  /** Removes and returns the log. */
   taken(): string[] {
     return this.log.splice(0);
   }

@@ -1,6 +1,6 @@
 /**
- * Runs that are not awaited, with kernels that are loaded on their first use: the same results as
- * where they are there already.
+ * Runs that are not awaited, with kernels that are loaded on their first use: the results are those
+ * with kernels that are loaded before.
  */
 import { f32 } from 'async-cuda/core';
 import { elementKernel, input, inout, kernel, output } from 'async-cuda';
@@ -15,7 +15,7 @@ import { failure, onDevice } from '../core/test-device.js';
 
 let made = 0;
 
-/** out = 2 x + by, by a kernel that nobody has loaded. */
+/** out = 2 x + by, by a kernel that is not loaded yet. */
 function fresh(by: number): (out: Tensor<'f32'>, x: Tensor<'f32'>) => DeviceOp<unknown> {
   const scale = kernel(
     `fresh_${process.pid}_${made++}`,
@@ -30,7 +30,7 @@ function fresh(by: number): (out: Tensor<'f32'>, x: Tensor<'f32'>) => DeviceOp<u
 }
 
 onDevice('runs that wait for their kernels', (host) => {
-  test('what is run behind does not overtake them', async () => {
+  test('a later run does not overtake them', async () => {
     using x = await tensor(host.device, f32, [1, 2, 3]);
     using y = await zeros(host.device, f32, [3]);
     const first = fresh(0.5)(y, x).run();
@@ -41,7 +41,7 @@ onDevice('runs that wait for their kernels', (host) => {
     expect([...(await x.read())]).toEqual([100, 100, 100]);
   });
 
-  test('nor do several of them overtake one another', async () => {
+  test('several of them run in the order of the calls', async () => {
     using x = await tensor(host.device, f32, [1]);
     using y = await zeros(host.device, f32, [1]);
     const [double, more] = [fresh(0), fresh(1)];
@@ -52,7 +52,7 @@ onDevice('runs that wait for their kernels', (host) => {
     await Promise.all(runs);
   });
 
-  test('the later steps of an operation are no exceptions', async () => {
+  test('the later steps of an operation run in order as well', async () => {
     using x = await tensor(host.device, f32, [1, 2, 3, 4]);
     using y = await zeros(host.device, f32, [4]);
     using z = await zeros(host.device, f32, [4]);
@@ -68,7 +68,7 @@ onDevice('runs that wait for their kernels', (host) => {
     await Promise.all([chain, filled]);
   });
 
-  test('nor is what the library makes', async () => {
+  test('operations of the library run in order as well', async () => {
     using x = await tensor(host.device, f32, [1, 2, 3, 4]);
     const summed = cumsum(x, { exclusive: true }).run();
     const filled = x.fill(0).run();
@@ -77,7 +77,7 @@ onDevice('runs that wait for their kernels', (host) => {
     expect([...(await sums.read())]).toEqual([0, 1, 3, 6]);
   });
 
-  test('nor is a graph, which writes what they write', async () => {
+  test('a graph that writes the same memory runs in order', async () => {
     using x = await tensor(host.device, f32, [1, 2]);
     using y = await zeros(host.device, f32, [2]);
     await using graph = await y.fill(7).capture();
@@ -89,7 +89,7 @@ onDevice('runs that wait for their kernels', (host) => {
     expect([...(await x.read())]).toEqual([7, 7]);
   });
 
-  test('nor a graph that reads what they write, with the parameters of another', async () => {
+  test('a graph with new parameters that reads the same memory runs in order', async () => {
     using x = await tensor(host.device, f32, [1, 2]);
     using y = await zeros(host.device, f32, [2]);
     using z = await zeros(host.device, f32, [2]);
@@ -101,7 +101,7 @@ onDevice('runs that wait for their kernels', (host) => {
     expect([...(await z.read())]).toEqual([3, 5]);
   });
 
-  test('one that fails lets the next ones go', async () => {
+  test('one that fails does not block the next ones', async () => {
     using x = await tensor(host.device, f32, [1, 2]);
     const wrong = kernel(`wrong_${process.pid}`, { x: inout(f32) }, ({ x: values }, gpu) => {
       values[gpu.globalId.x] = (gpu as unknown as { missing(): number }).missing();
@@ -113,7 +113,7 @@ onDevice('runs that wait for their kernels', (host) => {
     expect([...(await x.read())]).toEqual([3, 3]);
   });
 
-  test('what shares no memory does not wait', async () => {
+  test('runs that share no memory do not wait', async () => {
     using x = await tensor(host.device, f32, [1]);
     using y = await zeros(host.device, f32, [1]);
     using other = await zeros(host.device, f32, [1]);
@@ -135,8 +135,8 @@ onDevice('runs that wait for their kernels', (host) => {
 });
 
 describe('programs', () => {
-  onDevice('of runs that nobody awaits in between', (host) => {
-    test('give what JavaScript gives', { tags: 'random' }, async () => {
+  onDevice('of runs without waits in between', (host) => {
+    test('have the results that JavaScript computes', { tags: 'random' }, async () => {
       const add = elementKernel(
         `add_${process.pid}`,
         { out: inout(f32), x: input(f32) },

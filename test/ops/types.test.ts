@@ -1,6 +1,6 @@
 /**
- * Types of operations: inferred through every combinator, tuples kept as tuples. The type checker
- * is the test.
+ * Types of operations: they are inferred through every combinator, and tuples stay tuples. The type
+ * checker is the test.
  */
 import { f32 } from 'async-cuda/core';
 import type { CoreDevice } from 'async-cuda/core';
@@ -10,7 +10,7 @@ import { callKernel, zeros } from 'async-cuda/tensor';
 import type { Tensor } from 'async-cuda/tensor';
 import { expect, expectTypeOf, test } from 'vitest';
 
-// Never called: nothing here needs a device.
+// Never called: the type checker reads it.
 function declared(device: CoreDevice, kernel: Parameters<typeof callKernel>[0]): void {
   const op = value(1 as number);
   expectTypeOf(op).toEqualTypeOf<DeviceOp<number>>();
@@ -69,26 +69,26 @@ function declared(device: CoreDevice, kernel: Parameters<typeof callKernel>[0]):
     DeviceOp<[Tensor<'f32', [2, 3]>, 5]>
   >();
 
-  // @ts-expect-error: no operation
+  // @ts-expect-error: the argument is not an operation
   op.andThen(() => 1);
-  // @ts-expect-error: nobody waits for a promise
+  // @ts-expect-error: a promise is not awaited
   op.andThen(async () => value(1));
-  // @ts-expect-error: nobody waits for a promise
+  // @ts-expect-error: a promise is not awaited
   op.tap(async () => undefined);
-  // @ts-expect-error: nobody waits for a promise
+  // @ts-expect-error: a promise is not awaited
   op.orElse(async () => 5);
-  // @ts-expect-error: nobody waits for a promise
+  // @ts-expect-error: a promise is not awaited
   op.ensure(async () => undefined);
   made.when(
-    // @ts-expect-error: nobody waits for a promise
+    // @ts-expect-error: a promise is not awaited
     async () => zeros(device, f32, [1]),
     () => made,
   );
-  // @ts-expect-error: nobody waits for a promise
+  // @ts-expect-error: a promise is not awaited
   op.withContext(async () => value(1));
-  // @ts-expect-error: nobody waits for a promise
+  // @ts-expect-error: a promise is not awaited
   made.andThen(async (x) => x.dup());
-  // @ts-expect-error: an operation in the place of a value
+  // @ts-expect-error: an operation in place of a value
   op.map(() => value(1));
   // @ts-expect-error: 6 elements are not 4
   made.map((x) => x.reshape([4]));

@@ -14,8 +14,8 @@ export interface Bundler {
 }
 
 /**
- * The folder is made without a package.json of its own, so the ending says whether a file is ESM or
- * CommonJS.
+ * The folder is made without a package.json of its own, so that the extension determines whether a
+ * file is ESM or CommonJS.
  */
 async function outputFile(file: string, out: string, ending: '.mjs' | '.cjs'): Promise<string> {
   const path = join(out, basename(file).replace(/\.mjs$/, ending));

@@ -97,7 +97,8 @@ test('imports down the layers, of builtins and of dependencies pass', async () =
   const violations = await check({
     'src/ptx/index.ts': `export * from './parse.js';`,
     'src/ptx/parse.ts': `export const parse = 1;`,
-    'src/ptx/parse.test.ts': `import { readFileSync } from 'node:fs'; import { test } from 'vitest';`,
+    'src/ptx/parse.test.ts':
+      `import { readFileSync } from 'node:fs'; ` + `import { test } from 'vitest';`,
     'src/compiler/index.ts': `import 'acorn';`,
     'src/driver/index.ts': `import '../ptx/index.js'; import 'node:fs'; import koffi from 'koffi';`,
     'src/core/index.ts': `import type { a } from '../runtime/index.js'; import '../ptx/index.js';`,
@@ -116,12 +117,12 @@ test('an import up the layers is a violation', async () => {
   expect(violations).toEqual(['driver-imports-below: src/driver/index.ts -> src/core/index.ts']);
 });
 
-test('the comment of a rule says what the layer may import', () => {
+test('the comment of a rule lists what the layer may import', () => {
   const rule = config.forbidden.find(({ name }) => name === 'driver-imports-below');
   expect(rule).toMatchObject({ comment: 'src/driver may import driver, ground, ptx, native.' });
 });
 
-test('a row that names no "what it may import" does not reach further down', async () => {
+test('a row without "what it may import" does not allow lower layers', async () => {
   const violations = await check({ 'src/core/index.ts': `import '../driver/index.js';` });
   expect(violations).toEqual(['core-imports-below: src/core/index.ts -> src/driver/index.ts']);
 });
@@ -179,7 +180,7 @@ test('a pure compiler imports no package but those of its row', async () => {
   ]);
 });
 
-test('a package that is no dependency is a violation, installed or not', async () => {
+test('a package that is not a dependency is a violation, installed or not', async () => {
   const violations = await check({ 'src/driver/a.ts': `import 'esbuild';\nimport 'unheard-of';` });
   expect(violations.map((each) => each.split(' -> ')[0])).toEqual([
     'only-dependencies: src/driver/a.ts',
@@ -208,7 +209,8 @@ test('a folder without a row is a violation, and so is an import of it', async (
 
 test('a cycle by values is a violation, also one that types would shorten', async () => {
   const files = {
-    'src/core/a.ts': `import { c } from './b.js'; import type { C } from './c.js'; export const a = c;`,
+    'src/core/a.ts':
+      `import { c } from './b.js'; ` + `import type { C } from './c.js'; export const a = c;`,
     'src/core/b.ts': `export { c } from './c.js';`,
     'src/core/c.ts': `import { a } from './a.js'; export type C = 1; export const c = () => a;`,
   };
@@ -218,7 +220,9 @@ test('a cycle by values is a violation, also one that types would shorten', asyn
 test('types may refer to each other in a cycle within a folder, not across folders', async () => {
   const cycle = (other: string) => ({
     'src/core/a.ts': `import type { B } from './${other}'; export type A = B;`,
-    [`src/core/${other.replace('.js', '.ts')}`]: `import type { A } from '${other.includes('/') ? '../a.js' : './a.js'}'; export type B = A;`,
+    [`src/core/${other.replace('.js', '.ts')}`]:
+      `import type { A } from '${other.includes('/') ? '../a.js' : './a.js'}'; ` +
+      `export type B = A;`,
   });
   expect(await check(cycle('b.js'))).toEqual([]);
   expect(await check(cycle('graphs/b.js'))).toEqual([

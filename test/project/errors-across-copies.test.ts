@@ -24,7 +24,7 @@ describe('instanceof across two copies of the package', () => {
     };
   };
 
-  test('an error of one copy is an instance of the other copy’s class, and of its bases', async () => {
+  test('an error of one copy is an instance of the other copy’s classes', async () => {
     const { other } = await copies();
     const error = new other.CudaArgumentError('x', 'x is wrong');
     expect(other.CudaArgumentError).not.toBe(errors.CudaArgumentError);
@@ -59,7 +59,7 @@ describe('instanceof across two copies of the package', () => {
   });
 
   test.each([undefined, null, 1, 'text', {}, new Error('m'), Object.create(null)])(
-    '%o is no instance',
+    '%o is not an instance',
     (value) => {
       expect((value as unknown) instanceof errors.CudaError).toBe(false);
       expect((value as unknown) instanceof PtxError).toBe(false);

@@ -55,7 +55,7 @@ const GROUPS: Readonly<Record<string, string>> = {
 describe('docs/gpu.md', () => {
   const types = typesOf('src/compiler/gpu.ts');
   const text = page('gpu.md');
-  /** In the tables: at the beginning of a row, or behind a comma there. */
+  /** In the tables: at the beginning of a row, or after a comma there. */
   const named = new Set(
     [...text.matchAll(/^\| (`gpu\.[^|]*) \|/gm)].flatMap(([, cell]) =>
       [...cell!.matchAll(/`gpu\.([\w.]+)/g)].map(([, name]) => name!),

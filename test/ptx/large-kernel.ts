@@ -4,10 +4,15 @@
  */
 
 const MEDIAN = `
-    cvt.rn.f32.u32 %f1, %r4; mul.f32 %f2, %f1, 0f3F000000; fma.rn.f32 %f3, %f2, %f1, %f2; setp.gt.f32 %p1, %f3, %f2; @%p1 bra SKIP;
-    add.s32 %r5, %r4, 1; shl.b32 %r6, %r5, 2; xor.b32 %r7, %r6, %r4; and.b32 %r8, %r7, 255; mul.lo.s32 %r9, %r8, %r5; mad.lo.s32 %r10, %r9, 3, %r4;
-    mul.wide.s32 %rd5, %r8, 4; add.s64 %rd6, %rd2, %rd5; ld.global.f32 %f4, [%rd6]; sub.f32 %f5, %f4, %f3; max.f32 %f6, %f5, %f1; abs.f32 %f7, %f6; selp.f32 %f8, %f7, %f6, %p1;
-    st.global.f32 [%rd6], %f8; cvt.rzi.s32.f32 %r11, %f8; min.s32 %r12, %r11, %r10; setp.lt.s32 %p2, %r12, %r4; selp.b32 %r4, %r12, %r10, %p2; sqrt.rn.f32 %f9, %f7; div.rn.f32 %f1, %f9, %f2;
+    cvt.rn.f32.u32 %f1, %r4; mul.f32 %f2, %f1, 0f3F000000; fma.rn.f32 %f3, %f2, %f1, %f2;
+    setp.gt.f32 %p1, %f3, %f2; @%p1 bra SKIP;
+    add.s32 %r5, %r4, 1; shl.b32 %r6, %r5, 2; xor.b32 %r7, %r6, %r4; and.b32 %r8, %r7, 255;
+    mul.lo.s32 %r9, %r8, %r5; mad.lo.s32 %r10, %r9, 3, %r4;
+    mul.wide.s32 %rd5, %r8, 4; add.s64 %rd6, %rd2, %rd5; ld.global.f32 %f4, [%rd6];
+    sub.f32 %f5, %f4, %f3; max.f32 %f6, %f5, %f1; abs.f32 %f7, %f6; selp.f32 %f8, %f7, %f6, %p1;
+    st.global.f32 [%rd6], %f8; cvt.rzi.s32.f32 %r11, %f8; min.s32 %r12, %r11, %r10;
+    setp.lt.s32 %p2, %r12, %r4; selp.b32 %r4, %r12, %r10, %p2; sqrt.rn.f32 %f9, %f7;
+    div.rn.f32 %f1, %f9, %f2;
 SKIP:
     add.f32 %f10, %f10, %f1; shr.u32 %r13, %r4, 3; or.b32 %r4, %r13, %r3;`;
 const PER_PIECE = 27;
@@ -42,7 +47,8 @@ export function kernelOfSize(instructions: number): string {
 .address_size 64
 .visible .entry large(.param .u64 large_param_0, .param .u32 large_param_1)
 {
-.reg .pred %p<${registers}>; .reg .f32 %f<${registers}>; .reg .b32 %r<${registers}>; .reg .b64 %rd<${registers}>;
+.reg .pred %p<${registers}>; .reg .f32 %f<${registers}>; .reg .b32 %r<${registers}>;
+.reg .b64 %rd<${registers}>;
 ld.param.u64 %rd1, [large_param_0];
 cvta.to.global.u64 %rd2, %rd1;
 mov.u32 %r1, %tid.x;

@@ -18,6 +18,11 @@ ld.${access}.u32 %r4, [%r2];
 add.u32 %r4, %r4, %r3;
 st.${access}.u32 [%r2], %r4;`;
 
+/** Four instructions that leave %r3 as it is: 0xaaaaaaab is the inverse of 3. */
+const NOTHING =
+  'mul.lo.u32 %r3, %r3, 3; xor.b32 %r3, %r3, %r1; xor.b32 %r3, %r3, %r1; ' +
+  'mul.lo.u32 %r3, %r3, 0xaaaaaaab;\n';
+
 /** `filler` instructions make it a kernel whose units would otherwise be half a warp. */
 const reduction = (access: Access, threads: number, filler: number): string => `.version 7.0
 .target sm_70
@@ -31,7 +36,7 @@ mov.u32 %r1, %tid.x;
 mul.wide.u32 %rd2, %r1, 4;
 add.s64 %rd3, %rd1, %rd2;
 ld.global.u32 %r3, [%rd3];
-${('mul.lo.u32 %r3, %r3, 3; xor.b32 %r3, %r3, %r1; xor.b32 %r3, %r3, %r1; mul.lo.u32 %r3, %r3, ' + '0xaaaaaaab;\n').repeat(filler)}
+${NOTHING.repeat(filler)}
 mov.u32 %r2, sums;
 mad.lo.u32 %r2, %r1, 4, %r2;
 st.shared.u32 [%r2], %r3;

@@ -10,7 +10,7 @@ export interface SampleProgram {
   values: readonly number[];
   /** Its lines, in any order; undefined where the fault decides how many come out. */
   prints?: readonly string[];
-  /** The fault that the launch rejects with: a GPU tells a trap in one of two ways. */
+  /** The fault that the launch rejects with: a GPU reports a trap in one of two ways. */
   fault?: { driverNames: readonly string[]; says?: RegExp };
 }
 

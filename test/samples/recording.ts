@@ -11,19 +11,19 @@ import type { CoreDevice } from 'async-cuda/core';
 import { canonicalBytes, difference, formatOf, numbersOf } from './equality.js';
 import type { HostArray, SampleCase, SampleOutput, Target } from './sample-case.js';
 
-/** Of outputs that need not be equal bit for bit the values are kept, up to this many. */
+/** The values of outputs that need not be equal bit for bit are kept, up to this number. */
 const MOST_VALUES = 4096;
 
 interface RecordedOutput {
   /** f16, bf16, f32, f64, or the array of the integers. */
   dtype: string;
   length: number;
-  /** Of the bytes, NaNs made canonical. */
+  /** The hash of the bytes, with canonical NaNs. */
   sha256: string;
 }
 
 export interface RecordedCase {
-  /** Of all that the case gives the kernel. */
+  /** The hash of all inputs of the case. */
   inputs: string;
   outputs: Record<string, RecordedOutput>;
 }
@@ -148,7 +148,7 @@ export function describeDevice(recording: Recording, device: CoreDevice): void {
 
 const committed = fileURLToPath(new URL('h200.json', import.meta.url));
 
-/** What the H200 gave; undefined while nobody has recorded it. */
+/** The result of an H200; undefined where it is not recorded. */
 export const h200: Recording | undefined = existsSync(committed)
   ? (JSON.parse(readFileSync(committed, 'utf8')) as Recording)
   : undefined;

@@ -1,6 +1,6 @@
 /**
- * What a case of a sample kernel is: memory, launches, and for each output how it has to equal what
- * a GPU gave and what JavaScript says about it. Cases are data; `run-case.ts` runs them.
+ * A case of a sample kernel: memory, launches, and for each output how it is compared with a GPU's
+ * result and with JavaScript's. Cases are data; `run-case.ts` runs them.
  */
 import type { Equality, Format } from './equality.js';
 
@@ -44,7 +44,7 @@ export interface SampleLaunch {
 }
 
 export interface SampleOutput {
-  /** Against a GPU, and against the reference unless `referenceEqual` says otherwise. */
+  /** Against a GPU, and against the reference unless `referenceEqual` is given. */
   equal: Equality;
   /** What the elements of an array of 16-bit words are. */
   format?: Extract<Format, 'f16' | 'bf16'>;

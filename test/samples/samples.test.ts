@@ -131,7 +131,7 @@ describe(`Sample programs (${testDevice})`, () => {
         if (program.fault !== undefined) {
           expect(code).toBe('ERR_CUDA_DEVICE_LOST');
           expect(program.fault.driverNames).toContain(driverName);
-          // A GPU's driver tells no more than the name.
+          // A GPU's driver gives only the name.
           if (onCpu && program.fault.says !== undefined)
             expect(message).toMatch(program.fault.says);
         } else {

@@ -1,4 +1,7 @@
-/** Complex numbers: interleaved pairs on the host, views of their parts, and what refuses them. */
+/**
+ * Complex numbers: interleaved pairs on the host, views of their parts, and the functions that
+ * refuse them.
+ */
 import { complex128, complex64, f32, f64, graphIf, input, output, u32 } from 'async-cuda/core';
 import type { CoreDevice } from 'async-cuda/core';
 import { kernel, struct } from 'async-cuda/kernels';
@@ -39,7 +42,7 @@ onDevice('Complex numbers', (host) => {
     const made = (): ReturnType<typeof tensor<'complex64', [2, 3]>> =>
       tensor(device(), dtype as typeof complex64, PAIRS, [2, 3]);
 
-    test('are pairs on the host, the real part first', async () => {
+    test('are pairs on the host, with the real part first', async () => {
       using x = await made();
       expect(await x.read()).toEqual(interleaved());
       expect(await x.slice(1, 2).item()).toEqual([8, 9]);
@@ -48,7 +51,7 @@ onDevice('Complex numbers', (host) => {
       expect(into).toEqual(interleaved());
     });
 
-    test('their parts are views, which write through', async () => {
+    test('have views of their parts, through which they are written', async () => {
       using x = await made();
       const [re, im] = [x.real(), x.imag()];
       expect([re.dtype.name, im.dtype.name]).toEqual([part.name, part.name]);
@@ -81,7 +84,7 @@ onDevice('Complex numbers', (host) => {
       expect([...(await same.read())]).toEqual([2, 2, 2, 2, 2, 2]);
     });
 
-    test('what is no pair is refused', async () => {
+    test('values that are not pairs are refused', async () => {
       for (const value of [1, [1], [1, 2, 3], ['1', 2], 1n]) {
         const error = await failure(() => full(device(), dtype, [1], value as never));
         expect(error.message).toContain(`a pair [real, imaginary] of numbers for dtype ${name}`);
@@ -92,7 +95,7 @@ onDevice('Complex numbers', (host) => {
       expect(odd.message).toContain('real and imaginary parts in turn');
     });
 
-    test('computing with them is refused, and the message says what to write', async () => {
+    test('arithmetic with them is refused, with what to write instead', async () => {
       using x = await made();
       using indices = await zeros(device(), f32, [1]);
       const parts = `x.real() and x.imag() are tensors of ${part.name}`;
@@ -120,7 +123,7 @@ onDevice('Complex numbers', (host) => {
       expect((await failure(() => x.copyFrom(reals as never).then())).message).toContain(parts);
     });
 
-    test('sequences, random numbers and scalars of them are refused by name', async () => {
+    test('sequences, random numbers and scalars of them are refused', async () => {
       for (const call of [
         () => arange(device(), dtype as never, 3),
         () => linspace(device(), dtype as never, 0, 1, 3),
@@ -137,7 +140,7 @@ onDevice('Complex numbers', (host) => {
       expect(texels.message).toContain(name);
     });
 
-    test('kernels of a module take them through pointers, and by value as bytes', async () => {
+    test('kernels of a module take them by pointers, and by value as bytes', async () => {
       const word = part.bytes * 8;
       const module = await device().loadModule(`.version 7.0
 .target sm_70
@@ -147,7 +150,8 @@ onDevice('Complex numbers', (host) => {
   mov.u32 %i, %tid.x; ld.param.u32 %n, [n]; setp.ge.u32 %p, %i, %n; @%p ret;
   ld.param.u64 %a0, [out]; ld.param.u64 %a1, [in];
   mul.wide.u32 %a2, %i, ${dtype.bytes}; add.u64 %a0, %a0, %a2; add.u64 %a1, %a1, %a2;
-  ld.global.v2.f${word} {%re, %im}, [%a1]; neg.f${word} %im, %im; st.global.v2.f${word} [%a0], {%re, %im};
+  ld.global.v2.f${word} {%re, %im}, [%a1]; neg.f${word} %im, %im;
+  st.global.v2.f${word} [%a0], {%re, %im};
   ret;
 }`);
       const conjugate = module.kernel('conjugate', [output(dtype), input(dtype), u32]);
@@ -168,14 +172,14 @@ onDevice('Complex numbers', (host) => {
     });
   });
 
-  test('conditions take none', async () => {
+  test('conditions refuse them', async () => {
     using flag = await zeros(device(), complex64, [1]);
     const error = await failure(() => graphIf(device().stream, flag.dense() as never, () => {}));
     expect(error.message).toMatch(/whole numbers or bool|capture/);
   });
 });
 
-test('npy of the other byte order is swapped part by part', () => {
+test('npy files of the other byte order are swapped part by part', () => {
   const header = `{'descr': '>c8', 'fortran_order': False, 'shape': (1,), }`.padEnd(117) + '\n';
   const file = new Uint8Array(10 + header.length + 8);
   file.set([0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59, 1, 0]);
@@ -189,8 +193,8 @@ test('npy of the other byte order is swapped part by part', () => {
   expect([...new Float32Array(bytes.slice().buffer)]).toEqual([1.5, -2]);
 });
 
-test('the type checker knows what takes them', () => {
-  // Never called: it is for the type checker.
+test('types exclude them where functions refuse them', () => {
+  // Never called: the type checker reads it.
   const types = async (device: CoreDevice): Promise<void> => {
     const x = await zeros(device, complex64, [2, 3]);
     expectTypeOf(await x.read()).toEqualTypeOf<Float32Array>();
@@ -200,25 +204,25 @@ test('the type checker knows what takes them', () => {
     const floats = await zeros(device, f32, [2, 3]);
     // @ts-expect-error -- floats have no parts
     floats.real();
-    // @ts-expect-error -- nor is there arithmetic on complex numbers
+    // @ts-expect-error -- arithmetic does not take complex numbers
     add(x, x);
-    // @ts-expect-error -- nor functions
+    // @ts-expect-error -- functions do not take them
     exp(x);
-    // @ts-expect-error -- nor reductions
+    // @ts-expect-error -- reductions do not take them
     sum(x);
-    // @ts-expect-error -- nor an order
+    // @ts-expect-error -- complex numbers have no order
     sort(x);
-    // @ts-expect-error -- nor products of matrices
+    // @ts-expect-error -- products of matrices do not take them
     matmul(x, x);
-    // @ts-expect-error -- nor a sequence
+    // @ts-expect-error -- sequences do not have them
     arange(device, complex64, 3);
-    // @ts-expect-error -- nor random ones
+    // @ts-expect-error -- random numbers are real
     rand(device, complex64, [3]);
-    // @ts-expect-error -- nor tensors of them in a kernel in TypeScript
+    // @ts-expect-error -- kernels in TypeScript do not take tensors of them
     kernel('none', { a: input(complex64) }, () => undefined);
-    // @ts-expect-error -- nor scalars
+    // @ts-expect-error -- kernels in TypeScript do not take them as scalars
     kernel('none', { a: complex64 }, () => undefined);
-    // @ts-expect-error -- nor fields
+    // @ts-expect-error -- structures do not have such fields
     struct({ a: complex64 });
     // @ts-expect-error -- an element is a pair
     full(device, complex64, [1], 1);
@@ -227,7 +231,7 @@ test('the type checker knows what takes them', () => {
       [1, 2],
       [3, 4],
     ]);
-    // @ts-expect-error -- as are those of a list
+    // @ts-expect-error -- elements of a list are pairs as well
     tensor(device, complex64, [1, 2]);
   };
   expect(types).toBeTypeOf('function');

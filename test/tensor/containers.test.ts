@@ -1,4 +1,4 @@
-/** Tensors of what other libraries hold elements in, and tensors in JSON. */
+/** Tensors made of other libraries' containers, and tensors in JSON. */
 import { Device, f32, f64, i64 } from 'async-cuda';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => device.close());
 
-test('in JSON a tensor is what it is and where it lies, without its elements', async () => {
+test('in JSON a tensor has its shape, dtype and device, without its elements', async () => {
   using plain = await device.tensor(f32, [1, 2, 3, 4], [2, 2]);
   using labelled = await device.zeros(i64, [2], { label: 'counts' });
   const where = `${device.kind}:${device.ordinal}`;
@@ -21,9 +21,9 @@ test('in JSON a tensor is what it is and where it lies, without its elements', a
   expect(JSON.parse(JSON.stringify(plain.transpose()))).toMatchObject({ shape: [2, 2] });
 });
 
-describe('what device.tensor says of other containers works when it is followed', () => {
+describe('the remedies in errors of device.tensor for other containers work', () => {
   /**
-   * As a Vector of Apache Arrow: elements by get(), a length, an iterator, and its values in one
+   * Like a Vector of Apache Arrow: elements by get(), a length, an iterator, and its values in one
    * array.
    */
   class Vector {

@@ -27,10 +27,10 @@ import { failure, onDevice, range } from '../core/test-device.js';
 
 type Value = number | bigint;
 
-/** A tensor whose shape the type checker does not follow. */
+/** A tensor whose shape is not known to the type checker. */
 type Loose = Omit<AnyTensor, 'slice'> & { slice(...indices: unknown[]): AnyTensor };
 
-/** The elements in the order of a view's, one after the other as the host array has them. */
+/** The elements in the order of the view, as the host array contains them. */
 function picked(values: ArrayLike<Value>, parts: number, view: AnyTensor): Value[] {
   return [...layouts.elements(view.layout as never)].flatMap((at) =>
     range(parts).map((part) => values[at * parts + part]!),
@@ -40,7 +40,7 @@ function picked(values: ArrayLike<Value>, parts: number, view: AnyTensor): Value
 const one = (name: DTypeName): unknown =>
   DTYPE_FACTS[name].part !== null ? [1, 0] : isWide(name) ? 1n : 1;
 
-/** As many elements as asked for, those of the table again and again. */
+/** `count` elements, repeating those of the table. */
 function manyOf(name: DTypeName, count: number): { length: number; slice(): never } {
   const values = valuesOf(name);
   const parts = values.length / countOf(name);
@@ -59,7 +59,7 @@ onDevice('Tensors of every dtype', (host) => {
     const parts = values.length / count;
     const given = values as never;
 
-    test('gives back what it is made of', async () => {
+    test('is read as it was created', async () => {
       using x = await tensor(device(), dtype, given);
       expect(x.shape).toEqual([count]);
       expect(x.byteLength).toBe(count * dtype.bytes);
@@ -72,7 +72,7 @@ onDevice('Tensors of every dtype', (host) => {
       expect(await same.writeBits(await x.readBits()).andThen((y) => y.read())).toEqual(values);
     });
 
-    test('is made of a list of elements', async () => {
+    test('is created from a list of elements', async () => {
       const list = range(count).map((i) => {
         const each = Array.from(values).slice(i * parts, (i + 1) * parts);
         return parts === 1 ? each[0] : each;
@@ -97,7 +97,7 @@ onDevice('Tensors of every dtype', (host) => {
       );
     });
 
-    test('one element is an item', async () => {
+    test('item reads one element', async () => {
       using filled = await full(device(), dtype, [1], fillOf(name) as never);
       expect(await filled.item()).toEqual(fillOf(name));
     });
@@ -125,7 +125,7 @@ onDevice('Tensors of every dtype', (host) => {
         await twin.copyFrom(view as never);
         expect(await twin.readBits()).toEqual(await copy.readBits());
       }
-      // Written with steps, and what lies between stays.
+      // Written with steps; the elements between stay.
       using target = await zeros(device(), dtype, [3, 4, 5]);
       const rows = [
         [null, null, 2],
@@ -180,7 +180,7 @@ onDevice('Tensors of every dtype', (host) => {
       expect(await y.readBits()).toEqual(await x.readBits());
     });
 
-    test('is saved to safetensors and loaded, or refused where the format has no such type', async () => {
+    test('is saved to safetensors and loaded, or refused without such a type', async () => {
       using x = await tensor(device(), dtype, given);
       if (DTYPE_FACTS[name].safetensors === null) {
         const error = await failure(() => saveSafetensors({ x }));
@@ -195,7 +195,7 @@ onDevice('Tensors of every dtype', (host) => {
       y.close();
     });
 
-    test('is described by DLPack and understood again', () => {
+    test('is converted to its DLPack type and back', () => {
       const described = toDLPack({
         dtype,
         layout: layouts.contiguous([2, 3]),
@@ -206,7 +206,7 @@ onDevice('Tensors of every dtype', (host) => {
       expect(fromDLPack(described).dtype).toBe(dtype);
     });
 
-    test('is handed over and taken over', async () => {
+    test('is exported and imported by DLPack', async () => {
       using x = await tensor(device(), dtype, given);
       using y = await Tensor.fromDLPack(device(), await x.toDLPack());
       expect(y.dtype).toBe(dtype);

@@ -1,7 +1,4 @@
-/**
- * Tensors handed over and taken over as DLPack describes them: whose memory it is, and when it is
- * given back.
- */
+/** Tensors exported and imported by DLPack: the owner of the memory, and when it is freed. */
 import { f16, f32, i32 } from 'async-cuda/core';
 import type { CoreDevice, DeviceBuffer } from 'async-cuda/core';
 import { setDefaultDevice, zip } from 'async-cuda/ops';
@@ -24,7 +21,7 @@ import { WAITING } from '../core/kernels/waiting.js';
 
 const own = onCpu ? DLDeviceType.kDLExtDev : DLDeviceType.kDLCUDA;
 
-/** The deleter is called, and not again. */
+/** Expects that the deleter is called, and not again. */
 async function once(calls: readonly string[]): Promise<void> {
   await vi.waitFor(
     () => {
@@ -36,7 +33,7 @@ async function once(calls: readonly string[]): Promise<void> {
   expect(calls).toEqual(['deleted']);
 }
 
-/** Memory that somebody else has: allocated past the tensors, with its address known. */
+/** Foreign memory: it is allocated without a tensor, and its address is known. */
 async function foreign(
   device: CoreDevice,
   values: readonly number[],
@@ -72,7 +69,7 @@ onDevice('DLPack', (host) => {
     await prepare(device(), i32, f32, f16);
   });
 
-  test('memory of somebody else is used where it is, with strides and offset, and given back once', async () => {
+  test('foreign memory is used in place, with strides and offset, and freed once', async () => {
     const { buffer, calls, describe } = await foreign(device(), [0, 1, 2, 3, 4, 5, 6, 7]);
     const x = await Tensor.fromDLPack(
       device(),
@@ -98,7 +95,7 @@ onDevice('DLPack', (host) => {
     buffer.close();
   });
 
-  test('it is given back when all work that uses it is over, and not before', async () => {
+  test('foreign memory is freed when all work that uses it is over, not before', async () => {
     const { buffer, calls, describe } = await foreign(device(), Array<number>(64).fill(3));
     const module = await host.load(WAITING);
     const gate = await Gate.of(module);
@@ -118,7 +115,7 @@ onDevice('DLPack', (host) => {
     stream.close();
   });
 
-  test('kernels, copies and graphs take it as any tensor', async () => {
+  test('kernels, copies and graphs take foreign memory as any tensor', async () => {
     const { buffer, calls, describe } = await foreign(device(), Array<number>(64).fill(1));
     const add1 = (await host.load(ELEMENTWISE)).kernel('add1');
     const x = (await Tensor.fromDLPack(device(), describe())) as Tensor<'i32', [number]>;
@@ -134,7 +131,7 @@ onDevice('DLPack', (host) => {
     buffer.close();
   });
 
-  test('what was lent without a deleter is kept for as long as it is used', async () => {
+  test('memory without a deleter is referenced for as long as it is used', async () => {
     const { buffer, calls, describe } = await foreign(device(), [1, 2]);
     const { deleter: _, ...lent } = describe();
     for (let i = 0; i < 2; i++) {
@@ -145,7 +142,7 @@ onDevice('DLPack', (host) => {
     buffer.close();
   });
 
-  test('memory that must not be written is read only', async () => {
+  test('read-only memory is not written', async () => {
     const { buffer, describe } = await foreign(device(), [1, 2]);
     using x = (await Tensor.fromDLPack(device(), describe({ readOnly: true }))) as Tensor<
       'i32',
@@ -169,7 +166,7 @@ onDevice('DLPack', (host) => {
     buffer.close();
   });
 
-  test('a tensor is handed over once its work is over, and kept until the deleter is called', async () => {
+  test('an exported tensor is kept until its deleter is called', async () => {
     const x = await arange(device(), i32, 6);
     const view = x.reshape([2, 3]).transpose();
     const descriptor = await view.fill(4).andThen((filled) => filled.toDLPack());
@@ -184,7 +181,7 @@ onDevice('DLPack', (host) => {
     const address = (): number => device().runtime.shared.values[handle]!;
     x.close();
     expect((await failure(() => x.read())).code).toBe('ERR_CUDA_DISPOSED');
-    // Closed, and there all the same: whoever took it over reads it at its address.
+    // Closed, and still allocated: the importer reads it at its address.
     const { deleter: _, ...seen } = descriptor;
     const back = await Tensor.fromDLPack(device(), { ...seen, owner: {} });
     expect([...((await back.read()) as Int32Array)]).toEqual(Array(6).fill(4));
@@ -203,7 +200,7 @@ onDevice('DLPack', (host) => {
     expect(address()).toBe(0);
   });
 
-  test('there and back: what both names of the memory are used for is in order', async () => {
+  test('uses of a tensor and of its reimported descriptor are ordered', async () => {
     const x = await zeros(device(), i32, [64]);
     const y = (await Tensor.fromDLPack(device(), await x.toDLPack())) as Tensor<'i32', [number]>;
     const [one, other] = [device().createStream(), device().createStream()];
@@ -227,7 +224,7 @@ onDevice('DLPack', (host) => {
     other.close();
   });
 
-  test('two names of one memory overlap where they have bytes in common', async () => {
+  test('two tensors of the same foreign memory overlap where they share bytes', async () => {
     const { buffer, address, describe } = await foreign(device(), [0, 1, 2, 3, 4, 5, 6, 7]);
     const take = async (from: number, length: number, step = 1): Promise<Tensor<'i32', [number]>> =>
       (await Tensor.fromDLPack(
@@ -263,7 +260,7 @@ onDevice('DLPack', (host) => {
     await high.copyFrom(low);
     await odd.copyFrom(even);
     expect([...(await buffer.read(device().stream))]).toEqual([0, 0, 2, 2, 0, 0, 2, 2]);
-    // A tensor of ours under the name that it has come back with.
+    // A tensor of ours, imported again.
     const ours = await arange(device(), i32, 6);
     const back = (await Tensor.fromDLPack(device(), await ours.slice([2, 6]).toDLPack())) as Tensor<
       'i32',
@@ -278,7 +275,7 @@ onDevice('DLPack', (host) => {
     buffer.close();
   });
 
-  test('a descriptor is taken over once; what was refused stays its owner’s', async () => {
+  test('a descriptor is imported once; a refused one stays its owner’s', async () => {
     const { buffer, calls, describe } = await foreign(device(), [1, 2]);
     const wrong = describe({ data: 64n });
     expect((await failure(() => Tensor.fromDLPack(device(), wrong))).message).toContain(
@@ -314,13 +311,13 @@ onDevice('DLPack', (host) => {
     buffer.close();
   });
 
-  test('nothing, handed over and taken over', async () => {
+  test('a tensor without elements is exported and imported', async () => {
     using x = await zeros(device(), f16, [0, 3]);
     using y = await Tensor.fromDLPack(device(), await x.toDLPack());
     expect([y.shape, y.dtype, ((await y.read()) as Float32Array).length]).toEqual([[0, 3], f16, 0]);
   });
 
-  test('on a thread that blocks, and not in a graph', async () => {
+  test('export works on a thread that blocks, and not in a graph', async () => {
     using x = await arange(device(), i32, 3);
     const descriptor = x
       .fill(2)
@@ -333,7 +330,7 @@ onDevice('DLPack', (host) => {
     );
   });
 
-  test('a deleter that throws is told to the device', async () => {
+  test('a deleter that throws is reported to the device', async () => {
     const { buffer, describe } = await foreign(device(), [1]);
     const x = await Tensor.fromDLPack(
       device(),
@@ -355,7 +352,7 @@ onDevice('DLPack', (host) => {
 });
 
 describe('the end of the device', () => {
-  test('gives back what was taken over', async () => {
+  test('frees imported tensors', async () => {
     const device = await openTestDevice();
     const { calls, describe } = await foreign(device, [1, 2]);
     await Tensor.fromDLPack(device, describe());
@@ -363,7 +360,7 @@ describe('the end of the device', () => {
     expect(calls).toEqual(['deleted']);
   });
 
-  test('what was handed over may be given back behind it', async () => {
+  test('exported tensors can be freed after it', async () => {
     const device = await openTestDevice();
     const descriptor = await zeros(device, i32, [4]).andThen((x) => x.toDLPack());
     await device.close();
@@ -372,52 +369,44 @@ describe('the end of the device', () => {
     }).not.toThrow();
   });
 
-  test(
-    'a tensor of somebody else’s memory that is forgotten gives it back, and not while there ' +
-      'are views of it',
-    async () => {
-      await using device = await openTestDevice();
-      device.on('error', () => undefined);
-      const { buffer, calls, describe } = await foreign(device, [1, 2, 3]);
-      let view: Tensor<'i32', [number]> | undefined = (
-        (await Tensor.fromDLPack(device, describe())) as Tensor<'i32', [number]>
-      ).slice([0, 2]) as unknown as Tensor<'i32', [number]>;
-      await collectGarbage();
-      expect([calls, [...(await view.read())]]).toEqual([[], [1, 2]]);
-      view = undefined;
-      for (let i = 0; i < 50 && calls.length === 0; i++) await collectGarbage(1);
-      expect(calls).toEqual(['deleted']);
-      buffer.close();
-    },
-  );
+  test('an unreferenced tensor of foreign memory frees it, unless views exist', async () => {
+    await using device = await openTestDevice();
+    device.on('error', () => undefined);
+    const { buffer, calls, describe } = await foreign(device, [1, 2, 3]);
+    let view: Tensor<'i32', [number]> | undefined = (
+      (await Tensor.fromDLPack(device, describe())) as Tensor<'i32', [number]>
+    ).slice([0, 2]) as unknown as Tensor<'i32', [number]>;
+    await collectGarbage();
+    expect([calls, [...(await view.read())]]).toEqual([[], [1, 2]]);
+    view = undefined;
+    for (let i = 0; i < 50 && calls.length === 0; i++) await collectGarbage(1);
+    expect(calls).toEqual(['deleted']);
+    buffer.close();
+  });
 
-  test(
-    'what was taken over is kept though the descriptor is forgotten; what nobody took over is ' +
-      'taken back',
-    async () => {
-      await using device = await openTestDevice();
-      const collect = async (until: () => boolean): Promise<void> => {
-        for (let i = 0; i < 50 && !until(); i++) await collectGarbage(1);
-      };
-      const address = (handle: number): number => device.runtime.shared.values[handle]!;
-      const x = await arange(device, i32, 4);
-      const y = await Tensor.fromDLPack(device, await x.toDLPack());
-      x.close();
-      let passes = 0;
-      await collect(() => ++passes > 10);
-      expect([...((await y.read()) as Int32Array)]).toEqual([0, 1, 2, 3]);
-      const { handle } = x.buffer.memory;
-      expect(address(handle)).not.toBe(0);
-      y.close();
-      await vi.waitFor(() => {
-        expect(address(handle)).toBe(0);
-      });
+  test('an imported tensor outlives its descriptor; unused descriptors are freed', async () => {
+    await using device = await openTestDevice();
+    const collect = async (until: () => boolean): Promise<void> => {
+      for (let i = 0; i < 50 && !until(); i++) await collectGarbage(1);
+    };
+    const address = (handle: number): number => device.runtime.shared.values[handle]!;
+    const x = await arange(device, i32, 4);
+    const y = await Tensor.fromDLPack(device, await x.toDLPack());
+    x.close();
+    let passes = 0;
+    await collect(() => ++passes > 10);
+    expect([...((await y.read()) as Int32Array)]).toEqual([0, 1, 2, 3]);
+    const { handle } = x.buffer.memory;
+    expect(address(handle)).not.toBe(0);
+    y.close();
+    await vi.waitFor(() => {
+      expect(address(handle)).toBe(0);
+    });
 
-      const z = await arange(device, i32, 4);
-      await z.toDLPack();
-      z.close();
-      await collect(() => address(z.buffer.memory.handle) === 0);
-      expect(address(z.buffer.memory.handle)).toBe(0);
-    },
-  );
+    const z = await arange(device, i32, 4);
+    await z.toDLPack();
+    z.close();
+    await collect(() => address(z.buffer.memory.handle) === 0);
+    expect(address(z.buffer.memory.handle)).toBe(0);
+  });
 });

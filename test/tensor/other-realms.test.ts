@@ -1,6 +1,6 @@
 /**
- * Values of another realm, as programs under Jest and in node:vm make them: taken for what they
- * are, and not by their class.
+ * Values of another realm, as programs under Jest and in node:vm create them: they are recognised
+ * by what they are, and not by their class.
  */
 import { runInNewContext } from 'node:vm';
 
@@ -40,7 +40,7 @@ const bytesThere = (bytes: Uint8Array): Uint8Array => {
   copy.set(bytes);
   return copy;
 };
-/** As another implementation than Node's has it, and nothing more of it than is needed. */
+/** A minimal implementation other than Node's. */
 class OtherSignal extends EventTarget {
   aborted = false;
   reason: unknown = undefined;
@@ -63,7 +63,7 @@ onDevice('Values of another realm', (host) => {
     device = Device.of(host.device);
   });
 
-  test('Maps are Maps: tensors and metadata of safetensors files', async () => {
+  test('Maps are taken as tensors and metadata of safetensors files', async () => {
     const data = { dtype: f32, layout: layouts.contiguous([2]), bytes: new Uint8Array(8) };
     const file = writeSafetensors(there('new Map([["a", data]])', { data }), {
       metadata: there('new Map([["format", "pt"]])'),
@@ -81,7 +81,7 @@ onDevice('Values of another realm', (host) => {
     ]).toEqual([['a', 'b']]);
   });
 
-  test('bytes of files are taken, and copied no less carefully', async () => {
+  test('bytes of files are taken', async () => {
     using x = await device.tensor(f32, [1, 2, 3]);
     const npy = bytesThere(await saveNpy(x as AnyTensor));
     expect(readNpy(npy).layout.shape).toEqual([3]);
@@ -100,7 +100,7 @@ onDevice('Values of another realm', (host) => {
     ).toBeGreaterThan(64);
   });
 
-  test('arrays of each kind are elements, lists are lists', async () => {
+  test('typed arrays and lists are taken as elements', async () => {
     expect([
       ...(await device.tensor(f32, there('new Float32Array([1, 2])')).andThen((y) => y.read())),
     ]).toEqual([1, 2]);
@@ -119,7 +119,7 @@ onDevice('Values of another realm', (host) => {
     expect([...into]).toEqual([3, 4]);
   });
 
-  test('options are objects, and an empty one is one', async () => {
+  test('options are taken, also an empty object', async () => {
     expect([
       ...(await device.arange(i32, 3, there('({ start: 5 })')).andThen((y) => y.read())),
     ]).toEqual([5, 6, 7]);
@@ -134,51 +134,47 @@ onDevice('Values of another realm', (host) => {
     ).toContain("Did you mean 'label'");
   });
 
-  test('modules are bytes', async () => {
+  test('modules are taken as bytes', async () => {
     const module = await host.device.loadModule(bytesThere(new TextEncoder().encode(ELEMENTWISE)));
     expect(module.kernelNames).toContain('add1');
     await module.close();
   });
 
-  test(
-    'kernels use lists and arrays of them, structures are objects, simulations take their ' +
-      'arrays',
-    async () => {
-      const weighted = kernel(
-        'weighted',
-        { out: output(f32), x: input(f32), p: struct({ a: f32 }) },
-        ({ out, x, p }, gpu) => {
-          const i = gpu.globalId.x;
-          if (i < out.length) out[i] = x[i]! * gpu.WEIGHTS[i]! + gpu.MORE[i]! + p.a;
+  test('kernels take lists, arrays and structures, and simulations arrays', async () => {
+    const weighted = kernel(
+      'weighted',
+      { out: output(f32), x: input(f32), p: struct({ a: f32 }) },
+      ({ out, x, p }, gpu) => {
+        const i = gpu.globalId.x;
+        if (i < out.length) out[i] = x[i]! * gpu.WEIGHTS[i]! + gpu.MORE[i]! + p.a;
+      },
+      {
+        uses: {
+          WEIGHTS: there<Float32Array>('new Float32Array([2, 3])'),
+          MORE: there<number[]>('[10, 20]'),
         },
-        {
-          uses: {
-            WEIGHTS: there<Float32Array>('new Float32Array([2, 3])'),
-            MORE: there<number[]>('[10, 20]'),
-          },
-        },
-      );
-      const p = there<{ a: number }>('({ a: 0.5 })');
-      expect([
-        ...(await weighted({
-          out: device.zeros(f32, [2]),
-          x: device.tensor(f32, [1, 1]),
-          p,
-        }).andThen(({ out }) => out.read())),
-      ]).toEqual([12.5, 23.5]);
-      const out = there<Float32Array>('new Float32Array(2)');
-      await weighted.simulate({ out, x: there('new Float32Array([1, 1])'), p });
-      expect([...out]).toEqual([12.5, 23.5]);
-      const half = kernel('half', { out: output(f16) }, ({ out }, gpu) => {
-        if (gpu.globalId.x < out.length) out[gpu.globalId.x] = 1.5;
-      });
-      const halves = there<Float32Array>('new Float32Array(1)');
-      await half.simulate({ out: halves as never });
-      expect([...halves]).toEqual([1.5]);
-    },
-  );
+      },
+    );
+    const p = there<{ a: number }>('({ a: 0.5 })');
+    expect([
+      ...(await weighted({
+        out: device.zeros(f32, [2]),
+        x: device.tensor(f32, [1, 1]),
+        p,
+      }).andThen(({ out }) => out.read())),
+    ]).toEqual([12.5, 23.5]);
+    const out = there<Float32Array>('new Float32Array(2)');
+    await weighted.simulate({ out, x: there('new Float32Array([1, 1])'), p });
+    expect([...out]).toEqual([12.5, 23.5]);
+    const half = kernel('half', { out: output(f16) }, ({ out }, gpu) => {
+      if (gpu.globalId.x < out.length) out[gpu.globalId.x] = 1.5;
+    });
+    const halves = there<Float32Array>('new Float32Array(1)');
+    await half.simulate({ out: halves as never });
+    expect([...halves]).toEqual([1.5]);
+  });
 
-  test('signals are told by what they do', async () => {
+  test('signals are recognised by their behaviour', async () => {
     const signal = new OtherSignal();
     using buffer = host.device.alloc(i32, 4);
     buffer.fill(host.stream, 3);
@@ -200,7 +196,7 @@ onDevice('Values of another realm', (host) => {
     );
   });
 
-  test('errors stay what was thrown', async () => {
+  test('errors are rethrown unchanged', async () => {
     const error = there<Error>('new RangeError("mine")');
     expect(
       await failure(() =>

@@ -42,12 +42,14 @@ const TILES = `.version 7.0
 .address_size 64
 .visible .entry mark(.param .u64 out, .param .u32 rows, .param .u32 columns) {
   .reg .b64 %a, %o; .reg .b32 %r<12>; .reg .pred %p;
-  ld.param.u64 %o, [out]; cvta.to.global.u64 %o, %o; ld.param.u32 %r0, [rows]; ld.param.u32 %r1, [columns];
+  ld.param.u64 %o, [out]; cvta.to.global.u64 %o, %o; ld.param.u32 %r0, [rows];
+  ld.param.u32 %r1, [columns];
   mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ctaid.y; mov.u32 %r4, %tid.x; mov.u32 %r5, %tid.y;
   mad.lo.u32 %r6, %r2, 2, %r4; setp.ge.u32 %p, %r6, %r0; @%p ret;
   mad.lo.u32 %r7, %r3, 2, %r5; setp.ge.u32 %p, %r7, %r1; @%p ret;
   mov.u32 %r8, %nctaid.y; mad.lo.u32 %r9, %r2, %r8, %r3; add.u32 %r9, %r9, 1;
-  mad.lo.u32 %r10, %r6, %r1, %r7; mul.wide.u32 %a, %r10, 4; add.s64 %a, %a, %o; st.global.u32 [%a], %r9; ret;
+  mad.lo.u32 %r10, %r6, %r1, %r7; mul.wide.u32 %a, %r10, 4; add.s64 %a, %a, %o;
+  st.global.u32 [%a], %r9; ret;
 }`;
 
 onDevice('Tensors', (host) => {
@@ -56,7 +58,7 @@ onDevice('Tensors', (host) => {
     setDefaultDevice(host.device);
   });
 
-  test('are read into an array that is there, each time the operation runs', async () => {
+  test('are read into an existing array, each time the operation runs', async () => {
     using x = await tensor(device(), f32, [1, 2, 3, 4, 5, 6], [2, 3]);
     const into = new Float32Array(6);
     const read = x.read({ into });
@@ -65,7 +67,7 @@ onDevice('Tensors', (host) => {
     await x.write(new Float32Array([6, 5, 4, 3, 2, 1]));
     expect(await read.andThen((values) => value(values[0]))).toBe(6);
     expect([...into]).toEqual([6, 5, 4, 3, 2, 1]);
-    // Of a view with gaps, within a larger array, and on a thread that waits.
+    // A view with gaps is read into a part of a larger array, on a thread that blocks.
     const room = new Float32Array(10).fill(7);
     await x.transpose().read({ into: room.subarray(2, 8) });
     expect([...room]).toEqual([7, 7, 6, 3, 5, 2, 4, 1, 7, 7]);
@@ -128,7 +130,7 @@ onDevice('Tensors', (host) => {
     }
   });
 
-  test('large ones come and go whole', async () => {
+  test('large ones are written and read whole', async () => {
     const source = Float32Array.from({ length: 3_000_001 }, (_, i) => i);
     using x = await tensor(device(), f32, source);
     expect(Buffer.compare(Buffer.from((await x.read()).buffer), Buffer.from(source.buffer))).toBe(
@@ -139,7 +141,7 @@ onDevice('Tensors', (host) => {
     expect((await x.read())[3_000_000]).toBe(3_000_001);
   });
 
-  test('raw words come and go, also on a thread that blocks', async () => {
+  test('raw words are written and read, also on a thread that blocks', async () => {
     const words = Uint16Array.of(0x3c00, 0x7e01, 0xfbff);
     using x = await zeros(device(), f16, [3]);
     expect([...(await x.writeBits(words).andThen((each) => each.readBits()))]).toEqual([...words]);
@@ -184,44 +186,40 @@ onDevice('Tensors', (host) => {
     expect((await zeros(device(), f32, [0, 3]).andThen((x) => x.read())).length).toBe(0);
   });
 
-  test(
-    'random numbers are the same for the same seed, in any shape, on any stream, and as they ' +
-      'should be',
-    async () => {
-      const [a, b, c] = await zip(
-        rand(device(), f32, [40, 50], { seed: 7 }).andThen((x) => x.read()),
-        rand(device(), f32, [2000], { seed: 7 }).andThen((x) => x.read()),
-        rand(device(), f32, [2000], { seed: 8 }).andThen((x) => x.read()),
-      );
-      expect(a).toEqual(b);
-      expect(a).not.toEqual(c);
-      // The first block of Philox4x32-10 of counter 0 and key 0, whose words the authors give.
-      const known = [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8].map(
-        (word) => (word >>> 8) / 2 ** 24,
-      );
-      expect([...(await rand(device(), f32, [4], { seed: 0 }).andThen((x) => x.read()))]).toEqual(
-        known,
-      );
-      const uniform = await rand(device(), f64, [20_001], { seed: 3n, from: -2, to: 4 }).andThen(
-        (x) => x.read(),
-      );
-      expect(Math.min(...uniform)).toBeGreaterThanOrEqual(-2);
-      expect(Math.max(...uniform)).toBeLessThanOrEqual(4);
-      expect(uniform.reduce((sum, x) => sum + x, 0) / uniform.length).toBeCloseTo(1, 1);
-      const normal = await randn(device(), f32, [40_000], {
-        seed: 3,
-        mean: 5,
-        deviation: 2,
-      }).andThen((x) => x.read());
-      const mean = normal.reduce((sum, x) => sum + x, 0) / normal.length;
-      const variance = normal.reduce((sum, x) => sum + (x - mean) ** 2, 0) / normal.length;
-      expect(Math.abs(mean - 5)).toBeLessThan(0.05);
-      expect(Math.abs(variance - 4)).toBeLessThan(0.1);
-      expect(normal.every(Number.isFinite)).toBe(true);
-    },
-  );
+  test('random numbers depend on the seed only, and are distributed as they should', async () => {
+    const [a, b, c] = await zip(
+      rand(device(), f32, [40, 50], { seed: 7 }).andThen((x) => x.read()),
+      rand(device(), f32, [2000], { seed: 7 }).andThen((x) => x.read()),
+      rand(device(), f32, [2000], { seed: 8 }).andThen((x) => x.read()),
+    );
+    expect(a).toEqual(b);
+    expect(a).not.toEqual(c);
+    // The first block of Philox4x32-10 with counter 0 and key 0, whose words the authors publish.
+    const known = [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8].map(
+      (word) => (word >>> 8) / 2 ** 24,
+    );
+    expect([...(await rand(device(), f32, [4], { seed: 0 }).andThen((x) => x.read()))]).toEqual(
+      known,
+    );
+    const uniform = await rand(device(), f64, [20_001], { seed: 3n, from: -2, to: 4 }).andThen(
+      (x) => x.read(),
+    );
+    expect(Math.min(...uniform)).toBeGreaterThanOrEqual(-2);
+    expect(Math.max(...uniform)).toBeLessThanOrEqual(4);
+    expect(uniform.reduce((sum, x) => sum + x, 0) / uniform.length).toBeCloseTo(1, 1);
+    const normal = await randn(device(), f32, [40_000], {
+      seed: 3,
+      mean: 5,
+      deviation: 2,
+    }).andThen((x) => x.read());
+    const mean = normal.reduce((sum, x) => sum + x, 0) / normal.length;
+    const variance = normal.reduce((sum, x) => sum + (x - mean) ** 2, 0) / normal.length;
+    expect(Math.abs(mean - 5)).toBeLessThan(0.05);
+    expect(Math.abs(variance - 4)).toBeLessThan(0.1);
+    expect(normal.every(Number.isFinite)).toBe(true);
+  });
 
-  test('34: views cost no copy; offsets add up; what lies outside is refused', async () => {
+  test('34: views do not copy; offsets add up; ranges outside are refused', async () => {
     using x = await arange(device(), i32, 24);
     const cube = x.reshape([2, 3, 4]);
     const part = cube.slice(1).slice([1, 3]).slice(null, [null, null, -1]);
@@ -276,34 +274,38 @@ onDevice('Tensors', (host) => {
     expect([...(await wide.read())]).toEqual([0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]);
   });
 
-  test('any view reads as the same view of a host array', { tags: 'random' }, async () => {
-    using base = await arange(device(), i32, 120);
-    const host = Int32Array.from(range(120));
-    await fc.assert(
-      fc.asyncProperty(
-        fc.shuffledSubarray([0, 1, 2, 3], { minLength: 4 }),
-        fc.array(fc.tuple(fc.integer({ min: 0, max: 2 }), fc.constantFrom(1, -1, 2, -2)), {
-          minLength: 4,
-          maxLength: 4,
-        }),
-        async (order, cuts) => {
-          let view: AnyTensor = base.reshape([2, 3, 4, 5]) as AnyTensor;
-          view = view.permute(order as never) as AnyTensor;
-          view = (view.slice as (...indices: unknown[]) => AnyTensor).apply(
-            view,
-            cuts.map(([skip, step]) =>
-              step > 0 ? [skip > 1 ? 1 : skip, null, step] : [null, null, step],
-            ),
-          );
-          const wanted = [...layouts.elements(view.layout)].map((at) => host[at]);
-          expect([...((await view.read()) as Int32Array)]).toEqual(wanted);
-        },
-      ),
-      { numRuns: 40 },
-    );
-  });
+  test(
+    'any view has the elements of the same view of a host array',
+    { tags: 'random' },
+    async () => {
+      using base = await arange(device(), i32, 120);
+      const host = Int32Array.from(range(120));
+      await fc.assert(
+        fc.asyncProperty(
+          fc.shuffledSubarray([0, 1, 2, 3], { minLength: 4 }),
+          fc.array(fc.tuple(fc.integer({ min: 0, max: 2 }), fc.constantFrom(1, -1, 2, -2)), {
+            minLength: 4,
+            maxLength: 4,
+          }),
+          async (order, cuts) => {
+            let view: AnyTensor = base.reshape([2, 3, 4, 5]) as AnyTensor;
+            view = view.permute(order as never) as AnyTensor;
+            view = (view.slice as (...indices: unknown[]) => AnyTensor).apply(
+              view,
+              cuts.map(([skip, step]) =>
+                step > 0 ? [skip > 1 ? 1 : skip, null, step] : [null, null, step],
+              ),
+            );
+            const wanted = [...layouts.elements(view.layout)].map((at) => host[at]);
+            expect([...((await view.read()) as Int32Array)]).toEqual(wanted);
+          },
+        ),
+        { numRuns: 40 },
+      );
+    },
+  );
 
-  test('the same elements, converted: as the host converts them', async () => {
+  test('conversions give the elements that the host computes', async () => {
     const values = [
       0,
       1,
@@ -351,52 +353,39 @@ onDevice('Tensors', (host) => {
     }
   });
 
-  test(
-    'floats to integers go towards zero, clamped, NaN to 0; integers wrap; anything but 0 is ' +
-      'true',
-    async () => {
-      using x = await tensor(
-        device(),
-        f64,
-        Float64Array.of(1.9, -1.9, 300, -300, 1e20, -1e20, NaN, 0),
-      );
-      const read = async (name: DTypeName): Promise<unknown[]> => [
-        ...((await x.convert(DTYPES[name]).andThen((y) => y.read())) as Iterable<unknown>),
-      ];
-      expect(await read('u8')).toEqual([1, 0, 255, 0, 255, 0, 0, 0]);
-      expect(await read('i8')).toEqual([1, -1, 127, -128, 127, -128, 0, 0]);
-      expect(await read('i32')).toEqual([1, -1, 300, -300, 2 ** 31 - 1, -(2 ** 31), 0, 0]);
-      expect(await read('i64')).toEqual([
-        1n,
-        -1n,
-        300n,
-        -300n,
-        2n ** 63n - 1n,
-        -(2n ** 63n),
-        0n,
-        0n,
-      ]);
-      expect(await read('u64')).toEqual([1n, 0n, 300n, 0n, 2n ** 64n - 1n, 0n, 0n, 0n]);
-      expect(await read('bool')).toEqual([1, 1, 1, 1, 1, 1, 1, 0]);
-      using y = await tensor(device(), i32, Int32Array.of(257, -1, 65536));
-      expect([...(await y.convert(u8).andThen((z) => z.read()))]).toEqual([1, 255, 0]);
-      using big = await tensor(
-        device(),
-        i64,
-        BigInt64Array.of(2n ** 53n + 1n, -(2n ** 40n) - 1n, 0x1010000000001n),
-      );
-      expect([...(await big.convert(f32).andThen((z) => z.read()))]).toEqual([
-        2 ** 53,
-        Math.fround(-(2 ** 40) - 1),
-        Math.fround(0x1010000000001),
-      ]);
-      expect([...(await big.convert(DTYPES.bf16).andThen((z) => z.read()))][2]).toBe(
-        2 ** 48 + 2 ** 41,
-      );
-    },
-  );
+  test('floats truncate and clamp to integers, integers wrap, non-zeros are true', async () => {
+    using x = await tensor(
+      device(),
+      f64,
+      Float64Array.of(1.9, -1.9, 300, -300, 1e20, -1e20, NaN, 0),
+    );
+    const read = async (name: DTypeName): Promise<unknown[]> => [
+      ...((await x.convert(DTYPES[name]).andThen((y) => y.read())) as Iterable<unknown>),
+    ];
+    expect(await read('u8')).toEqual([1, 0, 255, 0, 255, 0, 0, 0]);
+    expect(await read('i8')).toEqual([1, -1, 127, -128, 127, -128, 0, 0]);
+    expect(await read('i32')).toEqual([1, -1, 300, -300, 2 ** 31 - 1, -(2 ** 31), 0, 0]);
+    expect(await read('i64')).toEqual([1n, -1n, 300n, -300n, 2n ** 63n - 1n, -(2n ** 63n), 0n, 0n]);
+    expect(await read('u64')).toEqual([1n, 0n, 300n, 0n, 2n ** 64n - 1n, 0n, 0n, 0n]);
+    expect(await read('bool')).toEqual([1, 1, 1, 1, 1, 1, 1, 0]);
+    using y = await tensor(device(), i32, Int32Array.of(257, -1, 65536));
+    expect([...(await y.convert(u8).andThen((z) => z.read()))]).toEqual([1, 255, 0]);
+    using big = await tensor(
+      device(),
+      i64,
+      BigInt64Array.of(2n ** 53n + 1n, -(2n ** 40n) - 1n, 0x1010000000001n),
+    );
+    expect([...(await big.convert(f32).andThen((z) => z.read()))]).toEqual([
+      2 ** 53,
+      Math.fround(-(2 ** 40) - 1),
+      Math.fround(0x1010000000001),
+    ]);
+    expect([...(await big.convert(DTYPES.bf16).andThen((z) => z.read()))][2]).toBe(
+      2 ** 48 + 2 ** 41,
+    );
+  });
 
-  test('every dtype to every other, of small whole numbers', async () => {
+  test('every dtype converts to every other for small whole numbers', async () => {
     const real = Object.values(DTYPES).filter(({ kind }) => kind !== 'complex');
     for (const from of real) {
       const one = from.name.endsWith('64') && from.kind !== 'float' ? [0n, 1n, 1n] : [0, 1, 1];
@@ -411,7 +400,7 @@ onDevice('Tensors', (host) => {
     }
   }, 120_000);
 
-  test('35: a partition has its elements to itself', async () => {
+  test('35: a partition has exclusive use of its elements', async () => {
     using x = await zeros(device(), u32, [5, 4]);
     const tiles = x.partition([2, 2]);
     expect([tiles.grid, tiles.count]).toEqual([[3, 2], 6]);
@@ -429,90 +418,82 @@ onDevice('Tensors', (host) => {
     expect(x.tryPartition([1, 1])).toBe(undefined);
   });
 
-  test(
-    'launches, kernels that are loaded ahead and parts of lists that are given something else ' +
-      'say so',
-    async () => {
-      const module = await host.load(ELEMENTWISE);
-      const add1 = module.kernel('add1');
-      using x = await ones(device(), i32, [4]);
-      for (const options of [undefined, null, 5, x, arange(device(), i32, 4)]) {
-        const error = await failure(() => callKernel(add1, options as never, x, 4));
-        expect(error).toMatchObject({
-          argument: 'options',
-          message: expect.stringMatching(
-            /^options: expected an object with grid and block, got .* Write launch\(/,
-          ) as string,
-        });
-      }
-      expect(await failure(() => prepare(device(), i32, 'f32' as never))).toMatchObject({
-        argument: 'dtypes[1]',
-        message: expect.stringContaining("got 'f32'") as string,
+  test('launches, loadKernels and lists refuse other values, with their names', async () => {
+    const module = await host.load(ELEMENTWISE);
+    const add1 = module.kernel('add1');
+    using x = await ones(device(), i32, [4]);
+    for (const options of [undefined, null, 5, x, arange(device(), i32, 4)]) {
+      const error = await failure(() => callKernel(add1, options as never, x, 4));
+      expect(error).toMatchObject({
+        argument: 'options',
+        message: expect.stringMatching(
+          /^options: expected an object with grid and block, got .* Write launch\(/,
+        ) as string,
       });
-      expect(
-        await failure(() =>
-          value(5 as never)
-            .first()
-            .run(),
-        ),
-      ).toMatchObject({
-        message:
-          "first: there is no value; the operation's value is not a list. Call it on an " +
-          'operation whose value is a list: zip(a, b).first().',
-      });
-      expect(
-        await failure(() =>
-          value([] as never)
-            .last()
-            .run(),
-        ),
-      ).toMatchObject({
-        message:
-          "last: there is no value; the operation's value is an empty list. Call it on an " +
-          'operation whose value is a list: zip(a, b).last().',
-      });
-    },
-  );
+    }
+    expect(await failure(() => prepare(device(), i32, 'f32' as never))).toMatchObject({
+      argument: 'dtypes[1]',
+      message: expect.stringContaining("got 'f32'") as string,
+    });
+    expect(
+      await failure(() =>
+        value(5 as never)
+          .first()
+          .run(),
+      ),
+    ).toMatchObject({
+      message:
+        "first: there is no value; the operation's value is not a list. Call it on an " +
+        'operation whose value is a list: zip(a, b).first().',
+    });
+    expect(
+      await failure(() =>
+        value([] as never)
+          .last()
+          .run(),
+      ),
+    ).toMatchObject({
+      message:
+        "last: there is no value; the operation's value is an empty list. Call it on an " +
+        'operation whose value is a list: zip(a, b).last().',
+    });
+  });
 
-  test(
-    '37 and 39: the grid follows from the partition, edges are clipped, and another grid is ' +
-      'refused',
-    async () => {
-      const module = await host.load(TILES);
-      const mark = module.kernel('mark', [inout(u32), u32, u32]);
-      using x = await zeros(device(), u32, [5, 4]);
-      const tiles = x.partition([2, 2]);
-      const [back, rows] = await callKernel(mark, { block: [2, 2] }, tiles, 5, 4);
-      expect([back, rows]).toEqual([tiles, 5]);
-      expect([...(await x.read())]).toEqual([
-        1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4, 5, 5, 6, 6,
-      ]);
-      expect([...(await tiles.tile([2, 1]).read())]).toEqual([6, 6]);
-      expect(
-        await failure(() => callKernel(mark, { grid: [2, 2], block: [2, 2] }, tiles, 5, 4)),
-      ).toMatchObject({ argument: 'options.grid' });
-      // The first tiles only: a smaller grid.
-      await tiles
-        .tile(0)
-        .dup()
-        .andThen((copy) => copy.fill(0));
-      const some = tiles.prefix(2);
-      expect(some.count).toBe(2);
-      await callKernel(mark, { grid: [1, 2], block: [2, 2] }, some, 5, 4);
-      expect(
-        await failure(() => callKernel(mark, { grid: [4, 2], block: [2, 2] }, some, 5, 4)),
-      ).toMatchObject({ argument: 'options.grid' });
-      tiles.unpartition();
-      expect(await failure(() => callKernel(mark, { block: [2, 2] }, tiles, 5, 4))).toMatchObject({
-        argument: 'partition',
-      });
-      expect(await failure(() => callKernel(mark, { block: [2, 2] }, x, 5, 4))).toMatchObject({
-        argument: 'options.grid',
-      });
-    },
-  );
+  test('37 and 39: the grid follows from the partition, and edges are clipped', async () => {
+    const module = await host.load(TILES);
+    const mark = module.kernel('mark', [inout(u32), u32, u32]);
+    using x = await zeros(device(), u32, [5, 4]);
+    const tiles = x.partition([2, 2]);
+    const [back, rows] = await callKernel(mark, { block: [2, 2] }, tiles, 5, 4);
+    expect([back, rows]).toEqual([tiles, 5]);
+    expect([...(await x.read())]).toEqual([
+      1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4, 5, 5, 6, 6,
+    ]);
+    expect([...(await tiles.tile([2, 1]).read())]).toEqual([6, 6]);
+    expect(
+      await failure(() => callKernel(mark, { grid: [2, 2], block: [2, 2] }, tiles, 5, 4)),
+    ).toMatchObject({ argument: 'options.grid' });
+    // The first tiles only: a smaller grid.
+    await tiles
+      .tile(0)
+      .dup()
+      .andThen((copy) => copy.fill(0));
+    const some = tiles.prefix(2);
+    expect(some.count).toBe(2);
+    await callKernel(mark, { grid: [1, 2], block: [2, 2] }, some, 5, 4);
+    expect(
+      await failure(() => callKernel(mark, { grid: [4, 2], block: [2, 2] }, some, 5, 4)),
+    ).toMatchObject({ argument: 'options.grid' });
+    tiles.unpartition();
+    expect(await failure(() => callKernel(mark, { block: [2, 2] }, tiles, 5, 4))).toMatchObject({
+      argument: 'partition',
+    });
+    expect(await failure(() => callKernel(mark, { block: [2, 2] }, x, 5, 4))).toMatchObject({
+      argument: 'options.grid',
+    });
+  });
 
-  test('kernels take tensors, views and operations, and give back what they were given', async () => {
+  test('kernels take tensors, views and operations, and return their arguments', async () => {
     const add1 = (await host.load(ELEMENTWISE)).kernel('add1', [inout(i32), u32]);
     const shape = { grid: 1, block: 64 };
     const [x, n] = await callKernel(add1, shape, arange(device(), i32, 10), 10);
@@ -536,7 +517,7 @@ onDevice('Tensors', (host) => {
     });
   });
 
-  test('graphs hold what they were recorded with, arrays of the host too', async () => {
+  test('graphs keep the tensors and host arrays of their capture', async () => {
     const source = Int32Array.of(1, 2, 3, 4);
     const graph = await tensor(device(), i32, source, [2, 2])
       .andThen((x) => x.transpose().dup())
@@ -563,7 +544,7 @@ onDevice('Tensors', (host) => {
     });
   });
 
-  test('go to files and come back, bit for bit', { tags: 'thorough' }, async () => {
+  test('are saved to files and loaded, bit for bit', { tags: 'thorough' }, async () => {
     using x = await tensor(device(), f32, Float32Array.of(1, -0, NaN, Infinity, 1e-45, 6), [2, 3]);
     using half = await x.transpose().convert(f16);
     const file = await saveNpy(x.transpose() as AnyTensor);
@@ -592,7 +573,7 @@ onDevice('Tensors', (host) => {
     large.close();
   });
 
-  test('show what they are', async () => {
+  test('are shown with dtype, shape and device', async () => {
     using x = await zeros(device(), f16, [2, 3], { label: 'weights' });
     expect(inspect(x)).toBe(`Tensor<f16, [2, 3]> 'weights' on ${device().kind}:0`);
     expect(inspect(x.transpose())).toContain('strides [1, 3], a view');
@@ -603,7 +584,7 @@ onDevice('Tensors', (host) => {
   });
 
   test.each(['u8', 'i8', 'u16', 'i16', 'u32', 'i32', 'u64', 'i64'] as const)(
-    'a sequence of %s ends within the dtype, and none wraps',
+    'a sequence of %s stays within the dtype',
     async (name) => {
       const dtype = DTYPES[name];
       const bits = BigInt(dtype.bytes * 8);
@@ -640,7 +621,7 @@ onDevice('Tensors', (host) => {
     },
   );
 
-  test('what an integer dtype does not have is refused where tensors are made and filled', async () => {
+  test('values outside an integer dtype are refused by creation and fill', async () => {
     using x = await zeros(device(), u8, [2]);
     using wide = await zeros(device(), i64, [2]);
     for (const call of [
@@ -662,7 +643,7 @@ onDevice('Tensors', (host) => {
       expect(call).toThrow(expect.objectContaining({ code: 'ERR_CUDA_INVALID_ARGUMENT' }));
   });
 
-  test('an array that was detached makes no tensor without elements', () => {
+  test('a detached array is refused, and not taken as an empty one', () => {
     const gone = Int32Array.of(1, 2);
     structuredClone(gone, { transfer: [gone.buffer] });
     expect(() => tensor(device(), i32, gone)).toThrow(
@@ -670,7 +651,7 @@ onDevice('Tensors', (host) => {
     );
   });
 
-  test('what is wrong is said at the call', () => {
+  test('wrong arguments are refused at the call', () => {
     expect(() => zeros(device(), 'f32' as never, [1])).toThrow('without quotes');
     expect(() => zeros(device(), f32, [1.5])).toThrow('shape');
     for (const make of [zeros, ones, arange, eye, rand, randn] as ((
@@ -736,7 +717,7 @@ onDevice('Tensors', (host) => {
     );
   });
 
-  test('elements of a plain list are looked at: nothing wraps, is cut off or becomes NaN', async () => {
+  test('elements of a plain list are checked: none is wrapped or truncated', async () => {
     const list = (dtype: (typeof DTYPES)[DTypeName], values: readonly unknown[]) => () =>
       tensor(device(), dtype as typeof f32, values as number[]);
     expect(list(u8, [1, 300])).toThrow(
@@ -784,7 +765,7 @@ onDevice('Tensors', (host) => {
     );
   });
 
-  test('the device may be the lazy one, and what is no file or tensor is named', async () => {
+  test('the lazy device is taken; values that are not files or tensors are named', async () => {
     const lazy = { core: device() };
     using x = await arange(lazy, f32, 6);
     const file = await saveNpy(x);
@@ -803,7 +784,7 @@ onDevice('Tensors', (host) => {
     expect(() => saveSafetensors(x as never)).toThrow('Write saveSafetensors({ weights })');
   });
 
-  test('views of nothing, wherever they would begin, are read and written like others', async () => {
+  test('empty views are read and written wherever they begin', async () => {
     using nothing = await zeros(device(), f32, [0, 5]);
     using whole = await zeros(device(), f32, [4, 5]);
     for (const view of [
@@ -818,7 +799,7 @@ onDevice('Tensors', (host) => {
     }
   });
 
-  test('types of views without arguments do not depend on what they are assigned to', async () => {
+  test('types of views without arguments do not depend on the assignment target', async () => {
     using x = await arange(device(), f32, 6);
     using one = await zeros(device(), f32, [1, 3]);
     const turned: Tensor<'f32', [3, 2]> = x.reshape([2, 3]).transpose();
@@ -829,7 +810,7 @@ onDevice('Tensors', (host) => {
     expect(wrong.shape).toEqual([3, 2]);
   });
 
-  test('of memory that somebody else has', async () => {
+  test('closing a tensor of a borrowed buffer leaves the buffer open', async () => {
     const buffer = device().alloc(i32, 6);
     const x = Tensor.of(buffer, [2, 3]);
     await x.fill(4);
@@ -843,7 +824,7 @@ onDevice('Tensors', (host) => {
 });
 
 describe.runIf(onCpu)('Tensors on two devices', () => {
-  test('38: what lies on another device is copied there, or refused', async () => {
+  test('38: tensors of another device are copied or refused', async () => {
     const { openTestDevice } = await import('../core/test-device.js');
     const [a, b] = [await openTestDevice({}, 'cpu:0'), await openTestDevice({}, 'cpu:1')];
     using x = await arange(a, f32, 6);

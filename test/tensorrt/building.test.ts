@@ -63,7 +63,7 @@ describe.skipIf(whyNoRtx !== undefined)(
     });
 
     // async-tensorrt: network, inputs_and_outputs; the declared shape of Y is the true one here
-    test('a network says what it takes and gives', async () => {
+    test('a network has its inputs and outputs', async () => {
       const tensors = await (await parsed(simpleOnnx)).tensors();
       expect(tensors.inputs).toEqual([{ name: 'X', dtype: 'f32', shape: [1, 2] }]);
       expect(tensors.outputs).toEqual([{ name: 'Y', dtype: 'f32', shape: [2, 3] }]);
@@ -115,7 +115,7 @@ describe.skipIf(whyNoRtx !== undefined)(
       expect(await config.memoryPoolLimit('workspace')).toBe(1 << 20);
     });
 
-    test('progress is told, and ends', async () => {
+    test('progress is reported until the end', async () => {
       const network = await parsed(simpleOnnx);
       await using config = await builder.createConfig();
       const told: BuildProgress[] = [];
@@ -147,7 +147,7 @@ describe.skipIf(whyNoRtx !== undefined)(
       expect(turns).toBeGreaterThan(0);
     });
 
-    test('what TensorRT says goes to a diagnostics channel', async () => {
+    test('messages of TensorRT go to a diagnostics channel', async () => {
       const heard: unknown[] = [];
       const listen = (message: unknown): void => {
         heard.push(message);
@@ -218,8 +218,8 @@ describe.skipIf(whyNoRtx !== undefined)(
             opset: 9999,
           }),
         ).catch((error: unknown) => error);
-        // TensorRT warns of an opset that is too new, and parses what it knows; which of the two is
-        // its own affair.
+        // TensorRT warns of an opset that is too new, and parses what it supports; which of the two
+        // is its own affair.
         if (outcome instanceof Error) expect(outcome).toBeInstanceOf(OnnxParserError);
         else expect((await (outcome as NetworkDefinition).tensors()).layers).toBeGreaterThan(0);
       });
@@ -255,8 +255,8 @@ describe.skipIf(whyNoRtx !== undefined)(
         );
       });
 
-      test('a timing cache that is garbage does no harm', async () => {
-        // TensorRT for RTX 1.7 takes it, says nothing, and begins with an empty one.
+      test('an invalid timing cache is ignored', async () => {
+        // TensorRT for RTX 1.7 takes it without a message, and begins with an empty one.
         expect(
           (await planOf(simpleOnnx, { timingCache: new TextEncoder().encode('garbage') })).length,
         ).toBeGreaterThan(100);
@@ -298,7 +298,7 @@ describe.skipIf(whyNoRtx !== undefined)(
         );
       });
 
-      test('a builder that is closed before what it made, again and again', async () => {
+      test('a builder can be closed before its results, many times', async () => {
         for (let i = 0; i < 20; i++) {
           const other = await Builder.create(rtx);
           const network = await other.createNetwork();
@@ -319,7 +319,7 @@ describe.skipIf(whyNoRtx !== undefined)(
         }
       });
 
-      test('what was closed', async () => {
+      test('closed objects', async () => {
         const config = await builder.createConfig();
         await config.close();
         await config.close();

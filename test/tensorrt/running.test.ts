@@ -1,6 +1,6 @@
 /**
- * Runtimes, engines and contexts, on a stand-in with TensorRT's tables; on a GPU it does what its
- * engine says.
+ * Runtimes, engines and contexts, on a stand-in with TensorRT's tables; on a GPU it does the
+ * engine's work.
  */
 import {
   CudaArgumentError,
@@ -47,7 +47,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
       });
 
       /**
-       * Closed behind each test: what the garbage collector frees instead it frees in another one,
+       * Closed after each test: otherwise the garbage collector frees them during another test,
        * which counts memory.
        */
       const buffers: DeviceBuffer[] = [];
@@ -80,7 +80,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
       });
 
       // async-tensorrt: engine, tensor_info
-      test('an engine says what it takes and gives', () => {
+      test('an engine has its inputs and outputs', () => {
         const plain = (list: TensorRTEngine['inputs']): unknown =>
           list.map(({ name, dtype, shape }) => ({ name, dtype, shape }));
         expect(plain(engine.inputs)).toEqual([{ name: 'x', dtype: 'f32', shape: [1, 2] }]);
@@ -162,7 +162,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
         expect(await values(y)).toEqual([7, 8, 0, 0, 0, 0]);
       });
 
-      test('what the engine consists of', async () => {
+      test('the inspector has the engine’s layers', async () => {
         expect(JSON.parse(await engine.inspect())).toEqual({ Layers: ['pad'] });
         expect(JSON.parse(await engine.inspect(0))).toEqual({ Name: 'pad' });
         expect(() => engine.inspect(1)).toThrow(CudaArgumentError);
@@ -216,12 +216,13 @@ describe.skipIf(whyNoStandIn !== undefined).each([
           expect(await dynamic.inferShapes({ x: [3, 2] })).toEqual({ y: [4, 3] });
           await using context = await dynamic.createContext();
           expect(() => context.infer({ x: tensor(new Array<number>(18).fill(0), [9, 2]) })).toThrow(
-            /inputs\.x: expected f32\[\?, 2\], got f32\[9, 2\]: axis 0 has 9 elements for 1 to 8, as profile 0 says/,
+            'inputs.x: expected f32[?, 2], got f32[9, 2]: axis 0 has 9 elements for 1 to 8, ' +
+              'as profile 0 says',
           );
         });
       });
 
-      describe('an output whose shape the run says', () => {
+      describe('an output whose shape depends on the run', () => {
         let open: TensorRTEngine;
         beforeAll(async () => {
           open = await runtime.deserialize(planText(-1, 2, true));
@@ -245,7 +246,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
           }
         });
 
-        test('of runs that are asked for at once each is read before the next', async () => {
+        test('of concurrent runs is read before the next run', async () => {
           await using context = await open.createContext();
           standIn.rows(2);
           standIn.take();
@@ -271,7 +272,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
           }
         });
 
-        test('that is more than TensorRT said there could be fails, and gives back what was made', async () => {
+        test('with more output than TensorRT’s bound fails, and frees its memory', async () => {
           await using context = await open.createContext();
           const x = tensor([1, 2, 3, 4], [2, 2]);
           standIn.rows(1);
@@ -359,7 +360,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
           expect(() => context.infer({ x: [1, 2] as unknown as AnyTensor })).toThrow(
             CudaArgumentError,
           );
-          // A run of these tensors is remembered: what is no object is told all the same.
+          // A run of these tensors is cached: values that are not objects are still refused.
           (await context.infer({ x }))['y']!.close();
           expect(() => context.infer(null as never)).toThrow(CudaArgumentError);
           expect(() => context.infer({ x }, { outputs: null as never })).toThrow(CudaArgumentError);
@@ -427,38 +428,34 @@ describe.skipIf(whyNoStandIn !== undefined).each([
           );
         });
 
-        test(
-          'a run that is given up behind its call is not waited for, and what was made for it ' +
-            'is given back',
-          async () => {
-            await using context = await engine.createContext();
-            const x = tensor([1, 2], [1, 2]);
-            await host.device.finished();
-            const before = await used();
-            const stream = host.device.createStream();
-            let go = (): void => undefined;
-            const gate = new Promise<void>((resolve) => {
-              go = resolve;
-            });
-            const held = stream.call(() => gate);
-            const [gone, controller] = [new Error('gone'), new AbortController()];
-            const running = context.infer({ x }, { signal: controller.signal }).on(stream).then();
-            const ended = failure(() => running);
-            controller.abort(gone);
-            expect(await ended).toBe(gone);
-            go();
-            await held;
-            stream.close();
-            await host.device.finished();
-            expect(await used()).toBe(before);
-            // Another one of the context, which gives what it should.
-            const { y } = await context.infer({ x }, { signal: new AbortController().signal });
-            expect(y!.shape).toEqual([2, 3]);
-            y!.close();
-          },
-        );
+        test('an aborted run is not waited for, and its memory is freed', async () => {
+          await using context = await engine.createContext();
+          const x = tensor([1, 2], [1, 2]);
+          await host.device.finished();
+          const before = await used();
+          const stream = host.device.createStream();
+          let go = (): void => undefined;
+          const gate = new Promise<void>((resolve) => {
+            go = resolve;
+          });
+          const held = stream.call(() => gate);
+          const [gone, controller] = [new Error('gone'), new AbortController()];
+          const running = context.infer({ x }, { signal: controller.signal }).on(stream).then();
+          const ended = failure(() => running);
+          controller.abort(gone);
+          expect(await ended).toBe(gone);
+          go();
+          await held;
+          stream.close();
+          await host.device.finished();
+          expect(await used()).toBe(before);
+          // Another one of the context, which gives what it should.
+          const { y } = await context.infer({ x }, { signal: new AbortController().signal });
+          expect(y!.shape).toEqual([2, 3]);
+          y!.close();
+        });
 
-        test('what was made for a run that fails once it is queued is given back', async () => {
+        test('memory of a run that fails after it is queued is freed', async () => {
           await using context = await engine.createContext();
           const x = tensor([1, 2], [1, 2]);
           (await context.infer({ x }))['y']!.close();

@@ -30,7 +30,7 @@ export class StandInTensorRT {
   private readonly countAlive: () => number;
   private readonly setRows: (rows: number) => void;
 
-  /** Of the tables of `key`; `version` is what it says of itself. */
+  /** Has the tables of `key`; `version` is the version that it reports. */
   constructor(key: SlotKey, version: number) {
     const rows: Readonly<Record<string, Readonly<Record<string, number>>>> = SLOTS[key];
     const { callbacks } = generationOf(key);
@@ -51,10 +51,8 @@ export class StandInTensorRT {
         Object.entries(slots).map(([method, slot]) => `${name}_${method}=${slot}`),
       ),
     ].map((define) => `-D${define}`);
-    const folder = join(
-      tmpdir(),
-      `async-cuda-stand-in-${createHash('sha256').update(readFileSync(source)).update(defines.join()).digest('hex').slice(0, 16)}`,
-    );
+    const hash = createHash('sha256').update(readFileSync(source)).update(defines.join());
+    const folder = join(tmpdir(), `async-cuda-stand-in-${hash.digest('hex').slice(0, 16)}`);
     this.path = join(folder, 'libnvinfer.so');
     if (!existsSync(this.path)) {
       mkdirSync(folder, { recursive: true });
@@ -112,7 +110,7 @@ export class StandInTensorRT {
   }
 }
 
-/** `open`: the run says the first extent of the output. */
+/** `open`: the first extent of the output depends on the run. */
 export function planText(rows: number, columns: number, open = false): Uint8Array {
   return new TextEncoder().encode(`plan ${rows} ${columns}${open ? ' open' : ''}`);
 }

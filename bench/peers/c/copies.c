@@ -1,6 +1,7 @@
 /*
- * The copy benchmarks in C, on the driver API: pinned memory from cuMemHostAlloc, plain memory from malloc (the
- * driver's pageable path). Every measurement stamps its source and looks for the stamp where it was copied to.
+ * The copy benchmarks in C, on the driver API: pinned memory from cuMemHostAlloc, plain memory from
+ * malloc (the driver's pageable path). Every measurement stamps its source and looks for the stamp
+ * where it was copied to.
  */
 #include "driver.h"
 
@@ -49,7 +50,10 @@ static int roundTrip(unsigned char *memory, size_t bytes) {
   CHECK(p_cuStreamSynchronize(stream));
   return stamped(memory, bytes, value);
 }
-#define WARM(memory, bytes) do { if (!roundTrip(memory, bytes)) FAIL("the copy did not come back"); } while (0)
+#define WARM(memory, bytes)                                            \
+  do {                                                                 \
+    if (!roundTrip(memory, bytes)) FAIL("the copy did not come back"); \
+  } while (0)
 
 static double rate(size_t bytes, double us) { return (double)bytes / us / 1e3; }
 
@@ -90,7 +94,10 @@ static void plainIn(const long *args) { plainCopies(args, 1); }
 static void plainOut(const long *args) { plainCopies(args, 0); }
 
 static const Measurement measurements[] = {
-  {"pinned-h2d", pinnedIn}, {"pinned-d2h", pinnedOut}, {"plain-h2d", plainIn}, {"plain-d2h", plainOut},
+    {"pinned-h2d", pinnedIn},
+    {"pinned-d2h", pinnedOut},
+    {"plain-h2d", plainIn},
+    {"plain-d2h", plainOut},
 };
 
 int main(int argc, char **argv) {

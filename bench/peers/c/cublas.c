@@ -1,6 +1,7 @@
 /*
- * Products of f16 matrices by cuBLAS, summed in f32: cublasGemmEx on row-major matrices, timed by the device's events. The
- * library is looked for at run time; its few declarations stand here, so that no header of it has to be there.
+ * Products of f16 matrices by cuBLAS, summed in f32: cublasGemmEx on row-major matrices, timed by
+ * the device's events. The library is looked for at run time; its few declarations stand here, so
+ * that no header of it has to be there.
  */
 #include <stdint.h>
 
@@ -12,7 +13,8 @@ enum { R_16F = 2, COMPUTE_32F = 68, DEFAULT_ALGORITHM = -1, NOT_TRANSPOSED = 0 }
 
 static int (*create)(Handle *);
 static int (*setStream)(Handle, CUstream);
-static int (*gemm)(Handle, int, int, int, int, int, const void *, const void *, int, int, const void *, int, int, const void *, void *, int, int, int, int);
+static int (*gemm)(Handle, int, int, int, int, int, const void *, const void *, int, int,
+    const void *, int, int, const void *, void *, int, int, int, int);
 static Handle handle;
 
 /* As in bench/kernels/matrix-product.ts: of either sign, with magnitudes from 1/2 to 1. */
@@ -21,11 +23,15 @@ static uint16_t element(uint32_t index) {
   return (uint16_t)(0x3800u | ((bits >> 16) & 0x3ffu) | ((bits >> 31) << 15));
 }
 
-static double value(uint16_t bits) { return (bits >> 15 ? -1.0 : 1.0) * (0.5 + (bits & 0x3ff) / 2048.0); }
+static double value(uint16_t bits) {
+  return (bits >> 15 ? -1.0 : 1.0) * (0.5 + (bits & 0x3ff) / 2048.0);
+}
 
 static double half(uint16_t bits) {
   int exponent = bits >> 10 & 31;
-  double magnitude = exponent ? (1 + (bits & 1023) / 1024.0) * (exponent > 15 ? (double)(1 << (exponent - 15)) : 1.0 / (1 << (15 - exponent))) : (bits & 1023) / 16777216.0;
+  double magnitude = exponent ? (1 + (bits & 1023) / 1024.0) *
+          (exponent > 15 ? (double)(1 << (exponent - 15)) : 1.0 / (1 << (15 - exponent)))
+                              : (bits & 1023) / 16777216.0;
   return bits >> 15 ? -magnitude : magnitude;
 }
 
@@ -47,7 +53,10 @@ static void product(const long *args) {
   const float one = 1, zero = 0;
   int n = (int)side, status = 0;
   /* By columns, as cuBLAS has it, rows of b times a are rows of a times b. */
-#define MULTIPLY() (status |= gemm(handle, NOT_TRANSPOSED, NOT_TRANSPOSED, n, n, n, &one, (void *)matrices[1], R_16F, n, (void *)matrices[0], R_16F, n, &zero, (void *)matrices[2], R_16F, n, COMPUTE_32F, DEFAULT_ALGORITHM))
+#define MULTIPLY()                                                                                 \
+  (status |= gemm(handle, NOT_TRANSPOSED, NOT_TRANSPOSED, n, n, n, &one, (void *)matrices[1],      \
+       R_16F, n, (void *)matrices[0], R_16F, n, &zero, (void *)matrices[2], R_16F, n, COMPUTE_32F, \
+       DEFAULT_ALGORITHM))
   for (int i = 0; i < 3; i++) MULTIPLY();
   for (long k = 0; k < args[0]; k++) {
     CHECK(p_cuEventRecord(begin, stream));
@@ -60,12 +69,15 @@ static void product(const long *args) {
   }
   CHECK(p_cuMemcpyDtoH(host, matrices[2], bytes));
   double sum = 0;
-  for (long k = 0; k < side; k++) sum += value(element((uint32_t)(side + k))) * value(element((uint32_t)(k * side + 3 + 7)));
+  for (long k = 0; k < side; k++)
+    sum += value(element((uint32_t)(side + k))) * value(element((uint32_t)(k * side + 3 + 7)));
   double got = half(host[side + 3]);
   for (int i = 0; i < 3; i++) CHECK(p_cuMemFree(matrices[i]));
   free(host);
   if (status) FAIL("cublasGemmEx failed");
-  if (got - sum > 0.1 + 0.001 * (sum < 0 ? -sum : sum) || sum - got > 0.1 + 0.001 * (sum < 0 ? -sum : sum)) FAIL("element [1][3] is %g, not %g", got, sum);
+  if (got - sum > 0.1 + 0.001 * (sum < 0 ? -sum : sum) ||
+      sum - got > 0.1 + 0.001 * (sum < 0 ? -sum : sum))
+    FAIL("element [1][3] is %g, not %g", got, sum);
 }
 
 static void *symbolOf(void *from, const char *name) {
@@ -76,7 +88,8 @@ static void *symbolOf(void *from, const char *name) {
 
 static void openCublas(void) {
   const char *home = getenv("CUDA_HOME");
-  const char *names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so", "/usr/local/cuda/lib64/libcublas.so"};
+  const char *names[] = {
+      "libcublas.so.13", "libcublas.so.12", "libcublas.so", "/usr/local/cuda/lib64/libcublas.so"};
   void *cublas = NULL;
   char path[4096];
   if (home) {

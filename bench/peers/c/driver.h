@@ -1,6 +1,6 @@
 /*
- * What a C peer on a GPU needs: the driver API resolved from libcuda at run time. A peer includes this, fills
- * `measurements`, and ends with SERVE().
+ * What a C peer on a GPU needs: the driver API resolved from libcuda at run time. A peer includes
+ * this, fills `measurements`, and ends with SERVE().
  */
 #include <cuda.h>
 #include <dlfcn.h>
@@ -9,14 +9,16 @@
 #include "protocol.h"
 
 #define DRIVER_CALLS(X) \
-  X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuDeviceGet) X(cuDeviceGetAttribute) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) \
-  X(cuModuleLoadData) X(cuModuleGetFunction) X(cuStreamCreate) X(cuStreamSynchronize) X(cuLaunchKernel) \
-  X(cuMemAlloc) X(cuMemFree) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemsetD32Async) X(cuMemsetD16Async) \
-  X(cuMemcpyDtoH) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) \
-  X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(cuGraphDestroy) X(cuGraphExecDestroy) \
+  X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuDeviceGet) X(cuDeviceGetAttribute) \
+  X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuModuleLoadData) X(cuModuleGetFunction) \
+  X(cuStreamCreate) X(cuStreamSynchronize) X(cuLaunchKernel) X(cuMemAlloc) X(cuMemFree) \
+  X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemsetD32Async) X(cuMemsetD16Async) X(cuMemcpyDtoH) \
+  X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuStreamBeginCapture) X(cuStreamEndCapture) \
+  X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(cuGraphDestroy) X(cuGraphExecDestroy) \
   X(cuEventCreate) X(cuEventRecord) X(cuEventSynchronize) X(cuEventElapsedTime)
 
-/* cuda.h defines cuMemAlloc as cuMemAlloc_v2: the expanded name is the symbol, the written one names the pointer. */
+/* cuda.h defines cuMemAlloc as cuMemAlloc_v2: the expanded name is the symbol, the written one
+ * names the pointer. */
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
 #define DECLARE(name) static __typeof__(&name) p_##name __attribute__((unused));
@@ -44,8 +46,16 @@ static void *resolve(const char *symbol) {
   return found;
 }
 
-#define CHECK(call) do { CUresult r_ = (call); if (r_) { const char *n_ = "?"; p_cuGetErrorName(r_, &n_); \
-  fprintf(stderr, "line %d: %s: %s\n", __LINE__, #call, n_); exit(1); } } while (0)
+#define CHECK(call)                                              \
+  do {                                                           \
+    CUresult r_ = (call);                                        \
+    if (r_) {                                                    \
+      const char *n_ = "?";                                      \
+      p_cuGetErrorName(r_, &n_);                                 \
+      fprintf(stderr, "line %d: %s: %s\n", __LINE__, #call, n_); \
+      exit(1);                                                   \
+    }                                                            \
+  } while (0)
 
 static void openDevice(int ordinal) {
   library = dlopen("libcuda.so.1", RTLD_NOW);
@@ -84,7 +94,8 @@ static CUmodule __attribute__((unused)) loadModule(const char *folder, const cha
 
 static int __attribute__((unused)) serve(const Measurement *measurements, int count) {
   char versions[64];
-  snprintf(versions, sizeof versions, ", \"cuda.h\": \"%d.%d\"", CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
+  snprintf(versions, sizeof versions, ", \"cuda.h\": \"%d.%d\"", CUDA_VERSION / 1000,
+      CUDA_VERSION % 1000 / 10);
   return serveLines(measurements, count, versions);
 }
 #define SERVE(measurements) serve(measurements, (int)(sizeof measurements / sizeof measurements[0]))

@@ -1,6 +1,7 @@
 /*
- * The kernels of bench/cpu-device/kernels.ts in C: what a programmer writes for the same work on the machine's cores.
- * Blocks are spread with OpenMP where there is more than one thread. Arguments: samples, threads → ms each.
+ * The kernels of bench/cpu-device/kernels.ts in C: what a programmer writes for the same work on
+ * the machine's cores. Blocks are spread with OpenMP where there is more than one thread.
+ * Arguments: samples, threads → ms each.
  */
 #include <math.h>
 #include <omp.h>
@@ -17,18 +18,28 @@ static void *zeroed(size_t bytes) {
   return memory;
 }
 /* Times its argument after one run that is not counted. */
-#define SAMPLE(...) do { omp_set_num_threads((int)args[1]); for (long k_ = 0; k_ <= args[0]; k_++) { double s_ = now(); __VA_ARGS__; if (k_) sample((now() - s_) / 1e3); } } while (0)
+#define SAMPLE(...)                          \
+  do {                                       \
+    omp_set_num_threads((int)args[1]);       \
+    for (long k_ = 0; k_ <= args[0]; k_++) { \
+      double s_ = now();                     \
+      __VA_ARGS__;                           \
+      if (k_) sample((now() - s_) / 1e3);    \
+    }                                        \
+  } while (0)
 
 static void saxpy(const long *args) {
   enum { N = 16 << 20 };
   float *x = zeroed(4 * N), *y = zeroed(4 * N);
   for (int i = 0; i < N; i++) x[i] = (float)(i & 1023);
-  SAMPLE(FOR_BLOCKS for (int b = 0; b < N; b += 65536) for (int i = b; i < b + 65536; i++) y[i] = 2 * x[i] + y[i]);
+  SAMPLE(FOR_BLOCKS for (int b = 0; b < N; b += 65536)
+    for (int i = b; i < b + 65536; i++) y[i] = 2 * x[i] + y[i]);
   if (y[5] != 10.f * (float)(args[0] + 1)) FAIL("saxpy");
   free(x); free(y);
 }
 
-/* The thread loops of the tiled kernel, split at its barriers. Each thread adds up in a register, as in the kernel. */
+/* The thread loops of the tiled kernel, split at its barriers. Each thread adds up in a register,
+ * as in the kernel. */
 static void sgemm(const long *args) {
   enum { N = 512 };
   float *A = zeroed(4 * N * N), *B = zeroed(4 * N * N), *C = zeroed(4 * N * N);
@@ -58,7 +69,8 @@ static void sgemm(const long *args) {
   free(A); free(B); free(C);
 }
 
-/* The same with the threads' sums in memory, which lets gcc exchange the two innermost loops and use its widest vectors. */
+/* The same with the threads' sums in memory, which lets gcc exchange the two innermost loops and
+ * use its widest vectors. */
 static void sgemmInMemory(const long *args) {
   enum { N = 512 };
   float *A = zeroed(4 * N * N), *B = zeroed(4 * N * N), *C = zeroed(4 * N * N);
@@ -67,10 +79,15 @@ static void sgemmInMemory(const long *args) {
     int by = block / (N / 16) * 16, bx = block % (N / 16) * 16;
     float As[16][16], Bs[16][17], acc[16][16] = {{0}};
     for (int k0 = 0; k0 < N; k0 += 16) {
-      for (int ty = 0; ty < 16; ty++) for (int tx = 0; tx < 16; tx++) As[ty][tx] = A[(by + ty) * N + k0 + tx], Bs[ty][tx] = B[(k0 + ty) * N + bx + tx];
-      for (int ty = 0; ty < 16; ty++) for (int tx = 0; tx < 16; tx++) for (int k = 0; k < 16; k++) acc[ty][tx] += As[ty][k] * Bs[k][tx];
+      for (int ty = 0; ty < 16; ty++)
+        for (int tx = 0; tx < 16; tx++)
+          As[ty][tx] = A[(by + ty) * N + k0 + tx], Bs[ty][tx] = B[(k0 + ty) * N + bx + tx];
+      for (int ty = 0; ty < 16; ty++)
+        for (int tx = 0; tx < 16; tx++)
+          for (int k = 0; k < 16; k++) acc[ty][tx] += As[ty][k] * Bs[k][tx];
     }
-    for (int ty = 0; ty < 16; ty++) for (int tx = 0; tx < 16; tx++) C[(by + ty) * N + bx + tx] = acc[ty][tx];
+    for (int ty = 0; ty < 16; ty++)
+      for (int tx = 0; tx < 16; tx++) C[(by + ty) * N + bx + tx] = acc[ty][tx];
   });
   float want = 0;
   for (int k = 0; k < N; k++) want += A[3 * N + k] * B[k * N + 11];
@@ -84,7 +101,12 @@ static void mandel(const long *args) {
   SAMPLE(FOR_BLOCKS for (int y = 0; y < N; y++) for (int x = 0; x < N; x++) {
     float cx = -2 + x * (3.f / N), cy = -1.5f + y * (3.f / N), zx = 0, zy = 0;
     int i = 0;
-    while (i < MOST && zx * zx + zy * zy < 4) { float t = zx * zx - zy * zy + cx; zy = 2 * zx * zy + cy; zx = t; i++; }
+    while (i < MOST && zx * zx + zy * zy < 4) {
+      float t = zx * zx - zy * zy + cx;
+      zy = 2 * zx * zy + cy;
+      zx = t;
+      i++;
+    }
     o[y * N + x] = i;
   });
   if (o[512 * N + 683] != MOST || o[0] > 3) FAIL("mandel");
@@ -95,7 +117,8 @@ static void reduce(const long *args) {
   enum { N = 16 << 20 };
   float *x = zeroed(4 * N), sum = 0;
   for (int i = 0; i < N; i++) x[i] = (float)(i & 1);
-  /* 16 partial sums, as many as a vector register's lanes: the order is free, as it is among a kernel's threads. */
+  /* 16 partial sums, as many as a vector register's lanes: the order is free, as it is among a
+   * kernel's threads. */
   SAMPLE(sum = 0; _Pragma("omp parallel for reduction(+:sum)") for (int b = 0; b < N; b += 65536) {
     float part[16] = {0};
     for (int i = b; i < b + 65536; i += 16) for (int l = 0; l < 16; l++) part[l] += x[i + l];
@@ -107,7 +130,8 @@ static void reduce(const long *args) {
   free(x);
 }
 
-/* The same in the order of a kernel whose 64 blocks of 256 threads run one after the other, or 32 of them by turns, 8 times round each. */
+/* The same in the order of a kernel whose 64 blocks of 256 threads run one after the other, or 32
+ * of them by turns, 8 times round each. */
 static float reduceBlocks(const float *x, int blocks) {
   enum { N = 16 << 20, GRID = 64, THREADS = 256, TURNS = 8 };
   static float parts[GRID][THREADS];
@@ -117,7 +141,8 @@ static float reduceBlocks(const float *x, int blocks) {
       for (int b = first; b < first + blocks; b++) for (int unit = 0; unit < THREADS; unit += 32) {
         float part[32];
         for (int t = 0; t < 32; t++) part[t] = parts[b][unit + t];
-        for (int k = 0; k < TURNS; k++) for (int t = 0; t < 32; t++) part[t] += x[i + (k * GRID + b) * THREADS + unit + t];
+        for (int k = 0; k < TURNS; k++)
+          for (int t = 0; t < 32; t++) part[t] += x[i + (k * GRID + b) * THREADS + unit + t];
         for (int t = 0; t < 32; t++) parts[b][unit + t] = part[t];
       }
   float sum = 0;
@@ -151,7 +176,8 @@ static void histogram(const long *args) {
   free(d);
 }
 
-/* The scan itself, as the kernel's warps do it: five steps of shuffles, then the same over the warps' sums. */
+/* The scan itself, as the kernel's warps do it: five steps of shuffles, then the same over the
+ * warps' sums. */
 static void scan(const long *args) {
   enum { N = 4 << 20 };
   int *in = zeroed(4 * N), *out = zeroed(4 * N), *sums = zeroed(4 * (N / 256));
@@ -268,9 +294,11 @@ static void resize(const long *args) {
     float ax = fx - ix, ay = fy - iy;
     int x1 = ix + 1 < SW - 1 ? ix + 1 : SW - 1, y1 = iy + 1 < SH - 1 ? iy + 1 : SH - 1;
     ix = ix > 0 ? ix : 0; iy = iy > 0 ? iy : 0;
-    const unsigned char *a = s + 4 * (iy * SW + ix), *b = s + 4 * (iy * SW + x1), *c = s + 4 * (y1 * SW + ix), *e = s + 4 * (y1 * SW + x1);
+    const unsigned char *a = s + 4 * (iy * SW + ix), *b = s + 4 * (iy * SW + x1),
+                        *c = s + 4 * (y1 * SW + ix), *e = s + 4 * (y1 * SW + x1);
     for (int k = 0; k < 4; k++) {
-      float v = ((a[k] * (1 - ax) + b[k] * ax) * (1 - ay) + (c[k] * (1 - ax) + e[k] * ax) * ay) / 255;
+      float v =
+          ((a[k] * (1 - ax) + b[k] * ax) * (1 - ay) + (c[k] * (1 - ax) + e[k] * ax) * ay) / 255;
       d[4 * (y * DW + x) + k] = (unsigned char)rintf((v < 0 ? 0 : v > 1 ? 1 : v) * 255);
     }
   });
@@ -289,7 +317,8 @@ static void philox(const long *args) {
       c1 = (uint32_t)q; c3 = (uint32_t)p; c0 = n0; c2 = n2;
       k0 += 0x9E3779B9u; k1 += 0xBB67AE85u;
     }
-    float u = c0 * 2.3283064e-10f + 1.16415e-10f, v = c1 * 2.3283064e-10f * 6.2831853f, s = sqrtf(-2 * logf(u));
+    float u = c0 * 2.3283064e-10f + 1.16415e-10f, v = c1 * 2.3283064e-10f * 6.2831853f,
+          s = sqrtf(-2 * logf(u));
     o[i] = (Float4){s * sinf(v), s * cosf(v), c2 * 2.3283064e-10f, c3 * 2.3283064e-10f};
   });
   double mean = 0;
@@ -305,18 +334,38 @@ static void bitonic(const long *args) {
   for (unsigned i = 0; i < N; i++) d[i] = i * 2654435761u;
   SAMPLE(FOR_BLOCKS for (int b = 0; b < N; b += 1024) {
     unsigned *s = d + b;
-    for (unsigned k = 2; k <= 1024; k <<= 1) for (unsigned j = k >> 1; j; j >>= 1) for (unsigned t = 0; t < 1024; t++) {
-      unsigned x = t ^ j;
-      if (x > t && ((t & k) == 0) == (s[t] > s[x])) { unsigned a = s[t]; s[t] = s[x]; s[x] = a; }
-    }
+    for (unsigned k = 2; k <= 1024; k <<= 1)
+      for (unsigned j = k >> 1; j; j >>= 1)
+        for (unsigned t = 0; t < 1024; t++) {
+          unsigned x = t ^ j;
+          if (x > t && ((t & k) == 0) == (s[t] > s[x])) {
+            unsigned a = s[t];
+            s[t] = s[x];
+            s[x] = a;
+          }
+        }
   });
   for (int i = 1; i < 1024; i++) if (d[i - 1] > d[i]) FAIL("bitonic");
   free(d);
 }
 
 static const Measurement measurements[] = {
-  {"saxpy", saxpy}, {"sgemm", sgemm}, {"sgemm-in-memory", sgemmInMemory}, {"mandel", mandel}, {"reduce", reduce}, {"reduce-in-order", reduceInOrder}, {"histogram", histogram}, {"scan", scan}, {"running-sum", runningSum},
-  {"transpose", transpose}, {"nbody", nbody}, {"softmax", softmax}, {"rms", rms}, {"resize", resize}, {"philox", philox}, {"bitonic", bitonic},
+    {"saxpy", saxpy},
+    {"sgemm", sgemm},
+    {"sgemm-in-memory", sgemmInMemory},
+    {"mandel", mandel},
+    {"reduce", reduce},
+    {"reduce-in-order", reduceInOrder},
+    {"histogram", histogram},
+    {"scan", scan},
+    {"running-sum", runningSum},
+    {"transpose", transpose},
+    {"nbody", nbody},
+    {"softmax", softmax},
+    {"rms", rms},
+    {"resize", resize},
+    {"philox", philox},
+    {"bitonic", bitonic},
 };
 
 int main(void) {

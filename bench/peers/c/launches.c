@@ -1,6 +1,6 @@
 /*
- * The launch benchmarks in C, on the driver API: what a program without any library pays. Every measurement first runs
- * the same loop with the kernel's counter on, and checks the count.
+ * The launch benchmarks in C, on the driver API: what a program without any library pays. Every
+ * measurement first runs the same loop with the kernel's counter on, and checks the count.
  */
 #include <unistd.h>
 
@@ -12,7 +12,8 @@ static CUdeviceptr counter, halves[2];
 static void launchTicks(long count, int n) {
   float a = 1;
   void *params[] = {&counter, &a, &n};
-  for (long i = 0; i < count; i++) CHECK(p_cuLaunchKernel(tick, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL));
+  for (long i = 0; i < count; i++)
+    CHECK(p_cuLaunchKernel(tick, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL));
 }
 
 /* Launches `count` kernels that count, and says whether all of them did. Also the warm-up. */
@@ -24,7 +25,10 @@ static int counted(long count) {
   CHECK(p_cuMemcpyDtoH(&value, counter, sizeof value));
   return value == (float)count;
 }
-#define WARM(count) do { if (!counted(count)) FAIL("the counter is not %ld", (long)(count)); } while (0)
+#define WARM(count)                                                     \
+  do {                                                                  \
+    if (!counted(count)) FAIL("the counter is not %ld", (long)(count)); \
+  } while (0)
 
 /* samples, launches of a burst → µs of this thread per launch */
 static void enqueue(const long *args) {
@@ -75,7 +79,8 @@ static void idle(const long *args) {
 static void launchChain(long length, int elements, float g) {
   for (long i = 0; i < length; i++) {
     void *params[] = {&halves[(i + 1) & 1], &halves[i & 1], &g, &elements};
-    CHECK(p_cuLaunchKernel(scale, (unsigned)(elements + 255) / 256, 1, 1, 256, 1, 1, 0, stream, params, NULL));
+    CHECK(p_cuLaunchKernel(
+        scale, (unsigned)(elements + 255) / 256, 1, 1, 256, 1, 1, 0, stream, params, NULL));
   }
 }
 
@@ -92,10 +97,15 @@ static unsigned short chainResult(const long *args) {
   CHECK(p_cuMemcpyDtoH(&value, halves[args[1] & 1] + 2 * ((CUdeviceptr)args[2] - 1), sizeof value));
   return value;
 }
-#define EXPECT_RESULT(args) do { unsigned short value_ = chainResult(args); \
-  if (value_ != (unsigned short)args[3]) FAIL("the chain gave %04x, not %04lx", value_, args[3]); } while (0)
+#define EXPECT_RESULT(args)                                    \
+  do {                                                         \
+    unsigned short value_ = chainResult(args);                 \
+    if (value_ != (unsigned short)args[3])                     \
+      FAIL("the chain gave %04x, not %04lx", value_, args[3]); \
+  } while (0)
 
-/* samples, operations, elements, bits of the result when started from ones → µs per operation until all are done */
+/* samples, operations, elements, bits of the result when started from ones → µs per operation until
+ * all are done */
 static void chain(const long *args) {
   startFromOnes(args);
   launchChain(args[1], (int)args[2], G);
@@ -114,7 +124,8 @@ static void waitForEach(const long *args) {
   float g = G;
   for (long i = 0; i < args[1]; i++) {
     void *params[] = {&halves[(i + 1) & 1], &halves[i & 1], &g, &elements};
-    CHECK(p_cuLaunchKernel(scale, (unsigned)(elements + 255) / 256, 1, 1, 256, 1, 1, 0, stream, params, NULL));
+    CHECK(p_cuLaunchKernel(
+        scale, (unsigned)(elements + 255) / 256, 1, 1, 256, 1, 1, 0, stream, params, NULL));
     CHECK(p_cuStreamSynchronize(stream));
   }
 }
@@ -190,8 +201,14 @@ static void graph(const long *args) {
 }
 
 static const Measurement measurements[] = {
-  {"enqueue", enqueue}, {"throughput", throughput}, {"await", await}, {"idle", idle}, {"graph", graph},
-  {"chain", chain}, {"chain-each", chainEach}, {"chain-graph", chainGraph},
+    {"enqueue", enqueue},
+    {"throughput", throughput},
+    {"await", await},
+    {"idle", idle},
+    {"graph", graph},
+    {"chain", chain},
+    {"chain-each", chainEach},
+    {"chain-graph", chainGraph},
 };
 
 int main(int argc, char **argv) {

@@ -1,7 +1,8 @@
 /*
- * A model run by ONNX Runtime's C API: `onnxruntime LIBRARY MODEL INPUT OUTPUT… ORDINAL FOLDER`. Of OrtApi, a structure of function pointers whose
- * places never change, stand here what is used, by their places, so that no header of the library's has to be there. Nor is there a
- * header of the driver's where there is no GPU.
+ * A model run by ONNX Runtime's C API: `onnxruntime LIBRARY MODEL INPUT OUTPUT… ORDINAL FOLDER`. Of
+ * OrtApi, a structure of function pointers whose places never change, stand here what is used, by
+ * their places, so that no header of the library's has to be there. Nor is there a header of the
+ * driver's where there is no GPU.
  */
 #include <dlfcn.h>
 #include <malloc.h>
@@ -11,11 +12,22 @@
 
 typedef void *Handle;
 typedef Handle Status;
-enum { FATAL = 4, ALL_OPTIMISATIONS = 99, F32 = 1, DEVICE_ALLOCATOR = 0, DEFAULT_MEMORY = 0, API_VERSION = 14 };
+enum {
+  FATAL = 4,
+  ALL_OPTIMISATIONS = 99,
+  F32 = 1,
+  DEVICE_ALLOCATOR = 0,
+  DEFAULT_MEMORY = 0,
+  API_VERSION = 14
+};
 
 static void **api;
 #define CALL(PLACE, TYPES, ...) ((Status (*) TYPES)api[PLACE])(__VA_ARGS__)
-#define DO(...) do { Status status_ = (__VA_ARGS__); if (status_) FAIL("%s", ((const char *(*)(Status))api[2])(status_)); } while (0)
+#define DO(...)                                                          \
+  do {                                                                   \
+    Status status_ = (__VA_ARGS__);                                      \
+    if (status_) FAIL("%s", ((const char *(*)(Status))api[2])(status_)); \
+  } while (0)
 
 enum { MOST_OUTPUTS = 8 };
 static const char *model, *input, *const *outputs;
@@ -23,14 +35,17 @@ static size_t outputCount;
 static Handle env, memory;
 static Handle session;
 
-/* Where tensors are, and who computes: all on the host; tensors on a GPU, by way of page-locked memory; all on the GPU; the same, recorded by the library as a graph. */
+/* Where tensors are, and who computes: all on the host; tensors on a GPU, by way of page-locked
+ * memory; all on the GPU; the same, recorded by the library as a graph. */
 enum { HOST, STAGED, GPU, RECORDED, PLACES };
 
 /* Of the driver API. The context is the device's primary one, as the CUDA provider has it. */
 typedef uint64_t Address;
 static struct {
-  int (*init)(unsigned), (*device)(int *, int), (*retain)(Handle *, int), (*use)(Handle), (*stream)(Handle *, unsigned), (*wait)(Handle);
-  int (*alloc)(Address *, size_t), (*allocHost)(void **, size_t, unsigned), (*free)(Address), (*freeHost)(void *);
+  int (*init)(unsigned), (*device)(int *, int), (*retain)(Handle *, int), (*use)(Handle),
+      (*stream)(Handle *, unsigned), (*wait)(Handle);
+  int (*alloc)(Address *, size_t), (*allocHost)(void **, size_t, unsigned), (*free)(Address),
+      (*freeHost)(void *);
   int (*to)(Address, const void *, size_t, Handle), (*from)(void *, Address, size_t, Handle);
 } cuda;
 static Handle stream;
@@ -39,8 +54,9 @@ static Handle stream;
 static void openCuda(void) {
   if (stream) return;
   Handle library = dlopen("libcuda.so.1", RTLD_NOW);
-  static const char *const names[] = {"cuInit", "cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuStreamCreate", "cuStreamSynchronize",
-    "cuMemAlloc_v2", "cuMemHostAlloc", "cuMemFree_v2", "cuMemFreeHost", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2"};
+  static const char *const names[] = {"cuInit", "cuDeviceGet", "cuDevicePrimaryCtxRetain",
+      "cuCtxSetCurrent", "cuStreamCreate", "cuStreamSynchronize", "cuMemAlloc_v2", "cuMemHostAlloc",
+      "cuMemFree_v2", "cuMemFreeHost", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     void *found = library ? dlsym(library, names[i]) : NULL;
     if (!found) FAIL("no %s", names[i]);
@@ -57,10 +73,13 @@ static void openCuda(void) {
 
 /* The CUDA provider, set as our engines have it. */
 static void appendCuda(Handle options, int recorded) {
-  const char *const keys[] = {"device_id", "cudnn_conv_algo_search", "prefer_nhwc", "fuse_conv_bias", "enable_cuda_graph"}, *const values[] = {"0", "HEURISTIC", "1", "1", "1"};
+  const char *const keys[] = {"device_id", "cudnn_conv_algo_search", "prefer_nhwc",
+      "fuse_conv_bias", "enable_cuda_graph"},
+                    *const values[] = {"0", "HEURISTIC", "1", "1", "1"};
   Handle settings;
   DO(CALL(205, (Handle *), &settings));
-  DO(CALL(206, (Handle, const char *const *, const char *const *, size_t), settings, keys, values, recorded ? 5 : 4));
+  DO(CALL(206, (Handle, const char *const *, const char *const *, size_t), settings, keys, values,
+      recorded ? 5 : 4));
   DO(CALL(204, (Handle, Handle), options, settings));
   ((void (*)(Handle))api[208])(settings);
 }
@@ -68,7 +87,8 @@ static void appendCuda(Handle options, int recorded) {
 /* Where tensors are from now on. */
 static void settle(long place) {
   if (memory) ((void (*)(Handle))api[94])(memory);
-  DO(CALL(68, (const char *, int, int, int, Handle *), place >= GPU ? "Cuda" : "Cpu", DEVICE_ALLOCATOR, 0, DEFAULT_MEMORY, &memory));
+  DO(CALL(68, (const char *, int, int, int, Handle *), place >= GPU ? "Cuda" : "Cpu",
+      DEVICE_ALLOCATOR, 0, DEFAULT_MEMORY, &memory));
 }
 
 static void load(long threads, long place, Handle *loaded) {
@@ -105,7 +125,8 @@ static Tensor tensorOf(long place, const int64_t *extents, size_t rank) {
   else tensor.data = place >= GPU ? (void *)tensor.onDevice : malloc(tensor.bytes);
   if (code) snprintf(failure, sizeof failure, "no memory: %d", code);
   else {
-    Handle status = CALL(49, (Handle, void *, size_t, const int64_t *, size_t, int, Handle *), memory, tensor.data, tensor.bytes, extents, rank, F32, &tensor.value);
+    Handle status = CALL(49, (Handle, void *, size_t, const int64_t *, size_t, int, Handle *),
+        memory, tensor.data, tensor.bytes, extents, rank, F32, &tensor.value);
     if (status) snprintf(failure, sizeof failure, "%s", ((const char *(*)(Status))api[2])(status));
   }
   return tensor;
@@ -119,8 +140,9 @@ static void drop(long place, Tensor tensor) {
 }
 
 /*
- * [samples, threads, place, extents…]: milliseconds of a run on an f32 input of four extents, from where tensors are to where outputs are. The
- * first three runs are not counted. On the host the library makes the outputs of each run anew.
+ * [samples, threads, place, extents…]: milliseconds of a run on an f32 input of four extents, from
+ * where tensors are to where outputs are. The first three runs are not counted. On the host the
+ * library makes the outputs of each run anew.
  */
 static void run(const long *args) {
   const long place = args[2];
@@ -142,7 +164,8 @@ static void run(const long *args) {
   }
   if (failure[0]) return;
   float *filled = malloc(pixels.bytes);
-  for (size_t i = 0; i < pixels.bytes / 4; i++) filled[i] = (float)(((uint32_t)i * 2654435761u) >> 8) / (1 << 24);
+  for (size_t i = 0; i < pixels.bytes / 4; i++)
+    filled[i] = (float)(((uint32_t)i * 2654435761u) >> 8) / (1 << 24);
   if (place == HOST) memcpy(pixels.data, filled, pixels.bytes);
   else {
     CUDA(cuda.to(pixels.onDevice, filled, pixels.bytes, stream));
@@ -152,14 +175,20 @@ static void run(const long *args) {
   for (long k = again ? -3 : -4; k < args[0]; k++) {
     double start = now();
     Handle results[MOST_OUTPUTS] = {NULL};
-    if (k > -4 && place != HOST) for (size_t i = 0; i < outputCount; i++) results[i] = made[i].value;
+    if (k > -4 && place != HOST)
+      for (size_t i = 0; i < outputCount; i++) results[i] = made[i].value;
     if (place == STAGED) {
       CUDA(cuda.from(pixels.data, pixels.onDevice, pixels.bytes, stream));
       CUDA(cuda.wait(stream));
     }
-    DO(CALL(9, (Handle, Handle, const char *const *, const Handle *, size_t, const char *const *, size_t, Handle *), session, k == -4 ? unrecorded : NULL, &input, &pixels.value, 1, outputs, outputCount, results));
+    DO(CALL(9,
+        (Handle, Handle, const char *const *, const Handle *, size_t, const char *const *, size_t,
+            Handle *),
+        session, k == -4 ? unrecorded : NULL, &input, &pixels.value, 1, outputs, outputCount,
+        results));
     if (k > -4 && place == STAGED) {
-      for (size_t i = 0; i < outputCount; i++) CUDA(cuda.to(made[i].onDevice, made[i].data, made[i].bytes, stream));
+      for (size_t i = 0; i < outputCount; i++)
+        CUDA(cuda.to(made[i].onDevice, made[i].data, made[i].bytes, stream));
       CUDA(cuda.wait(stream));
     }
     if (k >= 0) sample((now() - start) / 1e3);
@@ -175,7 +204,8 @@ static void run(const long *args) {
       made[i] = tensorOf(place, shape, rank);
       if (failure[0]) return;
     }
-    for (size_t i = 0; i < outputCount; i++) if (k == -4 || place == HOST) ((void (*)(Handle))api[96])(results[i]);
+    for (size_t i = 0; i < outputCount; i++)
+      if (k == -4 || place == HOST) ((void (*)(Handle))api[96])(results[i]);
   }
   if (unrecorded) ((void (*)(Handle))api[97])(unrecorded);
   if (place == RECORDED) {
@@ -198,7 +228,8 @@ static double allocated(void) {
 #endif
 }
 
-/* [times, times before, place, extents of input and output, two]: what so many sessions leave that are loaded, run once and released, in MiB; a page where it is less. */
+/* [times, times before, place, extents of input and output, two]: what so many sessions leave that
+ * are loaded, run once and released, in MiB; a page where it is less. */
 static void remains(const long *args) {
   const long place = args[2];
   const int64_t extents[] = {args[3], args[4]};
@@ -213,7 +244,10 @@ static void remains(const long *args) {
     Tensor x = tensorOf(place, extents, 2), y = tensorOf(place, extents, 2);
     if (failure[0]) return;
     DO(CALL(39, (Handle *), &options));
-    DO(CALL(9, (Handle, Handle, const char *const *, const Handle *, size_t, const char *const *, size_t, Handle *), loaded, options, &input, &x.value, 1, outputs, 1, &y.value));
+    DO(CALL(9,
+        (Handle, Handle, const char *const *, const Handle *, size_t, const char *const *, size_t,
+            Handle *),
+        loaded, options, &input, &x.value, 1, outputs, 1, &y.value));
     ((void (*)(Handle))api[97])(options);
     drop(place, x);
     drop(place, y);
@@ -231,13 +265,18 @@ static const Measurement measurements[] = {{"run", run}, {"memory", remains}};
 
 int main(int argc, char **argv) {
   if (argc < 7 || argc > 6 + MOST_OUTPUTS) return 2;
-  model = argv[2], input = argv[3], outputs = (const char *const *)argv + 4, outputCount = (size_t)argc - 6;
+  model = argv[2], input = argv[3], outputs = (const char *const *)argv + 4,
+  outputCount = (size_t)argc - 6;
   Handle library = dlopen(argv[1], RTLD_NOW);
-  struct { void **(*getApi)(uint32_t); const char *(*version)(void); } *(*base)(void) = library ? dlsym(library, "OrtGetApiBase") : NULL;
+  struct {
+    void **(*getApi)(uint32_t);
+    const char *(*version)(void);
+  } *(*base)(void) = library ? dlsym(library, "OrtGetApiBase") : NULL;
   api = base ? base()->getApi(API_VERSION) : NULL;
   if (api) begin();
   if (!api || failure[0]) {
-    printf("{\"absent\": \"%s\"}\n", failure[0] ? failure : "no ONNX Runtime of version 1.14 or later");
+    printf("{\"absent\": \"%s\"}\n",
+        failure[0] ? failure : "no ONNX Runtime of version 1.14 or later");
     return 0;
   }
   char versions[128];

@@ -1,7 +1,7 @@
 /*
- * A queue of small and large matrix products, worked off by threads: each has a stream of its own, takes the next
- * product, launches it and waits for it. Every round first works off the queue once and checks the first element of each
- * thread's results.
+ * A queue of small and large matrix products, worked off by threads: each has a stream of its own,
+ * takes the next product, launches it and waits for it. Every round first works off the queue once
+ * and checks the first element of each thread's results.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -37,7 +37,8 @@ static void *work(void *argument) {
   pthread_barrier_wait(&begin);
   for (long unit; (unit = atomic_fetch_add(&next, 1)) < queue.units;) {
     int large = unit % queue.every == 0;
-    launchProduct(large ? self->large : self->small, large ? queue.large : queue.small, self->stream);
+    launchProduct(
+        large ? self->large : self->small, large ? queue.large : queue.small, self->stream);
   }
   return NULL;
 }
@@ -56,7 +57,8 @@ static double workOff(void) {
   return took;
 }
 
-/* All elements of the left factor are 1 and of the right one 0.5: those of the product of n × n are n / 2. */
+/* All elements of the left factor are 1 and of the right one 0.5: those of the product of n × n are
+ * n / 2. */
 static void reserve(void) {
   size_t most = (size_t)(queue.large * queue.large) * 4;
   CHECK(p_cuMemAlloc(&left, most));
@@ -71,7 +73,8 @@ static void reserve(void) {
   CHECK(p_cuStreamSynchronize(stream));
 }
 
-/* samples, products, size of the small ones, of the large ones, one in so many is large, threads → products per second */
+/* samples, products, size of the small ones, of the large ones, one in so many is large, threads →
+ * products per second */
 static void queued(const long *args) {
   queue = (Queue){args[1], args[2], args[3], args[4]};
   workerCount = args[5];
@@ -88,8 +91,10 @@ static void queued(const long *args) {
     float first[2];
     CHECK(p_cuMemcpyDtoH(&first[0], workers[i].small, 4));
     CHECK(p_cuMemcpyDtoH(&first[1], workers[i].large, 4));
-    if (first[0] != 0 && first[0] != (float)queue.small / 2) FAIL("a small product gave %g", first[0]);
-    if (first[1] != 0 && first[1] != (float)queue.large / 2) FAIL("a large product gave %g", first[1]);
+    if (first[0] != 0 && first[0] != (float)queue.small / 2)
+      FAIL("a small product gave %g", first[0]);
+    if (first[1] != 0 && first[1] != (float)queue.large / 2)
+      FAIL("a large product gave %g", first[1]);
     found += (first[0] != 0) + (first[1] != 0);
   }
   if (found < 2) FAIL("%ld results were written", found);
@@ -100,7 +105,8 @@ static const Measurement measurements[] = {{"queue", queued}};
 
 int main(int argc, char **argv) {
   openDevice(argc > 1 ? atoi(argv[1]) : 0);
-  CUmodule module = loadModule(argc > 2 ? argv[2] : ".", "../../test/ptx/samples/sm_75/k04_sgemm.ptx");
+  CUmodule module =
+      loadModule(argc > 2 ? argv[2] : ".", "../../test/ptx/samples/sm_75/k04_sgemm.ptx");
   CHECK(p_cuModuleGetFunction(&product, module, "sgemm_reg"));
   return SERVE(measurements);
 }

@@ -1,6 +1,7 @@
 /*
- * The clock and the line protocol of bench/peers/program.ts, for C peers of all kinds. A peer fills `measurements` and
- * ends with serveLines(measurements, count, versions), where versions is JSON to go on with: `, "name": "1.0"`.
+ * The clock and the line protocol of bench/peers/program.ts, for C peers of all kinds. A peer fills
+ * `measurements` and ends with serveLines(measurements, count, versions), where versions is JSON to
+ * go on with: `, "name": "1.0"`.
  */
 #pragma once
 #include <stdio.h>
@@ -41,7 +42,8 @@ static int serveLines(const Measurement *measurements, int count, const char *ve
       n++;
     }
     const Measurement *found = NULL;
-    for (int i = 0; i < count; i++) if (!strcmp(measurements[i].name, name)) found = &measurements[i];
+    for (int i = 0; i < count; i++)
+      if (!strcmp(measurements[i].name, name)) found = &measurements[i];
     sampleCount = 0;
     failure[0] = 0;
     if (found) found->run(args);

@@ -1,5 +1,6 @@
 /*
- * The algorithms of bench/kernels/typescript.ts in CUDA C++, for nvcc -O3: the same work for each thread, the same order.
+ * The algorithms of bench/kernels/typescript.ts in CUDA C++, for nvcc -O3: the same work for each
+ * thread, the same order.
  */
 #include <math_constants.h>
 
@@ -18,7 +19,8 @@ __device__ __forceinline__ float gated(float v, float w) {
   return gate * w + sqrtf(fabsf(w) + 1.f);
 }
 
-K elementwise(float4 *__restrict__ y, const float4 *__restrict__ x, const float4 *__restrict__ z, int n) {
+K elementwise(
+    float4 *__restrict__ y, const float4 *__restrict__ x, const float4 *__restrict__ z, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i * 4 >= n) return;
   float4 v = x[i], w = z[i];
@@ -28,7 +30,8 @@ K elementwise(float4 *__restrict__ y, const float4 *__restrict__ x, const float4
 /* Of sides that are multiples of 64. */
 K transpose(float4 *__restrict__ out, const float4 *__restrict__ in, int width, int height) {
   __shared__ float tile[64][65];
-  int column = threadIdx.x % 16, row = threadIdx.x / 16, left = blockIdx.x * 64, top = blockIdx.y * 64;
+  int column = threadIdx.x % 16, row = threadIdx.x / 16, left = blockIdx.x * 64,
+      top = blockIdx.y * 64;
   float4 v[4];
 #pragma unroll
   for (int p = 0; p < 4; p++) v[p] = in[(top + row + p * 16) * (width / 4) + left / 4 + column];
@@ -41,7 +44,8 @@ K transpose(float4 *__restrict__ out, const float4 *__restrict__ in, int width, 
 #pragma unroll
   for (int p = 0; p < 4; p++) {
     int y = row + p * 16, x = column * 4;
-    out[(left + y) * (height / 4) + top / 4 + column] = make_float4(tile[x][y], tile[x + 1][y], tile[x + 2][y], tile[x + 3][y]);
+    out[(left + y) * (height / 4) + top / 4 + column] =
+        make_float4(tile[x][y], tile[x + 1][y], tile[x + 2][y], tile[x + 3][y]);
   }
 }
 
@@ -85,7 +89,8 @@ K reduce(float *out, const float4 *__restrict__ x, int n) {
 #pragma unroll
     for (int j = 0; j < 4; j++) v[j] = __ldcs(x + unit + j * 256);
 #pragma unroll
-    for (int j = 0; j < 4; j++) sums.x += v[j].x, sums.y += v[j].y, sums.z += v[j].z, sums.w += v[j].w;
+    for (int j = 0; j < 4; j++)
+      sums.x += v[j].x, sums.y += v[j].y, sums.z += v[j].z, sums.w += v[j].w;
   }
   float sum = blockSum<8>((sums.x + sums.y) + (sums.z + sums.w));
   if (threadIdx.x == 0) atomicAdd(out, sum);
@@ -101,7 +106,9 @@ struct Elements {
       v[j * 4] = four.x, v[j * 4 + 1] = four.y, v[j * 4 + 2] = four.z, v[j * 4 + 3] = four.w;
     }
   }
-  __device__ __forceinline__ float4 four(int j) const { return make_float4(v[j * 4], v[j * 4 + 1], v[j * 4 + 2], v[j * 4 + 3]); }
+  __device__ __forceinline__ float4 four(int j) const {
+    return make_float4(v[j * 4], v[j * 4 + 1], v[j * 4 + 2], v[j * 4 + 3]);
+  }
 };
 
 K softmax(float4 *__restrict__ y, const float4 *__restrict__ x) {
@@ -120,7 +127,8 @@ K softmax(float4 *__restrict__ y, const float4 *__restrict__ x) {
   for (int j = 0; j < 2; j++) y[first + j * 512] = e.four(j);
 }
 
-K layer_norm(float4 *__restrict__ y, const float4 *__restrict__ x, const float4 *__restrict__ w, const float4 *__restrict__ b, float eps) {
+K layer_norm(float4 *__restrict__ y, const float4 *__restrict__ x, const float4 *__restrict__ w,
+    const float4 *__restrict__ b, float eps) {
   const int first = blockIdx.x * 1024 + threadIdx.x;
   Elements e(x, first);
   float sum = 0, square = 0;
@@ -137,7 +145,8 @@ K layer_norm(float4 *__restrict__ y, const float4 *__restrict__ x, const float4 
   for (int j = 0; j < 2; j++) y[first + j * 512] = e.four(j);
 }
 
-K rms_norm(float4 *__restrict__ y, const float4 *__restrict__ x, const float4 *__restrict__ w, float eps) {
+K rms_norm(
+    float4 *__restrict__ y, const float4 *__restrict__ x, const float4 *__restrict__ w, float eps) {
   const int first = blockIdx.x * 1024 + threadIdx.x;
   Elements e(x, first);
   float square = 0;
@@ -155,14 +164,17 @@ K histogram(unsigned *out, const unsigned char *__restrict__ data, int n) {
   __shared__ unsigned counts[256];
   counts[threadIdx.x] = 0;
   __syncthreads();
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) atomicAdd(&counts[data[i]], 1u);
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+    atomicAdd(&counts[data[i]], 1u);
   __syncthreads();
   atomicAdd(&out[threadIdx.x], counts[threadIdx.x]);
 }
 
 typedef unsigned long long Word;
 
-__device__ __forceinline__ void tell(volatile Word *state, int at, int sum, unsigned launch) { state[at] = (Word)launch << 32 | (unsigned)sum; }
+__device__ __forceinline__ void tell(volatile Word *state, int at, int sum, unsigned launch) {
+  state[at] = (Word)launch << 32 | (unsigned)sum;
+}
 
 /* `word` was read before other work, which saves waiting for the first answer. */
 __device__ __forceinline__ int hear(volatile Word *state, int at, Word word, unsigned launch) {
@@ -176,15 +188,28 @@ __device__ __forceinline__ int warpSum(int v) {
 }
 
 __device__ __forceinline__ void copyAhead(int4 *to, const int4 *from) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) : "memory");
+  asm volatile(
+      "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to)),
+      "l"(from)
+      : "memory");
 }
 
-__device__ __forceinline__ void commitAhead() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+__device__ __forceinline__ void commitAhead() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
 
-template <int left> __device__ __forceinline__ void waitAhead() { asm volatile("cp.async.wait_group %0;" ::"n"(left) : "memory"); }
+template <int left> __device__ __forceinline__ void waitAhead() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(left) : "memory");
+}
 
 /* Of a multiple of 8192 elements, each read once. */
-enum { SCAN_BLOCK = 256, SCAN_TIMES = 8, SCAN_STAGES = 2, SCAN_WARPS = SCAN_BLOCK / 32, SCAN_UNITS = SCAN_BLOCK * SCAN_TIMES };
+enum {
+  SCAN_BLOCK = 256,
+  SCAN_TIMES = 8,
+  SCAN_STAGES = 2,
+  SCAN_WARPS = SCAN_BLOCK / 32,
+  SCAN_UNITS = SCAN_BLOCK * SCAN_TIMES
+};
 
 K scan(int4 *__restrict__ out, Word *state, const int4 *__restrict__ in, int chunks) {
   __shared__ int warps[2][SCAN_WARPS], found[SCAN_WARPS + 1], turns[SCAN_STAGES + 1];
@@ -197,7 +222,8 @@ K scan(int4 *__restrict__ out, Word *state, const int4 *__restrict__ in, int chu
     spent = number * tickets;
     launchOf[0] = (unsigned)(number + 1);
     turns[0] = (int)(taken - spent);
-    for (int stage = 1; stage < SCAN_STAGES; stage++) turns[stage] = (int)(atomicAdd(state, 1ull) - spent);
+    for (int stage = 1; stage < SCAN_STAGES; stage++)
+      turns[stage] = (int)(atomicAdd(state, 1ull) - spent);
   }
   __syncthreads();
   unsigned launch = launchOf[0];
@@ -205,7 +231,9 @@ K scan(int4 *__restrict__ out, Word *state, const int4 *__restrict__ in, int chu
     int taken = turns[stage];
 #pragma unroll
     for (int j = 0; j < SCAN_TIMES; j++)
-      if (taken < chunks) copyAhead(&staged[stage * SCAN_UNITS + within + j * 32], &in[taken * SCAN_UNITS + within + j * 32]);
+      if (taken < chunks)
+        copyAhead(&staged[stage * SCAN_UNITS + within + j * 32],
+            &in[taken * SCAN_UNITS + within + j * 32]);
     commitAhead();
   }
   int slot = 0, stage = 0, turn = 0, chunk = turns[0], total = 0;
@@ -225,7 +253,8 @@ K scan(int4 *__restrict__ out, Word *state, const int4 *__restrict__ in, int chu
   for (int i = 0; i < SCAN_WARPS; i++) total += warps[0][i];
   if (t == 0 && chunk < chunks) tell(state, 1 + chunk, total, launch);
   while (chunk < chunks) {
-    int nextSlot = slot == SCAN_STAGES ? 0 : slot + 1, nextStage = stage == SCAN_STAGES - 1 ? 0 : stage + 1, next = turns[nextSlot], taken = 0;
+    int nextSlot = slot == SCAN_STAGES ? 0 : slot + 1,
+        nextStage = stage == SCAN_STAGES - 1 ? 0 : stage + 1, next = turns[nextSlot], taken = 0;
     if (t == 0) taken = (int)(atomicAdd(state, 1ull) - spent);
     waitAhead<SCAN_STAGES - 2>();
     if (next < chunks) {
@@ -248,7 +277,8 @@ K scan(int4 *__restrict__ out, Word *state, const int4 *__restrict__ in, int chu
       if (i < warp) start += warps[turn][i];
     }
     if (t == 0 && next < chunks) tell(state, 1 + next, nextTotal, launch);
-    int group = chunk / SCAN_BLOCK, place = chunk % SCAN_BLOCK, inGroup = 1 + group * SCAN_BLOCK + t;
+    int group = chunk / SCAN_BLOCK, place = chunk % SCAN_BLOCK,
+        inGroup = 1 + group * SCAN_BLOCK + t;
     Word own = (Word)launch << 32, previous = own, earlier = own;
     if (t < place) own = ((volatile Word *)state)[inGroup];
     if (group > 0) previous = ((volatile Word *)state)[inGroup - SCAN_BLOCK];
@@ -271,9 +301,12 @@ K scan(int4 *__restrict__ out, Word *state, const int4 *__restrict__ in, int chu
     int ahead = turns[freed];
 #pragma unroll
     for (int j = 0; j < SCAN_TIMES; j++)
-      if (ahead < chunks) copyAhead(&staged[stage * SCAN_UNITS + within + j * 32], &in[ahead * SCAN_UNITS + within + j * 32]);
+      if (ahead < chunks)
+        copyAhead(&staged[stage * SCAN_UNITS + within + j * 32],
+            &in[ahead * SCAN_UNITS + within + j * 32]);
     commitAhead();
-    int word = hear(state, inGroup, own, launch) + hear(state, inGroup - SCAN_BLOCK, previous, launch);
+    int word =
+        hear(state, inGroup, own, launch) + hear(state, inGroup - SCAN_BLOCK, previous, launch);
     if (t == SCAN_BLOCK - 1) found[SCAN_WARPS] = hear(state, chunks + group - 1, earlier, launch);
     word = warpSum(word);
     if (lane == 0) found[warp] = word;
@@ -286,7 +319,8 @@ K scan(int4 *__restrict__ out, Word *state, const int4 *__restrict__ in, int chu
 #pragma unroll
     for (int j = 0; j < SCAN_TIMES; j++) {
       int s = start + starts[j];
-      out[chunk * SCAN_UNITS + within + j * 32] = make_int4(s + v[j].x, s + v[j].y, s + v[j].z, s + v[j].w);
+      out[chunk * SCAN_UNITS + within + j * 32] =
+          make_int4(s + v[j].x, s + v[j].y, s + v[j].z, s + v[j].w);
     }
     total = nextTotal, chunk = next, slot = nextSlot, stage = nextStage, turn = 1 - turn;
   }
@@ -336,7 +370,8 @@ K philox(uint4 *__restrict__ out, unsigned seed, int n) {
   if (i >= n) return;
   unsigned a = i, b = 0, c = 0, d = 0, k0 = seed, k1 = 0;
   for (int round = 0; round < 10; round++) {
-    unsigned h0 = __umulhi(0xD2511F53u, a), l0 = 0xD2511F53u * a, h1 = __umulhi(0xCD9E8D57u, c), l1 = 0xCD9E8D57u * c;
+    unsigned h0 = __umulhi(0xD2511F53u, a), l0 = 0xD2511F53u * a, h1 = __umulhi(0xCD9E8D57u, c),
+             l1 = 0xCD9E8D57u * c;
     a = h1 ^ b ^ k0;
     b = l1;
     c = h0 ^ d ^ k1;

@@ -1,12 +1,17 @@
 /*
- * Sorting by CUB, which is called from the host: a program of its own, in the protocol of bench/peers/program.ts.
- * `sort N SAMPLES LAUNCHES`: N u32, microseconds of one of LAUNCHES sorts between two events.
+ * Sorting by CUB, which is called from the host: a program of its own, in the protocol of
+ * bench/peers/program.ts. `sort N SAMPLES LAUNCHES`: N u32, microseconds of one of LAUNCHES sorts
+ * between two events.
  */
 #include <cub/cub.cuh>
 
 #include "../c/protocol.h"
 
-#define CHECK(call) do { cudaError_t status = (call); if (status != cudaSuccess) FAIL("%s: %s", #call, cudaGetErrorString(status)); } while (0)
+#define CHECK(call)                                                               \
+  do {                                                                            \
+    cudaError_t status = (call);                                                  \
+    if (status != cudaSuccess) FAIL("%s: %s", #call, cudaGetErrorString(status)); \
+  } while (0)
 
 static void sort(const long *args) {
   const int n = (int)args[0], launches = (int)args[2];
@@ -39,7 +44,8 @@ static void sort(const long *args) {
   for (long k = 0; k < args[1]; k++) {
     float milliseconds;
     CHECK(cudaEventRecord(begin));
-    for (int i = 0; i < launches; i++) CHECK(cub::DeviceRadixSort::SortKeys(space, bytes, from, to, n));
+    for (int i = 0; i < launches; i++)
+      CHECK(cub::DeviceRadixSort::SortKeys(space, bytes, from, to, n));
     CHECK(cudaEventRecord(end));
     CHECK(cudaEventSynchronize(end));
     CHECK(cudaEventElapsedTime(&milliseconds, begin, end));
@@ -61,6 +67,7 @@ int main(int count, char **args) {
     printf("{\"absent\": \"no GPU\"}\n");
     return 0;
   }
-  snprintf(versions, sizeof versions, ", \"CUB\": \"%d.%d.%d\"", CUB_MAJOR_VERSION, CUB_MINOR_VERSION, CUB_SUBMINOR_VERSION);
+  snprintf(versions, sizeof versions, ", \"CUB\": \"%d.%d.%d\"", CUB_MAJOR_VERSION,
+      CUB_MINOR_VERSION, CUB_SUBMINOR_VERSION);
   return serveLines(measurements, 1, versions);
 }

@@ -1,8 +1,10 @@
-"""The line protocol of bench/peers/program.ts, the clock, and the loops that every Python peer measures with.
+"""The line protocol of bench/peers/program.ts, the clock, and the loops that every Python peer
+measures with.
 
-A peer makes a Work (what it launches, how it waits) and calls serve(work, versions). Where its library is missing it
-says so and ends.
+A peer makes a Work (what it launches, how it waits) and calls serve(work, versions). Where its
+library is missing it says so and ends.
 """
+
 import json
 import os
 import sys
@@ -25,7 +27,8 @@ def absent(reason):
 
 
 class Work:
-    """What a peer does. `launch(n)` queues the kernel, which counts where n is negative and does nothing otherwise."""
+    """What a peer does. `launch(n)` queues the kernel, which counts where n is negative and does
+    nothing otherwise."""
 
     def launch(self, n):
         raise NotImplementedError
@@ -44,7 +47,8 @@ class Work:
         raise NotImplementedError
 
     def load(self, path, name):
-        """Loads the PTX file `path` until its kernel `name` can be launched; runs on a thread of its own."""
+        """Loads the PTX file `path` until its kernel `name` can be launched; runs on a thread of
+        its own."""
         raise NotImplementedError
 
     def allocate_and_free(self, size):
@@ -100,7 +104,8 @@ def launch_and_wait(work, samples):
 
 
 def meanwhile(work, task, least_ms):
-    """Launches and waits, back to back, while `task(stop)` runs on a thread, and for at least `least_ms`.
+    """Launches and waits, back to back, while `task(stop)` runs on a thread, and for at least
+    `least_ms`.
 
     Returns µs from each launch to its end, and µs between the ends.
     """
@@ -139,7 +144,8 @@ def meanwhile(work, task, least_ms):
 
 
 def loading(work, folder, name):
-    """ms between the ends of back-to-back launches while a module of `folder`, used once, is loaded on another thread"""
+    """ms between the ends of back-to-back launches while a module of `folder`, used once, is loaded
+    on another thread"""
     path = os.path.join(folder, sorted(os.listdir(folder))[0])
     took = []
 
@@ -150,7 +156,10 @@ def loading(work, folder, name):
 
     _, gaps = meanwhile(work, task, 0)
     os.remove(path)
-    return {"samples": [g / 1e3 for g in gaps], "notes": {"load ms": took[0], "gaps above 1 ms": sum(g > 1e3 for g in gaps)}}
+    return {
+        "samples": [g / 1e3 for g in gaps],
+        "notes": {"load ms": took[0], "gaps above 1 ms": sum(g > 1e3 for g in gaps)},
+    }
 
 
 def allocating(work, ms, *sizes):
@@ -168,7 +177,11 @@ def allocating(work, ms, *sizes):
 
 
 MEASUREMENTS = {
-    "enqueue": enqueue, "throughput": throughput, "await": launch_and_wait, "loading": loading, "allocating": allocating,
+    "enqueue": enqueue,
+    "throughput": throughput,
+    "await": launch_and_wait,
+    "loading": loading,
+    "allocating": allocating,
 }
 
 

@@ -1,10 +1,13 @@
-"""The launch benchmarks with NVIDIA's cuda.core: `python3 with_cuda_core.py ORDINAL KERNELS_FOLDER`."""
+"""The launch benchmarks with NVIDIA's cuda.core: `python3 with_cuda_core.py ORDINAL
+KERNELS_FOLDER`."""
+
 import sys
 
 from program import Work, absent, serve
 
 try:
     import cuda.core as library
+
     try:
         from cuda.core import Device, LaunchConfig, ObjectCode, launch
     except ImportError:
@@ -40,7 +43,14 @@ class CudaCore(Work):
         launch(self.stream, self.config, self.kernel, self.counter, self.a, self.ns[n])
 
     def launches(self, count, n):
-        stream, config, kernel, counter, a, n = self.stream, self.config, self.kernel, self.counter, self.a, self.ns[n]
+        stream, config, kernel, counter, a, n = (
+            self.stream,
+            self.config,
+            self.kernel,
+            self.counter,
+            self.a,
+            self.ns[n],
+        )
         for _ in range(count):
             launch(stream, config, kernel, counter, a, n)
 

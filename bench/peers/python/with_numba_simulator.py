@@ -1,8 +1,10 @@
-"""The kernels of bench/cpu-device/simulator.ts in Numba's CUDA simulator: `python3 with_numba_simulator.py 0 KERNELS_FOLDER`.
+"""The kernels of bench/cpu-device/simulator.ts in Numba's CUDA simulator: `python3
+with_numba_simulator.py 0 KERNELS_FOLDER`.
 
-Measurements are named for the kernel: `saxpy SAMPLES`. A launch of the simulator returns at its end. It has no warp
-operations, so the reduction is a tree in shared memory.
+Measurements are named for the kernel: `saxpy SAMPLES`. A launch of the simulator returns at its
+end. It has no warp operations, so the reduction is a tree in shared memory.
 """
+
 import os
 
 os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
@@ -95,7 +97,11 @@ def timed(samples, launch, right):
 def run_saxpy(_work, samples, n):
     n = int(n)
     x, y = np.arange(n, dtype=np.float32) % 1024, np.zeros(n, np.float32)
-    return timed(samples, lambda: saxpy[n // 256, 256](n, np.float32(2), x, y), lambda: bool((y == 2 * x).all()))
+    return timed(
+        samples,
+        lambda: saxpy[n // 256, 256](n, np.float32(2), x, y),
+        lambda: bool((y == 2 * x).all()),
+    )
 
 
 def run_reduce(_work, samples, n):
@@ -125,7 +131,15 @@ def run_matmul(_work, samples, n):
     a = (np.arange(n * n, dtype=np.float32) % 7).reshape(n, n)
     b = (np.arange(n * n, dtype=np.float32) % 5).reshape(n, n)
     c = np.zeros((n, n), np.float32)
-    return timed(samples, lambda: matmul[(n // TILE, n // TILE), (TILE, TILE)](a, b, c, n), lambda: bool((c == a @ b).all()))
+    return timed(
+        samples,
+        lambda: matmul[(n // TILE, n // TILE), (TILE, TILE)](a, b, c, n),
+        lambda: bool((c == a @ b).all()),
+    )
 
 
-serve(None, {"numba": numba.__version__, "numpy": np.__version__}, {"saxpy": run_saxpy, "reduce": run_reduce, "histogram": run_histogram, "matmul": run_matmul})
+serve(
+    None,
+    {"numba": numba.__version__, "numpy": np.__version__},
+    {"saxpy": run_saxpy, "reduce": run_reduce, "histogram": run_histogram, "matmul": run_matmul},
+)

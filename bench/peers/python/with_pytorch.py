@@ -1,8 +1,9 @@
 """The launch benchmarks with PyTorch: `python3 with_pytorch.py ORDINAL KERNELS_FOLDER`.
 
-PyTorch launches its own kernels only, so what is measured is the cheapest of them: adding a number to 32 floats in
-place. It always counts.
+PyTorch launches its own kernels only, so what is measured is the cheapest of them: adding a number
+to 32 floats in place. It always counts.
 """
+
 import sys
 
 from program import Work, absent, serve

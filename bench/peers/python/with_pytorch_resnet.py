@@ -1,9 +1,11 @@
 """ResNet-50 in eager PyTorch: `python3 with_pytorch_resnet.py ORDINAL KERNELS_FOLDER`.
 
-The weights are those of bench/inference/resnet50.ts, read in the order in which they are used. JPEGs are in memory. They are
-decoded by torchvision or PIL, whichever is there, on as many threads as there are cores, while batches before them are prepared on
-the GPU and run; or, as a measurement of its own, by torchvision on the GPU, a batch at a time.
+The weights are those of bench/inference/resnet50.ts, read in the order in which they are used.
+JPEGs are in memory. They are decoded by torchvision or PIL, whichever is there, on as many threads
+as there are cores, while batches before them are prepared on the GPU and run; or, as a measurement
+of its own, by torchvision on the GPU, a batch at a time.
 """
+
 import io
 import os
 import sys
@@ -27,12 +29,16 @@ STAGES = [(3, 64), (4, 128), (6, 256), (3, 512)]
 def decoder():
     try:
         from torchvision.io import ImageReadMode, decode_jpeg
+
         return "torchvision", lambda data: decode_jpeg(data, ImageReadMode.RGB).permute(1, 2, 0)
     except Exception:
         pass
     try:
         from PIL import Image
-        return "PIL", lambda data: torch.from_numpy(numpy.array(Image.open(io.BytesIO(data.numpy())).convert("RGB")))
+
+        return "PIL", lambda data: torch.from_numpy(
+            numpy.array(Image.open(io.BytesIO(data.numpy())).convert("RGB"))
+        )
     except ImportError:
         return None, None
 
@@ -50,14 +56,16 @@ class ResNet:
     def load(self, folder):
         if folder == self.folder:
             return
-        values = torch.from_numpy(numpy.fromfile(os.path.join(folder, "weights.f32"), dtype=numpy.float32)).cuda()
+        values = torch.from_numpy(
+            numpy.fromfile(os.path.join(folder, "weights.f32"), dtype=numpy.float32)
+        ).cuda()
         self.taken = 0
 
         def take(*shape):
             size = 1
             for extent in shape:
                 size *= extent
-            part = values[self.taken:self.taken + size].reshape(shape).contiguous()
+            part = values[self.taken : self.taken + size].reshape(shape).contiguous()
             self.taken += size
             return part
 
@@ -80,7 +88,10 @@ class ResNet:
         self.mean = torch.tensor([0.485, 0.456, 0.406], device="cuda").view(1, 3, 1, 1)
         self.deviation = torch.tensor([0.229, 0.224, 0.225], device="cuda").view(1, 3, 1, 1)
         names = sorted(name for name in os.listdir(folder) if name.endswith(".jpg"))
-        self.files = [torch.from_numpy(numpy.fromfile(os.path.join(folder, name), dtype=numpy.uint8)) for name in names]
+        self.files = [
+            torch.from_numpy(numpy.fromfile(os.path.join(folder, name), dtype=numpy.uint8))
+            for name in names
+        ]
         pixels = numpy.fromfile(os.path.join(folder, "pixels.u8"), dtype=numpy.uint8)
         self.pixels = torch.from_numpy(pixels).reshape(-1, HEIGHT, WIDTH, 3)
         self.folder = folder
@@ -124,25 +135,42 @@ def from_files(work, folder, count, batch):
         work(work.pixels[:batch])
         torch.cuda.synchronize()
         start = now()
-        decoded = [work.pool.submit(work.decode, work.files[i % len(work.files)]) for i in range(count)]
-        classes = [work(torch.stack([each.result() for each in decoded[i:i + batch]])) for i in range(0, count, batch)]
+        decoded = [
+            work.pool.submit(work.decode, work.files[i % len(work.files)]) for i in range(count)
+        ]
+        classes = [
+            work(torch.stack([each.result() for each in decoded[i : i + batch]]))
+            for i in range(0, count, batch)
+        ]
         return rate(work, count, start, classes)
 
 
 def from_files_on_gpu(work, folder, count, batch):
     """photographs per second, from JPEG files that torchvision decodes on the GPU"""
     from torchvision.io import ImageReadMode, decode_jpeg
+
     count, batch = int(count), int(batch)
     work.load(folder)
 
     def decoded(first, end):
-        return torch.stack(decode_jpeg([work.files[i % len(work.files)] for i in range(first, end)], ImageReadMode.RGB, device="cuda"))
+        return torch.stack(
+            decode_jpeg(
+                [work.files[i % len(work.files)] for i in range(first, end)],
+                ImageReadMode.RGB,
+                device="cuda",
+            )
+        )
 
     with torch.no_grad():
         work.classify(decoded(0, batch))
         torch.cuda.synchronize()
         start = now()
-        return rate(work, count, start, [work.classify(decoded(i, min(i + batch, count))) for i in range(0, count, batch)])
+        return rate(
+            work,
+            count,
+            start,
+            [work.classify(decoded(i, min(i + batch, count))) for i in range(0, count, batch)],
+        )
 
 
 def from_pixels(work, folder, count, batch):
@@ -153,7 +181,10 @@ def from_pixels(work, folder, count, batch):
         work(work.pixels[:batch])
         torch.cuda.synchronize()
         start = now()
-        at = [[(i + k) % len(work.pixels) for k in range(min(batch, count - i))] for i in range(0, count, batch)]
+        at = [
+            [(i + k) % len(work.pixels) for k in range(min(batch, count - i))]
+            for i in range(0, count, batch)
+        ]
         return rate(work, count, start, [work(work.pixels[each]) for each in at])
 
 
@@ -161,4 +192,8 @@ try:
     work = ResNet(int(sys.argv[1]))
 except Exception as error:
     absent(f"{type(error).__name__}: {error}")
-serve(work, {"torch": torch.__version__, "decoder": str(work.decoded_by)}, {"files": from_files, "files-on-gpu": from_files_on_gpu, "pixels": from_pixels})
+serve(
+    work,
+    {"torch": torch.__version__, "decoder": str(work.decoded_by)},
+    {"files": from_files, "files-on-gpu": from_files_on_gpu, "pixels": from_pixels},
+)

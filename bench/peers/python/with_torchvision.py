@@ -1,8 +1,10 @@
-"""Photographs made smaller with PyTorch and torchvision: `python3 with_torchvision.py ORDINAL KERNELS_FOLDER`.
+"""Photographs made smaller with PyTorch and torchvision: `python3 with_torchvision.py ORDINAL
+KERNELS_FOLDER`.
 
-uint8, bilinear, without antialiasing: what our `linear` does. Timed by the device's events. `packed` images lie as ours do (channels
-last), `planar` ones as PyTorch has them by default.
+uint8, bilinear, without antialiasing: what our `linear` does. Timed by the device's events.
+`packed` images lie as ours do (channels last), `planar` ones as PyTorch has them by default.
 """
+
 import sys
 
 from program import absent, serve
@@ -25,7 +27,8 @@ FROM, TO = (1080, 1920), (640, 640)
 
 
 class Photographs:
-    """What is resized: noise, the same number of images as in the round before where nothing changed."""
+    """What is resized: noise, the same number of images as in the round before where nothing
+    changed."""
 
     def __init__(self, ordinal):
         torch.cuda.set_device(ordinal)
@@ -35,7 +38,11 @@ class Photographs:
         if self.key != (count, layout):
             self.key = (count, layout)
             images = torch.randint(0, 256, (count, 3, *FROM), dtype=torch.uint8, device="cuda")
-            self.images = images.contiguous(memory_format=torch.channels_last) if layout == "packed" else images
+            self.images = (
+                images.contiguous(memory_format=torch.channels_last)
+                if layout == "packed"
+                else images
+            )
         return self.images
 
 
@@ -64,18 +71,36 @@ def measured(photographs, run, samples, images, repeat, layout):
 
 def interpolated(photographs, samples, images, repeat, layout):
     """ms of torch.nn.functional.interpolate of so many images"""
-    return measured(photographs, lambda x: interpolate(x, size=TO, mode="bilinear", align_corners=False, antialias=False), samples, images, repeat, layout)
+    return measured(
+        photographs,
+        lambda x: interpolate(x, size=TO, mode="bilinear", align_corners=False, antialias=False),
+        samples,
+        images,
+        repeat,
+        layout,
+    )
 
 
 def resized(photographs, samples, images, repeat, layout):
     """ms of torchvision.transforms.v2.functional.resize of so many images"""
     if torchvision is None:
         raise RuntimeError(f"no torchvision: {why}")
-    return measured(photographs, lambda x: resize(x, list(TO), interpolation=InterpolationMode.BILINEAR, antialias=False), samples, images, repeat, layout)
+    return measured(
+        photographs,
+        lambda x: resize(x, list(TO), interpolation=InterpolationMode.BILINEAR, antialias=False),
+        samples,
+        images,
+        repeat,
+        layout,
+    )
 
 
 try:
     work = Photographs(int(sys.argv[1]))
 except Exception as error:
     absent(f"{type(error).__name__}: {error}")
-serve(work, {"torch": torch.__version__, "torchvision": torchvision.__version__ if torchvision else "none"}, {"interpolate": interpolated, "resize": resized})
+serve(
+    work,
+    {"torch": torch.__version__, "torchvision": torchvision.__version__ if torchvision else "none"},
+    {"interpolate": interpolated, "resize": resized},
+)

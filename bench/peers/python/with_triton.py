@@ -1,9 +1,11 @@
 """Kernels as Triton's tutorials have them: `python3 with_triton.py ORDINAL KERNELS_FOLDER`.
 
-The same problems as in bench/kernels/beside-nvcc.ts, timed alike, between two of the device's events. Nothing is tuned: blocks and
-warps are what the tutorials choose for such sizes (01-vector-add, 02-fused-softmax, 05-layer-norm). Of softmax, which the
-tutorial has had in two forms, the faster one is taken.
+The same problems as in bench/kernels/beside-nvcc.ts, timed alike, between two of the device's
+events. Nothing is tuned: blocks and warps are what the tutorials choose for such sizes
+(01-vector-add, 02-fused-softmax, 05-layer-norm). Of softmax, which the tutorial has had in two
+forms, the faster one is taken.
 """
+
 import sys
 
 from program import absent, serve
@@ -115,19 +117,31 @@ def numbers(*shape):
 def saxpy():
     y, x = numbers(N), numbers(N)
     expected = 2.5 * x + y
-    return lambda: saxpy_kernel[(triton.cdiv(N, 1024),)](y, x, 2.5, N, BLOCK_SIZE=1024), lambda: y, expected
+    return (
+        lambda: saxpy_kernel[(triton.cdiv(N, 1024),)](y, x, 2.5, N, BLOCK_SIZE=1024),
+        lambda: y,
+        expected,
+    )
 
 
 def elementwise():
     y, x, z = torch.empty(N, device="cuda"), numbers(N), numbers(N)
     expected = torch.nn.functional.silu(x) * z + torch.sqrt(torch.abs(z) + 1)
-    return lambda: elementwise_kernel[(triton.cdiv(N, 1024),)](y, x, z, N, BLOCK_SIZE=1024), lambda: y, expected
+    return (
+        lambda: elementwise_kernel[(triton.cdiv(N, 1024),)](y, x, z, N, BLOCK_SIZE=1024),
+        lambda: y,
+        expected,
+    )
 
 
 def reduce():
     out, x = torch.zeros(1, device="cuda"), numbers(N)
     programs = torch.cuda.get_device_properties("cuda").multi_processor_count * 8
-    return lambda: sum_kernel[(programs,)](out, x, N, BLOCK_SIZE=4096), lambda: out, x.sum(dtype=torch.float64).float().reshape(1)
+    return (
+        lambda: sum_kernel[(programs,)](out, x, N, BLOCK_SIZE=4096),
+        lambda: out,
+        x.sum(dtype=torch.float64).float().reshape(1),
+    )
 
 
 def softmax():
@@ -136,19 +150,36 @@ def softmax():
     programs = torch.cuda.get_device_properties("cuda").multi_processor_count * 8
     forms = [
         lambda: softmax_row_kernel[(ROWS,)](y, x, COLUMNS, COLUMNS, BLOCK_SIZE=block, num_warps=16),
-        lambda: softmax_rows_kernel[(programs,)](y, x, COLUMNS, ROWS, COLUMNS, BLOCK_SIZE=block, num_warps=8),
+        lambda: softmax_rows_kernel[(programs,)](
+            y, x, COLUMNS, ROWS, COLUMNS, BLOCK_SIZE=block, num_warps=8
+        ),
     ]
     for form in forms:
         form()
-    return min(forms, key=lambda form: min(timed(form, 10) for _ in range(3))), lambda: y, torch.softmax(x, 1)
+    return (
+        min(forms, key=lambda form: min(timed(form, 10) for _ in range(3))),
+        lambda: y,
+        torch.softmax(x, 1),
+    )
 
 
 def layer_norm():
-    y, x, w, b = torch.empty(ROWS, COLUMNS, device="cuda"), numbers(ROWS, COLUMNS), numbers(COLUMNS), numbers(COLUMNS)
+    y, x, w, b = (
+        torch.empty(ROWS, COLUMNS, device="cuda"),
+        numbers(ROWS, COLUMNS),
+        numbers(COLUMNS),
+        numbers(COLUMNS),
+    )
     block = min(65536 // x.element_size(), triton.next_power_of_2(COLUMNS))
     warps = min(max(block // 256, 1), 8)
     expected = torch.nn.functional.layer_norm(x, (COLUMNS,), w, b, EPS)
-    return lambda: layer_norm_kernel[(ROWS,)](y, x, w, b, COLUMNS, COLUMNS, EPS, BLOCK_SIZE=block, num_warps=warps), lambda: y, expected
+    return (
+        lambda: layer_norm_kernel[(ROWS,)](
+            y, x, w, b, COLUMNS, COLUMNS, EPS, BLOCK_SIZE=block, num_warps=warps
+        ),
+        lambda: y,
+        expected,
+    )
 
 
 def rms_norm():
@@ -156,10 +187,23 @@ def rms_norm():
     block = triton.next_power_of_2(COLUMNS)
     warps = min(max(block // 256, 1), 8)
     expected = x * torch.rsqrt((x * x).mean(1, keepdim=True) + EPS) * w
-    return lambda: rms_norm_kernel[(ROWS,)](y, x, w, COLUMNS, COLUMNS, EPS, BLOCK_SIZE=block, num_warps=warps), lambda: y, expected
+    return (
+        lambda: rms_norm_kernel[(ROWS,)](
+            y, x, w, COLUMNS, COLUMNS, EPS, BLOCK_SIZE=block, num_warps=warps
+        ),
+        lambda: y,
+        expected,
+    )
 
 
-KERNELS = {"saxpy": saxpy, "elementwise": elementwise, "reduce": reduce, "softmax": softmax, "layer_norm": layer_norm, "rms_norm": rms_norm}
+KERNELS = {
+    "saxpy": saxpy,
+    "elementwise": elementwise,
+    "reduce": reduce,
+    "softmax": softmax,
+    "layer_norm": layer_norm,
+    "rms_norm": rms_norm,
+}
 
 
 def timed(launch, launches):

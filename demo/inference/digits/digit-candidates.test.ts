@@ -13,8 +13,8 @@ beforeAll(async () => {
 afterAll(() => device.close());
 
 /**
- * Of each photograph of a batch, as many cells as `counts` says have one digit or several that are
- * sure enough.
+ * For each photograph of a batch, as many cells as in `counts` have one digit or several with a
+ * sufficient score.
  */
 function outputs(counts: readonly number[]): {
   readonly scores: Float32Array;

@@ -1,6 +1,6 @@
 /**
- * Of the model's outputs what may be a digit, found on the device: cells that are sure enough, each
- * with its digit and its box, so that the 230 KB of a photograph's maps need not go to the host.
+ * Finds possible digits in the model's outputs on the device: cells with a sufficient score, each
+ * with its digit and its box, so that the 230 KB of a photograph's maps are not copied to the host.
  */
 import {
   type AnyTensor,
@@ -17,7 +17,10 @@ import {
 
 import { CELLS, DIGIT, LABELS, LEAST_SCORE, NUMBERS, SCORE, SIDES } from './digit-decoding.js';
 
-/** Of a photograph, at most, that are read at once. Digits have four to ten each. */
+/**
+ * The largest number of candidates of a photograph that are read at once. Digits have four to ten
+ * each.
+ */
 const USUAL = 128;
 const BLOCK = 256;
 

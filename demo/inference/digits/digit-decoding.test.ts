@@ -21,14 +21,14 @@ function candidates(
   );
 }
 
-test('a box is as far from the middle of its cell as the model says', () => {
+test('the sides of a box have the model’s distances from the middle of its cell', () => {
   const found = candidates([{ digit: 7, x: 10, y: 20, score: 0.75, sides: [5, 8, 6, 9] }]);
   expect(decodeDigits(found, whole, square)).toEqual([
     { label: '7', score: 0.75, box: { left: 37, top: 74, right: 48, bottom: 91 } },
   ]);
 });
 
-test('of neighbouring cells that say the same the best is left, and of two digits in one place', () => {
+test('the best of neighbouring cells, and of two digits in one place, is kept', () => {
   const found = candidates([
     { digit: 3, x: 10, y: 10, score: 0.5, sides: [10, 10, 10, 10] },
     { digit: 3, x: 11, y: 10, score: 0.9, sides: [14, 10, 6, 10] },

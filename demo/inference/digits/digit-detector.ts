@@ -21,7 +21,7 @@ export const MODEL = fileURLToPath(new URL('model/digits.onnx', import.meta.url)
 export const shapeOf = (photographs: number): { image: [number, number, number, number] } => ({
   image: [photographs, 3, INPUT_SIZE, INPUT_SIZE],
 });
-/** TensorRT asks for the batches that it is to take; ONNX Runtime takes all. */
+/** TensorRT needs the batches that it has to take; ONNX Runtime takes all. */
 export const ENGINE_OPTIONS: LoadEngineOptions = {
   tensorrt: {
     shapes: { image: { min: shapeOf(1).image, opt: shapeOf(8).image, max: shapeOf(32).image } },

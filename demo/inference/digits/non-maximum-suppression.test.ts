@@ -46,7 +46,7 @@ test('boxes of whole pixels share as many as are counted one by one', { tags: 'r
 });
 
 test(
-  'what is kept does not overlap, and what is left out overlaps a better one that is kept',
+  'kept boxes do not overlap, and dropped ones overlap a better kept one',
   { tags: 'random' },
   () => {
     fc.assert(

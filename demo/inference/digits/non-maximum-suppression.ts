@@ -1,5 +1,5 @@
 /**
- * Of boxes that overlap, the best one: a detector says the same thing several times, in
+ * Keeps the best of overlapping boxes: a detector finds the same object several times, in
  * neighbouring cells.
  */
 

@@ -64,7 +64,7 @@ type Pixels = Tensor<'u8', number[]>;
 const WIDTH = 720;
 const HEIGHT = 480;
 const WHOLE = { x: 0, y: 0, width: 600, height: 400 };
-/** As of a lens that is not quite sharp. */
+/** A blur, as by a lens that is not quite sharp. */
 const BLUR = { radius: 1 };
 
 /** Clockwise from the top left: how far to the right and how far down. */

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { RegionSearch } from './connected-regions.js';
 import type { Region } from './connected-regions.js';
 
-/** Of a whole map at once. */
+/** The regions of a whole map at once. */
 function connectedRegions(
   values: Uint8Array,
   width: number,
@@ -33,7 +33,7 @@ test('pixels that touch at a corner belong together, others do not', () => {
   expect(places(regions)).toEqual(['0:0-2 1:2-3 2:1-2', '0:5-6 1:5-6', '3:4-6']);
 });
 
-test('what joins further down is one region from the start', () => {
+test('parts that join further down are one region', () => {
   expect(places(connectedRegions(...drawn('#.#.#', '#.#.#', '###.#', '..###'), 150))).toEqual([
     '0:0-1 0:2-3 0:4-5 1:0-1 1:2-3 1:4-5 2:0-3 2:4-5 3:2-5',
   ]);

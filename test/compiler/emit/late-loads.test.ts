@@ -1,6 +1,4 @@
-/**
- * What is read behind a meeting of threads and first needed behind quotients is read behind them.
- */
+/** A load after a barrier whose value is first needed after quotients is moved after them. */
 import { describe, expect, test } from 'vitest';
 import { readKernel } from '../../../src/compiler/read/read-kernel.js';
 import type { SignatureEntry } from '../../../src/compiler/signature.js';
@@ -65,15 +63,15 @@ function places(
   };
 }
 
-describe('behind the quotients', () => {
-  test('what is read just before them, with its address', () => {
+describe('loads after the quotients', () => {
+  test('a load just before them is moved with its address', () => {
     const { weights, division, ptx } = places(`${READ_X} ${MEET} ${READ_W} ${WRITE}`);
     expect(weights).toBeGreaterThan(division);
     const address = /\[(%rd\d+)(\+\d+)?\]/.exec(ptx.slice(weights))![1]!;
     expect(ptx.indexOf(`add.s64 ${address},`)).toBeGreaterThan(division);
   });
 
-  test('narrow elements, with what makes floats of them', () => {
+  test('narrow elements are moved with their conversions', () => {
     const { weights, division } = places(`${READ_X} ${MEET} ${READ_W} ${WRITE}`, {
       storage: 'bf16',
     });
@@ -82,19 +80,19 @@ describe('behind the quotients', () => {
 });
 
 describe('before them', () => {
-  test('what is read before threads meet', () => {
+  test('loads before the barrier', () => {
     const { weights, division } = places(`${READ_X} ${READ_W} ${MEET} ${WRITE}`);
     expect(weights).toBeLessThan(division);
   });
 
-  test('what somebody may write', () => {
+  test('memory that other threads may write', () => {
     const { weights, division } = places(`${READ_X} ${MEET} ${READ_W} ${WRITE}`, {
       access: 'inout',
     });
     expect(weights).toBeLessThan(division);
   });
 
-  test('what they are made of', () => {
+  test('operands of the quotients', () => {
     const { weights, division } = places(
       `${READ_X} ${MEET} ${READ_W} for (let k = 0; k < 8; k++) d[k] = Math.max(d[k], g[k] - ` +
         `4); ${WRITE}`,
@@ -102,7 +100,7 @@ describe('before them', () => {
     expect(weights).toBeLessThan(division);
   });
 
-  test('what is read where no threads meet, as everything else', () => {
+  test('loads without a barrier, as everything else', () => {
     const text = `${READ_X} const by = x[(t ^ 1) * 8] + 3; ${READ_W} ${WRITE}`;
     const tree = readKernel({
       name: 'scaled',

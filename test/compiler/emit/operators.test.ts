@@ -435,7 +435,7 @@ function nearestFloat(value: bigint): number {
   return value < 0n ? -result : result;
 }
 
-/** a * b + 1 with one rounding, where products are exact enough to say it here. */
+/** a * b + 1 with one rounding, where products are exact enough to compute it here. */
 function fusedWithOne(a: number, b: number, type: 'f32' | 'f64'): number | undefined {
   if (type === 'f64') return undefined;
   const product = a * b;

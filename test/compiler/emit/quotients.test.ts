@@ -244,7 +244,7 @@ describe('which divisions share a reciprocal', () => {
     return t;
   };
 
-  test('and what is computed between is what is divided', () => {
+  test('and the computation between gives the dividends', () => {
     const { ptx, entry } = emitKernel(divider(true).tree, { capability: '9.0' });
     const dividends = Float32Array.from({ length: THREADS * DIVIDENDS }, () => sized(-20, 20));
     const divisors = Float32Array.from({ length: THREADS }, () => sized(-20, 20));

@@ -27,9 +27,7 @@ import {
 } from '../../../src/compiler/emit/trees.test-support.js';
 import type { Elements, Variable } from '../../../src/compiler/emit/trees.test-support.js';
 
-/**
- * Draws from a seed: all that a kernel is made of, so that a failing seed is all there is to know.
- */
+/** Draws from a seed, which determines the whole kernel, so that a failing seed reproduces it. */
 class Dice {
   private state: number;
 
@@ -259,7 +257,7 @@ class Kernel {
     }
   }
 
-  /** Ends after a few turns whatever is in it: nobody else writes the counter. */
+  /** Ends after a few iterations whatever its body is: no other statement writes the counter. */
   private loop(): void {
     const { dice, t } = this;
     const limit = dice.of<Expression>([

@@ -102,7 +102,7 @@ if (ptxas === undefined)
 
 const offered = new Set<string>();
 
-/** Throws what ptxas says against the text. */
+/** Throws the errors of ptxas. */
 export function offer(emitted: EmittedKernel): void {
   if (ptxas === undefined || offered.has(emitted.ptx)) return;
   offered.add(emitted.ptx);

@@ -42,7 +42,8 @@ function kernelOf(exponent: string, hidden: boolean) {
       const i = gpu.globalId.x;
       const a = x[3 * i], b = x[3 * i + 1], c = x[3 * i + 2];
       const e = ${exponent};
-      ${hidden ? 'gpu.volatileStore(kept, i, e); out[i] = Math.exp(gpu.volatileLoad(kept, i));' : 'out[i] = Math.exp(e);'}
+      ${hidden ? 'gpu.volatileStore(kept, i, e);' : ''}
+      out[i] = Math.exp(${hidden ? 'gpu.volatileLoad(kept, i)' : 'e'});
     }`,
   });
 }

@@ -1,4 +1,4 @@
-/** What threads do together, and what they tell the host. */
+/** Convergent operations, and messages to the host. */
 import { describe, expect, test } from 'vitest';
 import { KernelSourceError } from '../../../src/compiler/source-error.js';
 import type { Expression, StorageType } from '../../../src/compiler/tree.js';
@@ -53,7 +53,7 @@ test('shared memory, static and dynamic, between barriers', () => {
   expect([...of<Float64Array>('y')]).toEqual(
     [...input].map((_, at) => input[63 - at]! + (at ^ 1) * 2 + 7),
   );
-  // 512 and 3 bytes, and what is left of the line of 128 behind which the launch's own begin.
+  // 512 and 3 bytes, and the rest of the line of 128 after which the launch's own begin.
   expect(emitted.sharedBytes).toBe(640);
 });
 
@@ -129,45 +129,42 @@ describe.each(['global', 'shared'])('atomics on %s memory', (space) => {
       expect(got.slice(1, 5)).toEqual([31, 0, 31, 1]);
       expect(got[5]).toBe(0);
     }
-    // Whoever came last is there; all others, and the 1 from before, were given to somebody.
+    // The last exchange's value is there; all others, and the 1 from before, were returned to a
+    // thread.
     expect(got[6]! + got[8]!).toBe(1 + 496);
     expect(got[7]).toBeGreaterThanOrEqual(0);
     expect(got[7]).toBeLessThan(32);
   });
 });
 
-test(
-  'f16 is added to atomically, bf16 from compute capability 8.0 on, by one instruction from ' +
-    '9.0 on',
-  () => {
-    const t = new TreeBuilder('halves');
-    const out = t.tensor('out', 'f16');
-    const [y, i] = [t.tensor('y', 'f32'), t.variable(t.special('threadIdx.x'))];
-    y.put(i.value, out.atomic('add', 0, constant(1, 'f32')));
-    const { of } = runKernel(t.tree, {
-      values: { out: new Uint16Array(2), y: new Float32Array(32) },
-    });
-    expect(of('out')[0]).toBe(0x5000);
-    expect([...of<Float32Array>('y')].sort((a, b) => a - b)).toEqual(lanes);
-    const b = new TreeBuilder('bhalves');
-    b.push({
-      kind: 'evaluate',
-      span,
-      value: b.tensor('out', 'bf16').atomic('add', 0, constant(1, 'f32')),
-    });
-    const [native, loop] = [
-      emitKernel(b.tree, { capability: '9.0' }),
-      emitKernel(b.tree, { capability: '8.0' }),
-    ];
-    offer(native);
-    offer(loop);
-    expect([native.ptx.includes('.add.noftz.bf16'), loop.ptx.includes('.cas.b16')]).toEqual([
-      true,
-      true,
-    ]);
-    expect(() => emitKernel(b.tree, { capability: '7.5' })).toThrow(KernelSourceError);
-  },
-);
+test('f16 has atomic adds, bf16 from 8.0 on, by one instruction from 9.0 on', () => {
+  const t = new TreeBuilder('halves');
+  const out = t.tensor('out', 'f16');
+  const [y, i] = [t.tensor('y', 'f32'), t.variable(t.special('threadIdx.x'))];
+  y.put(i.value, out.atomic('add', 0, constant(1, 'f32')));
+  const { of } = runKernel(t.tree, {
+    values: { out: new Uint16Array(2), y: new Float32Array(32) },
+  });
+  expect(of('out')[0]).toBe(0x5000);
+  expect([...of<Float32Array>('y')].sort((a, b) => a - b)).toEqual(lanes);
+  const b = new TreeBuilder('bhalves');
+  b.push({
+    kind: 'evaluate',
+    span,
+    value: b.tensor('out', 'bf16').atomic('add', 0, constant(1, 'f32')),
+  });
+  const [native, loop] = [
+    emitKernel(b.tree, { capability: '9.0' }),
+    emitKernel(b.tree, { capability: '8.0' }),
+  ];
+  offer(native);
+  offer(loop);
+  expect([native.ptx.includes('.add.noftz.bf16'), loop.ptx.includes('.cas.b16')]).toEqual([
+    true,
+    true,
+  ]);
+  expect(() => emitKernel(b.tree, { capability: '7.5' })).toThrow(KernelSourceError);
+});
 
 test.each([
   ['u8', 'add'],

@@ -43,7 +43,7 @@ describe.each([{ order: [0, 1, 2, 3] }, { order: [3, 1, 0, 2] }])('$order', ({ o
     expect(y).toEqual(squares);
   });
 
-  test('of two at 8 bytes, alone where nothing is promised', () => {
+  test('of two at 8 bytes, and single ones without a known alignment', () => {
     const { ptx, y } = run(fours(order), { 0: 8 });
     expect(ptx.match(/ld\.global\.nc\.v2\.f32/g)).toHaveLength(2);
     expect(ptx.match(/st\.global\.f32/g)).toHaveLength(4);
@@ -70,7 +70,7 @@ test('past writes to other tensors, and to other elements', () => {
   expect([...of<Float32Array>('y')]).toEqual(Array.from(input, (value) => value * 2 + 1));
 });
 
-test('not past a write that may be to what is read next', () => {
+test('not past a write that may alias a later read', () => {
   const text =
     '({ y, x }, gpu) => { const i = gpu.threadIdx.x * 4; const j = gpu.i32(x[i]); for (let k ' +
     '= 0; k < 4; k++) y[j + k] = y[i + k] + 1; }';
@@ -84,79 +84,77 @@ test('not past a write that may be to what is read next', () => {
   expect([...of<Float32Array>('y')]).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
 });
 
-/** One step of a body: `of[from + offset] = of[from + offset] + 1`, say. */
+/** One step of a body, for example `of[from + offset] = of[from + offset] + 1`. */
 interface Step {
   readonly to: readonly [of: 'y' | 'z', from: 'i' | 'j', offset: number];
   readonly from: readonly [of: 'x' | 'y' | 'z', from: 'i' | 'j', offset: number];
 }
 
-test(
-  'whatever is read and written in whichever order, it is what one access after the other gives',
-  { tags: 'random' },
-  () => {
-    const place = <Of extends string>(...names: Of[]) =>
-      fc.tuple(
-        fc.constantFrom(...names),
-        fc.constantFrom('i' as const, 'j' as const),
-        fc.nat({ max: 7 }),
-      );
-    const steps: fc.Arbitrary<Step[]> = fc.array(
-      fc.record({ to: place('y', 'z'), from: place('x', 'y', 'z') }),
-      { minLength: 4, maxLength: 24 },
+test('any order of reads and writes has the results of single accesses', { tags: 'random' }, () => {
+  const place = <Of extends string>(...names: Of[]) =>
+    fc.tuple(
+      fc.constantFrom(...names),
+      fc.constantFrom('i' as const, 'j' as const),
+      fc.nat({ max: 7 }),
     );
-    let joined = 0;
-    fc.assert(
-      fc.property(steps, fc.constantFrom(0, 4, 8), fc.boolean(), (given, j, sorted) => {
-        // In order there is something to be joined.
-        const all = sorted
-          ? given.map(({ to, from }, at): Step => ({
-              to: [to[0], 'i', at % 8],
-              from: [from[0], from[1], at % 8],
-            }))
-          : given;
-        const text =
-          `({ x, y, z, start }) => { const i = start * 4; const j = start * ${j}; ` +
-          `${all.map(({ to, from }) => `${to[0]}[${to[1]} + ${to[2]}] = ${from[0]}[${from[1]} + ${from[2]}] + 1;`).join(' ')} }`;
-        const tensor = (access: 'input' | 'inout') =>
-          ({ kind: 'tensor', element: { storage: 'f32' }, access, rank: 1 }) as const;
-        const tree = readKernel({
-          name: 'steps',
-          signature: {
-            x: tensor('input'),
-            y: tensor('inout'),
-            z: tensor('inout'),
-            start: { kind: 'scalar', storage: 'i32' },
-          },
-          text,
-          uses: {},
-          indexType: 'i32',
-        });
-        const memory = Object.fromEntries(
-          ['x', 'y', 'z'].map((name, at) => [
-            name,
-            Float32Array.from({ length: 16 }, (_, k) => 100 * at + k),
-          ]),
-        ) as Record<'x' | 'y' | 'z', Float32Array>;
-        const { of, emitted } = runKernel(tree, {
-          values: { ...memory, start: 1 },
-          block: [1, 1, 1],
-          target: { alignment: { 0: 16, 1: 16, 2: 16 } },
-          shown: false,
-        });
-        if (/\.global\.v|\.nc\.v/.test(emitted.ptx)) joined++;
-        for (const { to, from } of all)
-          memory[to[0]][(to[1] === 'i' ? 4 : j) + to[2]] =
-            memory[from[0]][(from[1] === 'i' ? 4 : j) + from[2]]! + 1;
-        for (const name of new Set(all.map(({ to }) => to[0])))
-          expect([...of<Float32Array>(name)]).toEqual([...memory[name]]);
-      }),
-      { numRuns: 300 },
-    );
-    expect(joined).toBeGreaterThan(scaled(50));
-  },
-);
+  const steps: fc.Arbitrary<Step[]> = fc.array(
+    fc.record({ to: place('y', 'z'), from: place('x', 'y', 'z') }),
+    { minLength: 4, maxLength: 24 },
+  );
+  let joined = 0;
+  fc.assert(
+    fc.property(steps, fc.constantFrom(0, 4, 8), fc.boolean(), (given, j, sorted) => {
+      // In order there is something to be joined.
+      const all = sorted
+        ? given.map(({ to, from }, at): Step => ({
+            to: [to[0], 'i', at % 8],
+            from: [from[0], from[1], at % 8],
+          }))
+        : given;
+      const assignment = ({ to, from }: Step): string =>
+        `${to[0]}[${to[1]} + ${to[2]}] = ${from[0]}[${from[1]} + ${from[2]}] + 1;`;
+      const text =
+        `({ x, y, z, start }) => { const i = start * 4; const j = start * ${j}; ` +
+        `${all.map(assignment).join(' ')} }`;
+      const tensor = (access: 'input' | 'inout') =>
+        ({ kind: 'tensor', element: { storage: 'f32' }, access, rank: 1 }) as const;
+      const tree = readKernel({
+        name: 'steps',
+        signature: {
+          x: tensor('input'),
+          y: tensor('inout'),
+          z: tensor('inout'),
+          start: { kind: 'scalar', storage: 'i32' },
+        },
+        text,
+        uses: {},
+        indexType: 'i32',
+      });
+      const memory = Object.fromEntries(
+        ['x', 'y', 'z'].map((name, at) => [
+          name,
+          Float32Array.from({ length: 16 }, (_, k) => 100 * at + k),
+        ]),
+      ) as Record<'x' | 'y' | 'z', Float32Array>;
+      const { of, emitted } = runKernel(tree, {
+        values: { ...memory, start: 1 },
+        block: [1, 1, 1],
+        target: { alignment: { 0: 16, 1: 16, 2: 16 } },
+        shown: false,
+      });
+      if (/\.global\.v|\.nc\.v/.test(emitted.ptx)) joined++;
+      for (const { to, from } of all)
+        memory[to[0]][(to[1] === 'i' ? 4 : j) + to[2]] =
+          memory[from[0]][(from[1] === 'i' ? 4 : j) + from[2]]! + 1;
+      for (const name of new Set(all.map(({ to }) => to[0])))
+        expect([...of<Float32Array>(name)]).toEqual([...memory[name]]);
+    }),
+    { numRuns: 300 },
+  );
+  expect(joined).toBeGreaterThan(scaled(50));
+});
 
-test('not from an element that is no multiple', () => {
+test('not from an element whose index is not a multiple', () => {
   const t = new TreeBuilder('odd');
   const [x, y] = [t.tensor('x', 'f32', 'input'), t.tensor('y', 'f32')];
   const i = t.variable(t.special('threadIdx.x'));
@@ -201,8 +199,9 @@ describe.each(NARROW)('$storage, $each at once', ({ storage, each, view }) => {
       (storage === 'f8e4m3' ? 0x77 : 0xffff),
   );
   const block = { block: [4, 1, 1] as [number, number, number] };
+  const kept = ['f16', 'bf16', 'f8e4m3'].includes(storage) ? 'f32' : 'i32';
   const body = `({ x, y }, gpu) => {
-    const v = gpu.local.${storage === 'f16' || storage === 'bf16' || storage === 'f8e4m3' ? 'f32' : 'i32'}(${each});
+    const v = gpu.local.${kept}(${each});
     const i = gpu.threadIdx.x * ${each};
     for (let k = 0; k < ${each}; k++) v[k] = x[i + k];
     for (let k = 0; k < ${each}; k++) y[i + k] = v[${each - 1} - k];
@@ -270,7 +269,7 @@ describe('shared memory', () => {
     expect([...of<Float32Array>('y')]).toEqual(expected);
   });
 
-  test('what is written there stays between what is read before and after it', () => {
+  test('a write stays between the reads before and after it', () => {
     const text = `({ x, y }, gpu) => {
       const tile = gpu.shared.f32(64);
       const t = gpu.threadIdx.x * 4;
@@ -294,7 +293,7 @@ describe('shared memory', () => {
   });
 });
 
-test('what passes the caches by is joined too', () => {
+test('accesses that bypass caches are joined as well', () => {
   const text = `({ x, y }, gpu) => {
     const v = gpu.local.f32(4);
     const t = gpu.threadIdx.x * 4;

@@ -1,5 +1,5 @@
 /**
- * A reduction over a block whose warps are known to be whole asks no lane whether it has a partner.
+ * A reduction over a block whose warps are known to be full does not check for a lane's partner.
  */
 import { expect, test } from 'vitest';
 import { readKernel } from '../../../src/compiler/read/read-kernel.js';
@@ -18,7 +18,7 @@ const source = {
 } as const;
 const tree = readKernel(source);
 
-/** @param known what the compiler knows of the block. */
+/** @param known the block that the compiler assumes. */
 function run(threads: number, known: readonly [number, number, number] | undefined): string {
   const x = Float32Array.from({ length: threads }, (_, at) => at + 1);
   const {
@@ -38,7 +38,7 @@ function run(threads: number, known: readonly [number, number, number] | undefin
 test.each([32, 256, 1024])('of %i threads', (threads) => {
   const ptx = run(threads, [threads, 1, 1]);
   expect(ptx).not.toContain('selp');
-  // Of each warp, and of their results.
+  // The reduction of each warp, and of their results.
   expect(ptx.match(/shfl\.sync.*, 31, -1;/g)).toHaveLength(5 + Math.log2(threads / 32));
   expect(ptx.match(/bar\.sync/g)).toHaveLength(1);
 });
@@ -60,7 +60,7 @@ test('comes to a barrier more where it may come again', () => {
   expect(ptx.match(/bar\.sync/g)!.length).toBeGreaterThan(1);
 });
 
-test('one behind another waits for the reads of the one before, also within a function', () => {
+test('one after another waits for the earlier one’s reads, also within a function', () => {
   const total = { text: '(v, gpu) => gpu.block.sum(v)', uses: {} };
   const text =
     '({ y, x }, gpu) => { const t = gpu.threadIdx.x; let v = x[t]; v = v - gpu.total(v) / ' +

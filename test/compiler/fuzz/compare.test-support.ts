@@ -50,7 +50,7 @@ export interface Difference {
   readonly what: string;
 }
 
-/** Any NaN is as good as another; everything else is equal bit for bit. */
+/** Any two NaNs count as equal; everything else is compared bit for bit. */
 const same = (storage: StorageType, a: number | bigint, b: number | bigint): boolean =>
   Object.is(a, b) ||
   (isNarrow(storage) && isNaNBits(storage, Number(a)) && isNaNBits(storage, Number(b)));

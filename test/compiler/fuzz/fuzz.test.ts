@@ -2,8 +2,8 @@
  * Random kernels give the same results as JavaScript and as PTX on the CPU device, bit for bit, but
  * for the bits of a NaN.
  *
- * A failure tells the command that runs it again and the smallest kernel found that differs, as the
- * simulation's JavaScript.
+ * A failure prints the command that runs it again and the smallest kernel found that differs, as
+ * the simulation's JavaScript.
  */
 import { expect, test } from 'vitest';
 import { writeJavaScript } from '../../../src/compiler/simulate/javascript.js';

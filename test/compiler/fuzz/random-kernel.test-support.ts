@@ -243,7 +243,7 @@ class Maker {
 
   // Statements.
 
-  /** What is declared inside is not known behind. */
+  /** Inner declarations are not visible after the block. */
   private statements(count: number): Statement[] {
     const { known } = this;
     this.known = [...known];

@@ -66,7 +66,7 @@ function edited(
   };
   const list = (nodes: readonly Statement[]): Statement[] =>
     nodes.flatMap((node) => {
-      // What a loop counts with stays as it is: a loop that does not end tells nothing.
+      // The counter of a loop stays as it is: an endless loop shows nothing.
       if (node.kind === 'assign' && counting.has(node.local)) return [node];
       count++;
       if (count === edit.at) {
@@ -153,7 +153,7 @@ function isWhole(tree: KernelTree): boolean {
     if (node.kind === 'store') expression(node.place.index);
     if (node.kind === 'assign') assigned.add(node.local);
     if (node.kind === 'if') {
-      // What only one side assigns is not known behind.
+      // A variable that only one side assigns is undefined after it.
       const before = new Set(assigned);
       statements(node.then);
       const then = new Set(assigned);

@@ -94,8 +94,10 @@ function product(
 /** Fragments filled by the table of gpu.ts. */
 const byTheTable = (storage: Half, depth: 16 | 8): string => `({ out, a, b, c }, gpu) => {
   const g = gpu.lane / 4, t = gpu.lane % 4;
-  const left = gpu.local.${storage}(${depth / 2}), right = gpu.local.${storage}(${depth / 4}), sum = gpu.local.f32(4);
-  for (let i = 0; i < ${depth / 2}; i++) left[i] = a[(g + 8 * (i / 2 % 2)) * ${depth} + 2 * t + i % 2 + 8 * (i / 4)];
+  const left = gpu.local.${storage}(${depth / 2}), right = gpu.local.${storage}(${depth / 4});
+  const sum = gpu.local.f32(4);
+  for (let i = 0; i < ${depth / 2}; i++)
+    left[i] = a[(g + 8 * (i / 2 % 2)) * ${depth} + 2 * t + i % 2 + 8 * (i / 4)];
   for (let i = 0; i < ${depth / 4}; i++) right[i] = b[(2 * t + i % 2 + 8 * (i / 2)) * 8 + g];
   for (let i = 0; i < 4; i++) sum[i] = c[(g + 8 * (i / 2)) * 8 + 2 * t + i % 2];
   gpu.warp.mma(sum, left, right);
@@ -105,7 +107,7 @@ const byTheTable = (storage: Half, depth: 16 | 8): string => `({ out, a, b, c },
 describe('gpu.warp.mma', () => {
   for (const storage of ['f16', 'bf16'] as const) {
     for (const depth of [16, 8] as const) {
-      test(`${storage}, a common dimension of ${depth}: elements stand where the table says`, () => {
+      test(`${storage}, a common dimension of ${depth}: elements are as in the table`, () => {
         const tree = read(
           {
             out: tensor('f32', 'output'),
@@ -148,7 +150,7 @@ describe('gpu.warp.mma', () => {
     expect(out).toEqual(product(cut(a), cut(b), new Array<number>(128).fill(0), 16, 8, 8));
   });
 
-  test('what was computed is a factor of the next product', () => {
+  test('a result can be a factor of the next product', () => {
     // (a · b) · c, where each sum is rounded to f16 and keeps its place.
     const tree = read(
       {
@@ -165,7 +167,8 @@ describe('gpu.warp.mma', () => {
         if (i < 128) tile[32 + i / 8][i % 8] = c[i];
       }
       gpu.block.sync();
-      const left = gpu.local.f16(8), right = gpu.local.f16(2, 4), sums = gpu.local.f32(2, 4), second = gpu.local.f16(8), last = gpu.local.f16(4), sum = gpu.local.f32(4);
+      const left = gpu.local.f16(8), right = gpu.local.f16(2, 4), sums = gpu.local.f32(2, 4);
+      const second = gpu.local.f16(8), last = gpu.local.f16(4), sum = gpu.local.f32(4);
       const row = gpu.lane % 16, column = gpu.lane / 16 * 8;
       gpu.warp.loadMatrices(left, tile[row], column);
       for (let n = 0; n < 2; n++) {
@@ -175,7 +178,8 @@ describe('gpu.warp.mma', () => {
       }
       gpu.warp.loadMatricesTransposed(last, tile[32 + row], 0);
       gpu.warp.mma(sum, second, last);
-      for (let i = 0; i < 4; i++) out[(gpu.lane / 4 + 8 * (i / 2)) * 8 + 2 * (gpu.lane % 4) + i % 2] = sum[i];
+      for (let i = 0; i < 4; i++)
+        out[(gpu.lane / 4 + 8 * (i / 2)) * 8 + 2 * (gpu.lane % 4) + i % 2] = sum[i];
     }`,
     );
     const [a, b, c] = [
@@ -198,19 +202,17 @@ describe('gpu.warp.mma', () => {
     );
   });
 
-  test(
-    'fragments that are carried through a loop stay two to a register, and none lies in local ' +
-      'memory',
-    () => {
-      const tree = read(
-        {
-          out: tensor('f32', 'output'),
-          a: tensor('f16', 'input'),
-          n: { kind: 'scalar', storage: 'i32' },
-        },
-        `({ out, a, n }, gpu) => {
+  test('fragments in a loop stay two to a register, outside of local memory', () => {
+    const tree = read(
+      {
+        out: tensor('f32', 'output'),
+        a: tensor('f16', 'input'),
+        n: { kind: 'scalar', storage: 'i32' },
+      },
+      `({ out, a, n }, gpu) => {
       const tile = gpu.shared.f16(512);
-      for (let i = 0; i < 2; i++) gpu.async.copy(tile, (i * 32 + gpu.lane) * 8, a, (i * 32 + gpu.lane) * 8, 8);
+      for (let i = 0; i < 2; i++)
+        gpu.async.copy(tile, (i * 32 + gpu.lane) * 8, a, (i * 32 + gpu.lane) * 8, 8);
       gpu.async.wait(0);
       gpu.block.sync();
       const left = gpu.local.f16(2, 8), right = gpu.local.f16(2, 4), sum = gpu.local.f32(2, 4);
@@ -224,17 +226,16 @@ describe('gpu.warp.mma', () => {
       }
       for (let i = 0; i < 8; i++) out[i * 32 + gpu.lane] = sum[i / 4][i % 4];
     }`,
-      );
-      everywhere(tree, 32, {
-        out: new Float32Array(256),
-        a: halves('f16', sequence(512, 1)),
-        n: 5,
-      });
-      const { ptx } = emitKernel(tree, { capability: '9.0' });
-      expect(ptx).not.toMatch(/\.local|cvt\.f32\.f16|mov\.b32 \{/);
-      expect(ptx.match(/mma\.sync/g)).toHaveLength(2);
-    },
-  );
+    );
+    everywhere(tree, 32, {
+      out: new Float32Array(256),
+      a: halves('f16', sequence(512, 1)),
+      n: 5,
+    });
+    const { ptx } = emitKernel(tree, { capability: '9.0' });
+    expect(ptx).not.toMatch(/\.local|cvt\.f32\.f16|mov\.b32 \{/);
+    expect(ptx.match(/mma\.sync/g)).toHaveLength(2);
+  });
 });
 
 describe('elements of fragments', () => {
@@ -264,7 +265,7 @@ describe('elements of fragments', () => {
     }
   });
 
-  test('an index that is no constant puts the array into memory, with the same results', () => {
+  test('a variable index puts the array into memory, with the same results', () => {
     const tree = read(
       {
         out: tensor('f32', 'output'),
@@ -299,7 +300,8 @@ test('loadMatrices: one, two and four matrices, as they are and transposed', () 
         for (let i = gpu.lane; i < 256; i += 32) tile[i] = a[i];
         gpu.block.sync();
         const part = gpu.local.bf16(${2 * count});
-        gpu.warp.loadMatrices${transposed ? 'Transposed' : ''}(part, tile, (gpu.lane * 8 + 64) % 256);
+        const start = (gpu.lane * 8 + 64) % 256;
+        gpu.warp.loadMatrices${transposed ? 'Transposed' : ''}(part, tile, start);
         for (let i = 0; i < ${2 * count}; i++) out[gpu.lane * ${2 * count} + i] = part[i];
       }`,
       );
@@ -318,7 +320,7 @@ test('loadMatrices: one, two and four matrices, as they are and transposed', () 
 });
 
 describe('gpu.async', () => {
-  test('copies in groups, with zeros for what is not given', () => {
+  test('copies in groups, with zeros for missing elements', () => {
     for (const [storage, Make] of [
       ['f32', Float32Array],
       ['u16', Uint16Array],
@@ -347,7 +349,8 @@ describe('gpu.async', () => {
           for (let i = t; i < 64 * ${count}; i += 64) out[i] = tile[(i + ${count}) % ${64 * count}];
           gpu.async.wait(0);
           gpu.block.sync();
-          for (let i = t; i < 64 * ${count}; i += 64) out[64 * ${count} + i] = tile[64 * ${count} + i];
+          for (let i = t; i < 64 * ${count}; i += 64)
+            out[64 * ${count} + i] = tile[64 * ${count} + i];
         }`,
         );
         const big = storage === 'i64';
@@ -368,7 +371,7 @@ describe('gpu.async', () => {
     }
   });
 
-  test('reads nothing where nothing is given, and with checks says so only where something is', () => {
+  test('copies of no elements read nothing, and checks report other ones only', () => {
     const tree = read(
       { out: tensor('f32'), x: tensor('f32', 'input'), n: { kind: 'scalar', storage: 'i32' } },
       `({ out, x, n }, gpu) => {
@@ -388,7 +391,7 @@ describe('gpu.async', () => {
     expect(checked(2)).not.toBe(0);
   });
 
-  test('what is read before it was waited for is an error of the simulation', () => {
+  test('a read before the wait is an error of the simulation', () => {
     const run = (before: string, given = ''): string => {
       const tree = read(
         { out: tensor('f32'), x: tensor('f32', 'input') },

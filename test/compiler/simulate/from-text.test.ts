@@ -167,7 +167,7 @@ test('dynamic shared memory in rows', () => {
   ]);
 });
 
-test('what one writes as values: increments, commas, chains, logical operators', () => {
+test('increments, commas, chains and logical operators have values', () => {
   const tree = read(
     { out: tensor('i32') },
     `({ out }, gpu) => {

@@ -1,4 +1,4 @@
-/** One thread per element: what most tests queue. */
+/** Kernels of one thread per element, which most tests launch. */
 export const ELEMENTWISE = `
 .version 7.0
 .target sm_70

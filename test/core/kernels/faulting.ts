@@ -1,4 +1,4 @@
-/** Kernels that break the rules. Each ends the context of the device that runs it. */
+/** Kernels with faults. Each makes the context of its device unusable. */
 export const FAULTING = `
 .version 7.0
 .target sm_70

@@ -1,4 +1,4 @@
-/** Kernels that store what they were given. */
+/** Kernels that store their arguments. */
 export const PARAMETERS = `
 .version 7.0
 .target sm_70

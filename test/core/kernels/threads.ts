@@ -1,4 +1,4 @@
-/** Kernels whose threads work together, or say who they are. */
+/** Kernels whose threads work together, or store their indices. */
 export const THREADS = `
 .version 7.0
 .target sm_70

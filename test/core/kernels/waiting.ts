@@ -1,7 +1,7 @@
 /**
- * Kernels that take their time. `hold` runs until the module's global `gate` is not zero: a test
- * that queues it decides itself when the work is over, whatever the machine's load. The gate is no
- * argument, so no tracking holds up its writers.
+ * Kernels that run for long. `hold` runs until the module's variable `gate` is not zero: a test
+ * decides when the work ends, whatever the machine's load. The gate is not an argument, so that
+ * tracking does not delay its writers.
  */
 export const WAITING = `
 .version 7.0
@@ -84,7 +84,7 @@ $L__BB2_1:
 }
 `;
 
-/** What `spin` leaves. */
+/** What `spin` writes. */
 export function spun(seed: number, rounds: number): number {
   let value = seed | 0;
   for (let i = 0; i < rounds; i++) value = (Math.imul(value, 1664525) + 1013904223) | 0;

@@ -1,5 +1,5 @@
 /**
- * A kernel that never ends, with thousands of launches behind it; another stream goes on, the wait
+ * A kernel that never ends, with thousands of launches after it; another stream goes on, the wait
  * is aborted, the process ends.
  */
 import { CoreDevice, i32 } from 'async-cuda/core';
@@ -29,7 +29,7 @@ const behind = Array.from({ length: 5000 }, () =>
 );
 const read = buffer.read(stuck);
 
-// Another stream is not held up: not by the kernel, and not by what is queued behind it.
+// Another stream is not delayed: not by the kernel, and not by the work after it.
 let value = 0;
 for (let i = 0; i < 50; i++) {
   add1.launch(device.stream, { grid: 1, block: 256 }, free, 256);

@@ -18,7 +18,7 @@ function leave(): never {
   process.exit(7);
 }
 
-/** Leaves a random moment from now, up to `ms` milliseconds. */
+/** Exits after a random time of up to `ms` milliseconds. */
 function leaveSoon(ms: number): void {
   setTimeout(leave, random() * ms);
 }
@@ -31,7 +31,7 @@ if (point === 'opening') {
   await CoreDevice.open(name);
   await idle();
 }
-// Of more threads than the machine has cores, so that some are in the middle of anything.
+// More threads than the machine has cores, so that some are at any point of their work.
 const device = await CoreDevice.open(
   name,
   point === 'many-blocks' && name === 'cpu' ? { workers: 5 } : {},
@@ -118,7 +118,7 @@ switch (point) {
     written.write(device.stream, pinned).catch(() => undefined);
     const managed = await device.managed(u8, 1 << 20);
     managed.prefetch(device.stream).catch(() => undefined);
-    // Nothing is collected before: that would be told, and is not what this is about.
+    // No garbage is collected before: leaks would be reported, which other tests cover.
     const held: object[] = [buffer, pinned, written, managed];
     await device.close({ timeout: random() * 50 });
     if (held.includes(buffer)) leave();

@@ -1,6 +1,6 @@
 /**
- * Makes and forgets, for as many milliseconds as it is told, under garbage collection; prints what
- * is left.
+ * Creates and drops objects for the given number of milliseconds, with garbage collections; prints
+ * what is left.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -44,7 +44,7 @@ async function left(): Promise<Left> {
   };
 }
 
-/** One round of everything, half of it never closed. */
+/** One round of all kinds of object, half of them never closed. */
 async function round(i: number): Promise<void> {
   const stream = i % 3 === 0 ? device.createStream() : device.stream;
   const kept = device.alloc(i32, 1000, { stream });
@@ -92,7 +92,7 @@ async function round(i: number): Promise<void> {
 // Once to warm up: streams keep their events, pools their memory.
 for (let i = 0; i < 400; i++) await round(i);
 {
-  // All of those that the device's own stream keeps.
+  // All events that the device's own stream keeps.
   const [stream, buffer] = [device.createStream(), device.alloc(u8, 1)];
   buffer.fill(stream, 0);
   for (let i = 0; i < 40; i++) buffer.fill(device.stream, 0);
@@ -102,7 +102,7 @@ for (let i = 0; i < 400; i++) await round(i);
 const before = await left();
 let rounds = 0;
 const until = performance.now() + Number(milliseconds);
-// A loaded machine may need more time for the rounds that the test asks for.
+// A loaded machine may need more time for the number of rounds.
 while (performance.now() < until || rounds <= 20) {
   await round(rounds++);
   if (rounds % 50 === 0) gc();

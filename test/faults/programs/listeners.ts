@@ -1,4 +1,4 @@
-/** Listeners that throw: each is an uncaught exception, and nothing else comes of it. */
+/** Listeners that throw: each is an uncaught exception, without any other effect. */
 import { CoreDevice, i32 } from 'async-cuda/core';
 import type { CudaError } from 'async-cuda/core';
 

@@ -1,4 +1,4 @@
-/** Loses one of two devices, and prints what those learn of it who work with the other. */
+/** Loses one of two devices, and prints the results of work that uses the other. */
 import { CoreDevice, i32 } from 'async-cuda/core';
 import type { CudaError, DeviceName } from 'async-cuda/core';
 
@@ -39,7 +39,7 @@ const other = b.alloc(i32, 4);
 const back = a.alloc(i32, 4);
 for (const buffer of [source, back]) buffer.fill(a.stream, 1);
 for (const buffer of [target, other]) buffer.fill(b.stream, 2);
-// What was done before the fault stays.
+// Results from before the fault stay.
 const before = await (async () => {
   target.copyFrom(b.stream, source);
   return [...(await target.read(b.stream))];

@@ -1,4 +1,4 @@
-/** Loses the device to the kernel that is named, and prints what everyone learned of it. */
+/** Loses the device to the named kernel, and prints the resulting events and errors. */
 import { CoreDevice, i32, u8 } from 'async-cuda/core';
 import type { CudaDeviceLostError, CudaError } from 'async-cuda/core';
 
@@ -92,7 +92,7 @@ const later = await Promise.all([
 ]);
 const atOnce = performance.now() - before;
 
-// Disposal is still allowed, and quiet.
+// Disposal is still allowed, without errors.
 const disposal = await outcome(async () => {
   buffer.close();
   elsewhere.close();

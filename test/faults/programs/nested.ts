@@ -1,6 +1,6 @@
 /**
- * Operations within operations: as deep as works, deeper than the stack holds, and a chain as long.
- * Prints what each gives.
+ * Nested operations: as deep as possible, deeper than the stack allows, and a chain of the same
+ * length. Prints the result of each.
  */
 import { CoreDevice } from 'async-cuda/core';
 import type { CudaArgumentError } from 'async-cuda/core';

@@ -1,6 +1,6 @@
 /**
- * Opens and closes a device so many times; prints how much more memory was resident at the end than
- * after the first few, in MB.
+ * Opens and closes a device the given number of times; prints how much more memory was resident at
+ * the end than after the first few, in MB.
  */
 import { CoreDevice } from 'async-cuda/core';
 

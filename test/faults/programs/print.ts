@@ -1,4 +1,4 @@
-/** Kernels that print, each line of the program's own in its place among theirs. */
+/** Kernels that print, with lines of the program in order among theirs. */
 import { CoreDevice, i32 } from 'async-cuda/core';
 import type { Stream } from 'async-cuda/core';
 
@@ -65,7 +65,7 @@ switch (what) {
   }
   case 'streams': {
     const other = device.createStream();
-    // Made here: the first stream's work may be over before the second one's function is called.
+    // Created here: the first stream's work may end before the second one's function is called.
     let open!: () => void;
     const opened = new Promise<void>((resolve) => (open = resolve));
     other.call(() => opened);
@@ -99,13 +99,13 @@ switch (what) {
     process.exit(3);
 
   case 'much':
-    // More than a pipe holds, behind something that has made Node open the pipe.
+    // More than a pipe holds, after Node has opened the pipe.
     line('begin');
     await say.launch(stream, { grid: 50, block: 256 }, 7);
     line('end');
     break;
   case 'late':
-    // The work is over before it is awaited, and the answer waits for the text all the same.
+    // The work ends before it is awaited, and the wait still includes its text.
     for (let i = 0; i < 50; i++) {
       const launched = said(i);
       await new Promise((resolve) => setTimeout(resolve, i % 3));

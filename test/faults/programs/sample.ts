@@ -1,6 +1,6 @@
 /**
- * Runs a kernel of the sample k14_printf, and prints as JSON how it ended: what it prints and what
- * ends a device need a process.
+ * Runs a kernel of the sample k14_printf, and prints as JSON how it ended. Its output and the loss
+ * of a device need a process of their own.
  */
 import { readFileSync } from 'node:fs';
 
@@ -32,6 +32,9 @@ const error = await run().then(
   () => undefined,
   (reason: CudaError) => reason,
 );
-process.stdout.write(
-  `\n${JSON.stringify({ code: error?.code ?? null, driverName: error?.driverName ?? null, message: error?.message ?? null })}\n`,
-);
+const ended = {
+  code: error?.code ?? null,
+  driverName: error?.driverName ?? null,
+  message: error?.message ?? null,
+};
+process.stdout.write(`\n${JSON.stringify(ended)}\n`);

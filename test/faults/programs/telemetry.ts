@@ -1,4 +1,4 @@
-/** Loads ONNX Runtime, which sends and stores what it has to tell unless it is told not to. */
+/** Loads ONNX Runtime, which sends and stores telemetry unless it is disabled. */
 import { CoreDevice } from 'async-cuda/core';
 
 import { loadOnnxEngine } from '../../../src/onnxruntime/index.js';

@@ -38,7 +38,7 @@ if (isMainThread) {
   const second = start('count');
   const values = await Promise.all([count(300), first.answer, second.answer]);
   const codes = await Promise.all([first.ended, second.ended]);
-  // A Worker that ends, or is ended, with work in flight takes nobody with it.
+  // A Worker that ends, or is terminated, with work in flight does not affect others.
   const leaving = start('leave');
   await leaving.answer;
   await leaving.ended;

@@ -1,6 +1,6 @@
 /**
- * One kernel's text, run as JavaScript and on the device with the same arguments, and where the two
- * differ.
+ * Runs one kernel's text as JavaScript and on the device with the same arguments, and compares the
+ * results.
  */
 import { DTYPES, HOST_ARRAYS } from '../../../src/ground/dtype.js';
 import type { HostArray } from '../../../src/ground/dtype.js';
@@ -40,7 +40,7 @@ import type { RandomSource } from './random-source.js';
 
 const DTYPE: Readonly<Record<StorageType, KernelDType>> = DTYPES;
 
-/** Narrow floats: their values. */
+/** The values of narrow floats. */
 const ARRAY = HOST_ARRAYS;
 const Row = struct({ a: f32, b: i64, c: bool, d: i16, e: f64, g: u8, h: f16, k: u32, l: i32 });
 type Row = ReturnType<typeof Row.unpack>[number];
@@ -49,7 +49,7 @@ type Elements = HostArray<StorageType>;
 
 /** The function of a text, as if it had been written in a file. */
 export const functionOf = (text: string): ((...args: never[]) => number) =>
-  // eslint-disable-next-line @typescript-eslint/no-implied-eval -- the text is this test's own
+  // eslint-disable-next-line @typescript-eslint/no-implied-eval -- the text is generated here
   new Function(`return ${text}`)() as () => number;
 
 /** The kernel of a text. @throws SyntaxError where the text is no JavaScript */
@@ -97,8 +97,8 @@ export function kernelOf({
   }) as unknown as KernelFunction;
 }
 
-/** An element. Of narrow floats a value that they may have to round. */
-/** The value as an element of the dtype gives it back. */
+/** A random element; for narrow floats a value that may have to be rounded. */
+/** The value after it is stored as an element of the dtype. */
 const ofOne = (storage: StorageType, value: number): number => {
   const [each] = new (ARRAY[storage] as Int8ArrayConstructor)([value]);
   return each!;
@@ -115,7 +115,7 @@ function scalar(random: Random, storage: StorageType): number | bigint | boolean
   return ofOne(storage, value);
 }
 
-/** A structure. Narrow integers are in their range, as `pack` wants them. */
+/** A random structure. Narrow integers are in range, as `pack` requires. */
 function row(random: Random): Row {
   return Object.fromEntries(
     Object.entries(FIELDS).map(([name, storage]) => {
@@ -135,9 +135,9 @@ const shown = (value: number | bigint): string =>
   Object.is(value, -0) ? '-0' : typeof value === 'bigint' ? `${value}n` : `${value}`;
 
 /**
- * The first element that differs; undefined where none does. Any NaN is as good as another;
- * everything else is equal bit for bit. `seed` gives the arguments. @throws what compiling and
- * running reject with
+ * The first element that differs; undefined where none does. Any two NaNs count as equal;
+ * everything else is compared bit for bit. `seed` determines the arguments. @throws what compiling
+ * and running reject with
  */
 export async function differenceOf(
   source: RandomSource,

@@ -1,7 +1,7 @@
 /**
- * Random kernels as a user writes them: the text of a function, well typed by the language's rules
- * (`docs/kernels.md`), whose results depend on no order of threads. Each thread writes elements of
- * its own, or adds to counters; what threads do together they do where all of them are.
+ * Random kernels as a program has them: the text of a function, well typed by the language's rules
+ * (`docs/kernels.md`), whose results do not depend on the order of threads. Each thread writes
+ * elements of its own, or adds to counters; convergent operations are where all threads reach them.
  */
 import { readAs } from '../../../src/compiler/storage-types.js';
 import { Random } from '../../compiler/fuzz/random-kernel.test-support.js';
@@ -11,14 +11,14 @@ export const BLOCKS = 2;
 export const THREADS = 64;
 /** Elements of every tensor: one for each thread. */
 export const LENGTH = BLOCKS * THREADS;
-/** Of `m`, a matrix of f32 that lies in memory by columns. */
+/** The extents of `m`, a matrix of f32 with its columns contiguous in memory. */
 export const [ROWS, COLUMNS] = [8, 16];
 /** Elements of `sums_i32` and its like, which begin as zeros. */
 export const SUMS = 8;
 
 /**
- * Fields of the structures that kernels are given: `rows`, one for each thread, which it may
- * change, `table`, and the scalar `one`.
+ * Fields of the structures of kernels: `rows`, one for each thread, which it may change, `table`,
+ * and the scalar `one`.
  */
 export const FIELDS = {
   a: 'f32',
@@ -35,7 +35,7 @@ const FIELD_NAMES = Object.keys(FIELDS) as (keyof typeof FIELDS)[];
 /** Bytes of dynamic shared memory: eight for each thread. */
 export const SHARED_BYTES = 8 * THREADS;
 
-/** What a kernel is given and gives, beside the text. */
+/** The parameters of a kernel, and its text. */
 export interface RandomSource {
   readonly text: string;
   /** Device functions, by name. */
@@ -51,20 +51,20 @@ export interface RandomSource {
   readonly scalars: readonly StorageType[];
   /** Tensors that all threads add to, named `sums_` and the dtype. */
   readonly sums: readonly StorageType[];
-  /** Whether it is given structures, and dynamic shared memory. */
+  /** Whether it has structures, and dynamic shared memory. */
   readonly structures: boolean;
   readonly dynamic: boolean;
 }
 
 export const READ_AS = readAs;
 const STORAGES = Object.keys(READ_AS) as StorageType[];
-/** What `gpu.shared` and `gpu.local` have. */
+/** Dtypes of `gpu.shared` and `gpu.local`. */
 const ARRAYS = STORAGES.filter((storage) => !storage.startsWith('f8') && storage !== 'bool');
 const TYPES: readonly ValueType[] = ['bool', 'i32', 'u32', 'i64', 'u64', 'f32', 'f64'];
 const NUMERIC = TYPES.slice(1);
 const INTEGERS: readonly ValueType[] = ['i32', 'u32', 'i64', 'u64'];
 
-/** Types that leave the type as it is where they meet it in one expression. */
+/** Operand types that leave the type of an expression unchanged. */
 const BELOW: Readonly<Record<ValueType, readonly ValueType[]>> = {
   bool: ['bool'],
   i32: ['i32', 'bool'],
@@ -98,9 +98,7 @@ const FUNCTIONS_OF_F32 = [
   'log10',
   'cbrt',
 ];
-/**
- * Functions that are written in the language make a text long: so many of them are in one kernel.
- */
+/** Functions that are written in the language make a text long: the most of them in one kernel. */
 const MOST_FUNCTIONS = 4;
 const MOST_DEPTH = 3;
 
@@ -114,9 +112,11 @@ interface Scope {
   variables: Variable[];
   /** Labels of loops around; those without a name are the innermost. */
   loops: string[];
-  /** All threads of the block are here. */
+  /** Whether all threads of the block reach this place. */
   uniform: boolean;
-  /** A function of its own: it sees neither tensors nor what the kernel declared. */
+  /**
+   * Whether this is a device function, which sees neither tensors nor the kernel's declarations.
+   */
   inFunction: boolean;
 }
 
@@ -124,7 +124,7 @@ class Writer {
   private readonly random: Random;
   private readonly together: boolean;
   private readonly structures: boolean;
-  /** Of the elements of dynamic shared memory. */
+  /** The dtype of the elements of dynamic shared memory. */
   private readonly dynamic: StorageType | undefined;
   private readonly lines: string[] = [];
   private readonly inputs: StorageType[];
@@ -196,8 +196,8 @@ class Writer {
   }
 
   /**
-   * What `make` does is inside of something: its variables are not known behind, and where threads
-   * part they do not meet.
+   * Runs `make` in a scope: its variables are not visible after it, and where threads diverge there
+   * are no convergent operations.
    */
   private inside<T>(
     make: () => T,
@@ -276,7 +276,7 @@ class Writer {
     const type = random.pick(TYPES);
     const constant = random.chance(40);
     const value = this.expression(type);
-    // A name that is known outside may be declared again inside, and is then another variable.
+    // A name of an outer scope may be declared again inside, and is then another variable.
     const outer =
       this.depth > 0 && random.chance(10)
         ? this.scope.variables.filter(({ name }) => name.startsWith('v'))
@@ -293,8 +293,8 @@ class Writer {
   }
 
   /**
-   * Whether the block that is being written has the name already: a declaration behind a use is an
-   * error of JavaScript.
+   * Whether the current block uses the name already: a declaration after a use is an error in
+   * JavaScript.
    */
   private isInBlock(name: string): boolean {
     for (let at = this.lines.length - 1, ended = 0; at >= 0; at--) {
@@ -383,7 +383,7 @@ class Writer {
     const header = label === '' ? '' : `${label}: `;
     const turns = 1 + random.below(4);
     const kind = random.below(4);
-    // Nobody leaves a loop of a fixed number of turns in which threads meet.
+    // No thread leaves a loop of a fixed number of iterations that has convergent operations.
     const meets = kind === 0 && this.together && random.chance(40);
     if (kind < 2) {
       const limit = kind === 0 ? `${turns}` : this.inside(() => this.index(3));
@@ -441,7 +441,7 @@ class Writer {
     this.lines.push('}');
   }
 
-  /** Out of a loop, or of the kernel where no thread is waited for. */
+  /** Leaves a loop, or the kernel where no thread waits for others. */
   private leave(): void {
     const { random } = this;
     const { loops } = this.scope;
@@ -503,11 +503,11 @@ class Writer {
     this.scope.variables.push({ name, type, constant: true });
   }
 
-  /** An atomic whose order does not matter, and whose old value nobody looks at. */
+  /** An atomic whose order does not matter, and whose old value is not used. */
   private count(): void {
     const { random } = this;
     const storage = random.pick(SUMMED);
-    // Sums of whole numbers that are small have no rounding to be in an order.
+    // Sums of small whole numbers are exact, so that their order does not matter.
     if (storage === 'f32')
       this.lines.push(
         `gpu.atomicAdd(sums_f32, ${this.index(SUMS - 1)}, ` +
@@ -631,10 +631,10 @@ class Writer {
     ];
   }
 
-  /** Of every number. */
+  /** Operators of every numeric type. */
   private numbers(type: ValueType, of: (type: ValueType) => string): (() => string)[] {
     const { random } = this;
-    /** With what leaves the type as it is, on either side. */
+    /** With an operand that leaves the type unchanged, on either side. */
     const mixed = (operator: string): string => {
       const [a, b] = [
         of(type),
@@ -654,7 +654,7 @@ class Writer {
       fused,
       () => `gpu.${type}(${of(random.pick(TYPES))})`,
       () => `Math.${random.pick(['min', 'max'])}(${of(type)}, ${of(random.pick(BELOW[type]))})`,
-      // Negated without a sign it may only become bits again.
+      // A negated unsigned number may only be used as bits.
       () => `Math.abs(${of(type)})`,
       () =>
         type === 'u32' || type === 'u64' ? `((- ${of(type)}) & ${of(type)})` : `(- ${of(type)})`,
@@ -730,7 +730,7 @@ class Writer {
     return ways;
   }
 
-  /** NaN's bits are no part of what is compared. */
+  /** The bits of a NaN are not compared. */
   private bitsOf(type: 'f32' | 'f64'): string {
     const known = this.variables([type]);
     if (known.length === 0) return this.leaf(type === 'f32' ? 'u32' : 'u64');
@@ -773,7 +773,7 @@ class Writer {
     ];
   }
 
-  /** What all lanes, or all threads, do together. */
+  /** Operations that all lanes, or all threads, do together. */
   private exchanges(type: ValueType, of: (type: ValueType) => string): (() => string)[] {
     const { random } = this;
     if (type === 'bool')
@@ -800,7 +800,7 @@ class Writer {
 
 const CONSTANTS = { SCALE: 3, WEIGHTS: [1, 2.5, -0.75] };
 
-/** What atomics do to each of the sums: in any order the same. */
+/** The atomic of each of the sums: its result is the same in any order. */
 const ATOMICS: Partial<Record<StorageType, string>> = {
   i32: 'Min',
   u32: 'Add',

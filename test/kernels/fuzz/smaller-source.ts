@@ -1,11 +1,11 @@
-/** Leaves out of a kernel's text what a failure does not need. */
+/** Reduces a kernel's text to what a failure needs. */
 
 const without = (lines: readonly string[], from: number, to: number): string[] =>
   lines.filter((_, at) => at < from || at > to);
 
 /**
- * Lines that can go together: a statement, or all from a brace to the one that ends it, or only the
- * two lines of braces.
+ * Lines that can be removed together: a statement, or all from a brace to the one that ends it, or
+ * only the two lines of braces.
  */
 function* withoutLines(lines: readonly string[]): Generator<string[]> {
   for (let at = lines.length - 2; at > 0; at--) {
@@ -39,7 +39,7 @@ function* withoutParentheses(text: string): Generator<string> {
     const inner = text.slice(start + 1, at);
     const callee = /[\w.]*$/.exec(text.slice(0, start))![0];
     if (['for', 'while', 'if', 'switch'].includes(callee)) continue;
-    // What a loop counts by stays as it is: one that does not end tells nothing.
+    // The counter of a loop stays as it is: an endless loop shows nothing.
     if (
       /^(\w+: )?for |while /.test(
         text.slice(text.lastIndexOf('\n', start) + 1, text.indexOf('\n', start)),
@@ -54,7 +54,7 @@ function* withoutParentheses(text: string): Generator<string> {
   }
 }
 
-/** What stands between operators and commas outside of parentheses. */
+/** The parts between operators and commas outside of parentheses. */
 function parts(text: string): string[] {
   const found = [''];
   let depth = 0;

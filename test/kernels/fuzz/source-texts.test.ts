@@ -2,7 +2,7 @@
  * Random kernels, written as text, have the same results in simulation and on the device, bit for
  * bit, but for the bits of a NaN.
  *
- * A failure tells the command that runs it again, and the smallest text found that fails in the
+ * A failure prints the command that runs it again, and the smallest text found that fails in the
  * same way.
  */
 import { CudaCompileError, Device } from 'async-cuda';
@@ -18,10 +18,10 @@ const SEEDS = seedsOf(25);
 const RUNS = SEEDS.length;
 const MOST_TOLD = 3;
 
-/** What random literals come to may be an error of the language. */
+/** The value of random literals may be an error of the language. */
 const REFUSED = /This divides by zero|holds no negative|is never negative/;
 
-/** How a failure is known again: what differs at all, or the beginning of what was thrown. */
+/** How the same failure is recognised: a difference at all, or the beginning of the error. */
 const kindOf = (what: string): string =>
   what.includes('in simulation')
     ? 'differs'
@@ -85,13 +85,13 @@ test('a seed gives the same text every time', () => {
   expect(randomSource(7).text).not.toBe(randomSource(8).text);
 });
 
-test('structures and dynamic shared memory are in some of them', () => {
+test('some of them have structures and dynamic shared memory', () => {
   const texts = Array.from({ length: 100 }, (_, seed) => randomSource(seed + 1).text);
   for (const part of ['rows[i].', 'table[', 'one.', 'spare[gpu.threadIdx.x] ='])
     expect(texts.filter((text) => text.includes(part)).length, part).toBeGreaterThan(2);
 });
 
-test('a text that fails is made small', async () => {
+test('a text that fails is reduced', async () => {
   let seed = 1;
   while (!/Math\.sqrt\(/.test(randomSource(seed).text)) seed++;
   const text = await smallerSource(

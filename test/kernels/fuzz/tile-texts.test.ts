@@ -3,7 +3,7 @@
  * results in simulation and on the device, bit for bit, and results do not depend on how the rows
  * are cut into tiles.
  *
- * A failure tells its text and the command that runs it again.
+ * A failure prints its text and the command that runs it again.
  */
 import { CudaCompileError, Device, f32, i32, input, output, tileKernel } from 'async-cuda';
 import type { Tensor } from 'async-cuda';
@@ -17,7 +17,7 @@ import { failureOf, seedsOf } from '../../random-runs.js';
 const SEEDS = seedsOf(15);
 const RUNS = SEEDS.length;
 
-/** Of all elements, one for each row, one for each column, and one for all. */
+/** Forms: all elements, one for each row, one for each column, and one for all. */
 type Form = 'full' | 'column' | 'row' | 'single';
 type Type = 'f32' | 'i32';
 
@@ -84,12 +84,13 @@ class TileWriter {
       () => `(${of()} ${random.pick(['<', '>=', '!=='])} ${of()} ? ${of()} : ${of()})`,
       () => `(- ${of()})`,
     ];
-    // A row of a column's tiles is whole; a column is not, but where there is one tile.
+    // A row of a column's tiles is whole; a column is whole only where there is one tile.
+    const reductions = ['sum', 'max', 'min', ...(type === 'f32' ? ['mean'] : [])];
     if (form === 'column')
       ways.push(
         ...[0, 1, 2].map(
           () => (): string =>
-            `tile.${random.pick(type === 'f32' ? ['sum', 'max', 'min', 'mean'] : ['sum', 'max', 'min'])}(${this.expression('full', type, depth - 1)}, 1)`,
+            `tile.${random.pick(reductions)}(${this.expression('full', type, depth - 1)}, 1)`,
         ),
       );
     if (type === 'f32')
@@ -206,7 +207,7 @@ onDevice(
               }
             }
           } catch (error) {
-            // What random literals come to may be a zero, and dividing by it is an error of the
+            // The value of random literals may be a zero, and dividing by it is an error of the
             // language.
             if (error instanceof CudaCompileError && error.message.includes('This divides by zero'))
               continue;

@@ -1,12 +1,12 @@
 /**
- * Ends this process, and says on what text, where a call that nothing can interrupt does not come
- * back.
+ * Ends this process, and prints the current text, where a call that cannot be interrupted does not
+ * return.
  */
 import { Worker } from 'node:worker_threads';
 
 const MOST_CHARACTERS = 1 << 16;
 
-/** A thread that looks whether texts follow each other. */
+/** A thread that checks whether texts follow each other. */
 export class Watch {
   private readonly shared = new SharedArrayBuffer(8 + MOST_CHARACTERS * 2);
   private readonly header = new Int32Array(this.shared, 0, 2);
@@ -23,7 +23,9 @@ export class Watch {
       setInterval(() => {
         const now = Atomics.load(header, 0);
         if (now === last && header[1] > 0) {
-          require('node:fs').writeSync(2, 'no end of compiling within ' + longestMs / 1000 + ' s:\\n' + Buffer.from(characters.buffer, 8, header[1] * 2).toString('utf16le') + '\\n');
+          const text = Buffer.from(characters.buffer, 8, header[1] * 2).toString('utf16le');
+          const within = 'no end of compiling within ' + longestMs / 1000 + ' s:\\n';
+          require('node:fs').writeSync(2, within + text + '\\n');
           process.kill(process.pid, 'SIGKILL');
         }
         last = now;
@@ -34,7 +36,7 @@ export class Watch {
     this.thread.unref();
   }
 
-  /** The text that is compiled now. */
+  /** Records the text that is compiled now. */
   begin(text: string): void {
     const { length } = text.slice(0, MOST_CHARACTERS);
     for (let at = 0; at < length; at++) this.characters[at] = text.charCodeAt(at);

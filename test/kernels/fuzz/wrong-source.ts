@@ -5,7 +5,7 @@ import { tokenizer } from 'acorn';
 
 import type { Random } from '../../compiler/fuzz/random-kernel.test-support.js';
 
-/** What programmers write by mistake, and what a kernel has not. */
+/** Tokens that programmers write by mistake, and names that a kernel does not have. */
 const STRANGERS = [
   '0',
   '1',
@@ -111,7 +111,7 @@ const STRANGERS = [
 const KINDS = [/^[\w$.]*[a-zA-Z_][\w$.]*$/, /^\d/, /^[([{]$/, /^[)\]}]$/, /^[=+\-*/%&|^<>!?~]+$/];
 const kindOf = (token: string): number => KINDS.findIndex((kind) => kind.test(token));
 
-/** Up to four changes. It may still be right. */
+/** Makes up to four changes. The text may still be right. */
 export function wrongSource(text: string, random: Random): string {
   const tokens = [...tokenizer(text, { ecmaVersion: 'latest' })].map(({ start, end }) =>
     text.slice(start, end),
@@ -119,7 +119,7 @@ export function wrongSource(text: string, random: Random): string {
   for (let k = 1 + random.below(4); k > 0 && tokens.length > 1; k--) {
     const at = random.below(tokens.length);
     const any = random.chance(50) ? STRANGERS : tokens;
-    // In place of a name another name: what is no JavaScript does not come far.
+    // Replaces a name by another name: a text that is not JavaScript is refused early.
     const alike = any.filter((token) => kindOf(token) === kindOf(tokens[at]!));
     const other = random.pick(alike.length > 0 && random.chance(80) ? alike : any);
     if (random.chance(60)) {

@@ -1,8 +1,9 @@
 /**
- * Texts of kernels with tokens changed are compiled and loaded, or refused with a CudaCompileError
- * that says where, what and what to write instead; never with another error, never without an end.
+ * Texts of kernels with changed tokens are compiled and loaded, or refused with a CudaCompileError
+ * that has the place, the fault and what to write instead; never with another error, and never
+ * without an end.
  *
- * Each text is changed in several ways. A failure tells the command that runs it again.
+ * Each text is changed in several ways. A failure prints the command that runs it again.
  */
 import { CudaCompileError, Device } from 'async-cuda';
 import { expect, test } from 'vitest';
@@ -22,7 +23,7 @@ const CHANGED = 40;
 const LONGEST_MS = 60_000;
 const MOST_TOLD = 5;
 
-/** What is wrong with how a text was refused; undefined where nothing is. */
+/** What is wrong with the error of a text; undefined where nothing is. */
 function complaint(error: unknown): string | undefined {
   if (!(error instanceof CudaCompileError))
     return `threw ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
@@ -38,7 +39,7 @@ function complaint(error: unknown): string | undefined {
   return undefined;
 }
 
-/** Whether it is a function of JavaScript: another never comes to a kernel. */
+/** Whether it is a function of JavaScript: no other text becomes a kernel. */
 function isFunction(text: string): boolean {
   try {
     return typeof functionOf(text) === 'function';
@@ -80,7 +81,7 @@ onDevice(
         }
         await watch.end();
         expect(found.join('\n\n')).toBe('');
-        // A test of nothing but texts that are right, or that are none, would pass too.
+        // Otherwise the test would pass with right texts only, or with none.
         expect(Math.min(counts.compiled, counts.refused)).toBeGreaterThan(RUNS / 2);
       },
       60_000 + RUNS * CHANGED * 1_000,

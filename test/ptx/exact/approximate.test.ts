@@ -169,7 +169,7 @@ test.each(rows.map((row, index) => ({ ...row, name: `${row.instruction}, ${index
 
 // The ISA bounds no error there, but a sine is one: what it is multiplied with stays finite.
 test.each(['sin.approx.f32', 'cos.approx.f32'])(
-  '%s of what is too large to have an angle lies between -1 and 1',
+  '%s of very large numbers is between -1 and 1',
   { tags: 'thorough' },
   (instruction) => {
     const finite = values.filter((x) => Math.abs(x) < Infinity);
@@ -197,7 +197,7 @@ test.each(['div.approx.f32', 'div.full.f32'])('%s', (instruction) => {
   expect(worst).toBeLessThanOrEqual(2);
 });
 
-test('.ftz flushes what goes in and what comes out', () => {
+test('.ftz flushes operands and results', () => {
   const tiny = Float32Array.of(2 ** -140, -(2 ** -140), 2 ** 127, -0, 1);
   expect([...run('rcp.approx.ftz.f32', [tiny])]).toEqual([Infinity, -Infinity, 0, -Infinity, 1]);
   expect([...run('rsqrt.approx.ftz.f32', [tiny.slice(0, 2)])]).toEqual([Infinity, -Infinity]);

@@ -1,5 +1,5 @@
 /**
- * Operands of a case: all there are of 16 bits, otherwise edges and their neighbours, ties, random
+ * Operands of a case: all values of 16 bits, otherwise edges and their neighbours, ties, random
  * bits of all exponents, and what makes tiny results.
  */
 import type { Case } from './cases.js';

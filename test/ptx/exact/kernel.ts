@@ -44,7 +44,8 @@ export function kernelOf({
 ${registers} .reg .b${bits} %r; .reg .b8 %byte;
 ld.param.u64 %in, [operands]; ld.param.u64 %out, [results]; ld.param.u32 %n, [count];
 cvta.to.global.u64 %in, %in; cvta.to.global.u64 %out, %out;
-mov.u32 %i, %ctaid.x; mov.u32 %t, %tid.x; mad.lo.u32 %i, %i, ${BLOCK}, %t; mul.lo.u32 %i, %i, ${PER_THREAD};
+mov.u32 %i, %ctaid.x; mov.u32 %t, %tid.x; mad.lo.u32 %i, %i, ${BLOCK}, %t;
+mul.lo.u32 %i, %i, ${PER_THREAD};
 mul.wide.u32 %stride, %n, 8; mov.u32 %k, 0;
 NEXT: setp.ge.u32 %p, %i, %n; @%p bra DONE;
 mul.wide.u32 %at, %i, 8; add.s64 %at, %at, %in;

@@ -1,7 +1,6 @@
 /**
- * What IEEE 754 and the PTX ISA say a result is, in exact integer arithmetic. Written for the tests
- * alone: it shares nothing with the compiler, so that the two can only be wrong together by being
- * right.
+ * Results by IEEE 754 and the PTX ISA, in exact integer arithmetic. It is written for the tests
+ * alone and shares nothing with the compiler, so that the two have no error in common.
  *
  * Values are bits in a BigInt. A number is m * 2^e, or lies between m * 2^e and (m + 1) * 2^e where
  * `more` is set.
@@ -43,7 +42,7 @@ export const INTEGERS: Readonly<Record<string, Integer>> = Object.fromEntries(
 export const MODES = ['rn', 'rz', 'rm', 'rp'] as const;
 export type Mode = (typeof MODES)[number];
 
-/** Any NaN: which one is asked apart. */
+/** Any NaN: its bits are tested separately. */
 export const NAN = 'nan';
 export type Result = bigint | typeof NAN;
 
@@ -149,9 +148,9 @@ export function encode(
 }
 
 /**
- * The format of results with .ftz. The ISA says that subnormal results become zeros, and an H200
- * takes IEEE 754's tininess after rounding for that: what is below the least normal number when it
- * is rounded as if the exponent had no limit.
+ * The format of results with .ftz. By the ISA subnormal results become zeros, and an H200 takes
+ * IEEE 754's tininess after rounding for that: what is below the least normal number when it is
+ * rounded as if the exponent had no limit.
  */
 export const flushing = (f: Format): Format => ({ ...f, flushes: true });
 

@@ -13,7 +13,7 @@ const SECONDS = 4 * scale;
 const FROM = namedSeed ?? Date.now() % 2 ** 31;
 
 test(
-  'what compiles runs into nothing but the ends that a launch has',
+  'a text that compiles ends only as a launch can end',
   { tags: 'random', timeout: SECONDS * 1000 + 60_000 },
   () => {
     const inputs = new Inputs(seedModules());

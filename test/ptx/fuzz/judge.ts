@@ -1,6 +1,6 @@
 /**
- * What the compiler may do with a text: give a module that an engine takes, or a PtxError that says
- * where.
+ * Checks the compiler's result for a text: a module that an engine accepts, or a PtxError with a
+ * place.
  */
 import { PtxError, compilePtx } from 'async-cuda/ptx';
 import type { WasmModule } from 'async-cuda/ptx';

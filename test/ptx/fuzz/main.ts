@@ -2,9 +2,9 @@
  * Many inputs: `npx tsx test/ptx/fuzz/main.ts [--count 1000000] [--from 0] [--device] [--show
  * NUMBER [--write FILE]]`. With `--device` what compiles runs on a CPU device, too.
  *
- * The inputs are numbered; `--show` prints one and what the compiler says of it. Another thread
- * does the work, so that an input on which the compiler hangs or eats all memory is told by its
- * number, too. Exit status 1 if any is bad.
+ * The inputs are numbered; `--show` prints one and the compiler's result. Another thread does the
+ * work, so that the number of an input on which the compiler hangs or uses all memory is printed as
+ * well. Exit status 1 if any is bad.
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';

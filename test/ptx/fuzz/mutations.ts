@@ -1,7 +1,4 @@
-/**
- * PTX texts that nobody would write: changed, cut and random ones. A number gives one text, always
- * the same.
- */
+/** Unusual PTX texts: changed, cut and random ones. A number gives one text, always the same. */
 import { Random } from './random.js';
 
 const TOKEN = /[A-Za-z_$%][\w$]*|\.[\w$]+(?:::[\w$]+)*|\d[\w.]*|"[^"\n]*"|\s+|[^\s\w]/g;

@@ -1,6 +1,6 @@
 /**
- * Runs what the compiler takes on a CPU device, and says when that ends otherwise than a launch may
- * end.
+ * Runs what the compiler accepts on a CPU device, and reports when that ends otherwise than a
+ * launch may end.
  */
 import { DriverError, isPolled, openCpu } from 'async-cuda/driver';
 import type { WasmKernel, WasmModule } from 'async-cuda/ptx';

@@ -45,7 +45,7 @@ function rowCases(version: string, target: string, only: string | undefined): Ca
   for (const row of FORMS) {
     if (only !== undefined && row.mnemonic !== only) continue;
     for (const { text, modifiers } of casesOf(row)) {
-      // Rows differ in operands: what this one asks for may be what another does not.
+      // Rows differ in operands: one may require what another excludes.
       const complaint = tooEarly(row.mnemonic, row.since(modifiers), version, target);
       if (!found.has(text) || complaint === undefined) found.set(text, { text, complaint });
     }
@@ -143,7 +143,9 @@ async function compare(version: string, target: string, only: string | undefined
     differences++;
     console.log(
       `${target}@${version} ` +
-        `${each.complaint === undefined ? `accepted here, refused by ptxas: ${each.text}   ${theirs!}` : `refused here, accepted by ptxas: ${each.text}   ${each.complaint}`}`,
+        (each.complaint === undefined
+          ? `accepted here, refused by ptxas: ${each.text}   ${theirs!}`
+          : `refused here, accepted by ptxas: ${each.text}   ${each.complaint}`),
     );
   }
   console.log(

@@ -159,7 +159,9 @@ for (const pair of positionals.length ? positionals : ['sm_100a@9.0']) {
     differences++;
     console.log(
       `${target}@${version} ` +
-        `${ours === undefined ? `ACC ${label}: ${text}   ${their!}` : `REF ${label}: ${text}   ${ours.split('\n')[0]!}`}`,
+        (ours === undefined
+          ? `ACC ${label}: ${text}   ${their!}`
+          : `REF ${label}: ${text}   ${ours.split('\n')[0]!}`),
     );
   });
   console.log(`${target}@${version}: ${cases.length} cases, ${differences} differences`);

@@ -11,7 +11,7 @@ const y = random.wildFloats(n + 4);
 const dx = random.wildDoubles(n);
 const dy = random.wildDoubles(n);
 
-/** What is behind the first `count` elements stays. */
+/** Elements after the first `count` stay. */
 const saxpy = (count: number) => (): Float32Array =>
   y.map((value, i) => (i < count ? f32.fma(a, x[i]!, value) : value));
 

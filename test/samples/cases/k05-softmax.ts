@@ -51,8 +51,8 @@ export const K05_SOFTMAX: SampleModule = {
   name: 'k05_softmax',
   cases: [
     {
-      // ex2.approx: 2 ulp; below 2^-126 its results are flushed or not as the instruction says, so
-      // less than that is noise.
+      // ex2.approx: 2 ulp; below 2^-126 its results are flushed or not by the instruction's
+      // modifier, so less than that is noise.
       kernel: 'softmax',
       name: '301 columns, blocks of 128',
       memory: { x, y: new Float32Array(rows * columns) },

@@ -61,7 +61,7 @@ export const K06_HIST: SampleModule = {
       outputs: {
         i: {
           equal: 'bits',
-          // Who exchanged last, and what the compare-and-swap was offered first.
+          // The last exchange, and the first value of the compare-and-swap, depend on the order.
           normalForm: (values: Int32Array) =>
             values.map((value, at) => (at === 4 || at === 5 ? 0 : value)),
           check: (values: Int32Array) => {

@@ -74,7 +74,8 @@ __device__ void put(K* keys, V* vals, int cap, K k) {
 }
 
 extern "C" __global__ void hash64(const unsigned* in, u64* keys, u64* vals, int cap, int n) {
-  for (int i = I; i < n; i += gridDim.x * blockDim.x) put(keys, vals, cap, (u64)in[i] << 33 | in[i] | 1ull << 32);
+  for (int i = I; i < n; i += gridDim.x * blockDim.x)
+    put(keys, vals, cap, (u64)in[i] << 33 | in[i] | 1ull << 32);
 }
 
 extern "C" __global__ void sum64(const u64* keys, const u64* vals, u64* o, int cap) {
@@ -93,7 +94,8 @@ extern "C" __global__ void q_init(Cell* c, int cap) {
   if (i < cap) c[i].seq.store(i, cuda::memory_order_relaxed);
 }
 
-extern "C" __global__ void queue(Cell* c, unsigned cap, unsigned* head, unsigned* tail, u64* sum, unsigned* seen, int per) {
+extern "C" __global__ void queue(
+    Cell* c, unsigned cap, unsigned* head, unsigned* tail, u64* sum, unsigned* seen, int per) {
   unsigned t = I;
   bool prod = (t & 1) == 0;
   for (int k = 0; k < per; k++) {
@@ -115,7 +117,8 @@ extern "C" __global__ void queue(Cell* c, unsigned cap, unsigned* head, unsigned
   }
 }
 
-extern "C" __global__ void sssp(const int* rp, const int* ci, const int* w, int* dist, int* changed, int n) {
+extern "C" __global__ void sssp(
+    const int* rp, const int* ci, const int* w, int* dist, int* changed, int n) {
   int v = I;
   if (v >= n) return;
   int d = dist[v];
@@ -127,8 +130,8 @@ extern "C" __global__ void sssp(const int* rp, const int* ci, const int* w, int*
 }
 
 // Rows of a triangular system wait for those they need.
-extern "C" __global__ void sptrsv(const int* rp, const int* ci, const double* v, const double* b, volatile double* x, volatile int* done,
-                                  int n) {
+extern "C" __global__ void sptrsv(const int* rp, const int* ci, const double* v, const double* b,
+    volatile double* x, volatile int* done, int n) {
   int r = I >> 5, l = I & 31;
   if (r >= n) return;
   double s = 0;
@@ -146,7 +149,8 @@ extern "C" __global__ void sptrsv(const int* rp, const int* ci, const double* v,
 }
 
 // A product with a matrix of coordinates: sums by row within a warp, then atomics.
-extern "C" __global__ void coo(const int* r, const int* c, const float* v, const float* x, float* y, int n) {
+extern "C" __global__ void coo(
+    const int* r, const int* c, const float* v, const float* x, float* y, int n) {
   int i = I, l = threadIdx.x & 31;
   int row = i < n ? r[i] : -1;
   float s = i < n ? v[i] * x[c[i]] : 0;
@@ -212,7 +216,8 @@ extern "C" __global__ void mpath(const int* a, int na, const int* b, int nb, int
     else hi = m;
   }
   int x = lo, y = d - lo;
-  for (int k = 0; k < per && d + k < na + nb; k++) o[d + k] = y >= nb || (x < na && a[x] <= b[y]) ? a[x++] : b[y++];
+  for (int k = 0; k < per && d + k < na + nb; k++)
+    o[d + k] = y >= nb || (x < na && a[x] <= b[y]) ? a[x++] : b[y++];
 }
 
 // A lock that backs off.

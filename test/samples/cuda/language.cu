@@ -1,4 +1,5 @@
-// What the language offers: wide integers, carry chains, bit-fields, pointers to functions, recursion, the heap.
+// What the language offers: wide integers, carry chains, bit-fields, pointers to functions,
+// recursion, the heap.
 #include <cstdint>
 #include <new>
 #define I (blockIdx.x * blockDim.x + threadIdx.x)
@@ -35,22 +36,31 @@ extern "C" __global__ void i128(const u64* a, const u64* b, u64* o, int n) {
 
 // Montgomery multiplication of 256 bits.
 __device__ __forceinline__ void madc8(unsigned* t, const unsigned* a, unsigned b) {
-  asm("mad.lo.cc.u32 %0,%9,%17,%0; madc.lo.cc.u32 %1,%10,%17,%1; madc.lo.cc.u32 %2,%11,%17,%2; madc.lo.cc.u32 %3,%12,%17,%3; "
-      "madc.lo.cc.u32 %4,%13,%17,%4; madc.lo.cc.u32 %5,%14,%17,%5; madc.lo.cc.u32 %6,%15,%17,%6; madc.lo.cc.u32 %7,%16,%17,%7; addc.u32 "
+  asm("mad.lo.cc.u32 %0,%9,%17,%0; madc.lo.cc.u32 %1,%10,%17,%1; madc.lo.cc.u32 %2,%11,%17,%2; "
+      "madc.lo.cc.u32 %3,%12,%17,%3; "
+      "madc.lo.cc.u32 %4,%13,%17,%4; madc.lo.cc.u32 %5,%14,%17,%5; madc.lo.cc.u32 %6,%15,%17,%6; "
+      "madc.lo.cc.u32 %7,%16,%17,%7; addc.u32 "
       "%8,%8,0;\n\t"
-      : "+r"(t[0]), "+r"(t[1]), "+r"(t[2]), "+r"(t[3]), "+r"(t[4]), "+r"(t[5]), "+r"(t[6]), "+r"(t[7]), "+r"(t[8])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(a[4]), "r"(a[5]), "r"(a[6]), "r"(a[7]), "r"(b));
-  asm("mad.hi.cc.u32 %0,%8,%16,%0; madc.hi.cc.u32 %1,%9,%16,%1; madc.hi.cc.u32 %2,%10,%16,%2; madc.hi.cc.u32 %3,%11,%16,%3; madc.hi.cc.u32 "
-      "%4,%12,%16,%4; madc.hi.cc.u32 %5,%13,%16,%5; madc.hi.cc.u32 %6,%14,%16,%6; madc.hi.u32 %7,%15,%16,%7;"
-      : "+r"(t[1]), "+r"(t[2]), "+r"(t[3]), "+r"(t[4]), "+r"(t[5]), "+r"(t[6]), "+r"(t[7]), "+r"(t[8])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(a[4]), "r"(a[5]), "r"(a[6]), "r"(a[7]), "r"(b));
+      : "+r"(t[0]), "+r"(t[1]), "+r"(t[2]), "+r"(t[3]), "+r"(t[4]), "+r"(t[5]), "+r"(t[6]),
+      "+r"(t[7]), "+r"(t[8])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(a[4]), "r"(a[5]), "r"(a[6]), "r"(a[7]),
+      "r"(b));
+  asm("mad.hi.cc.u32 %0,%8,%16,%0; madc.hi.cc.u32 %1,%9,%16,%1; madc.hi.cc.u32 %2,%10,%16,%2; "
+      "madc.hi.cc.u32 %3,%11,%16,%3; madc.hi.cc.u32 "
+      "%4,%12,%16,%4; madc.hi.cc.u32 %5,%13,%16,%5; madc.hi.cc.u32 %6,%14,%16,%6; madc.hi.u32 "
+      "%7,%15,%16,%7;"
+      : "+r"(t[1]), "+r"(t[2]), "+r"(t[3]), "+r"(t[4]), "+r"(t[5]), "+r"(t[6]), "+r"(t[7]),
+      "+r"(t[8])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(a[4]), "r"(a[5]), "r"(a[6]), "r"(a[7]),
+      "r"(b));
 }
 
 struct Big {
   unsigned w[8];
 };
 
-extern "C" __global__ void mont(const Big* a, const Big* b, Big* o, const __grid_constant__ Big p, unsigned inv, int n) {
+extern "C" __global__ void mont(
+    const Big* a, const Big* b, Big* o, const __grid_constant__ Big p, unsigned inv, int n) {
   int i = I;
   if (i >= n) return;
   Big x = a[i], y = b[i];
@@ -64,11 +74,14 @@ extern "C" __global__ void mont(const Big* a, const Big* b, Big* o, const __grid
   }
   Big s;
   unsigned borrow;
-  asm("sub.cc.u32 %0,%9,%17; subc.cc.u32 %1,%10,%18; subc.cc.u32 %2,%11,%19; subc.cc.u32 %3,%12,%20; subc.cc.u32 %4,%13,%21; subc.cc.u32 "
+  asm("sub.cc.u32 %0,%9,%17; subc.cc.u32 %1,%10,%18; subc.cc.u32 %2,%11,%19; subc.cc.u32 "
+      "%3,%12,%20; subc.cc.u32 %4,%13,%21; subc.cc.u32 "
       "%5,%14,%22; subc.cc.u32 %6,%15,%23; subc.cc.u32 %7,%16,%24; subc.u32 %8,0,0;"
-      : "=r"(s.w[0]), "=r"(s.w[1]), "=r"(s.w[2]), "=r"(s.w[3]), "=r"(s.w[4]), "=r"(s.w[5]), "=r"(s.w[6]), "=r"(s.w[7]), "=r"(borrow)
-      : "r"(t[0]), "r"(t[1]), "r"(t[2]), "r"(t[3]), "r"(t[4]), "r"(t[5]), "r"(t[6]), "r"(t[7]), "r"(p.w[0]), "r"(p.w[1]), "r"(p.w[2]),
-        "r"(p.w[3]), "r"(p.w[4]), "r"(p.w[5]), "r"(p.w[6]), "r"(p.w[7]));
+      : "=r"(s.w[0]), "=r"(s.w[1]), "=r"(s.w[2]), "=r"(s.w[3]), "=r"(s.w[4]), "=r"(s.w[5]),
+      "=r"(s.w[6]), "=r"(s.w[7]), "=r"(borrow)
+      : "r"(t[0]), "r"(t[1]), "r"(t[2]), "r"(t[3]), "r"(t[4]), "r"(t[5]), "r"(t[6]), "r"(t[7]),
+      "r"(p.w[0]), "r"(p.w[1]), "r"(p.w[2]), "r"(p.w[3]), "r"(p.w[4]), "r"(p.w[5]), "r"(p.w[6]),
+      "r"(p.w[7]));
   for (int k = 0; k < 8; k++) o[i].w[k] = borrow ? t[k] : s.w[k];
 }
 
@@ -139,7 +152,9 @@ typedef int (*Fn)(int, int);
 __device__ Fn table[4] = {f0, f1, f2, f3};
 __constant__ Fn ctable[2] = {f3, f2};
 
-__device__ __noinline__ int ack(int m, int n) { return m == 0 ? n + 1 : n == 0 ? ack(m - 1, 1) : ack(m - 1, ack(m, n - 1)); }
+__device__ __noinline__ int ack(int m, int n) {
+  return m == 0 ? n + 1 : n == 0 ? ack(m - 1, 1) : ack(m - 1, ack(m, n - 1));
+}
 
 __device__ int isodd(unsigned n);
 __device__ __noinline__ int iseven(unsigned n) { return n == 0 ? 1 : isodd(n - 1); }
@@ -231,7 +246,11 @@ extern "C" __global__ void edges(const int* a, const int* b, u64* o, int n) {
   o[i * 8 + 5] = (unsigned short)hh;
   asm("shl.b16 %0,%1,%2;" : "=h"(hh) : "h"(h), "r"(s));
   o[i * 8 + 6] = (unsigned short)hh;
-  o[i * 8 + 7] = (u64)(unsigned)(y ? x % y : 0) | (u64)(unsigned)(y == -1 && x == (-2147483647 - 1) ? 0 : y ? x / y : 0) << 32;
+  o[i * 8 + 7] = (u64)(unsigned)(y ? x % y : 0) |
+      (u64)(unsigned)(y == -1 && x == (-2147483647 - 1) ? 0
+              : y                                       ? x / y
+                                                        : 0)
+          << 32;
 }
 
 enum Op : unsigned char { PUSH, ADD, SUB, MUL, DUP, SWAP, JNZ, DEC, HALT, XOR, SHL, NEG };

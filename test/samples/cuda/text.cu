@@ -17,7 +17,8 @@ extern "C" __global__ void base64(const unsigned char* in, char* out, int n) {
 }
 
 // LZ4 blocks, a thread each.
-extern "C" __global__ void lz4(const unsigned char* src, const int* off, unsigned char* dst, int cap, int* len, int n) {
+extern "C" __global__ void lz4(
+    const unsigned char* src, const int* off, unsigned char* dst, int cap, int* len, int n) {
   int t = blockIdx.x * blockDim.x + threadIdx.x;
   if (t >= n) return;
   const unsigned char *p = src + off[t], *e = src + off[t + 1];
@@ -52,8 +53,8 @@ extern "C" __global__ void lz4(const unsigned char* src, const int* off, unsigne
 }
 
 // Codes of 1 to 9 bits by a table of 512 entries: length in the high byte.
-extern "C" __global__ void huff(const unsigned char* bits, const unsigned* start, const unsigned short* table, unsigned char* out, int per,
-                                int n) {
+extern "C" __global__ void huff(const unsigned char* bits, const unsigned* start,
+    const unsigned short* table, unsigned char* out, int per, int n) {
   __shared__ unsigned short T[512];
   for (int i = threadIdx.x; i < 512; i += blockDim.x) T[i] = table[i];
   __syncthreads();
@@ -71,8 +72,8 @@ extern "C" __global__ void huff(const unsigned char* bits, const unsigned* start
 }
 
 // Aho-Corasick over an alphabet of four letters; chunks overlap by the longest pattern less one.
-extern "C" __global__ void aho(const unsigned char* text, int n, const short* go, const unsigned char* outs, unsigned* count, int chunk,
-                               int over) {
+extern "C" __global__ void aho(const unsigned char* text, int n, const short* go,
+    const unsigned char* outs, unsigned* count, int chunk, int over) {
   extern __shared__ unsigned hist[];
   for (int i = threadIdx.x; i < 8; i += blockDim.x) hist[i] = 0;
   __syncthreads();

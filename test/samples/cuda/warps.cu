@@ -13,7 +13,8 @@ __device__ void reduceWarp(volatile float* sums, int lane) {
 extern "C" __global__ void old_reduce(const float* x, float* out, int n) {
   extern __shared__ float sums[];
   float sum = 0;
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) sum += x[i];
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+    sum += x[i];
   sums[threadIdx.x] = sum;
   __syncthreads();
   for (int half = blockDim.x / 2; half > 32; half /= 2) {
@@ -24,7 +25,8 @@ extern "C" __global__ void old_reduce(const float* x, float* out, int n) {
   if (threadIdx.x == 0) out[blockIdx.x] = sums[0];
 }
 
-// Scans of 32 by Hillis and Steele, in rows of 48 threads; whoever has no 32 neighbours does nothing.
+// Scans of 32 by Hillis and Steele, in rows of 48 threads; whoever has no 32 neighbours does
+// nothing.
 extern "C" __global__ void old_scan(int* data, int warps) {
   __shared__ volatile int rows[3][64];
   int thread = threadIdx.y * blockDim.x + threadIdx.x;
@@ -55,24 +57,31 @@ __device__ unsigned addressOf(const void* shared) {
   return (unsigned)__cvta_generic_to_shared(shared);
 }
 
-// The first warp's threads wait at four barriers; those of the last are released only by one that has passed the first.
+// The first warp's threads wait at four barriers; those of the last are released only by one that
+// has passed the first.
 extern "C" __global__ void four_barriers(int* out) {
   __shared__ unsigned long long barriers[4];
   __shared__ int values[32], passed;
   int lane = threadIdx.x & 31, mine = lane & 3;
-  if (threadIdx.x < 4) asm volatile("mbarrier.init.shared.b64 [%0], 8;" :: "r"(addressOf(barriers + threadIdx.x)));
+  if (threadIdx.x < 4)
+    asm volatile("mbarrier.init.shared.b64 [%0], 8;" ::"r"(addressOf(barriers + threadIdx.x)));
   if (threadIdx.x < 32) values[threadIdx.x] = -1;
   if (threadIdx.x == 0) passed = 0;
   __syncthreads();
   if (threadIdx.x >= 32) {
     if (mine == 3) while (atomicAdd(&passed, 0) == 0);
     values[lane] = 100 + lane;
-    asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" :: "r"(addressOf(barriers + mine)) : "memory");
+    asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(
+        addressOf(barriers + mine))
+        : "memory");
     return;
   }
   for (int done = 0; !done;) {
-    asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], 0; selp.b32 %0, 1, 0, p; }"
-                 : "=r"(done) : "r"(addressOf(barriers + mine)) : "memory");
+    asm volatile(
+        "{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], 0; selp.b32 %0, 1, 0, p; }"
+        : "=r"(done)
+        : "r"(addressOf(barriers + mine))
+        : "memory");
     if (done && lane == 0) atomicExch(&passed, 1);
   }
   out[lane] = values[lane];

@@ -1,4 +1,4 @@
-/** Warps in step without being told to, and waits that are each thread's own. */
+/** Warps in lockstep without synchronisation, and waits of single threads. */
 import { Values } from '../host-values.js';
 import type { SampleModule } from '../sample-case.js';
 
