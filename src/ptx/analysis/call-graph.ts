@@ -183,8 +183,8 @@ function traitsOf(
 }
 
 /**
- * The size of a function with all that is inlined into it. If it is large, callees that only loop
- * and have no other caller are inlined nowhere, the largest ones first.
+ * The size of a function with all that is inlined into it. If it is large, callees that loop, but
+ * neither wait nor poll, are inlined nowhere, the largest ones first.
  */
 function keepSmall(
   { size, callees }: Facts,

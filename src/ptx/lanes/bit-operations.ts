@@ -24,8 +24,8 @@ export const countOnes = ofOne(({ code }) => {
 }, 'b32');
 
 /**
- * Pushes the exponent of the integer on the stack, from its f32. Every second bit after the first
- * is cleared before, so that nothing is rounded up to the next power. 0 for 0.
+ * Pushes the exponent of the integer on the stack, from its f32. Before that, of each run of ones
+ * all but the highest are cleared, so that nothing is rounded up to the next power. 0 for 0.
  */
 function pushExponent(e: LaneEmitter): void {
   const { code } = e;

@@ -1,6 +1,6 @@
-// What addresses of shared memory can be, where that follows from how they are made: a byte that
-// was loaded, shifted and added to a variable's address lies within the variable, if that is large
-// enough. Such accesses need no check.
+// The values of addresses of shared memory, where they follow from how the address is computed: a
+// byte that was loaded, shifted and added to a variable's address is an address within the
+// variable, if that is large enough. Such accesses need no check.
 
 import type { Block } from '../analysis/blocks.js';
 import { instructionsOf } from '../analysis/liveness.js';
