@@ -144,8 +144,7 @@ function begin(run: () => PromiseLike<unknown>): Promise<unknown> {
   try {
     return Promise.resolve(run());
   } catch (error) {
-    // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- the value is
-    // rethrown
+    // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- rethrown
     return Promise.reject(error);
   }
 }
