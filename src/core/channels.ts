@@ -55,7 +55,7 @@ export interface OperationMessage extends ChannelMessage {
   readonly operation: number;
   /** The kernel's name, or the operation's name as in errors. */
   readonly name: string;
-  /** The label given by {@link labelled}. */
+  /** The label given by `labelled`. */
   readonly label: string | undefined;
   /** Whether the command was recorded into a graph, and does not run now. */
   readonly captured: boolean;

@@ -1,4 +1,4 @@
-/** Counts of queued work, for {@link Device.stats}. */
+/** Counts of queued work, for {@link CoreDevice.stats}. */
 import type { CopyDirection } from './channels.js';
 
 /** Copies of one direction. */

@@ -4,7 +4,7 @@ import { show } from '../ground/arguments.js';
 import { CudaError } from '../ground/errors.js';
 import type { CoreDevice } from './device.js';
 
-/** Events of a {@link Device}, and the arguments of their listeners. */
+/** Events of a `CoreDevice`, and the arguments of their listeners. */
 export interface DeviceEvents {
   /** A failure of work that is not awaited. Without a listener it becomes a process warning. */
   error: [error: CudaError];

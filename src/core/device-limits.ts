@@ -12,7 +12,7 @@ const LIMITS = {
   persistingL2CacheSize: 6,
 } as const;
 
-/** Names for {@link Device.limit} and {@link Device.setLimit}: CUlimit. */
+/** Names for `CoreDevice.limit` and `CoreDevice.setLimit`: CUlimit. */
 export type LimitName = keyof typeof LIMITS;
 
 export function limitNumber(name: LimitName): number {

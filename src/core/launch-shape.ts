@@ -6,7 +6,7 @@ import type { KernelMemory } from './launch-arguments.js';
 export type Dimensions =
   number | readonly [number] | readonly [number, number] | readonly [number, number, number];
 
-/** Options of {@link Kernel.launch}. The same object may be passed repeatedly. */
+/** Options of `Kernel.launch`. The same object may be passed repeatedly. */
 export interface LaunchOptions {
   /** Blocks. */
   grid: Dimensions;

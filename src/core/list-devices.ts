@@ -1,11 +1,11 @@
 /** The list of the devices of the machine, made without opening them. */
 import { enumerateCuda } from '../runtime/providers.js';
 
-/** A device in the list of {@link Device.list}. */
+/** A device in the list of `CoreDevice.list`. */
 export interface DeviceInfo {
   /** `cuda` for an NVIDIA GPU, `cpu` for the embedded device. */
   kind: 'cuda' | 'cpu';
-  /** The name for {@link Device.open}: `cuda:0`. */
+  /** The name for `CoreDevice.open`: `cuda:0`. */
   id: `${'cuda' | 'cpu'}:${number}`;
   /** cuDeviceGetName */
   name: string;

@@ -2,7 +2,7 @@
 import type { ProcedureArguments } from '../runtime/procedures.js';
 import { checkBoolean, checkInteger, checkOptions } from '../ground/arguments.js';
 
-/** Options of {@link Device.loadModule}. All but `prints` apply to PTX. Default: the JIT's own. */
+/** Options of `CoreDevice.loadModule`. All but `prints` apply to PTX. Default: the JIT's own. */
 export interface ModuleOptions {
   /** CU_JIT_MAX_REGISTERS */
   maxRegisters?: number;

@@ -6,7 +6,7 @@ import { LAST_SEED, MAX_WORKERS } from './open-devices.js';
 /** The name of a device: the first GPU or else the CPU device, a kind, or one of a kind. */
 export type DeviceName = 'best' | 'cuda' | 'cpu' | `cuda:${number}` | `cpu:${number}`;
 
-/** Options of {@link Device.open}. */
+/** Options of `CoreDevice.open`. */
 export interface OpenOptions {
   /**
    * `worker` (default) drives the device from a thread of its own; `inline` runs everything on the
@@ -28,7 +28,7 @@ export interface OpenOptions {
    */
   stallLimit?: number;
   /**
-   * On a CPU device: checks all work, and fails wrong work with a {@link CudaCheckError}. `true`
+   * On a CPU device: checks all work, and fails wrong work with a `CudaCheckError`. `true`
    * switches all checks on. Checked work is thirty to a hundred times slower: docs/checking.md.
    * Default: on where the environment variable ASYNC_CUDA_CHECK is 1.
    */
@@ -40,7 +40,7 @@ export interface OpenOptions {
    */
   schedule?: { seed: number };
   /**
-   * While the device is open, work that is queued within {@link labelled} lies in NVTX ranges of
+   * While the device is open, work that is queued within `labelled` lies in NVTX ranges of
    * this thread, for profilers: those of the tool that the environment variable
    * NVTX_INJECTION64_PATH names, as Nsight Systems sets it, or of libnvToolsExt. Without either
    * there are no ranges. Default: on where the environment variable ASYNC_CUDA_NVTX is 1.
@@ -80,7 +80,7 @@ function checkedCheck(check: unknown): boolean | CheckOptions | undefined {
 }
 
 /**
- * Checks the options of {@link Device.open}.
+ * Checks the options of `CoreDevice.open`.
  *
  * @throws CudaArgumentError for a wrong option
  */

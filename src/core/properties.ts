@@ -46,7 +46,7 @@ export interface DeviceProperties {
   cooperativeLaunch: boolean;
   /** Whether a launch may have {@link LaunchOptions.cluster}. */
   clusterLaunch: boolean;
-  /** Whether the device has {@link Device.managed} memory. */
+  /** Whether the device has `CoreDevice.managed` memory. */
   managedMemory: boolean;
   /** Whether host and device may use managed memory at the same time. */
   concurrentManagedAccess: boolean;

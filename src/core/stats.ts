@@ -1,4 +1,4 @@
-/** The numbers of a device: {@link Device.stats}. */
+/** The numbers of a device: `CoreDevice.stats`. */
 import { WORD } from '../runtime/layout.js';
 import { CopyCounts } from './counts.js';
 import type { CopyCount } from './counts.js';
@@ -6,7 +6,7 @@ import type { MemoryLedger } from './memory-ledger.js';
 import type { MemoryPool } from './pool.js';
 import type { Stream } from './stream.js';
 
-/** The result of {@link Device.stats}: numbers of this `Device` since it was opened, frozen. */
+/** The result of `CoreDevice.stats`: numbers of this `Device` since it was opened, frozen. */
 export interface DeviceStats {
   /** Kernels that were launched, without those that were recorded into graphs. */
   readonly launches: number;
@@ -36,11 +36,11 @@ export interface DeviceStats {
     readonly inUse: number;
     /** The peak of {@link inUse}. */
     readonly peak: number;
-    /** Page-locked memory of {@link Device.pinned}. */
+    /** Page-locked memory of `CoreDevice.pinned`. */
     readonly pinned: number;
     /**
      * Bytes that the device's pools hold and use: its own pool and those of
-     * {@link Device.createPool}, of all Devices that are open on it. Undefined where the platform
+     * `CoreDevice.createPool`, of all Devices that are open on it. Undefined where the platform
      * has no pools. cuMemPoolGetAttribute
      */
     readonly poolReserved: number | undefined;
@@ -48,7 +48,7 @@ export interface DeviceStats {
   };
   /** Numbers of open objects. */
   readonly live: {
-    /** Streams, {@link Device.stream} included. */
+    /** Streams, `CoreDevice.stream` included. */
     readonly streams: number;
     /** Buffers, images, arrays and managed buffers, without views. */
     readonly buffers: number;

@@ -70,6 +70,7 @@ export type {
 } from './tuning.js';
 export type { SimulatedArguments, SimulatedTensor, SimulationOptions } from './simulation.js';
 export { SimulationError } from '../compiler/simulate/failure.js';
+export type { FailureKind, Index3, SourcePosition } from '../compiler/simulate/failure.js';
 export type { ShapedCallOptions } from './shaped-kernel.js';
 export { tileKernel } from './tile-kernel.js';
 export type { TensorAxes, TileExtent, TileSize } from './tile-cuts.js';
@@ -88,4 +89,18 @@ export type {
   WalkedAxis,
 } from './tile-types.js';
 export type { Usable, Uses } from './uses.js';
-export type { Gpu, KernelArray } from '../compiler/gpu.js';
+export type {
+  ArrayMethod,
+  ArrayMethods,
+  AsyncCopies,
+  AtomicTarget,
+  Block,
+  Dim3,
+  DynamicArrayMethod,
+  Fast,
+  Fences,
+  Gpu,
+  Grid,
+  KernelArray,
+  Warp,
+} from '../compiler/gpu.js';

@@ -6,7 +6,13 @@
  * @packageDocumentation
  */
 export { OnnxEngine, findOnnxRuntime, loadOnnxEngine } from './engine.js';
-export type { InputShapes, ModelSource, OnnxRuntimeOptions, OptimisationLevel } from './options.js';
+export type {
+  ConvolutionSearch,
+  InputShapes,
+  ModelSource,
+  OnnxRuntimeOptions,
+  OptimisationLevel,
+} from './options.js';
 export type { OnnxContext } from './context.js';
 export type { LibraryInfo, ProviderName } from './thread/messages.js';
 export type {

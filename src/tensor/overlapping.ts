@@ -63,7 +63,7 @@ export function overlapsItself(layout: Layout): boolean {
 /**
  * Whether two layouts over one buffer have an element in common. The answer is exact, except that a
  * search that takes too long counts as an overlap. Both layouts count the same elements: those of
- * different dtypes are compared {@link import('./reinterpreting.js').inBytes}.
+ * different dtypes are compared `inBytes`.
  *
  * @example
  * ```ts

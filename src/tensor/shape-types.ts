@@ -88,7 +88,7 @@ type NoAxis<S extends Shape, Axis extends number> = ShapeError<`${Shown<S>} has 
 
 // Permutations
 
-/** The shape that {@link import('./axes.js').permute} gives. */
+/** The shape that `permute` gives. */
 export type Permuted<S extends Shape, Axes extends Shape> =
   AnyRank<S> extends true
     ? { -readonly [K in keyof Axes]: number }

@@ -74,7 +74,7 @@ export type KernelTensor = Tensor<KernelDTypeName, Shape>;
 
 /**
  * Elements of `dtype` in device memory, in the order that `shape` and strides give them:
- * `Tensor<'f32', [2, 3]>` where the extents are literal. Operations such as {@link zeros} make
+ * `Tensor<'f32', [2, 3]>` where the extents are literal. Operations such as `zeros` make
  * tensors; {@link close} gives the memory back, after all work that uses it.
  *
  * @example
