@@ -17,9 +17,9 @@ const extents = {
 /**
  * Files that need a process of their own: they replace modules or globals, listen for events of the
  * process, measure its memory or its garbage, end it, load libraries that stay in it, or need the
- * compiler not to be loaded yet. All other files share one process for each worker: to start one and
- * to import the sources there takes about a second of processor time, as long as most files take
- * themselves.
+ * compiler not to be loaded yet. All other files share one process for each worker: to start one
+ * and to import the sources there takes about a second of processor time, as long as most files
+ * take themselves.
  */
 const alone = [
   // Other files set flags of V8.
@@ -116,8 +116,8 @@ export default defineConfig(({ mode }) => {
 
       // One GPU has one memory: a test that fills it would fail those beside it.
       fileParallelism: !(process.env['ASYNC_CUDA_TEST_DEVICE'] ?? 'cpu').startsWith('cuda'),
-      // One more than there are cores: tests wait for pauses and for processes that they start, a tenth
-      // of the time on a machine with two cores. Vitest itself has little to do.
+      // One more than there are cores: tests wait for pauses and for processes that they start, a
+      // tenth of the time on a machine with two cores. Vitest itself has little to do.
       maxWorkers: availableParallelism() + 1,
       // A machine may be loaded with four times the work that it has cores for.
       testTimeout: 120_000,

@@ -1,6 +1,6 @@
 /**
- * What typed kernels cost the compiler: a budget, so that a type that explodes is seen. All of it is
- * thorough: to read the program takes seconds.
+ * A budget for the type instantiations of typed kernels, which detects types that grow. All of it
+ * is thorough: to read the program takes seconds.
  */
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';

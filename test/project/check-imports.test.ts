@@ -127,7 +127,7 @@ test('a row without "what it may import" does not allow lower layers', async () 
   expect(violations).toEqual(['core-imports-below: src/core/index.ts -> src/driver/index.ts']);
 });
 
-test('a file that is no door of its layer is for its own layer, tests and threads only', async () => {
+test('a file that is no door is imported by its layer, tests and threads only', async () => {
   const violations = await check({
     'src/core/hidden.ts': `export const hidden = 1;`,
     'src/core/index.ts': `export * from './hidden.js';`,

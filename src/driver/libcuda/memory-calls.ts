@@ -209,7 +209,9 @@ export function memoryCalls(binding: Binding): MemoryCalls & HostMemoryCalls {
     },
 
     cuMemHostRegister(buffer, byteOffset, bytesize, flags) {
-      const range = `${bytesize} bytes at ${byteOffset} of a buffer of ${buffer.byteLength}, flags ${flags}`;
+      const range =
+        `${bytesize} bytes at ${byteOffset} of a buffer of ${buffer.byteLength}, ` +
+        `flags ${flags}`;
       if (bytesize <= 0 || byteOffset < 0 || byteOffset + bytesize > buffer.byteLength) {
         throw cuMemHostRegister.failure(CUresult.CUDA_ERROR_INVALID_VALUE, range);
       }

@@ -120,7 +120,9 @@ export function graphCalls(machine: Machine) {
         return invalidValue(
           call,
           `${conditionHandle} is ` +
-            `${condition === undefined ? 'no conditional handle of this graph' : 'the handle of another node'}`,
+            (condition === undefined
+              ? 'no conditional handle of this graph'
+              : 'the handle of another node'),
         );
       }
       if (ctx !== graph.context.handle)

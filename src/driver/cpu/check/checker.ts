@@ -302,7 +302,8 @@ export class Checker implements KernelChecker, MemoryWatch {
   ): readonly CheckReport[] {
     const others =
       `${waiting.length} ` +
-      `${waiting.length === 1 ? 'block waits' : 'blocks wait'}${unstarted > 0 ? `, ${unstarted} have not begun` : ''}`;
+      (waiting.length === 1 ? 'block waits' : 'blocks wait') +
+      (unstarted > 0 ? `, ${unstarted} have not begun` : '');
     launch.fatal = this.deadlock(
       this.blocks.get(waiting[0]!)!,
       `no block of the grid has got any further for ${milliseconds / 1000} s: ${others}; in ` +

@@ -139,8 +139,6 @@ const LONGEST_INSTRUCTION = 120;
 
 function instructionText({ instruction }: CheckPlace): string[] {
   if (instruction === undefined) return [];
-  return [
-    '  ' +
-      `${instruction.length > LONGEST_INSTRUCTION ? `${instruction.slice(0, LONGEST_INSTRUCTION)} …` : instruction}`,
-  ];
+  const isLong = instruction.length > LONGEST_INSTRUCTION;
+  return [`  ${isLong ? `${instruction.slice(0, LONGEST_INSTRUCTION)} …` : instruction}`];
 }

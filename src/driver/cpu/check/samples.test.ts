@@ -19,9 +19,9 @@ describe('the samples of the compiler', { tags: 'thorough' }, async () => {
   await import('../../../ptx/samples.test.js');
 
   /**
-   * Kernels of the samples that do have races: `spin` takes a lock with a relaxed compare-and-swap
-   * and no fence behind it, `warpops` has all threads write the same words and `tex_sample` all rows
-   * of blocks, `bar_arrive` and `big` update words that other threads read.
+   * Kernels of the samples that have races: `spin` takes a lock with a relaxed compare-and-swap and
+   * no fence after it, `warpops` has all threads write the same words and `tex_sample` all rows of
+   * blocks, `bar_arrive` and `big` update words that other threads read.
    */
   const RACY = ['bar_arrive', 'big', 'spin', 'tex_sample', 'warpops'];
 

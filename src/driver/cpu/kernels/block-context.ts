@@ -1,4 +1,4 @@
-// The context block of a block of threads: what its code reads of the grid, of its memory and of its
+// The context block of a block of threads: what its code reads of the grid, its memory and its
 // parameters.
 
 import { CTX } from '../../../ptx/index.js';
