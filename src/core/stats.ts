@@ -34,7 +34,7 @@ export interface DeviceStats {
      * A failed allocation counts until the failure is known.
      */
     readonly inUse: number;
-    /** The peak of {@link inUse}. */
+    /** The peak of `inUse`. */
     readonly peak: number;
     /** Page-locked memory of `CoreDevice.pinned`. */
     readonly pinned: number;
