@@ -258,17 +258,9 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     length: number,
     options: AllocOptions,
   ): DeviceBuffer<D> {
-    this.check();
-    checkDType(dtype);
-    checkLength('device.alloc', dtype, length);
-    const memory = allocateInOrder(
-      this,
-      length * dtype.bytes,
-      options,
-      () => `alloc ${dtype.name}[${length}]`,
-    );
-    memory.scoped = true;
-    return new DeviceBuffer(memory, dtype, 0, length, undefined);
+    const buffer = this.alloc(dtype, length, options);
+    buffer.memory.scoped = true;
+    return buffer;
   }
 
   /**

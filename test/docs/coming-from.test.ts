@@ -3,10 +3,9 @@
  * is a statement, in the context of its section.
  */
 import { readFileSync } from 'node:fs';
-import ts from 'typescript';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import { compilerOptions, repository } from './examples.js';
+import { problemsOf, repository } from '../project/entry-points.js';
 import { ProgramFolder } from './programs.js';
 
 interface Context {
@@ -127,19 +126,5 @@ test('the rows compile', { tags: 'thorough', timeout: 120_000 }, async () => {
       ),
   }));
   for (const { name, text } of texts) await folder.write(name, text);
-  const program = ts.createProgram(
-    texts.map(({ path }) => path),
-    { ...compilerOptions(), noUnusedLocals: false },
-  );
-  const wrong = texts.flatMap(({ path, text }) => {
-    const source = program.getSourceFile(path)!;
-    return [
-      ...program.getSyntacticDiagnostics(source),
-      ...program.getSemanticDiagnostics(source),
-    ].map(({ messageText, start = 0 }) => {
-      const { line } = source.getLineAndCharacterOfPosition(start);
-      return `${text.split('\n')[line]}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`;
-    });
-  });
-  expect(wrong).toEqual([]);
+  expect(problemsOf(texts.map(({ path }) => path))).toEqual([]);
 });

@@ -3,13 +3,13 @@
  * state.
  */
 import { inspect } from 'node:util';
-import ts from 'typescript';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { Device } from 'async-cuda';
 import { CoreDevice } from 'async-cuda/core';
 
-import { compilerOptions, moduleOf, publicExamples } from './examples.js';
+import { problemsOf } from '../project/entry-points.js';
+import { moduleOf, publicExamples } from './examples.js';
 import { ProgramFolder } from './programs.js';
 
 const { examples, missing, exportedBy } = publicExamples();
@@ -68,19 +68,5 @@ describe.each(running)('$path', ({ path, mine, file }) => {
 });
 
 test('all of them compile', { tags: 'thorough', timeout: 120_000 }, () => {
-  const program = ts.createProgram(
-    modules.map(({ file }) => `${folder.path}/${file}`),
-    compilerOptions(),
-  );
-  const wrong = modules.flatMap(({ file, text }) => {
-    const source = program.getSourceFile(`${folder.path}/${file}`)!;
-    return [
-      ...program.getSyntacticDiagnostics(source),
-      ...program.getSemanticDiagnostics(source),
-    ].map(({ messageText, start = 0 }) => {
-      const { line } = source.getLineAndCharacterOfPosition(start);
-      return `${text.split('\n')[line]}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`;
-    });
-  });
-  expect(wrong).toEqual([]);
+  expect(problemsOf(modules.map(({ file }) => `${folder.path}/${file}`))).toEqual([]);
 });

@@ -4,12 +4,10 @@
  * device, of `async-cuda/core` in that sub-path's examples. A fence `ts no-run` marks an example
  * that needs what a test machine may lack: it is only compiled.
  */
-import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 
-export const repository = fileURLToPath(new URL('../../', import.meta.url));
+import { compilerOptions, entryPoints, repository } from '../project/entry-points.js';
 
 export interface PublicExample {
   /** The function, class or `layouts.…` that the example stands at. */
@@ -35,38 +33,12 @@ export interface PublicExamples {
 /** Sub-paths whose examples have a device of level 3. */
 const EAGER = ['async-cuda/core', 'async-cuda/driver', 'async-cuda/ptx'];
 
-/** Options of the project, for programs that lie elsewhere. */
-export function compilerOptions(): ts.CompilerOptions {
-  const { config } = ts.readConfigFile(`${repository}tsconfig.json`, (path) =>
-    ts.sys.readFile(path),
-  ) as { config: object };
-  const { options } = ts.parseJsonConfigFileContent(
-    { ...config, include: [], files: [] },
-    ts.sys,
-    repository,
-  );
-  return { ...options, typeRoots: [`${repository}node_modules/@types`] };
-}
-
-function doors(): [path: string, file: string][] {
-  const { exports } = JSON.parse(readFileSync(`${repository}package.json`, 'utf8')) as {
-    exports: Record<string, string | { types: string }>;
-  };
-  return Object.entries(exports).flatMap(([path, entry]) =>
-    typeof entry === 'string'
-      ? []
-      : [
-          [
-            path.replace('.', 'async-cuda'),
-            repository + entry.types.replace('./dist/types', 'src').replace('.d.ts', '.ts'),
-          ] as [string, string],
-        ],
-  );
-}
-
 /** Every example of the package, and what has none. */
 export function publicExamples(): PublicExamples {
-  const entries = doors();
+  const entries = entryPoints().map(([path, file]): [string, string] => [
+    path.replace('.', 'async-cuda'),
+    file,
+  ]);
   const program = ts.createProgram(
     entries.map(([, file]) => file),
     compilerOptions(),

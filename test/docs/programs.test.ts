@@ -6,11 +6,11 @@ import { execFile } from 'node:child_process';
 import { symlink } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
-import ts from 'typescript';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { haveLibrary } from '../nvrtc/nvrtc.js';
-import { ProgramFolder, documentedPrograms, repository } from './programs.js';
+import { problemsOf, repository } from '../project/entry-points.js';
+import { ProgramFolder, documentedPrograms } from './programs.js';
 import { someOf } from '../random-runs.js';
 
 const documented = await documentedPrograms();
@@ -85,28 +85,5 @@ someOf(7, test)(programs)('$title: runs', async ({ file, prints }) => {
 });
 
 test('all of them compile', { tags: 'thorough', timeout: 60_000 }, () => {
-  const { config } = ts.readConfigFile(`${repository}tsconfig.json`, (path) =>
-    ts.sys.readFile(path),
-  ) as { config: object };
-  const { options } = ts.parseJsonConfigFileContent(
-    { ...config, include: [], files: [] },
-    ts.sys,
-    repository,
-  );
-  const program = ts.createProgram(
-    programs.map(({ file }) => `${folder.path}/${file}.mts`),
-    { ...options, typeRoots: [`${repository}node_modules/@types`] },
-  );
-  const wrong = programs.flatMap(({ file }) => {
-    const source = program.getSourceFile(`${folder.path}/${file}.mts`);
-    return [
-      ...program.getSyntacticDiagnostics(source),
-      ...program.getSemanticDiagnostics(source),
-    ].map(
-      ({ messageText, start = 0 }) =>
-        `${file}:${(source?.getLineAndCharacterOfPosition(start).line ?? 0) + 1}: ` +
-        `${ts.flattenDiagnosticMessageText(messageText, '\n')}`,
-    );
-  });
-  expect(wrong).toEqual([]);
+  expect(problemsOf(programs.map(({ file }) => `${folder.path}/${file}.mts`))).toEqual([]);
 });

@@ -5,9 +5,8 @@
 import { mkdtemp, readFile, readdir, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 
-export const repository = fileURLToPath(new URL('../../', import.meta.url));
+import { repository } from '../project/entry-points.js';
 
 export interface DocumentedProgram {
   /** Page and heading that it stands under. */

@@ -1,10 +1,10 @@
 /** The names that the package exports. */
 import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { expect, test } from 'vitest';
 
 import * as root from '../../src/index.js';
+import { compilerOptions, entryPoints } from './entry-points.js';
 
 const source = readFileSync(new URL('../../src/index.ts', import.meta.url), 'utf8');
 
@@ -18,28 +18,14 @@ test('the root exports at most 70 names, types included', () => {
 });
 
 test('a name means one thing on all sub-paths', () => {
-  const folder = fileURLToPath(new URL('../../', import.meta.url));
-  const { exports } = JSON.parse(readFileSync(`${folder}package.json`, 'utf8')) as {
-    exports: Record<string, string | { types: string }>;
-  };
-  const doors = Object.entries(exports).flatMap(([path, entry]) =>
-    typeof entry === 'string'
-      ? []
-      : [[path, folder + entry.types.replace('./dist/types', 'src').replace('.d.ts', '.ts')]],
-  ) as [path: string, file: string][];
+  const entries = entryPoints();
   const program = ts.createProgram(
-    doors.map(([, file]) => file),
-    {
-      target: ts.ScriptTarget.ES2022,
-      module: ts.ModuleKind.NodeNext,
-      moduleResolution: ts.ModuleResolutionKind.NodeNext,
-      skipLibCheck: true,
-      noEmit: true,
-    },
+    entries.map(([, file]) => file),
+    compilerOptions(),
   );
   const checker = program.getTypeChecker();
   const meanings = new Map<string, Map<ts.Symbol, string>>();
-  for (const [path, file] of doors) {
+  for (const [path, file] of entries) {
     const module = checker.getSymbolAtLocation(program.getSourceFile(file)!)!;
     for (const exported of checker.getExportsOfModule(module)) {
       const symbol =

@@ -3,25 +3,29 @@
 import { immediateOf, nameOf } from './opcodes.js';
 
 export class Reader {
-  readonly bytes: Uint8Array;
+  bytes: Uint8Array;
   at: number;
+  /** Where the code ends: bytes from there on are read as zeros, and `at` lies after it then. */
+  end: number;
 
-  constructor(bytes: Uint8Array, at: number) {
+  constructor(bytes: Uint8Array, at: number, end = bytes.length) {
     this.bytes = bytes;
     this.at = at;
+    this.end = end;
   }
 
   byte(): number {
-    return this.bytes[this.at++]!;
+    const at = this.at++;
+    return at < this.end ? this.bytes[at]! : 0;
   }
 
   /** Reads an unsigned LEB128 of 32 bits. It skips the bytes of signed and longer ones. */
   number(): number {
     let value = 0;
     for (let shift = 0; ; shift += 7) {
-      const byte = this.bytes[this.at++]!;
+      const byte = this.byte();
       if (shift < 32) value |= (byte & 127) << shift;
-      if (byte < 128 || this.at >= this.bytes.length) return value >>> 0;
+      if (byte < 128) return value >>> 0;
     }
   }
 
@@ -44,7 +48,7 @@ export class Reader {
         this.number();
         return;
       case 'labels':
-        for (let left = this.number() + 1; left > 0; left--) this.number();
+        for (let left = this.number() + 1; left > 0 && this.at <= this.end; left--) this.number();
         return;
       case 'access':
         this.number();

@@ -4,8 +4,9 @@
 // where the instruction is written. scripts/build.mjs leaves it out of the package.
 
 import type { LocalType } from '../scalar-types.js';
-import { immediateOf, nameOf, typesOf } from './opcodes.js';
+import { nameOf, typesOf } from './opcodes.js';
 import type { Opcode } from './opcodes.js';
+import { Reader } from './reader.js';
 import { VALUE_TYPE } from './signature.js';
 import type { Signature } from './signature.js';
 
@@ -89,11 +90,9 @@ export class Validator {
   /** Where each instruction begins, in ascending order, and the stack at that point. */
   private readonly starts: number[] = [];
   private readonly states: State[] = [];
-  private bytes: Uint8Array = new Uint8Array();
+  private readonly reader = new Reader(new Uint8Array(), 0);
   /** How many bytes are valid, and the instruction to which the next ones belong. */
   private validated = 0;
-  private at = 0;
-  private end = 0;
   private name: Opcode = 'nop';
 
   constructor(types: FunctionTypes) {
@@ -109,23 +108,23 @@ export class Validator {
 
   /** Validates all instructions that are complete now. */
   read(bytes: Uint8Array, length: number): void {
-    this.bytes = bytes;
-    this.end = length;
+    const { reader } = this;
+    reader.bytes = bytes;
+    reader.end = length;
     while (this.validated < length) {
-      this.at = this.validated;
-      const first = this.byte();
-      const code = first >= 0xfc ? (first << 16) | this.number() : first;
+      reader.at = this.validated;
+      const code = reader.opcode();
       const name = nameOf(code);
-      if (this.at > length) return;
+      if (reader.at > length) return;
       if (name === undefined) throw this.error(`0x${code.toString(16)} is no instruction`);
       this.name = name;
-      const immediates = this.at;
-      this.passImmediates();
-      if (this.at > length) return;
-      const next = this.at;
+      const immediates = reader.at;
+      reader.skipImmediates(code);
+      if (reader.at > length) return;
+      const next = reader.at;
       this.starts.push(this.validated);
       this.states.push({ top: this.top, frame: this.frame });
-      this.at = immediates;
+      reader.at = immediates;
       this.step();
       this.validated = next;
     }
@@ -143,62 +142,6 @@ export class Validator {
     }
     this.validated = Math.min(this.validated, start);
   }
-
-  // The bytes.
-
-  /** Reads a byte; zero after the end of the bytes. */
-  private byte(): number {
-    return this.at < this.end ? this.bytes[this.at++]! : (this.at++, 0);
-  }
-
-  private number(): number {
-    let value = 0;
-    for (let shift = 0; ; shift += 7) {
-      const byte = this.byte();
-      if (shift < 32) value |= (byte & 127) << shift;
-      if (byte < 128) return value >>> 0;
-    }
-  }
-
-  private passImmediates(): void {
-    switch (immediateOf(this.name)) {
-      case 'labels':
-        for (let left = this.number() + 1; left > 0 && this.at <= this.end; left--) this.number();
-        return;
-      case 'access':
-        this.number();
-        this.number();
-        return;
-      case 'access lane':
-        this.number();
-        this.number();
-        this.byte();
-        return;
-      case 'lane':
-      case 'memory':
-      case 'block':
-        this.byte();
-        return;
-      case 'memories':
-        this.at += 2;
-        return;
-      case 'f32':
-        this.at += 4;
-        return;
-      case 'f64':
-        this.at += 8;
-        return;
-      case 'bytes':
-        this.at += 16;
-        return;
-      case undefined:
-        return;
-      default:
-        this.number();
-    }
-  }
-
-  // The types.
 
   private step(): void {
     if (!this.frame) throw this.error('the function has ended');
@@ -238,7 +181,7 @@ export class Validator {
         return;
       }
       case 'call': {
-        const index = this.number();
+        const index = this.reader.number();
         const signature = this.types.function(index);
         if (!signature) throw this.error(`there is no function ${index}`);
         this.popAll(signature.params);
@@ -277,12 +220,12 @@ export class Validator {
         return;
       }
       case 'br':
-        this.popAll(this.labelTypes(this.number()));
+        this.popAll(this.labelTypes(this.reader.number()));
         this.leave();
         return;
       case 'br_if': {
         this.pop('i32');
-        const types = this.labelTypes(this.number());
+        const types = this.labelTypes(this.reader.number());
         this.popAll(types);
         this.push(types);
         return;
@@ -290,9 +233,9 @@ export class Validator {
       case 'br_table': {
         this.pop('i32');
         const top = this.top;
-        for (let left = this.number() + 1; left > 0; left--) {
+        for (let left = this.reader.number() + 1; left > 0; left--) {
           this.top = top;
-          this.popAll(this.labelTypes(this.number()));
+          this.popAll(this.labelTypes(this.reader.number()));
         }
         this.leave();
         return;
@@ -354,21 +297,21 @@ export class Validator {
   }
 
   private blockResults(): readonly LocalType[] {
-    const byte = this.byte();
+    const byte = this.reader.byte();
     const results = BLOCK_RESULTS.get(byte);
     if (!results) throw this.error(`0x${byte.toString(16)} is no type of a block`);
     return results;
   }
 
   private local(): LocalType {
-    const index = this.number();
+    const index = this.reader.number();
     const type = this.types.local(index);
     if (!type) throw this.error(`there is no local ${index}`);
     return type;
   }
 
   private global(): LocalType {
-    const index = this.number();
+    const index = this.reader.number();
     const type = this.types.global(index);
     if (!type) throw this.error(`there is no global ${index}`);
     return type;
