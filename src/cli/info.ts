@@ -1,6 +1,6 @@
 /**
- * Gathers the facts of a machine that a bug report needs. Missing or broken parts are reported,
- * never thrown.
+ * Gathers what a bug report says of the machine. Missing or broken parts are reported, never
+ * thrown.
  */
 import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem, version as systemVersion } from 'node:os';

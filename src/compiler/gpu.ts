@@ -45,7 +45,7 @@ export interface AtomicTarget {
 }
 
 /**
- * Part of a local array: this thread's elements of a matrix that is distributed over the warp.
+ * A matrix fragment in a local array: the elements of the matrix that this thread holds.
  * `gpu.local.f16(4, 8)[i]` is one of 8 elements.
  */
 export type MatrixFragment = KernelArray<number>;
@@ -345,16 +345,16 @@ export interface Gpu {
   /** st.volatile */
   volatileStore(target: AtomicTarget, index: number, value: number): void;
   /**
-   * Reads an element of a tensor that is not read again soon: it leaves the caches first. For other
-   * arrays it is an ordinary read. ld.global.cs
+   * Reads an element with the hint that it is accessed once: caches evict it first. For arrays other
+   * than tensors it is an ordinary read. ld.global.cs
    */
   streamingLoad(
     target: { readonly length: number; readonly [index: number]: number },
     index: number,
   ): number;
   /**
-   * Writes an element of a tensor that is not read again soon. For other arrays it is an ordinary
-   * write. st.global.cs
+   * Writes an element with the hint that it is accessed once. For arrays other than tensors it is an
+   * ordinary write. st.global.cs
    */
   streamingStore(target: AtomicTarget, index: number, value: number): void;
 

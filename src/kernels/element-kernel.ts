@@ -155,7 +155,7 @@ export function elementKernel<const S extends ElementParams, U extends Uses = Re
 
 /** The widest access of one instruction, in bytes. */
 const WIDEST = 16;
-/** Threads of a block where tensors are walked by rows and columns. */
+/** Threads of a block where a thread has a row and a column. */
 const PLANE = [32, 8] as const;
 
 interface OutputShape extends ShapesTogether {

@@ -1,4 +1,4 @@
-/** The access of tensors that are walked by rows and columns: some of them need no strides. */
+/** How element kernels read tensors by row and column: some tensors need no strides. */
 import type { RowAccess } from '../compiler/element/element-form.js';
 import type { Layout } from '../tensor/index.js';
 import { layoutOf } from '../tensor/layout.js';

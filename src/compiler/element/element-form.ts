@@ -1,7 +1,7 @@
 /** The form of one launch of an element kernel: the code is specialised for it. */
 
 /**
- * The access of a tensor that is walked by rows and columns. `dense`: contiguous rows; `row`,
+ * How an element kernel reads a tensor by row and column. `dense`: contiguous rows; `row`,
  * `column`: one row for all, one element for each row; `one`: one element for all; `strided`: by
  * two strides.
  */

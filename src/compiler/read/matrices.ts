@@ -23,8 +23,8 @@ const tf32Product: Product = { shape: 'm16n8k8', lengths: [4, 2, 4] };
 const loads: readonly number[] = [2, 4, 8];
 
 /**
- * The argument as a local array of one axis, or a row of an array that has more. `folded`: the
- * array may also have several axes, which are read in row-major order.
+ * The argument as a local array of one axis: an array, or a row of an array of several axes. With
+ * `folded` it may also be a whole array of several axes, which is read in row-major order.
  */
 function fragment(
   call: Call,

@@ -324,8 +324,8 @@ export class Pass {
   }
 
   /**
-   * Whether the structure is replaced between then and now, or in an iteration of a loop that is
-   * around this place and not around that one.
+   * Whether the structure is replaced after position `then` and before the current one, or anywhere
+   * in a loop that encloses the current position and not `then`.
    */
   isReplacedSince(key: string, then: number): boolean {
     const around = this.#loops.find((begun) => begun > then);
