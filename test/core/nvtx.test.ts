@@ -84,8 +84,8 @@ describe.skipIf(whyNoStandIn !== undefined)(`NVTX (${testDevice})`, () => {
     async () => {
       const program = join(folder, 'program.mjs');
       const text = `
-      import { Device, labelled } from '${source}';
-      const device = await Device.open('${testDevice}', { nvtx: true });
+      import { CoreDevice, labelled } from '${source}';
+      const device = await CoreDevice.open('${testDevice}', { nvtx: true });
       labelled('range', () => device.createStream());
       await device.close();
       console.log('done');`;
