@@ -281,7 +281,7 @@ const table = new Map<string, Map<string, number>>();
 console.log(`${cpuName()}, Node ${process.version}, one thread, medians of ${ROUNDS}`);
 for (const row of chosen) {
   const text = readFileSync(
-    new URL(`../../src/ptx/samples/sm_80/${row.file}.ptx`, import.meta.url),
+    new URL(`../../test/ptx/samples/sm_80/${row.file}.ptx`, import.meta.url),
     'utf8',
   );
   const codeWithout = (passes: Passes): string => {
