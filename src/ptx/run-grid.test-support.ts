@@ -225,7 +225,8 @@ export class Grid {
     });
     const sharedBytes = kernel.sharedBytes + (launch.dynamicShared ?? 0);
     const slotBytes =
-      Math.ceil((512 + Math.ceil((sharedBytes + 1) / 128) * 128 + blockBytes(threads)) / 256) * 256;
+      Math.ceil((1280 + Math.ceil((sharedBytes + 1) / 128) * 128 + blockBytes(threads)) / 1024) *
+      1024;
     const blocks = gx * gy * gz;
     const workspace = this.allocate(64);
     const contexts: number[] = [];
@@ -233,7 +234,7 @@ export class Grid {
     const prepare = (block: number, slot: number, rank = 0): number => {
       const ctx = slot;
       this.lastContext = ctx;
-      const shared = ctx + 256;
+      const shared = Math.ceil((ctx + 256) / 1024) * 1024;
       const scratch = shared + Math.ceil((sharedBytes + 1) / 128) * 128;
       this.bytes().fill(0, ctx, scratch + blockBytes(threads));
       const fields: [number, number][] = [
@@ -338,9 +339,10 @@ export function sample(name: string, target: 'sm_75' | 'sm_80' | 'sm_90' = 'sm_8
 
 /** A module around one kernel body. */
 export function kernelText(name: string, params: string, body: string, before = ''): string {
-  // Matrices of elements of few bits exist on sm_120a only.
+  // Matrices of elements of few bits exist on sm_120a only, those of warp groups on sm_90a.
+  const target = /\bwgmma\./.test(body) ? 'sm_90a' : /\bmma\./.test(body) ? 'sm_120a' : 'sm_100a';
   return (
-    `.version 9.0\n.target ${/\bmma\./.test(body) ? 'sm_120a' : 'sm_100a'}\n.address_size ` +
+    `.version 9.0\n.target ${target}\n.address_size ` +
     `64\n${before}\n.visible .entry ${name}(${params})\n{\n${body}\n}\n`
   );
 }

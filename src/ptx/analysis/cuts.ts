@@ -33,6 +33,7 @@ export const WARP_OPERATIONS: Readonly<Record<string, number>> = {
   ldmatrix: 23,
   stmatrix: 24,
   movmatrix: 25,
+  wgmma: 26,
 };
 
 export const isCut = ({ waits }: InstructionTraits, modifiers: readonly string[]): boolean =>

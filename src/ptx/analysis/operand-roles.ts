@@ -80,6 +80,7 @@ export function assignRoles(inst: Inst): void {
   const writes = writesFirstOperand(inst.traits, inst.modifiers);
   for (let index = 0; index < inst.args.length; index++)
     registersIn(inst.args[index]!, index === 0 && writes ? written : read);
+  if (writes && inst.traits.operands.readsFirst) registersIn(inst.args[0]!, read);
   collectFurther(inst);
   inst.defs = written.take();
   // A predicated instruction may leave its results unchanged: they stay live.

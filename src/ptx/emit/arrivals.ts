@@ -8,6 +8,7 @@ import type { ScalarType } from '../scalar-types.js';
 import { CLUSTER_BARRIER, MAIL } from './frame-layout.js';
 import type { MailEmitter } from './mail-emitter.js';
 import { emitMatrixArrival, emitMatrixResult, isMatrixOperation } from './matrix-arrivals.js';
+import { emitGroupArrival } from './warp-group-arrivals.js';
 
 const B32 = scalarType('b32');
 const PRED = scalarType('pred');
@@ -125,7 +126,8 @@ const warpBarrier: Arrival = (e) => {
 
 export function emitWarpArrival(e: MailEmitter, inst: Inst, block: number): void {
   const { mnemonic } = inst;
-  if (isMatrixOperation(mnemonic)) emitMatrixArrival(e, inst);
+  if (mnemonic === 'wgmma') emitGroupArrival(e, inst);
+  else if (isMatrixOperation(mnemonic)) emitMatrixArrival(e, inst);
   else store(e, (ARRIVALS[mnemonic] ?? warpBarrier)(e, block));
 }
 

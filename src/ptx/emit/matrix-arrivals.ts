@@ -9,7 +9,7 @@ import type { ElementType } from '../matrix/element-types.js';
 import { productOf } from '../matrix/forms.js';
 import type { Operand, Product } from '../matrix/forms.js';
 import type { LaneField } from '../matrix/layouts.js';
-import { METADATA_BYTES, PRODUCT, SPARSITY, TILE } from '../runtime/matrices.js';
+import { PRODUCT, SPARSITY, TILE } from '../runtime/matrices.js';
 import { ROUNDING } from '../runtime/floats.js';
 import { scalarType } from '../scalar-types.js';
 import type { Emitter } from './emitter.js';
@@ -33,18 +33,24 @@ const MOVED_BYTES = 128;
 export const isMatrixOperation = (mnemonic: string): boolean =>
   mnemonic === 'mma' ||
   mnemonic === 'wmma' ||
+  mnemonic === 'wgmma' ||
   mnemonic === 'ldmatrix' ||
   mnemonic === 'stmatrix' ||
   mnemonic === 'movmatrix';
 
 /**
- * The offsets of the four matrices of a product in its part of the warp's area; metadata of sparse
- * ones comes before them.
+ * The offsets of the four matrices of a product in its part of the warp's area, which begins with
+ * the product's header.
  */
-function areas(product: Product): { a: number; b: number; c: number; d: number; end: number } {
-  const { m, n, k, batch, sparse } = product;
+export function areas(product: Product): {
+  a: number;
+  b: number;
+  c: number;
+  d: number;
+  end: number;
+} {
+  const { m, n, k, batch, sparse, headerBytes: a } = product;
   const bytes = numberBytes(product.a.type);
-  const a = sparse ? METADATA_BYTES : 0;
   const b = a + batch * m * (sparse ? k / 2 : k) * bytes;
   const c = b + batch * k * n * bytes;
   const d = c + batch * m * n * bytes;
@@ -81,7 +87,7 @@ export function matrixRoom(inst: Inst): { operands: number; results: number } {
  * Pushes the address of the current instruction's part of the warp's area: its operands end where
  * results begin.
  */
-function pushArea(e: MailEmitter): void {
+export function pushArea(e: MailEmitter): void {
   e.pushMatrixResults();
   const { operands } = matrixRoom(e.inst);
   if (operands) e.code.i32(operands).op('i32.sub');
@@ -193,7 +199,7 @@ function pushNumber(e: Emitter, type: ElementType, bits: number, index: number):
   }
 }
 
-function storeFragment(
+export function storeFragment(
   e: MailEmitter,
   arg: Arg,
   { type, layout }: Operand,
@@ -246,7 +252,7 @@ function storeFragment(
   });
 }
 
-function loadFragment(
+export function loadFragment(
   e: MailEmitter,
   arg: Arg,
   { type, layout }: Operand,
@@ -279,7 +285,7 @@ function loadFragment(
 }
 
 /** The registers of a fragment, as values that are passed to a part. */
-function fragmentValues(e: Emitter, arg: Arg, { type, layout }: Operand): PartValue[] {
+export function fragmentValues(e: Emitter, arg: Arg, { type, layout }: Operand): PartValue[] {
   const passed = type.as === 'f64' ? F64 : type.name === 'f32' ? F32 : B32;
   return fragmentRegisters(e, arg, layout.registers).map((register) => ({
     arg: register,
@@ -287,13 +293,13 @@ function fragmentValues(e: Emitter, arg: Arg, { type, layout }: Operand): PartVa
   }));
 }
 
-const vectorOf = (elements: readonly Arg[]): Arg => ({
+export const vectorOf = (elements: readonly Arg[]): Arg => ({
   kind: 'vector',
   elements: [...elements],
   at: elements[0]!.at,
 });
 
-const nameOf = ({ mnemonic, modifiers }: Inst): string => [mnemonic, ...modifiers].join('.');
+export const nameOf = ({ mnemonic, modifiers }: Inst): string => [mnemonic, ...modifiers].join('.');
 
 function productArrival(e: MailEmitter, inst: Inst): void {
   const product = required(e, inst);
@@ -329,7 +335,7 @@ function productArrival(e: MailEmitter, inst: Inst): void {
 function emitProductArrival(e: MailEmitter, inst: Inst): void {
   const { code } = e;
   const product = required(e, inst);
-  const { m, n, k, batch, sparse } = product;
+  const { m, n, k, sparse } = product;
   const bytes = numberBytes(product.a.type);
   const at = areas(product);
   e.argCount(sparse ? 6 : 4);
@@ -352,22 +358,34 @@ function emitProductArrival(e: MailEmitter, inst: Inst): void {
     code.memory('i32.store');
     arithmetic |= sparsity(e, product);
   }
-  e.pushMailbox();
-  code.i32(WARP_OPERATIONS['mma']!).memory('i32.store', MAIL.operation);
-  e.pushMailbox();
-  code.i32(-1).memory('i32.store', MAIL.mask);
+  mailProduct(e, 'mma', product, arithmetic);
+}
+
+/** Writes to the mailbox what the warp's product is. */
+export function mailProduct(
+  e: MailEmitter,
+  operation: 'mma' | 'wgmma',
+  { m, n, k, batch, headerBytes }: Product,
+  arithmetic: number,
+): void {
+  const { code } = e;
   e.pushMailbox();
   pushArea(e);
   code.memory('i32.store', MAIL.value);
-  e.pushMailbox();
-  code.i32(k | (batch << 16)).memory('i32.store', MAIL.value + 4);
-  e.pushMailbox();
-  code.i32(arithmetic).memory('i32.store', MAIL.lane);
-  e.pushMailbox();
-  code.i32(m | (n << 16)).memory('i32.store', MAIL.clamp);
+  for (const [offset, value] of [
+    [MAIL.operation, WARP_OPERATIONS[operation]!],
+    [MAIL.mask, -1],
+    [MAIL.value + 4, k | (batch << 16)],
+    [MAIL.lane, arithmetic],
+    [MAIL.clamp, m | (n << 16)],
+    [MAIL.result, headerBytes],
+  ] as const) {
+    e.pushMailbox();
+    code.i32(value).memory('i32.store', offset);
+  }
 }
 
-function required(e: MailEmitter, inst: Inst): Product {
+export function required(e: MailEmitter, inst: Inst): Product {
   const product = productOf(inst.mnemonic, inst.modifiers);
   if (!product) throw e.unsupported();
   return product;

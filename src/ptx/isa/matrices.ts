@@ -2,6 +2,7 @@
 // here describe what may be written, since when, and how many registers each lane supplies.
 
 import { wmma } from '../rules/matrix-memory.js';
+import { orderGroup } from '../rules/warp-groups.js';
 import { form } from './form.js';
 import type { Form } from './form.js';
 import { IN_STRUCTURE, NO_VECTOR_FORM } from './instruction.js';
@@ -190,6 +191,46 @@ const STORED: readonly Form[] = ['x1', 'x2', 'x4']
   ])
   .map((row) => row.withWords(SINCE));
 
+/** Columns of a wgmma: multiples of 8, or for integers of 16 and three small ones. */
+const columns = (numbers: readonly number[], k: number): string =>
+  numbers.map((n) => `m64n${n}k${k}`).join('|');
+const EVERY_EIGHT = Array.from({ length: 32 }, (_, i) => 8 * (i + 1));
+const EVERY_SIXTEEN = EVERY_EIGHT.filter((n) => n === 8 || n === 24 || n % 16 === 0);
+
+/**
+ * Types, columns, k, how many operands follow the two matrices and the scale, with A in shared
+ * memory and in registers: factors of A and B, and whether they are transposed.
+ */
+const GROUP_PRODUCTS: readonly (readonly [
+  types: string,
+  numbers: readonly number[],
+  k: number,
+  shared: string,
+  registers: string,
+])[] = [
+  ['f16|f32 f16 f16', EVERY_EIGHT, 16, '1 1 0 0', '1 1 0'],
+  ['f32 bf16 bf16', EVERY_EIGHT, 16, '1 1 0 0', '1 1 0'],
+  ['f32 tf32 tf32', EVERY_EIGHT, 8, '1 1', '1 1'],
+  ['f16|f32 e4m3|e5m2 e4m3|e5m2', EVERY_EIGHT, 32, '1 1', '1 1'],
+  ['[satfinite] s32 s8|u8 s8|u8', EVERY_SIXTEEN, 32, '', ''],
+  ['s32 b1 b1 and popc', EVERY_SIXTEEN, 256, '', ''],
+];
+
+const GROUPS: readonly Form[] = [
+  ...GROUP_PRODUCTS.flatMap(([types, numbers, k, shared, registers]) =>
+    [`b64 b64 p ${shared}`, `{b32,b32,b32,b32} b64 p ${registers}`].map((operands) =>
+      form(
+        `mma_async sync aligned ${columns(numbers, k)} ${types}`,
+        `{d} ${operands}`,
+        '8.0 sm_90a',
+      ),
+    ),
+  ),
+  form('fence sync aligned', '', '8.0 sm_90a'),
+  form('commit_group sync aligned', '', '8.0 sm_90a'),
+  form('wait_group sync aligned', '0', '8.0 sm_90a'),
+];
+
 const OPERATION = {
   ...IN_STRUCTURE,
   effect: 'any',
@@ -225,6 +266,19 @@ export const MATRICES = {
     },
     meaning: 'opaque',
     scalar: wmma,
+    vector: NO_VECTOR_FORM,
+  },
+  wgmma: {
+    forms: GROUPS,
+    operands: {
+      writesFirst: (modifiers) => modifiers[0] === 'mma_async',
+      readsFirst: true,
+      braces: true,
+    },
+    effect: 'any',
+    waits: { cut: (modifiers) => (modifiers[0] === 'mma_async' ? 'warp' : undefined) },
+    meaning: 'opaque',
+    scalar: orderGroup,
     vector: NO_VECTOR_FORM,
   },
 } satisfies Rows;

@@ -13,6 +13,8 @@ type OfModifiers<T> = (modifiers: readonly string[]) => T;
 export interface OperandTraits {
   /** Whether the first operand is a result. */
   readonly writesFirst: boolean | OfModifiers<boolean>;
+  /** That result is read, too. */
+  readonly readsFirst?: true;
   /** Reads the carry flag. Instructions with `.cc` write it. */
   readonly readsCarry?: true;
   /** `_` may replace its result; with 'b64' only in forms with a type of 64 bits. */
@@ -120,6 +122,7 @@ export interface InstructionTraits {
 /** The traits that an instruction has unless its row contains others. */
 const ORDINARY_OPERANDS: { readonly [K in keyof OperandTraits]-?: OperandTraits[K] | undefined } = {
   writesFirst: true,
+  readsFirst: undefined,
   readsCarry: undefined,
   resultUnwanted: undefined,
   firstWanted: undefined,

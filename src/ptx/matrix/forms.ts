@@ -18,7 +18,14 @@ export interface Product {
   readonly c: Operand;
   readonly d: Operand;
   readonly sparse: boolean;
+  /** Bytes before the matrices in the warp's area: metadata of a sparse product, or descriptors. */
+  readonly headerBytes: number;
 }
+
+/** Bytes of the sparsity metadata in a warp's area: one word for each lane. */
+export const METADATA_BYTES = 128;
+/** The operands of a wgmma that are not in registers: `GROUP_HEADER` in runtime/warp-groups.ts. */
+export const GROUP_HEADER_BYTES = 80;
 
 export interface Operand {
   readonly type: ElementType;
@@ -62,6 +69,9 @@ const EIGHT_SIX_FOUR: readonly [Row, Row] = [
   { multiplicands: SMALL_FLOATS, accumulators: HALF, shapes: ['m16n8k64'] },
 ];
 
+/** The rows of a wgmma that one warp computes. */
+const WARP_ROWS = 16;
+
 const SPARSE: readonly Row[] = [
   { multiplicands: ['f16'], accumulators: HALF, shapes: ['m16n8k16', 'm16n8k32'] },
   { multiplicands: ['bf16'], accumulators: ['f32'], shapes: ['m16n8k16', 'm16n8k32'] },
@@ -80,6 +90,16 @@ const WMMA: readonly Row[] = [
   { multiplicands: ['s8', 'u8'], accumulators: ['s32'], shapes: WMMA_SHAPES },
   { multiplicands: ['s4', 'u4'], accumulators: ['s32'], shapes: ['m8n8k32'] },
   { multiplicands: ['b1'], accumulators: ['s32'], shapes: ['m8n8k128'] },
+];
+
+/** Products of wgmma. All of them have 64 rows, of which each of the four warps computes 16. */
+const WARP_GROUP: readonly Row[] = [
+  { multiplicands: ['f16'], accumulators: HALF, shapes: ['k16'] },
+  { multiplicands: ['bf16'], accumulators: ['f32'], shapes: ['k16'] },
+  { multiplicands: ['tf32'], accumulators: ['f32'], shapes: ['k8'] },
+  { multiplicands: ['e4m3', 'e5m2'], accumulators: HALF, shapes: ['k32'] },
+  { multiplicands: ['s8', 'u8'], accumulators: ['s32'], shapes: ['k32'] },
+  { multiplicands: ['b1'], accumulators: ['s32'], shapes: ['k256'] },
 ];
 
 const SHAPE = /^m(\d+)n(\d+)k(\d+)$/;
@@ -112,6 +132,7 @@ const wmmaRegisters = (type: ElementType): number | undefined =>
 
 /** The product that an `mma` or `wmma.mma` computes; undefined if there is no such form. */
 export function productOf(mnemonic: string, modifiers: readonly string[]): Product | undefined {
+  if (mnemonic === 'wgmma') return warpGroupProduct(modifiers);
   const shape = shapeIn(modifiers);
   const [a, b] = ordersIn(modifiers);
   let types = typesIn(modifiers);
@@ -147,6 +168,7 @@ export function productOf(mnemonic: string, modifiers: readonly string[]): Produ
       k,
       batch: 4,
       sparse,
+      headerBytes: 0,
       a: { type: left, layout: QUAD_LAYOUTS.a(a) },
       b: { type: right, layout: QUAD_LAYOUTS.b(b) },
       c: { type: c, layout: QUAD_LAYOUTS.c(c) },
@@ -162,10 +184,43 @@ export function productOf(mnemonic: string, modifiers: readonly string[]): Produ
     k,
     batch: 1,
     sparse,
+    headerBytes: sparse ? METADATA_BYTES : 0,
     a: { type: left, layout: layoutA(left, m, sparse ? k / 2 : k, registers) },
     b: { type: right, layout: layoutB(right, k, n, registers) },
     c: { type: c, layout: layoutC(c, m, n) },
     d: { type: d, layout: layoutC(d, m, n) },
+  };
+}
+
+/**
+ * One warp's part of a `wgmma.mma_async`: 16 of the 64 rows. The layout of `a` is that of a fragment
+ * in registers; `b` is always in shared memory.
+ */
+function warpGroupProduct(modifiers: readonly string[]): Product | undefined {
+  const shape = shapeIn(modifiers);
+  const [d, left, right] = typesIn(modifiers);
+  if (!shape || !d || !left || !right) return undefined;
+  const row = WARP_GROUP.find(
+    ({ multiplicands, accumulators, shapes }) =>
+      multiplicands.includes(left.name) &&
+      multiplicands.includes(right.name) &&
+      accumulators.includes(d.name) &&
+      shapes.includes(`k${shape.k}`),
+  );
+  if (!row || shape.m !== 64) return undefined;
+  const { n } = shape;
+  const k = depth(left, shape.k);
+  return {
+    m: WARP_ROWS,
+    n,
+    k,
+    batch: 1,
+    sparse: false,
+    headerBytes: GROUP_HEADER_BYTES,
+    a: { type: left, layout: layoutA(left, WARP_ROWS, k) },
+    b: { type: right, layout: layoutB(right, k, n) },
+    c: { type: d, layout: layoutC(d, WARP_ROWS, n) },
+    d: { type: d, layout: layoutC(d, WARP_ROWS, n) },
   };
 }
 

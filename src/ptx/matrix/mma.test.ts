@@ -759,7 +759,6 @@ describe('refusals', () => {
         '{%r0,%r1,%r2,%r3}, {%r4,%r5,%r6,%r7}, {%f0,%f1,%f2,%f3}, %r8, 2;',
       /selector is a constant from 0 to 1/,
     ],
-    ['wgmma.fence.sync.aligned;', /8:1: error: instruction 'wgmma\.fence\.sync\.aligned'/],
     ['tcgen05.wait::ld.sync.aligned;', /8:1: error: instruction 'tcgen05/],
     [
       'cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%p0, {%r0}], [%r1];',

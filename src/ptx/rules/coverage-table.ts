@@ -41,6 +41,9 @@ const NOTES: Readonly<Record<string, string>> = {
   mma:
     'refused: `.block_scale` (`.kind::mxf8f6f4`, `.kind::mxf4`, `.kind::mxf4nvf4`). Sums run ' +
     'over k in ascending order, each rounded',
+  wgmma:
+    'computed when the warp has arrived: the instructions that wait do nothing. Sums run over k ' +
+    'in ascending order, each rounded. Refused: `.sp`',
   mbarrier: 'a wait gives way to other threads; time limits of `try_wait` have no effect',
   nanosleep: 'gives way to other threads, for an unspecified time',
   pmevent: 'does nothing',
@@ -59,7 +62,6 @@ const REFUSED: Readonly<Record<string, string>> = {
   multimem: 'memory of several GPUs',
   tcgen05: 'tensor memory',
   tensormap: 'tensor copies',
-  wgmma: 'matrices of warp groups',
 };
 
 /** Parts of instructions that are otherwise covered. */
@@ -154,7 +156,7 @@ export function coverageTable(): string {
       'is a register of the last type,',
     '`T1` of the first, `{T}` a vector, `p` a predicate, `[A]` an address in the space that the ' +
       'instruction names, `[g]` a global',
-    'and `[s]` a shared one; `?` marks an operand that may be left out. The .version and the ' +
+    'and `[s]` a shared one, `{d}` the accumulators of a lane; `?` marks an operand that may be left out. The .version and the ' +
       '.target after a row are the first',
     'that have it; single words of a row may need later ones.',
     '',

@@ -48,7 +48,8 @@ function combinations(places: readonly FormPlace[]): string[][] {
 /** Registers of the skeleton: enough of each kind and width. */
 const REGISTERS =
   '.reg .pred %p<4>; .reg .b16 %h<24>; .reg .b32 %r<24>; .reg .f32 %f<24>; .reg .b64 %l<24>; ' +
-  '.reg .f64 %d<24>; .reg .b128 %q<4>; .reg .b8 %e<4>;';
+  '.reg .f64 %d<24>; .reg .b128 %q<4>; .reg .b8 %e<4>; .reg .f32 %sumf<128>; .reg .b32 ' +
+  '%sumr<128>;';
 
 function registerOf(name: string, index: number): string {
   const type = scalarType(name);
@@ -72,6 +73,13 @@ export function casesWith(row: Form, modifiers: string[]): FormCase[] {
   const width = Number(modifiers.find((word) => /^v[248]$/.test(word))?.slice(1) ?? 1);
   const space = modifiers.find((word) => /^(shared|param)/.test(word));
   let next = 0;
+  /** The accumulators that a lane has of a wgmma. */
+  const accumulators = (): string => {
+    const n = Number(/n(\d+)/.exec(modifiers.find((word) => /^m\d+n\d+/.test(word))!)![1]);
+    const [type] = types;
+    const [count, register] = type === 'f16' ? [n / 4, 'r'] : [n / 2, type === 'f32' ? 'f' : 'r'];
+    return Array.from({ length: count }, (_, index) => `%sum${register}${index}`).join(', ');
+  };
   const simple = (token: string): string => {
     const [, base, selector = ''] = /^(.*?)(\.[bh]\d+)?$/.exec(token)!;
     const name = base === 'T' ? types.at(-1)! : base === 'T1' ? types[0]! : base!;
@@ -91,6 +99,7 @@ export function casesWith(row: Form, modifiers: string[]): FormCase[] {
             ? '[argument]'
             : '[%l23]';
     if (token === '{T}') return `{${Array.from({ length: width }, () => simple('T')).join(', ')}}`;
+    if (token === '{d}') return `{${accumulators()}}`;
     if (token.startsWith('{')) return `{${token.slice(1, -1).split(',').map(simple).join(', ')}}`;
     if (token.includes('|')) return token.split('|').map(simple).join('|');
     return simple(token);
@@ -116,7 +125,9 @@ export function formKernel(instructions: string, version = '9.1', target?: strin
     ? 'sm_60'
     : /\bmma\./.test(instructions)
       ? 'sm_120a'
-      : 'sm_100a';
+      : /\bwgmma\./.test(instructions)
+        ? 'sm_90a'
+        : 'sm_100a';
   const registers = Number(version) < 8.3 ? REGISTERS.replace('.reg .b128 %q<4>;', '') : REGISTERS;
   return (
     `.version ${version}\n.target ${target}\n.address_size 64\n.func f() { ret; } .func ` +

@@ -101,7 +101,6 @@ describe('what is in no form is rejected', () => {
     );
   });
   it.each([
-    'wgmma.fence.sync.aligned',
     'tcgen05.wait::ld.sync.aligned',
     'multimem.ld_reduce.global.add.u32 %r0, [%l0]',
     'cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r0], ' +

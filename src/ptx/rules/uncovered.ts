@@ -4,7 +4,6 @@
  * module.
  */
 export const UNCOVERED_MNEMONICS: ReadonlySet<string> = new Set([
-  'wgmma',
   'tcgen05',
   'tensormap',
   'multimem',

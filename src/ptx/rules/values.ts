@@ -68,6 +68,7 @@ const BEFORE_POLICY: Values = {
 };
 const ARRIVALS = integers('a number above zero', (value) => value > 0n);
 const PARITY = only(0n, 1n);
+const SIGN = only(-1n, 1n);
 const FRACTION: Values = {
   wanted: 'a number above 0.0 and up to 1.0',
   takes: (literal) =>
@@ -152,6 +153,16 @@ const ROWS: ReadonlyMap<string, readonly ValueRow[]> = new Map([
       row('rs f16x2', 3, REGISTER),
       row('rs bf16x2', 3, REGISTER),
       row('rs !f16x2 !bf16x2', 2, REGISTER),
+    ],
+  ],
+  [
+    'wgmma',
+    [
+      row('mma_async', 4, SIGN),
+      row('mma_async', 5, SIGN),
+      row('mma_async', 6, PARITY),
+      row('mma_async', 7, PARITY),
+      row('wait_group', 0, within(0n, 7n)),
     ],
   ],
   ['movmatrix', [row('', 1, REGISTER)]],

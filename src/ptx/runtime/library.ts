@@ -23,6 +23,11 @@ import { MATRIX_FUNCTIONS } from './matrices.js';
 import { SCHEDULER_FUNCTIONS } from './scheduler.js';
 import { CHECKED_TEXTURE_FUNCTIONS, TEXTURE_FUNCTIONS } from './textures.js';
 import { WARP_FUNCTIONS } from './warp.js';
+import {
+  CHECKED_GROUP_OPERAND_FUNCTIONS,
+  GROUP_FUNCTIONS,
+  GROUP_OPERAND_FUNCTIONS,
+} from './warp-groups.js';
 
 /**
  * The clock advances at each read, from the value that the caller wrote. It belongs to the block:
@@ -46,6 +51,7 @@ export function runtimeLibrary(check: boolean): WatLibrary {
       CHECKED_TEXTURE_FUNCTIONS,
       CHECKED_COPY_FUNCTIONS,
       CHECKED_CLUSTER_BARRIER_FUNCTIONS,
+      CHECKED_GROUP_OPERAND_FUNCTIONS,
     ]));
   return (plain ??= new WatLibrary(texts()));
 }
@@ -60,6 +66,8 @@ function texts(): readonly string[] {
     SCHEDULER_FUNCTIONS,
     WARP_FUNCTIONS,
     MATRIX_FUNCTIONS,
+    GROUP_FUNCTIONS,
+    GROUP_OPERAND_FUNCTIONS,
     TEXTURE_FUNCTIONS,
     CLOCK_FUNCTIONS,
     MBARRIER_FUNCTIONS,

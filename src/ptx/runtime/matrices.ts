@@ -15,8 +15,6 @@ export const PRODUCT = { f32: 0, f64: 1, s32: 5, s32sat: 6, xor: 7, and: 8 } as 
 export const SPARSITY = { none: 0, twoOfFour: 1, oneOfTwo: 2, pairs: 3 } as const;
 /** The layout of a register's bytes in a tile, for ldmatrix and stmatrix. */
 export const TILE = { plain: 0, transposed16: 1, transposed8: 2, columns8: 3 } as const;
-/** Bytes of the sparsity metadata in a warp's area: one word for each lane. */
-export const METADATA_BYTES = 128;
 
 const EIGHT = [0, 1, 2, 3, 4, 5, 6, 7];
 
@@ -135,6 +133,10 @@ const TILE_BYTE = `
 export const MATRIX_FUNCTIONS = `
 (func $apply_matrix_warp (param $mail $group $op i32)
   (if (i32.eq $op ${OP['mma']!}) (then (call $apply_product $mail $group) (return)))
+  (if (i32.eq $op ${OP['wgmma']!}) (then
+    (call $read_group_operands $mail $group)
+    (call $apply_product $mail $group)
+    (return)))
   (if (i32.eq $op ${OP['ldmatrix']!}) (then (call $apply_tiles $mail $group 0) (return)))
   (if (i32.eq $op ${OP['stmatrix']!}) (then (call $apply_tiles $mail $group 1) (return)))
   (if (i32.eq $op ${OP['movmatrix']!}) (then (call $transpose_tile $mail $group) (return)))
@@ -157,7 +159,7 @@ export const MATRIX_FUNCTIONS = `
   (local.set $sizeB (i32.mul (i32.mul $k $n) $bytes))
   (local.set $sizeC (i32.mul (i32.mul $m $n) $bytes))
   (local.set $metadata $a)
-  (if $sparse (then (local.set $a (i32.add $a ${METADATA_BYTES}))))
+  (local.set $a (i32.add $a (i32.load8_u offset=${MAIL.result} $box)))
   (local.set $b (i32.add $a (i32.mul $sizeA $batch)))
   (local.set $c (i32.add $b (i32.mul $sizeB $batch)))
   (local.set $d (i32.add $c (i32.mul $sizeC $batch)))
