@@ -8,6 +8,7 @@ export { CoreDevice } from './device.js';
 export type { AllocOptions, PlainAllocOptions } from './stream-ordered-allocation.js';
 export type { DeviceEvents } from './device-events.js';
 export type { LimitName } from './device-limits.js';
+export type { ComputeCapability } from './open-devices.js';
 export type { DeviceName, OpenOptions } from './open-options.js';
 export type { DeviceInfo } from './list-devices.js';
 export type { DeviceProperties } from './properties.js';

@@ -245,11 +245,23 @@ async function openCuda(ordinal: number, inline: boolean): Promise<SharedDevice>
   }
 }
 
+/** The compute capabilities of CPU devices. */
+export type ComputeCapability = '8.0' | '9.0';
+const CAPABILITIES: readonly ComputeCapability[] = ['8.0', '9.0'];
+
+export function checkCapability(argument: string, given: unknown): ComputeCapability {
+  const found = CAPABILITIES.find((capability) => capability === given);
+  if (found === undefined)
+    throw invalid(argument, CAPABILITIES.map((name) => `'${name}'`).join(' or '), given);
+  return found;
+}
+
 /** The options of a CPU device. Devices with different options are different devices. */
 interface CpuDeviceOptions {
   memoryBytes?: number | undefined;
   workers?: number | undefined;
   stallLimit?: number | undefined;
+  computeCapability?: ComputeCapability | undefined;
   check?: boolean | CheckOptions | undefined;
   schedule?: { seed: number } | undefined;
 }
@@ -261,6 +273,7 @@ function openCpu(
     memoryBytes,
     workers: given,
     stallLimit,
+    computeCapability = capabilityOfEnvironment(),
     check: wanted = checkOfEnvironment(),
     schedule = scheduleOfEnvironment(),
   }: CpuDeviceOptions,
@@ -270,12 +283,21 @@ function openCpu(
   // Checks and seeded schedules need a single thread.
   const alone = inline || schedule !== undefined || check !== undefined;
   const workers = alone ? 1 : (given ?? workersOfEnvironment());
-  const own = [memoryBytes, workers, stallLimit].map((value) => value ?? '').join(':');
+  const own = [memoryBytes, workers, stallLimit, computeCapability].map((value) => value ?? '').join(':');
   const thread = inline ? 'inline' : 'worker';
   const key = `cpu:${ordinal}:${thread}:${own}:${JSON.stringify([check, schedule])}`;
   return openOnce(
     key,
-    { provider: 'cpu', ordinal, memoryBytes, workers, stallLimit, check, schedule },
+    {
+      provider: 'cpu',
+      ordinal,
+      memoryBytes,
+      workers,
+      stallLimit,
+      computeCapability: computeCapability && Number(computeCapability) * 10,
+      check,
+      schedule,
+    },
     inline,
   );
 }
@@ -306,6 +328,12 @@ export function seedOfEnvironment(): number | undefined {
   if (!/^\d+$/.test(text) || Number(text) > LAST_SEED)
     throw invalid('ASYNC_CUDA_SEED', `0 to ${LAST_SEED}`, text);
   return Number(text);
+}
+
+function capabilityOfEnvironment(): ComputeCapability | undefined {
+  const text = process.env['ASYNC_CUDA_CPU_CAPABILITY'];
+  if (text === undefined || text === '') return undefined;
+  return checkCapability('ASYNC_CUDA_CPU_CAPABILITY', text);
 }
 
 function workersOfEnvironment(): number | undefined {

@@ -1,7 +1,8 @@
 /** The options of opening a device, and their checks. */
 import { checkBoolean, checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import type { CheckOptions } from '../ground/check-report.js';
-import { LAST_SEED, MAX_WORKERS } from './open-devices.js';
+import { LAST_SEED, MAX_WORKERS, checkCapability } from './open-devices.js';
+import type { ComputeCapability } from './open-devices.js';
 
 /** The name of a device: the first GPU or else the CPU device, a kind, or one of a kind. */
 export type DeviceName = 'best' | 'cuda' | 'cpu' | `cuda:${number}` | `cpu:${number}`;
@@ -27,6 +28,13 @@ export interface OpenOptions {
    * switches that off, for kernels that wait for the host. Default 10,000.
    */
   stallLimit?: number;
+  /**
+   * The compute capability of a CPU device: which forms of kernels are compiled for it. PTX for a
+   * later target runs on either. With `'9.0'` products of matrices use wgmma and tensor maps, as on
+   * a GPU of that generation; they are slower here than the other forms. Default: the environment
+   * variable ASYNC_CUDA_CPU_CAPABILITY, else `'8.0'`.
+   */
+  computeCapability?: ComputeCapability;
   /**
    * On a CPU device: checks all work, and fails wrong work with a `CudaCheckError`. `true`
    * switches all checks on. Checked work is thirty to a hundred times slower: docs/checking.md.
@@ -94,6 +102,7 @@ export function checkOpenOptions(options: OpenOptions): {
     'memoryBytes',
     'workers',
     'stallLimit',
+    'computeCapability',
     'check',
     'schedule',
     'nvtx',
@@ -116,6 +125,8 @@ export function checkOpenOptions(options: OpenOptions): {
       'a number of milliseconds, or Infinity',
       options.stallLimit,
     );
+  if (options.computeCapability !== undefined)
+    checkCapability('options.computeCapability', options.computeCapability);
   if (options.schedule !== undefined) {
     checkOptions('options.schedule', options.schedule, ['seed']);
     checkInteger('options.schedule.seed', options.schedule.seed, 0, LAST_SEED);

@@ -21,7 +21,31 @@ export const ACCESS = {
   copy: 128,
   /** A store of registers: it is executed before the code reports anything else. */
   store: 256,
-  spaceShift: 9,
+  /** An mbarrier: what a thread knows is passed on by it thread by thread. */
+  barrier: 512,
+  /** One of {@link IN_FLIGHT}, two bits: the access goes on until its thread waits for it. */
+  inFlightShift: 10,
+  spaceShift: 12,
+} as const;
+
+/** Asynchronous operations that are waited for in groups. */
+export const IN_FLIGHT = {
+  /** cp.async */
+  copy: 1,
+  /** Bulk copies from shared memory. */
+  bulk: 2,
+  /** wgmma: accesses of the whole warp group. */
+  product: 3,
+} as const;
+
+/** What happens to a thread's groups of such operations; a number from 0 up is a wait. */
+export const GROUP_EVENT = {
+  /** Its operations so far are a group. */
+  committed: -1,
+  /** They are complete when something else is that other threads wait for. */
+  handedOver: -2,
+  /** With the number of a wait: only what the operations read. */
+  reads: 256,
 } as const;
 
 /** Spaces by their numbers above {@link ACCESS.spaceShift}. */

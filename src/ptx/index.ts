@@ -3,7 +3,15 @@
 // README.md describes its steps.
 
 export { CTX, EXPLICIT_CLUSTER, FAULT, STATUS, TEAM } from './context.js';
-export { ACCESS, ACCESS_SPACES, ARRIVAL, CHECK_GAP, SHUFFLE } from './check.js';
+export {
+  ACCESS,
+  ACCESS_SPACES,
+  ARRIVAL,
+  CHECK_GAP,
+  GROUP_EVENT,
+  IN_FLIGHT,
+  SHUFFLE,
+} from './check.js';
 export type { KernelCheck, ModuleCheck, PlacedVariable, SourceLine } from './check.js';
 export { RESERVED_SHARED } from './analysis/special-registers.js';
 export { relocate } from './analysis/data-layout.js';

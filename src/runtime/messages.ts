@@ -29,6 +29,8 @@ export interface ProviderConfig {
   workers?: number | undefined;
   /** Milliseconds after which a CPU device ends a grid that hangs. */
   stallLimit?: number | undefined;
+  /** 90 for 9.0 */
+  computeCapability?: number | undefined;
   /** What a CPU device checks. */
   check?: boolean | CheckOptions | undefined;
   /** The order of a CPU device's work. */

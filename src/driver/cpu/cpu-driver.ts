@@ -55,6 +55,8 @@ export interface CpuOptions {
    * ASYNC_CUDA_CPU_LANES: `many`, `all` or `none`.
    */
   lanes?: 'many' | 'all' | 'none';
+  /** The compute capability of each device, 90 for 9.0. Default: 80. */
+  computeCapability?: number;
   /** The number of multiprocessors of each device. Default: the machine's cores. */
   multiprocessors?: number;
   /**
@@ -116,7 +118,12 @@ export function createCpuDriver(options: CpuOptions & { compile: Compile }): Pol
   const multiprocessors = options.multiprocessors ?? cores();
   for (let ordinal = 0; ordinal < count; ordinal++) {
     machine.devices.push(
-      new CpuDevice(machine, ordinal, WASM_PAGE + ordinal * span, memoryBytes, multiprocessors),
+      new CpuDevice(machine, ordinal, {
+        base: WASM_PAGE + ordinal * span,
+        memoryBytes,
+        multiprocessors,
+        computeCapability: options.computeCapability ?? 80,
+      }),
     );
   }
   return {

@@ -1,5 +1,5 @@
 /**
- * The attributes of the embedded device: the limits of compute capability 8.0, and of later
+ * The attributes of the embedded device: the limits of its compute capability, and of later
  * features those that the PTX compiler supports, such as clusters. PTX for a later target is
  * accepted all the same. Attributes that are not listed are features that the device does not have,
  * and are 0.
@@ -10,6 +10,7 @@ import { CUdevice_attribute as A } from '../attributes.js';
 interface DeviceProperties {
   readonly ordinal: number;
   readonly multiprocessors: number;
+  readonly computeCapability: number;
 }
 
 export const MAX_THREADS_PER_BLOCK = 1024;
@@ -67,8 +68,9 @@ const ANSWERS: Readonly<Record<number, number | ((device: DeviceProperties) => n
   [A.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR]: THREADS_PER_MULTIPROCESSOR,
   [A.CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR]: BLOCKS_PER_MULTIPROCESSOR,
   [A.CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING]: 1,
-  [A.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR]: 8,
-  [A.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR]: 0,
+  [A.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR]: (device) =>
+    Math.floor(device.computeCapability / 10),
+  [A.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR]: (device) => device.computeCapability % 10,
   [A.CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED]: 1,
   [A.CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED]: 1,
   [A.CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED]: 1,

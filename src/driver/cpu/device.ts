@@ -12,6 +12,14 @@ import type { PoolDevice } from './memory/pool.js';
 
 export const DEVICE_NAME = 'async-cuda CPU device';
 
+interface DeviceLimits {
+  readonly base: number;
+  readonly memoryBytes: number;
+  readonly multiprocessors: number;
+  /** 90 for 9.0 */
+  readonly computeCapability: number;
+}
+
 export class CpuDevice implements PoolDevice {
   readonly ordinal: number;
   readonly machine: Machine;
@@ -19,6 +27,7 @@ export class CpuDevice implements PoolDevice {
   readonly base: number;
   readonly memoryBytes: number;
   readonly multiprocessors: number;
+  readonly computeCapability: number;
   readonly defaultPool: MemoryPool;
   pool: MemoryPool;
   context: CpuContext | undefined = undefined;
@@ -28,15 +37,14 @@ export class CpuDevice implements PoolDevice {
   constructor(
     machine: Machine,
     ordinal: number,
-    base: number,
-    memoryBytes: number,
-    multiprocessors: number,
+    { base, memoryBytes, multiprocessors, computeCapability }: DeviceLimits,
   ) {
     this.machine = machine;
     this.ordinal = ordinal;
     this.base = base;
     this.memoryBytes = memoryBytes;
     this.multiprocessors = multiprocessors;
+    this.computeCapability = computeCapability;
     this.defaultPool = new MemoryPool(machine.newHandle(), this, 0, true);
     this.pool = this.defaultPool;
     machine.pools.set(this.defaultPool.handle, this.defaultPool);

@@ -2,7 +2,7 @@
 // report.
 
 import { CHECK_GAP } from '../check.js';
-import { ACCESS, ACCESS_SPACES, ARRIVAL, SHUFFLE } from '../check.js';
+import { ACCESS, ACCESS_SPACES, ARRIVAL, IN_FLIGHT, SHUFFLE } from '../check.js';
 import type { Arg, Inst, LoweredFunction } from '../analysis/program.js';
 import { FAULT } from '../context.js';
 import { scalarType } from '../scalar-types.js';
@@ -49,6 +49,8 @@ export const CHECK_FUNCTIONS: Readonly<Record<string, Signature>> = {
    * ctx, thread, line: the thread and line of the next call of a function that does not get them.
    */
   check_caller: { params: ['i32', 'i32', 'i32'], results: none },
+  /** ctx, thread, IN_FLIGHT, GROUP_EVENT or the groups that may stay in flight */
+  check_group: { params: ['i32', 'i32', 'i32', 'i32'], results: none },
   /**
    * address, bytes, ACCESS: an access in such a function; an exception ends the function if it has
    * to stop.
@@ -58,8 +60,9 @@ export const CHECK_FUNCTIONS: Readonly<Record<string, Signature>> = {
 
 const STRONG = new Set(['volatile', 'relaxed', 'acquire', 'release', 'acq_rel', 'mmio']);
 
-/** The access of arriving and waiting at an mbarrier. */
-export const ARRIVES = ACCESS.atomic | ACCESS.strong | ACCESS.acquire | ACCESS.release;
+/** The access of waiting at an mbarrier, and of arriving. */
+const AWAITS = ACCESS.atomic | ACCESS.strong | ACCESS.acquire | ACCESS.barrier;
+export const ARRIVES = AWAITS | ACCESS.release;
 
 /** What the instruction does at the address `arg`. */
 function accessKind(inst: Inst, arg: Arg): number {
@@ -81,7 +84,8 @@ function accessKind(inst: Inst, arg: Arg): number {
       // A thread may end a barrier after one lane of each warp has learned that the others have
       // finished, which orders no access of the other lanes. The last thread in the destructor of a
       // cuda::pipeline does so. The access is strong, as those of the others to the barrier are.
-      return modifiers[0] === 'inval' ? ACCESS.write | ACCESS.strong : ARRIVES;
+      if (modifiers[0] === 'inval') return ACCESS.write | ACCESS.strong;
+      return modifiers[0]!.endsWith('_wait') ? AWAITS : ARRIVES;
     case 'wmma':
       return modifiers[0] === 'load' ? ACCESS.read : ACCESS.write;
     // cp.async.mbarrier.arrive, and the mbarrier that counts bytes.
@@ -103,7 +107,29 @@ function accessFlags(inst: Inst, arg: Arg, space: AccessSpace): number {
   if (modifiers.includes('cta')) flags |= ACCESS.block;
   if (inst.mnemonic === 'st' && !modifiers.includes('async') && !modifiers.includes('bulk'))
     flags |= ACCESS.store;
-  return flags | (ACCESS_SPACES.indexOf(space) << ACCESS.spaceShift);
+  return (
+    flags |
+    (inFlight(inst, arg) << ACCESS.inFlightShift) |
+    (ACCESS_SPACES.indexOf(space) << ACCESS.spaceShift)
+  );
+}
+
+/** The operations among which an access is in flight after its instruction; 0 if it is not. */
+function inFlight({ mnemonic, modifiers, args }: Inst, arg: Arg): number {
+  if (mnemonic !== 'cp' || args.indexOf(arg) > 1) return 0;
+  if (modifiers.includes('bulk_group')) return IN_FLIGHT.bulk;
+  return modifiers.includes('bulk') || modifiers.includes('mbarrier') ? 0 : IN_FLIGHT.copy;
+}
+
+/** Reports what happens to the thread's groups of asynchronous operations. */
+export function emitGroupCheck(
+  e: Emitter,
+  operations: (typeof IN_FLIGHT)[keyof typeof IN_FLIGHT],
+  event: number,
+): void {
+  if (!e.around.check) return;
+  e.code.get(e.ctx).get(e.thread).i32(operations).i32(event);
+  e.call('check_group');
 }
 
 /** Reports an access whose address has been checked. */

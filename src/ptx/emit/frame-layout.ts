@@ -27,7 +27,9 @@ export const SCRATCH = {
   arrivals: 64,
   /** The block's state at its cluster's barrier: see {@link CLUSTER_STATE}. */
   cluster: 128,
-  states: 144,
+  /** For each warp a byte: how many products of its group it has arrived at, modulo 256. */
+  products: 144,
+  states: 176,
 } as const;
 
 /** The number of the cluster's barrier, after the block's 16. */

@@ -379,6 +379,7 @@ export function mailProduct(
     [MAIL.lane, arithmetic],
     [MAIL.clamp, m | (n << 16)],
     [MAIL.result, headerBytes],
+    [MAIL.result + 4, 0],
   ] as const) {
     e.pushMailbox();
     code.i32(value).memory('i32.store', offset);

@@ -1,6 +1,6 @@
-// wgmma in one lane. A group's four warps compute 16 rows each, independently of one another: in
-// each warp the product is one as mma's, except that its operands are in shared memory. The product
-// is computed when the warp has arrived, so that the instructions which wait for it do nothing.
+// wgmma in one lane. A group's four warps compute 16 rows each: in each warp the product is one as
+// mma's, except that its operands are in shared memory. It is computed when all four warps have
+// arrived, so that the instructions which wait for it do nothing.
 
 import type { Arg, Inst } from '../analysis/program.js';
 import type { Product } from '../matrix/forms.js';

@@ -2,12 +2,13 @@
 // nothing, and arrivals and bytes are counted at once.
 
 import type { Arg } from '../analysis/program.js';
-import { ACCESS, ACCESS_SPACES } from '../check.js';
+import { ACCESS, ACCESS_SPACES, GROUP_EVENT, IN_FLIGHT } from '../check.js';
 import {
   ARRIVES,
   emitAccessCheck,
   emitCallerCheck,
   emitCopyCheck,
+  emitGroupCheck,
   emitTouch,
 } from '../emit/check.js';
 import { boundedPlace, checkedPlace, checkedRange } from '../emit/memory-access.js';
@@ -24,11 +25,23 @@ const PRED = scalarType('pred');
 
 export function copy(e: Emitter): void {
   if (!e.has('async') || e.has('tensor')) throw e.unsupported();
-  if (e.has('commit_group') || e.has('wait_group') || e.has('wait_all')) return;
+  if (e.has('commit_group') || e.has('wait_group') || e.has('wait_all')) {
+    awaitGroups(e);
+    return;
+  }
   if (e.has('reduce')) reduceBulk(e);
   else if (e.has('bulk')) copyBulk(e);
   else if (e.has('mbarrier')) arriveAfterCopies(e);
   else copySmall(e);
+}
+
+function awaitGroups(e: Emitter): void {
+  const operations = e.has('bulk') ? IN_FLIGHT.bulk : IN_FLIGHT.copy;
+  if (!e.has('wait_group')) emitGroupCheck(e, operations, GROUP_EVENT.committed);
+  if (e.has('commit_group')) return;
+  const left = e.inst.args[0];
+  const groups = left?.kind === 'integer' ? Number(left.value) : 0;
+  emitGroupCheck(e, operations, groups | (e.has('read') ? GROUP_EVENT.reads : 0));
 }
 
 /**
@@ -36,6 +49,7 @@ export function copy(e: Emitter): void {
  * adds a pending arrival, so that the count stays the same.
  */
 function arriveAfterCopies(e: Emitter): void {
+  emitGroupCheck(e, IN_FLIGHT.copy, GROUP_EVENT.handedOver);
   if (!e.has('noinc')) {
     pushBarrier(e, e.arg(0));
     e.code.op('drop');

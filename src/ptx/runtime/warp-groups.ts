@@ -1,14 +1,15 @@
-// The operands of wgmma in shared memory: matrices that a descriptor of 64 bits describes. Each of
-// a group's four warps computes its 16 rows by itself, when its lanes have arrived: it copies the
-// matrices to its area as numbers, and then its product is one as mma's.
+// The operands of wgmma in shared memory: matrices that a descriptor of 64 bits describes. When all
+// four warps of a group have arrived, each of them computes its 16 rows by itself: it copies the
+// matrices to its area as numbers, and then its product is one as mma's. They have to wait for one
+// another: after a product a single thread may tell others that the group has read its operands.
 //
 // PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory Layout". Memory is made of units of
 // 16 bytes. A line of units is a row of A or a column of B, or if the matrix is transposed, an index
 // of the common dimension. Eight lines are adjacent; swizzling exchanges units of a line.
 
-import { ACCESS, ACCESS_SPACES } from '../check.js';
+import { ACCESS, ACCESS_SPACES, IN_FLIGHT } from '../check.js';
 import { CTX } from '../context.js';
-import { MAIL } from '../emit/frame-layout.js';
+import { MAIL, SCRATCH } from '../emit/frame-layout.js';
 
 /**
  * The product's header: for A and B, how the address of a unit follows from its line and its number
@@ -51,7 +52,10 @@ export const GROUP_TYPES: readonly string[] = [
 ];
 const typeNumber = (name: string): number => GROUP_TYPES.indexOf(name);
 
-const READ = ACCESS.read | (ACCESS_SPACES.indexOf('shared') << ACCESS.spaceShift);
+const READ =
+  ACCESS.read |
+  (IN_FLIGHT.product << ACCESS.inFlightShift) |
+  (ACCESS_SPACES.indexOf('shared') << ACCESS.spaceShift);
 
 /** `touch` reports the 16 bytes at $at. */
 const operandFunctions = (touch: string): string => `
@@ -105,6 +109,28 @@ export const CHECKED_GROUP_OPERAND_FUNCTIONS = operandFunctions(
 );
 
 export const GROUP_FUNCTIONS = `
+;; Whether the other warps of the group have arrived at the product at which the warp of the mailbox
+;; $box waits, or at a later one. \`first\`: the warp's first thread.
+(func $group_arrived (param $ctx $first $box i32) (result i32)
+  (local $counts $own $at $end i32)
+  (local.set $counts (i32.add (i32.load offset=${CTX.scratch} $ctx) ${SCRATCH.products}))
+  (local.set $own (i32.add $counts (i32.shr_u $first 5)))
+  ;; The warp counts itself once.
+  (if (i32.eqz (i32.load offset=${MAIL.result + 4} $box)) (then
+    (i32.store offset=${MAIL.result + 4} $box 1)
+    (i32.store8 $own (i32.add (i32.load8_u $own) 1))))
+  (local.set $at (i32.and (i32.shr_u $first 5) -4))
+  (local.set $end (i32.add $at 4))
+  (if (i32.gt_u $end (i32.shr_u (i32.add (i32.load offset=${CTX.threads} $ctx) 31) 5))
+    (then (local.set $end (i32.shr_u (i32.add (i32.load offset=${CTX.threads} $ctx) 31) 5))))
+  (loop $each
+    ;; A warp is at most one product behind or ahead.
+    (if (i32.eq 255 (i32.and 255
+        (i32.sub (i32.load8_u (i32.add $counts $at)) (i32.load8_u $own)))) (then (return 0)))
+    (local.set $at (i32.add $at 1))
+    (br_if $each (i32.lt_u $at $end)))
+  1)
+
 (func $group_unit (param $place $line $unit i32) (result i32) (local $at i32)
   (local.set $at (i32.add
     (i32.add (i32.load offset=${PLACE.start} $place)

@@ -23,8 +23,11 @@ const forGroup = (label: string, body: string): string => `
     ${body}
     (br $${label})))`;
 
-/** Completes the operations of a warp that are complete; `apply` executes one. */
-const resolver = (name: string, apply: string): string => `
+/**
+ * Completes the operations of a warp that are complete; `apply` executes one. `gate` leaves those
+ * out that also wait for other warps.
+ */
+const resolver = (name: string, apply: string, gate = ''): string => `
 ;; Returns 1 if some thread of the warp can continue. \`first\` and \`end\` are linear thread
 ;; indices. \`any\`: masks of one operation may differ. \`last\`: activemask completes whatever else
 ;; does.
@@ -80,6 +83,7 @@ const resolver = (name: string, apply: string): string => `
     (if (i32.eq (i32.and $op 255) ${OP['activemask']!})
       (then (local.set $group $same))
       (else (br_if $groups (i32.ne $group $same))))
+    ${gate}
     (call $${apply} $mail $group (i32.and $op 255))
     ${forGroup(
       'wake',
@@ -95,7 +99,13 @@ const resolver = (name: string, apply: string): string => `
 export const WARP_FUNCTIONS = `
 ${resolver('resolve_warp', 'apply_warp')}
 ;; Kernels without matrices do not contain that part.
-${resolver('resolve_matrix_warp', 'apply_matrix_warp')}
+${resolver(
+  'resolve_matrix_warp',
+  'apply_matrix_warp',
+  `(if (i32.eq (i32.and $op 255) ${OP['wgmma']!}) (then
+      (br_if $groups (i32.eqz (call $group_arrived $ctx $first
+        (i32.add $mail (i32.shl (i32.ctz $group) 5)))))))`,
+)}
 
 (func $apply_warp (param $mail $group $op i32)
   (local $rest $lane $box $value $sum $minS $maxS $minU $maxU $and $or $xor $ballot $count

@@ -49,6 +49,9 @@ function openEmbedded(
     ...(optimises === undefined ? {} : { optimises }),
     ...(config.memoryBytes === undefined ? {} : { memoryBytes: config.memoryBytes }),
     ...(config.stallLimit === undefined ? {} : { stallLimit: config.stallLimit }),
+    ...(config.computeCapability === undefined
+      ? {}
+      : { computeCapability: config.computeCapability }),
     ...(config.check === undefined ? {} : { check: config.check }),
     ...(config.schedule === undefined ? {} : { schedule: config.schedule }),
     ...(start === undefined

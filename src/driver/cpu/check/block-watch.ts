@@ -8,6 +8,8 @@
  * would cost too much, a thread is taken to know more than it does, never less: every report is
  * then a race, and some races are missed.
  */
+import type { InFlight, ProductsInFlight } from './in-flight.js';
+import { CHECK_GAP } from '../../../ptx/index.js';
 import type { LaunchWatch } from '../kernels/launch-watch.js';
 
 /** What a thread waits for. */
@@ -38,6 +40,10 @@ export class Knowledge {
     for (const [block, time] of other.blocks) this.add(block, time);
   }
 
+  get isEmpty(): boolean {
+    return this.floor === 0 && this.blocks.size === 0;
+  }
+
   copy(): Knowledge {
     const copy = new Knowledge();
     copy.join(this);
@@ -48,6 +54,20 @@ export class Knowledge {
     return time <= this.floor || time <= (this.blocks.get(block) ?? 0);
   }
 }
+
+/** A `who` of the race check has so many bits for the thread. */
+export const THREAD_BITS = 10;
+
+/**
+ * The number under which the products of a thread's warp group are recorded: above those of the
+ * threads, or in the largest blocks that of the group's first thread.
+ */
+export const groupOf = (thread: number, threads: number): number =>
+  threads + 8 < 2 ** THREAD_BITS ? threads + (thread >> 7) : thread & -128;
+
+/** The thread, or the first one of the warp group, with a number. */
+export const threadOf = (number: number, threads: number): number =>
+  number < threads ? number : (number - threads) << 7;
 
 export class BlockWatch {
   readonly launch: LaunchWatch;
@@ -87,6 +107,13 @@ export class BlockWatch {
    */
   readonly calls: { address: number; number: number }[] = [];
 
+  /** By address of an mbarrier of this block: what arriving threads knew, by thread. */
+  private readonly barriers = new Map<number, Float64Array>();
+  /** By thread: its asynchronous operations that it has not waited for. */
+  readonly inFlight: (InFlight | undefined)[] = [];
+  /** By warp group: products that it has not waited for. */
+  readonly products: (ProductsInFlight | undefined)[] = [];
+
   readonly waiting: (Arrival | undefined)[];
   /** Threads that arrived at a barrier and continued, by barrier. */
   readonly arrivals = new Map<number, { thread: number; time: number; known: Float64Array }[]>();
@@ -109,7 +136,7 @@ export class BlockWatch {
     this.frames = frames;
     this.stack = frames + launch.check.frameBytes * threads;
     this.threadFloor = new Float64Array(threads);
-    const nothing = new Float64Array(threads);
+    const nothing = new Float64Array(groupOf(threads, threads) + 1);
     this.known = new Array<Float64Array>(threads).fill(nothing);
     this.fenced = new Float64Array(threads);
     this.seen = new Float64Array(threads);
@@ -123,6 +150,36 @@ export class BlockWatch {
     );
   }
 
+  /** Whether an address is in the block's shared memory. */
+  ownsShared(address: number): boolean {
+    return address >= this.shared && address < this.shared + this.launch.sharedBytes + CHECK_GAP;
+  }
+
+  /** A thread arrives at an mbarrier. */
+  releaseAt(thread: number, address: number, now: number): void {
+    let place = this.barriers.get(address);
+    if (place === undefined)
+      this.barriers.set(address, (place = new Float64Array(this.known[0]!.length)));
+    const known = this.known[thread]!;
+    const floor = this.threadFloor[thread]!;
+    for (let i = 0; i < place.length; i++) place[i] = Math.max(place[i]!, known[i]!, floor);
+    place[thread] = now;
+  }
+
+  /** A thread waits at an mbarrier. */
+  acquireAt(thread: number, address: number): void {
+    const place = this.barriers.get(address);
+    if (place === undefined) return;
+    this.known[thread] = this.known[thread]!.map((time, i) => Math.max(time, place[i]!));
+  }
+
+  /** A thread has waited for accesses that are recorded as those of another one. */
+  learn(thread: number, other: number, now: number): void {
+    const known = this.known[thread]!.slice();
+    known[other] = now;
+    this.known[thread] = known;
+  }
+
   /** These threads have met: each knows what any of them knew. */
   meet(
     group: readonly number[],
@@ -133,7 +190,7 @@ export class BlockWatch {
       this.floor = now;
       return;
     }
-    const joined = new Float64Array(this.threads);
+    const joined = new Float64Array(this.known[0]!.length);
     let floor = 0;
     const sources = new Set([
       ...group.map((thread) => this.known[thread]!),

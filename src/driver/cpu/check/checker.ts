@@ -3,7 +3,7 @@
  * Kernels are compiled to tell of their accesses, fences and waits through the functions of
  * {@link Checker.imports}; the host's work is told of by the operations that do it.
  */
-import { ACCESS, CHECK_GAP, CTX, FAULT, RESERVED_SHARED } from '../../../ptx/index.js';
+import { ACCESS, CHECK_GAP, CTX, FAULT, IN_FLIGHT, RESERVED_SHARED } from '../../../ptx/index.js';
 import type { CheckKind, CheckPlace, CheckReport } from '../../../ground/check-report.js';
 import { CUresult } from '../../../ground/result.js';
 import type { KernelChecker, KernelContext } from '../kernels/kernel-context.js';
@@ -16,15 +16,16 @@ import type { Allocation, MemoryWatch } from '../memory/device-memory.js';
 import { FOREIGN_WORD } from '../memory/peer-memory.js';
 import type { Stream } from '../streams/stream.js';
 import { enterFrame, mayAccess, refusal } from './allowed-access.js';
-import { BlockWatch } from './block-watch.js';
+import { BlockWatch, groupOf } from './block-watch.js';
 import { HostWork } from './host-work.js';
 import type { HostAction } from './host-work.js';
+import { groupEvent, ownConflict, recordedAs } from './in-flight.js';
 import { LaunchWatch } from '../kernels/launch-watch.js';
 import type { WatchedLaunch } from '../kernels/launch-watch.js';
 import { MemoryMap } from './memory-map.js';
 import { MOST_BLOCKS, RaceCheck } from './race-check.js';
 import type { Earlier, RacingStore } from './race-check.js';
-import { ReportWriter, actionOf, keyOf, raceText, who } from './reports.js';
+import { ReportWriter, actionOf, faultText, freeText, keyOf, raceText, who } from './reports.js';
 import { CheckStop } from './settings.js';
 import type { CheckSettings } from './settings.js';
 import { BYTE, Shadow } from './shadow.js';
@@ -147,6 +148,9 @@ export class Checker implements KernelChecker, MemoryWatch {
       },
       check_caller: (ctx = 0, thread = 0, line = 0) => {
         this.caller = { watch: this.watch(ctx), thread, line };
+      },
+      check_group: (ctx = 0, thread = 0, operations = 0, event = 0) => {
+        if (settings.races) this.group(this.watch(ctx), thread, operations, event);
       },
       check_touch: (address = 0, bytes = 0, flags = 0) => {
         const { watch, thread, line } = this.caller!;
@@ -278,17 +282,8 @@ export class Checker implements KernelChecker, MemoryWatch {
       const memory = SHARED_ACCESS.test(place.instruction ?? '')
         ? this.map.findShared(this.neighbour(watch, address), address)
         : this.map.find(watch, address);
-      const [what, message] =
-        kind === FAULT.misaligned
-          ? (['misaligned', 'misaligned access at'] as const)
-          : memory?.freed
-            ? (['use-after-free', 'access to freed memory at'] as const)
-            : (['out-of-bounds', 'access out of bounds at'] as const);
-      launch.fatal = this.reports.report(what, `${message} ${hex(exact)}`, {
-        place,
-        address,
-        memory,
-      });
+      const [what, message] = faultText(kind, exact, memory);
+      launch.fatal = this.reports.report(what, message, { place, address, memory });
     }
     return this.fail(launch);
   }
@@ -440,7 +435,9 @@ export class Checker implements KernelChecker, MemoryWatch {
       watch.number >= MOST_BLOCKS
     )
       return false;
-    const earlier = this.races.access(watch, thread, address, bytes, flags, line);
+    const own = ownConflict(watch, thread, { address, bytes, flags, line });
+    const as = recordedAs(watch, thread, flags);
+    const earlier = own ?? this.races.access(watch, thread, address, bytes, flags, line, as);
     if (earlier === undefined) return false;
     if (earlier.work === watch.launch && earlier.onlyWrites && (flags & ACCESS.store) !== 0) {
       const before = this.context.memory.bytes.slice(address, address + bytes);
@@ -449,6 +446,18 @@ export class Checker implements KernelChecker, MemoryWatch {
     }
     this.race('race', watch, thread, address, bytes, flags, line, earlier);
     return false;
+  }
+
+  /** A thread has committed a group of asynchronous operations, or waited for some. */
+  private group(watch: BlockWatch, thread: number, operations: number, event: number): void {
+    for (const { address, bytes, flags, line } of groupEvent(watch, thread, operations, event)) {
+      const as = recordedAs(watch, thread, flags);
+      const earlier = this.races.access(watch, thread, address, bytes, flags, line, as);
+      if (earlier) this.race('race', watch, thread, address, bytes, flags, line, earlier);
+    }
+    // What the group's products read is known from here on, whichever thread has waited first.
+    if (operations === IN_FLIGHT.product && event >= 0)
+      watch.learn(thread, groupOf(thread, watch.threads), this.races.now);
   }
 
   /** The block of the cluster whose shared memory an address is in or next to. */
@@ -597,11 +606,7 @@ export class Checker implements KernelChecker, MemoryWatch {
     const { caller } = this;
     if (caller === undefined || !this.settings.memory) return false;
     const memory = this.map.find(caller.watch, address);
-    const kind = memory?.freed && memory.address === address ? 'double-free' : 'invalid-free';
-    const message =
-      kind === 'double-free'
-        ? `free of ${hex(address)}, which was freed already`
-        : `free of ${hex(address)}, which malloc did not return`;
+    const [kind, message] = freeText(address, memory);
     const place = this.reports.place(caller.watch, caller.thread, caller.line, 'free');
     if (
       this.found(

@@ -105,6 +105,49 @@ ld.shared.u32 %r3, [%r1];`;
     ]);
   });
 
+  test('race with the accesses of their own thread that does not wait for them', () => {
+    const copied = (wait: string): readonly CheckReport[] =>
+      run(
+        `${SHARED}cp.async.ca.shared.global [%r1], [%rd0], 4;\ncp.async.commit_group;\n` +
+          `cp.async.ca.shared.global [%r1+64], [%rd0+4], 4;\ncp.async.commit_group;\n` +
+          `${wait}\nld.shared.u32 %r3, [%r1];`,
+      );
+    expect(copied('cp.async.wait_group 1;')).toEqual([]);
+    expect(copied('cp.async.wait_all;')).toEqual([]);
+    expect(copied('cp.async.wait_group 2;')).toMatchObject([
+      {
+        kind: 'race',
+        message: expect.stringContaining('a thread and its own asynchronous operation') as string,
+        place: { action: 'read' },
+        other: { action: 'write' },
+      },
+    ]);
+  });
+
+  test('race with other threads that another one lets go on before it waits', () => {
+    const copied = (before: string, after: string): readonly CheckReport[] =>
+      run(
+        `${SHARED}setp.ne.u32 %p0, %r0, 0;\n@%p0 bra A;\n` +
+          'cp.async.ca.shared.global [%r1], [%rd0], 4;\ncp.async.commit_group;\n' +
+          `${before}A: bar.sync 0;\n@%p0 ld.shared.u32 %r3, [s];\n${after}`,
+        { block: 64 },
+      );
+    expect(copied('cp.async.wait_group 0;\n', '')).toEqual([]);
+    expect(new Set(kinds(copied('', 'cp.async.wait_group 0;')))).toEqual(new Set(['race']));
+  });
+
+  test('in bulk to global memory read until they are waited for', () => {
+    const stored = (wait: string): readonly CheckReport[] =>
+      run(
+        `${SHARED}st.shared.v4.u32 [s], {%r0, %r0, %r0, %r0};\n` +
+          'cp.async.bulk.global.shared::cta.bulk_group [%rd0], [s], 16;\n' +
+          `cp.async.bulk.commit_group;\n${wait}\nst.shared.u32 [s+4], %r0;\n` +
+          'cp.async.bulk.wait_group 0;\nld.global.u32 %r3, [%rd0];',
+      );
+    expect(stored('cp.async.bulk.wait_group.read 0;')).toEqual([]);
+    expect(stored('')).toMatchObject([{ kind: 'race', other: { action: 'read' } }]);
+  });
+
   test('under a mask write some of the bytes', () => {
     const copy =
       `${SHARED}st.shared.v4.u32 [s], {%r0, %r0, %r0, ` +

@@ -6,7 +6,7 @@
  * the two threads.
  */
 import { ACCESS } from '../../../ptx/index.js';
-import { Knowledge } from './block-watch.js';
+import { Knowledge, THREAD_BITS, threadOf } from './block-watch.js';
 import type { BlockWatch } from './block-watch.js';
 import type { LaunchWatch, Work } from '../kernels/launch-watch.js';
 import type { StreamOrder } from '../streams/stream-order.js';
@@ -14,8 +14,6 @@ import type { StreamOrder } from '../streams/stream-order.js';
 const PAGE_BITS = 12;
 const PAGE = 2 ** PAGE_BITS;
 const WORDS = 2 ** (PAGE_BITS - 2);
-/** The bits of the thread's index in a `who`; the rest is the block's number. */
-const THREAD_BITS = 10;
 export const MOST_BLOCKS = 2 ** 22;
 const MOST_WORKS = 65536;
 
@@ -132,8 +130,9 @@ export class RaceCheck {
   }
 
   /**
-   * Records one access of a thread. Returns the first conflict, if there is one. A conflict of two
-   * writes has the lowest precedence, because they may write the same value.
+   * Records one access of a thread, or of another one for which it acts. Returns the first conflict,
+   * if there is one. A conflict of two writes has the lowest precedence, because they may write the
+   * same value.
    */
   access(
     watch: BlockWatch,
@@ -142,6 +141,7 @@ export class RaceCheck {
     bytes: number,
     flags: number,
     line: number,
+    recordedAs = thread,
   ): Earlier | undefined {
     const strong = (flags & (ACCESS.strong | ACCESS.atomic)) !== 0;
     const writes = (flags & (ACCESS.write | ACCESS.atomic)) !== 0;
@@ -152,7 +152,7 @@ export class RaceCheck {
       ((flags & ACCESS.atomic) !== 0 ? ATOMIC : 0) |
       (line << LINE_SHIFT);
     if (writes) how |= WRITE;
-    const who = ((watch.number << THREAD_BITS) | thread) >>> 0;
+    const who = ((watch.number << THREAD_BITS) | recordedAs) >>> 0;
     let found: Earlier | undefined;
     for (let at = address; at < address + bytes;) {
       const first = at & 3;
@@ -236,7 +236,7 @@ export class RaceCheck {
       work && {
         work,
         block,
-        thread: who & (2 ** THREAD_BITS - 1),
+        thread: threadOf(who & (2 ** THREAD_BITS - 1), work.launch?.threads ?? Infinity),
         line: how >>> LINE_SHIFT,
         action: (how & ATOMIC) !== 0 ? 'atomic' : (how & WRITE) !== 0 ? 'write' : 'read',
         onlyWrites: (how & (ATOMIC | WRITE | HAS_READ)) === WRITE,
@@ -310,6 +310,10 @@ export class RaceCheck {
   private synchronise(watch: BlockWatch, thread: number, address: number, flags: number): void {
     const reads = (flags & (ACCESS.read | ACCESS.atomic)) !== 0;
     const wide = (flags & ACCESS.block) === 0;
+    if ((flags & ACCESS.barrier) !== 0 && watch.ownsShared(address)) {
+      this.meetAtBarrier(watch, thread, address, flags);
+      return;
+    }
     if (reads) {
       const inBlock = watch.places.get(address) ?? 0;
       const elsewhere = wide ? this.places.get(address) : undefined;
@@ -331,6 +335,23 @@ export class RaceCheck {
       else known.join(told);
     }
     if (releases) this.now++;
+  }
+
+  /**
+   * An mbarrier of the own block. A thread passes on what it knows, and not what the rest of its block
+   * has done: some of it may still be reading what the barrier releases.
+   */
+  private meetAtBarrier(watch: BlockWatch, thread: number, address: number, flags: number): void {
+    const elsewhere = this.places.get(address);
+    if ((flags & ACCESS.acquire) !== 0) {
+      watch.acquireAt(thread, address);
+      this.acquire(watch, thread, 0, elsewhere);
+    }
+    if ((flags & ACCESS.release) === 0) return;
+    watch.releaseAt(thread, address, this.now);
+    if (elsewhere !== undefined) elsewhere.join(watch.others);
+    else if (!watch.others.isEmpty) this.places.set(address, watch.others.copy());
+    this.now++;
   }
 
   /**

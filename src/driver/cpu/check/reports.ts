@@ -1,6 +1,6 @@
 // What a report says: the kind of a finding, where it is, and its text.
 
-import { ACCESS } from '../../../ptx/index.js';
+import { ACCESS, FAULT } from '../../../ptx/index.js';
 import type { WasmModule } from '../../../ptx/index.js';
 import type {
   CheckKind,
@@ -101,6 +101,7 @@ const WARP = 'two threads of a warp';
 export function who({ launch, number }: BlockWatch, thread: number, earlier: Earlier): string {
   if (earlier.work !== launch) return 'two streams';
   if (earlier.block !== number) return 'two blocks';
+  if (thread === earlier.thread) return 'a thread and its own asynchronous operation';
   return thread >>> 5 === earlier.thread >>> 5 ? WARP : 'two threads of a block';
 }
 
@@ -109,6 +110,28 @@ export const raceText = (kind: 'race' | 'same-value', two: string, address: numb
     ? `${two} store the same value at ${hex(address)}: nothing orders the two stores`
     : `race of ${two} at ${hex(address)}: nothing orders the two ` +
       `accesses${two === WARP ? ' (a __syncwarp() is missing between them)' : ''}`;
+
+/** An access that a kernel's own checks refused. */
+export function faultText(
+  kind: number,
+  address: bigint,
+  memory: CheckMemory | undefined,
+): [kind: CheckKind, message: string] {
+  const at = hex(address);
+  if (kind === FAULT.misaligned) return ['misaligned', `misaligned access at ${at}`];
+  return memory?.freed
+    ? ['use-after-free', `access to freed memory at ${at}`]
+    : ['out-of-bounds', `access out of bounds at ${at}`];
+}
+
+/** `memory`: what is or was at the address, which is no block of malloc that can be freed. */
+export const freeText = (
+  address: number,
+  memory: CheckMemory | undefined,
+): [kind: CheckKind, message: string] =>
+  memory?.freed && memory.address === address
+    ? ['double-free', `free of ${hex(address)}, which was freed already`]
+    : ['invalid-free', `free of ${hex(address)}, which malloc did not return`];
 
 /** What is the same for all threads that find the same. */
 export function keyOf(
