@@ -75,7 +75,7 @@ export function casesWith(row: Form, modifiers: string[]): FormCase[] {
   let next = 0;
   /** The accumulators that a lane has of a wgmma. */
   const accumulators = (): string => {
-    const n = Number(/n(\d+)/.exec(modifiers.find((word) => /^m\d+n\d+/.test(word))!)![1]);
+    const n = Number(/m\d+n(\d+)/.exec(modifiers.join(' '))?.[1] ?? 8);
     const [type] = types;
     const [count, register] = type === 'f16' ? [n / 4, 'r'] : [n / 2, type === 'f32' ? 'f' : 'r'];
     return Array.from({ length: count }, (_, index) => `%sum${register}${index}`).join(', ');
