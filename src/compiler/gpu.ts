@@ -165,10 +165,147 @@ export interface AsyncCopies {
   wait(pending: number): void;
 }
 
+/**
+ * Operations of a warp group: four adjacent warps, of which the first has a number that is a multiple
+ * of 4. All its threads execute each operation. Compute capability 9.0, and no other.
+ */
+export interface WarpGroup {
+  /**
+   * Makes writes to the sums, and to fragments of `a`, visible to the products that follow. Before
+   * the first product, and whenever other code has written to them. wgmma.fence
+   */
+  begin(): void;
+  /**
+   * Begins sums += a · b on the tensor cores: 64 rows by N columns. Each thread has N / 2 elements of
+   * the sums, f32 (also f16 for factors of f16; i32 for i8 and u8). With w the warp's number in its
+   * group, g = lane / 4 and t = lane % 4, element i is row 16 · w + g + 8 · (i / 2 % 2), column
+   * 8 · (i / 4) + 2 · t + i % 2.
+   *
+   * Factors are in shared arrays of two axes, whose lines have 128, 64 or 32 bytes, as
+   * `gpu.tensor.load` writes them. `a` has a line for each row, `b` one for each column, from
+   * `aLine` and `bLine` on; the common dimension runs along the lines, from `aColumn` and `bColumn`
+   * on: 16 elements of f16 and bf16, 8 of f32 (which are read as tf32), 32 of i8 and u8. With
+   * `panelA` or `panelB`, for 16 bits only, lines run along the common dimension instead, and
+   * contain rows of `a` or columns of `b`; a panel is as many lines as the constant says, and the
+   * next line's worth of rows or columns begins after it.
+   *
+   * The sums can be read after {@link wait}. They are those of the tensor cores: products are exact,
+   * and several are added at once. wgmma.mma_async
+   */
+  mma(
+    sums: MatrixFragment,
+    a: KernelArray<KernelArray<number>>,
+    aLine: number,
+    aColumn: number,
+    b: KernelArray<KernelArray<number>>,
+    bLine: number,
+    bColumn: number,
+    panelA?: number,
+    panelB?: number,
+  ): void;
+  /**
+   * {@link mma} with `a` in registers: 8 elements of f16 or bf16 in each thread, 4 of f32, 16 of i8
+   * or u8, of the warp's 16 rows, as those of `gpu.warp.mma`. They may be written again after
+   * {@link wait}.
+   */
+  mmaOfRegisters(
+    sums: MatrixFragment,
+    a: MatrixFragment,
+    b: KernelArray<KernelArray<number>>,
+    bLine: number,
+    bColumn: number,
+    panelB?: number,
+  ): void;
+  /** Makes a group of the products that were begun since the last one. wgmma.commit_group */
+  commit(): void;
+  /**
+   * Waits until at most `pending` groups, a compile-time constant, are in progress. The sums can be
+   * read after `wait(0)`. wgmma.wait_group
+   */
+  wait(pending: number): void;
+  /** Takes registers that other warp groups have released, up to this number. setmaxnreg.inc */
+  moreRegisters(registers: number): void;
+  /** Releases registers down to this number for other warp groups. setmaxnreg.dec */
+  fewerRegisters(registers: number): void;
+}
+
+/**
+ * Copies of boxes between tensors and shared memory, which one thread begins. Compute capability
+ * 9.0. Shared memory is an array of two axes whose lines have 128, 64 or 32 bytes: a box is lines of
+ * the tensor's last axis. The units of 16 bytes in a line are swizzled, as products of warp groups
+ * read them; other code has to compute their places: unit u of line l is at u ^ (l % 8) for lines of
+ * 128 bytes.
+ */
+export interface TensorCopies {
+  /**
+   * Begins to copy `count` lines, a compile-time constant of at most 256, from the tensor's box at
+   * these indices, one for each axis, to the array's lines from `line` on. What is beyond the
+   * tensor becomes zero. The mbarrier counts the bytes: announce them with `gpu.barrier.expect`.
+   * cp.async.bulk.tensor
+   */
+  load(
+    to: KernelArray<KernelArray<number>>,
+    line: number,
+    count: number,
+    from: { readonly length: number; readonly [index: number]: unknown },
+    barriers: KernelArray<number>,
+    barrier: number,
+    ...indices: readonly number[]
+  ): void;
+  /**
+   * Begins to copy `count` lines of the array to the tensor's box at these indices; what is beyond
+   * the tensor is left out. Writes to the array are made visible by `gpu.fence.async()` before.
+   * cp.async.bulk.tensor
+   */
+  store(
+    to: { readonly length: number; readonly [index: number]: unknown },
+    from: KernelArray<KernelArray<number>>,
+    line: number,
+    count: number,
+    ...indices: readonly number[]
+  ): void;
+  /** Makes a group of the stores that this thread has begun. cp.async.bulk.commit_group */
+  commit(): void;
+  /** Waits until at most `pending` of the thread's groups are in progress. cp.async.bulk.wait_group */
+  wait(pending: number): void;
+  /** The same, for what they read: the array may be written again. cp.async.bulk.wait_group.read */
+  waitRead(pending: number): void;
+}
+
+/**
+ * mbarriers in a shared array of u64. A phase ends when as many threads as `init` was given have
+ * arrived, and all announced bytes have been copied; phases alternate between parity 0 and 1.
+ */
+export interface Barriers {
+  /** Begins with phase 0 and this number of arrivals. One thread does it. mbarrier.init */
+  init(barriers: KernelArray<number>, barrier: number, arrivals: number): void;
+  /** mbarrier.arrive */
+  arrive(barriers: KernelArray<number>, barrier: number): void;
+  /** Arrives at the same barrier of another block of the cluster. mapa, mbarrier.arrive */
+  arriveIn(barriers: KernelArray<number>, barrier: number, rank: number): void;
+  /** Arrives, and announces bytes that are going to be copied. mbarrier.arrive.expect_tx */
+  expect(barriers: KernelArray<number>, barrier: number, bytes: number): void;
+  /** Waits for the end of the phase of this parity. mbarrier.try_wait.parity */
+  wait(barriers: KernelArray<number>, barrier: number, parity: number): void;
+}
+
+/** The cluster of the block. Compute capability 9.0. */
+export interface Cluster {
+  /** The block's number in its cluster. %cluster_ctarank */
+  readonly rank: number;
+  /** Waits for all threads of the cluster. barrier.cluster.arrive, .wait */
+  sync(): void;
+}
+
 /** Operations of a block. Every thread of the block has to reach each of them. */
 export interface Block {
   /** Waits for all threads of the block, and makes their writes visible. bar.sync 0 */
   sync(): void;
+  /**
+   * Waits for `threads` threads, a multiple of 32, that name the same barrier of 1 to 15. Warps
+   * arrive as a whole. bar.sync
+   */
+  syncThreads(barrier: number, threads: number): void;
   /** A barrier that gives the number of threads whose predicate is true. bar.red.popc */
   count(predicate: boolean): number;
   /** A barrier that gives whether any predicate is true. bar.red.or */
@@ -200,6 +337,10 @@ export interface Fences {
   device(): void;
   /** membar.sys */
   system(): void;
+  /** Makes writes to shared memory visible to tensor copies and warp groups. fence.proxy.async */
+  async(): void;
+  /** Makes initialised mbarriers visible to the cluster and to copies. fence.mbarrier_init */
+  barriers(): void;
 }
 
 /**
@@ -267,6 +408,10 @@ export interface Gpu {
   readonly local: ArrayMethods;
 
   readonly warp: Warp;
+  readonly group: WarpGroup;
+  readonly tensor: TensorCopies;
+  readonly barrier: Barriers;
+  readonly cluster: Cluster;
   readonly block: Block;
   readonly grid: Grid;
   readonly fence: Fences;

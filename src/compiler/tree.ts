@@ -8,6 +8,7 @@
  * Operands are evaluated from left to right. Statements inside expressions (`Block`) come from
  * assignments that are used as values, from comma expressions and from inlined functions.
  */
+import type { InstructionName } from './instructions.js';
 import type { StructField, StructLayout } from '../ground/struct-layout.js';
 import type { ComputeType } from '../ground/dtype-row.js';
 import type { KernelDTypeName } from '../ground/dtype.js';
@@ -62,6 +63,16 @@ export type AbiParam =
   | { readonly kind: 'extent'; readonly param: number; readonly axis: number }
   /** Elements from one index of the axis to the next; index type. */
   | { readonly kind: 'stride'; readonly param: number; readonly axis: number }
+  /**
+   * Address of a tensor map, by which boxes of a tensor are copied: `box` elements along each axis,
+   * the last axis swizzled over so many bytes (0: not at all); u64.
+   */
+  | {
+      readonly kind: 'map';
+      readonly param: number;
+      readonly box: readonly number[];
+      readonly swizzle: 0 | 32 | 64 | 128;
+    }
   /** A scalar in its storage type; one field of a structure where `field` is given. */
   | {
       readonly kind: 'scalar';
@@ -140,6 +151,24 @@ export interface Fragment {
   readonly length: number;
 }
 
+/** An operand of an instruction: a value, the address of a place, or registers. */
+export type InstructionOperand =
+  | { readonly kind: 'value'; readonly value: Expression }
+  | { readonly kind: 'address'; readonly place: Place }
+  | { readonly kind: 'fragment'; readonly fragment: Fragment; readonly writes: boolean };
+
+/** The expressions of an instruction's operands, in their order. */
+export const operandExpressions = (
+  operands: readonly InstructionOperand[],
+): readonly Expression[] =>
+  operands.map((each) =>
+    each.kind === 'value'
+      ? each.value
+      : each.kind === 'address'
+        ? each.place.index
+        : each.fragment.index,
+  );
+
 /** Shapes of matrix products: rows of a, columns of b, and their common dimension. */
 export type MatrixShape = 'm16n8k16' | 'm16n8k8';
 /** The type in which elements are multiplied. tf32 is an f32 without its lowest 13 bits. */
@@ -183,8 +212,8 @@ export type ApproximateName =
   'div' | 'rcp' | 'sqrt' | 'rsqrt' | 'ex2' | 'lg2' | 'sin' | 'cos' | 'tanh';
 /**
  * Indices of the thread. `globalId` has the tree's index type, the others are i32. `lane` and
- * `warp` count within the warp and the block; `dynamicSharedBytes` is the number of bytes of the
- * launch.
+ * `warp` count within the warp and the block, `clusterRank` blocks within the cluster;
+ * `dynamicSharedBytes` is the number of bytes of the launch.
  */
 export type SpecialName =
   | `${'threadIdx' | 'blockIdx' | 'blockDim' | 'gridDim'}.${'x' | 'y' | 'z'}`
@@ -192,6 +221,7 @@ export type SpecialName =
   | 'lane'
   | 'warp'
   | 'dynamicSharedBytes'
+  | 'clusterRank'
   | 'clock'
   | 'globaltimer';
 
@@ -399,6 +429,14 @@ export type Statement = Node &
      * until all of its copies have ended.
      */
     | { readonly kind: 'copyWait'; readonly pending: number }
+    /** An instruction of the device (`instructions.ts`). */
+    | {
+        readonly kind: 'instruction';
+        readonly name: InstructionName;
+        /** Properties that are part of the instruction's name. */
+        readonly detail: readonly (string | number)[];
+        readonly operands: readonly InstructionOperand[];
+      }
     /** The device's printf: `format` is as in C, arguments are i32, u32, i64, u64 or f64. */
     | { readonly kind: 'print'; readonly format: string; readonly values: readonly Expression[] }
     /** The kernel fails with an assertion of this message where `test` is false. */

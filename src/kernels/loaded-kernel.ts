@@ -191,6 +191,8 @@ function declarationOf(
       const dtype = 'struct' in entry.element ? u8 : DTYPES[entry.element.storage];
       return { pointer: true, dtype, access: entry.access };
     }
+    case 'map':
+      return { pointer: true, dtype: u8, access: 'input' };
     case 'scalar':
       return DTYPES[param.storage];
     default:
@@ -207,6 +209,8 @@ function taking(
   switch (param.kind) {
     case 'pointer':
       return (values) => (values[index] as PassedTensor).buffer;
+    case 'map':
+      throw new TypeError('tensor maps are not passed yet');
     case 'length':
       return (values) => (values[index] as PassedTensor).length;
     case 'extent':

@@ -5,6 +5,7 @@
  */
 import type { Block, SsaFunction, Value } from '../ssa/function.js';
 import { successors } from '../ssa/function.js';
+import type { Roots } from './shared-registers.js';
 
 export interface Copy {
   readonly to: Value;
@@ -36,40 +37,45 @@ function livePhis(f: SsaFunction): Map<Value, Set<Block>> {
   return live;
 }
 
-function copiesOf(from: Block, to: Block): Copy[] {
+function copiesOf(from: Block, to: Block, roots: Roots): Copy[] {
   const at = to.before.indexOf(from);
+  const root = (value: Value): Value => roots.get(value) ?? value;
   return to.phis
-    .map((phi) => ({ to: phi, from: phi.args[at]! }))
+    .map((phi) => ({ to: root(phi), from: root(phi.args[at]!) }))
     .filter((copy) => copy.from !== copy.to && copy.from.op !== 'undefined');
 }
 
 /**
  * Gives the copies at each block's end, before its jump. It makes blocks for edges that need one.
  */
-export function placeCopies(f: SsaFunction): ReadonlyMap<Block, readonly Copy[]> {
+export function placeCopies(f: SsaFunction, roots: Roots): ReadonlyMap<Block, readonly Copy[]> {
   const live = livePhis(f);
   const copies = new Map<Block, readonly Copy[]>();
   const position = new Map(f.blocks.map((block, index) => [block, index]));
   for (const block of [...f.blocks]) {
     const ways = successors(block);
     if (ways.length === 1) {
-      const all = copiesOf(block, ways[0]!);
+      const all = copiesOf(block, ways[0]!, roots);
       if (all.length > 0) copies.set(block, all);
       continue;
     }
-    const wanting = ways.filter((to) => copiesOf(block, to).length > 0);
+    const wanting = ways.filter((to) => copiesOf(block, to, roots).length > 0);
     // The back edge comes first: a jump that is saved there is saved in each iteration.
     wanting.sort((a, b) => position.get(a)! - position.get(b)!);
     const { end } = block;
     if (end?.kind !== 'branch') continue;
     let inline = false;
     for (const to of wanting) {
-      const all = copiesOf(block, to);
+      const all = copiesOf(block, to, roots);
       const other = to === end.then ? end.otherwise : end.then;
       const read = new Set(other.phis.map((phi) => phi.args[other.before.indexOf(block)]!));
       const seen = all.some(
         (copy) =>
-          copy.to === end.test || read.has(copy.to) || live.get(copy.to)?.has(other) === true,
+          copy.to === end.test ||
+          read.has(copy.to) ||
+          live.get(copy.to)?.has(other) === true ||
+          // Another value in its register may be live on the other edge.
+          roots.has(copy.to),
       );
       if (!inline && !seen) {
         inline = true;

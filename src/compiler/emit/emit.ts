@@ -9,6 +9,7 @@ import { inOrder, placeCopies } from './copies.js';
 import type { Copy } from './copies.js';
 import { bitTypes } from './instructions.js';
 import { writeOperation } from './operations.js';
+import { sharedRegisters } from './shared-registers.js';
 import { capabilityNumber, isaFor } from './targets.js';
 import { Writer } from './writer.js';
 
@@ -66,7 +67,7 @@ export function entryName(name: string): string {
 }
 
 function storageOf(tree: KernelTree, param: AbiParam): StorageType {
-  return param.kind === 'pointer'
+  return param.kind === 'pointer' || param.kind === 'map'
     ? 'u64'
     : param.kind === 'scalar'
       ? param.storage
@@ -144,7 +145,8 @@ function writeBody(
   entry: string,
   target: EmitTarget,
 ): void {
-  const copies = placeCopies(f);
+  w.roots = sharedRegisters(f);
+  const copies = placeCopies(f, w.roots);
   const labels = new Map<Block, string>();
   const labelOf = (block: Block): string => {
     let label = labels.get(block);
@@ -248,7 +250,8 @@ export function emitKernel(tree: KernelTree, target: EmitTarget): EmittedKernel 
   writeBody(w, tree, f, entry, target);
 
   const isa = target.isa ?? isaFor(capability, w.features);
-  const head = [`.version ${isa}`, `.target sm_${capability}`, '.address_size 64', ''];
+  const targetName = `sm_${capability}${w.specific ? 'a' : ''}`;
+  const head = [`.version ${isa}`, `.target ${targetName}`, '.address_size 64', ''];
   if (lines) head.push(`.file 1 "${lines.file.replaceAll('\\', '/').replaceAll('"', '_')}"`);
   if (w.uses.has('print'))
     head.push(
@@ -287,5 +290,5 @@ export function emitKernel(tree: KernelTree, target: EmitTarget): EmittedKernel 
   if (w.uses.has('print'))
     text.push(`\t.local .align 8 .b8 \t__print[${Math.max(Math.ceil(f.printBytes / 8) * 8, 8)}];`);
   text.push(...w.declarations(), ...w.lines, '}', '');
-  return { ptx: text.join('\n'), entry, sharedBytes, abi: f.abi, isa, target: `sm_${capability}` };
+  return { ptx: text.join('\n'), entry, sharedBytes, abi: f.abi, isa, target: targetName };
 }

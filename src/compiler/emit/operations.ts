@@ -1,5 +1,6 @@
 /** The PTX of one operation. */
 import type { Value } from '../ssa/function.js';
+import { inRegister, writeInstruction } from './instruction-texts.js';
 import {
   approximateRows,
   bitTypes,
@@ -47,16 +48,8 @@ function memoryPrefix(value: Value, verb: 'ld' | 'st'): string {
   return verb === 'ld' && readonly && space === 'global' ? 'ld.global.nc' : `${verb}.${space}`;
 }
 
-/** The registers of the values: constants cannot stand in braces. */
 function inRegisters(w: Writer, values: readonly Value[]): string {
-  return values
-    .map((value) => {
-      if (value.constant === undefined && value.op !== 'undefined') return w.operand(value);
-      const register = w.register(value.type);
-      w.line(`mov.${bitTypes[value.type]} ${register}, ${w.operand(value)}`);
-      return register;
-    })
-    .join(', ');
+  return values.map((value) => inRegister(w, value)).join(', ');
 }
 
 /** Operations that need more than a row of `instructions.ts`. */
@@ -236,6 +229,7 @@ const written: Readonly<Record<string, Write>> = {
   copyCommit: (w) => w.line('cp.async.commit_group'),
   copyWait: (w, value) =>
     w.line(value.detail === '0' ? 'cp.async.wait_all' : `cp.async.wait_group ${value.detail}`),
+  instruction: (w, value) => writeInstruction(w, value),
   fence: (w, value) => w.line(fenceNames[value.detail]!),
   print: (w, value) => print(w, value),
   assert: (w, value) => assertion(w, value),

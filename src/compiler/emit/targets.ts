@@ -34,7 +34,13 @@ const introduced: readonly (readonly [capability: number, isa: number])[] = [
 ];
 
 /** The versions that some operations need. */
-export const featureVersions = { f8: 81, bf16Atomic: 78, tanh: 70, copysign: 64 } as const;
+export const featureVersions = {
+  f8: 81,
+  bf16Atomic: 78,
+  tanh: 70,
+  copysign: 64,
+  hopper: 80,
+} as const;
 export type Feature = keyof typeof featureVersions;
 
 export function isaFor(capability: number, features: Iterable<Feature>): string {

@@ -25,8 +25,12 @@ export class Writer {
   readonly capability: number;
   readonly lines: string[] = [];
   readonly features = new Set<Feature>();
+  /** Whether only PTX for exactly this architecture has all instructions: sm_90a. */
+  specific = false;
   /** Functions of the device's runtime that are called. */
   readonly uses = new Set<'print' | 'assert'>();
+  /** Values that take another one's register. */
+  roots: ReadonlyMap<Value, Value> = new Map();
   private readonly registers = new Map<Value, string>();
   private readonly counts: Record<RegisterType, number> = {
     pred: 0,
@@ -73,10 +77,11 @@ export class Writer {
         : value.type === 'f64'
           ? '0d0000000000000000'
           : '0';
-    let register = this.registers.get(value);
+    const root = this.roots.get(value) ?? value;
+    let register = this.registers.get(root);
     if (register === undefined) {
       register = this.register(value.type);
-      this.registers.set(value, register);
+      this.registers.set(root, register);
     }
     return register;
   }

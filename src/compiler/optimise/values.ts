@@ -126,6 +126,7 @@ const synchronises = new Set([
   'print',
   'copyAsync',
   'copyWait',
+  'instruction',
 ]);
 
 export function shareValues(f: SsaFunction): void {

@@ -6,6 +6,7 @@ const kinds = [
   'length',
   'extent',
   'stride',
+  'map',
   'scalar',
 ] as const satisfies readonly AbiParam['kind'][];
 

@@ -1,4 +1,5 @@
 /** Checks that every variable has a value on every path to where it is read. */
+import { operandExpressions } from '../tree.js';
 import type { Expression, Span, Statement } from '../tree.js';
 
 /** Locals that have a value; undefined where control never reaches. */
@@ -112,6 +113,8 @@ export function expressionsOf(statement: Statement): readonly Expression[] {
         statement.from.index,
         ...(statement.given === undefined ? [] : [statement.given]),
       ];
+    case 'instruction':
+      return operandExpressions(statement.operands);
     case 'print':
       return statement.values;
     case 'assert':

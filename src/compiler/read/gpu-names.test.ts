@@ -1,5 +1,18 @@
 import { describe, expect, it } from 'vitest';
-import type { ArrayMethods, AsyncCopies, Block, Fast, Fences, Gpu, Grid, Warp } from '../gpu.js';
+import type {
+  ArrayMethods,
+  AsyncCopies,
+  Barriers,
+  Block,
+  Cluster,
+  Fast,
+  Fences,
+  Gpu,
+  Grid,
+  TensorCopies,
+  Warp,
+  WarpGroup,
+} from '../gpu.js';
 import { gpuNamesIn } from './gpu-names.js';
 
 /** The type checker's names: this file does not compile until it lists every name of gpu.ts. */
@@ -18,6 +31,10 @@ const names = {
     dynamicShared: 0,
     local: 0,
     warp: 0,
+    group: 0,
+    tensor: 0,
+    barrier: 0,
+    cluster: 0,
     block: 0,
     grid: 0,
     fence: 0,
@@ -83,12 +100,39 @@ const names = {
     loadMatrices: 0,
     loadMatricesTransposed: 0,
   } satisfies Record<keyof Warp, 0>,
-  block: { sync: 0, count: 0, any: 0, all: 0, sum: 0, max: 0, min: 0 } satisfies Record<
-    keyof Block,
+  group: {
+    begin: 0,
+    mma: 0,
+    mmaOfRegisters: 0,
+    commit: 0,
+    wait: 0,
+    moreRegisters: 0,
+    fewerRegisters: 0,
+  } satisfies Record<keyof WarpGroup, 0>,
+  tensor: { load: 0, store: 0, commit: 0, wait: 0, waitRead: 0 } satisfies Record<
+    keyof TensorCopies,
     0
   >,
+  barrier: { init: 0, arrive: 0, arriveIn: 0, expect: 0, wait: 0 } satisfies Record<
+    keyof Barriers,
+    0
+  >,
+  cluster: { rank: 0, sync: 0 } satisfies Record<keyof Cluster, 0>,
+  block: {
+    sync: 0,
+    syncThreads: 0,
+    count: 0,
+    any: 0,
+    all: 0,
+    sum: 0,
+    max: 0,
+    min: 0,
+  } satisfies Record<keyof Block, 0>,
   grid: { sync: 0 } satisfies Record<keyof Grid, 0>,
-  fence: { block: 0, device: 0, system: 0 } satisfies Record<keyof Fences, 0>,
+  fence: { block: 0, device: 0, system: 0, async: 0, barriers: 0 } satisfies Record<
+    keyof Fences,
+    0
+  >,
   async: { copy: 0, commit: 0, wait: 0 } satisfies Record<keyof AsyncCopies, 0>,
   fast: {
     div: 0,

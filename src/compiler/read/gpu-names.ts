@@ -17,6 +17,7 @@ import {
 } from './calls.js';
 import { asNarrowFloat, castFunctions, fromBits, toBits } from './casts.js';
 import { textFunction } from './math-table.js';
+import { instructionFunctions } from './instructions.js';
 import { matrixFunctions } from './matrices.js';
 import { binary, constant, unary } from './nodes.js';
 import type { Pass } from './pass.js';
@@ -248,6 +249,11 @@ const rows: Readonly<Record<string, Entry>> = {
       ),
     );
   }),
+
+  ...Object.fromEntries(
+    Object.entries(instructionFunctions).map(([name, run]) => [name, call(run)]),
+  ),
+  'cluster.rank': special('clusterRank'),
 
   ...Object.fromEntries(Object.entries(castFunctions).map(([name, run]) => [name, call(run)])),
   bits: call(toBits),

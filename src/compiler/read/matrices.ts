@@ -26,7 +26,7 @@ const loads: readonly number[] = [2, 4, 8];
  * The argument as a local array of one axis: an array, or a row of an array of several axes. With
  * `folded` it may also be a whole array of several axes, which is read in row-major order.
  */
-function fragment(
+export function fragment(
   call: Call,
   at: number,
   what: string,
@@ -71,7 +71,7 @@ function fragment(
   };
 }
 
-const asFragment = ({ array, index, length }: Fragment): Fragment => ({
+export const asFragment = ({ array, index, length }: Fragment): Fragment => ({
   array,
   index: convert(index, 'i32'),
   length,

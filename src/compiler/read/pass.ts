@@ -185,6 +185,10 @@ export class Pass {
   changed = false;
   frame!: Frame;
 
+  /** Local arrays that hold the sums of a warp group's products. */
+  readonly sums = new Set<number>();
+  readonly #last: (() => void)[] = [];
+
   readonly #locals: {
     name: string;
     type: ValueType | undefined;
@@ -542,6 +546,15 @@ export class Pass {
       this.#abi.set(key, used);
     }
     return used.nodes;
+  }
+
+  /** What is done when the body has been read. */
+  atEnd(last: () => void): void {
+    this.#last.push(last);
+  }
+
+  finish(): void {
+    for (const last of this.#last) last();
   }
 
   /** Numbers the arguments that were used. */

@@ -113,6 +113,7 @@ function finish(pass: Pass, body: readonly Statement[]): KernelTree {
         'warp barriers some lanes can be the members: pass their mask.',
     );
   });
+  pass.finish();
   return {
     name: pass.source.name,
     params: pass.params.map((param) => param),

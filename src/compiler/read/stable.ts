@@ -35,8 +35,10 @@ export function effectsOf(statements: readonly Statement[]): Effects {
       case 'loadMatrices':
       case 'copyAsync':
       case 'copyWait':
+      case 'instruction':
         memory = true;
         return;
+
       case 'if':
         statement.then.forEach(visit);
         statement.otherwise.forEach(visit);

@@ -169,6 +169,20 @@ class Printer {
           `${cached(statement.cache)}${this.#place(statement.place)} ` +
             `= ${this.expression(statement.value)}`,
         );
+      case 'instruction':
+        return line(
+          `gpu.${statement.name}${statement.detail.map((each) => ` ${each}`).join('')}(` +
+            statement.operands
+              .map((each) =>
+                each.kind === 'value'
+                  ? this.expression(each.value)
+                  : each.kind === 'address'
+                    ? `&${this.#place(each.place)}`
+                    : `${each.writes ? 'inout ' : ''}${this.#fragment(each.fragment)}`,
+              )
+              .join(', ') +
+            ')',
+        );
       case 'clear':
         return line(`clear ${this.#tree.arrays[statement.array]!.name}`);
       case 'if':

@@ -5,6 +5,7 @@
  * thread's own index, the block's, and constants are considered. A condition that depends on
  * arguments may be the same for all threads, and is accepted.
  */
+import { instructionRow } from '../instructions.js';
 import type { Expression, LocalVariable, SpecialName, Span, Statement } from '../tree.js';
 import { expressionsOf, operandsOf } from './definite-assignment.js';
 
@@ -152,6 +153,8 @@ const inOneWarp: Partial<Record<SpecialName, number>> = { 'threadIdx.x': 32, lan
 
 function needsWholeWarp(statement: Statement): boolean {
   if (statement.kind === 'matrixProduct' || statement.kind === 'loadMatrices') return true;
+  if (statement.kind === 'instruction')
+    return instructionRow(statement.name).threads.startsWith('warp');
   return (
     (statement.kind === 'barrier' && statement.of === 'warp' && isWholeWarp(statement.mask)) ||
     expressionsOf(statement).some(readsWholeWarp)

@@ -330,6 +330,7 @@ export abstract class ExpressionWriter extends KernelWriter {
       this.tree.indexType === 'i64' ? this.call('BigInt', primary(text)) : primary(text);
     switch (abi.kind) {
       case 'pointer':
+      case 'map':
         throw new Error(`the tree of kernel '${this.tree.name}' reads the address of '${name}'`);
       case 'length':
         return counted(`${name}.length`);

@@ -1,4 +1,5 @@
 /** The children of the tree's nodes. */
+import { operandExpressions } from '../tree.js';
 import type { Expression, Statement } from '../tree.js';
 
 type Part<K extends Expression['op']> = (
@@ -62,6 +63,8 @@ export function expressionsOf(node: Statement): readonly Expression[] {
       return [node.to.index, node.from.index];
     case 'copyAsync':
       return [node.to.index, node.from.index, ...(node.given === undefined ? [] : [node.given])];
+    case 'instruction':
+      return operandExpressions(node.operands);
     case 'print':
       return node.values;
     default:

@@ -48,6 +48,7 @@ function wholeOf(b: Builder, node: Loop): Whole {
     jumps: false,
     indexed: new Set(),
     fragments: new Set(),
+    swizzled: new Set(),
     reads: new Set(),
   };
   for (const part of parts) {

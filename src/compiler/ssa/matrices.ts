@@ -26,9 +26,10 @@ function checkCapability(b: Builder, name: string): void {
 }
 
 /** The number of words that hold so many elements. */
-const wordsOf = (length: number, storage: StorageType): number =>
+export const wordsOf = (length: number, storage: StorageType): number =>
   (length * storageBytes[storage]) / 4;
-const registerOf = (storage: StorageType): RegisterType => (storage === 'f32' ? 'f32' : 'b32');
+export const fragmentRegister = (storage: StorageType): RegisterType =>
+  storage === 'f32' ? 'f32' : 'b32';
 
 /** The first of the fragment's variables, where its array lies in registers. */
 function firstVariable(b: Builder, { array, index, length }: Fragment): number | undefined {
@@ -52,14 +53,14 @@ const placeOf = (b: Builder, { array, index }: Fragment): Place => ({
 });
 
 /** The fragment's registers, in the order of the instruction's operands. */
-function readFragment(b: Builder, fragment: Fragment): Value[] {
+export function readFragment(b: Builder, fragment: Fragment): Value[] {
   const { storage } = b.tree.arrays[fragment.array]!;
   const words = wordsOf(fragment.length, storage);
   const first = firstVariable(b, fragment);
   if (first !== undefined) return Array.from({ length: words }, (_, at) => b.read(first + at));
   const { base, offset, space, region } = addressOf(b, placeOf(b, fragment));
   return Array.from({ length: words }, (_, at) => {
-    const load = b.effect('load', registerOf(storage), [base]);
+    const load = b.effect('load', fragmentRegister(storage), [base]);
     load.memory = {
       space,
       region,
@@ -71,7 +72,7 @@ function readFragment(b: Builder, fragment: Fragment): Value[] {
   });
 }
 
-function writeFragment(b: Builder, fragment: Fragment, values: readonly Value[]): void {
+export function writeFragment(b: Builder, fragment: Fragment, values: readonly Value[]): void {
   const { storage } = b.tree.arrays[fragment.array]!;
   const first = firstVariable(b, fragment);
   if (first !== undefined) {

@@ -6,9 +6,10 @@ import { storageBytes } from '../storage-types.js';
 import type { ArraySymbol, MemoryAccess, NumberType, Value } from './function.js';
 import { rangeOf } from './ranges.js';
 import { constantAdded } from './simplify.js';
+import { summaryOf } from './summary.js';
 import { formOf, fromMemory, registerOfForm, throughMemory, toMemory } from './storage.js';
 
-interface Address {
+export interface Address {
   readonly base: Value;
   readonly offset: number;
   readonly space: MemoryAccess['space'];
@@ -30,7 +31,7 @@ function abiIndex(b: Builder, wanted: AbiParam): number {
 
 /** The type of an ABI parameter in memory. */
 export function abiStorage(b: Builder, param: AbiParam): StorageType {
-  return param.kind === 'pointer'
+  return param.kind === 'pointer' || param.kind === 'map'
     ? 'u64'
     : param.kind === 'scalar'
       ? param.storage
@@ -62,6 +63,9 @@ function alignmentOf(space: ArraySymbol['space'], bytes: number): number {
     : 16;
 }
 
+/** The bytes after which a swizzle repeats. */
+const SWIZZLE_PERIOD = 1024;
+
 /** The address of the array, which is declared at its first use. */
 function arrayBase(b: Builder, array: number): Value {
   const declared = b.tree.arrays[array]!;
@@ -72,7 +76,9 @@ function arrayBase(b: Builder, array: number): Value {
       symbol: declared.space === 'dynamic' ? '__dynamic_shared' : `__${declared.space}_${array}`,
       space: declared.space,
       bytes: declared.space === 'local' ? alignTo(bytes, 8) : bytes,
-      align: alignmentOf(declared.space, bytes),
+      align: summaryOf(b.tree.body).swizzled.has(array)
+        ? SWIZZLE_PERIOD
+        : alignmentOf(declared.space, bytes),
     };
     b.f.arrays.set(array, symbol);
   }

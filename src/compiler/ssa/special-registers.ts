@@ -95,6 +95,8 @@ export function buildSpecial(b: Builder, name: SpecialName): Value {
         : special(b, 'laneid');
     case 'warp':
       return b.make('shr', 'b32', [linearThread(b), b.constant('b32', 5)], '', 'u32');
+    case 'clusterRank':
+      return special(b, 'cluster_ctarank');
     case 'dynamicSharedBytes':
       return special(b, 'dynamic_smem_size');
     default:

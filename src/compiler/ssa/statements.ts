@@ -3,6 +3,7 @@ import type { Statement } from '../tree.js';
 import type { Builder } from './builder.js';
 import { branchOn } from './choices.js';
 import { buildValue } from './expressions.js';
+import { buildInstruction } from './instructions.js';
 import { buildLoop } from './loops.js';
 import { buildCopyAsync, buildLoadMatrices, buildMatrixProduct } from './matrices.js';
 import { assertThat, buildClear, buildStore } from './places.js';
@@ -77,6 +78,9 @@ function buildStatement(b: Builder, node: Statement): void {
       return;
     case 'copyWait':
       b.effect('copyWait', 'none', [], String(node.pending));
+      return;
+    case 'instruction':
+      buildInstruction(b, node);
       return;
     case 'print': {
       const values = node.values.map((value) => buildValue(b, value));

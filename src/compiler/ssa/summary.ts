@@ -1,5 +1,7 @@
 /** Properties of a part of the tree, for decisions about loops. */
-import type { Expression, Fragment, Statement } from '../tree.js';
+import { instructionRow } from '../instructions.js';
+import type { InstructionName } from '../instructions.js';
+import type { Expression, Fragment, InstructionOperand, Statement } from '../tree.js';
 
 export interface Summary {
   /** The number of expressions and statements. */
@@ -20,6 +22,8 @@ export interface Summary {
   readonly indexed: Set<number>;
   /** Local arrays that hold parts of matrices. */
   readonly fragments: Set<number>;
+  /** Shared arrays whose lines are swizzled. */
+  readonly swizzled: Set<number>;
   readonly reads: Set<number>;
 }
 
@@ -32,6 +36,7 @@ const together = new Set([
   'barrier',
   'matrixProduct',
   'loadMatrices',
+  'instruction',
 ]);
 const known = new WeakMap<object, Summary>();
 
@@ -47,6 +52,7 @@ function empty(): Summary {
     jumps: false,
     indexed: new Set(),
     fragments: new Set(),
+    swizzled: new Set(),
     reads: new Set(),
   };
 }
@@ -57,6 +63,7 @@ function add(to: Summary, from: Summary): void {
   for (const array of from.arrays) to.arrays.add(array);
   for (const array of from.indexed) to.indexed.add(array);
   for (const array of from.fragments) to.fragments.add(array);
+  for (const array of from.swizzled) to.swizzled.add(array);
   for (const local of from.reads) to.reads.add(local);
   to.loops ||= from.loops;
   to.convergent ||= from.convergent;
@@ -104,6 +111,17 @@ function visit(to: Summary, node: unknown): void {
       break;
     case 'loadMatrices':
       to.arrays.add((part['to'] as Fragment).array);
+      break;
+    case 'instruction':
+      for (const each of part['operands'] as readonly InstructionOperand[]) {
+        if (each.kind === 'fragment' && each.writes) to.arrays.add(each.fragment.array);
+        else if (
+          each.kind === 'address' &&
+          each.place.memory.kind === 'array' &&
+          instructionRow(part['name'] as InstructionName).swizzles === true
+        )
+          to.swizzled.add(each.place.memory.array);
+      }
       break;
     case 'clear':
       to.arrays.add(part['array'] as number);

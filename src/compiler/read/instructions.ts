@@ -1,0 +1,386 @@
+/** Calls of the device's instructions: `gpu.group`, `gpu.tensor`, `gpu.barrier`, `gpu.cluster`. */
+import type { InstructionName } from '../instructions.js';
+import type { Expression, InstructionOperand, Place, StorageType } from '../tree.js';
+import { arity, integer, known, number, statement, type Call } from './calls.js';
+import { asFragment, fragment } from './matrices.js';
+import { constant } from './nodes.js';
+import { literal } from './operands.js';
+import { indexInto, placeIn } from './places.js';
+import { storageBytes } from './types.js';
+import { describe, type Value } from './values.js';
+
+const value = (expression: Expression): InstructionOperand => ({
+  kind: 'value',
+  value: expression,
+});
+const address = (place: Place): InstructionOperand => ({ kind: 'address', place });
+
+function instruction(
+  call: Call,
+  name: InstructionName,
+  operands: readonly InstructionOperand[] = [],
+  detail: readonly (string | number)[] = [],
+): Value {
+  return statement(call, (span) => ({ kind: 'instruction', name, detail, operands, span }));
+}
+
+/** An instruction without arguments. */
+const bare = (name: InstructionName) => (call: Call) => {
+  arity(call, 0);
+  return instruction(call, name);
+};
+
+/** An instruction whose only argument is a constant, in these bounds. */
+const counted =
+  (name: InstructionName, what: string, least: number, most: number, step = 1) =>
+  (call: Call) => {
+    arity(call, 1);
+    const count = known(call, 0);
+    if (count < least || count > most || count % step !== 0)
+      call.pass.fail(
+        call.argNodes[0] ?? call.node,
+        `${call.name} takes ${what} from ${least} to ${most}` +
+          `${step === 1 ? '' : `, a multiple of ${step}`}, and got ${count}`,
+        `Write ${least} to ${most}.`,
+      );
+    return instruction(call, name, [], [count]);
+  };
+
+/** Lines of shared memory: an array of two axes whose rows are as long as a swizzle spans. */
+interface Lines {
+  readonly place: Place;
+  readonly storage: StorageType;
+  /** Elements of a line. */
+  readonly width: number;
+}
+
+const SPANS: readonly number[] = [32, 64, 128];
+
+/** The argument as an array of lines in shared memory, and the place at a line and a column of it. */
+function lines(call: Call, at: number, lineAt: number, columnAt?: number): Lines {
+  const { pass, node, name, args, argNodes } = call;
+  const given = args[at];
+  const own = argNodes[at] ?? node;
+  if (given?.kind !== 'array' || pass.arrays[given.array]!.space === 'local')
+    return pass.fail(
+      own,
+      `Argument ${at + 1} of ${name} is ` +
+        `${given === undefined ? 'missing' : given.kind === 'array' ? 'a local array' : describe(given)}` +
+        ', and has to be a shared array of two axes',
+      'Declare it with gpu.dynamicShared.f16(LINES, 64).',
+    );
+  const { storage } = pass.arrays[given.array]!;
+  const [, width] = given.dims;
+  const bytes = (width ?? 0) * storageBytes[storage];
+  if (given.dims.length !== 2 || !SPANS.includes(bytes))
+    return pass.fail(
+      own,
+      `Argument ${at + 1} of ${name} has ${given.dims.length} axes and lines of ${bytes} bytes, ` +
+        'and has to have two axes and lines of 128, 64 or 32 bytes',
+      `Declare it with gpu.dynamicShared.${storage}(LINES, ${128 / storageBytes[storage]}).`,
+    );
+  const line = indexInto(pass, node, given, number(call, lineAt), argNodes[lineAt] ?? node);
+  if (line.kind !== 'array') throw new TypeError('a line of an array of two axes is an array');
+  const place = placeIn(
+    pass,
+    node,
+    line,
+    columnAt === undefined ? literal(0, pass.span(own)) : number(call, columnAt),
+    columnAt === undefined ? node : (argNodes[columnAt] ?? node),
+    'write',
+  );
+  return { place, storage, width: width! };
+}
+
+/** The type of a product's factors in PTX, its depth, and the storage of its sums. */
+const FACTORS: Readonly<
+  Partial<Record<StorageType, { type: string; depth: number; sums: readonly StorageType[] }>>
+> = {
+  f16: { type: 'f16', depth: 16, sums: ['f32', 'f16'] },
+  bf16: { type: 'bf16', depth: 16, sums: ['f32'] },
+  f32: { type: 'tf32', depth: 8, sums: ['f32'] },
+  i8: { type: 's8', depth: 32, sums: ['i32'] },
+  u8: { type: 'u8', depth: 32, sums: ['i32'] },
+};
+
+/** Elements along a panel of a transposed factor, or 0. */
+function panelOf(call: Call, at: number): number {
+  if (call.args[at] === undefined) return 0;
+  const panel = known(call, at);
+  if (panel < 0 || panel % 8 !== 0)
+    call.pass.fail(
+      call.argNodes[at] ?? call.node,
+      `Argument ${at + 1} of ${call.name} is the number of lines of a panel, a multiple of 8, and ` +
+        `got ${panel}`,
+      'Write 0 for lines along the common dimension.',
+    );
+  return panel;
+}
+
+/** The columns of a product whose sums are so many elements in each thread. */
+function columnsOf(call: Call, length: number, integers: boolean): number {
+  const n = length * 2;
+  const exists = n % 8 === 0 && n >= 8 && n <= 256 && (!integers || n < 32 || n % 16 === 0);
+  if (!exists)
+    call.pass.fail(
+      call.argNodes[0] ?? call.node,
+      `Argument 1 of ${call.name} (the sums) has ${length} elements in each thread, which makes ` +
+        `${n} columns; there are products of 8 to 256 columns, ` +
+        `${integers ? 'from 32 on multiples of 16' : 'multiples of 8'}`,
+      'Declare it with gpu.local.f32(N / 2) for N columns.',
+    );
+  return n;
+}
+
+/** `a` from shared memory, or with `registers` from a local array. */
+const product = (registers: boolean) => (call: Call) => {
+  const fixed = registers ? 5 : 7;
+  arity(call, fixed, fixed + (registers ? 1 : 2));
+  const { pass, node, name, argNodes } = call;
+  const sum = fragment(call, 0, 'the sums');
+  const b = registers ? lines(call, 2, 3, 4) : lines(call, 4, 5, 6);
+  const factors = FACTORS[b.storage];
+  if (factors === undefined)
+    return pass.fail(
+      argNodes[registers ? 2 : 4] ?? node,
+      `${name} multiplies f16, bf16, f32 (as tf32), i8 and u8, and the right factor is ${b.storage}`,
+      'Convert it.',
+    );
+  if (!factors.sums.includes(sum.storage))
+    pass.fail(
+      argNodes[0] ?? node,
+      `${name} of ${b.storage} sums in ${factors.sums.join(' or ')}, and argument 1 is an array ` +
+        `of ${sum.storage}`,
+      `Declare it with gpu.local.${factors.sums[0]!}(${sum.length}).`,
+    );
+  const n = columnsOf(call, sum.length, factors.sums[0] === 'i32');
+  const panelA = registers ? 0 : panelOf(call, 7);
+  const panelB = panelOf(call, registers ? 5 : 8);
+  if ((panelA > 0 || panelB > 0) && storageBytes[b.storage] !== 2)
+    pass.fail(
+      node,
+      `${name} takes transposed factors of 16 bits only, and these are ${b.storage}`,
+      'Transpose them before.',
+    );
+  const detail = [`m64n${n}k${factors.depth}`, sum.storage, factors.type, panelA, b.width, panelB];
+  const right = address(b.place);
+  const sums: InstructionOperand = { kind: 'fragment', fragment: asFragment(sum), writes: true };
+  pass.sums.add(sum.array);
+  if (registers) {
+    const a = fragment(call, 1, 'the left factor');
+    const length = (4 * 4) / storageBytes[b.storage];
+    if (a.storage !== b.storage || a.length !== length)
+      pass.fail(
+        argNodes[1] ?? node,
+        `Argument 2 of ${name} has ${a.length} elements of ${a.storage}, and has to have ${length} ` +
+          `of ${b.storage}`,
+        `Declare it with gpu.local.${b.storage}(${length}).`,
+      );
+    const left: InstructionOperand = {
+      kind: 'fragment',
+      fragment: asFragment(a),
+      writes: false,
+    };
+    return instruction(call, 'group.mma', [sums, left, right], [...detail, 'registers']);
+  }
+  const a = lines(call, 1, 2, 3);
+  if (a.storage !== b.storage && !(factors.sums[0] === 'i32' && FACTORS[a.storage]?.depth === 32))
+    pass.fail(
+      argNodes[1] ?? node,
+      `${name} multiplies two of one dtype, and its factors are ${a.storage} and ${b.storage}`,
+      `Declare both as ${b.storage}.`,
+    );
+  return instruction(
+    call,
+    'group.mma',
+    [sums, address(a.place), right],
+    [...detail, FACTORS[a.storage]!.type, a.width],
+  );
+};
+
+/** After the last group the sums of all products can be read: they are operands of the wait. */
+function wait(call: Call): Value {
+  arity(call, 1);
+  const { pass } = call;
+  const pending = known(call, 0);
+  if (pending < 0 || pending > 7)
+    pass.fail(
+      call.argNodes[0] ?? call.node,
+      `${call.name} takes how many groups may be under way, 0 to 7, and got ${pending}`,
+      'Write 0 to wait for all of them.',
+    );
+  const span = pass.span(call.node);
+  const operands: InstructionOperand[] = [];
+  // Which arrays hold sums is known when all of the body has been read.
+  if (pending === 0) {
+    const before = pass.arrays.length;
+    pass.atEnd(() => {
+      for (const array of pass.sums)
+        if (array < before)
+          operands.push({
+            kind: 'fragment',
+            fragment: {
+              array,
+              index: constant(0, 'i32', span),
+              length: pass.arrays[array]!.length,
+            },
+            writes: true,
+          });
+    });
+  }
+  return instruction(call, 'group.wait', operands, [pending]);
+}
+
+/** The argument as an mbarrier: an array of u64 in shared memory, and its element. */
+function barrierAt(call: Call, at: number): InstructionOperand {
+  const { pass, node, name, args, argNodes } = call;
+  const given = args[at];
+  if (
+    given?.kind !== 'array' ||
+    pass.arrays[given.array]!.space !== 'shared' ||
+    pass.arrays[given.array]!.storage !== 'u64'
+  )
+    return pass.fail(
+      argNodes[at] ?? node,
+      `Argument ${at + 1} of ${name} is ` +
+        `${given === undefined ? 'missing' : describe(given)}, and has to be a shared array of u64`,
+      'Declare it with gpu.shared.u64(COUNT).',
+    );
+  return address(
+    placeIn(pass, node, given, number(call, at + 1), argNodes[at + 1] ?? node, 'write'),
+  );
+}
+
+const ofBarrier =
+  (name: InstructionName, more: number) =>
+  (call: Call): Value => {
+    arity(call, 2 + more);
+    return instruction(call, name, [
+      barrierAt(call, 0),
+      ...Array.from({ length: more }, (_, at) => value(integer(call, 2 + at, 'u32'))),
+    ]);
+  };
+
+/** The map of a tensor for boxes of `count` lines, and the coordinates from argument `from` on. */
+function boxOf(
+  call: Call,
+  at: number,
+  { storage, width }: Lines,
+  count: number,
+  from: number,
+): { map: InstructionOperand; coordinates: InstructionOperand[] } {
+  const { pass, node, name, args, argNodes } = call;
+  const given = args[at];
+  const own = argNodes[at] ?? node;
+  const param =
+    given?.kind === 'tensor' && given.indices.length === 0 ? pass.params[given.param] : undefined;
+  if (given?.kind !== 'tensor' || param?.kind !== 'tensor' || 'struct' in param.element)
+    return pass.fail(
+      own,
+      `Argument ${at + 1} of ${name} is ${given === undefined ? 'missing' : describe(given)}, and ` +
+        'has to be a tensor',
+      'Pass a parameter that is declared with input, output or inout.',
+    );
+  if (param.rank < 2 || param.rank > 5)
+    return pass.fail(
+      own,
+      `Argument ${at + 1} of ${name} has ${param.rank} axes, and has to have 2 to 5`,
+      `Declare it with input(${param.element.storage}, 2).`,
+    );
+  if (param.element.storage !== storage)
+    pass.fail(
+      own,
+      `${name} copies elements as they are, and the tensor has elements of ` +
+        `${param.element.storage}, the shared array of ${storage}`,
+      `Declare both as ${storage}.`,
+    );
+  const coordinates = args.length - from;
+  if (coordinates !== param.rank)
+    pass.fail(
+      node,
+      `${name} takes an index for each of the tensor's ${param.rank} axes, and got ${coordinates}`,
+      'Give one for each axis, the last one last.',
+    );
+  if (!(count >= 1 && count <= 256))
+    pass.fail(
+      node,
+      `${name} copies 1 to 256 lines, and got ${count}`,
+      'Copy them in several parts.',
+    );
+  const map = pass.abi(
+    {
+      kind: 'map',
+      param: given.param,
+      box: [...new Array<number>(param.rank - 2).fill(1), count, width],
+      swizzle: (width * storageBytes[storage]) as 128,
+    },
+    pass.span(own),
+    'u64',
+  );
+  return {
+    map: value(map),
+    coordinates: Array.from({ length: coordinates }, (_, axis) =>
+      value(integer(call, from + axis, 'i32')),
+    ),
+  };
+}
+
+/** load(to, line, count, tensor, barriers, barrier, ...indices) */
+function load(call: Call): Value {
+  arity(call, 8, 11);
+  const to = lines(call, 0, 1);
+  const count = known(call, 2);
+  const { map, coordinates } = boxOf(call, 3, to, count, 6);
+  return instruction(
+    call,
+    'tensor.load',
+    [address(to.place), map, barrierAt(call, 4), ...coordinates],
+    [coordinates.length],
+  );
+}
+
+/** store(tensor, from, line, count, ...indices) */
+function store(call: Call): Value {
+  arity(call, 6, 9);
+  const from = lines(call, 1, 2);
+  const count = known(call, 3);
+  const { map, coordinates } = boxOf(call, 0, from, count, 4);
+  return instruction(
+    call,
+    'tensor.store',
+    [map, address(from.place), ...coordinates],
+    [coordinates.length],
+  );
+}
+
+export const instructionFunctions: Readonly<Record<InstructionName, (call: Call) => Value>> & {
+  readonly 'group.mmaOfRegisters': (call: Call) => Value;
+} = {
+  'group.begin': bare('group.begin'),
+  'group.mma': product(false),
+  'group.mmaOfRegisters': product(true),
+  'group.commit': bare('group.commit'),
+  'group.wait': wait,
+  'group.moreRegisters': counted('group.moreRegisters', 'registers of a thread', 24, 256, 8),
+  'group.fewerRegisters': counted('group.fewerRegisters', 'registers of a thread', 24, 256, 8),
+  'tensor.load': load,
+  'tensor.store': store,
+  'tensor.commit': bare('tensor.commit'),
+  'tensor.wait': counted('tensor.wait', 'how many groups may be under way', 0, 63),
+  'tensor.waitRead': counted('tensor.waitRead', 'how many groups may be under way', 0, 63),
+  'barrier.init': ofBarrier('barrier.init', 1),
+  'barrier.arrive': ofBarrier('barrier.arrive', 0),
+  'barrier.arriveIn': ofBarrier('barrier.arriveIn', 1),
+  'barrier.expect': ofBarrier('barrier.expect', 1),
+  'barrier.wait': ofBarrier('barrier.wait', 1),
+  'cluster.sync': bare('cluster.sync'),
+  'block.syncThreads': (call) => {
+    arity(call, 2);
+    return instruction(call, 'block.syncThreads', [
+      value(integer(call, 0, 'u32')),
+      value(integer(call, 1, 'u32')),
+    ]);
+  },
+  'fence.async': bare('fence.async'),
+  'fence.barriers': bare('fence.barriers'),
+};
