@@ -2,7 +2,14 @@
 // allocator.
 
 import { readFileSync } from 'node:fs';
-import { CTX, EXPLICIT_CLUSTER, STATUS, compilePtx, relocate } from './index.js';
+import {
+  CTX,
+  EXPLICIT_CLUSTER,
+  SHARED_ALIGNMENT,
+  STATUS,
+  compilePtx,
+  relocate,
+} from './index.js';
 import type { PtxCompileOptions, WasmKernel, WasmModule, LaneCode } from './index.js';
 
 export type Argument =
@@ -224,8 +231,9 @@ export class Grid {
       else this.bytes().set(arg.bytes, at);
     });
     const sharedBytes = kernel.sharedBytes + (launch.dynamicShared ?? 0);
+    const scratchAt = SHARED_ALIGNMENT + Math.ceil((sharedBytes + 1) / 128) * 128;
     const slotBytes =
-      Math.ceil((512 + Math.ceil((sharedBytes + 1) / 128) * 128 + blockBytes(threads)) / 256) * 256;
+      Math.ceil((scratchAt + blockBytes(threads)) / SHARED_ALIGNMENT) * SHARED_ALIGNMENT;
     const blocks = gx * gy * gz;
     const workspace = this.allocate(64);
     const contexts: number[] = [];
@@ -233,8 +241,8 @@ export class Grid {
     const prepare = (block: number, slot: number, rank = 0): number => {
       const ctx = slot;
       this.lastContext = ctx;
-      const shared = ctx + 256;
-      const scratch = shared + Math.ceil((sharedBytes + 1) / 128) * 128;
+      const shared = ctx + SHARED_ALIGNMENT;
+      const scratch = ctx + scratchAt;
       this.bytes().fill(0, ctx, scratch + blockBytes(threads));
       const fields: [number, number][] = [
         [CTX.gridDim, toldX],
@@ -287,7 +295,7 @@ export class Grid {
     try {
       if (launch.interleave || launch.cluster) {
         // The blocks of a cluster lie one after the other.
-        const first = this.allocate(slotBytes * blocks);
+        const first = this.allocate(slotBytes * blocks, SHARED_ALIGNMENT);
         for (let block = 0; block < blocks; block++) {
           const [x, y, z] = [
             block % gx,
@@ -310,7 +318,7 @@ export class Grid {
         }
         return { status: STATUS.done, calls };
       }
-      const slot = this.allocate(slotBytes);
+      const slot = this.allocate(slotBytes, SHARED_ALIGNMENT);
       for (let block = 0; block < blocks; block++) {
         const ctx = prepare(block, slot);
         for (;;) {

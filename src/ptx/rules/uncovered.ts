@@ -6,7 +6,6 @@
 export const UNCOVERED_MNEMONICS: ReadonlySet<string> = new Set([
   'wgmma',
   'tcgen05',
-  'tensormap',
   'multimem',
   'clusterlaunchcontrol',
 ]);
