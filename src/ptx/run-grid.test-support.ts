@@ -112,6 +112,11 @@ export class Grid {
     return at;
   }
 
+  /** Makes room again for what was allocated from this address on. */
+  release(address: number): void {
+    this.top = address;
+  }
+
   /** Copies an array into memory; the result is a view of the copy. */
   put<
     T extends
