@@ -403,7 +403,7 @@ describe('in a cluster', () => {
         { bytes: Uint8Array.of(mask & 255, mask >> 8) },
         { i32: 512 },
       ],
-      { grid: [blocks], block: [1], cluster: [blocks], maxCalls: 1000 },
+      { grid: [blocks], block: [1], cluster: [blocks], maxCalls: 1000, fuel: 1000 },
     );
     expect(outcome.status).toBe(STATUS.done);
     const box = new Uint8Array(512);
