@@ -30,6 +30,8 @@ interface Wanted {
   types?: readonly TensorType[];
   interleave?: number;
   stores?: boolean;
+  /** Only the swizzles of compute capability 9.0. */
+  hopper?: boolean;
 }
 
 /** The elements of the innermost dimension of a box. */
@@ -47,15 +49,17 @@ export function tensorCase(draw: Draw, wanted: Wanted = {}): TensorCase {
   const size = tensorTypeBytes(type);
   const interleave = wanted.interleave ?? 0;
   const rank = mode === 'rows' ? 2 : draw(mode === 'im2col' || interleave ? 3 : 1, 5);
-  const swizzle = interleave === 2 ? 1 : draw(0, 4);
-  const atomicity = swizzle === 3 ? [0, 1, 3, 2][draw(0, wanted.stores ? 2 : 3)]! : 0;
+  const swizzle = interleave === 2 ? 1 : draw(0, wanted.hopper ? 3 : 4);
+  const atomicity =
+    swizzle === 3 && !wanted.hopper ? [0, 1, 3, 2][draw(0, wanted.stores ? 2 : 3)]! : 0;
   const slice = interleave ? (8 << interleave) / size : 0;
   const inner = innerBox(draw, size, slice, swizzle);
   const unit = interleave === 2 ? 32 : 16;
   const dims = [draw(1, 2 * inner), ...Array.from({ length: rank - 1 }, () => draw(1, 7))];
   const strides: number[] = [];
   for (let axis = 1; axis < rank; axis++) {
-    let least = axis === 1 ? (slice ? slice : dims[0]!) * size : strides[axis - 2]! * dims[axis - 1]!;
+    let least =
+      axis === 1 ? (slice ? slice : dims[0]!) * size : strides[axis - 2]! * dims[axis - 1]!;
     // Slices lie between the images and their rows.
     if (slice && axis === rank - 1) least *= Math.ceil(dims[0]! / slice);
     strides.push(upTo(least, unit) + unit * draw(0, 2));
@@ -67,7 +71,8 @@ export function tensorCase(draw: Draw, wanted: Wanted = {}): TensorCase {
   const rowBytes = slice ? upTo(inner * size, 8 << interleave) : inner * size;
   let rows = 1;
   for (let axis = 1; axis < rank; axis++) {
-    const count = mode === 'tile' ? draw(1, Math.min(6, Math.floor(MOST_BOX / rowBytes / rows))) : 1;
+    const count =
+      mode === 'tile' ? draw(1, Math.min(6, Math.floor(MOST_BOX / rowBytes / rows))) : 1;
     rows *= count;
     box.push(mode === 'rows' ? 1 : count * steps[axis]! - draw(0, steps[axis]! - 1));
   }
@@ -76,11 +81,13 @@ export function tensorCase(draw: Draw, wanted: Wanted = {}): TensorCase {
   const upper = lower.map((corner, axis) => draw(corner - dims[axis + 1]! + 1, 2));
   const coordinates = [
     ((slice || 16 / size) * draw(-2, 3)) % 64,
-    ...dims.slice(1).map((dim, axis) =>
-      axis < spatial
-        ? draw(lower[axis]!, dim - 1 + upper[axis]!)
-        : draw(mode === 'im2col' ? 0 : -6, dim + 2),
-    ),
+    ...dims
+      .slice(1)
+      .map((dim, axis) =>
+        axis < spatial
+          ? draw(lower[axis]!, dim - 1 + upper[axis]!)
+          : draw(mode === 'im2col' ? 0 : -6, dim + 2),
+      ),
   ];
   if (mode === 'rows') coordinates.push(...Array.from({ length: 3 }, () => draw(-1, dims[1]!)));
   return {
@@ -112,9 +119,11 @@ export function tensorCase(draw: Draw, wanted: Wanted = {}): TensorCase {
 
 /** The same as an arbitrary of fast-check. */
 export const tensorCases = (wanted: Wanted = {}): fc.Arbitrary<TensorCase> =>
-  fc.gen().map((g) =>
-    tensorCase((low, high) => g(fc.integer, { min: Math.min(low, high), max: high }), wanted),
-  );
+  fc
+    .gen()
+    .map((g) =>
+      tensorCase((low, high) => g(fc.integer, { min: Math.min(low, high), max: high }), wanted),
+    );
 
 const RANK: Readonly<Record<TensorMode, (map: TensorMap) => string>> = {
   tile: ({ dims }) => `${dims.length}d`,
@@ -129,7 +138,7 @@ const RANK: Readonly<Record<TensorMode, (map: TensorMap) => string>> = {
 export function tensorKernel(
   { map, mode, coordinates, offsets }: TensorCase,
   operation: string,
-  { cluster = true }: { cluster?: boolean } = {},
+  { wait = false }: { wait?: boolean } = {},
 ): string {
   const list = coordinates.map((_, axis) => `%c${axis}`).join(', ');
   const tensor = `[%map, {${list}}]`;
@@ -142,12 +151,26 @@ export function tensorKernel(
   }[mode];
   const info = offsets.length ? `, {${offsets.map((_, axis) => `%o${axis}`).join(', ')}}` : '';
   const copy = loads
-    ? `cp.async.bulk.tensor.${rank}.shared::${cluster ? 'cluster' : 'cta'}.global.${how}` +
+    ? `cp.async.bulk.tensor.${rank}.shared::cluster.global.${how}` +
       `.mbarrier::complete_tx::bytes [%s], ${tensor}, [%m]${info};`
     : operation === 'store'
       ? `cp.async.bulk.tensor.${rank}.global.shared::cta.${how}.bulk_group ${tensor}, [%s];`
       : `cp.reduce.async.bulk.tensor.${rank}.global.shared::cta.${operation}.${how}.bulk_group ` +
         `${tensor}, [%s];`;
+  // On a GPU the copies take their time; a kernel that hangs there hangs the suite, so it gives up.
+  const filled = wait
+    ? `mbarrier.arrive.expect_tx.shared.b64 %state, [%m+8], %r;
+      filling: mbarrier.try_wait.shared.b64 %p, [%m+8], %state; @!%p bra filling;`
+    : '';
+  const done = wait
+    ? loads
+      ? `mov.u32 %r, 0;
+      waiting: mbarrier.try_wait.shared.b64 %p, [%m], %state; @%p bra came;
+      add.u32 %r, %r, 1; setp.lt.u32 %p, %r, 100000; @%p bra waiting; setp.ne.u32 %p, 0, 0;
+      came: mov.u32 %r, ${REGION};`
+      : 'cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;'
+    : '';
+  const end = wait ? 'cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;' : '';
   return `.reg .b64 %map, %in, %out, %state; .reg .b32 %s, %a, %m, %n, %r, %c<5>;
   .reg .b16 %o<3>; .reg .pred %p; .shared .align 8 .b8 bar[16];
   mov.b64 %map, map; cvta.param.u64 %map, %map; ld.param.u64 %in, [in]; ld.param.u64 %out, [out];
@@ -157,10 +180,11 @@ export function tensorKernel(
   mov.u32 %m, bar; mbarrier.init.shared.b64 [%m], 1; mbarrier.init.shared.b64 [%m+8], 1;
   mov.u32 %r, ${REGION};
   cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%a], [%in], %r, [%m+8];
+  ${filled}
   ${copy}
   ${loads ? 'mbarrier.arrive.expect_tx.shared.b64 %state, [%m], %n;' : 'mbarrier.arrive.shared.b64 %state, [%m];'}
-  mbarrier.test_wait.shared.b64 %p, [%m], %state; selp.u32 %n, 1, 0, %p;
-  cp.async.bulk.global.shared::cta.bulk_group [%out], [%a], %r;
+  mbarrier.test_wait.shared.b64 %p, [%m], %state; ${done} selp.u32 %n, 1, 0, %p;
+  cp.async.bulk.global.shared::cta.bulk_group [%out], [%a], %r; ${end}
   st.global.u32 [%out+${REGION}], %n; ret;`;
 }
 
