@@ -183,7 +183,7 @@ function replaceField(e: Emitter): void {
       return;
     default:
       e.push(value, B32);
-      code.memory('i32.store8', BYTES[field]!);
+      code.memory('i32.store8', BYTES[field]);
   }
 }
 

@@ -7,6 +7,7 @@ import { CTX, SHARED_ALIGNMENT } from '../../../ptx/index.js';
 import { GRANULE } from '../memory/arena.js';
 import type { Range } from '../memory/arena.js';
 import type { DeviceMemory } from '../memory/device-memory.js';
+import { PART_ALIGNMENT, windowAlignment } from './shared-window.js';
 import { WATCH } from './stall.js';
 
 /**
@@ -22,7 +23,6 @@ export interface SlotLayout {
   scratchBytes: number;
 }
 
-const MIN_ALIGNMENT = 128;
 /** The alignment of slots: shared variables keep alignments up to it. */
 const SLOT_ALIGNMENT = SHARED_ALIGNMENT;
 /**
@@ -39,13 +39,9 @@ export function layOutSlot(
 ): SlotLayout {
   const params = CTX.bytes;
   const shared = alignUp(params + paramBytes, windowAlignment(sharedBytes, sharedAlign));
-  const scratch = alignUp(shared + sharedBytes, MIN_ALIGNMENT);
+  const scratch = alignUp(shared + sharedBytes, PART_ALIGNMENT);
   return { bytes: scratch + scratchBytes, params, shared, sharedBytes, scratch, scratchBytes };
 }
-
-/** The alignment of shared memory. A block that has none needs no room for it. */
-export const windowAlignment = (sharedBytes: number, sharedAlign: number): number =>
-  Math.max(sharedAlign, sharedBytes > 0 ? SHARED_ALIGNMENT : MIN_ALIGNMENT);
 
 function alignUp(value: number, alignment: number): number {
   return Math.ceil(value / alignment) * alignment;

@@ -7,8 +7,8 @@
  */
 import { CTX, EXPLICIT_CLUSTER, ORDER_SEED, STATUS, TEAM } from '../../../ptx/index.js';
 import type { RunBlock } from './run-block.js';
-import { windowAlignment } from './block-slots.js';
 import type { SlotLayout } from './block-slots.js';
+import { windowAlignment } from './shared-window.js';
 
 /** The number of blocks of a cluster, along each axis and in all. */
 export interface ClusterShape {
