@@ -22,6 +22,7 @@ import type { StreamCalls, EventCalls } from './libcuda/stream-calls.js';
 import type { MemoryCalls, HostMemoryCalls } from './libcuda/memory-calls.js';
 import type { PoolCalls } from './libcuda/pool-calls.js';
 import type { CopyCalls } from './libcuda/copy-calls.js';
+import type { TensorMapCalls } from './libcuda/tensor-map-calls.js';
 import type { TextureCalls } from './libcuda/texture-calls.js';
 import type { ModuleCalls, FunctionCalls } from './libcuda/code-calls.js';
 import type { LaunchCalls } from './libcuda/launch-calls.js';
@@ -38,6 +39,7 @@ export type {
   PoolCalls,
   CopyCalls,
   TextureCalls,
+  TensorMapCalls,
   ModuleCalls,
   FunctionCalls,
   LaunchCalls,
@@ -55,6 +57,7 @@ export interface Driver
     PoolCalls,
     CopyCalls,
     TextureCalls,
+    TensorMapCalls,
     ModuleCalls,
     FunctionCalls,
     LaunchCalls,

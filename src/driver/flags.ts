@@ -139,6 +139,74 @@ export const CUDA_ARRAY3D = {
 } as const;
 export type CUDA_ARRAY3D = (typeof CUDA_ARRAY3D)[keyof typeof CUDA_ARRAY3D];
 
+/** Element types of tensor maps. */
+export const CUtensorMapDataType = {
+  CU_TENSOR_MAP_DATA_TYPE_UINT8: 0,
+  CU_TENSOR_MAP_DATA_TYPE_UINT16: 1,
+  CU_TENSOR_MAP_DATA_TYPE_UINT32: 2,
+  CU_TENSOR_MAP_DATA_TYPE_INT32: 3,
+  CU_TENSOR_MAP_DATA_TYPE_UINT64: 4,
+  CU_TENSOR_MAP_DATA_TYPE_INT64: 5,
+  CU_TENSOR_MAP_DATA_TYPE_FLOAT16: 6,
+  CU_TENSOR_MAP_DATA_TYPE_FLOAT32: 7,
+  CU_TENSOR_MAP_DATA_TYPE_FLOAT64: 8,
+  CU_TENSOR_MAP_DATA_TYPE_BFLOAT16: 9,
+  CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ: 10,
+  CU_TENSOR_MAP_DATA_TYPE_TFLOAT32: 11,
+  CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ: 12,
+  CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B: 13,
+  CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B: 14,
+  CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B: 15,
+} as const;
+export type CUtensorMapDataType = (typeof CUtensorMapDataType)[keyof typeof CUtensorMapDataType];
+
+/** Slices of channels in global memory. */
+export const CUtensorMapInterleave = {
+  CU_TENSOR_MAP_INTERLEAVE_NONE: 0,
+  CU_TENSOR_MAP_INTERLEAVE_16B: 1,
+  CU_TENSOR_MAP_INTERLEAVE_32B: 2,
+} as const;
+export type CUtensorMapInterleave =
+  (typeof CUtensorMapInterleave)[keyof typeof CUtensorMapInterleave];
+
+/** How a box is laid out in shared memory. */
+export const CUtensorMapSwizzle = {
+  CU_TENSOR_MAP_SWIZZLE_NONE: 0,
+  CU_TENSOR_MAP_SWIZZLE_32B: 1,
+  CU_TENSOR_MAP_SWIZZLE_64B: 2,
+  CU_TENSOR_MAP_SWIZZLE_128B: 3,
+  CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B: 4,
+  CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B_FLIP_8B: 5,
+  CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B: 6,
+} as const;
+export type CUtensorMapSwizzle = (typeof CUtensorMapSwizzle)[keyof typeof CUtensorMapSwizzle];
+
+/** The least bytes that the L2 cache fetches. */
+export const CUtensorMapL2promotion = {
+  CU_TENSOR_MAP_L2_PROMOTION_NONE: 0,
+  CU_TENSOR_MAP_L2_PROMOTION_L2_64B: 1,
+  CU_TENSOR_MAP_L2_PROMOTION_L2_128B: 2,
+  CU_TENSOR_MAP_L2_PROMOTION_L2_256B: 3,
+} as const;
+export type CUtensorMapL2promotion =
+  (typeof CUtensorMapL2promotion)[keyof typeof CUtensorMapL2promotion];
+
+/** What loads give for elements outside of the tensor. */
+export const CUtensorMapFloatOOBfill = {
+  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE: 0,
+  CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA: 1,
+} as const;
+export type CUtensorMapFloatOOBfill =
+  (typeof CUtensorMapFloatOOBfill)[keyof typeof CUtensorMapFloatOOBfill];
+
+/** Modes of cuTensorMapEncodeIm2colWide. */
+export const CUtensorMapIm2ColWideMode = {
+  CU_TENSOR_MAP_IM2COL_WIDE_MODE_W: 0,
+  CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128: 1,
+} as const;
+export type CUtensorMapIm2ColWideMode =
+  (typeof CUtensorMapIm2ColWideMode)[keyof typeof CUtensorMapIm2ColWideMode];
+
 /** Kinds of resources of cuTexObjectCreate and cuSurfObjectCreate. */
 export const CUresourcetype = {
   CU_RESOURCE_TYPE_ARRAY: 0,

@@ -115,6 +115,12 @@ export interface CUDA_TEXTURE_DESC {
   borderColor?: readonly [number, number, number, number];
 }
 
+/**
+ * The 128 bytes of a tensor map, which a kernel takes as a parameter. Only the driver's calls and
+ * kernels give them a meaning.
+ */
+export type CUtensorMap = Uint8Array;
+
 /** A 3-D copy between two contexts. */
 export interface CUDA_MEMCPY3D_PEER extends CUDA_MEMCPY3D {
   srcContext: CUcontext;

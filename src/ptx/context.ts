@@ -12,7 +12,7 @@ export const CTX = {
   ctaid: 24,
   /** Address of the kernel's parameter bytes. */
   params: 36,
-  /** Address of the block's shared memory, aligned to 128. */
+  /** Address of the block's shared memory, a multiple of {@link SHARED_ALIGNMENT}. */
   shared: 40,
   /** Static plus dynamic shared bytes: `ld.shared` and `st.shared` outside of them fault. */
   sharedBytes: 44,
@@ -81,6 +81,12 @@ export const TEAM = {
   most: 32,
 } as const;
 
+/**
+ * Shared memory begins at a multiple of it, so that the bits of an address that swizzling combines
+ * are those of the offset.
+ */
+export const SHARED_ALIGNMENT = 1024;
+
 /** What a call of a kernel returns. `waiting`: the block waits for other blocks of its cluster. */
 export const STATUS = { done: 0, yielded: 1, stuck: 2, fault: 3, waiting: 4 } as const;
 
@@ -107,6 +113,8 @@ export const FAULT = {
   /** A checker refused an access, in code compiled with `check`. */
   checked: 9,
   breakpoint: 10,
+  /** An instruction names bytes that are no tensor map, or one that it cannot use. */
+  tensorMap: 11,
 } as const;
 
 /** Addresses below this are never valid. */

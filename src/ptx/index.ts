@@ -2,7 +2,7 @@
 // contract for running the module. It contains no devices, no streams, and nothing of Node.
 // README.md describes its steps.
 
-export { CTX, EXPLICIT_CLUSTER, FAULT, STATUS, TEAM } from './context.js';
+export { CTX, EXPLICIT_CLUSTER, FAULT, SHARED_ALIGNMENT, STATUS, TEAM } from './context.js';
 export {
   ACCESS,
   ACCESS_SPACES,
@@ -30,6 +30,15 @@ export { PtxError } from './error.js';
 export type { PtxErrorCode, PtxErrorPlace } from './error.js';
 export { kernelSignatures } from './signatures.js';
 export type { PtxKernelParam, KernelSignature } from './signatures.js';
+export {
+  TENSOR_MAP,
+  TENSOR_TYPES,
+  encodeTensorMap,
+  isFloatTensor,
+  isTensorMap,
+  tensorTypeBytes,
+} from './tensor-map.js';
+export type { TensorMap, TensorType } from './tensor-map.js';
 export { TEXTURE, TEXTURE_KIND, TEXTURE_MAGIC } from './texture-descriptor.js';
 export { optimisingTime } from './wasm/optimising.js';
 export type { OptimisingTime } from './wasm/optimising.js';

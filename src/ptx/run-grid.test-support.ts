@@ -2,7 +2,7 @@
 // allocator.
 
 import { readFileSync } from 'node:fs';
-import { CTX, EXPLICIT_CLUSTER, STATUS, compilePtx, relocate } from './index.js';
+import { CTX, EXPLICIT_CLUSTER, SHARED_ALIGNMENT, STATUS, compilePtx, relocate } from './index.js';
 import type { PtxCompileOptions, WasmKernel, WasmModule, LaneCode } from './index.js';
 
 export type Argument =
@@ -103,6 +103,11 @@ export class Grid {
     this.top = at + size;
     if (this.top > this.memory.buffer.byteLength) throw new RangeError('test memory is full');
     return at;
+  }
+
+  /** Makes room again for what was allocated from this address on. */
+  release(address: number): void {
+    this.top = address;
   }
 
   /** Copies an array into memory; the result is a view of the copy. */
@@ -224,9 +229,9 @@ export class Grid {
       else this.bytes().set(arg.bytes, at);
     });
     const sharedBytes = kernel.sharedBytes + (launch.dynamicShared ?? 0);
+    const scratchAt = SHARED_ALIGNMENT + Math.ceil((sharedBytes + 1) / 128) * 128;
     const slotBytes =
-      Math.ceil((1280 + Math.ceil((sharedBytes + 1) / 128) * 128 + blockBytes(threads)) / 1024) *
-      1024;
+      Math.ceil((scratchAt + blockBytes(threads)) / SHARED_ALIGNMENT) * SHARED_ALIGNMENT;
     const blocks = gx * gy * gz;
     const workspace = this.allocate(64);
     const contexts: number[] = [];
@@ -234,8 +239,8 @@ export class Grid {
     const prepare = (block: number, slot: number, rank = 0): number => {
       const ctx = slot;
       this.lastContext = ctx;
-      const shared = Math.ceil((ctx + 256) / 1024) * 1024;
-      const scratch = shared + Math.ceil((sharedBytes + 1) / 128) * 128;
+      const shared = ctx + SHARED_ALIGNMENT;
+      const scratch = ctx + scratchAt;
       this.bytes().fill(0, ctx, scratch + blockBytes(threads));
       const fields: [number, number][] = [
         [CTX.gridDim, toldX],
@@ -288,7 +293,7 @@ export class Grid {
     try {
       if (launch.interleave || launch.cluster) {
         // The blocks of a cluster lie one after the other.
-        const first = this.allocate(slotBytes * blocks);
+        const first = this.allocate(slotBytes * blocks, SHARED_ALIGNMENT);
         for (let block = 0; block < blocks; block++) {
           const [x, y, z] = [
             block % gx,
@@ -311,7 +316,7 @@ export class Grid {
         }
         return { status: STATUS.done, calls };
       }
-      const slot = this.allocate(slotBytes);
+      const slot = this.allocate(slotBytes, SHARED_ALIGNMENT);
       for (let block = 0; block < blocks; block++) {
         const ctx = prepare(block, slot);
         for (;;) {

@@ -1077,5 +1077,7 @@ it('a kernel that needs what is not covered is left out of its module, and says 
 });
 
 it('a module of which nothing compiles throws', () => {
-  expect(() => compilePtx(kernelText('k', '', 'tcgen05.wait::ld.sync.aligned; ret;'))).toThrow(PtxError);
+  expect(() => compilePtx(kernelText('k', '', 'tcgen05.wait::ld.sync.aligned; ret;'))).toThrow(
+    PtxError,
+  );
 });

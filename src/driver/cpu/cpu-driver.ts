@@ -13,6 +13,7 @@ import { launchCalls } from './calls/launch-calls.js';
 import { memoryCalls } from './calls/memory-calls.js';
 import { moduleCalls } from './calls/module-calls.js';
 import { eventCalls, streamCalls } from './calls/stream-calls.js';
+import { tensorMapCalls } from './calls/tensor-map-calls.js';
 import { textureCalls } from './calls/texture-calls.js';
 import type { CrewOptions } from './crew/crew-options.js';
 import { CpuDevice } from './device.js';
@@ -137,6 +138,7 @@ export function createCpuDriver(options: CpuOptions & { compile: Compile }): Pol
     ...hostMemoryCalls(machine),
     ...copyCalls(machine),
     ...textureCalls(machine),
+    ...tensorMapCalls(machine),
     ...moduleCalls(machine),
     ...launchCalls(machine),
     ...graphCalls(machine),

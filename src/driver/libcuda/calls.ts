@@ -6,6 +6,7 @@ import { STREAM_CALLS } from './stream-calls.js';
 import { MEMORY_CALLS } from './memory-calls.js';
 import { POOL_CALLS } from './pool-calls.js';
 import { COPY_CALLS } from './copy-calls.js';
+import { TENSOR_MAP_CALLS } from './tensor-map-calls.js';
 import { TEXTURE_CALLS } from './texture-calls.js';
 import { CODE_CALLS, LINK_CALLS } from './code-calls.js';
 import { LAUNCH_CALLS } from './launch-calls.js';
@@ -19,6 +20,7 @@ export const CALLS = {
   ...POOL_CALLS,
   ...COPY_CALLS,
   ...TEXTURE_CALLS,
+  ...TENSOR_MAP_CALLS,
   ...CODE_CALLS,
   ...LAUNCH_CALLS,
   ...GRAPH_CALLS,

@@ -23,6 +23,7 @@ import { memoryCalls } from './memory-calls.js';
 import { pointerCalls } from './node-ffi.js';
 import { poolCalls } from './pool-calls.js';
 import { streamCalls } from './stream-calls.js';
+import { tensorMapCalls } from './tensor-map-calls.js';
 import { textureCalls } from './texture-calls.js';
 
 export { koffiPath } from '../../native/koffi.js';
@@ -87,6 +88,7 @@ export function openLibcuda(options: LibcudaOptions = {}): Driver {
     ...poolCalls(binding),
     ...copyCalls(binding),
     ...textureCalls(binding),
+    ...tensorMapCalls(binding),
     ...codeCalls(binding),
     ...launchCalls(binding, options),
     ...graphCalls(binding),

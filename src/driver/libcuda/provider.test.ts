@@ -31,6 +31,9 @@ const h1 = '7f1000000010',
 const BIG = 0x300000007,
   big = '300000007';
 
+/** The bytes of a tensor map. */
+const TENSOR_MAP = Uint8Array.from({ length: 128 }, (_, i) => 255 - i);
+
 interface Case {
   call: (d: Driver) => unknown;
   /** The recorded lines, one for each symbol called. */
@@ -427,6 +430,41 @@ const CASES: Record<string, Case> = {
     log: 'cuArray3DCreate_v2 * *',
     writes: [['cuArray3DCreate_v2', 0, u64(H1)]],
     result: H1,
+  },
+  cuTensorMapEncodeTiled: {
+    call: (d) => d.cuTensorMapEncodeTiled(6, 2, H1, [64, BIG], [128], [64, 8], [1, 2], 0, 3, 2, 1),
+    log: `cuTensorMapEncodeTiled * 6 2 ${h1} * * * * 0 3 2 1`,
+    writes: [['cuTensorMapEncodeTiled', 0, TENSOR_MAP]],
+    result: TENSOR_MAP,
+  },
+  cuTensorMapEncodeIm2col: {
+    call: (d) =>
+      d.cuTensorMapEncodeIm2col(
+        ...([9, 4, H2, [64, 9, 9, 2], [128, 1152, 10368], [-1, -1], [-1, -1], 64, 96] as const),
+        ...([[1, 1, 1, 1], 0, 3, 1, 0] as const),
+      ),
+    log: `cuTensorMapEncodeIm2col * 9 4 ${h2} * * * * 40 60 * 0 3 1 0`,
+    writes: [['cuTensorMapEncodeIm2col', 0, TENSOR_MAP]],
+    result: TENSOR_MAP,
+  },
+  cuTensorMapEncodeIm2colWide: {
+    call: (d) =>
+      d.cuTensorMapEncodeIm2colWide(
+        ...([6, 3, H3, [64, 9, 2], [128, 1152], 7, 8, 64, 96, [1, 1, 1], 0, 1, 3, 2, 1] as const),
+      ),
+    log: `cuTensorMapEncodeIm2colWide * 6 3 ${h3} * * 7 8 40 60 * 0 1 3 2 1`,
+    writes: [['cuTensorMapEncodeIm2colWide', 0, TENSOR_MAP]],
+    result: TENSOR_MAP,
+  },
+  cuTensorMapReplaceAddress: {
+    call: (d) => {
+      const map = new Uint8Array(128);
+      d.cuTensorMapReplaceAddress(map, H4);
+      return map;
+    },
+    log: `cuTensorMapReplaceAddress * ${h4}`,
+    writes: [['cuTensorMapReplaceAddress', 0, TENSOR_MAP]],
+    result: TENSOR_MAP,
   },
   cuTexObjectCreate: {
     call: (d) =>

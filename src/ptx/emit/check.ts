@@ -90,7 +90,8 @@ function accessKind(inst: Inst, arg: Arg): number {
       return modifiers[0] === 'load' ? ACCESS.read : ACCESS.write;
     // cp.async.mbarrier.arrive, and the mbarrier that counts bytes.
     case 'cp':
-      if (modifiers.includes('mbarrier') || inst.args.indexOf(arg) > 2) return ARRIVES;
+      if (modifiers.includes('mbarrier')) return ARRIVES;
+      if (inst.args.indexOf(arg) >= (modifiers.includes('tensor') ? 2 : 3)) return ARRIVES;
       if (modifiers.includes('reduce')) {
         if (inst.args[0] === arg) return ACCESS.atomic | ACCESS.strong;
       } else if (inst.args[1] === arg) return ACCESS.read | ACCESS.copy;

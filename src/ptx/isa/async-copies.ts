@@ -1,10 +1,11 @@
-// The row of asynchronous copies.
+// The row of asynchronous copies; tensor-copies.ts has the forms of those that have a tensor map.
 
 import { copy } from '../rules/async-copy.js';
 import { form } from './form.js';
 import type { Form } from './form.js';
 import { NO_VECTOR_FORM } from './instruction.js';
 import type { Rows } from './instruction.js';
+import { TENSOR_COPIES } from './tensor-copies.js';
 import { NEVER_WAITS, WRITES_NOTHING } from './traits.js';
 
 const SIZES = '[L2::64B|L2::128B|L2::256B]';
@@ -120,8 +121,8 @@ const COPIES: readonly Form[] = [
 
 export const ASYNC_COPIES = {
   cp: {
-    forms: COPIES,
-    operands: WRITES_NOTHING,
+    forms: [...COPIES, ...TENSOR_COPIES],
+    operands: { ...WRITES_NOTHING, coordinates: true },
     effect: 'any',
     waits: NEVER_WAITS,
     meaning: 'opaque',

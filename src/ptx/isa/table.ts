@@ -15,6 +15,7 @@ import type { Instruction, Rows } from './instruction.js';
 import { MATRICES } from './matrices.js';
 import { MEMORY } from './memory.js';
 import { SYNCHRONISATION } from './synchronisation.js';
+import { TENSOR_MAPS } from './tensor-copies.js';
 import { TEXTURES } from './textures.js';
 import { alike } from './traits.js';
 import { VIDEO } from './video.js';
@@ -46,6 +47,7 @@ export const INSTRUCTIONS = tableOf([
   SYNCHRONISATION,
   WARP,
   MATRICES,
+  TENSOR_MAPS,
   TEXTURES,
   VIDEO,
 ]);

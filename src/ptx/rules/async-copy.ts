@@ -2,9 +2,8 @@
 // nothing, and arrivals and bytes are counted at once.
 
 import type { Arg } from '../analysis/program.js';
-import { ACCESS, ACCESS_SPACES, GROUP_EVENT, IN_FLIGHT } from '../check.js';
+import { ACCESS, GROUP_EVENT, IN_FLIGHT } from '../check.js';
 import {
-  ARRIVES,
   emitAccessCheck,
   emitCallerCheck,
   emitCopyCheck,
@@ -18,13 +17,19 @@ import { readModifyWrite } from './atomics.js';
 import { mapToRank } from './cluster.js';
 import { completeTransaction, pushBarrier } from './mbarrier.js';
 import { loadName } from './memory.js';
+import { toSelectedBlocks } from './multicast.js';
+import { copyTensor } from './tensor-copy.js';
 
 const B32 = scalarType('b32');
 const B16 = scalarType('b16');
 const PRED = scalarType('pred');
 
 export function copy(e: Emitter): void {
-  if (!e.has('async') || e.has('tensor')) throw e.unsupported();
+  if (!e.has('async')) throw e.unsupported();
+  if (e.has('tensor')) {
+    copyTensor(e);
+    return;
+  }
   if (e.has('commit_group') || e.has('wait_group') || e.has('wait_all')) {
     awaitGroups(e);
     return;
@@ -172,69 +177,21 @@ function copyBulk(e: Emitter): void {
   signal(e, bytes);
 }
 
-/**
- * Copies to the same offset in every block whose bit is set in the mask; the mbarrier at the same
- * offset there counts the bytes.
- */
+/** Copies to the same offset in every block whose bit is set in the mask. */
 function copyToMany(e: Emitter, target: number, source: number, bytes: number): void {
   const { code } = e;
-  const mask = e.temp('i32');
-  const rank = e.temp('i32');
   const there = e.temp('i32');
-  const barrier = e.temp('i64');
-  const barrierThere = e.temp('i32');
   const pushBytes = (): void => {
     code.get(bytes);
   };
-  const pushRank = (): void => {
-    code.get(rank);
-  };
-  e.push(e.arg(4), B16);
-  code.i32(0xffff).op('i32.and').set(mask).i32(0).set(rank);
-  // An mbarrier in the cluster's shared memory has a counterpart in every block, and each counts
-  // its own bytes.
-  const own = boundedPlace(e, e.arg(3), 8, 'cluster');
-  code
-    .get(own.local)
-    .i32(own.offset)
-    .op('i32.add')
-    .op('i64.extend_i32_u')
-    .set(barrier)
-    .op('block')
-    .byte(0x40)
-    .op('loop')
-    .byte(0x40);
-  e.nest(() => {
-    e.nest(() => {
-      // Bits beyond the cluster's blocks select no block.
-      code.get(rank).get(e.ctx);
-      e.call('cluster_blocks');
-      code.op('i32.ge_u').op('br_if').u32(1);
-      code.get(mask).get(rank).op('i32.shr_u').i32(1).op('i32.and');
-      e.when(() => {
-        code.get(target).op('i64.extend_i32_u');
-        mapToRank(e, pushRank);
-        code.op('i32.wrap_i64').set(there);
-        if (e.around.check) emitTouch(e, { local: there, offset: 0 }, pushBytes, ACCESS.write);
-        emitCopyCheck(e, { local: there, offset: 0 }, { local: source, offset: 0 }, pushBytes);
-        code.get(there).get(source).get(bytes).op('memory.copy').byte(0).byte(0);
-        code.get(barrier);
-        mapToRank(e, pushRank);
-        code.op('i32.wrap_i64').set(barrierThere);
-        if (e.around.check)
-          emitTouch(
-            e,
-            { local: barrierThere, offset: 0 },
-            8,
-            ARRIVES | (ACCESS_SPACES.indexOf('cluster') << ACCESS.spaceShift),
-          );
-        code.get(barrierThere).i32(0).get(bytes).op('i32.sub');
-        e.call('mbarrier_transaction');
-      });
-      code.get(rank).i32(1).op('i32.add').set(rank).op('br').u32(0);
-    });
+  toSelectedBlocks(e, e.arg(4), e.arg(3), bytes, (pushRank) => {
+    code.get(target).op('i64.extend_i32_u');
+    mapToRank(e, pushRank);
+    code.op('i32.wrap_i64').set(there);
+    if (e.around.check) emitTouch(e, { local: there, offset: 0 }, pushBytes, ACCESS.write);
+    emitCopyCheck(e, { local: there, offset: 0 }, { local: source, offset: 0 }, pushBytes);
+    code.get(there).get(source).get(bytes).op('memory.copy').byte(0).byte(0);
   });
-  code.op('end').op('end');
 }
 
 /**

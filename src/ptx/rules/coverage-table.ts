@@ -22,8 +22,8 @@ const NOTES: Readonly<Record<string, string>> = {
     'recursive; `vprintf`, `malloc`, `free`, `__assertfail`, `cudaGraphSetConditional` are ' +
     'provided',
   cp:
-    'copies are done at once, and waits for them do nothing. Refused: `cp.async.bulk.tensor`, ' +
-    '`cp.reduce.async.bulk.tensor`',
+    'copies are done at once, and waits for them do nothing; prefetches do nothing. Values of ' +
+    'tf32 and `.f32.ftz` tensors are rounded and flushed by loads',
   createpolicy: 'policies have no effect: all are zero',
   cvt: '`.rs` with formats of 4 to 8 bits adds the random bits below the last bit that is kept',
   discard: 'a hint: does nothing',
@@ -61,12 +61,14 @@ const REFUSED: Readonly<Record<string, string>> = {
   clusterlaunchcontrol: 'work that one cluster takes from another',
   multimem: 'memory of several GPUs',
   tcgen05: 'tensor memory',
-  tensormap: 'tensor copies',
 };
 
 /** Parts of instructions that are otherwise covered. */
 const PARTS_REFUSED: readonly (readonly [string, string])[] = [
-  ['`cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`', 'tensor copies'],
+  [
+    '`cp.async.bulk.tensor` with `.im2col::w`, `.im2col::w::128` and `.cta_group`',
+    'tensor copies of sm_100 for convolutions and pairs of blocks',
+  ],
   ['`mma` with `.block_scale`', 'scaled blocks, of sm_120a only'],
   [
     '`tex` with a depth comparison, with `.2dms` and `.a2dms`, and of `.cube` with integers; ' +

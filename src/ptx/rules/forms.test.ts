@@ -103,8 +103,8 @@ describe('what is in no form is rejected', () => {
   it.each([
     'tcgen05.wait::ld.sync.aligned',
     'multimem.ld_reduce.global.add.u32 %r0, [%l0]',
-    'cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r0], ' +
-      '[%l0, {%r1}], [%r2]',
+    'cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes.cta_group::2 ' +
+      '[%r0], [%l0, {%r1}], [%r2]',
   ])('%s is refused by name', (text) => {
     expect(() => compilePtx(formKernel(`${text};`))).toThrow(
       new RegExp(`instruction '${text.split(/[ .]/)[0]!}\\.`),

@@ -33,7 +33,7 @@ export function fitsPlace(
       if (!result && (kind === 'register' || kind === 'integer')) return true;
       break;
     case '[':
-      return kind === 'address';
+      return kind === 'address' && fitsAddress(arg, token);
     case '{':
       return kind === 'vector'
         ? fitsVector(traits, arg, result)
@@ -86,6 +86,19 @@ export function fitsPlace(
       (traits.takesOffsets === true || (name.endsWith('32') && !traits.refusesOffsets))
     );
   return fitsInteger(arg, name);
+}
+
+/** `[g,3]` is an address with three coordinates in braces. */
+function fitsAddress({ extra }: Arg & { kind: 'address' }, token: string): boolean {
+  const count = /,(\d)/.exec(token)?.[1];
+  if (count === undefined) return extra.length === 0;
+  const [coordinates, ...more] = extra;
+  return (
+    more.length === 0 &&
+    coordinates?.kind === 'vector' &&
+    coordinates.elements.length === Number(count) &&
+    coordinates.elements.every((element) => fitsInteger(element, 'b32'))
+  );
 }
 
 function fitsPredicate(traits: OperandTraits, arg: Arg, token: string, result: boolean): boolean {

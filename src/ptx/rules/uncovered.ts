@@ -5,7 +5,6 @@
  */
 export const UNCOVERED_MNEMONICS: ReadonlySet<string> = new Set([
   'tcgen05',
-  'tensormap',
   'multimem',
   'clusterlaunchcontrol',
 ]);

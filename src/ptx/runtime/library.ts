@@ -21,6 +21,7 @@ import { FLOAT_FUNCTIONS } from './floats.js';
 import { INTEGER_FUNCTIONS } from './integers.js';
 import { MATRIX_FUNCTIONS } from './matrices.js';
 import { SCHEDULER_FUNCTIONS } from './scheduler.js';
+import { CHECKED_TENSOR_FUNCTIONS, TENSOR_FUNCTIONS } from './tensors.js';
 import { CHECKED_TEXTURE_FUNCTIONS, TEXTURE_FUNCTIONS } from './textures.js';
 import { WARP_FUNCTIONS } from './warp.js';
 import {
@@ -50,6 +51,7 @@ export function runtimeLibrary(check: boolean): WatLibrary {
       ...texts(),
       CHECKED_TEXTURE_FUNCTIONS,
       CHECKED_COPY_FUNCTIONS,
+      CHECKED_TENSOR_FUNCTIONS,
       CHECKED_CLUSTER_BARRIER_FUNCTIONS,
       CHECKED_GROUP_OPERAND_FUNCTIONS,
     ]));
@@ -69,6 +71,7 @@ function texts(): readonly string[] {
     GROUP_FUNCTIONS,
     GROUP_OPERAND_FUNCTIONS,
     TEXTURE_FUNCTIONS,
+    TENSOR_FUNCTIONS,
     CLOCK_FUNCTIONS,
     MBARRIER_FUNCTIONS,
     VIDEO_FUNCTIONS,

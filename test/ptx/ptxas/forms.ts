@@ -65,6 +65,10 @@ function neighbours(version: string, target: string, only: string | undefined): 
     'b4x16_p64',
     'row',
     'col',
+    // The fields of tensor maps.
+    ...FORMS.filter((row) => row.mnemonic === 'tensormap').flatMap((row) =>
+      row.places.slice(2, 3).flatMap((place) => [...place.words]),
+    ),
     ...FORMS.filter((row) => row.mnemonic === 'testp').flatMap((row) => [...row.places[0]!.words]),
   ]);
   const everyWord = [

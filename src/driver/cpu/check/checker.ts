@@ -154,7 +154,7 @@ export class Checker implements KernelChecker, MemoryWatch {
       },
       check_touch: (address = 0, bytes = 0, flags = 0) => {
         const { watch, thread, line } = this.caller!;
-        if (this.access(watch, thread, address >>> 0, bytes, flags, line))
+        if (this.accesses(watch, thread, address >>> 0, bytes, flags, line))
           throw new CheckStop(watch.launch.fatal!.message);
       },
     };

@@ -3,10 +3,11 @@
  * the launch's parameters, its shared memory and the compiler's scratch. Slots are kept by size, so
  * that launching in a loop does not allocate.
  */
-import { CTX } from '../../../ptx/index.js';
+import { CTX, SHARED_ALIGNMENT } from '../../../ptx/index.js';
 import { GRANULE } from '../memory/arena.js';
 import type { Range } from '../memory/arena.js';
 import type { DeviceMemory } from '../memory/device-memory.js';
+import { PART_ALIGNMENT, windowAlignment } from './shared-window.js';
 import { WATCH } from './stall.js';
 
 /**
@@ -22,12 +23,8 @@ export interface SlotLayout {
   scratchBytes: number;
 }
 
-const MIN_ALIGNMENT = 128;
-/**
- * The alignment of slots: shared variables keep alignments up to it, the largest that instructions
- * require.
- */
-const SLOT_ALIGNMENT = 1024;
+/** The alignment of slots: shared variables keep alignments up to it. */
+const SLOT_ALIGNMENT = SHARED_ALIGNMENT;
 /**
  * Unused bytes before a slot. A kernel whose last block writes past the end of a buffer, by one to
  * 1024 threads, damages nothing on a GPU; here it would overwrite the state of a running block.
@@ -41,8 +38,8 @@ export function layOutSlot(
   scratchBytes: number,
 ): SlotLayout {
   const params = CTX.bytes;
-  const shared = alignUp(params + paramBytes, Math.max(sharedAlign, MIN_ALIGNMENT));
-  const scratch = alignUp(shared + sharedBytes, MIN_ALIGNMENT);
+  const shared = alignUp(params + paramBytes, windowAlignment(sharedBytes, sharedAlign));
+  const scratch = alignUp(shared + sharedBytes, PART_ALIGNMENT);
   return { bytes: scratch + scratchBytes, params, shared, sharedBytes, scratch, scratchBytes };
 }
 

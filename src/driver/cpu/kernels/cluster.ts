@@ -8,6 +8,7 @@
 import { CTX, EXPLICIT_CLUSTER, ORDER_SEED, STATUS, TEAM } from '../../../ptx/index.js';
 import type { RunBlock } from './run-block.js';
 import type { SlotLayout } from './block-slots.js';
+import { windowAlignment } from './shared-window.js';
 
 /** The number of blocks of a cluster, along each axis and in all. */
 export interface ClusterShape {
@@ -60,7 +61,7 @@ export function layOutCluster(
   sharedAlign: number,
   { blocks }: ClusterShape,
 ): SlotLayout & { first: number; stride: number } {
-  const align = Math.max(TEAM.bytes, sharedAlign);
+  const align = Math.max(TEAM.bytes, windowAlignment(block.sharedBytes, sharedAlign));
   const stride = Math.ceil(block.bytes / align) * align;
   return {
     bytes: align + stride * blocks,

@@ -63,6 +63,12 @@ const KINDS: Readonly<Record<number, FaultKind>> = {
     result: CUresult.CUDA_ERROR_INVALID_PC,
     says: (address) => `indirect call of ${address}, which is no function`,
   },
+  [FAULT.tensorMap]: {
+    result: CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION,
+    says: (address) =>
+      `the bytes at ${address} are no tensor map, or none that the instruction can use with ` +
+      'these coordinates',
+  },
   [FAULT.checked]: { result: CUresult.CUDA_ERROR_LAUNCH_FAILED, says: () => 'the kernel failed' },
   [FAULT.runaway]: {
     result: CUresult.CUDA_ERROR_LAUNCH_TIMEOUT,

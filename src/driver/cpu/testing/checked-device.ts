@@ -35,6 +35,11 @@ export class CheckedDevice {
     this.stream = this.cu.cuStreamCreateWithPriority(1, 0);
   }
 
+  /** The module that is loaded. */
+  get loaded(): number {
+    return this.module;
+  }
+
   load(ptx: string): this {
     this.module = this.cu.cuModuleLoadDataEx(ptx, {});
     return this;
