@@ -37,12 +37,27 @@ export interface PassedTensor {
 export type PassedValue =
   PassedTensor | number | bigint | boolean | Readonly<Record<string, number | bigint | boolean>>;
 
+type BoxShape = Pick<Extract<AbiParam, { kind: 'map' }>, 'box' | 'swizzle'>;
+
+/** A tensor whose map is an argument: the launch's stream makes it. */
+export class MapArgument {
+  readonly name: string;
+  readonly tensor: PassedTensor;
+  readonly shape: BoxShape;
+
+  constructor(name: string, tensor: PassedTensor, { box, swizzle }: BoxShape) {
+    this.name = name;
+    this.tensor = tensor;
+    this.shape = { box, swizzle };
+  }
+}
+
 /** A kernel that is ready to be launched. */
 export interface LoadedKernel {
   readonly kernel: Kernel;
   readonly compiled: CompiledKernel;
   /** The PTX's arguments. */
-  argumentsOf(values: readonly PassedValue[]): KernelArgument[];
+  argumentsOf(values: readonly PassedValue[]): (KernelArgument | MapArgument)[];
 }
 
 export interface Loading {
@@ -204,13 +219,14 @@ function declarationOf(
 function taking(
   param: AbiParam,
   parameters: readonly Parameter[],
-): (values: readonly PassedValue[]) => KernelArgument {
+): (values: readonly PassedValue[]) => KernelArgument | MapArgument {
   const index = param.param;
   switch (param.kind) {
     case 'pointer':
       return (values) => (values[index] as PassedTensor).buffer;
     case 'map':
-      throw new TypeError('tensor maps are not passed yet');
+      return (values) =>
+        new MapArgument(parameters[index]!.name, values[index] as PassedTensor, param);
     case 'length':
       return (values) => (values[index] as PassedTensor).length;
     case 'extent':

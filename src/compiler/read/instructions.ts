@@ -307,6 +307,8 @@ function boxOf(
       `${name} copies 1 to 256 lines, and got ${count}`,
       'Copy them in several parts.',
     );
+  // The launch is ordered by the tensor's memory, which its address names.
+  pass.abi({ kind: 'pointer', param: given.param }, pass.span(own), 'u64');
   const map = pass.abi(
     {
       kind: 'map',

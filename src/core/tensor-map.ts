@@ -1,0 +1,178 @@
+/**
+ * Tensor maps: descriptions of tensors by which kernels copy boxes of them. A map is 128 bytes of
+ * device memory, which a kernel gets the address of. It is made by a command on the stream of the
+ * first launch that uses it, since the address of memory in stream order is known on the runtime
+ * thread only, and kept for the launches that follow.
+ */
+import { CudaArgumentError } from '../ground/errors.js';
+import { u8 } from '../ground/dtype.js';
+import type { DTypeName } from '../ground/dtype.js';
+import {
+  ACCESS_READ,
+  ACCESS_SHIFT,
+  ACCESS_WRITE,
+  OP,
+  TENSOR_MAP_PLACES as PLACES,
+  TENSOR_MAP_WORDS,
+} from '../runtime/commands.js';
+import { putInt64 } from '../runtime/ring-writer.js';
+import type { DeviceBuffer } from './buffer.js';
+import type { CoreDevice } from './device.js';
+import type { Resource } from './resource.js';
+import type { Stream } from './stream.js';
+
+const MAP_BYTES = 128;
+/** Maps of one piece of memory. Beyond them the map that was made first is replaced. */
+const MAPS = 512;
+/** The alignment of a tensor and of its strides, in bytes (CUDA driver API, tensor maps). */
+const ALIGNMENT = 16;
+const MOST_STRIDE = 2 ** 40;
+
+/** CUtensorMapDataType. Types of one size are copied alike. */
+const TYPES: Readonly<Record<number, number>> = { 1: 0, 2: 1, 4: 2, 8: 4 };
+/** CUtensorMapSwizzle by the bytes of a line. */
+const SWIZZLES: Readonly<Record<number, number>> = { 0: 0, 32: 1, 64: 2, 128: 3 };
+
+/** A box of a tensor: extents in elements, axis by axis, and how its lines are swizzled. */
+export interface BoxShape {
+  readonly box: readonly number[];
+  readonly swizzle: 0 | 32 | 64 | 128;
+}
+
+/** The tensor that a map describes. */
+export interface MappedTensor {
+  /** Null for a tensor without elements. */
+  readonly buffer: DeviceBuffer<DTypeName> | null;
+  readonly shape: readonly number[];
+  /** In elements. */
+  readonly strides: readonly number[];
+}
+
+/** The tensor maps of a device. */
+export class TensorMaps {
+  private readonly device: CoreDevice;
+  private memory: DeviceBuffer<'u8'> | undefined = undefined;
+  private next = 0;
+  private readonly known = new WeakMap<Resource, Map<string, number>>();
+  /** By number of a map: what forgets it when another one takes its place. */
+  private readonly forget: ((() => void) | undefined)[] = [];
+
+  constructor(device: CoreDevice) {
+    this.device = device;
+  }
+
+  /**
+   * The memory of a tensor's map. Where it is not known, it is made on the stream.
+   *
+   * @throws CudaArgumentError for a tensor that no map describes
+   */
+  of(stream: Stream, name: string, tensor: MappedTensor, shape: BoxShape): DeviceBuffer<'u8'> {
+    const { shape: extents, strides } = tensor;
+    const buffer = checkMapped(name, tensor);
+    const key = [
+      buffer.byteOffset,
+      buffer.dtype.bytes,
+      ...extents,
+      ...strides,
+      ...shape.box,
+      shape.swizzle,
+    ].join();
+    const maps = this.known.get(buffer.memory) ?? new Map<string, number>();
+    const slot = stream.capturing === undefined ? maps.get(key) : undefined;
+    if (slot !== undefined) return this.at(this.memory!, slot);
+    // A graph reads its maps in each launch: they have memory of their own, which it keeps.
+    if (stream.capturing !== undefined) {
+      const own = this.device.allocScoped(u8, MAP_BYTES, { stream });
+      make(stream, own, buffer, tensor, shape);
+      return own;
+    }
+    this.memory ??= this.device.allocScoped(u8, MAPS * MAP_BYTES, { stream });
+    const taken = this.next;
+    this.next = (taken + 1) % MAPS;
+    this.forget[taken]?.();
+    const map = this.at(this.memory, taken);
+    make(stream, map, buffer, tensor, shape);
+    maps.set(key, taken);
+    this.known.set(buffer.memory, maps);
+    this.forget[taken] = () => {
+      maps.delete(key);
+    };
+    return map;
+  }
+
+  /** Closes the memory, before the device does. */
+  close(): void {
+    this.memory?.close();
+    this.memory = undefined;
+  }
+
+  private at(memory: DeviceBuffer<'u8'>, slot: number): DeviceBuffer<'u8'> {
+    return memory.slice(slot * MAP_BYTES, (slot + 1) * MAP_BYTES);
+  }
+}
+
+/** Gives the tensor's memory. */
+function checkMapped(
+  name: string,
+  { buffer, shape, strides }: MappedTensor,
+): DeviceBuffer<DTypeName> {
+  const fail = (what: string): never => {
+    throw new CudaArgumentError(
+      name,
+      `${name}: this kernel copies boxes of it, and ${what}. Copy the tensor to one whose rows ` +
+        `begin at multiples of ${ALIGNMENT} bytes.`,
+    );
+  };
+  if (buffer === null || shape.includes(0)) return fail('it has no elements');
+  const { bytes } = buffer.dtype;
+  if (shape.at(-1) !== 1 && strides.at(-1) !== 1)
+    fail('the elements of its last axis are not adjacent');
+  if (buffer.byteOffset % ALIGNMENT !== 0)
+    fail(
+      `it begins at byte ${buffer.byteOffset} of its memory, which is no multiple of ${ALIGNMENT}`,
+    );
+  strides.slice(0, -1).forEach((stride, axis) => {
+    const step = stride * bytes;
+    if (shape[axis] !== 1 && (step <= 0 || step % ALIGNMENT !== 0 || step >= MOST_STRIDE))
+      fail(
+        `axis ${axis} has a stride of ${step} bytes, which is no positive multiple of ${ALIGNMENT}`,
+      );
+  });
+  return buffer;
+}
+
+function make(
+  stream: Stream,
+  map: DeviceBuffer<'u8'>,
+  buffer: DeviceBuffer<DTypeName>,
+  { shape, strides }: MappedTensor,
+  { box, swizzle }: BoxShape,
+): void {
+  const { bytes } = buffer.dtype;
+  const axes = shape.length;
+  stream.order(buffer.memory, ACCESS_READ);
+  stream.order(map.memory, ACCESS_WRITE);
+  const root = stream.nextRoot();
+  const body = stream.begin(OP.tensorMap, TENSOR_MAP_WORDS + 4, root);
+  const { memory } = stream.runtime.ring;
+  memory[body + PLACES.memory] = buffer.memory.handle | (ACCESS_READ << ACCESS_SHIFT);
+  memory[body + PLACES.map] = map.memory.handle | (ACCESS_WRITE << ACCESS_SHIFT);
+  putInt64(memory, body + PLACES.offset, buffer.byteOffset);
+  putInt64(memory, body + PLACES.mapOffset, map.byteOffset);
+  memory[body + PLACES.type] = TYPES[bytes]!;
+  memory[body + PLACES.axes] = axes;
+  memory[body + PLACES.swizzle] = SWIZZLES[swizzle]!;
+  // The driver lists the last axis first.
+  for (let axis = 0; axis < axes; axis++) {
+    const from = axes - 1 - axis;
+    putInt64(memory, body + PLACES.extents + 2 * axis, shape[from]!);
+    if (axis > 0) {
+      const stride = shape[from] === 1 ? ALIGNMENT : strides[from]! * bytes;
+      putInt64(memory, body + PLACES.strides + 2 * (axis - 1), stride);
+    }
+    memory[body + PLACES.box + axis] = box[from]!;
+  }
+  const mark = stream.commit();
+  stream.used(buffer.memory, ACCESS_READ, mark);
+  stream.used(map.memory, ACCESS_WRITE, mark);
+}
