@@ -50,6 +50,10 @@ const GROUPS: Readonly<Record<string, string>> = {
   fence: 'Fences',
   async: 'AsyncCopies',
   fast: 'Fast',
+  group: 'WarpGroup',
+  tensor: 'TensorCopies',
+  barrier: 'Barriers',
+  cluster: 'Cluster',
 };
 
 describe('docs/gpu.md', () => {
