@@ -67,9 +67,10 @@ export const TENSOR_TYPES = [
 ] as const;
 export type TensorType = (typeof TENSOR_TYPES)[number];
 
-/** The bytes of an element; tf32 is kept in 32 bits, too. */
+/** The bytes of an element; tf32 is kept in 32 bits, too. @internal */
 export const tensorTypeBytes = (type: TensorType): number => Number(/\d+/.exec(type)![0]) / 8;
 
+/** @internal */
 export const isFloatTensor = (type: TensorType): boolean => type.includes('f');
 
 /** The value outside of the tensor where NaN is asked for, in every 16 bits. */
@@ -100,7 +101,7 @@ export interface TensorMap {
 
 const MOST_DIM = 2 ** 31;
 
-/** Writes a tensor map's bytes. */
+/** Writes a tensor map's bytes. @internal */
 export function encodeTensorMap(map: TensorMap): Uint8Array {
   const bytes = new Uint8Array(TENSOR_MAP.bytes);
   const view = new DataView(bytes.buffer);
@@ -135,7 +136,7 @@ export function encodeTensorMap(map: TensorMap): Uint8Array {
   return bytes;
 }
 
-/** Whether bytes are a tensor map. */
+/** Whether bytes are a tensor map. @internal */
 export const isTensorMap = (bytes: Uint8Array): boolean =>
   bytes.length >= TENSOR_MAP.bytes &&
   new DataView(bytes.buffer, bytes.byteOffset).getUint32(TENSOR_MAP.magic, true) ===

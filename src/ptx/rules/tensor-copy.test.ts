@@ -217,6 +217,59 @@ describe('tensor copies are those of the model', () => {
   });
 });
 
+describe('loads convert', () => {
+  it.each<[TensorType, [from: number, to: number][]]>([
+    [
+      'tf32',
+      [
+        // Ties away from zero, on both sides of them.
+        [0x3f801000, 0x3f802000],
+        [0xbf801000, 0xbf802000],
+        [0x3f800fff, 0x3f800000],
+        [0x3f803000, 0x3f804000],
+        [0x7f7fffff, 0x7f800000],
+        [0xff800000, 0xff800000],
+        [0x7f800001, 0x7fffe000],
+        [0xffc00000, 0x7fffe000],
+        [0x00001000, 0x00002000],
+        [0x00000fff, 0x00000000],
+      ],
+    ],
+    [
+      'tf32.ftz',
+      [
+        [0x007fffff, 0x00000000],
+        [0x80001000, 0x80000000],
+        [0x00800000, 0x00800000],
+        [0x3f801000, 0x3f802000],
+      ],
+    ],
+    [
+      'f32.ftz',
+      [
+        [0x007fffff, 0x00000000],
+        [0x807fffff, 0x80000000],
+        [0x00800000, 0x00800000],
+        [0x3f801001, 0x3f801001],
+        [0x7fc00001, 0x7fc00001],
+      ],
+    ],
+    ['f32', [[0x007fffff, 0x007fffff]]],
+  ])('%s', (type, values) => {
+    const each = { ...plain({ type }), coordinates: [0, 0] };
+    const tensor = new Uint8Array(each.bytes + 2 * GUARD);
+    const view = new DataView(tensor.buffer);
+    values.forEach(([from], index) => {
+      view.setUint32(GUARD + 4 * index, from, true);
+    });
+    const { shared } = run(each, 'load', tensor, new Uint8Array(REGION), 512);
+    const words = new Uint32Array(shared.buffer, 0, values.length);
+    expect([...words].map((word) => word.toString(16))).toEqual(
+      values.map(([, to]) => to.toString(16)),
+    );
+  });
+});
+
 /** A plain box of 8 rows of 64 bytes in a tensor of 16 rows. */
 function plain(change: Partial<TensorCase['map']> = {}): TensorCase {
   return {
