@@ -14,8 +14,6 @@ import type { HoistedChecks } from './hoisted-checks.js';
 import type { PrefetchedRows } from './prefetching.js';
 import type { ShortSide } from './short-branches.js';
 import type { Range, UncheckedRun } from './unchecked-accesses.js';
-import type { SteadyUnits } from './versioned-kernels.js';
-import type { SteadyLoop } from './versioned-loops.js';
 
 export interface CodePlan {
   readonly general: Version;
@@ -24,10 +22,6 @@ export interface CodePlan {
   hoisted: HoistedChecks | undefined;
   /** Whole units of a block have a loop of their own, without the general code. */
   ownLoop: boolean;
-  /** Units of a block of threads that run without any check, before all others. */
-  units: SteadyUnits | undefined;
-  /** Loops whose turns all units take before any unit does anything else in a pass. */
-  loopPasses: readonly LoopPass[];
   /** Rows that are loaded when a block of threads begins. */
   prefetched: PrefetchedRows | undefined;
   /** Instructions around accesses without checks are written group by group. */
@@ -58,17 +52,6 @@ export interface LoopCode {
   unmasked: BlockCode | undefined;
   /** The turns of a unit are short, so that adjacent units go through memory together. */
   short: boolean;
-  /** Some turns at a time run without checks. */
-  versioned: SteadyLoop | undefined;
-}
-
-/** A loop in code for whole units: a number of turns of each unit. */
-export interface LoopPass {
-  readonly header: number;
-  /** Its turns without checks; absent if they need some. */
-  readonly loop: SteadyLoop | undefined;
-  /** The turns are unrolled. */
-  unrolled: boolean;
 }
 
 export interface BlockCode {

@@ -18,12 +18,10 @@ import { loadRowsAhead } from './prefetching.js';
 import { runShortSides } from './short-branches.js';
 import { addWholeUnits, linkVersions } from './side-exits.js';
 import { separateWholeUnits, straighten } from './straight-turns.js';
-import { passThroughLoops, runSideBySide, shortenTurns, unrollPasses } from './streaming-loops.js';
+import { runSideBySide, shortenTurns } from './streaming-loops.js';
 import { checkRunsTogether } from './unchecked-accesses.js';
 import { makeUniform } from './uniform-predicates.js';
 import { addUnmaskedLoops } from './unmasked-loops.js';
-import { versionUnits } from './versioned-kernels.js';
-import { versionLoops } from './versioned-loops.js';
 
 interface Pass {
   readonly name: string;
@@ -113,26 +111,6 @@ export const PASSES = [
     name: 'side by side',
     what: 'blocks that go through memory with the stride of the grid run in turns',
     run: runSideBySide,
-  },
-  {
-    name: 'versioned loops',
-    what: 'several rounds of a loop through memory without checks',
-    run: versionLoops,
-  },
-  {
-    name: 'loop passes',
-    what: 'all units of a block run such a loop before anything else in a pass',
-    run: passThroughLoops,
-  },
-  {
-    name: 'unrolling',
-    what: 'these rounds of the loop are unrolled',
-    run: unrollPasses,
-  },
-  {
-    name: 'versioned kernels',
-    what: 'all units of a block run without checks, in kernels without state',
-    run: versionUnits,
   },
   {
     name: 'straight turns',

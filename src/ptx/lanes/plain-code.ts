@@ -14,8 +14,6 @@ export function plainCode(k: LaneKernelEmitter): CodePlan {
     whole: undefined,
     hoisted: undefined,
     ownLoop: false,
-    units: undefined,
-    loopPasses: [],
     prefetched: undefined,
     byGroup: false,
     strides: false,
@@ -28,7 +26,7 @@ export function plainVersion({ kernel: { blocks, shape } }: LaneKernelEmitter): 
     loops: new Map(
       loopsIn(shape.root).map((region) => [
         region.header,
-        { region, exit: undefined, unmasked: undefined, short: false, versioned: undefined },
+        { region, exit: undefined, unmasked: undefined, short: false },
       ]),
     ),
     order: undefined,

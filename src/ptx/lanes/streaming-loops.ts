@@ -1,17 +1,14 @@
 // Loops of one block whose threads go through memory side by side, to another place in each turn.
-// Units that keep step find the cache lines of adjacent units in the cache: their turns are short,
-// and with versioned turns (`versioned-loops.ts`) each unit has a few of them in each pass.
+// Units that keep step find the cache lines of adjacent units in the cache: their turns are short.
 
 import type { Block } from '../analysis/blocks.js';
 import type { Register } from '../analysis/program.js';
-import { loopsIn } from '../analysis/regions.js';
 import type { Region } from '../analysis/regions.js';
 import type { CodePlan, LoopCode } from './code-plan.js';
 import type { LaneEmitter } from './lane-emitter.js';
 import type { LaneKernelEmitter } from './lane-kernel.js';
 import { access } from './places.js';
 import { registersOfGridSize } from './side-by-side.js';
-import { findSteadyLoop, workOf } from './versioned-loops.js';
 
 /**
  * How often a unit goes round a loop through memory in one turn. With 64 blocks of 256 threads over
@@ -26,9 +23,6 @@ export const BURST = 8;
  * of bytes is 3 % slower with them.
  */
 const SMALLEST_STRIDING = 4;
-
-/** Instructions of a known number of turns, times groups, that are unrolled. */
-const MOST_UNROLLED = 400;
 
 /** A pass: the turns of such loops are short. */
 export function shortenTurns({ general, whole }: CodePlan, k: LaneKernelEmitter): void {
@@ -56,31 +50,6 @@ export function runSideBySide(code: CodePlan, k: LaneKernelEmitter): void {
   find(code.general.loops.values());
   k.inVersion(true, () => {
     find(code.whole?.loops.values() ?? []);
-  });
-}
-
-/** A pass: units each of which has some turns of such a loop in a pass before anything else. */
-export function passThroughLoops(code: CodePlan, k: LaneKernelEmitter): void {
-  if (!code.whole || !k.passes) return;
-  const { blocks, shape } = k.kernel;
-  const streaming = loopsIn(shape.root).filter(
-    (region) => k.frames.live.includes(region.header) && isStreamingLoop(k, blocks, region),
-  );
-  k.inVersion(true, () => {
-    code.loopPasses = streaming.map(({ header }) => ({
-      header,
-      loop: findSteadyLoop(k, blocks[header]!, code.hoisted?.of),
-      unrolled: false,
-    }));
-  });
-}
-
-/** A pass: the turns of a loop pass are unrolled. */
-export function unrollPasses({ loopPasses }: CodePlan, k: LaneKernelEmitter): void {
-  k.inVersion(true, () => {
-    for (const each of loopPasses)
-      each.unrolled =
-        each.loop !== undefined && BURST * k.groups * workOf(k, each.loop).length <= MOST_UNROLLED;
   });
 }
 

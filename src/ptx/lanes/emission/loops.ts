@@ -11,7 +11,6 @@ import { BURST } from '../streaming-loops.js';
 import { emitBlock } from './block-code.js';
 import { arriveAt, lastBlock, repeatLoop, sendTo, takeWaiting } from './divergence.js';
 import { restoreAt } from './frames.js';
-import { steadyTurns } from './versioned-code.js';
 import { startsWhole } from './whole-units.js';
 
 function innerEntries(k: LaneKernelEmitter, region: Region): number[] {
@@ -45,10 +44,7 @@ const isHandedOver = (k: LaneKernelEmitter, block: number): boolean =>
   k.codePlan.general.blocks.get(block)!.entries.size > 0;
 
 export function emitRegion(k: LaneKernelEmitter, region: Region): void {
-  const {
-    code,
-    kernel: { blocks },
-  } = k;
+  const { code } = k;
   const inner = arrivals(k, region);
   const { items } = region;
   const isLoop = region.header >= 0;
@@ -83,15 +79,10 @@ export function emitRegion(k: LaneKernelEmitter, region: Region): void {
     }
     k.awaited.delete(region.header);
     if (restoredAhead) restoreWhole(k, region.header);
-    const steady =
-      restoredAhead && loop!.versioned
-        ? steadyTurns(k, blocks[region.header]!, loop!.versioned)
-        : undefined;
     const label = {};
     k.loopLabels.set(region, label);
     k.openLabel('loop', label);
     k.openLabel('block', tail);
-    steady?.();
   }
   const after: object[] = [];
   for (let index = items.length - 1; index > 0; index--) {

@@ -26,7 +26,6 @@ import {
   prologueBytes,
   storeFuel,
 } from './unit-places.js';
-import { emitLoopPass, emitSteadyUnits } from './versioned-code.js';
 import { findExisting, findMissing, startsWhole } from './whole-units.js';
 
 /**
@@ -55,7 +54,6 @@ function emitStateless(k: LaneKernelEmitter): void {
   k.openLabel('block', done);
   k.openLabel('loop', k.unitLabel);
   k.unitStarts.push(code.length);
-  emitSteadyUnits(k);
   if (startsWhole(k)) {
     k.entryNumber = k.newLocal('i32');
     const [apart, whole] = [{}, {}];
@@ -211,13 +209,10 @@ function emitPasses(k: LaneKernelEmitter, passes: PassLocals): void {
   const scratch = k.contextField('scratch');
   const frames = k.framesBase();
   prefetchRows(k, passes);
-  const { loopPasses, ownLoop } = k.codePlan;
-  if (loopPasses.length) countIndices(k);
   k.openLabel('loop', pass);
   k.openLabel('block', passed);
-  for (const each of loopPasses) emitLoopPass(k, passes, each);
   k.openLabel('loop', k.unitLabel);
-  if (ownLoop) {
+  if (k.codePlan.ownLoop) {
     emitUnits(k, passes, passed);
   } else {
     beginUnit(k, passes, passed, skipped);
