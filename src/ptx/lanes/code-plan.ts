@@ -8,7 +8,6 @@
 
 import type { Block } from '../analysis/blocks.js';
 import type { Inst, Register } from '../analysis/program.js';
-import type { Region } from '../analysis/regions.js';
 import type { Guard } from './guards.js';
 import type { HoistedChecks } from './hoisted-checks.js';
 import type { PrefetchedRows } from './prefetching.js';
@@ -33,25 +32,13 @@ export interface CodePlan {
 export interface Version {
   /** By index, in layout order. */
   readonly blocks: ReadonlyMap<number, BlockCode>;
-  /** By header. */
-  readonly loops: ReadonlyMap<number, LoopCode>;
+  /**
+   * Headers of loops in which the turns of a unit are short, so that adjacent units go through
+   * memory together.
+   */
+  shortLoops: ReadonlySet<number>;
   /** Blocks of a turn without loops, in an order in which control only goes forward. */
   order: readonly number[] | undefined;
-}
-
-export interface LoopCode {
-  readonly region: Region;
-  /**
-   * The only block for which threads leave the loop, so that its end knows which ones have left.
-   */
-  exit: number | undefined;
-  /**
-   * In general code: the loop's only block without masks, for as long as all threads stay in the
-   * loop.
-   */
-  unmasked: BlockCode | undefined;
-  /** The turns of a unit are short, so that adjacent units go through memory together. */
-  short: boolean;
 }
 
 export interface BlockCode {

@@ -73,48 +73,6 @@ export function comparisonOf(e: LaneEmitter, inst: Inst): Guard | undefined {
   return { inst, stepping, stride, signed: name === 's32' && !row.unsigned, operation: row.op };
 }
 
-export const OPPOSITE: Record<string, string> = { lt: 'ge', ge: 'lt', gt: 'le', le: 'gt' };
-
-/**
- * Runs code if all threads of the unit take the branch or, negated, pass it: the thread that is
- * nearest to the bound decides. It costs less than `testAlike`, and shows nothing if the code does
- * not run.
- */
-export function whenAll(
-  e: LaneEmitter,
-  { inst, stepping, stride, signed, operation }: Guard,
-  negated: boolean,
-  body: () => void,
-): void {
-  const { code } = e;
-  const suffix = signed ? '_s' : '_u';
-  const type = scalarType(signed ? 's32' : 'u32');
-  e.inst = inst;
-  const first = e.temp('i32');
-  const last = e.temp('i32');
-  e.push(stepping, type);
-  code
-    .tee(first)
-    .i32(stride * (e.width - 1))
-    .op('i32.add')
-    .set(last);
-  const wanted = negated ? OPPOSITE[operation]! : operation;
-  // Whether the greatest of the stepping values decides.
-  const greatest = (wanted === 'lt' || wanted === 'le') === (stepping === inst.args[1]);
-  for (const arg of [inst.args[1]!, inst.args[2]!]) {
-    if (arg === stepping) code.get(greatest === stride > 0 ? last : first);
-    else e.push(arg, type);
-  }
-  code.op(opcodeNamed(`i32.${wanted}${suffix}`));
-  e.when(() => {
-    code
-      .get(first)
-      .get(last)
-      .op(`i32.${stride > 0 ? 'le' : 'ge'}${suffix}`);
-    e.when(body);
-  });
-}
-
 /**
  * Whether all threads of the unit compare alike, as two tests, each of which may show that they do
  * not: `differs` takes the value on the stack. The first thread's comparison is left in a local.

@@ -12,7 +12,6 @@ import { guardBranches } from './guards.js';
 import { hoistChecks } from './hoisted-checks.js';
 import { joinChecks } from './joint-checks.js';
 import type { LaneKernelEmitter } from './lane-kernel.js';
-import { findLoopExits } from './loop-exits.js';
 import { completeCode, plainCode } from './plain-code.js';
 import { loadRowsAhead } from './prefetching.js';
 import { runShortSides } from './short-branches.js';
@@ -21,7 +20,6 @@ import { separateWholeUnits, straighten } from './straight-turns.js';
 import { runSideBySide, shortenTurns } from './streaming-loops.js';
 import { checkRunsTogether } from './unchecked-accesses.js';
 import { makeUniform } from './uniform-predicates.js';
-import { addUnmaskedLoops } from './unmasked-loops.js';
 
 interface Pass {
   readonly name: string;
@@ -91,16 +89,6 @@ export const PASSES = [
   {
     name: 'value ranges',
     what: 'accesses to shared memory that cannot leave their variable have no check',
-  },
-  {
-    name: 'loop exits',
-    what: 'no mask of the threads that leave a loop, if all leave it for one block',
-    run: findLoopExits,
-  },
-  {
-    name: 'unmasked loops',
-    what: 'a loop of one block without masks, in kernels without a version for whole units',
-    run: addUnmaskedLoops,
   },
   {
     name: 'short turns',

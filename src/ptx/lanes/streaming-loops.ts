@@ -3,8 +3,9 @@
 
 import type { Block } from '../analysis/blocks.js';
 import type { Register } from '../analysis/program.js';
+import { loopsIn } from '../analysis/regions.js';
 import type { Region } from '../analysis/regions.js';
-import type { CodePlan, LoopCode } from './code-plan.js';
+import type { CodePlan } from './code-plan.js';
 import type { LaneEmitter } from './lane-emitter.js';
 import type { LaneKernelEmitter } from './lane-kernel.js';
 import { access } from './places.js';
@@ -24,32 +25,29 @@ export const BURST = 8;
  */
 const SMALLEST_STRIDING = 4;
 
-/** A pass: the turns of such loops are short. */
-export function shortenTurns({ general, whole }: CodePlan, k: LaneKernelEmitter): void {
-  const { blocks } = k.kernel;
-  for (const loop of general.loops.values())
-    if (loop.unmasked) loop.short = isStreaming(k, loop.unmasked.block);
+/** A pass: the turns of such loops of whole units are short. */
+export function shortenTurns({ whole }: CodePlan, k: LaneKernelEmitter): void {
   if (!whole) return;
   k.inVersion(true, () => {
-    for (const loop of whole.loops.values()) loop.short = isStreamingLoop(k, blocks, loop.region);
+    const { blocks, shape } = k.kernel;
+    whole.shortLoops = new Set(
+      loopsIn(shape.root)
+        .filter((region) => isStreamingLoop(k, blocks, region))
+        .map(({ header }) => header),
+    );
   });
 }
 
 /** A pass: blocks whose short turns have the stride of the grid may run side by side. */
 export function runSideBySide(code: CodePlan, k: LaneKernelEmitter): void {
   const { blocks, shape } = k.kernel;
-  const find = (loops: Iterable<LoopCode>): void => {
-    for (const { short, region } of loops) {
-      if (!short) continue;
-      const ofGridSize = registersOfGridSize(blocks, shape.order);
-      code.strides ||= streamedAddresses(k, blocks[region.header]!, SMALLEST_STRIDING).some(
-        ({ id }) => ofGridSize.has(id),
-      );
-    }
-  };
-  find(code.general.loops.values());
+  const short = [...(code.whole?.shortLoops ?? [])];
+  if (!short.length) return;
+  const ofGridSize = registersOfGridSize(blocks, shape.order);
   k.inVersion(true, () => {
-    find(code.whole?.loops.values() ?? []);
+    code.strides = short.some((header) =>
+      streamedAddresses(k, blocks[header]!, SMALLEST_STRIDING).some(({ id }) => ofGridSize.has(id)),
+    );
   });
 }
 

@@ -4,13 +4,13 @@
 import type { Block } from '../../analysis/blocks.js';
 import type { Register } from '../../analysis/program.js';
 import type { BlockCode, UniformComparison } from '../code-plan.js';
-import { testAlike, whenAll } from '../guards.js';
+import { testAlike } from '../guards.js';
 import type { Guard } from '../guards.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
 import type { ShortSide } from '../short-branches.js';
 import { isPure } from '../spread.js';
 import { clearInGeneralForm, handedRegisters, knownAt } from './clearing.js';
-import { backEdge, jumpTo, partThreads, sendTo } from './divergence.js';
+import { jumpTo, partThreads, sendTo } from './divergence.js';
 import { saveRegisters } from './frames.js';
 
 /** Leaves code for whole units: the general code continues before an instruction of the block. */
@@ -150,18 +150,7 @@ export function emitGuard(k: LaneKernelEmitter, block: Block, guard: Guard): voi
   const ending = block.ending as Block['ending'] & { kind: 'branch' };
   const { register, negated } = ending.inst.predicate!;
   k.laneLocal(register);
-  const { unmaskedLoop } = k;
-  if (unmaskedLoop) {
-    whenAll(k, guard, negated !== (ending.no === block.index), () => {
-      backEdge(k, block.index, unmaskedLoop.region);
-      k.branchTo(k.turnLabel);
-    });
-  }
   const outcome = k.newLocal('i32');
-  const send = (to: number): void => {
-    sendTo(k, block.index, to);
-    if (unmaskedLoop && to !== block.index) k.branchTo(unmaskedLoop.end);
-  };
   eitherAlike(
     k,
     guard,
@@ -171,11 +160,11 @@ export function emitGuard(k: LaneKernelEmitter, block: Block, guard: Guard): voi
       if (negated) code.op('i32.eqz');
       code.op('if').byte(0x40);
       k.nest(() => {
-        send(ending.yes);
+        sendTo(k, block.index, ending.yes);
       });
       code.op('else');
       k.nest(() => {
-        send(ending.no);
+        sendTo(k, block.index, ending.no);
       });
       code.op('end');
     },

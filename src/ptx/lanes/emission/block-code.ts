@@ -18,8 +18,7 @@ const LONGEST_GROUPED = 32;
 /** Vectors that are loaded before a result is anchored. */
 const LOADS_AHEAD = 10;
 
-/** `otherwise`: where control goes if a check fails, in a loop's block without masks. */
-export function emitBlock(k: LaneKernelEmitter, code: BlockCode, otherwise?: object): void {
+export function emitBlock(k: LaneKernelEmitter, code: BlockCode): void {
   const { block, steps, run, ending } = code;
   k.block = block;
   // A guard's comparison is made at the branch.
@@ -39,12 +38,10 @@ export function emitBlock(k: LaneKernelEmitter, code: BlockCode, otherwise?: obj
       emitSteps(k, code, run.from, count);
       k.unchecked = undefined;
     };
-    if (otherwise) rest(otherwise);
-    else
-      emitUnless(k, rest, () => {
-        handOver(k, block, 0);
-      });
-  } else if (k.wholeUnit && !k.unmaskedLoop) {
+    emitUnless(k, rest, () => {
+      handOver(k, block, 0);
+    });
+  } else if (k.wholeUnit) {
     k.unchecked = known;
     emitSteps(k, code, 0, count);
     k.unchecked = undefined;
