@@ -8,11 +8,11 @@
 
 import type { Block } from '../analysis/blocks.js';
 import type { Inst, Register } from '../analysis/program.js';
-import type { Guard } from './guards.js';
 import type { HoistedChecks } from './hoisted-checks.js';
 import type { PrefetchedRows } from './prefetching.js';
 import type { ShortSide } from './short-branches.js';
 import type { Range, UncheckedRun } from './unchecked-accesses.js';
+import type { SteppingComparison } from './uniform-predicates.js';
 
 export interface CodePlan {
   readonly general: Version;
@@ -78,7 +78,7 @@ export interface Step {
 
 /** A comparison for which the general code makes a mask if the threads do not agree. */
 export interface UniformComparison {
-  readonly comparison: Guard;
+  readonly comparison: SteppingComparison;
   /** Where the general code continues then. */
   readonly place: number;
   /** What some threads run instead, if the comparison decides the block's branch. */
@@ -92,8 +92,6 @@ export interface Ending {
   /** Some threads of the unit may continue here while others do not. */
   soft: boolean;
   form: EndingForm;
-  /** The comparison of the branch, which is tested for the first and the last thread. */
-  guard: Guard | undefined;
   /** A side of the branch that some threads run under its predicate. */
   side: ShortSide | undefined;
 }

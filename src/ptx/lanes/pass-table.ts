@@ -8,7 +8,6 @@
 import { anchorResults } from './anchors.js';
 import { putChecksFirst } from './check-hoisting-order.js';
 import type { CodePlan } from './code-plan.js';
-import { guardBranches } from './guards.js';
 import { hoistChecks } from './hoisted-checks.js';
 import { joinChecks } from './joint-checks.js';
 import type { LaneKernelEmitter } from './lane-kernel.js';
@@ -70,11 +69,6 @@ export const PASSES = [
     name: 'short branches',
     what: "a few instructions that a branch skips run under the branch's predicate",
     run: runShortSides,
-  },
-  {
-    name: 'guards',
-    what: 'the first and the last thread decide a branch on a comparison of a stepping value',
-    run: guardBranches,
   },
   {
     name: 'unchecked runs',

@@ -39,7 +39,7 @@ const plainBlock = (block: Block): BlockCode => ({
   run: undefined,
   entries: new Map(),
   spilled: [],
-  ending: { soft: false, form: 'jump', guard: undefined, side: undefined },
+  ending: { soft: false, form: 'jump', side: undefined },
 });
 
 /** The steps in the order of a block whose instructions have been moved. */

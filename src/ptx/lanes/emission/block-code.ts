@@ -5,7 +5,7 @@ import type { Inst, Register } from '../../analysis/program.js';
 import type { BlockCode, CheckedRun, Step } from '../code-plan.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
 import { checkRun } from '../unchecked-accesses.js';
-import { emitAgreement, emitGuard, handOver } from './agreement.js';
+import { emitAgreement, handOver } from './agreement.js';
 import { emitEnding } from './endings.js';
 import { saveRegisters } from './frames.js';
 
@@ -19,10 +19,9 @@ const LONGEST_GROUPED = 32;
 const LOADS_AHEAD = 10;
 
 export function emitBlock(k: LaneKernelEmitter, code: BlockCode): void {
-  const { block, steps, run, ending } = code;
+  const { block, steps, run } = code;
   k.block = block;
-  // A guard's comparison is made at the branch.
-  const count = steps.length - (ending.guard ? 1 : 0);
+  const count = steps.length;
   const known =
     k.wholeUnit && steps.some(({ inst }) => k.hoistedPlaces.has(inst))
       ? k.hoistedPlaces
@@ -49,8 +48,7 @@ export function emitBlock(k: LaneKernelEmitter, code: BlockCode): void {
     emitEnterable(k, code, count);
   }
   saveRegisters(k, code.spilled);
-  if (ending.guard) emitGuard(k, block, ending.guard);
-  else emitEnding(k, code);
+  emitEnding(k, code);
   k.endInstruction();
   if ('inst' in block.ending)
     for (const register of block.ending.inst.uses) k.releaseRegister(register);
@@ -249,13 +247,9 @@ function registersAround(
 }
 
 /** Registers that the block reads after these steps. */
-function readAtEnd(
-  { block: { ending }, steps, ending: { guard } }: BlockCode,
-  end: number,
-): Register[] {
+function readAtEnd({ block: { ending }, steps }: BlockCode, end: number): Register[] {
   return [
     ...('inst' in ending ? ending.inst.uses : []),
-    ...(guard?.inst.uses ?? []),
     ...steps.slice(end).flatMap(({ inst }) => inst.uses),
   ];
 }
