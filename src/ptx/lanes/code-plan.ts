@@ -8,10 +8,10 @@
 
 import type { Block } from '../analysis/blocks.js';
 import type { Inst, Register } from '../analysis/program.js';
+import type { Range } from './access-ranges.js';
 import type { HoistedChecks } from './hoisted-checks.js';
 import type { PrefetchedRows } from './prefetching.js';
 import type { ShortSide } from './short-branches.js';
-import type { Range, UncheckedRun } from './unchecked-accesses.js';
 import type { SteppingComparison } from './uniform-predicates.js';
 
 export interface CodePlan {
@@ -57,12 +57,11 @@ export interface BlockCode {
   readonly ending: Ending;
 }
 
-export interface CheckedRun extends UncheckedRun {
-  /**
-   * The run is written twice, the second time with a check for each access, for the case that a
-   * range is bad. Otherwise control leaves the block before the run.
-   */
-  twice: boolean;
+/** If one of the ranges is bad, control leaves the block. */
+export interface CheckedRun {
+  /** The index of the run's first step; the run ends with the block. */
+  from: number;
+  ranges: readonly Range[];
 }
 
 export interface Step {
@@ -72,7 +71,7 @@ export interface Step {
   /** The comparison is made once for the unit. */
   uniform: UniformComparison | undefined;
   /** Ranges of accesses in other blocks, which are checked after the instruction. */
-  checks: { ranges: Range[]; place: number } | undefined;
+  checks: { ranges: readonly Range[]; place: number } | undefined;
   anchor: Anchor | undefined;
 }
 

@@ -7,11 +7,11 @@
 import { successors } from '../analysis/blocks.js';
 import type { Block } from '../analysis/blocks.js';
 import type { Inst, Register } from '../analysis/program.js';
+import { accessOf, rangesOf } from './access-ranges.js';
+import type { FoundAccess, Range } from './access-ranges.js';
 import type { CodePlan } from './code-plan.js';
 import type { LaneEmitter } from './lane-emitter.js';
 import type { LaneKernelEmitter } from './lane-kernel.js';
-import { accessOf, rangesOf } from './unchecked-accesses.js';
-import type { FoundAccess, Range } from './unchecked-accesses.js';
 
 /**
  * Accesses after branches that justify a check ahead of them: it is wasted if no branch is taken.
@@ -43,12 +43,12 @@ function findHoistedChecks(
   const definitions = new Map<Register, { inst: Inst; block: number }[]>();
   const accesses: { block: number; found: FoundAccess }[] = [];
   for (const block of order) {
-    blocks[block]!.insts.forEach((inst, index) => {
+    for (const inst of blocks[block]!.insts) {
       for (const register of inst.defs)
         definitions.set(register, [...(definitions.get(register) ?? []), { inst, block }]);
       const found = accessOf(e, inst);
-      if (found) accesses.push({ block, found: { index, inst, found } });
-    });
+      if (found) accesses.push({ block, found: { inst, found } });
+    }
     const { ending } = blocks[block]!;
     if ('inst' in ending)
       for (const register of ending.inst.defs)
@@ -71,7 +71,7 @@ function findHoistedChecks(
     for (const range of rangesOf(
       e,
       through.filter((access) => reached.has(access.block)).map((access) => access.found),
-    ).ranges) {
+    )) {
       if (range.accesses.length < LEAST_ACCESSES) continue;
       const check = { inst, block, range };
       after.set(inst, [...(after.get(inst) ?? []), check]);

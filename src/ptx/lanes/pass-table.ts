@@ -9,7 +9,6 @@ import { anchorResults } from './anchors.js';
 import { putChecksFirst } from './check-hoisting-order.js';
 import type { CodePlan } from './code-plan.js';
 import { hoistChecks } from './hoisted-checks.js';
-import { joinChecks } from './joint-checks.js';
 import type { LaneKernelEmitter } from './lane-kernel.js';
 import { completeCode, plainCode } from './plain-code.js';
 import { loadRowsAhead } from './prefetching.js';
@@ -17,7 +16,6 @@ import { runShortSides } from './short-branches.js';
 import { addWholeUnits, linkVersions } from './side-exits.js';
 import { separateWholeUnits, straighten } from './straight-turns.js';
 import { runSideBySide, shortenTurns } from './streaming-loops.js';
-import { checkRunsTogether } from './unchecked-accesses.js';
 import { makeUniform } from './uniform-predicates.js';
 
 interface Pass {
@@ -69,16 +67,6 @@ export const PASSES = [
     name: 'short branches',
     what: "a few instructions that a branch skips run under the branch's predicate",
     run: runShortSides,
-  },
-  {
-    name: 'unchecked runs',
-    what: 'general code is written twice from where all accesses of a block can be checked',
-    run: checkRunsTogether,
-  },
-  {
-    name: 'joint checks',
-    what: 'loads of adjacent places whose addresses differ freely have one check',
-    run: joinChecks,
   },
   {
     name: 'value ranges',

@@ -42,12 +42,6 @@ const plainBlock = (block: Block): BlockCode => ({
   ending: { soft: false, form: 'jump', side: undefined },
 });
 
-/** The steps in the order of a block whose instructions have been moved. */
-export function reorder(code: BlockCode, { insts }: Block): void {
-  const stepOf = new Map(code.steps.map((step) => [step.inst, step]));
-  code.steps = insts.map((inst) => stepOf.get(inst)!);
-}
-
 /** Completes the ends of blocks, spills, and the last uses of registers. */
 export function completeCode({ general, whole }: CodePlan, k: LaneKernelEmitter): void {
   for (const version of whole ? [general, whole] : [general]) {
