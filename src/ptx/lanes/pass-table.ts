@@ -110,10 +110,6 @@ export const PASSES = [
     },
   },
   {
-    name: 'turn clearing',
-    what: 'registers that no later turn reads are cleared between turns',
-  },
-  {
     name: 'dead-local clearing',
     what: 'vectors that no unit leaves for the next one are found in the bytes and cleared',
   },

@@ -7,13 +7,7 @@ import { Code } from '../../wasm/code.js';
 import { emitBeginTurn, emitEndPass, emitEndTurn } from '../block-passes.js';
 import type { PassLocals } from '../block-passes.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
-import {
-  clearRegisters,
-  clearAllBut,
-  clearForTurn,
-  forgetting,
-  handedRegisters,
-} from './clearing.js';
+import { beginGeneral, clearRegisters, forgetting } from './clearing.js';
 import { pushStatesAddress, restoreAt } from './frames.js';
 import { emitRegion } from './loops.js';
 import { prefetchRows } from './prefetching-code.js';
@@ -76,16 +70,15 @@ function emitStateless(k: LaneKernelEmitter): void {
     k.closeLabel();
     k.closeLabel();
     endBlock(k, done);
-    clearAllBut(k, new Set());
+    beginGeneral(k);
     begin();
     findMissing(k, k.active);
     k.branchTo(k.generalLabel);
     k.closeLabel();
-    clearAllBut(k, handedRegisters(k));
+    beginGeneral(k);
     k.closeLabel();
   } else {
     endBlock(k, done);
-    clearForTurn(k);
     begin();
     findExisting(k, k.active);
     k.openLabel('block', generalTurn);
@@ -186,12 +179,12 @@ function emitUnits(k: LaneKernelEmitter, passes: PassLocals, passed: object): vo
   k.closeLabel();
   [k.endedLabel, k.turnLabel] = [ended, turn];
   k.closeLabel();
-  clearAllBut(k, new Set());
+  beginGeneral(k);
   findMissing(k, k.active);
   enterEntry(k);
   k.branchTo(k.generalLabel);
   k.closeLabel();
-  clearAllBut(k, handedRegisters(k));
+  beginGeneral(k);
   k.closeLabel();
   emitRegion(k, root);
   endUnit(k, passes, false);
