@@ -54,21 +54,17 @@ function mayComeFirst(insts: readonly Inst[], chosen: ReadonlySet<number>): bool
 export function putChecksFirst({ whole, hoisted }: CodePlan, k: LaneKernelEmitter): void {
   if (!whole) return;
   k.inVersion(true, () => {
-    for (const code of whole.blocks.values()) checkFirst(code, k, hoisted?.of);
+    for (const code of whole.blocks.values()) checkFirst(code, k, hoisted);
   });
 }
 
 /** `checked`: accesses that other blocks have checked by then. */
-function checkFirst(
-  code: BlockCode,
-  k: LaneKernelEmitter,
-  checked: ReadonlyMap<Inst, unknown> | undefined,
-): void {
+function checkFirst(code: BlockCode, k: LaneKernelEmitter, checked: ReadonlySet<Inst>): void {
   const { insts } = code.block;
   const first = new Set<number>();
   const accesses: FoundAccess[] = [];
   insts.forEach((inst, index) => {
-    const found = checked?.has(inst) ? undefined : accessOf(k, inst);
+    const found = checked.has(inst) ? undefined : accessOf(k, inst);
     const base = found?.address.base;
     if (!found || !base) return;
     const needed = new Set(first);

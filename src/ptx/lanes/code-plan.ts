@@ -9,7 +9,6 @@
 import type { Block } from '../analysis/blocks.js';
 import type { Inst, Register } from '../analysis/program.js';
 import type { Range } from './access-ranges.js';
-import type { HoistedChecks } from './hoisted-checks.js';
 import type { PrefetchedRows } from './prefetching.js';
 import type { ShortSide } from './short-branches.js';
 import type { SteppingComparison } from './uniform-predicates.js';
@@ -17,10 +16,15 @@ import type { SteppingComparison } from './uniform-predicates.js';
 export interface CodePlan {
   readonly general: Version;
   whole: Version | undefined;
-  /** Checks in code for whole units that serve other blocks, too. */
-  hoisted: HoistedChecks | undefined;
+  /** Accesses in code for whole units that other blocks check. */
+  hoisted: ReadonlySet<Inst>;
   /** Whole units of a block have a loop of their own, without the general code. */
   ownLoop: boolean;
+  /**
+   * Headers of loops in code for whole units in which turns are short, so that adjacent units go
+   * through memory together.
+   */
+  shortLoops: ReadonlySet<number>;
   /** Rows that are loaded when a block of threads begins. */
   prefetched: PrefetchedRows | undefined;
   /** Instructions around accesses without checks are written group by group. */
@@ -32,11 +36,6 @@ export interface CodePlan {
 export interface Version {
   /** By index, in layout order. */
   readonly blocks: ReadonlyMap<number, BlockCode>;
-  /**
-   * Headers of loops in which the turns of a unit are short, so that adjacent units go through
-   * memory together.
-   */
-  shortLoops: ReadonlySet<number>;
   /** Blocks of a turn without loops, in an order in which control only goes forward. */
   order: readonly number[] | undefined;
 }

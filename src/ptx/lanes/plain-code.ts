@@ -11,8 +11,9 @@ export function plainCode(k: LaneKernelEmitter): CodePlan {
   return {
     general: plainVersion(k),
     whole: undefined,
-    hoisted: undefined,
+    hoisted: new Set(),
     ownLoop: false,
+    shortLoops: new Set(),
     prefetched: undefined,
     byGroup: false,
     strides: false,
@@ -22,7 +23,6 @@ export function plainCode(k: LaneKernelEmitter): CodePlan {
 export function plainVersion({ kernel: { blocks, shape } }: LaneKernelEmitter): Version {
   return {
     blocks: new Map(shape.order.map((index) => [index, plainBlock(blocks[index]!)])),
-    shortLoops: new Set(),
     order: undefined,
   };
 }

@@ -26,11 +26,11 @@ export const BURST = 8;
 const SMALLEST_STRIDING = 4;
 
 /** A pass: the turns of such loops of whole units are short. */
-export function shortenTurns({ whole }: CodePlan, k: LaneKernelEmitter): void {
-  if (!whole) return;
+export function shortenTurns(code: CodePlan, k: LaneKernelEmitter): void {
+  if (!code.whole) return;
   k.inVersion(true, () => {
     const { blocks, shape } = k.kernel;
-    whole.shortLoops = new Set(
+    code.shortLoops = new Set(
       loopsIn(shape.root)
         .filter((region) => isStreamingLoop(k, blocks, region))
         .map(({ header }) => header),
@@ -40,12 +40,11 @@ export function shortenTurns({ whole }: CodePlan, k: LaneKernelEmitter): void {
 
 /** A pass: blocks whose short turns have the stride of the grid may run side by side. */
 export function runSideBySide(code: CodePlan, k: LaneKernelEmitter): void {
+  if (!code.shortLoops.size) return;
   const { blocks, shape } = k.kernel;
-  const short = [...(code.whole?.shortLoops ?? [])];
-  if (!short.length) return;
   const ofGridSize = registersOfGridSize(blocks, shape.order);
   k.inVersion(true, () => {
-    code.strides = short.some((header) =>
+    code.strides = [...code.shortLoops].some((header) =>
       streamedAddresses(k, blocks[header]!, SMALLEST_STRIDING).some(({ id }) => ofGridSize.has(id)),
     );
   });
@@ -57,11 +56,9 @@ function isStreamingLoop(
   blocks: readonly Block[],
   { header, members }: Region,
 ): boolean {
-  return members.size === 1 && k.plan.parts(header) && isStreaming(k, blocks[header]!);
-}
-
-function isStreaming(e: LaneEmitter, block: Block): boolean {
-  return streamedAddresses(e, block).length > 0;
+  return (
+    members.size === 1 && k.plan.parts(header) && streamedAddresses(k, blocks[header]!).length > 0
+  );
 }
 
 /** The registers with the addresses of such accesses, of at least this many bytes. */

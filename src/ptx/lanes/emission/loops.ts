@@ -4,7 +4,6 @@
 import { successors } from '../../analysis/blocks.js';
 import { firstBlock } from '../../analysis/regions.js';
 import type { Region } from '../../analysis/regions.js';
-import type { Version } from '../code-plan.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
 import { endsTurn } from '../straight-turns.js';
 import { BURST } from '../streaming-loops.js';
@@ -35,10 +34,6 @@ function isEntered(k: LaneKernelEmitter, block: number): boolean {
   return k.frames.live.includes(block) || (!k.wholeUnit && isHandedOver(k, block));
 }
 
-/** The version that is being written. */
-const versionOf = ({ codePlan, wholeUnit }: LaneKernelEmitter): Version =>
-  wholeUnit ? codePlan.whole! : codePlan.general;
-
 /** Whether code for whole units hands over to the general code in the block. */
 const isHandedOver = (k: LaneKernelEmitter, block: number): boolean =>
   k.codePlan.general.blocks.get(block)!.entries.size > 0;
@@ -48,7 +43,7 @@ export function emitRegion(k: LaneKernelEmitter, region: Region): void {
   const inner = arrivals(k, region);
   const { items } = region;
   const isLoop = region.header >= 0;
-  const version = versionOf(k);
+  const version = k.wholeUnit ? k.codePlan.whole! : k.codePlan.general;
   /**
    * Turns that begin at the loop's header enter from before it: threads that stay in the loop have
    * nothing to restore.
@@ -66,7 +61,7 @@ export function emitRegion(k: LaneKernelEmitter, region: Region): void {
       arriveAt(k, region.header, end);
     });
     k.awaited.delete(region.header);
-    if (version.shortLoops.has(region.header)) shortenTurn(k);
+    if (k.wholeUnit && k.codePlan.shortLoops.has(region.header)) shortenTurn(k);
     if (restoredAhead) restoreWhole(k, region.header);
     const label = {};
     k.loopLabels.set(region, label);

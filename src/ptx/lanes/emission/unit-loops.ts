@@ -14,7 +14,6 @@ import { prefetchRows } from './prefetching-code.js';
 import { emitTurn, emitWhole, enterEntry, findEntry } from './turns.js';
 import {
   countIndices,
-  emitNextFrame,
   emitNextPlace,
   emitNextUnit,
   prologueBytes,
@@ -145,7 +144,8 @@ function endUnit(k: LaneKernelEmitter, passes: PassLocals, opened = true): void 
     .op('i32.sub')
     .set(k.fuel);
   if (opened) k.closeLabel();
-  emitNextFrame(k, passes);
+  code.get(passes.frame).i32(k.frames.unitBytes).op('i32.add').set(passes.frame);
+  emitNextUnit(k);
 }
 
 /**
