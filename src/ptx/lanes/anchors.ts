@@ -5,13 +5,12 @@
 import type { Inst } from '../analysis/program.js';
 import type { Anchor, CodePlan } from './code-plan.js';
 import type { LaneKernelEmitter } from './lane-kernel.js';
-import { codeOf } from './plain-code.js';
 import { isPure } from './spread.js';
 
 /** A pass: counts loads, and marks results that may be anchored. */
 export function anchorResults({ general, whole }: CodePlan, k: LaneKernelEmitter): void {
   for (const version of whole ? [general, whole] : [general])
-    for (const { steps } of codeOf(version)) {
+    for (const { steps } of version.blocks.values()) {
       const insts = steps.map(({ inst }) => inst);
       k.inVersion(version === whole, () => {
         steps.forEach((step, index) => {

@@ -2,54 +2,13 @@
 // checked at its beginning, and if one fails, the block can still run in another way, since the
 // instructions before the checks can run again.
 
-import type { Block } from '../analysis/blocks.js';
 import type { Inst, Register } from '../analysis/program.js';
+import { accessOf, rangesOf } from './access-ranges.js';
+import type { FoundAccess } from './access-ranges.js';
 import type { BlockCode, CodePlan } from './code-plan.js';
 import type { LaneEmitter } from './lane-emitter.js';
 import type { LaneKernelEmitter } from './lane-kernel.js';
-import { reorder } from './plain-code.js';
 import { isPure } from './spread.js';
-import { accessOf, rangesOf } from './unchecked-accesses.js';
-import type { FoundAccess, UncheckedRun } from './unchecked-accesses.js';
-
-export interface ChecksFirst {
-  /** The block with the instructions first that its addresses need. */
-  block: Block;
-  /** The run of the instructions after them. */
-  run: UncheckedRun;
-}
-
-/** `checked`: accesses that other blocks have checked by then. */
-export function checksFirst(
-  e: LaneEmitter,
-  block: Block,
-  checked?: ReadonlyMap<Inst, unknown>,
-): ChecksFirst | undefined {
-  const { insts } = block;
-  const first = new Set<number>();
-  const accesses: FoundAccess[] = [];
-  insts.forEach((inst, index) => {
-    const found = checked?.has(inst) ? undefined : accessOf(e, inst);
-    const base = found?.address.base;
-    if (!found || !base) return;
-    const needed = new Set(first);
-    if (!collect(e, insts, base, index, needed) || !mayComeFirst(insts, needed)) return;
-    for (const each of needed) first.add(each);
-    accesses.push({ index, inst, found });
-  });
-  if (!accesses.length) return undefined;
-  const order = [...first].sort((a, b) => a - b);
-  return {
-    block: {
-      ...block,
-      insts: [
-        ...order.map((index) => insts[index]!),
-        ...insts.filter((_, index) => !first.has(index)),
-      ],
-    },
-    run: { from: order.length, ...rangesOf(e, accesses) },
-  };
-}
 
 /**
  * Adds the instructions that compute a register's value at an instruction; false if they are more
@@ -95,20 +54,30 @@ function mayComeFirst(insts: readonly Inst[], chosen: ReadonlySet<number>): bool
 export function putChecksFirst({ whole, hoisted }: CodePlan, k: LaneKernelEmitter): void {
   if (!whole) return;
   k.inVersion(true, () => {
-    for (const code of whole.blocks.values()) checkFirst(code, k, hoisted?.of);
+    for (const code of whole.blocks.values()) checkFirst(code, k, hoisted);
   });
 }
 
 /** `checked`: accesses that other blocks have checked by then. */
-export function checkFirst(
-  code: BlockCode,
-  k: LaneKernelEmitter,
-  checked?: ReadonlyMap<Inst, unknown>,
-): void {
-  const first = checksFirst(k, code.block, checked);
-  if (!first) return;
-  reorder(code, first.block);
-  code.run = { ...first.run, twice: false };
+function checkFirst(code: BlockCode, k: LaneKernelEmitter, checked: ReadonlySet<Inst>): void {
+  const { insts } = code.block;
+  const first = new Set<number>();
+  const accesses: FoundAccess[] = [];
+  insts.forEach((inst, index) => {
+    const found = checked.has(inst) ? undefined : accessOf(k, inst);
+    const base = found?.address.base;
+    if (!found || !base) return;
+    const needed = new Set(first);
+    if (!collect(k, insts, base, index, needed) || !mayComeFirst(insts, needed)) return;
+    for (const each of needed) first.add(each);
+    accesses.push({ inst, found });
+  });
+  if (!accesses.length) return;
+  code.steps = [
+    ...code.steps.filter((_, index) => first.has(index)),
+    ...code.steps.filter((_, index) => !first.has(index)),
+  ];
+  code.run = { from: first.size, ranges: rangesOf(k, accesses) };
   // The instructions before the checks can run again.
-  for (const { checks } of code.steps.slice(0, first.run.from)) if (checks) checks.place = 0;
+  for (const { checks } of code.steps.slice(0, first.size)) if (checks) checks.place = 0;
 }

@@ -8,26 +8,23 @@
 
 import type { Block } from '../analysis/blocks.js';
 import type { Inst, Register } from '../analysis/program.js';
-import type { Region } from '../analysis/regions.js';
-import type { Guard } from './guards.js';
-import type { HoistedChecks } from './hoisted-checks.js';
+import type { Range } from './access-ranges.js';
 import type { PrefetchedRows } from './prefetching.js';
 import type { ShortSide } from './short-branches.js';
-import type { Range, UncheckedRun } from './unchecked-accesses.js';
-import type { SteadyUnits } from './versioned-kernels.js';
-import type { SteadyLoop } from './versioned-loops.js';
+import type { SteppingComparison } from './uniform-predicates.js';
 
 export interface CodePlan {
   readonly general: Version;
   whole: Version | undefined;
-  /** Checks in code for whole units that serve other blocks, too. */
-  hoisted: HoistedChecks | undefined;
+  /** Accesses in code for whole units that other blocks check. */
+  hoisted: ReadonlySet<Inst>;
   /** Whole units of a block have a loop of their own, without the general code. */
   ownLoop: boolean;
-  /** Units of a block of threads that run without any check, before all others. */
-  units: SteadyUnits | undefined;
-  /** Loops whose turns all units take before any unit does anything else in a pass. */
-  loopPasses: readonly LoopPass[];
+  /**
+   * Headers of loops in code for whole units in which turns are short, so that adjacent units go
+   * through memory together.
+   */
+  shortLoops: ReadonlySet<number>;
   /** Rows that are loaded when a block of threads begins. */
   prefetched: PrefetchedRows | undefined;
   /** Instructions around accesses without checks are written group by group. */
@@ -39,36 +36,8 @@ export interface CodePlan {
 export interface Version {
   /** By index, in layout order. */
   readonly blocks: ReadonlyMap<number, BlockCode>;
-  /** By header. */
-  readonly loops: ReadonlyMap<number, LoopCode>;
   /** Blocks of a turn without loops, in an order in which control only goes forward. */
   order: readonly number[] | undefined;
-}
-
-export interface LoopCode {
-  readonly region: Region;
-  /**
-   * The only block for which threads leave the loop, so that its end knows which ones have left.
-   */
-  exit: number | undefined;
-  /**
-   * In general code: the loop's only block without masks, for as long as all threads stay in the
-   * loop.
-   */
-  unmasked: BlockCode | undefined;
-  /** The turns of a unit are short, so that adjacent units go through memory together. */
-  short: boolean;
-  /** Some turns at a time run without checks. */
-  versioned: SteadyLoop | undefined;
-}
-
-/** A loop in code for whole units: a number of turns of each unit. */
-export interface LoopPass {
-  readonly header: number;
-  /** Its turns without checks; absent if they need some. */
-  readonly loop: SteadyLoop | undefined;
-  /** The turns are unrolled. */
-  unrolled: boolean;
 }
 
 export interface BlockCode {
@@ -87,12 +56,11 @@ export interface BlockCode {
   readonly ending: Ending;
 }
 
-export interface CheckedRun extends UncheckedRun {
-  /**
-   * The run is written twice, the second time with a check for each access, for the case that a
-   * range is bad. Otherwise control leaves the block before the run.
-   */
-  twice: boolean;
+/** If one of the ranges is bad, control leaves the block. */
+export interface CheckedRun {
+  /** The index of the run's first step; the run ends with the block. */
+  from: number;
+  ranges: readonly Range[];
 }
 
 export interface Step {
@@ -102,13 +70,13 @@ export interface Step {
   /** The comparison is made once for the unit. */
   uniform: UniformComparison | undefined;
   /** Ranges of accesses in other blocks, which are checked after the instruction. */
-  checks: { ranges: Range[]; place: number } | undefined;
+  checks: { ranges: readonly Range[]; place: number } | undefined;
   anchor: Anchor | undefined;
 }
 
 /** A comparison for which the general code makes a mask if the threads do not agree. */
 export interface UniformComparison {
-  readonly comparison: Guard;
+  readonly comparison: SteppingComparison;
   /** Where the general code continues then. */
   readonly place: number;
   /** What some threads run instead, if the comparison decides the block's branch. */
@@ -122,8 +90,6 @@ export interface Ending {
   /** Some threads of the unit may continue here while others do not. */
   soft: boolean;
   form: EndingForm;
-  /** The comparison of the branch, which is tested for the first and the last thread. */
-  guard: Guard | undefined;
   /** A side of the branch that some threads run under its predicate. */
   side: ShortSide | undefined;
 }

@@ -2,10 +2,11 @@
 // their own, in loops and after barriers: thread by thread and in lanes they give the same results.
 
 import * as fc from '../../../test/fast-check.js';
-import { expect, it } from 'vitest';
+import { someOf } from '../../../test/random-runs.js';
+import { describe, expect, it } from 'vitest';
 import { STATUS } from '../index.js';
 import { Grid, kernelText } from '../run-grid.test-support.js';
-import type { Dimensions } from '../run-grid.test-support.js';
+import type { Dimensions, Outcome } from '../run-grid.test-support.js';
 
 const RUNS = 80;
 const SHAPES: readonly Dimensions[] = [
@@ -295,3 +296,101 @@ it(
     expect([...statuses].sort()).toEqual([STATUS.done, STATUS.fault].sort());
   },
 );
+
+describe('lanes', () => {
+  // Accesses of several blocks through one register are checked once, before the branches to them,
+  // and for more blocks than those that run.
+  someOf(
+    3,
+    it,
+  )([
+    [32, 32],
+    [20, 32],
+    [3, 32],
+    [0, 32],
+    [32, 9],
+    [20, 31],
+  ])(
+    'reach rows of a tile behind branches of their own, up to the end of memory and past it: ' +
+      '%i rows of %i',
+    (rows, columns) => {
+      const row = (at: number, access: string): string =>
+        `add.u32 %r, %ty, ${8 * at}; setp.ge.u32 %p, %r, %n; or.pred %p, %p, %w; @%p bra ` +
+        `${access.startsWith('ld.global') ? 'L' : 'S'}${at}; ${access}`;
+      const body = `.reg .b64 %in, %out, %g, %o;
+      .reg .b32 %tx, %ty, %n, %r, %x, %s, %q, %u, %v, %i, %t, %h; .reg .pred %p, %w;
+      .shared .align 4 .b8 tile[4224];
+      ld.param.u64 %in, [in]; ld.param.u64 %out, [out]; ld.param.u32 %n, [rows];
+      ld.param.u32 %h, [columns]; mov.u32 %tx, %tid.x; mov.u32 %ty, %tid.y; mov.u32 %t, tile;
+      setp.ge.u32 %w, %tx, %h;
+      mad.lo.u32 %i, %ty, 32, %tx; mad.wide.u32 %g, %i, 4, %in; mad.lo.u32 %u, %ty, 132, %t;
+      mad.lo.u32 %s, %tx, 4, %u;
+      ${[0, 1, 2, 3]
+        .map(
+          (at) =>
+            `${row(
+              at,
+              `ld.global.u32 %x, [%g+${1024 * at}];
+        st.shared.u32 [%s+${1056 * at}], %x;`,
+            )} ` + `L${at}:`,
+        )
+        .join(' ')}
+      bar.sync 0; mad.lo.u32 %v, %tx, 132, %t; mad.lo.u32 %q, %ty, 4, %v;
+      mad.wide.u32 %o, %i, 4, %out;
+      ${[0, 1, 2, 3]
+        .map(
+          (at) =>
+            `${row(
+              at,
+              `ld.shared.u32 %x, [%q+${32 * at}];
+        st.global.u32 [%o+${1024 * at}], %x;`,
+            )} ` + `S${at}:`,
+        )
+        .join(' ')} ret;`;
+      const launch = (
+        simd: boolean,
+        cut: number,
+        side: 'in' | 'out',
+      ): { status: number; fault: Outcome['fault']; out: number[] } => {
+        const grid = new Grid(
+          kernelText(
+            'k',
+            '.param .u64 in, .param .u64 out, .param .u32 rows, .param .u32 columns',
+            body,
+          ),
+          { simd, pages: 4 },
+        );
+        const values = grid.put(Uint32Array.from({ length: 1024 }, (_, at) => at + 1));
+        const out = grid.put(new Uint32Array(1024));
+        // This many bytes of the tile are past the end of memory.
+        const last = grid.memory.buffer.byteLength - 4096 + cut;
+        const view = new Uint32Array(grid.memory.buffer, last, (4096 - cut) / 4);
+        view.set(values.view.subarray(0, view.length));
+        const { status, fault } = grid.run(
+          'k',
+          [
+            { i64: side === 'in' ? last : values.address },
+            { i64: side === 'out' ? last : out.address },
+            { i32: rows },
+            { i32: columns },
+          ],
+          { grid: [1], block: [32, 8] },
+        );
+        expect(grid.width('k', { grid: [1], block: [32, 8] })).toBe(simd ? 32 : 1);
+        return {
+          status,
+          fault,
+          out: status === STATUS.done ? [...(side === 'out' ? view : out.view)] : [],
+        };
+      };
+      const statuses = [0, 4, 1024, 1540, 3072].flatMap((cut) =>
+        (['in', 'out'] as const).map((side) => {
+          const scalar = launch(false, cut, side);
+          expect(launch(true, cut, side)).toEqual(scalar);
+          return scalar.status;
+        }),
+      );
+      expect(new Set(statuses).size).toBe(rows < 8 ? 1 : 2);
+    },
+  );
+});

@@ -7,48 +7,36 @@
 import { successors } from '../analysis/blocks.js';
 import type { Block } from '../analysis/blocks.js';
 import type { Inst, Register } from '../analysis/program.js';
+import { accessOf, rangesOf } from './access-ranges.js';
+import type { FoundAccess, Range } from './access-ranges.js';
 import type { CodePlan } from './code-plan.js';
 import type { LaneEmitter } from './lane-emitter.js';
 import type { LaneKernelEmitter } from './lane-kernel.js';
-import { accessOf, rangesOf } from './unchecked-accesses.js';
-import type { FoundAccess, Range } from './unchecked-accesses.js';
 
 /**
  * Accesses after branches that justify a check ahead of them: it is wasted if no branch is taken.
  */
 const LEAST_ACCESSES = 3;
 
-export interface HoistedCheck {
-  /** The instruction whose result is checked, and its place. */
-  inst: Inst;
-  block: number;
-  range: Range;
-}
-
 /**
- * By the instruction that computes the register, and by each access that needs no check of its own.
+ * The checks, by the instruction that computes the register. `entries`: blocks at which a turn may
+ * begin.
  */
-export interface HoistedChecks {
-  after: ReadonlyMap<Inst, readonly HoistedCheck[]>;
-  of: ReadonlyMap<Inst, HoistedCheck>;
-}
-
-/** `entries`: blocks at which a turn may begin. */
 function findHoistedChecks(
   e: LaneEmitter,
   blocks: readonly Block[],
   order: readonly number[],
   entries: readonly number[],
-): HoistedChecks {
+): Map<Inst, Range[]> {
   const definitions = new Map<Register, { inst: Inst; block: number }[]>();
   const accesses: { block: number; found: FoundAccess }[] = [];
   for (const block of order) {
-    blocks[block]!.insts.forEach((inst, index) => {
+    for (const inst of blocks[block]!.insts) {
       for (const register of inst.defs)
         definitions.set(register, [...(definitions.get(register) ?? []), { inst, block }]);
       const found = accessOf(e, inst);
-      if (found) accesses.push({ block, found: { index, inst, found } });
-    });
+      if (found) accesses.push({ block, found: { inst, found } });
+    }
     const { ending } = blocks[block]!;
     if ('inst' in ending)
       for (const register of ending.inst.defs)
@@ -57,8 +45,7 @@ function findHoistedChecks(
           { inst: ending.inst, block },
         ]);
   }
-  const after = new Map<Inst, HoistedCheck[]>();
-  const of = new Map<Inst, HoistedCheck>();
+  const checks = new Map<Inst, Range[]>();
   for (const [register, [definition, another]] of definitions) {
     if (!definition || another || definition.inst.predicate || e.isVarying(register)) continue;
     const { inst, block } = definition;
@@ -68,17 +55,13 @@ function findHoistedChecks(
     );
     if (through.length < LEAST_ACCESSES) continue;
     const reached = reachedOnlyBy(block, blocks, order, entries);
-    for (const range of rangesOf(
+    const ranges = rangesOf(
       e,
       through.filter((access) => reached.has(access.block)).map((access) => access.found),
-    ).ranges) {
-      if (range.accesses.length < LEAST_ACCESSES) continue;
-      const check = { inst, block, range };
-      after.set(inst, [...(after.get(inst) ?? []), check]);
-      for (const access of range.accesses) of.set(access.inst, check);
-    }
+    ).filter((range) => range.accesses.length >= LEAST_ACCESSES);
+    if (ranges.length) checks.set(inst, [...(checks.get(inst) ?? []), ...ranges]);
   }
-  return { after, of };
+  return checks;
 }
 
 /** The blocks that a turn reaches only by way of `through`. */
@@ -102,10 +85,13 @@ function reachedOnlyBy(
 export function hoistChecks(code: CodePlan, k: LaneKernelEmitter): void {
   if (!code.whole) return;
   const { blocks, shape } = k.kernel;
-  code.hoisted = findHoistedChecks(k, blocks, shape.order, k.frames.entries);
+  const checks = findHoistedChecks(k, blocks, shape.order, k.frames.entries);
+  code.hoisted = new Set(
+    [...checks.values()].flat().flatMap(({ accesses }) => accesses.map(({ inst }) => inst)),
+  );
   for (const { steps } of code.whole.blocks.values())
     steps.forEach((step, index) => {
-      const checks = code.hoisted!.after.get(step.inst);
-      if (checks) step.checks = { ranges: checks.map(({ range }) => range), place: index + 1 };
+      const ranges = checks.get(step.inst);
+      if (ranges) step.checks = { ranges, place: index + 1 };
     });
 }

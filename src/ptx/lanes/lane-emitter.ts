@@ -9,7 +9,6 @@ import { isHalf } from '../rules/half.js';
 import type { Rule, Rules } from '../rules/rule.js';
 import { UNCOVERED_MNEMONICS } from '../rules/uncovered.js';
 import { NoSuchInstruction } from '../wasm/opcodes.js';
-import type { JointCheck } from './joint-checks.js';
 import { isKnown } from './pattern.js';
 import type { LanePlan } from './plan.js';
 import { UNIFORM, isPure, steps } from './spread.js';
@@ -58,8 +57,6 @@ export abstract class LaneEmitter extends VectorEmitter {
   /** Instructions weighted by loop depth: for all threads at once, and one by one. */
   readonly effort = { lanes: 0, threads: 0 };
   weight = 1;
-  /** Joint checks by load. */
-  readonly joint = new Map<Inst, JointCheck>();
 
   constructor(
     around: Surroundings,
@@ -72,11 +69,6 @@ export abstract class LaneEmitter extends VectorEmitter {
     super(around, groups, plan, liveness);
     this.rules = rules;
     this.laneRules = laneRules;
-  }
-
-  /** The check that the current instruction shares with others of its block. */
-  jointCheck(): JointCheck | undefined {
-    return this.block && this.joint.get(this.inst);
   }
 
   /** `predicate`: the instruction's own, unless it runs under another one. */

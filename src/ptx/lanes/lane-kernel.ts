@@ -63,11 +63,6 @@ export class LaneKernelEmitter extends LaneEmitter {
   /** Blocks at which threads may wait, in the code written so far. */
   readonly awaited = new Set<number>();
 
-  /**
-   * Loops that all of their threads leave for the same block: that block, and masks of the threads
-   * that entered.
-   */
-  readonly leaving = new Map<Region, { to: number; entered: readonly number[] }>();
   readonly following = new Map<number, number>();
 
   readonly blockLabels = new Map<number, object>();
@@ -116,9 +111,6 @@ export class LaneKernelEmitter extends LaneEmitter {
   used: Set<Register> | undefined = undefined;
 
   ranges: Ranges | undefined = undefined;
-
-  /** The loop whose code without masks is being written, and the label after it. */
-  unmaskedLoop: { region: Region; end: object } | undefined = undefined;
 
   /** Present if the function runs the whole block by itself. */
   readonly passes: PassLocals | undefined = undefined;

@@ -7,14 +7,7 @@ import type { Arg } from '../analysis/program.js';
 import { NULL_PAGE } from '../context.js';
 import type { ScalarType } from '../scalar-types.js';
 import type { LaneEmitter, LaneRule } from './lane-emitter.js';
-import {
-  access,
-  check,
-  checkJointly,
-  elementsOf,
-  pushAddress32,
-  pushAddressHalf,
-} from './places.js';
+import { access, check, elementsOf, pushAddress32, pushAddressHalf } from './places.js';
 import type { Access, Place } from './places.js';
 import { accessNamed } from '../wasm/opcodes.js';
 import type { AccessOpcode } from '../wasm/opcodes.js';
@@ -39,8 +32,7 @@ export const load: LaneRule = (e) => {
   const { code } = e;
   const room = roomOf(e, found);
   const packed: Place = { kind: 'range', local: room, offset: ADDRESSES, stride: found.size };
-  const joint = e.jointCheck();
-  const place = joint ? checkJointly(e, found, joint) : check(e, found);
+  const place = check(e, found);
   if (place.kind === 'range' && place.stride === found.size) {
     // Threads that load one by one store their values side by side, from where they are read as
     // from a contiguous range.

@@ -8,22 +8,15 @@
 import { anchorResults } from './anchors.js';
 import { putChecksFirst } from './check-hoisting-order.js';
 import type { CodePlan } from './code-plan.js';
-import { guardBranches } from './guards.js';
 import { hoistChecks } from './hoisted-checks.js';
-import { joinChecks } from './joint-checks.js';
 import type { LaneKernelEmitter } from './lane-kernel.js';
-import { findLoopExits } from './loop-exits.js';
 import { completeCode, plainCode } from './plain-code.js';
 import { loadRowsAhead } from './prefetching.js';
 import { runShortSides } from './short-branches.js';
 import { addWholeUnits, linkVersions } from './side-exits.js';
 import { separateWholeUnits, straighten } from './straight-turns.js';
-import { passThroughLoops, runSideBySide, shortenTurns, unrollPasses } from './streaming-loops.js';
-import { checkRunsTogether } from './unchecked-accesses.js';
+import { runSideBySide, shortenTurns } from './streaming-loops.js';
 import { makeUniform } from './uniform-predicates.js';
-import { addUnmaskedLoops } from './unmasked-loops.js';
-import { versionUnits } from './versioned-kernels.js';
-import { versionLoops } from './versioned-loops.js';
 
 interface Pass {
   readonly name: string;
@@ -76,33 +69,8 @@ export const PASSES = [
     run: runShortSides,
   },
   {
-    name: 'guards',
-    what: 'the first and the last thread decide a branch on a comparison of a stepping value',
-    run: guardBranches,
-  },
-  {
-    name: 'unchecked runs',
-    what: 'general code is written twice from where all accesses of a block can be checked',
-    run: checkRunsTogether,
-  },
-  {
-    name: 'joint checks',
-    what: 'loads of adjacent places whose addresses differ freely have one check',
-    run: joinChecks,
-  },
-  {
     name: 'value ranges',
     what: 'accesses to shared memory that cannot leave their variable have no check',
-  },
-  {
-    name: 'loop exits',
-    what: 'no mask of the threads that leave a loop, if all leave it for one block',
-    run: findLoopExits,
-  },
-  {
-    name: 'unmasked loops',
-    what: 'a loop of one block without masks, in kernels without a version for whole units',
-    run: addUnmaskedLoops,
   },
   {
     name: 'short turns',
@@ -113,26 +81,6 @@ export const PASSES = [
     name: 'side by side',
     what: 'blocks that go through memory with the stride of the grid run in turns',
     run: runSideBySide,
-  },
-  {
-    name: 'versioned loops',
-    what: 'several rounds of a loop through memory without checks',
-    run: versionLoops,
-  },
-  {
-    name: 'loop passes',
-    what: 'all units of a block run such a loop before anything else in a pass',
-    run: passThroughLoops,
-  },
-  {
-    name: 'unrolling',
-    what: 'these rounds of the loop are unrolled',
-    run: unrollPasses,
-  },
-  {
-    name: 'versioned kernels',
-    what: 'all units of a block run without checks, in kernels without state',
-    run: versionUnits,
   },
   {
     name: 'straight turns',
@@ -160,10 +108,6 @@ export const PASSES = [
     run: (code) => {
       code.byGroup = true;
     },
-  },
-  {
-    name: 'turn clearing',
-    what: 'registers that no later turn reads are cleared between turns',
   },
   {
     name: 'dead-local clearing',

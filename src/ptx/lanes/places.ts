@@ -6,7 +6,6 @@ import { CTX, NULL_PAGE } from '../context.js';
 import { elements, sharedElements } from '../emit/memory-access.js';
 import { STRONG, accessSpace, components, vectorOf } from '../rules/memory.js';
 import type { ScalarType } from '../scalar-types.js';
-import type { JointCheck } from './joint-checks.js';
 import type { LaneEmitter } from './lane-emitter.js';
 
 export interface Access {
@@ -98,11 +97,7 @@ export function check(e: LaneEmitter, found: Access): Place {
   const { address, log2, shared, size, stride, steps, wide } = found;
   if (stride === undefined && steps?.every((step) => step % size === 0))
     return checkApart(e, found, steps);
-  if (stride === undefined || stride % size !== 0) {
-    const addresses = e.temps(e.groups);
-    checkAll(e, found, addresses);
-    return { kind: 'each', addresses, offset: 0 };
-  }
+  if (stride === undefined || stride % size !== 0) return checkAll(e, found);
   const span = (e.width - 1) * stride;
   const local = pushStart(e, address, Math.min(span, 0), wide);
   testPlace(e, shared, log2, wide, Math.abs(span) / size + 1);
@@ -211,44 +206,14 @@ export function elementsOf(e: LaneEmitter, shared: boolean, log2: number): numbe
   });
 }
 
-/**
- * Pushes whether the addresses of all loads of the check are valid. The first of them computes it.
- */
-export function checkJointly(e: LaneEmitter, found: Access, joint: JointCheck): Place {
+/** The same for any addresses, of which the place has four i32 for each group. */
+function checkAll(e: LaneEmitter, found: Access): Place {
   const { code } = e;
-  const { address, size } = found;
-  if (joint.first === e.inst) {
-    joint.written ??= {
-      good: e.newLocal('i32'),
-      addresses: Array.from({ length: e.groups }, () => e.newLocal('v128')),
-    };
-    checkAll(
-      e,
-      { ...found, address: { ...address, offset: joint.start } },
-      joint.written.addresses,
-      (joint.end - joint.start) / size,
-    );
-    code.set(joint.written.good);
-  }
-  const { good, addresses } = joint.written!;
-  code.get(good);
-  return { kind: 'each', addresses, offset: address.offset - joint.start };
-}
-
-/**
- * Pushes whether each thread's address is valid, and leaves the addresses as four i32 for each
- * group.
- */
-function checkAll(e: LaneEmitter, found: Access, addresses: readonly number[], more = 0): void {
-  const { code } = e;
+  const addresses = e.temps(e.groups);
   const { log2, shared, wide } = found;
   const count = elementsOf(e, shared, log2);
-  const limit = e.hoist(`lanes:${shared}:${log2}:${more}`, 'v128', (prologue) => {
-    prologue.get(count);
-    // There are none if memory has fewer elements.
-    if (more)
-      prologue.i64(more).op('i64.sub').i64(0).get(count).i64(more).op('i64.gt_u').op('select');
-    prologue.op('i32.wrap_i64').op('i32x4.splat');
+  const limit = e.hoist(`lanes:${shared}:${log2}`, 'v128', (prologue) => {
+    prologue.get(count).op('i32.wrap_i64').op('i32x4.splat');
   });
   const lower = e.hoist(`lower:${shared}`, 'v128', (prologue) => {
     if (shared) prologue.get(e.ctx).memory('i32.load', CTX.shared);
@@ -294,6 +259,7 @@ function checkAll(e: LaneEmitter, found: Access, addresses: readonly number[], m
   });
   code.get(good).op('i32x4.all_true');
   if (bad >= 0) code.get(bad).op('v128.any_true').op('i32.eqz').op('i32.and');
+  return { kind: 'each', addresses, offset: 0 };
 }
 
 const baseOf = (address: Arg & { kind: 'address' }): Arg & { kind: 'register' } => {

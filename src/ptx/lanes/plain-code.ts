@@ -3,7 +3,6 @@
 
 import type { Block } from '../analysis/blocks.js';
 import type { Register } from '../analysis/program.js';
-import { loopsIn } from '../analysis/regions.js';
 import type { BlockCode, CodePlan, EndingForm, Step, Version } from './code-plan.js';
 import type { LaneKernelEmitter } from './lane-kernel.js';
 import { goesTogether } from './warp.js';
@@ -12,10 +11,9 @@ export function plainCode(k: LaneKernelEmitter): CodePlan {
   return {
     general: plainVersion(k),
     whole: undefined,
-    hoisted: undefined,
+    hoisted: new Set(),
     ownLoop: false,
-    units: undefined,
-    loopPasses: [],
+    shortLoops: new Set(),
     prefetched: undefined,
     byGroup: false,
     strides: false,
@@ -25,17 +23,11 @@ export function plainCode(k: LaneKernelEmitter): CodePlan {
 export function plainVersion({ kernel: { blocks, shape } }: LaneKernelEmitter): Version {
   return {
     blocks: new Map(shape.order.map((index) => [index, plainBlock(blocks[index]!)])),
-    loops: new Map(
-      loopsIn(shape.root).map((region) => [
-        region.header,
-        { region, exit: undefined, unmasked: undefined, short: false, versioned: undefined },
-      ]),
-    ),
     order: undefined,
   };
 }
 
-export const plainBlock = (block: Block): BlockCode => ({
+const plainBlock = (block: Block): BlockCode => ({
   block,
   steps: block.insts.map((inst) => ({
     inst,
@@ -47,29 +39,14 @@ export const plainBlock = (block: Block): BlockCode => ({
   run: undefined,
   entries: new Map(),
   spilled: [],
-  ending: { soft: false, form: 'jump', guard: undefined, side: undefined },
+  ending: { soft: false, form: 'jump', side: undefined },
 });
-
-/** The steps in the order of a block whose instructions have been moved. */
-export function reorder(code: BlockCode, { insts }: Block): void {
-  const stepOf = new Map(code.steps.map((step) => [step.inst, step]));
-  code.steps = insts.map((inst) => stepOf.get(inst)!);
-}
-
-/** All blocks of a version, including those of loops without masks. */
-export function* codeOf({ blocks, loops }: Version): Iterable<BlockCode> {
-  yield* blocks.values();
-  for (const { unmasked } of loops.values()) if (unmasked) yield unmasked;
-}
 
 /** Completes the ends of blocks, spills, and the last uses of registers. */
 export function completeCode({ general, whole }: CodePlan, k: LaneKernelEmitter): void {
   for (const version of whole ? [general, whole] : [general]) {
     k.inVersion(version === whole, () => {
       for (const code of version.blocks.values()) complete(k, code);
-    });
-    k.inVersion(true, () => {
-      for (const { unmasked } of version.loops.values()) if (unmasked) complete(k, unmasked);
     });
   }
 }

@@ -390,7 +390,7 @@ export function addressOnly(
 }
 
 /** Whether the register is in the operand. */
-export function mentions(arg: Arg, register: Register): boolean {
+function mentions(arg: Arg, register: Register): boolean {
   switch (arg.kind) {
     case 'register':
       return arg.register === register;

@@ -1,17 +1,15 @@
 // Loops of one block whose threads go through memory side by side, to another place in each turn.
-// Units that keep step find the cache lines of adjacent units in the cache: their turns are short,
-// and with versioned turns (`versioned-loops.ts`) each unit has a few of them in each pass.
+// Units that keep step find the cache lines of adjacent units in the cache: their turns are short.
 
 import type { Block } from '../analysis/blocks.js';
 import type { Register } from '../analysis/program.js';
 import { loopsIn } from '../analysis/regions.js';
 import type { Region } from '../analysis/regions.js';
-import type { CodePlan, LoopCode } from './code-plan.js';
+import type { CodePlan } from './code-plan.js';
 import type { LaneEmitter } from './lane-emitter.js';
 import type { LaneKernelEmitter } from './lane-kernel.js';
 import { access } from './places.js';
 import { registersOfGridSize } from './side-by-side.js';
-import { findSteadyLoop, workOf } from './versioned-loops.js';
 
 /**
  * How often a unit goes round a loop through memory in one turn. With 64 blocks of 256 threads over
@@ -27,60 +25,28 @@ export const BURST = 8;
  */
 const SMALLEST_STRIDING = 4;
 
-/** Instructions of a known number of turns, times groups, that are unrolled. */
-const MOST_UNROLLED = 400;
-
-/** A pass: the turns of such loops are short. */
-export function shortenTurns({ general, whole }: CodePlan, k: LaneKernelEmitter): void {
-  const { blocks } = k.kernel;
-  for (const loop of general.loops.values())
-    if (loop.unmasked) loop.short = isStreaming(k, loop.unmasked.block);
-  if (!whole) return;
+/** A pass: the turns of such loops of whole units are short. */
+export function shortenTurns(code: CodePlan, k: LaneKernelEmitter): void {
+  if (!code.whole) return;
   k.inVersion(true, () => {
-    for (const loop of whole.loops.values()) loop.short = isStreamingLoop(k, blocks, loop.region);
+    const { blocks, shape } = k.kernel;
+    code.shortLoops = new Set(
+      loopsIn(shape.root)
+        .filter((region) => isStreamingLoop(k, blocks, region))
+        .map(({ header }) => header),
+    );
   });
 }
 
 /** A pass: blocks whose short turns have the stride of the grid may run side by side. */
 export function runSideBySide(code: CodePlan, k: LaneKernelEmitter): void {
+  if (!code.shortLoops.size) return;
   const { blocks, shape } = k.kernel;
-  const find = (loops: Iterable<LoopCode>): void => {
-    for (const { short, region } of loops) {
-      if (!short) continue;
-      const ofGridSize = registersOfGridSize(blocks, shape.order);
-      code.strides ||= streamedAddresses(k, blocks[region.header]!, SMALLEST_STRIDING).some(
-        ({ id }) => ofGridSize.has(id),
-      );
-    }
-  };
-  find(code.general.loops.values());
+  const ofGridSize = registersOfGridSize(blocks, shape.order);
   k.inVersion(true, () => {
-    find(code.whole?.loops.values() ?? []);
-  });
-}
-
-/** A pass: units each of which has some turns of such a loop in a pass before anything else. */
-export function passThroughLoops(code: CodePlan, k: LaneKernelEmitter): void {
-  if (!code.whole || !k.passes) return;
-  const { blocks, shape } = k.kernel;
-  const streaming = loopsIn(shape.root).filter(
-    (region) => k.frames.live.includes(region.header) && isStreamingLoop(k, blocks, region),
-  );
-  k.inVersion(true, () => {
-    code.loopPasses = streaming.map(({ header }) => ({
-      header,
-      loop: findSteadyLoop(k, blocks[header]!, code.hoisted?.of),
-      unrolled: false,
-    }));
-  });
-}
-
-/** A pass: the turns of a loop pass are unrolled. */
-export function unrollPasses({ loopPasses }: CodePlan, k: LaneKernelEmitter): void {
-  k.inVersion(true, () => {
-    for (const each of loopPasses)
-      each.unrolled =
-        each.loop !== undefined && BURST * k.groups * workOf(k, each.loop).length <= MOST_UNROLLED;
+    code.strides = [...code.shortLoops].some((header) =>
+      streamedAddresses(k, blocks[header]!, SMALLEST_STRIDING).some(({ id }) => ofGridSize.has(id)),
+    );
   });
 }
 
@@ -90,11 +56,9 @@ function isStreamingLoop(
   blocks: readonly Block[],
   { header, members }: Region,
 ): boolean {
-  return members.size === 1 && k.plan.parts(header) && isStreaming(k, blocks[header]!);
-}
-
-function isStreaming(e: LaneEmitter, block: Block): boolean {
-  return streamedAddresses(e, block).length > 0;
+  return (
+    members.size === 1 && k.plan.parts(header) && streamedAddresses(k, blocks[header]!).length > 0
+  );
 }
 
 /** The registers with the addresses of such accesses, of at least this many bytes. */

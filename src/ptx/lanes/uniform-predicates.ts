@@ -7,22 +7,67 @@ import type { Block } from '../analysis/blocks.js';
 import type { Liveness } from '../analysis/liveness.js';
 import type { Arg, Inst, Register } from '../analysis/program.js';
 import type { CodePlan } from './code-plan.js';
-import { comparisonOf } from './guards.js';
-import type { Guard } from './guards.js';
 import type { LaneEmitter } from './lane-emitter.js';
 import type { LaneKernelEmitter } from './lane-kernel.js';
 import type { LanePlan } from './plan.js';
 
+/** A comparison of a value that steps from thread to thread with a uniform one. */
+export interface SteppingComparison {
+  inst: Inst;
+  /** The operand that steps, and its step. */
+  stepping: Arg;
+  stride: number;
+  signed: boolean;
+  operation: string;
+}
+
 export interface Agreed {
   has(register: Register): boolean;
   /** The comparison of an instruction whose result is such a predicate. */
-  comparison(inst: Inst): Guard | undefined;
+  comparison(inst: Inst): SteppingComparison | undefined;
 }
+
+/** Comparisons for order: the operation, and whether its name alone makes it unsigned. */
+const ORDERED: Record<string, { op: string; unsigned?: true }> = {
+  lt: { op: 'lt' },
+  le: { op: 'le' },
+  gt: { op: 'gt' },
+  ge: { op: 'ge' },
+  lo: { op: 'lt', unsigned: true },
+  ls: { op: 'le', unsigned: true },
+  hi: { op: 'gt', unsigned: true },
+  hs: { op: 'ge', unsigned: true },
+};
 
 const LOGIC = new Set(['and', 'or', 'xor', 'not', 'mov']);
 
 const isLogic = ({ mnemonic, modifiers, predicate }: Inst): boolean =>
   LOGIC.has(mnemonic) && modifiers.length === 1 && modifiers[0] === 'pred' && !predicate;
+
+/** The instruction as such a comparison. */
+function comparisonOf(e: LaneEmitter, inst: Inst): SteppingComparison | undefined {
+  if (inst.traits.meaning !== 'comparison' || inst.predicate) return undefined;
+  // A result that is known at compile time needs no test.
+  if (inst.defs.some((register) => e.isConstant(register))) return undefined;
+  const [comparison, name, ...rest] = inst.modifiers;
+  const [, left, right] = inst.args;
+  const row = ORDERED[comparison ?? ''];
+  if (
+    !row ||
+    rest.length ||
+    inst.args.length !== 3 ||
+    inst.args[0]!.kind !== 'register' ||
+    !left ||
+    !right
+  )
+    return undefined;
+  if (name !== 's32' && name !== 'u32') return undefined;
+  const [a, b] = [e.stride(left), e.stride(right)];
+  const stepping = b === 0 ? left : a === 0 ? right : undefined;
+  const stride = b === 0 ? a : b;
+  if (!stepping || !stride || stepping.kind === 'not') return undefined;
+  return { inst, stepping, stride, signed: name === 's32' && !row.unsigned, operation: row.op };
+}
 
 /**
  * `entries`: blocks at which threads may be resumed. Predicates that are live there are kept as
@@ -37,7 +82,7 @@ function planAgreed(
   entries: readonly number[],
 ): Agreed {
   const candidates = new Map<number, Register>();
-  const comparisons = new Map<Inst, Guard>();
+  const comparisons = new Map<Inst, SteppingComparison>();
   const isScalar = (arg: Arg): boolean =>
     arg.kind === 'not'
       ? isScalar(arg.operand)
@@ -51,12 +96,12 @@ function planAgreed(
         if (register.type.kind === 'predicate' && e.isVarying(register) && !e.isConstant(register))
           candidates.set(register.id, register);
       // Nothing can hand over within a run of accesses that are checked together.
-      const guard = insts
+      const comparison = insts
         .slice(at + 1)
         .every(({ mnemonic }) => mnemonic !== 'ld' && mnemonic !== 'st')
         ? comparisonOf(e, inst)
         : undefined;
-      if (guard) comparisons.set(inst, guard);
+      if (comparison) comparisons.set(inst, comparison);
     });
   }
   for (const entry of [0, ...entries])

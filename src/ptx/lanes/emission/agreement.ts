@@ -3,14 +3,15 @@
 
 import type { Block } from '../../analysis/blocks.js';
 import type { Register } from '../../analysis/program.js';
+import { scalarType } from '../../scalar-types.js';
+import { opcodeNamed } from '../../wasm/opcodes.js';
 import type { BlockCode, UniformComparison } from '../code-plan.js';
-import { testAlike, whenAll } from '../guards.js';
-import type { Guard } from '../guards.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
 import type { ShortSide } from '../short-branches.js';
 import { isPure } from '../spread.js';
+import type { SteppingComparison } from '../uniform-predicates.js';
 import { clearInGeneralForm, handedRegisters, knownAt } from './clearing.js';
-import { backEdge, jumpTo, partThreads, sendTo } from './divergence.js';
+import { jumpTo } from './divergence.js';
 import { saveRegisters } from './frames.js';
 
 /** Leaves code for whole units: the general code continues before an instruction of the block. */
@@ -40,48 +41,74 @@ export function emitAgreement(
   const { code } = k;
   const [target] = comparison.inst.defs;
   const outcome = k.newLocal('i32');
-  eitherAlike(
-    k,
-    comparison,
-    outcome,
-    () => undefined,
-    () => {
-      if (!side) {
-        handOver(k, block, place);
-        return;
-      }
-      k.disagreed = target;
-      k.emitInst(comparison.inst);
-      emitSide(k, block, side, target!);
-      k.disagreed = undefined;
-      k.releaseRegister(target!);
-      jumpTo(k, block.index, side.join, false);
-    },
-  );
+  const [done, differs] = [{}, {}];
+  k.openLabel('block', done);
+  k.openLabel('block', differs);
+  testAlike(k, comparison, outcome, differs);
+  k.endInstruction();
+  k.branchTo(done);
+  k.closeLabel();
+  k.conditionally(() => {
+    if (!side) {
+      handOver(k, block, place);
+      return;
+    }
+    k.disagreed = target;
+    k.emitInst(comparison.inst);
+    emitSide(k, block, side, target!);
+    k.disagreed = undefined;
+    k.releaseRegister(target!);
+    jumpTo(k, block.index, side.join, false);
+  });
+  k.closeLabel();
   k.endInstruction();
   code.get(outcome).set(k.registerLocal(target!));
 }
 
-/** Code for a unit whose threads compare alike, and for one whose threads do not. */
-function eitherAlike(
+/**
+ * Branches to `differs` where the threads of the unit do not all compare alike, or where stepping
+ * values pass the end of their range within the unit. Else the result is in the local `outcome`.
+ */
+function testAlike(
   k: LaneKernelEmitter,
-  guard: Guard,
+  { inst, stepping, stride, signed, operation }: SteppingComparison,
   outcome: number,
-  alike: () => void,
-  otherwise: () => void,
+  differs: object,
 ): void {
-  const [done, differs] = [{}, {}];
-  k.openLabel('block', done);
-  k.openLabel('block', differs);
-  testAlike(k, guard, outcome, () => {
-    k.branchTo(differs, 'br_if');
-  });
-  k.endInstruction();
-  k.conditionally(alike);
-  k.branchTo(done);
-  k.closeLabel();
-  k.conditionally(otherwise);
-  k.closeLabel();
+  const { code } = k;
+  const type = scalarType(signed ? 's32' : 'u32');
+  const [, left, right] = inst.args;
+  const isLeft = stepping === left;
+  const bound = isLeft ? right! : left!;
+  k.inst = inst;
+  const first = k.temp('i32');
+  k.push(stepping, type);
+  code.set(first);
+  // The bound is between the first and the last value, modulo 2^32. Strides are less than 2^26, and
+  // units have 32 threads: values pass an end of their range at most once.
+  const steps = Math.abs(stride) * (k.width - 1);
+  if (stride > 0) {
+    k.push(bound, type);
+    code.get(first);
+  } else {
+    code.get(first);
+    k.push(bound, type);
+  }
+  code.op('i32.sub');
+  // A value that equals the bound is on the side of the greater ones, or of the less.
+  const withGreater = (operation === 'lt' || operation === 'ge') === isLeft;
+  if (withGreater === stride > 0) code.i32(1).op('i32.sub');
+  code.i32(steps).op('i32.lt_u');
+  k.branchTo(differs, 'br_if');
+  const [least, greatest] = signed ? [-(2 ** 31), 2 ** 31 - 1] : [0, -1];
+  code.get(first);
+  if (stride > 0) code.i32((greatest - steps) | 0).op(signed ? 'i32.gt_s' : 'i32.gt_u');
+  else code.i32((least + steps) | 0).op(signed ? 'i32.lt_s' : 'i32.lt_u');
+  k.branchTo(differs, 'br_if');
+  if (isLeft) code.get(first);
+  k.push(bound, type);
+  if (!isLeft) code.get(first);
+  code.op(opcodeNamed(`i32.${operation}${signed ? '_s' : '_u'}`)).set(outcome);
 }
 
 /** A branch in code for whole units: if the threads do not agree, the general code takes it. */
@@ -142,47 +169,4 @@ function emitSide(
   k.unchecked = unchecked;
   saveRegisters(k, k.frames.spills.early(block.index));
   k.block = from;
-}
-
-/** A branch on which the threads nearly always agree. */
-export function emitGuard(k: LaneKernelEmitter, block: Block, guard: Guard): void {
-  const { code } = k;
-  const ending = block.ending as Block['ending'] & { kind: 'branch' };
-  const { register, negated } = ending.inst.predicate!;
-  k.laneLocal(register);
-  const { unmaskedLoop } = k;
-  if (unmaskedLoop) {
-    whenAll(k, guard, negated !== (ending.no === block.index), () => {
-      backEdge(k, block.index, unmaskedLoop.region);
-      k.branchTo(k.turnLabel);
-    });
-  }
-  const outcome = k.newLocal('i32');
-  const send = (to: number): void => {
-    sendTo(k, block.index, to);
-    if (unmaskedLoop && to !== block.index) k.branchTo(unmaskedLoop.end);
-  };
-  eitherAlike(
-    k,
-    guard,
-    outcome,
-    () => {
-      code.get(outcome);
-      if (negated) code.op('i32.eqz');
-      code.op('if').byte(0x40);
-      k.nest(() => {
-        send(ending.yes);
-      });
-      code.op('else');
-      k.nest(() => {
-        send(ending.no);
-      });
-      code.op('end');
-    },
-    () => {
-      k.emitInst(guard.inst);
-      k.inst = ending.inst;
-      partThreads(k, block.index, register, negated, ending.yes, ending.no);
-    },
-  );
 }

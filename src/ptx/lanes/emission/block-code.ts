@@ -2,10 +2,10 @@
 // where the plan does so, and its end.
 
 import type { Inst, Register } from '../../analysis/program.js';
+import { checkRanges } from '../access-ranges.js';
 import type { BlockCode, CheckedRun, Step } from '../code-plan.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
-import { checkRun } from '../unchecked-accesses.js';
-import { emitAgreement, emitGuard, handOver } from './agreement.js';
+import { emitAgreement, handOver } from './agreement.js';
 import { emitEnding } from './endings.js';
 import { saveRegisters } from './frames.js';
 
@@ -18,63 +18,59 @@ const LONGEST_GROUPED = 32;
 /** Vectors that are loaded before a result is anchored. */
 const LOADS_AHEAD = 10;
 
-/** `otherwise`: where control goes if a check fails, in a loop's block without masks. */
-export function emitBlock(k: LaneKernelEmitter, code: BlockCode, otherwise?: object): void {
-  const { block, steps, run, ending } = code;
+export function emitBlock(k: LaneKernelEmitter, code: BlockCode): void {
+  const { block, steps, run, spilled } = code;
   k.block = block;
-  // A guard's comparison is made at the branch.
-  const count = steps.length - (ending.guard ? 1 : 0);
-  const known =
-    k.wholeUnit && steps.some(({ inst }) => k.hoistedPlaces.has(inst))
-      ? k.hoistedPlaces
-      : undefined;
-  if (run && !run.twice) {
-    emitSteps(k, code, 0, run.from);
-    const rest = (bad: object): void => {
-      const places = checkRun(k, run, () => {
-        k.code.op('i32.eqz');
-        k.branchTo(bad, 'br_if');
-      });
-      k.unchecked = known ? new Map([...known, ...places]) : places;
-      emitSteps(k, code, run.from, count);
-      k.unchecked = undefined;
-    };
-    if (otherwise) rest(otherwise);
-    else
-      emitUnless(k, rest, () => {
-        handOver(k, block, 0);
-      });
-  } else if (k.wholeUnit && !k.unmaskedLoop) {
-    k.unchecked = known;
-    emitSteps(k, code, 0, count);
-    k.unchecked = undefined;
+  if (k.wholeUnit) {
+    const known = steps.some(({ inst }) => k.hoistedPlaces.has(inst)) ? k.hoistedPlaces : undefined;
+    if (run) emitChecked(k, code, run, known);
+    else emitWithout(k, code, steps, known);
   } else {
-    emitEnterable(k, code, count);
+    emitEnterable(k, code);
   }
-  saveRegisters(k, code.spilled);
-  if (ending.guard) emitGuard(k, block, ending.guard);
-  else emitEnding(k, code);
+  saveRegisters(k, spilled);
+  emitEnding(k, code);
   k.endInstruction();
   if ('inst' in block.ending)
     for (const register of block.ending.inst.uses) k.releaseRegister(register);
 }
 
-/** `kept`: registers that are used once more after these steps. */
-function emitSteps(
+type Places = ReadonlyMap<Inst, { local: number; offset: number }>;
+
+/** A block of code for whole units in which accesses are checked together. */
+function emitChecked(
   k: LaneKernelEmitter,
   code: BlockCode,
-  from: number,
-  to: number,
-  kept?: ReadonlySet<Register>,
+  { from, ranges }: CheckedRun,
+  known: Places | undefined,
 ): void {
-  emitGrouped(
+  const { block, steps } = code;
+  emitSteps(k, code, steps.slice(0, from));
+  emitUnless(
     k,
-    code.steps.slice(from, to),
-    (step) => {
-      emitStep(k, code, step);
+    (otherwise) => {
+      const places = checkRanges(k, ranges, () => {
+        k.code.op('i32.eqz');
+        k.branchTo(otherwise, 'br_if');
+      });
+      emitWithout(k, code, steps.slice(from), known ? new Map([...known, ...places]) : places);
     },
-    kept,
+    () => {
+      handOver(k, block, 0);
+    },
   );
+}
+
+/** Steps with accesses that need no check, at known places. */
+function emitWithout(
+  k: LaneKernelEmitter,
+  code: BlockCode,
+  steps: readonly Step[],
+  places: Places | undefined,
+): void {
+  k.unchecked = places;
+  emitSteps(k, code, steps);
+  k.unchecked = undefined;
 }
 
 function emitStep(k: LaneKernelEmitter, { block }: BlockCode, step: Step): void {
@@ -87,7 +83,7 @@ function emitStep(k: LaneKernelEmitter, { block }: BlockCode, step: Step): void 
     if (!anchor.stored) writeDown(k, inst.defs[0]!);
   }
   if (!checks) return;
-  const places = checkRun(k, { ranges: checks.ranges, stores: false }, () => {
+  const places = checkRanges(k, checks.ranges, () => {
     k.code.op('i32.eqz');
     k.when(() => {
       handOver(k, block, checks.place);
@@ -98,30 +94,25 @@ function emitStep(k: LaneKernelEmitter, { block }: BlockCode, step: Step): void 
 
 /**
  * Writes steps: group by group those around accesses whose places have been checked, if they have
- * such forms, and the others by `one`. Engines keep loads and stores in their order, and keep
+ * such forms, and the others one by one. Engines keep loads and stores in their order, and keep
  * values of one group in registers where those of all groups would be spilled; without loads and
  * stores they choose the order themselves.
  */
-export function emitGrouped<S extends Pick<Step, 'inst' | 'last'>>(
-  k: LaneKernelEmitter,
-  steps: readonly S[],
-  one: (step: S) => void,
-  kept?: ReadonlySet<Register>,
-): void {
+function emitSteps(k: LaneKernelEmitter, code: BlockCode, steps: readonly Step[]): void {
   for (let index = 0; index < steps.length;) {
     const group = groupAt(k, steps, index);
     const grouped = group.length > 1 && group.some((inst) => k.unchecked!.has(inst));
     if (grouped) k.emitByGroup(group);
     for (const step of steps.slice(index, index + Math.max(group.length, 1))) {
-      if (!grouped) one(step);
-      for (const register of step.last) if (!kept?.has(register)) k.releaseRegister(register);
+      if (!grouped) emitStep(k, code, step);
+      for (const register of step.last) k.releaseRegister(register);
       index++;
     }
   }
 }
 
 /** The instructions from a step on that can be written group by group. */
-function groupAt(k: LaneKernelEmitter, steps: readonly Pick<Step, 'inst'>[], from: number): Inst[] {
+function groupAt(k: LaneKernelEmitter, steps: readonly Step[], from: number): Inst[] {
   const group: Inst[] = [];
   if (!k.unchecked || !k.codePlan.byGroup) return group;
   for (const { inst } of steps.slice(from, from + LONGEST_GROUPED)) {
@@ -172,17 +163,9 @@ function emitUnless(
 }
 
 /** A block of general code that control may enter where code for whole units hands over. */
-function emitEnterable(k: LaneKernelEmitter, block: BlockCode, count: number): void {
+function emitEnterable(k: LaneKernelEmitter, block: BlockCode): void {
   const { code } = k;
-  const { entries, run } = block;
-  const write = (from: number, to: number): void => {
-    if (!run || run.from < from || run.from >= to) {
-      emitSteps(k, block, from, to);
-      return;
-    }
-    emitSteps(k, block, from, run.from);
-    emitTwice(k, block, run, to);
-  };
+  const { entries, steps } = block;
   const open = [...entries];
   const upTo = (to: number): void => {
     const [place, number] = open.pop() ?? [0];
@@ -194,71 +177,8 @@ function emitEnterable(k: LaneKernelEmitter, block: BlockCode, count: number): v
       upTo(place);
       k.closeLabel();
     }
-    write(place, to);
+    emitSteps(k, block, steps.slice(place, to));
   };
-  upTo(count);
+  upTo(steps.length);
   if (entries.size) code.i32(0).set(k.entryNumber);
-}
-
-/**
- * Writes the steps of a run without checks if they are valid, else with checks. Registers that are
- * live around it get their locals before.
- */
-function emitTwice(k: LaneKernelEmitter, block: BlockCode, run: CheckedRun, end: number): void {
-  const { code } = k;
-  const outside = registersAround(k, block, run.from, end);
-  for (const register of outside) {
-    if (k.isVarying(register)) k.laneLocal(register);
-    else k.registerLocal(register);
-  }
-  let tests = 0;
-  const places = checkRun(k, run, () => {
-    if (tests++) code.op('i32.and');
-  });
-  code.op('if').byte(0x40);
-  k.unchecked = places;
-  const { lanes, threads } = k.effort;
-  k.nest(() => {
-    emitSteps(k, block, run.from, end, outside);
-  });
-  k.unchecked = undefined;
-  Object.assign(k.effort, { lanes, threads });
-  code.op('else');
-  k.nest(() => {
-    emitSteps(k, block, run.from, end, outside);
-  });
-  code.op('end');
-  const read = readAtEnd(block, end);
-  for (const register of outside) if (!read.includes(register)) k.releaseRegister(register);
-}
-
-/** Registers that the steps share with the code around them. */
-function registersAround(
-  k: LaneKernelEmitter,
-  block: BlockCode,
-  from: number,
-  end: number,
-): Set<Register> {
-  const run = block.steps.slice(from, end).map(({ inst }) => inst);
-  const inside = new Set(run.flatMap((inst) => inst.defs));
-  const outside = new Set<Register>();
-  for (const inst of run)
-    for (const register of [...inst.uses, ...inst.defs])
-      if (!k.isBlockLocal(register) || !inside.has(register)) outside.add(register);
-  for (const { inst } of block.steps.slice(0, from))
-    for (const register of inst.defs) if (inside.has(register)) outside.add(register);
-  for (const register of readAtEnd(block, end)) outside.add(register);
-  return outside;
-}
-
-/** Registers that the block reads after these steps. */
-function readAtEnd(
-  { block: { ending }, steps, ending: { guard } }: BlockCode,
-  end: number,
-): Register[] {
-  return [
-    ...('inst' in ending ? ending.inst.uses : []),
-    ...(guard?.inst.uses ?? []),
-    ...steps.slice(end).flatMap(({ inst }) => inst.uses),
-  ];
 }

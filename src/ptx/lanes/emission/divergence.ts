@@ -21,7 +21,7 @@ function waitAt(k: LaneKernelEmitter, block: number, threads: readonly number[])
 }
 
 /** Threads that wait at a loop's header become active. */
-export function takeWaiting(k: LaneKernelEmitter, header: number): void {
+function takeWaiting(k: LaneKernelEmitter, header: number): void {
   if (!k.awaited.has(header)) return;
   const waiting = k.waitMasks(header);
   k.active.forEach((local, group) => {
@@ -54,54 +54,27 @@ export function arriveAt(k: LaneKernelEmitter, block: number, past: object): voi
 
 /** The end of a loop at whose header threads wait. */
 export function repeatLoop(k: LaneKernelEmitter, region: Region): void {
-  const { code } = k;
   takeWaiting(k, region.header);
   k.pushAny(k.active);
   k.when(() => {
     backEdge(k, region.header, region);
-    const left = k.leaving.get(region);
-    if (k.passes && left) waitAfter(k, left);
     if (k.passes) {
       saveMasks(k, region);
       k.branchTo(k.turnLabel);
     } else {
-      for (const { entered } of k.leaving.values())
-        k.active.forEach((local, group) => {
-          code.get(entered[group]!).get(local).op('v128.andnot').set(entered[group]!);
-        });
       clearActive(k);
     }
   });
 }
 
 /** The last block of a region. */
-export function lastBlock(k: LaneKernelEmitter, region: Region): number {
+function lastBlock(k: LaneKernelEmitter, region: Region): number {
   const item = region.items.at(-1)!;
   return typeof item === 'number' ? item : lastBlock(k, item);
 }
 
-/** Which threads go to a block is known once the loop that they leave has ended. */
-function leavesFor(k: LaneKernelEmitter, from: number, to: number): boolean {
-  for (const [region, exit] of k.leaving)
-    if (exit.to === to && region.members.has(from) && !region.members.has(to)) return true;
-  return false;
-}
-
-/** Threads that have left a loop wait for those that are suspended in it. */
-function waitAfter(
-  k: LaneKernelEmitter,
-  { to, entered }: { to: number; entered: readonly number[] },
-): void {
-  const { code } = k;
-  const left = k.temps(k.groups);
-  k.active.forEach((local, group) => {
-    code.get(entered[group]!).get(local).op('v128.andnot').set(left[group]!);
-  });
-  waitAt(k, to, left);
-}
-
 /** Takes a back edge with the active threads while the turn lasts; then they are suspended. */
-export function backEdge(k: LaneKernelEmitter, header: number, region: Region): void {
+function backEdge(k: LaneKernelEmitter, header: number, region: Region): void {
   const { code } = k;
   code.get(k.slice).i32(1).op('i32.sub').tee(k.slice).i32(0).op('i32.gt_s');
   k.branchTo(k.loopLabels.get(region)!, 'br_if');
@@ -136,10 +109,6 @@ function fallsTo(k: LaneKernelEmitter, from: number, to: number): boolean {
 /** All active threads go to a block, which control reaches in layout order. */
 export function sendTo(k: LaneKernelEmitter, from: number, to: number): void {
   if (fallsTo(k, from, to)) return;
-  if (leavesFor(k, from, to)) {
-    clearActive(k);
-    return;
-  }
   if (k.plan.leaves(to)) leaveKernel(k, true);
   else waitAt(k, to, k.active);
   clearActive(k);
@@ -179,8 +148,6 @@ export function partThreads(
   ] as const) {
     if (fallsTo(k, from, to)) {
       stay = mask;
-    } else if (leavesFor(k, from, to)) {
-      continue;
     } else if (k.plan.leaves(to)) {
       become(mask);
       leaveKernel(k, true);

@@ -4,14 +4,12 @@
 import { successors } from '../../analysis/blocks.js';
 import { firstBlock } from '../../analysis/regions.js';
 import type { Region } from '../../analysis/regions.js';
-import type { LoopCode, Version } from '../code-plan.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
 import { endsTurn } from '../straight-turns.js';
 import { BURST } from '../streaming-loops.js';
 import { emitBlock } from './block-code.js';
-import { arriveAt, lastBlock, repeatLoop, sendTo, takeWaiting } from './divergence.js';
+import { arriveAt, repeatLoop } from './divergence.js';
 import { restoreAt } from './frames.js';
-import { steadyTurns } from './versioned-code.js';
 import { startsWhole } from './whole-units.js';
 
 function innerEntries(k: LaneKernelEmitter, region: Region): number[] {
@@ -36,24 +34,16 @@ function isEntered(k: LaneKernelEmitter, block: number): boolean {
   return k.frames.live.includes(block) || (!k.wholeUnit && isHandedOver(k, block));
 }
 
-/** The version that is being written. */
-const versionOf = ({ codePlan, wholeUnit }: LaneKernelEmitter): Version =>
-  wholeUnit ? codePlan.whole! : codePlan.general;
-
 /** Whether code for whole units hands over to the general code in the block. */
 const isHandedOver = (k: LaneKernelEmitter, block: number): boolean =>
   k.codePlan.general.blocks.get(block)!.entries.size > 0;
 
 export function emitRegion(k: LaneKernelEmitter, region: Region): void {
-  const {
-    code,
-    kernel: { blocks },
-  } = k;
+  const { code } = k;
   const inner = arrivals(k, region);
   const { items } = region;
   const isLoop = region.header >= 0;
-  const version = versionOf(k);
-  const loop = version.loops.get(region.header);
+  const version = k.wholeUnit ? k.codePlan.whole! : k.codePlan.general;
   /**
    * Turns that begin at the loop's header enter from before it: threads that stay in the loop have
    * nothing to restore.
@@ -71,27 +61,12 @@ export function emitRegion(k: LaneKernelEmitter, region: Region): void {
       arriveAt(k, region.header, end);
     });
     k.awaited.delete(region.header);
-    if (loop!.unmasked) emitUnmasked(k, loop!, end);
-    else if (loop!.short) shortenTurn(k);
-    const to = loop!.exit;
-    if (to !== undefined) {
-      const entered = k.masks();
-      k.active.forEach((local, group) => {
-        code.get(local).set(entered[group]!);
-      });
-      k.leaving.set(region, { to, entered });
-    }
-    k.awaited.delete(region.header);
+    if (k.wholeUnit && k.codePlan.shortLoops.has(region.header)) shortenTurn(k);
     if (restoredAhead) restoreWhole(k, region.header);
-    const steady =
-      restoredAhead && loop!.versioned
-        ? steadyTurns(k, blocks[region.header]!, loop!.versioned)
-        : undefined;
     const label = {};
     k.loopLabels.set(region, label);
     k.openLabel('loop', label);
     k.openLabel('block', tail);
-    steady?.();
   }
   const after: object[] = [];
   for (let index = items.length - 1; index > 0; index--) {
@@ -149,14 +124,6 @@ export function emitRegion(k: LaneKernelEmitter, region: Region): void {
     if (!k.wholeUnit && k.plan.waitsAt(region.header)) repeatLoop(k, region);
     k.closeLabel();
     k.loopLabels.delete(region);
-    const left = k.leaving.get(region);
-    if (left) {
-      k.leaving.delete(region);
-      k.active.forEach((local, group) => {
-        code.get(left.entered[group]!).set(local);
-      });
-      sendTo(k, lastBlock(k, region), left.to);
-    }
   }
   k.closeLabel();
 }
@@ -214,36 +181,6 @@ export function emitStraight(k: LaneKernelEmitter, order: readonly number[]): vo
     emitBlock(k, k.codePlan.whole!.blocks.get(block)!);
   }
   for (const [block, next] of following) k.following.set(block, next);
-}
-
-/** A loop of one block, for as long as all threads of the unit stay in it: no masks are needed. */
-function emitUnmasked(
-  k: LaneKernelEmitter,
-  { region, unmasked, short }: LoopCode,
-  end: object,
-): void {
-  const { code } = k;
-  const diverged = {};
-  const label = {};
-  k.openLabel('block', diverged);
-  k.pushAll(k.active);
-  code.op('i32.eqz');
-  k.branchTo(diverged, 'br_if');
-  if (k.frames.live.includes(region.header)) code.i32(0).set(k.entryNumber);
-  if (short) shortenTurn(k);
-  k.loopLabels.set(region, label);
-  k.openLabel('loop', label);
-  const { lanes, threads } = k.effort;
-  k.wholeUnit = true;
-  k.unmaskedLoop = { region, end };
-  emitBlock(k, unmasked!, diverged);
-  k.unmaskedLoop = undefined;
-  k.wholeUnit = false;
-  Object.assign(k.effort, { lanes, threads });
-  k.closeLabel();
-  k.loopLabels.delete(region);
-  takeWaiting(k, region.header);
-  k.closeLabel();
 }
 
 /** The unit goes round a few times only, and then the next one gets its turn, if there is one. */

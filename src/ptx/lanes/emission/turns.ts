@@ -1,7 +1,7 @@
 // The turn of a unit: code for whole units first, then the general code.
 
 import type { LaneKernelEmitter } from '../lane-kernel.js';
-import { clearRegisters, clearAllBut, clearForTurn, handedRegisters } from './clearing.js';
+import { beginGeneral, clearRegisters } from './clearing.js';
 import { restoreAt } from './frames.js';
 import { emitRegion, emitStraight } from './loops.js';
 import { enterWhole, findMissing, leaveWhole, startsWhole } from './whole-units.js';
@@ -30,7 +30,6 @@ export function emitTurn(k: LaneKernelEmitter, restore: () => void): void {
     },
   } = k;
   const first = startsWhole(k);
-  if (!first) clearForTurn(k);
   clearRegisters(k);
   if (!k.codePlan.whole) {
     restore();
@@ -52,13 +51,13 @@ export function emitTurn(k: LaneKernelEmitter, restore: () => void): void {
   emitWhole(k);
   if (first) {
     k.closeLabel();
-    clearAllBut(k, new Set());
+    beginGeneral(k);
     findMissing(k, k.active);
     restore();
     k.branchTo(k.generalLabel);
   }
   k.closeLabel();
-  clearAllBut(k, handedRegisters(k));
+  beginGeneral(k);
   k.closeLabel();
   emitRegion(k, root);
 }

@@ -7,26 +7,18 @@ import { Code } from '../../wasm/code.js';
 import { emitBeginTurn, emitEndPass, emitEndTurn } from '../block-passes.js';
 import type { PassLocals } from '../block-passes.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
-import {
-  clearRegisters,
-  clearAllBut,
-  clearForTurn,
-  forgetting,
-  handedRegisters,
-} from './clearing.js';
+import { beginGeneral, clearRegisters, forgetting } from './clearing.js';
 import { pushStatesAddress, restoreAt } from './frames.js';
 import { emitRegion } from './loops.js';
 import { prefetchRows } from './prefetching-code.js';
 import { emitTurn, emitWhole, enterEntry, findEntry } from './turns.js';
 import {
   countIndices,
-  emitNextFrame,
   emitNextPlace,
   emitNextUnit,
   prologueBytes,
   storeFuel,
 } from './unit-places.js';
-import { emitLoopPass, emitSteadyUnits } from './versioned-code.js';
 import { findExisting, findMissing, startsWhole } from './whole-units.js';
 
 /**
@@ -55,7 +47,6 @@ function emitStateless(k: LaneKernelEmitter): void {
   k.openLabel('block', done);
   k.openLabel('loop', k.unitLabel);
   k.unitStarts.push(code.length);
-  emitSteadyUnits(k);
   if (startsWhole(k)) {
     k.entryNumber = k.newLocal('i32');
     const [apart, whole] = [{}, {}];
@@ -78,16 +69,15 @@ function emitStateless(k: LaneKernelEmitter): void {
     k.closeLabel();
     k.closeLabel();
     endBlock(k, done);
-    clearAllBut(k, new Set());
+    beginGeneral(k);
     begin();
     findMissing(k, k.active);
     k.branchTo(k.generalLabel);
     k.closeLabel();
-    clearAllBut(k, handedRegisters(k));
+    beginGeneral(k);
     k.closeLabel();
   } else {
     endBlock(k, done);
-    clearForTurn(k);
     begin();
     findExisting(k, k.active);
     k.openLabel('block', generalTurn);
@@ -154,7 +144,8 @@ function endUnit(k: LaneKernelEmitter, passes: PassLocals, opened = true): void 
     .op('i32.sub')
     .set(k.fuel);
   if (opened) k.closeLabel();
-  emitNextFrame(k, passes);
+  code.get(passes.frame).i32(k.frames.unitBytes).op('i32.add').set(passes.frame);
+  emitNextUnit(k);
 }
 
 /**
@@ -188,12 +179,12 @@ function emitUnits(k: LaneKernelEmitter, passes: PassLocals, passed: object): vo
   k.closeLabel();
   [k.endedLabel, k.turnLabel] = [ended, turn];
   k.closeLabel();
-  clearAllBut(k, new Set());
+  beginGeneral(k);
   findMissing(k, k.active);
   enterEntry(k);
   k.branchTo(k.generalLabel);
   k.closeLabel();
-  clearAllBut(k, handedRegisters(k));
+  beginGeneral(k);
   k.closeLabel();
   emitRegion(k, root);
   endUnit(k, passes, false);
@@ -211,13 +202,10 @@ function emitPasses(k: LaneKernelEmitter, passes: PassLocals): void {
   const scratch = k.contextField('scratch');
   const frames = k.framesBase();
   prefetchRows(k, passes);
-  const { loopPasses, ownLoop } = k.codePlan;
-  if (loopPasses.length) countIndices(k);
   k.openLabel('loop', pass);
   k.openLabel('block', passed);
-  for (const each of loopPasses) emitLoopPass(k, passes, each);
   k.openLabel('loop', k.unitLabel);
-  if (ownLoop) {
+  if (k.codePlan.ownLoop) {
     emitUnits(k, passes, passed);
   } else {
     beginUnit(k, passes, passed, skipped);

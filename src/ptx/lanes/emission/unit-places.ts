@@ -4,7 +4,6 @@ import { instructionsOf } from '../../analysis/liveness.js';
 import type { Arg } from '../../analysis/program.js';
 import { CTX, STATUS } from '../../context.js';
 import { emitInterrupt, emitResume } from '../block-passes.js';
-import type { PassLocals } from '../block-passes.js';
 import type { LaneKernelEmitter } from '../lane-kernel.js';
 
 /** Each of several loops over units counts all of a thread's indices, whichever code reads them. */
@@ -150,9 +149,4 @@ function isRead(arg: Arg, name: string): boolean {
     default:
       return false;
   }
-}
-
-export function emitNextFrame(k: LaneKernelEmitter, { frame }: PassLocals): void {
-  k.code.get(frame).i32(k.frames.unitBytes).op('i32.add').set(frame);
-  emitNextUnit(k);
 }

@@ -331,28 +331,3 @@ it(
     expect([...statuses].sort()).toEqual([STATUS.done, STATUS.fault].sort());
   },
 );
-
-it.each([
-  'isspacep.global %p, %at; selp.b32 %y, 1, %x, %p;',
-  'prmt.b32.f4e %y, %x, %t, 2;',
-  'prmt.b32.rc8 %z, %t, %t, %t; add.u32 %y, %x, %z;',
-  'shf.l.wrap.b32 %y, %x, %t, 3;',
-])('words that are no types: %s', (body) => {
-  const source = kernelText(
-    'k',
-    '.param .u64 out',
-    `
-    .reg .b64 %out, %at; .reg .b32 %t, %x, %y, %z; .reg .pred %p;
-    ld.param.u64 %out, [out]; mov.u32 %t, %tid.x; mad.wide.u32 %at, %t, 4, %out;
-    ld.global.u32 %x, [%at]; ${body} st.global.u32 [%at], %y; ret;`,
-  );
-  const [scalar, lanes] = [false, true].map((simd) => {
-    const grid = new Grid(source, { simd, pages: PAGES });
-    const out = grid.put(Uint32Array.from({ length: 256 }, (_, at) => Math.imul(at, 0x01020304)));
-    const launch = { grid: [1], block: [256] } as const;
-    expect(grid.repeat('k', [{ i64: out.address }], launch)).toBe(STATUS.done);
-    return { width: grid.width('k', launch), values: [...out.view] };
-  });
-  expect(lanes!.width).toBeGreaterThan(1);
-  expect(lanes!.values).toEqual(scalar!.values);
-});

@@ -138,22 +138,3 @@ it(
     );
   },
 );
-
-it("a fault in a later block of a call is that block's, and the blocks before it have run", () => {
-  const grid = new Grid(
-    kernelText(
-      'k',
-      '.param .u64 out',
-      `
-    .reg .b64 %out, %at; .reg .b32 %t, %n, %c, %g;
-    ld.param.u64 %out, [out]; mov.u32 %t, %tid.x; mov.u32 %n, %ntid.x; mov.u32 %c, %ctaid.x;
-    mad.lo.u32 %g, %c, %n, %t;
-    mad.wide.u32 %at, %g, 65536, %out; st.global.u32 [%at], %g; ret;`,
-    ),
-    { simd: true, pages: 66 },
-  );
-  const out = 131072;
-  expect(grid.repeat('k', [{ i64: out }], { grid: [4], block: [32] })).toBe(STATUS.fault);
-  expect(grid.lastFault()).toMatchObject({ block: 2, thread: 0 });
-  expect(grid.view().getUint32(out + 63 * 65536, true)).toBe(63);
-});

@@ -1,9 +1,10 @@
-// Random loops of one block that go through memory in even steps: up and down, by counters and by
-// pointers, to bounds near the ends of their range, past the end of memory and misaligned. Thread
-// by thread and in lanes they give the same results and the same faults.
+// Loops: threads that leave them before others, and random loops of one block that go through memory
+// in even steps, up and down, by counters and by pointers, to bounds near the ends of their range,
+// past the end of memory and misaligned. Thread by thread and in lanes they give the same results
+// and the same faults.
 
 import * as fc from '../../../test/fast-check.js';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { FAULT, STATUS } from '../index.js';
 import { Grid, kernelText } from '../run-grid.test-support.js';
 import type { Dimensions, Outcome } from '../run-grid.test-support.js';
@@ -425,3 +426,100 @@ it.each([
     }
   },
 );
+
+describe('lanes', () => {
+  // Threads that waited at the loop's header were once lost if all others had skipped the loop's
+  // last block.
+  it.each([
+    [3, 5],
+    [3, 400],
+    [63, 20],
+    [255, 3],
+  ])("wait for a header while nobody runs the loop's end: 1 of %i, %i times", (mask, times) => {
+    const body = `.reg .b64 %rd<12>; .reg .b32 %r<30>; .reg .pred %p<4>;
+      ld.param.u64 %rd0, [out]; mov.u32 %r22, %tid.x; mul.wide.u32 %rd10, %r22, 4;
+      add.u64 %rd11, %rd0, %rd10;
+      mov.u32 %r10, 0; mad.lo.u32 %r15, %r22, 7919, 12345;
+    again:
+      mad.lo.u32 %r15, %r15, 1664525, 1013904223; shr.u32 %r16, %r15, 8;
+      and.b32 %r16, %r16, ${mask};
+      setp.ne.u32 %p0, %r16, 0;
+      @%p0 bra again;
+      add.u32 %r10, %r10, 1; setp.lt.u32 %p1, %r10, ${times};
+      @%p1 bra again;
+      st.global.u32 [%rd11], %r15;
+      ret;`;
+    const [threads, lanes] = [false, true].map((simd) => {
+      const grid = new Grid(kernelText('k', '.param .u64 out', body), { simd });
+      const out = grid.put(new Uint32Array(40));
+      expect(
+        grid.run('k', [{ i64: out.address }], {
+          grid: [1],
+          block: [40],
+          fuel: 100_000,
+          maxCalls: 100,
+        }).status,
+      ).toBe(STATUS.done);
+      return [...out.view];
+    });
+    expect(lanes).toEqual(threads);
+  });
+
+  // What a loop writes before it reads it is live only after the loop, where some threads of a unit
+  // are while the next unit has its turn.
+  it.each([
+    [64, 7],
+    [64, 1],
+    [40, 5],
+    [256, 3],
+  ])(
+    'keep what threads have that have left a loop while others go round: %i threads, %i',
+    (threads, factor) => {
+      const body = `.reg .b64 %in, %out, %p, %o; .reg .b32 %t, %i, %n, %r<4>; .reg .pred %more;
+      ld.param.u64 %in, [in]; ld.param.u64 %out, [out]; mov.u32 %t, %tid.x;
+      mul.lo.u32 %n, %t, ${factor}; and.b32 %n, %n, 31; add.u32 %n, %n, 3;
+      mad.wide.u32 %p, %t, 4, %in; mov.u32 %i, 0; mov.u32 %r2, 0;
+    again: ld.global.u32 %r1, [%p]; xor.b32 %r2, %r2, %r1; shr.u32 %r3, %r2, 1;
+    add.s64 %p, %p, 1024; add.u32 %i, %i, 1; setp.lt.u32 %more, %i, %n;
+      @%more bra again;
+      mad.wide.u32 %o, %t, 16, %out; st.global.u32 [%o+8], %r3;
+      bar.sync 0;
+      st.global.u32 [%o], %r1; st.global.u32 [%o+4], %r2; ret;`;
+      const [scalar, lanes] = [false, true].map((simd) => {
+        const grid = new Grid(kernelText('k', '.param .u64 in, .param .u64 out', body), { simd });
+        const from = grid.put(
+          Uint32Array.from({ length: 36 * 256 }, (_, index) => Math.imul(index, 0x9e3779b1) >>> 0),
+        );
+        const out = grid.put(new Uint32Array(4 * threads));
+        expect(
+          grid.run('k', [{ i64: from.address }, { i64: out.address }], {
+            grid: [1],
+            block: [threads],
+          }).status,
+        ).toBe(STATUS.done);
+        expect(grid.width('k', { grid: [1], block: [threads] }) > 1).toBe(simd);
+        return [...out.view];
+      });
+      expect(lanes).toEqual(scalar);
+      expect(scalar![4 * threads - 2]).not.toBe(0);
+    },
+  );
+
+  it('keep what threads have that leave out a block before a loop with a barrier', () => {
+    const body = `.reg .b64 %out, %at; .reg .b32 %tx, %odd, %n, %value; .reg .pred %even, %more;
+      ld.param.u64 %out, [out]; mov.u32 %tx, %tid.x; and.b32 %odd, %tx, 1;
+      setp.eq.u32 %even, %odd, 0; mov.u32 %value, 3; mad.wide.u32 %at, %tx, 4, %out; bar.sync 0;
+      mov.u32 %n, 3; @%even bra again; add.u32 %value, %tx, 40;
+    again: bar.sync 0; sub.u32 %n, %n, 1; setp.ne.u32 %more, %n, 0; @%more bra again;
+      st.global.u32 [%at], %value; ret;`;
+    const grid = new Grid(kernelText('k', '.param .u64 out', body), { simd: true });
+    const out = grid.put(new Uint32Array(64));
+    expect(grid.run('k', [{ i64: out.address }], { grid: [1], block: [64] }).status).toBe(
+      STATUS.done,
+    );
+    expect(grid.width('k', { grid: [1], block: [64] })).toBeGreaterThan(1);
+    expect([...out.view]).toEqual(
+      Array.from({ length: 64 }, (_, thread) => (thread % 2 ? thread + 40 : 3)),
+    );
+  });
+});
