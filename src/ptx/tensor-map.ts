@@ -10,13 +10,13 @@ export const TENSOR_MAP = {
   /** The alignment of CUtensorMap before CUDA 13. */
   align: 64,
   most: 5,
-  /** A u32: {@link TENSOR_MAP_MAGIC} distinguishes a tensor map from other memory. */
+  /** A u32: `TENSOR_MAP_MAGIC` distinguishes a tensor map from other memory. */
   magic: 0,
   /** A u8: 1 to 5. */
   rank: 4,
   /** A u8: {@link TENSOR_TYPES} */
   type: 5,
-  /** A u8: {@link TENSOR_KIND} */
+  /** A u8: `TENSOR_KIND` */
   kind: 6,
   /** A u8: 0 none, 1 slices of 16 bytes, 2 of 32. */
   interleave: 7,
@@ -24,7 +24,7 @@ export const TENSOR_MAP = {
   swizzle: 8,
   /** A u8, for a swizzle of 128 bytes: 0 16 bytes, 1 32, 2 32 with a flip of 8, 3 64. */
   atomicity: 9,
-  /** A u8: 0 zeros, 1 {@link OUTSIDE_NAN} for floats. */
+  /** A u8: 0 zeros, 1 `OUTSIDE_NAN` for floats. */
   fill: 10,
   /** A u8: the size of prefetches, which has no effect. */
   promotion: 11,
