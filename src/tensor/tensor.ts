@@ -145,6 +145,7 @@ export class Tensor<
     return new Tensor<DTypeName, number[]>(buffer, layout, true);
   }
 
+  /** The device that the memory was made from. */
   get device(): CoreDevice {
     return this.buffer.device;
   }
@@ -184,10 +185,12 @@ export class Tensor<
     return !this.owns;
   }
 
+  /** Whether {@link close} was called, of the tensor or of the one that owns the memory. */
   get isClosed(): boolean {
     return this.buffer.isClosed || this.share === 'closed';
   }
 
+  /** The label given at allocation, which errors show. */
   get label(): string | undefined {
     return this.buffer.label;
   }
