@@ -132,9 +132,8 @@ export class Tensor<
    * tensor have to wait for it; a descriptor of {@link toDLPack} is given after the end of all
    * work. cuPointerGetAttribute
    *
-   * @throws CudaArgumentError, which names the field, as a rejection: for a descriptor that this
-   *   library cannot use, memory that is not the device's, and a descriptor that was taken over
-   *   before. The memory then stays its owner's
+   * @throws CudaArgumentError, which names the field, as a rejection: for a descriptor that cannot
+   *   be used or was taken over before, and memory of another device. It then stays its owner's
    */
   static async fromDLPack(
     device: CoreDevice,
