@@ -112,7 +112,7 @@ function integers(name: Narrow, bits: number, isSigned: boolean): fc.Arbitrary<b
     .tuple(fc.nat(Math.max(0, ties.length - 1)), fc.bigInt(-2n, 2n), fc.boolean())
     .map(([at, by, isNegative]) => {
       const value = BigInt(ties[at] ?? 1) + by;
-      const limit = BigInt(most) - 1n;
+      const limit = BigInt(Math.floor(most)) - 1n;
       const within = value < 0n ? 0n : value > limit ? limit : value;
       return isNegative && isSigned ? -within : within;
     });

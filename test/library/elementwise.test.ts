@@ -151,7 +151,7 @@ onDevice('Elementwise maths', (host) => {
   });
 
   someOf(2, test)(FLOAT_DTYPES)('floats as $name', async (dtype) => {
-    const values = range(77).map((i) => (i - 38) / 8);
+    const values = range(77).map((i) => (i - 38) / 16);
     using x = await device.tensor(dtype, values);
     const given = await x.read();
     // What was written back is what the dtype makes of the exact result.
