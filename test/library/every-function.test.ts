@@ -22,3 +22,17 @@ test('a test runs each function, or has a row for it', () => {
     new RegExp(String.raw`library\.${name}\b|'${name}'|\b${name}(\(|: [{[(])`).test(texts);
   expect(names.filter((name) => !isTested(name))).toEqual([]);
 });
+
+test('the name by which a function finds its kernels is its own', () => {
+  const rows = ['unary', 'binary', 'reductions'].flatMap((file) => {
+    const text = readFileSync(`${folder}/../../src/library/${file}.ts`, 'utf8');
+    return [...text.matchAll(/^export const (\w+) = \w+<.*>\(([^]*?)\);$/gm)].map(
+      ([, name, row]) => ({
+        name: name!.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+        inRow: [...row!.matchAll(/^\s*'(\w+)'|name: '(\w+)'/g)].map(([, a, b]) => a ?? b),
+      }),
+    );
+  });
+  expect(rows.length).toBeGreaterThan(55);
+  for (const { name, inRow } of rows) expect([...new Set(inRow)]).toEqual([name]);
+});
