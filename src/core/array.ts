@@ -122,6 +122,7 @@ export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDispos
     memory.device.objects.own(this);
   }
 
+  /** The device that the memory was made from. */
   get device(): CoreDevice {
     return this.memory.device;
   }

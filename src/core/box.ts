@@ -113,6 +113,7 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
     this.owner = owner;
   }
 
+  /** The device that the memory was made from. */
   get device(): CoreDevice {
     return this.memory.device;
   }

@@ -91,6 +91,7 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
     if (owner === undefined) leaks.register(this, memory, memory);
   }
 
+  /** The device that the memory was made from. */
   get device(): CoreDevice {
     return this.memory.device;
   }

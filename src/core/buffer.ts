@@ -82,6 +82,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     if (owner === undefined && !memory.scoped) leaks.register(this, memory, memory);
   }
 
+  /** The device that the memory was made from. */
   get device(): CoreDevice {
     return this.memory.device;
   }

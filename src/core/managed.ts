@@ -155,6 +155,7 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
     leaks.register(this, memory, memory);
   }
 
+  /** The device that the memory was made from. */
   get device(): CoreDevice {
     return this.memory.device;
   }

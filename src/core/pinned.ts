@@ -118,6 +118,7 @@ export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDispo
     if (owner === undefined) leaks.register(this, memory, memory);
   }
 
+  /** The device that the memory was made from. */
   get device(): CoreDevice {
     return this.memory.device;
   }

@@ -111,6 +111,7 @@ export class Device implements AsyncDisposable {
     return this.core.properties;
   }
 
+  /** Whether {@link close} was called. */
   get isClosed(): boolean {
     return this.core.isClosed;
   }

@@ -84,6 +84,7 @@ export class OpKernel {
     this.core = core;
   }
 
+  /** The kernel's name in the module. */
   get name(): string {
     return this.core.name;
   }

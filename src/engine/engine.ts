@@ -75,6 +75,7 @@ export interface Engine extends AsyncDisposable {
    * engine was loaded with `strictShapes`.
    */
   readonly strictShapes?: boolean;
+  /** Creates a context, which the caller closes. */
   createContext(): Promise<EngineContext>;
   /**
    * Returns the model's run on these inputs, in a free context of the engine's own, or in a new

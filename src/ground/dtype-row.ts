@@ -95,7 +95,7 @@ export interface DTypeFacts {
   /** The name in the header of a safetensors file. */
   readonly safetensors: string | null;
   /** `ONNXTensorElementDataType`. */
-  readonly onnx: number;
+  readonly onnx: number | null;
   /** TensorRT's `DataType`. */
   readonly tensorrt: number | null;
   /** `CUarray_format`: the driver's number for texels of the dtype. */

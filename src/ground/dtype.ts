@@ -23,12 +23,12 @@ type NamesWhere<K extends keyof DTypeFacts, V> = {
 
 /** Names of the complex dtypes: an element is a pair of floats. */
 export type ComplexName = NamesWhere<'kind', 'complex'>;
-/** Names of the float dtypes. */
-export type FloatName = NamesWhere<'kind', 'float'>;
-/** Names of the integer dtypes. */
-export type IntegerName = NamesWhere<'kind', 'signed' | 'unsigned'>;
 /** Names of the dtypes that kernels in TypeScript and the library's operations compute with. */
 export type KernelDTypeName = NamesWhere<'compute', ComputeType>;
+/** Names of the floats that kernels compute with. */
+export type FloatName = Extract<KernelDTypeName, NamesWhere<'kind', 'float'>>;
+/** Names of the integers that kernels compute with. */
+export type IntegerName = Extract<KernelDTypeName, NamesWhere<'kind', 'signed' | 'unsigned'>>;
 /** Names of the dtypes that are a fundamental type of PTX. */
 export type PtxName = NamesWhere<'ptx', { readonly type: string }>;
 /** Names of the floats that JavaScript has no array for. */

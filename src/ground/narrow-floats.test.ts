@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
-import { hostValue, kernelBits, kernelValue, wideValues } from './narrow-floats.js';
+import { DTYPE_NAMES } from './dtype.js';
+import { hostValue, isNarrow, kernelBits, kernelValue, wideValues } from './narrow-floats.js';
 import type { NarrowName } from './narrow-floats.js';
 import { someOf } from '../../test/random-runs.js';
 
-const FORMATS: readonly NarrowName[] = ['f16', 'bf16', 'f8e4m3', 'f8e5m2'];
+const FORMATS: readonly NarrowName[] = DTYPE_NAMES.filter(isNarrow);
 
 someOf(2, test)(FORMATS)('%s: every finite number of the format comes back as it is', (storage) => {
   wideValues(storage).forEach((value, code) => {

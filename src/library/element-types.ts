@@ -1,6 +1,6 @@
 /** Groups of dtypes that operations take, and the types in which their elements are computed. */
 import { DTYPE_FACTS, insteadOfComplex, namesWhere } from '../ground/dtype.js';
-import type { ComputeType } from '../ground/dtype-row.js';
+import type { ComputeType, DTypeFacts } from '../ground/dtype-row.js';
 import type { DTypeName, KernelDType, FloatName, IntegerName } from '../ground/dtype.js';
 import { invalid } from '../ground/arguments.js';
 
@@ -20,15 +20,18 @@ export function arithmeticOf({ name }: KernelDType): Arithmetic {
 /** A group of dtypes that an operation takes. */
 export type Group = 'floats' | 'integers' | 'numbers' | 'bool' | 'any';
 
-const floats = namesWhere(({ kind }) => kind === 'float');
-const integers = namesWhere(({ kind }) => kind === 'signed' || kind === 'unsigned');
+const any = namesWhere(({ compute }) => compute !== null);
+const ofKind = (...kinds: readonly DTypeFacts['kind'][]): readonly DTypeName[] =>
+  any.filter((name) => kinds.includes(DTYPE_FACTS[name].kind));
+const floats = ofKind('float');
+const integers = ofKind('signed', 'unsigned');
 
 const GROUPS: Readonly<Record<Group, readonly DTypeName[]>> = {
   floats,
   integers,
   numbers: [...integers, ...floats],
-  bool: namesWhere(({ kind }) => kind === 'bool'),
-  any: namesWhere(({ compute }) => compute !== null),
+  bool: ofKind('bool'),
+  any,
 };
 
 const FIXES: Readonly<Record<Group, string>> = {

@@ -3,64 +3,8 @@
  *
  * @packageDocumentation
  */
-export {
-  abs,
-  bitwiseNot,
-  ceil,
-  cos,
-  erf,
-  exp,
-  expm1,
-  floor,
-  gelu,
-  geluTanh,
-  log,
-  log10,
-  log1p,
-  log2,
-  logicalNot,
-  neg,
-  reciprocal,
-  relu,
-  round,
-  rsqrt,
-  sigmoid,
-  sign,
-  silu,
-  sin,
-  softplus,
-  sqrt,
-  square,
-  tan,
-  tanh,
-  trunc,
-} from './unary.js';
-export type { Unary } from './unary.js';
-export {
-  add,
-  atan2,
-  bitwiseAnd,
-  bitwiseOr,
-  bitwiseXor,
-  div,
-  equal,
-  greater,
-  greaterEqual,
-  less,
-  lessEqual,
-  logicalAnd,
-  logicalOr,
-  logicalXor,
-  maximum,
-  minimum,
-  mul,
-  notEqual,
-  pow,
-  rem,
-  sub,
-  where,
-} from './binary.js';
-export type { Beside, Binary } from './binary.js';
+export * from './unary.js';
+export * from './binary.js';
 export { all, any, max, mean, min, prod, sum } from './reductions.js';
 export type { Reducing, SumName } from './reductions.js';
 export type { AxisOptions } from './reduced-axes.js';

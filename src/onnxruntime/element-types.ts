@@ -2,14 +2,15 @@
  * The dtypes that both ONNX and this library have, by ONNX's numbers (ONNXTensorElementDataType).
  */
 import { DTYPES, DTYPE_FACTS, DTYPE_NAMES } from '../ground/dtype.js';
+import type { DTypeFacts } from '../ground/dtype-row.js';
 import type { DType, DTypeName } from '../ground/dtype.js';
 
 const TYPES: ReadonlyMap<number, DTypeName> = new Map(
   // ONNX Runtime has no operators for complex numbers, and cannot make tensors of them.
-  DTYPE_NAMES.filter((name) => DTYPE_FACTS[name].kind !== 'complex').map((name) => [
-    DTYPE_FACTS[name].onnx,
-    name,
-  ]),
+  DTYPE_NAMES.flatMap((name) => {
+    const { kind, onnx }: DTypeFacts = DTYPE_FACTS[name];
+    return kind === 'complex' || onnx === null ? [] : [[onnx, name]];
+  }),
 );
 
 /** ONNX's names of the types that this library lacks. */
@@ -29,8 +30,11 @@ export function dtypeOf(type: number): DType | undefined {
   return name === undefined ? undefined : DTYPES[name];
 }
 
+/** ONNX's number of a type that one of its models has. */
 export function typeNumber(dtype: DTypeName): number {
-  return DTYPE_FACTS[dtype].onnx;
+  const { onnx }: DTypeFacts = DTYPE_FACTS[dtype];
+  if (onnx === null) throw new TypeError(`ONNX has no ${dtype}`);
+  return onnx;
 }
 
 export function nameOfType(type: number): string {

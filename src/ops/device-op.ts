@@ -582,6 +582,7 @@ export class OpGraph<T> implements AsyncDisposable {
     return this.recorded.stream;
   }
 
+  /** The device of the stream that it was recorded on. */
   get device(): CoreDevice {
     return this.stream.device;
   }

@@ -72,10 +72,12 @@ export class Running<T> implements PromiseLike<T> {
     return this.finished().then(onFulfilled, onRejected);
   }
 
+  /** As the method of a promise. */
   catch<B = never>(onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<T | B> {
     return this.finished().catch(onRejected);
   }
 
+  /** As the method of a promise. */
   finally(onFinally?: (() => void) | null): Promise<T> {
     return this.finished().finally(onFinally);
   }

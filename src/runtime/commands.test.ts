@@ -20,6 +20,9 @@ describe('the table of commands', () => {
     const places: number[] = Object.values(row.words);
     expect(places).toEqual([...new Set(places)].sort((a, b) => a - b));
     if (places.length !== 0) expect(places[0]).toBe(0);
+    // The last one takes one word or two.
+    const end = (places.at(-1) ?? -1) + 1;
+    expect([end, end + 1]).toContain(row.length);
   });
 
   test.each(rows)('$name has a description for traces and errors', ({ row }) => {

@@ -108,6 +108,9 @@ export const TRAITS: Uint8Array = Uint8Array.from(BY_NUMBER, (row) => {
   );
 });
 
+/** The number of words of each command's body, by number. */
+export const LENGTHS: Uint8Array = Uint8Array.from(BY_NUMBER, (row) => row?.length ?? 0);
+
 /** The function that executes each command, by number. */
 export const EXECUTE: readonly Execute[] = BY_NUMBER.map((row, op) =>
   row === undefined

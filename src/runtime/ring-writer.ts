@@ -7,7 +7,7 @@
  * is zero until the record is complete. A head that one thread writes and the other polls costs a
  * cache miss per command (measured: 0.15 to 0.2 µs per launch instead of 0.08).
  */
-import { OP, RECORD_BODY, RECORD_EVENT, RECORD_ROOT, RECORD_STREAM } from './commands.js';
+import { LENGTHS, OP, RECORD_BODY, RECORD_EVENT, RECORD_ROOT, RECORD_STREAM } from './commands.js';
 import { RING_WORDS, STATE, WORD } from './layout.js';
 import type { SharedState } from './layout.js';
 import { RecordQueue } from './record-queue.js';
@@ -15,7 +15,18 @@ import { peek, release } from './shared-words.js';
 
 export { putInt64 } from './commands.js';
 
+/** scripts/build.mjs defines it: the lengths of records are checked in development only. */
+declare const ASYNC_CUDA_BUILT: boolean;
+
 const MASK = RING_WORDS - 1;
+/** A record that is too short would be written over by the next one. */
+function checkLength(op: number, words: number): void {
+  const least = RECORD_BODY + LENGTHS[op]!;
+  if (words >= least) return;
+  const name = Object.entries(OP).find(([, number]) => number === op)?.[0];
+  throw new Error(`begin(OP.${name}, ${words}): the record has ${least} words or more, by its row`);
+}
+
 /** Number of records that are moved at once. */
 const FLUSH_LIMIT = 500;
 /** The length of a record has 16 bits. */
@@ -72,6 +83,7 @@ export class RingWriter {
     stream: number,
     event: number,
   ): number {
+    if (typeof ASYNC_CUDA_BUILT === 'undefined') checkLength(op, words);
     const at = this.head & MASK;
     this.words = words;
     this.header = op | (flags << 8) | (words << 16);

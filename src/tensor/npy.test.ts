@@ -1,5 +1,6 @@
 import { CudaFormatError, DTYPES, bf16, f32, f8e4m3, i16 } from 'async-cuda/core';
 import type { DType } from 'async-cuda/core';
+import { DTYPE_FACTS } from '../ground/dtype.js';
 import * as fc from '../../test/fast-check.js';
 import { describe, expect, test } from 'vitest';
 
@@ -10,11 +11,10 @@ import { readNpy, writeNpy } from './npy.js';
 import { packed } from './tensor-data.js';
 import { scaled } from '../../test/random-runs.js';
 
-const untyped = new Set(['bf16', 'f8e4m3', 'f8e5m2']);
 /** What is written of f8e5m2 NumPy loads; what ml_dtypes writes of it NumPy does not. */
 const asWritten = (text: string): string => text.replace('|V1', '<V1').replace('<f1', '<V1');
 const optionsFor = (name: keyof typeof DTYPES): { dtype?: DType } =>
-  untyped.has(name) ? { dtype: DTYPES[name] } : {};
+  DTYPE_FACTS[name].npy.type.startsWith('V') ? { dtype: DTYPES[name] } : {};
 
 /** A file with a header of one's own. */
 function file(

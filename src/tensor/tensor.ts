@@ -132,9 +132,8 @@ export class Tensor<
    * tensor have to wait for it; a descriptor of {@link toDLPack} is given after the end of all
    * work. cuPointerGetAttribute
    *
-   * @throws CudaArgumentError, which names the field, as a rejection: for a descriptor that this
-   *   library cannot use, memory that is not the device's, and a descriptor that was taken over
-   *   before. The memory then stays its owner's
+   * @throws CudaArgumentError, which names the field, as a rejection: for a descriptor that cannot
+   *   be used or was taken over before, and memory of another device. It then stays its owner's
    */
   static async fromDLPack(
     device: CoreDevice,
@@ -145,6 +144,7 @@ export class Tensor<
     return new Tensor<DTypeName, number[]>(buffer, layout, true);
   }
 
+  /** The device that the memory was made from. */
   get device(): CoreDevice {
     return this.buffer.device;
   }
@@ -184,10 +184,12 @@ export class Tensor<
     return !this.owns;
   }
 
+  /** Whether {@link close} was called, of the tensor or of the one that owns the memory. */
   get isClosed(): boolean {
     return this.buffer.isClosed || this.share === 'closed';
   }
 
+  /** The label given at allocation, which errors show. */
   get label(): string | undefined {
     return this.buffer.label;
   }

@@ -62,6 +62,7 @@ export class OptimizationProfile extends NativeHandle {
     return this.thread.call('setExtraMemoryTarget', this.handle, target);
   }
 
+  /** Returns the target of additional memory, from 0 to 1. getExtraMemoryTarget */
   extraMemoryTarget(): Promise<number> {
     return this.thread.call('extraMemoryTarget', this.handle);
   }

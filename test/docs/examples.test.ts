@@ -12,7 +12,7 @@ import { problemsOf } from '../project/entry-points.js';
 import { moduleOf, publicExamples } from './examples.js';
 import { ProgramFolder } from './programs.js';
 
-const { examples, missing, exportedBy } = publicExamples();
+const { examples, missing, undocumented, exportedBy } = publicExamples();
 const paths = [...new Set(examples.map(({ path }) => path))];
 const modules = paths.map((path) => {
   const mine = examples.filter((example) => example.path === path);
@@ -29,6 +29,10 @@ afterAll(() => folder?.remove());
 
 test('every public function and class has one', () => {
   expect(missing).toEqual([]);
+});
+
+test('every method of a public class has a docstring', () => {
+  expect(undocumented).toEqual([]);
 });
 
 test('each console.log has its output as a comment', () => {

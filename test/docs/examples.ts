@@ -26,6 +26,8 @@ export interface PublicExamples {
   readonly examples: readonly PublicExample[];
   /** Public functions and classes without one: name and place. */
   readonly missing: readonly string[];
+  /** Methods of public classes without a docstring: name and place. */
+  readonly undocumented: readonly string[];
   /** Sub-paths that export each name, the root first. */
   readonly exportedBy: ReadonlyMap<string, readonly string[]>;
 }
@@ -46,6 +48,7 @@ export function publicExamples(): PublicExamples {
   const checker = program.getTypeChecker();
   const examples: PublicExample[] = [];
   const missing: string[] = [];
+  const undocumented: string[] = [];
   const exportedBy = new Map<string, string[]>();
   const seen = new Set<ts.Declaration>();
 
@@ -69,6 +72,9 @@ export function publicExamples(): PublicExamples {
       const place = relative(repository, declaration.getSourceFile().fileName);
       const found = (symbol.declarations ?? []).flatMap((each) => fencesOf(each));
       if (found.length === 0) missing.push(`${name} (${path}, ${place})`);
+      if (ts.isClassDeclaration(declaration))
+        for (const method of methodsWithoutText(checker, declaration))
+          undocumented.push(`${name}.${method} (${place})`);
       for (const { language, text } of found)
         examples.push({
           name,
@@ -83,7 +89,7 @@ export function publicExamples(): PublicExamples {
     }
   };
   for (const [path, file] of entries) visit(path, program.getSourceFile(file)!, '');
-  return { examples, missing, exportedBy };
+  return { examples, missing, undocumented, exportedBy };
 }
 
 function isClassOrFunction(checker: ts.TypeChecker, declaration: ts.Declaration): boolean {
@@ -92,6 +98,27 @@ function isClassOrFunction(checker: ts.TypeChecker, declaration: ts.Declaration)
     ts.isVariableDeclaration(declaration) &&
     checker.getTypeAtLocation(declaration).getCallSignatures().length > 0
   );
+}
+
+/**
+ * Public methods and getters without a docstring, their own or that of an interface. `toString` and
+ * symbols do what JavaScript defines.
+ */
+function methodsWithoutText(
+  checker: ts.TypeChecker,
+  declaration: ts.ClassDeclaration,
+): ReadonlySet<string> {
+  const hidden = ts.ModifierFlags.Private | ts.ModifierFlags.Protected;
+  const found = declaration.members.filter(
+    (member) =>
+      (ts.isMethodDeclaration(member) || ts.isGetAccessor(member)) &&
+      ts.isIdentifier(member.name) &&
+      member.name.text !== 'toString' &&
+      (ts.getCombinedModifierFlags(member) & hidden) === 0 &&
+      !isInternal(member) &&
+      checker.getSymbolAtLocation(member.name)?.getDocumentationComment(checker).length === 0,
+  );
+  return new Set(found.map((member) => member.name!.getText()));
 }
 
 /** As `stripInternal` decides it: such a declaration is not in the package's types. */

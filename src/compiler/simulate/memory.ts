@@ -285,7 +285,7 @@ class Floats extends Memory<number> {
   }
 }
 
-/** f16, bf16 and the f8 formats. */
+/** The floats of 16 and 8 bits. */
 class NarrowFloats extends Memory<number> {
   private readonly view: Uint8Array | Uint16Array;
   private readonly values: Float32Array;
@@ -293,7 +293,7 @@ class NarrowFloats extends Memory<number> {
   constructor(
     name: string,
     space: Space,
-    storage: NarrowName,
+    storage: NarrowName & StorageType,
     view: Uint8Array | Uint16Array,
     written: Uint8Array | undefined,
   ) {

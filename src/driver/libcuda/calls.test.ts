@@ -31,11 +31,22 @@ const CLASS_TYPES: Readonly<Record<string, readonly string[]>> = {
   L: ['uint64_t'],
 };
 
+/** What NVIDIA's header says of a function. */
+function factsOf(symbol: string): readonly [version: number, args: string] {
+  const facts = HEADER_FACTS[symbol];
+  if (facts === undefined)
+    throw new Error(
+      `stand-in/header-facts.ts has no ${symbol}: look for the name in cuda.h, where #define may ` +
+        'rename it (_v2). node scripts/cuda-header-facts.mjs writes the facts again.',
+    );
+  return facts;
+}
+
 describe('the table of calls', () => {
   it.each(ROWS)('%s has the arguments of the header', (_, row) => {
     const types = row.args.map((arg) => typeAndName(arg)[0]);
     for (const symbol of row.symbols) {
-      const classes = [...HEADER_FACTS[symbol]![1]];
+      const classes = [...factsOf(symbol)[1]];
       expect(types).toHaveLength(classes.length);
       types.forEach((type, i) =>
         expect(CLASS_TYPES[classes[i]!], `${symbol}, argument ${i}`).toContain(type),
@@ -44,7 +55,7 @@ describe('the table of calls', () => {
   });
 
   it.each(ROWS)('%s names the version of its oldest symbol, newest symbol first', (_, row) => {
-    const versions = row.symbols.map((symbol) => HEADER_FACTS[symbol]![0]);
+    const versions = row.symbols.map((symbol) => factsOf(symbol)[0]);
     expect(row.since).toBe(versionText(versions.at(-1)!));
     expect(versions).toEqual([...versions].sort((a, b) => b - a));
   });
@@ -95,7 +106,7 @@ describe('calls through the foreign function layer', () => {
   for (const version of [13000, 11020, 8000]) {
     const { standIn, calls } = bind(version);
     const has = (row: Prototype): string | undefined =>
-      row.symbols.find((symbol) => HEADER_FACTS[symbol]![0] <= version);
+      row.symbols.find((symbol) => factsOf(symbol)[0] <= version);
     test.each(ROWS.filter(([, row]) => has(row) !== undefined && !followsPointers.has(has(row))))(
       `CUDA ${versionText(version)}: %s reaches its symbol with every argument in its place`,
       (name, row) => {

@@ -297,6 +297,7 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     this.arrivals = new Arrivals(maxQueueDelay);
   }
 
+  /** Requests and batches since the batcher was made, and those that wait or run now. */
   get statistics(): BatcherStatistics {
     return { queued: this.queued, running: this.running, ...this.counts };
   }

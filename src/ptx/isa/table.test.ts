@@ -1,5 +1,7 @@
 // The table of instructions: each mnemonic has one row, and an alias is one more row.
 
+import { readFileSync, readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { compilePtx } from '../index.js';
 import { UNCOVERED_MNEMONICS } from '../rules/uncovered.js';
@@ -32,6 +34,24 @@ describe('the table of instructions', () => {
       .filter(([, { waits }]) => waits.cut([]) === 'warp')
       .map(([name]) => name);
     expect(without.sort()).toEqual([...flow, ...cuts].sort());
+  });
+
+  it('has only rows that a test of src/ptx executes', () => {
+    const folder = fileURLToPath(new URL('..', import.meta.url));
+    // The tests of lanes compare a rule with another one, and not with the ISA.
+    const texts = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.test.ts') && !/^(isa|lanes)\b/.test(file))
+      .map((file) => readFileSync(`${folder}/${file}`, 'utf8'))
+      .join('\n');
+    const isTested = (mnemonic: string): boolean =>
+      // The tests write the packed forms vadd2 and vadd4 as vadd and a number.
+      new RegExp(
+        String.raw`(?<![\w.%])${mnemonic.replace(/^(v[a-z]+)[24]$/, '$1')}(\.[\w$]|;| [%[{]|: \()`,
+      ).test(texts);
+    // Parts of lowered code, which no text contains.
+    const internal = ['copy'];
+    const untested = [...INSTRUCTIONS.keys()].filter((mnemonic) => !isTested(mnemonic));
+    expect(untested).toEqual(internal);
   });
 
   it('has meanings only for instructions that just compute, and for loads', () => {

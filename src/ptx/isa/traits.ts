@@ -81,8 +81,8 @@ export interface WaitTraits {
 export type Effect = 'none' | 'repeatable' | 'any';
 
 /**
- * What an instruction computes, for the analyses of values. `values.ts` gives the reaction of each
- * analysis to each meaning: a new meaning does not compile until all of them have one.
+ * What an instruction computes, for the analyses of values. Each analysis has a table of all
+ * meanings (`lanes/meanings.ts`): a new one does not compile until all tables have it.
  */
 export type Meaning =
   /** The operand, unchanged. */

@@ -420,6 +420,33 @@ describe('floats', () => {
     }
     checkFloat('max.NaN.f32 %r, %a, %b;', ['f32', 'f32'], 'f32', (a, b) => Math.max(a!, b!));
   });
+  it('testp finds the kind of a number from its bits; zeros are normal', { tags: 'random' }, () => {
+    for (const [t, exponentBits, fractionBits] of [
+      ['f32', 8, 23],
+      ['f64', 11, 52],
+    ] as const) {
+      const greatest = (1n << BigInt(exponentBits)) - 1n;
+      const kinds: Record<string, (exponent: bigint, fraction: bigint) => boolean> = {
+        finite: (exponent) => exponent < greatest,
+        infinite: (exponent, fraction) => exponent === greatest && fraction === 0n,
+        number: (exponent, fraction) => exponent < greatest || fraction === 0n,
+        notanumber: (exponent, fraction) => exponent === greatest && fraction > 0n,
+        normal: (exponent, fraction) => exponent < greatest && (exponent > 0n || fraction === 0n),
+        subnormal: (exponent, fraction) => exponent === 0n && fraction > 0n,
+      };
+      for (const [kind, is] of Object.entries(kinds))
+        check(
+          `testp.${kind}.${t} %pr, %a; selp.u32 %r, 1, 0, %pr;`,
+          [width(t)],
+          32,
+          (a) => {
+            const exponent = (a >> BigInt(fractionBits)) & greatest;
+            return is(exponent, u(fractionBits, a)) ? 1n : 0n;
+          },
+          floatSets(1, t === 'f64'),
+        );
+    }
+  });
   const tiny = (x: number): number =>
     Math.abs(x) < 2 ** -126 ? (Object.is(x, -0) || x < 0 ? -0 : 0) : x;
   it('.ftz flushes operands and results, .sat clamps', () => {

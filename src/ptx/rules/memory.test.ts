@@ -41,6 +41,13 @@ describe('wide accesses', () => {
       [4, 5, 6, 7, 6, 7, 4, 5, 7].map((index) => source[index]),
     );
   });
+  it('ldu loads words, and vectors of them, as ld does', () => {
+    const { out } = run(`ldu.global.u32 %r0, [%i+4]; ldu.global.v2.u64 {%l0, %l1}, [%i+16];
+      ldu.global.s16 %r1, [%i+2]; st.global.v2.u64 [%o], {%l1, %l0};
+      st.global.v2.u32 [%o+16], {%r0, %r1};`);
+    const expected = [6, 7, 4, 5, 1].map((index) => source[index]);
+    expect([...out.subarray(0, 6)]).toEqual([...expected, 0xffff8000]);
+  });
   it('128 bits survive a barrier, and a predicate that is false', () => {
     const { out } = run(
       'ld.global.relaxed.gpu.b128 %q0, [%i]; bar.sync 0; setp.ne.u32 %p, %t, 0; @%p ' +

@@ -86,6 +86,8 @@ export interface Command<N extends number = number, W extends Words = Words> {
   readonly call: string;
   /** The words of its body. */
   readonly words: W;
+  /** The number of words of its body, the least where it differs from record to record. */
+  readonly length: number;
   /** Returns the memory that it uses: handle | access << {@link ACCESS_SHIFT} of each operand. */
   readonly operands: Read<number[]>;
   /** The word with the handle of the object that it makes, which is undefined if it fails. */

@@ -28,6 +28,7 @@ export const memories = {
     op: 6,
     call: 'cuMemAllocAsync',
     words: ALLOC,
+    length: 4,
     operands: noOperands,
     makes: ALLOC.handle,
     trace: (memory, body) => ({
@@ -74,6 +75,7 @@ export const memories = {
     op: 7,
     call: 'cuMemFreeAsync',
     words: { handle: 0 },
+    length: 1,
     operands: noOperands,
     makes: undefined,
     trace: (memory, body) => ({ kind: 'free', memory: [memory[body]!] }),
@@ -103,6 +105,7 @@ export const memories = {
     op: 5,
     call: 'cuMemsetAsync',
     words: MEMSET,
+    length: 9,
     operands: FIRST_OPERAND,
     makes: undefined,
     trace: (memory, body) => ({
@@ -132,6 +135,7 @@ export const memories = {
     op: 20,
     call: 'cuMemPrefetchAsync',
     words: PREFETCH,
+    length: 6,
     operands: FIRST_OPERAND,
     makes: undefined,
     trace: (memory, body) => ({
@@ -164,6 +168,7 @@ export const memories = {
     op: 32,
     call: 'cuStreamWriteValue',
     words: WRITE_VALUE,
+    length: 6,
     operands: FIRST_OPERAND,
     makes: undefined,
     trace: (memory, body) => ({
@@ -193,6 +198,7 @@ export const memories = {
     op: 33,
     call: 'cuStreamWaitValue',
     words: WAIT_VALUE,
+    length: 7,
     operands: FIRST_OPERAND,
     makes: undefined,
     trace: (memory, body) => ({
@@ -225,6 +231,7 @@ export const memories = {
     op: 25,
     call: '',
     words: { memory: 0, failure: 1 },
+    length: 2,
     operands: noOperands,
     makes: undefined,
     trace: undefined,

@@ -55,7 +55,7 @@ const same = (storage: StorageType, a: number | bigint, b: number | bigint): boo
   Object.is(a, b) ||
   (isNarrow(storage) && isNaNBits(storage, Number(a)) && isNaNBits(storage, Number(b)));
 
-function isNaNBits(storage: NarrowName, bits: number): boolean {
+function isNaNBits(storage: NarrowName & StorageType, bits: number): boolean {
   const magnitudes = 2 ** (storageBytes[storage] * 8 - 1) - 1;
   return (bits & magnitudes) > Number(FLOAT_LIMITS[storage]!.topBits);
 }

@@ -13,7 +13,7 @@ import { CopyOperation } from '../memory/copy-operation.js';
 import type { CopyEnd } from '../memory/copy-operation.js';
 import { FillOperation } from '../memory/fill-operation.js';
 
-export function copyCalls(machine: Machine) {
+export function copyCalls(machine: Machine): CopyCalls {
   function copy(
     call: string,
     to: number,
@@ -223,5 +223,5 @@ export function copyCalls(machine: Machine) {
     cuMemsetD2D32Async(dstDevice, dstPitch, value, width, height, stream) {
       fill('cuMemsetD2D32Async', dstDevice, dstPitch, 4, value, width, height, stream);
     },
-  } satisfies CopyCalls;
+  };
 }

@@ -34,7 +34,7 @@ export function nodesOf(call: string, graph: Graph, handles: readonly number[]):
   );
 }
 
-export function graphCalls(machine: Machine) {
+export function graphCalls(machine: Machine): GraphCalls {
   const graphOf = (call: string, handle: number): Graph =>
     machine.find(call, 'graph', machine.graphs, handle);
   const execOf = (call: string, handle: number): GraphExec =>
@@ -212,5 +212,5 @@ export function graphCalls(machine: Machine) {
         submit(call, stream, operation);
       }
     },
-  } satisfies GraphCalls;
+  };
 }

@@ -10,7 +10,7 @@ import { forbidUnlessRelaxed } from '../streams/capture.js';
 import type { Machine } from '../machine.js';
 import { HOST_BASE } from '../memory/host-memory.js';
 
-export function hostMemoryCalls(machine: Machine) {
+export function hostMemoryCalls(machine: Machine): HostMemoryCalls {
   function checkBytes(call: string, bytes: number): void {
     checkSize(call, 'bytesize', bytes);
     if (bytes === 0) invalidValue(call, 'bytesize is 0');
@@ -153,5 +153,5 @@ export function hostMemoryCalls(machine: Machine) {
           return invalidValue(call, `attribute ${attribute} of an address is not known`);
       }
     },
-  } satisfies HostMemoryCalls;
+  };
 }

@@ -45,7 +45,7 @@ function activeBlocks(func: KernelFunction, threads: number, dynamicShared: numb
   );
 }
 
-export function launchCalls(machine: Machine) {
+export function launchCalls(machine: Machine): FunctionCalls & LaunchCalls {
   /** By its handle or by that of the library's kernel, which the driver takes in its place. */
   function functionOf(call: string, handle: number): KernelFunction {
     const context = machine.context(call);
@@ -371,5 +371,5 @@ export function launchCalls(machine: Machine) {
         paramBytes,
       );
     },
-  } satisfies FunctionCalls & LaunchCalls;
+  };
 }

@@ -18,7 +18,9 @@ import type { Stream } from '../streams/stream.js';
 /** What cuMemAllocPitch rounds rows up to, as NVIDIA's GPUs do. */
 const PITCH_ALIGNMENT = 512;
 
-export function memoryCalls(machine: Machine) {
+export function memoryCalls(
+  machine: Machine,
+): MemoryCalls & PoolCalls & Pick<Driver, 'nameAllocation'> {
   function checkBytes(call: string, bytes: number): void {
     checkSize(call, 'bytesize', bytes);
     if (bytes === 0) invalidValue(call, 'bytesize is 0');
@@ -280,5 +282,5 @@ export function memoryCalls(machine: Machine) {
         );
       }
     },
-  } satisfies MemoryCalls & PoolCalls & Pick<Driver, 'nameAllocation'>;
+  };
 }

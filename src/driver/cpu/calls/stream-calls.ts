@@ -38,7 +38,7 @@ import {
   WriteWideValueOperation,
 } from '../streams/value-operation.js';
 
-export function streamCalls(machine: Machine) {
+export function streamCalls(machine: Machine): StreamCalls {
   /**
    * The memory of a word. As a GPU's driver does (580, on an H200), refuses that of pools and
    * managed memory.
@@ -227,10 +227,10 @@ export function streamCalls(machine: Machine) {
         dependencies: frontier.map((node) => node.handle),
       };
     },
-  } satisfies StreamCalls;
+  };
 }
 
-export function eventCalls(machine: Machine) {
+export function eventCalls(machine: Machine): EventCalls {
   /** The event, about which a capture that recorded it can say nothing. */
   function observable(call: string, handle: number): CpuEvent {
     const event = machine.find(call, 'event', machine.events, handle);
@@ -323,7 +323,7 @@ export function eventCalls(machine: Machine) {
       }
       return events[1].time - events[0].time;
     },
-  } satisfies EventCalls;
+  };
 }
 
 function resultOf(error: unknown): CUresult {
