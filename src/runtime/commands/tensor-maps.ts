@@ -36,7 +36,8 @@ export const tensorMaps = {
   tensorMap: command({
     op: 22,
     call: 'cuTensorMapEncodeTiled',
-    words: TENSOR_MAP,
+    words: { ...TENSOR_MAP, lastOfBox: TENSOR_MAP.box + MOST_AXES - 1 },
+    length: TENSOR_MAP_WORDS,
     operands: OPERANDS,
     makes: undefined,
     trace: (memory, body) => ({
