@@ -26,6 +26,11 @@ export default defineConfig(
     '**/{thread,crew}-source.ts',
     'src/kernels/compiler-digest.ts',
   ]),
+  // Prettier leaves comments and texts as long as they are.
+  {
+    files: ['**/*.{js,mjs,ts}'],
+    rules: { 'max-len': ['error', { code: 100, ignoreUrls: true }] },
+  },
   {
     files: ['**/*.ts'],
     extends: [tseslint.configs.recommendedTypeChecked],

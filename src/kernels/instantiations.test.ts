@@ -64,7 +64,8 @@ describe('the cost to the type checker', { tags: 'thorough' }, () => {
     ],
     [
       'an element kernel and its call',
-      `const saxpy = elementKernel('saxpy', { y: inout(f32), a: f32, x: input(f32) }, ({ y, a, x }) => a * x + y);
+      `const saxpy = elementKernel('saxpy', { y: inout(f32), a: f32, x: input(f32) },
+      ({ y, a, x }) => a * x + y);
     declare const y: Tensor<'f32', [4]>;\nvoid saxpy({ y, a: 2, x: y });`,
       7000,
     ],

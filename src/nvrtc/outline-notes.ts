@@ -11,7 +11,8 @@ export interface Unread {
  *
  * | entry | |
  * |---|---|
- * | `(name(list` and {@link End} | a kernel; without the second bracket where its list is not understood |
+ * | `(name(list` and {@link End} | a kernel |
+ * | `(name` and {@link End} | a kernel whose list is not understood |
  * | `name=type;` `name{body}` `name?` | a type: an alias, a structure, one that is not read |
  * | `#name ` | a macro |
  * | `!open` | there may be more kernels |

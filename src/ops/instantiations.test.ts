@@ -78,7 +78,14 @@ describe('the cost to the type checker', { tags: 'thorough' }, () => {
     [
       'decisions, 50 of them',
       'export const x: DeviceOp<number> = ' +
-        `a${repeat(50, () => '.when(() => null as never, () => b, () => a).repeatWhile(() => null as never, () => b)')};`,
+        'a' +
+        repeat(
+          50,
+          () =>
+            '.when(() => null as never, () => b, () => a)' +
+            '.repeatWhile(() => null as never, () => b)',
+        ) +
+        ';',
       50,
       30,
     ],

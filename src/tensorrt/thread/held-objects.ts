@@ -223,9 +223,8 @@ function kindOf(said: string): 'memory' | 'unsupported' | 'library' {
     /out of memory|OutOfMemory|insufficient memory|cudaErrorMemoryAllocation|bad_alloc/i.test(said)
   )
     return 'memory';
-  return /cannot run on this GPU, which has compute capability|does not support this compute capability/i.test(
-    said,
-  )
+  return /cannot run on this GPU, which has compute capability/i.test(said) ||
+    /does not support this compute capability/i.test(said)
     ? 'unsupported'
     : 'library';
 }

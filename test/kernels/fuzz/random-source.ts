@@ -579,15 +579,19 @@ class Writer {
       const scalars = this.scalars.filter((storage) => READ_AS[storage] === type);
       if (scalars.length > 0 && random.chance(20)) return `s_${random.pick(scalars)}`;
       const inputs = this.inputs.filter((storage) => READ_AS[storage] === type);
-      if (inputs.length > 0 && random.chance(50))
-        return `x_${random.pick(inputs)}[${random.chance(60) ? 'i' : `i ^ ${random.below(LENGTH)}`}]`;
+      if (inputs.length > 0 && random.chance(50)) {
+        const array = `x_${random.pick(inputs)}`;
+        return `${array}[${random.chance(60) ? 'i' : `i ^ ${random.below(LENGTH)}`}]`;
+      }
       const outputs = this.outputs.filter((storage) => READ_AS[storage] === type);
       if (outputs.length > 0 && random.chance(30)) return `y_${random.pick(outputs)}[i]`;
       const fields = this.structures
         ? FIELD_NAMES.filter((field) => READ_AS[FIELDS[field]] === type)
         : [];
-      if (fields.length > 0 && random.chance(40))
-        return `${random.pick(['one', 'rows[i]', 'table[i]', `table[${random.below(LENGTH)}]`])}.${random.pick(fields)}`;
+      if (fields.length > 0 && random.chance(40)) {
+        const row = random.pick(['one', 'rows[i]', 'table[i]', `table[${random.below(LENGTH)}]`]);
+        return `${row}.${random.pick(fields)}`;
+      }
       if (type === 'f32' && random.chance(20))
         return `m[gpu.lane & ${ROWS - 1}][i & ${COLUMNS - 1}]`;
     }
@@ -608,7 +612,10 @@ class Writer {
         'gpu.f32(Math.PI)',
         ...(scope.inFunction ? [] : ['gpu.f32(gpu.SCALE)', 'gpu.WEIGHTS[2]']),
       ]);
-    return `gpu.${type}(${random.pick(type.startsWith('f') ? [...LITERALS, ...FRACTIONS, '-1', '-0.5', 'Infinity'] : [...LITERALS, ...(type.startsWith('i') ? ['-1', '-100'] : ['0x9e3779b9'])])})`;
+    const literals = type.startsWith('f')
+      ? [...LITERALS, ...FRACTIONS, '-1', '-0.5', 'Infinity']
+      : [...LITERALS, ...(type.startsWith('i') ? ['-1', '-100'] : ['0x9e3779b9'])];
+    return `gpu.${type}(${random.pick(literals)})`;
   }
 
   private truths(
@@ -785,8 +792,10 @@ class Writer {
         `gpu.warp.shuffle${random.pick(['', 'Up', 'Down', 'Xor'])}(${of(type)}, ` +
         `${random.below(32)})`,
       () => `gpu.warp.shuffle(${of(type)}, ${of('i32')} & 31)`,
-      () =>
-        `gpu.${random.pick(['warp', 'warp', 'block'])}.${random.pick(['sum', 'min', 'max'])}(${of(type)})`,
+      () => {
+        const scope = random.pick(['warp', 'warp', 'block']);
+        return `gpu.${scope}.${random.pick(['sum', 'min', 'max'])}(${of(type)})`;
+      },
     ];
     if (type === 'u32')
       ways.push(
