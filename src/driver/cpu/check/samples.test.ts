@@ -16,7 +16,9 @@ vi.mock('../../../ptx/run-grid.test-support.js', async (original) => {
 });
 
 describe('the samples of the compiler', { tags: 'thorough' }, async () => {
-  await import('../../../ptx/samples.test.js');
+  await import('../../../ptx/samples-arrays.test.js');
+  await import('../../../ptx/samples-language.test.js');
+  await import('../../../ptx/samples-programs.test.js');
 
   /**
    * Kernels of the samples that have races: `spin` takes a lock with a relaxed compare-and-swap and
