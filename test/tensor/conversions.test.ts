@@ -1,6 +1,6 @@
 /** Conversions between the dtypes of tensors. */
 import { DTYPES, f32, f64, i32, i64, u8 } from 'async-cuda/core';
-import type { DTypeName, CoreDevice , f16} from 'async-cuda/core';
+import type { DTypeName, CoreDevice, f16 } from 'async-cuda/core';
 import { setDefaultDevice, zip } from 'async-cuda/ops';
 import { tensor } from 'async-cuda/tensor';
 import { beforeAll, expect, test } from 'vitest';

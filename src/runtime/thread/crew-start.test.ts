@@ -1,10 +1,11 @@
 /** When the threads of a crew are started, look for work, and sleep. */
+import { readdirSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 
 import { WORD } from '../../driver/cpu/crew/control.js';
 import { startMember } from './start-crew.js';
-import { crewDevices, kernel } from './crew-device.test-support.js';
+import { CrewDevice, crewDevices, kernel } from './crew-device.test-support.js';
 
 const open = crewDevices();
 
@@ -160,3 +161,24 @@ test(
     expect(count.view[0]).toBe(blocks);
   },
 );
+
+test.runIf(process.platform === 'linux')('the threads end with the device', async () => {
+  const threads = (): number => readdirSync('/proc/self/task').length;
+  let before = 0;
+  // Threads of earlier tests may still be ending.
+  while (before !== (before = threads())) await delay(100);
+  const device = new CrewDevice(5);
+  const f = device.array(Int32Array, 4);
+  device.launch(
+    device.kernel(kernel('touch', 'p', 'red.global.add.u32 [%rd0], 1;'), 'touch'),
+    [50],
+    [1],
+    [[f.at]],
+  );
+  device.finish();
+  expect(f.view[0]).toBe(50);
+  expect(threads()).toBeGreaterThanOrEqual(before + 4);
+  device.close();
+  for (let i = 0; i < 100 && threads() > before; i++) await delay(50);
+  expect(threads()).toBeLessThanOrEqual(before);
+});

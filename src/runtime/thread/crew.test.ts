@@ -1,11 +1,8 @@
 /** Grids whose blocks run on several threads. */
-import { readdirSync } from 'node:fs';
-import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 
 import { messageOf } from '../../driver/cpu/testing/open-fake.js';
 import { sample } from '../../ptx/run-grid.test-support.js';
-import { CrewDevice } from './crew-device.test-support.js';
 import { someOf } from '../../../test/random-runs.js';
 import { crewDevices, kernel } from './crew-device.test-support.js';
 
@@ -415,23 +412,4 @@ someOf(1, describe)(WORKERS)('with %i workers', (workers) => {
     device.finish();
     expect(backwards.view[0]).toBe(0);
   });
-});
-
-test.runIf(process.platform === 'linux')('the threads end with the device', async () => {
-  const threads = (): number => readdirSync('/proc/self/task').length;
-  const before = threads();
-  const device = new CrewDevice(5);
-  const f = device.array(Int32Array, 4);
-  device.launch(
-    device.kernel(kernel('touch', 'p', 'red.global.add.u32 [%rd0], 1;'), 'touch'),
-    [50],
-    [1],
-    [[f.at]],
-  );
-  device.finish();
-  expect(f.view[0]).toBe(50);
-  expect(threads()).toBeGreaterThanOrEqual(before + 4);
-  device.close();
-  for (let i = 0; i < 100 && threads() > before; i++) await delay(50);
-  expect(threads()).toBeLessThanOrEqual(before);
 });
