@@ -39,7 +39,7 @@ test('is none for a user without a home', () => {
 });
 
 test.runIf(process.platform === 'linux')(
-  'folders are made with those above them; where none can be made that ends, too',
+  'a folder is made with its parents; where it cannot be made, the attempt ends',
   async () => {
     const folder = mkdtempSync(join(tmpdir(), 'async-cuda-folder-'));
     try {

@@ -91,7 +91,7 @@ onPaths(
       const { y } = await engine.infer({ x: x.slice([0, null, 3]) as never });
       expect([...(await y!.readBits())]).toEqual([0, 1]);
       y!.close();
-      // What was given stays as it is.
+      // The input is unchanged.
       expect([...(await bytes.read())]).toEqual([2, 255, 1, 0, 0, 128]);
     });
 
@@ -182,7 +182,7 @@ onPaths(
       'u32',
       'u64',
       'bool',
-    ])('takes and gives %s', async (type) => {
+    ])('accepts and returns %s', async (type) => {
       const engine = await load(
         onnxModel({
           inputs: [['x', type, [5]]],
@@ -224,7 +224,7 @@ onPaths(
       }
     });
 
-    test('outputs whose shape only the run gives', async () => {
+    test('outputs whose shape is known only after the run', async () => {
       const engine = await load(NON_ZERO);
       for (const [given, expected] of [
         [
@@ -328,7 +328,7 @@ onPaths(
       expect(await values(c)).toEqual([2, 4]);
     });
 
-    test('a few contexts do any number of runs', async () => {
+    test('a few contexts execute any number of runs', async () => {
       const engine = await load(addModel('f32', ['n']), { contexts: 2 });
       using a = await tensor(on.device, f32, [1, 2]);
       const all = await Promise.all(
@@ -388,7 +388,7 @@ onPaths(
             message: expect.stringMatching(says) as string,
           }),
         );
-        // What operations make is looked at when it is there.
+        // A tensor that an operation makes is checked when it exists.
         const later = Object.fromEntries(
           Object.entries(inputs).map(([name, each]) => [name, empty(() => each)]),
         );
@@ -426,7 +426,7 @@ onPaths(
         );
       });
 
-      test('tensors that are closed, or are none', async () => {
+      test('closed tensors, and values that are no tensors', async () => {
         const engine = await load(addModel());
         const a = await zeros(on.device, f32, [2]);
         a.close();
@@ -534,7 +534,7 @@ onPaths(
       expect(await failure(() => engine.infer({ a: c, b: c }))).toMatchObject({
         code: 'ERR_CUDA_UNDEFINED_CONTENTS',
       });
-      // What is written whole is good again.
+      // A tensor that is written completely is defined again.
       await c.fill(5);
       const { c: sum } = await engine.infer({ a: c, b: a });
       expect(await values(sum)).toEqual([6, 7]);
@@ -565,7 +565,7 @@ onPaths(
       const begun = performance.now();
       const error = await failure(() => engine.infer({ x }, { signal: AbortSignal.timeout(300) }));
       expect(error.name).toBe('TimeoutError');
-      // All of it takes more than ten times as long.
+      // A run that is not ended takes more than ten times as long.
       expect(performance.now() - begun).toBeLessThan(20_000);
       // The context can be used again.
       const small = await load(addModel());

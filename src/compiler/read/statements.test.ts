@@ -85,7 +85,7 @@ describe('variables', () => {
     'const [, a1] = [x[0], x[1]];',
     'var [a1, b1] = [x[0], x[1]];',
     'let a1 = 1, b1 = 2; [a1, b1] = [b1, a1];',
-  ])('are not in any other way: %s', (code) => {
+  ])('are not declared from a list in any other way: %s', (code) => {
     expect(errorOf(`({ x }, gpu) => { ${code} }`).what).toBe(
       'Arrays cannot be written as literals in a kernel',
     );
@@ -352,11 +352,11 @@ describe('silent errors are rejected', () => {
     'let m = -1; if (s_i32 > m) m = s_i32; y_i32[0] = m',
     'y[0] = x[0] / 2.0',
     'let f = 0.0; f += x[0]; y[0] = f',
-  ])('and not %s', (code) => {
+  ])('but not %s', (code) => {
     wholeOf(`({ y, x, y_i32, y_u32, s_i32, s_u32 }, gpu) => { ${code}; }`);
   });
 
-  it('of 64 bits |0, >>> 0 and ~~ leave 32', () => {
+  it('|0, >>> 0 and ~~ keep 32 of 64 bits', () => {
     expect(
       bodyOf(
         'y_i32[0] = (s_i32 + 0xd76aa478) | 0; y_u32[0] = s_i64 >>> 0; y_i32[1] = ~~s_u64; ' +
@@ -399,7 +399,7 @@ describe('syntax that kernels do not have', () => {
     'using z = 1',
     'import("a")',
     'new.target',
-  ])('%s has a sentence of its own', (code) => {
+  ])('%s has its own message', (code) => {
     const { what, fix } = errorOf(`function ({ y }, gpu) { ${code}; }`);
     expect(what).not.toMatch(/^This is not known/);
     expect(fix).toMatch(/\.$/);

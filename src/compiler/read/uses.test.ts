@@ -63,7 +63,7 @@ describe('uses', () => {
         add: { text: '(to, from, k) => { to[k] += from[k]; }', uses: {} },
       }),
     ).toBe('y[2] = add.f32(y[2], m[add.i32(mul.i32(m.stride0, 1), mul.i32(m.stride1, 2))])'));
-  it('without a function are named', () => {
+  it('are named in the error where a function is missing', () => {
     expect(errorOf('({ y }, gpu) => { y[0] = gelu(1); }').fix).toBe(
       'Give it through uses: { gelu } and write gpu.gelu.',
     );

@@ -56,8 +56,8 @@ describe('back-pressure', () => {
     };
 
     test(
-      'a request that would make those that wait too heavy is refused; one alone is taken, ' +
-        'whatever it weighs',
+      'a request that would exceed the weight limit is refused; a single one is ' +
+        'taken, whatever its weight',
       async () => {
         const batcher = new Weighing(held, {
           maxBatchSize: 1,
@@ -80,7 +80,7 @@ describe('back-pressure', () => {
       },
     );
 
-    test('what leaves the queue on its abort makes room', async () => {
+    test('an aborted request leaves room in the queue', async () => {
       const batcher = new Weighing(held, {
         maxBatchSize: 1,
         maxQueueWeight: 10,
@@ -131,7 +131,7 @@ describe('failures', () => {
     expect(await Promise.all([batcher.run(3), batcher.run(4)])).toEqual([3, 4]);
   });
 
-  test('a function that throws is one that rejects', async () => {
+  test('a function that throws counts as one that rejects', async () => {
     const batcher = new Batcher<number, number>(
       () => {
         throw new Error('at once');
@@ -167,7 +167,7 @@ describe('failures', () => {
 });
 
 describe('closing', () => {
-  test('finishes what was taken, without further delay, and refuses what comes', async () => {
+  test('finishes queued requests without further delay, and refuses later ones', async () => {
     const { batcher, batches } = doubling({
       maxBatchSize: 2,
       maxQueueDelay: 1000,
@@ -185,7 +185,7 @@ describe('closing', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test('ends at once where nothing was taken, and may be asked for twice', async () => {
+  test('ends at once where nothing was taken, and may be called twice', async () => {
     const { batcher } = doubling({ maxBatchSize: 2 });
     const [first, second] = [batcher.close(), batcher.close()];
     expect(first).toBe(second);

@@ -15,7 +15,7 @@ interface Ran {
   readonly error: Error | undefined;
 }
 
-describe('whatever arrives, aborts and fails', () => {
+describe('random arrivals, aborts and failures', () => {
   const arrivals = fc.array(
     fc.record({
       after: fc.nat({ max: 6 }),
@@ -35,8 +35,7 @@ describe('whatever arrives, aborts and fails', () => {
   });
 
   test(
-    'every request settles once, with what is its own; batches keep their size, their order ' +
-      'and their time',
+    'every request settles once, with its own result; batches have their size, order and time',
     { tags: 'random' },
     async () => {
       const ends = new Set<string>();

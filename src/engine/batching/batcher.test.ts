@@ -30,7 +30,7 @@ describe('when a batch starts', () => {
     expect(await results).toEqual([2, 4, 6]);
   });
 
-  test('when the first request has waited for the delay, with what has come by then', async () => {
+  test('when the first request has waited for the delay, with all that have arrived', async () => {
     const { batcher, batches } = doubling({ maxBatchSize: 8, maxQueueDelay: 5 });
     void batcher.run(1);
     await vi.advanceTimersByTimeAsync(4);
@@ -40,7 +40,7 @@ describe('when a batch starts', () => {
     expect(batches).toEqual([[1, 2]]);
   });
 
-  test('in the same turn with a delay of 0, joining what the turn asks for', async () => {
+  test('in the same turn with a delay of 0, with all requests of the turn', async () => {
     const { batcher, batches } = doubling({ maxBatchSize: 8, maxQueueDelay: 0 });
     void batcher.run(1);
     void batcher.run(2);
@@ -48,7 +48,7 @@ describe('when a batch starts', () => {
     expect(batches).toEqual([[1, 2]]);
   });
 
-  test('not before one of as many as may run has ended, and then with all that waits', async () => {
+  test('when one of the permitted number has ended, with all requests that wait', async () => {
     const { batcher, batches } = doubling(
       { maxBatchSize: 4, maxQueueDelay: 1, maxConcurrentBatches: 1 },
       20,
@@ -65,8 +65,8 @@ describe('when a batch starts', () => {
   });
 
   test(
-    'eager: at once while none runs, with what the turn asks for, and beside one when the ' +
-      'first has waited',
+    'eager: at once while none runs, with all requests of the turn, and beside ' +
+      'another one when the first request has waited',
     async () => {
       const { batcher, batches } = doubling({ maxBatchSize: 8, maxQueueDelay: 5, eager: true }, 20);
       void batcher.run(1);
@@ -93,33 +93,30 @@ describe('when a batch starts', () => {
     },
   );
 
-  test(
-    'eager: where a batch fills within the delay it is waited for, ' + 'until fewer come',
-    async () => {
-      const { batcher, batches } = doubling({ maxBatchSize: 4, maxQueueDelay: 10, eager: true }, 1);
-      let item = 0;
-      /** Sends a request every `every` milliseconds; no batch runs when the next one comes. */
-      const come = async (count: number, every: number): Promise<number[]> => {
-        const before = batches.length;
-        for (let i = 0; i < count; i++) {
-          void batcher.run(item++);
-          await setImmediate();
-          await vi.advanceTimersByTimeAsync(every);
-        }
-        return batches.slice(before).map(({ length }) => length);
-      };
-      expect(await come(10, 5)).toEqual(Array.from({ length: 10 }, () => 1));
-      // Ten come in the delay. The first ones start at once, until the rate is known.
-      const dense = await come(40, 1.2);
-      expect(dense.slice(-6)).toEqual([4, 4, 4, 4, 4, 4]);
-      await pass(20);
-      expect((await come(5, 5)).slice(-4)).toEqual([1, 1, 1, 1]);
-      await pass(20);
-      expect(vi.getTimerCount()).toBe(0);
-    },
-  );
+  test('eager: when it is full, where batches fill within the delay, until fewer requests arrive', async () => {
+    const { batcher, batches } = doubling({ maxBatchSize: 4, maxQueueDelay: 10, eager: true }, 1);
+    let item = 0;
+    /** Sends a request every `every` milliseconds; no batch runs when the next one comes. */
+    const come = async (count: number, every: number): Promise<number[]> => {
+      const before = batches.length;
+      for (let i = 0; i < count; i++) {
+        void batcher.run(item++);
+        await setImmediate();
+        await vi.advanceTimersByTimeAsync(every);
+      }
+      return batches.slice(before).map(({ length }) => length);
+    };
+    expect(await come(10, 5)).toEqual(Array.from({ length: 10 }, () => 1));
+    // Ten come in the delay. The first ones start at once, until the rate is known.
+    const dense = await come(40, 1.2);
+    expect(dense.slice(-6)).toEqual([4, 4, 4, 4, 4, 4]);
+    await pass(20);
+    expect((await come(5, 5)).slice(-4)).toEqual([1, 1, 1, 1]);
+    await pass(20);
+    expect(vi.getTimerCount()).toBe(0);
+  });
 
-  test('eager: with what waits once the last that ran has ended', async () => {
+  test('eager: with all requests that wait, once the last batch has ended', async () => {
     const { batcher, batches } = doubling({ maxBatchSize: 8, maxQueueDelay: 50, eager: true }, 20);
     void batcher.run(1);
     await setImmediate();
@@ -147,7 +144,7 @@ describe('when a batch starts', () => {
     expect(batches).toEqual([[2]]);
   });
 
-  test('one that left the queue is not waited for: the delay is that of the next', async () => {
+  test('after the delay of the next request, where the first has left the queue', async () => {
     const { batcher, batches } = doubling({ maxBatchSize: 8, maxQueueDelay: 5 });
     const controller = new AbortController();
     const first = watched(batcher.run(1, { signal: controller.signal }));
@@ -192,23 +189,20 @@ describe('groups', () => {
     expect(await results).toEqual([2, 4, 6, 8, 12]);
   });
 
-  test(
-    'each waits for its own oldest request, and the oldest of those that could ' + 'start is first',
-    async () => {
-      const batcher = new Parity({ maxBatchSize: 4, maxQueueDelay: 5, maxConcurrentBatches: 1 });
-      void batcher.run(1);
-      await vi.advanceTimersByTimeAsync(3);
-      void batcher.run(2);
-      await vi.advanceTimersByTimeAsync(2);
-      expect(batcher.batches).toEqual([[1]]);
-      for (const item of [3, 5, 7, 9]) void batcher.run(item);
-      // A full group does not start before one that has waited longer.
-      await vi.advanceTimersByTimeAsync(10);
-      expect(batcher.batches).toEqual([[1], [2]]);
-      await vi.advanceTimersByTimeAsync(10);
-      expect(batcher.batches).toEqual([[1], [2], [3, 5, 7, 9]]);
-    },
-  );
+  test('each waits for its own oldest request, and the oldest of those that could start is first', async () => {
+    const batcher = new Parity({ maxBatchSize: 4, maxQueueDelay: 5, maxConcurrentBatches: 1 });
+    void batcher.run(1);
+    await vi.advanceTimersByTimeAsync(3);
+    void batcher.run(2);
+    await vi.advanceTimersByTimeAsync(2);
+    expect(batcher.batches).toEqual([[1]]);
+    for (const item of [3, 5, 7, 9]) void batcher.run(item);
+    // A full group does not start before one that has waited longer.
+    await vi.advanceTimersByTimeAsync(10);
+    expect(batcher.batches).toEqual([[1], [2]]);
+    await vi.advanceTimersByTimeAsync(10);
+    expect(batcher.batches).toEqual([[1], [2], [3, 5, 7, 9]]);
+  });
 
   test('with a delay of 0 all of a turn start, and a close starts all', async () => {
     const batcher = new Parity({ maxBatchSize: 4, maxQueueDelay: 0 });
@@ -224,27 +218,24 @@ describe('groups', () => {
   });
 });
 
-test(
-  'an item that fails by itself is told to its caller, and the others get ' + 'their results',
-  async () => {
-    const batcher = new Batcher(
-      (items: readonly number[]) =>
-        Promise.resolve(
-          items.map((item) =>
-            item < 0 ? new ItemFailure(new RangeError(`${item} is negative`)) : Math.sqrt(item),
-          ),
+test('an item that fails by itself rejects its request; the others get their results', async () => {
+  const batcher = new Batcher(
+    (items: readonly number[]) =>
+      Promise.resolve(
+        items.map((item) =>
+          item < 0 ? new ItemFailure(new RangeError(`${item} is negative`)) : Math.sqrt(item),
         ),
-      { maxBatchSize: 3 },
-    );
-    const results = await Promise.allSettled([4, -1, 9].map((item) => batcher.run(item)));
-    expect(results).toEqual([
-      { status: 'fulfilled', value: 2 },
-      { status: 'rejected', reason: new RangeError('-1 is negative') },
-      { status: 'fulfilled', value: 3 },
-    ]);
-    expect(batcher.statistics).toMatchObject({ batches: 1, fulfilled: 2, failed: 1 });
-  },
-);
+      ),
+    { maxBatchSize: 3 },
+  );
+  const results = await Promise.allSettled([4, -1, 9].map((item) => batcher.run(item)));
+  expect(results).toEqual([
+    { status: 'fulfilled', value: 2 },
+    { status: 'rejected', reason: new RangeError('-1 is negative') },
+    { status: 'fulfilled', value: 3 },
+  ]);
+  expect(batcher.statistics).toMatchObject({ batches: 1, fulfilled: 2, failed: 1 });
+});
 
 describe('aborting', () => {
   test('a queue that became empty keeps no timer', () => {
@@ -257,7 +248,7 @@ describe('aborting', () => {
     expect(gone.settled).toBe(0); // promises settle after the call
   });
 
-  test('a signal that has aborted already takes nothing', async () => {
+  test('a request whose signal has aborted already is not queued', async () => {
     const { batcher } = doubling({ maxBatchSize: 2 });
     await expect(batcher.run(1, { signal: AbortSignal.abort(new Error('no')) })).rejects.toThrow(
       'no',
@@ -266,8 +257,8 @@ describe('aborting', () => {
   });
 
   test(
-    'of a batch that runs the others get their results, and the result of the one ' +
-      'is discarded',
+    'the other requests of a running batch get their results, and that of the ' +
+      'aborted one is discarded',
     async () => {
       const batcher = new Keeping(
         async (items) => {
@@ -303,10 +294,10 @@ describe('aborting', () => {
   });
 });
 
-describe('giving out results', () => {
+describe('the delivery of results', () => {
   /**
-   * One batch of so many, whose callers each take `milliseconds` with theirs: in which turn of the
-   * event loop each got its own.
+   * Runs one batch of so many requests, each of whose callers takes `milliseconds` for its result.
+   * Returns the turn of the event loop in which each was delivered.
    */
   async function turnsOf(size: number, milliseconds: number): Promise<number[]> {
     const batcher = new Batcher((items: readonly number[]) => Promise.resolve(items), {
@@ -327,20 +318,20 @@ describe('giving out results', () => {
     return found;
   }
 
-  test('callers who take long with theirs get one in a turn', async () => {
+  test('is one result in a turn where callers take long', async () => {
     vi.useRealTimers();
     const found = await turnsOf(12, 2);
     expect(found).toEqual(Array.from({ length: 12 }, (_, i) => found[0]! + i));
   });
 
-  test('quick ones get theirs in the turn after the first', async () => {
+  test('is the turn after the first for all results where callers are quick', async () => {
     // On the fake clock no caller takes any time.
     expect((await turnsOf(64, 0)).map((turn, _, all) => turn - all[0]!)).toEqual(
       Array.from({ length: 64 }, (_, i) => Math.min(i, 1)),
     );
   });
 
-  test('as quickly where turns are long, with work that has nothing to do with them', async () => {
+  test('is as quick where other work makes the turns long', async () => {
     vi.useRealTimers();
     let isDone = false;
     const work = (): void => {
@@ -386,54 +377,48 @@ describe('giving out results', () => {
     },
   );
 
-  test(
-    'one that is aborted before its turn settles with that, and its result ' + 'is discarded',
-    async () => {
-      const batcher = new Keeping((items) => Promise.resolve(items), { maxBatchSize: 2 });
-      const controller = new AbortController();
-      const first = batcher.run(1);
-      const second = watched(batcher.run(2, { signal: controller.signal }));
-      await first;
-      expect(batcher.statistics).toMatchObject({ running: 0, fulfilled: 1, aborted: 0 });
-      controller.abort(new Error('gone'));
-      await turns();
-      expect(second).toEqual({ error: new Error('gone'), settled: 1 });
-      expect(batcher.discarded).toEqual([2]);
-    },
-  );
+  test('a request that is aborted before its turn rejects; its result is discarded', async () => {
+    const batcher = new Keeping((items) => Promise.resolve(items), { maxBatchSize: 2 });
+    const controller = new AbortController();
+    const first = batcher.run(1);
+    const second = watched(batcher.run(2, { signal: controller.signal }));
+    await first;
+    expect(batcher.statistics).toMatchObject({ running: 0, fulfilled: 1, aborted: 0 });
+    controller.abort(new Error('gone'));
+    await turns();
+    expect(second).toEqual({ error: new Error('gone'), settled: 1 });
+    expect(batcher.discarded).toEqual([2]);
+  });
 });
 
-test(
-  'a discard that throws is an uncaught exception, and the others get ' + 'their results',
-  async () => {
-    class Throwing extends Batcher<number, number> {
-      protected override discard(): void {
-        throw new Error('in discard');
-      }
+test('a discard that throws is an uncaught exception, and the others get their results', async () => {
+  class Throwing extends Batcher<number, number> {
+    protected override discard(): void {
+      throw new Error('in discard');
     }
-    const batcher = new Throwing(
-      async (items) => {
-        await sleep(10);
-        return items;
-      },
-      { maxBatchSize: 2 },
-    );
-    const controller = new AbortController();
-    const aborted = watched(batcher.run(1, { signal: controller.signal }));
-    const other = watched(batcher.run(2));
-    const uncaught: unknown[] = [];
-    const listeners = process.listeners('uncaughtException');
-    process
-      .removeAllListeners('uncaughtException')
-      .on('uncaughtException', (error) => uncaught.push(error));
-    try {
-      controller.abort(new Error('gone'));
-      await pass(10);
-    } finally {
-      process.removeAllListeners('uncaughtException');
-      for (const listener of listeners) process.on('uncaughtException', listener);
-    }
-    expect(uncaught).toEqual([new Error('in discard')]);
-    expect([aborted.error, other.value]).toEqual([new Error('gone'), 2]);
-  },
-);
+  }
+  const batcher = new Throwing(
+    async (items) => {
+      await sleep(10);
+      return items;
+    },
+    { maxBatchSize: 2 },
+  );
+  const controller = new AbortController();
+  const aborted = watched(batcher.run(1, { signal: controller.signal }));
+  const other = watched(batcher.run(2));
+  const uncaught: unknown[] = [];
+  const listeners = process.listeners('uncaughtException');
+  process
+    .removeAllListeners('uncaughtException')
+    .on('uncaughtException', (error) => uncaught.push(error));
+  try {
+    controller.abort(new Error('gone'));
+    await pass(10);
+  } finally {
+    process.removeAllListeners('uncaughtException');
+    for (const listener of listeners) process.on('uncaughtException', listener);
+  }
+  expect(uncaught).toEqual([new Error('in discard')]);
+  expect([aborted.error, other.value]).toEqual([new Error('gone'), 2]);
+});

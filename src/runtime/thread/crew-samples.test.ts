@@ -12,8 +12,8 @@ const WORKERS = [2, 1, 3, 8];
 const open = crewDevices();
 
 /**
- * Race-free launches of the samples: what they do to memory does not depend on who runs which
- * block.
+ * Race-free launches of the samples: their effect on memory does not depend on which thread runs
+ * which block.
  */
 const SAMPLES: {
   file: string;

@@ -20,7 +20,7 @@ const AWAIT = kernel(
     @%p0 bra wait;`,
 );
 
-someOf(1, describe)([2, 1, 3])('what hangs, with %i workers', (workers) => {
+someOf(1, describe)([2, 1, 3])('grids that hang, with %i workers', (workers) => {
   const limit = 400;
   const hanging = (): CrewDevice => open(workers, {}, { stallLimit: limit });
 
@@ -79,7 +79,7 @@ someOf(1, describe)([2, 1, 3])('what hangs, with %i workers', (workers) => {
   });
 
   test(
-    'not a grid that computes, watches the clock, or waits for another one that does',
+    'a grid that computes, reads the clock, or waits for another one that does, is no error',
     { tags: 'thorough' },
     () => {
       const device = hanging();
@@ -145,7 +145,7 @@ someOf(1, describe)([2, 1, 3])('what hangs, with %i workers', (workers) => {
     },
   );
 
-  test('not one that the host releases in time, or that waits for the host by declaration', () => {
+  test('a grid that the host releases in time, or that may wait for the host, is no error', () => {
     const device = open(workers, {}, { stallLimit: Infinity });
     const flag = device.array(Int32Array, 1);
     device.launch(device.kernel(AWAIT, 'awaits'), [4], [2], [[flag.at], 7]);

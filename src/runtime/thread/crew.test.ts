@@ -11,7 +11,7 @@ const WORKERS = [2, 1, 3, 8];
 const open = crewDevices();
 
 someOf(1, describe)(WORKERS)('with %i workers', (workers) => {
-  test('a spin lock between all threads of all blocks guards what it guards', () => {
+  test('a spin lock between all threads of all blocks protects its data', () => {
     const device = open(workers);
     const locked = device.kernel(
       kernel(
@@ -121,8 +121,8 @@ someOf(1, describe)(WORKERS)('with %i workers', (workers) => {
   });
 
   test(
-    'persistent blocks take work from a counter until there is none, and tell one that waits ' +
-      'for all',
+    'persistent blocks take work from a counter until there is none, and signal a ' +
+      'block that waits for all',
     () => {
       const device = open(workers);
       const persistent = device.kernel(
@@ -307,7 +307,7 @@ someOf(1, describe)(WORKERS)('with %i workers', (workers) => {
     );
   });
 
-  test('each thread that fails an assertion says so once', () => {
+  test('each thread that fails an assertion is reported once', () => {
     const device = open(workers);
     const f = device.array(Float32Array, 1);
     f.view.set([-1]);

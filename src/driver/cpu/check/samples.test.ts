@@ -1,4 +1,4 @@
-// All that the compiler's own tests run with the kernels from nvcc, on a device that is checked.
+// The compiler's tests of the kernels from nvcc, on a checked device.
 import { describe, expect, test, vi } from 'vitest';
 import { reports } from '../testing/checked-grid.js';
 
@@ -27,7 +27,7 @@ describe('the samples of the compiler', { tags: 'thorough' }, async () => {
    */
   const RACY = ['bar_arrive', 'big', 'spin', 'tex_sample', 'warpops'];
 
-  test('nothing was found but the races that are there', () => {
+  test('the only reports are the known races', () => {
     const others = reports.filter(
       ({ kind, place }) =>
         (kind !== 'race' && kind !== 'same-value') || !RACY.includes(place!.kernel!),
