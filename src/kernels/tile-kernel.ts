@@ -70,7 +70,7 @@ export type TileKernelOptions<
   /**
    * How each axis is cut. A number of elements: one tile for each block. `null`: one tile of all
    * elements. `{ walk }`: tiles that each block goes through in a loop. The extents are those of
-   * rows and columns, or stand by the names of `axes`.
+   * rows and columns, or have the names of `axes`.
    */
   readonly tile: T;
   /**

@@ -18,8 +18,8 @@ export interface Unread {
  * | `!open` | there may be more kernels |
  * | `!doubt` | there may be other types of any name |
  *
- * In front of the first entry stands where the outline is, the innermost first: C in extern "C" {
- * }, N in a namespace, # in a conditional directive.
+ * Before the first entry are the blocks around the current place, the innermost first: C in extern
+ * "C" { }, N in a namespace, # in a conditional directive.
  */
 export type Notes = string;
 /** Begins an entry. */

@@ -75,7 +75,7 @@ interface NotUsual {
     | `${string}${Next}${string}${Next}${string}${WordsNotInBody}${string}`;
 }
 
-/** As {@link Outline}, from what stands in front of the first brace. */
+/** As {@link Outline}, from the text before the first brace. */
 type OutlineByHead<
   S extends string,
   M extends Notes,
@@ -142,7 +142,7 @@ export type Body<
 /** All blocks and directives have ended. */
 type Finished<M extends Notes> = M extends '' | `${Entry}${string}` ? M : Unread;
 
-/** What stands in front of the first brace. */
+/** The text before the first brace. */
 type Declaration<
   S extends string,
   H extends string,
@@ -455,7 +455,9 @@ type RunOutline<P, Pauses extends string> =
 // A kernel's head
 // -------------------------------------------------------------------------------------------------
 
-/** What `__global__` stands in, noted where it is a kernel with a name of its own. */
+/**
+ * The declaration around `__global__`, which is noted where it is a kernel with a name of its own.
+ */
 type Kernel<
   Before extends string,
   Sig extends string,
@@ -498,7 +500,7 @@ type EntryIn<Name extends string, List extends string, Where> = Where extends
   ? `${Entry}(${Name}${End}`
   : `${Entry}(${Name}(${List}${End}`;
 
-/** From behind `__global__`: what attributes take in parentheses is passed over. */
+/** The text after `__global__`, without the parentheses of attributes. */
 type KernelOf<Sig extends string, Where> = Sig extends `${infer A}(${infer B}`
   ? ` ${OneLine<A>}` extends `${infer W} __${infer _}__`
     ? B extends `${infer Args})${infer B2}`

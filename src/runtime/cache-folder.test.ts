@@ -31,10 +31,10 @@ test('is none where ASYNC_CUDA_CACHE_DISABLE is set', () => {
 });
 
 test('is none for a user without a home', () => {
-  const nobody = (): never => {
+  const noHome = (): never => {
     throw new Error('no such user');
   };
-  expect(cacheFolder({ env: {}, platform: 'linux', home: nobody })).toBeUndefined();
+  expect(cacheFolder({ env: {}, platform: 'linux', home: noHome })).toBeUndefined();
   expect(cacheFolder({ env: {}, platform: 'linux', home: () => '' })).toBeUndefined();
 });
 

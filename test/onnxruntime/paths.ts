@@ -48,7 +48,7 @@ export function onPaths(title: string, body: (on: TestDevice) => void, quick = p
       afterAll(() => on.close());
       afterEach(() => {
         const unheard = on.errors.splice(0).map((error) => error.message);
-        expect(unheard.join('\n'), 'failures that nobody awaited').toBe('');
+        expect(unheard.join('\n'), 'failures that were not awaited').toBe('');
       });
       test.runIf(staged !== undefined)('uses that way', async () => {
         await using engine = await loadOnnxEngine(on.device, addModel());

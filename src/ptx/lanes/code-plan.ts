@@ -48,7 +48,8 @@ export interface Version {
 export interface LoopCode {
   readonly region: Region;
   /**
-   * The only block for which threads leave the loop, so that its end knows which ones have left.
+   * The only block for which threads leave the loop, so that at its end the set of those that have
+   * left is known.
    */
   exit: number | undefined;
   /**

@@ -51,10 +51,10 @@ test('threads are started by the first grid that runs long, and not before', () 
   let started = 0;
   let time = 0;
   let pace = 0.0001;
-  const nobody = { post: () => undefined, end: () => undefined };
+  const idleMember = { post: () => undefined, end: () => undefined };
   const device = open(
     2,
-    { eager: false, start: () => (started++, nobody) },
+    { eager: false, start: () => (started++, idleMember) },
     { now: () => (time += pace) },
   );
   const spin = device.kernel(
@@ -86,10 +86,10 @@ test('threads are started by the first grid that runs long, and not before', () 
 test('threads are started by short grids that together run long, one soon after the other', () => {
   let started = 0;
   let time = 0;
-  const nobody = { post: () => undefined, end: () => undefined };
+  const idleMember = { post: () => undefined, end: () => undefined };
   const device = open(
     3,
-    { eager: false, start: () => (started++, nobody) },
+    { eager: false, start: () => (started++, idleMember) },
     { now: () => (time += 0.015) },
   );
   const touch = device.kernel(kernel('touch', 'p', 'red.global.add.u32 [%rd0], 1;'), 'touch');

@@ -136,7 +136,7 @@ export class HeldObjects {
     return library.classes.call(object, kind, method as never, ...(args as never[]));
   }
 
-  /** What TensorRT says while it is called is what an error tells. */
+  /** An error contains the messages of TensorRT during the call. */
   protected heard<T>(call: () => T): T {
     this.said.open();
     try {

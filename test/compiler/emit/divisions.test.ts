@@ -56,8 +56,8 @@ function dividendsOf(
 }
 
 /**
- * Quotients and remainders by each divisor, of each dividend; `positive`: the compiler knows them
- * to be non-negative.
+ * Quotients and remainders by each divisor, of each dividend; `positive`: the compiler can derive
+ * that they are not negative.
  */
 function divide(
   type: IntegerType,

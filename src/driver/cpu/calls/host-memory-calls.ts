@@ -1,5 +1,6 @@
 /**
- * Host memory that the driver knows, and what it knows of an address.
+ * Host memory that is allocated by the driver or registered with it, and the attributes of
+ * addresses.
  */
 import { CUpointer_attribute as A } from '../../attributes.js';
 import { CUmemAccess_flags, CUmemorytype } from '../../flags.js';

@@ -66,7 +66,7 @@ export class LaunchOperation extends Operation {
   watch: LaunchWatch | undefined = undefined;
   params = new Int32Array(16);
   private cooperative = false;
-  /** Undefined where nobody asked for clusters. */
+  /** Undefined where no clusters were requested. */
   private cluster: ClusterShape | undefined = undefined;
   /** What a slot holds beside one block: a cluster, or blocks that run side by side. */
   private team: ClusterShape | undefined = undefined;
@@ -105,8 +105,8 @@ export class LaunchOperation extends Operation {
   private looked = 0;
   private finishedAtLook = 0;
   /**
-   * How long its function's last grid says that this one takes, in milliseconds of one thread; 0
-   * where it does not say.
+   * The expected duration in milliseconds of one thread, from the last grid of its function; 0
+   * where it is not known.
    */
   private expected = 0;
   private steps = 0;
@@ -175,7 +175,7 @@ export class LaunchOperation extends Operation {
     }
     this.stamp(this.current!, time);
     const { run, runsOn } = this.code;
-    // With nobody to take turns with, a step goes on to the end of its slice.
+    // A step of a grid that runs alone goes on to the end of its slice.
     const alone =
       this.schedule === undefined &&
       this.watch === undefined &&
@@ -246,7 +246,7 @@ export class LaunchOperation extends Operation {
           else if (now - looked > 0.2) func.stride = Math.max(func.stride >> 1, 1);
         }
         if (now >= slice.deadline) return STEP.paused;
-        // Threads that stand by need not wait for the end of the step.
+        // Idle threads need not wait for the end of the step.
         if ((fresh || alone) && Crew.standsBy(context, now - this.begun)) {
           this.blocksThisStep = 0;
           return STEP.more;
