@@ -216,7 +216,7 @@ describe('work of 50 microseconds', () => {
     expect(await simulation.endsAtOnce(0.05)).toBe(true);
   });
 
-  test('is waited for in the event loop beside other waits, and if all cores are used', async () => {
+  test('is waited for in the event loop beside other waits and if all cores are used', async () => {
     vi.restoreAllMocks();
     simulation = new Simulation(true);
     for (let i = 0; i < 3; i++) {

@@ -132,7 +132,7 @@ test('events are used again', () => {
   );
 });
 
-test('the JavaScript thread makes no visit while there is text to print', () => {
+test('the JavaScript thread makes no visit while there is pending text', () => {
   const { printed, fence, turn, reached, shared } = setUp();
   printed(0);
   turn();
@@ -143,7 +143,7 @@ test('the JavaScript thread makes no visit while there is text to print', () => 
   expect(shared.control[WORD.parked]).toBe(0);
 });
 
-test('there is no text to print of a lost device', () => {
+test('a lost device has no pending text', () => {
   const { printed, fence, turn, take, shared, decoder } = setUp();
   printed(0);
   fence(0, 0, 1);

@@ -33,7 +33,7 @@ describe('with itself', () => {
     expect(overlapsItself(contiguous([2 ** 20, 2 ** 20]))).toBe(false);
     // Windows of 3 that go on by 1.
     expect(overlapsItself(strided([1 << 20, 3], [1, 1]))).toBe(true);
-    // Strides that run into each other and never meet: even and odd.
+    // Strides whose ranges overlap without a common element: even and odd.
     expect(overlapsItself(strided([1 << 20, 2], [2, 1_000_001]))).toBe(false);
   });
 });

@@ -240,7 +240,7 @@ onPaths(
     );
 
     test(
-      "for want of the host's memory, and the next one does not",
+      "for lack of the host's memory, and the next one does not",
       { tags: 'thorough' },
       async ({ skip }) => {
         skip(
@@ -261,7 +261,7 @@ onPaths(
       },
     );
 
-    test("for want of the device's memory, and the next one does not", async () => {
+    test("for lack of the device's memory, and the next one does not", async () => {
       const rows = 1 << 22;
       const model = (n: number): Uint8Array =>
         onnxModel({

@@ -1,4 +1,4 @@
-/** When an operation has ended, and how long its memory lives. */
+/** When an operation has ended, and when its memory is freed. */
 import { i32, u8 } from 'async-cuda/core';
 import { allOf, operation, value } from 'async-cuda/ops';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';

@@ -76,7 +76,7 @@ export function hostMemoryCalls(machine: Machine) {
       }
     },
     hostAddress: (buffer) => machine.host.bufferOf(buffer).origin,
-    /** The same number: good for copies and stream memory operations, not for kernels. */
+    /** The same number: it is valid in copies and stream memory operations, not in kernels. */
     cuMemHostGetDevicePointer(p) {
       machine.context('cuMemHostGetDevicePointer');
       machine.space('cuMemHostGetDevicePointer', 'p', p, 1, 'host');

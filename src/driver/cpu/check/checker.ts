@@ -69,7 +69,7 @@ export class Checker implements KernelChecker, MemoryWatch {
   private readonly host: HostWork;
   /** The thread that calls a function of the host or of the run time, for its reports. */
   private caller: { watch: BlockWatch; thread: number; line: number } | undefined = undefined;
-  /** What ends the context as soon as the operation at work returns. */
+  /** The reports that end the context as soon as the running operation returns. */
   private failed: readonly CheckReport[] | undefined = undefined;
 
   constructor(context: KernelContext, settings: CheckSettings, seed: number | undefined) {
@@ -228,7 +228,7 @@ export class Checker implements KernelChecker, MemoryWatch {
     }
   }
 
-  /** Words that a cooperative launch's blocks meet at. */
+  /** Words of the barrier of a cooperative launch's blocks. */
   workspace(address: number, bytes: number): void {
     this.shadow.set(address, bytes, BYTE.live | BYTE.written);
     this.races.forget(address, bytes);
