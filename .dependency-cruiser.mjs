@@ -4,8 +4,8 @@
  * - Imports go down the layers. The table below is that of CONTRIBUTING.md: each folder of src/ is
  *   a layer, and imports itself and what its row allows; a type counts like a value.
  * - A layer is imported through its doors: its index.ts, and the files that its row in `doors`
- *   names. Each file of ground/ and native/ is a door. Code that runs on a thread of its own imports any
- *   file, and so do tests.
+ *   names. Each file of ground/ and native/ is a door. Code that runs on a thread of its own
+ *   imports any file, and so do tests.
  * - No cycle of imports by values. Types may refer to each other in a cycle within one folder, and
  *   not across folders.
  * - A pure compiler (`pure`) reaches no Node builtin, also not through other layers, and of

@@ -31,8 +31,7 @@ export class EventLoopStall {
   }
 
   /**
-   * Ends the measurement: the longest stall in milliseconds, and how many times the loop came
-   * round.
+   * Ends the measurement: the longest stall in milliseconds, and the number of turns of the loop.
    */
   stop(): { longest: number; samples: number } {
     clearImmediate(this.#next);

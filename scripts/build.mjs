@@ -111,7 +111,8 @@ const everyBuild = {
 };
 
 /**
- * Splits rows whose source exists from those whose source does not, and says which were left out.
+ * Splits rows whose source exists from those whose source does not, and prints those that were left
+ * out.
  */
 function present(rows) {
   return rows.filter(({ entry }) => {

@@ -1,8 +1,8 @@
 /**
  * A lint rule: a class sets all of its fields while it is made. A field that comes later gives the
- * object another shape: what V8 has compiled for the one is no good for the other, and the objects
- * of a class have as many shapes as there are orders in which their fields come (an engine's run
- * that is made and queued took 2.4 times as long).
+ * object another shape: code that V8 has compiled for the one is not valid for the other, and the
+ * objects of a class have as many shapes as there are orders in which their fields come (an
+ * engine's run that is made and queued took 2.4 times as long).
  *
  * Fields are assigned in constructors here (`useDefineForClassFields: false`), so one without a
  * value is not there until then.

@@ -1,16 +1,16 @@
 /**
- * Writes `src/tensorrt/thread/slots.ts`: where the methods that are called stand in the virtual
+ * Writes `src/tensorrt/thread/slots.ts`: the places of the methods that are called in the virtual
  * tables of TensorRT's classes.
  *
- *   node scripts/tensorrt-slots.mjs <key>=<folder of headers> ... e.g. 10=…/TRT-Enterprise-10.16
- *   rtx-1.7=…/TRT-RTX-1.7
+ * node scripts/tensorrt-slots.mjs <key>=<folder of headers> ... e.g. 10=…/TRT-Enterprise-10.16
+ * rtx-1.7=…/TRT-RTX-1.7
  *
- * Facts only are taken from the headers: the names of virtual functions and their order. What is
- * not named keeps the rows that stand in the file. Instead of a folder a JSON file may give the
+ * Facts only are taken from the headers: the names of virtual functions and their order. Classes
+ * that are not named keep their rows of the file. Instead of a folder a JSON file may give the
  * names by class: `tensorrt-8.6.json` does, whose order is that of the headers of 8.4, which a
- * major version only adds to, and behind it what those of 9 have in common with 8.6's
- * documentation. A table begins with the two slots of the virtual destructor (Itanium C++ ABI
- * 2.5.2), where that is declared; of overloaded functions, the first counts.
+ * major version only adds to, and after it what those of 9 have in common with 8.6's documentation.
+ * A table begins with the two slots of the virtual destructor (Itanium C++ ABI 2.5.2), where that
+ * is declared; of overloaded functions, the first counts.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -72,7 +72,7 @@ function tableOf(text, name) {
   return table;
 }
 
-/** The rows that stand in the file: for each version the slots of each class. */
+/** The rows of the file: for each version the slots of each class. */
 function readRows() {
   const rows = {};
   if (!existsSync(output)) return rows;

@@ -79,7 +79,7 @@ declare namespace WebAssembly {
     kind: ExternalKind;
   }
 
-  // eslint-disable-next-line @typescript-eslint/no-unsafe-function-type -- the signature is the module's
+  // eslint-disable-next-line @typescript-eslint/no-unsafe-function-type -- of any signature
   type ExportValue = Function | Global | Memory | Table;
   type Exports = Record<string, ExportValue>;
   type Imports = Record<string, Record<string, ExportValue | number | bigint>>;

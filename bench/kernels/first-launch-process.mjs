@@ -4,8 +4,8 @@
  * the result and prints how long that took.
  *
  * WAY: `typescript`, the kernel called; `loaded`, the same code loaded from the file IMAGE and
- * launched by the core; `write`, the kernel called, and IMAGE written behind: on a GPU a cubin, on
- * the CPU device PTX. Plain JavaScript, so that nothing but Node runs first.
+ * launched by the core; `write`, the kernel called, and IMAGE written after it: on a GPU a cubin,
+ * on the CPU device PTX. Plain JavaScript, so that nothing but Node runs first.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 

@@ -1,7 +1,7 @@
 /**
  * PTX that takes a driver long to compile: kernels of thousands of statements that depend on one
- * another. Loading a few kernels tells how many make a second; a module has constants of its own,
- * so that no cache has it.
+ * another. The number of kernels that take a second is derived from the load of a few; a module has
+ * constants of its own, so that no cache has it.
  */
 import { performance } from 'node:perf_hooks';
 

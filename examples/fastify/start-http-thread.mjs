@@ -1,6 +1,6 @@
 /**
- * Where a thread of HTTP begins. What runs TypeScript in the process does not in its threads, on
- * Node 20: it is asked for again.
+ * Where a thread of HTTP begins. On Node 20 the loader of TypeScript in the process does not apply
+ * to its threads: it is registered again.
  */
 import { register } from 'tsx/esm/api';
 

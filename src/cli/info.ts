@@ -1,5 +1,5 @@
 /**
- * Gathers what a bug report says of the machine. Missing or broken parts are reported, never
+ * Gathers the facts about the machine for a bug report. Missing or broken parts are reported, never
  * thrown.
  */
 import { readFileSync } from 'node:fs';

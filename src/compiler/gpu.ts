@@ -490,16 +490,16 @@ export interface Gpu {
   /** st.volatile */
   volatileStore(target: AtomicTarget, index: number, value: number): void;
   /**
-   * Reads an element with the hint that it is accessed once: caches evict it first. For arrays other
-   * than tensors it is an ordinary read. ld.global.cs
+   * Reads an element with the hint that it is accessed once: caches evict it first. For arrays
+   * other than tensors it is an ordinary read. ld.global.cs
    */
   streamingLoad(
     target: { readonly length: number; readonly [index: number]: number },
     index: number,
   ): number;
   /**
-   * Writes an element with the hint that it is accessed once. For arrays other than tensors it is an
-   * ordinary write. st.global.cs
+   * Writes an element with the hint that it is accessed once. For arrays other than tensors it is
+   * an ordinary write. st.global.cs
    */
   streamingStore(target: AtomicTarget, index: number, value: number): void;
 

@@ -26,7 +26,7 @@ export function wholeTowardsZero(value: bigint): number {
 
 export function roundToOdd(value: number | bigint): number {
   const cut = typeof value === 'bigint' ? wholeTowardsZero(value) : towardsZero(value);
-  // eslint-disable-next-line eqeqeq -- a bigint and a number are compared by what they are worth
+  // eslint-disable-next-line eqeqeq -- a bigint and a number are compared by value
   if (cut == value || Number.isNaN(cut)) return cut;
   float[0] = cut;
   word[0]! |= 1;

@@ -108,7 +108,7 @@ export class AdoptedMemory extends Allocation {
       await this.settled();
       if (runtime.lost === undefined) runtime.handles.drop(this.handle);
     } finally {
-      // The memory is returned where the device is lost, too: its owner has to learn that it is no
+      // The memory is returned where the device is lost, too: its owner must be told that it is no
       // longer in use.
       this.giveBack();
     }

@@ -112,7 +112,7 @@ export function queueOutsideCapture<T>(stream: Stream, queue: () => T): T {
 
 export class CaptureScope {
   readonly outside = false;
-  /** The number by which the runtime thread knows the capture, to notify its end. */
+  /** The number of the capture in the runtime thread, which notifies its end by it. */
   readonly number: number;
   readonly origin: Stream;
   /** The operation of every captured command: the capture fails as a whole. */

@@ -1,5 +1,5 @@
 /**
- * Separates calls that must not meet on a GPU. cuMemFree, cuMemHostUnregister and cuArrayDestroy
+ * Separates calls that must not overlap on a GPU. cuMemFree, cuMemHostUnregister and cuArrayDestroy
  * wait for all work of the device and let no other call through meanwhile (seen on an H200, driver
  * 580). A stream that waits for a value waits for another call to write it. So a free is put off
  * while a stream waits for a value, and a wait that comes during a free is held back until the free

@@ -114,7 +114,7 @@ export class Kernel {
   /** One-dimensional launches so far, until code is generated for them. */
   private launches = 0;
   /**
-   * Whether arguments that overlap are refused here. Callers that know the strides of the arguments
+   * Whether arguments that overlap are refused here. Callers that have the strides of the arguments
    * check that themselves. @internal
    */
   checksOverlap = true;

@@ -95,7 +95,7 @@ export class ManagedMemory extends PlainMemory {
 }
 
 /**
- * The same bytes as a SharedArrayBuffer of their own, which lives as long as its views: parts of
+ * The same bytes as a SharedArrayBuffer of their own, which exists as long as its views: parts of
  * views refer to their buffer, not to the view. The CPU device's memory is one buffer, which other
  * objects keep alive.
  */

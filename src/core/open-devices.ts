@@ -319,8 +319,8 @@ function scheduleOfEnvironment(): { seed: number } | undefined {
 }
 
 /**
- * The seed in the environment variable, with which the error of a failing program asks to run it
- * again.
+ * The seed in the environment variable, with which a failing program can be run again, as its error
+ * shows.
  */
 export function seedOfEnvironment(): number | undefined {
   const text = process.env['ASYNC_CUDA_SEED'];

@@ -28,7 +28,7 @@ import { SourceKernel } from './source-kernel.js';
  */
 export type DeviceCompileOptions = Omit<CompileOptions, 'outputs'>;
 
-/** A kernel whose parameters the type checker knows from the source. */
+/** A kernel whose parameters are typed from the source. */
 export interface CompiledKernel<A extends readonly unknown[]> extends Omit<OpKernel, 'call'> {
   /**
    * Does the same as {@link OpKernel.call}. Arguments may be operations whose values fit the

@@ -164,7 +164,7 @@ export interface LaunchAttributes {
 
 /** Properties of a pool for cuMemPoolCreate. */
 export interface CUmemPoolProps {
-  /** The ordinal of the device that the memory lives on. */
+  /** The ordinal of the device that has the memory. */
   location: CUdevice;
   /** The upper bound in bytes; 0 for the driver's default. */
   maxSize?: number;

@@ -157,9 +157,7 @@ export function planOutputs(
   });
 }
 
-/**
- * Formats a shape as `[batch, 3, 224, 224]`; `?` stands where an extent is neither fixed nor named.
- */
+/** Formats a shape as `[batch, 3, 224, 224]`; `?` is an extent that is neither fixed nor named. */
 function showShape({ shape, dimensions }: Pick<TensorInfo, 'shape' | 'dimensions'>): string {
   const shown = shape.map((extent, axis) =>
     extent >= 0 ? String(extent) : (dimensions?.[axis] ?? '?'),

@@ -20,7 +20,7 @@ export function compileError(
   // Emission recurses along the nesting of the tree, as reading recurses along that of the source.
   const error = isStackOverflow(thrown) ? tooDeepError({ text, uses: {} }) : thrown;
   if (!(error instanceof KernelSourceError)) return error;
-  // A device function mostly stands in the kernel's own file.
+  // A device function is mostly in the kernel's own file.
   const locator = locateText(error.text, site);
   const shown = showSource(error, locator);
   const place = error.span === undefined ? undefined : locator.at(error.span.start);

@@ -43,7 +43,7 @@ describe('the cost to the type checker', { tags: 'thorough' }, () => {
       `${SAXPY}\ndeclare const y: Tensor<'f32', [4]>;\nvoid saxpy({ y, a: 2, x: y });`,
       7000,
     ],
-    // What a tensor is to the type checker is worked out once.
+    // The type checker computes the type of a tensor once.
     [
       'ten more calls',
       `${SAXPY}\ndeclare const y: Tensor<'f32', ` +
@@ -64,7 +64,8 @@ describe('the cost to the type checker', { tags: 'thorough' }, () => {
     ],
     [
       'an element kernel and its call',
-      `const saxpy = elementKernel('saxpy', { y: inout(f32), a: f32, x: input(f32) }, ({ y, a, x }) => a * x + y);
+      `const saxpy = elementKernel('saxpy', { y: inout(f32), a: f32, x: input(f32) },
+      ({ y, a, x }) => a * x + y);
     declare const y: Tensor<'f32', [4]>;\nvoid saxpy({ y, a: 2, x: y });`,
       7000,
     ],
@@ -80,7 +81,7 @@ describe('the cost to the type checker', { tags: 'thorough' }, () => {
       const { count, errors } = instantiations(body);
       expect(errors).toEqual([]);
       expect(count - nothing.count).toBeLessThan(budget);
-      // Nothing at all would be a type that was not looked at.
+      // A count of zero would mean that the type was not checked.
       expect(count - nothing.count).toBeGreaterThan(10);
     },
     60_000,

@@ -20,9 +20,9 @@ export interface KernelReport extends Readonly<KernelAttributes> {
   /** The threads of these blocks as a share of those that a multiprocessor has room for: 0 to 1. */
   readonly occupancy: number;
   /**
-   * Bytes of local memory that a thread writes and reads for want of registers. The driver's
-   * compiler reports it, which compiles the kernel once more for that; undefined where it reports
-   * nothing. The CPU device has as many registers as a kernel takes.
+   * Bytes of local memory that a thread writes and reads because there are too few registers. The
+   * driver's compiler reports it, which compiles the kernel once more for that; undefined where it
+   * reports nothing. The CPU device has as many registers as a kernel takes.
    */
   readonly spillStoreBytes: number | undefined;
   readonly spillLoadBytes: number | undefined;

@@ -5,7 +5,7 @@ import type { KernelSourceError } from '../compiler/source-error.js';
 import { locateText } from './source-location.js';
 import type { Locator } from './source-location.js';
 
-/** The text that stands in place of a file's name. */
+/** The text in place of a file's name. */
 const RUNNING_TEXT =
   "the kernel's function as it runs (its own file could not be found, or has no source map)";
 

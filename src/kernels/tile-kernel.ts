@@ -70,7 +70,7 @@ export type TileKernelOptions<
   /**
    * How each axis is cut. A number of elements: one tile for each block. `null`: one tile of all
    * elements. `{ walk }`: tiles that each block goes through in a loop. The extents are those of
-   * rows and columns, or stand by the names of `axes`.
+   * rows and columns, or have the names of `axes`.
    */
   readonly tile: T;
   /**
@@ -142,8 +142,8 @@ export interface TileKernelChanges<U extends Uses = Uses, T extends TileSize = T
  * Makes a kernel whose body computes one tile of the outputs. `x.load()` gives the tile of an
  * input; arithmetic and Math on it are done for each element. `tile.sum(v, 1)` and the other
  * reductions reduce it along an axis; a value with one element along an axis is repeated along it
- * where it meets one with more. `y.store(v)` writes a tile. The body consists of variables, stores,
- * and loops over the tiles of an axis.
+ * where the other operand has more. `y.store(v)` writes a tile. The body consists of variables,
+ * stores, and loops over the tiles of an axis.
  *
  * With `axes` each axis of a tensor has a name: axes of one name have one length, and only tiles of
  * the same axes go together. A tensor's last two axes are a tile's rows and columns; along those
@@ -185,9 +185,9 @@ export interface TileKernelChanges<U extends Uses = Uses, T extends TileSize = T
  *
  * @param name of the kernel in PTX, errors and traces
  * @param signature what each parameter is: a dtype or a struct for a scalar, a tensor that is read,
- *   written or both
+ * written or both
  * @throws CudaArgumentError where the signature or the tile is none, and for a function without a
- *   text
+ * text
  */
 export function tileKernel<
   const S extends ElementParams,

@@ -10,8 +10,8 @@
  * to the span's end, so that only spans, of four million elements, wait for one another in
  * sequence.
  *
- * The upper half of each word tells whether it was published, so that no fence is needed; a sum of
- * 64 bits takes two words.
+ * The upper half of each word has a flag that it was published, so that no fence is needed; a sum
+ * of 64 bits takes two words.
  */
 import { deviceFunction } from '../kernels/index.js';
 import type { DeviceFunction, GpuWith, Usable } from '../kernels/index.js';

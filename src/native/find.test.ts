@@ -169,7 +169,7 @@ describe('a library is found', () => {
     expect(findLibrary(cudnn, machine())).toEqual({ path: first });
   });
 
-  test('what a variable names comes before what lies around', () => {
+  test('a path in an environment variable comes before the usual folders', () => {
     file('usr/lib/x86_64-linux-gnu/libnvrtc.so.13');
     const wheel = file('venv/lib/python3.12/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12');
     const toolkit = file('apps/cuda/lib64/libnvrtc.so.12');
@@ -206,7 +206,7 @@ describe('a library is found', () => {
 });
 
 describe('a library is not found', () => {
-  test('every path is listed, with why', () => {
+  test('every path is listed, with the reason', () => {
     mkdirSync(join(root, 'usr/lib64'), { recursive: true });
     const result = findLibrary(LIBCUDA, machine()) as { tried: { path: string; reason: string }[] };
     expect(result.tried).toContainEqual({

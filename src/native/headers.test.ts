@@ -88,7 +88,7 @@ describe('what wheels lack', () => {
     ]);
   });
 
-  test('is, of another version, its C++ libraries, where they have a folder of their own', () => {
+  test('is taken from a toolkit of another version for C++ libraries in their own folder', () => {
     headers(wheels, 13000);
     headers('usr/local/cuda-12.9/include', 12090, 'crt/mma.h', 'nv/target');
     expect(found(library)).toEqual([wheels]);

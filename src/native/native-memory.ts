@@ -4,8 +4,8 @@
  *
  * It is a SharedArrayBuffer, not malloc: its bytes never move, JavaScript reads and writes them as
  * fast as any typed array, nothing has to be freed, and runtimes that forbid views of foreign
- * memory (Electron) allow it. It lives as long as this object is referenced. Addresses are plain
- * numbers.
+ * memory (Electron) allow it. It is freed when this object is no longer referenced. Addresses are
+ * plain numbers.
  */
 import type { Koffi } from './koffi.js';
 

@@ -70,9 +70,7 @@ export function openLibrary(
 
 /** The flags RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE. */
 const KEEP: Readonly<Partial<Record<NodeJS.Platform, number>>> = { linux: 0x1005, darwin: 0x91 };
-/**
- * Paths that are pinned already: koffi keeps its data about a function as long as the thread lives.
- */
+/** Paths that are pinned already: koffi keeps its data about a function until the thread ends. */
 const kept = new Set<string>();
 
 /**

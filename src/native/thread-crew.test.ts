@@ -39,7 +39,8 @@ function crewOf(most: number): (request: Request) => Promise<Answer> {
 }
 
 test(
-  'of free threads the one that made a subject is asked, and then the one that ' + 'was at it last',
+  'a request goes to the free thread that made its subject, and later to the one ' +
+    'that used it last',
   async () => {
     const ask = crewOf(2);
     // Both threads are busy; the second creates a subject.
@@ -53,7 +54,7 @@ test(
       expect((await ask({ kind: 'use', subject })).thread).toBe(second.thread);
     // A request without a subject goes to the first free thread.
     expect((await ask({ kind: 'other' })).thread).toBe(first.thread);
-    // Of two requests at once, the other thread has the subject last.
+    // Of two requests at once, the other thread uses the subject last.
     const both = await Promise.all([
       ask({ kind: 'use', subject }),
       ask({ kind: 'use', subject, ms: 50 }),

@@ -1,6 +1,6 @@
 /**
- * The options of a compilation. Each is a row that says how the option is checked and which of
- * NVRTC's options it becomes.
+ * The options of a compilation. Each is a row with the check of the option and the option of NVRTC
+ * that it becomes.
  */
 import { resolve } from 'node:path';
 

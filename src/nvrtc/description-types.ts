@@ -44,7 +44,7 @@ type Whole<K, M extends Notes> = M extends `${string}${Entry}!open${string}`
     ? Listed<K, M> & AnyKernels
     : Listed<K, M>;
 
-/** Stands for kernels after the last one that is read. */
+/** The entry for kernels after the last one that is read. */
 interface More {
   readonly more: true;
 }

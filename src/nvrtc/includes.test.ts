@@ -57,7 +57,7 @@ describe('a key changes with', () => {
     expect((await search(source, where)).key).not.toEqual(before.key);
   });
 
-  test('a file that comes to lie before another', async () => {
+  test('a new file that is found before another', async () => {
     file('two/n.h', '');
     const where = { folders: ['one', 'two'] };
     const before = await search('#include <n.h>', where);

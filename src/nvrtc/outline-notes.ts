@@ -11,14 +11,15 @@ export interface Unread {
  *
  * | entry | |
  * |---|---|
- * | `(name(list` and {@link End} | a kernel; without the second bracket where its list is not understood |
+ * | `(name(list` and {@link End} | a kernel |
+ * | `(name` and {@link End} | a kernel whose list is not understood |
  * | `name=type;` `name{body}` `name?` | a type: an alias, a structure, one that is not read |
  * | `#name ` | a macro |
  * | `!open` | there may be more kernels |
  * | `!doubt` | there may be other types of any name |
  *
- * In front of the first entry stands where the outline is, the innermost first: C in extern "C" {
- * }, N in a namespace, # in a conditional directive.
+ * Before the first entry are the blocks around the current place, the innermost first: C in extern
+ * "C" { }, N in a namespace, # in a conditional directive.
  */
 export type Notes = string;
 /** Begins an entry. */

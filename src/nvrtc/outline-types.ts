@@ -33,10 +33,10 @@ type Conditional = `${string}#${string}`;
 type InC = `${string}C${string}`;
 type InNamespace = `${string}N${string}`;
 
+type EndOrWord =
+  ';' | '}' | '__global__' | 'struct' | 'union' | 'enum' | 'class' | 'namespace' | '"C"';
 interface Noteworthy {
-  readonly 0:
-    | WithMark
-    | `${string}${';' | '}' | '__global__' | 'struct' | 'union' | 'enum' | 'class' | 'namespace' | '"C"'}${string}`;
+  readonly 0: WithMark | `${string}${EndOrWord}${string}`;
 }
 /** What a function's body does not have; it may end earlier than where it seems to. */
 type WordsNotInBody =
@@ -44,6 +44,8 @@ type WordsNotInBody =
 interface NotInBody {
   readonly 0: `${string}${WordsNotInBody}${string}`;
 }
+/** The words before a kernel's name, as most kernels have them. */
+type Head = 'extern "C" __global__ void';
 type MarkOrBracket = WithMark | `${string}(${string}`;
 
 /**
@@ -53,7 +55,7 @@ type MarkOrBracket = WithMark | `${string}(${string}`;
 type Outline<S extends string, M extends Notes, Steps extends string> = Steps extends Full
   ? Paused<'outline', S, M>
   : // A kernel as most are written, in one look and one check.
-    S extends `${infer B}extern "C" __global__ void ${infer Name}(${infer L}) {\n${infer X}\n}${infer R}`
+    S extends `${infer B}${Head} ${infer Name}(${infer L}) {\n${infer X}\n}${infer R}`
     ? B extends UsualBlanks
       ? [`${Name}${Next}${L}${Next}${X}`] extends NotUsual
         ? OutlineByHead<S, M, Steps>
@@ -73,14 +75,14 @@ interface NotUsual {
     | `${string}${Next}${string}${Next}${string}${WordsNotInBody}${string}`;
 }
 
-/** As {@link Outline}, from what stands in front of the first brace. */
+/** As {@link Outline}, from the text before the first brace. */
 type OutlineByHead<
   S extends string,
   M extends Notes,
   Steps extends string,
 > = S extends `${infer H}{${infer R}`
   ? [H] extends Noteworthy
-    ? H extends `${infer B}extern "C" __global__ void ${infer Name}(${infer L})${infer T}`
+    ? H extends `${infer B}${Head} ${infer Name}(${infer L})${infer T}`
       ? HasInk<B> extends true
         ? Declaration<S, H, R, M, Steps>
         : HasInk<T> extends true
@@ -105,7 +107,7 @@ type Attributed<
   R extends string,
   M extends Notes,
   Steps extends string,
-> = H extends `${infer B}extern "C" __global__ void __${infer _}__(${infer Args})${infer G}(${infer L})${infer T}`
+> = H extends `${infer B}${Head} __${infer _}__(${infer Args})${infer G}(${infer L})${infer T}`
   ? HasInk<B> extends true
     ? Declaration<S, H, R, M, Steps>
     : HasInk<T> extends true
@@ -140,7 +142,7 @@ export type Body<
 /** All blocks and directives have ended. */
 type Finished<M extends Notes> = M extends '' | `${Entry}${string}` ? M : Unread;
 
-/** What stands in front of the first brace. */
+/** The text before the first brace. */
 type Declaration<
   S extends string,
   H extends string,
@@ -270,15 +272,17 @@ type Structure<
           ? HasInk<`${B}${C}`> extends true
             ? DoubtfulType<H, R, M, Steps>
             : After extends `${infer Alias};${infer R2}`
-              ? Outline<
-                  R2,
-                  `${M}${StructureNote<Trim<Alias>, Body>}${Trim<Tag> extends Trim<Alias> ? '' : StructureNote<Trim<Tag>, Body>}`,
-                  `${Steps}.`
-                >
+              ? Outline<R2, `${M}${AliasedNotes<Trim<Alias>, Trim<Tag>, Body>}`, `${Steps}.`>
               : Unread
           : DoubtfulType<H, R, M, Steps>
         : Outline<After, `${M}${StructureNote<Trim<Tag>, Body>}`, `${Steps}.`>
   : Unread;
+
+type AliasedNotes<
+  Alias extends string,
+  Tag extends string,
+  Body extends string,
+> = `${StructureNote<Alias, Body>}${Tag extends Alias ? '' : StructureNote<Tag, Body>}`;
 
 type StructureNote<Name extends string, Body extends string> = Name extends ''
   ? ''
@@ -449,9 +453,11 @@ type RunOutline<P, Pauses extends string> =
       : P;
 
 // A kernel's head
-// --------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
-/** What `__global__` stands in, noted where it is a kernel with a name of its own. */
+/**
+ * The declaration around `__global__`, which is noted where it is a kernel with a name of its own.
+ */
 type Kernel<
   Before extends string,
   Sig extends string,
@@ -494,7 +500,7 @@ type EntryIn<Name extends string, List extends string, Where> = Where extends
   ? `${Entry}(${Name}${End}`
   : `${Entry}(${Name}(${List}${End}`;
 
-/** From behind `__global__`: what attributes take in parentheses is passed over. */
+/** The text after `__global__`, without the parentheses of attributes. */
 type KernelOf<Sig extends string, Where> = Sig extends `${infer A}(${infer B}`
   ? ` ${OneLine<A>}` extends `${infer W} __${infer _}__`
     ? B extends `${infer Args})${infer B2}`

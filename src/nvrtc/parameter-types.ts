@@ -52,7 +52,7 @@ type Each<
 /** Whether the text defines a macro of a name. */
 export type Macro<T extends string> = `${string}${Entry}#${T} ${string}`;
 
-/** Stands for a parameter that may be several, or none. */
+/** A parameter that may be several, or none. */
 interface Broken {
   readonly broken: true;
 }

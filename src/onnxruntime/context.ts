@@ -63,7 +63,7 @@ export class OnnxContext implements EngineContext {
   lineOptionsMade: number | undefined = undefined;
   /** The last run in a line, or as a graph. @internal */
   lastInLine: QueuedRun | undefined = undefined;
-  /** Resolves when the request to end a run was executed; the options remember such a request. */
+  /** Resolves when the request to end a run was executed; the options keep such a request. */
   private terminated: Promise<void> | undefined = undefined;
   /** The end of the last run, with or without an error. */
   private last: Promise<void> = Promise.resolve();

@@ -20,7 +20,7 @@ describe('threads of a run, by default', () => {
     [8, 6],
     [16, 12],
     [64, 48],
-  ])('on %i cores, awake: %i', (cores, threads) => {
+  ])('on %i cores, spinning: %i', (cores, threads) => {
     machine.cores = cores;
     expect(checkLoadOptions(device, {}).threads).toBe(threads);
   });
@@ -42,7 +42,7 @@ describe('threads of a run, by default', () => {
     expect(checkLoadOptions(device, options).restsBetween).toBe(stop);
   });
 
-  test('are as many as are asked for', () => {
+  test('are as many as the option requests', () => {
     machine.cores = 4;
     expect(checkLoadOptions(device, { threads: 4 }).threads).toBe(4);
   });

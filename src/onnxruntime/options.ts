@@ -34,20 +34,20 @@ export interface OnnxRuntimeOptions {
   readonly providers?: readonly ProviderName[];
   /**
    * Threads that one run is spread over. Default: as many as there are cores where they sleep
-   * (`spinning: false`), otherwise three for every four cores, but all of one or two. With a thread
-   * awake on each core the event loop, the device's thread and these take turns of 4 ms: on 16
-   * cores a run took 12 to 20 ms instead of 4.5, and the event loop was blocked for 10 to 22 ms
-   * instead of 2.
+   * (`spinning: false`), otherwise three for every four cores, but all of one or two. With a
+   * spinning thread on each core the event loop, the device's thread and these take turns of 4 ms:
+   * on 16 cores a run took 12 to 20 ms instead of 4.5, and the event loop was blocked for 10 to 22
+   * ms instead of 2.
    */
   readonly threads?: number;
   /**
-   * Whether those threads wait for one another awake: session.intra_op.allow_spinning. Default
-   * true, which is fastest where nothing else runs. With `false` they sleep, and leave their cores
-   * to the event loop and to others: a server on 16 cores whose model is small gave 1.3 to 1.5 ×
-   * the answers a second, and the slowest of them in half to three quarters of the time. Where
-   * there are threads for all cores they stop at the end of a run, session.force_spinning_stop: on
-   * two cores the thread that awaited a run had waited for a core, and a run of 6 ms took 5 %
-   * longer.
+   * Whether those threads spin while they wait for one another: session.intra_op.allow_spinning.
+   * Default true, which is fastest where nothing else runs. With `false` they sleep, and leave
+   * their cores to the event loop and to others: a server on 16 cores whose model is small gave 1.3
+   * to 1.5 × the answers a second, and the slowest of them in half to three quarters of the time.
+   * Where there are threads for all cores they stop at the end of a run,
+   * session.force_spinning_stop: on two cores the thread that awaited a run had waited for a core,
+   * and a run of 6 ms took 5 % longer.
    */
   readonly spinning?: boolean;
   /**

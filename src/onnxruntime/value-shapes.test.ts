@@ -101,7 +101,7 @@ test('of a file only the parts beside constants are read, and the same is found'
 });
 
 test(
-  'bytes that are no model, or a damaged one, say nothing and end',
+  'bytes that are no model, or a damaged one, give no shapes and no endless loop',
   { tags: 'random' },
   async () => {
     const whole = model([N('Reshape', ['x', 'k'], 'y')]);

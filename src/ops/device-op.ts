@@ -173,7 +173,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
     const part = (index: number): DeviceOp<unknown> => new DeviceOp(new Part(shared, index, taken));
     if (given !== undefined)
       return Array.from({ length: given }, (_, index) => part(index)) as never;
-    // The type checker alone knows the number of parts: there are as many as are taken.
+    // Only the type has the number of parts: there are as many as are taken.
     return parts(part) as never;
   }
 

@@ -1,6 +1,6 @@
 /**
- * What operations cost the compiler: a budget for long chains, so that a type that explodes is
- * seen. All of it is thorough: to read the program takes seconds.
+ * A budget for the type instantiations of long chains of operations, which detects types that grow.
+ * All of it is thorough: to read the program takes seconds.
  */
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -78,7 +78,14 @@ describe('the cost to the type checker', { tags: 'thorough' }, () => {
     [
       'decisions, 50 of them',
       'export const x: DeviceOp<number> = ' +
-        `a${repeat(50, () => '.when(() => null as never, () => b, () => a).repeatWhile(() => null as never, () => b)')};`,
+        'a' +
+        repeat(
+          50,
+          () =>
+            '.when(() => null as never, () => b, () => a)' +
+            '.repeatWhile(() => null as never, () => b)',
+        ) +
+        ';',
       50,
       30,
     ],
@@ -89,13 +96,13 @@ describe('the cost to the type checker', { tags: 'thorough' }, () => {
       expect(errors).toEqual([]);
       const each = (count - nothing) / steps;
       expect(each, `instantiations for each of ${steps} steps`).toBeLessThan(budget);
-      // Nothing at all would be types that were not looked at.
+      // A count of zero would mean that the types were not checked.
       expect(count - nothing).toBeGreaterThan(10);
     },
     60_000,
   );
 
-  test('what is wrong is an error of the step that is', () => {
+  test('a type error is reported at the step that causes it', () => {
     expect(
       instantiations(
         `export const x: DeviceOp<string> = a${repeat(100, () => '.andThen(() => a)')};`,

@@ -31,15 +31,15 @@ test('is none where ASYNC_CUDA_CACHE_DISABLE is set', () => {
 });
 
 test('is none for a user without a home', () => {
-  const nobody = (): never => {
+  const noHome = (): never => {
     throw new Error('no such user');
   };
-  expect(cacheFolder({ env: {}, platform: 'linux', home: nobody })).toBeUndefined();
+  expect(cacheFolder({ env: {}, platform: 'linux', home: noHome })).toBeUndefined();
   expect(cacheFolder({ env: {}, platform: 'linux', home: () => '' })).toBeUndefined();
 });
 
 test.runIf(process.platform === 'linux')(
-  'folders are made with those above them; where none can be made that ends, too',
+  'a folder is made with its parents; where it cannot be made, the attempt ends',
   async () => {
     const folder = mkdtempSync(join(tmpdir(), 'async-cuda-folder-'));
     try {

@@ -36,7 +36,7 @@ describe('the table of commands', () => {
     if (row.copies !== undefined) expect(row.trace?.(empty, 0).direction).toBe('hostToDevice');
   });
 
-  test('says of an unknown number that it is one', () => {
+  test('describes an unknown number as such', () => {
     expect(commandOf(200)).toBeUndefined();
     expect(TRAITS[200]).toBe(0);
     expect(() => EXECUTE[200]!(undefined as never, new Int32Array(8), 4, 0)).toThrow(
@@ -44,7 +44,7 @@ describe('the table of commands', () => {
     );
   });
 
-  test('lets no visitor execute what allocates, loads, captures or parks', () => {
+  test('lets no visit execute a command that allocates, loads, captures or parks', () => {
     const mayVisit = TRAIT.visitAlways | TRAIT.visitBelowLimit | TRAIT.visitShort;
     const visited = rows.filter(({ op }) => (TRAITS[op]! & mayVisit) !== 0);
     expect(visited.map(({ name }) => name).sort()).toEqual([

@@ -161,7 +161,7 @@ describe('work of a thread of the host', () => {
 });
 
 describe('work of 50 microseconds', () => {
-  test('goes through the event loop the first time, and is looked for from then on', async () => {
+  test('is waited for in the event loop the first time, and spun for from then on', async () => {
     expect(await simulation.endsAtOnce(0.05)).toBe(false);
     await nextTurn();
     for (let i = 0; i < 10; i++) {
@@ -170,7 +170,7 @@ describe('work of 50 microseconds', () => {
     }
   });
 
-  test('is looked for no longer than a fifth of a millisecond in one turn', async () => {
+  test('is spun for no longer than a fifth of a millisecond in one turn', async () => {
     await simulation.endsAtOnce(0.05);
     await nextTurn();
     const ends: boolean[] = [];
@@ -181,7 +181,7 @@ describe('work of 50 microseconds', () => {
     expect(await simulation.endsAtOnce(0.05)).toBe(true);
   });
 
-  test('that is spun for is no measure of a program that is slower between awaits', async () => {
+  test('is not spun for where the program is slower between its awaits', async () => {
     await simulation.endsAtOnce(0.022);
     await nextTurn();
     const ends = [await simulation.endsAtOnce(0.022)];
@@ -195,7 +195,7 @@ describe('work of 50 microseconds', () => {
     expect(ends).toEqual([true, false, false]);
   });
 
-  test('goes through the event loop while something else wants it', async () => {
+  test('is waited for in the event loop while that has other work', async () => {
     let busy = true;
     const other = (): void => {
       simulation.pass(0.03);
@@ -216,7 +216,7 @@ describe('work of 50 microseconds', () => {
     expect(await simulation.endsAtOnce(0.05)).toBe(true);
   });
 
-  test('goes through the event loop where the device wants all cores or others wait', async () => {
+  test('is waited for in the event loop beside other waits and if all cores are used', async () => {
     vi.restoreAllMocks();
     simulation = new Simulation(true);
     for (let i = 0; i < 3; i++) {
@@ -245,7 +245,7 @@ describe('work of 50 microseconds', () => {
   });
 });
 
-describe('work of half a millisecond where the device wants all cores', () => {
+describe('work of half a millisecond where the device uses all cores', () => {
   /** The longest duration of each nap, in milliseconds. */
   let naps: number[];
   /** Simulates a nap: it ends when the device has reached the fence, or its time is over. */
@@ -279,7 +279,7 @@ describe('work of half a millisecond where the device wants all cores', () => {
     vi.spyOn(Atomics, 'wait').mockImplementation(sleep as never);
   });
 
-  /** The first time its duration is not known: the runtime thread watches. */
+  /** The duration is not known the first time: the runtime thread watches for the end. */
   async function theFirstTime(): Promise<void> {
     const ended = simulation.endsAtOnce(0.5);
     while (Atomics.load(control, WORD.watch) === 0) await nextTurn();
@@ -306,7 +306,7 @@ describe('work of half a millisecond where the device wants all cores', () => {
     expect(Atomics.load(control, WORD.watch)).toBe(0);
   });
 
-  test('is not slept for while something else wants the event loop', async () => {
+  test('is not napped for while the event loop has other work', async () => {
     await theFirstTime();
     let busy = true;
     const other = (): void => {
@@ -326,7 +326,7 @@ describe('work of half a millisecond where the device wants all cores', () => {
     expect(naps).toEqual([]);
   });
 
-  test('is not slept for where others wait, too', async () => {
+  test('is not napped for where there are other waits', async () => {
     await theFirstTime();
     const other = simulation.completion.until(() => false);
     other.catch(() => undefined);
@@ -341,8 +341,8 @@ describe('work of half a millisecond where the device wants all cores', () => {
   });
 
   test(
-    'that takes ten times as long once is slept for no longer than twice what it took, and ' +
-      'then watched',
+    'that takes ten times as long once is napped for no longer than twice the known ' +
+      'duration, and then watched for',
     async () => {
       await theFirstTime();
       await nextTurn();
@@ -375,13 +375,13 @@ test('a nap is ended directly; the event loop is woken only where no thread naps
   expect(Atomics.load(control, WORD.wake)).toBe(2);
 });
 
-test('short work is looked for at once', async () => {
+test('short work is spun for at once', async () => {
   for (let i = 0; i < 20; i++) expect(await simulation.endsAtOnce(0.008)).toBe(true);
 });
 
 test(
-  'a program that works for long between its awaits goes through the event loop after the second ' +
-    'one',
+  'a program that works for long between its awaits waits in the event loop from the ' +
+    'second one on',
   async () => {
     await simulation.endsAtOnce(0.001);
     await nextTurn();

@@ -49,8 +49,8 @@ const TURN_MS = 0.2;
  */
 const TURN_LOOKS = 8;
 /**
- * A wait that took no longer than this the last time is spun for until it ends, where no other work
- * wants the event loop and this turn of it has so much time left. A turn of the loop meanwhile
+ * A wait that took no longer than this the last time is spun for until it ends, where the event
+ * loop has no other work and this turn of it has so much time left. A turn of the loop meanwhile
  * evicts most of the library's code from the processor's first-level cache, and the wait would end
  * several microtasks later (1 µs of the 57 of a graph, H200).
  */
@@ -60,8 +60,8 @@ const BUSY_TURN_MS = 0.02;
 /** After a spin that did not see its fence, this many waits do not spin. */
 const SPIN_PAUSE = 32;
 /**
- * {@link HOT_MS} where the device's own threads want all cores: reading the slots would take half
- * of one core's time.
+ * {@link HOT_MS} where the device's own threads use all cores: reading the slots would take half of
+ * one core's time.
  */
 const CROWDED_HOT_MS = 0.1;
 
@@ -270,8 +270,8 @@ export class Completion {
   }
 
   /**
-   * Whether this turn of the event loop has time for a wait of `took` milliseconds, and no other
-   * work has wanted the loop lately.
+   * Whether this turn of the event loop has time for a wait of `took` milliseconds, and the loop
+   * has had no other work lately.
    */
   private hasTimeFor(took: number): boolean {
     if (!this.loopIsFree || this.active.length !== 0 || this.conditions.length !== 0) return false;
@@ -641,8 +641,8 @@ export class Completion {
   /**
    * Pauses for about a microsecond between two turns of the event loop, or less if the wait ends.
    * Turns without a pause load a core whose other hardware thread may run the runtime thread, or
-   * the work that is waited for. The pause is ten microseconds where the end is further off and no
-   * other work has wanted the event loop since the wait began.
+   * the work that is waited for. The pause is ten microseconds where the end is further off and the
+   * event loop has had no other work since the wait began.
    */
   private pause(now: number): void {
     const slot = this.active.length === 1 ? this.active[0] : undefined;

@@ -29,7 +29,7 @@ const code = (bytes: number, fill = 7): Uint8Array => new Uint8Array(bytes).fill
 const keptNames = (): string[] => readdirSync(folder).filter((name) => name !== '.key');
 const onlyFile = (): string => join(folder, keptNames()[0]!);
 
-test('gives back what was kept, also to another process', () => {
+test('returns what was stored, also to another process', () => {
   new DiskCache(folder).set(key(), code(1000));
   expect(new Uint8Array(new DiskCache(folder).get(key())!)).toEqual(code(1000));
 });
@@ -83,7 +83,7 @@ test('behaves the same without blocking on the disk', async () => {
   expect(await cache.read(entry('d'))).toBeUndefined();
 });
 
-test('what cannot be written is as if it were not', async () => {
+test('an entry that cannot be written counts as absent', async () => {
   writeFileSync(join(folder, '../../..', 'file'), '');
   const cache = new DiskCache(join(folder, '../../..', 'file', 'below'));
   await cache.write(kernelEntry('tuning', []), code(10));
@@ -104,7 +104,7 @@ test.each<[string, (path: string) => void]>([
       writeFileSync(path, bytes);
     },
   ],
-])('a file that is %s is not there, and goes', (_, spoil) => {
+])('a file that is %s counts as absent, and is removed', (_, spoil) => {
   const cache = new DiskCache(folder);
   cache.set(key(), code(1000));
   spoil(onlyFile());
@@ -114,7 +114,7 @@ test.each<[string, (path: string) => void]>([
   expect(cache.get(key())).toBeDefined();
 });
 
-test('what was not used for longest goes where there is too much', () => {
+test('the least recently used entries are removed where there is too much', () => {
   const cache = new DiskCache(folder, 10_000);
   const names = new Map<string, string>();
   for (const source of ['a', 'b', 'c']) {
@@ -222,7 +222,7 @@ test('many processes may write and read the same entries', async () => {
 
 // Node's mkdir with { recursive: true } never returns there, and keeps the process from ending.
 test.runIf(process.platform === 'linux')(
-  'keeps nothing in a folder that takes none, such as /proc',
+  'stores nothing in a folder that accepts no files, such as /proc',
   async () => {
     const cache = new DiskCache('/proc/async-cuda/cache');
     cache.set(key(), code(10));

@@ -88,7 +88,7 @@ describe('what is in flight', () => {
     );
   });
 
-  test('not what has not been decoded', () => {
+  test('no commands that have not been decoded', () => {
     const { launch, decode, read } = ringOf();
     launch(0, 1);
     decode();
@@ -113,7 +113,7 @@ describe('what is in flight', () => {
     expect(work!.operations[1999]).toBe("kernel k1999 ('x')");
   });
 
-  test('when what comes next has gone round the ring already', () => {
+  test('commands in the next round of the ring', () => {
     const { launch, decode, ring, read } = ringOf();
     while (ring.position < RING_WORDS - 5000) {
       launch(0, 1);

@@ -155,8 +155,8 @@ describe.each([
   );
 
   test(
-    'a launch that fails poisons what it would have written, for those behind it in the same ' +
-      'batch',
+    'a launch that fails poisons what it would have written, for those after it in ' +
+      'the same batch',
     () => {
       const { launch, decoder, take, failed, shared } = setUp([2]);
       launch(1, 1);

@@ -57,7 +57,7 @@ function filled(): { cache: DiskCache; path: string } {
   return { cache, path: join(cacheFolder, entry) };
 }
 
-describe.skipIf(!isPosix)('an entry counts as not there that is', () => {
+describe.skipIf(!isPosix)('an entry counts as absent that is', () => {
   test('a FIFO: reading does not wait for a writer', { timeout: 10_000 }, async () => {
     const { cache, path } = filled();
     for (const read of [() => cache.get(entry), () => cache.read(entry)]) {
@@ -111,7 +111,7 @@ describe.skipIf(!isPosix)('an entry counts as not there that is', () => {
   });
 });
 
-describe('an entry counts as not there that was written', () => {
+describe('an entry counts as absent that was written', () => {
   test('with another key', async () => {
     const { cache, path } = filled();
     const other = new DiskCache(join(folder, 'other'));
@@ -139,7 +139,7 @@ describe('an entry counts as not there that was written', () => {
 describe.skipIf(!isPosix)('the key', () => {
   const keyPath = (): string => join(cacheFolder, '.key');
 
-  test("is the user's alone", () => {
+  test('can be read by the user only', () => {
     filled();
     expect(statSync(keyPath()).mode & 0o777).toBe(0o600);
     expect(statSync(cacheFolder).mode & 0o777).toBe(0o700);
@@ -285,7 +285,7 @@ describe.skipIf(!isPosix)('a folder', () => {
     }
   });
 
-  test("that is made is the user's alone, whatever the mask of the process", () => {
+  test('that is made is for the user only, whatever the mask of the process', () => {
     const before = process.umask(0);
     try {
       expect(makeOwnFolderSync(join(folder, 'a', 'b'))).toBe(true);

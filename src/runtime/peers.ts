@@ -44,7 +44,10 @@ interface Peer {
   readonly sharesEvents: boolean;
 }
 
-/** A wait on the device: it is reached when `before` is, and over when `behind` is. */
+/**
+ * A wait on the device: it is reached when the event `before` is, and over when the event `behind`
+ * is.
+ */
 interface Guard {
   readonly peer: number;
   readonly before: CUevent;

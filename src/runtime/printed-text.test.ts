@@ -132,7 +132,7 @@ test('events are used again', () => {
   );
 });
 
-test('the JavaScript thread leaves the ring alone while text is owed', () => {
+test('the JavaScript thread makes no visit while there is pending text', () => {
   const { printed, fence, turn, reached, shared } = setUp();
   printed(0);
   turn();
@@ -143,7 +143,7 @@ test('the JavaScript thread leaves the ring alone while text is owed', () => {
   expect(shared.control[WORD.parked]).toBe(0);
 });
 
-test('a device that is lost owes nothing', () => {
+test('a lost device has no pending text', () => {
   const { printed, fence, turn, take, shared, decoder } = setUp();
   printed(0);
   fence(0, 0, 1);
@@ -155,7 +155,7 @@ test('a device that is lost owes nothing', () => {
   expect(decoder.parking.count).toBe(0);
 });
 
-test('at the end of the process what is finished comes out', () => {
+test('at the end of the process the text of finished kernels is printed', () => {
   const { printed, turn, take, driver, decoder } = setUp();
   printed(0);
   printed(1);

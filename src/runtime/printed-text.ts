@@ -3,8 +3,8 @@
  * standard output when a call synchronises. The runtime makes no such call otherwise, so it makes
  * one when a fence comes.
  *
- * A stream on which a kernel that prints was launched *owes* text. Its fences are then not written
- * by the device: an event is recorded in the place of each. Once the event is reached,
+ * A stream on which a kernel that prints was launched has *pending* text. Its fences are then not
+ * written by the device: an event is recorded in the place of each. Once the event is reached,
  * cuEventSynchronize, which returns at once, writes the text, and then the fence is written from
  * here. So the text is out before the fence is visible.
  */
@@ -31,7 +31,7 @@ export class PrintedText {
    * By stream: the number of fences that wait for text, and whether work that prints comes after
    * the last of them.
    */
-  private readonly owing = new Map<number, { fences: number; unfenced: boolean }>();
+  private readonly pending = new Map<number, { fences: number; unfenced: boolean }>();
   private readonly fences: Fence[] = [];
   private readonly spare: CUevent[] = [];
 
@@ -45,27 +45,27 @@ export class PrintedText {
     this.output = output;
   }
 
-  /** The number of streams that owe text. */
+  /** The number of streams with pending text. */
   get streams(): number {
-    return this.owing.size;
+    return this.pending.size;
   }
 
   /** Records that a kernel that prints was launched on `stream`. */
-  owe(stream: number): void {
-    const owed = this.owing.get(stream);
-    if (owed === undefined) this.owing.set(stream, { fences: 0, unfenced: true });
-    else owed.unfenced = true;
+  expectText(stream: number): void {
+    const text = this.pending.get(stream);
+    if (text === undefined) this.pending.set(stream, { fences: 0, unfenced: true });
+    else text.unfenced = true;
   }
 
-  /** Takes over a fence of a stream that owes text. Returns false where it owes none. */
+  /** Takes over a fence of a stream with pending text. Returns false where there is none. */
   takeFence(stream: number, slot: number, value: number): boolean {
-    const owed = this.owing.get(stream);
-    if (owed === undefined) return false;
+    const text = this.pending.get(stream);
+    if (text === undefined) return false;
     const event = this.spare.pop() ?? this.driver.cuEventCreate(CU_EVENT_DISABLE_TIMING);
     this.driver.cuEventRecord(event, this.shared.streams[stream]!);
     this.fences.push({ event, stream, slot, value });
-    owed.fences++;
-    owed.unfenced = false;
+    text.fences++;
+    text.unfenced = false;
     return true;
   }
 
@@ -76,7 +76,7 @@ export class PrintedText {
   settle(lost: boolean): boolean {
     const { fences, driver } = this;
     if (lost) {
-      this.owing.clear();
+      this.pending.clear();
       fences.length = 0;
       return false;
     }
@@ -102,9 +102,9 @@ export class PrintedText {
     for (const { event, stream, slot, value } of reached) {
       this.spare.push(event);
       Atomics.store(this.shared.slots, slot * SLOT_WORDS + SLOT_FENCE, value);
-      const owed = this.owing.get(stream)!;
-      owed.fences--;
-      if (owed.fences === 0 && !owed.unfenced) this.owing.delete(stream);
+      const text = this.pending.get(stream)!;
+      text.fences--;
+      if (text.fences === 0 && !text.unfenced) this.pending.delete(stream);
     }
     return true;
   }
@@ -112,7 +112,7 @@ export class PrintedText {
   /** Writes, at the end of the process, the text of finished work, without waiting for the rest. */
   end(): void {
     const { driver, shared } = this;
-    const finished = [...this.owing.keys()]
+    const finished = [...this.pending.keys()]
       .map((stream) => shared.streams[stream]!)
       .filter((stream) => stream !== 0 && driver.cuStreamQuery(stream) === CUresult.CUDA_SUCCESS);
     if (finished.length === 0) return;

@@ -74,7 +74,7 @@ describe('a queue of records', () => {
     );
   });
 
-  test('a burst makes no new blocks where one before it has been taken out', () => {
+  test('a burst allocates no new blocks after an earlier one has been read', () => {
     const queue = new RecordQueue();
     const burst = (): Set<ArrayBufferLike> => {
       const blocks = new Set<ArrayBufferLike>();

@@ -4,7 +4,7 @@
  * opened on it.
  *
  * Commands of one stream run in the order in which they are queued; commands of different streams
- * in any order that events allow. No method blocks, except where its comment says so.
+ * in any order that events allow. No method blocks, except those whose comments state it.
  */
 import { availableParallelism } from 'node:os';
 import { clearTimeout, setTimeout } from 'node:timers';

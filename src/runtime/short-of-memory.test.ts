@@ -129,7 +129,7 @@ test('it fails at once where no step can help', () => {
   expect(decoder.parking.count).toBe(0);
 });
 
-test('a device that rests reports it only where memory was freed and all streams are idle', () => {
+test('an idle device reports it only where memory was freed and all streams are idle', () => {
   const busy = [101];
   const { take, decoder, ring } = setUp({ failures: 0, busy });
   expect(decoder.shortages.keepsFreed).toBe(false);

@@ -38,7 +38,7 @@ test(
   },
 );
 
-test('it also leaves where there are always more; the writer then has to request one again', () => {
+test('it leaves after some time if entries keep coming; the writer must request it again', () => {
   const writer = new LineWriter();
   writer.write(0, 1, args);
   const begun = performance.now();

@@ -95,7 +95,7 @@ test('an offset that is no whole number of elements goes into the address', () =
   expect([address, layout.offset]).toEqual([4100n, 2]);
 });
 
-test('a tensor of nothing may be anywhere', () => {
+test('a tensor without elements may have any address', () => {
   expect(fromDLPack({ ...described, data: 0n, shape: [0, 3] }).address).toBe(0n);
 });
 
@@ -159,7 +159,7 @@ test.each<[Partial<Record<keyof DLTensor, unknown>>, string]>([
   expect(() => fromDLPack({ ...described, ...change } as DLTensor)).toThrow(message);
 });
 
-test('no tensor is described that is none', () => {
+test('a value that is no tensor is refused', () => {
   expect(() => toDLPack({ dtype: i64, layout: contiguous([1]), address: 12n, device })).toThrow(
     'tensor.address: expected an address that is a multiple of the 8 bytes of i64, got 12n.',
   );

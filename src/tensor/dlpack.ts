@@ -47,8 +47,8 @@ export interface DLTensor {
   /** Where the memory is. */
   readonly device: { readonly type: number; readonly id: number };
   /**
-   * Address of the memory. DLPack wants it aligned to 256 bytes, and the rest in `byteOffset`;
-   * frameworks do not require that.
+   * Address of the memory. DLPack requires it to be aligned to 256 bytes, and the rest in
+   * `byteOffset`; frameworks do not require that.
    */
   readonly data: bigint;
   readonly dtype: { readonly code: number; readonly bits: number; readonly lanes: number };

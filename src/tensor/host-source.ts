@@ -34,7 +34,8 @@ export function checkedSource<D extends DTypeName>(
       );
     return { values: source, length: source.byteLength / dtype.bytes };
   }
-  const expected = `a ${HOST_ARRAYS[dtype.name].name}, a list of elements, or an ArrayBuffer of their bytes`;
+  const array = HOST_ARRAYS[dtype.name].name;
+  const expected = `a ${array}, a list of elements, or an ArrayBuffer of their bytes`;
   // Methods and accessors of typed arrays throw for a Proxy of one.
   if (types.isProxy(source))
     throw invalid('source', expected, source, 'It is a Proxy: pass its target.');

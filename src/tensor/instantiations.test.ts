@@ -1,4 +1,4 @@
-/** What shapes cost the compiler: a budget, so that a type that explodes is seen. */
+/** A budget for the type instantiations of shapes, which detects types that grow. */
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
@@ -6,7 +6,8 @@ import { typeCosts } from '../../test/type-budget.js';
 import { someOf } from '../../test/random-runs.js';
 
 /**
- * Of a program beside the library's types: `body` uses them, all of what it declares is checked.
+ * The instantiations of a program that uses the library's types: all declarations of `body` are
+ * checked.
  */
 const instantiations = typeCosts(
   fileURLToPath(new URL('./', import.meta.url)),
@@ -43,11 +44,11 @@ someOf(
   );
   expect(errors).toEqual([]);
   expect(count - nothing.count).toBeLessThan(budget);
-  // Nothing at all would be a type that was not looked at.
+  // A count of zero would mean that the type was not checked.
   expect(count - nothing.count).toBeGreaterThan(10);
 });
 
-test('what is wrong costs no more, and says so', () => {
+test('a program with errors costs no more, and has its errors', () => {
   const { count, errors } = instantiations(
     'declare const found: t.Reshaped<[32, 128, 768], readonly [7, -1]>;\nexport const ' +
       'checked: number[] = found;',

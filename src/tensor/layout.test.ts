@@ -80,12 +80,12 @@ describe('making layouts', () => {
       () => strided([3], [2 ** 52], 2 ** 52),
       'strides: expected elements that lie below 9007199254740991, got [ 4503599627370496 ].',
     ],
-  ])('refuses what is none: %#', (call, message) => {
+  ])('refuses values that are no layouts: %#', (call, message) => {
     expect(call).toThrow(message);
   });
 });
 
-test('the span is the lowest and one behind the highest element', { tags: 'random' }, () => {
+test('the span is the lowest and one past the highest element', { tags: 'random' }, () => {
   fc.assert(
     fc.property(layouts(), (layout) => {
       const all = [...elements(layout)];

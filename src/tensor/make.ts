@@ -46,7 +46,7 @@ function made<D extends DTypeName, S extends Shape>(
   fill: (run: Run, tensor: Tensor<D, Dims<S>>) => Submitted<unknown>,
   more: readonly string[] = [],
 ): DeviceOp<Tensor<D, Dims<S>>> {
-  // The device is checked first: where it is left out, each argument stands in another's place, and
+  // The device is checked first: where it is left out, each argument is in another's place, and
   // errors for these would mislead.
   const core = coreOf(device);
   checkDType(dtype);

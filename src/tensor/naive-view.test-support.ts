@@ -68,7 +68,7 @@ export const shapes = (
     maxLength: options.maxRank ?? 4,
   });
 
-/** Any layout, of any strides, that lies behind element 0. */
+/** Any layout, of any strides, none of whose elements is before element 0. */
 export const layouts = (
   options: Parameters<typeof shapes>[0] & { maxStride?: number } = {},
 ): fc.Arbitrary<Layout> =>

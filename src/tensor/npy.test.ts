@@ -132,7 +132,7 @@ describe('what is written', () => {
 });
 
 describe('types by other names', () => {
-  test('words without a type need to be told', () => {
+  test('words without a type need a dtype', () => {
     const words = file(header("'<V2'"));
     expect(() => readNpy(words)).toThrow(
       "npy: the file holds words of 16 bits without a type (descr '<V2'); name their dtype: " +
@@ -151,7 +151,7 @@ describe('types by other names', () => {
     expect(readNpy(file(header("'float8_e4m3fn'"))).dtype).toBe(f8e4m3);
   });
 
-  test('another type than the one asked for is refused', () => {
+  test('a type other than the requested one is refused', () => {
     expect(() => readNpy(file(header("'<f4'")), { dtype: bf16 })).toThrow(
       "npy: the file holds f32 (descr '<f4'), and options.dtype is bf16",
     );

@@ -33,7 +33,7 @@ describe('with itself', () => {
     expect(overlapsItself(contiguous([2 ** 20, 2 ** 20]))).toBe(false);
     // Windows of 3 that go on by 1.
     expect(overlapsItself(strided([1 << 20, 3], [1, 1]))).toBe(true);
-    // Strides that run into each other and never meet: even and odd.
+    // Strides whose ranges overlap without a common element: even and odd.
     expect(overlapsItself(strided([1 << 20, 2], [2, 1_000_001]))).toBe(false);
   });
 });
@@ -107,7 +107,7 @@ describe('of two', () => {
     expect(overlaps(inBytes(contiguous([2]), f32), inBytes(contiguous([4], 7), u8))).toBe(true);
   });
 
-  test('a question that would take long is answered soon, with yes', () => {
+  test('a check that would take long ends early, and gives true', () => {
     // No sum of these is odd but for the last, and the search would have to find that out one by
     // one.
     const hard = strided(

@@ -52,7 +52,7 @@ test('reads what other writers write', () => {
   expect(parseLiteral('()')).toEqual([]);
 });
 
-describe('says where and why', () => {
+describe('errors have the place and the reason', () => {
   test.each([
     ['', 'expected a value, found the end', 0],
     ['{', 'expected a value, found the end', 1],

@@ -63,7 +63,7 @@ test('the bytes stay the same bytes in the same order', { tags: 'random' }, () =
   expect(views).toBeGreaterThan(scaled(300));
 });
 
-test('errors say what is not aligned', () => {
+test('errors name the part that is not aligned', () => {
   // @ts-expect-error a scalar of 4 bytes cannot be read as elements of 8
   expect(() => reinterpret(contiguous([]), f32, f64)).toThrow(
     'to: expected a dtype of 4 bytes, since a scalar has no axis to hold more or fewer ' +

@@ -100,7 +100,7 @@ test('broadcast axes split, and do not merge', () => {
   expect(tryReshape(strided([4, 3], [0, 1]), [12])).toBeUndefined();
 });
 
-test('says that a copy is needed', () => {
+test('the error states that a copy is needed', () => {
   expect(() => reshape(strided([2, 3], [1, 2]), [6])).toThrow(
     'shape: expected a shape that is a view of [2, 3] with strides [1, 2], got [ 6 ]. These ' +
       'elements do not lie in steps of that shape: make a contiguous copy first.',

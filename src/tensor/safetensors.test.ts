@@ -17,7 +17,7 @@ import { packed } from './tensor-data.js';
 import type { TensorData } from './tensor-data.js';
 import { scaled } from '../../test/random-runs.js';
 
-/** A file with a header of one's own, and `data` bytes behind it. */
+/** A file with a given header, and `data` bytes after it. */
 function file(header: string | object, data = 0): Uint8Array {
   const text = new TextEncoder().encode(
     typeof header === 'string' ? header : JSON.stringify(header),
@@ -66,7 +66,7 @@ describe('the file that the reference wrote', () => {
     }
   });
 
-  test('the header alone says where each tensor lies', () => {
+  test('the header alone has the place of each tensor', () => {
     const begin = safetensorsHeaderBytes(original.subarray(0, 8));
     const { tensors, fileBytes } = readSafetensorsHeader(original.slice(0, begin));
     expect(fileBytes).toBe(original.length);
@@ -111,7 +111,7 @@ describe('what is written', () => {
     );
   });
 
-  test('may be nothing at all', () => {
+  test('may be no tensors at all', () => {
     const nothing = writeSafetensors({});
     expect(hex(nothing)).toBe('08000000000000007b7d202020202020');
     expect(readSafetensors(nothing).tensors.size).toBe(0);

@@ -48,7 +48,7 @@ describe('permute and transpose', () => {
     expectTypeOf<Transposed<[2, 3], number, 1>>().toEqualTypeOf<[number, number]>();
   });
 
-  test('errors say which axis', () => {
+  test('errors name the axis', () => {
     expectTypeOf<Permuted<[2, 3], readonly [0]>>().toEqualTypeOf<
       ShapeError<'[2, 3] has 2 axes, and 1 were named'>
     >();
@@ -79,7 +79,7 @@ describe('squeeze and unsqueeze', () => {
     expectTypeOf<Unsqueezed<[2, 3], number>>().toEqualTypeOf<Any>();
   });
 
-  test('errors say the extent or the axis', () => {
+  test('errors name the extent or the axis', () => {
     expectTypeOf<Squeezed<[2, 3], 1>>().toEqualTypeOf<
       ShapeError<'axis 1 of [2, 3] has extent 3, not 1'>
     >();
@@ -112,7 +112,7 @@ describe('reshape', () => {
   type NoMultiple = '6 elements are no multiple of the other extents';
   type AnyExtent = 'beside an extent of 0, -1 could be anything';
 
-  test('errors say both shapes and why', () => {
+  test('errors name both shapes and the reason', () => {
     expectTypeOf<Reshaped<[2, 3], readonly [7]>>().toEqualTypeOf<
       ShapeError<'[2, 3] cannot be reshaped to [7]: 6 elements are not 7 elements'>
     >();
@@ -142,7 +142,7 @@ describe('broadcast', () => {
     expectTypeOf<BroadcastTo<Any, readonly [5, 2]>>().toEqualTypeOf<[5, 2]>();
   });
 
-  test('errors say which extents', () => {
+  test('errors name the extents', () => {
     expectTypeOf<Broadcast<[2, 3], [4]>>().toEqualTypeOf<
       ShapeError<'[2, 3] and [4] do not broadcast: 3 against 4'>
     >();
@@ -184,7 +184,7 @@ describe('slice', () => {
     expectTypeOf<Sliced<Any, readonly [0]>>().toEqualTypeOf<Any>();
   });
 
-  test('errors say which index', () => {
+  test('errors name the index', () => {
     expectTypeOf<Sliced<[4, 5], readonly [4]>>().toEqualTypeOf<
       ShapeError<'4 is outside an axis of 4 elements, of [4, 5]'>
     >();

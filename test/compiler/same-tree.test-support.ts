@@ -1,7 +1,7 @@
 /**
- * A tree in a form that does not depend on how its source was put: names are left out, constants
- * stand where they are used, and the ways in which minifiers write `if` are one. Two sources that
- * mean the same give the same lines.
+ * A tree in a form that does not depend on how its source was written: names are left out,
+ * constants replace their names, and all forms in which minifiers write `if` become one. Two
+ * sources that mean the same give the same lines.
  */
 import { printTree } from '../../src/compiler/read/tree-text.test-support.js';
 import { mapOperands } from '../../src/compiler/read/stable.js';

@@ -1,6 +1,6 @@
 /**
- * Structures are what they are in JavaScript, or the kernel is refused: bodies run as compiled
- * kernels, and as they stand with objects.
+ * Structures behave as in JavaScript, or the kernel is refused: bodies run as compiled kernels, and
+ * as JavaScript with objects.
  */
 import { describe, expect, test } from 'vitest';
 import type { DeviceFunctionText } from '../../src/compiler/signature.js';
@@ -59,7 +59,7 @@ function source(body: string): Parameters<typeof readKernel>[0] {
 }
 
 function compiled(body: string): { s: number[]; o: number[] } {
-  // The tail uses all arguments, so that all are there.
+  // The tail uses all arguments, so that the kernel has all of them.
   const text = `${body}; o[7] = o[7] + s[0].k * 0 + a * 0 + b * 0;`;
   const { of } = runKernel(readKernel(source(text)), {
     values: { s: Int32Array.from(start.flat()), o: new Int32Array(8), a: 7, b: 4 },
@@ -223,7 +223,7 @@ describe('refused, since registers cannot follow it', () => {
     's[1].k = (s[1] = { k: 10, v: 11 }).v; o[0] = s[1].k',
     's[1].k += (s[1] = { k: 10, v: 11 }).v; o[0] = s[1].k',
     'const c = gpu.cadd(s[0], (s[0] = s[1], s[2])); o[0] = c.k',
-  ])('an element that is used when another has its place: %s', (body) => {
+  ])('an element that is used after another has replaced it: %s', (body) => {
     expect(() => compiled(body)).toThrow(
       'Another structure replaces this element before it is used',
     );

@@ -1,6 +1,6 @@
 /**
- * What tools do to a function's text, read back: every tool's text gives the tree of the untouched
- * one.
+ * Texts of functions that tools have changed, read back: each gives the same tree as the original
+ * text.
  */
 import { transform as swc } from '@swc/wasm';
 import { build as esbuildBuild, transform as esbuild, type TransformOptions } from 'esbuild';

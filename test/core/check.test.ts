@@ -1,5 +1,5 @@
 /**
- * The checking CPU device as programs meet it: `Device.open('cpu', { check, schedule })` and
+ * The checking CPU device as programs use it: `Device.open('cpu', { check, schedule })` and
  * `explore`. The tests of src/cpu-device cover what it finds in kernels.
  */
 import { afterEach, describe, expect, test, vi } from 'vitest';

@@ -98,7 +98,7 @@ export function onPairs(title: string, body: (pair: DevicePair) => void): void {
         afterAll(() => pair.close());
         afterEach(() => {
           const unheard = pair.errors.splice(0).map((error) => error.message);
-          expect(unheard.join('\n'), 'failures that nobody awaited').toBe('');
+          expect(unheard.join('\n'), 'failures that were not awaited').toBe('');
         });
         body(pair);
       },

@@ -34,7 +34,7 @@ describe.skipIf(whyNoStandIn !== undefined)(`NVTX (${testDevice})`, () => {
   test('labels are ranges while a device is open whose options enable them', async () => {
     const queue = async (): Promise<void> => {
       const device = await openTestDevice();
-      await labelled('nobody asked', () => device.alloc(i32, 4).fill(device.stream, 1));
+      await labelled('not enabled', () => device.alloc(i32, 4).fill(device.stream, 1));
       await device.close();
     };
     await queue();

@@ -60,7 +60,7 @@ const PROGRAMS: readonly { what: string; that: string; prints: readonly string[]
   },
   {
     what: 'unawaited',
-    that: 'that nobody awaits comes before the process ends',
+    that: 'that is not awaited comes before the process ends',
     prints: ['begin', 'said 1 by 0', 'said 2 by 0'],
   },
   {

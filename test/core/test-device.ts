@@ -98,7 +98,7 @@ export function onDevice(
     afterAll(() => host.close());
     afterEach(() => {
       const unheard = host.errors.splice(0).map((error) => error.message);
-      expect(unheard.join('\n'), 'failures that nobody awaited').toBe('');
+      expect(unheard.join('\n'), 'failures that were not awaited').toBe('');
     });
     body(host);
   });

@@ -11,7 +11,7 @@ import { ProgramFolder } from './programs.js';
 interface Context {
   /** Module text: imports and declarations. */
   readonly before: string;
-  /** What the statements of the section stand in. */
+  /** The function around the statements of the section. */
   readonly around: (statements: string) => string;
 }
 

@@ -10,7 +10,7 @@ import ts from 'typescript';
 import { compilerOptions, entryPoints, repository } from '../project/entry-points.js';
 
 export interface PublicExample {
-  /** The function, class or `layouts.…` that the example stands at. */
+  /** The function, class or `layouts.…` that the example belongs to. */
   readonly name: string;
   /** The sub-path that a program imports it from: `async-cuda`, `async-cuda/tensor`. */
   readonly path: string;

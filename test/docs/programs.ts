@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { repository } from '../project/entry-points.js';
 
 export interface DocumentedProgram {
-  /** Page and heading that it stands under. */
+  /** The page and the heading of the program. */
   title: string;
   /** Without extension. */
   file: string;

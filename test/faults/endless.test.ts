@@ -5,7 +5,7 @@ import { allModes, onCpu } from '../core/test-device.js';
 import { runProgram } from './program.js';
 import { someOf } from '../random-runs.js';
 
-someOf(1, describe)(allModes)('An endless kernel with 5,000 launches behind it (%s)', (mode) => {
+someOf(1, describe)(allModes)('An endless kernel with 5,000 launches after it (%s)', (mode) => {
   const run = (() => {
     let ended: ReturnType<typeof runProgram> | undefined;
     return () => (ended ??= runProgram('endless', { args: [mode] }));

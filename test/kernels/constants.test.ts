@@ -118,7 +118,7 @@ someOf(
   ['y[0] = gpu.lanes', /It has lane/],
   ['gpu.warp.summ(1)', /gpu\.warp has no summ.*It has gpu\.warp\.sum/s],
   ['y[0] = gpu.TILE', /Give it through uses: \{ TILE \}/],
-])('%s is told what there is', async (statement, message) => {
+])('the error for %s lists the existing names', async (statement, message) => {
   await expect(kernel('names', { y: inout(i32) }, body(statement)).prepare(device)).rejects.toThrow(
     message,
   );

@@ -1,4 +1,4 @@
-/** Convolutions beside JavaScript in doubles. */
+/** Convolutions, compared with JavaScript in doubles. */
 import { CudaArgumentError, Device, bf16, f16, f32, f64, i32 } from 'async-cuda';
 import type { AnyTensor, DType, DeviceOp, Tensor } from 'async-cuda';
 import { convolution2d } from 'async-cuda/library';
@@ -221,7 +221,7 @@ onDevice('Convolution', (host) => {
   );
 
   test('tiles of 128 results', { tags: 'thorough', timeout: 120_000 }, async () => {
-    // As many pixels as make it worth while.
+    // There are enough pixels for such tiles to be chosen.
     await check({
       ...PLAIN,
       channels: 9,
@@ -302,7 +302,7 @@ onDevice('Convolution', (host) => {
     );
   });
 
-  test('views, operations, options in short', async () => {
+  test('views, operations, and short forms of options', async () => {
     const values = numbers(2 * 6 * 7 * 8, 3);
     using x = await device.tensor(f32, values, [2, 6, 7, 8]);
     using weights = await device.tensor(f32, numbers(4 * 6 * 9, 9), [4, 6, 3, 3]);
@@ -339,7 +339,7 @@ onDevice('Convolution', (host) => {
     );
   }, 60_000);
 
-  test('nothing at all', async () => {
+  test('empty tensors', async () => {
     using weights = await device.ones(f32, [2, 3, 1, 1]);
     using none = await convolution2d(device.zeros(f32, [0, 3, 4, 4]), weights);
     expect(none.shape).toEqual([0, 2, 4, 4]);

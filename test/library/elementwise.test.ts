@@ -1,4 +1,4 @@
-/** Elementwise maths on tensors, beside JavaScript. */
+/** Elementwise maths on tensors, compared with JavaScript. */
 import {
   CudaArgumentError,
   Device,
@@ -46,7 +46,7 @@ const erf = (x: number): number => {
   return (2 / Math.sqrt(Math.PI)) * sum;
 };
 
-/** Operations on floats, and arguments that they have values for. */
+/** Operations on floats, and arguments for which they are defined. */
 const FLOATS: Readonly<
   Record<string, { f: (x: number) => number; from?: number; to?: number; ulp?: number }>
 > = {
@@ -154,7 +154,7 @@ onDevice('Elementwise maths', (host) => {
     const values = range(77).map((i) => (i - 38) / 16);
     using x = await device.tensor(dtype, values);
     const given = await x.read();
-    // What was written back is what the dtype makes of the exact result.
+    // The expected value is the exact result, converted to the dtype.
     using expected = await device.tensor(
       dtype,
       [...given].map((each) => Math.fround(each * 3)),
@@ -386,7 +386,7 @@ onDevice('Elementwise maths', (host) => {
       expect(await live()).toBe(before + 1);
       sum.close();
     }
-    // Nor where an operand is of another shape than the rest.
+    // Nothing is left where an operand has another shape, either.
     await expect(add(mul(x, 2), device.zeros(f32, [2]))).rejects.toThrow(CudaArgumentError);
     expect(await live()).toBe(before);
     using three = await add(

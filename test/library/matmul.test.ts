@@ -1,6 +1,6 @@
 /**
- * Products of matrices beside JavaScript's, in double precision, within a bound; and on the CPU
- * device to the bit.
+ * Products of matrices, compared with JavaScript's in double precision within a bound, and on the
+ * CPU device bit for bit.
  */
 import { CudaArgumentError, DTYPES, Device, bf16, f16, f32, f64, i32 } from 'async-cuda';
 import type { DType, DeviceOp } from 'async-cuda';
@@ -265,7 +265,7 @@ onDevice(
         using whole = await given(name, held, [100, 96]);
         const view = whole as never as { slice(...axes: unknown[]): KernelTensor };
         const [m, n, k] = [20, 30, 24];
-        // From a multiple of 16 bytes, and not.
+        // Views that begin at a multiple of 16 bytes, and elsewhere.
         for (const [top, left] of [
           [8, 16],
           [3, 5],
@@ -297,7 +297,7 @@ onDevice(
       }
     });
 
-    test('nothing to sum up gives zeros, no element gives none', async () => {
+    test('a common dimension of 0 gives zeros; no elements give an empty matrix', async () => {
       for (const name of ['f16', 'f32'] as const) {
         using a = await given(name, [], [3, 0]);
         using b = await given(name, [], [0, 2]);
@@ -307,7 +307,7 @@ onDevice(
       }
     });
 
-    test('infinities and NaN stay where they belong: edges of tiles bring none', async () => {
+    test('infinities and NaN affect their own rows and columns only, also at tile edges', async () => {
       const [m, n, k] = [65, 67, 33];
       const x = numbers(m * k, 1);
       x[10 * k + 5] = Infinity;
@@ -483,7 +483,7 @@ onDevice(
       }
     });
 
-    test('errors have what to write instead', async () => {
+    test('errors state what to write instead', async () => {
       using a = await device.ones(f16, [4, 6]);
       using b = await device.ones(f16, [4, 6]);
       using floats = await device.ones(f32, [6, 4]);

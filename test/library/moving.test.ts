@@ -1,4 +1,7 @@
-/** Cumulative sums, transposed copies, gathering, scattering, histograms, beside JavaScript. */
+/**
+ * Cumulative sums, transposed copies, gathering, scattering and histograms, compared with
+ * JavaScript.
+ */
 import {
   CudaArgumentError,
   DTYPES,
@@ -158,7 +161,7 @@ onDevice('Scans, transposed copies, indices, histograms', (host) => {
     expect(await message(() => cumsum(x, { axis: 0 }))).toContain('Sum up x.transpose(axis, -1).');
   });
 
-  // Millions of elements, of the same kernels in either mode.
+  // There are millions of elements, and the kernels are the same in each mode: one mode is enough.
   test.runIf(host.mode === 'worker')(
     'cumulative sums across groups of blocks, and groups of those',
     { tags: 'thorough', timeout: 120_000 },
@@ -198,7 +201,7 @@ onDevice('Scans, transposed copies, indices, histograms', (host) => {
   );
 
   test.runIf(host.mode === 'worker')(
-    'cumulative sums of many rows that a warp, a block and several blocks have',
+    'cumulative sums of many rows, each by a warp, by a block or by several blocks',
     { tags: 'thorough' },
     async () => {
       for (const [rows, count] of [
@@ -274,7 +277,7 @@ onDevice('Scans, transposed copies, indices, histograms', (host) => {
     using y = await device.arange(f32, 3 * 70 * 84);
     const larger = y.reshape([3, 70, 84]);
     expect(await plain(transpose(larger))).toEqual([...(await larger.transpose().read())]);
-    // What does not begin at a multiple of 16 bytes, and many small ones.
+    // Matrices that do not begin at a multiple of 16 bytes, and many small ones.
     const shifted = y.slice([1, 1 + 64 * 64]).reshape([64, 64]);
     expect(await plain(transpose(shifted))).toEqual([...(await shifted.transpose().read())]);
     using small = await device.arange(f32, 70_000 * 4);

@@ -42,7 +42,7 @@ onDevice('Norms', (host) => {
   const norm = (isCentred: boolean): ((x: AnyTensor, options: object) => DeviceOp<AnyTensor>) =>
     (isCentred ? layerNorm : rmsNorm) as never;
 
-  /** Rows as the dtype has them, their norms, and what these should be. */
+  /** Rows in the dtype, their norms, and the expected norms. */
   async function check(
     dtype: DType,
     rows: readonly (readonly number[])[],

@@ -1,4 +1,4 @@
-/** Random numbers beside those of the device, and beside Philox in JavaScript. */
+/** Random numbers, compared with those of the device and with Philox in JavaScript. */
 import {
   CudaArgumentError,
   Device,
@@ -116,7 +116,7 @@ onDevice('Random numbers', (host) => {
           const from =
             Math.abs(value - other[i]!) / deviation - (rounding * Math.abs(value)) / deviation;
           expect(from).toBeLessThan(1e-3);
-          // Two of a pair are off together: a small sine can stand beside a radius that is exact.
+          // The error is larger near the mean, where a sine or cosine is small.
           if (Math.abs(other[i]! - mean) > 0.1 * deviation) expect(from).toBeLessThan(2e-5);
         }
       }
@@ -176,7 +176,7 @@ onDevice('Random numbers', (host) => {
     60_000,
   );
 
-  test('in whichever shape, on either face of the device', async () => {
+  test('of any shape, on a `Device` and on its `core`', async () => {
     using square = await randomUniform(device, f32, [30, 40], { seed: 9 });
     expect(square.shape).toEqual([30, 40]);
     expect(Array.from(await square.read())).toEqual(

@@ -1,4 +1,4 @@
-/** Reductions along axes, beside JavaScript. */
+/** Reductions along axes, compared with JavaScript. */
 import {
   CudaArgumentError,
   Device,
@@ -40,7 +40,7 @@ const REDUCTIONS: Readonly<Record<string, (values: readonly number[]) => number>
   argmin: (values) => values.indexOf(Math.min(...values)),
 };
 
-/** Small whole numbers, some of them equal: sums are exact, extremes come up more than once. */
+/** Small whole numbers, some of them equal: sums are exact, and extremes occur more than once. */
 const numbers = (size: number): number[] => range(size).map((i) => ((i * 7919) % 101) - 50);
 
 /** What a reduction gives, by the definition. */
@@ -224,7 +224,7 @@ onDevice('Reductions', (host) => {
       5n * (2n ** 32n - 1n),
     ]);
     expect(await read(library.sum(device.tensor(bool, [1, 0, 1, 1])) as never)).toEqual([3n]);
-    // f16 counts in f32: 4096 ones are not 2048.
+    // f16 is summed in f32: the sum of 4096 ones is not 2048.
     expect(await read(library.sum(device.ones(f16, [4096])) as never)).toEqual([4096]);
     expect(await read(library.mean(device.full(f16, [3000], 60000)) as never)).toEqual([60000]);
     expect(await read(library.any(device.tensor(bool, [0, 0, 1])) as never)).toEqual([1]);
@@ -240,7 +240,7 @@ onDevice('Reductions', (host) => {
     }
   }, 120_000);
 
-  test('NaN, infinities, nothing', async () => {
+  test('NaN, infinities, and no elements', async () => {
     using x = await device.tensor(f32, [1, NaN, Infinity, NaN]);
     expect(await read(library.max(x) as never)).toEqual([NaN]);
     expect(await read(library.argmax(x) as never)).toEqual([1]);
@@ -263,7 +263,7 @@ onDevice('Reductions', (host) => {
     expect(await read(library.sum(device.full(f32, [], 3)) as never)).toEqual([3]);
   });
 
-  test('the order is one: the same bits each time, and whatever else runs', async () => {
+  test('the order of additions is fixed: each run has the same bits', async () => {
     using x = await device.rand(f32, [300_001], { seed: 5, from: -1, to: 1 });
     const [first] = await read(library.sum(x) as never);
     for (let time = 0; time < 3; time++)

@@ -1,4 +1,4 @@
-/** Softmax and norms of rows, beside JavaScript in doubles. */
+/** Softmax and norms of rows, compared with JavaScript in doubles. */
 import { CudaArgumentError, Device, bf16, f16, f32, f64, f8e4m3, i32 } from 'async-cuda';
 import type { AnyTensor, DeviceOp } from 'async-cuda';
 import * as library from 'async-cuda/library';
@@ -150,7 +150,7 @@ onDevice('Rows', (host) => {
     }
   });
 
-  test('views, and nothing', async () => {
+  test('views, and empty tensors', async () => {
     const values = numbers(60);
     using x = await device.tensor(f32, values, [3, 4, 5]);
     const order = range(60).map(
@@ -158,7 +158,7 @@ onDevice('Rows', (host) => {
     );
     for (const name of NAMES) {
       close(await read(of(name)(x.permute([2, 0, 1]))), byRows(FUNCTIONS[name], order, 4), 1e-5);
-      // An odd place to begin at.
+      // The view begins at an odd element.
       close(
         await read(of(name)(x.reshape([60]).slice([3, 51]).reshape([3, 16]))),
         byRows(FUNCTIONS[name], values.slice(3, 51), 16),

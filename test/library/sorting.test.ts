@@ -1,4 +1,4 @@
-/** Sorting, and the first of what is sorted, beside JavaScript. */
+/** Sorting, and the first elements in order, compared with JavaScript. */
 import {
   CudaArgumentError,
   DTYPES,
@@ -41,7 +41,7 @@ function order(values: readonly Value[], descending = false): number[] {
     });
 }
 
-/** Values of a dtype that come up more than once, at its edges too. */
+/** Values of a dtype, some of which occur more than once, with its least and largest. */
 function valuesOf({ name, kind, bytes }: DType, size: number): Value[] {
   const noise = (i: number): number => Math.imul(i + 7, 2654435761) >>> 0;
   if (kind === 'bool') return range(size).map((i) => noise(i) & 1);
@@ -277,4 +277,4 @@ onDevice(
     }, 120_000);
   },
   allModes.slice(0, 1),
-); // The same kernels in either mode, and many of them.
+); // The kernels are the same in each mode, and there are many: one mode is enough.

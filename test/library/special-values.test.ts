@@ -130,7 +130,7 @@ const POW: readonly (readonly [x: number, y: number, power: number])[] = [
   [NaN, NaN, NaN],
 ];
 
-/** C 2018, F.10.1.4: first y, second x. Angles to the last bits are others' affair. */
+/** C 2018, F.10.1.4: first y, second x. Other tests compare angles to the last bits. */
 const ATAN2: typeof POW = [
   [0, 0, 0],
   [-0, 0, -0],
@@ -180,8 +180,8 @@ onDevice('Special values', (host) => {
   });
 
   /**
-   * Beside what is expected, rounded to the dtype, within its last places; zeros, infinities and
-   * NaN exactly.
+   * Compares with the expected values, rounded to the dtype: numbers within a few units in the last
+   * place, zeros, infinities and NaN exactly.
    */
   function check(
     name: string,

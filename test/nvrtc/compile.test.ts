@@ -305,7 +305,7 @@ describeWith('NVRTC', 'compile', () => {
   describe('is kept on disk', () => {
     const twice = async (source: string, options: CompileOptions = {}): Promise<boolean> => {
       await compile(source, options);
-      // It is written without a wait for it.
+      // The call does not wait until the file is written.
       await vi
         .waitFor(async () => expect((await compile(source, options)).cached).toBe(true), {
           timeout: 5000,
@@ -314,7 +314,7 @@ describeWith('NVRTC', 'compile', () => {
       return (await compile(source, options)).cached;
     };
 
-    test('with everything that was made', async () => {
+    test('with all results of the compilation', async () => {
       const options = {
         architecture: 'sm_90',
         outputs: ['ptx', 'cubin', 'ltoir'],
@@ -389,7 +389,7 @@ describeWith('NVRTC', 'compile', () => {
   });
 
   describe('the thread', () => {
-    /** Takes NVRTC a good part of a second. */
+    /** NVRTC takes a large part of a second for it. */
     const slow = (salt: number): string =>
       Array.from(
         { length: 60 },
@@ -462,7 +462,7 @@ describeWith('NVRTC', 'compile', () => {
       child.stdout.on('data', () => (compiledAt = Math.min(compiledAt, performance.now())));
       const code = await new Promise((resolve) => child.on('exit', resolve));
       expect([code, said]).toEqual([0, 'compiled\nended\n']);
-      // Its own rest is ten seconds.
+      // By itself the idle thread ends after ten seconds.
       expect(performance.now() - compiledAt).toBeLessThan(8000);
       expect(compiledAt).toBeGreaterThan(started);
     });
@@ -472,7 +472,7 @@ describeWith('NVRTC', 'compile', () => {
 describe('without NVRTC', () => {
   afterEach(() => vi.unstubAllEnvs());
 
-  test('the error has every path and how to install it', async () => {
+  test('the error lists every path, and how to install it', async () => {
     vi.stubEnv('ASYNC_CUDA_NVRTC', '/nowhere/libnvrtc.so.13');
     const error = await failure(compile(SCALE, { cache: false }));
     expect(error).toBeInstanceOf(CudaError);

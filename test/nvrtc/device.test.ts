@@ -108,7 +108,7 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
     await module.kernel('_Z5twicePi').call({ grid: 1, block: 2 }, whole);
     expect([...(await y.read())]).toEqual([5, 5, 5, 5, 2, 2, 2, 2]);
     expect([...(await whole.read())]).toEqual([18, 18]);
-    // A module's own methods stay what they are.
+    // Kernels do not replace a module's own methods.
     await module.kernel('close').call({ grid: 1, block: 1 }, y);
     expect((await y.read())[0]).toBe(5);
     expect(module.close).toBeTypeOf('function');
@@ -152,7 +152,7 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
     using doubles = await device.zeros(f64, [8]);
     const launch = (...args: unknown[]) => f!.call({ grid: 1, block: 1 }, ...(args as []));
     await launch(floats, integers, bytes, signs, other, bytes, doubles);
-    // Signed and unsigned are each other's bits; null, void and structures take what comes.
+    // Signed and unsigned integers have the same bits; null, void and structures accept any memory.
     await launch(floats, words, signs, bytes, bytes, floats, null);
     expect((await floats.read())[0]).toBe(6);
     for (const [place, args] of [

@@ -27,7 +27,7 @@ describeWith('nvJitLink', 'link', () => {
       expect([architecture, cached]).toEqual(['sm_90', false]);
       const ptx = (await link(parts, { output: 'ptx' })).ptx!;
       expect(ptx).toContain('.entry f(');
-      // Optimised across the two: nothing is called.
+      // The two are optimised together: there is no call.
       expect(ptx).not.toMatch(/\bcall\b/);
     });
 
@@ -85,7 +85,7 @@ describeWith('nvJitLink', 'link', () => {
     });
   });
 
-  test('PTX that is none', async () => {
+  test('text that is not PTX', async () => {
     const error = await failure(() =>
       link([{ ptx: 'nonsense', name: 'mine.ptx' }], { architecture: 'sm_90' }),
     );
@@ -144,7 +144,7 @@ describe('link is refused at the call', () => {
 
 describe('without nvJitLink', () => {
   afterEach(() => vi.unstubAllEnvs());
-  test('the error has how to install it', async () => {
+  test('the error explains how to install it', async () => {
     vi.stubEnv('ASYNC_CUDA_NVJITLINK', '/nowhere/libnvJitLink.so.13');
     const error = await failure(() =>
       link([{ ptx: '.version 8.0' }], { architecture: 'sm_90', cache: false }),

@@ -31,7 +31,8 @@ export function haveLibrary(name: keyof typeof libraries): boolean {
 }
 
 /**
- * Tests that need a real library of NVIDIA's: left out loudly, or failing, where it is not there.
+ * Declares tests that need a real library of NVIDIA's. Where it is missing, they are skipped with a
+ * message, or fail.
  */
 export function describeWith(name: keyof typeof libraries, title: string, body: () => void): void {
   const found = haveLibrary(name);
@@ -42,7 +43,7 @@ export function describeWith(name: keyof typeof libraries, title: string, body: 
   describe.skipIf(!found)(title, body);
 }
 
-/** A cache of this file's own, so that what is compiled is compiled. */
+/** A cache of this file's own, so that no result of another file is read. */
 export function ownCache(): { readonly folder: string } {
   const folder = mkdtempSync(join(tmpdir(), 'async-cuda-nvrtc-'));
   beforeAll(() => {

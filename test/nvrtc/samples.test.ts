@@ -14,7 +14,7 @@ import { describeWith, ownCache } from './nvrtc.js';
 import { someOf, tagsOf } from '../random-runs.js';
 
 const FOLDER = new URL('../samples/kernels/', import.meta.url);
-/** As nvcc compiled them, and what it has and NVRTC has not: host headers. */
+/** The options of nvcc, and the host headers, which NVRTC lacks. */
 const OPTIONS = {
   standard: 'c++17',
   int128: true,
@@ -64,7 +64,7 @@ describeWith('NVRTC', 'sample kernels from CUDA C++', () => {
         const fitting = cases.filter(
           ({ targets }) => targets === undefined || targets.includes('sm_80'),
         );
-        // One case of each kernel: that NVRTC's PTX runs is what is tested here.
+        // One case of each kernel is enough: the test is whether NVRTC's PTX runs.
         const first = fitting.filter(
           ({ kernel }, i) => fitting.findIndex((other) => other.kernel === kernel) === i,
         );

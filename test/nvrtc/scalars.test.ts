@@ -33,7 +33,7 @@ const TYPES: readonly [
   ['volatile unsigned char', 0, 255, -1, 256],
   ['int64_t', -5, 5, -(2n ** 63n) - 1n, 2n ** 63n],
 ];
-/** Types that the text declares: what stands in front of the kernel, and the type. */
+/** Types that the text declares: the text before the kernel, and the type. */
 const DECLARED: readonly [
   name: string,
   before: string,
@@ -190,7 +190,7 @@ describeWith('NVRTC', `Scalars of CUDA C++ (${testDevice})`, () => {
     },
   );
 
-  test('true and false are a bool, and memory an integer of its address', async () => {
+  test('a bool takes true and false, and an integer the address of memory', async () => {
     const module = await device.compile(
       ('extern "C" __global__ void f(float* y, bool on, unsigned long long at) { y[0] = on ? ' +
         '*(float*)at : 2; }') as string,

@@ -47,7 +47,7 @@ describeWith('NVRTC', 'kernels that are typed from their source', () => {
     },
   );
 
-  test('a source that a macro of an option changes is found out', async () => {
+  test('a parameter list that a macro of an option changes is detected', async () => {
     await using device = await Device.open('cpu');
     const module = await device.compile(
       'extern "C" __global__ void k(float* y, int amount) { y[0] = 1; }',

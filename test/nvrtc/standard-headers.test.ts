@@ -1,6 +1,6 @@
 /**
- * What sources for nvcc have without a toolkit's headers: those of C, INFINITY and NAN; and texts
- * that begin with a byte order mark.
+ * Headers of C, INFINITY and NAN, which sources for nvcc can use without a toolkit; and texts that
+ * begin with a byte order mark.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -166,13 +166,13 @@ describeWith('NVRTC', 'standard headers', () => {
   test('a program that needed them is kept', async () => {
     const source = kernel('y[0] = INFINITY + UINT8_MAX;', '#include <cstdint>');
     expect((await compile(source)).cached).toBe(false);
-    // It is written after the first.
+    // The entry is written after the first compilation.
     await vi.waitFor(async () => {
       expect((await compile(source)).cached).toBe(true);
     }, 5000);
   });
 
-  test('a byte order mark in front of a source, or of a header, is none of its text', async () => {
+  test('a byte order mark before a source or a header is not part of its text', async () => {
     await fresh(`\ufeff${kernel('y[0] = N;', '#include "n.h"')}`, {
       headers: { 'n.h': '\ufeff#define N 16' },
     });

@@ -1,7 +1,4 @@
-/**
- * What an NVRTC lacks is said, whatever its version: with libraries that stand in for old and new
- * ones.
- */
+/** Errors name what an NVRTC lacks: stand-ins take the place of old and new versions. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

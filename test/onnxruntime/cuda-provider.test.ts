@@ -51,7 +51,7 @@ else
       }
     });
 
-    test('outputs whose shape only the run gives', async () => {
+    test('outputs whose shape is known only after the run', async () => {
       const model = onnxModel({
         inputs: [['x', 'f32', ['n']]],
         outputs: [['i', 'i64', [1, '']]],
@@ -64,7 +64,7 @@ else
       i!.close();
     });
 
-    test('shapes that come in turns get sessions of their own, and the same results', async () => {
+    test('alternating shapes have sessions of their own, and the same results', async () => {
       const kernel = Float32Array.from({ length: 4 * 3 * 9 }, (_, i) => ((i * 7) % 11) - 5);
       const model = onnxModel({
         inputs: [['x', 'f32', ['n', 3, 8, 8]]],
@@ -96,7 +96,7 @@ else
         expect(await values(y)).toEqual(await values(wanted));
         y!.close();
         wanted!.close();
-        // Time for a session to be loaded.
+        // A session takes some time to load.
         if (i % 4 === 3)
           await new Promise((resolve) => {
             setTimeout(resolve, 200);
@@ -105,7 +105,7 @@ else
       expect(engine.sessions.count).toBe(3);
     });
 
-    test('shapes that are named have sessions of their own before they come', async () => {
+    test('shapes that the options name have sessions before their first run', async () => {
       await using engine = await loadOnnxEngine(on.device, addModel(), {
         providers: ['cuda'],
         shapes: [1, 2, 3].map((n) => ({ a: [n], b: [n] })),

@@ -1,6 +1,6 @@
 /**
- * Models whose declared shapes do not hold: what ONNX Runtime runs, runs here, and gives the shapes
- * that come.
+ * Models whose declared shapes are wrong: each that ONNX Runtime runs also runs here, and its
+ * outputs have their actual shapes.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ import { failure } from '../core/test-device.js';
 import { addModel, onnxModel } from './onnx-model.js';
 import { onPaths } from './paths.js';
 
-/** c = a, a; declared as long as a. */
+/** c is a, twice; it is declared with the length of a. */
 const TWICE = onnxModel({
   inputs: [['a', 'f32', ['n']]],
   outputs: [['c', 'f32', ['n']]],
@@ -30,7 +30,7 @@ const FLAT = onnxModel({
 });
 
 onPaths(
-  'declared shapes that do not hold',
+  'declared shapes that are wrong',
   (on) => {
     const opened: OnnxEngine[] = [];
     afterEach(async () => {
@@ -62,7 +62,7 @@ onPaths(
       };
     };
 
-    test('an output that has the name of an extent that it has not', async () => {
+    test('an output whose extent has a name that means another number', async () => {
       const engine = await load(TWICE);
       for (const list of [[1, 2], [3], [1, 2], [], [4, 5, 6]]) {
         using a = await tensor(on.device, f32, list);
@@ -74,7 +74,7 @@ onPaths(
       }
     });
 
-    test('an output with fixed extents that it has not', async () => {
+    test('an output whose extents differ from the declared numbers', async () => {
       const engine = await load(FLAT);
       for (const shape of [
         [4, 5, 10],
@@ -157,7 +157,7 @@ onPaths(
         expect((await values(found, { a: given })).shape).toEqual([1, count]);
     });
 
-    test('memory that is given for an output is held to the shape that comes', async () => {
+    test('memory that is given for an output must have the actual shape', async () => {
       const engine = await load(TWICE);
       using a = await tensor(on.device, f32, [1, 2]);
       using right = await zeros(on.device, f32, [4]);
@@ -207,7 +207,7 @@ onPaths(
       }
     });
 
-    test('items of a batch may have extents that are named alike and differ', async () => {
+    test('items of a batch may have different extents of one name', async () => {
       const engine = await load(
         onnxModel({
           inputs: [['a', 'f32', ['?', '?', '?']]],

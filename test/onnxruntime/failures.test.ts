@@ -13,7 +13,7 @@ import { failure, openTestDevice } from '../core/test-device.js';
 import { RESHAPE, addModel, longModel, onnxModel } from './onnx-model.js';
 import { onPaths, paths } from './paths.js';
 
-/** The same, and the shape of its output is known only then. */
+/** The same model with an output whose shape is known only after the run. */
 const RESHAPE_SOME = onnxModel({
   inputs: [
     ['x', 'f32', [4]],
@@ -65,7 +65,7 @@ onPaths(
     const aborted = (): AbortSignal => AbortSignal.abort(new Error('enough'));
     const first = async (x: Tensor<'f32'>): Promise<number> => (await x.read())[0]!;
 
-    test('among many of one context, on several streams, each run ends by itself', async () => {
+    test('among many of one context, on several streams, does not affect the others', async () => {
       const engine = await load(RESHAPE, { contexts: 1 });
       using x = await tensor(on.device, f32, [5, 6, 7, 8]);
       using good = await tensor(on.device, i64, [4n]);
@@ -115,7 +115,7 @@ onPaths(
       }
     });
 
-    test('its memory between is good for a run that copies nothing to it', async () => {
+    test('leaves page-locked memory that a run without copies to it can use', async () => {
       const engine = await load(COUNT);
       await using context = await engine.createContext();
       using none = await zeros(on.device, f32, [0]);
@@ -129,7 +129,7 @@ onPaths(
       expect([...(await y.read())]).toEqual([0n]);
     });
 
-    test('with undefined inputs leave outputs undefined until both are written again', async () => {
+    test('leaves its output and what depends on it undefined until both are written', async () => {
       const engine = await load(addModel('f32', ['n']));
       await using context = await engine.createContext();
       using a = await tensor(on.device, f32, [1, 2]);
@@ -225,7 +225,7 @@ onPaths(
         using y = await zeros(on.device, f32, [4]);
         using stream = on.device.createStream();
         const outputs = how === 'given' ? { y } : {};
-        // With page-locked memory that is yet to be made, and with it at hand.
+        // The first run allocates its page-locked memory, the second one has it.
         for (let round = 0; round < 2; round++) {
           const told = new Promise<Error>((resolve) => {
             on.device.once('error', resolve);
@@ -240,7 +240,7 @@ onPaths(
     );
 
     test(
-      "for want of the host's memory, and the next one does not",
+      "for lack of the host's memory, and the next one does not",
       { tags: 'thorough' },
       async ({ skip }) => {
         skip(
@@ -261,7 +261,7 @@ onPaths(
       },
     );
 
-    test("for want of the device's memory, and the next one does not", async () => {
+    test("for lack of the device's memory, and the next one does not", async () => {
       const rows = 1 << 22;
       const model = (n: number): Uint8Array =>
         onnxModel({
@@ -277,7 +277,7 @@ onPaths(
           ],
           nodes: [{ op: 'Expand', inputs: ['x', 'shape'], outputs: ['y'] }],
         });
-      // A pebibyte: no system promises that, however much of what it promises it has.
+      // A pebibyte is more than any system allows, however much memory it overcommits.
       const large = await load(model(1 << 26));
       const small = await load(model(1));
       using x = await tensor(on.device, f32, [3]);
@@ -311,7 +311,7 @@ onPaths(
       expect(await first(y)).toBeCloseTo(1 / 512, 6);
     }, 60_000);
 
-    test('before an engine is closed: closing goes on', async () => {
+    test('does not keep its engine from closing', async () => {
       const engine = await load(RESHAPE_SOME);
       using x = await tensor(on.device, f32, [5, 6, 7, 8]);
       using bad = await tensor(on.device, i64, [9n]);

@@ -197,7 +197,8 @@ onPaths(
         await small;
         expect([...(await c.read())]).toEqual([2 * round, 20 * round]);
       }
-      // Here the large ones' own, there the small ones' at the larger memory.
+      // In place the large tensors have a binding of their own; through page-locked memory the
+      // small ones are bound again to the larger memory.
       expect(engine.bindings.count).toBe(2);
     });
 
@@ -239,24 +240,28 @@ onPaths(
       },
     );
 
-    test('more operations in turns than an engine keeps ready', { tags: 'thorough' }, async () => {
-      const engine = await load(addModel('f32', [1]));
-      using one = await tensor(on.device, f32, [1]);
-      using x = await zeros(on.device, f32, [1]);
-      const outputs = await Promise.all(
-        Array.from({ length: 70 }, () => zeros(on.device, f32, [1])),
-      );
-      const ops = outputs.map((c, i) =>
-        engine.infer({ a: i === 0 ? x : outputs[i - 1]!, b: one }, { outputs: { c } }),
-      );
-      for (let round = 0; round < 4; round++) {
-        await x.write(Float32Array.of(round));
-        for (const op of ops.slice(0, -1)) op.run().catch(() => undefined);
-        await ops.at(-1);
-        expect(await first(outputs.at(-1)!)).toBe(70 + round);
-      }
-      for (const each of outputs) each.close();
-    });
+    test(
+      'more operations in turn than an engine keeps prepared',
+      { tags: 'thorough' },
+      async () => {
+        const engine = await load(addModel('f32', [1]));
+        using one = await tensor(on.device, f32, [1]);
+        using x = await zeros(on.device, f32, [1]);
+        const outputs = await Promise.all(
+          Array.from({ length: 70 }, () => zeros(on.device, f32, [1])),
+        );
+        const ops = outputs.map((c, i) =>
+          engine.infer({ a: i === 0 ? x : outputs[i - 1]!, b: one }, { outputs: { c } }),
+        );
+        for (let round = 0; round < 4; round++) {
+          await x.write(Float32Array.of(round));
+          for (const op of ops.slice(0, -1)) op.run().catch(() => undefined);
+          await ops.at(-1);
+          expect(await first(outputs.at(-1)!)).toBe(70 + round);
+        }
+        for (const each of outputs) each.close();
+      },
+    );
 
     test(
       'more streams at once than there are threads, each with more to do all the time',
@@ -267,7 +272,7 @@ onPaths(
         using x = await zeros(on.device, f32, [256, 256]);
         const outputs = await Promise.all(streams.map(() => zeros(on.device, f32, [256, 256])));
         const seen = streams.map(() => 0);
-        // Each has some ahead, until all have had their turn.
+        // Each stream has several queued until each has had some runs.
         const deadline = performance.now() + 20_000;
         await Promise.all(
           streams.map(async (stream, s) => {
@@ -302,7 +307,7 @@ onPaths(
       const op = context.infer({ x }, { outputs: { y } });
       await op.runOn(left);
       await op.runOn(left);
-      // Held, so that it is under way for as long as it has to be.
+      // The run is held, so that it is in flight during the test.
       let open = (): void => undefined;
       const gate = new Promise<void>((resolve) => {
         open = resolve;
@@ -334,7 +339,7 @@ onPaths(
   (on) => {
     const load = loading(on);
 
-    test('gives each time tensors of its own, also where it is the same operation', async () => {
+    test('returns new tensors each time, also for the same operation', async () => {
       const engine = await load(addModel('f32', [2]));
       using a = await tensor(on.device, f32, [1, 2]);
       const doubled = engine.infer({ a, b: a });
@@ -399,7 +404,7 @@ onPaths(
       sum.close();
     });
 
-    test('that fails gives nothing, and its memory back', async () => {
+    test('that fails returns no tensors, and frees its memory', async () => {
       const engine = await load(RESHAPE);
       using x = await tensor(on.device, f32, [1, 2, 3, 4]);
       using i = await tensor(on.device, i64, [4n]);

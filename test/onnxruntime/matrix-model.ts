@@ -1,4 +1,4 @@
-/** A model whose weights are most of it. */
+/** A model that consists mostly of its weights. */
 import { onnxModel } from './onnx-model.js';
 
 /** y = 2 x, of rows of `extent` elements: a product with a matrix of `extent` rows and columns. */

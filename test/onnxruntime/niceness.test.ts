@@ -1,4 +1,4 @@
-/** Threads that compute give way to the event loop. */
+/** Threads that compute have a lower priority than the event loop. */
 import { readFileSync, readdirSync } from 'node:fs';
 import { getPriority } from 'node:os';
 
@@ -42,7 +42,7 @@ test.skipIf(process.platform !== 'linux')(
       });
       const { y } = await engine.infer({ x });
       y!.close();
-      // The one that loads, and two that it starts.
+      // The thread that loads, and two that it starts.
       expect(threadsOf(niceness)).toBeGreaterThanOrEqual(3);
       expect(getPriority()).toBe(before);
     }

@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { openTestDevice, testDevice } from '../core/test-device.js';
 import { longModel, onnxModel } from './onnx-model.js';
 
-/** How often the event loop came round until the promise was settled, and how long that took. */
+/** The number of turns of the event loop until the promise was settled, and the time. */
 async function turnsDuring(work: Promise<unknown>): Promise<{ turns: number; ms: number }> {
   const begun = performance.now();
   let turns = 0;
@@ -23,9 +23,9 @@ async function turnsDuring(work: Promise<unknown>): Promise<{ turns: number; ms:
 }
 
 describe(`the event loop (${testDevice})`, () => {
-  test('comes round while a model is loaded, and while it runs', async () => {
+  test('continues while a model is loaded, and while it runs', async () => {
     const device = await openTestDevice();
-    // What the first load takes along: threads, the library.
+    // The first load also loads the library and starts threads.
     await (await loadOnnxEngine(device, longModel(8, 1))).close();
     const loading = loadOnnxEngine(device, longModel(8, 3000));
     const whileLoading = await turnsDuring(loading);
@@ -37,7 +37,7 @@ describe(`the event loop (${testDevice})`, () => {
     (await run)['y']!.close();
     for (const { turns, ms } of [whileLoading, whileRunning]) {
       expect(ms).toBeGreaterThan(30);
-      // A run on this thread would leave none. A loop that only waits comes round nearly once in a
+      // A run on this thread would allow no turn. A loop that only waits has nearly one turn in a
       // millisecond.
       expect(turns).toBeGreaterThan(5);
     }

@@ -1,6 +1,6 @@
 /**
- * The two ways by which tensors reach ONNX Runtime: where they lie, and through page-locked memory.
- * On the CPU device it is the second where the device is checked, since a check has to see every
+ * The two ways by which tensors reach ONNX Runtime: in place, and through page-locked memory. On
+ * the CPU device it is the second where the device is checked, since a check has to see every
  * access; on a GPU where the library has no provider for it.
  */
 import type { OpenOptions } from 'async-cuda/core';
@@ -48,9 +48,9 @@ export function onPaths(title: string, body: (on: TestDevice) => void, quick = p
       afterAll(() => on.close());
       afterEach(() => {
         const unheard = on.errors.splice(0).map((error) => error.message);
-        expect(unheard.join('\n'), 'failures that nobody awaited').toBe('');
+        expect(unheard.join('\n'), 'failures that were not awaited').toBe('');
       });
-      test.runIf(staged !== undefined)('goes that way', async () => {
+      test.runIf(staged !== undefined)('uses that way', async () => {
         await using engine = await loadOnnxEngine(on.device, addModel());
         expect(engine.staged).toBe(staged);
         expect(engine.inProcess).toBe(staged === false);

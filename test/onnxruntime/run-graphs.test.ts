@@ -15,7 +15,7 @@ import { onDevice } from '../core/test-device.js';
 import { whyNoCudaProvider } from './cuda-provider-there.js';
 import { addModel, longModel, onnxModel } from './onnx-model.js';
 
-/** More than it takes before runs are recorded. */
+/** More runs than precede the first recording. */
 const MANY = 40;
 const MOST_MS = 20_000;
 
@@ -163,7 +163,7 @@ else
       });
     });
 
-    test('nor is a number that a kernel is passed kept', async () => {
+    test('a number that is passed to a kernel is current in each run', async () => {
       const clip = onnxModel({
         inputs: [
           ['x', 'f32', [3]],
@@ -209,7 +209,7 @@ else
     });
 
     test('a part that the processor computes is computed in each run', async () => {
-      // Bitwise shifts are none of the CUDA provider's.
+      // The CUDA provider has no bitwise shifts.
       const model = onnxModel({
         inputs: [
           ['x', 'u32', [4]],
@@ -264,7 +264,7 @@ else
       expect(before - (await on.device.memoryInfo()).free).toBeLessThan(256 << 20);
     }, 60_000);
 
-    test('more memory than graphs are kept for: runs on it are right, too', async () => {
+    test('runs on more tensors than graphs are kept for are correct, too', async () => {
       await using engine = await loadOnnxEngine(on.device, addModel('f32', ['n']), {
         providers: ['cuda'],
         shapes: 8,
@@ -289,8 +289,8 @@ else
     }, 60_000);
 
     /**
-     * Runs on memory that does not come again, as long as that is kept, until four such runs are
-     * graphs. Gives what they were on.
+     * Makes runs, each on memory that is not used again, until four such runs are graphs. Returns
+     * the tensors that they used, which stay open until then.
      */
     async function sharing(
       run: () => Promise<readonly AnyTensor[]>,
@@ -381,7 +381,7 @@ else
       for (const each of await run()) each.close();
     }, 60_000);
 
-    test('memory that comes to stay gets a graph of its own', async () => {
+    test('memory that is used again and again gets a graph of its own', async () => {
       await using engine = await loadOnnxEngine(on.device, addModel('f32', [3]), {
         providers: ['cuda'],
       });
@@ -418,7 +418,7 @@ else
       expect(await buffers()).toBe(before);
     }, 60_000);
 
-    test('false: nothing is recorded', async () => {
+    test('with graphs: false nothing is recorded', async () => {
       await using engine = await loadOnnxEngine(on.device, addModel('f32', [3]), {
         providers: ['cuda'],
         graphs: false,

@@ -1,11 +1,11 @@
-/** Which session a run is given, of a model whose shapes change. */
+/** The session that each run uses, of a model whose shapes change. */
 import { setImmediate } from 'node:timers/promises';
 import * as fc from '../fast-check.js';
 import { describe, expect, test } from 'vitest';
 
 import { ShapeSessions } from '../../src/onnxruntime/shape-sessions.js';
 
-/** Sessions 1, 2, …; `asked` counts those after the first. */
+/** Sessions 1, 2, …; `asked` counts the requests for more than the first. */
 function counted(most: number, room = Infinity): { sessions: ShapeSessions; asked: () => number } {
   let asked = 0;
   const load = (): Promise<number | undefined> =>
@@ -27,7 +27,7 @@ describe('Sessions by shapes', () => {
     expect(await sessions.end()).toEqual([1]);
   });
 
-  test('shapes that come in turns have sessions of their own, and keep them', async () => {
+  test('alternating shapes have sessions of their own, and keep them', async () => {
     const { sessions, asked } = counted(4);
     const taken = [];
     for (let i = 0; i < 20; i++) {

@@ -1,4 +1,4 @@
-/** Whether ONNX Runtime's threads wait for one another awake. */
+/** Whether ONNX Runtime's threads spin while they wait for one another. */
 import { f32, i64 } from 'async-cuda/core';
 import { loadOnnxEngine } from 'async-cuda/onnxruntime';
 import { zeros } from 'async-cuda/tensor';
@@ -52,7 +52,7 @@ test(
   'threads without spinning use no processor time while one of them computes alone',
   { tags: 'thorough' },
   async () => {
-    // Beside other processes threads that are awake lose their processors: medians.
+    // Other processes may take processors from threads that spin: medians are compared.
     const [asleep, awake]: [number[], number[]] = [[], []];
     for (let i = 0; i < 3; i++) {
       asleep.push(await busy(false));

@@ -35,9 +35,10 @@ const reason =
 if (reason !== undefined) describe.skip(`SKIPPED: telemetry: ${reason}`, () => undefined);
 else
   describe('Telemetry of ONNX Runtime', () => {
-    /** What a program leaves in its user's folder. */
+    /** The files that a program leaves in its user's folder. */
     async function left(env: Readonly<Record<string, string>>): Promise<string[]> {
-      // This process has loaded the library itself, by now: its program is to start without.
+      // A load of the library in this process has set these variables; the program must start
+      // without them.
       for (const name of ['ORT_DISABLE_TELEMETRY', 'ORT_TELEMETRY_DISABLED'])
         delete process.env[name];
       const home = mkdtempSync(join(tmpdir(), 'async-cuda-telemetry-'));

@@ -150,7 +150,7 @@ test.each([
   expect(violations).toEqual(['runtime-imports-below: src/runtime/a.ts -> src/core/index.ts']);
 });
 
-test('a test obeys the table too', async () => {
+test('the table applies to tests, too', async () => {
   const violations = await check({ 'src/ptx/a.test.ts': `import '../driver/index.js';` });
   expect(violations).toEqual(['ptx-imports-below: src/ptx/a.test.ts -> src/driver/index.ts']);
 });

@@ -1,4 +1,4 @@
-/** The sub-paths of the package, the sources behind them, and the options that compile them. */
+/** The sub-paths of the package, their sources, and the options that compile them. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';

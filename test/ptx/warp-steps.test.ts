@@ -1,7 +1,7 @@
 /**
- * Code of before Volta: the last warp of a reduction, with nothing between its steps. Its accesses
- * are volatile, or should be: of plain ones ptxas may move the loads up, and an H200 then gives 70
- * for 64 words. The CPU device runs those in step, too.
+ * Code for GPUs before Volta: the last warp of a reduction, with nothing between its steps. Its
+ * accesses are volatile, or should be: of plain ones ptxas may move the loads up, and an H200 then
+ * gives 70 for 64 words. The CPU device runs those in step, too.
  */
 import { expect, test } from 'vitest';
 

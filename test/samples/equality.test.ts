@@ -1,4 +1,4 @@
-/** What counts as equal, which decides what the comparison with a GPU is worth. */
+/** What counts as equal in the comparison with a GPU. */
 import * as fc from '../fast-check.js';
 import { describe, expect, test } from 'vitest';
 

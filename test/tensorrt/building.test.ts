@@ -176,7 +176,7 @@ describe.skipIf(whyNoRtx !== undefined)(
       });
 
       test('garbage', async () => {
-        // A tag of wire type 7, which protocol buffers have not got.
+        // A tag of wire type 7, which protocol buffers do not have.
         const { message, problems } = await parserError(new Uint8Array(64).fill(0xff));
         expect(message).toMatch(/does not take the model/);
         expect(problems.map(({ code }) => code)).toContain('MODEL_DESERIALIZE_FAILED');
@@ -218,8 +218,8 @@ describe.skipIf(whyNoRtx !== undefined)(
             opset: 9999,
           }),
         ).catch((error: unknown) => error);
-        // TensorRT warns of an opset that is too new, and parses what it supports; which of the two
-        // is its own affair.
+        // TensorRT refuses an opset that is too new, or warns of it and parses the model: both are
+        // allowed here.
         if (outcome instanceof Error) expect(outcome).toBeInstanceOf(OnnxParserError);
         else expect((await (outcome as NetworkDefinition).tensors()).layers).toBeGreaterThan(0);
       });
@@ -233,7 +233,7 @@ describe.skipIf(whyNoRtx !== undefined)(
         );
       });
 
-      test('more than 8 axes, and extents that go down', async () => {
+      test('more than 8 axes, and extents that decrease', async () => {
         await using profile = await builder.createOptimizationProfile();
         const nine = new Array<number>(9).fill(1);
         expect(() => profile.setShape('x', { min: nine, opt: nine, max: nine })).toThrow(
@@ -262,7 +262,7 @@ describe.skipIf(whyNoRtx !== undefined)(
         ).toBeGreaterThan(100);
       });
 
-      test("a library that is none of TensorRT's", async () => {
+      test('a library that is not TensorRT', async () => {
         expect(
           (
             await failure(() =>
@@ -304,7 +304,7 @@ describe.skipIf(whyNoRtx !== undefined)(
           const network = await other.createNetwork();
           const parser = await OnnxParser.create(network);
           await parser.parse(dynamicOnnx);
-          // A network's weights may be its parser's, which stays until then.
+          // A network may use weights of its parser, which exists until then.
           await parser.close();
           const profile = await other.createOptimizationProfile();
           await profile.setShape('x', { min: [1, 4], opt: [8, 4], max: [32, 4] });

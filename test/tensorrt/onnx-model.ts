@@ -113,8 +113,8 @@ export function onnxModel({
 }
 
 /**
- * The seed's SIMPLE_ONNX with the right shape of its output: X float[1,2], padded by one row below
- * and one column to the right.
+ * SIMPLE_ONNX of async-tensorrt's tests with the correct shape of its output: X float[1,2], padded
+ * by one row below and one column to the right.
  */
 export const simpleOnnx: Uint8Array = onnxModel({
   nodes: [{ op: 'Pad', inputs: ['X', 'Pads'], outputs: ['Y'], attributes: { mode: 'constant' } }],

@@ -1,4 +1,4 @@
-/** TensorRT for RTX, where it is: it builds engines without a GPU. */
+/** TensorRT for RTX, where it is installed: it builds engines without a GPU. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

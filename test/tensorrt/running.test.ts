@@ -1,6 +1,6 @@
 /**
- * Runtimes, engines and contexts, on a stand-in with TensorRT's tables; on a GPU it does the
- * engine's work.
+ * Runtimes, engines and contexts, with a stand-in that has TensorRT's virtual tables; on a GPU the
+ * stand-in computes an engine's results.
  */
 import {
   CudaArgumentError,
@@ -75,7 +75,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
       }
 
       // async-tensorrt: engine, serialize
-      test('an engine is a plan again', async () => {
+      test('an engine is serialized to its plan', async () => {
         expect(Buffer.from(await engine.serialize()).toString()).toBe('plan 1 2');
       });
 
@@ -168,7 +168,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
         expect(() => engine.inspect(1)).toThrow(CudaArgumentError);
       });
 
-      test('layers have their times', async () => {
+      test('the times of layers are reported', async () => {
         await using context = await engine.createContext();
         const { layers, outputs } = await context.profileRun({ x: tensor([1, 2], [1, 2]) });
         expect(layers).toEqual([{ layer: 'pad', milliseconds: 0.25 }]);
@@ -258,7 +258,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
             expect(y!.shape).toEqual([2, 3]);
             y!.close();
           }
-          // The allocator is the context's, and stays.
+          // The allocator belongs to the context, and is set once.
           expect(standIn.take().filter((line) => line.startsWith('setOutputAllocator'))).toEqual([
             'setOutputAllocator y',
           ]);
@@ -325,7 +325,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
           for (let i = 0; i < 30; i++) await once();
           await host.device.finished();
           let growth = Infinity;
-          // What stays, stays of every hundred; a heap that grows, does not.
+          // A leak grows with every hundred engines; the heap does not.
           for (let round = 0; round < 4 && growth >= 16 * 2 ** 20; round++) {
             const resident = await residentMemory();
             const [alive, before] = [standIn.alive, await used()];
@@ -335,7 +335,8 @@ describe.skipIf(whyNoStandIn !== undefined).each([
             expect(await used()).toBe(before);
             growth = (await residentMemory()) - resident;
           }
-          // A context's words or allocators that stayed would be some kilobytes each.
+          // The words or allocators of a context that were not freed would take some kilobytes
+          // each.
           expect(growth).toBeLessThan(16 * 2 ** 20);
         },
       );
@@ -371,7 +372,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
           expect(error.message).toMatch(/options\.outputs\.y/);
         });
 
-        test("a plan of garbage, and one of another version, in TensorRT's own words", async () => {
+        test("a plan of garbage, and one of another version, with TensorRT's message", async () => {
           const garbage = await failure(() =>
             runtime.deserialize(new TextEncoder().encode('garbage')),
           );
@@ -382,7 +383,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
           ).toMatch(/not compatible with this version/);
         });
 
-        test("a run that fails, with TensorRT's words; the next is made whole", async () => {
+        test("a run that fails, with TensorRT's message; the next sets all addresses", async () => {
           await using context = await engine.createContext();
           const x = tensor([1, 2], [1, 2]);
           (await context.infer({ x }))['y']!.close();
@@ -405,7 +406,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
           expect(error).toBeInstanceOf(CudaOutOfMemoryError);
         });
 
-        test('a run that is given up before its turn is not queued', async () => {
+        test('a run that is aborted before its turn is not queued', async () => {
           await using context = await engine.createContext();
           const x = tensor([1, 2], [1, 2]);
           const gone = new Error('gone');
@@ -414,7 +415,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
           const op = context.infer({ x }, { signal: controller.signal });
           controller.abort(gone);
           expect(await failure(async () => op)).toBe(gone);
-          // One that waits for its context looks again.
+          // A run that waits for its context checks the signal again.
           await using fresh = await runtime.deserialize(planText(1, 2));
           const late = new AbortController();
           const waits = fresh.infer({ x }, { signal: late.signal }).then();
@@ -449,7 +450,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
           stream.close();
           await host.device.finished();
           expect(await used()).toBe(before);
-          // Another one of the context, which gives what it should.
+          // Another run of the context has its result.
           const { y } = await context.infer({ x }, { signal: new AbortController().signal });
           expect(y!.shape).toEqual([2, 3]);
           y!.close();
@@ -535,7 +536,7 @@ describe.skipIf(whyNoStandIn !== undefined)('a TensorRT of a version that is not
         expect(error.message).toMatch(said);
       });
 
-      test("as is one whose tables are another's", async () => {
+      test('a library with the virtual tables of another version is refused', async () => {
         const error = await failure(() =>
           Runtime.create(host.device, {
             files: { library: new StandInTensorRT('8', 101600).path },
@@ -546,7 +547,7 @@ describe.skipIf(whyNoStandIn !== undefined)('a TensorRT of a version that is not
         expect(error.message).toMatch(/virtual table of Runtime/);
       });
 
-      test.skipIf(!onCpu)('a CPU device is none for TensorRT', async () => {
+      test.skipIf(!onCpu)('TensorRT does not run on a CPU device', async () => {
         expect((await failure(() => Runtime.create(host.device))).message).toMatch(/ONNX Runtime/);
       });
     },

@@ -1,6 +1,6 @@
 /**
- * A library with TensorRT's tables, compiled here by the slots that the bindings have: of a
- * version, and none that anybody has.
+ * A stand-in library with the virtual tables of a version of TensorRT, compiled here from the slots
+ * of the bindings.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -84,7 +84,7 @@ export class StandInTensorRT {
     this.setRows = library.func('void standin_rows(int rows)') as (rows: number) => void;
   }
 
-  /** What was written down since the last time. */
+  /** The calls that were recorded since the last `take`. */
   take(): string[] {
     return this.takeText()
       .split('\n')

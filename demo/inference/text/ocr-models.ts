@@ -19,8 +19,7 @@ export interface OcrModels {
   /** ONNX file of the model that reads one line of it. */
   readonly recognition: string;
   /**
-   * What each class of the recognition stands for; '' is its first, which stands between
-   * characters.
+   * The character of each class of the recognition; '' is the first, which separates characters.
    */
   readonly characters: readonly string[];
 }

@@ -48,6 +48,7 @@ function memoryPrefix(value: Value, verb: 'ld' | 'st'): string {
   return verb === 'ld' && readonly && space === 'global' ? 'ld.global.nc' : `${verb}.${space}`;
 }
 
+/** The registers of the values: constants are not allowed in braces. */
 function inRegisters(w: Writer, values: readonly Value[]): string {
   return values.map((value) => inRegister(w, value)).join(', ');
 }

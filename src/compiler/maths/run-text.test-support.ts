@@ -1,6 +1,6 @@
 // Test only: runs the subset of the kernel language that the texts of this folder use. Types are
 // found as reading finds them; what could be read in two ways (a conditional of two literals, two
-// products in one sum) is refused, so that the texts stay clear of it.
+// products in one sum) is refused, so that the texts avoid it.
 import {
   parse,
   type AnyNode,

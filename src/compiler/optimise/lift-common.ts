@@ -59,7 +59,7 @@ export function liftCommon(f: SsaFunction): void {
       .filter(
         (value) => value.replacement === undefined && (!moved.has(value) || value.block === block),
       );
-    // A value may be lifted again from a block that it was lifted to: it stands in the last.
+    // A value may be lifted again from a block that it was lifted to: it is in the last.
     const here = (lifted.get(block) ?? []).filter(
       (value) => value.block === block && !values.includes(value),
     );

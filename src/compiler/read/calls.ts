@@ -77,7 +77,7 @@ export function floatType(...values: readonly NumberValue[]): 'f32' | 'f64' {
   return values.some(({ level }) => settled(level) === 'f64') ? 'f64' : 'f32';
 }
 
-/** The argument as an f32; f64 is rejected, because it would be rounded without a notice. */
+/** The argument as an f32; f64 is rejected, because it would be rounded silently. */
 export function single(call: Call, at: number): Expression {
   const value = number(call, at);
   if (value.level === 'f64') {

@@ -249,7 +249,7 @@ const statement = fc.letrec<{ any: string }>((tie) => {
 }).any;
 
 describe('reading', () => {
-  it('survives any text', { tags: 'random' }, () => {
+  it('any text gives a tree or an error', { tags: 'random' }, () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -263,7 +263,7 @@ describe('reading', () => {
     );
   });
 
-  it('survives any program', { tags: 'random' }, () => {
+  it('any program gives a tree or an error', { tags: 'random' }, () => {
     let read = 0;
     fc.assert(
       fc.property(fc.array(statement, { maxLength: 5 }), (body) => {
@@ -280,7 +280,7 @@ describe('reading', () => {
     expect(read).toBeGreaterThan(scaled(200));
   });
 
-  it('survives a program with characters changed', { tags: 'random' }, () => {
+  it('a program with changed characters gives a tree or an error', { tags: 'random' }, () => {
     const text =
       '({ y, x, p }, gpu) => { const i = gpu.globalId.x; let sum = 0; for (let k = 0; k < ' +
       'x.length; k++) { if (x[k] > 1) sum += x[k] * 2; else p[k] = { x: sum, n: 1 }; } y[i] ' +

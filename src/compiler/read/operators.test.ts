@@ -199,7 +199,7 @@ describe('unsigned integers', () => {
     ['y_i32', 'gpu.i32(-s_u32) / 16', 'div.i32(i32(neg(s_u32)), 16)'],
     ['y_i32', 'gpu.i32(s_u32) / -5', 'div.i32(i32(s_u32), -5)'],
     ['y_i64', 's_u32 / -5000000000', 'div.i64(i64(s_u32), -5000000000:i64)'],
-  ])('%s[0] = %s stays what it is', (target, expression, value) =>
+  ])('%s[0] = %s keeps its type', (target, expression, value) =>
     expect(valueOf(target, expression)).toBe(value),
   );
 

@@ -62,8 +62,8 @@ const operandCode = (pass: Pass, side: AnyNode): string =>
   /^(Binary|Logical|Conditional)/.test(side.type) ? `(${pass.code(side)})` : pass.code(side);
 
 /**
- * Rejects a division of unsigned integers in which one side is negative: that side would become a
- * large number without a notice.
+ * Rejects a division of unsigned integers in which one side is negative: that side would silently
+ * become a large number.
  */
 function checkSigns(
   { pass, node, operator, left, right, syntax }: Operands,

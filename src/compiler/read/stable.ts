@@ -99,7 +99,7 @@ export function mapOperands(
         ...expression,
         place: { ...expression.place, index: change(expression.place.index) },
       };
-    // The others have effects, and stand alone in a statement.
+    // The others have effects, and are statements of their own.
     default:
       return expression;
   }

@@ -60,8 +60,8 @@ export abstract class ExpressionWriter extends KernelWriter {
   protected abstract statement(node: Statement): void;
 
   /**
-   * Gives a statement that is one expression. `alone`: it stands by itself, so that blocks inside
-   * may come before it as statements.
+   * Gives a statement that is one expression. `alone`: it is a statement of its own, so that blocks
+   * inside may come before it as statements.
    */
   protected abstract simple(node: Statement, alone: boolean): Js | undefined;
 

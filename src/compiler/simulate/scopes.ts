@@ -1,8 +1,8 @@
 /**
  * The place where each variable of a kernel is declared in the generated JavaScript: the innermost
  * list of statements that holds all its mentions. That list is valid because every variable is
- * assigned before it is read on every path; and it lets `const` and `let` stand where the user
- * wrote them.
+ * assigned before it is read on every path; and it keeps `const` and `let` where the user wrote
+ * them.
  */
 import type { Expression, KernelTree, Statement } from '../tree.js';
 import { children, expressionsOf, listsOf, walk } from './walk.js';
@@ -77,7 +77,7 @@ export function declarationsOf(tree: KernelTree): readonly (Declaration | undefi
       expression(each, scope, index);
     });
     if (node.kind === 'assign') mention(node.local, scope, index);
-    // A loop's update may stand in its head, where nothing can be declared.
+    // A loop's update may be in its head, where nothing can be declared.
     if (node.kind === 'loop')
       node.update.forEach((each) => {
         statement(each, scope, index);

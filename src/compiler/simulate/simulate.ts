@@ -21,7 +21,7 @@ export interface SimulateOptions extends SharedMemoryOptions {
   readonly block: Dimensions;
   /**
    * Tensors as typed arrays, which the kernel reads and writes in place; scalars and structures.
-   * All stand by their names. See {@link HostArray}.
+   * All have their names. See {@link HostArray}.
    */
   readonly args: HostArguments;
   /** Receives what the kernel prints. Default: whole lines go to console.log. */

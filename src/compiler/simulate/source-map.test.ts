@@ -78,7 +78,7 @@ function decode(code: string): {
   return { map, find };
 }
 
-/** The kernel stands on line 10 of the file, indented by four. */
+/** The kernel is on line 10 of the file, indented by four. */
 function locate({ start }: Span) {
   const before = TEXT.slice(0, start).split('\n');
   return {

@@ -238,7 +238,7 @@ export abstract class StatementWriter extends ExpressionWriter {
     this.push('}');
   }
 
-  /** Whether test and update can stand in the head of a `for`. */
+  /** Whether test and update can be in the head of a `for`. */
   private inHead(node: Statement & { kind: 'loop' }): boolean {
     return (
       !node.testAfter &&

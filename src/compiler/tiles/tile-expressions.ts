@@ -156,7 +156,7 @@ export abstract class TileExpressions extends TileScope {
       case 'step':
         return this.fail(
           node,
-          `${this.code(node)} stands for a tile of ${this.axis(binding.axis).name}, and is ` +
+          `${this.code(node)} represents a tile of ${this.axis(binding.axis).name}, and is ` +
             'no number',
           `Pass it to load and store: x.load(${this.code(node)}).`,
         );

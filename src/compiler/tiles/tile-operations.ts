@@ -24,7 +24,7 @@ export abstract class TileOperations extends TileExpressions {
   /** Whether the expression that is being written is computed under a condition. */
   private inBranch = false;
 
-  /** Writes an assignment, which may stand within an expression. */
+  /** Writes an assignment, which may be within an expression. */
   protected abstract assignment(node: AssignmentExpression): void;
 
   /** Writes the loads, reductions and products of an expression, innermost first. */

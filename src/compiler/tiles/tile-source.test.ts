@@ -357,7 +357,7 @@ test.each([
     'A loop over k is already around this one',
     'tile.over("k")',
   ],
-  ['for (const k of tile.over("k")) c.store(k)', 'k stands for a tile of k, and is no number', 'k'],
+  ['for (const k of tile.over("k")) c.store(k)', 'k represents a tile of k, and is no number', 'k'],
   [
     'for (const k of tile.over("k")) { } c.store(tile.sum(a.load(k), 1))',
     'load takes what a loop over tiles counts, and no index: k',

@@ -215,7 +215,7 @@ describe('clusters under the checker', () => {
     ).toEqual([]);
   });
 
-  test('and what it does not order is a race', () => {
+  test('accesses that the barrier does not order are a race', () => {
     const reports = run(
       `st.shared.u32 [%r1], %r0; ${MEET} ld.shared::cluster.u32 %r5, [%r4]; st.shared.u32 ` +
         `[%r1], %r5; ${MEET}`,
@@ -233,7 +233,7 @@ describe('clusters under the checker', () => {
     ]);
   });
 
-  test('what another block has not written is uninitialised', () => {
+  test('memory that another block has not written is uninitialised', () => {
     expect(run(`${MEET} ld.shared::cluster.u32 %r5, [%r4]; ${MEET}`)).toMatchObject([
       { kind: 'uninitialised' },
     ]);

@@ -253,7 +253,7 @@ test('the nodes of bodies are in the drawing of the graph, and in no list but th
   expect(text.match(/subgraph cluster_/g)).toHaveLength(2);
 });
 
-test('a graph of the same shape takes the place of one, whose memory may then go', () => {
+test('a graph of the same shape replaces one, whose memory may then be freed', () => {
   const { cu, stream, seen, launch, word, wide, condition, conditional, captured, run } = open();
   const make = (amount: number, type = 0): number =>
     captured(() => {

@@ -67,7 +67,7 @@ test('memory outside a live allocation is INVALID_VALUE at the call', () => {
   expect(cu.cuStreamQuery(stream)).toBe(0);
 });
 
-test('a copy of nothing is nothing', () => {
+test('a copy of no bytes has no effect', () => {
   const { cu, stream } = openFake();
   cu.cuMemcpyHtoDAsync(0, 0, 0, stream);
   cu.cuMemsetD32Async(0, 1, 0, stream);

@@ -6,7 +6,7 @@
  */
 import { CUdevice_attribute as A } from '../attributes.js';
 
-/** What tells devices apart. */
+/** The attributes in which devices differ. */
 interface DeviceProperties {
   readonly ordinal: number;
   readonly multiprocessors: number;

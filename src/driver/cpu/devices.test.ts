@@ -36,7 +36,7 @@ test('a device has a name and properties', () => {
   expect(cu.cuDeviceCanAccessPeer(0, 1)).toBe(false);
 });
 
-test('the primary context is one, counted, and ends with its last release', () => {
+test('there is one primary context, which is counted and ends with its last release', () => {
   const { cu, context } = openFake();
   expect(cu.cuDevicePrimaryCtxRetain(0)).toBe(context);
   cu.cuDevicePrimaryCtxRelease(0);
@@ -48,7 +48,7 @@ test('the primary context is one, counted, and ends with its last release', () =
   expect(resultOf(() => cu.cuDevicePrimaryCtxRelease(0))).toBe('CUDA_ERROR_INVALID_CONTEXT');
 });
 
-test('after a reset the device has all its memory again, and nothing of what was there', () => {
+test('after a reset the device has all its memory again, without the earlier contents', () => {
   const { cu, stream } = openFake();
   const free = cu.cuMemGetInfo().free;
   const address = cu.cuMemAlloc(1000);
@@ -72,7 +72,7 @@ test('resetting many times takes no more memory', () => {
   }
 });
 
-test('a fault on one device leaves the other alone', () => {
+test('a fault on one device does not affect the other', () => {
   const { cu, kernel, launch, stream, context } = openFake({ devices: 2 });
   launch(kernel('crash'), stream);
   while (cu.poll(100));

@@ -57,7 +57,7 @@ test('scratch is zero before each block', () => {
   expect(read(out, 1)).toEqual([0]);
 });
 
-test('a long kernel gives the thread back within about its budget', () => {
+test('a long kernel returns within about its budget', () => {
   const { cu, kernel, launch, stream } = openFake();
   const out = cu.cuMemAlloc(4);
   launch(kernel('count'), stream, [[out], 100_000_000]);
@@ -67,7 +67,7 @@ test('a long kernel gives the thread back within about its budget', () => {
   expect(performance.now() - begin).toBeLessThan(20);
 });
 
-test('a grid of many short blocks gives the thread back too', () => {
+test('a grid of many short blocks returns within about its budget, too', () => {
   const { cu, kernel, launch, stream } = openFake();
   launch(kernel('empty'), stream, [], 50_000_000);
   const begin = performance.now();

@@ -189,7 +189,7 @@ test('managed memory is one memory for kernels and for the host', () => {
   expect(resultOf(() => cu.hostView(plain, 64))).toBe('CUDA_ERROR_INVALID_VALUE');
 });
 
-test('a view of managed memory stays good when the memory grows', () => {
+test('a view of managed memory remains valid when the memory grows', () => {
   const { cu, stream } = openFake({ memoryBytes: 512 * 2 ** 20 });
   const address = cu.cuMemAllocManaged(4, 1);
   const view = cu.hostView(address, 4);
@@ -200,7 +200,7 @@ test('a view of managed memory stays good when the memory grows', () => {
   expect([...view]).toEqual([4, 3, 2, 1]);
 });
 
-test('a device of 4 GiB opens at once and touches nothing', () => {
+test('a device of 4 GiB opens at once and accesses no memory', () => {
   const before = process.memoryUsage().rss;
   const { cu } = openFake({ memoryBytes: 2 ** 32 - 65536 });
   const address = cu.cuMemAlloc(2 ** 32 - 2 ** 20);

@@ -49,7 +49,7 @@ test('the time to find a kernel or a variable does not grow with their number', 
   expect(reads).toBeLessThan(8 * many);
 });
 
-test("PTX with an error is INVALID_PTX with the compiler's words as the error log", () => {
+test("PTX with an error is INVALID_PTX with the compiler's message as the error log", () => {
   const { cu } = openFake();
   let error: unknown;
   try {

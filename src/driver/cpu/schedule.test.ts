@@ -46,7 +46,7 @@ test('a seed determines the order of blocks, reproducibly', () => {
   expect(Array.from({ length: 10 }, (_, seed) => tickets(seed))).toEqual(orders);
 });
 
-test('and the order of the warps of a block', () => {
+test('a seed determines the order of the warps of a block', () => {
   const orders = Array.from({ length: 10 }, (_, seed) => tickets(seed, '%warpid', 1, 256));
   expect(new Set(orders).size).toBeGreaterThan(5);
   expect(Array.from({ length: 10 }, (_, seed) => tickets(seed, '%warpid', 1, 256))).toEqual(orders);

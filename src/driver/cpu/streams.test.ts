@@ -40,8 +40,8 @@ test(
 );
 
 test(
-  'the legacy stream waits for blocking streams and they for it; non-blocking streams do not ' +
-    'care',
+  'the legacy stream waits for blocking streams and they for it; non-blocking ' +
+    'streams do neither',
   { tags: 'random' },
   () => {
     const device = openFake();

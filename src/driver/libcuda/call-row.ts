@@ -9,7 +9,7 @@
  * - A result is a pointer to its type, as `int* count`. What C writes through it lands in the
  *   provider's own memory (`native-memory.ts`), whose address is the argument.
  * - Symbols of one row share one signature. Where a newer symbol takes other arguments it has a row
- *   of its own, whose name ends in `_v1` or `_v2`; the provider asks which of them there is.
+ *   of its own, whose name ends in `_v1` or `_v2`; the provider tests which of them exists.
  * - CUmemLocation is passed by value: 8 bytes, which the x86-64, AArch64 and Windows calling
  *   conventions all put where a 64-bit integer goes. It is a `uint64_t` here.
  * - The `_ptds` and `_ptsz` symbols only give another meaning to stream 0. Every call here names

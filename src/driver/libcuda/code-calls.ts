@@ -234,7 +234,7 @@ export const LINK_CALLS = {
 
 export function codeCalls(binding: Binding): ModuleCalls & FunctionCalls {
   const { koffi, calls, scratch, unloads } = binding;
-  // The driver compiles a library's PTX when one of its kernels is first asked for
+  // The driver compiles a library's PTX when one of its kernels is first requested
   // (CUDA_MODULE_LOADING=LAZY, the default), and writes the logs then: options and log buffers live
   // as long as the library.
   const libraries = new Map<number, JitRequest>();

@@ -2,8 +2,8 @@
  * Kernel launches: the call that decides how many commands a second the runtime thread can pass on.
  *
  * The packed parameters are copied into one native block, and the driver copies them out of it
- * before the call returns, so the next launch may reuse the block. There are two ways to tell the
- * driver where each parameter lies:
+ * before the call returns, so the next launch may reuse the block. There are two ways to give the
+ * driver the place of each parameter:
  *
  * - `pointers`: `kernelParams`, an array of pointers into the block, made once per function from
  *   cuFuncGetParamInfo (CUDA 12.4). A launch passes the array's address.
@@ -130,7 +130,9 @@ export function launchCalls(binding: Binding, options: LaunchOptions): LaunchCal
   writeExtra(block);
 
   const viaEx = options.launchVia !== 'cuLaunchKernel' && cuLaunchKernelEx.available;
-  /** Undecided until the first launch: whether the driver has cuFuncGetParamInfo is then asked. */
+  /**
+   * Undecided until the first launch: it is then tested whether the driver has cuFuncGetParamInfo.
+   */
   let usePointers: boolean | undefined = options.launchParams === 'buffer' ? false : undefined;
 
   /** The `extra` argument of the launch being made. */

@@ -12,7 +12,7 @@ import type { PointerCallsOf, Prototype } from './call-row.js';
 import type { CALLS } from './calls.js';
 import type { NativeMemory } from '../../native/native-memory.js';
 
-/** The calls whose rows say `nodeFfi`. */
+/** The calls whose rows have `nodeFfi`. */
 export type PointerCalls = PointerCallsOf<typeof CALLS>;
 
 /** A handle as a bigint, kept for the next call, which mostly has the same one. */

@@ -27,7 +27,7 @@ describe('where there is no driver', () => {
     expect(error.message).toContain('Install the NVIDIA driver');
   });
 
-  test('so is what ASYNC_CUDA_LIBCUDA names', () => {
+  test('the path in ASYNC_CUDA_LIBCUDA is the only one tried', () => {
     vi.stubEnv('ASYNC_CUDA_LIBCUDA', '/nowhere/libcuda.so.1');
     expect(failure(() => openLibcuda()).tried).toEqual([
       { path: '/nowhere/libcuda.so.1', reason: 'no such file' },
@@ -86,7 +86,7 @@ describe('with a driver', () => {
     expect(driver.cuDriverGetVersion()).toBe(13000);
   });
 
-  test('so is the library in the folder that it names', () => {
+  test('the library in the folder that ASYNC_CUDA_LIBCUDA names is loaded', () => {
     vi.stubEnv('ASYNC_CUDA_LIBCUDA', join(path, '..'));
     expect(openLibcuda().cuDriverGetVersion()).toBe(13000);
   });

@@ -350,7 +350,7 @@ describe('the provider, in detail', () => {
     ]);
   });
 
-  test('cuGraphExecUpdate: a graph that does not fit is an answer, anything else an error', () => {
+  test('cuGraphExecUpdate: a graph that does not fit is a result, anything else an error', () => {
     expect(driver.cuGraphExecUpdate(H1, H2)).toEqual({ result: 0, errorNode: 0 });
     standIn.returns('cuGraphExecUpdate_v2', 910, 2);
     expect(driver.cuGraphExecUpdate(H1, H2)).toEqual({ result: 1, errorNode: 0 });
@@ -382,7 +382,7 @@ describe('the provider, in detail', () => {
     ]);
   });
 
-  test('what a driver lacks is an error that says which one has it', () => {
+  test('a function that a driver lacks is an error that names the driver that has it', () => {
     expect(() => oldDriver.cuLibraryLoadData('', {})).toThrow(MissingSymbolError);
     expect(() => oldDriver.cuLibraryLoadData('', {})).toThrow(
       'cuLibraryLoadData needs an NVIDIA driver for CUDA 12.0 or later; this one supports ' +

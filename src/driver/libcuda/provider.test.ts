@@ -19,7 +19,7 @@ const u32 = (...values: number[]): Uint32Array => Uint32Array.from(values);
 const u64 = (...values: number[]): BigUint64Array => BigUint64Array.from(values.map(BigInt));
 const text = (value: string): Uint8Array => Buffer.from(`${value}\0`);
 
-/** A handle or address with something in its upper half. */
+/** A handle or address with bits in its upper half. */
 const H1 = 0x7f1000000010,
   H2 = 0x7f2000000020,
   H3 = 0x7f3000000030,
@@ -617,7 +617,7 @@ const PLAIN_CASES = Object.fromEntries(
     }),
 );
 
-/** Holds a recorded line against an expected one, in which `*` is any address. */
+/** Compares a recorded line with an expected one, in which `*` is any address. */
 function expectLines(actual: readonly string[], expected: readonly string[]): void {
   const masked = actual.map((line, n) => {
     const pattern = expected[n]?.split(' ') ?? [];
@@ -683,7 +683,7 @@ describe('the provider', () => {
     },
   );
 
-  test('an error carries the call, the result, its name and what was asked for', () => {
+  test('an error has the call, the result, its name and the arguments', () => {
     standIn.returns('cuMemAllocAsync', 2);
     expect(() => driver.cuMemAllocAsync(1e12, H1)).toThrow(
       expect.objectContaining({

@@ -108,7 +108,7 @@ export const STREAM_CALLS = {
     args: ['uintptr_t hStream', 'uint32_t* flags'],
     plain: true,
   },
-  // The first version of these four works only where the kernel module was told to allow it.
+  // The first version of these four works only where an option of the kernel module allows it.
   cuStreamWriteValue32: {
     since: '8.0',
     symbols: ['cuStreamWriteValue32_v2', 'cuStreamWriteValue32'],

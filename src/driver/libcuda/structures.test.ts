@@ -203,21 +203,21 @@ const LAYOUTS = {
 } as const;
 
 test.each(Object.entries(LAYOUTS))(
-  '%s is laid out as the compiler lays it out',
+  '%s has the layout of the C compiler',
   (_, [ours, compilers]) => {
     expect(ours).toEqual(compilers);
   },
 );
 
 const koffi = loadKoffi();
-/** Memory full of ones, so that what an encoder leaves out is seen. */
+/** Memory full of ones, so that a field that an encoder leaves out is detected. */
 function dirty(size: number): NativeMemory {
   const memory = new NativeMemory(koffi, size);
   memory.bytes.fill(0xff);
   return memory;
 }
 
-/** Distinct, with something in the upper half. */
+/** Distinct values with bits in the upper half. */
 const copy2D = {
   srcXInBytes: 0x1_0000_0001,
   srcY: 0x1_0000_0002,
@@ -328,7 +328,7 @@ test('CUDA_TEXTURE_DESC: modes, filter, flags and the border', () => {
   expect([...memory.u32.subarray(14, 27)]).toEqual([...Array<number>(12).fill(0), 0xffffffff]);
 });
 
-test('CUmemPoolProps asks for pinned memory on one device', () => {
+test('CUmemPoolProps requests pinned memory on one device', () => {
   const memory = dirty(256);
   writeMemPoolProps(memory, 0, { location: 3, maxSize: 0x2_0000_0001 });
   expect([...memory.u32.subarray(0, 22)]).toEqual([

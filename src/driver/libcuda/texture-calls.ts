@@ -78,7 +78,7 @@ export const TEXTURE_CALLS = {
   },
 } as const satisfies RowsOf<TextureCalls>;
 
-/** Behind the resource's description. */
+/** The fields after the resource's description. */
 const TEXTURE = STRUCTURE + RESOURCE_DESC.size;
 
 export function textureCalls(binding: Binding): TextureCalls {
@@ -108,7 +108,7 @@ export function textureCalls(binding: Binding): TextureCalls {
     cuTexObjectCreate(resDesc, texDesc) {
       writeResourceDesc(scratch, STRUCTURE, resDesc);
       writeTextureDesc(scratch, TEXTURE, texDesc);
-      // No resource view: the texture reads what the resource says it is.
+      // No resource view: the texture reads the resource in its own format.
       const r = cuTexObjectCreate.run(out, structure, scratch.address + TEXTURE, 0);
       if (r !== 0) throw cuTexObjectCreate.failure(r);
       return scratch.u64(0);

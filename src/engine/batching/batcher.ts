@@ -78,7 +78,7 @@ export interface BatcherStatistics {
 }
 
 /**
- * Stands in the place of a result: this item has failed, and the others of its batch have not. The
+ * A value in the place of a result: this item has failed, and the others of its batch have not. The
  * promise of its caller rejects with the error.
  *
  * @example

@@ -31,7 +31,7 @@ test('without sharp the error says how to get it, and the next call tries again'
   expect(await loadSharp(() => Promise.reject(absent))).toBe(sharp);
 });
 
-test('a sharp that passes over an option of WebP does not know it', async () => {
+test('a sharp that ignores an option of WebP does not support it', async () => {
   expect(supportsExactWebp(await loadSharp())).toBe(true);
   expect(supportsExactWebp((() => ({ webp: () => undefined })) as unknown as Sharp)).toBe(false);
 });

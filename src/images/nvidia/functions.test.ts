@@ -1,8 +1,8 @@
 /**
  * The tables against NPP itself, where it is installed (`pip install nvidia-npp`, or
- * `nvidia-npp-cu12` and `-cu11`): every function is there, in the file that has it by the table,
- * and takes what its header says. ASYNC_CUDA_TEST_NPP names folders of libraries, with `:` between
- * them; by default the one that the engine would take.
+ * `nvidia-npp-cu12` and `-cu11`): every function is there, in the file that the table names, and
+ * has the parameters of its header. ASYNC_CUDA_TEST_NPP names folders of libraries, with `:`
+ * between them; by default the one that the engine would take.
  */
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -24,7 +24,7 @@ function installed(): string[] {
 }
 
 const FILES = Object.keys(NPP_FUNCTIONS) as NppFile[];
-/** What NPP 11 has not, or not with a stream context. */
+/** Functions that NPP 11 does not have, or has only without a stream context. */
 const SINCE_12 = /ColorTwist32f|HistogramEvenGetBufferSize/;
 
 /** C's types of parameters as the kinds of the tables. */
@@ -69,7 +69,7 @@ function kindOf(parameter: string, name: string): string {
       1,
     );
     if (star !== undefined) return `${constant ? 'in' : 'out'}×${count}`;
-    // Results of statistics stand in memory of the device though they are written as arrays.
+    // Results of statistics are in memory of the device though they are written as arrays.
     return /^a(Sum|Mean|Min|Max|IndexX|IndexY)$/.test(label!)
       ? 'out'
       : `host${count * BYTES[type!]!}`;
@@ -132,7 +132,7 @@ describe.each(folders)('NPP in %s', (folder) => {
     'int32_t',
     3,
   ) as [number, number, number];
-  /** As the file is called, where that has a number. */
+  /** The version in the file's name, where it has one. */
   const named = Number(/\.so\.(\d+)/.exec(path('nppc'))?.[1]);
 
   test.each(FILES.filter((file) => file !== 'nppc'))('every function of %s is there', (file) => {
@@ -156,7 +156,7 @@ describe.each(folders)('NPP in %s', (folder) => {
   const include = [join(folder, '../include'), join(folder, '../../include')].find((each) =>
     existsSync(join(each, 'nppdefs.h')),
   );
-  test.skipIf(include === undefined)('every function takes what its header says', () => {
+  test.skipIf(include === undefined)('every function has the parameters of its header', () => {
     const headers = prototypes(include!);
     const wrong: string[] = [];
     let compared = 0;
@@ -174,34 +174,31 @@ describe.each(folders)('NPP in %s', (folder) => {
     expect(compared).toBeGreaterThan(200);
   });
 
-  test.skipIf(include === undefined)(
-    'the stream context has the fields that its header says',
-    () => {
-      const text = readFileSync(join(include!, 'nppdefs.h'), 'latin1')
-        .replace(/\/\*[\s\S]*?\*\//g, '')
-        .replace(/\/\/.*/g, '');
-      const end = text.indexOf('} NppStreamContext');
-      const body = text.slice(text.lastIndexOf('typedef struct', end), end);
-      const fields = [...body.matchAll(/(\w[\w ]*?)\s+(\w+)\s*;/g)].map(([, type, name]) => [
-        name,
-        type!.trim(),
-      ]);
-      const types: Readonly<Record<string, string>> = {
-        cudaStream_t: 'stream',
-        int: 'i32',
-        size_t: 'u64',
-        'unsigned int': 'u32',
-      };
-      const table = Object.entries((CONTEXT as { struct: Record<string, string> }).struct);
-      // Since 13.2 the last one is a union with a workspace of the same type and place.
-      expect(fields.slice(0, 9).map(([name, type]) => [name, types[type!]])).toEqual(
-        table.slice(0, 9),
-      );
-      expect(fields.slice(9).map(([name]) => name)).toContain('nReserved0');
-    },
-  );
+  test.skipIf(include === undefined)('the stream context has the fields of its header', () => {
+    const text = readFileSync(join(include!, 'nppdefs.h'), 'latin1')
+      .replace(/\/\*[\s\S]*?\*\//g, '')
+      .replace(/\/\/.*/g, '');
+    const end = text.indexOf('} NppStreamContext');
+    const body = text.slice(text.lastIndexOf('typedef struct', end), end);
+    const fields = [...body.matchAll(/(\w[\w ]*?)\s+(\w+)\s*;/g)].map(([, type, name]) => [
+      name,
+      type!.trim(),
+    ]);
+    const types: Readonly<Record<string, string>> = {
+      cudaStream_t: 'stream',
+      int: 'i32',
+      size_t: 'u64',
+      'unsigned int': 'u32',
+    };
+    const table = Object.entries((CONTEXT as { struct: Record<string, string> }).struct);
+    // Since 13.2 the last one is a union with a workspace of the same type and place.
+    expect(fields.slice(0, 9).map(([name, type]) => [name, types[type!]])).toEqual(
+      table.slice(0, 9),
+    );
+    expect(fields.slice(9).map(([name]) => name)).toContain('nReserved0');
+  });
 
-  test.skipIf(include === undefined)('statuses have the numbers that its header says', () => {
+  test.skipIf(include === undefined)('statuses have the numbers of the header', () => {
     const text = readFileSync(join(include!, 'nppdefs.h'), 'latin1');
     const end = text.indexOf('} NppStatus;');
     const body = text.slice(text.lastIndexOf('typedef enum', end), end);

@@ -118,7 +118,7 @@ export interface RunRequest {
   readonly session: number;
   readonly runOptions: number;
   readonly niceness: number;
-  /** Whether an earlier run with these options was ended, which they remember. */
+  /** Whether an earlier run with these options was ended: the options keep that. */
   readonly unset: boolean;
   readonly memory: ProviderName;
   readonly ordinal: number;

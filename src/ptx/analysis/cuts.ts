@@ -1,6 +1,6 @@
 // Cuts: the instructions at which a thread stops and lets others run. The rest of the thread's code
 // continues in a later call, with the live registers read from its frame. The row of an instruction
-// says whether it is one (`isa/traits.ts`).
+// has whether it is one (`isa/traits.ts`).
 
 import type { InstructionTraits } from '../isa/traits.js';
 

@@ -72,7 +72,7 @@ function byDefinition(blocks: readonly Block[]): Set<number>[] {
 }
 
 it(
-  'registers are alive where the definition says, be it in a few blocks or in most',
+  'registers are live where the definition requires it, in few blocks or in most',
   { tags: 'random' },
   () => {
     let [short, long] = [0, 0];

@@ -1,5 +1,5 @@
-// Determines which registers an instruction reads and writes. Its row says whether the first
-// operand is a result (`isa/traits.ts`).
+// Determines which registers an instruction reads and writes. Its row has whether the first operand
+// is a result (`isa/traits.ts`).
 
 import type { InstructionTraits } from '../isa/traits.js';
 import type { Arg, Inst, Register } from './program.js';

@@ -214,7 +214,7 @@ describe('threads of a block make progress against each other', () => {
     );
     expect(outcome.status).toBe(STATUS.done);
   });
-  it('threads do not poll a lock for long whose holder has given way', () => {
+  it('threads do not poll a lock for long whose holder has yielded', () => {
     const { out, outcome } = run(
       `again: atom.global.cas.b32 %v, [%o+4096], 0, 1; setp.ne.u32 %q, %v, 0; @%q bra again;
       ld.global.u32 %x, [%o+4100]; nanosleep.u32 10; add.u32 %x, %x, 1;
@@ -225,7 +225,7 @@ describe('threads of a block make progress against each other', () => {
     expect(outcome.status).toBe(STATUS.done);
     expect(out[1025]).toBe(64);
   });
-  it('a generic volatile access gives way only if the kernel has shared memory', () => {
+  it('a generic volatile access yields only if the kernel has shared memory', () => {
     const yields = (variable: string): boolean =>
       new Grid(kernelText('k', OUT, `${INDEX} ${variable} st.volatile.u32 [%p], 1; ret;`)).kernel(
         'k',

@@ -126,7 +126,7 @@ export class PartEmitter extends Emitter {
   }
 
   private outside(): Error {
-    return new Error(`'${this.inst.mnemonic}': only where an instruction stands`);
+    return new Error(`'${this.inst.mnemonic}': only in the place of an instruction`);
   }
 }
 

@@ -26,8 +26,8 @@ export interface EntryPlace {
 }
 
 /**
- * The bytes at the beginning of scratch that say whose turn it is. Everything else there is
- * unchanged after a pass in which the block has made no progress.
+ * The bytes at the beginning of scratch with the number of the unit whose turn it is. Everything
+ * else there is unchanged after a pass in which the block has made no progress.
  */
 export const TURN_BYTES = SCRATCH.arrivals;
 

@@ -56,7 +56,7 @@ describe('what a unit leaves', () => {
     ['where general code begins', {}, general],
     ["where a unit begins, of what is no instruction's", { ofInstructions: [] }, unit],
     ['where a unit begins, without general code', { general: [] }, unit],
-  ])('is forgotten %s', (_, other, at) => {
+  ])('is cleared %s', (_, other, at) => {
     const next = withDeadCleared(code, { ...places, ...other });
     expect(run(next, 8)).toBe(4);
     expect(next.length).toBe(code.length + CLEARED);

@@ -1,6 +1,6 @@
 // Dead-local clearing. Units of a kernel take turns in one function, and no turn reads the values
-// of another. Engines do not know that: for them any entry may come after any, and a merge under a
-// mask reads what was there before. Clearing the locals keeps engines from carrying their values
+// of another. Engines cannot derive that: for them any entry may come after any, and a merge under
+// a mask reads what was there before. Clearing the locals keeps engines from carrying their values
 // along.
 
 import { Code } from '../wasm/code.js';

@@ -1,200 +1,27 @@
-// mma and mma.sp in every shape and type against a plain matrix product. The positions of elements
-// are written here as in the PTX ISA, case by case, and not as the compiler computes them.
-
+/**
+ * mma in every shape and type against a plain matrix product. The positions of elements
+ * are written here as in the PTX ISA, case by case, and not as the compiler computes them.
+ */
 import { describe, expect, it } from 'vitest';
 import { compilePtx } from '../index.js';
 import { Grid, kernelText } from '../run-grid.test-support.js';
-import { decode, encode } from './element-values.test-support.js';
-
-type Place = (lane: number, i: number) => readonly [row: number, column: number];
-
-const group = (lane: number): number => lane >> 2;
-const inGroup = (lane: number): number => lane % 4;
-
-/** Random numbers that are exact in every type, and whose sums are exact in every accumulator. */
-function random(seed: number): (below: number) => number {
-  let state = seed >>> 0 || 1;
-  return (below) => {
-    state ^= state << 13;
-    state >>>= 0;
-    state ^= state >>> 17;
-    state ^= state << 5;
-    state >>>= 0;
-    return state % below;
-  };
-}
-
-const RANGES: Readonly<Record<string, readonly [number, number]>> = {
-  f16: [-8, 8],
-  bf16: [-8, 8],
-  tf32: [-8, 8],
-  f64: [-1000, 1000],
-  e4m3: [-4, 4],
-  e5m2: [-4, 4],
-  e3m2: [-4, 4],
-  e2m3: [-4, 4],
-  e2m1: [-4, 4],
-  s8: [-128, 127],
-  u8: [0, 255],
-  s4: [-8, 7],
-  u4: [0, 15],
-  b1: [0, 1],
-  f32: [-50, 50],
-  s32: [-100000, 100000],
-};
-
-function matrix(type: string, rows: number, columns: number, seed: number): number[][] {
-  const next = random(seed);
-  const [least, most] = RANGES[type]!;
-  return Array.from({ length: rows }, () =>
-    Array.from({ length: columns }, () => least + next(most - least + 1)),
-  );
-}
-
-const BITS: Readonly<Record<string, number>> = {
-  f16: 16,
-  bf16: 16,
-  tf32: 32,
-  f64: 64,
-  e4m3: 8,
-  e5m2: 8,
-  e3m2: 8,
-  e2m3: 8,
-  e2m1: 8,
-  s8: 8,
-  u8: 8,
-  s4: 4,
-  u4: 4,
-  b1: 1,
-  f32: 32,
-  s32: 32,
-};
-
-/** The registers of all lanes as bytes, one lane after the other. */
-function fragments(
-  type: string,
-  registers: number,
-  place: Place,
-  values: readonly (readonly number[])[],
-): Uint8Array {
-  const bits = BITS[type]!;
-  const size = Math.max(bits, 32) / 8;
-  const out = new Uint8Array(32 * registers * size);
-  const perRegister = (size * 8) / bits;
-  for (let lane = 0; lane < 32; lane++) {
-    for (let i = 0; i < registers * perRegister; i++) {
-      const [row, column] = place(lane, i);
-      const value = encode(type, values[row]![column]!);
-      const at = lane * registers * size * 8 + i * bits;
-      for (let bit = 0; bit < bits; bit++)
-        if ((value >> BigInt(bit)) & 1n) out[(at + bit) >> 3]! |= 1 << ((at + bit) & 7);
-    }
-  }
-  return out;
-}
-
-function readFragments(
-  bytes: Uint8Array,
-  type: string,
-  registers: number,
-  place: Place,
-  rows: number,
-  columns: number,
-): number[][] {
-  const bits = BITS[type]!;
-  const size = Math.max(bits, 32) / 8;
-  const out = Array.from({ length: rows }, () => new Array<number>(columns).fill(NaN));
-  for (let lane = 0; lane < 32; lane++) {
-    for (let i = 0; i < (registers * (size * 8)) / bits; i++) {
-      const at = lane * registers * size + (i * bits) / 8;
-      let value = 0n;
-      for (let byte = 0; byte < bits / 8; byte++)
-        value |= BigInt(bytes[at + byte]!) << BigInt(8 * byte);
-      const [row, column] = place(lane, i);
-      out[row]![column] = decode(type, value);
-    }
-  }
-  return out;
-}
-
-interface Fragment {
-  type: string;
-  registers: number;
-  place: Place;
-}
-
-/** Runs one instruction on one warp; `%a0 …` are its registers. */
-function run(
-  instruction: string,
-  operands: readonly (Fragment & { bytes: Uint8Array })[],
-  result: Fragment,
-  extra = '',
-  metadata?: Uint32Array,
-): Uint8Array {
-  const wide = (type: string): number => (type === 'f64' ? 8 : 4);
-  const kind = (type: string): string => (type === 'f64' ? 'f64' : type === 'f32' ? 'f32' : 'b32');
-  const names = 'abc';
-  const list = (name: string, count: number): string =>
-    `{${Array.from({ length: count }, (_, index) => `%${name}${index}`).join(', ')}}`;
-  const loads = operands
-    .map(({ type, registers }, index) => {
-      const name = names[index]!;
-      return `.reg .${kind(type)} %${name}<${registers}>; ld.param.u64 %p, [${name}];
-        mad.wide.u32 %p, %t, ${registers * wide(type)}, %p;
-    ${Array.from(
-      { length: registers },
-      (_, at) => `ld.global.${kind(type)} %${name}${at},
-      [%p+${at * wide(type)}];`,
-    ).join(' ')}`;
-    })
-    .join('\n');
-  const body = `.reg .b64 %p; .reg .b32 %t, %e; mov.u32 %t, %tid.x;
-  ${loads}
-  ld.param.u64 %p, [e]; mad.wide.u32 %p, %t, 4, %p; ld.global.b32 %e, [%p];
-  .reg .${kind(result.type)} %d<${result.registers}>;
-  ${instruction} ${list('d', result.registers)},
-    ${operands.map(({ registers }, index) => list(names[index]!, registers)).join(', ')}${extra};
-  ld.param.u64 %p, [d]; mad.wide.u32 %p, %t, ${result.registers * wide(result.type)}, %p;
-  ${Array.from(
-    { length: result.registers },
-    (_, at) => `st.global.${kind(result.type)}
-    [%p+${at * wide(result.type)}], %d${at};`,
-  ).join(' ')}
-  ret;`;
-  const grid = new Grid(
-    kernelText(
-      'k',
-      ['a', 'b', 'c', 'd', 'e'].map((name) => `.param .u64 ${name}`).join(', '),
-      body,
-    ),
-  );
-  const inputs = operands.map(({ bytes }) => grid.put(bytes));
-  const output = grid.put(new Uint8Array(32 * result.registers * wide(result.type)));
-  const meta = grid.put(metadata ?? new Uint32Array(32));
-  const outcome = grid.run(
-    'k',
-    [...inputs, output, meta].map(({ address }) => ({ i64: address })),
-    { grid: [1], block: [32] },
-  );
-  expect(outcome.status).toBe(0);
-  return output.view;
-}
-
-function product(
-  a: readonly (readonly number[])[],
-  b: readonly (readonly number[])[],
-  c: readonly (readonly number[])[],
-): number[][] {
-  return c.map((row, i) =>
-    row.map((start, j) => a[i]!.reduce((sum, value, p) => sum + value * b[p]![j]!, start)),
-  );
-}
-
-// PTX ISA 9.0, "Matrix Fragments for mma.m…": a, b and c of each shape.
-
-const ROW16 = (lane: number, high: boolean): number => group(lane) + (high ? 8 : 0);
-const C16: Place = (lane, i) => [ROW16(lane, i >= 2), inGroup(lane) * 2 + (i & 1)];
-const C8: Place = (lane, i) => [group(lane), inGroup(lane) * 2 + i];
+import {
+  BITS,
+  C16,
+  C8,
+  ROW16,
+  fragments,
+  group,
+  inGroup,
+  isInteger,
+  matrix,
+  product,
+  random,
+  readFragments,
+  run,
+  size,
+} from './mma.test-support.js';
+import type { Fragment, Place } from './mma.test-support.js';
 
 interface Shape {
   name: string;
@@ -340,9 +167,6 @@ const SHAPES: readonly Shape[] = [
   },
 ];
 
-const size = (name: string): [number, number, number] =>
-  /m(\d+)n(\d+)k(\d+)/.exec(name)!.slice(1).map(Number) as [number, number, number];
-const isInteger = (type: string): boolean => /^[sub]\d/.test(type);
 const accumulators = (type: string): string[] =>
   isInteger(type)
     ? ['s32']
@@ -599,138 +423,6 @@ describe('mma', () => {
       Array.from({ length: 128 }, (_, thread) => 2 * 5 * 8 * (thread >> 5)),
     );
   });
-});
-
-describe('mma.sp', () => {
-  interface Sparse {
-    name: string;
-    types: readonly string[];
-    registers: readonly [number, number];
-    lanes: number;
-    unit: number;
-  }
-  const SPARSE: readonly Sparse[] = [
-    { name: 'm16n8k16', types: ['f16', 'bf16'], registers: [2, 2], lanes: 1, unit: 16 },
-    { name: 'm16n8k32', types: ['f16', 'bf16'], registers: [4, 4], lanes: 2, unit: 16 },
-    { name: 'm16n8k8', types: ['tf32'], registers: [2, 2], lanes: 1, unit: 16 },
-    { name: 'm16n8k16', types: ['tf32'], registers: [4, 4], lanes: 2, unit: 16 },
-    { name: 'm16n8k32', types: ['s8', 'u8'], registers: [2, 2], lanes: 2, unit: 32 },
-    {
-      name: 'm16n8k64',
-      types: ['s8', 'u8', 'e4m3', 'e5m2', 'e2m3'],
-      registers: [4, 4],
-      lanes: 4,
-      unit: 32,
-    },
-    { name: 'm16n8k64', types: ['s4', 'u4'], registers: [2, 2], lanes: 2, unit: 32 },
-    { name: 'm16n8k128', types: ['s4', 'u4'], registers: [4, 4], lanes: 4, unit: 32 },
-  ];
-  for (const { name, types, registers, lanes, unit } of SPARSE) {
-    for (const type of types) {
-      for (let selector = 0; selector < 4 / lanes; selector++) {
-        it(`mma.sp.sync.aligned.${name} of ${type}, selector ${selector}`, () => {
-          const [m, n, k] = size(name);
-          const bits = BITS[type]!;
-          const accumulator = isInteger(type) ? 's32' : 'f32';
-          const next = random(77 + k + selector);
-          const full = Array.from({ length: m }, () => new Array<number>(k).fill(0));
-          const kept = Array.from({ length: m }, () => [] as number[]);
-          // Indices of two bits for each row, in the order of the columns.
-          const indices = Array.from({ length: m }, () => [] as number[]);
-          const values = matrix(type, m, k, 31);
-          full.forEach((row, i) => {
-            const keep = (column: number): void => {
-              row[column] = values[i]![column]!;
-              kept[i]!.push(row[column]);
-            };
-            if (type === 'tf32') {
-              for (let chunk = 0; chunk < k; chunk += 2) {
-                const which = next(2);
-                keep(chunk + which);
-                indices[i]!.push(...(which ? [2, 3] : [0, 1]));
-              }
-              return;
-            }
-            const part = bits === 4 ? 2 : 1;
-            for (let chunk = 0; chunk < k; chunk += 4 * part) {
-              const first = next(3);
-              const second = first + 1 + next(3 - first);
-              for (const index of [first, second]) {
-                for (let at = 0; at < part; at++) keep(chunk + index * part + at);
-                indices[i]!.push(index);
-              }
-            }
-          });
-          const metadata = new Uint32Array(32).map(() => next(2 ** 31));
-          const firstLane = lanes === 4 ? 0 : selector * lanes;
-          for (let g = 0; g < 8; g++) {
-            let text = 0n;
-            const put = (row: number, from: number, at: number): void => {
-              for (let bit = 0; bit < unit; bit += 2)
-                text |= BigInt(indices[row]![(from + bit) / 2]!) << BigInt(at + bit);
-            };
-            for (
-              let from = 0, at = 0;
-              from < indices[0]!.length * 2;
-              from += unit, at += 2 * unit
-            ) {
-              put(g, from, at);
-              put(g + 8, from, at + unit);
-            }
-            for (let word = 0; word < lanes; word++)
-              metadata[4 * g + firstLane + word] = Number(
-                (text >> BigInt(32 * word)) & 0xffffffffn,
-              );
-          }
-          const perRegister = 32 / bits;
-          const a: Place = (lane, i) => [
-            ROW16(lane, (Math.floor(i / perRegister) & 1) === 1),
-            inGroup(lane) * perRegister +
-              (i % perRegister) +
-              4 * perRegister * (Math.floor(i / perRegister) >> 1),
-          ];
-          const b: Place = (lane, i) => [
-            inGroup(lane) * perRegister +
-              (i % perRegister) +
-              4 * perRegister * Math.floor(i / perRegister),
-            group(lane),
-          ];
-          const right = matrix(type, k, n, 32);
-          const c = matrix(accumulator, m, n, 33);
-          const order = selector & 1 || type === 'e2m3' ? '::ordered_metadata' : '';
-          const kind = type === 'e2m3' ? '.kind::f8f6f4' : '';
-          const types = [accumulator, type, type, accumulator].join('.');
-          const output = run(
-            `mma.sp${order}.sync.aligned.${name}.row.col${kind}.${types}`,
-            [
-              {
-                type,
-                registers: registers[0],
-                place: a,
-                bytes: fragments(type, registers[0], a, kept),
-              },
-              {
-                type,
-                registers: registers[1],
-                place: b,
-                bytes: fragments(type, registers[1], b, right),
-              },
-              {
-                type: accumulator,
-                registers: 4,
-                place: C16,
-                bytes: fragments(accumulator, 4, C16, c),
-              },
-            ],
-            { type: accumulator, registers: 4, place: C16 },
-            `, %e, ${selector}`,
-            metadata,
-          );
-          expect(readFragments(output, accumulator, 4, C16, m, n)).toEqual(product(full, right, c));
-        });
-      }
-    }
-  }
 });
 
 describe('refusals', () => {

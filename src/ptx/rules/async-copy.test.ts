@@ -168,7 +168,7 @@ describe('mbarrier', () => {
       st.global.u32 [%o+12], %r0; mbarrier.inval.shared.b64 [%m];`);
     expect([...out.subarray(0, 4)]).toEqual([300, 0, 260, 1]);
   });
-  it('threads that wait give way to those that will arrive', () => {
+  it('threads that wait yield to those that will arrive', () => {
     const { out, outcome } = run(
       `setp.ne.u32 %p, %t, 0; @!%p mbarrier.init.shared.b64 [%m], 64; bar.sync 0;
       shl.b32 %r0, %t, 2; add.u32 %r1, %s, %r0; st.shared.u32 [%r1], %t;

@@ -63,7 +63,7 @@ const NEXT =
   '%t, 2; add.u32 %r5, %s, %r4; mapa.shared::cluster.u32 %r2, %r5, %r3;';
 
 describe('clusters', () => {
-  it('special registers tell each block where it is', () => {
+  it('special registers have the place of each block', () => {
     const names = ['clusterid', 'nclusterid', 'cluster_ctaid', 'cluster_nctaid'].flatMap((name) =>
       ['x', 'y', 'z'].map((axis) => `${name}.${axis}`),
     );

@@ -616,7 +616,7 @@ describe('operands that an instruction does not take', () => {
         expect.stringMatching(/^ptx:6:\d+: error: /),
       ]);
   });
-  it('say where, in what, and what is wanted', () => {
+  it('give the place, the instruction, and the expected operand', () => {
     expect(complaint('bfe.u32 %r1, %r2, 256, 8;')).toBe(
       "ptx:6:19: error: 'bfe.u32' takes a number from 0 to 255 as operand 3\n  bfe.u32 %r1, " +
         '%r2, 256, 8;',

@@ -196,7 +196,7 @@ it('operands that ptxas accepts', () => {
   ).toEqual([]);
 });
 
-it('a register without a place says which operand it is', () => {
+it('the error for a register without a place names the operand', () => {
   expect(complaint('shfl.sync.idx.b32 %f1, %f2, %r3, %r2, %f1;')).toMatch(
     /^ptx:9:39: error: 'shfl\.sync\.idx\.b32' does not take this operand/,
   );

@@ -126,8 +126,8 @@ function pushCoordinates(
 }
 
 /**
- * Pops four words into the result: a vector, or a vector and a predicate that says whether the
- * texel exists.
+ * Pops four words into the result: a vector, or a vector and a predicate that is set if the texel
+ * exists.
  */
 function popTexel(e: Emitter): void {
   const words = [0, 1, 2, 3].map(() => e.temp('i32'));

@@ -70,7 +70,7 @@ const SET_END =
   '(local.set $end (i32.add $warp 32)) (if (i32.gt_u $end $threads) (then (local.set $end ' +
   '$threads)))';
 
-/** The word of scratch that says which warp a pass is at. */
+/** The word of scratch with the warp that a pass has reached. */
 const warpWord = ({ ordered }: SchedulerNeeds): number =>
   ordered ? SCRATCH.position : SCRATCH.warp;
 

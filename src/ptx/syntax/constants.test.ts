@@ -52,7 +52,7 @@ const VALUES: readonly (readonly [expression: string, value: bigint])[] = [
 
 const HEAD = '.version 8.0\n.target sm_80\n.address_size 64\n';
 
-describe('a constant expression is what ptxas makes of it', () => {
+describe('a constant expression has the value that ptxas computes', () => {
   it('as an initial value', () => {
     const { data } = compilePtx(
       `${HEAD}.visible .global .u64 G[${VALUES.length}] = ` +

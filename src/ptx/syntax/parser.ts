@@ -113,7 +113,7 @@ class ModuleParser {
       case 'version': {
         const version = reader.text;
         if (!/^\d+\.\d+$/.test(version)) throw reader.unexpected('a version number');
-        if (module.version) throw reader.error("'.version' stands twice", at);
+        if (module.version) throw reader.error("'.version' occurs twice", at);
         reader.advance();
         module.version = version;
         return;
@@ -167,7 +167,7 @@ class ModuleParser {
     throw reader.error(`unknown directive '.${directive}'`, at);
   }
 
-  /** ptxas gives up the ABI for these, and rejects them in functions that need it. */
+  /** ptxas does not use the ABI with these, and rejects them in functions that need it. */
   private beforeAbi(what: string, at: number): void {
     const { version } = this.module;
     if (Number(version.split('.')[0]) >= 3)

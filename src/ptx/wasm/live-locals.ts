@@ -1,6 +1,6 @@
 // Finds the locals that are live at the start of a loop from a function's bytes. Engines carry
 // every such local round the loop in a register, even if no path that the program can take needs
-// its value: they do not know by which of a loop's entries control comes. The compiler does, and
+// its value: they cannot derive by which of a loop's entries control comes. The compiler does, and
 // clears those locals.
 
 import { opcode } from './opcodes.js';

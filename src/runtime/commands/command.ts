@@ -57,7 +57,7 @@ export type Execute = (
 
 /** Where the JavaScript thread may execute the command itself while the runtime thread sleeps. */
 export type Visit =
-  /** Never: it allocates, loads, captures, waits, or its state lives on the runtime thread. */
+  /** Never: it allocates, loads, captures, waits, or its state is on the runtime thread. */
   | 'never'
   | 'always'
   /** Where the stream's launches are below their limit. */

@@ -305,7 +305,7 @@ export const launches = {
     withoutStream: 'is skipped',
     mustWait: undefined,
     execute: (decoder, _memory, _body, stream) => {
-      decoder.text?.owe(stream);
+      decoder.text?.expectText(stream);
       decoder.publishParked();
     },
   }),

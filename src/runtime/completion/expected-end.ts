@@ -21,7 +21,7 @@ const NEAR_LIMIT_MS = 5;
 const FAR_MS = 0.05;
 
 /**
- * Where the device's own threads want all cores, the JavaScript thread naps instead of spinning: it
+ * Where the device's own threads use all cores, the JavaScript thread naps instead of spinning: it
  * sleeps in a turn of its event loop. A wait that took longer than this the last time naps from its
  * start until its expected end, if that is soon: the end of each nap takes the processor for some
  * 10 µs (a grid of two threads took 1.70 ms with naps, 1.60 without).

@@ -77,7 +77,7 @@ export class Failures {
       return elsewhere === undefined ? [] : [{ handle, ...elsewhere }];
     });
     if (foreign.length > 0) failure.elsewhere = foreign.map(({ peer, id }) => ({ peer, id }));
-    // The failure is posted before the poison is visible, so that whoever reads the poison finds
+    // The failure is posted before the poison is visible, so that each reader of the poison finds
     // the reason.
     this.host.failed(failure);
     // The memory that the command would have written is undefined from here on, for the first

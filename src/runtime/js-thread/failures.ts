@@ -166,7 +166,7 @@ export class OperationFailures {
     if (failed !== undefined && !failed.claimed) this.reserve(failed);
   }
 
-  /** The wait was given up before it ended: its failure is unclaimed again. */
+  /** The wait was aborted before it ended: its failure is unclaimed again. */
   unexpect(root: number): void {
     this.expected.delete(root);
     const failed = this.byRoot.get(root);
@@ -310,7 +310,7 @@ export class OperationFailures {
             setImmediate(() => {
               this.completion.catchUp();
               if (failed.claimed) return;
-              // It is reported once: a wait that was given up at once requests this a second time.
+              // It is reported once: a wait that was aborted at once requests this a second time.
               failed.claimed = true;
               this.host.unclaimed(this.errorOf(failed));
             }),

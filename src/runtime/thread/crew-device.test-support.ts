@@ -7,6 +7,8 @@ import type { CpuOptions } from '../../driver/cpu/open.js';
 import { openCpu } from '../../driver/cpu/open.js';
 import { packParams } from '../../driver/cpu/testing/open-fake.js';
 import { startMember } from './start-crew.js';
+import { kernelText } from '../../ptx/run-grid.test-support.js';
+import { afterEach } from 'vitest';
 
 export type Param = number | readonly [number];
 export type Size = readonly [number, number?, number?];
@@ -95,3 +97,47 @@ export class CrewDevice {
 
 export const floatBits = (value: number): number =>
   new Int32Array(Float32Array.of(value).buffer)[0]!;
+
+/** Opens devices that are closed after each test of the file. */
+export function crewDevices(): (
+  workers: number,
+  crew?: Partial<CrewOptions>,
+  options?: CpuOptions,
+) => CrewDevice {
+  const opened: CrewDevice[] = [];
+  afterEach(() => opened.splice(0).forEach((device) => device.close()));
+  return (workers, crew = {}, options = {}) => {
+    const device = new CrewDevice(workers, crew, options);
+    opened.push(device);
+    return device;
+  };
+}
+
+const REGISTERS =
+  '.reg .pred %p<8>; .reg .b32 %r<40>; .reg .b64 %rd<40>; .reg .f32 %f<8>; ' +
+  '.reg .f64 %fd<8>; .reg .b16 %h<8>;';
+
+/** A kernel. `params` are named as nvcc names them; u64 for addresses, u32 for the others. */
+export function kernel(name: string, params: string, body: string): string {
+  const declared = [...params]
+    .map((kind, index) => `.param .${kind === 'p' ? 'u64' : 'u32'} p${index}`)
+    .join(', ');
+  const loads = [...params]
+    .map((kind, index) =>
+      kind === 'p'
+        ? `ld.param.u64 %rd${index}, [p${index}];`
+        : `ld.param.u32 %r${index}, [p${index}];`,
+    )
+    .join('\n');
+  return kernelText(
+    name,
+    declared,
+    `
+    ${REGISTERS}
+    ${loads}
+    mov.u32 %r20, %ctaid.x; mov.u32 %r21, %tid.x; mov.u32 %r22, %ntid.x; mov.u32 %r23, %nctaid.x;
+    mad.lo.u32 %r24, %r20, %r22, %r21;
+    ${body}
+    ret;`,
+  );
+}

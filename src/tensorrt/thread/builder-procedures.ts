@@ -450,10 +450,11 @@ export class BuilderProcedures extends HeldObjects {
       };
     });
     this.call(parser, kind, 'clearErrors');
-    const lines = problems.map(
-      ({ message, node, nodeName, operator }) =>
-        `${node < 0 ? '' : `node ${node}${nodeName === undefined ? '' : ` '${nodeName}'`}${operator === undefined ? '' : ` (${operator})`}: `}${message}`,
-    );
+    const lines = problems.map(({ message, node, nodeName, operator }) => {
+      if (node < 0) return message;
+      const name = nodeName === undefined ? '' : ` '${nodeName}'`;
+      return `node ${node}${name}${operator === undefined ? '' : ` (${operator})`}: ${message}`;
+    });
     throw new Refused(
       'parse',
       `The ONNX parser of ${library.title} does not take the model: ` +

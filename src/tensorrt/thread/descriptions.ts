@@ -1,4 +1,5 @@
-// What TensorRT's threads and the rest of the package tell each other about engines and settings.
+// The descriptions of engines and settings in messages between TensorRT's threads and the rest of
+// the package.
 
 /** MemoryPoolType, in its order. */
 export const MEMORY_POOLS = [

@@ -136,7 +136,7 @@ export class HeldObjects {
     return library.classes.call(object, kind, method as never, ...(args as never[]));
   }
 
-  /** What TensorRT says while it is called is what an error tells. */
+  /** An error contains the messages of TensorRT during the call. */
   protected heard<T>(call: () => T): T {
     this.said.open();
     try {
@@ -223,9 +223,8 @@ function kindOf(said: string): 'memory' | 'unsupported' | 'library' {
     /out of memory|OutOfMemory|insufficient memory|cudaErrorMemoryAllocation|bad_alloc/i.test(said)
   )
     return 'memory';
-  return /cannot run on this GPU, which has compute capability|does not support this compute capability/i.test(
-    said,
-  )
+  return /cannot run on this GPU, which has compute capability/i.test(said) ||
+    /does not support this compute capability/i.test(said)
     ? 'unsupported'
     : 'library';
 }

@@ -1,7 +1,6 @@
 /**
- * What TensorRT's threads are asked to do, as tables of procedures: each is a few calls of
- * TensorRT, made one after the other, with nothing in between. Objects go by numbers outside of
- * this thread.
+ * The requests to TensorRT's threads, as tables of procedures: each is a few calls of TensorRT,
+ * made one after the other, with nothing in between. Objects go by numbers outside of this thread.
  */
 import { NativeMemory } from '../../native/native-memory.js';
 import { BuilderProcedures, SELECTORS } from './builder-procedures.js';

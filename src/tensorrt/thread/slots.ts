@@ -1,5 +1,5 @@
 /**
- * Where methods stand in the virtual tables of TensorRT's classes, by version, and how many slots
+ * The places of methods in the virtual tables of TensorRT's classes, by version, and how many slots
  * each table has there. Written by scripts/tensorrt-slots.mjs from the order of functions in
  * NVIDIA's headers.
  */

@@ -1,4 +1,4 @@
-/** Shapes of control flow, optimised and as they are. */
+/** Shapes of control flow, with and without optimisation. */
 import { describe, expect, test } from 'vitest';
 import { runKernel } from './run-kernel.js';
 import {
@@ -167,7 +167,7 @@ describe.each([{ optimise: true }, { optimise: false }])('$optimise', ({ optimis
     );
   });
 
-  test('a group that is left, as a switch and an inlined function are', () => {
+  test('a jump out of a group, as of a switch or an inlined function', () => {
     const got = run(optimise, (t, i, _size, out) => {
       const result = t.variable(0);
       t.group((id) => {
@@ -200,7 +200,7 @@ describe.each([{ optimise: true }, { optimise: false }])('$optimise', ({ optimis
     expect(got).toEqual(threads.map(() => 10));
   });
 
-  test('variables that change places in a loop', () => {
+  test('variables that are exchanged in a loop', () => {
     const got = run(
       optimise,
       (t, i, size, out) => {
@@ -255,7 +255,7 @@ describe.each([{ optimise: true }, { optimise: false }])('$optimise', ({ optimis
     );
   });
 
-  test('an array that is declared in a loop is zeros in each turn', () => {
+  test('an array that is declared in a loop is zero in each iteration', () => {
     const got = run(optimise, (t, i, size, out) => {
       const sum = t.variable(0);
       t.for(0, size, 1, (k) => {

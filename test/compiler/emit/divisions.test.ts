@@ -1,4 +1,4 @@
-/** Division by constants, which takes no division, against what JavaScript computes. */
+/** Division by constants, which needs no division instruction, compared with JavaScript. */
 import * as fc from '../../fast-check.js';
 import { describe, expect, test } from 'vitest';
 import {
@@ -35,7 +35,10 @@ function arrayOf(type: IntegerType, values: readonly bigint[]): HostArray {
   }
 }
 
-/** Where quotients change: multiples of the divisor and their neighbours, and the ends. */
+/**
+ * Dividends at which quotients change: multiples of the divisor and their neighbours, and the ends
+ * of the range.
+ */
 function dividendsOf(
   type: IntegerType,
   divisors: readonly bigint[],
@@ -53,8 +56,8 @@ function dividendsOf(
 }
 
 /**
- * Quotients and remainders by each divisor, of each dividend; `positive`: the compiler knows them
- * to be non-negative.
+ * Quotients and remainders by each divisor, of each dividend; `positive`: the compiler can derive
+ * that they are not negative.
  */
 function divide(
   type: IntegerType,
@@ -157,7 +160,7 @@ describe.each(types)('of %s', (type) => {
   ];
   const signed = type.startsWith('i');
 
-  test('by numbers that people divide by, and those at the ends', () => {
+  test('by common divisors, and those at the ends of the range', () => {
     check(type, plain, []);
     check(
       type,
@@ -239,6 +242,6 @@ test('a quotient and a remainder share their product, and ranges stay known', ()
   );
   const { emitted } = runKernel(t.tree, { values: { out: new Int32Array(64) }, block: [64] });
   expect(emitted.ptx.match(/mul\.hi/g)).toHaveLength(1);
-  // Threads have numbers that are none below zero: nothing is corrected for those that are.
+  // Numbers of threads are not negative: there is no correction for negative ones.
   expect(emitted.ptx).not.toMatch(/shr\.s32/);
 });

@@ -1,6 +1,6 @@
 /**
- * Well-known kernels: right on the CPU device, in the instructions that make them fast, and
- * compiled soon.
+ * Well-known kernels: their results on the CPU device, the instructions that make them fast, and
+ * the time that their compilation takes.
  */
 import { describe, expect, test } from 'vitest';
 import { emitKernel } from '../../../src/compiler/emit/emit.js';
@@ -121,7 +121,7 @@ const cases: Readonly<Record<string, Case>> = {
   },
 };
 
-test('each has its case', () => {
+test('each kernel has its case', () => {
   expect(Object.keys(cases)).toEqual(Object.keys(knownKernels));
 });
 
@@ -142,7 +142,7 @@ describe.each(Object.keys(cases))('%s', (name) => {
   });
 
   test.each(['7.5', '8.6', '9.0', '12.0'])(
-    'is taken by ptxas for compute capability %s',
+    'is accepted by ptxas for compute capability %s',
     (capability) => {
       const emitted = emitKernel(knownKernels[name]!(), { capability, alignment: { 0: 256 } });
       expect(emitted.ptx).toContain('.visible .entry');
@@ -151,7 +151,7 @@ describe.each(Object.keys(cases))('%s', (name) => {
   );
 });
 
-/** Instructions of the innermost loops, which is where time goes. */
+/** Instructions of the innermost loops, which take most of the time. */
 function loopsOf(ptx: string): string[][] {
   const lines = ptx
     .split('\n')
@@ -195,13 +195,13 @@ describe('instructions', () => {
     expect(countOf(eight, /mul\.(wide|lo)|mad|shl/)).toBeLessThanOrEqual(1);
   });
 
-  test('shuffles of a constant loop are in a row', () => {
+  test('shuffles of a constant loop follow one another', () => {
     const ptx = ptxOf('reduce');
     expect(ptx.match(/shfl\.sync\.down/g)).toHaveLength(10);
   });
 });
 
-test('thousands of statements in a row are no depth', () => {
+test('thousands of statements in sequence do not count as nesting', () => {
   const t = new TreeBuilder('long');
   const x = t.tensor('x', 'i32');
   const early = t.variable(x.at(0));

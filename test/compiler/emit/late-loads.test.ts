@@ -18,8 +18,8 @@ const WRITE = 'for (let k = 0; k < 8; k++) y[t * 8 + k] = d[k] / by * g[k];';
 const BLOCK = 64;
 
 /**
- * Where the reads of `w` and the last division stand in what is emitted for a block, whose results
- * have to be the same wherever that is.
+ * The positions of the reads of `w` and of the last division in the emitted code of a block, whose
+ * results must not depend on them.
  */
 function places(
   text: string,
@@ -79,7 +79,7 @@ describe('loads after the quotients', () => {
   });
 });
 
-describe('before them', () => {
+describe('accesses that stay before the quotients', () => {
   test('loads before the barrier', () => {
     const { weights, division } = places(`${READ_X} ${READ_W} ${MEET} ${WRITE}`);
     expect(weights).toBeLessThan(division);
@@ -100,7 +100,7 @@ describe('before them', () => {
     expect(weights).toBeLessThan(division);
   });
 
-  test('loads without a barrier, as everything else', () => {
+  test('loads without a barrier', () => {
     const text = `${READ_X} const by = x[(t ^ 1) * 8] + 3; ${READ_W} ${WRITE}`;
     const tree = readKernel({
       name: 'scaled',

@@ -1,6 +1,6 @@
 /**
- * Every operator of every type, on values at the edges, against what JavaScript computes; from
- * memory and folded while compiling.
+ * Every operator of every type on edge values, compared with JavaScript: with operands from memory,
+ * and folded by the compiler.
  */
 import { describe, expect, test } from 'vitest';
 import type {
@@ -246,7 +246,7 @@ function expectedBinary(
 const differ = (got: Scalar, wanted: Scalar | undefined): boolean =>
   wanted !== undefined && !Object.is(got, wanted);
 
-/** Each pair as an operand from memory, each operator with a row of results of its own. */
+/** Each pair is read from memory; each operator has its own row of results. */
 function runPairs(
   type: NumberType,
   build: (a: Expression, b: Expression) => readonly Expression[],

@@ -28,13 +28,13 @@ function random(): number {
   return (state ^ (state >>> 15)) >>> 0;
 }
 const anyOf = (list: readonly number[]): number => list[random() % list.length]!;
-/** Between 2^low and 2^(high + 1), of either sign. */
+/** A number between 2^low and 2^(high + 1), of either sign. */
 const sized = (low: number, high: number): number =>
   float(((random() & 0x807fffff) | ((127 + low + (random() % (high - low + 1))) << 23)) >>> 0);
 
 /**
- * A thread divides eight numbers by one. `between`: what is divided, 3 · x, is computed between the
- * divisions; else quotients are written between.
+ * A thread divides eight numbers by one. With `between` the dividends, 3 · x, are computed between
+ * the divisions; otherwise the quotients are written between them.
  */
 function divider(between: boolean): TreeBuilder {
   const t = new TreeBuilder('divide');
@@ -190,7 +190,7 @@ describe('quotients are the nearest floats', () => {
   });
 
   test('of zeros and numbers of usual size by a positive divisor, without a division', () => {
-    // Without its last resort the kernel gives nothing of use beyond what it was meant for.
+    // Without the division for other operands the kernel is correct for these only.
     const { ptx, entry } = compiled;
     const cut = ptx.replaceAll(/div\.rn\.f32 (%f\d+), .*;/g, 'mov.f32 $1, 0f7FC00000;');
     const divisors = Float32Array.from({ length: THREADS }, () => Math.abs(sized(-23, 23)));
@@ -231,7 +231,10 @@ describe('which divisions share a reciprocal', () => {
     expect(counts(divider(false), { emulated: true })).toEqual([0, 8]);
   });
 
-  /** So many, of what was read before; `uses`: each of the quotient before. */
+  /**
+   * As many divisions as `steps`, of numbers that were read before; with `uses` each divides the
+   * previous quotient.
+   */
   const chain = (steps: number, uses: boolean): TreeBuilder => {
     const t = new TreeBuilder('chain');
     const [x, out] = [t.tensor('x', 'f32', 'input'), t.tensor('out', 'f32', 'output')];
@@ -244,7 +247,7 @@ describe('which divisions share a reciprocal', () => {
     return t;
   };
 
-  test('and the computation between gives the dividends', () => {
+  test('with the dividends computed between them', () => {
     const { ptx, entry } = emitKernel(divider(true).tree, { capability: '9.0' });
     const dividends = Float32Array.from({ length: THREADS * DIVIDENDS }, () => sized(-20, 20));
     const divisors = Float32Array.from({ length: THREADS }, () => sized(-20, 20));

@@ -1,4 +1,4 @@
-/** Random kernels: optimised or not, they write the same bits. */
+/** Random kernels, which write the same bits with and without optimisation. */
 import * as fc from '../../fast-check.js';
 import { expect, test } from 'vitest';
 import type {
@@ -68,10 +68,10 @@ class Kernel {
   private readonly table: Elements;
   private readonly n: Expression;
   private readonly thread: Expression;
-  /** Loops around. */
+  /** The enclosing loops. */
   private depth = 0;
   private statements = 0;
-  /** Threads may have parted. */
+  /** Whether threads may have diverged. */
   private apart = 0;
 
   constructor(seed: number) {
@@ -152,7 +152,7 @@ class Kernel {
           ? shuffle('bfly', next(), 1 + dice.below(16))
           : next();
       case 8:
-        // Never by zero, nor the least by -1.
+        // The divisor is never zero, and the least number is never divided by -1.
         if (isFloat(type)) return binary(dice.of(['div', 'rem'] as const), next(), next());
         return type === 'i32'
           ? binary(dice.of(['div', 'rem'] as const), next(), add(binary('and', next(), 15), 1))
@@ -198,7 +198,7 @@ class Kernel {
   private parted(body: () => void): () => void {
     return () => {
       this.apart++;
-      // Variables of the inside are none outside.
+      // The variables of the block are not visible after it.
       const held = this.variables.length;
       body();
       this.variables.length = held;

@@ -26,7 +26,7 @@ export interface Run {
   readonly dynamicShared?: number;
   readonly interleave?: boolean;
   readonly target?: Partial<EmitTarget>;
-  /** False: not shown to ptxas. */
+  /** Where it is false, ptxas does not read the text. */
   readonly shown?: boolean;
 }
 
@@ -34,11 +34,11 @@ export interface Ran {
   readonly outcome: Outcome;
   readonly grid: Grid;
   readonly emitted: EmittedKernel;
-  /** What a tensor holds now. */
+  /** The present contents of a tensor. */
   of<T extends HostArray>(name: string): T;
 }
 
-/** Runs the kernel; each emitted text is shown to ptxas too, where there is one. */
+/** Runs the kernel; where ptxas is installed, it reads each emitted text. */
 export function runKernel(tree: KernelTree, run: Run): Ran {
   const emitted = emitKernel(tree, { capability: '8.0', ...run.target });
   if (run.shown !== false) offer(emitted);
@@ -83,7 +83,7 @@ export function runKernel(tree: KernelTree, run: Run): Ran {
   };
 }
 
-/** Where ptxas is: ASYNC_CUDA_PTXAS names it, else it is looked for on the path. */
+/** The path of ptxas: ASYNC_CUDA_PTXAS, or the one on PATH. */
 function findPtxas(): string | undefined {
   const named = process.env['ASYNC_CUDA_PTXAS'];
   if (named !== undefined) return named;

@@ -1,5 +1,6 @@
 /**
- * Where the compiler sees the sign of a power's exponent, it computes less; the bits are the same.
+ * The code is shorter where the compiler can derive the sign of a power's exponent; the results
+ * have the same bits.
  */
 import { expect, test } from 'vitest';
 import { readKernel } from '../../../src/compiler/read/read-kernel.js';
@@ -27,8 +28,8 @@ const special = [
 ];
 
 /**
- * exp of the expression of `a`, `b` and `c`; `hidden`: of the same number, of which the compiler
- * sees nothing.
+ * exp of the expression of `a`, `b` and `c`; with `hidden`, of the same number in a form of which
+ * the compiler cannot derive the sign.
  */
 function kernelOf(exponent: string, hidden: boolean) {
   const tensor = (access: 'input' | 'output' | 'inout') =>

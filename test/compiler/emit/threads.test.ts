@@ -53,7 +53,7 @@ test('shared memory, static and dynamic, between barriers', () => {
   expect([...of<Float64Array>('y')]).toEqual(
     [...input].map((_, at) => input[63 - at]! + (at ^ 1) * 2 + 7),
   );
-  // 512 and 3 bytes, and the rest of the line of 128 after which the launch's own begin.
+  // 512 and 3 bytes, rounded up to lines of 128: the dynamic part begins there.
   expect(emitted.sharedBytes).toBe(640);
 });
 
@@ -380,7 +380,7 @@ describe('checks', () => {
   });
 });
 
-test('clocks go on', () => {
+test('clocks increase', () => {
   const t = new TreeBuilder('clocks');
   const y = t.tensor('y', 'i64');
   y.put(0, t.special('clock'));

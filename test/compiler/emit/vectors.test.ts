@@ -104,7 +104,7 @@ test('any order of reads and writes has the results of single accesses', { tags:
   let joined = 0;
   fc.assert(
     fc.property(steps, fc.constantFrom(0, 4, 8), fc.boolean(), (given, j, sorted) => {
-      // In order there is something to be joined.
+      // In this order there are accesses to join.
       const all = sorted
         ? given.map(({ to, from }, at): Step => ({
             to: [to[0], 'i', at % 8],
@@ -222,7 +222,7 @@ describe.each(NARROW)('$storage, $each at once', ({ storage, each, view }) => {
     expect([...of<Uint16Array>('y')]).toEqual(reversed);
   });
 
-  test('by halves at 8 bytes', () => {
+  test('in halves where tensors begin at 8 bytes', () => {
     const { of, emitted } = runKernel(fromText(body, storage), {
       values: { x: bits, y: new view(bits.length) },
       target: { alignment: { 0: 8, 1: 8 }, capability: '9.0' },

@@ -43,7 +43,7 @@ test.each([32, 256, 1024])('of %i threads', (threads) => {
   expect(ptx.match(/bar\.sync/g)).toHaveLength(1);
 });
 
-test('comes to a barrier more where it may come again', () => {
+test('has one more barrier where it may run again', () => {
   const again = readKernel({
     ...source,
     text:
@@ -77,8 +77,8 @@ test('one after another waits for the earlier one’s reads, also within a funct
       target: block === undefined ? {} : { block },
     });
     expect([...of<Float32Array>('y')]).toEqual(Array<number>(128).fill(174752 + 128));
-    // One for the first of f32, two for the second, and one for that of i32, which has memory of
-    // its own.
+    // One barrier for the first reduction of f32, two for the second, and one for that of i32,
+    // which has memory of its own.
     if (block !== undefined) expect(ptx.match(/bar\.sync/g)).toHaveLength(4);
   }
 });
@@ -97,7 +97,7 @@ someOf(
   ['min', 'u64', BigUint64Array],
   ['sum', 'f64', Float64Array],
 ] as const)(
-  '%s of %s is the same whatever is known of the block, and of how many threads',
+  '%s of %s is the same for any number of threads, known to the compiler or not',
   (of, storage, array) => {
     const signature = Object.fromEntries(
       (['y', 'x'] as const).map((name) => [
@@ -141,7 +141,7 @@ someOf(
   },
 );
 
-test.each([48, 1000])('but of %i threads, and where they are not known, it does', (threads) => {
+test.each([48, 1000])('of %i threads, or of an unknown number, checks for partners', (threads) => {
   for (const known of [[threads, 1, 1], undefined] as const)
     expect(run(threads, known)).toContain('selp');
 });

@@ -81,7 +81,7 @@ export function difference(
   }
   const values = new Map<string, { storage: StorageType; value: number | bigint | boolean }>();
   for (const { name, storage } of scalars) {
-    // As it is stored; the value that is passed as an argument is what is read from there.
+    // The value in the storage type; the argument is what a read of it gives.
     const value = randomValue(random, READ_AS[storage]);
     values.set(name, {
       storage,

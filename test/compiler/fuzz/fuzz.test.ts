@@ -68,8 +68,8 @@ test('a seed gives the same kernel every time', () => {
   expect(text(7)).not.toBe(text(8));
 });
 
-test('a kernel that differs is made small', () => {
-  // Pretends that every kernel differs that still has a square root in it.
+test('a kernel that differs is reduced', () => {
+  // Every kernel that contains a square root counts as one that differs.
   const hasRoot = (code: string): boolean => code.includes('Math.sqrt(');
   let seed = 1;
   while (!hasRoot(writeJavaScript(randomKernel(seed).tree).code)) seed++;

@@ -1,7 +1,7 @@
 /**
  * Test only: random kernels, well typed, whose results depend on no order of threads. Every thread
- * writes elements of its own; shared memory is written and read with barriers between; what threads
- * do together they do in uniform control flow.
+ * writes elements of its own; shared memory is written and read with barriers between; convergent
+ * operations are in uniform control flow.
  */
 import { readAs } from '../../../src/compiler/storage-types.js';
 import { TreeBuilder } from '../../../src/compiler/tree-builder.test-support.js';
@@ -178,11 +178,11 @@ class Maker {
   private known: Local[] = [];
   /** Variables that loops count with. */
   private readonly counters = new Set<number>();
-  /** Loops and groups around, that a break may leave. */
+  /** Enclosing loops and groups that a break may leave. */
   private around: { id: number; loop: boolean }[] = [];
   private names = 0;
   private depth = 0;
-  /** All threads of the block are here. */
+  /** Whether all threads of the block reach this place. */
   private uniform = true;
   private readonly together: boolean;
 
@@ -253,7 +253,7 @@ class Maker {
     return made;
   }
 
-  /** As where threads part. */
+  /** Runs `make` as in code where threads have diverged. */
   private apart<T>(make: () => T): T {
     const { uniform } = this;
     this.uniform = false;
@@ -325,8 +325,8 @@ class Maker {
     const { known } = this;
     this.known = [...known, counter];
     const leaves = random.chance(50);
-    // It counts in the body, on both sides of a branch, rather than in the update: then nothing
-    // else may go on to the next turn.
+    // The counter changes in the body, on both sides of a branch, instead of in the update: then no
+    // other statement may continue the loop.
     const inBody = random.chance(30);
     const step = (by: Expression): Statement => t.set(counter, t.add(counter, by));
     const make = (): Statement =>
@@ -351,7 +351,7 @@ class Maker {
             );
           }
           this.around.pop();
-          // The counter may skip turns, so that what the test reads comes out of a branch.
+          // The counter may skip values, so that the test reads what a branch has written.
           if (inBody)
             body.push(
               t.if(this.expression('bool', 2), [
@@ -373,7 +373,7 @@ class Maker {
         },
         random.chance(35),
       );
-    // A loop that some threads leave sooner is no place to meet.
+    // A loop that some threads leave early has no convergent operations.
     const loop = this.apart(make);
     this.known = known;
     return [t.set(counter, t.constant(counter.type, 0)), loop];
@@ -395,13 +395,16 @@ class Maker {
     );
   }
 
-  /** Out of more than the group itself. */
+  /** A jump out of any enclosing group or loop. */
   private jump(): Statement {
     const target = this.random.pick(this.around);
     return target.loop && this.random.chance(50) ? this.t.next(target.id) : this.t.leave(target.id);
   }
 
-  /** Every thread writes its element of a shared array, all meet, every thread reads another's. */
+  /**
+   * Every thread writes its element of a shared array, all wait at a barrier, and every thread
+   * reads another's.
+   */
   private share(): Statement[] {
     const { random, t } = this;
     const storage = random.pick(STORAGES);
@@ -478,7 +481,7 @@ class Maker {
     return t.constant(type, randomValue(random, type));
   }
 
-  /** NaN's bits are no part of what is compared. */
+  /** The bits of a NaN are not compared. */
   private number(type: 'f32' | 'f64', depth: number): Expression {
     const { t } = this;
     const local = t.local(`n${this.names++}`, type);

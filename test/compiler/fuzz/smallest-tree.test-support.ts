@@ -1,4 +1,4 @@
-/** Test only: leaves out of a tree what a failure does not need. */
+/** Test only: removes the parts of a tree that a failure does not need. */
 import type { Expression, KernelTree, Statement, ValueType } from '../../../src/compiler/tree.js';
 import { children, walk } from '../../../src/compiler/simulate/walk.js';
 
@@ -66,7 +66,7 @@ function edited(
   };
   const list = (nodes: readonly Statement[]): Statement[] =>
     nodes.flatMap((node) => {
-      // The counter of a loop stays as it is: an endless loop shows nothing.
+      // The counter of a loop stays as it is: a loop without end gives no result.
       if (node.kind === 'assign' && counting.has(node.local)) return [node];
       count++;
       if (count === edit.at) {

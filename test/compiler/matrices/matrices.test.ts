@@ -1,6 +1,6 @@
 /**
- * What a warp does with matrices, and asynchronous copies: from text to the CPU device and to
- * JavaScript, each against the definition.
+ * Matrix operations of warps, and asynchronous copies: kernels from their text on the CPU device
+ * and as JavaScript, both compared with the definition.
  */
 import * as fc from '../../fast-check.js';
 import { describe, expect, test } from 'vitest';

@@ -48,7 +48,7 @@ function both(tree: KernelTree, grid: number, block: number, args: Given): void 
   }
 }
 
-test('a body reads in JavaScript as it was written', () => {
+test('the JavaScript of a body looks like its source', () => {
   const tree = read(
     { y: tensor('f32'), x: tensor('f32', 'input'), n: scalar('i32') },
     `({ y, x, n }, gpu) => {

@@ -66,7 +66,7 @@ $L__BB1_2:
 	ret;
 }
 
-// Never ends; what it counts is stored nowhere that anyone waits for.
+// Never ends; it stores its count to memory that is not used.
 .visible .entry forever(
 	.param .u64 forever_param_0
 )

@@ -48,7 +48,7 @@ const behind = Array.from({ length: 20 }, () =>
 
 const began = performance.now();
 let inFlight: unknown[] = [];
-if (listen === 'nobody') {
+if (listen === 'none') {
   // Chains without an end: each would be an unhandled rejection of its own.
   const careless = (work: () => unknown): void => {
     try {

@@ -35,7 +35,7 @@ import {
   SHARED_BYTES,
   SUMS,
   THREADS,
-} from './random-source.js';
+} from './random-expressions.js';
 import type { RandomSource } from './random-source.js';
 
 const DTYPE: Readonly<Record<StorageType, KernelDType>> = DTYPES;

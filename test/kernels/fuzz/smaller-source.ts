@@ -26,8 +26,8 @@ function* withoutLines(lines: readonly string[]): Generator<string[]> {
 }
 
 /**
- * One pair of parentheses at a time: in its place what is inside of it, before or behind an
- * operator, or a number.
+ * One pair of parentheses at a time: in its place its contents before or after an operator, or a
+ * number.
  */
 function* withoutParentheses(text: string): Generator<string> {
   const open: number[] = [];

@@ -6,13 +6,13 @@ import { expect, test } from 'vitest';
 import { Grid } from '../../../src/ptx/run-grid.test-support.js';
 import { BLOCK, KERNEL, PER_THREAD, kernelOf } from './kernel.js';
 
-/** Every so many bit patterns; a prime, so that no bit stays the same. */
+/** The step between bit patterns: a prime, so that no bit is always the same. */
 const STEP = Number(process.env.ASYNC_CUDA_APPROXIMATE_STEP ?? 32_749);
 const LEAST_NORMAL = 2 ** -126;
 
 const patterns = new Uint32Array(Math.floor(2 ** 32 / STEP)).map((_, index) => index * STEP);
 const values = new Float32Array(patterns.buffer);
-/** Finer where functions change most. */
+/** The step is finer where functions change most. */
 const near = (from: number, to: number): Float32Array =>
   Float32Array.from({ length: 40_000 }, (_, index) => from + ((to - from) * index) / 40_000);
 
@@ -167,7 +167,8 @@ test.each(rows.map((row, index) => ({ ...row, name: `${row.instruction}, ${index
   },
 );
 
-// The ISA bounds no error there, but a sine is one: what it is multiplied with stays finite.
+// The ISA bounds no error there, but a sine is between -1 and 1: a finite number times it stays
+// finite.
 test.each(['sin.approx.f32', 'cos.approx.f32'])(
   '%s of very large numbers is between -1 and 1',
   { tags: 'thorough' },

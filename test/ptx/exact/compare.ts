@@ -1,4 +1,4 @@
-/** What a device made of a case's operands, against the reference. */
+/** Compares a device's results for the operands of a case with the reference. */
 import type { Case } from './cases.js';
 import { FORMATS, INTEGERS, NAN, canonicalNaN, isNaNBits } from './reference.js';
 
@@ -8,7 +8,7 @@ export interface Comparison {
   wrong: number;
   /** NaNs whose bits are not the canonical ones. */
   otherNaNs: number;
-  /** One of the wrong ones. */
+  /** One of the wrong results. */
   example?: string;
 }
 

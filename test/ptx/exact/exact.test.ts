@@ -59,7 +59,7 @@ describe.each([...families])('%s', (_, cases) => {
       expect(complaints).toEqual([]);
     });
   if (cases.some(({ instruction }) => /^(mul|fma)\.rn\.ftz\.f32$/.test(instruction))) {
-    // Lanes have a way of their own to flush what they round.
+    // Vector lanes flush rounded results with code of their own.
     test('in vector lanes', { tags: 'random', timeout: 120_000 }, () => {
       expect(
         new Grid(kernelOf(cases[0]!), { simd: true }).width(KERNEL, { grid: [1], block: [BLOCK] }),

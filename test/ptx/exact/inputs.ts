@@ -1,6 +1,6 @@
 /**
  * Operands of a case: all values of 16 bits, otherwise edges and their neighbours, ties, random
- * bits of all exponents, and what makes tiny results.
+ * bits of all exponents, and operands with tiny results.
  */
 import type { Case } from './cases.js';
 import { FORMATS, INTEGERS } from './reference.js';
@@ -13,7 +13,7 @@ function randomBits(random: Random, bits: number): bigint {
   return ((BigInt(random.bits()) << 32n) | BigInt(random.bits())) & mask(bits);
 }
 
-/** Values at which something changes. */
+/** Values at which a representation or a rounding changes. */
 export function edges(type: string): bigint[] {
   const format = FORMATS[type];
   const found = new Set<bigint>();
@@ -101,10 +101,7 @@ const randomValue = (random: Random, type: string): bigint =>
     ? randomFloat(random, type)
     : randomBits(random, widthOf(type)) >> BigInt(random.below(widthOf(type)));
 
-/**
- * Operands whose results lie about the least normal number, where .ftz decides by how they are
- * rounded.
- */
+/** Operands whose results are near the least normal number, where .ftz depends on the rounding. */
 function tiny({ instruction, operands: [type] }: Case, random: Random): bigint[] {
   const format = FORMATS[type!];
   if (!format) return [];
@@ -128,8 +125,8 @@ function tiny({ instruction, operands: [type] }: Case, random: Random): bigint[]
     case 'mul':
       return factors(1 - bias);
     case 'fma':
-      // The product alone, or one that takes a little from the least normal number, or adds a
-      // little.
+      // The addend is zero, or near the least normal number, to which the product adds a little or
+      // from which it subtracts a little.
       return random.chance(3)
         ? [...factors(1 - bias), sign()]
         : [
@@ -182,7 +179,7 @@ function operandsOf(
     const near = random.chance(3) ? randomValue(random, first) : undefined;
     operands.forEach((type, column) => {
       let value = random.chance(3) ? random.pick(corners[column]!) : randomValue(random, type);
-      // Operands of like magnitude cancel, and leave what is hard to round.
+      // Operands of similar magnitude cancel, and their difference is hard to round.
       if (near !== undefined && column > 0)
         value =
           near ^

@@ -1,4 +1,4 @@
-/** One instruction over arrays of 64-bit cells, as PTX: what every device is given to run. */
+/** One instruction over arrays of 64-bit cells, as PTX that every device runs. */
 import type { Case } from './cases.js';
 
 export const KERNEL = 'apply';

@@ -1,5 +1,5 @@
 /**
- * Changed kernels on the CPU device: they end, are cut short, or fault, and touch no memory but
+ * Mutated kernels on the CPU device: they end, are stopped, or fault, and access no memory but
  * their own.
  */
 import { expect, test } from 'vitest';

@@ -31,7 +31,7 @@ test(
       if (complaint !== undefined) expect.fail(failureOf(number, complaint));
     }
     console.log(`fuzzed ${number - FROM} inputs from number ${FROM}: ${compiled} compile`);
-    // Mutations that never leave a good module would test little.
+    // Mutations of which none is a valid module would test little.
     expect(compiled).toBeGreaterThan((number - FROM) / 50);
   },
 );

@@ -6,13 +6,13 @@ import { PtxError, compilePtx } from 'async-cuda/ptx';
 import type { WasmModule } from 'async-cuda/ptx';
 
 /**
- * Longer than this for inputs of some ten kilobytes is a hang in the making, even on a machine with
- * much else to do.
+ * An input of some ten kilobytes that takes longer than this counts as a hang, even on a busy
+ * machine.
  */
 export const SLOWEST_MS = 5000;
 
 export interface Verdict {
-  /** What went wrong; undefined where all is well. */
+  /** The problem; undefined where there is none. */
   complaint?: string;
   module?: WasmModule;
   ms: number;
@@ -29,7 +29,7 @@ function misplaced(error: PtxError, lines: number): string | undefined {
 }
 
 export function judge(text: string): Verdict {
-  // Processor time: others may have the machine meanwhile.
+  // Processor time is measured, since other processes may run meanwhile.
   const start = process.cpuUsage();
   const lines = text.split('\n').length;
   let complaint: string | undefined;

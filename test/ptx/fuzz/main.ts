@@ -46,7 +46,7 @@ async function run(from: number, to: number, device: boolean): Promise<boolean> 
   let accepted = 0;
   const report = (number: number, complaint: string): void => {
     bad++;
-    // One example per kind of complaint.
+    // One example of each kind of problem.
     const kind = complaint.replaceAll(/\d+/g, '#').split('\n').slice(0, 3).join('\n');
     if (!seen.has(kind) && seen.size < MOST_SHOWN)
       console.log(`input ${number}: ${complaint.split('\n').slice(0, 4).join('\n')}\n`);
@@ -91,7 +91,7 @@ async function run(from: number, to: number, device: boolean): Promise<boolean> 
       }, HANGS_MS);
       worker.on('error', (error) => {
         clearInterval(watch);
-        // Before its first input it is not the input's fault.
+        // A failure before the first input is not caused by an input.
         if (!(error as { code?: string }).code?.startsWith('ERR_WORKER')) throw error;
         report(counter[0]!, `the thread died: ${error.message}`);
         resolve(counter[0]! + 1);

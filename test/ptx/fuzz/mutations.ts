@@ -516,7 +516,7 @@ const DECLARATIONS = [
   'brx.idx %r1, t;',
 ];
 
-/** Things that are only long or deep. */
+/** Texts that are only long or deeply nested. */
 function excess(random: Random): string {
   const times = random.pick([50, 199, 201, 1000, 20000]);
   return random.pick([
@@ -679,7 +679,8 @@ export class Inputs {
     const index = random.below(this.seeds.length);
     if (kind === 1) return this.seeds[index]!.slice(0, random.below(this.seeds[index]!.length));
     const tokens = [...this.tokensOf(index)];
-    // Half of them differ from a good module in one place only, so that they come far.
+    // Half of them differ from a valid module in one place only, so that they reach late phases of
+    // the compiler.
     for (
       let count = kind < 10 ? 1 + random.below(random.chance(4) ? 20 : 3) : 1;
       count > 0;

@@ -12,7 +12,10 @@ const POLLS = 60;
 /** 2^30 calls of a recursion without end take five seconds on a machine with nothing else to do. */
 const LONGEST_POLL_MS = 30_000;
 
-/** A new device for each module: a fault ends a context. Undefined where all is well. */
+/**
+ * Each module has a new device, since a fault ends a context. Returns undefined where there is no
+ * problem.
+ */
 export function runOnDevice(text: string, module: WasmModule, seed: number): string | undefined {
   const random = new Random(seed);
   for (const kernel of module.kernels.slice(0, 3)) {
@@ -32,7 +35,7 @@ function runKernel(text: string, kernel: WasmKernel, random: Random): string | u
   if (!isPolled(cu)) throw new Error('the CPU device is polled');
   try {
     cu.cuInit(0);
-    // The other device's memory is no business of the kernel's.
+    // A kernel must not change the other device's memory.
     cu.cuCtxSetCurrent(cu.cuDevicePrimaryCtxRetain(1));
     const other = cu.cuMemAllocManaged(65536, 1);
     const seen = cu.hostView(other, 65536);

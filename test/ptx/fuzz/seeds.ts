@@ -1,6 +1,6 @@
 /**
- * What is mutated: each function of each sample kernel as a module of its own, with the module's
- * variables, so that an input is small and a million of them take minutes.
+ * The texts that are mutated: each function of each sample kernel as a module of its own, with the
+ * module's variables, so that an input is small and a million of them take minutes.
  */
 import { readFileSync, readdirSync } from 'node:fs';
 

@@ -22,7 +22,7 @@ let files = 0;
 /** `PTXAS` names the program; default: the one on the path. */
 export const PTXAS = process.env.PTXAS ?? 'ptxas';
 
-/** All that ptxas has against a text; empty where it accepts it. */
+/** All errors of ptxas for a text; empty where it accepts the text. */
 export async function assemble(text: string, arch: string): Promise<Refusal[]> {
   const file = join(folder, `${files++}.ptx`);
   writeFileSync(file, text);
@@ -49,7 +49,7 @@ export async function assemble(text: string, arch: string): Promise<Refusal[]> {
 }
 
 /**
- * What ptxas has against each of the lines that stand in one kernel, `before` lines after its
+ * The errors of ptxas for each of the lines of one kernel, which begin `before` lines after its
  * beginning.
  */
 export async function refusedLines(
@@ -68,7 +68,7 @@ export async function refusedLines(
       ({ message }) => batch.length === 1 || !message.startsWith('Parsing error'),
     );
     for (const { line, message } of sure) refused[batch[line - before - 1]!] = message;
-    // What is left over has been read, or not: ptxas gives up at some errors.
+    // ptxas stops at some errors: the remaining lines may not have been read.
     if (sure.length) await judge(batch.filter((index) => refused[index] === undefined));
     else if (named.length) {
       // A syntax error may be that of the line before.

@@ -1,7 +1,7 @@
 /**
- * Every row of the table of forms, and neighbours that no row has, before ptxas: `PTXAS=… npx tsx
- * test/ptx/ptxas/forms.ts [sm_100a@9.0 …] [--only MNEMONIC]`. Prints where the two differ. Exit
- * status 1 if they do.
+ * Every row of the table of forms, and similar texts that no row has, assembled by ptxas: `PTXAS=…
+ * npx tsx test/ptx/ptxas/forms.ts [sm_100a@9.0 …] [--only MNEMONIC]`. Prints where the two differ.
+ * Exit status 1 if they do.
  */
 import { parseArgs } from 'node:util';
 import {
@@ -39,7 +39,7 @@ const complaintOf = (
   );
 };
 
-/** What the rows have. */
+/** The instructions of the rows. */
 function rowCases(version: string, target: string, only: string | undefined): Case[] {
   const found = new Map<string, Case>();
   for (const row of FORMS) {
@@ -53,11 +53,11 @@ function rowCases(version: string, target: string, only: string | undefined): Ca
   return [...found.values()];
 }
 
-/** One word more, one fewer, another: what is then in no row, ptxas should refuse, too. */
+/** One word is added, removed or replaced: ptxas should also refuse a result that no row has. */
 function neighbours(version: string, target: string, only: string | undefined): Case[] {
   const random = new Random(1);
   const found = new Map<string, Case>();
-  // ptxas lets these words stand beside anything.
+  // ptxas accepts these words in any instruction.
   const strange = new Set([
     'pred',
     'b8x16',
@@ -95,7 +95,7 @@ function neighbours(version: string, target: string, only: string | undefined): 
             isScalarType(changed[at] ?? '') ? random.pick(everyType) : random.pick(own),
           );
         else changed.splice(at, 0, random.pick(everyWord));
-        // ptxas lets a modifier stand twice; here it may not.
+        // ptxas accepts a modifier that occurs twice; this compiler does not.
         if (new Set(changed).size < changed.length || changed.length === 0) continue;
         const complaint = complaintOf(row.mnemonic, changed, version, target);
         if (
@@ -124,7 +124,7 @@ async function compare(version: string, target: string, only: string | undefined
       ({ line }) => line > SKELETON_LINES && line <= SKELETON_LINES + batch.length,
     );
     for (const { line, message } of lines) refused.set(batch[line - SKELETON_LINES - 1]!, message);
-    // What is left over has been read, or not: ptxas gives up at some errors.
+    // ptxas stops at some errors: the remaining lines may not have been read.
     const left = batch.filter((each) => !refused.has(each));
     if (!lines.length) {
       if (batch.length === 1) refused.set(batch[0]!, refusals[0]!.message);

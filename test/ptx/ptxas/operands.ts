@@ -1,5 +1,5 @@
 /**
- * Operands of every kind in every place of every row, before ptxas: `PTXAS=… npx tsx
+ * Operands of every kind in every place of every row, assembled by ptxas: `PTXAS=… npx tsx
  * test/ptx/ptxas/operands.ts [sm_100a@9.0 …] [--only MNEMONIC] [--most 40000 [--seed 1]]`. Prints
  * where the two differ, by instruction, place and kind of operand. There are some 250,000 cases, of
  * which `--most` takes a sample that `--seed` draws.
@@ -16,7 +16,7 @@ import { isScalarType } from '../../../src/ptx/scalar-types.js';
 import { Random } from '../fuzz/random.js';
 import { refusedLines } from './assemble.js';
 
-/** What may stand in a place, whether or not it may stand there. */
+/** Operands of every kind, valid in a place or not. */
 const KINDS: readonly (readonly [string, string])[] = [
   ['predicate', '%p1'],
   ['negated predicate', '!%p1'],

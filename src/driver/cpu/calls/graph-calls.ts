@@ -41,8 +41,8 @@ export function graphCalls(machine: Machine): GraphCalls {
     machine.find(call, 'executable graph', machine.graphExecs, handle);
 
   /**
-   * What a graph allocates and does not free lives on after a launch, and must be freed before the
-   * next, or is freed by it.
+   * Memory that a graph allocates and does not free remains allocated after a launch, and must be
+   * freed before the next, or is freed by it.
    */
   function reviveMemory(call: string, exec: GraphExec): void {
     for (const { allocation, freed, bytes } of exec.memory.allocations) {

@@ -1,5 +1,6 @@
 /**
- * Host memory that the driver knows, and what it knows of an address.
+ * Host memory that is allocated by the driver or registered with it, and the attributes of
+ * addresses.
  */
 import { CUpointer_attribute as A } from '../../attributes.js';
 import { CUmemAccess_flags, CUmemorytype } from '../../flags.js';
@@ -75,7 +76,7 @@ export function hostMemoryCalls(machine: Machine): HostMemoryCalls {
       }
     },
     hostAddress: (buffer) => machine.host.bufferOf(buffer).origin,
-    /** The same number: good for copies and stream memory operations, not for kernels. */
+    /** The same number: it is valid in copies and stream memory operations, not in kernels. */
     cuMemHostGetDevicePointer(p) {
       machine.context('cuMemHostGetDevicePointer');
       machine.space('cuMemHostGetDevicePointer', 'p', p, 1, 'host');

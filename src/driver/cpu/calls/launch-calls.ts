@@ -162,7 +162,7 @@ export function launchCalls(machine: Machine): FunctionCalls & LaunchCalls {
     );
   }
 
-  /** The clusters that a launch and the kernel ask for; undefined where neither does. */
+  /** The clusters that a launch and the kernel request; undefined where neither does. */
   function clusterOf(
     call: string,
     func: KernelFunction,

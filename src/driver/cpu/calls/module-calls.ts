@@ -22,8 +22,8 @@ export function moduleCalls(machine: Machine): ModuleCalls {
   }
 
   /**
-   * Kernels that the compiler does not cover are left out of a module whose others it does: they
-   * say so when asked for.
+   * Kernels that the compiler does not cover are left out of a module whose others it does: the
+   * error is thrown when one is looked up.
    */
   function noKernel(call: string, name: string, { kernels, failures }: WasmModule): never {
     const failure = failures.find(({ kernel }) => kernel === name);

@@ -231,7 +231,7 @@ export function streamCalls(machine: Machine): StreamCalls {
 }
 
 export function eventCalls(machine: Machine): EventCalls {
-  /** The event, about which a capture that recorded it can say nothing. */
+  /** The event. One that was recorded in a capture cannot be observed. */
   function observable(call: string, handle: number): CpuEvent {
     const event = machine.find(call, 'event', machine.events, handle);
     if (event.captured !== undefined) {

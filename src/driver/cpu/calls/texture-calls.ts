@@ -20,7 +20,7 @@ import { createArray, texelBytes } from '../memory/array.js';
 import type { CpuArray, Texels } from '../memory/array.js';
 import type { Allocation } from '../memory/device-memory.js';
 
-/** As the device's attributes say. */
+/** The value of the device's attributes. */
 const ADDRESS_ALIGNMENT = 256;
 const PITCH_ALIGNMENT = 32;
 const WIDE = new Set<number>([

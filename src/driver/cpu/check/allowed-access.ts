@@ -1,4 +1,5 @@
-// Whether a kernel's access is to memory that lives, of the space that its instruction names.
+// Whether a kernel's access is to memory that is allocated, of the space that its instruction
+// names.
 
 import { ACCESS, ACCESS_SPACES } from '../../../ptx/index.js';
 import type { CheckKind } from '../../../ground/check-report.js';

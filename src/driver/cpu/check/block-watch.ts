@@ -3,10 +3,10 @@
  * the others.
  *
  * Time is a counter that is incremented by every synchronisation. A thread's knowledge is a vector
- * clock. It knows another's accesses
- * up to some time: later ones are not ordered before its next accesses. Where exact bookkeeping
- * would cost too much, a thread is taken to know more than it does, never less: every report is
- * then a race, and some races are missed.
+ * clock. It contains, for each other thread, a time: accesses of that thread after it are not
+ * ordered before this thread's next accesses. Where exact bookkeeping would cost too much, a clock
+ * has later times than the exact ones, never earlier: every report is then a race, and some races
+ * are missed.
  */
 import type { InFlight, ProductsInFlight } from './in-flight.js';
 import { CHECK_GAP } from '../../../ptx/index.js';
@@ -86,8 +86,8 @@ export class BlockWatch {
   /** The same, for each thread. */
   readonly threadFloor: Float64Array;
   /**
-   * By thread: up to when it knows each other one. Threads with equal knowledge share an array,
-   * which is then never written.
+   * By thread: its times of each other one. Threads with equal knowledge share an array, which is
+   * then never written.
    */
   readonly known: Float64Array[];
   /** The knowledge of its threads about other blocks. */
@@ -143,7 +143,10 @@ export class BlockWatch {
     this.waiting = new Array<undefined>(threads).fill(undefined);
   }
 
-  /** Whether thread `thread` knows the accesses of thread `other` at `time`. */
+  /**
+   * Whether the accesses of thread `other` at `time` are ordered before those of thread `thread`
+   * from now on.
+   */
   knows(thread: number, other: number, time: number): boolean {
     return (
       time <= this.floor || time <= this.threadFloor[thread]! || time <= this.known[thread]![other]!
@@ -180,7 +183,7 @@ export class BlockWatch {
     this.known[thread] = known;
   }
 
-  /** These threads have met: each knows what any of them knew. */
+  /** These threads have synchronised: each gets the latest times of all of them. */
   meet(
     group: readonly number[],
     arrived: readonly { thread: number; time: number; known: Float64Array }[],

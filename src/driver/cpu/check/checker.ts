@@ -1,7 +1,7 @@
 /**
- * Watches what kernels and the host do with one device's memory, and says what is wrong with it.
- * Kernels are compiled to tell of their accesses, fences and waits through the functions of
- * {@link Checker.imports}; the host's work is told of by the operations that do it.
+ * Checks all accesses of kernels and of the host to one device's memory, and reports errors.
+ * Kernels are compiled to report their accesses, fences and waits through the functions of
+ * {@link Checker.imports}; operations report the host's work.
  */
 import { ACCESS, CHECK_GAP, CTX, FAULT, IN_FLIGHT, RESERVED_SHARED } from '../../../ptx/index.js';
 import type { CheckKind, CheckPlace, CheckReport } from '../../../ground/check-report.js';
@@ -25,7 +25,7 @@ import type { WatchedLaunch } from '../kernels/launch-watch.js';
 import { MemoryMap } from './memory-map.js';
 import { MOST_BLOCKS, RaceCheck } from './race-check.js';
 import type { Earlier, RacingStore } from './race-check.js';
-import { ReportWriter, actionOf, faultText, freeText, keyOf, raceText, who } from './reports.js';
+import { ReportWriter, actionOf, faultText, freeText, keyOf, raceText, racers } from './reports.js';
 import { CheckStop } from './settings.js';
 import type { CheckSettings } from './settings.js';
 import { BYTE, Shadow } from './shadow.js';
@@ -44,10 +44,7 @@ const MOST_BYTES = 32;
 /** A bit for each of them. */
 const ALL_BYTES = -1;
 
-/**
- * Milliseconds that a kernel may go on after it has read what nobody wrote, and perhaps never ends
- * for it.
- */
+/** Milliseconds that a kernel may go on after it has read unwritten memory: it may never end. */
 const DOUBT = 2000;
 
 export class Checker implements KernelChecker, MemoryWatch {
@@ -62,15 +59,15 @@ export class Checker implements KernelChecker, MemoryWatch {
   private readonly blocks = new Map<number, BlockWatch>();
   private lastCtx = -1;
   private last: BlockWatch | undefined = undefined;
-  /** By number of a load in its block: a bit for each of its bytes that nobody had written. */
+  /** By number of a load in its block: a bit for each of its bytes that was unwritten. */
   private readonly loaded: number[] = [];
   /** The same loads, where there are such bytes. */
   private readonly loads: { address: number; bytes: number; flags: number; line: number }[] = [];
   private racingStore: RacingStore | undefined = undefined;
   private readonly host: HostWork;
-  /** The thread that calls a function of the host or of the run time, for what that has to say. */
+  /** The thread that calls a function of the host or of the run time, for its reports. */
   private caller: { watch: BlockWatch; thread: number; line: number } | undefined = undefined;
-  /** What ends the context as soon as the operation at work returns. */
+  /** The reports that end the context as soon as the running operation returns. */
   private failed: readonly CheckReport[] | undefined = undefined;
 
   constructor(context: KernelContext, settings: CheckSettings, seed: number | undefined) {
@@ -161,7 +158,7 @@ export class Checker implements KernelChecker, MemoryWatch {
   }
 
   private watch(ctx: number): BlockWatch {
-    // The code goes on: a store that it has told of before has been carried out.
+    // The code goes on: a store that it has reported before has been carried out.
     if (this.racingStore !== undefined) this.settleStore();
     if (ctx !== this.lastCtx) {
       this.lastCtx = ctx;
@@ -232,7 +229,7 @@ export class Checker implements KernelChecker, MemoryWatch {
     }
   }
 
-  /** Words that a cooperative launch's blocks meet at. */
+  /** Words of the barrier of a cooperative launch's blocks. */
   workspace(address: number, bytes: number): void {
     this.shadow.set(address, bytes, BYTE.live | BYTE.written);
     this.races.forget(address, bytes);
@@ -244,7 +241,7 @@ export class Checker implements KernelChecker, MemoryWatch {
     this.lastCtx = -1;
   }
 
-  /** Whether the launch is to end now: it has gone on for long enough with what nobody wrote. */
+  /** Whether the launch is to end: it has gone on for {@link DOUBT} after an unwritten read. */
   isOverdue(launch: LaunchWatch, now: number): boolean {
     return (
       launch.doubtful !== undefined && now - launch.doubtful > DOUBT && !this.settings.keepGoing
@@ -288,7 +285,7 @@ export class Checker implements KernelChecker, MemoryWatch {
     return this.fail(launch);
   }
 
-  /** No block of the grid gets any further: told by the first of them. */
+  /** No block of the grid can continue: the first of them calls this. */
   describeStall(
     launch: LaunchWatch,
     waiting: readonly number[],
@@ -332,7 +329,7 @@ export class Checker implements KernelChecker, MemoryWatch {
 
   /** Reports what was found. Returns what fails the launch. */
   private tell(launch: LaunchWatch): readonly CheckReport[] {
-    // What was read before anybody wrote it may come from any of the rest.
+    // A read of unwritten memory may be a consequence of the other errors.
     const isDoubt = ({ kind }: CheckReport): number => (kind === 'uninitialised' ? 1 : 0);
     const reports = [...launch.found.values()].sort((a, b) => isDoubt(a) - isDoubt(b));
     for (const report of reports) this.context.machine.services.report(report);
@@ -352,7 +349,7 @@ export class Checker implements KernelChecker, MemoryWatch {
   completes(stream: Stream): void {
     const { meets } = stream.head!;
     if (meets === 'host') this.order.observed(stream, stream.completed + 1);
-    else if (meets === 'anybody') this.order.waitedForValue(stream, this.context.streams);
+    else if (meets === 'any') this.order.waitedForValue(stream, this.context.streams);
   }
 
   // What kernels do
@@ -455,7 +452,7 @@ export class Checker implements KernelChecker, MemoryWatch {
       const earlier = this.races.access(watch, thread, address, bytes, flags, line, as);
       if (earlier) this.race('race', watch, thread, address, bytes, flags, line, earlier);
     }
-    // What the group's products read is known from here on, whichever thread has waited first.
+    // From here on it is known what the group's products read.
     if (operations === IN_FLIGHT.product && event >= 0)
       watch.learn(thread, groupOf(thread, watch.threads), this.races.now);
   }
@@ -514,7 +511,8 @@ export class Checker implements KernelChecker, MemoryWatch {
     const message =
       `${actionOf(flags)} of ${bytes} bytes at ${hex(address)} that were never ` +
       `written${at === address ? '' : `, from ${hex(at)} on`}`;
-    // Perhaps somebody writes them too late: the race says more, and is found when he does.
+    // Another thread may write them too late: the race, which is found with that write, is the
+    // better report.
     watch.launch.doubtful ??= this.context.machine.services.now();
     return this.found(
       watch.launch,
@@ -560,7 +558,7 @@ export class Checker implements KernelChecker, MemoryWatch {
     if (this.again(watch.launch, kind, line, other)) return;
     const place = this.reports.place(watch, thread, line, actionOf(flags));
     const memory = this.map.find(this.neighbour(watch, address), address, bytes);
-    const message = raceText(kind, who(watch, thread, earlier), address);
+    const message = raceText(kind, racers(watch, thread, earlier), address);
     this.found(
       watch.launch,
       this.reports.report(kind, message, { place, other, address, bytes, memory }),

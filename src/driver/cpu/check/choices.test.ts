@@ -45,16 +45,16 @@ describe.each([
       '%v4, %v7, %v6, %q3;',
   ],
 ])('%s', (name, choose) => {
-  test('that selp throws away was not read', () => {
+  test('a word that selp discards does not count as read', () => {
     expect(kindsOf(choose, 'setp.ne.u32')).toEqual([]);
   });
 
-  test.skipIf(name.startsWith('a greatest'))('that selp chooses was', () => {
+  test.skipIf(name.startsWith('a greatest'))('a word that selp chooses counts as read', () => {
     expect(kindsOf(choose, 'setp.eq.u32')).toEqual(['uninitialised ld.shared.f32 %v3, [s+4];']);
   });
 });
 
-test('a sum that is used beside the choice was read', () => {
+test('the words of a sum that is used besides the choice count as read', () => {
   expect(
     kindsOf(
       'add.f32 %v5, %v2, %v3;\nst.global.f32 [%rd0], %v5;\nselp.f32 %v4, %v5, %v2, %q3;',
@@ -63,7 +63,7 @@ test('a sum that is used beside the choice was read', () => {
   ).toEqual(['uninitialised ld.shared.f32 %v3, [s+4];']);
 });
 
-test('a predicate of selp was read', () => {
+test('a word in a predicate of selp counts as read', () => {
   expect(
     kindsOf('setp.gt.f32 %q5, %v3, 0f00000000;\nselp.f32 %v4, %v2, %v1, %q5;', 'setp.ne.u32'),
   ).toEqual(['uninitialised ld.shared.f32 %v3, [s+4];']);

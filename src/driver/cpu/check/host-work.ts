@@ -17,7 +17,7 @@ export class HostWork {
   private readonly order: StreamOrder;
   private readonly map: MemoryMap;
   private readonly reports: ReportWriter;
-  /** The operation at work. */
+  /** The running operation. */
   private work: Work | undefined = undefined;
 
   constructor(
@@ -34,7 +34,7 @@ export class HostWork {
     this.reports = reports;
   }
 
-  /** A race of the operation at work, or undefined. */
+  /** A race of the running operation, or undefined. */
   access(address: number, bytes: number, action: HostAction): CheckReport | undefined {
     const stream = this.scheduler.current;
     if (stream === undefined) return undefined;

@@ -15,14 +15,14 @@ describe('global memory', () => {
     'mul.wide.u32 %rd1, %r0, 4;\nadd.u64 %rd2, %rd0, %rd1;\nst.global.u32 [%rd2], %r0;',
   );
 
-  test('what stays inside is no error', () => {
+  test('accesses within an allocation are no errors', () => {
     const device = new CheckedDevice().load(store);
     device.launch('k', [[device.cu.cuMemAlloc(256)]], { block: 64 });
     expect(device.fails()).toEqual([]);
     expect(device.reports).toEqual([]);
   });
 
-  test('the first byte behind an allocation', () => {
+  test('the first byte after an allocation', () => {
     const device = new CheckedDevice().load(store);
     const address = device.cu.cuMemAlloc(252);
     // The next allocation begins where this one's range ends.
@@ -37,7 +37,7 @@ describe('global memory', () => {
     });
   });
 
-  test('a range that is full to its end has a gap behind it', () => {
+  test('a range that is full to its end has a gap after it', () => {
     const device = new CheckedDevice().load(store);
     const address = device.cu.cuMemAlloc(256);
     device.cu.cuMemAlloc(256);
@@ -60,13 +60,13 @@ describe('global memory', () => {
     });
   });
 
-  test('an address that is in nothing', () => {
+  test('an address outside of all memory', () => {
     const device = new CheckedDevice().load(kernelOf(1, 'ld.global.u32 %r1, [%rd0];'));
     device.launch('k', [[8]]);
     expect(only(device.fails())).toMatchObject({ kind: 'out-of-bounds', address: 8 });
   });
 
-  test('a crooked address', () => {
+  test('a misaligned address', () => {
     const device = new CheckedDevice().load(kernelOf(1, 'ld.global.u32 %r1, [%rd0+2];'));
     const address = device.words(1, 2);
     device.launch('k', [[address]]);
@@ -106,7 +106,7 @@ describe('global memory', () => {
     });
   });
 
-  test('fills, copies and kernels write', () => {
+  test('fills, copies and kernels count as writes', () => {
     const device = new CheckedDevice().load(
       kernelOf(
         2,
@@ -123,7 +123,7 @@ describe('global memory', () => {
     expect(device.fails()).toEqual([]);
   });
 
-  test('a copy is as unwritten as its source', () => {
+  test('a copy of unwritten bytes is unwritten', () => {
     const device = new CheckedDevice().load(kernelOf(1, 'ld.global.u32 %r1, [%rd0];'));
     const to = device.words(1, 2);
     device.cu.cuMemcpyDtoDAsync(to, device.cu.cuMemAlloc(8), 8, device.stream);
@@ -131,7 +131,7 @@ describe('global memory', () => {
     expect(only(device.fails())).toMatchObject({ kind: 'uninitialised' });
   });
 
-  test('one variable of a module does not reach the next', () => {
+  test('an access past a variable of a module is an error where the next one begins', () => {
     const device = new CheckedDevice().load(
       kernelOf(
         0,
@@ -301,14 +301,14 @@ describe('other spaces', () => {
       { space: 'shared', label: 's', bytes: 16, offset: 16 },
     ],
     [
-      'shared: nobody wrote',
+      'shared: unwritten',
       'uninitialised',
       'ld.shared.u32 %r2, [s+4];',
       '',
       { space: 'shared', label: 's', offset: 4 },
     ],
     [
-      'local: nobody wrote',
+      'local: unwritten',
       'uninitialised',
       'st.local.u32 [l], %r0;\nld.local.v2.u32 {%r2, %r3}, [l];',
       '',

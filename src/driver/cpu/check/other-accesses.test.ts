@@ -33,7 +33,7 @@ describe('asynchronous copies', () => {
     ]);
   });
 
-  test('and not the bytes beyond their limit', () => {
+  test('do not read the bytes beyond their limit', () => {
     expect(run(`${SMALL}, 0;\ncp.async.wait_all;\nld.shared.u32 %r3, [%r1];`)).toEqual([]);
     expect(
       run(`${SMALL}, %p1;`.replace('mov.u32 %r9', 'setp.eq.u32 %p1, 0, 0;\nmov.u32 %r9')),
@@ -362,7 +362,7 @@ ret; }`;
     ).toEqual([]);
   });
 
-  test('which begins unwritten, also where others were before', () => {
+  test('have frames that begin unwritten, also in memory of earlier frames', () => {
     const reports = run(
       'call (%r5), f, (%r0);\ncall (%r5), f, (%r0);',
       {},
@@ -377,7 +377,7 @@ ret; }`;
     ]);
   });
 
-  test('and ends', () => {
+  test('have frames with an end', () => {
     expect(
       run('call (%r5), f, (%r0);', {}, recursive('', 'st.local.u32 [%rd1+16], n;')),
     ).toMatchObject([{ kind: 'out-of-bounds', memory: { label: 'l of f', offset: 16 } }]);

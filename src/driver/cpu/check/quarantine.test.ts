@@ -38,7 +38,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-/** What a program can see of memory after each step. */
+/** The memory that a program observes after each step. */
 function seen(steps: readonly Step[], check: boolean): number[][] {
   const cu = openCpu({ memoryBytes: 64 * 2 ** 20, check });
   cu.cuInit(0);
@@ -110,7 +110,7 @@ describe('where memory is short', () => {
     }
   });
 
-  test('and more than there is, is refused', () => {
+  test('an allocation that is larger than the memory is refused', () => {
     const cu = open();
     cu.cuMemFree(cu.cuMemAlloc(8 * 2 ** 20));
     cu.cuMemAlloc(12 * 2 ** 20);

@@ -70,7 +70,7 @@ describe('threads of a block', () => {
     });
   });
 
-  test('read, then written by another', () => {
+  test('one thread reads a word, then another writes it', () => {
     const device = run(
       `${SHARED}\nst.shared.u32 [%r1], %r0;\nbar.sync 0;\nld.shared.u32 %r3, ` +
         `[%r2];\nst.shared.u32 [%r1], %r3;`,
@@ -103,7 +103,7 @@ describe('threads of a block', () => {
     ]);
   });
 
-  test('bytes of one word are not one another', () => {
+  test('accesses to different bytes of one word are no race', () => {
     const device = run(
       '.shared .align 4 .u8 s[64];\nmov.u32 %r1, s;\nadd.u32 %r1, %r1, %r0;\nst.shared.u8 ' +
         '[%r1], %h0;\nld.shared.u8 %h1, [%r1];',
@@ -122,7 +122,7 @@ describe('threads of a block', () => {
     expect(device.fails()).toEqual([]);
   });
 
-  test('an atomic and a plain access are', () => {
+  test('an atomic and a plain access are a race', () => {
     const device = run(
       '.shared .align 4 .u32 s;\nsetp.eq.u32 %p0, %r0, 0;\n@%p0 st.shared.u32 [s], ' +
         '0;\nbar.sync 0;\natom.shared.add.u32 %r1, [s], 1;\nld.shared.u32 %r2, [s];',
@@ -139,7 +139,7 @@ describe('threads of a block', () => {
     expect(device.fails()).toEqual([]);
   });
 
-  test('and no other warp', () => {
+  test('bar.warp.sync does not order other warps', () => {
     const device = run(
       `${SHARED}\nst.shared.u32 [%r1], %r0;\nbar.warp.sync -1;\nld.shared.u32 %r3, [%r9+4];`,
       { block: 64 },
@@ -173,8 +173,8 @@ DONE:`;
   // The destructor of a cuda::pipeline: the lane that counts its warp out is the last, and ends the
   // barriers of all.
   test(
-    'the end of an mbarrier that others have arrived at is none, plain use of its memory ' +
-      'after it is',
+    'to end an mbarrier that others have arrived at is no race, a plain access to ' +
+      'its memory afterwards is one',
     () => {
       const ends = (after: string): readonly CheckReport[] =>
         run(
@@ -211,7 +211,7 @@ ${after}`,
 describe('stores of the same value to the same place', () => {
   const store = (value: string): string => `st.global.u32 [%rd0], ${value};`;
 
-  test('are reported as such, and fail nothing', () => {
+  test('are reported, and fail nothing', () => {
     const device = run(store('7'), { block: 32 }, 1);
     expect(device.fails()).toEqual([]);
     expect(device.reports).toMatchObject([
@@ -224,7 +224,7 @@ describe('stores of the same value to the same place', () => {
     ]);
   });
 
-  test('of two warps and of two blocks likewise', () => {
+  test('of two warps and of two blocks are reported likewise', () => {
     for (const shape of [{ block: 64 }, { grid: 2 }]) {
       const device = run(store('7'), shape, 1);
       expect(device.fails()).toEqual([]);
@@ -232,7 +232,7 @@ describe('stores of the same value to the same place', () => {
     }
   });
 
-  test('and a store of another value is a race', () => {
+  test('and a store of another value are a race', () => {
     const device = run(
       'setp.eq.u32 %p0, %r0, 31;\nselp.u32 %r1, 8, 7, %p0;\nst.global.u32 [%rd0], %r1;',
       { block: 32 },
@@ -247,7 +247,7 @@ describe('stores of the same value to the same place', () => {
     expect(device.fails()).toMatchObject([{ kind: 'same-value' }]);
   });
 
-  test('a read of one of them is a race', () => {
+  test('and a read are a race', () => {
     const device = run(
       `setp.eq.u32 %p0, %r0, 0;\n@%p0 ld.global.u32 %r2, [%rd0];\n${store('1')}`,
       { block: 32 },
@@ -305,7 +305,7 @@ describe('blocks of a launch', () => {
     expect(device.fails()).toMatchObject([{ kind: 'race' }]);
   });
 
-  test('fences around them do', () => {
+  test('relaxed atomics between fences order other accesses', () => {
     const device = run(
       `${block}@%p0 st.global.u32 [%rd0], 1;\nmembar.gl;\natom.global.add.u32 %r2, [%rd1], ` +
         `1;\nmembar.gl;\n@!%p0 ld.global.u32 %r2, [%rd0];`,
@@ -315,7 +315,7 @@ describe('blocks of a launch', () => {
     expect(device.fails()).toEqual([]);
   });
 
-  test('fences of a block do not', () => {
+  test('relaxed atomics between fences of a block do not order other blocks', () => {
     const device = run(
       `${block}@%p0 st.global.u32 [%rd0], 1;\nmembar.cta;\natom.global.add.u32 %r2, [%rd1], ` +
         `1;\nmembar.cta;\n@!%p0 ld.global.u32 %r2, [%rd0];`,
@@ -325,7 +325,7 @@ describe('blocks of a launch', () => {
     expect(device.fails()).toMatchObject([{ kind: 'race' }]);
   });
 
-  test('release and acquire do', () => {
+  test('atomics with release and acquire order other accesses', () => {
     const device = run(
       `${block}@%p0 st.global.u32 [%rd0], 1;\natom.acq_rel.gpu.global.add.u32 %r2, [%rd1], ` +
         `1;\n@!%p0 ld.global.u32 %r2, [%rd0];`,
@@ -377,13 +377,13 @@ describe('streams', () => {
     return device;
   }
 
-  test('nothing between them', () => {
+  test('kernels of two streams race where nothing orders them', () => {
     expect(two(() => undefined).fails()).toMatchObject([
       { kind: 'race', place: { kernel: 'k' }, other: { kernel: 'k' } },
     ]);
   });
 
-  test('that the first happens to be over is no order', () => {
+  test('kernels of two streams race although the first has ended by chance', () => {
     expect(
       two(({ cu }) => {
         while (cu.poll(1000));

@@ -30,15 +30,16 @@ const HAS_READ = 256;
 const LINE_SHIFT = 9;
 
 /**
- * Twelve numbers for each word, so that a check accesses one or two cache lines: who, when and how,
- * of two writers and of two readers. A `when` of 0 means none. A page that only the host's work has
- * accessed as a whole has one record, which stands for all of its words.
+ * Twelve numbers for each word, so that a check accesses one or two cache lines: the thread, the
+ * time and the kind of access of two writers and of two readers. A time of 0 means none. A page
+ * that only the host's work has accessed as a whole has one record, which stands for all of its
+ * words.
  */
 type Page = Uint32Array;
 const SLOT = 3;
 const READERS = 2 * SLOT;
 const FIELDS = 4 * SLOT;
-const WHO = 0;
+const ACCESSOR = 0;
 const WHEN = 1;
 const HOW = 2;
 
@@ -152,14 +153,14 @@ export class RaceCheck {
       ((flags & ACCESS.atomic) !== 0 ? ATOMIC : 0) |
       (line << LINE_SHIFT);
     if (writes) how |= WRITE;
-    const who = ((watch.number << THREAD_BITS) | recordedAs) >>> 0;
+    const accessor = ((watch.number << THREAD_BITS) | recordedAs) >>> 0;
     let found: Earlier | undefined;
     for (let at = address; at < address + bytes;) {
       const first = at & 3;
       const last = Math.min(4, first + address + bytes - at);
       found = moreSevere(
         found,
-        this.word(watch, thread, at, who, how | ((1 << last) - (1 << first)), writes),
+        this.word(watch, thread, at, accessor, how | ((1 << last) - (1 << first)), writes),
       );
       at += last - first;
     }
@@ -170,7 +171,7 @@ export class RaceCheck {
     watch: BlockWatch,
     thread: number,
     address: number,
-    who: number,
+    accessor: number,
     how: number,
     writes: boolean,
   ): Earlier | undefined {
@@ -179,29 +180,30 @@ export class RaceCheck {
     let found: Earlier | undefined;
     for (let slot = at; slot < at + (writes ? FIELDS : READERS); slot += SLOT) {
       const when = page[slot + WHEN]!;
-      if (when === 0 || page[slot + WHO] === who) continue;
+      if (when === 0 || page[slot + ACCESSOR] === accessor) continue;
       const before = page[slot + HOW]!;
       if ((before & how & 15) === 0) continue;
-      if (this.isOrdered(watch, thread, page[slot + WHO]!, when, how, before)) continue;
+      if (this.isOrdered(watch, thread, page[slot + ACCESSOR]!, when, how, before)) continue;
       if (found?.onlyWrites === false) continue;
-      found = moreSevere(found, this.earlier(page[slot + WHO]!, before));
+      found = moreSevere(found, this.earlier(page[slot + ACCESSOR]!, before));
     }
-    record(page, at, who, this.now, how, writes);
+    record(page, at, accessor, this.now, how, writes);
     return found;
   }
 
   private isOrdered(
     watch: BlockWatch,
     thread: number,
-    who: number,
+    accessor: number,
     when: number,
     how: number,
     before: number,
   ): boolean {
-    const block = who >>> THREAD_BITS;
+    const block = accessor >>> THREAD_BITS;
     if (block === watch.number) {
       return (
-        (how & before & STRONG) !== 0 || watch.knows(thread, who & (2 ** THREAD_BITS - 1), when)
+        (how & before & STRONG) !== 0 ||
+        watch.knows(thread, accessor & (2 ** THREAD_BITS - 1), when)
       );
     }
     // Strong accesses that can see each other are never a race.
@@ -229,14 +231,14 @@ export class RaceCheck {
     return this.works[low];
   }
 
-  private earlier(who: number, how: number): Earlier | undefined {
-    const block = who >>> THREAD_BITS;
+  private earlier(accessor: number, how: number): Earlier | undefined {
+    const block = accessor >>> THREAD_BITS;
     const work = this.workOf(block);
     return (
       work && {
         work,
         block,
-        thread: threadOf(who & (2 ** THREAD_BITS - 1), work.launch?.threads ?? Infinity),
+        thread: threadOf(accessor & (2 ** THREAD_BITS - 1), work.launch?.threads ?? Infinity),
         line: how >>> LINE_SHIFT,
         action: (how & ATOMIC) !== 0 ? 'atomic' : (how & WRITE) !== 0 ? 'write' : 'read',
         onlyWrites: (how & (ATOMIC | WRITE | HAS_READ)) === WRITE,
@@ -256,7 +258,7 @@ export class RaceCheck {
     action: 'read' | 'write' | 'signal',
   ): { earlier: Earlier; address: number } | undefined {
     const writes = action !== 'read';
-    const who = (work.first << THREAD_BITS) >>> 0;
+    const accessor = (work.first << THREAD_BITS) >>> 0;
     let found: { earlier: Earlier; address: number } | undefined;
     const kind = STRONG | (writes ? WRITE : 0);
     /** Checks a record of the word at `address`. */
@@ -268,17 +270,17 @@ export class RaceCheck {
       ) {
         const before = page[slot + HOW]!;
         if (page[slot + WHEN] === 0 || (before & how & 15) === 0) continue;
-        const block = page[slot + WHO]! >>> THREAD_BITS;
+        const block = page[slot + ACCESSOR]! >>> THREAD_BITS;
         if (block === work.first) continue;
         const other = this.workOf(block);
         // A kernel may wait for the data of a copy.
         if ((before & STRONG) !== 0 && (action === 'signal' || other?.launch !== undefined))
           continue;
         if (this.follows(work, other)) continue;
-        const earlier = this.earlier(page[slot + WHO]!, before);
+        const earlier = this.earlier(page[slot + ACCESSOR]!, before);
         if (earlier !== undefined) found = { earlier, address };
       }
-      record(page, at, who, this.now, how, writes);
+      record(page, at, accessor, this.now, how, writes);
     };
     for (let at = address; at < address + bytes;) {
       const number = Math.floor(at / PAGE);
@@ -363,7 +365,7 @@ export class RaceCheck {
     if (page === undefined) return;
     const at = page.length === FIELDS ? 0 : ((address & (PAGE - 1)) >>> 2) * FIELDS;
     if (page[at + WHEN] === 0) return;
-    const block = page[at + WHO]! >>> THREAD_BITS;
+    const block = page[at + ACCESSOR]! >>> THREAD_BITS;
     if (block >= launch.first && block < launch.first + launch.blocks) return;
     const work = this.workOf(block);
     if (
@@ -429,7 +431,7 @@ function moreSevere(first: Earlier | undefined, second: Earlier | undefined): Ea
 function record(
   page: Page,
   at: number,
-  who: number,
+  accessor: number,
   now: number,
   how: number,
   writes: boolean,
@@ -438,7 +440,7 @@ function record(
   if (writes) {
     for (let slot = readers; slot < at + FIELDS; slot += SLOT) {
       if (
-        page[slot + WHO] === who &&
+        page[slot + ACCESSOR] === accessor &&
         page[slot + WHEN] === now &&
         (page[slot + HOW]! & how & 15) !== 0
       )
@@ -447,31 +449,32 @@ function record(
     // Earlier accesses to the same bytes are ordered before this one, or have been reported.
     for (let slot = at; slot < at + FIELDS; slot += SLOT)
       if ((page[slot + HOW]! & ~how & 15) === 0) page[slot + WHEN] = 0;
-    keepOther(page, at, who, now, how);
-    note(page, at, who, now, how);
+    keepOther(page, at, accessor, now, how);
+    note(page, at, accessor, now, how);
     return;
   }
-  keepOther(page, readers, who, now, how);
-  note(page, readers, who, now, how);
+  keepOther(page, readers, accessor, now, how);
+  note(page, readers, accessor, now, how);
 }
 
 /** Makes room in the first of two slots, unless its access will be part of the new one. */
-function keepOther(page: Page, slot: number, who: number, now: number, how: number): void {
+function keepOther(page: Page, slot: number, accessor: number, now: number, how: number): void {
   const when = page[slot + WHEN]!;
   if (
     when === 0 ||
-    (page[slot + WHO] === who && (when === now || (page[slot + HOW]! & ~how & 15) === 0))
+    (page[slot + ACCESSOR] === accessor && (when === now || (page[slot + HOW]! & ~how & 15) === 0))
   )
     return;
-  page[slot + SLOT + WHO] = page[slot + WHO]!;
+  page[slot + SLOT + ACCESSOR] = page[slot + ACCESSOR]!;
   page[slot + SLOT + WHEN] = page[slot + WHEN]!;
   page[slot + SLOT + HOW] = page[slot + HOW]!;
 }
 
 /** Combines the bytes of two accesses of the same thread at the same time. */
-function note(page: Page, slot: number, who: number, now: number, how: number): void {
-  if (page[slot + WHEN] === now && page[slot + WHO] === who) how |= page[slot + HOW]! & 15;
-  page[slot + WHO] = who;
+function note(page: Page, slot: number, accessor: number, now: number, how: number): void {
+  if (page[slot + WHEN] === now && page[slot + ACCESSOR] === accessor)
+    how |= page[slot + HOW]! & 15;
+  page[slot + ACCESSOR] = accessor;
   page[slot + WHEN] = now;
   page[slot + HOW] = how;
 }

@@ -1,4 +1,4 @@
-// What a report says: the kind of a finding, where it is, and its text.
+// The contents of a report: the kind of a finding, its place, and its text.
 
 import { ACCESS, FAULT } from '../../../ptx/index.js';
 import type { WasmModule } from '../../../ptx/index.js';
@@ -98,7 +98,7 @@ export class ReportWriter {
 const WARP = 'two threads of a warp';
 
 /** Between which two a race is. */
-export function who({ launch, number }: BlockWatch, thread: number, earlier: Earlier): string {
+export function racers({ launch, number }: BlockWatch, thread: number, earlier: Earlier): string {
   if (earlier.work !== launch) return 'two streams';
   if (earlier.block !== number) return 'two blocks';
   if (thread === earlier.thread) return 'a thread and its own asynchronous operation';
@@ -157,7 +157,7 @@ function placeText({ action, kernel, line, source, block, thread }: CheckPlace):
   ].join(', ');
 }
 
-/** Inline assembly may stand in one long line. */
+/** Inline assembly may be in one long line. */
 const LONGEST_INSTRUCTION = 120;
 
 function instructionText({ instruction }: CheckPlace): string[] {

@@ -1,4 +1,4 @@
-// All that the compiler's own tests run with the kernels from nvcc, on a device that is checked.
+// The compiler's tests of the kernels from nvcc, on a checked device.
 import { describe, expect, test, vi } from 'vitest';
 import { reports } from '../testing/checked-grid.js';
 
@@ -16,7 +16,9 @@ vi.mock('../../../ptx/run-grid.test-support.js', async (original) => {
 });
 
 describe('the samples of the compiler', { tags: 'thorough' }, async () => {
-  await import('../../../ptx/samples.test.js');
+  await import('../../../ptx/samples-arrays.test.js');
+  await import('../../../ptx/samples-language.test.js');
+  await import('../../../ptx/samples-programs.test.js');
 
   /**
    * Kernels of the samples that have races: `spin` takes a lock with a relaxed compare-and-swap and
@@ -25,7 +27,7 @@ describe('the samples of the compiler', { tags: 'thorough' }, async () => {
    */
   const RACY = ['bar_arrive', 'big', 'spin', 'tex_sample', 'warpops'];
 
-  test('nothing was found but the races that are there', () => {
+  test('the only reports are the known races', () => {
     const others = reports.filter(
       ({ kind, place }) =>
         (kind !== 'race' && kind !== 'same-value') || !RACY.includes(place!.kernel!),

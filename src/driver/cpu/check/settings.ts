@@ -2,7 +2,7 @@
 
 import type { CheckOptions } from '../../../ground/check-report.js';
 
-/** Thrown through a kernel to end it where a function that it calls cannot say so. */
+/** Thrown through a kernel to end it, where a function that it calls cannot return that. */
 export class CheckStop extends Error {}
 
 export type CheckSettings = Required<CheckOptions>;

@@ -105,7 +105,7 @@ export class Shadow {
     }
   }
 
-  /** A bit for each byte that nobody has written, of as many as an access has. */
+  /** A bit for each unwritten byte, of as many as an access has. */
   unwritten(address: number, bytes: number): number {
     const states = this.page(address >>> 16);
     const from = address & 65535;
@@ -114,7 +114,7 @@ export class Shadow {
     return mask;
   }
 
-  /** Bytes were stored as they were loaded: those of `unwritten` are now what nobody wrote. */
+  /** Bytes were stored as they were loaded: those of `unwritten` are now unwritten. */
   stored(address: number, bytes: number, unwritten: number): void {
     if (unwritten === 0) return;
     const states = this.page(address >>> 16);

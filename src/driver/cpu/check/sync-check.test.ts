@@ -62,7 +62,7 @@ test('masks of one operation that differ', () => {
   ).toContain('warp-mask');
 });
 
-test('a mask may name lanes that have exited, or never were', () => {
+test('a mask may name lanes that have exited, or do not exist', () => {
   expect(
     reports('setp.lt.u32 %p0, %r0, 4;\n@%p0 ret;\nshfl.sync.idx.b32 %r2, %r0, 0, 31, -1;', 20),
   ).toEqual([]);
@@ -106,7 +106,7 @@ test('threads that wait for ever are described, in a report', () => {
   });
 });
 
-test('and is described without check', () => {
+test('threads that wait for ever are described without the checker, too', () => {
   const cu = openCpu({ memoryBytes: 2 ** 24 });
   cu.cuInit(0);
   cu.cuCtxSetCurrent(cu.cuDevicePrimaryCtxRetain(0));

@@ -97,9 +97,9 @@ describe('a load', () => {
     const after = `${EXPECT}\n${load('s')}\n${WAIT}\n`;
     const one = { written: false, block: 1 };
     expect(run(`${before}\n${after}${READ}`, one)).toEqual([]);
-    expect(
-      run(`${before}\n${after}ld.shared.u32 %r6, [s+4];`, one),
-    ).toMatchObject([{ kind: 'uninitialised', memory: { space: 'shared', offset: 4 } }]);
+    expect(run(`${before}\n${after}ld.shared.u32 %r6, [s+4];`, one)).toMatchObject([
+      { kind: 'uninitialised', memory: { space: 'shared', offset: 4 } },
+    ]);
   });
 });
 

@@ -225,7 +225,7 @@ export class Crew implements KernelCrew {
     this.leaving.push({ job, entries });
   }
 
-  /** Applies where the members want every processor, and there are few. */
+  /** Applies where the members use every processor, and there are few. */
   private keepApart(): void {
     const { workers, processors = workers, keepApart } = this.options;
     const { words } = this;

@@ -10,7 +10,7 @@ export interface GridContext {
   readonly block: Int32Array;
   readonly threads: number;
   readonly gridId: number;
-  /** Where the blocks of a cooperative launch meet. */
+  /** The words of the barrier of a cooperative launch's blocks. */
   readonly barrier: BlockSlot | undefined;
   readonly params: Int32Array;
   readonly func: { readonly paramWords: number };

@@ -67,7 +67,7 @@ export interface KernelChecker extends StreamChecker {
    * written.
    */
   beginBlock(launch: LaunchWatch, address: number, layout: SlotLayout): void;
-  /** The blocks of a cooperative launch meet at these words, which are initialised. */
+  /** These words are the barrier of a cooperative launch's blocks; they are initialised. */
   workspace(address: number, bytes: number): void;
   /** The block whose context is at this address has ended. */
   endBlock(address: number): void;

@@ -1,6 +1,6 @@
 /**
- * A grid at work. Its blocks run one after the other in increasing order, each until it ends or has
- * used up its fuel.
+ * A grid that runs. Its blocks run one after the other in increasing order, each until it ends or
+ * has used up its fuel.
  *
  * A block that keeps using up its fuel may be waiting for another one: after a while the next block
  * is started beside it and the two take turns, up to {@link MAX_RESIDENT}, as many small blocks as
@@ -48,7 +48,7 @@ import { StallWatch, WATCH, YIELDS_BEFORE_COMPANY, forget, noteClock, observe } 
  * takes about as long.
  */
 const WATCHED_FUEL = 1024;
-/** Turns in an order that a seed decides are short: blocks meet in many ways. */
+/** Turns in an order that a seed decides are short: blocks interleave in many ways. */
 const MOST_SEEDED_FUEL = 512;
 const BLOCKS_PER_STEP = 64;
 /** Blocks that one call of a kernel runs at most: some ten microseconds of the shortest. */
@@ -66,7 +66,7 @@ export class LaunchOperation extends Operation {
   watch: LaunchWatch | undefined = undefined;
   params = new Int32Array(16);
   private cooperative = false;
-  /** Undefined where nobody asked for clusters. */
+  /** Undefined where no clusters were requested. */
   private cluster: ClusterShape | undefined = undefined;
   /** What a slot holds beside one block: a cluster, or blocks that run side by side. */
   private team: ClusterShape | undefined = undefined;
@@ -105,8 +105,8 @@ export class LaunchOperation extends Operation {
   private looked = 0;
   private finishedAtLook = 0;
   /**
-   * How long its function's last grid says that this one takes, in milliseconds of one thread; 0
-   * where it does not say.
+   * The expected duration in milliseconds of one thread, from the last grid of its function; 0
+   * where it is not known.
    */
   private expected = 0;
   private steps = 0;
@@ -175,7 +175,7 @@ export class LaunchOperation extends Operation {
     }
     this.stamp(this.current!, time);
     const { run, runsOn } = this.code;
-    // With nobody to take turns with, a step goes on to the end of its slice.
+    // A step of a grid that runs alone goes on to the end of its slice.
     const alone =
       this.schedule === undefined &&
       this.watch === undefined &&
@@ -240,13 +240,13 @@ export class LaunchOperation extends Operation {
         const now = slice.now();
         this.looked = now;
         this.finishedAtLook = this.finished;
-        // Blocks shorter than the look itself are not worth one each.
+        // For blocks shorter than the look itself, the clock is not read after each.
         if (looked !== 0) {
           if (now - looked < 0.08) func.stride = Math.min(func.stride * 2, MOST_BLOCKS_PER_CALL);
           else if (now - looked > 0.2) func.stride = Math.max(func.stride >> 1, 1);
         }
         if (now >= slice.deadline) return STEP.paused;
-        // Threads that stand by need not wait for the end of the step.
+        // Idle threads need not wait for the end of the step.
         if ((fresh || alone) && Crew.standsBy(context, now - this.begun)) {
           this.blocksThisStep = 0;
           return STEP.more;
@@ -261,7 +261,7 @@ export class LaunchOperation extends Operation {
   private share(milliseconds: number): SharedGrid | undefined {
     const { func, turns, total } = this;
     const { context } = func;
-    // The last block of the only stream at work is best left where it is.
+    // The last block of the only stream with work is best left where it is.
     if (total - this.finished < 2 && context.machine.scheduler.streams.length < 2) return undefined;
     const crew = Crew.for(context, milliseconds, ++this.steps);
     if (crew === undefined) return undefined;

@@ -34,13 +34,13 @@ export function waitsOf(
 export function waitsText(waiting: readonly Waiting[], nameOf: (thread: number) => string): string {
   return waiting
     .map(({ threads, line, instruction, exited }) => {
-      const who =
+      const subject =
         threads.length === 1
           ? nameOf(threads[0]!)
           : `${threads.length} threads from ${nameOf(threads[0]!)} on`;
-      if (exited) return `${who} ${threads.length === 1 ? 'has' : 'have'} exited`;
+      if (exited) return `${subject} ${threads.length === 1 ? 'has' : 'have'} exited`;
       const place = line > 0 ? ` at PTX line ${line}` : '';
-      return `${who}${place}${instruction === undefined ? '' : ` (${instruction})`}`;
+      return `${subject}${place}${instruction === undefined ? '' : ` (${instruction})`}`;
     })
     .join(', ');
 }

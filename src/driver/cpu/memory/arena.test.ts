@@ -104,7 +104,7 @@ test('giving a range back twice is an error', () => {
   expect(() => arena.giveBack(range)).toThrow('given back twice');
 });
 
-test('an arena of 4 GiB gives all of it', () => {
+test('all of an arena of 4 GiB can be allocated', () => {
   const bytes = 2 ** 32 - 65536;
   const arena = new Arena(65536, bytes);
   expect(arena.take(bytes)?.bytes).toBe(bytes);

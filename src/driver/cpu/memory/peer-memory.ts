@@ -29,7 +29,7 @@ export class PeerMemory implements ByteSpace {
     this.memory = memory;
     this.seen = new Uint8Array(memory.buffer);
     this.seenWords = new Int32Array(memory.buffer);
-    // The checker of that memory has to know that other threads write to it.
+    // The checker of that memory must be told that other threads write to it.
     Atomics.store(this.seenWords, FOREIGN_WORD, 1);
   }
 

@@ -85,7 +85,7 @@ export abstract class Operation {
    * Whether the host can see that the stream reached this point, or the stream has waited for the
    * effect of any work.
    */
-  get meets(): 'host' | 'anybody' | undefined {
+  get meets(): 'host' | 'any' | undefined {
     return undefined;
   }
 

@@ -35,7 +35,7 @@ export interface StreamChecker {
   readonly order: StreamOrder;
   /** Ends the context for what was found since; called after every step of work. */
   stop(): boolean;
-  /** The operation at work has ended. */
+  /** The running operation has ended. */
   completes(stream: Stream): void;
 }
 

@@ -87,8 +87,8 @@ export class WaitValueOperation extends Operation {
     }
   }
 
-  override get meets(): 'anybody' {
-    return 'anybody';
+  override get meets(): 'any' {
+    return 'any';
   }
 
   copy(): Operation {
@@ -183,8 +183,8 @@ export class WaitWideValueOperation extends Operation {
     }
   }
 
-  override get meets(): 'anybody' {
-    return 'anybody';
+  override get meets(): 'any' {
+    return 'any';
   }
 
   copy(): Operation {

@@ -17,7 +17,10 @@ interface Batch {
 /** Where files of a batch lie, in two memories: from such an address on. */
 const BETWEEN = 1e9;
 
-/** A thread that answers one batch after the other. `most`: those that it had been told of. */
+/**
+ * A thread that answers one batch after the other. `most` is the largest number of batches that it
+ * had received.
+ */
 function decoder(answer: (batch: Batch) => Promise<BatchAnswer>): {
   batches: Batch[];
   lanes: Set<number>;
@@ -92,8 +95,8 @@ const picture = (bytes: number, format = 5): Parameters<BatchDecoder['decode']>[
 const whole = (): Promise<BatchAnswer> => tick().then(() => ({ left: [], broken: false }));
 
 test(
-  'each picture is decoded once, in the order of asking, with others of its format; a thread ' +
-    'is told of two batches at a time',
+  'each picture is decoded once, in the order of the requests, with others of its ' +
+    'format; a thread receives two batches at a time',
   { tags: 'random' },
   async () => {
     let greatest = 0;
@@ -146,8 +149,8 @@ test(
 );
 
 test(
-  'a batch that was told of a lane before its failure was heard leaves it in place, and the ' +
-    'next has another one',
+  'a lane that has failed remains until the batch that was already sent to it ends; ' +
+    'the next batch has another lane',
   async () => {
     const failed: (() => void)[] = [];
     const {
@@ -156,7 +159,7 @@ test(
       decoder: own,
     } = decoder(({ number, pictures }) => {
       if (number !== batches[0]!.number) return whole();
-      // As the thread answers behind a failure.
+      // The thread answers like this after a failure.
       return new Promise((resolve) => {
         failed.push(() => {
           resolve({ left: pictures.map((_, i) => i), broken: true });
@@ -209,8 +212,8 @@ test('only pictures that are left over give false; a failed state is replaced', 
 });
 
 test(
-  'a status sends pictures the other way, anything else is their error, and the next ones are ' +
-    'decoded',
+  'after a status of the library its pictures are decoded otherwise, any other ' +
+    'failure is their error, and the next ones are decoded',
   async () => {
     const errors = [
       new NvjpegError({
@@ -238,8 +241,8 @@ test(
 );
 
 test(
-  'what is given up before its turn is not decoded; what rests gives its state back, and makes ' +
-    'another',
+  'a picture that is aborted before its turn is not decoded; an idle decoder ' +
+    'releases its state, and makes another one later',
   async () => {
     const { batches, lanes, decoder: own } = decoder(whole);
     const controller = new AbortController();
