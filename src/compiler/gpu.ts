@@ -166,8 +166,8 @@ export interface AsyncCopies {
 }
 
 /**
- * Operations of a warp group: four adjacent warps, of which the first has a number that is a multiple
- * of 4. All its threads execute each operation. Compute capability 9.0, and no other.
+ * Operations of a warp group: four adjacent warps, of which the first has a number that is a
+ * multiple of 4. All its threads execute each operation. Compute capability 9.0, and no other.
  */
 export interface WarpGroup {
   /**
@@ -176,9 +176,9 @@ export interface WarpGroup {
    */
   begin(): void;
   /**
-   * Begins sums += a · b on the tensor cores: 64 rows by N columns. Each thread has N / 2 elements of
-   * the sums, f32 (also f16 for factors of f16; i32 for i8 and u8). With w the warp's number in its
-   * group, g = lane / 4 and t = lane % 4, element i is row 16 · w + g + 8 · (i / 2 % 2), column
+   * Begins sums += a · b on the tensor cores: 64 rows by N columns. Each thread has N / 2 elements
+   * of the sums, f32 (also f16 for factors of f16; i32 for i8 and u8). With w the warp's number in
+   * its group, g = lane / 4 and t = lane % 4, element i is row 16 · w + g + 8 · (i / 2 % 2), column
    * 8 · (i / 4) + 2 · t + i % 2.
    *
    * Factors are in shared arrays of two axes, whose lines have 128, 64 or 32 bytes, as
@@ -189,8 +189,8 @@ export interface WarpGroup {
    * contain rows of `a` or columns of `b`; a panel is as many lines as the constant says, and the
    * next line's worth of rows or columns begins after it.
    *
-   * The sums can be read after {@link wait}. They are those of the tensor cores: products are exact,
-   * and several are added at once. wgmma.mma_async
+   * The sums can be read after {@link wait}. They are those of the tensor cores: products are
+   * exact, and several are added at once. wgmma.mma_async
    */
   mma(
     sums: MatrixFragment,
@@ -231,10 +231,10 @@ export interface WarpGroup {
 
 /**
  * Copies of boxes between tensors and shared memory, which one thread begins. Compute capability
- * 9.0. Shared memory is an array of two axes whose lines have 128, 64 or 32 bytes: a box is lines of
- * the tensor's last axis. The units of 16 bytes in a line are swizzled, as products of warp groups
- * read them; other code has to compute their places: unit u of line l is at u ^ (l % 8) for lines of
- * 128 bytes.
+ * 9.0. Shared memory is an array of two axes whose lines have 128, 64 or 32 bytes: a box is lines
+ * of the tensor's last axis. The units of 16 bytes in a line are swizzled, as products of warp
+ * groups read them; other code has to compute their places: unit u of line l is at u ^ (l % 8) for
+ * lines of 128 bytes.
  */
 export interface TensorCopies {
   /**
@@ -266,7 +266,9 @@ export interface TensorCopies {
   ): void;
   /** Makes a group of the stores that this thread has begun. cp.async.bulk.commit_group */
   commit(): void;
-  /** Waits until at most `pending` of the thread's groups are in progress. cp.async.bulk.wait_group */
+  /**
+   * Waits until at most `pending` of the thread's groups are in progress. cp.async.bulk.wait_group
+   */
   wait(pending: number): void;
   /** The same, for what they read: the array may be written again. cp.async.bulk.wait_group.read */
   waitRead(pending: number): void;

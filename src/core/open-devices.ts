@@ -283,7 +283,9 @@ function openCpu(
   // Checks and seeded schedules need a single thread.
   const alone = inline || schedule !== undefined || check !== undefined;
   const workers = alone ? 1 : (given ?? workersOfEnvironment());
-  const own = [memoryBytes, workers, stallLimit, computeCapability].map((value) => value ?? '').join(':');
+  const own = [memoryBytes, workers, stallLimit, computeCapability]
+    .map((value) => value ?? '')
+    .join(':');
   const thread = inline ? 'inline' : 'worker';
   const key = `cpu:${ordinal}:${thread}:${own}:${JSON.stringify([check, schedule])}`;
   return openOnce(

@@ -49,7 +49,9 @@ export const TENSOR_MAP = {
 export const TENSOR_MAP_MAGIC = 0x50414d54;
 export const TENSOR_KIND = { tile: 0, im2col: 1 } as const;
 
-/** The element types by number. Those of 4 and 6 bits, which follow, are no types of this device. */
+/**
+ * The element types by number. Those of 4 and 6 bits, which follow, are no types of this device.
+ */
 export const TENSOR_TYPES = [
   'u8',
   'u16',
@@ -76,7 +78,9 @@ export const isFloatTensor = (type: TensorType): boolean => type.includes('f');
 /** The value outside of the tensor where NaN is asked for, in every 16 bits. */
 export const OUTSIDE_NAN = 0x7ff7;
 
-/** The fields of a tensor map. Arrays have an element for each dimension unless stated otherwise. */
+/**
+ * The fields of a tensor map. Arrays have an element for each dimension unless stated otherwise.
+ */
 export interface TensorMap {
   kind: keyof typeof TENSOR_KIND;
   type: TensorType;

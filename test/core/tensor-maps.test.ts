@@ -1,7 +1,7 @@
 /**
- * Tensor maps that the driver makes, and kernels that copy by them, on both devices: boxes at random
- * against the model of `src/ptx/rules`, and a ring of tiles between a producer and its consumers.
- * The calls are the driver's own: no layer above has them.
+ * Tensor maps that the driver makes, and kernels that copy by them, on both devices: boxes at
+ * random against the model of `src/ptx/rules`, and a ring of tiles between a producer and its
+ * consumers. The calls are the driver's own: no layer above has them.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openCpu, openLibcuda } from 'async-cuda/driver';
@@ -223,12 +223,14 @@ describe('a ring of tiles', () => {
   const COLUMNS = 32;
   /**
    * Thread 0 loads the tiles of the block's column of a matrix of singles in turn, `stages` ahead;
-   * warp 1 adds 1 to each element where swizzling has put it, and stores the tile through the other map.
+   * warp 1 adds 1 to each element where swizzling has put it, and stores the tile through the other
+   * map.
    */
   const kernel = (stages: number): string =>
     moduleText(
       '.param .align 128 .b8 source[128], .param .align 128 .b8 target[128], .param .u32 tiles',
-      `.reg .b64 %from, %to, %st; .reg .b32 %r<16>, %t, %n, %i, %stage, %phase, %full, %empty, %tile;
+      `.reg .b64 %from, %to, %st; .reg .b32 %r<16>, %t, %n, %i, %stage, %phase, %full, %empty;
+      .reg .b32 %tile;
       .reg .b32 %x, %y; .reg .f32 %f; .reg .pred %p, %q;
       .shared .align 1024 .b8 tiles_[${stages * 2048}]; .shared .align 8 .b8 full[${8 * stages}];
       .shared .align 8 .b8 empty[${8 * stages}];

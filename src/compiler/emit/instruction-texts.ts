@@ -115,8 +115,8 @@ export const TEXTS: Readonly<Record<InstructionName, Text>> = {
     const box = indices(operands, 3);
     w.line(
       `cp.async.bulk.tensor.${operands.detail[0]!}d.shared::cluster.global` +
-        `.mbarrier::complete_tx::bytes ${operands.address(0)}, [${operands.register(1)}, ${box}], ` +
-        operands.address(2),
+        `.mbarrier::complete_tx::bytes ${operands.address(0)}, ` +
+        `[${operands.register(1)}, ${box}], ${operands.address(2)}`,
     );
   },
   'tensor.store': (w, operands) => {

@@ -1,9 +1,9 @@
 /**
  * Values that share a register. An instruction that reads and writes the same registers, as a
  * product of a warp group does with its sums, gives new values for those that it reads. A copy
- * between the two would have to wait for the instruction, and ptxas would execute products one after
- * the other; so the new value takes the old one's register wherever no two values that are live at
- * once would meet in it.
+ * between the two would have to wait for the instruction, and ptxas would execute products one
+ * after the other; so the new value takes the old one's register wherever no two values that are
+ * live at once would meet in it.
  */
 import type { Block, SsaFunction, Value } from '../ssa/function.js';
 import { successors } from '../ssa/function.js';
@@ -93,7 +93,7 @@ function withPhis(f: SsaFunction, values: Set<Value>): [old: Value, made: Value]
   const phis = f.blocks.flatMap((block) => block.phis);
   const joined: [Value, Value][] = [];
   const done = new Set<Value>();
-  for (let found = true; found; ) {
+  for (let found = true; found;) {
     found = false;
     for (const phi of phis) {
       if (done.has(phi) || !(values.has(phi) || phi.args.some((arg) => values.has(arg)))) continue;

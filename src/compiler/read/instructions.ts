@@ -56,7 +56,13 @@ interface Lines {
 
 const SPANS: readonly number[] = [32, 64, 128];
 
-/** The argument as an array of lines in shared memory, and the place at a line and a column of it. */
+/** What an argument is, where a shared array belongs. */
+const shown = (given: Value | undefined): string =>
+  given === undefined ? 'missing' : given.kind === 'array' ? 'a local array' : describe(given);
+
+/**
+ * The argument as an array of lines in shared memory, and the place at a line and a column of it.
+ */
 function lines(call: Call, at: number, lineAt: number, columnAt?: number): Lines {
   const { pass, node, name, args, argNodes } = call;
   const given = args[at];
@@ -64,9 +70,7 @@ function lines(call: Call, at: number, lineAt: number, columnAt?: number): Lines
   if (given?.kind !== 'array' || pass.arrays[given.array]!.space === 'local')
     return pass.fail(
       own,
-      `Argument ${at + 1} of ${name} is ` +
-        `${given === undefined ? 'missing' : given.kind === 'array' ? 'a local array' : describe(given)}` +
-        ', and has to be a shared array of two axes',
+      `Argument ${at + 1} of ${name} is ${shown(given)}, and has to be a shared array of two axes`,
       'Declare it with gpu.dynamicShared.f16(LINES, 64).',
     );
   const { storage } = pass.arrays[given.array]!;
@@ -110,8 +114,8 @@ function panelOf(call: Call, at: number): number {
   if (panel < 0 || panel % 8 !== 0)
     call.pass.fail(
       call.argNodes[at] ?? call.node,
-      `Argument ${at + 1} of ${call.name} is the number of lines of a panel, a multiple of 8, and ` +
-        `got ${panel}`,
+      `Argument ${at + 1} of ${call.name} is the number of lines of a panel, a multiple of 8, ` +
+        `and got ${panel}`,
       'Write 0 for lines along the common dimension.',
     );
   return panel;
@@ -143,7 +147,8 @@ const product = (registers: boolean) => (call: Call) => {
   if (factors === undefined)
     return pass.fail(
       argNodes[registers ? 2 : 4] ?? node,
-      `${name} multiplies f16, bf16, f32 (as tf32), i8 and u8, and the right factor is ${b.storage}`,
+      `${name} multiplies f16, bf16, f32 (as tf32), i8 and u8, and the right factor is ` +
+        b.storage,
       'Convert it.',
     );
   if (!factors.sums.includes(sum.storage))
@@ -172,8 +177,8 @@ const product = (registers: boolean) => (call: Call) => {
     if (a.storage !== b.storage || a.length !== length)
       pass.fail(
         argNodes[1] ?? node,
-        `Argument 2 of ${name} has ${a.length} elements of ${a.storage}, and has to have ${length} ` +
-          `of ${b.storage}`,
+        `Argument 2 of ${name} has ${a.length} elements of ${a.storage}, and has to have ` +
+          `${length} of ${b.storage}`,
         `Declare it with gpu.local.${b.storage}(${length}).`,
       );
     const left: InstructionOperand = {
@@ -277,8 +282,8 @@ function boxOf(
   if (given?.kind !== 'tensor' || param?.kind !== 'tensor' || 'struct' in param.element)
     return pass.fail(
       own,
-      `Argument ${at + 1} of ${name} is ${given === undefined ? 'missing' : describe(given)}, and ` +
-        'has to be a tensor',
+      `Argument ${at + 1} of ${name} is ` +
+        `${given === undefined ? 'missing' : describe(given)}, and has to be a tensor`,
       'Pass a parameter that is declared with input, output or inout.',
     );
   if (param.rank < 2 || param.rank > 5)

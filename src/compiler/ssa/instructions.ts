@@ -1,6 +1,7 @@
 /**
  * Instructions of the device. Their operands are values, addresses and registers of local arrays;
- * what an instruction writes to registers are new values, which its PTX keeps in the same registers.
+ * what an instruction writes to registers are new values, which its PTX keeps in the same
+ * registers.
  */
 import { instructionRow } from '../instructions.js';
 import type { InstructionName } from '../instructions.js';

@@ -1,5 +1,5 @@
-// Tensor maps of the CPU device: what the driver's calls refuse, and what a launch that uses a wrong
-// one ends with. `test/core/tensor-maps.test.ts` has their copies, on both devices.
+// Tensor maps of the CPU device: what the driver's calls refuse, and what a launch that uses a
+// wrong one ends with. `test/core/tensor-maps.test.ts` has their copies, on both devices.
 
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Driver } from '../driver.js';

@@ -99,7 +99,8 @@ export const TENSOR_COPIES: readonly Form[] = [
   ...hinted('async bulk prefetch tensor 2d L2 global tile::gather4', at(5), FAMILY),
 ];
 
-const CHANGED = '8.3 sm_90a or 8.6 sm_100a or 8.6 sm_120a or 8.8 sm_100f or 8.8 sm_120f or 9.0 sm_110f';
+const CHANGED =
+  '8.3 sm_90a or 8.6 sm_100a or 8.6 sm_120a or 8.8 sm_100f or 8.8 sm_120f or 9.0 sm_110f';
 
 export const TENSOR_MAPS = {
   tensormap: {

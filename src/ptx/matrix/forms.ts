@@ -193,8 +193,8 @@ export function productOf(mnemonic: string, modifiers: readonly string[]): Produ
 }
 
 /**
- * One warp's part of a `wgmma.mma_async`: 16 of the 64 rows. The layout of `a` is that of a fragment
- * in registers; `b` is always in shared memory.
+ * One warp's part of a `wgmma.mma_async`: 16 of the 64 rows. The layout of `a` is that of a
+ * fragment in registers; `b` is always in shared memory.
  */
 function warpGroupProduct(modifiers: readonly string[]): Product | undefined {
   const shape = shapeIn(modifiers);

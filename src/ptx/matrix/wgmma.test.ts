@@ -209,9 +209,9 @@ const K: Readonly<Record<string, number>> = {
 };
 
 /** The matrices of a case, the kernel, and what it has to compute. */
-function run(each: Case): { got: number[][]; wanted: number[][] } {
-  const [d, aType, bType] = each.types;
-  const { n, accumulate = true, signs = [1, 1], gap = 0 } = each;
+function run(given: Case): { got: number[][]; wanted: number[][] } {
+  const [d, aType, bType] = given.types;
+  const { n, accumulate = true, signs = [1, 1], gap = 0 } = given;
   const k = K[aType]!;
   const a = matrix(aType, 64, k, n + 1);
   const b = matrix(bType, n, k, n + 2);
@@ -227,10 +227,10 @@ function run(each: Case): { got: number[][]; wanted: number[][] } {
     transposed
       ? outerMajor(from, swizzle, extent, gap)
       : commonMajor(from, swizzle, BITS[type]!, gap);
-  const bPlacement = placed(each.b, 32768, n, bType);
+  const bPlacement = placed(given.b, 32768, n, bType);
   put(memory, bType, b, bPlacement);
-  const inRegisters = each.a === 'registers';
-  const aPlacement = each.a === 'registers' ? undefined : placed(each.a, 1024, 64, aType);
+  const inRegisters = given.a === 'registers';
+  const aPlacement = given.a === 'registers' ? undefined : placed(given.a, 1024, 64, aType);
   if (aPlacement) put(memory, aType, a, aPlacement);
 
   const width = d === 'f16' ? 2 : 1;
@@ -257,22 +257,24 @@ function run(each: Case): { got: number[][]; wanted: number[][] } {
 
   const list = (prefix: string, length: number): string =>
     `{${Array.from({ length }, (_, i) => `%${prefix}${i}`).join(', ')}}`;
+  const each = (text: (index: number) => string): string =>
+    Array.from({ length: count }, (_, i) => text(i)).join('\n');
   const transposes = BITS[aType] === 16;
   const operands = [
     ...(['s8', 'u8', 'b1'].includes(aType) ? [] : signs.map(String)),
-    ...(transposes && each.a !== 'registers' ? [each.a.transposed ? '1' : '0'] : []),
-    ...(transposes ? [each.b.transposed ? '1' : '0'] : []),
+    ...(transposes && given.a !== 'registers' ? [given.a.transposed ? '1' : '0'] : []),
+    ...(transposes ? [given.b.transposed ? '1' : '0'] : []),
   ];
   const name = [
     `wgmma.mma_async.sync.aligned.m64n${n}k${k}`,
-    ...(each.saturating ? ['satfinite'] : []),
-    ...each.types,
+    ...(given.saturating ? ['satfinite'] : []),
+    ...given.types,
     ...(aType === 'b1' ? ['and', 'popc'] : []),
   ].join('.');
   const grid = new Grid(
     kernelText(
       'k',
-      ['data', 'c', 'fragments', 'd'].map((each) => `.param .u64 ${each}`).join(', ') +
+      ['data', 'c', 'fragments', 'd'].map((param) => `.param .u64 ${param}`).join(', ') +
         ', .param .u64 descA, .param .u64 descB, .param .u32 scale',
       `      .reg .b64 %p, %q, %da, %db, %base; .reg .b32 %t, %i, %w, %s; .reg .pred %more, %scale;
       .reg .${kind} %d<${count}>; .reg .b32 %a<4>; .reg .f32 %f<4>;
@@ -284,7 +286,7 @@ function run(each: Case): { got: number[][]; wanted: number[][] } {
       add.u32 %w, %w, 0; .reg .b32 %at; add.u32 %at, %s, %i; st.shared.b32 [%at], %w;
       add.u32 %i, %i, 512; setp.lt.u32 %more, %i, ${SHARED}; @%more bra copy;
       ld.param.u64 %p, [c]; mad.wide.u32 %p, %t, ${4 * count}, %p;
-      ${Array.from({ length: count }, (_, i) => `ld.global.${kind} %d${i}, [%p+${4 * i}];`).join('\n')}
+      ${each((i) => `ld.global.${kind} %d${i}, [%p+${4 * i}];`)}
       ld.param.u64 %p, [fragments]; mad.wide.u32 %p, %t, 16, %p;
       ${[0, 1, 2, 3].map((i) => `ld.global.b32 %a${i}, [%p+${4 * i}];`).join(' ')}
       and.b32 %w, %s, 0x3ffff; shr.u32 %w, %w, 4; cvt.u64.u32 %base, %w;
@@ -299,7 +301,7 @@ function run(each: Case): { got: number[][]; wanted: number[][] } {
       wgmma.commit_group.sync.aligned;
       wgmma.wait_group.sync.aligned 0;
       ld.param.u64 %p, [d]; mad.wide.u32 %p, %t, ${4 * count}, %p;
-      ${Array.from({ length: count }, (_, i) => `st.global.${kind} [%p+${4 * i}], %d${i};`).join('\n')}
+      ${each((i) => `st.global.${kind} [%p+${4 * i}], %d${i};`)}
       ret;`,
       '.extern .shared .align 1024 .b8 memory[];',
     ),
@@ -439,7 +441,8 @@ describe('refusals', () => {
         kernelText(
           'k',
           '.param .u64 x',
-          `.reg .b32 %r<16>; .reg .f32 %f<8>; .reg .b64 %p<4>; .reg .pred %q;\n${instruction}\nret;`,
+          '.reg .b32 %r<16>; .reg .f32 %f<8>; .reg .b64 %p<4>; .reg .pred %q;\n' +
+            `${instruction}\nret;`,
         ),
       );
     } catch (error) {
@@ -464,7 +467,8 @@ describe('refusals', () => {
     [`wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.f16 ${D}, %p0, %p1, %q, 1, 1, 0, 0;`, /wgmma/],
     [`wgmma.mma_async.sync.aligned.m64n12k16.f32.f16.f16 ${D}, %p0, %p1, %q, 1, 1, 0, 0;`, /wgmma/],
     [
-      `wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 ${D}, %p0, %p1, %r0, 0, %q, 1, 1, 0, 0;`,
+      'wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 ' +
+        `${D}, %p0, %p1, %r0, 0, %q, 1, 1, 0, 0;`,
       /wgmma/,
     ],
     ['wgmma.wait_group.sync.aligned 8;', /from 0 to 7/],

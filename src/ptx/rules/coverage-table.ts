@@ -158,9 +158,10 @@ export function coverageTable(): string {
       'is a register of the last type,',
     '`T1` of the first, `{T}` a vector, `p` a predicate, `[A]` an address in the space that the ' +
       'instruction names, `[g]` a global',
-    'and `[s]` a shared one, `{d}` the accumulators of a lane; `?` marks an operand that may be left out. The .version and the ' +
-      '.target after a row are the first',
-    'that have it; single words of a row may need later ones.',
+    'and `[s]` a shared one, `{d}` the accumulators of a lane; `?` marks an operand that may be ' +
+      'left out. The .version',
+    'and the .target after a row are the first that have it; single words of a row may need ' +
+      'later ones.',
     '',
     '```',
     ...forms,

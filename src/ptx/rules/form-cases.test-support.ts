@@ -90,7 +90,10 @@ export function casesWith(row: Form, modifiers: string[]): FormCase[] {
   const operand = (token: string): string => {
     if (token === '[g]') return '[%l23]';
     if (token.startsWith('[g,'))
-      return `[%l23, {${Array.from({ length: Number(token[3]) }, () => simple('b32')).join(', ')}}]`;
+      return `[%l23, {${new Array(Number(token[3]))
+        .fill(0)
+        .map(() => simple('b32'))
+        .join(', ')}}]`;
     // A generic address has 64 bits.
     if (token === '[A]' || token === '[s]')
       return space?.startsWith('shared')

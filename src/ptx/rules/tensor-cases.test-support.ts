@@ -182,7 +182,7 @@ export function tensorKernel(
   cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%a], [%in], %r, [%m+8];
   ${filled}
   ${copy}
-  ${loads ? 'mbarrier.arrive.expect_tx.shared.b64 %state, [%m], %n;' : 'mbarrier.arrive.shared.b64 %state, [%m];'}
+  mbarrier.arrive${loads ? '.expect_tx' : ''}.shared.b64 %state, [%m]${loads ? ', %n' : ''};
   mbarrier.test_wait.shared.b64 %p, [%m], %state; ${done} selp.u32 %n, 1, 0, %p;
   cp.async.bulk.global.shared::cta.bulk_group [%out], [%a], %r; ${end}
   st.global.u32 [%out+${REGION}], %n; ret;`;

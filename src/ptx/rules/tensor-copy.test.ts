@@ -473,7 +473,9 @@ describe('in a cluster', () => {
 });
 
 describe('tensormap', () => {
-  /** Replaces fields of a map in shared memory, copies it to global memory, and loads through it. */
+  /**
+   * Replaces fields of a map in shared memory, copies it to global memory, and loads through it.
+   */
   function through(
     fields: string,
     map: TensorCase['map'],

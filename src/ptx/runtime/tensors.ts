@@ -2,7 +2,7 @@
 // the 16 bytes of a row that swizzling keeps together. Every field of the tensor map, and every
 // address, is checked before it is used.
 
-import { ACCESS } from '../check.js';
+import { ACCESS, IN_FLIGHT } from '../check.js';
 import { CTX, FAULT, NULL_PAGE } from '../context.js';
 import {
   OUTSIDE_NAN,
@@ -313,17 +313,24 @@ const COPY = `
   $span)
 `;
 
-/** Half of the 16 bytes, moved whole. `copied` tells the checker. */
-const move = (to: string, from: string, copied: (to: string, from: string) => string): string =>
-  `(i64.store ${to} (i64.load ${from}))${copied(to, from)}`;
-const plus = (...terms: string[]): string => terms.reduce((sum, term) => `(i32.add ${sum} ${term})`);
+const plus = (...terms: string[]): string =>
+  terms.reduce((sum, term) => `(i32.add ${sum} ${term})`);
+/** What is left of the 16 bytes in global memory. */
+const PART = '(i32.sub $b $a)';
+const COPIED = ACCESS.read | ACCESS.copy;
+/** A store goes on until its thread waits for it. */
+const STORES = IN_FLIGHT.bulk << ACCESS.inFlightShift;
 
 interface Reports {
   touch: (address: string, bytes: string, access: number) => string;
   copied: (to: string, from: string, bytes: string) => string;
 }
 
-const row = ({ touch, copied }: Reports): string => `
+const row = ({ touch, copied }: Reports): string => {
+  /** Half of the 16 bytes, moved whole. */
+  const half = (to: string, from: string): string =>
+    `(i64.store ${to} (i64.load ${from}))${copied(to, from, '8')}`;
+  return `
 ;; A row of a box: $bytes at $to in shared memory, and at $at in global memory, where the element is
 ;; number $c of its row. Returns 1 with a fault recorded.
 (func $tensor_row (param $ctx $thread $line $m $op $to i32) (param $at i64)
@@ -366,24 +373,24 @@ const row = ({ touch, copied }: Reports): string => `
     (block $done
       (if (i32.eqz $op)
         (then${touch('$s', '16', ACCESS.write)}
-          (if (i32.lt_s $a $b) (then${touch(plus('$from', '$off', '$a'), '(i32.sub $b $a)', ACCESS.read | ACCESS.copy)}))
+          (if (i32.lt_s $a $b) (then${touch(plus('$from', '$off', '$a'), PART, COPIED)}))
           (if (i32.and $whole (i32.eqz (i32.and (i32.shr_u ${CONVERTED} $type) 1))) (then
-            ${move(plus('$s', '$f'), plus('$from', '$off'), (to, from) => copied(to, from, '8'))}
-            ${move(plus('$s', '(i32.xor $f 8)'), plus('$from', '$off', '8'), (to, from) => copied(to, from, '8'))}
+            ${half(plus('$s', '$f'), plus('$from', '$off'))}
+            ${half(plus('$s', '(i32.xor $f 8)'), plus('$from', '$off', '8'))}
             (br $done)))
           (i64.store $s $fill)
           (i64.store offset=8 $s $fill))
         (else
           (if (i32.ge_s $a $b) (then (br $done)))
           (if ${is('$op', 1)}
-            (then${touch(plus('$s', '$a'), '(i32.sub $b $a)', ACCESS.read | ACCESS.copy)}
-              ${touch(plus('$from', '$off', '$a'), '(i32.sub $b $a)', ACCESS.write)}
+            (then${touch(plus('$s', '$a'), PART, COPIED | STORES)}
+              ${touch(plus('$from', '$off', '$a'), PART, ACCESS.write | STORES)}
               (if $whole (then
-                ${move(plus('$from', '$off'), '$s', (to, from) => copied(to, from, '8'))}
-                ${move(plus('$from', '$off', '8'), plus('$s', '8'), (to, from) => copied(to, from, '8'))}
+                ${half(plus('$from', '$off'), '$s')}
+                ${half(plus('$from', '$off', '8'), plus('$s', '8'))}
                 (br $done))))
-            (else${touch(plus('$s', '$a'), '(i32.sub $b $a)', ACCESS.read)}
-              ${touch(plus('$from', '$off', '$a'), '(i32.sub $b $a)', ACCESS.atomic | ACCESS.strong)}))))
+            (else${touch(plus('$s', '$a'), PART, ACCESS.read | STORES)}
+              ${touch(plus('$from', '$off', '$a'), PART, ACCESS.atomic | ACCESS.strong)}))))
       ;; Element by element.
       (loop $elements
         (br_if $done (i32.ge_s $a $b))
@@ -404,6 +411,7 @@ const row = ({ touch, copied }: Reports): string => `
     (br_if $each (i32.lt_u $off $bytes)))
   0)
 `;
+};
 
 const ELEMENTS = `
 (func $tensor_get (param $log $at i32) (result i64)

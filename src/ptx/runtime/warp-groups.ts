@@ -4,8 +4,8 @@
 // another: after a product a single thread may tell others that the group has read its operands.
 //
 // PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory Layout". Memory is made of units of
-// 16 bytes. A line of units is a row of A or a column of B, or if the matrix is transposed, an index
-// of the common dimension. Eight lines are adjacent; swizzling exchanges units of a line.
+// 16 bytes. A line of units is a row of A or a column of B, or if the matrix is transposed, an
+// index of the common dimension. Eight lines are adjacent; swizzling exchanges units of a line.
 
 import { ACCESS, ACCESS_SPACES, IN_FLIGHT } from '../check.js';
 import { CTX } from '../context.js';

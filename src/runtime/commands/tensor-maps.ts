@@ -10,8 +10,8 @@ const MAP_WORDS = 32;
 
 /**
  * `memory` and `offset`: the tensor. `map` and `mapOffset`: 128 bytes of device memory. Extents and
- * strides (in bytes, of all axes but the first) are 64-bit; the first axis is the one whose elements
- * are adjacent.
+ * strides (in bytes, of all axes but the first) are 64-bit; the first axis is the one whose
+ * elements are adjacent.
  */
 const TENSOR_MAP = {
   memory: 0,

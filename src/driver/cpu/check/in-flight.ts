@@ -77,8 +77,8 @@ export class InFlight {
 }
 
 /**
- * The products of a warp group. A thread that has waited for one knows that it is complete in all of
- * the group, since it waits until all four warps have arrived at it.
+ * The products of a warp group. A thread that has waited for one knows that it is complete in all
+ * of the group, since it waits until all four warps have arrived at it.
  */
 export class ProductsInFlight {
   /** By number: the accesses of a group of products; undefined once it is complete. */

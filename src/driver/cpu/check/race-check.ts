@@ -131,9 +131,9 @@ export class RaceCheck {
   }
 
   /**
-   * Records one access of a thread, or of another one for which it acts. Returns the first conflict,
-   * if there is one. A conflict of two writes has the lowest precedence, because they may write the
-   * same value.
+   * Records one access of a thread, or of another one for which it acts. Returns the first
+   * conflict, if there is one. A conflict of two writes has the lowest precedence, because they may
+   * write the same value.
    */
   access(
     watch: BlockWatch,
@@ -340,8 +340,8 @@ export class RaceCheck {
   }
 
   /**
-   * An mbarrier of the own block. A thread passes on what it knows, and not what the rest of its block
-   * has done: some of it may still be reading what the barrier releases.
+   * An mbarrier of the own block. A thread passes on what it knows, and not what the rest of its
+   * block has done: some of it may still be reading what the barrier releases.
    */
   private meetAtBarrier(watch: BlockWatch, thread: number, address: number, flags: number): void {
     const elsewhere = this.places.get(address);

@@ -142,7 +142,8 @@ mov.u32 %r7, %cluster_ctarank;
 mov.u16 %h0, 3;
 setp.ne.u32 %p2, %r7, 0;
 @%p2 bra V;
-@!%p0 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%rd1, {0, 0}], [%r3], %h0;
+@!%p0 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+  .multicast::cluster [%r1], [%rd1, {0, 0}], [%r3], %h0;
 V: ${wait}
 ${READ}
 barrier.cluster.arrive.aligned;
@@ -160,7 +161,9 @@ barrier.cluster.wait.aligned;`,
 describe('tensormap', () => {
   const REPLACE = 'tensormap.replace.tile.rank.shared::cta.b1024.b32 [s], 1;';
   test('reads and writes the whole map', () => {
-    const race = `@!%p0 ld.shared.u32 %r6, [s+64];\nsetp.ne.u32 %p1, %r0, 32;\n@%p1 bra D;\n${REPLACE}\nD:`;
+    const race =
+      '@!%p0 ld.shared.u32 %r6, [s+64];\nsetp.ne.u32 %p1, %r0, 32;\n' +
+      `@%p1 bra D;\n${REPLACE}\nD:`;
     const filled = (then: string): readonly CheckReport[] =>
       run(
         '@!%p0 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [s], [%rd1], 128, ' +
