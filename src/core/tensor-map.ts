@@ -4,7 +4,7 @@
  * first launch that uses it, since the address of memory in stream order is known on the runtime
  * thread only, and kept for the launches that follow.
  */
-import { CudaArgumentError } from '../ground/errors.js';
+import { CudaArgumentError, CudaError } from '../ground/errors.js';
 import { u8 } from '../ground/dtype.js';
 import type { DTypeName } from '../ground/dtype.js';
 import {
@@ -22,7 +22,7 @@ import type { Resource } from './resource.js';
 import type { Stream } from './stream.js';
 
 const MAP_BYTES = 128;
-/** Maps of one piece of memory. Beyond them the map that was made first is replaced. */
+/** Maps of one piece of memory. Beyond them the oldest one that can be is replaced. */
 const MAPS = 512;
 /** The alignment of a tensor and of its strides, in bytes (CUDA driver API, tensor maps). */
 const ALIGNMENT = 16;
@@ -51,11 +51,13 @@ export interface MappedTensor {
 /** The tensor maps of a device. */
 export class TensorMaps {
   private readonly device: CoreDevice;
-  private memory: DeviceBuffer<'u8'> | undefined = undefined;
-  private next = 0;
+  private readonly pieces: DeviceBuffer<'u8'>[] = [];
   private readonly known = new WeakMap<Resource, Map<string, number>>();
   /** By number of a map: what forgets it when another one takes its place. */
-  private readonly forget: ((() => void) | undefined)[] = [];
+  private readonly forget: (() => void)[] = [];
+  /** Maps that graphs read in each launch: no other one takes their place. */
+  private readonly captured = new Set<number>();
+  private next = 0;
 
   constructor(device: CoreDevice) {
     this.device = device;
@@ -67,47 +69,66 @@ export class TensorMaps {
    * @throws CudaArgumentError for a tensor that no map describes
    */
   of(stream: Stream, name: string, tensor: MappedTensor, shape: BoxShape): DeviceBuffer<'u8'> {
-    const { shape: extents, strides } = tensor;
     const buffer = checkMapped(name, tensor);
-    const key = [
-      buffer.byteOffset,
-      buffer.dtype.bytes,
-      ...extents,
-      ...strides,
-      ...shape.box,
-      shape.swizzle,
-    ].join();
+    const { shape: extents, strides } = tensor;
+    const { box, swizzle } = shape;
+    const place = [buffer.byteOffset, buffer.dtype.bytes];
+    const key = [...place, ...extents, ...strides, ...box, swizzle].join();
     const maps = this.known.get(buffer.memory) ?? new Map<string, number>();
-    const slot = stream.capturing === undefined ? maps.get(key) : undefined;
-    if (slot !== undefined) return this.at(this.memory!, slot);
-    // A graph reads its maps in each launch: they have memory of their own, which it keeps.
-    if (stream.capturing !== undefined) {
-      const own = this.device.allocScoped(u8, MAP_BYTES, { stream });
-      make(stream, own, buffer, tensor, shape);
-      return own;
+    let slot = maps.get(key);
+    if (slot === undefined) {
+      const taken = (slot = this.take(stream, name));
+      make(stream, this.at(taken), buffer, tensor, shape);
+      // What a graph makes is there in its launches only.
+      this.forget[taken] = () => undefined;
+      if (stream.capturing === undefined) {
+        maps.set(key, taken);
+        this.known.set(buffer.memory, maps);
+        this.forget[taken] = () => {
+          maps.delete(key);
+        };
+      }
     }
-    this.memory ??= this.device.allocScoped(u8, MAPS * MAP_BYTES, { stream });
-    const taken = this.next;
-    this.next = (taken + 1) % MAPS;
-    this.forget[taken]?.();
-    const map = this.at(this.memory, taken);
-    make(stream, map, buffer, tensor, shape);
-    maps.set(key, taken);
-    this.known.set(buffer.memory, maps);
-    this.forget[taken] = () => {
-      maps.delete(key);
-    };
-    return map;
+    if (stream.capturing !== undefined) this.captured.add(slot);
+    return this.at(slot);
+  }
+
+  /** Allocates memory for maps, since captures cannot. */
+  reserve(): void {
+    const { stream } = this.device;
+    if (this.pieces.length > 0 || stream.capturing !== undefined) return;
+    this.pieces.push(this.device.allocScoped(u8, MAPS * MAP_BYTES, { stream }));
   }
 
   /** Closes the memory, before the device does. */
   close(): void {
-    this.memory?.close();
-    this.memory = undefined;
+    for (const piece of this.pieces) piece.close();
   }
 
-  private at(memory: DeviceBuffer<'u8'>, slot: number): DeviceBuffer<'u8'> {
-    return memory.slice(slot * MAP_BYTES, (slot + 1) * MAP_BYTES);
+  /** The number of a map that may be written. Uses of the old one are ordered before that. */
+  private take(stream: Stream, name: string): number {
+    const count = this.pieces.length * MAPS;
+    for (let tries = 0; tries < count; tries++) {
+      const slot = this.next;
+      this.next = (slot + 1) % count;
+      if (this.captured.has(slot)) continue;
+      this.forget[slot]?.();
+      return slot;
+    }
+    if (stream.capturing !== undefined)
+      throw new CudaError(
+        'ERR_CUDA_CAPTURE',
+        `${name}: there is no memory left for its tensor map, and a capture allocates none. ` +
+          'Launch the kernel once before the capture, with the same tensors.',
+      );
+    this.pieces.push(this.device.allocScoped(u8, MAPS * MAP_BYTES, { stream }));
+    this.next = count + 1;
+    return count;
+  }
+
+  private at(slot: number): DeviceBuffer<'u8'> {
+    const at = (slot % MAPS) * MAP_BYTES;
+    return this.pieces[Math.floor(slot / MAPS)]!.slice(at, at + MAP_BYTES);
   }
 }
 

@@ -190,6 +190,7 @@ function ready(
   // The elements of two views of one memory may interleave: `checkTogether` compares them with
   // their strides.
   kernel.checksOverlap = false;
+  if (compiled.abi.some(({ kind }) => kind === 'map')) module.device.tensorMaps.reserve();
   const takes = compiled.abi.map((param) => taking(param, parameters));
   return { kernel, compiled, argumentsOf: (values) => takes.map((take) => take(values)) };
 }

@@ -15,6 +15,7 @@ import type {
 import type { NarrowName } from '../ground/dtype.js';
 import { checkBoolean, checkOptions, invalid, valueNamed } from '../ground/arguments.js';
 import { isStackOverflow } from '../compiler/read/too-deep.js';
+import { KernelSourceError } from '../compiler/source-error.js';
 import { simulateKernel } from '../compiler/simulate/simulate.js';
 import { lowered } from '../compiler/lowering.js';
 import { readKernel } from '../compiler/read/read-kernel.js';
@@ -125,7 +126,9 @@ export function simulate(
     // The compiler rejects an argument with an error of its own.
     if (error instanceof UnfitArgument)
       throw new CudaArgumentError(`args.${error.argument}`, error.message, { cause: error });
-    throw isStackOverflow(error) ? compileError(error, variant.definition) : error;
+    throw isStackOverflow(error) || error instanceof KernelSourceError
+      ? compileError(error, variant.definition)
+      : error;
   }
 }
 
