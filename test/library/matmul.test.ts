@@ -307,7 +307,7 @@ onDevice(
       }
     });
 
-    test('infinities and NaN affect their own rows and columns only, also at tile edges', async () => {
+    test('infinities and NaN affect their own rows and columns, also at tile edges', async () => {
       const [m, n, k] = [65, 67, 33];
       const x = numbers(m * k, 1);
       x[10 * k + 5] = Infinity;

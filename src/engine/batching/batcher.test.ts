@@ -93,7 +93,7 @@ describe('when a batch starts', () => {
     },
   );
 
-  test('eager: when it is full, where batches fill within the delay, until fewer requests arrive', async () => {
+  test('eager: when it is full, as long as requests fill a batch within the delay', async () => {
     const { batcher, batches } = doubling({ maxBatchSize: 4, maxQueueDelay: 10, eager: true }, 1);
     let item = 0;
     /** Sends a request every `every` milliseconds; no batch runs when the next one comes. */
@@ -189,7 +189,7 @@ describe('groups', () => {
     expect(await results).toEqual([2, 4, 6, 8, 12]);
   });
 
-  test('each waits for its own oldest request, and the oldest of those that could start is first', async () => {
+  test('each waits for its own oldest request; the oldest that can start is first', async () => {
     const batcher = new Parity({ maxBatchSize: 4, maxQueueDelay: 5, maxConcurrentBatches: 1 });
     void batcher.run(1);
     await vi.advanceTimersByTimeAsync(3);
@@ -391,7 +391,7 @@ describe('the delivery of results', () => {
   });
 });
 
-test('a discard that throws is an uncaught exception, and the others get their results', async () => {
+test('a discard that throws is an uncaught exception; the others get their results', async () => {
   class Throwing extends Batcher<number, number> {
     protected override discard(): void {
       throw new Error('in discard');
