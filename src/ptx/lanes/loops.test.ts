@@ -1,7 +1,7 @@
-// Loops: threads that leave them before others, and random loops of one block that go through memory
-// in even steps, up and down, by counters and by pointers, to bounds near the ends of their range,
-// past the end of memory and misaligned. Thread by thread and in lanes they give the same results
-// and the same faults.
+// Loops: threads that leave them before others, and random loops of one block that go through
+// memory in even steps, up and down, by counters and by pointers, to bounds near the ends of their
+// range, past the end of memory and misaligned. Thread by thread and in lanes they give the same
+// results and the same faults.
 
 import * as fc from '../../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
