@@ -57,7 +57,7 @@ export function repeatLoop(k: LaneKernelEmitter, region: Region): void {
   takeWaiting(k, region.header);
   k.pushAny(k.active);
   k.when(() => {
-    backEdge(k, region.header, region);
+    backEdge(k, region);
     if (k.passes) {
       saveMasks(k, region);
       k.branchTo(k.turnLabel);
@@ -74,11 +74,11 @@ function lastBlock(k: LaneKernelEmitter, region: Region): number {
 }
 
 /** Takes a back edge with the active threads while the turn lasts; then they are suspended. */
-function backEdge(k: LaneKernelEmitter, header: number, region: Region): void {
+function backEdge(k: LaneKernelEmitter, region: Region): void {
   const { code } = k;
   code.get(k.slice).i32(1).op('i32.sub').tee(k.slice).i32(0).op('i32.gt_s');
   k.branchTo(k.loopLabels.get(region)!, 'br_if');
-  suspendBefore(k, k.frames.entryOf.get(header)!, header);
+  suspendBefore(k, k.frames.entryOf.get(region.header)!, region.header);
 }
 
 /** The active threads end: all that are left, or some of them. */
@@ -168,7 +168,7 @@ export function jumpTo(
 ): void {
   for (const region of k.loopLabels.keys()) {
     if (region.header !== to) continue;
-    backEdge(k, to, region);
+    backEdge(k, region);
     k.branchTo(k.turnLabel);
     return;
   }
