@@ -78,6 +78,10 @@ export const BENCHMARKS: readonly Benchmark[] = [
   ...besideSimulator,
 ];
 
+const keys = BENCHMARKS.map(({ area, name }) => `${area}: ${name}`);
+const repeated = keys.find((key, index) => keys.indexOf(key) < index);
+if (repeated !== undefined) throw new Error(`two benchmarks have the name '${repeated}'`);
+
 /** Its peers are machine code. */
 const ON_GPUS = 'kernels';
 

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -31,17 +31,28 @@ test.each(['--version', '-v', 'version'])('%s prints the version', async (argume
   expect(await run(argument)).toEqual({ status: 0, out: `${version}\n`, err: '' });
 });
 
-test.each(['info', 'cache', 'types', 'version', 'help'])(
-  '%s has a help of its own',
-  async (name) => {
-    const { status, out, err } = await run('help', name);
-    expect(out).toMatch(new RegExp(`^Usage: async-cuda ${name}`));
-    expect({ status, err }).toEqual({ status: 0, err: '' });
-    if (name === 'help') return;
-    expect(await run(name, '--help')).toEqual({ status: 0, out, err: '' });
-    expect(await run(name, '-h')).toEqual({ status: 0, out, err: '' });
-  },
-);
+const names = [...(await run('help')).out.matchAll(/^ {2}(\w+)/gm)].map(([, name]) => name!);
+
+test.each(names)('%s has a help of its own, and no unknown options', async (name) => {
+  const { status, out, err } = await run('help', name);
+  expect(out).toMatch(new RegExp(`^Usage: async-cuda ${name}`));
+  expect({ status, err }).toEqual({ status: 0, err: '' });
+  const unknown = await run(name, '--unknown');
+  expect(unknown.err).toContain(`async-cuda ${name}: there is no option '--unknown'`);
+  expect(unknown.status).toBe(2);
+  if (name === 'help') return;
+  expect(await run(name, '--help')).toEqual({ status: 0, out, err: '' });
+  expect(await run(name, '-h')).toEqual({ status: 0, out, err: '' });
+});
+
+test('a test of this folder names each command', () => {
+  const folder = new URL('./', import.meta.url);
+  const texts = readdirSync(folder)
+    .filter((file) => file.endsWith('.test.ts'))
+    .map((file) => readFileSync(new URL(file, folder), 'utf8'))
+    .join('\n');
+  expect(names.filter((name) => !texts.includes(`'${name}'`))).toEqual([]);
+});
 
 test('the help of a command lists its options', async () => {
   expect((await run('types', '--help')).out).toContain('--check  writes nothing');

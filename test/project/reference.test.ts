@@ -1,8 +1,8 @@
 /**
- * The reference pages name all that there is: what kernels find on `gpu`, and the options of
- * kernels and of the library.
+ * The reference pages name all that there is: what kernels find on `gpu`, codes of errors, and the
+ * options of kernels and of the library.
  */
-import { readFileSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
@@ -141,5 +141,32 @@ describe.each([
         of.join(),
       ).toEqual([]);
     }
+  });
+});
+
+describe('docs/errors.md', () => {
+  const codes = new Set(
+    [...readFileSync(`${root}src/ground/errors.ts`, 'utf8').matchAll(/\| '(ERR_CUDA_\w+)'/g)].map(
+      ([, code]) => code!,
+    ),
+  );
+  const rows = new Set(
+    [...page('errors.md').matchAll(/^\| `(ERR_CUDA_\w+)` \|/gm)].map(([, code]) => code!),
+  );
+
+  test('has a row for each code, and for no other', () => {
+    expect(codes.size).toBeGreaterThan(20);
+    expect([...rows].sort()).toEqual([...codes].sort());
+  });
+
+  test('is about codes that a test expects', () => {
+    const texts = ['src', 'test']
+      .flatMap((folder) =>
+        readdirSync(root + folder, { recursive: true, encoding: 'utf8' })
+          .filter((file) => file.endsWith('.test.ts'))
+          .map((file) => readFileSync(`${root}${folder}/${file}`, 'utf8')),
+      )
+      .join('\n');
+    expect([...codes].filter((code) => !texts.includes(code))).toEqual([]);
   });
 });
