@@ -2,7 +2,15 @@
 // allocator.
 
 import { readFileSync } from 'node:fs';
-import { CTX, EXPLICIT_CLUSTER, SHARED_ALIGNMENT, STATUS, compilePtx, relocate } from './index.js';
+import {
+  CTX,
+  EXPLICIT_CLUSTER,
+  SCRATCH_STATES,
+  SHARED_ALIGNMENT,
+  STATUS,
+  compilePtx,
+  relocate,
+} from './index.js';
 import type { PtxCompileOptions, WasmKernel, WasmModule, LaneCode } from './index.js';
 
 export type Argument =
@@ -185,7 +193,9 @@ export class Grid {
       : 'not asked for';
     const { runsOn } = typeof lanes === 'string' ? kernel : lanes;
     const scratch = words[(ctx + CTX.scratch) >> 2]! >> 2;
-    const stateful = kernel.yields ? scratch + 36 + words[(ctx + CTX.threads) >> 2]! : scratch;
+    const stateful = kernel.yields
+      ? scratch + SCRATCH_STATES / 4 + words[(ctx + CTX.threads) >> 2]!
+      : scratch;
     for (let y = 0; y < gy; y++) {
       words[(ctx + CTX.ctaid + 4) >> 2] = y;
       for (let x = 0; x < gx; x += runsOn ? gx : 1) {

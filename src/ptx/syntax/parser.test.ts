@@ -62,9 +62,9 @@ describe('errors point at the place', () => {
       "'ld' takes no modifier '.globl'; did you mean '.global'?",
     ],
     [
-      'wgmma.fence.sync.aligned;',
+      'tcgen05.wait::ld.sync.aligned;',
       'unsupported',
-      "instruction 'wgmma.fence.sync.aligned' is not covered yet",
+      "instruction 'tcgen05.wait::ld.sync.aligned' is not covered yet",
     ],
     ['frobnicate.u32 1;', 'semantic', "'frobnicate' is no instruction of PTX"],
     ['mov.u32 %r1, 0f3F;', 'syntax', 'malformed number'],

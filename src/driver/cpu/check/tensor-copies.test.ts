@@ -105,10 +105,12 @@ describe('a load', () => {
 
 describe('a store', () => {
   const FILL = 'st.shared.u32 [%r5], %r0;\nst.shared.u32 [%r5+256], %r0;\n';
-  test('is ordered for threads that met before and after it', () => {
-    expect(
-      run(`${FILL}bar.sync 0;\n${store('s')}\nbar.sync 0;\nld.global.u32 %r6, [%rd2];`),
-    ).toEqual([]);
+  const DONE = 'cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;';
+  test('is ordered for threads that met before it and after its wait', () => {
+    const stored = (wait: string): ReturnType<typeof run> =>
+      run(`${FILL}bar.sync 0;\n${store('s')}\n${wait}\nbar.sync 0;\nld.global.u32 %r6, [%rd2];`);
+    expect(stored(DONE)).toEqual([]);
+    expect(kinds(stored(''))).toEqual(new Set(['race']));
   });
   test('races with threads that have not met', () => {
     expect(kinds(run(`${FILL}${store('s')}`))).toEqual(new Set(['race']));
