@@ -47,8 +47,6 @@ export const layers = {
   tensorrt: { onTopOf: ['engine'], imports: ['native'] },
   onnxruntime: { onTopOf: ['engine'], imports: ['native'] },
   inference: { onTopOf: ['tensorrt', 'onnxruntime', 'images'] },
-  cublas: { onTopOf: ['library'], imports: ['native'] },
-  nccl: { onTopOf: ['library'], imports: ['native'] },
   device: { everything: true },
   'index.ts': { everything: true },
   cli: { everything: true },
@@ -224,6 +222,13 @@ const doors = {
   inference: [],
   device: ['compiled-module', 'device', 'module'],
 };
+
+/** Layers of which each file is a door, and those that none imports. */
+const WITHOUT_DOORS = ['ground', 'native', 'index.ts', 'cli'];
+
+for (const name of Object.keys(layers))
+  if (doors[name] === undefined && !WITHOUT_DOORS.includes(name))
+    throw new Error(`.dependency-cruiser.mjs: ${name} has no row in 'doors'`);
 
 const doorRules = Object.entries(doors).map(([name, names]) => ({
   name: `${name}-through-its-doors`,

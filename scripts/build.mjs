@@ -72,23 +72,18 @@ const compilerDigest = {
   output: 'src/kernels/compiler-digest.ts',
 };
 
-/** Entries of the package: `dist/<name>.js` from `entry`. */
+const { exports } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
+
+/** `dist/<name>.js` from `entry`: the entries of the package, by `exports` of package.json. */
 const entries = [
-  { name: 'index', entry: 'src/index.ts' },
-  { name: 'tensor', entry: 'src/tensor/index.ts' },
-  { name: 'kernels', entry: 'src/kernels/index.ts' },
+  ...Object.entries(exports)
+    .filter(([, target]) => typeof target === 'object')
+    .map(([, { types, default: output }]) => ({
+      name: output.replace(/^\.\/dist\/(.*)\.js$/, '$1'),
+      entry: types.replace(/^\.\/dist\/types\/(.*)\.d\.ts$/, 'src/$1.ts'),
+    })),
   // No entry of the package: a thread that blocks requires it. See src/kernels/compiler-parts.ts.
   { name: 'whole-compiler', entry: 'src/kernels/whole-compiler.ts' },
-  { name: 'library', entry: 'src/library/index.ts' },
-  { name: 'nvrtc', entry: 'src/nvrtc/index.ts' },
-  { name: 'images', entry: 'src/images/index.ts' },
-  { name: 'tensorrt', entry: 'src/tensorrt/index.ts' },
-  { name: 'onnxruntime', entry: 'src/onnxruntime/index.ts' },
-  { name: 'inference', entry: 'src/inference/index.ts' },
-  { name: 'core', entry: 'src/core/index.ts' },
-  { name: 'ops', entry: 'src/ops/index.ts' },
-  { name: 'driver', entry: 'src/driver/index.ts' },
-  { name: 'ptx', entry: 'src/ptx/index.ts' },
   { name: 'cli', entry: 'src/cli/main.ts', executable: true },
 ];
 

@@ -1,4 +1,4 @@
-/** Every relative link in the project's pages leads somewhere. */
+/** Every relative link in the project's pages leads to a file, and to a heading that is there. */
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -16,13 +16,29 @@ function pagesUnder(folder: string): string[] {
   });
 }
 
-test.each(pagesUnder(root).map((page) => relative(root, page)))('%s', (page) => {
-  const text = readFileSync(join(root, page), 'utf8').replace(/^```.*?^```/gms, '');
-  const targets = [...text.matchAll(/\]\(([^)\s]+)\)/g)]
-    .map(([, target]) => target!)
-    .filter((target) => !/^(https?:|mailto:|#)/.test(target));
-  const broken = targets.filter(
-    (target) => !existsSync(join(root, dirname(page), target.replace(/#.*/, ''))),
+const withoutBlocks = (path: string): string =>
+  readFileSync(path, 'utf8').replace(/^```.*?^```/gms, '');
+
+/** The anchors of a page's headings, as GitHub makes them. */
+function anchorsOf(path: string): readonly string[] {
+  return [...withoutBlocks(path).matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
+    heading!
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
   );
+}
+
+test.each(pagesUnder(root).map((page) => relative(root, page)))('%s', (page) => {
+  const path = join(root, page);
+  const targets = [...withoutBlocks(path).matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, target]) => target!)
+    .filter((target) => !/^(https?:|mailto:)/.test(target));
+  const broken = targets.filter((target) => {
+    const [file = '', anchor] = target.split('#');
+    const place = file === '' ? path : join(dirname(path), file);
+    if (!existsSync(place)) return true;
+    return anchor !== undefined && place.endsWith('.md') && !anchorsOf(place).includes(anchor);
+  });
   expect(broken).toEqual([]);
 });
