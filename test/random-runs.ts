@@ -6,7 +6,7 @@
  * sets both, unless the environment has them.
  */
 import { relative } from 'node:path';
-import { expect } from 'vitest';
+import { TestRunner, expect } from 'vitest';
 
 const { ASYNC_CUDA_TEST_SCALE, ASYNC_CUDA_TEST_SEED } = process.env;
 
@@ -23,8 +23,23 @@ export const namedSeed =
     ? undefined
     : Number(ASYNC_CUDA_TEST_SEED);
 
+/** Tags of tests that run in both extents. */
+const OF_BOTH = ['random', 'scaled', 'base'];
+
+/** A test with fewer runs in `npm test` would never have all of them without one of these tags. */
+function checkTags(): void {
+  const current = TestRunner.getCurrentTest();
+  if (scale >= 1 || current === undefined) return;
+  if (!OF_BOTH.some((tag) => current.tags?.includes(tag)))
+    throw new Error(
+      `'${current.name}' makes fewer runs in \`npm test\`: give it the tag 'random' (or 'scaled', ` +
+        'where it goes through a table), so that the thorough tests have it, too',
+    );
+}
+
 /** The number of `full` runs after scaling: one at the least. */
 export function scaled(full: number): number {
+  checkTags();
   return Math.max(1, Math.ceil(full * scale));
 }
 
@@ -70,6 +85,7 @@ function quickPlaces(length: number, count: number): Set<number> {
  * spread and the first among them. The test is tagged `scaled` or `random`: it is in both extents.
  */
 export function scaledRows<T>(rows: readonly T[], count: number): readonly T[] {
+  checkTags();
   const taken = quickPlaces(rows.length, count);
   return scale < 1 ? rows.filter((_, i) => taken.has(i)) : rows;
 }

@@ -153,15 +153,16 @@ onDevice('Narrow floats are rounded once', (host) => {
         { numRuns: 12 },
       );
 
-    test('from lists', () =>
+    test('from lists', { tags: 'random' }, () =>
       check(doubles(name), (values) =>
         device
           .tensor(dtype, values)
           .andThen((x) => x.read())
           .then(),
-      ));
+      ),
+    );
 
-    test('by full and fill', () =>
+    test('by full and fill', { tags: 'random' }, () =>
       check(
         doubles(name).map((values) => values.slice(0, 2)),
         async ([a, b]) => [
@@ -173,7 +174,8 @@ onDevice('Narrow floats are rounded once', (host) => {
               .andThen((x) => x.read())
           )[2]!,
         ],
-      ));
+      ),
+    );
 
     test('as scalars of kernels', { tags: 'random' }, async () => {
       const take = kernel(`take_${name}`, { out: output(f32), v: dtype }, ({ out, v }, gpu) => {
@@ -207,7 +209,7 @@ onDevice('Narrow floats are rounded once', (host) => {
       );
     });
 
-    test('f64 that kernels store, and those of their simulation', async () => {
+    test('f64 that kernels store, and those of their simulation', { tags: 'random' }, async () => {
       const store = stores(dtype, f64);
       await check(doubles(name), (values) =>
         store({ out: device.zeros(dtype, [values.length]), v: device.tensor(f64, values) })
@@ -274,7 +276,7 @@ onDevice('Narrow floats are rounded once', (host) => {
       ]).toEqual([nearest(name, above), -nearest(name, above)]);
     });
 
-    test('what element kernels compute in f64', async () => {
+    test('what element kernels compute in f64', { tags: 'random' }, async () => {
       const sum = elementKernel(
         `sum_${name}`,
         { y: output(dtype), a: input(dtype), b: input(f64) },
@@ -289,7 +291,7 @@ onDevice('Narrow floats are rounded once', (host) => {
       );
     });
 
-    test('what element kernels compute in f64 of several outputs', async () => {
+    test('what element kernels compute in f64 of several outputs', { tags: 'random' }, async () => {
       const twice = elementKernel(
         `twice_${name}`,
         { y: output(dtype), z: output(f64), b: input(f64) },
@@ -302,7 +304,7 @@ onDevice('Narrow floats are rounded once', (host) => {
       );
     });
 
-    test('what tile kernels compute in f64', async () => {
+    test('what tile kernels compute in f64', { tags: 'random' }, async () => {
       const tiled = tileKernel(
         `tiled_${name}`,
         { y: output(dtype), b: input(f64) },
@@ -318,14 +320,15 @@ onDevice('Narrow floats are rounded once', (host) => {
       );
     });
 
-    test('by convert', () =>
+    test('by convert', { tags: 'random' }, () =>
       check(doubles(name), (values) =>
         device
           .tensor(f64, values)
           .andThen((x) => x.convert(dtype))
           .andThen((y) => y.read())
           .then(),
-      ));
+      ),
+    );
   });
 
   test.each([f16, bf16])(

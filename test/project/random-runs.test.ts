@@ -15,12 +15,17 @@ import {
 
 const FILE = 'test/project/random-runs.test.ts';
 
-test('a number of runs is scaled, and one is left at the least', () => {
+test('a number of runs is scaled, and one is left at the least', { tags: 'random' }, () => {
   expect(scaled(1000)).toBe(Math.ceil(1000 * scale));
   expect(scaled(1)).toBeGreaterThanOrEqual(1);
   expect(seedsOf(1000)).toHaveLength(scaled(1000));
   const [first, second] = seedsOf(1000);
   expect(second).toBe(first! + 1);
+});
+
+test('a test without a tag that makes fewer runs is refused', () => {
+  if (scale < 1) expect(() => scaled(10)).toThrow("give it the tag 'random'");
+  else expect(scaled(10)).toBeGreaterThanOrEqual(10);
 });
 
 describe('the command that repeats a failure', () => {
@@ -32,14 +37,14 @@ describe('the command that repeats a failure', () => {
     );
   });
 
-  test('is printed by a property that fails', () => {
+  test('is printed by a property that fails', { tags: 'random' }, () => {
     const property = fc.property(fc.nat(), (x) => x < 0);
     expect(() => {
       fc.assert(property, { seed: 12 });
     }).toThrow(/seed: 12[^]*\nTo run it again: ASYNC_CUDA_TEST_SEED=12 /);
   });
 
-  test('is printed by an asynchronous property that fails', async () => {
+  test('is printed by an asynchronous property that fails', { tags: 'random' }, async () => {
     const property = fc.asyncProperty(fc.nat(), async (x) => x < 0);
     await expect(fc.assert(property, { seed: 12 })).rejects.toThrow(
       /\nTo run it again: ASYNC_CUDA_TEST_SEED=12 /,
@@ -53,7 +58,7 @@ describe('the command that repeats a failure', () => {
   });
 });
 
-test('a property makes as many runs as the scale leaves', () => {
+test('a property makes as many runs as the scale leaves', { tags: 'random' }, () => {
   let runs = 0;
   fc.assert(
     fc.property(fc.nat(), () => {
@@ -64,16 +69,20 @@ test('a property makes as many runs as the scale leaves', () => {
   expect(runs).toBe(scaled(200));
 });
 
-test('a property makes as many runs as it needs, however small the scale', () => {
-  let runs = 0;
-  fc.assert(
-    fc.property(fc.nat(), () => {
-      runs++;
-    }),
-    { numRuns: 5, leastRuns: 20 },
-  );
-  expect(runs).toBe(Math.max(20, scaled(5)));
-});
+test(
+  'a property makes as many runs as it needs, however small the scale',
+  { tags: 'random' },
+  () => {
+    let runs = 0;
+    fc.assert(
+      fc.property(fc.nat(), () => {
+        runs++;
+      }),
+      { numRuns: 5, leastRuns: 20 },
+    );
+    expect(runs).toBe(Math.max(20, scaled(5)));
+  },
+);
 
 describe('rows of a table', () => {
   /** Declares rows as `someOf` does, on an `each` that notes what it is given. */
@@ -112,7 +121,7 @@ describe('rows of a table', () => {
     ]);
   });
 
-  test('that one test goes through are all taken at scale 1', () => {
+  test('that one test goes through are all taken at scale 1', { tags: 'scaled' }, () => {
     const rows = [1, 2, 3, 4, 5];
     expect(scaledRows(rows, 2)).toEqual(scale < 1 ? [1, 3] : rows);
     expect(scaledRows(rows, 9)).toEqual(rows);
