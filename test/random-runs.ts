@@ -32,8 +32,8 @@ function checkTags(): void {
   if (scale >= 1 || current === undefined) return;
   if (!OF_BOTH.some((tag) => current.tags?.includes(tag)))
     throw new Error(
-      `'${current.name}' makes fewer runs in \`npm test\`: give it the tag 'random' (or 'scaled', ` +
-        'where it goes through a table), so that the thorough tests have it, too',
+      `'${current.name}' makes fewer runs in \`npm test\`: give it the tag 'random' (or ` +
+        "'scaled', where it goes through a table), so that the thorough tests have it, too",
     );
 }
 
