@@ -119,7 +119,7 @@ const pureRules = Object.entries(layers).flatMap(([name, { pure, packages = [] }
  * the parts that are loaded on demand.
  */
 const doors = {
-  ptx: ['runtime/relaxed-probe'],
+  ptx: ['runtime/relaxed-probe', 'tensor-map'],
   driver: [
     'attributes',
     'cpu/open',

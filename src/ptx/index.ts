@@ -30,15 +30,6 @@ export { PtxError } from './error.js';
 export type { PtxErrorCode, PtxErrorPlace } from './error.js';
 export { kernelSignatures } from './signatures.js';
 export type { PtxKernelParam, KernelSignature } from './signatures.js';
-export {
-  TENSOR_MAP,
-  TENSOR_TYPES,
-  encodeTensorMap,
-  isFloatTensor,
-  isTensorMap,
-  tensorTypeBytes,
-} from './tensor-map.js';
-export type { TensorMap, TensorType } from './tensor-map.js';
 export { TEXTURE, TEXTURE_KIND, TEXTURE_MAGIC } from './texture-descriptor.js';
 export { optimisingTime } from './wasm/optimising.js';
 export type { OptimisingTime } from './wasm/optimising.js';

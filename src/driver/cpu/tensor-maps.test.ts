@@ -3,7 +3,7 @@
 
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Driver } from '../driver.js';
-import { isTensorMap } from '../../ptx/index.js';
+import { isTensorMap } from '../../ptx/tensor-map.js';
 import { openCpu } from './open.js';
 import { messageOf, packParams, resultOf } from './testing/open-fake.js';
 

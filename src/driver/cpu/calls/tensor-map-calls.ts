@@ -8,8 +8,8 @@ import {
   isFloatTensor,
   isTensorMap,
   tensorTypeBytes,
-} from '../../../ptx/index.js';
-import type { TensorMap, TensorType } from '../../../ptx/index.js';
+} from '../../../ptx/tensor-map.js';
+import type { TensorMap, TensorType } from '../../../ptx/tensor-map.js';
 import type { TensorMapCalls } from '../../driver.js';
 import {
   CUtensorMapDataType as T,
