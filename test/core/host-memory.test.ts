@@ -367,14 +367,21 @@ onDevice('MemoryPool', (host) => {
     test('close waits for work in flight that uses it, and for nothing else', async () => {
       const pool = await host.device.createPool();
       const stream = host.device.createStream();
-      let release: () => void = () => undefined;
+      let release!: () => void;
+      let begin!: () => void;
+      const begun = new Promise<void>((resolve) => (begin = resolve));
+      const held = new Promise<void>((resolve) => (release = resolve));
       const buffer = host.device.alloc(i32, 1 << 16, { pool, stream });
       buffer.fill(stream, 1);
-      stream.call(() => new Promise<void>((resolve) => (release = resolve)));
+      stream.call(() => {
+        begin();
+        return held;
+      });
       buffer.fill(stream, 2);
       const read = buffer.read(stream);
       buffer.close();
       const closed = pool.close();
+      await begun;
       expect(await stillPending(closed)).toBe(true);
       expect(await failure(() => host.device.alloc(i32, 1, { pool }))).toMatchObject({
         code: 'ERR_CUDA_DISPOSED',
