@@ -134,6 +134,15 @@ export interface Warp {
     from: KernelArray<number>,
     index: number,
   ): void;
+  /**
+   * Writes a fragment's matrices of 8 × 8 elements to shared memory, as {@link loadMatrices} reads
+   * them: lane r gives the place of row r % 8 of matrix r / 8. Compute capability 9.0. stmatrix.x4
+   */
+  storeMatrices(
+    to: KernelArray<number>,
+    index: number,
+    fragment: MatrixFragment | KernelArray<MatrixFragment>,
+  ): void;
 }
 
 /**
@@ -244,6 +253,20 @@ export interface TensorCopies {
    * cp.async.bulk.tensor
    */
   load(
+    to: KernelArray<KernelArray<number>>,
+    line: number,
+    count: number,
+    from: { readonly length: number; readonly [index: number]: unknown },
+    barriers: KernelArray<number>,
+    barrier: number,
+    ...indices: readonly number[]
+  ): void;
+  /**
+   * The same copy to the blocks of the cluster whose bits are set in `blocks`, at the same lines of
+   * each; in each of them, the same mbarrier counts the bytes. cp.async.bulk.tensor, multicast
+   */
+  multicast(
+    blocks: number,
     to: KernelArray<KernelArray<number>>,
     line: number,
     count: number,

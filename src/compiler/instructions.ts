@@ -27,6 +27,7 @@ export const INSTRUCTIONS = {
   'group.moreRegisters': GROUP,
   'group.fewerRegisters': GROUP,
   'tensor.load': { ...HOPPER, swizzles: true },
+  'tensor.multicast': { ...HOPPER, swizzles: true },
   'tensor.store': { ...HOPPER, swizzles: true },
   'tensor.commit': HOPPER,
   'tensor.wait': HOPPER,
@@ -38,6 +39,7 @@ export const INSTRUCTIONS = {
   'barrier.wait': HOPPER,
   'cluster.sync': { ...HOPPER, threads: 'cluster' },
   'block.syncThreads': { capability: 50, specific: false, threads: 'warp' },
+  'warp.storeMatrices': { ...HOPPER, threads: 'warp' },
   'fence.async': HOPPER,
   'fence.barriers': HOPPER,
 } as const satisfies Readonly<Record<string, InstructionRow>>;

@@ -48,7 +48,6 @@ import type { PoolOptions } from './pool.js';
 import { propertiesOf } from './properties.js';
 import type { DeviceProperties } from './properties.js';
 import { RecycledMemory } from './recycled-memory.js';
-import { TensorMaps } from './tensor-map.js';
 import { ReadsUnderway } from './staging.js';
 import type { Staging } from './staging.js';
 import { statsOf } from './stats.js';
@@ -106,7 +105,6 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   private ending: Promise<void> | undefined = undefined;
   /** @internal */
   recycledMemory: RecycledMemory | undefined = undefined;
-  private maps: TensorMaps | undefined = undefined;
   private defaultPool: MemoryPool | undefined = undefined;
   private warned = false;
   /** Whether the device was opened with `nvtx`. */
@@ -511,7 +509,6 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
     await this.drain(timeout);
     const { check } = runtime.config;
     const reportsLeaks = check === true || (typeof check === 'object' && check.leaks !== false);
-    this.maps?.close();
     if (runtime.lost === undefined && reportsLeaks) reportLeaks(this);
     const left = Math.max(0, timeout - (performance.now() - begun));
     const ended =
@@ -674,11 +671,6 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   get recycled(): RecycledMemory | undefined {
     if (this.isChecked) return undefined;
     return (this.recycledMemory ??= new RecycledMemory(this));
-  }
-
-  /** @internal */
-  get tensorMaps(): TensorMaps {
-    return (this.maps ??= new TensorMaps(this));
   }
 
   /** Frees unused recycled memory, before any allocation that waits for memory. @internal */

@@ -10,17 +10,26 @@ import {
   LINE_ACCESS_SHIFT,
   LINE_MAX_WORD,
   LINE_WORD_SHIFT,
+  MAP,
   OP,
 } from '../runtime/commands.js';
 import { CudaArgumentError, CudaDisposedError } from '../ground/errors.js';
 import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D } from './buffer-2d.js';
+import {
+  WAYS,
+  WAY_F32,
+  WAY_I32,
+  WAY_MASK,
+  WAY_POINTER,
+  WAY_SHIFT,
+  usualWay,
+} from './argument-ways.js';
 import type { CoreDevice } from './device.js';
 import { ForeignMemory, memoryFor } from './foreign-memory.js';
 import { GraphCondition } from './graph-condition.js';
 import { launchCode } from './launch-code.js';
-import type { Way } from './launch-code.js';
 import { ManagedBuffer } from './managed.js';
 import type { Module } from './module.js';
 import { Pending } from './pending.js';
@@ -29,6 +38,7 @@ import type { Runtime } from '../runtime/runtime.js';
 import { passesFor } from './signature.js';
 import type { ParamLayout } from './signature.js';
 import { Stream } from './stream.js';
+import { TensorMap } from './tensor-map.js';
 import { TexelObject } from './texture.js';
 import { type KernelAttributes, checkAttributes, putAttributes } from './kernel-attributes.js';
 import { type KernelArgument, type KernelMemory, putArgument } from './launch-arguments.js';
@@ -43,17 +53,6 @@ import {
   TWO32,
 } from './launch-shape.js';
 
-/**
- * Arguments of the usual types are written in the launch itself; {@link putArgument} writes any.
- */
-const WAY_OTHER = 0;
-const WAY_POINTER = 1;
-const WAY_F32 = 2;
-const WAY_I32 = 3;
-const WAY_MASK = 3;
-const WAY_SHIFT = 2;
-/** Names of the numbers above. */
-const WAYS: readonly Way[] = ['other', 'pointer', 'f32', 'i32'];
 /**
  * Launches of a kernel after which code is generated for it. With fewer launches generating the
  * code costs more than it saves.
@@ -91,6 +90,7 @@ export class Kernel {
   private readonly device: CoreDevice;
   private readonly layout: readonly ParamLayout[];
   private readonly pointers: readonly PointerParam[];
+  private readonly maps: readonly PointerParam[];
   private readonly paramWords: number;
   /** The end of the last parameter. The driver needs it exactly. */
   private readonly paramBytes: number;
@@ -136,18 +136,19 @@ export class Kernel {
     this.handle = handle;
     this.layout = layout;
     this.pointers = layout
-      .filter((param) => param.kind === 'pointer')
+      .filter((param) => param.kind === 'pointer' || param.kind === 'map')
       .map((param) => ({
         ...param,
         lineBits: (param.access << LINE_ACCESS_SHIFT) | ((param.offset >> 2) << LINE_WORD_SHIFT),
       }));
+    this.maps = this.pointers.filter(({ kind }) => kind === 'map');
     this.memories = this.pointers.map(() => undefined);
     this.ways = layout.map((param) => usualWay(param) | ((param.offset >> 2) << WAY_SHIFT));
     const last = layout[layout.length - 1];
     this.paramBytes = last === undefined ? 0 : last.offset + last.size;
     this.paramWords = Math.ceil(this.paramBytes / 4);
     this.clears =
-      layout.some((param) => param.size < 4 || param.kind === 'struct' || param.kind === 'word') ||
+      layout.some((param) => param.size < 4 || ['struct', 'word', 'map'].includes(param.kind)) ||
       layout.reduce((sum, param) => sum + param.size, 0) !== this.paramWords * 4;
     this.attributes = attributes;
   }
@@ -222,7 +223,7 @@ export class Kernel {
         memory[params++] = resource.handle | pointers[i]!.lineBits;
       }
     } else if (shape.simple) params = this.beginGrid(stream, shape, references, root);
-    else params = this.beginWide(stream, options, shape, references, root);
+    else params = this.beginWide(stream, options, shape, references, root, args);
     const { memory, floats } = ring;
     if (this.clears) for (let i = 0; i < paramWords; i++) memory[params + i] = 0;
     const { ways } = this;
@@ -360,7 +361,8 @@ export class Kernel {
       options.cooperative !== undefined ||
       options.cluster !== undefined ||
       options.programmatic !== undefined ||
-      options.priority !== undefined;
+      options.priority !== undefined ||
+      this.maps.length > 0;
     if (extended) checkAttributes(options);
     const usual = typeof grid === 'number' && typeof block === 'number' && !extended;
     const last = this.wideShape;
@@ -423,12 +425,14 @@ export class Kernel {
     shape: LaunchShape,
     references: number,
     root: number,
+    args: readonly KernelArgument[],
   ): number {
-    const { pointers, memories, paramWords } = this;
+    const { pointers, memories, maps, paramWords } = this;
     const { extended } = shape;
+    const mapped = maps.length === 0 ? 0 : 1 + maps.length * MAP.words;
     const body = stream.begin(
-      extended ? OP.launchEx : OP.launch,
-      13 + (extended ? LAUNCH_EX.words : 0) + references * 2 + paramWords,
+      mapped > 0 ? OP.launchMapped : extended ? OP.launchEx : OP.launch,
+      13 + (extended ? LAUNCH_EX.words : 0) + references * 2 + paramWords + mapped,
       root,
     );
     const { memory } = this.runtime.ring;
@@ -446,11 +450,23 @@ export class Kernel {
       memory[at++] = resource.handle | (param.access << ACCESS_SHIFT);
       memory[at++] = param.offset >> 2;
     }
+    if (mapped > 0) {
+      memory[at + paramWords] = maps.length;
+      maps.forEach(({ index, offset }, i) => {
+        const map = args[index];
+        if (!(map instanceof TensorMap)) throw invalid(`args[${index}]`, 'a tensor map', map);
+        map.put(memory, at + paramWords + 1 + i * MAP.words, offset >> 2);
+      });
+    }
     return at;
   }
 
   /** Memory of another device, where this device has access to it. */
-  private foreignMemory(stream: Stream, param: ParamLayout, arg: KernelMemory): Resource {
+  private foreignMemory(
+    stream: Stream,
+    param: ParamLayout,
+    arg: KernelMemory | TensorMap,
+  ): Resource {
     const argument = `args[${param.index}]`;
     const memory = memoryFor(arg.memory, this.device.shared);
     if (!(memory instanceof ForeignMemory)) {
@@ -489,6 +505,7 @@ export class Kernel {
     arg: KernelArgument | undefined,
   ): Resource | undefined {
     if (
+      (param.kind === 'map' && arg instanceof TensorMap) ||
       arg instanceof DeviceBuffer ||
       arg instanceof DeviceBuffer2D ||
       arg instanceof ManagedBuffer ||
@@ -672,11 +689,4 @@ function checkNames(options: LaunchOptions): void {
   for (const key in options) {
     if (!LAUNCH_OPTIONS.includes(key)) checkOptions('options', options, LAUNCH_OPTIONS);
   }
-}
-
-function usualWay(param: ParamLayout): number {
-  if (param.kind === 'pointer') return WAY_POINTER;
-  if (param.kind !== 'scalar') return WAY_OTHER;
-  if (param.scalar === 'f32') return WAY_F32;
-  return param.scalar === 'i32' || param.scalar === 'u32' ? WAY_I32 : WAY_OTHER;
 }

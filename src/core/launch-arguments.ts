@@ -12,6 +12,7 @@ import type { ManagedBuffer } from './managed.js';
 import type { ParamLayout } from './signature.js';
 import type { Surface, Texture } from './texture.js';
 import { TWO32 } from './launch-shape.js';
+import type { TensorMap } from './tensor-map.js';
 
 /** Memory that a kernel can take the address of, or a texture or surface. */
 export type KernelMemory = DeviceBuffer | DeviceBuffer2D | ManagedBuffer | Texture | Surface;
@@ -22,7 +23,15 @@ export type KernelMemory = DeviceBuffer | DeviceBuffer2D | ManagedBuffer | Textu
  * `input(u64)`.
  */
 export type KernelArgument =
-  KernelMemory | GraphCondition | number | bigint | boolean | ArrayBuffer | ArrayBufferView | null;
+  | KernelMemory
+  | GraphCondition
+  | TensorMap
+  | number
+  | bigint
+  | boolean
+  | ArrayBuffer
+  | ArrayBufferView
+  | null;
 
 const scratch = new ArrayBuffer(8);
 
@@ -49,7 +58,7 @@ export function putArgument(
   const at = params + (param.offset >> 2);
   if (param.exact !== undefined && (typeof arg === 'number' || typeof arg === 'bigint'))
     checkExact(param, param.exact, arg, kernel);
-  if (param.kind === 'pointer') {
+  if (param.kind === 'pointer' || param.kind === 'map') {
     if (arg === null) {
       memory[at] = 0;
       memory[at + 1] = 0;

@@ -130,7 +130,7 @@ export class Module implements AsyncDisposable {
       throw invalid('signature', 'an array of dtypes and input(…), output(…), inout(…)', signature);
     const own: ParamLayout[] | undefined =
       loaded.signature !== undefined
-        ? layoutFromPtx(loaded.signature)
+        ? layoutFromPtx(loaded.signature, loaded.params)
         : loaded.params === undefined
           ? undefined
           : layoutFromDriver(loaded.params);

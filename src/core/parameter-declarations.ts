@@ -38,11 +38,18 @@ export interface StructsParam<F extends StructFields = StructFields, A extends A
   readonly rank: 1;
 }
 
+/** A tensor map: the kernel copies boxes of the tensor. @internal */
+export interface MapParam {
+  readonly map: true;
+  readonly access: Access;
+}
+
 /**
  * One parameter in the signature of a loaded module's kernel: a dtype for a scalar, {@link input},
  * {@link output}, {@link inout}, {@link struct}.
  */
-export type ParamDeclaration = DType<KernelDTypeName> | PointerParam | StructsParam | BytesParam;
+export type ParamDeclaration =
+  DType<KernelDTypeName> | PointerParam | StructsParam | BytesParam | MapParam;
 
 interface Declare<A extends Access> {
   // There are two signatures: with one, a rank that is left out would be inferred from the context

@@ -10,6 +10,7 @@ import type { DType, DTypeName } from '../ground/dtype.js';
 import { DTYPES, DTYPE_FACTS, DTYPE_NAMES } from '../ground/dtype.js';
 import type {
   Access,
+  MapParam,
   ParamDeclaration,
   PointerParam,
   StructsParam,
@@ -23,8 +24,8 @@ export interface ParamLayout {
   readonly index: number;
   readonly offset: number;
   readonly size: number;
-  /** `word` is a value of at most 4 bytes whose type is not known. */
-  readonly kind: 'pointer' | 'scalar' | 'struct' | 'word';
+  /** `word` is a value of at most 4 bytes whose type is not known, `map` a tensor map. */
+  readonly kind: 'pointer' | 'scalar' | 'struct' | 'word' | 'map';
   readonly scalar: DTypeName | undefined;
   /** The dtype that a pointer's buffer must have; undefined where every dtype is allowed. */
   readonly dtype: DTypeName | undefined;
@@ -49,17 +50,26 @@ const PTX_SCALARS: ReadonlyMap<string, DTypeName> = new Map(
   }),
 );
 
+/** Bytes of a tensor map, and the alignment of one as a parameter (PTX ISA, .tensormap). */
+const MAP_BYTES = 128;
+const MAP_ALIGNMENT = 64;
+
 const BOTH = ACCESS_READ | ACCESS_WRITE;
 
 /**
  * The layout from the kernel's PTX, with types of scalars. A signed or unsigned integer of 64 bits
- * may be a pointer.
+ * may be a pointer. Offsets are the driver's where it gives them: those of parameters that are
+ * aligned to more than 16 bytes depend on where it puts the first one.
  */
-export function layoutFromPtx(signature: KernelSignature): ParamLayout[] {
+export function layoutFromPtx(
+  signature: KernelSignature,
+  params?: readonly { offset: number; size: number }[],
+): ParamLayout[] {
+  const known = params?.length === signature.params.length ? params : undefined;
   return signature.params.map((param, index) => {
     const base = {
       index,
-      offset: param.offset,
+      offset: known?.[index]?.offset ?? param.offset,
       size: param.size,
       dtype: undefined,
       pointee: undefined,
@@ -175,7 +185,10 @@ function isStruct(declaration: ParamDeclaration): declaration is BytesParam {
   return 'struct' in declaration;
 }
 
+const isMap = (declaration: ParamDeclaration): declaration is MapParam => 'map' in declaration;
+
 function describe(declaration: ParamDeclaration): string {
+  if (isMap(declaration)) return `tensorMap(${declaration.access})`;
   if (isPointer(declaration)) {
     const element = 'element' in declaration ? describeFields(declaration) : declaration.dtype.name;
     return `${declaration.access}(${element})`;
@@ -205,10 +218,12 @@ export function layoutFromDeclaration(
   }
   let offset = 0;
   return declarations.map((declaration, index) => {
-    const size = isPointer(declaration) ? 8 : declaration.bytes;
-    const align = isStruct(declaration)
-      ? (declaration.align ?? Math.min(16, size & -size || 1))
-      : size;
+    const size = isMap(declaration) ? MAP_BYTES : isPointer(declaration) ? 8 : declaration.bytes;
+    const align = isMap(declaration)
+      ? MAP_ALIGNMENT
+      : isStruct(declaration)
+        ? (declaration.align ?? Math.min(16, size & -size || 1))
+        : size;
     if (
       own === undefined &&
       isStruct(declaration) &&
@@ -243,6 +258,10 @@ export function layoutFromDeclaration(
         access: ACCESSES[declaration.access],
       };
     }
+    if (isMap(declaration)) {
+      const access = ACCESSES[declaration.access];
+      return { ...base, kind: 'map', scalar: undefined, dtype: undefined, access };
+    }
     if (isStruct(declaration))
       return { ...base, kind: 'struct', scalar: undefined, dtype: undefined, access: 0 };
     return {
@@ -259,6 +278,7 @@ export function layoutFromDeclaration(
 function checkKind(declaration: unknown, index: number): void {
   const kind = declaration as ParamDeclaration;
   if (typeof kind === 'object' && (kind as unknown) !== null) {
+    if (isMap(kind)) return;
     if (isPointer(kind) && Object.hasOwn(ACCESSES, kind.access)) {
       if ('element' in kind && hasFields(kind.element)) return;
       return checkDType((kind as PointerParam).dtype, `signature[${index}].dtype`);
@@ -301,7 +321,8 @@ function checkDeclaration(
       throw problem(`is ${actual.scalar ?? actual.kind}, not a pointer`);
     return;
   }
-  if (isStruct(declaration) || actual.scalar === undefined) return;
+  if (isMap(declaration) && actual.kind !== 'struct') throw problem('is no tensor map');
+  if (isMap(declaration) || isStruct(declaration) || actual.scalar === undefined) return;
   const declared = DTYPES[declaration.name].kind === 'float';
   const own = DTYPES[actual.scalar].kind === 'float';
   // nvcc declares 64-bit integers and pointers alike, so an unsigned word may be of any type but a

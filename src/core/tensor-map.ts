@@ -1,29 +1,14 @@
 /**
- * Tensor maps: descriptions of tensors by which kernels copy boxes of them. A map is 128 bytes of
- * device memory, which a kernel gets the address of. It is made by a command on the stream of the
- * first launch that uses it, since the address of memory in stream order is known on the runtime
- * thread only, and kept for the launches that follow.
+ * Tensor maps: descriptions of tensors by which kernels copy boxes of them. A map is a parameter of
+ * 128 bytes. The runtime thread makes it when it executes the launch, since the address of memory
+ * in stream order is known there only.
  */
-import { CudaArgumentError, CudaError } from '../ground/errors.js';
-import { u8 } from '../ground/dtype.js';
-import type { DTypeName } from '../ground/dtype.js';
-import {
-  ACCESS_READ,
-  ACCESS_SHIFT,
-  ACCESS_WRITE,
-  OP,
-  TENSOR_MAP_PLACES as PLACES,
-  TENSOR_MAP_WORDS,
-} from '../runtime/commands.js';
+import { CudaArgumentError } from '../ground/errors.js';
+import type { DType, DTypeName } from '../ground/dtype.js';
+import { MAP, MAP_AXES } from '../runtime/commands.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import type { DeviceBuffer } from './buffer.js';
-import type { CoreDevice } from './device.js';
-import type { Resource } from './resource.js';
-import type { Stream } from './stream.js';
 
-const MAP_BYTES = 128;
-/** Maps of one piece of memory. Beyond them the oldest one that can be is replaced. */
-const MAPS = 512;
 /** The alignment of a tensor and of its strides, in bytes (CUDA driver API, tensor maps). */
 const ALIGNMENT = 16;
 const MOST_STRIDE = 2 ** 40;
@@ -48,87 +33,42 @@ export interface MappedTensor {
   readonly strides: readonly number[];
 }
 
-/** The tensor maps of a device. */
-export class TensorMaps {
-  private readonly device: CoreDevice;
-  private readonly pieces: DeviceBuffer<'u8'>[] = [];
-  private readonly known = new WeakMap<Resource, Map<string, number>>();
-  /** By number of a map: what forgets it when another one takes its place. */
-  private readonly forget: (() => void)[] = [];
-  /** Maps that graphs read in each launch: no other one takes their place. */
-  private readonly captured = new Set<number>();
-  private next = 0;
-
-  constructor(device: CoreDevice) {
-    this.device = device;
-  }
+/** The argument for a parameter that is a tensor map. */
+export class TensorMap {
+  readonly buffer: DeviceBuffer<DTypeName>;
+  /** The words of a launch's record that describe the map, of which the first is left out. */
+  private readonly words: Int32Array;
 
   /**
-   * The memory of a tensor's map. Where it is not known, it is made on the stream.
-   *
+   * @param name the tensor's name in errors
    * @throws CudaArgumentError for a tensor that no map describes
    */
-  of(stream: Stream, name: string, tensor: MappedTensor, shape: BoxShape): DeviceBuffer<'u8'> {
-    const buffer = checkMapped(name, tensor);
-    const { shape: extents, strides } = tensor;
-    const { box, swizzle } = shape;
-    const place = [buffer.byteOffset, buffer.dtype.bytes];
-    const key = [...place, ...extents, ...strides, ...box, swizzle].join();
-    const maps = this.known.get(buffer.memory) ?? new Map<string, number>();
-    let slot = maps.get(key);
-    if (slot === undefined) {
-      const taken = (slot = this.take(stream, name));
-      make(stream, this.at(taken), buffer, tensor, shape);
-      // What a graph makes is there in its launches only.
-      this.forget[taken] = () => undefined;
-      if (stream.capturing === undefined) {
-        maps.set(key, taken);
-        this.known.set(buffer.memory, maps);
-        this.forget[taken] = () => {
-          maps.delete(key);
-        };
-      }
-    }
-    if (stream.capturing !== undefined) this.captured.add(slot);
-    return this.at(slot);
+  constructor(name: string, tensor: MappedTensor, shape: BoxShape) {
+    this.buffer = checkMapped(name, tensor);
+    this.words = describe(this.buffer.dtype.bytes, tensor, shape);
   }
 
-  /** Allocates memory for maps, since captures cannot. */
-  reserve(): void {
-    const { stream } = this.device;
-    if (this.pieces.length > 0 || stream.capturing !== undefined) return;
-    this.pieces.push(this.device.allocScoped(u8, MAPS * MAP_BYTES, { stream }));
+  get memory(): DeviceBuffer['memory'] {
+    return this.buffer.memory;
   }
 
-  /** Closes the memory, before the device does. */
-  close(): void {
-    for (const piece of this.pieces) piece.close();
+  get byteOffset(): number {
+    return this.buffer.byteOffset;
   }
 
-  /** The number of a map that may be written. Uses of the old one are ordered before that. */
-  private take(stream: Stream, name: string): number {
-    const count = this.pieces.length * MAPS;
-    for (let tries = 0; tries < count; tries++) {
-      const slot = this.next;
-      this.next = (slot + 1) % count;
-      if (this.captured.has(slot)) continue;
-      this.forget[slot]?.();
-      return slot;
-    }
-    if (stream.capturing !== undefined)
-      throw new CudaError(
-        'ERR_CUDA_CAPTURE',
-        `${name}: there is no memory left for its tensor map, and a capture allocates none. ` +
-          'Launch the kernel once before the capture, with the same tensors.',
-      );
-    this.pieces.push(this.device.allocScoped(u8, MAPS * MAP_BYTES, { stream }));
-    this.next = count + 1;
-    return count;
+  get dtype(): DType {
+    return this.buffer.dtype;
   }
 
-  private at(slot: number): DeviceBuffer<'u8'> {
-    const at = (slot % MAPS) * MAP_BYTES;
-    return this.pieces[Math.floor(slot / MAPS)]!.slice(at, at + MAP_BYTES);
+  /** Writes the description to a record, for the map at word `param` of the parameters. */
+  put(memory: Int32Array, at: number, param: number): void {
+    const { words } = this;
+    for (let i = 1; i < words.length; i++) memory[at + i] = words[i]!;
+    memory[at + MAP.param] = param;
+  }
+
+  toString(): string {
+    return `TensorMap of ${this.buffer.toString()}`;
   }
 }
 
@@ -162,38 +102,25 @@ function checkMapped(
   return buffer;
 }
 
-function make(
-  stream: Stream,
-  map: DeviceBuffer<'u8'>,
-  buffer: DeviceBuffer<DTypeName>,
+function describe(
+  bytes: number,
   { shape, strides }: MappedTensor,
   { box, swizzle }: BoxShape,
-): void {
-  const { bytes } = buffer.dtype;
+): Int32Array {
+  const words = new Int32Array(MAP.words);
   const axes = shape.length;
-  stream.order(buffer.memory, ACCESS_READ);
-  stream.order(map.memory, ACCESS_WRITE);
-  const root = stream.nextRoot();
-  const body = stream.begin(OP.tensorMap, TENSOR_MAP_WORDS + 4, root);
-  const { memory } = stream.runtime.ring;
-  memory[body + PLACES.memory] = buffer.memory.handle | (ACCESS_READ << ACCESS_SHIFT);
-  memory[body + PLACES.map] = map.memory.handle | (ACCESS_WRITE << ACCESS_SHIFT);
-  putInt64(memory, body + PLACES.offset, buffer.byteOffset);
-  putInt64(memory, body + PLACES.mapOffset, map.byteOffset);
-  memory[body + PLACES.type] = TYPES[bytes]!;
-  memory[body + PLACES.axes] = axes;
-  memory[body + PLACES.swizzle] = SWIZZLES[swizzle]!;
+  words[MAP.type] = TYPES[bytes]!;
+  words[MAP.axes] = axes;
+  words[MAP.swizzle] = SWIZZLES[swizzle]!;
   // The driver lists the last axis first.
-  for (let axis = 0; axis < axes; axis++) {
+  for (let axis = 0; axis < Math.min(axes, MAP_AXES); axis++) {
     const from = axes - 1 - axis;
-    putInt64(memory, body + PLACES.extents + 2 * axis, shape[from]!);
+    putInt64(words, MAP.extents + 2 * axis, shape[from]!);
     if (axis > 0) {
       const stride = shape[from] === 1 ? ALIGNMENT : strides[from]! * bytes;
-      putInt64(memory, body + PLACES.strides + 2 * (axis - 1), stride);
+      putInt64(words, MAP.strides + 2 * (axis - 1), stride);
     }
-    memory[body + PLACES.box + axis] = box[from]!;
+    words[MAP.box + axis] = box[from]!;
   }
-  const mark = stream.commit();
-  stream.used(buffer.memory, ACCESS_READ, mark);
-  stream.used(map.memory, ACCESS_WRITE, mark);
+  return words;
 }

@@ -3,6 +3,7 @@
  * argument's values.
  */
 import { DTYPES, u8 } from '../core/index.js';
+import { TensorMap } from '../core/tensor-map.js';
 import type {
   CoreDevice,
   DeviceBuffer,
@@ -37,27 +38,12 @@ export interface PassedTensor {
 export type PassedValue =
   PassedTensor | number | bigint | boolean | Readonly<Record<string, number | bigint | boolean>>;
 
-type BoxShape = Pick<Extract<AbiParam, { kind: 'map' }>, 'box' | 'swizzle'>;
-
-/** A tensor whose map is an argument: the launch's stream makes it. */
-export class MapArgument {
-  readonly name: string;
-  readonly tensor: PassedTensor;
-  readonly shape: BoxShape;
-
-  constructor(name: string, tensor: PassedTensor, { box, swizzle }: BoxShape) {
-    this.name = name;
-    this.tensor = tensor;
-    this.shape = { box, swizzle };
-  }
-}
-
 /** A kernel that is ready to be launched. */
 export interface LoadedKernel {
   readonly kernel: Kernel;
   readonly compiled: CompiledKernel;
   /** The PTX's arguments. */
-  argumentsOf(values: readonly PassedValue[]): (KernelArgument | MapArgument)[];
+  argumentsOf(values: readonly PassedValue[]): KernelArgument[];
 }
 
 export interface Loading {
@@ -190,7 +176,6 @@ function ready(
   // The elements of two views of one memory may interleave: `checkTogether` compares them with
   // their strides.
   kernel.checksOverlap = false;
-  if (compiled.abi.some(({ kind }) => kind === 'map')) module.device.tensorMaps.reserve();
   const takes = compiled.abi.map((param) => taking(param, parameters));
   return { kernel, compiled, argumentsOf: (values) => takes.map((take) => take(values)) };
 }
@@ -207,8 +192,11 @@ function declarationOf(
       const dtype = 'struct' in entry.element ? u8 : DTYPES[entry.element.storage];
       return { pointer: true, dtype, access: entry.access };
     }
-    case 'map':
-      return { pointer: true, dtype: u8, access: 'input' };
+    case 'map': {
+      const { entry } = parameters[param.param]!;
+      if (entry.kind !== 'tensor') throw new TypeError('a map of what is no tensor');
+      return { map: true, access: entry.access };
+    }
     case 'scalar':
       return DTYPES[param.storage];
     default:
@@ -220,14 +208,14 @@ function declarationOf(
 function taking(
   param: AbiParam,
   parameters: readonly Parameter[],
-): (values: readonly PassedValue[]) => KernelArgument | MapArgument {
+): (values: readonly PassedValue[]) => KernelArgument {
   const index = param.param;
   switch (param.kind) {
     case 'pointer':
       return (values) => (values[index] as PassedTensor).buffer;
     case 'map':
       return (values) =>
-        new MapArgument(parameters[index]!.name, values[index] as PassedTensor, param);
+        new TensorMap(parameters[index]!.name, values[index] as PassedTensor, param);
     case 'length':
       return (values) => (values[index] as PassedTensor).length;
     case 'extent':

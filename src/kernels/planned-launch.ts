@@ -1,6 +1,5 @@
 /** A launch whose arguments were checked: a run of it only queues it. */
 import type { CoreDevice, Kernel, KernelArgument, LaunchOptions } from '../core/index.js';
-import { MapArgument } from './loaded-kernel.js';
 import type { Run } from '../ops/run.js';
 import { Partitioned, Tensor } from '../tensor/index.js';
 import { Results } from '../tensor/results.js';
@@ -10,7 +9,7 @@ import type { AnyTensor } from '../tensor/index.js';
 interface Prepared {
   readonly kernel: Kernel;
   readonly options: LaunchOptions;
-  readonly args: readonly (KernelArgument | MapArgument)[];
+  readonly args: readonly KernelArgument[];
 }
 
 /**
@@ -64,19 +63,9 @@ export class PlannedLaunch {
     }
     if (this.prepared !== undefined) {
       const { kernel, options, args } = this.prepared;
-      kernel.launch(run.stream, options, ...this.withMaps(run, args));
+      kernel.launch(run.stream, options, ...args);
     }
     return closing(this.result);
-  }
-
-  /** The arguments with the tensor maps that they need. */
-  private withMaps(run: Run, args: Prepared['args']): readonly KernelArgument[] {
-    if (!args.some((arg) => arg instanceof MapArgument)) return args as readonly KernelArgument[];
-    return args.map((arg) =>
-      arg instanceof MapArgument
-        ? this.device.tensorMaps.of(run.stream, arg.name, arg.tensor, arg.shape)
-        : arg,
-    );
   }
 }
 

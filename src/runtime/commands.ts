@@ -12,7 +12,6 @@ import { launches } from './commands/launches.js';
 import { memories } from './commands/memory.js';
 import { ACCESS_SHIFT, ACCESS_WRITE, HANDLE_MASK } from './commands/record.js';
 import { streams } from './commands/streams.js';
-import { tensorMaps } from './commands/tensor-maps.js';
 
 export * from './commands/record.js';
 export {
@@ -31,7 +30,7 @@ export {
   LAUNCH_PROGRAMMATIC,
 } from './commands/launches.js';
 export * from './commands/line-references.js';
-export { TENSOR_MAP_PLACES, TENSOR_MAP_WORDS } from './commands/tensor-maps.js';
+export { MAP, MAP_AXES } from './commands/launch-maps.js';
 
 const COMMANDS = {
   ...launches,
@@ -40,7 +39,6 @@ const COMMANDS = {
   ...events,
   ...streams,
   ...captures,
-  ...tensorMaps,
 };
 
 export type CommandName = keyof typeof COMMANDS;
@@ -63,7 +61,7 @@ export const OP = Object.fromEntries(
 const BY_NUMBER: readonly (Command | undefined)[] = byNumber();
 
 function byNumber(): (Command | undefined)[] {
-  const groups = [launches, copies, memories, events, streams, captures, tensorMaps];
+  const groups = [launches, copies, memories, events, streams, captures];
   const named = groups.reduce((sum, group) => sum + Object.keys(group).length, 0);
   if (!NONE_REPEATED || named !== Object.keys(COMMANDS).length)
     throw new Error('two commands have the same name');

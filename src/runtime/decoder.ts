@@ -35,6 +35,7 @@ import type { DecoderHost } from './decoder/host.js';
 import { LaunchLimit, MARKERS_OUTSTANDING } from './decoder/launch-limit.js';
 import { Launches, isLine } from './decoder/launches.js';
 import { Operands } from './decoder/operands.js';
+import { TensorMaps } from './decoder/tensor-maps.js';
 import { Parking } from './decoder/parking.js';
 import { SetAside } from './decoder/set-aside.js';
 import { Shortages } from './decoder/shortages.js';
@@ -73,6 +74,8 @@ export class Decoder implements Execution {
   /** Text that kernels of a GPU print. The CPU device writes it itself. */
   readonly text: PrintedText | undefined = undefined;
   readonly operands: Operands;
+  /** Tensor maps among the parameters of launches. */
+  readonly maps: TensorMaps;
   readonly limit: LaunchLimit;
   readonly fences: Fences;
   readonly failures: Failures;
@@ -110,6 +113,7 @@ export class Decoder implements Execution {
     this.libraries = new LibraryCalls(() => host.libraryCaller());
     if (limitLaunches && !visiting)
       this.text = new PrintedText(driver, shared, () => host.output());
+    this.maps = new TensorMaps(driver);
     this.operands = new Operands(shared, this.peers, this.conditionals);
     this.limit = new LaunchLimit(driver, shared, slotsAddress, limitLaunches);
     this.failures = new Failures(shared, this.peers, host);

@@ -41,6 +41,9 @@ const GUARD = 4096;
 const MOST = 2 ** 22;
 const HOST = 2 * MOST;
 
+/** The alignment of a parameter of so many bytes. */
+const ALIGNED: Readonly<Record<number, number>> = { 2: 2, 4: 4, 8: 8, 128: 128 };
+
 let cu: Driver;
 let stream: number;
 /** Host memory for copies, and device memory. */
@@ -62,13 +65,23 @@ const moduleText = (params: string, body: string, before = ''): string =>
   `.version 8.6\n.target sm_90a\n.address_size 64\n${before}\n.visible .entry k(${params})\n` +
   `{\n${body}\n}\n`;
 
+/** `params` are at the places that PTX gives them; a driver has others where they are aligned. */
 function launch(
   func: number,
   params: Uint8Array,
   { grid = 1, block = 1, shared = 0, cluster = 1 } = {},
 ): void {
-  const words = new Int32Array(Math.ceil(params.length / 4));
-  new Uint8Array(words.buffer).set(params);
+  const words = new Int32Array(256);
+  let from = 0;
+  let end = 0;
+  for (let i = 0; ; i++) {
+    const info = cu.cuFuncGetParamInfo(func, i);
+    if (info === undefined) break;
+    from = Math.ceil(from / ALIGNED[info.size]!) * ALIGNED[info.size]!;
+    new Uint8Array(words.buffer, info.offset).set(params.subarray(from, from + info.size));
+    from += info.size;
+    end = info.offset + info.size;
+  }
   cu.cuLaunchKernelEx(
     {
       gridDimX: grid,
@@ -84,7 +97,7 @@ function launch(
     func,
     words,
     0,
-    params.length,
+    end,
   );
 }
 

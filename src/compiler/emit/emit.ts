@@ -66,6 +66,10 @@ export function entryName(name: string): string {
     : legal;
 }
 
+/** Bytes of a tensor map, and its alignment as a parameter. */
+const MAP_BYTES = 128;
+const MAP_ALIGNMENT = 64;
+
 function storageOf(tree: KernelTree, param: AbiParam): StorageType {
   return param.kind === 'pointer' || param.kind === 'map'
     ? 'u64'
@@ -102,6 +106,11 @@ function writeParameter(
   value: Value,
 ): void {
   const index = Number(value.detail);
+  if (f.abi[index]!.kind === 'map') {
+    w.line(`mov.b64 ${w.operand(value)}, ${entry}_param_${index}`);
+    w.line(`cvta.param.u64 ${w.operand(value)}, ${w.operand(value)}`);
+    return;
+  }
   w.line(
     `ld.param.${loadTypes[storageOf(tree, f.abi[index]!)]} ${w.operand(value)}, ` +
       `[${entry}_param_${index}]`,
@@ -273,8 +282,10 @@ export function emitKernel(tree: KernelTree, target: EmitTarget): EmittedKernel 
   const dynamic = arrays.find((array) => array.space === 'dynamic');
   if (dynamic) head.push(`.extern .shared .align ${dynamic.align} .b8 ${dynamic.symbol}[];`);
 
-  const params = f.abi.map(
-    (param, at) => `\t.param .${parameterTypes[storageOf(tree, param)]} ${entry}_param_${at}`,
+  const params = f.abi.map((param, at) =>
+    param.kind === 'map'
+      ? `\t.param .align ${MAP_ALIGNMENT} .b8 ${entry}_param_${at}[${MAP_BYTES}]`
+      : `\t.param .${parameterTypes[storageOf(tree, param)]} ${entry}_param_${at}`,
   );
   const text = [...head, `.visible .entry ${entry}(`, params.join(',\n'), ')'];
   if (target.block) text.push(`.reqntid ${target.block.join(', ')}`);

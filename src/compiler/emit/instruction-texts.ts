@@ -119,6 +119,16 @@ export const TEXTS: Readonly<Record<InstructionName, Text>> = {
         `[${operands.register(1)}, ${box}], ${operands.address(2)}`,
     );
   },
+  'tensor.multicast': (w, operands) => {
+    const box = indices(operands, 4);
+    const blocks = w.register('b16');
+    w.line(`cvt.u16.u32 ${blocks}, ${operands.register(3)}`);
+    w.line(
+      `cp.async.bulk.tensor.${operands.detail[0]!}d.shared::cluster.global` +
+        `.mbarrier::complete_tx::bytes.multicast::cluster ${operands.address(0)}, ` +
+        `[${operands.register(1)}, ${box}], ${operands.address(2)}, ${blocks}`,
+    );
+  },
   'tensor.store': (w, operands) => {
     const box = indices(operands, 2);
     w.line(
@@ -138,7 +148,7 @@ export const TEXTS: Readonly<Record<InstructionName, Text>> = {
   'barrier.arriveIn': (w, { addressRegister, value }) => {
     const there = w.register('b32');
     w.line(`mapa.shared::cluster.u32 ${there}, ${addressRegister(0)}, ${value(1)}`);
-    w.line(`mbarrier.arrive.release.cluster.shared::cluster.b64 _, [${there}]`);
+    w.line(`mbarrier.arrive.shared::cluster.b64 _, [${there}]`);
   },
   'barrier.expect': (w, { address, value }) => {
     arrive(w, '.expect_tx', [address(0), value(1)]);
@@ -156,7 +166,10 @@ export const TEXTS: Readonly<Record<InstructionName, Text>> = {
   'block.syncThreads': (w, { value }) => {
     w.line(`bar.sync ${value(0)}, ${value(1)}`);
   },
-  'fence.async': line('fence.proxy.async'),
+  'warp.storeMatrices': (w, { detail, address, registers }) => {
+    w.line(`stmatrix.sync.aligned.m8n8.x${detail[0]!}.shared.b16 ${address(0)}, ${registers(1)}`);
+  },
+  'fence.async': line('fence.proxy.async.shared::cta'),
   'fence.barriers': line('fence.mbarrier_init.release.cluster'),
 };
 

@@ -99,6 +99,7 @@ const names = {
     mmaTf32: 0,
     loadMatrices: 0,
     loadMatricesTransposed: 0,
+    storeMatrices: 0,
   } satisfies Record<keyof Warp, 0>,
   group: {
     begin: 0,
@@ -109,7 +110,7 @@ const names = {
     moreRegisters: 0,
     fewerRegisters: 0,
   } satisfies Record<keyof WarpGroup, 0>,
-  tensor: { load: 0, store: 0, commit: 0, wait: 0, waitRead: 0 } satisfies Record<
+  tensor: { load: 0, multicast: 0, store: 0, commit: 0, wait: 0, waitRead: 0 } satisfies Record<
     keyof TensorCopies,
     0
   >,

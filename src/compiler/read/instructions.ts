@@ -2,7 +2,7 @@
 import type { InstructionName } from '../instructions.js';
 import type { Expression, InstructionOperand, Place, StorageType } from '../tree.js';
 import { arity, integer, known, number, statement, type Call } from './calls.js';
-import { asFragment, fragment } from './matrices.js';
+import { asFragment, fragment, matricesOf, sharedPlace } from './matrices.js';
 import { constant } from './nodes.js';
 import { literal } from './operands.js';
 import { indexInto, placeIn } from './places.js';
@@ -312,8 +312,6 @@ function boxOf(
       `${name} copies 1 to 256 lines, and got ${count}`,
       'Copy them in several parts.',
     );
-  // The launch is ordered by the tensor's memory, which its address names.
-  pass.abi({ kind: 'pointer', param: given.param }, pass.span(own), 'u64');
   const map = pass.abi(
     {
       kind: 'map',
@@ -346,6 +344,20 @@ function load(call: Call): Value {
   );
 }
 
+/** multicast(blocks, to, line, count, tensor, barriers, barrier, ...indices) */
+function multicast(call: Call): Value {
+  arity(call, 9, 12);
+  const to = lines(call, 1, 2);
+  const count = known(call, 3);
+  const { map, coordinates } = boxOf(call, 4, to, count, 7);
+  return instruction(
+    call,
+    'tensor.multicast',
+    [address(to.place), map, barrierAt(call, 5), value(integer(call, 0, 'u32')), ...coordinates],
+    [coordinates.length],
+  );
+}
+
 /** store(tensor, from, line, count, ...indices) */
 function store(call: Call): Value {
   arity(call, 6, 9);
@@ -360,6 +372,26 @@ function store(call: Call): Value {
   );
 }
 
+/** storeMatrices(to, index, from) */
+function storeMatrices(call: Call): Value {
+  arity(call, 3);
+  const { pass, node, name, argNodes } = call;
+  const from = matricesOf(call, 2, 'what is written');
+  const to = sharedPlace(call, 0, 1);
+  if (from.storage !== to.storage)
+    pass.fail(
+      argNodes[0] ?? node,
+      `${name} writes ${from.storage} to an array of ${to.storage}`,
+      `Declare both as ${to.storage}.`,
+    );
+  return instruction(
+    call,
+    'warp.storeMatrices',
+    [address(to), { kind: 'fragment', fragment: asFragment(from), writes: false }],
+    [from.length / 2],
+  );
+}
+
 export const instructionFunctions: Readonly<Record<InstructionName, (call: Call) => Value>> & {
   readonly 'group.mmaOfRegisters': (call: Call) => Value;
 } = {
@@ -371,6 +403,7 @@ export const instructionFunctions: Readonly<Record<InstructionName, (call: Call)
   'group.moreRegisters': counted('group.moreRegisters', 'registers of a thread', 24, 256, 8),
   'group.fewerRegisters': counted('group.fewerRegisters', 'registers of a thread', 24, 256, 8),
   'tensor.load': load,
+  'tensor.multicast': multicast,
   'tensor.store': store,
   'tensor.commit': bare('tensor.commit'),
   'tensor.wait': counted('tensor.wait', 'how many groups may be under way', 0, 63),
@@ -388,6 +421,7 @@ export const instructionFunctions: Readonly<Record<InstructionName, (call: Call)
       value(integer(call, 1, 'u32')),
     ]);
   },
+  'warp.storeMatrices': storeMatrices,
   'fence.async': bare('fence.async'),
   'fence.barriers': bare('fence.barriers'),
 };

@@ -101,13 +101,13 @@ describe('what they reject, with what to write', () => {
     [
       'gpu.warp.loadMatrices(s, tile[0], 0)',
       's',
-      'reads elements of 16 bits, and argument 1 is an array of f32',
+      'takes elements of 16 bits, and argument 1 is an array of f32',
       'gpu.local.f16',
     ],
     [
       'gpu.warp.loadMatrices(gpu.local.f16(6), tile[0], 0)',
       'gpu.local.f16(6)',
-      'reads 1, 2 or 4 matrices',
+      'takes 1, 2 or 4 matrices',
       'gpu.local.f16(8)',
     ],
     [

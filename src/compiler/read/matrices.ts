@@ -152,26 +152,37 @@ function matrixProduct(tf32: boolean) {
   };
 }
 
+/** An argument of 1, 2 or 4 matrices of 8 × 8 elements of 16 bits: a local array. */
+export function matricesOf(
+  call: Call,
+  at: number,
+  what: string,
+): Fragment & { readonly storage: StorageType } {
+  const { pass, node, name, argNodes } = call;
+  const found = fragment(call, at, what, true);
+  if (found.storage !== 'f16' && found.storage !== 'bf16') {
+    pass.fail(
+      argNodes[at] ?? node,
+      `${name} takes elements of 16 bits, and argument ${at + 1} is an array of ${found.storage}`,
+      'Use gpu.local.f16 or gpu.local.bf16.',
+    );
+  }
+  if (!loads.includes(found.length)) {
+    pass.fail(
+      argNodes[at] ?? node,
+      `${name} takes 1, 2 or 4 matrices, 2 elements of each in a lane, and argument ${at + 1} ` +
+        `has ${found.length} elements`,
+      `Declare it with 2, 4 or 8: gpu.local.${found.storage}(8).`,
+    );
+  }
+  return found;
+}
+
 function loadMatrices(transposed: boolean) {
   return (call: Call): Value => {
     arity(call, 3);
     const { pass, node, name, argNodes } = call;
-    const to = fragment(call, 0, 'what is read', true);
-    if (to.storage !== 'f16' && to.storage !== 'bf16') {
-      pass.fail(
-        argNodes[0] ?? node,
-        `${name} reads elements of 16 bits, and argument 1 is an array of ${to.storage}`,
-        'Use gpu.local.f16 or gpu.local.bf16.',
-      );
-    }
-    if (!loads.includes(to.length)) {
-      pass.fail(
-        argNodes[0] ?? node,
-        `${name} reads 1, 2 or 4 matrices, 2 elements of each to a lane, and argument 1 has ` +
-          `${to.length} elements`,
-        `Declare it with 2, 4 or 8: gpu.local.${to.storage}(8).`,
-      );
-    }
+    const to = matricesOf(call, 0, 'what is read');
     const from = sharedPlace(call, 1, 2);
     if (from.storage !== to.storage)
       pass.fail(
@@ -190,7 +201,7 @@ function loadMatrices(transposed: boolean) {
 }
 
 /** The element of shared memory of two arguments. */
-function sharedPlace(call: Call, array: number, index: number): Place {
+export function sharedPlace(call: Call, array: number, index: number): Place {
   const { pass, node, name, args, argNodes } = call;
   const value = args[array];
   const own = argNodes[array] ?? node;

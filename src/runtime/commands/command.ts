@@ -12,6 +12,7 @@ import type { Fences } from '../decoder/fences.js';
 import type { LaunchLimit } from '../decoder/launch-limit.js';
 import type { Operands } from '../decoder/operands.js';
 import type { SetAside } from '../decoder/set-aside.js';
+import type { TensorMaps } from '../decoder/tensor-maps.js';
 import type { Shortages } from '../decoder/shortages.js';
 import type { Wait } from '../decoder/wait.js';
 import type { SharedState } from '../layout.js';
@@ -34,6 +35,7 @@ export interface Execution {
   readonly libraries: LibraryCalls;
   readonly peers: Peers;
   readonly announcements: Announcements;
+  readonly maps: TensorMaps;
   readonly text: PrintedText | undefined;
   /** Handles the message that waits in the thread's port. */
   call(): void;

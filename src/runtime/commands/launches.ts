@@ -8,6 +8,7 @@
 import type { LaunchAttributes, LaunchConfig } from '../../driver/driver.js';
 import { command, handlesOf, noOperands, operandsAfter } from './command.js';
 import type { Command, Read } from './command.js';
+import { MAP } from './launch-maps.js';
 import {
   GRID_PACKED,
   LINE_ACCESS_SHIFT,
@@ -223,6 +224,42 @@ export const launches = {
         memory,
         params,
         packed >>> 16,
+      );
+    },
+  }),
+
+  /**
+   * As `launchEx`. After the parameters come the number of tensor maps among them, and the words
+   * of {@link MAP} for each.
+   */
+  launchMapped: command({
+    op: 22,
+    call: 'cuLaunchKernelEx',
+    words: { ...GRID, attributes: EX, packed: EX_PACKED },
+    length: 14,
+    operands: EX_OPERANDS,
+    makes: undefined,
+    trace: traceGrid(EX_OPERANDS),
+    inFlight: 'kernel',
+    copies: undefined,
+    takesTime: true,
+    visit: 'never',
+    launches: 1,
+    runsAfterFailure: false,
+    withoutStream: 'fails',
+    mustWait: undefined,
+    execute: ({ driver, shared, operands, maps }, memory, body, stream) => {
+      const packed = memory[body + EX_PACKED]!;
+      const params = operands.resolvePairs(memory, body + EX_PACKED + 1, packed & 0xffff);
+      const bytes = packed >>> 16;
+      const count = params + ((bytes + 3) >>> 2);
+      for (let i = 0; i < memory[count]!; i++) maps.put(memory, count + 1 + i * MAP.words, params);
+      driver.cuLaunchKernelEx(
+        launchConfig(memory, body, shared.streams[stream]!),
+        shared.values[memory[body + GRID.function]!]!,
+        memory,
+        params,
+        bytes,
       );
     },
   }),

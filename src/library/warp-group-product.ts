@@ -1,0 +1,377 @@
+/**
+ * Products of matrices of f16 and bf16 by Hopper's warp groups, summed in f32. One warp group of a
+ * block begins tensor copies of both factors, several steps of the common dimension ahead; each of
+ * the others multiplies 64 rows of the block's tile. Blocks stay and compute one tile after the
+ * other, so that the copies for the next tile run while the results of the last one are written.
+ * In a cluster, blocks have the same columns: each copies a part of them for all.
+ */
+import { i32 } from '../core/index.js';
+import type { KernelDType } from '../core/index.js';
+import { deviceFunction, input, output } from '../kernels/index.js';
+import type { DeviceFunction } from '../kernels/index.js';
+import { KernelFamily } from './kernel-family.js';
+import type { Gpu, Input, KernelArray, Launchable } from './kernel-family.js';
+
+/** How a product is cut into tiles. */
+export interface WarpGroupPlan {
+  /** Rows of the result for each block: 64 or 128, of which each warp group computes 64. */
+  readonly rows: number;
+  /** Columns of the result for each block: a multiple of 64 of at most 256. */
+  readonly columns: number;
+  /** The number of steps of 64 elements whose factors are in shared memory at a time. */
+  readonly stages: number;
+  /** Blocks of a cluster, which have adjacent rows and the same columns: 1 or 2. */
+  readonly cluster: number;
+  /** Rows of tiles (of clusters) that concurrent blocks compute, so that they share what they read. */
+  readonly group: number;
+}
+
+/** Elements of the common dimension in one step: lines of 128 bytes. */
+const DEPTH = 64;
+const LINE_BYTES = 128;
+/** Lines of a result that a warp group writes at once, and how many such parts it has. */
+const PART_LINES = 64;
+const PARTS = 2;
+
+/** Threads of a block. */
+export const threadsOf = ({ rows }: WarpGroupPlan): number => 128 * (1 + rows / 64);
+
+/** Bytes of dynamic shared memory. */
+export const sharedBytesOf = ({ rows, columns, stages }: WarpGroupPlan): number =>
+  (rows + columns) * LINE_BYTES * stages;
+
+/** The plan and what else a kernel is specialised for. */
+export interface WarpGroupForm {
+  readonly plan: WarpGroupPlan;
+  /** f16 or bf16. */
+  readonly dtype: KernelDType;
+  readonly out: KernelDType;
+  /** Whether the common dimension is the inner one of a, and of b. */
+  readonly leftByDepth: boolean;
+  readonly rightByDepth: boolean;
+  /** Whether tensor copies write the result: its rows begin at multiples of 16 bytes. */
+  readonly copied: boolean;
+}
+
+type Lines = KernelArray<KernelArray<number>>;
+type Matrices = readonly (readonly number[][])[][] & { readonly shape: readonly number[] };
+
+interface Args {
+  readonly out: number[][][] & { readonly shape: readonly number[] };
+  /** [outer batch][inner batch][row][depth], or [depth][row]; b with columns for rows. */
+  readonly a: Matrices;
+  readonly b: Matrices;
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+  /** The number of tiles of clusters along the result's rows, and of tiles along its columns. */
+  readonly down: number;
+  readonly across: number;
+  /** The number of tiles of clusters. */
+  readonly tiles: number;
+  /** The number of inner products for each outer one, and which batches of a factor are one. */
+  readonly inner: number;
+  readonly outerA: number;
+  readonly innerA: number;
+  readonly outerB: number;
+  readonly innerB: number;
+}
+
+interface ProductGpu extends Gpu {
+  readonly ROWS: number;
+  readonly COLUMNS: number;
+  readonly STAGES: number;
+  readonly CLUSTER: number;
+  readonly GROUP: number;
+  /** Lines of a panel of a factor whose inner dimension is not the common one, else 0. */
+  readonly PANEL_A: number;
+  readonly PANEL_B: number;
+  readonly COPIED: boolean;
+  /** Elements of the result in 128 bytes. */
+  readonly WIDTH: number;
+  readonly HALVES: boolean;
+  lines(): Lines;
+  staged(): Lines;
+  packed(): KernelArray<number>;
+}
+
+const products = new KernelFamily(
+  'warp_group_product',
+  (
+    { out, a, b, m, n, k, down, across, tiles, inner, outerA, innerA, outerB, innerB }: Args,
+    gpu: ProductGpu,
+  ) => {
+    const { ROWS, COLUMNS, STAGES, CLUSTER, GROUP, PANEL_A, PANEL_B, COPIED, WIDTH, HALVES } = gpu;
+    const GROUPS = ROWS / 64;
+    const lines = gpu.lines();
+    const full = gpu.shared.u64(STAGES);
+    const empty = gpu.shared.u64(STAGES);
+    if (gpu.threadIdx.x === 0) {
+      for (let s = 0; s < STAGES; s++) {
+        gpu.barrier.init(full, s, 1);
+        gpu.barrier.init(empty, s, GROUPS * CLUSTER);
+      }
+      gpu.fence.barriers();
+    }
+    gpu.block.sync();
+    if (CLUSTER > 1) gpu.cluster.sync();
+
+    const rank = gpu.blockIdx.x % CLUSTER;
+    const warpGroup = gpu.warpIdx >> 2;
+    const steps = (k + 63) >> 6;
+    if (warpGroup === GROUPS) {
+      if (GROUPS > 1) gpu.group.fewerRegisters(40);
+      if (gpu.threadIdx.x === 128 * GROUPS) {
+        let stage = 0;
+        let parity = 1;
+        for (let tile = gpu.blockIdx.x / CLUSTER; tile < tiles; tile += gpu.gridDim.x / CLUSTER) {
+          const matrix = tile / (down * across);
+          const number = tile % (down * across);
+          const firstDown = (number / (GROUP * across)) * GROUP;
+          const rowsHere = Math.min(down - firstDown, GROUP);
+          const within = number % (GROUP * across);
+          const top = ((firstDown + (within % rowsHere)) * CLUSTER + rank) * ROWS;
+          const side = (within / rowsHere) * COLUMNS;
+          const oA = (matrix / inner) * outerA;
+          const iA = (matrix % inner) * innerA;
+          const oB = (matrix / inner) * outerB;
+          const iB = (matrix % inner) * innerB;
+          for (let step = 0; step < steps; step++) {
+            gpu.barrier.wait(empty, stage, parity);
+            gpu.barrier.expect(full, stage, (ROWS + COLUMNS) * 128);
+            const line = stage * (ROWS + COLUMNS);
+            const at = step * 64;
+            if (PANEL_A === 0) gpu.tensor.load(lines, line, ROWS, a, full, stage, oA, iA, top, at);
+            else {
+              gpu.unroll();
+              for (let p = 0; p < ROWS; p += 64)
+                gpu.tensor.load(lines, line + p, 64, a, full, stage, oA, iA, at, top + p);
+            }
+            // Each block of the cluster copies its part of the columns.
+            const part = rank * (COLUMNS / CLUSTER);
+            const to = line + ROWS + part;
+            if (PANEL_B === 0) {
+              if (CLUSTER === 1)
+                gpu.tensor.load(lines, to, COLUMNS, b, full, stage, oB, iB, side, at);
+              else
+                gpu.tensor.multicast(
+                  (1 << CLUSTER) - 1,
+                  lines,
+                  to,
+                  COLUMNS / CLUSTER,
+                  b,
+                  full,
+                  stage,
+                  oB,
+                  iB,
+                  side + part,
+                  at,
+                );
+            } else {
+              gpu.unroll();
+              for (let p = 0; p < COLUMNS / CLUSTER; p += 64) {
+                if (CLUSTER === 1)
+                  gpu.tensor.load(lines, to + p, 64, b, full, stage, oB, iB, at, side + p);
+                else
+                  gpu.tensor.multicast(
+                    (1 << CLUSTER) - 1,
+                    lines,
+                    to + p,
+                    64,
+                    b,
+                    full,
+                    stage,
+                    oB,
+                    iB,
+                    at,
+                    side + part + p,
+                  );
+              }
+            }
+            stage++;
+            if (stage === STAGES) {
+              stage = 0;
+              parity ^= 1;
+            }
+          }
+        }
+      }
+    } else {
+      if (GROUPS > 1) gpu.group.moreRegisters(232);
+      const sums = gpu.local.f32(COLUMNS / 2);
+      const thread = gpu.threadIdx.x % 128;
+      const warp = gpu.warpIdx % 4;
+      const { lane } = gpu;
+      let stage = 0;
+      let parity = 0;
+      for (let tile = gpu.blockIdx.x / CLUSTER; tile < tiles; tile += gpu.gridDim.x / CLUSTER) {
+        gpu.unroll();
+        for (let i = 0; i < COLUMNS / 2; i++) sums[i] = 0;
+        let before = 0;
+        let step = 0;
+        do {
+          gpu.barrier.wait(full, stage, parity);
+          const line = stage * (ROWS + COLUMNS);
+          gpu.group.begin();
+          gpu.unroll();
+          for (let part = 0; part < 4; part++)
+            gpu.group.mma(
+              sums,
+              lines,
+              line + warpGroup * 64 + (PANEL_A === 0 ? 0 : part * 16),
+              PANEL_A === 0 ? part * 16 : 0,
+              lines,
+              line + ROWS + (PANEL_B === 0 ? 0 : part * 16),
+              PANEL_B === 0 ? part * 16 : 0,
+              PANEL_A,
+              PANEL_B,
+            );
+          gpu.group.commit();
+          gpu.group.wait(1);
+          // The products of the step before have read their factors.
+          if (step > 0) {
+            if (CLUSTER === 1) {
+              if (thread === 0) gpu.barrier.arrive(empty, before);
+            } else if (thread < CLUSTER) gpu.barrier.arriveIn(empty, before, thread);
+          }
+          before = stage;
+          stage++;
+          if (stage === STAGES) {
+            stage = 0;
+            parity ^= 1;
+          }
+          step++;
+        } while (step < steps);
+        gpu.group.wait(0);
+        if (CLUSTER === 1) {
+          if (thread === 0) gpu.barrier.arrive(empty, before);
+        } else if (thread < CLUSTER) gpu.barrier.arriveIn(empty, before, thread);
+
+        const matrix = tile / (down * across);
+        const number = tile % (down * across);
+        const firstDown = (number / (GROUP * across)) * GROUP;
+        const rowsHere = Math.min(down - firstDown, GROUP);
+        const within = number % (GROUP * across);
+        const top = ((firstDown + (within % rowsHere)) * CLUSTER + rank) * ROWS + warpGroup * 64;
+        const side = (within / rowsHere) * COLUMNS;
+        if (COPIED) {
+          const staged = gpu.staged();
+          gpu.unroll();
+          for (let first = 0; first < COLUMNS; first += WIDTH) {
+            const to = (warpGroup * 2 + ((first / WIDTH) % 2)) * 64;
+            // The copy that began two parts ago has read these lines.
+            if (thread === 0) gpu.tensor.waitRead(1);
+            gpu.block.syncThreads(warpGroup + 1, 128);
+            if (HALVES) {
+              const line = to + warp * 16 + (lane & 15);
+              gpu.unroll();
+              for (let q = 0; q < 4; q++) {
+                const packed = gpu.packed();
+                gpu.unroll();
+                for (let i = 0; i < 8; i++) packed[i] = sums[first / 2 + q * 8 + i]!;
+                gpu.warp.storeMatrices(
+                  staged[line]!,
+                  ((q * 2 + (lane >> 4)) ^ (lane & 7)) * 8,
+                  packed,
+                );
+              }
+            } else {
+              const line = to + warp * 16 + (lane >> 2);
+              gpu.unroll();
+              for (let q = 0; q < 4; q++) {
+                const place = ((q * 2 + ((lane & 3) >> 1)) ^ (lane >> 2)) * 4 + (lane & 1) * 2;
+                const from = first / 2 + q * 4;
+                staged[line]![place] = sums[from]!;
+                staged[line]![place + 1] = sums[from + 1]!;
+                staged[line + 8]![place] = sums[from + 2]!;
+                staged[line + 8]![place + 1] = sums[from + 3]!;
+              }
+            }
+            gpu.fence.async();
+            gpu.block.syncThreads(warpGroup + 1, 128);
+            if (thread === 0) {
+              gpu.tensor.store(out, staged, to, 64, matrix, top, side + first);
+              gpu.tensor.commit();
+            }
+          }
+        } else {
+          const row = top + warp * 16 + (lane >> 2);
+          const column = side + (lane % 4) * 2;
+          gpu.unroll();
+          for (let i = 0; i < COLUMNS / 2; i++) {
+            const y = row + 8 * ((i >> 1) & 1);
+            const x = column + 8 * (i >> 2) + (i & 1);
+            if (y < m && x < n) out[matrix]![y]![x] = sums[i]!;
+          }
+        }
+      }
+      if (COPIED && thread === 0) gpu.tensor.waitRead(0);
+    }
+    // A block stays until the others have copied to it and arrived at its barriers.
+    if (CLUSTER > 1) gpu.cluster.sync();
+  },
+);
+
+/** Shared and local arrays by dtype: a body names the dtype of an array. */
+const staged = (name: string, PARTS_OF_ALL: number): DeviceFunction => {
+  const uses = { PARTS_OF_ALL };
+  type G = Gpu & typeof uses;
+  const make = {
+    f16: (gpu: G) => gpu.shared.f16(gpu.PARTS_OF_ALL, 64),
+    bf16: (gpu: G) => gpu.shared.bf16(gpu.PARTS_OF_ALL, 64),
+    f32: (gpu: G) => gpu.shared.f32(gpu.PARTS_OF_ALL, 32),
+  }[name as 'f16'];
+  return deviceFunction(make as never, { uses }) as DeviceFunction;
+};
+const packed = (name: string): DeviceFunction => {
+  const make = {
+    f16: (gpu: Gpu) => gpu.local.f16(8),
+    bf16: (gpu: Gpu) => gpu.local.bf16(8),
+  };
+  return deviceFunction((make[name as 'f16'] ?? make.f16) as never, {}) as DeviceFunction;
+};
+const linesOf = (name: string, COUNT: number): DeviceFunction => {
+  const uses = { COUNT };
+  type G = Gpu & typeof uses;
+  const make = {
+    f16: (gpu: G) => gpu.dynamicShared.f16(gpu.COUNT, 64),
+    bf16: (gpu: G) => gpu.dynamicShared.bf16(gpu.COUNT, 64),
+  }[name as 'f16'];
+  return deviceFunction(make as never, { uses }) as DeviceFunction;
+};
+
+/** Gives the kernel for a form. */
+export function warpGroupProduct(form: WarpGroupForm): Launchable {
+  const { plan, dtype, out, leftByDepth, rightByDepth, copied } = form;
+  const { rows, columns, stages, cluster, group } = plan;
+  const key =
+    `${dtype.name}_${out.name}_${rows}x${columns}_${stages}_${cluster}_${group}_` +
+    `${leftByDepth ? 'k' : 'm'}${rightByDepth ? 'k' : 'n'}${copied ? '' : '_plain'}`;
+  return products.member(key, () => ({
+    signature: {
+      out: output(out, 3),
+      a: input(dtype, 4),
+      b: input(dtype, 4),
+      ...Object.fromEntries(['m', 'n', 'k', 'down', 'across', 'tiles'].map((name) => [name, i32])),
+      ...Object.fromEntries(
+        ['inner', 'outerA', 'innerA', 'outerB', 'innerB'].map((name) => [name, i32]),
+      ),
+    },
+    uses: {
+      ROWS: rows,
+      COLUMNS: columns,
+      STAGES: stages,
+      CLUSTER: cluster,
+      GROUP: group,
+      PANEL_A: leftByDepth ? 0 : DEPTH,
+      PANEL_B: rightByDepth ? 0 : DEPTH,
+      COPIED: copied,
+      WIDTH: LINE_BYTES / out.bytes,
+      HALVES: out.bytes === 2,
+      lines: linesOf(dtype.name, (rows + columns) * stages),
+      staged: staged(out.name, copied ? (rows / 64) * PARTS * PART_LINES : 8),
+      packed: packed(out.name),
+    },
+    block: threadsOf(plan),
+  }));
+}
