@@ -1,10 +1,10 @@
 /** PTX from a typed kernel. */
-import { loadTypes, parameterTypes } from '../storage-types.js';
+import { abiStorage, loadTypes, parameterTypes } from '../storage-types.js';
 import { optimise, tidy } from '../optimise/optimise.js';
 import { buildFunction } from '../ssa/build.js';
 
 import type { Block, SsaFunction, Value } from '../ssa/function.js';
-import type { AbiParam, KernelTree, Span, StorageType } from '../tree.js';
+import type { AbiParam, KernelTree, Span } from '../tree.js';
 import { inOrder, placeCopies } from './copies.js';
 import type { Copy } from './copies.js';
 import { bitTypes } from './instructions.js';
@@ -66,14 +66,6 @@ export function entryName(name: string): string {
     : legal;
 }
 
-function storageOf(tree: KernelTree, param: AbiParam): StorageType {
-  return param.kind === 'pointer' || param.kind === 'map'
-    ? 'u64'
-    : param.kind === 'scalar'
-      ? param.storage
-      : tree.indexType;
-}
-
 function utf8(text: string): number[] {
   const bytes: number[] = [];
   for (const character of text) {
@@ -103,7 +95,7 @@ function writeParameter(
 ): void {
   const index = Number(value.detail);
   w.line(
-    `ld.param.${loadTypes[storageOf(tree, f.abi[index]!)]} ${w.operand(value)}, ` +
+    `ld.param.${loadTypes[abiStorage(f.abi[index]!, tree.indexType)]} ${w.operand(value)}, ` +
       `[${entry}_param_${index}]`,
   );
 }
@@ -274,7 +266,8 @@ export function emitKernel(tree: KernelTree, target: EmitTarget): EmittedKernel 
   if (dynamic) head.push(`.extern .shared .align ${dynamic.align} .b8 ${dynamic.symbol}[];`);
 
   const params = f.abi.map(
-    (param, at) => `\t.param .${parameterTypes[storageOf(tree, param)]} ${entry}_param_${at}`,
+    (param, at) =>
+      `\t.param .${parameterTypes[abiStorage(param, tree.indexType)]} ${entry}_param_${at}`,
   );
   const text = [...head, `.visible .entry ${entry}(`, params.join(',\n'), ')'];
   if (target.block) text.push(`.reqntid ${target.block.join(', ')}`);
