@@ -48,11 +48,89 @@ export interface MappedTensor {
   readonly strides: readonly number[];
 }
 
+/** Maps of one tensor's memory that a launch finds without making their key. */
+const RECENT = 4;
+
+/** The tensor maps of one tensor's memory, by their numbers. */
+class MemoryMaps {
+  /** The keys are the numbers of {@link partsOf}, joined. */
+  private readonly all = new Map<string, number>();
+  /** Some of those that were used last. */
+  private readonly recent: { readonly parts: readonly number[]; readonly slot: number }[] = [];
+  /** The one that is replaced next. */
+  private oldest = 0;
+
+  /** The number of a tensor's map, where it was added. */
+  find(buffer: DeviceBuffer<DTypeName>, tensor: MappedTensor, shape: BoxShape): number | undefined {
+    for (const { parts, slot } of this.recent)
+      if (isMadeFrom(parts, buffer, tensor, shape)) return slot;
+    const parts = partsOf(buffer, tensor, shape);
+    const slot = this.all.get(parts.join());
+    if (slot !== undefined) this.used(parts, slot);
+    return slot;
+  }
+
+  /** Gives the function that removes it. */
+  add(
+    slot: number,
+    buffer: DeviceBuffer<DTypeName>,
+    tensor: MappedTensor,
+    shape: BoxShape,
+  ): () => void {
+    const parts = partsOf(buffer, tensor, shape);
+    const key = parts.join();
+    this.all.set(key, slot);
+    this.used(parts, slot);
+    return () => {
+      this.all.delete(key);
+      const at = this.recent.findIndex((each) => each.slot === slot);
+      if (at >= 0) this.recent.splice(at, 1);
+    };
+  }
+
+  private used(parts: readonly number[], slot: number): void {
+    if (this.recent.length < RECENT) this.recent.push({ parts, slot });
+    else {
+      this.recent[this.oldest] = { parts, slot };
+      this.oldest = (this.oldest + 1) % RECENT;
+    }
+  }
+}
+
+/** The numbers that a map is made from, apart from its memory. */
+function partsOf(
+  { byteOffset, dtype }: DeviceBuffer<DTypeName>,
+  { shape, strides }: MappedTensor,
+  { box, swizzle }: BoxShape,
+): number[] {
+  return [byteOffset, dtype.bytes, swizzle, ...shape, ...strides, ...box];
+}
+
+/** Whether the numbers are those that {@link partsOf} gives. */
+function isMadeFrom(
+  parts: readonly number[],
+  { byteOffset, dtype }: DeviceBuffer<DTypeName>,
+  { shape, strides }: MappedTensor,
+  { box, swizzle }: BoxShape,
+): boolean {
+  const axes = shape.length;
+  if (parts.length !== 3 + 3 * axes) return false;
+  if (parts[0] !== byteOffset || parts[1] !== dtype.bytes || parts[2] !== swizzle) return false;
+  for (let axis = 0, at = 3; axis < axes; axis++, at++)
+    if (
+      parts[at] !== shape[axis] ||
+      parts[at + axes] !== strides[axis] ||
+      parts[at + 2 * axes] !== box[axis]
+    )
+      return false;
+  return true;
+}
+
 /** The tensor maps of a device. */
 export class TensorMaps {
   private readonly device: CoreDevice;
   private readonly pieces: DeviceBuffer<'u8'>[] = [];
-  private readonly known = new WeakMap<Resource, Map<string, number>>();
+  private readonly known = new WeakMap<Resource, MemoryMaps>();
   /** By number of a map: what forgets it when another one takes its place. */
   private readonly forget: (() => void)[] = [];
   /** Maps that graphs read in each launch: no other one takes their place. */
@@ -69,28 +147,34 @@ export class TensorMaps {
    * @throws CudaArgumentError for a tensor that no map describes
    */
   of(stream: Stream, name: string, tensor: MappedTensor, shape: BoxShape): DeviceBuffer<'u8'> {
-    const buffer = checkMapped(name, tensor);
-    const { shape: extents, strides } = tensor;
-    const { box, swizzle } = shape;
-    const place = [buffer.byteOffset, buffer.dtype.bytes];
-    const key = [...place, ...extents, ...strides, ...box, swizzle].join();
-    const maps = this.known.get(buffer.memory) ?? new Map<string, number>();
-    let slot = maps.get(key);
-    if (slot === undefined) {
-      const taken = (slot = this.take(stream, name));
-      make(stream, this.at(taken), buffer, tensor, shape);
-      // What a graph makes is there in its launches only.
-      this.forget[taken] = () => undefined;
-      if (stream.capturing === undefined) {
-        maps.set(key, taken);
-        this.known.set(buffer.memory, maps);
-        this.forget[taken] = () => {
-          maps.delete(key);
-        };
-      }
-    }
+    const { buffer } = tensor;
+    const maps = buffer === null ? undefined : this.known.get(buffer.memory);
+    // A known map is of a tensor that was checked.
+    const slot =
+      maps?.find(buffer!, tensor, shape) ??
+      this.create(stream, name, checkMapped(name, tensor), tensor, shape);
     if (stream.capturing !== undefined) this.captured.add(slot);
     return this.at(slot);
+  }
+
+  /** Makes the map of a tensor, and returns its number. */
+  private create(
+    stream: Stream,
+    name: string,
+    buffer: DeviceBuffer<DTypeName>,
+    tensor: MappedTensor,
+    shape: BoxShape,
+  ): number {
+    const slot = this.take(stream, name);
+    make(stream, this.at(slot), buffer, tensor, shape);
+    // What a graph makes is there in its launches only.
+    this.forget[slot] = () => undefined;
+    if (stream.capturing === undefined) {
+      const maps = this.known.get(buffer.memory) ?? new MemoryMaps();
+      this.known.set(buffer.memory, maps);
+      this.forget[slot] = maps.add(slot, buffer, tensor, shape);
+    }
+    return slot;
   }
 
   /** Allocates memory for maps, since captures cannot. */

@@ -396,6 +396,7 @@ export class Defined implements Tunable<KernelChanges> {
         kernel: there.kernel,
         options: this.launchOptions(there, shape, options),
         args: there.argumentsOf(values),
+        mapped: there.mapped,
       });
     const latest = this.latest.get(device);
     const usual =

@@ -12,6 +12,7 @@ import type {
   ModuleOptions,
   ParamDeclaration,
 } from '../core/index.js';
+import type { BoxShape } from '../core/tensor-map.js';
 import type { AbiParam } from '../compiler/tree.js';
 import type { AnyTensor } from '../tensor/index.js';
 import { compiledKernel, compiledKernelNow } from './compiled-kernels.js';
@@ -37,8 +38,6 @@ export interface PassedTensor {
 export type PassedValue =
   PassedTensor | number | bigint | boolean | Readonly<Record<string, number | bigint | boolean>>;
 
-type BoxShape = Pick<Extract<AbiParam, { kind: 'map' }>, 'box' | 'swizzle'>;
-
 /** A tensor whose map is an argument: the launch's stream makes it. */
 export class MapArgument {
   readonly name: string;
@@ -56,6 +55,8 @@ export class MapArgument {
 export interface LoadedKernel {
   readonly kernel: Kernel;
   readonly compiled: CompiledKernel;
+  /** Whether some of the PTX's arguments are tensor maps. */
+  readonly mapped: boolean;
   /** The PTX's arguments. */
   argumentsOf(values: readonly PassedValue[]): (KernelArgument | MapArgument)[];
 }
@@ -190,9 +191,10 @@ function ready(
   // The elements of two views of one memory may interleave: `checkTogether` compares them with
   // their strides.
   kernel.checksOverlap = false;
-  if (compiled.abi.some(({ kind }) => kind === 'map')) module.device.tensorMaps.reserve();
+  const mapped = compiled.abi.some(({ kind }) => kind === 'map');
+  if (mapped) module.device.tensorMaps.reserve();
   const takes = compiled.abi.map((param) => taking(param, parameters));
-  return { kernel, compiled, argumentsOf: (values) => takes.map((take) => take(values)) };
+  return { kernel, compiled, mapped, argumentsOf: (values) => takes.map((take) => take(values)) };
 }
 
 function declarationOf(

@@ -11,6 +11,8 @@ interface Prepared {
   readonly kernel: Kernel;
   readonly options: LaunchOptions;
   readonly args: readonly (KernelArgument | MapArgument)[];
+  /** Whether some of them are tensor maps. */
+  readonly mapped: boolean;
 }
 
 /**
@@ -63,15 +65,15 @@ export class PlannedLaunch {
       else value.checkWritable(name);
     }
     if (this.prepared !== undefined) {
-      const { kernel, options, args } = this.prepared;
-      kernel.launch(run.stream, options, ...this.withMaps(run, args));
+      const { kernel, options } = this.prepared;
+      kernel.launch(run.stream, options, ...this.withMaps(run, this.prepared));
     }
     return closing(this.result);
   }
 
   /** The arguments with the tensor maps that they need. */
-  private withMaps(run: Run, args: Prepared['args']): readonly KernelArgument[] {
-    if (!args.some((arg) => arg instanceof MapArgument)) return args as readonly KernelArgument[];
+  private withMaps(run: Run, { args, mapped }: Prepared): readonly KernelArgument[] {
+    if (!mapped) return args as readonly KernelArgument[];
     return args.map((arg) =>
       arg instanceof MapArgument
         ? this.device.tensorMaps.of(run.stream, arg.name, arg.tensor, arg.shape)
