@@ -13,6 +13,7 @@ const KERNELS = [
   'src/library/convolution-kernels.ts',
   'src/library/matmul.ts',
   'src/library/tensor-core-product.ts',
+  'src/library/warp-group-product.ts',
 ];
 
 export default defineConfig(

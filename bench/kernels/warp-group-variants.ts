@@ -2,7 +2,7 @@
  * Compares tiles of a product of f16 matrices by Hopper's warp groups: each variant's TFLOPS and
  * those of cuBLAS, which is measured again after every eight of them.
  *
- *     npx tsx bench/kernels/warp-group-variants.ts [side=4096] [orders=nn,nt,tn,tt] [rows,columns,…]
+ *     npx tsx bench/kernels/warp-group-variants.ts [side=4096] [orders=nn,nt] [rows,columns,…]
  *
  * Runs the sources, not the built package: the plans are not public. The best go to `PLANS` in
  * src/library/warp-group-matmul.ts.

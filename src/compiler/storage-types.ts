@@ -2,7 +2,7 @@
 import { DTYPE_FACTS, namesWhere } from '../ground/dtype.js';
 import type { PtxName, KernelDTypeName } from '../ground/dtype.js';
 import type { DTypeFacts } from '../ground/dtype-row.js';
-import type { StorageType, ValueType } from './tree.js';
+import type { AbiParam, KernelTree, StorageType, ValueType } from './tree.js';
 
 /** Storage types in the table's order. */
 const STORAGES = namesWhere(({ compute }) => compute !== null) as readonly KernelDTypeName[];
@@ -29,6 +29,15 @@ export const parameterTypes: Readonly<Record<StorageType, string>> = ofEach(
 
 /** The PTX type that a scalar parameter is loaded with. */
 export const loadTypes: Readonly<Record<StorageType, string>> = ofEach((_, { ptx }) => ptx!.load);
+
+/** The type of a parameter of the PTX in memory. */
+export function abiStorage(param: AbiParam, indexType: KernelTree['indexType']): StorageType {
+  return param.kind === 'pointer' || param.kind === 'map'
+    ? 'u64'
+    : param.kind === 'scalar'
+      ? param.storage
+      : indexType;
+}
 
 /** Dtypes that bodies can cast to and declare arrays of: those with a PTX type. */
 export const castStorages = namesWhere(

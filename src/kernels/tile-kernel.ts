@@ -185,9 +185,9 @@ export interface TileKernelChanges<U extends Uses = Uses, T extends TileSize = T
  *
  * @param name of the kernel in PTX, errors and traces
  * @param signature what each parameter is: a dtype or a struct for a scalar, a tensor that is read,
- * written or both
+ *   written or both
  * @throws CudaArgumentError where the signature or the tile is none, and for a function without a
- * text
+ *   text
  */
 export function tileKernel<
   const S extends ElementParams,

@@ -10,7 +10,7 @@ import type { KernelDType } from '../core/index.js';
 import { deviceFunction, input, output } from '../kernels/index.js';
 import type { DeviceFunction } from '../kernels/index.js';
 import { KernelFamily } from './kernel-family.js';
-import type { Gpu, Input, KernelArray, Launchable } from './kernel-family.js';
+import type { Gpu, KernelArray, Launchable } from './kernel-family.js';
 
 /** How a product is cut into tiles. */
 export interface WarpGroupPlan {
@@ -22,7 +22,7 @@ export interface WarpGroupPlan {
   readonly stages: number;
   /** Blocks of a cluster, which have adjacent rows and the same columns: 1 or 2. */
   readonly cluster: number;
-  /** Rows of tiles (of clusters) that concurrent blocks compute, so that they share what they read. */
+  /** Rows of tiles of clusters that concurrent blocks compute, so that they share factors. */
   readonly group: number;
 }
 

@@ -3,8 +3,8 @@ import { CudaArgumentError } from '../core/index.js';
 import type { DeviceOp } from './device-op.js';
 
 /**
- * The element of a list that a method returns. That the value is a list follows from the
- * operation's type.
+ * Returns the element at index `at` of an operation's value, for the method with that name. In
+ * TypeScript the operation's type ensures that the value is a list.
  */
 export function valueAt(values: unknown, at: number, method: string): unknown {
   if (Array.isArray(values) && values.length > 0) return values.at(at);

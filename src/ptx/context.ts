@@ -82,8 +82,8 @@ export const TEAM = {
 } as const;
 
 /**
- * Shared memory begins at a multiple of it, so that the bits of an address that swizzling combines
- * are those of the offset.
+ * A block's shared memory begins at a multiple of so many bytes. Swizzling combines bits of the
+ * address, which are then equal to those of the offset in shared memory.
  */
 export const SHARED_ALIGNMENT = 1024;
 

@@ -6,8 +6,8 @@ import { typeCosts } from '../../test/type-budget.js';
 import { someOf } from '../../test/random-runs.js';
 
 /**
- * The instantiations of a program that uses the library's types: all declarations of `body` are
- * checked.
+ * Checks all declarations of a program that uses the library's types. It returns the number of type
+ * instantiations, and the errors.
  */
 const instantiations = typeCosts(
   fileURLToPath(new URL('./', import.meta.url)),

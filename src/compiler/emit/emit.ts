@@ -1,10 +1,10 @@
 /** PTX from a typed kernel. */
-import { loadTypes, parameterTypes } from '../storage-types.js';
+import { abiStorage, loadTypes, parameterTypes } from '../storage-types.js';
 import { optimise, tidy } from '../optimise/optimise.js';
 import { buildFunction } from '../ssa/build.js';
 
 import type { Block, SsaFunction, Value } from '../ssa/function.js';
-import type { AbiParam, KernelTree, Span, StorageType } from '../tree.js';
+import type { AbiParam, KernelTree, Span } from '../tree.js';
 import { inOrder, placeCopies } from './copies.js';
 import type { Copy } from './copies.js';
 import { bitTypes } from './instructions.js';
@@ -70,14 +70,6 @@ export function entryName(name: string): string {
 const MAP_BYTES = 128;
 const MAP_ALIGNMENT = 64;
 
-function storageOf(tree: KernelTree, param: AbiParam): StorageType {
-  return param.kind === 'pointer' || param.kind === 'map'
-    ? 'u64'
-    : param.kind === 'scalar'
-      ? param.storage
-      : tree.indexType;
-}
-
 function utf8(text: string): number[] {
   const bytes: number[] = [];
   for (const character of text) {
@@ -112,7 +104,7 @@ function writeParameter(
     return;
   }
   w.line(
-    `ld.param.${loadTypes[storageOf(tree, f.abi[index]!)]} ${w.operand(value)}, ` +
+    `ld.param.${loadTypes[abiStorage(f.abi[index]!, tree.indexType)]} ${w.operand(value)}, ` +
       `[${entry}_param_${index}]`,
   );
 }
@@ -285,7 +277,7 @@ export function emitKernel(tree: KernelTree, target: EmitTarget): EmittedKernel 
   const params = f.abi.map((param, at) =>
     param.kind === 'map'
       ? `\t.param .align ${MAP_ALIGNMENT} .b8 ${entry}_param_${at}[${MAP_BYTES}]`
-      : `\t.param .${parameterTypes[storageOf(tree, param)]} ${entry}_param_${at}`,
+      : `\t.param .${parameterTypes[abiStorage(param, tree.indexType)]} ${entry}_param_${at}`,
   );
   const text = [...head, `.visible .entry ${entry}(`, params.join(',\n'), ')'];
   if (target.block) text.push(`.reqntid ${target.block.join(', ')}`);

@@ -24,16 +24,19 @@ function instruction(
   return statement(call, (span) => ({ kind: 'instruction', name, detail, operands, span }));
 }
 
+/** Reads a call of the instruction with that name. */
+type Row = (call: Call, name: InstructionName) => Value;
+
 /** An instruction without arguments. */
-const bare = (name: InstructionName) => (call: Call) => {
+const bare: Row = (call, name) => {
   arity(call, 0);
   return instruction(call, name);
 };
 
 /** An instruction whose only argument is a constant, in these bounds. */
 const counted =
-  (name: InstructionName, what: string, least: number, most: number, step = 1) =>
-  (call: Call) => {
+  (what: string, least: number, most: number, step = 1): Row =>
+  (call, name) => {
     arity(call, 1);
     const count = known(call, 0);
     if (count < least || count > most || count % step !== 0)
@@ -204,7 +207,7 @@ const product = (registers: boolean) => (call: Call) => {
 };
 
 /** After the last group the sums of all products can be read: they are operands of the wait. */
-function wait(call: Call): Value {
+function wait(call: Call, name: InstructionName): Value {
   arity(call, 1);
   const { pass } = call;
   const pending = known(call, 0);
@@ -233,7 +236,7 @@ function wait(call: Call): Value {
           });
     });
   }
-  return instruction(call, 'group.wait', operands, [pending]);
+  return instruction(call, name, operands, [pending]);
 }
 
 /** The argument as an mbarrier: an array of u64 in shared memory, and its element. */
@@ -257,8 +260,8 @@ function barrierAt(call: Call, at: number): InstructionOperand {
 }
 
 const ofBarrier =
-  (name: InstructionName, more: number) =>
-  (call: Call): Value => {
+  (more: number): Row =>
+  (call, name) => {
     arity(call, 2 + more);
     return instruction(call, name, [
       barrierAt(call, 0),
@@ -331,97 +334,100 @@ function boxOf(
 }
 
 /** load(to, line, count, tensor, barriers, barrier, ...indices) */
-function load(call: Call): Value {
+function load(call: Call, name: InstructionName): Value {
   arity(call, 8, 11);
   const to = lines(call, 0, 1);
   const count = known(call, 2);
   const { map, coordinates } = boxOf(call, 3, to, count, 6);
   return instruction(
     call,
-    'tensor.load',
+    name,
     [address(to.place), map, barrierAt(call, 4), ...coordinates],
     [coordinates.length],
   );
 }
 
 /** multicast(blocks, to, line, count, tensor, barriers, barrier, ...indices) */
-function multicast(call: Call): Value {
+function multicast(call: Call, name: InstructionName): Value {
   arity(call, 9, 12);
   const to = lines(call, 1, 2);
   const count = known(call, 3);
   const { map, coordinates } = boxOf(call, 4, to, count, 7);
   return instruction(
     call,
-    'tensor.multicast',
+    name,
     [address(to.place), map, barrierAt(call, 5), value(integer(call, 0, 'u32')), ...coordinates],
     [coordinates.length],
   );
 }
 
 /** store(tensor, from, line, count, ...indices) */
-function store(call: Call): Value {
+function store(call: Call, name: InstructionName): Value {
   arity(call, 6, 9);
   const from = lines(call, 1, 2);
   const count = known(call, 3);
   const { map, coordinates } = boxOf(call, 0, from, count, 4);
-  return instruction(
-    call,
-    'tensor.store',
-    [map, address(from.place), ...coordinates],
-    [coordinates.length],
-  );
+  return instruction(call, name, [map, address(from.place), ...coordinates], [coordinates.length]);
 }
 
 /** storeMatrices(to, index, from) */
-function storeMatrices(call: Call): Value {
+function storeMatrices(call: Call, name: InstructionName): Value {
   arity(call, 3);
-  const { pass, node, name, argNodes } = call;
+  const { pass, node, argNodes } = call;
   const from = matricesOf(call, 2, 'what is written');
   const to = sharedPlace(call, 0, 1);
   if (from.storage !== to.storage)
     pass.fail(
       argNodes[0] ?? node,
-      `${name} writes ${from.storage} to an array of ${to.storage}`,
+      `${call.name} writes ${from.storage} to an array of ${to.storage}`,
       `Declare both as ${to.storage}.`,
     );
   return instruction(
     call,
-    'warp.storeMatrices',
+    name,
     [address(to), { kind: 'fragment', fragment: asFragment(from), writes: false }],
     [from.length / 2],
   );
 }
 
-export const instructionFunctions: Readonly<Record<InstructionName, (call: Call) => Value>> & {
-  readonly 'group.mmaOfRegisters': (call: Call) => Value;
-} = {
-  'group.begin': bare('group.begin'),
+const ROWS: Readonly<Record<InstructionName, Row>> = {
+  'group.begin': bare,
   'group.mma': product(false),
-  'group.mmaOfRegisters': product(true),
-  'group.commit': bare('group.commit'),
+  'group.commit': bare,
   'group.wait': wait,
-  'group.moreRegisters': counted('group.moreRegisters', 'registers of a thread', 24, 256, 8),
-  'group.fewerRegisters': counted('group.fewerRegisters', 'registers of a thread', 24, 256, 8),
+  'group.moreRegisters': counted('registers of a thread', 24, 256, 8),
+  'group.fewerRegisters': counted('registers of a thread', 24, 256, 8),
   'tensor.load': load,
   'tensor.multicast': multicast,
   'tensor.store': store,
-  'tensor.commit': bare('tensor.commit'),
-  'tensor.wait': counted('tensor.wait', 'how many groups may be under way', 0, 63),
-  'tensor.waitRead': counted('tensor.waitRead', 'how many groups may be under way', 0, 63),
-  'barrier.init': ofBarrier('barrier.init', 1),
-  'barrier.arrive': ofBarrier('barrier.arrive', 0),
-  'barrier.arriveIn': ofBarrier('barrier.arriveIn', 1),
-  'barrier.expect': ofBarrier('barrier.expect', 1),
-  'barrier.wait': ofBarrier('barrier.wait', 1),
-  'cluster.sync': bare('cluster.sync'),
-  'block.syncThreads': (call) => {
+  'tensor.commit': bare,
+  'tensor.wait': counted('how many groups may be under way', 0, 63),
+  'tensor.waitRead': counted('how many groups may be under way', 0, 63),
+  'barrier.init': ofBarrier(1),
+  'barrier.arrive': ofBarrier(0),
+  'barrier.arriveIn': ofBarrier(1),
+  'barrier.expect': ofBarrier(1),
+  'barrier.wait': ofBarrier(1),
+  'cluster.sync': bare,
+  'block.syncThreads': (call, name) => {
     arity(call, 2);
-    return instruction(call, 'block.syncThreads', [
+    return instruction(call, name, [
       value(integer(call, 0, 'u32')),
       value(integer(call, 1, 'u32')),
     ]);
   },
   'warp.storeMatrices': storeMatrices,
-  'fence.async': bare('fence.async'),
-  'fence.barriers': bare('fence.barriers'),
+  'fence.async': bare,
+  'fence.barriers': bare,
+};
+
+/** The functions by their names in `gpu`. Two of them read a product. */
+export const instructionFunctions: Readonly<Record<string, (call: Call) => Value>> = {
+  ...Object.fromEntries(
+    (Object.keys(ROWS) as InstructionName[]).map((name) => [
+      name,
+      (call: Call) => ROWS[name](call, name),
+    ]),
+  ),
+  'group.mmaOfRegisters': product(true),
 };

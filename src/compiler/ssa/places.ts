@@ -2,7 +2,7 @@
 import type { AbiParam, Expression, Place, StorageType } from '../tree.js';
 import { numberOf, registerOf } from './builder.js';
 import type { Builder } from './builder.js';
-import { storageBytes } from '../storage-types.js';
+import { abiStorage, storageBytes } from '../storage-types.js';
 import type { ArraySymbol, MemoryAccess, NumberType, Value } from './function.js';
 import { rangeOf } from './ranges.js';
 import { constantAdded } from './simplify.js';
@@ -29,18 +29,9 @@ function abiIndex(b: Builder, wanted: AbiParam): number {
   return b.f.abi.length - 1;
 }
 
-/** The type of an ABI parameter in memory. */
-export function abiStorage(b: Builder, param: AbiParam): StorageType {
-  return param.kind === 'pointer' || param.kind === 'map'
-    ? 'u64'
-    : param.kind === 'scalar'
-      ? param.storage
-      : b.tree.indexType;
-}
-
 /** A scalar of the ABI, widened. */
 export function readParameter(b: Builder, index: number): Value {
-  const storage = abiStorage(b, b.f.abi[index]!);
+  const storage = abiStorage(b.f.abi[index]!, b.tree.indexType);
   const raw = b.once('parameter', registerOfForm[formOf[storage]], [], String(index));
   const { kind } = b.f.abi[index]!;
   if ((kind === 'length' || kind === 'extent') && b.tree.indexType === 'i32')

@@ -43,12 +43,13 @@ import type { CheckedSource, PictureSource } from './picture-source.js';
  * machine. nvjpegDecode, nvjpegDecodeBatched
  *
  * @throws CudaArgumentError at the call, and CudaError (ERR_CUDA_UNSUPPORTED) there for `nvjpeg` on
- * a CPU device. Rejects with CudaFormatError (code ERR_CUDA_FORMAT), which names the input, for a
- * file that is no picture, is truncated or is too large; with CudaError (ERR_CUDA_NO_LIBRARY) where
- * sharp, or the requested nvJPEG, is not installed; with CudaLibraryError, which has nvJPEG's
- * status, where the requested nvJPEG fails (ERR_CUDA_FORMAT: damaged, ERR_CUDA_UNSUPPORTED: a kind
- * of JPEG that it does not take); with CudaError (ERR_CUDA_NOT_FOUND), whose `cause` is the file
- * system's error, for a path without a readable file; with the signal's reason.
+ *   a CPU device. Rejects with CudaFormatError (code ERR_CUDA_FORMAT), which names the input, for a
+ *   file that is no picture, is truncated or is too large; with CudaError (ERR_CUDA_NO_LIBRARY)
+ *   where sharp, or the requested nvJPEG, is not installed; with CudaLibraryError, which has
+ *   nvJPEG's status, where the requested nvJPEG fails (ERR_CUDA_FORMAT: damaged,
+ *   ERR_CUDA_UNSUPPORTED: a kind of JPEG that it does not take); with CudaError
+ *   (ERR_CUDA_NOT_FOUND), whose `cause` is the file system's error, for a path without a readable
+ *   file; with the signal's reason.
  *
  * @example
  * ```ts

@@ -16,7 +16,7 @@ import {
 } from './operands.js';
 import { opcodeNamed } from '../wasm/opcodes.js';
 
-const INTEGER_COMPARISONS: Record<string, Comparison> = {
+export const INTEGER_COMPARISONS: Record<string, Comparison> = {
   eq: { op: 'eq' },
   ne: { op: 'ne' },
   lt: { op: 'lt' },

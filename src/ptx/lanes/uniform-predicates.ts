@@ -7,6 +7,7 @@ import type { Block } from '../analysis/blocks.js';
 import type { Liveness } from '../analysis/liveness.js';
 import type { Arg, Inst, Register } from '../analysis/program.js';
 import type { CodePlan } from './code-plan.js';
+import { INTEGER_COMPARISONS } from './comparison.js';
 import type { LaneEmitter } from './lane-emitter.js';
 import type { LaneKernelEmitter } from './lane-kernel.js';
 import type { LanePlan } from './plan.js';
@@ -27,33 +28,23 @@ export interface Agreed {
   comparison(inst: Inst): SteppingComparison | undefined;
 }
 
-/** Comparisons for order: the operation, and whether its name alone makes it unsigned. */
-const ORDERED: Record<string, { op: string; unsigned?: true }> = {
-  lt: { op: 'lt' },
-  le: { op: 'le' },
-  gt: { op: 'gt' },
-  ge: { op: 'ge' },
-  lo: { op: 'lt', unsigned: true },
-  ls: { op: 'le', unsigned: true },
-  hi: { op: 'gt', unsigned: true },
-  hs: { op: 'ge', unsigned: true },
-};
-
 const LOGIC = new Set(['and', 'or', 'xor', 'not', 'mov']);
 
 const isLogic = ({ mnemonic, modifiers, predicate }: Inst): boolean =>
   LOGIC.has(mnemonic) && modifiers.length === 1 && modifiers[0] === 'pred' && !predicate;
 
-/** The instruction as such a comparison. */
+/** The instruction as such a comparison, which is one of order. */
 function comparisonOf(e: LaneEmitter, inst: Inst): SteppingComparison | undefined {
   if (inst.traits.meaning !== 'comparison' || inst.predicate) return undefined;
   // A result that is known at compile time needs no test.
   if (inst.defs.some((register) => e.isConstant(register))) return undefined;
   const [comparison, name, ...rest] = inst.modifiers;
   const [, left, right] = inst.args;
-  const row = ORDERED[comparison ?? ''];
+  const row = INTEGER_COMPARISONS[comparison ?? ''];
   if (
     !row ||
+    row.op === 'eq' ||
+    row.op === 'ne' ||
     rest.length ||
     inst.args.length !== 3 ||
     inst.args[0]!.kind !== 'register' ||

@@ -42,8 +42,8 @@ const NOTES: Readonly<Record<string, string>> = {
     'refused: `.block_scale` (`.kind::mxf8f6f4`, `.kind::mxf4`, `.kind::mxf4nvf4`). Sums run ' +
     'over k in ascending order, each rounded',
   wgmma:
-    'computed when the warp has arrived: the instructions that wait do nothing. Sums run over k ' +
-    'in ascending order, each rounded. Refused: `.sp`',
+    'computed when all four warps of the group have arrived: the instructions that wait do ' +
+    'nothing. Sums run over k in ascending order, each rounded. Refused: `.sp`',
   mbarrier: 'a wait gives way to other threads; time limits of `try_wait` have no effect',
   nanosleep: 'gives way to other threads, for an unspecified time',
   pmevent: 'does nothing',

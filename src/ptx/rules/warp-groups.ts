@@ -1,5 +1,5 @@
-// The instructions that order wgmma. A product is computed when its warp has arrived
-// (`emit/warp-group-arrivals.ts`), so that nothing is in flight.
+// The instructions that order wgmma. A product is computed when all four warps of its group have
+// arrived at it (`emit/warp-group-arrivals.ts`), so that nothing is in flight.
 
 import { GROUP_EVENT, IN_FLIGHT } from '../check.js';
 import { emitGroupCheck } from '../emit/check.js';

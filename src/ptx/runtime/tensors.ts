@@ -1,6 +1,6 @@
 // Tensor copies by the PTX ISA ("Tensors"). A copy goes through the rows of its box, and through
-// the 16 bytes of a row that swizzling keeps together. Every field of the tensor map, and every
-// address, is checked before it is used.
+// each row in pieces of 16 bytes. Swizzling keeps the bytes of a piece together. Every field of the
+// tensor map, and every address, is checked before it is used.
 
 import { ACCESS, IN_FLIGHT } from '../check.js';
 import { CTX, FAULT, NULL_PAGE } from '../context.js';

@@ -24,8 +24,9 @@ const forGroup = (label: string, body: string): string => `
     (br $${label})))`;
 
 /**
- * Completes the operations of a warp that are complete; `apply` executes one. `gate` leaves those
- * out that also wait for other warps.
+ * Makes the function that completes each operation of a warp at which all its threads have arrived.
+ * The function `apply` executes one operation. The code `gate` runs before it, and passes over an
+ * operation that still waits for other warps.
  */
 const resolver = (name: string, apply: string, gate = ''): string => `
 ;; Returns 1 if some thread of the warp can continue. \`first\` and \`end\` are linear thread

@@ -54,7 +54,7 @@ const launch = ([m, n]: readonly [number, number]) => ({
 async function made(m: number, n: number): Promise<Tensor<'f16', [number, number]>> {
   return await device.tensor(
     f16,
-    Float32Array.from({ length: m * n }, (_, i) => i % 2048),
+    Float32Array.from({ length: m * n }, (_, i) => i % 2047),
     [m, n],
   );
 }
@@ -81,6 +81,26 @@ test('a view', async () => {
   await copy({ out, a: view }, launch([64, 64]));
   using own = await view.contiguous();
   expect(await out.read()).toEqual(await own.read());
+});
+
+/** Copies views of one tensor, each with a map of its own, in the order of their numbers. */
+async function copyViews(order: readonly number[]): Promise<void> {
+  using a = await made(64, 64 + 8 * Math.max(...order));
+  using out = await device.zeros(f16, [64, 64]);
+  for (const number of order) {
+    await copy({ out, a: a.slice(null, [8 * number, 8 * number + 64]) }, launch([64, 64]));
+    using own = await a.slice(null, [8 * number, 8 * number + 64]).contiguous();
+    expect(await out.read()).toEqual(await own.read());
+  }
+}
+
+test('views of one tensor in turns', async () => {
+  await copyViews([0, 1, 1, 0, 2, 3, 4, 5, 0, 5, 1, 4, 4, 2]);
+});
+
+test('more views of one tensor than there are maps', { tags: 'thorough' }, async () => {
+  // Other views take the places of the maps of views 0 and 1 right after launches with them.
+  await copyViews(Array.from({ length: 520 }, (_, number) => [number, 0, 1]).flat());
 });
 
 test('a captured launch makes its map in the graph', async () => {

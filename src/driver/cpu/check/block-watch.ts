@@ -173,7 +173,12 @@ export class BlockWatch {
   acquireAt(thread: number, address: number): void {
     const place = this.barriers.get(address);
     if (place === undefined) return;
-    this.known[thread] = this.known[thread]!.map((time, i) => Math.max(time, place[i]!));
+    const known = this.known[thread]!;
+    let isNewer = false;
+    for (let i = 0; i < place.length && !isNewer; i++) isNewer = place[i]! > known[i]!;
+    // A thread that polls mostly finds nothing new.
+    if (!isNewer) return;
+    this.known[thread] = known.map((time, i) => Math.max(time, place[i]!));
   }
 
   /** A thread has waited for accesses that are recorded as those of another one. */

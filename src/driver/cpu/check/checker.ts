@@ -432,7 +432,7 @@ export class Checker implements KernelChecker, MemoryWatch {
       watch.number >= MOST_BLOCKS
     )
       return false;
-    const own = ownConflict(watch, thread, { address, bytes, flags, line });
+    const own = ownConflict(watch, thread, address, bytes, flags, line);
     const as = recordedAs(watch, thread, flags);
     const earlier = own ?? this.races.access(watch, thread, address, bytes, flags, line, as);
     if (earlier === undefined) return false;

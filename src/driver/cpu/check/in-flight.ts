@@ -25,7 +25,7 @@ const isRead = ({ flags }: Access): boolean => (flags & (ACCESS.write | ACCESS.a
 /** The accesses in flight of one thread. */
 export class InFlight {
   /** By operations: the groups that are committed, the oldest first, and the open one. */
-  private readonly groups: { committed: Access[][]; open: Access[] }[] = [];
+  private readonly groups: ({ committed: Access[][]; open: Access[] } | undefined)[] = [];
 
   private of(operations: number): { committed: Access[][]; open: Access[] } {
     return (this.groups[operations] ??= { committed: [], open: [] });
@@ -61,19 +61,34 @@ export class InFlight {
 
   /** The access in flight that one of the same thread meets, one of the two a write. */
   conflict(address: number, bytes: number, writes: boolean): Access | undefined {
-    for (const { committed, open } of this.groups.filter((each) => each !== undefined)) {
-      for (const group of [...committed, open]) {
-        const found = group.find(
-          (access) =>
-            (writes || !isRead(access)) &&
-            address < access.address + access.bytes &&
-            access.address < address + bytes,
-        );
+    for (const groups of this.groups) {
+      if (groups === undefined) continue;
+      for (const group of groups.committed) {
+        const found = conflictIn(group, address, bytes, writes);
         if (found) return found;
       }
+      const found = conflictIn(groups.open, address, bytes, writes);
+      if (found) return found;
     }
     return undefined;
   }
+}
+
+/** The first of the accesses that another one meets, one of the two a write. */
+function conflictIn(
+  group: readonly Access[],
+  address: number,
+  bytes: number,
+  writes: boolean,
+): Access | undefined {
+  for (const access of group)
+    if (
+      address < access.address + access.bytes &&
+      access.address < address + bytes &&
+      (writes || !isRead(access))
+    )
+      return access;
+  return undefined;
 }
 
 /**
@@ -115,16 +130,19 @@ export class ProductsInFlight {
 export function ownConflict(
   watch: BlockWatch,
   thread: number,
-  access: Access,
+  address: number,
+  bytes: number,
+  flags: number,
+  line: number,
 ): Earlier | undefined {
-  const { address, bytes, flags } = access;
   const operations = operationsOf(flags);
   if (operations === IN_FLIGHT.product) {
-    (watch.products[thread >> 7] ??= new ProductsInFlight()).add(thread, access);
+    const products = (watch.products[thread >> 7] ??= new ProductsInFlight());
+    products.add(thread, { address, bytes, flags, line });
     return undefined;
   }
   if (operations !== 0) {
-    (watch.inFlight[thread] ??= new InFlight()).add(access);
+    (watch.inFlight[thread] ??= new InFlight()).add({ address, bytes, flags, line });
     return undefined;
   }
   const writes = (flags & (ACCESS.write | ACCESS.atomic)) !== 0;

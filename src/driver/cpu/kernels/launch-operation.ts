@@ -175,7 +175,7 @@ export class LaunchOperation extends Operation {
     }
     this.stamp(this.current!, time);
     const { run, runsOn } = this.code;
-    // A step of a grid that runs alone goes on to the end of its slice.
+    // If a grid runs alone, its step does not end after BLOCKS_PER_STEP blocks.
     const alone =
       this.schedule === undefined &&
       this.watch === undefined &&
