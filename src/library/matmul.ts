@@ -96,8 +96,8 @@ function planned(
 ): unknown {
   checkOptions('options', options, ['dtype', 'out']);
   return operation('matmul', [given, other, options.out], ([a, b, into]) => {
-    checkFactor('a', a);
-    checkFactor('b', b);
+    checkFactor('matmul', 'a', a);
+    checkFactor('matmul', 'b', b);
     if (a.dtype !== b.dtype)
       throw invalid(
         'b',
@@ -122,7 +122,7 @@ function planned(
       );
     }
     const shape = [...batchOf(a, b), m, n];
-    if (into !== undefined) checkOut(into, dtype, shape);
+    if (into !== undefined) checkOut('matmul', into, dtype, shape);
     return (work) => {
       const out = into ?? work.result(dtype, shape);
       if (out.size === 0) return out;
@@ -133,26 +133,30 @@ function planned(
   });
 }
 
-function checkFactor(argument: string, value: unknown): asserts value is KernelTensor {
-  checkTensor('matmul', argument, value);
+export function checkFactor(
+  name: string,
+  argument: string,
+  value: unknown,
+): asserts value is KernelTensor {
+  checkTensor(name, argument, value);
   if (!FACTORS.includes(value.dtype.name))
     throw invalid(
       argument,
-      `a Tensor of ${FACTORS.join(', ')}, for matmul(…)`,
+      `a Tensor of ${FACTORS.join(', ')}, for ${name}(…)`,
       value.dtype.name,
       'Convert it with convert(f32).',
     );
   if (value.rank < 2)
     throw invalid(
       argument,
-      'at least two axes, for matmul(…)',
+      `at least two axes, for ${name}(…)`,
       value,
       'Make a row of it with unsqueeze(0), or a column with unsqueeze(1).',
     );
   if (value.shape.some((extent) => extent >= WIDE_FROM))
     throw invalid(
       argument,
-      `axes of fewer than ${WIDE_FROM} elements, for matmul(…)`,
+      `axes of fewer than ${WIDE_FROM} elements, for ${name}(…)`,
       value,
       'Multiply parts of it.',
     );
@@ -160,11 +164,12 @@ function checkFactor(argument: string, value: unknown): asserts value is KernelT
 
 /** @throws CudaArgumentError for another dtype or shape, or a view */
 export function checkOut(
+  name: string,
   value: unknown,
   dtype: KernelDType,
   shape: readonly number[],
 ): asserts value is KernelTensor {
-  checkTensor('matmul', 'options.out', value);
+  checkTensor(name, 'options.out', value);
   const isOf =
     value.dtype === dtype &&
     value.isContiguous &&
@@ -180,7 +185,8 @@ export function checkOut(
   value.checkWritable('options.out');
 }
 
-function resultDtype(factors: KernelDType, wanted: KernelDType | undefined): KernelDType {
+/** The dtype of a result, by that of the factors and the one that is asked for. */
+export function resultDtype(factors: KernelDType, wanted: KernelDType | undefined): KernelDType {
   if (wanted === undefined || wanted === factors) return factors;
   const allowed = factors === f64 ? [f64] : NARROWER;
   if (!allowed.includes(wanted))

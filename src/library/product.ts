@@ -13,7 +13,8 @@ import { fmaProduct } from './fma-product.js';
 import type { Work } from './operation.js';
 import { sharedBytesOf, tensorCoreProduct } from './tensor-core-product.js';
 import type { TilePlan } from './tensor-core-product.js';
-import { NO_FINISH, hasWarpGroups, multiplyByWarpGroups } from './warp-group-matmul.js';
+import { NO_FINISH } from './finish.js';
+import { isByWarpGroups, multiplyByWarpGroups } from './warp-group-matmul.js';
 import type { WarpGroupPlan } from './warp-group-product.js';
 
 /** Axes before the last two that the kernels index. */
@@ -84,10 +85,7 @@ export function multiply(
   const [outerB = 0, innerB = 0] = twoOf(axes[1]!.strides);
   const lengths = twoOf(axes[0]!.shape, 1) as [number, number];
   const [, inner] = lengths;
-  if (
-    halves &&
-    hasWarpGroups(out.device) &&
-    (given === undefined || 'splits' in given) &&
+  if ((given === undefined || 'splits' in given) && isByWarpGroups(out.device, dtype, [m, n, k])) {
     multiplyByWarpGroups(
       work,
       {
@@ -97,9 +95,9 @@ export function multiply(
       },
       finish,
       given,
-    )
-  )
+    );
     return true;
+  }
   const left = factorOf(a, -2, -1, halves);
   const right = factorOf(b, -1, -2, halves);
   const wide = [left.tensor, right.tensor, out].some(({ size }) => size >= WIDE_FROM);

@@ -1,27 +1,13 @@
 /** The choice of tiles for products by Hopper's warp groups, and their launches. */
-import { bf16, f16, f32, i32 } from '../core/index.js';
+import { bf16, f16 } from '../core/index.js';
 import type { CoreDevice, KernelDType } from '../core/index.js';
-import { deviceFunction, input, output } from '../kernels/index.js';
-import type { DeviceFunction } from '../kernels/index.js';
 import { Tensor } from '../tensor/index.js';
 import type { KernelTensor } from '../tensor/index.js';
 import { layoutOf } from '../tensor/layout.js';
-import { ACTIVATIONS } from './activations.js';
-import type { ActivationName } from './activations.js';
-import { KernelFamily } from './kernel-family.js';
-import type { Gpu, Input, Launchable, Output } from './kernel-family.js';
+import type { Finish } from './finish.js';
 import type { Work } from './operation.js';
 import { sharedBytesOf, warpGroupProduct } from './warp-group-product.js';
 import type { WarpGroupPlan } from './warp-group-product.js';
-
-/** What is done with the sums of a product before they are rounded. */
-export interface Finish {
-  /** One value for each column. */
-  readonly bias: KernelTensor | undefined;
-  readonly activation: ActivationName | undefined;
-}
-
-export const NO_FINISH: Finish = { bias: undefined, activation: undefined };
 
 /** A product of matrices, whose batch has two axes. */
 export interface BatchedProduct {
@@ -43,23 +29,33 @@ const ALIGNMENT = 16;
 /** Sizes from which on indices after the end do not fit in 32 bits. */
 const MOST = 2 ** 31 - 2 ** 16;
 
-/** Whether the device has the instructions: compute capability 9.0, and no other. */
-export function hasWarpGroups({ properties: { computeCapability } }: CoreDevice): boolean {
-  return computeCapability[0] === 9 && computeCapability[1] === 0;
+/**
+ * Whether products of these factors are computed by warp groups: the instructions are those of
+ * compute capability 9.0, and of no other.
+ */
+export function isByWarpGroups(
+  { properties: { computeCapability } }: CoreDevice,
+  dtype: KernelDType,
+  extents: readonly number[],
+): boolean {
+  return (
+    computeCapability[0] === 9 &&
+    computeCapability[1] === 0 &&
+    (dtype === f16 || dtype === bf16) &&
+    extents.every((extent) => extent <= MOST)
+  );
 }
 
 /**
- * Queues the product of f16 or bf16 factors whose rows or columns begin at multiples of 16 bytes.
- * Returns false, and does nothing, where the sizes need another kernel.
+ * Queues the product of factors whose rows or columns begin at multiples of 16 bytes, on a device
+ * for which {@link isByWarpGroups} holds.
  */
 export function multiplyByWarpGroups(
   work: Work,
-  product: BatchedProduct,
+  { out, a, b, m, n, k, lengths, stridesA, stridesB }: BatchedProduct,
   finish: Finish,
   given?: WarpGroupPlan,
-): boolean {
-  const { out, a, b, m, n, k, lengths, stridesA, stridesB } = product;
-  if ([m, n, k].some((extent) => extent > MOST)) return false;
+): void {
   const { multiprocessorCount } = out.device.properties;
   const matrices = lengths[0] * lengths[1];
   const plan = given ?? planFor(m, n, k, matrices, multiprocessorCount);
@@ -67,7 +63,6 @@ export function multiplyByWarpGroups(
   const [down, across] = [Math.ceil(m / plan.rows), Math.ceil(n / plan.columns)];
   const { splits } = plan;
   const tiles = down * across * matrices;
-  if (tiles * splits > MOST) return false;
   const launch = warpGroupProduct({
     plan,
     dtype: a.dtype,
@@ -105,7 +100,6 @@ export function multiplyByWarpGroups(
       },
     ),
   );
-  return true;
 }
 
 /** Whether the tensor begins at a multiple of 16 bytes. */
@@ -153,21 +147,29 @@ function oneOf(tensor: KernelTensor): KernelTensor {
   return new Tensor(tensor.buffer, layoutOf([1], [1], tensor.layout.offset), false);
 }
 
-/** The plans, with the time of a step on a busy H200 in µs, and that of a tile beside its steps. */
+/**
+ * The plans, with the time of a step on a busy multiprocessor and that of a tile beside its steps,
+ * in µs (H200; measured by bench/kernels/warp-group-variants.ts).
+ */
 const PLANS: readonly (Omit<WarpGroupPlan, 'splits'> & {
   readonly step: number;
   readonly more: number;
 })[] = [
-  { rows: 128, columns: 256, stages: 4, group: 16, step: 0.69, more: 2.5 },
-  { rows: 128, columns: 192, stages: 4, group: 16, step: 0.54, more: 2.3 },
-  { rows: 128, columns: 128, stages: 6, group: 16, step: 0.38, more: 2 },
-  { rows: 128, columns: 64, stages: 8, group: 16, step: 0.27, more: 1.8 },
-  { rows: 64, columns: 128, stages: 8, group: 16, step: 0.27, more: 1.8 },
-  { rows: 64, columns: 64, stages: 10, group: 16, step: 0.2, more: 1.6 },
+  { rows: 128, columns: 256, stages: 4, group: 8, step: 0.635, more: 1.2 },
+  { rows: 128, columns: 192, stages: 4, group: 8, step: 0.48, more: 1.2 },
+  { rows: 128, columns: 128, stages: 5, group: 8, step: 0.34, more: 1 },
+  { rows: 64, columns: 256, stages: 4, group: 8, step: 0.33, more: 1 },
+  { rows: 128, columns: 64, stages: 6, group: 8, step: 0.26, more: 0.8 },
+  { rows: 64, columns: 128, stages: 4, group: 8, step: 0.255, more: 0.8 },
+  { rows: 64, columns: 64, stages: 4, group: 8, step: 0.2, more: 0.8 },
 ];
-const SPLITS: readonly number[] = [1, 2, 4, 8];
-/** The time in which blocks of a cluster add their sums, in µs. */
-const ADDING = 1.5;
+const SPLITS: readonly number[] = [1, 2, 4];
+/**
+ * The time in µs in which blocks of a cluster add their sums: measured with up to 64 blocks, and
+ * how much more it is with 128.
+ */
+const ADDING = 3.5;
+const ADDING_MORE = 5;
 
 /** Gives the plan with the shortest estimated time. */
 export function planFor(
@@ -185,9 +187,10 @@ export function planFor(
       if (splits > steps) break;
       const blocks = Math.ceil(m / plan.rows) * Math.ceil(n / plan.columns) * matrices * splits;
       const rounds = Math.ceil(blocks / multiprocessors);
-      const tile = Math.ceil(steps / splits) * step + more + (splits > 1 ? ADDING : 0);
-      if (rounds * tile < least) {
-        least = rounds * tile;
+      const adding = splits === 1 ? 0 : ADDING + (ADDING_MORE * Math.max(0, blocks - 64)) / 64;
+      const time = rounds * (Math.ceil(steps / splits) * step + more) + adding;
+      if (time < least) {
+        least = time;
         best = { ...plan, splits };
       }
     }

@@ -10,8 +10,8 @@ import { i32 } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
 import { deviceFunction, input, output } from '../kernels/index.js';
 import type { DeviceFunction } from '../kernels/index.js';
-import { ACTIVATIONS } from './activations.js';
 import type { ActivationName } from './activations.js';
+import { finishing } from './finish.js';
 import { KernelFamily } from './kernel-family.js';
 import type { Gpu, KernelArray, Launchable } from './kernel-family.js';
 
@@ -361,24 +361,6 @@ const linesOf = (name: string, COUNT: number): DeviceFunction => {
   }[name as 'f16'];
   return deviceFunction(make as never, { uses }) as DeviceFunction;
 };
-
-interface FinishingUses {
-  readonly BIAS: boolean;
-  activation(x: number): number;
-}
-
-/** Gives an element of column `x` with what follows the product. */
-const finished = (
-  sum: number,
-  bias: readonly number[],
-  x: number,
-  n: number,
-  gpu: Gpu & FinishingUses,
-): number => gpu.activation(gpu.BIAS && x < n ? sum + bias[x]! : sum);
-const finishing = (BIAS: boolean, name: ActivationName | undefined): DeviceFunction =>
-  deviceFunction(finished as never, {
-    uses: { BIAS, activation: ACTIVATIONS[name ?? 'none'] },
-  }) as DeviceFunction;
 
 /** Gives the kernel for a form. */
 export function warpGroupProduct(form: WarpGroupForm): Launchable {
