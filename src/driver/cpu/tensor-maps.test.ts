@@ -112,7 +112,7 @@ describe('cuTensorMapEncodeTiled', () => {
     ['the largest steps', { steps: [8, 8, 8] }],
     ['NaN outside of floats', { fill: 1 }],
     ['rows as long as the swizzle', { swizzle: 3, box: [64, 8, 1] }],
-    ['slices of 32 bytes', { interleave: 2, swizzle: 1, box: [3, 8, 1] }],
+    ['slices of 32 bytes in every swizzle', { interleave: 2, swizzle: 3, box: [256, 8, 1] }],
     ['every promotion', { promotion: 3 }],
   ])('takes %s', (_, change) => {
     expect(isTensorMap(tiled(change))).toBe(true);
@@ -176,11 +176,7 @@ describe('cuTensorMapEncodeTiled', () => {
       { swizzle: 3, box: [72, 8, 1] },
       'rows of 144 bytes are longer than the 128',
     ],
-    [
-      'slices of 32 bytes in another swizzle',
-      { interleave: 2, swizzle: 3 },
-      'needs a swizzle of 32 bytes',
-    ],
+    ['slices between 16 bytes', { interleave: 1, box: [12, 8, 1] }, 'is 24; it must be a multiple'],
   ])('refuses %s', (_, change, message) => {
     expect(resultOf(() => tiled(change))).toBe('CUDA_ERROR_INVALID_VALUE');
     expect(messageOf(() => tiled(change))).toContain(message);
@@ -247,10 +243,13 @@ describe('cuTensorMapReplaceAddress', () => {
     expect(resultOf(() => cu.cuTensorMapReplaceAddress(new Uint8Array(4), at))).toBe(
       'CUDA_ERROR_INVALID_VALUE',
     );
-    const map = tiled({ interleave: 2, swizzle: 1 });
-    expect(messageOf(() => cu.cuTensorMapReplaceAddress(map, at + 16))).toContain(
-      'is not a multiple of 32',
-    );
+    for (const address of [0, at + 8])
+      expect(messageOf(() => cu.cuTensorMapReplaceAddress(tiled(), address))).toContain(
+        'is not a multiple of 16',
+      );
+    const slices = tiled({ interleave: 2, swizzle: 1 });
+    cu.cuTensorMapReplaceAddress(slices, at + 16);
+    expect(isTensorMap(slices)).toBe(true);
   });
 });
 

@@ -222,33 +222,35 @@ describe('loads convert', () => {
     [
       'tf32',
       [
-        // Ties away from zero, on both sides of them.
-        [0x3f801000, 0x3f802000],
-        [0xbf801000, 0xbf802000],
+        // Ties to even, on both sides of them (H200, driver 580).
+        [0x41f75000, 0x41f74000],
+        [0xaf6ed000, 0xaf6ec000],
+        [0x3f801001, 0x3f802000],
         [0x3f800fff, 0x3f800000],
         [0x3f803000, 0x3f804000],
         [0x7f7fffff, 0x7f800000],
         [0xff800000, 0xff800000],
         [0x7f800001, 0x7fffe000],
         [0xffc00000, 0x7fffe000],
-        [0x00001000, 0x00002000],
-        [0x00000fff, 0x00000000],
+        [0x00003000, 0x00004000],
+        [0x00001000, 0x00000000],
       ],
     ],
     [
       'tf32.ftz',
       [
-        [0x007fffff, 0x00000000],
-        [0x80001000, 0x80000000],
-        [0x00800000, 0x00800000],
-        [0x3f801000, 0x3f802000],
+        // Loads leave subnormals as they are (H200, driver 580).
+        [0x8004ad5a, 0x8004a000],
+        [0x0014decc, 0x0014e000],
+        [0x007fffff, 0x00800000],
+        [0x3f801000, 0x3f800000],
       ],
     ],
     [
       'f32.ftz',
       [
-        [0x007fffff, 0x00000000],
-        [0x807fffff, 0x80000000],
+        [0x007fffff, 0x007fffff],
+        [0x8004ad5a, 0x8004ad5a],
         [0x00800000, 0x00800000],
         [0x3f801001, 0x3f801001],
         [0x7fc00001, 0x7fc00001],
@@ -352,6 +354,36 @@ describe('a tensor copy is a fault', () => {
     expect(fault({ ...plain(), coordinates: [-1, 0] })).toBe(FAULT.tensorMap);
     expect(fault({ ...plain(), coordinates: [2, 0] })).toBe(FAULT.tensorMap);
     expect(fault({ ...plain(), coordinates: [-4, 0] })).toBeUndefined();
+  });
+  it('for a box to store that begins at a negative coordinate', () => {
+    for (const coordinates of [
+      [-4, 0],
+      [0, -1],
+    ]) {
+      expect(fault({ ...plain(), coordinates })).toBeUndefined();
+      for (const operation of ['store', 'add'])
+        expect(fault({ ...plain(), coordinates }, { operation })).toBe(FAULT.tensorMap);
+    }
+  });
+  it('for im2col from a place that is not between the corners, or to one outside', () => {
+    const columns = (c1: number, lower: number, upper: number): TensorCase => ({
+      ...plain({ ...rank(3), kind: 'im2col', lower: [lower], upper: [upper], pixels: 3 }),
+      mode: 'im2col',
+      coordinates: [0, c1, 0],
+      offsets: [0],
+    });
+    const dim = 2;
+    for (const [c1, operation, wanted] of [
+      [-2, 'load', FAULT.tensorMap],
+      [-1, 'load', undefined],
+      [dim, 'load', undefined],
+      [dim + 1, 'load', FAULT.tensorMap],
+      [0, 'store', FAULT.tensorMap],
+    ] as const)
+      expect(fault(columns(c1, -1, 1), { operation })).toBe(wanted);
+    expect(fault(columns(0, 0, 0), { operation: 'store' })).toBeUndefined();
+    expect(fault(columns(0, 0, 1), { operation: 'store' })).toBe(FAULT.tensorMap);
+    expect(fault(columns(0, -1, 0), { operation: 'store' })).toBe(FAULT.tensorMap);
   });
   it('for a place in shared memory that is no multiple of 128, or leaves it', () => {
     expect(fault({ ...plain(), at: 64 })).toBe(FAULT.misaligned);
