@@ -116,6 +116,8 @@ const FLOAT_BITS: Partial<Record<TensorType, (value: number) => number>> = {
   bf16: (value) => bitsOf(value) >>> 16,
   f32: (value) => bitsOf(value),
   'f32.ftz': (value) => bitsOf(value),
+  tf32: (value) => bitsOf(value),
+  'tf32.ftz': (value) => bitsOf(value),
 };
 const float = new Float32Array(1);
 const word = new Uint32Array(float.buffer);
@@ -195,14 +197,14 @@ describe('tensor copies are those of the model', () => {
     );
   });
   const REDUCED: Readonly<Record<string, readonly TensorType[]>> = {
-    add: ['u32', 's32', 'u64', 'f16', 'bf16', 'f32', 'f32.ftz'],
+    add: ['u32', 's32', 'u64', 'f16', 'bf16', 'f32', 'f32.ftz', 'tf32', 'tf32.ftz'],
     min: ['u32', 's32', 'u64', 's64', 'f16', 'bf16'],
     max: ['u32', 's32', 'u64', 's64', 'f16', 'bf16'],
     inc: ['u32'],
     dec: ['u32'],
-    and: ['u32', 's32', 'u64', 's64'],
-    or: ['u32', 's32', 'u64', 's64'],
-    xor: ['u32', 's32', 'u64', 's64'],
+    and: ['u32', 's32', 'u64'],
+    or: ['u32', 's32', 'u64'],
+    xor: ['u32', 's32', 'u64'],
   };
   it.each(Object.entries(REDUCED))('reductions: %s', { tags: 'random' }, (operation, types) => {
     fc.assert(
@@ -269,6 +271,58 @@ describe('loads convert', () => {
     expect([...words].map((word) => word.toString(16))).toEqual(
       values.map(([, to]) => to.toString(16)),
     );
+  });
+});
+
+describe('sums', () => {
+  // What an H200 gives (driver 580).
+  it.each<[TensorType, [memory: bigint, added: bigint, sum: bigint][]]>([
+    [
+      'f32',
+      [
+        [0x8004ad5an, 0x004f2879n, 0x004a7b1fn],
+        [0x80ed7275n, 0x7fa4f7c2n, 0x7fffffffn],
+        [0x7f800000n, 0xff800000n, 0x7fffffffn],
+      ],
+    ],
+    ['tf32', [[0x00d85894n, 0x80b1d678n, 0x0026821cn]]],
+    [
+      'f32.ftz',
+      [
+        [0x8004ad5an, 0x004f2879n, 0x00000000n],
+        [0x801c05a7n, 0x8097324an, 0x8097324an],
+        [0x80771734n, 0x804772ccn, 0x80000000n],
+        [0xff8a7935n, 0x801e083dn, 0x7fffffffn],
+      ],
+    ],
+    ['tf32.ftz', [[0x00d85894n, 0x80b1d678n, 0x00000000n]]],
+    [
+      'f64',
+      [
+        [0x4fffe0c2cdc2e2e4n, 0x4ceda64e12d671ecn, 0x4fffe0c2cdc2e2f3n],
+        [0xfff4ad5a41f7577an, 0x404f2879abeb3f7fn, 0xfff4ad5a41f7577an],
+        [0xfff0000000000000n, 0x7ffee3fa06dd7b1an, 0x7ffee3fa06dd7b1an],
+        [0x7ff4ad2568b04e8an, 0x7ff64577fefa442an, 0x7ff64577fefa442an],
+        [0x7ff0000000000000n, 0xfff0000000000000n, 0xfff8000000000000n],
+      ],
+    ],
+  ])('of %s', (type, sums) => {
+    const size = tensorTypeBytes(type);
+    const each: TensorCase = {
+      ...plain({ type, dims: [128 / size, 16], box: [64 / size, 8] }),
+      coordinates: [0, 0],
+    };
+    const tensor = new Uint8Array(each.bytes + 2 * GUARD);
+    const shared = new Uint8Array(REGION);
+    sums.forEach(([memory, added], index) => {
+      tensor.set(bytesOf(memory, size), GUARD + size * index);
+      shared.set(bytesOf(added, size), size * index);
+    });
+    const after = run(each, 'add', tensor, shared, 512).tensor;
+    const given = sums.map((_, index) =>
+      valueOf(after.slice(GUARD + size * index, GUARD + size * (index + 1))),
+    );
+    expect(given.map((sum) => sum.toString(16))).toEqual(sums.map(([, , sum]) => sum.toString(16)));
   });
 });
 

@@ -13,7 +13,7 @@ export interface BoxElement {
   at: number;
   /** Bytes from the beginning of the tensor; undefined for an element outside of it. */
   from: number | undefined;
-  /** The same where a store writes it: 16 bytes whole, also those beyond the row. */
+  /** The same where a store changes it: 16 bytes whole, also those beyond the row. */
   to: number | undefined;
 }
 
@@ -169,7 +169,7 @@ function pixelsOf(
       if (position[axis]! <= map.dims[axis + first]! - 1 + map.upper[axis]!) break;
       position[axis] = map.lower[axis]!;
     }
-    if (axis === spatial) image++;
+    if (axis === spatial) image += map.steps[spatial + 1]!;
     return pixel;
   });
 }
@@ -224,16 +224,15 @@ export function store(
   tensor: Uint8Array,
   shared: Uint8Array,
   address: number,
-  change?: (old: Uint8Array, value: Uint8Array) => Uint8Array,
+  change: (old: Uint8Array, value: Uint8Array) => Uint8Array = (_, value) => value,
 ): void {
   const size = tensorTypeBytes(map.type);
-  for (const { at, from, to } of elements) {
-    const place = change ? from : to;
-    if (place === undefined) continue;
+  for (const { at, to } of elements) {
+    if (to === undefined) continue;
     const value = Uint8Array.from(
       range(size),
       (index) => shared[swizzledPlace(map, address + at + index)]!,
     );
-    tensor.set(change?.(tensor.slice(place, place + size), value) ?? value, place);
+    tensor.set(change(tensor.slice(to, to + size), value), to);
   }
 }

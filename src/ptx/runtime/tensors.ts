@@ -34,18 +34,18 @@ export type TensorOperation = (typeof TENSOR_OPERATIONS)[number];
 /** How an instruction goes through a tensor, in the bits above the number of dimensions. */
 export const TENSOR_MODE = { tile: 0, im2col: 8, rows: 16 } as const;
 
-/** The element types that a reduction takes (PTX ISA, `cp.reduce.async.bulk.tensor`). */
+/** The element types that a reduction takes (H200, driver 580). */
 const REDUCED: Readonly<Record<TensorOperation, readonly TensorType[]>> = {
   load: TENSOR_TYPES,
   store: TENSOR_TYPES,
-  add: ['u32', 's32', 'u64', 'f16', 'bf16', 'f32', 'f32.ftz'],
+  add: ['u32', 's32', 'u64', 'f16', 'bf16', 'f32', 'f32.ftz', 'tf32', 'tf32.ftz', 'f64'],
   min: ['u32', 's32', 'u64', 's64', 'f16', 'bf16'],
   max: ['u32', 's32', 'u64', 's64', 'f16', 'bf16'],
   inc: ['u32'],
   dec: ['u32'],
-  and: ['u32', 's32', 'u64', 's64'],
-  or: ['u32', 's32', 'u64', 's64'],
-  xor: ['u32', 's32', 'u64', 's64'],
+  and: ['u32', 's32', 'u64'],
+  or: ['u32', 's32', 'u64'],
+  xor: ['u32', 's32', 'u64'],
 };
 
 const numberOf = (type: TensorType): number => TENSOR_TYPES.indexOf(type);
@@ -328,7 +328,9 @@ const COPY = `
         (br_if $moved (i32.le_s $x${d} $up${d}))
         (local.set $x${d} ${corner(M.lower, d)})))`,
         ).join('\n        ')}
-        (local.set $image (i32.add $image 1)))))
+        ;; The next image is a step away (H200, driver 580).
+        (local.set $image (i32.add $image
+            ${field('i32.load8_u', M.steps, 1, '(i32.sub $rank 1)')})))))
     (local.set $to (i32.add $to $next))
     (br_if $each (i32.lt_u $r $rows)))
   (i32.mul $rows $bytes))
@@ -378,8 +380,9 @@ const row = ({ touch, copied }: Reports): string => {
           (i64.ge_s $inside (i64.extend_i32_u $n))))))
     (local.set $low (i32.shl $low $log))
     (local.set $high (i32.shl $high $log))
-    ;; A store writes the last 16 bytes whole, also those beyond the row (H200, driver 580).
-    (if ${is('$op', 1)} (then
+    ;; Stores and reductions change the last 16 bytes whole, also those beyond the row (H200,
+    ;; driver 580).
+    (if $op (then
       (local.set $high (i32.and (i32.add $high 15) -16))))))
   (if (i32.lt_s $low $high)
     (then (if (i64.gt_u
@@ -467,10 +470,10 @@ const ELEMENTS = `
     (else (local.set $v (i32.and 0xffffe000
         (i32.add $v (i32.add 0xfff (i32.and (i32.shr_u $v 13) 1)))))))
   (i64.extend_i32_u $v))
-;; A value without what .ftz makes zero.
+;; A value whose subnormals are zeros if the type is of .ftz.
 (func $tensor_flushed (param $type i32) (param $value f32) (result f32) (local $v i32)
   (local.set $v (i32.reinterpret_f32 $value))
-  (if (i32.and ${isType('f32.ftz')} (i32.eqz (i32.and $v 0x7f800000))) (then
+  (if (i32.and ${isType('f32.ftz', 'tf32.ftz')} (i32.eqz (i32.and $v 0x7f800000))) (then
     (local.set $v (i32.and $v 0x80000000))))
   (f32.reinterpret_i32 $v))
 
@@ -500,12 +503,22 @@ const ELEMENTS = `
   (if ${is('$op', operationOf('dec'))} (then
     (return (select $value (i64.sub $old 1L)
         (i32.or (i64.eqz $old) (i64.gt_u $old $value))))))
-  (if ${isType('f32', 'f32.ftz')} (then
+  ;; Sums of tf32 are those of f32, unrounded. NaN is 0x7fffffff (H200, driver 580).
+  (if ${isType('f32', 'f32.ftz', 'tf32', 'tf32.ftz')} (then
     (local.set $sum (call $tensor_flushed $type (f32.add
           (call $tensor_flushed $type (f32.reinterpret_i32 (i32.wrap_i64 $old)))
           (call $tensor_flushed $type (f32.reinterpret_i32 (i32.wrap_i64 $value))))))
     (if (f32.ne $sum $sum) (then (return 0x7fffffffL)))
     (return (i64.extend_i32_u (i32.reinterpret_f32 $sum)))))
+  ;; A NaN stays as it is, that of shared memory before the other (H200, driver 580).
+  (if ${isType('f64')} (then
+    (local.set $x (f64.reinterpret_i64 $old))
+    (local.set $y (f64.reinterpret_i64 $value))
+    (if (f64.ne $y $y) (then (return $value)))
+    (if (f64.ne $x $x) (then (return $old)))
+    (local.set $x (f64.add $x $y))
+    (if (f64.ne $x $x) (then (return 0xfff8000000000000L)))
+    (return (i64.reinterpret_f64 $x))))
   (if ${isType('f16', 'bf16')} (then
     (local.set $x (call $tensor_half $type $old))
     (local.set $y (call $tensor_half $type $value))

@@ -19,6 +19,7 @@ import {
   CUtensorMapSwizzle,
 } from '../../flags.js';
 import { CUresult } from '../../../ground/result.js';
+import { SHARED_PER_MULTIPROCESSOR } from '../device-attributes.js';
 import { fail, hex, invalidValue } from '../failure.js';
 import type { Machine } from '../machine.js';
 
@@ -54,6 +55,8 @@ const MOST_STRIDE = 2 ** 40;
 const MOST_BOX = 256;
 const MOST_STEP = 8;
 const MOST_PIXELS = 1024;
+/** The bytes of a box: the shared memory of a multiprocessor, whatever swizzles and slices add. */
+const MOST_BYTES = SHARED_PER_MULTIPROCESSOR;
 /** The limits of the corners of im2col, by the number of dimensions. */
 const CORNERS: readonly number[] = [0, 0, 0, 2 ** 15, 2 ** 7, 2 ** 4];
 
@@ -152,6 +155,12 @@ function checkRow(
     invalidValue(call, `rows of ${bytes} bytes are longer than the ${span} of the swizzle`);
 }
 
+function checkVolume(call: string, elements: number, type: TensorType): void {
+  const bytes = elements * tensorTypeBytes(type);
+  if (bytes > MOST_BYTES)
+    invalidValue(call, `the box has ${bytes} bytes; it must have at most ${MOST_BYTES}`);
+}
+
 export function tensorMapCalls(machine: Machine) {
   return {
     cuTensorMapEncodeTiled(
@@ -185,6 +194,10 @@ export function tensorMapCalls(machine: Machine) {
       for (let axis = 0; axis < rank; axis++)
         within(call, `boxDim[${axis}]`, boxDim[axis], 1, MOST_BOX);
       checkRow(call, 'boxDim[0]', boxDim[0]!, fields.type, given);
+      const rows = fields.steps
+        .slice(1)
+        .reduce((count, step, axis) => count * Math.ceil(boxDim[axis + 1]! / step), 1);
+      checkVolume(call, boxDim[0]! * rows, fields.type);
       return encodeTensorMap({ ...fields, kind: 'tile', box: boxDim.slice(0, rank) });
     },
     cuTensorMapEncodeIm2col(
@@ -230,6 +243,7 @@ export function tensorMapCalls(machine: Machine) {
           invalidValue(call, `the box between the corners is empty along dimension ${dimension}`);
       }
       checkRow(call, 'channelsPerPixel', channels, fields.type, given);
+      checkVolume(call, channels * pixels, fields.type);
       return encodeTensorMap({
         ...fields,
         kind: 'im2col',
