@@ -41,10 +41,11 @@ export class TensorMap {
 
   /**
    * @param name the tensor's name in errors
+   * @param isWritten whether the kernel may copy to the tensor
    * @throws CudaArgumentError for a tensor that no map describes
    */
-  constructor(name: string, tensor: MappedTensor, shape: BoxShape) {
-    this.buffer = checkMapped(name, tensor);
+  constructor(name: string, tensor: MappedTensor, shape: BoxShape, isWritten: boolean) {
+    this.buffer = checkMapped(name, tensor, isWritten);
     this.words = describe(this.buffer.dtype.bytes, tensor, shape);
   }
 
@@ -76,6 +77,7 @@ export class TensorMap {
 function checkMapped(
   name: string,
   { buffer, shape, strides }: MappedTensor,
+  isWritten: boolean,
 ): DeviceBuffer<DTypeName> {
   const fail = (what: string): never => {
     throw new CudaArgumentError(
@@ -99,6 +101,15 @@ function checkMapped(
         `axis ${axis} has a stride of ${step} bytes, which is no positive multiple of ${ALIGNMENT}`,
       );
   });
+  // Copies to a tensor write whole units of 16 bytes, behind a row's end too (H200, driver 580).
+  const row = shape.at(-1)! * bytes;
+  if (isWritten && row % ALIGNMENT !== 0)
+    throw new CudaArgumentError(
+      name,
+      `${name}: this kernel copies boxes to it, and its rows have ${row} bytes, which is no ` +
+        `multiple of ${ALIGNMENT}: a copy would also write what follows a row. Write to a tensor ` +
+        'with longer rows, and take a slice of it.',
+    );
   return buffer;
 }
 

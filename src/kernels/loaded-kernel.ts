@@ -213,9 +213,11 @@ function taking(
   switch (param.kind) {
     case 'pointer':
       return (values) => (values[index] as PassedTensor).buffer;
-    case 'map':
-      return (values) =>
-        new TensorMap(parameters[index]!.name, values[index] as PassedTensor, param);
+    case 'map': {
+      const { name, entry } = parameters[index]!;
+      const isWritten = entry.kind === 'tensor' && entry.access !== 'input';
+      return (values) => new TensorMap(name, values[index] as PassedTensor, param, isWritten);
+    }
     case 'length':
       return (values) => (values[index] as PassedTensor).length;
     case 'extent':

@@ -132,11 +132,8 @@ const TILE_BYTE = `
 
 export const MATRIX_FUNCTIONS = `
 (func $apply_matrix_warp (param $mail $group $op i32)
-  (if (i32.eq $op ${OP['mma']!}) (then (call $apply_product $mail $group) (return)))
-  (if (i32.eq $op ${OP['wgmma']!}) (then
-    (call $read_group_operands $mail $group)
-    (call $apply_product $mail $group)
-    (return)))
+  (if (i32.or (i32.eq $op ${OP['mma']!}) (i32.eq $op ${OP['wgmma']!}))
+    (then (call $apply_product $mail $group) (return)))
   (if (i32.eq $op ${OP['ldmatrix']!}) (then (call $apply_tiles $mail $group 0) (return)))
   (if (i32.eq $op ${OP['stmatrix']!}) (then (call $apply_tiles $mail $group 1) (return)))
   (if (i32.eq $op ${OP['movmatrix']!}) (then (call $transpose_tile $mail $group) (return)))

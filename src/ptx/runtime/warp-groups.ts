@@ -108,11 +108,19 @@ export const CHECKED_GROUP_OPERAND_FUNCTIONS = operandFunctions(
   `(call $check_touch $at 16 ${READ})`,
 );
 
+/** The mailbox of a lane in a warp of the block. */
+const groupBox = (warp: string): string =>
+  `(i32.add (i32.add $boxes (i32.shl ${warp} 10)) (i32.shl $lane 5))`;
+
 export const GROUP_FUNCTIONS = `
-;; Whether the other warps of the group have arrived at the product at which the warp of the mailbox
-;; $box waits, or at a later one. \`first\`: the warp's first thread.
-(func $group_arrived (param $ctx $first $box i32) (result i32)
-  (local $counts $own $at $end i32)
+;; Whether the four warps of the group have arrived at the product at which the warp of the mailbox
+;; $box waits. The last one reads the operands of all four: a thread that has passed the product
+;; may write to them, since its group has read them. \`boxes\`: the block's mailboxes; \`first\`: the
+;; warp's first thread.
+(func $group_arrived (param $ctx $boxes $first $lane i32) (result i32)
+  (local $counts $own $at $end $box i32)
+  (local.set $box ${groupBox('(i32.shr_u $first 5)')})
+  (if (i32.eq (i32.load offset=${MAIL.result + 4} $box) 2) (then (return 1)))
   (local.set $counts (i32.add (i32.load offset=${CTX.scratch} $ctx) ${SCRATCH.products}))
   (local.set $own (i32.add $counts (i32.shr_u $first 5)))
   ;; The warp counts itself once.
@@ -127,6 +135,12 @@ export const GROUP_FUNCTIONS = `
     ;; A warp is at most one product behind or ahead.
     (if (i32.eq 255 (i32.and 255
         (i32.sub (i32.load8_u (i32.add $counts $at)) (i32.load8_u $own)))) (then (return 0)))
+    (local.set $at (i32.add $at 1))
+    (br_if $each (i32.lt_u $at $end)))
+  (local.set $at (i32.and (i32.shr_u $first 5) -4))
+  (loop $each
+    (i32.store offset=${MAIL.result + 4} ${groupBox('$at')} 2)
+    (call $read_group_operands (i32.add $boxes (i32.shl $at 10)) (i32.shl 1 $lane))
     (local.set $at (i32.add $at 1))
     (br_if $each (i32.lt_u $at $end)))
   1)

@@ -104,8 +104,8 @@ ${resolver(
   'resolve_matrix_warp',
   'apply_matrix_warp',
   `(if (i32.eq (i32.and $op 255) ${OP['wgmma']!}) (then
-      (br_if $groups (i32.eqz (call $group_arrived $ctx $first
-        (i32.add $mail (i32.shl (i32.ctz $group) 5)))))))`,
+      (br_if $groups (i32.eqz
+        (call $group_arrived $ctx ${MAILBOXES} $first (i32.ctz $group))))))`,
 )}
 
 (func $apply_warp (param $mail $group $op i32)
