@@ -381,9 +381,9 @@ export interface Fast {
   sqrt(value: number): number;
   /** rsqrt.approx.f32 */
   rsqrt(value: number): number;
-  /** 2 to the power of the value. ex2.approx.f32 */
+  /** 2 to the power of the value; 0 below 2^-126. ex2.approx.ftz.f32 */
   exp2(value: number): number;
-  /** e to the power of the value: ex2.approx of its product with log2(e). */
+  /** e to the power of the value: ex2.approx.ftz of its product with log2(e). */
   exp(value: number): number;
   /** lg2.approx.f32 */
   log2(value: number): number;

@@ -19,6 +19,8 @@ interface Operands {
   readonly addressRegister: (at: number) => string;
   /** A list of registers in braces; those that are written hold their old values. */
   readonly registers: (at: number) => string;
+  /** Whether all registers of the first operand begin as zeros, which are not moved to them. */
+  readonly fromZero: boolean;
 }
 
 type Text = (w: Writer, operands: Operands) => void;
@@ -62,7 +64,7 @@ function descriptor(
 const BYTES: Readonly<Record<string, number>> = { f16: 2, bf16: 2, tf32: 4, s8: 1, u8: 1 };
 const SUMS: Readonly<Record<string, string>> = { f32: 'f32', f16: 'f16', i32: 's32' };
 
-const product: Text = (w, { detail, registers, addressRegister }) => {
+const product: Text = (w, { detail, registers, addressRegister, fromZero }) => {
   const [shape, sum, type, panelA, widthB, panelB, typeA, widthA] = detail as [
     string,
     string,
@@ -79,8 +81,8 @@ const product: Text = (w, { detail, registers, addressRegister }) => {
     ? registers(1)
     : descriptor(w, addressRegister(1), widthA!, panelA, bytes);
   const right = descriptor(w, addressRegister(2), widthB, panelB, bytes);
-  const always = w.register('pred');
-  w.line(`setp.eq.u32 ${always}, 0, 0`);
+  const adds = w.register('pred');
+  w.line(`setp.${fromZero ? 'ne' : 'eq'}.u32 ${adds}, 0, 0`);
   const transposes = bytes === 2;
   const more = [
     ...(sum === 'i32' ? [] : ['1', '1']),
@@ -89,7 +91,7 @@ const product: Text = (w, { detail, registers, addressRegister }) => {
   ];
   w.line(
     `wgmma.mma_async.sync.aligned.${shape}.${SUMS[sum]!}.${inRegisters ? type : typeA}.${type} ` +
-      [registers(0), left, right, always, ...more].join(', '),
+      [registers(0), left, right, adds, ...more].join(', '),
   );
 };
 
@@ -178,6 +180,7 @@ export function writeInstruction(w: Writer, value: Value): void {
   const { capability, specific } = instructionRow(name);
   if (capability >= 90) w.features.add('hopper');
   w.specific ||= specific;
+  const fromZero = name === 'group.mma' && beginsAtZero(value);
   const firsts: number[] = [];
   const outputs: string[][] = [];
   let next = 0;
@@ -200,7 +203,7 @@ export function writeInstruction(w: Writer, value: Value): void {
     // The instruction reads and writes the same registers.
     written.forEach((to, at) => {
       const [result, given] = [w.operand(to), w.operand(inputs[at]!)];
-      if (result !== given) w.line(`mov.${bitTypes[to.type]} ${result}, ${given}`);
+      if (result !== given && !fromZero) w.line(`mov.${bitTypes[to.type]} ${result}, ${given}`);
     });
     outputs.push(written.map((to) => w.operand(to)));
   }
@@ -225,7 +228,17 @@ export function writeInstruction(w: Writer, value: Value): void {
       return register;
     },
     registers: (at) => `{${outputs[at]!.join(', ')}}`,
+    fromZero,
   });
+}
+
+/** Whether the sums of a product are zeros of constants: it then overwrites its registers. */
+function beginsAtZero(value: Value): boolean {
+  const [sums] = shapeOf(value).operands;
+  return (
+    sums?.operand === 'registers' &&
+    value.args.slice(0, sums.count).every(({ constant }) => Object.is(constant, 0))
+  );
 }
 
 /** The register of a value: PTX takes no constants in braces. */
