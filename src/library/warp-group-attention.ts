@@ -399,9 +399,9 @@ const attentions = new KernelFamily(
         gpu.unroll();
         for (let i = 0; i < KEYS / 2; i++) shares[i >> 3]![i & 7] = scores[i]!;
 
+        if (steps > 1) gpu.barrier.wait(bars, stageK, parityK);
         for (let step = 1; step < steps; step++) {
           key -= KEYS;
-          gpu.barrier.wait(bars, stageK, parityK);
           if (TURNS) gpu.barrier.wait(bars, TURN + warpGroup, turn);
           gpu.unroll();
           for (let i = 0; i < KEYS / 2; i++) scores[i] = 0;
@@ -419,6 +419,7 @@ const attentions = new KernelFamily(
             );
           gpu.group.commit();
           gpu.barrier.wait(bars, FULL_VALUES + stageV, parityV);
+          gpu.group.begin();
           gpu.unroll();
           for (let part = 0; part < KEYS / 16; part++)
             gpu.group.mmaOfRegisters(
@@ -445,6 +446,8 @@ const attentions = new KernelFamily(
           if (key + KEYS > wholeTo || (WINDOW && key < wholeFrom))
             gpu.mask(scores, key, row, m, n, window);
           gpu.advance(scores, most, weight, fade, factor);
+          // The branch keeps ptxas from moving the wait that follows before the softmax.
+          if (step + 1 < steps) gpu.barrier.wait(bars, stageK, parityK);
           gpu.group.wait(0);
           if (thread === 0) gpu.barrier.arrive(bars, EMPTY_VALUES + stageV);
           stageV++;
