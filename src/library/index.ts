@@ -15,6 +15,8 @@ export { layerNorm, rmsNorm } from './normalization.js';
 export type { LayerNormOptions, RmsNormOptions } from './normalization.js';
 export { matmul } from './matmul.js';
 export type { FactorName, MatmulOptions, Multiplied } from './matmul.js';
+export { attention } from './attention.js';
+export type { AttentionName, AttentionOptions } from './attention.js';
 export { cumsum } from './scan.js';
 export type { ScanOptions } from './scan.js';
 export { argSort, sort, topK } from './sorting.js';

@@ -1,9 +1,9 @@
 /**
- * Attention of f16 and bf16 by Hopper's warp groups, after FlashAttention-3 (Shah et al., 2024). One
- * warp group of a block begins tensor copies of queries, keys and values, some steps ahead. Each of
- * the others has 64 queries. It begins the scores of the next keys and the product of the last
- * shares with their values, and computes the softmax of the scores while the second product runs.
- * The groups take turns, so that the products of one run beside the softmax of another.
+ * Attention of f16 and bf16 by Hopper's warp groups, after FlashAttention-3 (Shah et al., 2024).
+ * One warp group of a block begins tensor copies of queries, keys and values, some steps ahead.
+ * Each of the others has 64 queries. It begins the scores of the next keys and the product of the
+ * last shares with their values, and computes the softmax of the scores while the second product
+ * runs. The groups take turns, so that the products of one run beside the softmax of another.
  */
 import { f32, i32 } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
@@ -564,11 +564,12 @@ export function warpGroupAttention(form: AttentionForm): Launchable {
   const { plan, dtype, channels, causal, window } = form;
   const { rows, keys, stages, queries, turns, lazy } = plan;
   const key =
-    `${dtype.name}_${channels}_${rows}x${keys}_${stages}_${queries}${turns ? '_turns' : ''}${lazy ? '_lazy' : ''}` +
+    `${dtype.name}_${channels}_${rows}x${keys}_${stages}_${queries}` +
+    `${turns ? '_turns' : ''}${lazy ? '_lazy' : ''}` +
     `${causal ? '_causal' : ''}${window ? '_window' : ''}`;
   return attentions.member(key, () => {
     const masking = { KEYS: keys, CAUSAL: causal, WINDOW: window };
-    const [fewer, more] = { 64: [56, 200], 128: [24, 240], 192: [32, 160] }[rows as 64]!;
+    const [fewer, more] = { 64: [56, 200], 128: [24, 240], 192: [32, 160] }[rows as 64];
     return {
       signature: {
         out: output(dtype, 4),
