@@ -4,7 +4,7 @@
  *
  *     npx tsx bench/kernels/attention-variants.ts [channels,…=128,64] [causal,…=no,yes] [plan;…]
  *
- * A plan is rows,keys,stages,queries,turns,lazy. Runs the sources, not the built package: the plans
+ * A plan is rows,keys,stages,queries,turns. Runs the sources, not the built package: the plans
  * are not public. The best go to `PLANS` in src/library/attention.ts.
  */
 import { Device, bf16 } from '../../src/index.js';
@@ -23,16 +23,10 @@ const [batch, heads, length] = size as [number, number, number];
 const [channelCounts = '128,64', causals = 'no,yes', wanted] = process.argv.slice(2);
 
 const PLANS: Readonly<Record<number, readonly string[]>> = {
-  64: ['192,128,2,2,1,0', '192,128,2,2,1,1', '192,128,3,2,1,0', '192,112,2,2,1,0'],
-  128: [
-    '128,128,2,2,1,0',
-    '128,128,2,2,1,1',
-    '128,112,2,2,1,0',
-    '128,144,2,1,1,0',
-    '192,80,2,1,1,0',
-    '192,80,2,1,1,1',
-  ],
-  256: ['128,80,2,1,1,0', '128,80,2,1,1,1', '128,64,2,1,1,0'],
+  64: ['192,128,2,2,1', '192,128,2,2,0', '192,112,2,2,1', '192,96,3,2,1', '128,192,2,2,1'],
+  128: ['128,128,2,2,1', '128,128,2,2,0', '128,176,2,1,1', '128,112,2,2,1', '192,80,2,1,1'],
+  192: ['128,96,2,1,1', '128,112,2,1,1', '128,80,2,1,1'],
+  256: ['128,80,2,1,1', '128,80,2,1,0', '128,64,2,1,1'],
 };
 
 await using device = await Device.open();
@@ -100,13 +94,13 @@ for (const channels of channelCounts.split(',').map(Number)) {
       console.log(`${title}: PyTorch: absent: ${(error as Error).message}`);
     }
     for (const text of ['', ...(wanted?.split(';') ?? PLANS[channels]!)]) {
-      const [rows, keys, stages, queries, turns, lazy] = text.split(',').map(Number);
+      const [rows, keys, stages, queries, turns] = text.split(',').map(Number);
       const plan =
         text === ''
           ? undefined
           : {
               ...{ rows: rows!, keys: keys!, stages: stages!, queries: queries! },
-              ...{ turns: turns === 1, lazy: lazy === 1 },
+              turns: turns === 1,
             };
       if (
         plan !== undefined &&

@@ -198,6 +198,8 @@ export interface WarpGroup {
    * contain rows of `a` or columns of `b`; a panel is as many lines as the constant says, and the
    * next line's worth of rows or columns begins after it.
    *
+   * Sums that have just been made zeros by constants are overwritten: no register is cleared.
+   *
    * The sums can be read after {@link wait}. They are those of the tensor cores: products are
    * exact, and several are added at once. wgmma.mma_async
    */

@@ -24,8 +24,6 @@ export interface AttentionPlan {
   readonly queries: number;
   /** Whether the groups take turns. */
   readonly turns: boolean;
-  /** Whether sums are scaled only where the greatest score has grown by a factor of 2^8. */
-  readonly lazy: boolean;
 }
 
 /** The plan and what else a kernel is specialised for. */
@@ -86,7 +84,6 @@ interface AttentionGpu extends Gpu {
   readonly STAGES: number;
   readonly QUERIES: number;
   readonly TURNS: boolean;
-  readonly LAZY: boolean;
   readonly CAUSAL: boolean;
   readonly WINDOW: boolean;
   readonly FEWER: number;
@@ -146,7 +143,7 @@ const maskOf = (uses: Pick<AttentionGpu, 'KEYS' | 'CAUSAL' | 'WINDOW'>): DeviceF
  * Replaces scores by their shares relative to the greatest so far, and tells by what factor earlier
  * shares have to be multiplied. A thread has parts of two rows, and its own part of their weights.
  */
-const advanceOf = (uses: Pick<AttentionGpu, 'KEYS' | 'LAZY'>): DeviceFunction =>
+const advanceOf = (uses: { readonly KEYS: number }): DeviceFunction =>
   deviceFunction(
     ((
       scores: KernelArray<number>,
@@ -156,7 +153,7 @@ const advanceOf = (uses: Pick<AttentionGpu, 'KEYS' | 'LAZY'>): DeviceFunction =>
       factor: number,
       gpu: Gpu & typeof uses,
     ) => {
-      const { KEYS, LAZY } = gpu;
+      const { KEYS } = gpu;
       const base = gpu.local.f32(2);
       gpu.unroll();
       for (let r = 0; r < 2; r++) {
@@ -170,7 +167,6 @@ const advanceOf = (uses: Pick<AttentionGpu, 'KEYS' | 'LAZY'>): DeviceFunction =>
         let greatest = Math.max(one, other);
         greatest = Math.max(greatest, gpu.warp.shuffleXor(greatest, 1));
         greatest = Math.max(greatest, gpu.warp.shuffleXor(greatest, 2));
-        if (LAZY && (greatest - most[r]!) * factor <= 8) greatest = most[r]!;
         // A row that has seen no key yet.
         base[r] = greatest === -Infinity ? 0 : -greatest * factor;
         fade[r] = gpu.fast.exp2(gpu.fma(most[r]!, factor, base[r]!));
@@ -201,7 +197,7 @@ const attentions = new KernelFamily(
     { out, q, k, v, m, n, heads, group, down, section, matrices, factor, window }: Args,
     gpu: AttentionGpu,
   ) => {
-    const { ROWS, KEYS, CHANNELS, STAGES, QUERIES, TURNS, LAZY, CAUSAL, WINDOW } = gpu;
+    const { ROWS, KEYS, CHANNELS, STAGES, QUERIES, TURNS, CAUSAL, WINDOW } = gpu;
     const GROUPS = ROWS / 64;
     const CHUNKS = CHANNELS / 64;
     // Lines: queries, keys, values.
@@ -459,10 +455,8 @@ const attentions = new KernelFamily(
             stageV = 0;
             parityV ^= 1;
           }
-          if (!LAZY || gpu.warp.any(fade[0] !== 1 || fade[1] !== 1)) {
-            gpu.unroll();
-            for (let i = 0; i < CHANNELS / 2; i++) sums[i] = sums[i]! * fade[(i >> 1) & 1]!;
-          }
+          gpu.unroll();
+          for (let i = 0; i < CHANNELS / 2; i++) sums[i] = sums[i]! * fade[(i >> 1) & 1]!;
           gpu.unroll();
           for (let i = 0; i < KEYS / 2; i++) shares[i >> 3]![i & 7] = scores[i]!;
         }
@@ -562,10 +556,10 @@ const arraysOf = (
 /** Gives the kernel for a form. */
 export function warpGroupAttention(form: AttentionForm): Launchable {
   const { plan, dtype, channels, causal, window } = form;
-  const { rows, keys, stages, queries, turns, lazy } = plan;
+  const { rows, keys, stages, queries, turns } = plan;
   const key =
     `${dtype.name}_${channels}_${rows}x${keys}_${stages}_${queries}` +
-    `${turns ? '_turns' : ''}${lazy ? '_lazy' : ''}` +
+    `${turns ? '_turns' : ''}` +
     `${causal ? '_causal' : ''}${window ? '_window' : ''}`;
   return attentions.member(key, () => {
     const masking = { KEYS: keys, CAUSAL: causal, WINDOW: window };
@@ -588,13 +582,12 @@ export function warpGroupAttention(form: AttentionForm): Launchable {
         STAGES: stages,
         QUERIES: queries,
         TURNS: turns,
-        LAZY: lazy,
         FEWER: fewer!,
         MORE: more!,
         ...masking,
         ...arraysOf(dtype.name, { COUNT: linesOf(plan, channels), PARTS: keys / 16 }),
         mask: maskOf(masking),
-        advance: advanceOf({ KEYS: keys, LAZY: lazy }),
+        advance: advanceOf({ KEYS: keys }),
       },
       block: threadsOf(plan),
     };
