@@ -177,6 +177,7 @@ const doors = {
     'queued-operation',
     'signature',
     'struct-declaration',
+    'tensor-map',
     'thread-ending',
     'work-line',
   ],

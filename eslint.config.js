@@ -12,7 +12,7 @@ const KERNELS = [
   'src/images/resize-kernels.ts',
   'src/library/attention-rows.ts',
   'src/library/convolution-kernels.ts',
-  'src/library/matmul.ts',
+  'src/library/product.ts',
   'src/library/tensor-core-product.ts',
   'src/library/warp-group-attention.ts',
   'src/library/warp-group-product.ts',
