@@ -85,9 +85,7 @@ const product: Text = (w, { detail, registers, sharedAddress, fromZero }) => {
   ];
   const inRegisters = typeA === 'registers';
   const bytes = BYTES[type]!;
-  const left = inRegisters
-    ? registers(1)
-    : descriptor(w, sharedAddress(1), widthA!, panelA, bytes);
+  const left = inRegisters ? registers(1) : descriptor(w, sharedAddress(1), widthA!, panelA, bytes);
   const right = descriptor(w, sharedAddress(2), widthB, panelB, bytes);
   const adds = w.register('pred');
   w.line(`setp.${fromZero ? 'ne' : 'eq'}.u32 ${adds}, 0, 0`);
