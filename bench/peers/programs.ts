@@ -23,6 +23,7 @@ const COMMANDS = {
   'cuda.core': () => [PYTHON, here('python/with_cuda_core.py')],
   CuPy: () => [PYTHON, here('python/with_cupy.py')],
   PyTorch: () => [PYTHON, here('python/with_pytorch.py')],
+  'attention in PyTorch': () => [PYTHON, here('python/with_pytorch_attention.py')],
   'ResNet-50 in PyTorch': () => [PYTHON, here('python/with_pytorch_resnet.py')],
   torchvision: () => [PYTHON, here('python/with_torchvision.py')],
   Triton: () => [PYTHON, here('python/with_triton.py')],

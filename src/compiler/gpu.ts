@@ -198,6 +198,8 @@ export interface WarpGroup {
    * contain rows of `a` or columns of `b`; a panel is as many lines as the constant says, and the
    * next line's worth of rows or columns begins after it.
    *
+   * Sums that have just been made zeros by constants are overwritten: no register is cleared.
+   *
    * The sums can be read after {@link wait}. They are those of the tensor cores: products are
    * exact, and several are added at once. wgmma.mma_async
    */
@@ -392,9 +394,9 @@ export interface Fast {
   sqrt(value: number): number;
   /** rsqrt.approx.f32 */
   rsqrt(value: number): number;
-  /** 2 to the power of the value. ex2.approx.f32 */
+  /** 2 to the power of the value; 0 below 2^-126. ex2.approx.ftz.f32 */
   exp2(value: number): number;
-  /** e to the power of the value: ex2.approx of its product with log2(e). */
+  /** e to the power of the value: ex2.approx.ftz of its product with log2(e). */
   exp(value: number): number;
   /** lg2.approx.f32 */
   log2(value: number): number;

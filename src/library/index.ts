@@ -18,6 +18,8 @@ export type { LinearOptions, Mapped } from './linear.js';
 export type { ActivationName } from './activations.js';
 export { matmul } from './matmul.js';
 export type { FactorName, MatmulOptions, Multiplied } from './matmul.js';
+export { attention } from './attention.js';
+export type { AttentionName, AttentionOptions } from './attention.js';
 export { cumsum } from './scan.js';
 export type { ScanOptions } from './scan.js';
 export { argSort, sort, topK } from './sorting.js';

@@ -6,6 +6,11 @@ import { shapeOf } from '../ssa/instructions.js';
 import { bitTypes } from './instructions.js';
 import type { Writer } from './writer.js';
 
+interface SharedAddress {
+  readonly register: string;
+  readonly offset: number;
+}
+
 /** An instruction's operands as PTX. */
 interface Operands {
   readonly detail: readonly (string | number)[];
@@ -15,10 +20,14 @@ interface Operands {
   readonly register: (at: number) => string;
   /** An address in brackets. */
   readonly address: (at: number) => string;
+  /** An address of shared memory as a register and a number that is added to it. */
+  readonly sharedAddress: (at: number) => SharedAddress;
   /** A register that contains an address of shared memory. */
   readonly addressRegister: (at: number) => string;
   /** A list of registers in braces; those that are written hold their old values. */
   readonly registers: (at: number) => string;
+  /** Whether all registers of the first operand begin as zeros, which are not moved to them. */
+  readonly fromZero: boolean;
 }
 
 type Text = (w: Writer, operands: Operands) => void;
@@ -35,34 +44,35 @@ const counted =
     w.line(`${text} ${detail[0]!}`);
   };
 
-/** The bits of a descriptor of shared memory but for the address. */
-function descriptorBits(width: number, panel: number, bytes: number): bigint {
-  const span = width * bytes;
-  const swizzle = { 128: 1n, 64: 2n, 32: 3n }[span]!;
-  // Eight lines are adjacent. Panels of a transposed factor follow each other.
-  const lead = panel === 0 ? 1n : BigInt((panel * span) >> 4);
-  return (lead << 16n) | (BigInt((8 * span) >> 4) << 32n) | (swizzle << 62n);
-}
-
+/**
+ * A descriptor of shared memory: its address, the distance of panels and the swizzle. Descriptors
+ * of one base register differ by a sum of 32 bits, which is all that ptxas computes for each.
+ */
 function descriptor(
   w: Writer,
-  address: string,
+  { register, offset }: SharedAddress,
   width: number,
   panel: number,
   bytes: number,
 ): string {
-  const [units, wide, described] = [w.register('b32'), w.register('b64'), w.register('b64')];
-  const bits = descriptorBits(width, panel, bytes);
-  w.line(`bfe.u32 ${units}, ${address}, 4, 14`);
-  w.line(`cvt.u64.u32 ${wide}, ${units}`);
-  w.line(`or.b64 ${described}, ${wide}, ${BigInt.asIntN(64, bits)}`);
+  const span = width * bytes;
+  const swizzle = { 128: 1, 64: 2, 32: 3 }[span]!;
+  // Eight lines are adjacent. Panels of a transposed factor follow each other.
+  const lead = panel === 0 ? 1 : (panel * span) >> 4;
+  const [units, low, described] = [w.register('b32'), w.register('b32'), w.register('b64')];
+  w.line(`bfe.u32 ${units}, ${register}, 4, 14`);
+  w.line(`or.b32 ${low}, ${units}, ${lead << 16}`);
+  const [place, high] = [offset === 0 ? low : w.register('b32'), w.register('b32')];
+  if (offset !== 0) w.line(`add.u32 ${place}, ${low}, ${offset >> 4}`);
+  w.line(`mov.u32 ${high}, ${((8 * span) >> 4) | (swizzle << 30)}`);
+  w.line(`mov.b64 ${described}, {${place}, ${high}}`);
   return described;
 }
 
 const BYTES: Readonly<Record<string, number>> = { f16: 2, bf16: 2, tf32: 4, s8: 1, u8: 1 };
 const SUMS: Readonly<Record<string, string>> = { f32: 'f32', f16: 'f16', i32: 's32' };
 
-const product: Text = (w, { detail, registers, addressRegister }) => {
+const product: Text = (w, { detail, registers, sharedAddress, fromZero }) => {
   const [shape, sum, type, panelA, widthB, panelB, typeA, widthA] = detail as [
     string,
     string,
@@ -75,12 +85,10 @@ const product: Text = (w, { detail, registers, addressRegister }) => {
   ];
   const inRegisters = typeA === 'registers';
   const bytes = BYTES[type]!;
-  const left = inRegisters
-    ? registers(1)
-    : descriptor(w, addressRegister(1), widthA!, panelA, bytes);
-  const right = descriptor(w, addressRegister(2), widthB, panelB, bytes);
-  const always = w.register('pred');
-  w.line(`setp.eq.u32 ${always}, 0, 0`);
+  const left = inRegisters ? registers(1) : descriptor(w, sharedAddress(1), widthA!, panelA, bytes);
+  const right = descriptor(w, sharedAddress(2), widthB, panelB, bytes);
+  const adds = w.register('pred');
+  w.line(`setp.${fromZero ? 'ne' : 'eq'}.u32 ${adds}, 0, 0`);
   const transposes = bytes === 2;
   const more = [
     ...(sum === 'i32' ? [] : ['1', '1']),
@@ -89,7 +97,7 @@ const product: Text = (w, { detail, registers, addressRegister }) => {
   ];
   w.line(
     `wgmma.mma_async.sync.aligned.${shape}.${SUMS[sum]!}.${inRegisters ? type : typeA}.${type} ` +
-      [registers(0), left, right, always, ...more].join(', '),
+      [registers(0), left, right, adds, ...more].join(', '),
   );
 };
 
@@ -186,6 +194,7 @@ export function writeInstruction(w: Writer, value: Value): void {
   const { capability, specific } = instructionRow(name);
   if (capability >= 90) w.features.add('hopper');
   w.specific ||= specific;
+  const fromZero = name === 'group.mma' && beginsAtZero(value);
   const firsts: number[] = [];
   const outputs: string[][] = [];
   let next = 0;
@@ -208,7 +217,7 @@ export function writeInstruction(w: Writer, value: Value): void {
     // The instruction reads and writes the same registers.
     written.forEach((to, at) => {
       const [result, given] = [w.operand(to), w.operand(inputs[at]!)];
-      if (result !== given) w.line(`mov.${bitTypes[to.type]} ${result}, ${given}`);
+      if (result !== given && !fromZero) w.line(`mov.${bitTypes[to.type]} ${result}, ${given}`);
     });
     outputs.push(written.map((to) => w.operand(to)));
   }
@@ -222,6 +231,13 @@ export function writeInstruction(w: Writer, value: Value): void {
     value: (at) => w.operand(base(at)),
     register: (at) => inRegister(w, base(at)),
     address: (at) => w.address(base(at), offset(at)),
+    sharedAddress: (at) => {
+      const from = base(at);
+      if (from.op !== 'symbol') return { register: w.operand(from), offset: offset(at) };
+      const register = w.register('b32');
+      w.line(`mov.u32 ${register}, ${from.detail}`);
+      return { register, offset: offset(at) };
+    },
     addressRegister: (at) => {
       const from = base(at);
       if (from.op !== 'symbol' && offset(at) === 0) return w.operand(from);
@@ -233,7 +249,17 @@ export function writeInstruction(w: Writer, value: Value): void {
       return register;
     },
     registers: (at) => `{${outputs[at]!.join(', ')}}`,
+    fromZero,
   });
+}
+
+/** Whether the sums of a product are zeros of constants: it then overwrites its registers. */
+function beginsAtZero(value: Value): boolean {
+  const [sums] = shapeOf(value).operands;
+  return (
+    sums?.operand === 'registers' &&
+    value.args.slice(0, sums.count).every(({ constant }) => Object.is(constant, 0))
+  );
 }
 
 /** The register of a value: PTX takes no constants in braces. */

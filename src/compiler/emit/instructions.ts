@@ -55,7 +55,7 @@ export const approximateRows: Readonly<Record<string, string>> = {
   rcp: 'rcp.approx.ftz.f32',
   sqrt: 'sqrt.approx.f32',
   rsqrt: 'rsqrt.approx.f32',
-  ex2: 'ex2.approx.f32',
+  ex2: 'ex2.approx.ftz.f32',
   lg2: 'lg2.approx.f32',
   sin: 'sin.approx.f32',
   cos: 'cos.approx.f32',

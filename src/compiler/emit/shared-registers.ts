@@ -3,7 +3,7 @@
  * product of a warp group does with its sums, gives new values for those that it reads. A copy
  * between the two would have to wait for the instruction, and ptxas would execute products one
  * after the other; so the new value takes the old one's register wherever no two values that are
- * live at once would meet in it.
+ * live at once would meet in it. Factors in registers share them with the phis between them, too.
  */
 import type { Block, SsaFunction, Value } from '../ssa/function.js';
 import { successors } from '../ssa/function.js';
@@ -24,6 +24,16 @@ function pairsOf(value: Value): [old: Value, made: Value][] {
     argument += count;
   }
   return pairs;
+}
+
+/** Values that an instruction reads from registers while the thread goes on. */
+function factorsOf(value: Value): Value[] {
+  let argument = 0;
+  return shapeOf(value).operands.flatMap((each) => {
+    const first = argument;
+    argument += each.operand === 'registers' ? each.count : 1;
+    return each.operand === 'registers' && !each.writes ? value.args.slice(first, argument) : [];
+  });
 }
 
 /** Where the values of a set are live. */
@@ -120,7 +130,7 @@ export function sharedRegisters(f: SsaFunction): Roots {
   );
   if (instructions.length === 0) return new Map();
   const pairs = instructions.flatMap(pairsOf).filter(([old]) => isKept(old));
-  const values = new Set(pairs.flat());
+  const values = new Set([...pairs.flat(), ...instructions.flatMap(factorsOf).filter(isKept)]);
   const joined = withPhis(f, values);
   const liveness = new Liveness(f, values);
   const roots = new Map<Value, Value>();

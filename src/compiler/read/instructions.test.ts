@@ -84,6 +84,61 @@ describe('PTX', () => {
       expect(stored).toContain(register);
   });
 
+  test('a product overwrites sums that were made zeros', () => {
+    const lines = linesOf(
+      ptxOf(`
+        const sums = gpu.local.f32(4);
+        for (let step = 0; step < n; step++) {
+          for (let i = 0; i < 4; i++) sums[i] = 0;
+          gpu.group.mma(sums, tile, 0, 0, tile, 64, 0);
+          gpu.group.mma(sums, tile, 0, 16, tile, 64, 16);
+          gpu.group.wait(0);
+          out[step] = sums[0] + sums[1] + sums[2] + sums[3];
+        }`),
+    );
+    expect(lines.filter((line) => line.startsWith('mov.f32'))).toEqual([]);
+    expect(
+      lines
+        .filter((line) => /^setp\.\w+\.u32 %p\d+, 0, 0;/.test(line))
+        .map((line) => line.slice(0, 7)),
+    ).toEqual(['setp.ne', 'setp.eq']);
+  });
+
+  test('a factor in registers is written to the same ones after the wait', () => {
+    const lines = linesOf(
+      ptxOf(`
+        const sums = gpu.local.f32(4);
+        const part = gpu.local.f16(8);
+        for (let i = 0; i < 8; i++) part[i] = out[i];
+        let step = 0;
+        do {
+          gpu.group.mmaOfRegisters(sums, part, tile, 64, 0, 64);
+          gpu.group.wait(0);
+          for (let i = 0; i < 8; i++) part[i] = out[step + i];
+          step++;
+        } while (step < n);
+        gpu.group.mmaOfRegisters(sums, part, tile, 64, 0, 64);
+        gpu.group.wait(0);
+        out[0] = sums[0];`),
+    );
+    const factors = lines
+      .filter((line) => line.startsWith('wgmma.mma_async'))
+      .map((line) => /\}, (\{.*?\})/.exec(line)![1]);
+    expect(factors).toHaveLength(2);
+    expect(factors[0]).toBe(factors[1]);
+    for (const register of factors[0]!.slice(1, -1).split(', '))
+      expect(lines.filter((line) => line.startsWith(`mov.b32 ${register}, %r`))).toEqual([]);
+  });
+
+  test('places of one base register differ by a sum', () => {
+    const text = ptxOf(`
+        const sums = gpu.local.f32(4);
+        gpu.group.mma(sums, tile, n, 0, tile, n + 64, 16);`);
+    expect(pattern(text)).toMatch(
+      /bfe\.u32 %r, %r, 4, 14;\s+or\.b32 %r, %r, 65536;\s+add\.u32 %r, %r, 514;/,
+    );
+  });
+
   test('sums that are read between two products are copied', () => {
     const lines = linesOf(
       ptxOf(`

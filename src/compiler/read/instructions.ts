@@ -189,6 +189,7 @@ const product = (registers: boolean) => (call: Call) => {
       fragment: asFragment(a),
       writes: false,
     };
+    pass.factors.add(a.array);
     return instruction(call, 'group.mma', [sums, left, right], [...detail, 'registers']);
   }
   const a = lines(call, 1, 2, 3);
@@ -206,7 +207,10 @@ const product = (registers: boolean) => (call: Call) => {
   );
 };
 
-/** After the last group the sums of all products can be read: they are operands of the wait. */
+/**
+ * After the last group the sums of all products can be read, and factors in registers written: they
+ * are operands of the wait.
+ */
 function wait(call: Call, name: InstructionName): Value {
   arity(call, 1);
   const { pass } = call;
@@ -223,7 +227,7 @@ function wait(call: Call, name: InstructionName): Value {
   if (pending === 0) {
     const before = pass.arrays.length;
     pass.atEnd(() => {
-      for (const array of pass.sums)
+      for (const array of [...pass.sums, ...pass.factors])
         if (array < before)
           operands.push({
             kind: 'fragment',
@@ -232,7 +236,7 @@ function wait(call: Call, name: InstructionName): Value {
               index: constant(0, 'i32', span),
               length: pass.arrays[array]!.length,
             },
-            writes: true,
+            writes: pass.sums.has(array),
           });
     });
   }

@@ -187,6 +187,8 @@ export class Pass {
 
   /** Local arrays that hold the sums of a warp group's products. */
   readonly sums = new Set<number>();
+  /** Local arrays that are factors of such products. */
+  readonly factors = new Set<number>();
   readonly #last: (() => void)[] = [];
 
   readonly #locals: {

@@ -1,0 +1,595 @@
+/**
+ * Attention of f16 and bf16 by Hopper's warp groups, after FlashAttention-3 (Shah et al., 2024).
+ * One warp group of a block begins tensor copies of queries, keys and values, some steps ahead.
+ * Each of the others has 64 queries. It begins the scores of the next keys and the product of the
+ * last shares with their values, and computes the softmax of the scores while the second product
+ * runs. The groups take turns, so that the products of one run beside the softmax of another.
+ */
+import { f32, i32 } from '../core/index.js';
+import type { KernelDType } from '../core/index.js';
+import { deviceFunction, input, output } from '../kernels/index.js';
+import type { DeviceFunction } from '../kernels/index.js';
+import { KernelFamily } from './kernel-family.js';
+import type { Gpu, KernelArray, Launchable } from './kernel-family.js';
+
+/** How attention is cut into tiles. */
+export interface AttentionPlan {
+  /** Queries of a block: 64, 128 or 192, of which each warp group has 64. */
+  readonly rows: number;
+  /** Keys of a step: a multiple of 16 of at most 256. */
+  readonly keys: number;
+  /** Steps whose keys, or values, are in shared memory at a time. */
+  readonly stages: number;
+  /** Tiles whose queries are in shared memory at a time: 1 or 2. */
+  readonly queries: number;
+  /** Whether the groups take turns. */
+  readonly turns: boolean;
+}
+
+/** The plan and what else a kernel is specialised for. */
+export interface AttentionForm {
+  readonly plan: AttentionPlan;
+  /** f16 or bf16. */
+  readonly dtype: KernelDType;
+  /** Channels in shared memory: 64, 128, 192 or 256. Those beyond the tensors' are zeros. */
+  readonly channels: number;
+  readonly causal: boolean;
+  readonly window: boolean;
+}
+
+/** Elements of a line of 128 bytes. */
+const LINE = 64;
+const LINE_BYTES = 128;
+
+/** Threads of a block. */
+export const threadsOf = ({ rows }: AttentionPlan): number => 128 * (1 + rows / 64);
+
+/** Lines of shared memory. */
+const linesOf = ({ rows, keys, stages, queries }: AttentionPlan, channels: number): number =>
+  (channels / LINE) * (queries * rows + 2 * stages * keys);
+
+/** Bytes of dynamic shared memory. */
+export const sharedBytesOf = (plan: AttentionPlan, channels: number): number =>
+  linesOf(plan, channels) * LINE_BYTES;
+
+type Lines = KernelArray<KernelArray<number>>;
+type Rows = readonly (readonly number[][])[][] & { readonly shape: readonly number[] };
+
+interface Args {
+  /** [batch][head][position][channel] */
+  readonly out: number[][][][] & { readonly shape: readonly number[] };
+  readonly q: Rows;
+  readonly k: Rows;
+  readonly v: Rows;
+  /** The number of queries and of keys. */
+  readonly m: number;
+  readonly n: number;
+  readonly heads: number;
+  /** Heads that share keys and values. */
+  readonly group: number;
+  /** Tiles along the queries. */
+  readonly down: number;
+  /** Heads whose tiles are computed one after the other, longest first, and all heads. */
+  readonly section: number;
+  readonly matrices: number;
+  /** The scale times log2(e). */
+  readonly factor: number;
+  readonly window: number;
+}
+
+interface AttentionGpu extends Gpu {
+  readonly ROWS: number;
+  readonly KEYS: number;
+  readonly CHANNELS: number;
+  readonly STAGES: number;
+  readonly QUERIES: number;
+  readonly TURNS: boolean;
+  readonly CAUSAL: boolean;
+  readonly WINDOW: boolean;
+  readonly FEWER: number;
+  readonly MORE: number;
+  lines(): Lines;
+  shares(): KernelArray<KernelArray<number>>;
+  packed(): KernelArray<number>;
+  mask(
+    scores: KernelArray<number>,
+    first: number,
+    row: number,
+    m: number,
+    n: number,
+    window: number,
+  ): void;
+  advance(
+    scores: KernelArray<number>,
+    most: KernelArray<number>,
+    weight: KernelArray<number>,
+    fade: KernelArray<number>,
+    factor: number,
+  ): void;
+}
+
+type Masking = Pick<AttentionGpu, 'KEYS' | 'CAUSAL' | 'WINDOW'> & Gpu;
+
+/** Scores of keys that a query does not see become -Infinity. */
+const maskOf = (uses: Pick<AttentionGpu, 'KEYS' | 'CAUSAL' | 'WINDOW'>): DeviceFunction =>
+  deviceFunction(
+    ((
+      scores: KernelArray<number>,
+      first: number,
+      row: number,
+      m: number,
+      n: number,
+      window: number,
+      gpu: Masking,
+    ) => {
+      const { KEYS, CAUSAL, WINDOW } = gpu;
+      gpu.unroll();
+      for (let r = 0; r < 2; r++) {
+        const position = row + 8 * r + n - m;
+        const end = (CAUSAL ? Math.min(n, position + 1) : n) - first - (gpu.lane % 4) * 2;
+        const begin = position - window - first - (gpu.lane % 4) * 2;
+        gpu.unroll();
+        for (let i = 0; i < KEYS / 4; i++) {
+          const at = (i >> 1) * 4 + r * 2 + (i & 1);
+          const key = 8 * (i >> 1) + (i & 1);
+          if (key >= end || (WINDOW && key < begin)) scores[at] = -Infinity;
+        }
+      }
+    }) as never,
+    { uses },
+  ) as DeviceFunction;
+
+/**
+ * Replaces scores by their shares relative to the greatest so far, and tells by what factor earlier
+ * shares have to be multiplied. A thread has parts of two rows, and its own part of their weights.
+ */
+const advanceOf = (uses: { readonly KEYS: number }): DeviceFunction =>
+  deviceFunction(
+    ((
+      scores: KernelArray<number>,
+      most: KernelArray<number>,
+      weight: KernelArray<number>,
+      fade: KernelArray<number>,
+      factor: number,
+      gpu: Gpu & typeof uses,
+    ) => {
+      const { KEYS } = gpu;
+      const base = gpu.local.f32(2);
+      gpu.unroll();
+      for (let r = 0; r < 2; r++) {
+        let one = most[r]!;
+        let other = scores[r * 2]!;
+        gpu.unroll();
+        for (let i = 0; i < KEYS / 8; i++) {
+          one = Math.max(one, scores[i * 4 + r * 2 + 1]!);
+          if (i > 0) other = Math.max(other, scores[i * 4 + r * 2]!);
+        }
+        let greatest = Math.max(one, other);
+        greatest = Math.max(greatest, gpu.warp.shuffleXor(greatest, 1));
+        greatest = Math.max(greatest, gpu.warp.shuffleXor(greatest, 2));
+        // A row that has seen no key yet.
+        base[r] = greatest === -Infinity ? 0 : -greatest * factor;
+        fade[r] = gpu.fast.exp2(gpu.fma(most[r]!, factor, base[r]!));
+        most[r] = greatest;
+      }
+      gpu.unroll();
+      for (let r = 0; r < 2; r++) {
+        let one = weight[r]! * fade[r]!;
+        let other = gpu.f32(0);
+        gpu.unroll();
+        for (let i = 0; i < KEYS / 8; i++) {
+          const first = gpu.fast.exp2(gpu.fma(scores[i * 4 + r * 2]!, factor, base[r]!));
+          const second = gpu.fast.exp2(gpu.fma(scores[i * 4 + r * 2 + 1]!, factor, base[r]!));
+          scores[i * 4 + r * 2] = first;
+          scores[i * 4 + r * 2 + 1] = second;
+          one += first;
+          other += second;
+        }
+        weight[r] = one + other;
+      }
+    }) as never,
+    { uses },
+  ) as DeviceFunction;
+
+const attentions = new KernelFamily(
+  'warp_group_attention',
+  (
+    { out, q, k, v, m, n, heads, group, down, section, matrices, factor, window }: Args,
+    gpu: AttentionGpu,
+  ) => {
+    const { ROWS, KEYS, CHANNELS, STAGES, QUERIES, TURNS, CAUSAL, WINDOW } = gpu;
+    const GROUPS = ROWS / 64;
+    const CHUNKS = CHANNELS / 64;
+    // Lines: queries, keys, values.
+    const FIRST_KEY = QUERIES * CHUNKS * ROWS;
+    const FIRST_VALUE = FIRST_KEY + STAGES * CHUNKS * KEYS;
+    // mbarriers: stages that are full, and empty.
+    const EMPTY_KEYS = STAGES;
+    const FULL_VALUES = 2 * STAGES;
+    const EMPTY_VALUES = 3 * STAGES;
+    const FULL_QUERIES = 4 * STAGES;
+    const EMPTY_QUERIES = FULL_QUERIES + QUERIES;
+    const TURN = EMPTY_QUERIES + QUERIES;
+    const lines = gpu.lines();
+    const bars = gpu.shared.u64(TURN + GROUPS);
+    if (gpu.threadIdx.x === 0) {
+      for (let s = 0; s < STAGES; s++) {
+        gpu.barrier.init(bars, s, 1);
+        gpu.barrier.init(bars, EMPTY_KEYS + s, GROUPS);
+        gpu.barrier.init(bars, FULL_VALUES + s, 1);
+        gpu.barrier.init(bars, EMPTY_VALUES + s, GROUPS);
+      }
+      for (let s = 0; s < QUERIES; s++) {
+        gpu.barrier.init(bars, FULL_QUERIES + s, 1);
+        gpu.barrier.init(bars, EMPTY_QUERIES + s, GROUPS);
+      }
+      for (let g = 0; g < GROUPS; g++) gpu.barrier.init(bars, TURN + g, 1);
+      gpu.fence.barriers();
+    }
+    gpu.block.sync();
+
+    const warpGroup = gpu.warpIdx >> 2;
+    const tiles = matrices * down;
+    const grid = gpu.gridDim.x;
+    // In every second round blocks take tiles in the opposite order.
+    let place = gpu.blockIdx.x;
+    if (warpGroup === GROUPS) {
+      gpu.group.fewerRegisters(gpu.FEWER);
+      if (gpu.threadIdx.x === 128 * GROUPS) {
+        let [stageK, parityK, stageV, parityV, stageQ, parityQ] = [0, 1, 0, 1, 0, 1];
+        for (let first = 0; first + place < tiles; first += grid) {
+          const tile = first + place;
+          const base = (tile / (section * down)) * section;
+          const within = tile % (section * down);
+          const here = Math.min(matrices - base, section);
+          const top = (down - 1 - within / here) * ROWS;
+          const matrix = base + (within % here);
+          const batch = matrix / heads;
+          const head = matrix % heads;
+          const shared = head / group;
+          const last = CAUSAL ? Math.max(1, Math.min(n, top + ROWS + n - m)) : n;
+          const begin = WINDOW ? Math.max(0, Math.min(last - 1, top + n - m - window)) / KEYS : 0;
+          const steps = (last + KEYS - 1) / KEYS - begin;
+          for (let step = 0; step <= steps; step++) {
+            if (step < steps) {
+              const key = (begin + steps - 1 - step) * KEYS;
+              gpu.barrier.wait(bars, EMPTY_KEYS + stageK, parityK);
+              gpu.barrier.expect(bars, stageK, CHUNKS * KEYS * 128);
+              gpu.unroll();
+              for (let c = 0; c < CHUNKS; c++)
+                gpu.tensor.load(
+                  lines,
+                  FIRST_KEY + (stageK * CHUNKS + c) * KEYS,
+                  KEYS,
+                  k,
+                  bars,
+                  stageK,
+                  batch,
+                  shared,
+                  key,
+                  c * 64,
+                );
+              stageK++;
+              if (stageK === STAGES) {
+                stageK = 0;
+                parityK ^= 1;
+              }
+            }
+            if (step === 0) {
+              gpu.barrier.wait(bars, EMPTY_QUERIES + stageQ, parityQ);
+              gpu.barrier.expect(bars, FULL_QUERIES + stageQ, CHUNKS * ROWS * 128);
+              gpu.unroll();
+              for (let c = 0; c < CHUNKS; c++)
+                gpu.tensor.load(
+                  lines,
+                  (stageQ * CHUNKS + c) * ROWS,
+                  ROWS,
+                  q,
+                  bars,
+                  FULL_QUERIES + stageQ,
+                  batch,
+                  head,
+                  top,
+                  c * 64,
+                );
+              stageQ++;
+              if (stageQ === QUERIES) {
+                stageQ = 0;
+                parityQ ^= 1;
+              }
+            } else {
+              const key = (begin + steps - step) * KEYS;
+              gpu.barrier.wait(bars, EMPTY_VALUES + stageV, parityV);
+              gpu.barrier.expect(bars, FULL_VALUES + stageV, CHUNKS * KEYS * 128);
+              gpu.unroll();
+              for (let c = 0; c < CHUNKS; c++)
+                gpu.tensor.load(
+                  lines,
+                  FIRST_VALUE + (stageV * CHUNKS + c) * KEYS,
+                  KEYS,
+                  v,
+                  bars,
+                  FULL_VALUES + stageV,
+                  batch,
+                  shared,
+                  key,
+                  c * 64,
+                );
+              stageV++;
+              if (stageV === STAGES) {
+                stageV = 0;
+                parityV ^= 1;
+              }
+            }
+          }
+          place = grid - 1 - place;
+        }
+      }
+    } else {
+      gpu.group.moreRegisters(gpu.MORE);
+      const sums = gpu.local.f32(CHANNELS / 2);
+      const scores = gpu.local.f32(KEYS / 2);
+      const shares = gpu.shares();
+      const most = gpu.local.f32(2);
+      const weight = gpu.local.f32(2);
+      const fade = gpu.local.f32(2);
+      const thread = gpu.threadIdx.x % 128;
+      const warp = gpu.warpIdx % 4;
+      const { lane } = gpu;
+      let [stageK, parityK, stageV, parityV, stageQ, parityQ] = [0, 0, 0, 0, 0, 0];
+      // The first group begins.
+      let turn = warpGroup === 0 ? 1 : 0;
+      const next = warpGroup === GROUPS - 1 ? 0 : warpGroup + 1;
+      for (let first = 0; first + place < tiles; first += grid) {
+        const tile = first + place;
+        const base = (tile / (section * down)) * section;
+        const within = tile % (section * down);
+        const here = Math.min(matrices - base, section);
+        const top = (down - 1 - within / here) * ROWS;
+        const matrix = base + (within % here);
+        const last = CAUSAL ? Math.max(1, Math.min(n, top + ROWS + n - m)) : n;
+        const begin = WINDOW ? Math.max(0, Math.min(last - 1, top + n - m - window)) / KEYS : 0;
+        const steps = (last + KEYS - 1) / KEYS - begin;
+        const firstRow = top + warpGroup * 64;
+        const row = firstRow + warp * 16 + (lane >> 2);
+        let key = (begin + steps - 1) * KEYS;
+        // All queries of the group see keys of this range.
+        const wholeTo = CAUSAL ? Math.min(n, firstRow + n - m + 1) : n;
+        const wholeFrom = WINDOW ? firstRow + 63 + n - m - window : 0;
+        const lineQ = stageQ * CHUNKS * ROWS + warpGroup * 64;
+
+        gpu.barrier.wait(bars, FULL_QUERIES + stageQ, parityQ);
+        gpu.barrier.wait(bars, stageK, parityK);
+        gpu.unroll();
+        for (let i = 0; i < KEYS / 2; i++) scores[i] = 0;
+        gpu.group.begin();
+        gpu.unroll();
+        for (let part = 0; part < CHANNELS / 16; part++)
+          gpu.group.mma(
+            scores,
+            lines,
+            lineQ + (part >> 2) * ROWS,
+            (part & 3) * 16,
+            lines,
+            FIRST_KEY + (stageK * CHUNKS + (part >> 2)) * KEYS,
+            (part & 3) * 16,
+          );
+        gpu.group.commit();
+        gpu.unroll();
+        for (let i = 0; i < CHANNELS / 2; i++) sums[i] = 0;
+        most[0] = -Infinity;
+        most[1] = -Infinity;
+        weight[0] = 0;
+        weight[1] = 0;
+        if (QUERIES > 1 && first > 0 && thread === 0) {
+          // The copy of the last results has read the lines of their queries.
+          gpu.tensor.waitRead(0);
+          gpu.barrier.arrive(bars, EMPTY_QUERIES + (stageQ ^ 1));
+        }
+        gpu.group.wait(0);
+        if (thread === 0) gpu.barrier.arrive(bars, EMPTY_KEYS + stageK);
+        stageK++;
+        if (stageK === STAGES) {
+          stageK = 0;
+          parityK ^= 1;
+        }
+        if (key + KEYS > wholeTo || (WINDOW && key < wholeFrom))
+          gpu.mask(scores, key, row, m, n, window);
+        gpu.advance(scores, most, weight, fade, factor);
+        gpu.unroll();
+        for (let i = 0; i < KEYS / 2; i++) shares[i >> 3]![i & 7] = scores[i]!;
+
+        if (steps > 1) gpu.barrier.wait(bars, stageK, parityK);
+        for (let step = 1; step < steps; step++) {
+          key -= KEYS;
+          if (TURNS) gpu.barrier.wait(bars, TURN + warpGroup, turn);
+          gpu.unroll();
+          for (let i = 0; i < KEYS / 2; i++) scores[i] = 0;
+          gpu.group.begin();
+          gpu.unroll();
+          for (let part = 0; part < CHANNELS / 16; part++)
+            gpu.group.mma(
+              scores,
+              lines,
+              lineQ + (part >> 2) * ROWS,
+              (part & 3) * 16,
+              lines,
+              FIRST_KEY + (stageK * CHUNKS + (part >> 2)) * KEYS,
+              (part & 3) * 16,
+            );
+          gpu.group.commit();
+          gpu.barrier.wait(bars, FULL_VALUES + stageV, parityV);
+          gpu.group.begin();
+          gpu.unroll();
+          for (let part = 0; part < KEYS / 16; part++)
+            gpu.group.mmaOfRegisters(
+              sums,
+              shares[part]!,
+              lines,
+              FIRST_VALUE + stageV * CHUNKS * KEYS + part * 16,
+              0,
+              KEYS,
+            );
+          gpu.group.commit();
+          if (TURNS) {
+            turn ^= 1;
+            if (thread === 0) gpu.barrier.arrive(bars, TURN + next);
+          }
+          // The scores are complete, the sums are not.
+          gpu.group.wait(1);
+          if (thread === 0) gpu.barrier.arrive(bars, EMPTY_KEYS + stageK);
+          stageK++;
+          if (stageK === STAGES) {
+            stageK = 0;
+            parityK ^= 1;
+          }
+          if (key + KEYS > wholeTo || (WINDOW && key < wholeFrom))
+            gpu.mask(scores, key, row, m, n, window);
+          gpu.advance(scores, most, weight, fade, factor);
+          // The branch keeps ptxas from moving the wait that follows before the softmax.
+          if (step + 1 < steps) gpu.barrier.wait(bars, stageK, parityK);
+          gpu.group.wait(0);
+          if (thread === 0) gpu.barrier.arrive(bars, EMPTY_VALUES + stageV);
+          stageV++;
+          if (stageV === STAGES) {
+            stageV = 0;
+            parityV ^= 1;
+          }
+          gpu.unroll();
+          for (let i = 0; i < CHANNELS / 2; i++) sums[i] = sums[i]! * fade[(i >> 1) & 1]!;
+          gpu.unroll();
+          for (let i = 0; i < KEYS / 2; i++) shares[i >> 3]![i & 7] = scores[i]!;
+        }
+
+        gpu.barrier.wait(bars, FULL_VALUES + stageV, parityV);
+        gpu.group.begin();
+        gpu.unroll();
+        for (let part = 0; part < KEYS / 16; part++)
+          gpu.group.mmaOfRegisters(
+            sums,
+            shares[part]!,
+            lines,
+            FIRST_VALUE + stageV * CHUNKS * KEYS + part * 16,
+            0,
+            KEYS,
+          );
+        gpu.group.commit();
+        gpu.unroll();
+        for (let r = 0; r < 2; r++) {
+          let total = weight[r]!;
+          total += gpu.warp.shuffleXor(total, 1);
+          total += gpu.warp.shuffleXor(total, 2);
+          // A query that sees no key gets zeros.
+          weight[r] = total === 0 ? 0 : 1 / total;
+        }
+        gpu.group.wait(0);
+        if (thread === 0) gpu.barrier.arrive(bars, EMPTY_VALUES + stageV);
+        stageV++;
+        if (stageV === STAGES) {
+          stageV = 0;
+          parityV ^= 1;
+        }
+
+        // The results take the place of the group's queries, which all of its threads have read.
+        gpu.block.syncThreads(warpGroup + 1, 128);
+        const line = lineQ + warp * 16 + (lane & 15);
+        gpu.unroll();
+        for (let part = 0; part < CHANNELS / 16; part++) {
+          const packed = gpu.packed();
+          gpu.unroll();
+          for (let i = 0; i < 8; i++) packed[i] = sums[part * 8 + i]! * weight[(i >> 1) & 1]!;
+          gpu.warp.storeMatrices(
+            lines[line + (part >> 2) * ROWS]!,
+            (((part & 3) * 2 + (lane >> 4)) ^ (lane & 7)) * 8,
+            packed,
+          );
+        }
+        gpu.fence.async();
+        gpu.block.syncThreads(warpGroup + 1, 128);
+        if (thread === 0) {
+          const batch = matrix / heads;
+          const head = matrix % heads;
+          gpu.unroll();
+          for (let c = 0; c < CHUNKS; c++)
+            gpu.tensor.store(out, lines, lineQ + c * ROWS, 64, batch, head, firstRow, c * 64);
+          gpu.tensor.commit();
+          if (QUERIES === 1) {
+            gpu.tensor.waitRead(0);
+            gpu.barrier.arrive(bars, EMPTY_QUERIES);
+          }
+        }
+        stageQ++;
+        if (stageQ === QUERIES) {
+          stageQ = 0;
+          parityQ ^= 1;
+        }
+        place = grid - 1 - place;
+      }
+      if (thread === 0) gpu.tensor.waitRead(0);
+    }
+  },
+);
+
+/** Arrays by dtype: a body names the dtype of an array. */
+const arraysOf = (
+  name: string,
+  uses: { readonly COUNT: number; readonly PARTS: number },
+): Record<'lines' | 'shares' | 'packed', DeviceFunction> => {
+  type G = Gpu & typeof uses;
+  const made = {
+    f16: {
+      lines: (gpu: G) => gpu.dynamicShared.f16(gpu.COUNT, 64),
+      shares: (gpu: G) => gpu.local.f16(gpu.PARTS, 8),
+      packed: (gpu: G) => gpu.local.f16(8),
+    },
+    bf16: {
+      lines: (gpu: G) => gpu.dynamicShared.bf16(gpu.COUNT, 64),
+      shares: (gpu: G) => gpu.local.bf16(gpu.PARTS, 8),
+      packed: (gpu: G) => gpu.local.bf16(8),
+    },
+  }[name as 'f16'];
+  const device = (make: unknown): DeviceFunction =>
+    deviceFunction(make as never, { uses }) as DeviceFunction;
+  return { lines: device(made.lines), shares: device(made.shares), packed: device(made.packed) };
+};
+
+/** Gives the kernel for a form. */
+export function warpGroupAttention(form: AttentionForm): Launchable {
+  const { plan, dtype, channels, causal, window } = form;
+  const { rows, keys, stages, queries, turns } = plan;
+  const key =
+    `${dtype.name}_${channels}_${rows}x${keys}_${stages}_${queries}` +
+    `${turns ? '_turns' : ''}` +
+    `${causal ? '_causal' : ''}${window ? '_window' : ''}`;
+  return attentions.member(key, () => {
+    const masking = { KEYS: keys, CAUSAL: causal, WINDOW: window };
+    const [fewer, more] = { 64: [56, 200], 128: [24, 240], 192: [32, 160] }[rows as 64];
+    return {
+      signature: {
+        out: output(dtype, 4),
+        q: input(dtype, 4),
+        k: input(dtype, 4),
+        v: input(dtype, 4),
+        ...Object.fromEntries(
+          ['m', 'n', 'heads', 'group', 'down', 'section', 'matrices'].map((name) => [name, i32]),
+        ),
+        factor: f32,
+        window: i32,
+      },
+      uses: {
+        ROWS: rows,
+        CHANNELS: channels,
+        STAGES: stages,
+        QUERIES: queries,
+        TURNS: turns,
+        FEWER: fewer!,
+        MORE: more!,
+        ...masking,
+        ...arraysOf(dtype.name, { COUNT: linesOf(plan, channels), PARTS: keys / 16 }),
+        mask: maskOf(masking),
+        advance: advanceOf({ KEYS: keys }),
+      },
+      block: threadsOf(plan),
+    };
+  });
+}
