@@ -137,18 +137,22 @@ static double load(int type, uint64_t at, uint64_t i) {
   if (type == 28) return small(((const uint8_t *)p)[i], 4, 3, 0);
   return small(((const uint8_t *)p)[i], 5, 2, 1);
 }
-/* Values of tests are exact in their types: the bits whose value is nearest. */
+/* The bits of magnitudes increase with them: the nearest one is next to where the search ends. */
 static void store(int type, uint64_t at, uint64_t i, double value) {
   void *p = (void *)(base + at);
   if (type == 0) { ((float *)p)[i] = value; return; }
   int bits = type == 2 || type == 14 ? 16 : 8, e = type == 14 ? 8 : type == 28 ? 4 : 5;
-  unsigned best = 0;
-  double distance = INFINITY;
-  for (unsigned each = 0; each < 1u << bits; each++) {
-    double d = fabs(small(each, e, bits - 1 - e, type != 28) - value);
-    if (d < distance) { distance = d; best = each; }
+  int fraction = bits - 1 - e;
+  unsigned low = 0, high = type == 28 ? 0x7e : (((1u << e) - 1) << fraction) - 1;
+  while (low < high) {
+    unsigned middle = (low + high) / 2;
+    if (small(middle, e, fraction, type != 28) < fabs(value)) low = middle + 1;
+    else high = middle;
   }
-  if (bits == 16) ((uint16_t *)p)[i] = best; else ((uint8_t *)p)[i] = best;
+  if (low > 0 && fabs(value) - small(low - 1, e, fraction, type != 28) <
+      small(low, e, fraction, type != 28) - fabs(value)) low--;
+  if (value < 0) low |= 1u << (bits - 1);
+  if (bits == 16) ((uint16_t *)p)[i] = low; else ((uint8_t *)p)[i] = low;
 }
 static uint64_t place(const Layout *l, int n, uint64_t row, uint64_t column) {
   return (uint64_t)n * l->apart + row + column * l->pitch;
