@@ -15,7 +15,7 @@ import type { Product } from '../../src/cublas/index.js';
 import { findLibrary } from '../../src/native/find.js';
 import { KNOWN_LIBRARIES } from '../../src/native/libraries.js';
 import { failure, onCpu, onDevice } from '../core/test-device.js';
-import { matrix, multiplied } from './products.test-support.js';
+import { closeMade, keep, matrix, multiplied } from './products.test-support.js';
 import type { HostProduct, Values } from './products.test-support.js';
 
 const why = onCpu
@@ -48,18 +48,13 @@ if (why !== undefined) describe.skip(why, () => undefined);
 else
   onDevice('cuBLASLt', (host) => {
     let device: Device;
-    const made: AnyTensor[] = [];
-    const keep = <T extends AnyTensor>(tensor: T): T => {
-      made.push(tensor);
-      return tensor;
-    };
     beforeAll(async () => {
       device = Device.of(host.device);
       const { version, path } = await openCublasLt(host.device);
       console.log(`cuBLASLt ${version} from ${path}`);
     });
     afterEach(() => {
-      for (const tensor of made.splice(0)) tensor.close();
+      closeMade();
     });
 
     /** The values as the device has them, after they were rounded to its dtype. */
@@ -68,7 +63,7 @@ else
       values: Values,
       columns = false,
     ): Promise<[AnyTensor, Values]> {
-      const tensor = keep(await matrix(device, dtype, values, columns));
+      const tensor = await matrix(device, dtype, values, columns);
       return [tensor, { shape: values.shape, data: (await tensor.read()) as Float32Array }];
     }
 
@@ -88,7 +83,7 @@ else
       const [a, hostA] = await rounded(factors, randoms(shapes.a, 1), columns.includes('a'));
       const [b, hostB] = await rounded(others, randoms(shapes.b, 2), columns.includes('b'));
       const { shape } = multiplied({ a: hostA, b: hostB });
-      const out = keep(await matrix(device, results, randoms(shape, 5), columns.includes('o')));
+      const out = await matrix(device, results, randoms(shape, 5), columns.includes('o'));
       const [c, hostC] = shapes.c
         ? await rounded(cType, randoms(shape, 3), columns.includes('o'))
         : [];
@@ -125,12 +120,12 @@ else
     }
 
     test.each([
-      [f32, f32],
-      [f16, f16],
-      [f16, f32],
-      [bf16, bf16],
-      [bf16, f32],
-    ])('%s to %s in each order', async (factors, results) => {
+      ['f32 to f32', f32, f32],
+      ['f16 to f16', f16, f16],
+      ['f16 to f32', f16, f32],
+      ['bf16 to bf16', bf16, bf16],
+      ['bf16 to f32', bf16, f32],
+    ] as const)('%s in each order', async (_, factors, results) => {
       for (const columns of ['', 'a', 'b', 'o', 'ab', 'ao', 'bo', 'abo'])
         expect(
           await errorOf([factors, factors, results], { a: [96, 72], b: [72, 40] }, { columns }),
@@ -169,9 +164,9 @@ else
     });
 
     test('views of larger tensors', async () => {
-      const whole = keep(await matrix(device, f16, randoms([3, 40, 96], 1)));
-      const other = keep(await matrix(device, f16, randoms([3, 41, 32], 2)));
-      const out = keep(await matrix(device, f16, randoms([3, 40, 32], 3)));
+      const whole = await matrix(device, f16, randoms([3, 40, 96], 1));
+      const other = await matrix(device, f16, randoms([3, 41, 32], 2));
+      const out = await matrix(device, f16, randoms([3, 40, 32], 3));
       const a = whole.slice(null, null, [8, 48]) as AnyTensor;
       const b = other.slice(null, [1, 41], null) as AnyTensor;
       await cublasProduct({ a, b, out });
@@ -270,8 +265,8 @@ else
       const { values } = multiplied({ a: hostA, b: hostB });
       const [ofA, ofB] = [randoms([32], 6), randoms([48], 7)];
       const scales = {
-        a: keep(await matrix(device, f32, ofA)),
-        b: keep(await matrix(device, f32, ofB)),
+        a: await matrix(device, f32, ofA),
+        b: await matrix(device, f32, ofB),
       };
       const out = keep(await device.zeros(bf16, [32, 48])) as unknown as AnyTensor;
       await cublasProduct({ a, b, out, scales });
@@ -317,7 +312,7 @@ else
       const rows = await Promise.all(
         streams.map(async (_, i) => ({
           out: keep(await device.zeros(f32, [64, 64])) as unknown as AnyTensor,
-          bias: keep(await matrix(device, f32, { shape: [64], data: new Array(64).fill(i) })),
+          bias: await matrix(device, f32, { shape: [64], data: new Array(64).fill(i) }),
         })),
       );
       for (let time = 0; time < 50; time++)

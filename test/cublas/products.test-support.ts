@@ -12,21 +12,37 @@ export interface Values {
   readonly data: ArrayLike<number>;
 }
 
-/** A tensor whose rows are contiguous, or with `columns` its columns. */
+const made: AnyTensor[] = [];
+
+/** The tensor, which {@link closeMade} closes. */
+export function keep<T extends AnyTensor>(tensor: T): T {
+  made.push(tensor);
+  return tensor;
+}
+
+/** Closes all tensors that were made here. */
+export function closeMade(): void {
+  for (const tensor of made.splice(0)) tensor.close();
+}
+
+/**
+ * A tensor whose rows are contiguous, or with `columns` its columns; {@link closeMade} closes it.
+ */
 export async function matrix(
   device: Device,
   dtype: DType,
   { shape, data }: Values,
   columns = false,
 ): Promise<AnyTensor> {
-  if (!columns) return device.tensor(dtype as typeof f32, [...(data as number[])], [...shape]);
+  if (!columns)
+    return keep(await device.tensor(dtype as typeof f32, [...(data as number[])], [...shape]));
   const [rows, width] = shape.slice(-2) as [number, number];
   const other: number[] = [];
   for (let first = 0; first < data.length; first += rows * width)
     for (let j = 0; j < width; j++)
       for (let i = 0; i < rows; i++) other.push(data[first + i * width + j]!);
   const turned = [...shape.slice(0, -2), width, rows];
-  const tensor = await device.tensor(dtype as typeof f32, other, turned);
+  const tensor = keep(await device.tensor(dtype as typeof f32, other, turned));
   return tensor.transpose() as unknown as AnyTensor;
 }
 

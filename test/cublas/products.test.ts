@@ -20,7 +20,7 @@ import { koffiPath } from '../../src/native/koffi.js';
 import { whyNoStandIn } from '../core/stand-in-library.js';
 import { failure, onCpu, onDevice, openTestDevice, usedMemory } from '../core/test-device.js';
 import { REFUSALS, standInCublasLt } from './stand-in-cublaslt.js';
-import { matrix, multiplied, numbers } from './products.test-support.js';
+import { closeMade, keep, matrix, multiplied, numbers } from './products.test-support.js';
 import type { HostProduct } from './products.test-support.js';
 
 const why =
@@ -45,18 +45,13 @@ else
     });
     afterEach(() => {
       standIn.reset();
-      for (const tensor of made.splice(0)) tensor.close();
+      closeMade();
     });
 
-    const made: AnyTensor[] = [];
-    const keep = <T extends AnyTensor>(tensor: T): T => {
-      made.push(tensor);
-      return tensor;
-    };
     const zeros = async (dtype: DType, shape: number[]): Promise<AnyTensor> =>
       keep((await device.zeros(dtype as typeof f32, shape)) as unknown as AnyTensor);
     const tensor = async (dtype: DType, shape: number[], seed = 1): Promise<AnyTensor> =>
-      keep(await matrix(device, dtype, numbers(shape, seed)));
+      await matrix(device, dtype, numbers(shape, seed));
 
     /** Runs the product, and gives what the stand-in has recorded. */
     async function lines(product: Product): Promise<string[]> {
@@ -78,7 +73,7 @@ else
       const { values, shape } = multiplied(given);
       const [factors, results] = dtypes;
       const outByColumn = order.includes('out');
-      const out = keep(await matrix(device, results, numbers(shape, 3), outByColumn));
+      const out = await matrix(device, results, numbers(shape, 3), outByColumn);
       const operand = async (
         name: 'a' | 'b' | 'c' | 'bias',
         dtype: DType,
@@ -86,7 +81,7 @@ else
       ): Promise<Partial<Product>> =>
         given[name] === undefined
           ? {}
-          : { [name]: keep(await matrix(device, dtype, given[name], columns)) };
+          : { [name]: await matrix(device, dtype, given[name], columns) };
       const { a: _a, b: _b, c: _c, bias: _bias, ...options } = given;
       await cublasProduct({
         ...(await operand('a', factors, /a/.test(order))),
@@ -149,12 +144,12 @@ else
     });
 
     test.each([
-      [f16, f16],
-      [f16, f32],
-      [bf16, bf16],
-      [bf16, f32],
-      [f8e4m3, bf16],
-    ])('results of $name to $name', async (factors, results) => {
+      ['f16 to f16', f16, f16],
+      ['f16 to f32', f16, f32],
+      ['bf16 to bf16', bf16, bf16],
+      ['bf16 to f32', bf16, f32],
+      ['f8e4m3 to bf16', f8e4m3, bf16],
+    ] as const)('results of %s', async (_, factors, results) => {
       const product = { a: numbers([2, 4], 1), b: numbers([4, 3], 2) };
       const { got, expected } = await computed(product, 'b', [factors, results]);
       expect(got).toEqual(expected);
@@ -226,7 +221,7 @@ else
 
     test('factors of 8 bits: scales, the largest magnitude, and C that is not read', async () => {
       const a = await tensor(f8e4m3, [2, 4], 1);
-      const b = keep(await matrix(device, f8e5m2, numbers([4, 3], 2), true));
+      const b = await matrix(device, f8e5m2, numbers([4, 3], 2), true);
       const out = await zeros(f8e4m3, [2, 3]);
       const scales = {
         a: keep(await device.tensor(f32, [2], [1])),
@@ -253,7 +248,7 @@ else
 
     test('scales for each row of a and each column of b', async () => {
       const a = await tensor(f8e4m3, [2, 4], 1);
-      const b = keep(await matrix(device, f8e4m3, numbers([4, 3], 2), true));
+      const b = await matrix(device, f8e4m3, numbers([4, 3], 2), true);
       const out = await zeros(bf16, [2, 3]);
       const scales = {
         a: keep(await device.tensor(f32, [1, 2], [2])),
