@@ -179,6 +179,7 @@ const doors = {
     'queued-operation',
     'signature',
     'struct-declaration',
+    'tensor-map',
     'thread-ending',
     'work-line',
   ],

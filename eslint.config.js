@@ -11,7 +11,7 @@ const KERNELS = [
   'src/images/letterboxing-pixels.ts',
   'src/images/resize-kernels.ts',
   'src/library/convolution-kernels.ts',
-  'src/library/matmul.ts',
+  'src/library/product.ts',
   'src/library/tensor-core-product.ts',
   'src/library/warp-group-product.ts',
 ];

@@ -73,7 +73,7 @@ let best = NaN;
 try {
   const { samples } = await (
     await programs.get('cuBLAS')
-  ).round(`product ${SAMPLES} ${side} ${PRODUCTS}`);
+  ).round(`product ${SAMPLES} ${side} ${side} ${side} ${PRODUCTS}`);
   best = flops / ([...samples].sort((a, b) => a - b)[samples.length >> 1]! * 1e6);
   console.log(`cuBLAS: ${best.toFixed(1)} TFLOPS`);
 } catch (error) {

@@ -96,7 +96,7 @@ export const matrixProduct: Benchmark = {
       name: 'cuBLAS',
       bar: '<= 2',
       program: 'cuBLAS',
-      request: ({ count }) => `product ${count(SAMPLES)} ${SIDE} ${PRODUCTS}`,
+      request: ({ count }) => `product ${count(SAMPLES)} ${SIDE} ${SIDE} ${SIDE} ${PRODUCTS}`,
     },
   ],
   start,

@@ -318,6 +318,17 @@ export interface Barriers {
 export interface Cluster {
   /** The block's number in its cluster. %cluster_ctarank */
   readonly rank: number;
+  /**
+   * Reads 1, 2 or 4 adjacent elements of 32 bits from the same shared array of the block of this
+   * rank, to a local array of as many. They begin at a multiple of their bytes.
+   * mapa, ld.shared::cluster
+   */
+  load(
+    to: KernelArray<number>,
+    from: KernelArray<number>,
+    index: number,
+    rank: number,
+  ): void;
   /** Waits for all threads of the cluster. barrier.cluster.arrive, .wait */
   sync(): void;
 }

@@ -37,6 +37,7 @@ export const INSTRUCTIONS = {
   'barrier.arriveIn': HOPPER,
   'barrier.expect': HOPPER,
   'barrier.wait': HOPPER,
+  'cluster.load': HOPPER,
   'cluster.sync': { ...HOPPER, threads: 'cluster' },
   'block.syncThreads': { capability: 50, specific: false, threads: 'warp' },
   'warp.storeMatrices': { ...HOPPER, threads: 'warp' },

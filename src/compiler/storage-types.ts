@@ -30,7 +30,7 @@ export const parameterTypes: Readonly<Record<StorageType, string>> = ofEach(
 /** The PTX type that a scalar parameter is loaded with. */
 export const loadTypes: Readonly<Record<StorageType, string>> = ofEach((_, { ptx }) => ptx!.load);
 
-/** The type of a parameter of the PTX in memory. */
+/** The type of a parameter of the PTX. For a tensor map it is the type of the map's address. */
 export function abiStorage(param: AbiParam, indexType: KernelTree['indexType']): StorageType {
   return param.kind === 'pointer' || param.kind === 'map'
     ? 'u64'

@@ -4,16 +4,13 @@ import type { KernelDType, DType, KernelDTypeName } from '../core/index.js';
 import { CudaArgumentError } from '../core/index.js';
 import { checkOptions, invalid } from '../ground/arguments.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
-import { Tensor } from '../tensor/index.js';
-import { broadcastAll, broadcastTo, coalesceTogether } from '../tensor/layouts.js';
-import type { KernelTensor, Layout, Shape } from '../tensor/index.js';
-import { layoutOf } from '../tensor/layout.js';
+import { broadcastAll } from '../tensor/layouts.js';
+import type { KernelTensor, Shape, Tensor } from '../tensor/index.js';
 import { showShape } from '../tensor/shape.js';
-import { fmaProduct } from './fma-product.js';
 import { checkTensor, operation } from './operation.js';
-import type { Work } from './operation.js';
-import { sharedBytesOf, tensorCoreProduct } from './tensor-core-product.js';
+import { WIDE_FROM, multiply } from './product.js';
 import type { TilePlan } from './tensor-core-product.js';
+import type { WarpGroupPlan } from './warp-group-product.js';
 
 /** dtypes of factors. */
 export type FactorName = 'f16' | 'bf16' | 'f32' | 'f64';
@@ -25,6 +22,11 @@ export interface MatmulOptions<R extends FactorName = FactorName> {
    * f64. Default: the dtype of the factors.
    */
   readonly dtype?: DType<R>;
+  /**
+   * An existing contiguous tensor for the result, of its dtype and shape, which is no part of the
+   * factors. Its owner closes it. A repeated run of the operation then only queues its launches.
+   */
+  readonly out?: OrOp<Tensor<R>>;
 }
 
 /** The shape of a product of matrices of these shapes; `number[]` for more than two axes. */
@@ -36,16 +38,6 @@ export type Multiplied<S extends Shape, T extends Shape> = S extends readonly [
     ? [M, N]
     : number[]
   : number[];
-
-/** Axes before the last two that the kernels index. */
-const AXES = 2;
-/** Sizes from which on indices after the end do not fit in 32 bits. */
-const WIDE_FROM = 2 ** 31 - 2 ** 20;
-/** Elements of an asynchronous copy of 16 bytes, which begins at a multiple of them. */
-const RUN = 8;
-const ALIGNMENT = 16;
-/** Blocks that a launch has at most. */
-const MOST_BLOCKS = 2 ** 31 - 1;
 
 /**
  * Multiplies matrices: a `[…, M, K]` and b `[…, K, N]` give a new contiguous tensor `[…, M, N]`.
@@ -84,7 +76,7 @@ export function matmul(a: unknown, b: unknown, options: MatmulOptions = {}): unk
 
 /** {@link matmul} with a given plan, for measurements and tests. @internal */
 export function matmulBy(
-  plan: TilePlan,
+  plan: TilePlan | WarpGroupPlan,
   a: OrOp<KernelTensor>,
   b: OrOp<KernelTensor>,
   options: MatmulOptions = {},
@@ -100,12 +92,12 @@ function planned(
   given: unknown,
   other: unknown,
   options: MatmulOptions,
-  plan: TilePlan | undefined,
+  plan: TilePlan | WarpGroupPlan | undefined,
 ): unknown {
-  checkOptions('options', options, ['dtype']);
-  return operation('matmul', [given, other], ([a, b]) => {
-    checkFactor('a', a);
-    checkFactor('b', b);
+  checkOptions('options', options, ['dtype', 'out']);
+  return operation('matmul', [given, other, options.out], ([a, b, into]) => {
+    checkFactor('matmul', 'a', a);
+    checkFactor('matmul', 'b', b);
     if (a.dtype !== b.dtype)
       throw invalid(
         'b',
@@ -129,9 +121,10 @@ function planned(
           `${showShape(b.shape)}). They have to be as many${fix}.`,
       );
     }
-    const batch = batchOf(a, b);
+    const shape = [...batchOf(a, b), m, n];
+    if (into !== undefined) checkOut('matmul', into, dtype, shape);
     return (work) => {
-      const out = work.result(dtype, [...batch, m, n]) as unknown as KernelTensor;
+      const out = into ?? work.result(dtype, shape);
       if (out.size === 0) return out;
       if (k === 0) work.add((out as unknown as Tensor<'f32'>).fill(0));
       else multiply(work, out, a, b, plan);
@@ -140,32 +133,60 @@ function planned(
   });
 }
 
-function checkFactor(argument: string, value: unknown): asserts value is KernelTensor {
-  checkTensor('matmul', argument, value);
+export function checkFactor(
+  name: string,
+  argument: string,
+  value: unknown,
+): asserts value is KernelTensor {
+  checkTensor(name, argument, value);
   if (!FACTORS.includes(value.dtype.name))
     throw invalid(
       argument,
-      `a Tensor of ${FACTORS.join(', ')}, for matmul(…)`,
+      `a Tensor of ${FACTORS.join(', ')}, for ${name}(…)`,
       value.dtype.name,
       'Convert it with convert(f32).',
     );
   if (value.rank < 2)
     throw invalid(
       argument,
-      'at least two axes, for matmul(…)',
+      `at least two axes, for ${name}(…)`,
       value,
       'Make a row of it with unsqueeze(0), or a column with unsqueeze(1).',
     );
   if (value.shape.some((extent) => extent >= WIDE_FROM))
     throw invalid(
       argument,
-      `axes of fewer than ${WIDE_FROM} elements, for matmul(…)`,
+      `axes of fewer than ${WIDE_FROM} elements, for ${name}(…)`,
       value,
       'Multiply parts of it.',
     );
 }
 
-function resultDtype(factors: KernelDType, wanted: KernelDType | undefined): KernelDType {
+/** @throws CudaArgumentError for another dtype or shape, or a view */
+export function checkOut(
+  name: string,
+  value: unknown,
+  dtype: KernelDType,
+  shape: readonly number[],
+): asserts value is KernelTensor {
+  checkTensor(name, 'options.out', value);
+  const isOf =
+    value.dtype === dtype &&
+    value.isContiguous &&
+    value.rank === shape.length &&
+    value.shape.every((extent, axis) => extent === shape[axis]);
+  if (!isOf)
+    throw invalid(
+      'options.out',
+      `a contiguous Tensor of ${dtype.name} and shape ${showShape(shape)}`,
+      value,
+      'Leave it out, and the result is a new tensor.',
+    );
+  value.checkWritable('options.out');
+}
+
+/** The dtype of a result, by that of the factors and the one that is asked for. */
+export function resultDtype(factors: KernelDType, wanted: KernelDType | undefined): KernelDType {
   if (wanted === undefined || wanted === factors) return factors;
   const allowed = factors === f64 ? [f64] : NARROWER;
   if (!allowed.includes(wanted))
@@ -189,329 +210,4 @@ function batchOf(a: KernelTensor, b: KernelTensor): number[] {
         `${showShape(b.shape)}. From the end each of them has to be the same, or 1.`,
     );
   }
-}
-
-/** A factor as kernels take it: all memory from its first to its last element as one axis. */
-interface Factor {
-  readonly tensor: KernelTensor;
-  /** Whether the common dimension is the inner one in memory. */
-  readonly byDepth: boolean;
-  /** The stride of rows (in b: columns), and that of the common dimension. */
-  readonly across: number;
-  readonly along: number;
-}
-
-/** The layout of a factor's axes before the last two, in the batch's shape. */
-const leading = ({ layout }: KernelTensor, batch: readonly number[]): Layout =>
-  broadcastTo(
-    layoutOf(layout.shape.slice(0, -2), layout.strides.slice(0, -2), layout.offset),
-    batch as never,
-  );
-
-function multiply(
-  work: Work,
-  out: KernelTensor,
-  givenA: KernelTensor,
-  givenB: KernelTensor,
-  given: TilePlan | undefined,
-): void {
-  const batch = out.shape.slice(0, -2);
-  const [m, n] = out.shape.slice(-2) as [number, number];
-  const k = givenA.shape.at(-1)!;
-  const { dtype } = givenA;
-  const {
-    computeCapability: [major],
-    multiprocessorCount,
-    sharedMemoryPerBlockOptin,
-  } = out.device.properties;
-  const halves = (dtype === f16 || dtype === bf16) && major >= 8;
-  let [a, b] = halves
-    ? [inRuns(work, givenA), inRuns(work, givenB)]
-    : [forward(work, givenA), forward(work, givenB)];
-  let axes = coalesceTogether([leading(a, batch), leading(b, batch)]);
-  if (axes[0]!.shape.length > AXES) {
-    // Axes do not merge to two: each matrix of the batch is copied.
-    [a, b] = [a, b].map((factor) =>
-      written(
-        work,
-        factor.broadcastTo([
-          ...batch,
-          ...factor.shape.slice(-2),
-        ] as never) as unknown as KernelTensor,
-        halves,
-      ),
-    ) as [KernelTensor, KernelTensor];
-    axes = coalesceTogether([leading(a, batch), leading(b, batch)]);
-  }
-  const [outerA = 0, innerA = 0] = twoOf(axes[0]!.strides);
-  const [outerB = 0, innerB = 0] = twoOf(axes[1]!.strides);
-  const [, inner] = twoOf(axes[0]!.shape, 1) as [number, number];
-  const left = factorOf(a, -2, -1, halves);
-  const right = factorOf(b, -1, -2, halves);
-  const wide = [left.tensor, right.tensor, out].some(({ size }) => size >= WIDE_FROM);
-  const matrices = out.size / (m * n);
-  const common = {
-    out: out.reshape([out.size] as never),
-    a: left.tensor,
-    b: right.tensor,
-    m,
-    n,
-    k,
-    inner,
-    outerA,
-    innerA,
-    outerB,
-    innerB,
-  };
-  const index = wide ? { index: 'i64' as const } : {};
-  const blocks = (rows: number, columns: number) => {
-    const [down, across] = [Math.ceil(m / rows), Math.ceil(n / columns)];
-    const grid = down * across * matrices;
-    if (grid > MOST_BLOCKS)
-      throw invalid(
-        'a',
-        `at most ${MOST_BLOCKS} tiles of ${rows} × ${columns}, for matmul(…)`,
-        grid,
-        'Multiply parts of it.',
-      );
-    return { down, across, grid };
-  };
-  if (halves) {
-    const plan =
-      given ?? planFor(m, n, k, matrices, multiprocessorCount, sharedMemoryPerBlockOptin);
-    const { down, across, grid } = blocks(plan.rows, plan.columns);
-    const edges = m % plan.rows !== 0 || n % plan.columns !== 0 || k % plan.depth !== 0;
-    const pairs = n % 2 === 0;
-    const launch = tensorCoreProduct({
-      plan,
-      dtype,
-      out: out.dtype,
-      leftByDepth: left.byDepth,
-      rightByDepth: right.byDepth,
-      edges,
-      pairs,
-      wide,
-    });
-    work.add(
-      launch(
-        {
-          ...common,
-          strideA: left.byDepth ? left.across : left.along,
-          strideB: right.byDepth ? right.across : right.along,
-          pitch: pairs ? n / 2 : n,
-          down,
-          across,
-        },
-        { grid, sharedBytes: sharedBytesOf(plan), ...index },
-      ),
-    );
-    return;
-  }
-  const accumulator = dtype === f64 ? 'f64' : 'f32';
-  const side =
-    accumulator === 'f64'
-      ? sideFor([64, 32], m, n, matrices, multiprocessorCount)
-      : sideFor([128, 64, 32], m, n, matrices, multiprocessorCount);
-  const { down, across, grid } = blocks(side, side);
-  const launch = fmaProduct({
-    dtype,
-    out: out.dtype,
-    accumulator,
-    side,
-    leftByDepth: left.byDepth,
-    rightByDepth: right.byDepth,
-    wide,
-  });
-  work.add(
-    launch(
-      {
-        ...common,
-        rowA: left.across,
-        columnA: left.along,
-        rowB: right.along,
-        columnB: right.across,
-        pitch: n,
-        down,
-        across,
-      },
-      { grid, ...index },
-    ),
-  );
-}
-
-/** Values for two axes, from those for 0, 1 or 2; missing axes come first. */
-function twoOf(values: readonly number[], missing = 0): number[] {
-  return [...new Array<number>(AXES - values.length).fill(missing), ...values];
-}
-
-/**
- * Describes a factor to the kernels.
- *
- * @param line the axis of rows (in b: of columns)
- * @param depth the axis of the common dimension
- * @param runs whether the inner axis is read by runs of 16 bytes
- */
-function factorOf(tensor: KernelTensor, line: -1 | -2, depth: -1 | -2, runs: boolean): Factor {
-  const { shape, strides, offset } = tensor.layout;
-  const reach = shape.reduce((sum, extent, axis) => sum + (extent - 1) * strides[axis]!, 1);
-  const all = new Tensor(tensor.buffer, layoutOf([reach], [1], offset), false) as KernelTensor;
-  // The stride of an axis of one element has no meaning.
-  const step = (axis: -1 | -2): number => (shape.at(axis) === 1 ? 0 : strides.at(axis)!);
-  const [across, along] = [step(line), step(depth)];
-  // An element that is broadcast along the common dimension is no run.
-  const isRun = shape.at(depth) === 1 || strides.at(depth) === 1;
-  return {
-    tensor: all,
-    byDepth: runs ? isRun && across % RUN === 0 : along <= across || across === 0,
-    across,
-    along,
-  };
-}
-
-/** Gives the tensor, or a copy where a stride is negative. */
-function forward(work: Work, tensor: KernelTensor): KernelTensor {
-  return tensor.layout.strides.every((stride) => stride >= 0) ? tensor : work.dense(tensor);
-}
-
-/** Gives the tensor, or a copy, in which rows or columns are runs of 16 bytes. */
-function inRuns(work: Work, tensor: KernelTensor): KernelTensor {
-  const { shape, strides, offset } = tensor.layout;
-  const begins =
-    tensor.buffer.memory.aligned &&
-    (tensor.buffer.byteOffset + offset * tensor.dtype.bytes) % ALIGNMENT === 0;
-  const apart = (axis: number): boolean =>
-    shape[axis] === 1 || (strides[axis]! >= 0 && strides[axis]! % RUN === 0);
-  const last = shape.length - 1;
-  const inner = (axis: number): boolean =>
-    (shape[axis] === 1 || strides[axis] === 1) &&
-    shape.every((_, other) => other === axis || apart(other));
-  return begins && (inner(last) || inner(last - 1)) ? tensor : written(work, tensor, true);
-}
-
-/**
- * Copies the tensor: rows, or columns where their stride is smaller, are contiguous. With `runs`
- * they begin at multiples of 16 bytes.
- */
-function written(work: Work, tensor: KernelTensor, runs: boolean): KernelTensor {
-  const columns = Math.abs(tensor.layout.strides.at(-2)!) < Math.abs(tensor.layout.strides.at(-1)!);
-  const from = columns ? (tensor.transpose() as unknown as KernelTensor) : tensor;
-  const extent = from.shape.at(-1)!;
-  const row = runs ? Math.ceil(extent / RUN) * RUN : extent;
-  const memory = work.temporary(from.dtype, [
-    ...from.shape.slice(0, -1),
-    row,
-  ]) as unknown as KernelTensor;
-  const copy =
-    row === extent
-      ? memory
-      : (new Tensor(
-          memory.buffer,
-          layoutOf([...from.shape], memory.layout.strides, memory.layout.offset),
-          false,
-        ) as KernelTensor);
-  work.add(copy.copyFrom(from));
-  return columns ? copy.transpose() : copy;
-}
-
-/**
- * Tiles for products of many and of few elements, largest first. `blocks` is the number of blocks
- * on a multiprocessor, `worth` the speed relative to the first tile where all multiprocessors are
- * busy (H200, 4096³ of f16: 464, 446, 449, 424 TFLOPS; the last one is estimated from its size).
- */
-export const PLANS: readonly (TilePlan & { readonly blocks: number; readonly worth: number })[] = [
-  {
-    rows: 128,
-    columns: 256,
-    depth: 64,
-    stages: 3,
-    warpRows: 64,
-    warpColumns: 64,
-    group: 8,
-    blocks: 1,
-    worth: 1,
-  },
-  {
-    rows: 128,
-    columns: 128,
-    depth: 64,
-    stages: 3,
-    warpRows: 64,
-    warpColumns: 64,
-    group: 8,
-    blocks: 2,
-    worth: 0.96,
-  },
-  // For GPUs with 100 KB of shared memory, and for depths that are multiples of 32 and not of 64.
-  {
-    rows: 128,
-    columns: 256,
-    depth: 32,
-    stages: 4,
-    warpRows: 64,
-    warpColumns: 64,
-    group: 8,
-    blocks: 1,
-    worth: 0.95,
-  },
-  {
-    rows: 128,
-    columns: 128,
-    depth: 32,
-    stages: 4,
-    warpRows: 64,
-    warpColumns: 64,
-    group: 8,
-    blocks: 2,
-    worth: 0.9,
-  },
-  {
-    rows: 64,
-    columns: 64,
-    depth: 32,
-    stages: 4,
-    warpRows: 32,
-    warpColumns: 32,
-    group: 8,
-    blocks: 5,
-    worth: 0.5,
-  },
-];
-
-/**
- * Gives the plan with the shortest estimated time: the number of rounds, in each of which the
- * multiprocessors run as many blocks as they hold, times the size of a tile.
- */
-function planFor(
-  m: number,
-  n: number,
-  k: number,
-  matrices: number,
-  multiprocessors: number,
-  sharedBytes: number,
-): TilePlan {
-  const time = ({ rows, columns, blocks, worth, depth }: (typeof PLANS)[number]): number => {
-    const tiles = Math.ceil(m / rows) * Math.ceil(n / columns) * matrices;
-    const together = multiprocessors * blocks;
-    // In the last round a multiprocessor may have fewer blocks, which then run faster.
-    const rounds =
-      Math.floor(tiles / together) + Math.ceil((tiles % together) / multiprocessors) / blocks;
-    return (rounds * rows * columns * blocks * Math.ceil(k / depth) * depth) / worth;
-  };
-  return PLANS.filter((plan) => sharedBytesOf(plan) <= sharedBytes).reduce((best, plan) =>
-    time(plan) < time(best) ? plan : best,
-  );
-}
-
-/** Gives the largest side with which every multiprocessor has a tile, else the smallest. */
-function sideFor<S extends number>(
-  sides: readonly S[],
-  m: number,
-  n: number,
-  matrices: number,
-  multiprocessors: number,
-): S {
-  return (
-    sides.find((side) => Math.ceil(m / side) * Math.ceil(n / side) * matrices >= multiprocessors) ??
-    sides.at(-1)!
-  );
 }

@@ -6,6 +6,7 @@ import type { Shape, Tensor } from '../tensor/index.js';
 import { elementwise } from './elementwise.js';
 import type { FloatName, IntegerName, NumberName } from './element-types.js';
 import type { Group } from './element-types.js';
+import { ACTIVATIONS } from './activations.js';
 import type { Gpu } from './kernel-family.js';
 import { checkNoOptions } from './operation.js';
 
@@ -273,7 +274,7 @@ export const sigmoid = unary<FloatName>(
  * console.log((await y.read()).join(' ')); // 0 0 2
  * ```
  */
-export const relu = unary<NumberName>('relu', 'numbers', (x: number): number => Math.max(x, 0));
+export const relu = unary<NumberName>('relu', 'numbers', ACTIVATIONS.relu);
 /**
  * x · sigmoid(x), as x / (1 + exp(-x)).
  *
@@ -283,11 +284,7 @@ export const relu = unary<NumberName>('relu', 'numbers', (x: number): number => 
  * console.log(Array.from(await y.read(), (value) => value.toFixed(3)).join(' ')); // 0.000 1.762
  * ```
  */
-export const silu = unary<FloatName>(
-  'silu',
-  'floats',
-  (x: number): number => x / (1 + Math.exp(-x)),
-);
+export const silu = unary<FloatName>('silu', 'floats', ACTIVATIONS.silu);
 /**
  * x / 2 · (1 + erf(x / sqrt(2))): the exact form.
  *
@@ -297,11 +294,7 @@ export const silu = unary<FloatName>(
  * console.log(Array.from(await y.read(), (value) => value.toFixed(3)).join(' ')); // 0.000 1.954
  * ```
  */
-export const gelu = unary<FloatName>(
-  'gelu',
-  'floats',
-  (x: number, gpu: Gpu): number => 0.5 * x * (1 + gpu.erf(x * 0.7071067811865476)),
-);
+export const gelu = unary<FloatName>('gelu', 'floats', ACTIVATIONS.gelu);
 /**
  * GELU by its approximation with tanh: x / 2 · (1 + tanh(sqrt(2 / π) · (x + 0.044715 · x³))).
  *
@@ -311,11 +304,7 @@ export const gelu = unary<FloatName>(
  * console.log(Array.from(await y.read(), (value) => value.toFixed(3)).join(' ')); // 0.000 1.955
  * ```
  */
-export const geluTanh = unary<FloatName>(
-  'gelu_tanh',
-  'floats',
-  (x: number): number => 0.5 * x * (1 + Math.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))),
-);
+export const geluTanh = unary<FloatName>('gelu_tanh', 'floats', ACTIVATIONS.geluTanh);
 /**
  * log(1 + exp(x)), without overflow.
  *

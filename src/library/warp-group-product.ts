@@ -3,12 +3,15 @@
  * block begins tensor copies of both factors, several steps of the common dimension ahead; each of
  * the others multiplies 64 rows of the block's tile. Blocks stay and compute one tile after the
  * other, so that the copies for the next tile run while the results of the last one are written.
- * In a cluster, blocks have the same columns: each copies a part of them for all.
+ * Where there are few tiles, a cluster of blocks computes each of them: every block a part of the
+ * common dimension, and then the sums of all parts for some of the columns.
  */
 import { i32 } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
 import { deviceFunction, input, output } from '../kernels/index.js';
 import type { DeviceFunction } from '../kernels/index.js';
+import type { ActivationName } from './activations.js';
+import { finishing } from './finish.js';
 import { KernelFamily } from './kernel-family.js';
 import type { Gpu, KernelArray, Launchable } from './kernel-family.js';
 
@@ -20,9 +23,9 @@ export interface WarpGroupPlan {
   readonly columns: number;
   /** The number of steps of 64 elements whose factors are in shared memory at a time. */
   readonly stages: number;
-  /** Blocks of a cluster, which have adjacent rows and the same columns: 1 or 2. */
-  readonly cluster: number;
-  /** Rows of tiles of clusters that concurrent blocks compute, so that they share factors. */
+  /** The number of blocks for each tile: 1, 2, 4 or 8. */
+  readonly splits: number;
+  /** Rows of tiles that concurrent blocks compute, so that they share factors. */
   readonly group: number;
 }
 
@@ -51,6 +54,10 @@ export interface WarpGroupForm {
   readonly rightByDepth: boolean;
   /** Whether tensor copies write the result: its rows begin at multiples of 16 bytes. */
   readonly copied: boolean;
+  /** The dtype of a bias, which is added to each row. */
+  readonly bias: KernelDType | undefined;
+  /** What is applied to each element, in f32. */
+  readonly activation: ActivationName | undefined;
 }
 
 type Lines = KernelArray<KernelArray<number>>;
@@ -61,13 +68,14 @@ interface Args {
   /** [outer batch][inner batch][row][depth], or [depth][row]; b with columns for rows. */
   readonly a: Matrices;
   readonly b: Matrices;
+  /** Not read where the form has none. */
+  readonly bias: readonly number[];
   readonly m: number;
   readonly n: number;
   readonly k: number;
-  /** The number of tiles of clusters along the result's rows, and of tiles along its columns. */
+  /** The number of tiles along the result's rows and columns, and of all matrices. */
   readonly down: number;
   readonly across: number;
-  /** The number of tiles of clusters. */
   readonly tiles: number;
   /** The number of inner products for each outer one, and which batches of a factor are one. */
   readonly inner: number;
@@ -81,8 +89,7 @@ interface ProductGpu extends Gpu {
   readonly ROWS: number;
   readonly COLUMNS: number;
   readonly STAGES: number;
-  readonly CLUSTER: number;
-  readonly GROUP: number;
+  readonly SPLITS: number;
   /** Lines of a panel of a factor whose inner dimension is not the common one, else 0. */
   readonly PANEL_A: number;
   readonly PANEL_B: number;
@@ -90,18 +97,31 @@ interface ProductGpu extends Gpu {
   /** Elements of the result in 128 bytes. */
   readonly WIDTH: number;
   readonly HALVES: boolean;
+  rowOf(number: number, down: number, across: number): number;
+  columnOf(number: number, down: number, across: number): number;
+  finished(sum: number, bias: readonly number[], x: number, n: number): number;
   lines(): Lines;
   staged(): Lines;
   packed(): KernelArray<number>;
 }
 
+/** The first row of tiles of a tile: in GROUP rows of tiles the order is by columns. */
+const rowOf = (number: number, down: number, across: number, gpu: Gpu & { GROUP: number }) => {
+  const first = (number / (gpu.GROUP * across)) * gpu.GROUP;
+  return first + ((number % (gpu.GROUP * across)) % Math.min(down - first, gpu.GROUP));
+};
+const columnOf = (number: number, down: number, across: number, gpu: Gpu & { GROUP: number }) => {
+  const first = (number / (gpu.GROUP * across)) * gpu.GROUP;
+  return (number % (gpu.GROUP * across)) / Math.min(down - first, gpu.GROUP);
+};
+
 const products = new KernelFamily(
   'warp_group_product',
   (
-    { out, a, b, m, n, k, down, across, tiles, inner, outerA, innerA, outerB, innerB }: Args,
+    { out, a, b, bias, m, n, k, down, across, tiles, inner, outerA, innerA, outerB, innerB }: Args,
     gpu: ProductGpu,
   ) => {
-    const { ROWS, COLUMNS, STAGES, CLUSTER, GROUP, PANEL_A, PANEL_B, COPIED, WIDTH, HALVES } = gpu;
+    const { ROWS, COLUMNS, STAGES, SPLITS, PANEL_A, PANEL_B, COPIED, WIDTH, HALVES } = gpu;
     const GROUPS = ROWS / 64;
     const lines = gpu.lines();
     const full = gpu.shared.u64(STAGES);
@@ -109,29 +129,31 @@ const products = new KernelFamily(
     if (gpu.threadIdx.x === 0) {
       for (let s = 0; s < STAGES; s++) {
         gpu.barrier.init(full, s, 1);
-        gpu.barrier.init(empty, s, GROUPS * CLUSTER);
+        gpu.barrier.init(empty, s, GROUPS);
       }
       gpu.fence.barriers();
     }
     gpu.block.sync();
-    if (CLUSTER > 1) gpu.cluster.sync();
 
-    const rank = gpu.blockIdx.x % CLUSTER;
     const warpGroup = gpu.warpIdx >> 2;
-    const steps = (k + 63) >> 6;
+    const thread = gpu.threadIdx.x % 128;
+    const warp = gpu.warpIdx % 4;
+    const { lane } = gpu;
+    // The block's part of the common dimension, in steps.
+    const rank = gpu.blockIdx.x % SPLITS;
+    const allSteps = (k + 63) >> 6;
+    const firstStep = (allSteps * rank) / SPLITS;
+    const steps = (allSteps * (rank + 1)) / SPLITS - firstStep;
+    const stride = gpu.gridDim.x / SPLITS;
     if (warpGroup === GROUPS) {
       if (GROUPS > 1) gpu.group.fewerRegisters(40);
-      if (gpu.threadIdx.x === 128 * GROUPS) {
+      if (thread === 0) {
         let stage = 0;
         let parity = 1;
-        for (let tile = gpu.blockIdx.x / CLUSTER; tile < tiles; tile += gpu.gridDim.x / CLUSTER) {
+        for (let tile = gpu.blockIdx.x / SPLITS; tile < tiles; tile += stride) {
           const matrix = tile / (down * across);
-          const number = tile % (down * across);
-          const firstDown = (number / (GROUP * across)) * GROUP;
-          const rowsHere = Math.min(down - firstDown, GROUP);
-          const within = number % (GROUP * across);
-          const top = ((firstDown + (within % rowsHere)) * CLUSTER + rank) * ROWS;
-          const side = (within / rowsHere) * COLUMNS;
+          const top = gpu.rowOf(tile % (down * across), down, across) * ROWS;
+          const side = gpu.columnOf(tile % (down * across), down, across) * COLUMNS;
           const oA = (matrix / inner) * outerA;
           const iA = (matrix % inner) * innerA;
           const oB = (matrix / inner) * outerB;
@@ -140,53 +162,20 @@ const products = new KernelFamily(
             gpu.barrier.wait(empty, stage, parity);
             gpu.barrier.expect(full, stage, (ROWS + COLUMNS) * 128);
             const line = stage * (ROWS + COLUMNS);
-            const at = step * 64;
+            const at = (firstStep + step) * 64;
             if (PANEL_A === 0) gpu.tensor.load(lines, line, ROWS, a, full, stage, oA, iA, top, at);
             else {
               gpu.unroll();
               for (let p = 0; p < ROWS; p += 64)
                 gpu.tensor.load(lines, line + p, 64, a, full, stage, oA, iA, at, top + p);
             }
-            // Each block of the cluster copies its part of the columns.
-            const part = rank * (COLUMNS / CLUSTER);
-            const to = line + ROWS + part;
-            if (PANEL_B === 0) {
-              if (CLUSTER === 1)
-                gpu.tensor.load(lines, to, COLUMNS, b, full, stage, oB, iB, side, at);
-              else
-                gpu.tensor.multicast(
-                  (1 << CLUSTER) - 1,
-                  lines,
-                  to,
-                  COLUMNS / CLUSTER,
-                  b,
-                  full,
-                  stage,
-                  oB,
-                  iB,
-                  side + part,
-                  at,
-                );
-            } else {
+            const to = line + ROWS;
+            if (PANEL_B === 0)
+              gpu.tensor.load(lines, to, COLUMNS, b, full, stage, oB, iB, side, at);
+            else {
               gpu.unroll();
-              for (let p = 0; p < COLUMNS / CLUSTER; p += 64) {
-                if (CLUSTER === 1)
-                  gpu.tensor.load(lines, to + p, 64, b, full, stage, oB, iB, at, side + p);
-                else
-                  gpu.tensor.multicast(
-                    (1 << CLUSTER) - 1,
-                    lines,
-                    to + p,
-                    64,
-                    b,
-                    full,
-                    stage,
-                    oB,
-                    iB,
-                    at,
-                    side + part + p,
-                  );
-              }
+              for (let p = 0; p < COLUMNS; p += 64)
+                gpu.tensor.load(lines, to + p, 64, b, full, stage, oB, iB, at, side + p);
             }
             stage++;
             if (stage === STAGES) {
@@ -199,12 +188,9 @@ const products = new KernelFamily(
     } else {
       if (GROUPS > 1) gpu.group.moreRegisters(232);
       const sums = gpu.local.f32(COLUMNS / 2);
-      const thread = gpu.threadIdx.x % 128;
-      const warp = gpu.warpIdx % 4;
-      const { lane } = gpu;
       let stage = 0;
       let parity = 0;
-      for (let tile = gpu.blockIdx.x / CLUSTER; tile < tiles; tile += gpu.gridDim.x / CLUSTER) {
+      for (let tile = gpu.blockIdx.x / SPLITS; tile < tiles; tile += stride) {
         gpu.unroll();
         for (let i = 0; i < COLUMNS / 2; i++) sums[i] = 0;
         let before = 0;
@@ -229,11 +215,7 @@ const products = new KernelFamily(
           gpu.group.commit();
           gpu.group.wait(1);
           // The products of the step before have read their factors.
-          if (step > 0) {
-            if (CLUSTER === 1) {
-              if (thread === 0) gpu.barrier.arrive(empty, before);
-            } else if (thread < CLUSTER) gpu.barrier.arriveIn(empty, before, thread);
-          }
+          if (step > 0 && thread === 0) gpu.barrier.arrive(empty, before);
           before = stage;
           stage++;
           if (stage === STAGES) {
@@ -243,72 +225,112 @@ const products = new KernelFamily(
           step++;
         } while (step < steps);
         gpu.group.wait(0);
-        if (CLUSTER === 1) {
-          if (thread === 0) gpu.barrier.arrive(empty, before);
-        } else if (thread < CLUSTER) gpu.barrier.arriveIn(empty, before, thread);
+        if (thread === 0) gpu.barrier.arrive(empty, before);
 
-        const matrix = tile / (down * across);
-        const number = tile % (down * across);
-        const firstDown = (number / (GROUP * across)) * GROUP;
-        const rowsHere = Math.min(down - firstDown, GROUP);
-        const within = number % (GROUP * across);
-        const top = ((firstDown + (within % rowsHere)) * CLUSTER + rank) * ROWS + warpGroup * 64;
-        const side = (within / rowsHere) * COLUMNS;
-        if (COPIED) {
-          const staged = gpu.staged();
+        if (SPLITS > 1) {
+          // All copies have come, and the other groups' products have read them.
+          if (GROUPS > 1) gpu.block.syncThreads(GROUPS + 1, 128 * GROUPS);
+          const parts = gpu.dynamicShared.f32();
           gpu.unroll();
-          for (let first = 0; first < COLUMNS; first += WIDTH) {
-            const to = (warpGroup * 2 + ((first / WIDTH) % 2)) * 64;
-            // The copy that began two parts ago has read these lines.
-            if (thread === 0) gpu.tensor.waitRead(1);
-            gpu.block.syncThreads(warpGroup + 1, 128);
-            if (HALVES) {
-              const line = to + warp * 16 + (lane & 15);
-              gpu.unroll();
-              for (let q = 0; q < 4; q++) {
-                const packed = gpu.packed();
-                gpu.unroll();
-                for (let i = 0; i < 8; i++) packed[i] = sums[first / 2 + q * 8 + i]!;
-                gpu.warp.storeMatrices(
-                  staged[line]!,
-                  ((q * 2 + (lane >> 4)) ^ (lane & 7)) * 8,
-                  packed,
-                );
-              }
-            } else {
-              const line = to + warp * 16 + (lane >> 2);
-              gpu.unroll();
-              for (let q = 0; q < 4; q++) {
-                const place = ((q * 2 + ((lane & 3) >> 1)) ^ (lane >> 2)) * 4 + (lane & 1) * 2;
-                const from = first / 2 + q * 4;
-                staged[line]![place] = sums[from]!;
-                staged[line]![place + 1] = sums[from + 1]!;
-                staged[line + 8]![place] = sums[from + 2]!;
-                staged[line + 8]![place + 1] = sums[from + 3]!;
-              }
-            }
-            gpu.fence.async();
-            gpu.block.syncThreads(warpGroup + 1, 128);
-            if (thread === 0) {
-              gpu.tensor.store(out, staged, to, 64, matrix, top, side + first);
-              gpu.tensor.commit();
-            }
-          }
+          for (let i = 0; i < COLUMNS / 2; i++)
+            parts[(i >> 2) * (512 * GROUPS) + gpu.threadIdx.x * 4 + (i & 3)] = sums[i]!;
         } else {
-          const row = top + warp * 16 + (lane >> 2);
+          const matrix = tile / (down * across);
+          const top = gpu.rowOf(tile % (down * across), down, across) * ROWS + warpGroup * 64;
+          const side = gpu.columnOf(tile % (down * across), down, across) * COLUMNS;
+          // Sums 0 and 1 of a thread are in this column and the next; every four, 8 further.
           const column = side + (lane % 4) * 2;
-          gpu.unroll();
-          for (let i = 0; i < COLUMNS / 2; i++) {
-            const y = row + 8 * ((i >> 1) & 1);
-            const x = column + 8 * (i >> 2) + (i & 1);
-            if (y < m && x < n) out[matrix]![y]![x] = sums[i]!;
+          if (COPIED) {
+            const staged = gpu.staged();
+            gpu.unroll();
+            for (let first = 0; first < COLUMNS; first += WIDTH) {
+              const to = (warpGroup * 2 + ((first / WIDTH) % 2)) * 64;
+              // The copy that began two parts ago has read these lines.
+              if (thread === 0) gpu.tensor.waitRead(1);
+              gpu.block.syncThreads(warpGroup + 1, 128);
+              gpu.unroll();
+              for (let q = 0; q < 4; q++) {
+                if (HALVES) {
+                  const line = to + warp * 16 + (lane & 15);
+                  const packed = gpu.packed();
+                  gpu.unroll();
+                  for (let i = 0; i < 8; i++) {
+                    const x = column + first + q * 16 + 8 * (i >> 2) + (i & 1);
+                    packed[i] = gpu.finished(sums[first / 2 + q * 8 + i]!, bias, x, n);
+                  }
+                  const place = ((q * 2 + (lane >> 4)) ^ (lane & 7)) * 8;
+                  gpu.warp.storeMatrices(staged[line]!, place, packed);
+                } else {
+                  const line = to + warp * 16 + (lane >> 2);
+                  const place = ((q * 2 + ((lane & 3) >> 1)) ^ (lane >> 2)) * 4 + (lane & 1) * 2;
+                  gpu.unroll();
+                  for (let i = 0; i < 4; i++) {
+                    const x = column + first + q * 8 + (i & 1);
+                    staged[line + 8 * (i >> 1)]![place + (i & 1)] = gpu.finished(
+                      sums[first / 2 + q * 4 + i]!,
+                      bias,
+                      x,
+                      n,
+                    );
+                  }
+                }
+              }
+              gpu.fence.async();
+              gpu.block.syncThreads(warpGroup + 1, 128);
+              if (thread === 0) {
+                gpu.tensor.store(out, staged, to, 64, matrix, top, side + first);
+                gpu.tensor.commit();
+              }
+            }
+          } else {
+            const row = top + warp * 16 + (lane >> 2);
+            gpu.unroll();
+            for (let i = 0; i < COLUMNS / 2; i++) {
+              const y = row + 8 * ((i >> 1) & 1);
+              const x = column + 8 * (i >> 2) + (i & 1);
+              if (y < m && x < n) out[matrix]![y]![x] = gpu.finished(sums[i]!, bias, x, n);
+            }
           }
         }
       }
-      if (COPIED && thread === 0) gpu.tensor.waitRead(0);
+      if (COPIED && SPLITS === 1 && thread === 0) gpu.tensor.waitRead(0);
     }
-    // A block stays until the others have copied to it and arrived at its barriers.
-    if (CLUSTER > 1) gpu.cluster.sync();
+    if (SPLITS > 1) {
+      gpu.cluster.sync();
+      if (warpGroup < GROUPS) {
+        const tile = gpu.blockIdx.x / SPLITS;
+        const matrix = tile / (down * across);
+        const row =
+          gpu.rowOf(tile % (down * across), down, across) * ROWS +
+          warpGroup * 64 +
+          warp * 16 +
+          (lane >> 2);
+        const side = gpu.columnOf(tile % (down * across), down, across) * COLUMNS;
+        const parts = gpu.dynamicShared.f32();
+        gpu.unroll();
+        for (let i = 0; i < COLUMNS / 8 / SPLITS; i++) {
+          const four = rank * (COLUMNS / 8 / SPLITS) + i;
+          const total = gpu.local.f32(4);
+          gpu.unroll();
+          for (let e = 0; e < 4; e++) total[e] = 0;
+          gpu.unroll();
+          for (let r = 0; r < SPLITS; r++) {
+            const part = gpu.local.f32(4);
+            gpu.cluster.load(part, parts, four * (512 * GROUPS) + gpu.threadIdx.x * 4, r);
+            gpu.unroll();
+            for (let e = 0; e < 4; e++) total[e] = total[e]! + part[e]!;
+          }
+          gpu.unroll();
+          for (let e = 0; e < 4; e++) {
+            const y = row + 8 * (e >> 1);
+            const x = side + (lane % 4) * 2 + 8 * four + (e & 1);
+            if (y < m && x < n) out[matrix]![y]![x] = gpu.finished(total[e]!, bias, x, n);
+          }
+        }
+      }
+      // A block stays until the others have read its sums.
+      gpu.cluster.sync();
+    }
   },
 );
 
@@ -342,16 +364,19 @@ const linesOf = (name: string, COUNT: number): DeviceFunction => {
 
 /** Gives the kernel for a form. */
 export function warpGroupProduct(form: WarpGroupForm): Launchable {
-  const { plan, dtype, out, leftByDepth, rightByDepth, copied } = form;
-  const { rows, columns, stages, cluster, group } = plan;
+  const { plan, dtype, out, leftByDepth, rightByDepth, copied, bias, activation } = form;
+  const { rows, columns, stages, splits, group } = plan;
   const key =
-    `${dtype.name}_${out.name}_${rows}x${columns}_${stages}_${cluster}_${group}_` +
-    `${leftByDepth ? 'k' : 'm'}${rightByDepth ? 'k' : 'n'}${copied ? '' : '_plain'}`;
+    `${dtype.name}_${out.name}_${rows}x${columns}_${stages}_${splits}_${group}_` +
+    `${leftByDepth ? 'k' : 'm'}${rightByDepth ? 'k' : 'n'}${copied ? '' : '_plain'}` +
+    (bias === undefined ? '' : `_bias_${bias.name}`) +
+    (activation === undefined ? '' : `_${activation}`);
   return products.member(key, () => ({
     signature: {
       out: output(out, 3),
       a: input(dtype, 4),
       b: input(dtype, 4),
+      bias: input(bias ?? dtype),
       ...Object.fromEntries(['m', 'n', 'k', 'down', 'across', 'tiles'].map((name) => [name, i32])),
       ...Object.fromEntries(
         ['inner', 'outerA', 'innerA', 'outerB', 'innerB'].map((name) => [name, i32]),
@@ -361,13 +386,15 @@ export function warpGroupProduct(form: WarpGroupForm): Launchable {
       ROWS: rows,
       COLUMNS: columns,
       STAGES: stages,
-      CLUSTER: cluster,
-      GROUP: group,
+      SPLITS: splits,
+      rowOf: deviceFunction(rowOf as never, { uses: { GROUP: group } }) as DeviceFunction,
+      columnOf: deviceFunction(columnOf as never, { uses: { GROUP: group } }) as DeviceFunction,
       PANEL_A: leftByDepth ? 0 : DEPTH,
       PANEL_B: rightByDepth ? 0 : DEPTH,
       COPIED: copied,
       WIDTH: LINE_BYTES / out.bytes,
       HALVES: out.bytes === 2,
+      finished: finishing(bias !== undefined, activation),
       lines: linesOf(dtype.name, (rows + columns) * stages),
       staged: staged(out.name, copied ? (rows / 64) * PARTS * PART_LINES : 8),
       packed: packed(out.name),

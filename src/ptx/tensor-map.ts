@@ -18,7 +18,7 @@ export const TENSOR_MAP = {
   type: 5,
   /** A u8: `TENSOR_KIND` */
   kind: 6,
-  /** A u8: 0 none, 1 slices of 16 bytes, 2 of 32. */
+  /** A u8: 0 none, 1 slices of 16 bytes, 2 of 32. Dimension 0 then counts slices. */
   interleave: 7,
   /** A u8: 0 none, 1 32 bytes, 2 64, 3 128, 4 96. */
   swizzle: 8,
@@ -75,7 +75,7 @@ export const tensorTypeBytes = (type: TensorType): number => Number(/\d+/.exec(t
 /** @internal */
 export const isFloatTensor = (type: TensorType): boolean => type.includes('f');
 
-/** The value outside of the tensor where NaN is asked for, in every 16 bits. */
+/** The value outside of the tensor where NaN is asked for, in every 16 bits (H200, driver 580). */
 export const OUTSIDE_NAN = 0x7ff7;
 
 /**

@@ -9,7 +9,8 @@ import { matmul, transpose } from 'async-cuda/library';
 import * as fc from '../fast-check.js';
 import { beforeAll, describe, expect, test } from 'vitest';
 
-import { PLANS, matmulBy } from '../../src/library/matmul.js';
+import { matmulBy } from '../../src/library/matmul.js';
+import { PLANS } from '../../src/library/product.js';
 import { sharedBytesOf, tensorCoreProduct } from '../../src/library/tensor-core-product.js';
 import { allModes, failure, onCpu, onDevice, range } from '../core/test-device.js';
 import { someOf } from '../random-runs.js';

@@ -35,43 +35,43 @@ static double half(uint16_t bits) {
   return bits >> 15 ? -magnitude : magnitude;
 }
 
-/* samples, side, products between two events → µs of each */
+/* samples, m, n, k, products between two events → µs of each */
 static void product(const long *args) {
-  long side = args[1];
-  size_t bytes = (size_t)side * (size_t)side * 2;
+  long m = args[1], n = args[2], depth = args[3], products = args[4];
+  long sizes[] = {m * depth, depth * n, m * n};
   CUdeviceptr matrices[3];
-  uint16_t *host = malloc(bytes);
-  for (int i = 0; i < 3; i++) CHECK(p_cuMemAlloc(&matrices[i], bytes));
+  uint16_t *host = malloc((size_t)(m * depth + depth * n + m * n) * 2);
+  for (int i = 0; i < 3; i++) CHECK(p_cuMemAlloc(&matrices[i], (size_t)sizes[i] * 2));
   for (int i = 0; i < 2; i++) {
-    for (long at = 0; at < side * side; at++) host[at] = element((uint32_t)(at + i * 7));
-    CHECK(p_cuMemcpyHtoDAsync(matrices[i], host, bytes, stream));
+    for (long at = 0; at < sizes[i]; at++) host[at] = element((uint32_t)(at + i * 7));
+    CHECK(p_cuMemcpyHtoDAsync(matrices[i], host, (size_t)sizes[i] * 2, stream));
     CHECK(p_cuStreamSynchronize(stream));
   }
   CUevent begin, end;
   CHECK(p_cuEventCreate(&begin, 0));
   CHECK(p_cuEventCreate(&end, 0));
   const float one = 1, zero = 0;
-  int n = (int)side, status = 0;
+  int status = 0;
   /* By columns, as cuBLAS has it, rows of b times a are rows of a times b. */
-#define MULTIPLY()                                                                                 \
-  (status |= gemm(handle, NOT_TRANSPOSED, NOT_TRANSPOSED, n, n, n, &one, (void *)matrices[1],      \
-       R_16F, n, (void *)matrices[0], R_16F, n, &zero, (void *)matrices[2], R_16F, n, COMPUTE_32F, \
-       DEFAULT_ALGORITHM))
+#define MULTIPLY()                                                                              \
+  (status |= gemm(handle, NOT_TRANSPOSED, NOT_TRANSPOSED, (int)n, (int)m, (int)depth, &one,     \
+       (void *)matrices[1], R_16F, (int)n, (void *)matrices[0], R_16F, (int)depth, &zero,       \
+       (void *)matrices[2], R_16F, (int)n, COMPUTE_32F, DEFAULT_ALGORITHM))
   for (int i = 0; i < 3; i++) MULTIPLY();
   for (long k = 0; k < args[0]; k++) {
     CHECK(p_cuEventRecord(begin, stream));
-    for (long i = 0; i < args[2]; i++) MULTIPLY();
+    for (long i = 0; i < products; i++) MULTIPLY();
     CHECK(p_cuEventRecord(end, stream));
     CHECK(p_cuEventSynchronize(end));
     float ms = 0;
     CHECK(p_cuEventElapsedTime(&ms, begin, end));
-    sample(ms * 1000.0 / (double)args[2]);
+    sample(ms * 1000.0 / (double)products);
   }
-  CHECK(p_cuMemcpyDtoH(host, matrices[2], bytes));
+  CHECK(p_cuMemcpyDtoH(host, matrices[2], (size_t)sizes[2] * 2));
   double sum = 0;
-  for (long k = 0; k < side; k++)
-    sum += value(element((uint32_t)(side + k))) * value(element((uint32_t)(k * side + 3 + 7)));
-  double got = half(host[side + 3]);
+  for (long k = 0; k < depth; k++)
+    sum += value(element((uint32_t)(depth + k))) * value(element((uint32_t)(k * n + 3 + 7)));
+  double got = half(host[n + 3]);
   for (int i = 0; i < 3; i++) CHECK(p_cuMemFree(matrices[i]));
   free(host);
   if (status) FAIL("cublasGemmEx failed");

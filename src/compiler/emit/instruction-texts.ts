@@ -159,6 +159,14 @@ export const TEXTS: Readonly<Record<InstructionName, Text>> = {
     w.line(`mbarrier.try_wait.parity.shared::cta.b64 ${done}, ${address(0)}, ${value(1)}`);
     w.line(`@!${done} bra ${again}`);
   },
+  'cluster.load': (w, { detail, registers, addressRegister, value }) => {
+    const [count, storage] = detail;
+    const there = w.register('b32');
+    w.line(`mapa.shared::cluster.u32 ${there}, ${addressRegister(1)}, ${value(2)}`);
+    const [vector, to] =
+      count === 1 ? ['', registers(0).slice(1, -1)] : [`.v${count!}`, registers(0)];
+    w.line(`ld.shared::cluster${vector}.${storage === 'f32' ? 'f32' : 'b32'} ${to}, [${there}]`);
+  },
   'cluster.sync': (w) => {
     w.line('barrier.cluster.arrive.release.aligned');
     w.line('barrier.cluster.wait.acquire.aligned');

@@ -118,7 +118,7 @@ const names = {
     keyof Barriers,
     0
   >,
-  cluster: { rank: 0, sync: 0 } satisfies Record<keyof Cluster, 0>,
+  cluster: { rank: 0, load: 0, sync: 0 } satisfies Record<keyof Cluster, 0>,
   block: {
     sync: 0,
     syncThreads: 0,

@@ -370,6 +370,37 @@ function store(call: Call, name: InstructionName): Value {
   return instruction(call, name, [map, address(from.place), ...coordinates], [coordinates.length]);
 }
 
+/** load(to, from, index, rank) */
+function loadOfCluster(call: Call, name: InstructionName): Value {
+  arity(call, 4);
+  const { pass, node, argNodes } = call;
+  const to = fragment(call, 0, 'what is read', true);
+  if (storageBytes[to.storage] !== 4 || ![1, 2, 4].includes(to.length))
+    pass.fail(
+      argNodes[0] ?? node,
+      `${call.name} reads 1, 2 or 4 elements of 32 bits, and argument 1 has ${to.length} of ` +
+        to.storage,
+      'Declare it with gpu.local.f32(4).',
+    );
+  const from = sharedPlace(call, 1, 2);
+  if (from.storage !== to.storage)
+    pass.fail(
+      argNodes[1] ?? node,
+      `${call.name} reads ${from.storage} into an array of ${to.storage}`,
+      `Declare both as ${to.storage}.`,
+    );
+  return instruction(
+    call,
+    name,
+    [
+      { kind: 'fragment', fragment: asFragment(to), writes: true },
+      address(from),
+      value(integer(call, 3, 'u32')),
+    ],
+    [to.length, to.storage],
+  );
+}
+
 /** storeMatrices(to, index, from) */
 function storeMatrices(call: Call, name: InstructionName): Value {
   arity(call, 3);
@@ -408,6 +439,7 @@ const ROWS: Readonly<Record<InstructionName, Row>> = {
   'barrier.arriveIn': ofBarrier(1),
   'barrier.expect': ofBarrier(1),
   'barrier.wait': ofBarrier(1),
+  'cluster.load': loadOfCluster,
   'cluster.sync': bare,
   'block.syncThreads': (call, name) => {
     arity(call, 2);

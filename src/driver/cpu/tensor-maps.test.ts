@@ -107,12 +107,12 @@ describe('cuTensorMapEncodeTiled', () => {
     ['every rank', { rank: 1, dims: [64], strides: [], box: [8], steps: [1] }],
     [
       'the largest numbers',
-      { dims: [2 ** 32, 1, 1], strides: [2 ** 40 - 16, 0], box: [256, 256, 256] },
+      { dims: [2 ** 32, 1, 1], strides: [2 ** 40 - 16, 0], box: [8, 228, 64] },
     ],
-    ['the largest steps', { steps: [8, 8, 8] }],
+    ['the largest steps', { steps: [8, 8, 8], box: [256, 256, 8] }],
     ['NaN outside of floats', { fill: 1 }],
     ['rows as long as the swizzle', { swizzle: 3, box: [64, 8, 1] }],
-    ['slices of 32 bytes', { interleave: 2, swizzle: 1, box: [3, 8, 1] }],
+    ['slices of 32 bytes in every swizzle', { interleave: 2, swizzle: 3, box: [256, 8, 1] }],
     ['every promotion', { promotion: 3 }],
   ])('takes %s', (_, change) => {
     expect(isTensorMap(tiled(change))).toBe(true);
@@ -149,6 +149,11 @@ describe('cuTensorMapEncodeTiled', () => {
     ['too large a stride', { strides: [128, 2 ** 40] }, 'globalStrides[1] is 1099511627776'],
     ['an empty box', { box: [8, 0, 1] }, 'boxDim[1] is 0; it must be 1 to 256'],
     ['too large a box', { box: [8, 257, 1] }, 'boxDim[1] is 257; it must be 1 to 256'],
+    [
+      'too many bytes',
+      { box: [8, 229, 64] },
+      'the box has 234496 bytes; it must have at most 233472',
+    ],
     ['rows between 16 bytes', { box: [12, 8, 1] }, 'boxDim[0] times the bytes of an element is 24'],
     ['no step', { steps: [1, 0, 1] }, 'elementStrides[1] is 0; it must be 1 to 8'],
     ['too large a step', { steps: [1, 9, 1] }, 'elementStrides[1] is 9; it must be 1 to 8'],
@@ -176,11 +181,7 @@ describe('cuTensorMapEncodeTiled', () => {
       { swizzle: 3, box: [72, 8, 1] },
       'rows of 144 bytes are longer than the 128',
     ],
-    [
-      'slices of 32 bytes in another swizzle',
-      { interleave: 2, swizzle: 3 },
-      'needs a swizzle of 32 bytes',
-    ],
+    ['slices between 16 bytes', { interleave: 1, box: [12, 8, 1] }, 'is 24; it must be a multiple'],
   ])('refuses %s', (_, change, message) => {
     expect(resultOf(() => tiled(change))).toBe('CUDA_ERROR_INVALID_VALUE');
     expect(messageOf(() => tiled(change))).toContain(message);
@@ -195,7 +196,8 @@ describe('cuTensorMapEncodeIm2col', () => {
   test.each<[string, Partial<Im2col>]>([
     ['what fits', {}],
     ['the farthest corners', { lower: [-128, -128], upper: [127, 127] }],
-    ['the most pixels', { channels: 256, pixels: 1024 }],
+    ['the most pixels', { channels: 64, pixels: 1024 }],
+    ['the most channels', { channels: 256, pixels: 456 }],
   ])('takes %s', (_, change) => {
     expect(isTensorMap(im2col(change))).toBe(true);
   });
@@ -212,6 +214,8 @@ describe('cuTensorMapEncodeIm2col', () => {
     ],
     ['the other corner too far', { upper: [0, 128] }, 'pixelBoxUpperCorner[1] is 128'],
     ['an empty box', { lower: [5, 0], upper: [-4, 0] }, 'is empty along dimension 1'],
+    ['an empty box of slices', { interleave: 1, upper: [-66, 0] }, 'is empty along dimension 0'],
+    ['too many bytes', { channels: 256, pixels: 457 }, 'the box has 233984 bytes'],
     [
       'channels between 16 bytes',
       { channels: 12 },
@@ -247,10 +251,13 @@ describe('cuTensorMapReplaceAddress', () => {
     expect(resultOf(() => cu.cuTensorMapReplaceAddress(new Uint8Array(4), at))).toBe(
       'CUDA_ERROR_INVALID_VALUE',
     );
-    const map = tiled({ interleave: 2, swizzle: 1 });
-    expect(messageOf(() => cu.cuTensorMapReplaceAddress(map, at + 16))).toContain(
-      'is not a multiple of 32',
-    );
+    for (const address of [0, at + 8])
+      expect(messageOf(() => cu.cuTensorMapReplaceAddress(tiled(), address))).toContain(
+        'is not a multiple of 16',
+      );
+    const slices = tiled({ interleave: 2, swizzle: 1 });
+    cu.cuTensorMapReplaceAddress(slices, at + 16);
+    expect(isTensorMap(slices)).toBe(true);
   });
 });
 

@@ -23,7 +23,7 @@ const NOTES: Readonly<Record<string, string>> = {
     'provided',
   cp:
     'copies are done at once, and waits for them do nothing; prefetches do nothing. Values of ' +
-    'tf32 and `.f32.ftz` tensors are rounded and flushed by loads',
+    'tf32 tensors are rounded by loads',
   createpolicy: 'policies have no effect: all are zero',
   cvt: '`.rs` with formats of 4 to 8 bits adds the random bits below the last bit that is kept',
   discard: 'a hint: does nothing',

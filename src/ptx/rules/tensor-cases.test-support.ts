@@ -29,6 +29,7 @@ interface Wanted {
   mode?: TensorMode;
   types?: readonly TensorType[];
   interleave?: number;
+  /** Only what stores and reductions take. */
   stores?: boolean;
   /** Only the swizzles of compute capability 9.0. */
   hopper?: boolean;
@@ -36,7 +37,8 @@ interface Wanted {
 
 /** The elements of the innermost dimension of a box. */
 function innerBox(draw: Draw, size: number, slice: number, swizzle: number): number {
-  if (slice) return draw(1, Math.min(64, 3 * slice));
+  // That of slices counts them, and is a multiple of 16 bytes all the same (H200, driver 580).
+  if (slice) return (16 * draw(1, 3)) / size;
   const most = Math.min(swizzle ? SPANS[swizzle]! : 256, 256 * size);
   return (16 * draw(1, Math.min(8, Math.floor(most / 16)))) / size;
 }
@@ -49,26 +51,25 @@ export function tensorCase(draw: Draw, wanted: Wanted = {}): TensorCase {
   const size = tensorTypeBytes(type);
   const interleave = wanted.interleave ?? 0;
   const rank = mode === 'rows' ? 2 : draw(mode === 'im2col' || interleave ? 3 : 1, 5);
-  const swizzle = interleave === 2 ? 1 : draw(0, wanted.hopper ? 3 : 4);
+  const swizzle = draw(0, wanted.hopper ? 3 : 4);
   const atomicity =
     swizzle === 3 && !wanted.hopper ? [0, 1, 3, 2][draw(0, wanted.stores ? 2 : 3)]! : 0;
-  const slice = interleave ? (8 << interleave) / size : 0;
+  const slice = interleave ? 8 << interleave : 0;
   const inner = innerBox(draw, size, slice, swizzle);
   const unit = interleave === 2 ? 32 : 16;
   const dims = [draw(1, 2 * inner), ...Array.from({ length: rank - 1 }, () => draw(1, 7))];
   const strides: number[] = [];
   for (let axis = 1; axis < rank; axis++) {
-    let least =
-      axis === 1 ? (slice ? slice : dims[0]!) * size : strides[axis - 2]! * dims[axis - 1]!;
-    // Slices lie between the images and their rows.
-    if (slice && axis === rank - 1) least *= Math.ceil(dims[0]! / slice);
+    const least = dims[axis - 1]! * (axis === 1 ? slice || size : strides[axis - 2]!);
     strides.push(upTo(least, unit) + unit * draw(0, 2));
   }
   const steps = Array.from({ length: rank }, (_, axis) =>
     axis === 0 && !slice ? draw(1, 8) : draw(1, 3),
   );
   const box = [inner];
-  const rowBytes = slice ? upTo(inner * size, 8 << interleave) : inner * size;
+  const rowBytes = slice
+    ? slice * Math.ceil(inner / steps[0]!)
+    : upTo(inner * size, swizzle ? SPANS[swizzle]! : 16);
   let rows = 1;
   for (let axis = 1; axis < rank; axis++) {
     const count =
@@ -77,18 +78,23 @@ export function tensorCase(draw: Draw, wanted: Wanted = {}): TensorCase {
     box.push(mode === 'rows' ? 1 : count * steps[axis]! - draw(0, steps[axis]! - 1));
   }
   const spatial = mode === 'im2col' ? rank - 2 : 0;
-  const lower = Array.from({ length: spatial }, () => draw(-3, 1));
-  const upper = lower.map((corner, axis) => draw(corner - dims[axis + 1]! + 1, 2));
-  const coordinates = [
-    ((slice || 16 / size) * draw(-2, 3)) % 64,
-    ...dims
-      .slice(1)
-      .map((dim, axis) =>
-        axis < spatial
-          ? draw(lower[axis]!, dim - 1 + upper[axis]!)
-          : draw(mode === 'im2col' ? 0 : -6, dim + 2),
-      ),
-  ];
+  // W, H and D are above the channels, of which interleaved tensors have no dimension.
+  const first = slice ? 0 : 1;
+  const lower = dims
+    .slice(first, first + spatial)
+    .map((dim, axis) =>
+      wanted.stores ? draw(0, Math.min(1, dim - 1, dims[axis + 1]! - 1)) : draw(-3, 1),
+    );
+  const upper = lower.map((corner, axis) =>
+    draw(corner - Math.min(dims[axis + first]!, dims[axis + 1]!) + 1, wanted.stores ? 0 : 2),
+  );
+  const negative = (low: number): number => (wanted.stores && mode !== 'rows' ? 0 : low);
+  const coordinates = dims.map((dim, axis) => {
+    const pixel = axis - first;
+    if (pixel >= 0 && pixel < spatial) return draw(lower[pixel]!, dim - 1 + upper[pixel]!);
+    if (axis === 0 && !slice) return (16 / size) * draw(negative(-2), 3);
+    return draw(negative(-6), dim + 2);
+  });
   if (mode === 'rows') coordinates.push(...Array.from({ length: 3 }, () => draw(-1, dims[1]!)));
   return {
     map: {
@@ -107,7 +113,7 @@ export function tensorCase(draw: Draw, wanted: Wanted = {}): TensorCase {
       lower,
       upper,
       channels: inner,
-      pixels: draw(1, Math.min(50, Math.floor(MOST_BOX / rowBytes))),
+      pixels: draw(1, Math.min(50, Math.floor(MOST_BOX / (slice || rowBytes)))),
     },
     mode,
     coordinates,

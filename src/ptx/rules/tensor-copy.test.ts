@@ -116,6 +116,8 @@ const FLOAT_BITS: Partial<Record<TensorType, (value: number) => number>> = {
   bf16: (value) => bitsOf(value) >>> 16,
   f32: (value) => bitsOf(value),
   'f32.ftz': (value) => bitsOf(value),
+  tf32: (value) => bitsOf(value),
+  'tf32.ftz': (value) => bitsOf(value),
 };
 const float = new Float32Array(1);
 const word = new Uint32Array(float.buffer);
@@ -195,14 +197,14 @@ describe('tensor copies are those of the model', () => {
     );
   });
   const REDUCED: Readonly<Record<string, readonly TensorType[]>> = {
-    add: ['u32', 's32', 'u64', 'f16', 'bf16', 'f32', 'f32.ftz'],
+    add: ['u32', 's32', 'u64', 'f16', 'bf16', 'f32', 'f32.ftz', 'tf32', 'tf32.ftz'],
     min: ['u32', 's32', 'u64', 's64', 'f16', 'bf16'],
     max: ['u32', 's32', 'u64', 's64', 'f16', 'bf16'],
     inc: ['u32'],
     dec: ['u32'],
-    and: ['u32', 's32', 'u64', 's64'],
-    or: ['u32', 's32', 'u64', 's64'],
-    xor: ['u32', 's32', 'u64', 's64'],
+    and: ['u32', 's32', 'u64'],
+    or: ['u32', 's32', 'u64'],
+    xor: ['u32', 's32', 'u64'],
   };
   it.each(Object.entries(REDUCED))('reductions: %s', { tags: 'random' }, (operation, types) => {
     fc.assert(
@@ -222,33 +224,35 @@ describe('loads convert', () => {
     [
       'tf32',
       [
-        // Ties away from zero, on both sides of them.
-        [0x3f801000, 0x3f802000],
-        [0xbf801000, 0xbf802000],
+        // Ties to even, on both sides of them (H200, driver 580).
+        [0x41f75000, 0x41f74000],
+        [0xaf6ed000, 0xaf6ec000],
+        [0x3f801001, 0x3f802000],
         [0x3f800fff, 0x3f800000],
         [0x3f803000, 0x3f804000],
         [0x7f7fffff, 0x7f800000],
         [0xff800000, 0xff800000],
         [0x7f800001, 0x7fffe000],
         [0xffc00000, 0x7fffe000],
-        [0x00001000, 0x00002000],
-        [0x00000fff, 0x00000000],
+        [0x00003000, 0x00004000],
+        [0x00001000, 0x00000000],
       ],
     ],
     [
       'tf32.ftz',
       [
-        [0x007fffff, 0x00000000],
-        [0x80001000, 0x80000000],
-        [0x00800000, 0x00800000],
-        [0x3f801000, 0x3f802000],
+        // Loads leave subnormals as they are (H200, driver 580).
+        [0x8004ad5a, 0x8004a000],
+        [0x0014decc, 0x0014e000],
+        [0x007fffff, 0x00800000],
+        [0x3f801000, 0x3f800000],
       ],
     ],
     [
       'f32.ftz',
       [
-        [0x007fffff, 0x00000000],
-        [0x807fffff, 0x80000000],
+        [0x007fffff, 0x007fffff],
+        [0x8004ad5a, 0x8004ad5a],
         [0x00800000, 0x00800000],
         [0x3f801001, 0x3f801001],
         [0x7fc00001, 0x7fc00001],
@@ -267,6 +271,58 @@ describe('loads convert', () => {
     expect([...words].map((word) => word.toString(16))).toEqual(
       values.map(([, to]) => to.toString(16)),
     );
+  });
+});
+
+describe('sums', () => {
+  // What an H200 gives (driver 580).
+  it.each<[TensorType, [memory: bigint, added: bigint, sum: bigint][]]>([
+    [
+      'f32',
+      [
+        [0x8004ad5an, 0x004f2879n, 0x004a7b1fn],
+        [0x80ed7275n, 0x7fa4f7c2n, 0x7fffffffn],
+        [0x7f800000n, 0xff800000n, 0x7fffffffn],
+      ],
+    ],
+    ['tf32', [[0x00d85894n, 0x80b1d678n, 0x0026821cn]]],
+    [
+      'f32.ftz',
+      [
+        [0x8004ad5an, 0x004f2879n, 0x00000000n],
+        [0x801c05a7n, 0x8097324an, 0x8097324an],
+        [0x80771734n, 0x804772ccn, 0x80000000n],
+        [0xff8a7935n, 0x801e083dn, 0x7fffffffn],
+      ],
+    ],
+    ['tf32.ftz', [[0x00d85894n, 0x80b1d678n, 0x00000000n]]],
+    [
+      'f64',
+      [
+        [0x4fffe0c2cdc2e2e4n, 0x4ceda64e12d671ecn, 0x4fffe0c2cdc2e2f3n],
+        [0xfff4ad5a41f7577an, 0x404f2879abeb3f7fn, 0xfff4ad5a41f7577an],
+        [0xfff0000000000000n, 0x7ffee3fa06dd7b1an, 0x7ffee3fa06dd7b1an],
+        [0x7ff4ad2568b04e8an, 0x7ff64577fefa442an, 0x7ff64577fefa442an],
+        [0x7ff0000000000000n, 0xfff0000000000000n, 0xfff8000000000000n],
+      ],
+    ],
+  ])('of %s', (type, sums) => {
+    const size = tensorTypeBytes(type);
+    const each: TensorCase = {
+      ...plain({ type, dims: [128 / size, 16], box: [64 / size, 8] }),
+      coordinates: [0, 0],
+    };
+    const tensor = new Uint8Array(each.bytes + 2 * GUARD);
+    const shared = new Uint8Array(REGION);
+    sums.forEach(([memory, added], index) => {
+      tensor.set(bytesOf(memory, size), GUARD + size * index);
+      shared.set(bytesOf(added, size), size * index);
+    });
+    const after = run(each, 'add', tensor, shared, 512).tensor;
+    const given = sums.map((_, index) =>
+      valueOf(after.slice(GUARD + size * index, GUARD + size * (index + 1))),
+    );
+    expect(given.map((sum) => sum.toString(16))).toEqual(sums.map(([, , sum]) => sum.toString(16)));
   });
 });
 
@@ -352,6 +408,36 @@ describe('a tensor copy is a fault', () => {
     expect(fault({ ...plain(), coordinates: [-1, 0] })).toBe(FAULT.tensorMap);
     expect(fault({ ...plain(), coordinates: [2, 0] })).toBe(FAULT.tensorMap);
     expect(fault({ ...plain(), coordinates: [-4, 0] })).toBeUndefined();
+  });
+  it('for a box to store that begins at a negative coordinate', () => {
+    for (const coordinates of [
+      [-4, 0],
+      [0, -1],
+    ]) {
+      expect(fault({ ...plain(), coordinates })).toBeUndefined();
+      for (const operation of ['store', 'add'])
+        expect(fault({ ...plain(), coordinates }, { operation })).toBe(FAULT.tensorMap);
+    }
+  });
+  it('for im2col from a place that is not between the corners, or to one outside', () => {
+    const columns = (c1: number, lower: number, upper: number): TensorCase => ({
+      ...plain({ ...rank(3), kind: 'im2col', lower: [lower], upper: [upper], pixels: 3 }),
+      mode: 'im2col',
+      coordinates: [0, c1, 0],
+      offsets: [0],
+    });
+    const dim = 2;
+    for (const [c1, operation, wanted] of [
+      [-2, 'load', FAULT.tensorMap],
+      [-1, 'load', undefined],
+      [dim, 'load', undefined],
+      [dim + 1, 'load', FAULT.tensorMap],
+      [0, 'store', FAULT.tensorMap],
+    ] as const)
+      expect(fault(columns(c1, -1, 1), { operation })).toBe(wanted);
+    expect(fault(columns(0, 0, 0), { operation: 'store' })).toBeUndefined();
+    expect(fault(columns(0, 0, 1), { operation: 'store' })).toBe(FAULT.tensorMap);
+    expect(fault(columns(0, -1, 0), { operation: 'store' })).toBe(FAULT.tensorMap);
   });
   it('for a place in shared memory that is no multiple of 128, or leaves it', () => {
     expect(fault({ ...plain(), at: 64 })).toBe(FAULT.misaligned);

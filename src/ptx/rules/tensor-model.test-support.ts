@@ -1,5 +1,6 @@
 // Test only: what a tensor copy does, element by element, from the definitions of the PTX ISA
-// ("Tensors"): a plain model that knows nothing of rows, memory or WebAssembly.
+// ("Tensors") and, where those leave it open, from what an H200 does (driver 580): a plain model
+// that knows nothing of memory or WebAssembly.
 
 import { OUTSIDE_NAN, isFloatTensor, tensorTypeBytes } from '../tensor-map.js';
 import type { TensorMap } from '../tensor-map.js';
@@ -8,10 +9,12 @@ export type TensorMode = 'tile' | 'im2col' | 'rows';
 
 /** One element of a box. */
 export interface BoxElement {
-  /** Bytes from the beginning of the box, before swizzling. */
+  /** Bytes from the beginning of the box in shared memory, before swizzling. */
   at: number;
   /** Bytes from the beginning of the tensor; undefined for an element outside of it. */
   from: number | undefined;
+  /** The same where a store changes it: 16 bytes whole, also those beyond the row. */
+  to: number | undefined;
 }
 
 /** The tables of the ISA's section on swizzling modes: rows of eight cells of 16 bytes. */
@@ -51,6 +54,15 @@ export function swizzledPlace(
 /** The numbers from 0 to `count` - 1. */
 const range = (count: number): number[] => Array.from({ length: count }, (_, index) => index);
 
+/** The bytes of a span of each swizzle. */
+const SPANS = [0, 32, 64, 128, 96];
+
+/** A row of a box: the element that it begins with, and where it is along the other dimensions. */
+interface BoxRow {
+  channel: number;
+  at: readonly number[];
+}
+
 /** Every element of the box, in the order of shared memory. */
 export function boxElements(
   map: TensorMap,
@@ -58,77 +70,106 @@ export function boxElements(
   coordinates: readonly number[],
   offsets: readonly number[] = [],
 ): BoxElement[] {
+  if (map.interleave) return sliceElements(map, mode, coordinates, offsets);
   const size = tensorTypeBytes(map.type);
-  const rank = map.dims.length;
-  const slice = map.interleave ? (8 << map.interleave) / size : 0;
-  // The places of a pixel's channels: one list for each slice.
-  const channels = mode === 'im2col' ? map.channels : map.box[0]!;
-  const step = mode === 'im2col' || !slice ? 1 : map.steps[0]!;
-  const groups = slice
-    ? range(Math.ceil(Math.ceil(channels / slice) / step)).map((group) =>
-        range(slice).map((index) => coordinates[0]! + group * step * slice + index),
-      )
-    : [range(channels).map((index) => coordinates[0]! + index)];
-  const slicePitch = slice ? map.dims[rank - 2]! * map.strides[rank - 3]! : 0;
-  /** Bytes to an element; undefined outside of the tensor. */
-  const place = (channel: number, rest: readonly number[]): number | undefined => {
-    if (channel < 0 || channel >= map.dims[0]!) return undefined;
-    if (rest.some((at, index) => at < 0 || at >= map.dims[index + 1]!)) return undefined;
-    const outer = rest.reduce((sum, at, index) => sum + at * map.strides[index]!, 0);
-    return slice
-      ? outer + Math.floor(channel / slice) * slicePitch + (channel % slice) * size
-      : outer + channel * size;
-  };
-  const found: BoxElement[] = [];
-  const add = (group: readonly number[], rest: readonly number[]): void => {
-    for (const channel of group)
-      found.push({ at: found.length * size, from: place(channel, rest) });
-  };
-  if (mode === 'rows') {
-    for (const row of coordinates.slice(1, 5)) add(groups[0]!, [row]);
-    return found;
-  }
-  if (mode === 'im2col') {
-    for (const group of groups)
-      for (const pixel of pixelsOf(map, coordinates, offsets)) add(group, pixel);
-    return found;
-  }
-  const counts = map.box.map((box, axis) => Math.ceil(box / map.steps[axis]!));
-  const walk = (axis: number, rest: readonly number[], group: readonly number[]): void => {
-    if (axis === 0) {
-      add(group, rest);
-      return;
-    }
-    for (const index of range(counts[axis]!)) {
-      const at = coordinates[axis]! + index * map.steps[axis]!;
-      const inner = [at, ...rest];
-      // The slices of an image are outside of its rows.
-      if (slice && axis === rank - 1) for (const each of groups) walk(axis - 1, inner, each);
-      else walk(axis - 1, inner, group);
-    }
-  };
-  walk(rank - 1, [], groups[0]!);
-  return found;
+  const inner = mode === 'im2col' ? map.channels : map.box[0]!;
+  // Each row of a swizzled box has a span of its own.
+  const pitch = SPANS[map.swizzle]! || inner * size;
+  return rowsOf(map, mode, coordinates, offsets).flatMap(({ channel, at }, row) =>
+    range(inner).map((index) => {
+      const x = (channel + index) * size;
+      const end = map.dims[0]! * size;
+      const inside = x >= 0 && at.every((each, axis) => each >= 0 && each < map.dims[axis + 1]!);
+      const place = at.reduce((sum, each, axis) => sum + each * map.strides[axis]!, x);
+      return {
+        at: row * pitch + index * size,
+        from: inside && x < end ? place : undefined,
+        to: inside && x < Math.ceil(end / 16) * 16 ? place : undefined,
+      };
+    }),
+  );
 }
 
-/** The coordinates of the pixels of im2col: W, H, D and the image. */
+function rowsOf(
+  map: TensorMap,
+  mode: TensorMode,
+  coordinates: readonly number[],
+  offsets: readonly number[],
+): BoxRow[] {
+  const channel = coordinates[0]!;
+  if (mode === 'rows') return coordinates.slice(1, 5).map((row) => ({ channel, at: [row] }));
+  if (mode === 'im2col')
+    return pixelsOf(map, 1, coordinates.slice(1), offsets).map((at) => ({ channel, at }));
+  return walk(map, coordinates, 0).map((at) => ({ channel, at: at.slice(1) }));
+}
+
+/**
+ * The places of a box. The first coordinate changes first, and that of dimension `fixed` does not.
+ */
+function walk(map: TensorMap, coordinates: readonly number[], fixed: number): number[][] {
+  return coordinates.reduceRight<number[][]>(
+    (found, from, axis) =>
+      found.flatMap((rest) =>
+        range(axis === fixed ? 1 : Math.ceil(map.box[axis]! / map.steps[axis]!)).map((index) => [
+          from + index * map.steps[axis]!,
+          ...rest,
+        ]),
+      ),
+    [[]],
+  );
+}
+
+/**
+ * The elements of a box of an interleaved tensor, whose dimensions are W, H and D, the number of
+ * the slice, and the image. A box has one slice of each place.
+ */
+function sliceElements(
+  map: TensorMap,
+  mode: TensorMode,
+  coordinates: readonly number[],
+  offsets: readonly number[],
+): BoxElement[] {
+  const size = tensorTypeBytes(map.type);
+  const bytes = 8 << map.interleave;
+  const spatial = map.dims.length - 2;
+  const places =
+    mode === 'im2col'
+      ? pixelsOf(
+          map,
+          0,
+          coordinates.filter((_, axis) => axis !== spatial),
+          offsets,
+        ).map((at) => [...at.slice(0, spatial), coordinates[spatial]!, at[spatial]!])
+      : walk(map, coordinates, spatial);
+  return places.flatMap((at, row) => {
+    const inside = at.every((each, axis) => each >= 0 && each < map.dims[axis]!);
+    const from = at.reduce((sum, each, axis) => sum + each * [bytes, ...map.strides][axis]!, 0);
+    return range(bytes / size).map((index) => {
+      const place = inside ? from + index * size : undefined;
+      return { at: row * bytes + index * size, from: place, to: place };
+    });
+  });
+}
+
+/** The coordinates of the pixels of im2col: W, H, D, of which W is dimension `first`; the image. */
 function pixelsOf(
   map: TensorMap,
+  first: number,
   coordinates: readonly number[],
   offsets: readonly number[],
 ): number[][] {
   const spatial = map.dims.length - 2;
-  const position = coordinates.slice(1, 1 + spatial);
-  let image = coordinates[1 + spatial]!;
+  const position = coordinates.slice(0, spatial);
+  let image = coordinates[spatial]!;
   return range(map.pixels).map(() => {
     const pixel = [...position.map((at, axis) => at + offsets[axis]!), image];
     let axis = 0;
     for (; axis < spatial; axis++) {
-      position[axis]! += map.steps[axis + 1]!;
-      if (position[axis]! <= map.dims[axis + 1]! - 1 + map.upper[axis]!) break;
+      position[axis]! += map.steps[axis + first]!;
+      if (position[axis]! <= map.dims[axis + first]! - 1 + map.upper[axis]!) break;
       position[axis] = map.lower[axis]!;
     }
-    if (axis === spatial) image++;
+    if (axis === spatial) image += map.steps[spatial + 1]!;
     return pixel;
   });
 }
@@ -145,16 +186,13 @@ export function loadedBytes(map: TensorMap, bytes: Uint8Array | undefined): Uint
     return fill;
   }
   const loaded = bytes.slice();
-  if (!map.type.startsWith('tf32') && !map.type.endsWith('.ftz')) return loaded;
+  if (!map.type.startsWith('tf32')) return loaded;
   const view = new DataView(loaded.buffer);
   let bits = view.getUint32(0, true);
   const exponent = (bits >>> 23) & 255;
-  if (map.type.endsWith('.ftz') && exponent === 0) bits &= 0x80000000;
-  if (map.type.startsWith('tf32')) {
-    // Ten bits of mantissa, ties away from zero.
-    if (exponent < 255) bits = (bits + 0x1000) & ~0x1fff;
-    else if (bits & 0x7fffff) bits = 0x7fffe000;
-  }
+  // Ten bits of mantissa, ties to even; subnormals stay, whatever the type.
+  if (exponent < 255) bits = (bits + 0xfff + ((bits >>> 13) & 1)) & ~0x1fff;
+  else if (bits & 0x7fffff) bits = 0x7fffe000;
   view.setUint32(0, bits >>> 0, true);
   return loaded;
 }
@@ -189,12 +227,12 @@ export function store(
   change: (old: Uint8Array, value: Uint8Array) => Uint8Array = (_, value) => value,
 ): void {
   const size = tensorTypeBytes(map.type);
-  for (const { at, from } of elements) {
-    if (from === undefined) continue;
+  for (const { at, to } of elements) {
+    if (to === undefined) continue;
     const value = Uint8Array.from(
       range(size),
       (index) => shared[swizzledPlace(map, address + at + index)]!,
     );
-    tensor.set(change(tensor.slice(from, from + size), value), from);
+    tensor.set(change(tensor.slice(to, to + size), value), to);
   }
 }

@@ -1,6 +1,7 @@
 /**
  * Tensor maps. Their layout is the device's own (`ptx/tensor-map.ts`); compiled kernels read them
- * where they find them, and check them again.
+ * where they find them, and check them again. The calls refuse what those of an H200 refuse (driver
+ * 580), except for the swizzles of compute capability 10.0, which the device has.
  */
 import {
   TENSOR_MAP,
@@ -18,6 +19,7 @@ import {
   CUtensorMapSwizzle,
 } from '../../flags.js';
 import { CUresult } from '../../../ground/result.js';
+import { SHARED_PER_MULTIPROCESSOR } from '../device-attributes.js';
 import { fail, hex, invalidValue } from '../failure.js';
 import type { Machine } from '../machine.js';
 
@@ -53,6 +55,8 @@ const MOST_STRIDE = 2 ** 40;
 const MOST_BOX = 256;
 const MOST_STEP = 8;
 const MOST_PIXELS = 1024;
+/** The bytes of a box: the shared memory of a multiprocessor, whatever swizzles and slices add. */
+const MOST_BYTES = SHARED_PER_MULTIPROCESSOR;
 /** The limits of the corners of im2col, by the number of dimensions. */
 const CORNERS: readonly number[] = [0, 0, 0, 2 ** 15, 2 ** 7, 2 ** 4];
 
@@ -102,8 +106,6 @@ function common(call: string, leastRank: number, given: Common): Omit<TensorMap,
   if (given.fill && !isFloatTensor(type))
     invalidValue(call, `oobFill is NaN, and the elements are ${type}`);
   const unit = interleave === CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_32B ? 32 : 16;
-  if (unit === 32 && given.swizzle !== CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_32B)
-    invalidValue(call, 'an interleave of 32 bytes needs a swizzle of 32 bytes');
   if (!Number.isSafeInteger(address) || address < 0)
     invalidValue(call, `globalAddress is ${address}`);
   if (address % unit !== 0)
@@ -137,7 +139,7 @@ function common(call: string, leastRank: number, given: Common): Omit<TensorMap,
   };
 }
 
-/** Checks the bytes of a box's rows. */
+/** Checks the bytes of a box's rows, which are slices if the tensor is interleaved. */
 function checkRow(
   call: string,
   name: string,
@@ -145,12 +147,18 @@ function checkRow(
   type: TensorType,
   given: Common,
 ): void {
-  if (given.interleave) return;
   const bytes = elements * tensorTypeBytes(type);
   multiple(call, `${name} times the bytes of an element`, bytes, 16);
+  if (given.interleave) return;
   const [, , span] = SWIZZLES[given.swizzle]!;
   if (bytes > span)
     invalidValue(call, `rows of ${bytes} bytes are longer than the ${span} of the swizzle`);
+}
+
+function checkVolume(call: string, elements: number, type: TensorType): void {
+  const bytes = elements * tensorTypeBytes(type);
+  if (bytes > MOST_BYTES)
+    invalidValue(call, `the box has ${bytes} bytes; it must have at most ${MOST_BYTES}`);
 }
 
 export function tensorMapCalls(machine: Machine) {
@@ -186,6 +194,10 @@ export function tensorMapCalls(machine: Machine) {
       for (let axis = 0; axis < rank; axis++)
         within(call, `boxDim[${axis}]`, boxDim[axis], 1, MOST_BOX);
       checkRow(call, 'boxDim[0]', boxDim[0]!, fields.type, given);
+      const rows = fields.steps
+        .slice(1)
+        .reduce((count, step, axis) => count * Math.ceil(boxDim[axis + 1]! / step), 1);
+      checkVolume(call, boxDim[0]! * rows, fields.type);
       return encodeTensorMap({ ...fields, kind: 'tile', box: boxDim.slice(0, rank) });
     },
     cuTensorMapEncodeIm2col(
@@ -225,10 +237,13 @@ export function tensorMapCalls(machine: Machine) {
         const limit = CORNERS[rank]!;
         within(call, `pixelBoxLowerCorner[${axis}]`, lower[axis], -limit, limit - 1);
         within(call, `pixelBoxUpperCorner[${axis}]`, upper[axis], -limit, limit - 1);
-        if (dims[axis + 1]! + upper[axis]! - lower[axis]! < 1)
-          invalidValue(call, `the box between the corners is empty along dimension ${axis + 1}`);
+        // W, H and D are above the channels, of which interleaved tensors have no dimension.
+        const dimension = interleave ? axis : axis + 1;
+        if (dims[dimension]! + upper[axis]! - lower[axis]! < 1)
+          invalidValue(call, `the box between the corners is empty along dimension ${dimension}`);
       }
       checkRow(call, 'channelsPerPixel', channels, fields.type, given);
+      checkVolume(call, channels * pixels, fields.type);
       return encodeTensorMap({
         ...fields,
         kind: 'im2col',
@@ -249,9 +264,9 @@ export function tensorMapCalls(machine: Machine) {
       const call = 'cuTensorMapReplaceAddress';
       machine.context(call);
       if (!isTensorMap(tensorMap)) invalidValue(call, 'the bytes are no tensor map');
-      const unit = tensorMap[TENSOR_MAP.interleave] === 2 ? 32 : 16;
-      if (!Number.isSafeInteger(address) || address < 0 || address % unit !== 0)
-        invalidValue(call, `globalAddress ${hex(address)} is not a multiple of ${unit}`);
+      // Not 32, whatever the interleave, and unlike the calls that make maps it refuses 0.
+      if (!Number.isSafeInteger(address) || address <= 0 || address % 16 !== 0)
+        invalidValue(call, `globalAddress ${hex(address)} is not a multiple of 16`);
       new DataView(tensorMap.buffer, tensorMap.byteOffset).setBigUint64(
         TENSOR_MAP.address,
         BigInt(address),

@@ -1,0 +1,157 @@
+/** Linear layers: a product with what follows it. */
+import { f32, f64 } from '../core/index.js';
+import type { DType, KernelDType } from '../core/index.js';
+import { CudaArgumentError } from '../core/index.js';
+import { checkOptions, invalid } from '../ground/arguments.js';
+import type { DeviceOp, OrOp } from '../ops/index.js';
+import type { KernelTensor, Shape, Tensor } from '../tensor/index.js';
+import { showShape } from '../tensor/shape.js';
+import { ACTIVATIONS } from './activations.js';
+import type { ActivationName } from './activations.js';
+import { NO_FINISH, finishProduct } from './finish.js';
+import type { Finish } from './finish.js';
+import { checkFactor, checkOut, resultDtype } from './matmul.js';
+import type { FactorName } from './matmul.js';
+import { checkTensor, operation } from './operation.js';
+import type { Work } from './operation.js';
+import { multiply } from './product.js';
+import { isByWarpGroups } from './warp-group-matmul.js';
+
+/** Options of {@link linear}. */
+export interface LinearOptions<R extends FactorName = FactorName> {
+  /** A value for each row of the weights: `[N]`, of f16, bf16 or f32; f64 beside factors of f64. */
+  readonly bias?: OrOp<Tensor<FactorName>>;
+  /** The function of each element: `relu`, `gelu`, `geluTanh` or `silu` of the library. */
+  readonly activation?: ActivationName;
+  /** The dtype of the result, as of {@link matmul}. Default: the dtype of `x`. */
+  readonly dtype?: DType<R>;
+  /** An existing contiguous tensor for the result, as of {@link matmul}. */
+  readonly out?: OrOp<Tensor<R>>;
+}
+
+/** The shape of `x` with another last axis; `number[]` for other than two axes. */
+export type Mapped<S extends Shape, W extends Shape> = S extends readonly [
+  infer M extends number,
+  number,
+]
+  ? W extends readonly [infer N extends number, number]
+    ? [M, N]
+    : number[]
+  : number[];
+
+/**
+ * A linear layer: x `[…, K]` and weights `[N, K]` give `activation(x · weightsᵀ + bias)` as a new
+ * contiguous tensor `[…, N]`. Sums, bias and activation are computed in f32 (f64 for factors of
+ * f64), and rounded once. On Hopper's tensor cores all of it is one kernel; elsewhere a product and
+ * an elementwise kernel. Precision and dtypes are those of {@link matmul}.
+ *
+ * @throws CudaArgumentError for a wrong rank, dtype or number of columns, a bias of another length,
+ *   an unknown activation; at the call, or when run where operations give the arguments
+ *
+ * @example
+ * ```ts
+ * using x = await device.tensor(f32, [1, 2, 3, 4], [2, 2]);
+ * using weights = await device.tensor(f32, [1, 0, 0, 1, -1, -1], [3, 2]);
+ * using bias = await device.tensor(f32, [0, 0.5, 0]);
+ * using y = await linear(x, weights, { bias, activation: 'relu' });
+ * console.log(y.shape, (await y.read()).join(' ')); // [ 2, 3 ] 1 2.5 0 3 4.5 0
+ * ```
+ */
+export function linear<
+  D extends FactorName,
+  S extends Shape,
+  W extends Shape,
+  R extends FactorName = D,
+>(
+  x: OrOp<Tensor<D, S>>,
+  weights: OrOp<Tensor<NoInfer<D>, W>>,
+  options?: LinearOptions<R>,
+): DeviceOp<Tensor<R, Mapped<S, W>>>;
+export function linear(x: unknown, weights: unknown, options: LinearOptions = {}): unknown {
+  checkOptions('options', options, ['bias', 'activation', 'dtype', 'out']);
+  const { activation } = options;
+  if (activation !== undefined && !(Object.hasOwn(ACTIVATIONS, activation) && isNamed(activation)))
+    throw invalid(
+      'options.activation',
+      Object.keys(ACTIVATIONS).filter(isNamed).join(', '),
+      activation,
+      'Leave it out for none, and apply other functions to the result.',
+    );
+  const inputs = [x, weights, options.bias, options.out];
+  return operation('linear', inputs, ([given, w, bias, into]) => {
+    checkFactor('linear', 'weights', w);
+    checkTensor('linear', 'x', given);
+    if (given.rank < 1 || w.rank !== 2)
+      throw invalid(
+        given.rank < 1 ? 'x' : 'weights',
+        given.rank < 1 ? 'at least one axis, for linear(…)' : 'two axes [N, K], for linear(…)',
+        given.rank < 1 ? given : w,
+      );
+    const [n, k] = w.shape as [number, number];
+    if (given.dtype !== w.dtype)
+      throw invalid(
+        'weights',
+        `a Tensor of ${given.dtype.name}, as x is, for linear(…)`,
+        w,
+        `Convert it with convert(${given.dtype.name}).`,
+      );
+    if (given.shape.at(-1) !== k)
+      throw new CudaArgumentError(
+        'weights',
+        `linear: x has ${given.shape.at(-1)!} columns and the weights ${k} ` +
+          `(${showShape(given.shape)}, ${showShape(w.shape)}). They have to be as many` +
+          `${given.shape.at(-1) === n ? ': write linear(x, weights.transpose())' : '.'}`,
+      );
+    if (bias !== undefined) checkBias(bias, n, given.dtype);
+    const dtype = resultDtype(given.dtype, options.dtype);
+    const shape = [...given.shape.slice(0, -1), n];
+    if (into !== undefined) checkOut('linear', into, dtype, shape);
+    return (work) => {
+      const out = into ?? work.result(dtype, shape);
+      if (out.size > 0)
+        apply(work, out, given, w, { bias: bias as KernelTensor | undefined, activation });
+      return out;
+    };
+  });
+}
+
+const isNamed = (name: string): boolean => name !== 'none';
+
+const BIASES: readonly string[] = ['f16', 'bf16', 'f32'];
+
+function checkBias(value: unknown, n: number, factors: KernelDType): void {
+  checkTensor('linear', 'options.bias', value);
+  const allowed = factors === f64 ? ['f64'] : BIASES;
+  if (value.rank !== 1 || value.shape[0] !== n || !allowed.includes(value.dtype.name))
+    throw invalid(
+      'options.bias',
+      `a Tensor of ${allowed.join(', ')} of shape [${n}], a value for each row of the weights`,
+      value,
+    );
+}
+
+function apply(
+  work: Work,
+  out: KernelTensor,
+  given: KernelTensor,
+  weights: KernelTensor,
+  { bias, activation }: Finish,
+): void {
+  const [n, k] = weights.shape as unknown as [number, number];
+  const rows = out.size / n;
+  const x = work.dense(given).reshape([rows, k] as never) as unknown as KernelTensor;
+  const flat = out.reshape([rows, n] as never) as unknown as KernelTensor;
+  const finish: Finish = { bias: bias && work.dense(bias), activation };
+  const turned = weights.transpose() as unknown as KernelTensor;
+  const finishes =
+    (finish.bias === undefined && activation === undefined) ||
+    isByWarpGroups(x.device, x.dtype, [rows, n, k]);
+  if (finishes && k > 0) {
+    multiply(work, flat, x, turned, undefined, finish);
+    return;
+  }
+  const sums = work.temporary(x.dtype === f64 ? f64 : f32, [rows, n]) as unknown as KernelTensor;
+  if (k > 0) multiply(work, sums, x, turned, undefined, NO_FINISH);
+  else work.add((sums as unknown as Tensor<'f32'>).fill(0));
+  work.add(finishProduct(sums, flat, finish, n));
+}

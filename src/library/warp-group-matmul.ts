@@ -1,0 +1,198 @@
+/** The choice of tiles for products by Hopper's warp groups, and their launches. */
+import { bf16, f16 } from '../core/index.js';
+import type { CoreDevice, KernelDType } from '../core/index.js';
+import { Tensor } from '../tensor/index.js';
+import type { KernelTensor } from '../tensor/index.js';
+import { layoutOf } from '../tensor/layout.js';
+import type { Finish } from './finish.js';
+import type { Work } from './operation.js';
+import { sharedBytesOf, warpGroupProduct } from './warp-group-product.js';
+import type { WarpGroupPlan } from './warp-group-product.js';
+
+/** A product of matrices, whose batch has two axes. */
+export interface BatchedProduct {
+  readonly out: KernelTensor;
+  readonly a: KernelTensor;
+  readonly b: KernelTensor;
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+  /** The lengths of the batch's axes, and their strides in the factors, in elements. */
+  readonly lengths: readonly [outer: number, inner: number];
+  readonly stridesA: readonly [outer: number, inner: number];
+  readonly stridesB: readonly [outer: number, inner: number];
+}
+
+const DEPTH = 64;
+/** Tensor copies take rows that begin at multiples of so many bytes. */
+const ALIGNMENT = 16;
+/** Sizes from which on indices after the end do not fit in 32 bits. */
+const MOST = 2 ** 31 - 2 ** 16;
+
+/**
+ * Whether products of these factors are computed by warp groups: the instructions are those of
+ * compute capability 9.0, and of no other.
+ */
+export function isByWarpGroups(
+  { properties: { computeCapability } }: CoreDevice,
+  dtype: KernelDType,
+  extents: readonly number[],
+): boolean {
+  return (
+    computeCapability[0] === 9 &&
+    computeCapability[1] === 0 &&
+    (dtype === f16 || dtype === bf16) &&
+    extents.every((extent) => extent <= MOST)
+  );
+}
+
+/**
+ * Queues the product of factors whose rows or columns begin at multiples of 16 bytes, on a device
+ * for which {@link isByWarpGroups} holds.
+ */
+export function multiplyByWarpGroups(
+  work: Work,
+  { out, a, b, m, n, k, lengths, stridesA, stridesB }: BatchedProduct,
+  finish: Finish,
+  given?: WarpGroupPlan,
+): void {
+  const { multiprocessorCount } = out.device.properties;
+  const matrices = lengths[0] * lengths[1];
+  const plan = given ?? planFor(m, n, k, matrices, multiprocessorCount);
+  const [left, right] = [factorOf(a, -2, -1), factorOf(b, -1, -2)];
+  const [down, across] = [Math.ceil(m / plan.rows), Math.ceil(n / plan.columns)];
+  const { splits } = plan;
+  const tiles = down * across * matrices;
+  const launch = warpGroupProduct({
+    plan,
+    dtype: a.dtype,
+    out: out.dtype,
+    leftByDepth: left.byDepth,
+    rightByDepth: right.byDepth,
+    copied: splits === 1 && (n * out.dtype.bytes) % ALIGNMENT === 0 && isAligned(out),
+    bias: finish.bias?.dtype,
+    activation: finish.activation,
+  });
+  work.add(
+    launch(
+      {
+        out: out.reshape([matrices, m, n] as never),
+        a: batched(a, left.byDepth, lengths, stridesA, -2, -1),
+        b: batched(b, right.byDepth, lengths, stridesB, -1, -2),
+        bias: finish.bias ?? oneOf(a),
+        m,
+        n,
+        k,
+        down,
+        across,
+        tiles,
+        inner: lengths[1],
+        outerA: Number(stridesA[0] !== 0),
+        innerA: Number(stridesA[1] !== 0),
+        outerB: Number(stridesB[0] !== 0),
+        innerB: Number(stridesB[1] !== 0),
+      },
+      {
+        // Each block of a cluster has a part of one tile; others compute one tile after the other.
+        grid: splits > 1 ? tiles * splits : Math.min(multiprocessorCount, tiles),
+        sharedBytes: sharedBytesOf(plan),
+        ...(splits > 1 ? { cluster: splits } : {}),
+      },
+    ),
+  );
+}
+
+/** Whether the tensor begins at a multiple of 16 bytes. */
+function isAligned({ buffer, layout, dtype }: KernelTensor): boolean {
+  return (
+    buffer.memory.aligned && (buffer.byteOffset + layout.offset * dtype.bytes) % ALIGNMENT === 0
+  );
+}
+
+/** Whether the common dimension is the one whose elements are adjacent. */
+function factorOf(tensor: KernelTensor, line: -1 | -2, depth: -1 | -2): { byDepth: boolean } {
+  const { shape, strides } = tensor.layout;
+  const isRun = shape.at(depth) === 1 || strides.at(depth) === 1;
+  const across = shape.at(line) === 1 ? 0 : strides.at(line)!;
+  return { byDepth: isRun && (across * tensor.dtype.bytes) % ALIGNMENT === 0 };
+}
+
+/** A factor with a batch of two axes, and its adjacent elements along the last one. */
+function batched(
+  tensor: KernelTensor,
+  byDepth: boolean,
+  lengths: readonly [number, number],
+  batch: readonly [number, number],
+  line: -1 | -2,
+  depth: -1 | -2,
+): KernelTensor {
+  const { shape, strides, offset } = tensor.layout;
+  const order = byDepth ? [line, depth] : [depth, line];
+  return new Tensor(
+    tensor.buffer,
+    layoutOf(
+      [
+        ...lengths.map((length, axis) => (batch[axis] === 0 ? 1 : length)),
+        ...order.map((axis) => shape.at(axis)!),
+      ],
+      [...batch, ...order.map((axis) => strides.at(axis)!)],
+      offset,
+    ),
+    false,
+  );
+}
+
+/** One element of the tensor, for a parameter that is not read. */
+function oneOf(tensor: KernelTensor): KernelTensor {
+  return new Tensor(tensor.buffer, layoutOf([1], [1], tensor.layout.offset), false);
+}
+
+/**
+ * The plans, with the time of a step on a busy multiprocessor and that of a tile beside its steps,
+ * in µs (H200; measured by bench/kernels/warp-group-variants.ts).
+ */
+const PLANS: readonly (Omit<WarpGroupPlan, 'splits'> & {
+  readonly step: number;
+  readonly more: number;
+})[] = [
+  { rows: 128, columns: 256, stages: 4, group: 8, step: 0.635, more: 1.2 },
+  { rows: 128, columns: 192, stages: 4, group: 8, step: 0.48, more: 1.2 },
+  { rows: 128, columns: 128, stages: 5, group: 8, step: 0.34, more: 1 },
+  { rows: 64, columns: 256, stages: 4, group: 8, step: 0.33, more: 1 },
+  { rows: 128, columns: 64, stages: 6, group: 8, step: 0.26, more: 0.8 },
+  { rows: 64, columns: 128, stages: 4, group: 8, step: 0.255, more: 0.8 },
+  { rows: 64, columns: 64, stages: 4, group: 8, step: 0.2, more: 0.8 },
+];
+const SPLITS: readonly number[] = [1, 2, 4];
+/**
+ * The time in µs in which blocks of a cluster add their sums: measured with up to 64 blocks, and
+ * how much more it is with 128.
+ */
+const ADDING = 3.5;
+const ADDING_MORE = 5;
+
+/** Gives the plan with the shortest estimated time. */
+export function planFor(
+  m: number,
+  n: number,
+  k: number,
+  matrices: number,
+  multiprocessors: number,
+): WarpGroupPlan {
+  const steps = Math.ceil(k / DEPTH);
+  let best: WarpGroupPlan | undefined;
+  let least = Infinity;
+  for (const { step, more, ...plan } of PLANS)
+    for (const splits of SPLITS) {
+      if (splits > steps) break;
+      const blocks = Math.ceil(m / plan.rows) * Math.ceil(n / plan.columns) * matrices * splits;
+      const rounds = Math.ceil(blocks / multiprocessors);
+      const adding = splits === 1 ? 0 : ADDING + (ADDING_MORE * Math.max(0, blocks - 64)) / 64;
+      const time = rounds * (Math.ceil(steps / splits) * step + more) + adding;
+      if (time < least) {
+        least = time;
+        best = { ...plan, splits };
+      }
+    }
+  return best!;
+}

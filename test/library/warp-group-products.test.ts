@@ -1,0 +1,107 @@
+/**
+ * Products of f16 and bf16 by Hopper's warp groups, on a device of compute capability 9.0: whole
+ * numbers whose sums f32 holds, so that results are exact.
+ */
+import { DTYPES, bf16, f16, f32 } from 'async-cuda';
+import type { DType, Device } from 'async-cuda';
+import { matmul } from 'async-cuda/library';
+import type { KernelTensor } from 'async-cuda/tensor';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { matmulBy } from '../../src/library/matmul.js';
+import { planFor } from '../../src/library/warp-group-matmul.js';
+import type { WarpGroupPlan } from '../../src/library/warp-group-product.js';
+import { range } from '../core/test-device.js';
+import { openHopper } from '../kernels/hopper/hopper-device.js';
+
+let device: Device | undefined;
+beforeAll(async () => {
+  device = await openHopper();
+});
+afterAll(() => device?.close());
+
+const numbers = (length: number, seed: number): number[] =>
+  range(length).map((i) => (((i + seed) * 7919 + Math.imul(i, i) * 31) % 13) - 6);
+
+interface Case {
+  readonly a: readonly number[];
+  readonly b: readonly number[];
+  /** Which of the factors is the transpose of what was written. */
+  readonly turned?: string;
+  readonly dtype?: DType<'f16'> | DType<'bf16'>;
+  readonly out?: DType<'f16'> | DType<'bf16'> | DType<'f32'>;
+  readonly plan?: Partial<WarpGroupPlan>;
+}
+
+const PLAN: WarpGroupPlan = { rows: 128, columns: 128, stages: 3, splits: 1, group: 4 };
+const CASES: Readonly<Record<string, Case>> = {
+  'rows and columns that end within a tile': { a: [100, 72], b: [72, 88] },
+  'an odd number of columns, and a depth that is copied': { a: [33, 71], b: [71, 45] },
+  'two batches that broadcast': { a: [3, 1, 40, 64], b: [2, 64, 72], out: f16 },
+  'a batch of strides': { a: [3, 2, 40, 64], b: [3, 2, 64, 72], dtype: bf16, out: bf16 },
+  'a transposed left factor': { a: [64, 104], b: [64, 96], turned: 'a' },
+  'a transposed right factor': { a: [100, 64], b: [90, 64], turned: 'b', dtype: bf16 },
+  'both transposed': { a: [72, 104], b: [96, 72], turned: 'ab', out: f16 },
+  'one row and one column': { a: [1, 256], b: [256, 1] },
+  'several tiles for each block': { a: [300, 64], b: [64, 520], plan: { columns: 256 } },
+  'tiles of 192 columns': { a: [130, 128], b: [128, 200], plan: { columns: 192 }, out: f16 },
+  'parts of the depth in a cluster': { a: [100, 1000], b: [1000, 90], plan: { splits: 4 } },
+  'parts, one warp group, halves': {
+    ...{ a: [70, 640], b: [640, 200], dtype: bf16, out: bf16 },
+    plan: { rows: 64, columns: 64, splits: 8 },
+  },
+};
+
+describe('products by warp groups', () => {
+  for (const [
+    name,
+    { a: shapeA, b: shapeB, turned = '', dtype = f16, out = f32, plan },
+  ] of Object.entries(CASES))
+    test(name, async ({ skip }) => {
+      if (device === undefined) return skip('SKIPPED: no device of compute capability 9.0');
+      const size = (shape: readonly number[]): number => shape.reduce((x, y) => x * y, 1);
+      const [xs, ys] = [numbers(size(shapeA), 1), numbers(size(shapeB), 2)];
+      const made = async (values: number[], shape: readonly number[], of: DType<'f32'>) =>
+        (await device!.tensor(of, values, [...shape])) as unknown as KernelTensor;
+      const view = (tensor: KernelTensor, letter: string): KernelTensor =>
+        turned.includes(letter) ? (tensor.transpose() as unknown as KernelTensor) : tensor;
+      using a = await made(xs, shapeA, dtype as never);
+      using b = await made(ys, shapeB, dtype as never);
+      using wideA = await made(xs, shapeA, f32);
+      using wideB = await made(ys, shapeB, f32);
+      const options = { dtype: DTYPES[out.name] as DType<'f32'> };
+      const product =
+        plan === undefined
+          ? matmul(view(a, 'a') as never, view(b, 'b') as never, options)
+          : matmulBy({ ...PLAN, ...plan }, view(a, 'a'), view(b, 'b'), options);
+      using result = (await product) as unknown as KernelTensor;
+      using wanted = (await matmul(view(wideA, 'a') as never, view(wideB, 'b') as never).andThen(
+        (sums: KernelTensor) => sums.convert(options.dtype),
+      )) as unknown as KernelTensor;
+      expect(result.shape).toEqual(wanted.shape);
+      expect(await result.read()).toEqual(await wanted.read());
+    });
+
+  test('a repeated product into an existing tensor', async ({ skip }) => {
+    if (device === undefined) return skip('SKIPPED: no device of compute capability 9.0');
+    using a = await device.ones(f16, [80, 64]);
+    using b = await device.full(f16, [64, 72], 2);
+    using out = await device.zeros(f16, [80, 72]);
+    const product = matmul(a, b, { out });
+    for (const factor of [1, 3]) {
+      await a.fill(factor);
+      expect(await product).toBe(out);
+      expect((await out.read()).every((value) => value === 128 * factor)).toBe(true);
+    }
+  });
+});
+
+test('plans: large tiles for large products, clusters for few tiles', () => {
+  const plan = (m: number, n: number, k: number): string => {
+    const { rows, columns, splits } = planFor(m, n, k, 1, 132);
+    return `${rows} × ${columns} in ${splits}`;
+  };
+  expect(plan(4096, 4096, 4096)).toBe('128 × 256 in 1');
+  expect(plan(16, 4096, 4096)).toBe('64 × 256 in 4');
+  expect(plan(64, 64, 64)).toBe('64 × 64 in 1');
+});
