@@ -36,10 +36,12 @@ export const layers = {
   core: { imports: ['ground', 'runtime', 'ptx'] },
   ops: { imports: ['ground', 'core'] },
   tensor: { onTopOf: ['ops'] },
+  // An engine of the library's products.
+  cublas: { onTopOf: ['tensor'], imports: ['native'] },
   // acorn reads JavaScript; gen-mapping writes the source maps of what is simulated.
   compiler: { pure: true, imports: ['ground'], packages: ['acorn', '@jridgewell/gen-mapping'] },
   kernels: { onTopOf: ['compiler', 'tensor'] },
-  library: { onTopOf: ['kernels'] },
+  library: { onTopOf: ['kernels', 'cublas'] },
   nvrtc: { onTopOf: ['library'], imports: ['native'] },
   images: { onTopOf: ['library'], imports: ['native'] },
   // What all engines of inference are to their users.
@@ -195,6 +197,7 @@ const doors = {
     'shape',
     'shared-elements',
   ],
+  cublas: [],
   compiler: [
     'code-frame',
     'element/element-form',

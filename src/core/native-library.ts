@@ -13,8 +13,10 @@ import type {
   LibraryFunction,
   LibraryRow,
   LibraryStatuses,
+  LibraryStep,
   ReturnedType,
   ScalarType,
+  StepArgument,
 } from '../runtime/library-call.js';
 import { checkInteger, invalid } from '../ground/arguments.js';
 import { DeviceBuffer } from './buffer.js';
@@ -212,6 +214,29 @@ export class NativeLibrary {
       );
     }
     return library;
+  }
+
+  /** The meanings of the statuses, for {@link NativeSteps}. */
+  get statusRows(): LibraryStatuses['statuses'] {
+    return this.statuses.statuses;
+  }
+
+  /**
+   * A call of a function as a step of {@link NativeSteps}.
+   *
+   * @param args types of arguments; constants among them are the same in every call
+   * @param title the call in errors. Default: the function's name
+   * @param kept whether the call is omitted where its arguments equal those of the previous one
+   * @throws CudaError with code ERR_CUDA_UNSUPPORTED for a function that the installed version
+   *   lacks
+   */
+  step(
+    name: string,
+    args: readonly StepArgument[],
+    { title = name, kept = false }: { title?: string; kept?: boolean } = {},
+  ): LibraryStep {
+    const { address } = this.known(name).func;
+    return { name: title, address, args, returns: 'status', kept };
   }
 
   /** Whether the library has the function. */

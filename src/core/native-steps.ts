@@ -7,7 +7,7 @@
 import { ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, OP } from '../runtime/commands.js';
 import { CudaDisposedError } from '../ground/errors.js';
 import { layoutOf, leavesOf } from '../runtime/library-call.js';
-import type { LibraryStep } from '../runtime/library-call.js';
+import type { LibraryStatuses, LibraryStep } from '../runtime/library-call.js';
 import { MAX_RECORD_WORDS, putInt64 } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
 import { checkInteger, invalid } from '../ground/arguments.js';
@@ -29,7 +29,12 @@ export interface StepsDeclaration {
   readonly launches: number;
   /** Memory to which the library's messages are written; they become part of the error. */
   readonly said?: SharedArrayBuffer;
+  /** The meanings of statuses, for steps that return one. */
+  readonly statuses?: LibraryStatuses['statuses'];
 }
+
+const NO_FLAGS: readonly boolean[] = [];
+const NO_OFFSETS: readonly number[] = [];
 
 interface Place {
   readonly access: number;
@@ -73,7 +78,10 @@ export class NativeSteps {
    */
   private readonly length: number;
 
-  constructor(device: CoreDevice, { name, library, steps, launches, said }: StepsDeclaration) {
+  constructor(
+    device: CoreDevice,
+    { name, library, steps, launches, said, statuses }: StepsDeclaration,
+  ) {
     checkInteger('launches', launches, 0, Number.MAX_SAFE_INTEGER);
     const args = steps.flatMap((step) => step.args);
     const layout = layoutOf(args);
@@ -101,9 +109,10 @@ export class NativeSteps {
       steps,
       ...(said === undefined ? {} : { said }),
     };
-    this.number = this.runtime.addLibrary({ name: library, statuses: { 0: { name: 'false' } } }, [
-      func,
-    ]);
+    this.number = this.runtime.addLibrary(
+      { name: library, statuses: { ...statuses, 0: { name: 'false' } } },
+      [func],
+    );
     const most = 6 + (this.places.length + 1) * 2 + this.words.length;
     if (most > MAX_RECORD_WORDS)
       throw invalid('steps', `calls with at most ${MAX_RECORD_WORDS} words of arguments`, most);
@@ -112,21 +121,24 @@ export class NativeSteps {
   /**
    * Queues the calls after what `stream` has queued, and after work of other streams that uses the
    * same memory. The operation fails with a {@link CudaLibraryError} where one of them returns
-   * false; the calls after it are not made then.
+   * false, or a status that is a failure; the calls after it are not made then.
    *
    * @param memory one buffer for each argument that is memory of the device, in order
    * @param uses memory that all calls use besides, and write: commands that share it run one after
-   *   the other, on any streams
+   *   the other, on any streams. Undefined where commands may overlap
    * @param whole for each of `memory` whether the calls write all of it, so that an earlier failure
    *   does not matter
+   * @param offsets for each of `memory` the byte in it that the argument is the address of. Default
+   *   0
    * @returns the operation's number: `new Pending(stream, root, stream.mark)` waits for its end,
    *   and most runs need no such object
    */
   queue(
     stream: Stream,
     memory: readonly LibraryMemory[],
-    uses: LibraryMemory,
-    whole: readonly boolean[] = [],
+    uses: LibraryMemory | undefined,
+    whole: readonly boolean[] = NO_FLAGS,
+    offsets: readonly number[] = NO_OFFSETS,
   ): number {
     stream.check();
     if (stream.runtime !== this.runtime)
@@ -135,9 +147,9 @@ export class NativeSteps {
     if (memory.length !== places.length)
       throw invalid('memory', `${places.length} buffers`, memory.length);
     for (let i = 0; i < places.length; i++)
-      this.place(stream, memory[i]!, places[i]!.access, places[i]!.word);
-    this.place(stream, uses, ACCESS_WRITE, length);
-    const count = places.length + 1;
+      this.place(stream, memory[i]!, places[i]!.access, places[i]!.word, offsets[i] ?? 0);
+    if (uses !== undefined) this.place(stream, uses, ACCESS_WRITE, length, 0);
+    const count = uses === undefined ? places.length : places.length + 1;
     const root = stream.nextRoot();
     this.runtime.name(root, this.title);
     let at = stream.begin(OP.libraryCall, 6 + count * 2 + words.length, root);
@@ -151,13 +163,15 @@ export class NativeSteps {
         ((whole[i] === true ? access | ACCESS_WHOLE : access) << ACCESS_SHIFT);
       ring[at++] = word;
     }
-    // It counts as written whole: it holds nothing that a failed run could leave undefined.
-    ring[at++] = uses.memory.handle | ((ACCESS_WRITE | ACCESS_WHOLE) << ACCESS_SHIFT);
-    ring[at++] = length;
+    if (uses !== undefined) {
+      // It counts as written whole: it holds nothing that a failed run could leave undefined.
+      ring[at++] = uses.memory.handle | ((ACCESS_WRITE | ACCESS_WHOLE) << ACCESS_SHIFT);
+      ring[at++] = length;
+    }
     for (let i = 0; i < words.length; i++) ring[at + i] = words[i]!;
     const mark = stream.commit();
     for (let i = 0; i < places.length; i++) stream.used(memory[i]!.memory, places[i]!.access, mark);
-    stream.used(uses.memory, ACCESS_WRITE, mark);
+    if (uses !== undefined) stream.used(uses.memory, ACCESS_WRITE, mark);
     return root;
   }
 
@@ -169,7 +183,13 @@ export class NativeSteps {
   }
 
   /** Writes the offset of the memory. The runtime thread adds the memory's address. */
-  private place(stream: Stream, buffer: LibraryMemory, access: number, word: number): void {
+  private place(
+    stream: Stream,
+    buffer: LibraryMemory,
+    access: number,
+    word: number,
+    offset: number,
+  ): void {
     const { memory }: { memory: Resource & { device: CoreDevice } } = buffer;
     if (memory.disposed)
       throw new CudaDisposedError(`${buffer.toString()}: used after it was closed.`);
@@ -180,7 +200,7 @@ export class NativeSteps {
         buffer,
         'Copy it first: a buffer of this device .copyFrom(stream, other).',
       );
-    putInt64(this.words, word, buffer.byteOffset);
+    putInt64(this.words, word, buffer.byteOffset + offset);
     stream.order(memory, access);
   }
 }

@@ -165,8 +165,11 @@ export interface LibraryStep {
   readonly name: string;
   readonly address: number;
   readonly args: readonly StepArgument[];
-  /** With 'true', a return value of false is a failure. */
-  readonly returns: 'true' | 'nothing';
+  /**
+   * With 'true', a return value of false is a failure; with 'status', a status that the library's
+   * table does not call harmless.
+   */
+  readonly returns: 'true' | 'status' | 'nothing';
   /** Whether the call is omitted where its arguments equal those of the previous execution. */
   readonly kept?: boolean;
   /** Whether all kept steps after it have to be made again once it is made. */
@@ -205,8 +208,11 @@ export class LibraryCallError extends Error {
   }
 }
 
+export function isFailure({ statuses }: LibraryStatuses, status: number): boolean {
+  return status !== 0 && statuses[status]?.harmless !== true;
+}
+
 /** @throws LibraryCallError where the status is a failure */
 export function checkStatus(library: LibraryStatuses, call: string, status: number): void {
-  if (status !== 0 && library.statuses[status]?.harmless !== true)
-    throw new LibraryCallError(library, call, status);
+  if (isFailure(library, status)) throw new LibraryCallError(library, call, status);
 }

@@ -10,7 +10,14 @@ import type {
   ScalarType,
   StepArgument,
 } from './library-call.js';
-import { LibraryCallError, checkStatus, layoutOf, leavesOf, wordsOf } from './library-call.js';
+import {
+  LibraryCallError,
+  checkStatus,
+  isFailure,
+  layoutOf,
+  leavesOf,
+  wordsOf,
+} from './library-call.js';
 import { firstLine, loadKoffi } from './koffi.js';
 import type { Koffi, KoffiLibrary } from './koffi.js';
 import type { LibraryRow } from './libraries.js';
@@ -64,6 +71,12 @@ const C_TYPES: Readonly<Record<ScalarType, string>> = {
   inout: 'uintptr_t',
   object: 'uintptr_t',
   stream: 'uintptr_t',
+};
+/** The C type that a step returns. */
+const RETURNED: Readonly<Record<LibraryStep['returns'], string>> = {
+  true: 'bool',
+  status: 'int',
+  nothing: 'void',
 };
 const TWO_32 = 4294967296;
 /** Alignment of data that the host passes by pointer. */
@@ -169,10 +182,11 @@ export class LibraryCaller {
         if (prepared.known && same(last, memory, at + first, words)) continue;
         const given = this.make(call, memory, at + first);
         prepared.known = false;
-        if (step.returns === 'true' && given !== true) {
+        const failure = failureOf(statuses, step, given, said);
+        if (failure !== undefined) {
           // Which of the other kept steps still hold is not known.
           for (const each of program.steps) each.known = false;
-          throw new LibraryCallError(statuses, step.name, 0, said?.text ?? '');
+          throw failure;
         }
         if (step.forgets === true) forgotten = true;
         if (step.kept !== true) continue;
@@ -195,7 +209,7 @@ export class LibraryCaller {
         const { words } = layoutOf(step.args);
         const prepared = {
           step,
-          call: this.prepare(step, step.returns === 'true' ? 'bool' : 'void'),
+          call: this.prepare(step, RETURNED[step.returns]),
           first,
           words,
           last: new Int32Array(words),
@@ -285,6 +299,19 @@ export class LibraryCaller {
       ),
     );
   }
+}
+
+/** The error of a step that returned a failure. */
+function failureOf(
+  statuses: LibraryStatuses,
+  { name, returns }: LibraryStep,
+  given: number | bigint | boolean | undefined,
+  said: LibraryLog | undefined,
+): LibraryCallError | undefined {
+  if (returns === 'true')
+    return given === true ? undefined : new LibraryCallError(statuses, name, 0, said?.text ?? '');
+  if (returns === 'nothing' || !isFailure(statuses, Number(given))) return undefined;
+  return new LibraryCallError(statuses, name, Number(given));
 }
 
 function same(last: Int32Array, memory: Int32Array, at: number, words: number): boolean {

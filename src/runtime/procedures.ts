@@ -22,6 +22,9 @@ import { asOutOfMemory } from './host-allocation.js';
 import { PAGE_BYTES, SLOTS_BYTES } from './layout.js';
 import { loadModule } from './load-module.js';
 
+/** Makes the calls of `callLibrary`. It is kept: koffi never frees a function's signature. */
+let caller: LibraryCaller | undefined;
+
 export interface PinnedInfo {
   /** Where the page-aligned part begins in the buffer, in bytes. */
   byteOffset: number;
@@ -324,7 +327,10 @@ export const PROCEDURES = {
     statuses: LibraryStatuses,
     func: LibraryFunction,
     words: Int32Array,
-  ) => new LibraryCaller(koffiPath).ask(statuses, func, words),
+  ) => {
+    caller ??= new LibraryCaller(koffiPath);
+    return caller.ask(statuses, func, words);
+  },
 
   /**
    * Returns where the memory of a CPU device begins in the process: its own addresses are relative
