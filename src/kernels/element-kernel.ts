@@ -36,6 +36,7 @@ import type {
   GivenTensor,
   ShapedCallOptions,
   ShapedLaunch,
+  ShapedTarget,
   ShapedTensor,
   ShapesTogether,
 } from './shaped-kernel.js';
@@ -249,7 +250,7 @@ class DefinedElements
   protected launchOf(
     { shape }: OutputShape,
     tensors: readonly GivenTensor[],
-    maxGrid: readonly number[],
+    { maxGrid }: ShapedTarget,
   ): ShapedLaunch {
     const { layouts, axes, single, rows } = walkOf(this.name, shape, tensors, this.width);
     const extents = !this.usesCoordinates ? [] : shape.length === 0 ? [1] : [...shape];
@@ -303,7 +304,7 @@ class DefinedElements
       name: this.name,
       with: (changes: { readonly uses?: Uses }) => this.with(changes).callable(),
       prepare: async (device: AnyDevice, shapes?: Readonly<Record<string, Shape>>) =>
-        (shapes === undefined ? this.usual() : this.ofShapes(shapes)).prepare(device),
+        (shapes === undefined ? this.usual() : this.ofShapes(shapes, undefined)).prepare(device),
       tune: async (
         args: Readonly<Record<string, unknown>>,
         options: ShapedTuneOptions<{ readonly uses?: Uses }>,

@@ -609,11 +609,11 @@ export class Defined implements Tunable<KernelChanges> {
   }
 }
 
-function capabilityOf(target: unknown): unknown {
+export function capabilityOf(target: unknown): unknown {
   return (target as Partial<CompileTarget> | null | undefined)?.capability;
 }
 
-function compileTarget({ capability, emulated }: CompileTarget): CompileTarget {
+export function compileTarget({ capability, emulated }: CompileTarget): CompileTarget {
   const given: unknown = capability;
   if (
     Array.isArray(given) &&

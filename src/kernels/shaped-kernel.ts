@@ -38,7 +38,31 @@ export interface ShapedTensor {
   readonly written: boolean;
   /** Undefined where the call leaves it out. */
   readonly layout: Layout | undefined;
+  /** Whether its first element is at a multiple of 16 bytes; undefined where there is no memory. */
+  readonly aligned: boolean | undefined;
 }
+
+/** What a launch depends on, beside its arguments. */
+export interface ShapedTarget {
+  readonly maxGrid: readonly number[];
+  /** Undefined where the kernel is simulated. */
+  readonly device: DeviceTarget | undefined;
+}
+
+/** The device that code is made for. */
+export interface DeviceTarget {
+  /** Compute capability, as major * 10 + minor. */
+  readonly capability: number;
+  readonly multiprocessors: number;
+  /** Shared memory of a block. */
+  readonly sharedBytes: number;
+}
+
+export const targetOfDevice = ({ properties }: CoreDevice): DeviceTarget => ({
+  capability: properties.computeCapability[0] * 10 + properties.computeCapability[1],
+  multiprocessors: properties.multiprocessorCount,
+  sharedBytes: properties.sharedMemoryPerBlockOptin,
+});
 
 /** The result of checking the shapes of a call's tensors against each other. */
 export interface ShapesTogether {
@@ -58,7 +82,8 @@ export type GivenTensor = ShapedTensor & { readonly layout: Layout };
 /** The kernel for tensors of one layout, and what it is launched with. */
 export interface ShapedLaunch {
   readonly defined: Defined;
-  readonly options: Required<Pick<CallOptions, 'grid' | 'index'>>;
+  readonly options: Required<Pick<CallOptions, 'grid' | 'index'>> &
+    Pick<CallOptions, 'sharedBytes'>;
   /** The layout in which the kernel is passed each tensor. */
   readonly layouts: ReadonlyMap<string, Layout>;
   /** Values of the parameters that follow the user's, by name. */
@@ -102,7 +127,7 @@ export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
   protected abstract launchOf(
     shapes: T,
     tensors: readonly GivenTensor[],
-    maxGrid: readonly number[],
+    target: ShapedTarget,
   ): ShapedLaunch;
 
   call(args: unknown, options: ShapedCallOptions = {}): DeviceOp<unknown> {
@@ -222,7 +247,7 @@ export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
     );
     checkTogether(name, parameters, known, device);
     const shapes = this.together(
-      this.tensorsOf((at) => (known[at] as PassedTensor | undefined)?.tensor.layout),
+      this.tensorsOf((at) => (known[at] as PassedTensor | undefined)?.tensor),
     );
     let allocates = false;
     const whole = parameters.map(({ name: own, entry }, at) => {
@@ -244,12 +269,11 @@ export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
         made: temporary,
       });
     if (shapes.isEmpty) return { queued: result(), again: undefined };
-    const tensors = this.tensorsOf((at) => (whole[at] as AnyTensor).layout) as GivenTensor[];
-    const { defined, options, layouts, extra } = this.launchOf(
-      shapes,
-      tensors,
-      device.properties.maxGrid,
-    );
+    const tensors = this.tensorsOf((at) => whole[at] as AnyTensor) as GivenTensor[];
+    const { defined, options, layouts, extra } = this.launchOf(shapes, tensors, {
+      maxGrid: device.properties.maxGrid,
+      device: targetOfDevice(device),
+    });
     const views = [
       ...whole.map((value, at) =>
         parameters[at]!.entry.kind === 'tensor'
@@ -278,19 +302,22 @@ export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
     };
   }
 
-  private tensorsOf(layoutAt: (at: number) => Layout | undefined): ShapedTensor[] {
-    return this.parameters.flatMap(({ name, entry }, at) =>
-      entry.kind === 'tensor' && 'storage' in entry.element
-        ? [
-            {
-              name,
-              dtype: entry.element.storage,
-              written: entry.access !== 'input',
-              layout: layoutAt(at),
-            },
-          ]
-        : [],
-    );
+  private tensorsOf(
+    at: (index: number) => AnyTensor | { readonly layout: Layout } | undefined,
+  ): ShapedTensor[] {
+    return this.parameters.flatMap(({ name, entry }, index) => {
+      if (entry.kind !== 'tensor' || !('storage' in entry.element)) return [];
+      const given = at(index);
+      return [
+        {
+          name,
+          dtype: entry.element.storage,
+          written: entry.access !== 'input',
+          layout: given?.layout,
+          aligned: given instanceof Tensor ? isAligned(given) : undefined,
+        },
+      ];
+    });
   }
 
   /**
@@ -298,7 +325,10 @@ export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
    *
    * @throws CudaArgumentError
    */
-  protected ofShapes(shapes: Readonly<Record<string, Shape>>): Defined {
+  protected ofShapes(
+    shapes: Readonly<Record<string, Shape>>,
+    device: DeviceTarget | undefined,
+  ): Defined {
     const tensors = this.tensorsOf((at) => {
       const { name } = this.parameters[at]!;
       const shape =
@@ -312,20 +342,24 @@ export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
           shape,
           `Write { ${name}: [1024, 1024] } for every tensor of kernel '${this.name}'.`,
         );
-      return contiguous(shape as number[]);
+      return { layout: contiguous(shape as number[]) };
     }) as GivenTensor[];
-    return this.launchOf(this.together(tensors), tensors, [Infinity, Infinity, Infinity]).defined;
+    const maxGrid = [Infinity, Infinity, Infinity];
+    return this.launchOf(this.together(tensors), tensors, { maxGrid, device }).defined;
   }
 
   async simulate(args: Readonly<Record<string, unknown>>): Promise<unknown> {
     const given = argumentsInOrder(this.name, this.parameters, args);
-    const tensors = this.tensorsOf((at) =>
-      hostLayout(this.name, this.parameters[at]!, given[at]),
-    ) as GivenTensor[];
+    const tensors = this.tensorsOf((at) => ({
+      layout: hostLayout(this.name, this.parameters[at]!, given[at]),
+    })) as GivenTensor[];
     const shapes = this.together(tensors);
     if (shapes.isEmpty) return args;
     const most = 2 ** 31 - 1;
-    const { defined, options, layouts, extra } = this.launchOf(shapes, tensors, [most, most, most]);
+    const { defined, options, layouts, extra } = this.launchOf(shapes, tensors, {
+      maxGrid: [most, most, most],
+      device: undefined,
+    });
     const views = Object.fromEntries(
       tensors.map(({ name }) => {
         const value = args[name] as ArrayBufferView | SimulatedTensor;
@@ -388,6 +422,13 @@ export function checkUses(uses: object, own: readonly string[]): void {
   const taken = Object.keys(uses).find((name) => own.includes(name));
   if (taken !== undefined)
     throw invalid(`options.uses.${taken}`, 'another name: gpu has a member of this one', taken);
+}
+
+const ALIGNMENT = 16;
+
+function isAligned({ buffer, layout, dtype }: AnyTensor): boolean {
+  const begin = buffer.byteOffset + layout.offset * dtype.bytes;
+  return buffer.memory.aligned && begin % ALIGNMENT === 0;
 }
 
 /** Gives a view of the tensor's memory with another layout. */

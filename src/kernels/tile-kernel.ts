@@ -24,18 +24,30 @@ import type { Shape } from '../tensor/index.js';
 import type { NoOthers } from './body-types.js';
 import { captureStack } from '../core/call-stack.js';
 import type { ElementArguments, ElementCallResult, ElementParams } from './element-types.js';
-import { Defined, checkedCode } from './kernel.js';
+import { Defined, capabilityOf, checkedCode, compileTarget } from './kernel.js';
 import type { CodeOptions, KernelTarget, OtherUses } from './kernel.js';
+
+import type { CompileTarget } from './compiler.js';
+import { coreOf } from '../ops/scheduling.js';
 import { LeastRecent } from './least-recent.js';
 import { checkName } from '../ground/names.js';
 import { describeEntry, parametersOf, signatureOf } from './parameters.js';
 import type { Parameter } from './parameters.js';
 import type { KernelReport } from './report.js';
-import { FORMS, ShapedKernel, checkShaped, checkUses, indexTypeOf } from './shaped-kernel.js';
+import {
+  FORMS,
+  ShapedKernel,
+  checkShaped,
+  checkUses,
+  indexTypeOf,
+  targetOfDevice,
+} from './shaped-kernel.js';
 import type {
+  DeviceTarget,
   GivenTensor,
   ShapedCallOptions,
   ShapedLaunch,
+  ShapedTarget,
   ShapedTensor,
   ShapesTogether,
 } from './shaped-kernel.js';
@@ -52,6 +64,8 @@ import type {
   TileExtents,
   TileWith,
 } from './tile-types.js';
+import { productForm, productIn, productLaunch } from './tile-products.js';
+import type { FoundProduct } from './tile-products.js';
 import type { TileWalk } from './tile-walk.js';
 import { tune } from './tuning.js';
 import type { ShapedTuneOptions, ShapedTuning, Tunable } from './tuning.js';
@@ -243,6 +257,7 @@ class DefinedTiles
   private readonly uses: UsedByName;
   private readonly cutting: Cutting;
   private readonly forms = new LeastRecent<Defined>(FORMS);
+  private readonly product: FoundProduct | undefined;
 
   constructor(
     parameters: readonly Parameter[],
@@ -254,6 +269,9 @@ class DefinedTiles
     this.definition = definition;
     this.uses = uses;
     this.cutting = cutting;
+    const { tensors } = cutting.cuts;
+    this.product =
+      tensors === undefined ? undefined : productIn(definition.text, Object.keys(tensors));
   }
 
   get name(): string {
@@ -287,7 +305,9 @@ class DefinedTiles
       found = new Defined(
         [...own, ...extra],
         new Variant({ ...this.definition, lowering: { to: 'tiles', form } }, this.uses),
-        { index, block: form.across * form.down },
+        form.product === undefined
+          ? { index, block: form.across * form.down }
+          : { index, block: productLaunch(form).block },
       );
       this.forms.set(key, found, 0);
     }
@@ -304,7 +324,7 @@ class DefinedTiles
   protected launchOf(
     shapes: Together,
     tensors: readonly GivenTensor[],
-    maxGrid: readonly number[],
+    { maxGrid, device }: ShapedTarget,
   ): ShapedLaunch {
     const {
       name,
@@ -313,9 +333,24 @@ class DefinedTiles
     const walk = shapes.named
       ? namedWalk(name, cuts as NamedCuts, shapes, tensors)
       : broadcastWalk(name, cuts, shapes.shape, tensors);
-    const threads = shapes.named
-      ? threadsForAxes(walk.axes, this.tilesOf(walk, tensors))
-      : threadsFor(walk.axes[0]!, walk.axes[1]!);
+    const index = indexTypeOf(
+      walk.layouts,
+      walk.axes.some(({ extent, tile }) => extent + tile >= 2 ** 31)
+        ? [2 ** 31]
+        : shapes.named
+          ? []
+          : walk.axes.map(({ extent }) => extent),
+    );
+    const product =
+      device === undefined || this.product === undefined || index === 'i64'
+        ? undefined
+        : productForm(this.product, cuts as NamedCuts, walk, tensors, device);
+    const threads =
+      typeof product === 'object'
+        ? product.form
+        : shapes.named
+          ? threadsForAxes(walk.axes, this.tilesOf(walk, tensors))
+          : threadsFor(walk.axes[0]!, walk.axes[1]!);
     if (threads === undefined) {
       throw invalid(
         `args of kernel '${name}'`,
@@ -324,7 +359,10 @@ class DefinedTiles
         'Take smaller tiles, or write it with kernel(…).',
       );
     }
-    const form: TileForm = { ...threads, tensors: walk.tensors, broadcast: !shapes.named };
+    const form: TileForm =
+      typeof product === 'object'
+        ? product.form
+        : { ...threads, tensors: walk.tensors, broadcast: !shapes.named };
     const numbered = blockAxes(form);
     const counts = numbered.map((axis) =>
       Math.ceil(walk.axes[axis]!.extent / walk.axes[axis]!.tile),
@@ -337,14 +375,6 @@ class DefinedTiles
         `${blocks}`,
         'Take larger tiles.',
       );
-    const index = indexTypeOf(
-      walk.layouts,
-      walk.axes.some(({ extent, tile }) => extent + tile >= 2 ** 31)
-        ? [2 ** 31]
-        : shapes.named
-          ? []
-          : walk.axes.map(({ extent }) => extent),
-    );
     const known: Record<string, number> = {
       ...Object.fromEntries(
         form.axes.map(({ width }, axis) => [extentName(axis), walk.axes[axis]!.extent / width]),
@@ -354,8 +384,27 @@ class DefinedTiles
     };
     return {
       defined: this.formed(form, index),
-      options: { grid: blocks, index },
-      layouts: walk.layouts,
+      options:
+        form.product === undefined
+          ? { grid: blocks, index }
+          : {
+              grid: Math.min(blocks, device!.multiprocessors),
+              index,
+              sharedBytes: productLaunch(form).sharedBytes,
+            },
+      layouts:
+        form.product === undefined
+          ? walk.layouts
+          : new Map([
+              ...walk.layouts,
+              ...[form.product.left, form.product.right].map(
+                (factor) =>
+                  [
+                    factor.name,
+                    tensors.find(({ name: own }) => own === factor.name)!.layout,
+                  ] as const,
+              ),
+            ]),
       extra: Object.fromEntries(extraNames(form).map((each) => [each, known[each]!])),
     };
   }
@@ -378,10 +427,10 @@ class DefinedTiles
   }
 
   /** The kernel for contiguous tensors of these extents. */
-  private usual(shape: unknown): Defined {
+  private usual(shape: unknown, device: DeviceTarget | undefined): Defined {
     const { cuts } = this.cutting;
     if (!isNamed(cuts) && !Array.isArray(shape))
-      return this.ofShapes(shape as Readonly<Record<string, Shape>>);
+      return this.ofShapes(shape as Readonly<Record<string, Shape>>, device);
     const lengths = isNamed(cuts)
       ? cuts.names.map((name) =>
           typeof shape === 'object' && shape !== null ? valueNamed(shape, name) : undefined,
@@ -410,6 +459,7 @@ class DefinedTiles
           entry.kind === 'tensor' ? shapeOf(name) : [],
         ]),
       ),
+      device,
     );
   }
 
@@ -434,12 +484,14 @@ class DefinedTiles
       name: this.name,
       with: (changes: { readonly uses?: Uses; readonly tile?: TileSize }) =>
         this.with(changes).callable(),
-      prepare: async (device: AnyDevice, shape: unknown) => this.usual(shape).prepare(device),
+      prepare: async (device: AnyDevice, shape: unknown) =>
+        this.usual(shape, deviceTarget(device)).prepare(device),
       ptx: async (target: KernelTarget, shape: unknown, options?: CodeOptions) =>
-        this.usual(shape).ptx(target, checkedCode(options)),
+        this.usual(shape, deviceTarget(target)).ptx(target, checkedCode(options)),
       sass: async (device: AnyDevice, shape: unknown, options?: CodeOptions) =>
-        this.usual(shape).sass(device, checkedCode(options)),
-      report: async (device: AnyDevice, shape: unknown) => this.usual(shape).report(device),
+        this.usual(shape, deviceTarget(device)).sass(device, checkedCode(options)),
+      report: async (device: AnyDevice, shape: unknown) =>
+        this.usual(shape, deviceTarget(device)).report(device),
       tune: async (
         args: Readonly<Record<string, unknown>>,
         options: ShapedTuneOptions<{ readonly uses?: Uses; readonly tile?: TileSize }>,
@@ -467,6 +519,17 @@ class DefinedTiles
       `tile kernel ${this.name}({ ` + `${parameters.join(', ')} ` + `}) of ${extents.join(' × ')}`
     );
   }
+}
+
+const HOPPER_SHARED = 227 * 1024;
+
+/** The device of a target; one of compute capability 9.0 by its number is a whole H100. */
+function deviceTarget(target: KernelTarget): DeviceTarget | undefined {
+  if (typeof target !== 'object') return undefined;
+  const capability = capabilityOf(target);
+  if (capability === undefined) return targetOfDevice(coreOf(target));
+  const [major, minor] = compileTarget(target as CompileTarget).capability;
+  return { capability: major * 10 + minor, multiprocessors: 132, sharedBytes: HOPPER_SHARED };
 }
 
 type NamedCuts = TileCuts & { readonly tensors: NonNullable<TileCuts['tensors']> };

@@ -44,7 +44,40 @@ export interface ThreadGrid {
   readonly down: number;
 }
 
+/** A factor of a product: a tensor's tile, or its transpose. */
+export interface FactorForm {
+  readonly name: string;
+  readonly turned: boolean;
+}
+
+/**
+ * A product that Hopper's warp groups compute: `sum = tile.dot(left, right, sum)` in a loop over
+ * all tiles of an axis. Its factors are copied by tensor maps. Each of the block's warp groups has
+ * 64 rows, and one more begins the copies. `across` and `down` are such that a thread's elements
+ * are those that the instruction gives it: two rows, 8 apart, and two columns of every eight.
+ */
+export interface ProductForm {
+  readonly left: FactorForm;
+  readonly right: FactorForm;
+  /** Numbers of axes. */
+  readonly rows: number;
+  readonly columns: number;
+  readonly summed: number;
+  readonly storage: 'f16' | 'bf16';
+  /** Steps of 64 elements whose factors are in shared memory at a time. */
+  readonly stages: number;
+}
+
+/** Elements of the summed axis in one step: lines of 128 bytes. */
+export const STEP = 64;
+/** Rows from one of a thread's elements to the next, and threads along a row, in products. */
+export const PRODUCT_ROWS = 8;
+export const PRODUCT_ACROSS = 4;
+/** Columns of a thread side by side. */
+export const PRODUCT_WIDTH = 2;
+
 export interface TileForm extends ThreadGrid {
+  readonly product?: ProductForm;
   readonly axes: readonly AxisForm[];
   readonly tensors: Readonly<Record<string, TensorForm>>;
   /** Whether all tensors are broadcast to rows and columns, which are then axes 0 and 1. */
@@ -195,7 +228,9 @@ export const blockAxes = ({ axes }: Pick<TileForm, 'axes'>): number[] =>
 export function extraNames(form: TileForm): string[] {
   return [
     ...form.axes.map((_, axis) => extentName(axis)),
-    ...blockAxes(form).slice(1).map(tilesName),
+    ...blockAxes(form)
+      .slice(form.product === undefined ? 1 : 0)
+      .map(tilesName),
     ...Object.entries(form.tensors).flatMap(([name, tensor]) =>
       tensor.access === 'run'
         ? axesOfTensor(tensor)

@@ -68,7 +68,7 @@ function place(writer: TileWriter, name: string): string {
 /** Writes a load. Every thread reads; those beyond the edge read the element at the edge. */
 export function writeLoad(writer: TileWriter, name: string): TileValue {
   const tensor = writer.form.tensors[name]!;
-  const { down, across } = writer.form;
+  const { across } = writer.form;
   const varies = variesOf(tensor);
   const { rows, columns } = varies;
   const value: TileValue = { name: writer.newName(name), varies };
@@ -94,7 +94,7 @@ export function writeLoad(writer: TileWriter, name: string): TileValue {
     rows === undefined
       ? '{'
       : `for (let r$ = 0; r$ < ${writer.rowSlots(rows)}; r$++) { const row$ = ` +
-          `${number(rows, 'Row', 'r$', down, writer.axis(rows).exactRows)};`,
+          `${number(rows, 'Row', 'r$', writer.rowStep, writer.axis(rows).exactRows)};`,
     columns === undefined
       ? '{'
       : `for (let q$ = 0; q$ < ${writer.columnSlots(columns) / width}; q$++) { const group$ = ` +
@@ -109,7 +109,7 @@ export function writeLoad(writer: TileWriter, name: string): TileValue {
 
 /** Writes a store of the elements in the tile and in the tensor; one thread writes each. */
 export function writeStore(writer: TileWriter, name: string, value: TileValue): void {
-  const { down, across } = writer.form;
+  const { across } = writer.form;
   const { rows, columns } = variesOf(writer.form.tensors[name]!);
   const width = writer.widthOf(columns);
   const inside = all(
@@ -128,7 +128,7 @@ export function writeStore(writer: TileWriter, name: string, value: TileValue): 
     rows === undefined
       ? '{'
       : `for (let r$ = 0; r$ < ${writer.rowSlots(rows)}; r$++) { const row$ = firstRow${rows}$ ` +
-          `+ r$ * ${down};`,
+          `+ r$ * ${writer.rowStep};`,
     columns === undefined
       ? '{'
       : `for (let q$ = 0; q$ < ${writer.columnSlots(columns) / width}; q$++) { const group$ = ` +

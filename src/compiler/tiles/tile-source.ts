@@ -17,6 +17,7 @@ import type { TileForm } from './tile-form.js';
 import { bufferName } from './tile-products.js';
 import { TileStatements } from './tile-statements.js';
 import type { Found } from './tile-writer.js';
+import { writeProducer, writeProductHead } from './warp-group-products.js';
 
 const NARROW: NarrowGpu = {
   has: ARITHMETIC_NAMES,
@@ -73,10 +74,17 @@ class TileBody extends TileStatements {
       if (!this.names.has(name)) this.names.set(name, { is: 'unset' });
     out.write('(args$, gpu$) => {\n');
     out.as(node, () => {
+      const { product } = form;
+      if (product !== undefined) {
+        writeProductHead(this, product);
+        writeProducer(this, product);
+      }
       this.prologue();
       if (node.body.type === 'BlockStatement')
         for (const statement of node.body.body) this.statement(statement);
       else this.perform(node.body);
+      // The loop over the block's tiles, and the branch of the warp groups that multiply.
+      if (product !== undefined) this.line('}', '}');
     });
     out.write('\n}');
     this.checkStored(node);
@@ -131,6 +139,13 @@ class TileBody extends TileStatements {
         (length, buffer) => `const ${bufferName(buffer)} = gpu$.shared.f32(${length});`,
       ),
     );
+    if (this.form.product !== undefined) {
+      axes.forEach(({ cut }, axis) => {
+        if (cut === 'whole') this.line(`const tile${axis}$ = 0;`);
+        if (cut !== 'walk') this.writePlace(axis);
+      });
+      return;
+    }
     this.line(
       `const threadColumn$ = gpu$.threadIdx.x % ${across};`,
       `const threadRow$ = gpu$.threadIdx.x / ${across};`,

@@ -13,11 +13,14 @@ import type {
 
 import { propertyName } from '../read/property-name.js';
 import { extentName } from './tile-form.js';
+import type { ProductForm } from './tile-form.js';
 import { TileOperations } from './tile-operations.js';
 import { writeStaged } from './tile-products.js';
 import { WHAT_IS_WRITTEN } from './tile-scope.js';
 import type { Binding, Variable } from './tile-scope.js';
 import { FIRST } from './tile-writer.js';
+import type { Varies } from './tile-writer.js';
+import { writeProductLoop } from './warp-group-products.js';
 
 const CONSISTS_OF = 'A tile kernel consists of variables, stores and loops over tiles';
 
@@ -332,6 +335,8 @@ export abstract class TileStatements extends TileOperations {
         `A loop over ${name} is already around this one: ${this.code(over)}`,
         'Give the inner one an axis with a name of its own.',
       );
+    const { product } = this.form;
+    if (product?.summed === axis) return this.productLoop(product, body);
     if (this.axis(axis).cut === 'whole') {
       // The place of a single tile is known.
       return this.scope(body, () => {
@@ -358,6 +363,30 @@ export abstract class TileStatements extends TileOperations {
     this.depth--;
     this.walked = walked;
     this.line('}');
+  }
+
+  /** Writes the loop whose only statement is `sum = tile.dot(…, …, sum)`. */
+  private productLoop(product: ProductForm, body: AnyNode): void {
+    const inner = body.type === 'BlockStatement' && body.body.length === 1 ? body.body[0]! : body;
+    const node = inner.type === 'ExpressionStatement' ? inner.expression : undefined;
+    const to =
+      node?.type === 'AssignmentExpression' && node.left.type === 'Identifier'
+        ? this.names.get(node.left.name)
+        : undefined;
+    if (node?.type !== 'AssignmentExpression' || to?.is !== 'variable')
+      throw new TypeError('the form has a product that the body has not');
+    const varies: Varies = { rows: product.rows, columns: product.columns };
+    if (to.varies.rows !== varies.rows || to.varies.columns !== varies.columns) {
+      this.found.variables.set(to.at, varies);
+      this.foundMore = true;
+      this.names.set((node.left as Identifier).name, { ...to, varies });
+      return;
+    }
+    for (const { name } of [product.left, product.right]) this.found.loaded.add(name);
+    this.out.as(node, () => {
+      this.line(`${to.name}type = gpu$.f32(0);`);
+      writeProductLoop(this, product, to);
+    });
   }
 
   /** The axis that `tile.over('k')` names. */

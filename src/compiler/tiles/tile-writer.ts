@@ -10,7 +10,7 @@ import type { AnyNode } from 'acorn';
 import type { KernelSource } from '../signature.js';
 import { KernelSourceError } from '../source-error.js';
 import { PrintedText } from './printed-text.js';
-import { columnSlots, rowSlots } from './tile-form.js';
+import { PRODUCT_ACROSS, PRODUCT_ROWS, columnSlots, rowSlots } from './tile-form.js';
 import type { AxisForm, TileForm } from './tile-form.js';
 
 /** Axes along which a value differs within the tile. */
@@ -178,7 +178,12 @@ export abstract class TileWriter {
 
   /** Writes a barrier of the block. */
   barrier(): void {
-    this.line('gpu$.block.sync();');
+    const { product, down } = this.form;
+    this.line(
+      product === undefined
+        ? 'gpu$.block.sync();'
+        : `gpu$.block.syncThreads(1, ${down * PRODUCT_ACROSS});`,
+    );
   }
 
   /** In a loop, threads may still read shared memory of the iteration before. */
@@ -190,7 +195,12 @@ export abstract class TileWriter {
 
   /** The number, within the tile, of row `r$`, and of column `q$ * width + k$`. */
   rowInTile(turn: string): string {
-    return this.form.down === 1 ? turn : `(threadRow$ + ${turn} * ${this.form.down})`;
+    return this.form.down === 1 ? turn : `(threadRow$ + ${turn} * ${this.rowStep})`;
+  }
+
+  /** Rows from one of a thread's slots to the next. */
+  get rowStep(): number {
+    return this.form.product === undefined ? this.form.down : PRODUCT_ROWS;
   }
 
   columnInTile(axis: number, group: string, inGroup: string): string {
@@ -203,7 +213,7 @@ export abstract class TileWriter {
   rowExists(axis: number, turn: string): string {
     return this.axis(axis).exactRows
       ? ''
-      : `firstRow${axis}$ + ${turn} * ${this.form.down} <= lastRow${axis}$`;
+      : `firstRow${axis}$ + ${turn} * ${this.rowStep} <= lastRow${axis}$`;
   }
 
   groupExists(axis: number, group: string): string {

@@ -1,0 +1,177 @@
+/**
+ * The text of a tile kernel whose product Hopper's warp groups compute. A warp group of its own
+ * copies boxes of both factors, several steps ahead; the others multiply, and compute the rest of
+ * the body. Blocks stay, and compute one tile after the other.
+ */
+import { STEP, blockAxes, extentName, tilesName } from './tile-form.js';
+import type { FactorForm, ProductForm } from './tile-form.js';
+import { IN_LOOP } from './tile-writer.js';
+import type { TileValue, TileWriter } from './tile-writer.js';
+
+/** Rows of tiles that concurrent blocks compute, so that they share factors. */
+const GROUP = 8;
+/** Registers of a thread in each kind of warp group, of the block's 65,536. */
+const COPYING = 40;
+const MULTIPLYING: Readonly<Record<number, number>> = { 1: 232, 2: 232, 3: 152 };
+
+const PANEL = 64;
+
+export const groupsOf = (writer: TileWriter, { rows }: ProductForm): number =>
+  writer.axis(rows).tile / 64;
+
+/** Writes what all threads begin with: shared memory, mbarriers, and the thread's place. */
+export function writeProductHead(writer: TileWriter, product: ProductForm): void {
+  const { rows, columns, storage, stages } = product;
+  const lines = writer.axis(rows).tile + writer.axis(columns).tile;
+  writer.line(
+    `const lines$ = gpu$.dynamicShared.${storage}(${stages * lines}, ${STEP});`,
+    `const full$ = gpu$.shared.u64(${stages});`,
+    `const empty$ = gpu$.shared.u64(${stages});`,
+    'if (gpu$.threadIdx.x === 0) {',
+    `for (let s$ = 0; s$ < ${stages}; s$++) {`,
+    'gpu$.barrier.init(full$, s$, 1);',
+    `gpu$.barrier.init(empty$, s$, ${groupsOf(writer, product)});`,
+    '}',
+    'gpu$.fence.barriers();',
+    '}',
+    'gpu$.block.sync();',
+    'const warpGroup$ = gpu$.warpIdx >> 2;',
+    'const threadColumn$ = gpu$.lane & 3;',
+    'const threadRow$ = gpu$.warpIdx * 16 + (gpu$.lane >> 2);',
+    `const steps$ = (args$.${extentName(product.summed)} + ${STEP - 1}) / ${STEP};`,
+    `const tiles$ = ${blockAxes(writer.form)
+      .map((axis) => `args$.${tilesName(axis)}`)
+      .join(' * ')};`,
+    'let stage$ = 0;',
+  );
+}
+
+/** Writes the beginning of the loop over the block's tiles, and the tile's number on each axis. */
+function writeTiles(writer: TileWriter, { rows, columns }: ProductForm): void {
+  writer.line(
+    'for (let block$ = gpu$.blockIdx.x; block$ < tiles$; block$ += gpu$.gridDim.x) {',
+    `const down$ = args$.${tilesName(rows)};`,
+    `const across$ = args$.${tilesName(columns)};`,
+    'const number$ = block$ % (down$ * across$);',
+    `const first$ = number$ / (${GROUP} * across$) * ${GROUP};`,
+    `const within$ = number$ % (${GROUP} * across$);`,
+    `const here$ = Math.min(down$ - first$, ${GROUP});`,
+    `const tile${rows}$ = first$ + within$ % here$;`,
+    `const tile${columns}$ = within$ / here$;`,
+  );
+  let rest = 'block$ / (down$ * across$)';
+  for (const axis of blockAxes(writer.form)) {
+    if (axis === rows || axis === columns) continue;
+    writer.line(
+      `const tile${axis}$ = ${rest} % args$.${tilesName(axis)};`,
+      `const rest${axis}$ = ${rest} / args$.${tilesName(axis)};`,
+    );
+    rest = `rest${axis}$`;
+  }
+}
+
+/** Writes the copies of one factor's boxes. `first`: its first line in the stage. */
+function writeCopies(
+  writer: TileWriter,
+  { name }: FactorForm,
+  byDepth: boolean,
+  axis: number,
+  first: string,
+): void {
+  const { tile } = writer.axis(axis);
+  const outer = writer.form.tensors[name]!.outer.map((each) =>
+    each === undefined ? '0, ' : `tile${each}$, `,
+  );
+  const load = (line: string, count: number, place: string): string => {
+    const indices = byDepth ? `${place}, at$` : `at$, ${place}`;
+    return (
+      `gpu$.tensor.load(lines$, ${line}, ${count}, args$.${name}, full$, stage$, ` +
+      `${outer.join('')}${indices});`
+    );
+  };
+  if (byDepth) {
+    writer.line(load(first, tile, `tile${axis}$ * ${tile}`));
+    return;
+  }
+  for (let panel = 0; panel < tile; panel += PANEL)
+    writer.line(load(`${first} + ${panel}`, PANEL, `tile${axis}$ * ${tile} + ${panel}`));
+}
+
+const leftByDepth = ({ left }: ProductForm): boolean => !left.turned;
+const rightByDepth = ({ right }: ProductForm): boolean => right.turned;
+
+const NEXT = (parity: string): string[] => [
+  'stage$++;',
+  `if (stage$ === STAGES$) { stage$ = 0; ${parity} ^= 1; }`,
+];
+const next = (product: ProductForm, parity: string): string[] =>
+  NEXT(parity).map((text) => text.replace('STAGES$', String(product.stages)));
+
+/** Writes the warp group that copies, up to the beginning of the others' branch. */
+export function writeProducer(writer: TileWriter, product: ProductForm): void {
+  const { rows, columns } = product;
+  const groups = groupsOf(writer, product);
+  const lines = writer.axis(rows).tile + writer.axis(columns).tile;
+  writer.line(
+    `if (warpGroup$ === ${groups}) {`,
+    ...(groups > 1 ? [`gpu$.group.fewerRegisters(${COPYING});`] : []),
+    `if (gpu$.threadIdx.x === ${128 * groups}) {`,
+    'let empties$ = 1;',
+  );
+  writeTiles(writer, product);
+  writer.line(
+    'for (let step$ = 0; step$ < steps$; step$++) {',
+    'gpu$.barrier.wait(empty$, stage$, empties$);',
+    `gpu$.barrier.expect(full$, stage$, ${lines * 128});`,
+    `const line$ = stage$ * ${lines};`,
+    `const at$ = step$ * ${STEP};`,
+  );
+  writeCopies(writer, product.left, leftByDepth(product), rows, 'line$');
+  const right = `line$ + ${writer.axis(rows).tile}`;
+  writeCopies(writer, product.right, rightByDepth(product), columns, right);
+  writer.line(...next(product, 'empties$'), '}', '}', '}', '} else {');
+  if (groups > 1) writer.line(`gpu$.group.moreRegisters(${MULTIPLYING[groups]!});`);
+  writer.line('let fulls$ = 0;');
+  writeTiles(writer, product);
+}
+
+/** Writes the loop of a product, whose sums begin with those of `into` and go there. */
+export function writeProductLoop(writer: TileWriter, product: ProductForm, into: TileValue): void {
+  const { rows, columns } = product;
+  const { tile } = writer.axis(columns);
+  const each = writer.axis(rows).tile + tile;
+  const [byLeft, byRight] = [leftByDepth(product), rightByDepth(product)];
+  const element = writer.element(into, { ...IN_LOOP, column: 'q$ * 2 + k$' });
+  const all =
+    `for (let q$ = 0; q$ < ${tile / 8}; q$++) for (let r$ = 0; r$ < 2; r$++) ` +
+    'for (let k$ = 0; k$ < 2; k$++)';
+  const arrive = (stage: string, test: string): string =>
+    `if (${test}gpu$.threadIdx.x % 128 === 0) gpu$.barrier.arrive(empty$, ${stage});`;
+  writer.line(
+    `const sums$ = gpu$.local.f32(${tile / 2});`,
+    `${all} sums$[q$ * 4 + r$ * 2 + k$] = ${element};`,
+    '{',
+    'let before$ = 0;',
+    'let step$ = 0;',
+    'do {',
+    'gpu$.barrier.wait(full$, stage$, fulls$);',
+    `const line$ = stage$ * ${each};`,
+    'gpu$.group.begin();',
+    'gpu$.unroll();',
+    `for (let p$ = 0; p$ < ${STEP}; p$ += 16) gpu$.group.mma(sums$, lines$, ` +
+      `line$ + warpGroup$ * 64${byLeft ? '' : ' + p$'}, ${byLeft ? 'p$' : '0'}, lines$, ` +
+      `line$ + ${writer.axis(rows).tile}${byRight ? '' : ' + p$'}, ${byRight ? 'p$' : '0'}, ` +
+      `${byLeft ? 0 : PANEL}, ${byRight ? 0 : PANEL});`,
+    'gpu$.group.commit();',
+    'gpu$.group.wait(1);',
+    arrive('before$', 'step$ > 0 && '),
+    'before$ = stage$;',
+    ...next(product, 'fulls$'),
+    'step$++;',
+    '} while (step$ < steps$);',
+    'gpu$.group.wait(0);',
+    arrive('before$', ''),
+    '}',
+    `${all} ${element} = sums$[q$ * 4 + r$ * 2 + k$];`,
+  );
+}

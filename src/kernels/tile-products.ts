@@ -1,0 +1,187 @@
+/**
+ * Which product of a tile kernel Hopper's warp groups compute: the one whose loop has no other
+ * statement. It is found in the body's text, since the parser is part of the compiler, which a
+ * kernel whose code is kept does not load; what is not found is computed without tensor cores.
+ */
+import { PRODUCT_ACROSS, PRODUCT_WIDTH, STEP } from '../compiler/tiles/tile-form.js';
+import type { AxisForm, FactorForm, ProductForm, TileForm } from '../compiler/tiles/tile-form.js';
+import type { GivenTensor } from './shaped-kernel.js';
+import type { TileCuts } from './tile-cuts.js';
+import type { TileWalk } from './tile-walk.js';
+
+/** A product in the text of a body. */
+export interface FoundProduct {
+  /** The name of the axis that is summed over. */
+  readonly summed: string;
+  readonly left: FactorForm;
+  readonly right: FactorForm;
+}
+
+/** What the form of a product depends on, beside the tensors. */
+export interface ProductTarget {
+  /** Compute capability, as major * 10 + minor. */
+  readonly capability: number;
+  readonly multiprocessors: number;
+  readonly sharedBytes: number;
+}
+
+const NAME = String.raw`([\w$]+)`;
+const OWN = String.raw`(?:[\w$]+\.)?`;
+const LOAD = String.raw`${OWN}${NAME}\.load\(\s*\1\s*\)`;
+const FACTOR = String.raw`(?:${OWN}transpose\(\s*${LOAD}\s*\)|${LOAD})`;
+const OVER = String.raw`${OWN}over\(\s*(['"\x60])${NAME}\2\s*\)`;
+/** The loop: its step, a quote, the axis, the sum; each factor if it is turned, and if not. */
+const LOOP = new RegExp(
+  String.raw`for\s*\(\s*(?:const|let|var)\s+${NAME}\s+of\s+${OVER}\s*\)\s*(?:\{\s*)?` +
+    String.raw`${NAME}\s*=\s*${OWN}dot\(\s*${FACTOR}\s*,\s*${FACTOR}\s*,\s*\4\s*,?\s*\)` +
+    String.raw`\s*(?:;\s*\}?|\}|$)`,
+);
+const PARAMETERS =
+  /^\s*(?:function\s*[\w$]*\s*)?\(\s*\{([\s\w$,]*)\}\s*,\s*(?:[\w$]+|\{[\s\w$,]*\})\s*\)/;
+/** Other functions of tiles: their threads exchange elements. Those of Math are others. */
+const OTHERS = /(?<!Math\s*\.\s*)\b(?:sum|max|min|mean|over|dot|transpose)\s*\(/;
+
+/**
+ * Finds the only product of a body whose parameters are destructured by their own names. `tensors`:
+ * the names of tensors.
+ */
+export function productIn(text: string, tensors: readonly string[]): FoundProduct | undefined {
+  const names = PARAMETERS.exec(text)?.[1]
+    ?.split(',')
+    .map((name) => name.trim());
+  const loop = LOOP.exec(text);
+  if (names === undefined || loop === null) return undefined;
+  const rest = text.slice(0, loop.index) + text.slice(loop.index + loop[0].length);
+  const [left, right] = [5, 7].map((at) => ({
+    name: loop[at] ?? loop[at + 1]!,
+    turned: loop[at] !== undefined,
+  })) as [FactorForm, FactorForm];
+  const isFactor = ({ name }: FactorForm): boolean =>
+    tensors.includes(name) &&
+    names.includes(name) &&
+    !new RegExp(String.raw`\b(?:const|let|var)\b[^;=]*[\s{,]${name}\b`).test(rest) &&
+    // It has a form of its own, so that it is loaded nowhere else.
+    !new RegExp(String.raw`(?<![\w$])${name}\s*\.`).test(rest);
+  if (left.name === right.name || !isFactor(left) || !isFactor(right) || OTHERS.test(rest))
+    return undefined;
+  return { summed: loop[3]!, left, right };
+}
+
+/** Warp groups of 64 rows that multiply in a block, at most. */
+const MOST_GROUPS = 2;
+const MOST_COLUMNS = 256;
+const COLUMN_STEP = 64;
+const MOST_STAGES = 6;
+/** Bytes of shared memory that mbarriers and alignment take beside the factors. */
+const BESIDE = 2048;
+
+/** Why warp groups do not compute a product, or its form. */
+export function productForm(
+  found: FoundProduct,
+  cuts: TileCuts & { readonly tensors: NonNullable<TileCuts['tensors']> },
+  walk: TileWalk,
+  tensors: readonly GivenTensor[],
+  target: ProductTarget,
+): { readonly form: TileForm } | string {
+  if (target.capability !== 90) return 'the device is not of compute capability 9.0';
+  const summed = cuts.names.indexOf(found.summed);
+  const axesOf = ({ name, turned }: FactorForm): (number | undefined)[] => {
+    const axes = cuts.tensors[name]!.slice(-2);
+    return turned ? axes.reverse() : axes;
+  };
+  const [[rows, leftSummed], [rightSummed, columns]] = [
+    axesOf(found.left),
+    axesOf(found.right),
+  ] as [(number | undefined)[], (number | undefined)[]];
+  if (
+    rows === undefined ||
+    columns === undefined ||
+    rows === columns ||
+    leftSummed !== summed ||
+    rightSummed !== summed
+  )
+    return 'the factors have no common axis beside one of their own each';
+  if (cuts.tensors[found.left.name]!.length < 2 || cuts.tensors[found.right.name]!.length < 2)
+    return 'a factor has one axis';
+  const [down, across, along] = [rows, columns, summed].map((axis) => walk.axes[axis]!) as [
+    TileWalk['axes'][0],
+    TileWalk['axes'][0],
+    TileWalk['axes'][0],
+  ];
+  if (along.cut !== 'walk') return `blocks do not walk along ${along.name}`;
+  if (down.cut !== 'blocks' || down.tile % 64 !== 0 || down.tile / 64 > MOST_GROUPS)
+    return `tiles have ${down.tile} rows, and not 64 or 128`;
+  if (across.cut !== 'blocks' || across.tile % COLUMN_STEP !== 0 || across.tile > MOST_COLUMNS)
+    return `tiles have ${across.tile} columns, and not 64, 128, 192 or 256`;
+  const given = (name: string): GivenTensor => tensors.find((tensor) => tensor.name === name)!;
+  const [left, right] = [given(found.left.name), given(found.right.name)];
+  if (left.dtype !== right.dtype || (left.dtype !== 'f16' && left.dtype !== 'bf16'))
+    return `the factors are ${left.dtype} and ${right.dtype}, and not both f16 or bf16`;
+  for (const tensor of [left, right]) {
+    const reason = notMapped(tensor);
+    if (reason !== undefined) return `${tensor.name} ${reason}`;
+  }
+  for (const { name } of tensors) {
+    if (name === left.name || name === right.name) continue;
+    const [row, column] = [cuts.tensors[name]!.at(-2), cuts.tensors[name]!.at(-1)];
+    if ((row !== undefined && row !== rows) || (column !== undefined && column !== columns))
+      return `${name} has rows and columns other than the product's`;
+    if (cuts.tensors[name]!.includes(summed)) return `${name} has the axis ${along.name}`;
+  }
+  if (across.widest < PRODUCT_WIDTH || across.extent % PRODUCT_WIDTH !== 0)
+    return 'rows of a tensor do not begin at multiples of two elements';
+  const stage = (down.tile + across.tile) * STEP * 2;
+  const stages = Math.min(MOST_STAGES, Math.floor((target.sharedBytes - BESIDE) / stage));
+  if (stages < 2) return 'shared memory does not hold two steps of the factors';
+  const grid = { across: PRODUCT_ACROSS, down: down.tile / 2 };
+  const product: ProductForm = {
+    ...{ left: found.left, right: found.right, rows, columns, summed, stages },
+    storage: left.dtype,
+  };
+  return {
+    form: {
+      ...grid,
+      axes: walk.axes.map(({ name, tile, cut, extent }, axis): AxisForm => {
+        const divides = extent % tile === 0;
+        const width = axis === columns ? PRODUCT_WIDTH : 1;
+        return {
+          ...{ name, tile, width, cut },
+          exactRows: divides && axis === rows,
+          exactColumns: divides && axis === columns,
+        };
+      }),
+      tensors: {
+        ...walk.tensors,
+        ...Object.fromEntries(
+          [left, right].map(({ name }) => [
+            name,
+            {
+              ...walk.tensors[name]!,
+              access: 'strided' as const,
+              rank: cuts.tensors[name]!.length,
+            },
+          ]),
+        ),
+      },
+      broadcast: false,
+      product,
+    },
+  };
+}
+
+/** Why no tensor map describes a factor. */
+function notMapped({ layout: { shape, strides }, aligned }: GivenTensor): string | undefined {
+  if (aligned === false) return 'does not begin at a multiple of 16 bytes';
+  if (shape.at(-1) !== 1 && strides.at(-1) !== 1) return 'has no adjacent elements in its rows';
+  const apart = strides
+    .slice(0, -1)
+    .every((stride, axis) => shape[axis] === 1 || (stride > 0 && stride % 8 === 0));
+  return apart ? undefined : 'has rows that do not begin at multiples of 16 bytes';
+}
+
+/** Threads of a product's block, and its bytes of dynamic shared memory. */
+export function productLaunch(form: TileForm): { readonly block: number; sharedBytes: number } {
+  const { rows, columns, stages } = form.product!;
+  const lines = form.axes[rows]!.tile + form.axes[columns]!.tile;
+  return { block: form.down * PRODUCT_ACROSS + 128, sharedBytes: lines * STEP * 2 * stages };
+}
