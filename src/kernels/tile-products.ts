@@ -36,36 +36,46 @@ const LOOP = new RegExp(
     String.raw`${NAME}\s*=\s*${OWN}dot\(\s*${FACTOR}\s*,\s*${FACTOR}\s*,\s*\4\s*,?\s*\)` +
     String.raw`\s*(?:;\s*\}?|\}|$)`,
 );
+/** The parameters' names; bundlers write `{ a: a2 }` for those that the scope around it has. */
 const PARAMETERS =
-  /^\s*(?:function\s*[\w$]*\s*)?\(\s*\{([\s\w$,]*)\}\s*,\s*(?:[\w$]+|\{[\s\w$,]*\})\s*\)/;
+  /^\s*(?:function\s*[\w$]*\s*)?\(\s*\{([\s\w$,:]*)\}\s*,\s*(?:[\w$]+|\{[\s\w$,:]*\})\s*\)/;
 /** Other functions of tiles: their threads exchange elements. Those of Math are others. */
 const OTHERS = /(?<!Math\s*\.\s*)\b(?:sum|max|min|mean|over|dot|transpose)\s*\(/;
 
 /**
- * Finds the only product of a body whose parameters are destructured by their own names. `tensors`:
- * the names of tensors.
+ * Finds the only product of a body whose parameters are destructured. `tensors`: the names of
+ * tensors.
  */
 export function productIn(text: string, tensors: readonly string[]): FoundProduct | undefined {
-  const names = PARAMETERS.exec(text)?.[1]
-    ?.split(',')
-    .map((name) => name.trim());
+  const parameters = PARAMETERS.exec(text)?.[1];
   const loop = LOOP.exec(text);
-  if (names === undefined || loop === null) return undefined;
+  if (parameters === undefined || loop === null) return undefined;
+  /** Parameters by their names in the body. */
+  const named = new Map(
+    parameters.split(',').map((each) => {
+      const [name, local = name] = each.split(':').map((part) => part.trim()) as [string, string?];
+      return [local, name] as const;
+    }),
+  );
   const rest = text.slice(0, loop.index) + text.slice(loop.index + loop[0].length);
-  const [left, right] = [5, 7].map((at) => ({
-    name: loop[at] ?? loop[at + 1]!,
-    turned: loop[at] !== undefined,
-  })) as [FactorForm, FactorForm];
-  const isFactor = ({ name }: FactorForm): boolean =>
-    tensors.includes(name) &&
-    names.includes(name) &&
-    !new RegExp(String.raw`\b(?:const|let|var)\b[^;=]*[\s{,]${name}\b`).test(rest) &&
-    // It has a form of its own, so that it is loaded nowhere else.
-    !new RegExp(String.raw`(?<![\w$])${name}\s*\.`).test(rest);
-  if (left.name === right.name || !isFactor(left) || !isFactor(right) || OTHERS.test(rest))
+  const factors = [5, 7].map((at): FactorForm | undefined => {
+    const local = loop[at] ?? loop[at + 1]!;
+    const name = named.get(local);
+    const plain = local.replaceAll('$', String.raw`\$`);
+    return name !== undefined &&
+      tensors.includes(name) &&
+      // It has a form of its own, so that it is loaded nowhere else.
+      !new RegExp(String.raw`(?<![\w$])${plain}(?![\w$])`).test(afterParameters(rest))
+      ? { name, turned: loop[at] !== undefined }
+      : undefined;
+  });
+  const [left, right] = factors;
+  if (left === undefined || right === undefined || left.name === right.name || OTHERS.test(rest))
     return undefined;
   return { summed: loop[3]!, left, right };
 }
+
+const afterParameters = (text: string): string => text.replace(PARAMETERS, '');
 
 /** Warp groups of 64 rows that multiply in a block, at most. */
 const MOST_GROUPS = 2;

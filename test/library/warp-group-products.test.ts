@@ -82,6 +82,17 @@ describe('products by warp groups', () => {
       expect(await result.read()).toEqual(await wanted.read());
     });
 
+  test('factors that are one element along the depth', async ({ skip }) => {
+    if (device === undefined) return skip('SKIPPED: no device of compute capability 9.0');
+    using column = await device.tensor(f16, numbers(40, 1), [40, 1]);
+    using row = await device.tensor(f16, numbers(24, 2), [1, 24]);
+    using out = await matmul(column.broadcastTo([40, 32]), row.broadcastTo([32, 24]), {
+      dtype: f32,
+    });
+    const [xs, ys] = [numbers(40, 1), numbers(24, 2)];
+    expect([...(await out.read())]).toEqual(xs.flatMap((x) => ys.map((y) => 32 * x * y)));
+  });
+
   test('a repeated product into an existing tensor', async ({ skip }) => {
     if (device === undefined) return skip('SKIPPED: no device of compute capability 9.0');
     using a = await device.ones(f16, [80, 64]);
