@@ -45,7 +45,10 @@ export interface LinearOptions<R extends FactorName = FactorName> {
 /** Options of {@link linear} for x and weights of f8e4m3 and f8e5m2: by cuBLASLt only. */
 export interface SmallLinearOptions<R extends SmallProductName = SmallProductName> {
   readonly engine: 'cublas';
-  /** A value for each row of the weights: `[N]`, of f16 where the result is, else of bf16. */
+  /**
+   * A value for each row of the weights: `[N]`, of f16 where the result is, else of bf16; before
+   * `gelu` and `silu` of f16, bf16 or f32.
+   */
   readonly bias?: OrOp<Tensor<'f16' | 'bf16' | 'f32'>>;
   /** The function of each element, as of {@link LinearOptions}. */
   readonly activation?: ActivationName;
