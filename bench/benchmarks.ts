@@ -16,8 +16,9 @@ import { classification } from './inference/classification.js';
 import { engineMemory } from './inference/engine-memory.js';
 import { engineRuns } from './inference/engine-runs.js';
 import { serverLoad } from './inference/server-load.js';
+import { attentions } from './kernels/attention.js';
 import { besideNvcc } from './kernels/beside-nvcc.js';
-import { matrixProduct } from './kernels/matrix-product.js';
+import { matrixProducts } from './kernels/matrix-product.js';
 import { sorting } from './kernels/sorting.js';
 import { firstLaunch } from './kernels/first-launch.js';
 import { chainCosts } from './ops/chain-cost.js';
@@ -65,7 +66,8 @@ export const BENCHMARKS: readonly Benchmark[] = [
   ...photographsBenchmarks,
   ...letterboxes,
   ...imageOperations,
-  matrixProduct,
+  ...matrixProducts,
+  ...attentions,
   sorting,
   firstLaunch,
   ...cpuLaunchAwait,

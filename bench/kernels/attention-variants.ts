@@ -12,6 +12,7 @@ import type { Tensor } from '../../src/index.js';
 import { attentionBy } from '../../src/library/attention.js';
 import { sharedBytesOf } from '../../src/library/warp-group-attention.js';
 import { Programs } from '../peers/programs.js';
+import { proveAttention } from './attention-contender.js';
 
 const ROUNDS = 9;
 const RUNS = 5;
@@ -35,36 +36,6 @@ const { sharedMemoryPerBlockOptin } = device.properties;
 const programs = new Programs(device.kind === 'cuda' ? device.ordinal : undefined);
 const median = (samples: readonly number[]): number =>
   [...samples].sort((a, b) => a - b)[samples.length >> 1]!;
-
-/** @throws Error where a row of the result is wrong */
-async function prove(
-  [q, k, v, out]: readonly Tensor<'bf16', number[]>[],
-  causal: boolean,
-): Promise<void> {
-  const [b, h] = [batch - 1, heads - 1];
-  const [queries, keys, values, results] = await Promise.all(
-    [q!, k!, v!, out!].map((each) => each.slice(b, h).read()),
-  );
-  const channels = q!.shape.at(-1)!;
-  for (const row of [0, 1, 77, length >> 1, length - 130, length - 1]) {
-    const count = causal ? row + 1 : length;
-    const scores = Array.from({ length: count }, (_, key) => {
-      let dot = 0;
-      for (let c = 0; c < channels; c++)
-        dot += queries![row * channels + c]! * keys![key * channels + c]!;
-      return dot / Math.sqrt(channels);
-    });
-    const most = scores.reduce((x, y) => Math.max(x, y));
-    const shares = scores.map((score) => Math.exp(score - most));
-    const weight = shares.reduce((x, y) => x + y);
-    for (let c = 0; c < channels; c += 7) {
-      const sum = shares.reduce((all, share, key) => all + share * values![key * channels + c]!, 0);
-      const got = results![row * channels + c]!;
-      if (!(Math.abs(got - sum / weight) <= 0.02))
-        throw new Error(`element [${row}][${c}] is ${got}, not ${sum / weight}`);
-    }
-  }
-}
 
 for (const channels of channelCounts.split(',').map(Number)) {
   const made = await Promise.all(
@@ -111,7 +82,7 @@ for (const channels of channelCounts.split(',').map(Number)) {
       const name = text === '' ? 'attention(…)' : text;
       try {
         const first = await op.runOn(stream);
-        await prove([q!, k!, v!, first as never], causal);
+        await proveAttention([q!, k!, v!, first as never], causal);
         first.close();
       } catch (error) {
         console.log(`${title} ${name}: ${(error as Error).message}`);

@@ -12,7 +12,7 @@ import { matmul, matmulBy } from '../../src/library/matmul.js';
 import { sharedBytesOf, threadsOf } from '../../src/library/tensor-core-product.js';
 import type { TilePlan } from '../../src/library/tensor-core-product.js';
 import { Programs } from '../peers/programs.js';
-import { elementBits, prove } from './matrix-product.js';
+import { elementBits, prove } from './product-contenders.js';
 
 const SAMPLES = 5;
 const PRODUCTS = 20;

@@ -1,103 +1,78 @@
 /**
- * A product of two square matrices of f16, summed in f32, compared with cuBLAS: both timed by the
- * device's events.
+ * Products of matrices and linear layers, summed in f32, compared with cuBLAS in C and with
+ * cuBLASLt through our binding: all timed by the device's events.
  */
-import type { Benchmark, Contender, Setup } from '../benchmark.js';
-import { core, library, root } from '../library.js';
+import type { Bar, Benchmark, Peer } from '../benchmark.js';
+import { library, root } from '../library.js';
+import { SAMPLES, productsOf, startProduct } from './product-contenders.js';
+import type { ProductCase } from './product-contenders.js';
 
-const { f16 } = core;
-const SIDE = 4096;
-const SAMPLES = 5;
-/** Products between two events. */
-const PRODUCTS = 20;
+/** As fast as cuBLAS where there is much to compute. */
+const AS_FAST: Bar = '<= 1';
+/** At least 0.95 of its speed. */
+const NEARLY: Bar = '<= 1.0526';
 
-/**
- * Bits of an element, as in bench/peers/c/cublas.c: of either sign, with magnitudes from 1/2 to 1.
- * A GPU's clock depends on the values that it multiplies.
- */
-export function elementBits(index: number): number {
-  const bits = Math.imul(index + 1, 2654435761);
-  return 0x3800 | ((bits >>> 16) & 0x3ff) | ((bits >>> 31) << 15);
+interface Row {
+  readonly title: string;
+  readonly shape: Pick<ProductCase, 'm' | 'n' | 'k' | 'kind'>;
+  readonly bar: Bar;
 }
 
-const valueOf = (bits: number): number => (bits >> 15 ? -1 : 1) * (0.5 + (bits & 0x3ff) / 2048);
+const ROWS: readonly Row[] = [
+  {
+    title: 'matrix product 4096³ of DTYPE',
+    shape: { m: 4096, n: 4096, k: 4096, kind: 'product' },
+    bar: AS_FAST,
+  },
+  {
+    title: 'matrix product 8192³ of DTYPE',
+    shape: { m: 8192, n: 8192, k: 8192, kind: 'product' },
+    bar: AS_FAST,
+  },
+  {
+    title: 'matrix product 1024³ of DTYPE',
+    shape: { m: 1024, n: 1024, k: 1024, kind: 'product' },
+    bar: NEARLY,
+  },
+  {
+    title: 'matrix product 16 × 4096 × 4096 of DTYPE',
+    shape: { m: 16, n: 4096, k: 4096, kind: 'product' },
+    bar: NEARLY,
+  },
+  {
+    title: 'linear layer 4096 × 11008 × 4096 of DTYPE with bias and gelu',
+    shape: { m: 4096, n: 11008, k: 4096, kind: 'layer' },
+    bar: NEARLY,
+  },
+];
 
-/** The two factors on the device. */
-export async function factors(device: Setup['device'], side: number) {
-  const made = [0, 7].map((from) => {
-    const tensor = root.Tensor.of(device.alloc(f16, side * side), [side, side]);
-    return {
-      tensor,
-      bits: Uint16Array.from({ length: side * side }, (_, i) => elementBits(i + from)),
-    };
-  });
-  for (const { tensor, bits } of made) await tensor.writeBits(bits);
-  return made.map(({ tensor }) => tensor) as [
-    (typeof made)[0]['tensor'],
-    (typeof made)[0]['tensor'],
-  ];
-}
-
-/** @throws Error where an element of the product is wrong */
-export function prove(product: ArrayLike<number>, side: number): void {
-  for (const [row, column] of [
-    [1, 3],
-    [side - 1, side - 1],
-    [side >> 1, 7],
-  ] as const) {
-    let sum = 0;
-    for (let k = 0; k < side; k++)
-      sum += valueOf(elementBits(row * side + k)) * valueOf(elementBits(k * side + column + 7));
-    const got = product[row * side + column]!;
-    if (!(Math.abs(got - sum) <= 0.1 + 1e-3 * Math.abs(sum)))
-      throw new Error(`element [${row}][${column}] of the product is ${got}, not ${sum}`);
-  }
-}
-
-async function start({ device, count }: Setup): Promise<Contender> {
-  const [a, b] = await factors(device, SIDE);
-  const op = library.matmul(a, b);
-  const { stream } = device;
+/** cuBLAS in C has products of f16, and nothing after them. */
+function inC({ shape, bar }: Row): Peer {
+  const { m, n, k, kind } = shape;
   return {
-    async round() {
-      const first = await op.runOn(stream);
-      prove(await first.read(), SIDE);
-      first.close();
-      const samples: number[] = [];
-      for (let k = 0; k < count(SAMPLES); k++) {
-        const [begin, end] = [device.createEvent(), device.createEvent()];
-        stream.record(begin);
-        const made = Array.from({ length: PRODUCTS }, () => op.runOn(stream));
-        stream.record(end);
-        samples.push(((await begin.elapsed(end)) * 1000) / PRODUCTS);
-        for (const each of made) (await each).close();
-        begin.close();
-        end.close();
-      }
-      return { samples };
-    },
-    close() {
-      a.buffer.close();
-      b.buffer.close();
-      return Promise.resolve();
-    },
+    ...(kind === 'layer' ? { name: 'cuBLAS, the product alone' } : { name: 'cuBLAS', bar }),
+    program: 'cuBLAS',
+    request: ({ count }) => `product ${count(SAMPLES)} ${m} ${n} ${k} ${productsOf(shape)}`,
   };
 }
 
-export const matrixProduct: Benchmark = {
-  area: 'kernels',
-  name: 'matrix product 4096³ of f16, in TypeScript',
-  unit: 'µs',
-  statistic: 'median',
-  rounds: 5,
-  // At least half of its speed.
-  peers: [
-    {
-      name: 'cuBLAS',
-      bar: '<= 2',
-      program: 'cuBLAS',
-      request: ({ count }) => `product ${count(SAMPLES)} ${SIDE} ${SIDE} ${SIDE} ${PRODUCTS}`,
-    },
-  ],
-  start,
-};
+export const matrixProducts: readonly Benchmark[] = ROWS.flatMap((row) =>
+  (['f16', 'bf16'] as const).map((dtype): Benchmark => {
+    const given: ProductCase = { ...row.shape, dtype };
+    return {
+      area: 'kernels',
+      name: `${row.title.replace('DTYPE', dtype)}, in TypeScript`,
+      unit: 'µs',
+      statistic: 'median',
+      peers: [
+        ...(dtype === 'f16' ? [inC(row)] : []),
+        {
+          name: 'cuBLASLt by our binding',
+          bar: row.bar,
+          start: (setup) => startProduct({ root, library }, setup, given, 'cublas'),
+        },
+      ],
+      start: (setup) => startProduct({ root, library }, setup, given, 'own'),
+    };
+  }),
+);

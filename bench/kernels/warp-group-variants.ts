@@ -15,7 +15,7 @@ import { matmul, matmulBy } from '../../src/library/matmul.js';
 import { planFor } from '../../src/library/warp-group-matmul.js';
 import type { WarpGroupPlan } from '../../src/library/warp-group-product.js';
 import { Programs } from '../peers/programs.js';
-import { elementBits, prove } from './matrix-product.js';
+import { elementBits, prove } from './product-contenders.js';
 
 const SAMPLES = 5;
 

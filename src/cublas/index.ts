@@ -6,4 +6,4 @@ export { openCublasLt, openedCublasLt } from './library.js';
 export type { CublasLt, OpenCublasLtOptions } from './library.js';
 export { cublasProduct, prepareProduct } from './product.js';
 export { whyNotCublas } from './product-form.js';
-export type { Product } from './product-form.js';
+export type { PlannedProduct, Product } from './product-form.js';

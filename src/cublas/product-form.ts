@@ -56,6 +56,14 @@ export interface Product {
   readonly fastAccumulation?: boolean;
 }
 
+/** What is checked of a result, which need not exist yet. */
+export type ResultForm = Pick<AnyTensor, 'dtype' | 'shape' | 'rank' | 'size' | 'layout'>;
+
+/** A product whose result need not exist yet. */
+export interface PlannedProduct extends Omit<Product, 'out'> {
+  readonly out: ResultForm;
+}
+
 /** A matrix as the library stores it, by columns. Numbers count elements. */
 export interface Matrix {
   readonly dtype: CublasName;
@@ -120,14 +128,14 @@ const RESULTS: Readonly<Record<string, readonly CublasName[]>> = {
   'f8e5m2 f8e4m3': ['f16', 'bf16', 'f32', 'f8e4m3', 'f8e5m2'],
 };
 
-function is8(tensor: AnyTensor): boolean {
+function is8(tensor: ResultForm): boolean {
   return tensor.dtype.bytes === 1;
 }
 
 /** Why the library cannot compute the product, or undefined where it may be able to. */
-export function whyNotCublas(product: Product): string | undefined {
+export function whyNotCublas(product: PlannedProduct): string | undefined {
   try {
-    placedProduct(product);
+    checkedPlaces(product);
     return undefined;
   } catch (error) {
     if (error instanceof CudaArgumentError) return error.message;
@@ -145,14 +153,17 @@ export function whyNotCublas(product: Product): string | undefined {
 export function placedProduct(product: Product): PlacedProduct {
   const { a, b, out, c, bias, activation, scales = {}, amax } = product;
   const { alpha = 1, beta = c === undefined ? 0 : 1 } = product;
-  checkShapes(product);
-  checkTypes(product);
-  const places = placesOf(product);
+  const places = checkedPlaces(product);
+  const tensors = { a, b, out, c: c ?? out };
+  const stored = (name: OperandName): Matrix => ({
+    ...places.stored(name),
+    alignment: alignmentOf(tensors[name]),
+  });
   const { swapped, lines, batch } = places;
   const readsC = beta !== 0 ? true : is8(out) ? null : false;
   const [first, second] = swapped ? ([b, a] as const) : ([a, b] as const);
   const [linesOfFirst, linesOfSecond] = swapped ? [lines.b, lines.a] : [lines.a, lines.b];
-  const d = places.stored('out');
+  const d = stored('out');
   const behind: Readonly<Record<PointerName, AnyTensor | undefined>> = {
     biasPointer: bias,
     scaleOfA: swapped ? scales.b : scales.a,
@@ -166,12 +177,12 @@ export function placedProduct(product: Product): PlacedProduct {
   const form: Omit<ProductForm, 'key'> = {
     title: titleOf(product),
     batch,
-    left: places.stored(swapped ? 'b' : 'a'),
-    right: places.stored(swapped ? 'a' : 'b'),
+    left: stored(swapped ? 'b' : 'a'),
+    right: stored(swapped ? 'a' : 'b'),
     d,
     c:
       readsC === true && c !== undefined
-        ? places.stored('c')
+        ? stored('c')
         : is8(out)
           ? {
               ...d,
@@ -211,10 +222,16 @@ interface Places {
   readonly swapped: boolean;
   readonly batch: number;
   readonly lines: Readonly<Record<'a' | 'b' | 'out', Lines>>;
-  stored(name: OperandName): Matrix;
+  stored(name: OperandName): Omit<Matrix, 'alignment'>;
 }
 
-function placesOf(product: Product): Places {
+function checkedPlaces(product: PlannedProduct): Places {
+  checkShapes(product);
+  checkTypes(product);
+  return placesOf(product);
+}
+
+function placesOf(product: PlannedProduct): Places {
   const { a, b, out, c, bias } = product;
   const [n, k] = [out.shape.at(-1)!, a.shape.at(-1)!];
   const m = out.shape.at(-2)!;
@@ -277,17 +294,16 @@ function placesOf(product: Product): Places {
         columns: byRow ? rows : columns,
         pitch,
         apart: batch === 1 ? 0 : apart[name],
-        alignment: alignmentOf(tensors[name]),
       };
     },
   };
 }
 
-function areVectors({ scales }: Product): boolean {
+function areVectors({ scales }: PlannedProduct): boolean {
   return (scales?.a?.size ?? 1) > 1 || (scales?.b?.size ?? 1) > 1;
 }
 
-function checkShapes(product: Product): void {
+function checkShapes(product: PlannedProduct): void {
   const { a, b, out, c, bias, scales = {}, amax } = product;
   for (const [name, tensor] of Object.entries({ a, b, out })) {
     if (tensor.rank < 2) throw invalid(name, 'at least two axes, for cuBLASLt', tensor);
@@ -326,7 +342,7 @@ function checkVector(name: string, tensor: AnyTensor, lengths: readonly number[]
     throw invalid(name, `${[...new Set(lengths)].join(' or ')} contiguous elements`, tensor);
 }
 
-function checkTypes(product: Product): void {
+function checkTypes(product: PlannedProduct): void {
   const { a, b, out, c, bias, scales, amax, tf32 } = product;
   const factors = `${a.dtype.name} ${b.dtype.name}`;
   const results = RESULTS[factors];
@@ -362,7 +378,7 @@ function checkTypes(product: Product): void {
 }
 
 /** The layout of the axes before the last two, in the batch's shape. */
-function leading({ layout }: AnyTensor, batch: readonly number[]): Layout {
+function leading({ layout }: ResultForm, batch: readonly number[]): Layout {
   const { shape, strides, offset } = layout;
   return broadcastTo(layoutOf(shape.slice(0, -2), strides.slice(0, -2), offset), batch as never);
 }
@@ -375,7 +391,7 @@ interface Lines {
 }
 
 /** @param wanted the order that it has to have; rows are preferred where both are possible */
-function linesOf(name: string, { layout }: AnyTensor, wanted: boolean | undefined): Lines {
+function linesOf(name: string, { layout }: ResultForm, wanted: boolean | undefined): Lines {
   const [rows, columns] = layout.shape.slice(-2) as [number, number];
   const [down, along] = layout.strides.slice(-2) as [number, number];
   const pitch = (stride: number, lines: number, length: number): number =>

@@ -14,10 +14,16 @@ export { logSoftmax, softmax } from './softmax.js';
 export { layerNorm, rmsNorm } from './normalization.js';
 export type { LayerNormOptions, RmsNormOptions } from './normalization.js';
 export { linear } from './linear.js';
-export type { LinearOptions, Mapped } from './linear.js';
+export type { LinearOptions, Mapped, SmallLinearOptions } from './linear.js';
 export type { ActivationName } from './activations.js';
 export { matmul } from './matmul.js';
-export type { FactorName, MatmulOptions, Multiplied } from './matmul.js';
+export type { FactorName, MatmulOptions, Multiplied, SmallMatmulOptions } from './matmul.js';
+export type {
+  ProductEngine,
+  ProductScales,
+  SmallFactorName,
+  SmallProductName,
+} from './product-engine.js';
 export { attention } from './attention.js';
 export type { AttentionName, AttentionOptions } from './attention.js';
 export { cumsum } from './scan.js';

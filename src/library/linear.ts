@@ -14,6 +14,13 @@ import { checkFactor, checkOut, resultDtype } from './matmul.js';
 import type { FactorName } from './matmul.js';
 import { checkTensor, operation } from './operation.js';
 import type { Work } from './operation.js';
+import { checkedEngine, isSmall, productByCublas } from './product-engine.js';
+import type {
+  ProductEngine,
+  ProductScales,
+  SmallFactorName,
+  SmallProductName,
+} from './product-engine.js';
 import { multiply } from './product.js';
 import { isByWarpGroups } from './warp-group-matmul.js';
 
@@ -27,6 +34,30 @@ export interface LinearOptions<R extends FactorName = FactorName> {
   readonly dtype?: DType<R>;
   /** An existing contiguous tensor for the result, as of {@link matmul}. */
   readonly out?: OrOp<Tensor<R>>;
+  /**
+   * What computes it, as of {@link matmul}. With `'cublas'` the bias is of the result's dtype, and
+   * bias, `relu` and `geluTanh` are part of the library's call; `gelu` and `silu`, with a bias of
+   * any dtype, are computed by our kernel from its sums of f32. Default: own.
+   */
+  readonly engine?: ProductEngine;
+}
+
+/** Options of {@link linear} for x and weights of f8e4m3 and f8e5m2: by cuBLASLt only. */
+export interface SmallLinearOptions<R extends SmallProductName = SmallProductName> {
+  readonly engine: 'cublas';
+  /**
+   * A value for each row of the weights: `[N]`, of f16 where the result is, else of bf16; before
+   * `gelu` and `silu` of f16, bf16 or f32.
+   */
+  readonly bias?: OrOp<Tensor<'f16' | 'bf16' | 'f32'>>;
+  /** The function of each element, as of {@link LinearOptions}. */
+  readonly activation?: ActivationName;
+  /** The dtype of the result. Default: bf16, as of PyTorch's `torch.nn.functional.scaled_mm`. */
+  readonly dtype?: DType<R>;
+  /** An existing tensor for the result, as of {@link LinearOptions}. */
+  readonly out?: OrOp<Tensor<R>>;
+  /** Factors of x (`a`), of the weights (`b`), and of a result of 8 bits. */
+  readonly scales?: ProductScales;
 }
 
 /** The shape of `x` with another last axis; `number[]` for other than two axes. */
@@ -46,7 +77,8 @@ export type Mapped<S extends Shape, W extends Shape> = S extends readonly [
  * an elementwise kernel. Precision and dtypes are those of {@link matmul}.
  *
  * @throws CudaArgumentError for a wrong rank, dtype or number of columns, a bias of another length,
- *   an unknown activation; at the call, or when run where operations give the arguments
+ *   an unknown activation, a product that the engine does not have; at the call, or when run where
+ *   operations give the arguments
  *
  * @example
  * ```ts
@@ -55,6 +87,15 @@ export type Mapped<S extends Shape, W extends Shape> = S extends readonly [
  * using bias = await device.tensor(f32, [0, 0.5, 0]);
  * using y = await linear(x, weights, { bias, activation: 'relu' });
  * console.log(y.shape, (await y.read()).join(' ')); // [ 2, 3 ] 1 2.5 0 3 4.5 0
+ * ```
+ *
+ * @example By cuBLASLt, as one call.
+ * ```ts no-run
+ * using x = await device.randn(f16, [32, 64]);
+ * using weights = await device.randn(f16, [48, 64]);
+ * using bias = await device.zeros(f16, [48]);
+ * using y = await linear(x, weights, { bias, activation: 'geluTanh', engine: 'cublas' });
+ * console.log(y.shape); // [ 32, 48 ]
  * ```
  */
 export function linear<
@@ -67,8 +108,18 @@ export function linear<
   weights: OrOp<Tensor<NoInfer<D>, W>>,
   options?: LinearOptions<R>,
 ): DeviceOp<Tensor<R, Mapped<S, W>>>;
-export function linear(x: unknown, weights: unknown, options: LinearOptions = {}): unknown {
-  checkOptions('options', options, ['bias', 'activation', 'dtype', 'out']);
+export function linear<S extends Shape, W extends Shape, R extends SmallProductName = 'bf16'>(
+  x: OrOp<Tensor<SmallFactorName, S>>,
+  weights: OrOp<Tensor<SmallFactorName, W>>,
+  options: SmallLinearOptions<R>,
+): DeviceOp<Tensor<R, Mapped<S, W>>>;
+export function linear(
+  x: unknown,
+  weights: unknown,
+  options: LinearOptions | SmallLinearOptions = {},
+): unknown {
+  checkOptions('options', options, ['bias', 'activation', 'dtype', 'out', 'engine', 'scales']);
+  const { engine, scaling: scales } = checkedEngine(options);
   const { activation } = options;
   if (activation !== undefined && !(Object.hasOwn(ACTIVATIONS, activation) && isNamed(activation)))
     throw invalid(
@@ -77,42 +128,66 @@ export function linear(x: unknown, weights: unknown, options: LinearOptions = {}
       activation,
       'Leave it out for none, and apply other functions to the result.',
     );
-  const inputs = [x, weights, options.bias, options.out];
-  return operation('linear', inputs, ([given, w, bias, into]) => {
-    checkFactor('linear', 'weights', w);
-    checkTensor('linear', 'x', given);
-    if (given.rank < 1 || w.rank !== 2)
-      throw invalid(
-        given.rank < 1 ? 'x' : 'weights',
-        given.rank < 1 ? 'at least one axis, for linear(…)' : 'two axes [N, K], for linear(…)',
-        given.rank < 1 ? given : w,
-      );
+  const inputs = [x, weights, options.bias, options.out, ...scales];
+  return operation('linear', inputs, ([first, second, bias, into, ...scaling]) => {
+    const [given, w] = checkedOperands(first, second, engine);
     const [n, k] = w.shape as [number, number];
-    if (given.dtype !== w.dtype)
-      throw invalid(
-        'weights',
-        `a Tensor of ${given.dtype.name}, as x is, for linear(…)`,
-        w,
-        `Convert it with convert(${given.dtype.name}).`,
-      );
-    if (given.shape.at(-1) !== k)
-      throw new CudaArgumentError(
-        'weights',
-        `linear: x has ${given.shape.at(-1)!} columns and the weights ${k} ` +
-          `(${showShape(given.shape)}, ${showShape(w.shape)}). They have to be as many` +
-          `${given.shape.at(-1) === n ? ': write linear(x, weights.transpose())' : '.'}`,
-      );
     if (bias !== undefined) checkBias(bias, n, given.dtype);
-    const dtype = resultDtype(given.dtype, options.dtype);
+    const dtype = resultDtype(given, options.dtype);
     const shape = [...given.shape.slice(0, -1), n];
     if (into !== undefined) checkOut('linear', into, dtype, shape);
+    const finish: Finish = { bias: bias as KernelTensor | undefined, activation };
+    const isByCublas = engine === 'cublas' && k > 0 && !shape.includes(0);
+    const byCublas = isByCublas
+      ? productByCublas('linear', {
+          a: given.rank === 1 ? given.unsqueeze(0) : given,
+          b: w.transpose(),
+          dtype,
+          shape: given.rank === 1 ? [1, n] : shape,
+          finish,
+          scaling,
+        })
+      : undefined;
     return (work) => {
       const out = into ?? work.result(dtype, shape);
-      if (out.size > 0)
-        apply(work, out, given, w, { bias: bias as KernelTensor | undefined, activation });
+      if (out.size === 0) return out;
+      if (byCublas === undefined) apply(work, out, given, w, finish);
+      else byCublas(work, out.rank === 1 ? out.unsqueeze(0) : out);
       return out;
     };
   });
+}
+
+/** Gives x and the weights. @throws CudaArgumentError where they do not fit */
+function checkedOperands(
+  x: unknown,
+  weights: unknown,
+  engine: ProductEngine,
+): readonly [x: KernelTensor, weights: KernelTensor] {
+  checkFactor('linear', 'weights', weights, engine);
+  checkTensor('linear', 'x', x);
+  if (x.rank < 1 || weights.rank !== 2)
+    throw invalid(
+      x.rank < 1 ? 'x' : 'weights',
+      x.rank < 1 ? 'at least one axis, for linear(…)' : 'two axes [N, K], for linear(…)',
+      x.rank < 1 ? x : weights,
+    );
+  const [n, k] = weights.shape as [number, number];
+  if (x.dtype !== weights.dtype && !(isSmall(x) && isSmall(weights)))
+    throw invalid(
+      'weights',
+      `a Tensor of ${x.dtype.name}, as x is, for linear(…)`,
+      weights,
+      `Convert it with convert(${x.dtype.name}).`,
+    );
+  if (x.shape.at(-1) !== k)
+    throw new CudaArgumentError(
+      'weights',
+      `linear: x has ${x.shape.at(-1)!} columns and the weights ${k} ` +
+        `(${showShape(x.shape)}, ${showShape(weights.shape)}). They have to be as many` +
+        `${x.shape.at(-1) === n ? ': write linear(x, weights.transpose())' : '.'}`,
+    );
+  return [x, weights];
 }
 
 const isNamed = (name: string): boolean => name !== 'none';

@@ -8,6 +8,14 @@ import { broadcastAll } from '../tensor/layouts.js';
 import type { KernelTensor, Shape, Tensor } from '../tensor/index.js';
 import { showShape } from '../tensor/shape.js';
 import { checkTensor, operation } from './operation.js';
+import { NO_FINISH } from './finish.js';
+import { SMALL_PRODUCTS, checkedEngine, isSmall, productByCublas } from './product-engine.js';
+import type {
+  ProductEngine,
+  ProductScales,
+  SmallFactorName,
+  SmallProductName,
+} from './product-engine.js';
 import { WIDE_FROM, multiply } from './product.js';
 import type { TilePlan } from './tensor-core-product.js';
 import type { WarpGroupPlan } from './warp-group-product.js';
@@ -27,6 +35,23 @@ export interface MatmulOptions<R extends FactorName = FactorName> {
    * factors. Its owner closes it. A repeated run of the operation then only queues its launches.
    */
   readonly out?: OrOp<Tensor<R>>;
+  /**
+   * `'own'`: our kernels, on every device. `'cublas'`: one call of NVIDIA's cuBLASLt, on GPUs where
+   * it is installed, for what it can compute: the result is of the factors' dtype or of f32, and
+   * factors and result are read and written where they are. Default: own.
+   */
+  readonly engine?: ProductEngine;
+}
+
+/** Options of {@link matmul} for factors of f8e4m3 and f8e5m2, which only cuBLASLt multiplies. */
+export interface SmallMatmulOptions<R extends SmallProductName = SmallProductName> {
+  readonly engine: 'cublas';
+  /** The dtype of the result. Default: bf16, as of PyTorch's `torch.nn.functional.scaled_mm`. */
+  readonly dtype?: DType<R>;
+  /** An existing tensor for the result, as of {@link MatmulOptions}. */
+  readonly out?: OrOp<Tensor<R>>;
+  /** Factors of the operands, and of a result of 8 bits. */
+  readonly scales?: ProductScales;
 }
 
 /** The shape of a product of matrices of these shapes; `number[]` for more than two axes. */
@@ -49,8 +74,16 @@ export type Multiplied<S extends Shape, T extends Shape> = S extends readonly [
  * sums: within `K · 2^-22` of the sum of the products' magnitudes. An element of f32 or f64 is one
  * chain of fused multiply-adds in the order of K, with the same bits on every device.
  *
+ * With `engine: 'cublas'` NVIDIA's cuBLASLt computes the product; its sums of f16, bf16 and f32 are
+ * f32, in an order of its own. It multiplies factors of f8e4m3 and f8e5m2 too, from compute
+ * capability 8.9 on: before Blackwell where rows of a and columns of b are contiguous, and K and N
+ * are multiples of 16. The first product of a form (dtypes, shapes, layouts) loads the library or
+ * makes a plan, off this thread.
+ *
  * @throws CudaArgumentError for fewer than two axes, another dtype, factors whose dtypes or K
- *   differ, axes that do not broadcast; at the call, or when run where operations give the factors
+ *   differ, axes that do not broadcast, a product that the engine does not have; at the call, or
+ *   when run where operations give the factors. With cuBLASLt it rejects with ERR_CUDA_UNSUPPORTED
+ *   on a CPU device and where the library has no kernel, ERR_CUDA_NO_LIBRARY where it is not found
  *
  * @example
  * ```ts
@@ -58,6 +91,15 @@ export type Multiplied<S extends Shape, T extends Shape> = S extends readonly [
  * using b = await device.tensor(f32, [5, 6], [2, 1]);
  * using c = await matmul(a, b);
  * console.log(c.shape, (await c.read()).join(' ')); // [ 2, 1 ] 17 39
+ * ```
+ *
+ * @example By cuBLASLt, of 8 bits.
+ * ```ts no-run
+ * using a = await device.randn(f32, [64, 128]).andThen((x) => x.convert(f8e4m3));
+ * using b = await device.randn(f32, [32, 128]).andThen((x) => x.convert(f8e4m3));
+ * using half = await device.tensor(f32, [0.5]);
+ * using c = await matmul(a, b.transpose(), { engine: 'cublas', scales: { a: half } });
+ * console.log(c.dtype.name); // bf16
  * ```
  */
 export function matmul<
@@ -70,7 +112,12 @@ export function matmul<
   b: OrOp<Tensor<NoInfer<D>, T>>,
   options?: MatmulOptions<R>,
 ): DeviceOp<Tensor<R, Multiplied<S, T>>>;
-export function matmul(a: unknown, b: unknown, options: MatmulOptions = {}): unknown {
+export function matmul<S extends Shape, T extends Shape, R extends SmallProductName = 'bf16'>(
+  a: OrOp<Tensor<SmallFactorName, S>>,
+  b: OrOp<Tensor<SmallFactorName, T>>,
+  options: SmallMatmulOptions<R>,
+): DeviceOp<Tensor<R, Multiplied<S, T>>>;
+export function matmul(a: unknown, b: unknown, options: AnyOptions = {}): unknown {
   return planned(a, b, options, undefined);
 }
 
@@ -84,28 +131,33 @@ export function matmulBy(
   return planned(a, b, options, plan) as DeviceOp<KernelTensor>;
 }
 
+type AnyOptions = MatmulOptions | SmallMatmulOptions;
+
 const FACTORS: readonly KernelDTypeName[] = ['f16', 'bf16', 'f32', 'f64'];
+const CUBLAS_FACTORS: readonly KernelDTypeName[] = [...FACTORS, 'f8e4m3', 'f8e5m2'];
 /** dtypes of results whose sums are f32. */
 const NARROWER: readonly KernelDType[] = [f16, bf16, f32];
 
 function planned(
   given: unknown,
   other: unknown,
-  options: MatmulOptions,
+  options: AnyOptions,
   plan: TilePlan | WarpGroupPlan | undefined,
 ): unknown {
-  checkOptions('options', options, ['dtype', 'out']);
-  return operation('matmul', [given, other, options.out], ([a, b, into]) => {
-    checkFactor('matmul', 'a', a);
-    checkFactor('matmul', 'b', b);
-    if (a.dtype !== b.dtype)
+  checkOptions('options', options, ['dtype', 'out', 'engine', 'scales']);
+  const { engine, scaling: scales } = checkedEngine(options);
+  const inputs = [given, other, options.out, ...scales];
+  return operation('matmul', inputs, ([a, b, into, ...scaling]) => {
+    checkFactor('matmul', 'a', a, engine);
+    checkFactor('matmul', 'b', b, engine);
+    if (a.dtype !== b.dtype && !(isSmall(a) && isSmall(b)))
       throw invalid(
         'b',
         `a Tensor of ${a.dtype.name}, as a is, for matmul(…)`,
         b,
         `Convert it with convert(${a.dtype.name}).`,
       );
-    const dtype = resultDtype(a.dtype, options.dtype);
+    const dtype = resultDtype(a, options.dtype);
     const [m, depth] = a.shape.slice(-2) as [number, number];
     const [k, n] = b.shape.slice(-2) as [number, number];
     if (depth !== k) {
@@ -123,10 +175,15 @@ function planned(
     }
     const shape = [...batchOf(a, b), m, n];
     if (into !== undefined) checkOut('matmul', into, dtype, shape);
+    const byCublas =
+      engine === 'cublas' && k > 0 && !shape.includes(0)
+        ? productByCublas('matmul', { a, b, dtype, shape, finish: NO_FINISH, scaling })
+        : undefined;
     return (work) => {
       const out = into ?? work.result(dtype, shape);
       if (out.size === 0) return out;
       if (k === 0) work.add((out as unknown as Tensor<'f32'>).fill(0));
+      else if (byCublas !== undefined) byCublas(work, out);
       else multiply(work, out, a, b, plan);
       return out;
     };
@@ -137,14 +194,18 @@ export function checkFactor(
   name: string,
   argument: string,
   value: unknown,
+  engine: ProductEngine,
 ): asserts value is KernelTensor {
   checkTensor(name, argument, value);
-  if (!FACTORS.includes(value.dtype.name))
+  const allowed = engine === 'cublas' ? CUBLAS_FACTORS : FACTORS;
+  if (!allowed.includes(value.dtype.name))
     throw invalid(
       argument,
-      `a Tensor of ${FACTORS.join(', ')}, for ${name}(…)`,
+      `a Tensor of ${allowed.join(', ')}, for ${name}(…)`,
       value.dtype.name,
-      'Convert it with convert(f32).',
+      isSmall(value)
+        ? "Write { engine: 'cublas' } on a GPU, or convert it with convert(f16)."
+        : 'Convert it with convert(f32).',
     );
   if (value.rank < 2)
     throw invalid(
@@ -186,9 +247,12 @@ export function checkOut(
 }
 
 /** The dtype of a result, by that of the factors and the one that is asked for. */
-export function resultDtype(factors: KernelDType, wanted: KernelDType | undefined): KernelDType {
-  if (wanted === undefined || wanted === factors) return factors;
-  const allowed = factors === f64 ? [f64] : NARROWER;
+export function resultDtype(factor: KernelTensor, wanted: KernelDType | undefined): KernelDType {
+  const factors = factor.dtype;
+  const isOfSmall = isSmall(factor);
+  if (wanted === undefined) return isOfSmall ? bf16 : factors;
+  if (wanted === factors) return factors;
+  const allowed = isOfSmall ? SMALL_PRODUCTS : factors === f64 ? [f64] : NARROWER;
   if (!allowed.includes(wanted))
     throw invalid(
       'options.dtype',

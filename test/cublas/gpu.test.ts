@@ -7,6 +7,7 @@
  */
 import { Device, bf16, f16, f32, f8e4m3, f8e5m2 } from 'async-cuda';
 import type { DType } from 'async-cuda/core';
+import { linear, matmul } from 'async-cuda/library';
 import type { AnyTensor } from 'async-cuda/tensor';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 
@@ -324,5 +325,82 @@ else
           expect(Math.abs(value - values[at]! - i)).toBeLessThan(1e-3),
         );
       for (const stream of streams) stream.close();
+    });
+
+    describe('as the engine of matmul and linear', () => {
+      const cublas = { engine: 'cublas' } as const;
+      const furthest = async (one: unknown, other: unknown): Promise<number> => {
+        const [got, wanted] = await Promise.all(
+          [one, other].map(async (each) => (await (each as AnyTensor).read()) as Float32Array),
+        );
+        return got!.reduce((most, value, i) => Math.max(most, Math.abs(value - wanted![i]!)), 0);
+      };
+
+      test.each([
+        ['f16', f16],
+        ['bf16', bf16],
+        ['f32', f32],
+      ] as const)('%s is what our kernels give', async (_, dtype) => {
+        const given = async (shape: number[], seed: number): Promise<never> =>
+          (await rounded(dtype, randoms(shape, seed)))[0] as never;
+        const [a, b, bias] = [
+          await given([130, 96], 1),
+          await given([72, 96], 2),
+          await given([72], 3),
+        ];
+        const turned = (b as AnyTensor).transpose() as never;
+        const bound = ROUNDING[dtype.name]! * 64;
+        const product = keep((await matmul(a, turned, cublas)) as AnyTensor);
+        const own = keep((await matmul(a, turned)) as AnyTensor);
+        expect(await furthest(product, own)).toBeLessThan(bound);
+        for (const activation of [undefined, 'relu', 'gelu', 'geluTanh', 'silu'] as const) {
+          const options = { bias, ...(activation === undefined ? {} : { activation }) };
+          const layer = keep((await linear(a, b, { ...options, ...cublas })) as AnyTensor);
+          const ours = keep((await linear(a, b, options)) as AnyTensor);
+          // The library's gelu is an approximation in f32 too.
+          expect(await furthest(layer, ours), activation ?? 'none').toBeLessThan(
+            activation === 'geluTanh' ? Math.max(bound, 1e-3) : bound,
+          );
+        }
+      });
+
+      test('factors of 8 bits, with scales', async () => {
+        const [x, hostX] = await rounded(f8e4m3, randoms([48, 64], 1));
+        const [weights, hostW] = await rounded(f8e4m3, randoms([32, 64], 2));
+        const [bias, hostBias] = await rounded(bf16, randoms([32], 3));
+        const scales = {
+          a: keep(await device.tensor(f32, [2])),
+          b: keep(await device.tensor(f32, [0.25])),
+        };
+        const turned = { shape: [64, 32], data: new Array<number>(64 * 32) };
+        for (let i = 0; i < 64 * 32; i++)
+          turned.data[i] = hostW.data[(i % 32) * 64 + Math.floor(i / 32)]!;
+        const { values } = multiplied({ a: hostX, b: turned, alpha: 0.5, bias: hostBias });
+        for (const dtype of [undefined, f32] as const)
+          for (const activation of ['relu', 'silu'] as const) {
+            const y = await linear(x as never, weights as never, {
+              ...cublas,
+              ...{ scales, activation, bias: bias as never },
+              ...(dtype === undefined ? {} : { dtype: dtype as never }),
+            });
+            keep(y as unknown as AnyTensor);
+            expect(y.dtype).toBe(dtype ?? bf16);
+            ((await y.read()) as Float32Array).forEach((value, i) => {
+              const sum = values[i]!;
+              const wanted = activation === 'relu' ? Math.max(sum, 0) : sum / (1 + Math.exp(-sum));
+              expect(Math.abs(value - wanted)).toBeLessThanOrEqual(0.01 + Math.abs(wanted) / 64);
+            });
+          }
+        const out = keep(await device.tensor(f32, [4]));
+        const product = await matmul(x as never, (weights as AnyTensor).transpose() as never, {
+          ...cublas,
+          ...{ dtype: f8e4m3, scales: { ...scales, out } },
+        });
+        keep(product as unknown as AnyTensor);
+        const { values: sums } = multiplied({ a: hostX, b: turned, alpha: 2 });
+        ((await product.read()) as Float32Array).forEach((value, i) => {
+          expect(Math.abs(value - sums[i]!)).toBeLessThanOrEqual(0.1 + Math.abs(sums[i]!) / 7);
+        });
+      });
     });
   });

@@ -1,0 +1,161 @@
+/** The engines of products of matrices: our kernels, and NVIDIA's cuBLASLt. */
+import { bf16, f16, f32, f8e4m3, f8e5m2 } from '../core/index.js';
+import type { DType, KernelDType } from '../core/index.js';
+import { CudaArgumentError } from '../core/index.js';
+import { cublasProduct, whyNotCublas } from '../cublas/index.js';
+import type { PlannedProduct, Product } from '../cublas/index.js';
+import { checkOptions, invalid } from '../ground/arguments.js';
+import type { OrOp } from '../ops/index.js';
+import { contiguous, numel } from '../tensor/layouts.js';
+import type { AnyTensor, KernelTensor, Tensor } from '../tensor/index.js';
+import { finishProduct } from './finish.js';
+import type { Finish } from './finish.js';
+import { checkTensor } from './operation.js';
+import type { Work } from './operation.js';
+
+/** What computes a product: our kernels, or NVIDIA's cuBLASLt. */
+export type ProductEngine = 'own' | 'cublas';
+/** dtypes of factors of 8 bits. */
+export type SmallFactorName = 'f8e4m3' | 'f8e5m2';
+/** dtypes of products of factors of 8 bits. */
+export type SmallProductName = 'f16' | 'bf16' | 'f32' | SmallFactorName;
+
+/** Scales of factors of 8 bits: tensors of one f32 each. Default of each: 1. */
+export interface ProductScales {
+  /** The first factor is this times its elements. */
+  readonly a?: OrOp<Tensor<'f32'>>;
+  /** The second factor is this times its elements. */
+  readonly b?: OrOp<Tensor<'f32'>>;
+  /** A result of 8 bits is multiplied by this before it is rounded. */
+  readonly out?: OrOp<Tensor<'f32'>>;
+}
+
+/** Options of both engines. */
+interface EngineOptions {
+  readonly engine?: ProductEngine;
+  readonly scales?: ProductScales;
+}
+
+const ENGINES: readonly ProductEngine[] = ['own', 'cublas'];
+const SCALES = ['a', 'b', 'out'] as const;
+
+/** dtypes that a product of factors of 8 bits may have. */
+export const SMALL_PRODUCTS: readonly KernelDType[] = [f16, bf16, f32, f8e4m3, f8e5m2];
+
+export function isSmall({ dtype }: KernelTensor): boolean {
+  return dtype === f8e4m3 || dtype === f8e5m2;
+}
+
+/**
+ * Gives the engine, and the scales as further inputs of the operation.
+ *
+ * @throws CudaArgumentError for an unknown engine, and for scales that it does not have
+ */
+export function checkedEngine({ engine = 'own', scales }: EngineOptions): {
+  readonly engine: ProductEngine;
+  readonly scaling: readonly unknown[];
+} {
+  if (!(ENGINES as readonly unknown[]).includes(engine))
+    throw invalid('options.engine', `one of ${ENGINES.join(', ')}`, engine);
+  if (scales === undefined) return { engine, scaling: [] };
+  if (engine !== 'cublas')
+    throw invalid(
+      'options.scales',
+      "nothing, except for factors of 8 bits with { engine: 'cublas' }",
+      scales,
+    );
+  checkOptions('options.scales', scales, SCALES);
+  return { engine, scaling: SCALES.map((name) => scales[name]) };
+}
+
+/** A product by cuBLASLt. */
+export interface EngineProduct {
+  readonly a: KernelTensor;
+  readonly b: KernelTensor;
+  readonly dtype: KernelDType;
+  readonly shape: readonly number[];
+  readonly finish: Finish;
+  /** Values of what {@link checkedEngine} gives. */
+  readonly scaling: readonly unknown[];
+}
+
+/**
+ * Gives what queues the product and what follows it. One call of the library has all of it, except
+ * for `gelu` and `silu`, which it does not have: our kernel applies these to sums of f32.
+ *
+ * @throws CudaArgumentError, which says why, where the library cannot compute it
+ */
+export function productByCublas(
+  name: string,
+  { a, b, dtype, shape, finish, scaling }: EngineProduct,
+): (work: Work, out: KernelTensor) => void {
+  const { bias, activation } = finish;
+  const scales = checkedScales(name, scaling, a, dtype);
+  const isOurs = activation === 'gelu' || activation === 'silu';
+  if (isOurs && scales.out !== undefined)
+    throw invalid(
+      'options.scales.out',
+      `nothing beside the activation ${activation}, which cuBLASLt does not have`,
+      scales.out,
+      "Scale the result of f32, or take the activation 'geluTanh'.",
+    );
+  const product = {
+    a: a as AnyTensor,
+    b: b as AnyTensor,
+    ...(bias === undefined || isOurs ? {} : { bias: bias as AnyTensor }),
+    ...(activation === 'relu' ? { activation } : {}),
+    // The library's gelu is the approximation by tanh.
+    ...(activation === 'geluTanh' ? { activation: 'gelu' as const } : {}),
+    ...(scaling.length === 0 ? {} : { scales }),
+  };
+  const direct = isOurs ? f32 : dtype;
+  const reason = whyNotCublas({ ...product, out: planned(direct, shape) });
+  if (reason !== undefined)
+    throw new CudaArgumentError(
+      'options.engine',
+      `options.engine: cuBLASLt has no such ${name}(…). ${reason}` +
+        (isSmall(a) ? '' : ' Or leave the engine out: our kernels compute it.'),
+    );
+  return (work, out) => {
+    if (!isOurs) {
+      work.add(cublasProduct({ ...product, out: out }));
+      return;
+    }
+    const sums = work.temporary(f32, [...shape]) as unknown as KernelTensor;
+    work.add(cublasProduct({ ...product, out: sums }));
+    const after: Finish = { bias: bias && work.dense(bias), activation };
+    work.add(finishProduct(sums, out, after, shape.at(-1)!));
+  };
+}
+
+/** A contiguous result that does not exist yet. */
+function planned(dtype: DType, shape: readonly number[]): PlannedProduct['out'] {
+  return { dtype, shape, rank: shape.length, size: numel(shape), layout: contiguous([...shape]) };
+}
+
+function checkedScales(
+  name: string,
+  scaling: readonly unknown[],
+  a: KernelTensor,
+  dtype: KernelDType,
+): NonNullable<Product['scales']> {
+  const rows = SCALES.flatMap((key, at) => {
+    const scale = scaling[at];
+    if (scale === undefined) return [];
+    const argument = `options.scales.${key}`;
+    if (!isSmall(a))
+      throw invalid(argument, `nothing, for factors of ${a.dtype.name}`, scale, 'Leave it out.');
+    if (key === 'out' && dtype.bytes > 1)
+      throw invalid(
+        argument,
+        `nothing, where the result is ${dtype.name}`,
+        scale,
+        'Only a result of f8e4m3 or f8e5m2 is scaled.',
+      );
+    checkTensor(name, argument, scale);
+    if (scale.dtype !== f32 || scale.size !== 1)
+      throw invalid(argument, 'a Tensor of f32 of one element', scale);
+    return [[key, scale] as const];
+  });
+  return Object.fromEntries(rows);
+}
