@@ -34,6 +34,14 @@ describe('contenders', () => {
     await contender.close?.();
   });
 
+  test('a product as a tile kernel', async ({ skip }) => {
+    if (device === undefined) skip('SKIPPED: no device of compute capability 9.0');
+    const given = { m: 24, n: 40, k: 72, dtype: 'f16', kind: 'product' } as const;
+    const contender = await startProduct({ root, library }, conditions(), given, 'tiles');
+    expect((await contender.round()).samples).toHaveLength(2);
+    await contender.close?.();
+  });
+
   test.for([false, true])('attention, causal: %s', async (causal, { skip }) => {
     if (device === undefined) skip('SKIPPED: no device of compute capability 9.0');
     const given = { batch: 1, heads: 2, length: 40, channels: 16, causal };

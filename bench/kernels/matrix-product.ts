@@ -56,7 +56,19 @@ function inC({ shape, bar }: Row): Peer {
   };
 }
 
-export const matrixProducts: readonly Benchmark[] = ROWS.flatMap((row) =>
+/** The first product as a user's tile kernel, at least 0.95 of cuBLAS's speed. */
+const TILES: Row = { ...ROWS[0]!, bar: NEARLY };
+const asTiles: Benchmark = {
+  area: 'kernels',
+  name: 'matrix product 4096³ of f16, a tile kernel',
+  unit: 'µs',
+  statistic: 'median',
+  peers: [inC(TILES)],
+  start: (setup) =>
+    startProduct({ root, library }, setup, { ...TILES.shape, dtype: 'f16' }, 'tiles'),
+};
+
+const byLibrary: readonly Benchmark[] = ROWS.flatMap((row) =>
   (['f16', 'bf16'] as const).map((dtype): Benchmark => {
     const given: ProductCase = { ...row.shape, dtype };
     return {
@@ -76,3 +88,5 @@ export const matrixProducts: readonly Benchmark[] = ROWS.flatMap((row) =>
     };
   }),
 );
+
+export const matrixProducts: readonly Benchmark[] = [...byLibrary, asTiles];

@@ -90,6 +90,24 @@ export function prove(product: ArrayLike<number>, side: number): void {
     proveElement(given, row, column, product[row * side + column]!);
 }
 
+/** The product as a user's tile kernel. */
+function tileProduct({ tileKernel, input, output, DTYPES }: typeof Root, name: 'f16' | 'bf16') {
+  const dtype = DTYPES[name as 'f16'];
+  return tileKernel(
+    'product',
+    { c: output(dtype), a: input(dtype), b: input(dtype) },
+    ({ c, a, b }, tile) => {
+      let sum = 0;
+      for (const part of tile.over('k')) sum = tile.dot(a.load(part), b.load(part), sum);
+      c.store(sum);
+    },
+    {
+      axes: { c: ['m', 'n'], a: ['m', 'k'], b: ['k', 'n'] },
+      tile: { m: 128, n: 256, k: { walk: 64 } },
+    },
+  );
+}
+
 /**
  * @throws PeerAbsent where cuBLASLt is the engine, and is not there
  */
@@ -97,7 +115,7 @@ export async function startProduct(
   { root, library }: Package,
   { device, count }: Conditions,
   given: ProductCase,
-  engine: 'own' | 'cublas',
+  engine: 'own' | 'cublas' | 'tiles',
 ): Promise<Contender> {
   const { m, n, k, dtype, kind } = given;
   const { stream } = device;
@@ -124,10 +142,12 @@ export async function startProduct(
     for (const { buffer } of [a, b, bias, out]) buffer.close();
     return Promise.resolve();
   };
-  const op =
-    kind === 'layer'
-      ? library.linear(a, b, { bias, activation: 'geluTanh', engine, out })
-      : library.matmul(a, b, { engine, out });
+  const op: { runOn: (on: typeof stream) => PromiseLike<unknown> } =
+    engine === 'tiles'
+      ? tileProduct(root, dtype)({ c: out, a, b } as never)
+      : kind === 'layer'
+        ? library.linear(a, b, { bias, activation: 'geluTanh', engine, out })
+        : library.matmul(a, b, { engine, out });
   try {
     // Compiles the kernel, or opens the library and makes a plan.
     await op.runOn(stream);

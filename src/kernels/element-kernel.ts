@@ -304,7 +304,9 @@ class DefinedElements
       name: this.name,
       with: (changes: { readonly uses?: Uses }) => this.with(changes).callable(),
       prepare: async (device: AnyDevice, shapes?: Readonly<Record<string, Shape>>) =>
-        (shapes === undefined ? this.usual() : this.ofShapes(shapes, undefined)).prepare(device),
+        (shapes === undefined ? this.usual() : this.ofShapes(shapes, undefined).defined).prepare(
+          device,
+        ),
       tune: async (
         args: Readonly<Record<string, unknown>>,
         options: ShapedTuneOptions<{ readonly uses?: Uses }>,

@@ -57,7 +57,7 @@ export type {
   TensorParam,
 } from '../core/index.js';
 export type { KernelParam, KernelParams } from './parameters.js';
-export type { KernelReport } from './report.js';
+export type { KernelReport, TileReport } from './report.js';
 export type {
   Candidate,
   Comparison,
@@ -82,6 +82,7 @@ export type {
   Tile,
   TileArguments,
   TileAxesOption,
+  DotOptions,
   TileExtents,
   TileLoops,
   TileStep,

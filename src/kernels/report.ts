@@ -28,6 +28,15 @@ export interface KernelReport extends Readonly<KernelAttributes> {
   readonly spillLoadBytes: number | undefined;
 }
 
+/** The report of a tile kernel. */
+export interface TileReport extends KernelReport {
+  /**
+   * How its products are computed: the instruction, or `f32` and the reason why no tensor cores
+   * compute it. Empty for kernels without products.
+   */
+  readonly products: readonly string[];
+}
+
 interface Spills {
   readonly spillStoreBytes: number | undefined;
   readonly spillLoadBytes: number | undefined;

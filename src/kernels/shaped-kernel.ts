@@ -86,6 +86,8 @@ export interface ShapedLaunch {
     Pick<CallOptions, 'sharedBytes'>;
   /** The layout in which the kernel is passed each tensor. */
   readonly layouts: ReadonlyMap<string, Layout>;
+  /** How products are computed, for the report. */
+  readonly products?: readonly string[];
   /** Values of the parameters that follow the user's, by name. */
   readonly extra: Readonly<Record<string, number>>;
 }
@@ -321,14 +323,14 @@ export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
   }
 
   /**
-   * Gives the kernel for contiguous tensors of these shapes.
+   * Gives the launch for contiguous tensors of these shapes.
    *
    * @throws CudaArgumentError
    */
   protected ofShapes(
     shapes: Readonly<Record<string, Shape>>,
     device: DeviceTarget | undefined,
-  ): Defined {
+  ): ShapedLaunch {
     const tensors = this.tensorsOf((at) => {
       const { name } = this.parameters[at]!;
       const shape =
@@ -345,7 +347,7 @@ export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
       return { layout: contiguous(shape as number[]) };
     }) as GivenTensor[];
     const maxGrid = [Infinity, Infinity, Infinity];
-    return this.launchOf(this.together(tensors), tensors, { maxGrid, device }).defined;
+    return this.launchOf(this.together(tensors), tensors, { maxGrid, device });
   }
 
   async simulate(args: Readonly<Record<string, unknown>>): Promise<unknown> {

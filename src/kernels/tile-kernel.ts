@@ -33,7 +33,7 @@ import { LeastRecent } from './least-recent.js';
 import { checkName } from '../ground/names.js';
 import { describeEntry, parametersOf, signatureOf } from './parameters.js';
 import type { Parameter } from './parameters.js';
-import type { KernelReport } from './report.js';
+import type { TileReport } from './report.js';
 import {
   FORMS,
   ShapedKernel,
@@ -64,7 +64,13 @@ import type {
   TileExtents,
   TileWith,
 } from './tile-types.js';
-import { productForm, productIn, productLaunch } from './tile-products.js';
+import {
+  fittingAxes,
+  instructionOf,
+  productForm,
+  productIn,
+  productLaunch,
+} from './tile-products.js';
 import type { FoundProduct } from './tile-products.js';
 import type { TileWalk } from './tile-walk.js';
 import { tune } from './tuning.js';
@@ -127,8 +133,11 @@ export interface TileKernel<
   ptx(target: KernelTarget, shape: TileExtents<S, T>, options?: CodeOptions): Promise<string>;
   /** Gives the machine code of that PTX, as {@link KernelFunction.sass} does. */
   sass(device: AnyDevice, shape: TileExtents<S, T>, options?: CodeOptions): Promise<string>;
-  /** Gives registers, memory and occupancy for contiguous tensors of these extents. */
-  report(device: AnyDevice, shape: TileExtents<S, T>): Promise<KernelReport>;
+  /**
+   * Gives registers, memory and occupancy for contiguous tensors of these extents, and how products
+   * are computed.
+   */
+  report(device: AnyDevice, shape: TileExtents<S, T>): Promise<TileReport>;
   /**
    * Finds the fastest of several sets of constants and tiles, measured as {@link
    * KernelFunction.tune} does it. Outputs have to be passed.
@@ -330,21 +339,22 @@ class DefinedTiles
       name,
       cutting: { cuts },
     } = this;
-    const walk = shapes.named
+    const asCut = shapes.named
       ? namedWalk(name, cuts as NamedCuts, shapes, tensors)
       : broadcastWalk(name, cuts, shapes.shape, tensors);
     const index = indexTypeOf(
-      walk.layouts,
-      walk.axes.some(({ extent, tile }) => extent + tile >= 2 ** 31)
+      asCut.layouts,
+      asCut.axes.some(({ extent, tile }) => extent + tile >= 2 ** 31)
         ? [2 ** 31]
         : shapes.named
           ? []
-          : walk.axes.map(({ extent }) => extent),
+          : asCut.axes.map(({ extent }) => extent),
     );
-    const product =
-      device === undefined || this.product === undefined || index === 'i64'
-        ? undefined
-        : productForm(this.product, cuts as NamedCuts, walk, tensors, device);
+    const product = this.productOf(cuts, asCut, tensors, device, index);
+    const walk =
+      typeof product === 'string' && this.product !== undefined && isNamed(cuts)
+        ? { ...asCut, axes: fittingAxes(this.product, cuts, asCut.axes) }
+        : asCut;
     const threads =
       typeof product === 'object'
         ? product.form
@@ -392,6 +402,10 @@ class DefinedTiles
               index,
               sharedBytes: productLaunch(form).sharedBytes,
             },
+      products:
+        product === undefined
+          ? []
+          : [typeof product === 'string' ? `f32: ${product}` : instructionOf(product.form)],
       layouts:
         form.product === undefined
           ? walk.layouts
@@ -407,6 +421,22 @@ class DefinedTiles
             ]),
       extra: Object.fromEntries(extraNames(form).map((each) => [each, known[each]!])),
     };
+  }
+
+  /** The form of the body's product, or why no tensor cores compute it. */
+  private productOf(
+    cuts: TileCuts,
+    walk: TileWalk,
+    tensors: readonly GivenTensor[],
+    device: DeviceTarget | undefined,
+    index: 'i32' | 'i64',
+  ): { readonly form: TileForm } | string | undefined {
+    if (!/\bdot\s*\(/.test(this.definition.text)) return undefined;
+    if (this.product === undefined || !isNamed(cuts))
+      return 'the product is exact, or not all of its loop, or the body reduces tiles';
+    if (device === undefined) return 'the kernel is simulated';
+    if (index === 'i64') return 'a tensor has 2^31 elements or more';
+    return productForm(this.product, cuts, walk, tensors, device);
   }
 
   /** Rows and columns of all tensors' tiles, those of the largest output first. */
@@ -427,7 +457,7 @@ class DefinedTiles
   }
 
   /** The kernel for contiguous tensors of these extents. */
-  private usual(shape: unknown, device: DeviceTarget | undefined): Defined {
+  private usual(shape: unknown, device: DeviceTarget | undefined): ShapedLaunch {
     const { cuts } = this.cutting;
     if (!isNamed(cuts) && !Array.isArray(shape))
       return this.ofShapes(shape as Readonly<Record<string, Shape>>, device);
@@ -485,13 +515,15 @@ class DefinedTiles
       with: (changes: { readonly uses?: Uses; readonly tile?: TileSize }) =>
         this.with(changes).callable(),
       prepare: async (device: AnyDevice, shape: unknown) =>
-        this.usual(shape, deviceTarget(device)).prepare(device),
+        this.usual(shape, deviceTarget(device)).defined.prepare(device),
       ptx: async (target: KernelTarget, shape: unknown, options?: CodeOptions) =>
-        this.usual(shape, deviceTarget(target)).ptx(target, checkedCode(options)),
+        this.usual(shape, deviceTarget(target)).defined.ptx(target, checkedCode(options)),
       sass: async (device: AnyDevice, shape: unknown, options?: CodeOptions) =>
-        this.usual(shape, deviceTarget(device)).sass(device, checkedCode(options)),
-      report: async (device: AnyDevice, shape: unknown) =>
-        this.usual(shape, deviceTarget(device)).report(device),
+        this.usual(shape, deviceTarget(device)).defined.sass(device, checkedCode(options)),
+      report: async (device: AnyDevice, shape: unknown): Promise<TileReport> => {
+        const { defined, products = [] } = this.usual(shape, deviceTarget(device));
+        return { ...(await defined.report(device)), products };
+      },
       tune: async (
         args: Readonly<Record<string, unknown>>,
         options: ShapedTuneOptions<{ readonly uses?: Uses; readonly tile?: TileSize }>,

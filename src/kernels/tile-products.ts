@@ -4,7 +4,14 @@
  * kernel whose code is kept does not load; what is not found is computed without tensor cores.
  */
 import { PRODUCT_ACROSS, PRODUCT_WIDTH, STEP } from '../compiler/tiles/tile-form.js';
-import type { AxisForm, FactorForm, ProductForm, TileForm } from '../compiler/tiles/tile-form.js';
+import type {
+  AxisForm,
+  CutAxis,
+  FactorForm,
+  ProductForm,
+  TileForm,
+} from '../compiler/tiles/tile-form.js';
+import { BYTES, SHARED_BYTES } from '../compiler/tiles/tile-form.js';
 import type { GivenTensor } from './shaped-kernel.js';
 import type { TileCuts } from './tile-cuts.js';
 import type { TileWalk } from './tile-walk.js';
@@ -29,11 +36,13 @@ const NAME = String.raw`([\w$]+)`;
 const OWN = String.raw`(?:[\w$]+\.)?`;
 const LOAD = String.raw`${OWN}${NAME}\.load\(\s*\1\s*\)`;
 const FACTOR = String.raw`(?:${OWN}transpose\(\s*${LOAD}\s*\)|${LOAD})`;
+/** The option that allows tensor cores, which is the default. */
+const TENSOR = String.raw`(?:,\s*\{\s*precision:\s*(?:'tensor'|"tensor"|\x60tensor\x60)\s*\}\s*)?`;
 const OVER = String.raw`${OWN}over\(\s*(['"\x60])${NAME}\2\s*\)`;
 /** The loop: its step, a quote, the axis, the sum; each factor if it is turned, and if not. */
 const LOOP = new RegExp(
   String.raw`for\s*\(\s*(?:const|let|var)\s+${NAME}\s+of\s+${OVER}\s*\)\s*(?:\{\s*)?` +
-    String.raw`${NAME}\s*=\s*${OWN}dot\(\s*${FACTOR}\s*,\s*${FACTOR}\s*,\s*\4\s*,?\s*\)` +
+    String.raw`${NAME}\s*=\s*${OWN}dot\(\s*${FACTOR}\s*,\s*${FACTOR}\s*,\s*\4\s*${TENSOR},?\s*\)` +
     String.raw`\s*(?:;\s*\}?|\}|$)`,
 );
 /** The parameters' names; bundlers write `{ a: a2 }` for those that the scope around it has. */
@@ -189,9 +198,40 @@ function notMapped({ layout: { shape, strides }, aligned }: GivenTensor): string
   return apart ? undefined : 'has rows that do not begin at multiples of 16 bytes';
 }
 
+/** Tiles of a product whose factors fit in the shared memory that a kernel declares. */
+const SMALL_SIDE = 64;
+const SMALL_DEPTH = 32;
+
+/**
+ * The axes, with smaller tiles where the factors as f32 would not fit in shared memory: a body that
+ * has nothing but the product and elementwise functions computes the same with any tiles.
+ */
+export function fittingAxes(
+  found: FoundProduct,
+  cuts: TileCuts & { readonly tensors: NonNullable<TileCuts['tensors']> },
+  axes: readonly CutAxis[],
+): readonly CutAxis[] {
+  const summed = cuts.names.indexOf(found.summed);
+  const others = [found.left, found.right].flatMap(({ name }) =>
+    cuts.tensors[name]!.slice(-2).filter((axis) => axis !== undefined && axis !== summed),
+  ) as number[];
+  const length = (axis: number): number => axes[axis]!.tile;
+  const elements = others.reduce((sum, axis) => sum + length(axis), 0) * length(summed);
+  if (elements * BYTES <= SHARED_BYTES / 2) return axes;
+  return axes.map((axis, number) => {
+    const most = number === summed ? SMALL_DEPTH : others.includes(number) ? SMALL_SIDE : axis.tile;
+    return axis.cut === 'whole' ? axis : { ...axis, tile: Math.min(axis.tile, most) };
+  });
+}
+
 /** Threads of a product's block, and its bytes of dynamic shared memory. */
 export function productLaunch(form: TileForm): { readonly block: number; sharedBytes: number } {
   const { rows, columns, stages } = form.product!;
   const lines = form.axes[rows]!.tile + form.axes[columns]!.tile;
   return { block: form.down * PRODUCT_ACROSS + 128, sharedBytes: lines * STEP * 2 * stages };
+}
+
+/** The instruction that computes a product, for reports. */
+export function instructionOf({ axes, product }: TileForm): string {
+  return `wgmma.m64n${axes[product!.columns]!.tile}k16 of ${product!.storage}`;
 }

@@ -90,6 +90,12 @@ export type TileAxesOption<
       };
     };
 
+/** Options of `tile.dot`. */
+export interface DotOptions {
+  /** Whether each term is rounded once, or tensor cores may add them. Default: `'tensor'`. */
+  readonly precision?: 'exact' | 'tensor';
+}
+
 /**
  * The second parameter of a body. Reductions cover the tile's elements that are in the tensor:
  * along axis 1 they give one result for each row, along axis 0 one for each column, without an axis
@@ -101,8 +107,14 @@ export interface Tile extends Omit<ArithmeticGpu, 'local' | 'unroll'> {
    * added to `sum` where that is given. It is computed in f32, term by term in the order of that
    * axis and rounded once for each: the same bits on every device. It takes tiles of tensors with
    * named axes only.
+   *
+   * On a device of compute capability 9.0, tensor cores compute a product of f16 or bf16 tiles that
+   * is the only statement of its loop: the products of 16 elements of the axis are added at a time,
+   * within `K · 2^-22` of the sum of their magnitudes. wgmma.mma_async
+   *
+   * @param options `{ precision: 'exact' }`: never by tensor cores
    */
-  dot(a: number, b: number, sum?: number): number;
+  dot(a: number, b: number, sum?: number, options?: DotOptions): number;
   /** The tile with rows and columns exchanged. It takes tiles of tensors with named axes only. */
   transpose(value: number): number;
   sum(value: number, axis?: 0 | 1): number;

@@ -245,6 +245,14 @@ export function extraNames(form: TileForm): string[] {
 export const axesOfTensor = ({ outer, row, column, rank }: TensorForm): (number | undefined)[] =>
   rank === 1 ? [column] : [...outer, row, column];
 
+/** Bytes of shared memory that a kernel can declare. */
+export const SHARED_BYTES = 48 << 10;
+/**
+ * Bytes of an element in shared memory: buffers of products hold f32, and results of reductions
+ * have as many bytes or twice as many.
+ */
+export const BYTES = 4;
+
 /** Reductions of a tile. */
 export const REDUCTIONS = ['sum', 'max', 'min', 'mean'] as const;
 

@@ -7,7 +7,8 @@ import type { AnyNode, AssignmentExpression, CallExpression, Expression } from '
 import { childrenOf } from '../read/syntax.js';
 import { TileExpressions, operandsOf } from './tile-expressions.js';
 import { isReadByOthers, variesOf, writeLoad, writeStore } from './tile-memory.js';
-import { BYTES, Buffers, SHARED_BYTES, writeProduct, writeTurned } from './tile-products.js';
+import { BYTES, SHARED_BYTES } from './tile-form.js';
+import { Buffers, writeProduct, writeTurned } from './tile-products.js';
 import type { Side } from './tile-products.js';
 import { writeReduction } from './tile-reductions.js';
 import type { Reduction } from './tile-reductions.js';
@@ -332,9 +333,29 @@ export abstract class TileOperations extends TileExpressions {
     };
   }
 
+  /** This form computes products exactly, which both options allow. */
+  private checkPrecision(node: AnyNode): void {
+    const [property, more] = node.type === 'ObjectExpression' ? node.properties : [];
+    const value =
+      property?.type === 'Property' &&
+      more === undefined &&
+      property.key.type === 'Identifier' &&
+      property.key.name === 'precision' &&
+      property.value.type === 'Literal'
+        ? property.value.value
+        : undefined;
+    if (value !== 'exact' && value !== 'tensor')
+      this.fail(
+        node,
+        `The options of dot are a constant: ${this.code(node)}`,
+        "Write tile.dot(a, b, sum, { precision: 'exact' }).",
+      );
+  }
+
   private product(node: CallExpression): void {
-    const [a, b, more] = node.arguments;
-    if (a === undefined || b === undefined || node.arguments.length > 3)
+    const [a, b, more, options] = node.arguments;
+    if (options !== undefined) this.checkPrecision(options);
+    if (a === undefined || b === undefined || node.arguments.length > 4)
       return this.fail(
         node,
         `dot takes two tiles, and what their product is added to: ${this.code(node)}`,

@@ -6,6 +6,7 @@
  */
 import type { AnyNode } from 'acorn';
 
+import { BYTES } from './tile-form.js';
 import { IN_LOOP, all } from './tile-writer.js';
 import type { TileValue, TileWriter } from './tile-writer.js';
 
@@ -26,14 +27,6 @@ export interface Side {
 
 /** Padding between rows: adjacent rows begin in different banks, and at multiples of 16 bytes. */
 const PAD = 4;
-/** Bytes of shared memory that a kernel can declare. */
-export const SHARED_BYTES = 48 << 10;
-/**
- * Bytes of an element in shared memory: buffers of products hold f32, and results of reductions
- * have as many bytes or twice as many.
- */
-export const BYTES = 4;
-
 /** Buffers of shared memory, which are reused as the text is written. */
 export class Buffers {
   /** Elements of each. */
