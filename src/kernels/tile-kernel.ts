@@ -353,7 +353,7 @@ class DefinedTiles
     const product = this.productOf(cuts, asCut, tensors, device, index);
     const walk =
       typeof product === 'string' && this.product !== undefined && isNamed(cuts)
-        ? { ...asCut, axes: fittingAxes(this.product, cuts, asCut.axes) }
+        ? { ...asCut, axes: fittingAxes(this.product, cuts, asCut.axes, tensors) }
         : asCut;
     const threads =
       typeof product === 'object'

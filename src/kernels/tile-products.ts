@@ -203,14 +203,18 @@ const SMALL_SIDE = 64;
 const SMALL_DEPTH = 32;
 
 /**
- * The axes, with smaller tiles where the factors as f32 would not fit in shared memory: a body that
- * has nothing but the product and elementwise functions computes the same with any tiles.
+ * The axes, with smaller tiles where f16 or bf16 factors as f32 would not fit in shared memory:
+ * tiles that are right for tensor cores are too large without them, and a body that has nothing but
+ * the product and elementwise functions computes the same with any tiles.
  */
 export function fittingAxes(
   found: FoundProduct,
   cuts: TileCuts & { readonly tensors: NonNullable<TileCuts['tensors']> },
   axes: readonly CutAxis[],
+  tensors: readonly GivenTensor[],
 ): readonly CutAxis[] {
+  const factor = tensors.find(({ name }) => name === found.left.name);
+  if (factor?.dtype !== 'f16' && factor?.dtype !== 'bf16') return axes;
   const summed = cuts.names.indexOf(found.summed);
   const others = [found.left, found.right].flatMap(({ name }) =>
     cuts.tensors[name]!.slice(-2).filter((axis) => axis !== undefined && axis !== summed),
