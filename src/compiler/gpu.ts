@@ -308,7 +308,11 @@ export interface Barriers {
   init(barriers: KernelArray<number>, barrier: number, arrivals: number): void;
   /** mbarrier.arrive */
   arrive(barriers: KernelArray<number>, barrier: number): void;
-  /** Arrives at the same barrier of another block of the cluster. mapa, mbarrier.arrive */
+  /**
+   * Arrives at the same barrier of another block of the cluster, which tells that copies and
+   * products have read something. Writes of threads are made visible to other blocks by
+   * `gpu.cluster.sync()`. mapa, mbarrier.arrive
+   */
   arriveIn(barriers: KernelArray<number>, barrier: number, rank: number): void;
   /** Arrives, and announces bytes that are going to be copied. mbarrier.arrive.expect_tx */
   expect(barriers: KernelArray<number>, barrier: number, bytes: number): void;
@@ -325,12 +329,7 @@ export interface Cluster {
    * rank, to a local array of as many. They begin at a multiple of their bytes.
    * mapa, ld.shared::cluster
    */
-  load(
-    to: KernelArray<number>,
-    from: KernelArray<number>,
-    index: number,
-    rank: number,
-  ): void;
+  load(to: KernelArray<number>, from: KernelArray<number>, index: number, rank: number): void;
   /** Waits for all threads of the cluster. barrier.cluster.arrive, .wait */
   sync(): void;
 }

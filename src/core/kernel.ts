@@ -430,6 +430,9 @@ export class Kernel {
     const { pointers, memories, maps, paramWords } = this;
     const { extended } = shape;
     const mapped = maps.length === 0 ? 0 : 1 + maps.length * MAP.words;
+    for (const { index } of maps)
+      if (!(args[index] instanceof TensorMap))
+        throw invalid(`args[${index}]`, 'a tensor map', args[index]);
     const body = stream.begin(
       mapped > 0 ? OP.launchMapped : extended ? OP.launchEx : OP.launch,
       13 + (extended ? LAUNCH_EX.words : 0) + references * 2 + paramWords + mapped,
@@ -453,9 +456,8 @@ export class Kernel {
     if (mapped > 0) {
       memory[at + paramWords] = maps.length;
       maps.forEach(({ index, offset }, i) => {
-        const map = args[index];
-        if (!(map instanceof TensorMap)) throw invalid(`args[${index}]`, 'a tensor map', map);
-        map.put(memory, at + paramWords + 1 + i * MAP.words, offset >> 2);
+        const place = at + paramWords + 1 + i * MAP.words;
+        (args[index] as TensorMap).put(memory, place, offset >> 2);
       });
     }
     return at;

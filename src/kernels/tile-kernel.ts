@@ -433,7 +433,7 @@ class DefinedTiles
   ): { readonly form: TileForm } | string | undefined {
     if (!/\bdot\s*\(/.test(this.definition.text)) return undefined;
     if (this.product === undefined || !isNamed(cuts))
-      return 'the product is exact, or not all of its loop, or the body reduces tiles';
+      return 'it is not all of its loop, a factor is used elsewhere, or the body reduces tiles';
     if (device === undefined) return 'the kernel is simulated';
     if (index === 'i64') return 'a tensor has 2^31 elements or more';
     return productForm(this.product, cuts, walk, tensors, device);

@@ -11,7 +11,7 @@ import type {
   ProductForm,
   TileForm,
 } from '../compiler/tiles/tile-form.js';
-import { BYTES, SHARED_BYTES } from '../compiler/tiles/tile-form.js';
+import { BYTES, SHARED_BYTES, TILE_NAMES } from '../compiler/tiles/tile-form.js';
 import type { GivenTensor } from './shaped-kernel.js';
 import type { TileCuts } from './tile-cuts.js';
 import type { TileWalk } from './tile-walk.js';
@@ -22,6 +22,8 @@ export interface FoundProduct {
   readonly summed: string;
   readonly left: FactorForm;
   readonly right: FactorForm;
+  /** Whether tensor cores must not compute it. */
+  readonly exact: boolean;
 }
 
 /** What the form of a product depends on, beside the tensors. */
@@ -36,55 +38,95 @@ const NAME = String.raw`([\w$]+)`;
 const OWN = String.raw`(?:[\w$]+\.)?`;
 const LOAD = String.raw`${OWN}${NAME}\.load\(\s*\1\s*\)`;
 const FACTOR = String.raw`(?:${OWN}transpose\(\s*${LOAD}\s*\)|${LOAD})`;
-/** The option that allows tensor cores, which is the default. */
-const TENSOR = String.raw`(?:,\s*\{\s*precision:\s*(?:'tensor'|"tensor"|\x60tensor\x60)\s*\}\s*)?`;
+const QUOTE = String.raw`['"\x60]`;
+const WORD = String.raw`${QUOTE}(tensor|exact)${QUOTE}`;
+const PRECISION = String.raw`(?:,\s*\{\s*precision:\s*${WORD}\s*,?\s*\}\s*)?`;
 const OVER = String.raw`${OWN}over\(\s*(['"\x60])${NAME}\2\s*\)`;
-/** The loop: its step, a quote, the axis, the sum; each factor if it is turned, and if not. */
+/**
+ * The loop: its step, a quote, the axis, a brace, the sum; each factor if it is turned, and if not;
+ * the precision.
+ */
 const LOOP = new RegExp(
-  String.raw`for\s*\(\s*(?:const|let|var)\s+${NAME}\s+of\s+${OVER}\s*\)\s*(?:\{\s*)?` +
-    String.raw`${NAME}\s*=\s*${OWN}dot\(\s*${FACTOR}\s*,\s*${FACTOR}\s*,\s*\4\s*${TENSOR},?\s*\)` +
-    String.raw`\s*(?:;\s*\}?|\}|$)`,
+  String.raw`for\s*\(\s*(?:const|let|var)\s+${NAME}\s+of\s+${OVER}\s*\)\s*(\{\s*)?` +
+    String.raw`${NAME}\s*=\s*${OWN}dot\(\s*${FACTOR}\s*,\s*${FACTOR}\s*,\s*\5\s*` +
+    String.raw`${PRECISION},?\s*\)(\s*;?\s*)`,
 );
 /** The parameters' names; bundlers write `{ a: a2 }` for those that the scope around it has. */
 const PARAMETERS =
-  /^\s*(?:function\s*[\w$]*\s*)?\(\s*\{([\s\w$,:]*)\}\s*,\s*(?:[\w$]+|\{[\s\w$,:]*\})\s*\)/;
-/** Other functions of tiles: their threads exchange elements. Those of Math are others. */
-const OTHERS = /(?<!Math\s*\.\s*)\b(?:sum|max|min|mean|over|dot|transpose)\s*\(/;
+  /^\s*(?:function\s*[\w$]*\s*)?\(\s*\{([\s\w$,:]*)\}\s*,\s*(?:([\w$]+)|\{([\s\w$,:]*)\})\s*\)/;
+const REDUCTIONS = ['sum', 'max', 'min', 'mean'];
+const COMMENTS = /("[^"\n]*"|'[^'\n]*'|`[^`]*`)|\/\*[\s\S]*?\*\/|\/\/[^\n]*/g;
+
+/** Names in a pattern, by those that the body gives them. */
+const namesIn = (pattern: string): Map<string, string> =>
+  new Map(
+    pattern
+      .split(',')
+      .filter((each) => each.trim() !== '')
+      .map((each) => {
+        const [name, local = name] = each.split(':').map((part) => part.trim()) as [string];
+        return [local, name];
+      }),
+  );
+
+const named = (name: string): RegExp =>
+  new RegExp(String.raw`(?<![\w$.])${name.replaceAll('$', String.raw`\$`)}(?![\w$])`);
 
 /**
  * Finds the only product of a body whose parameters are destructured. `tensors`: the names of
  * tensors.
  */
-export function productIn(text: string, tensors: readonly string[]): FoundProduct | undefined {
-  const parameters = PARAMETERS.exec(text)?.[1];
+export function productIn(given: string, tensors: readonly string[]): FoundProduct | undefined {
+  const text = given.replace(COMMENTS, (_, literal?: string) => literal ?? ' ');
+  const parameters = PARAMETERS.exec(text);
   const loop = LOOP.exec(text);
-  if (parameters === undefined || loop === null) return undefined;
-  /** Parameters by their names in the body. */
-  const named = new Map(
-    parameters.split(',').map((each) => {
-      const [name, local = name] = each.split(':').map((part) => part.trim()) as [string, string?];
-      return [local, name] as const;
-    }),
-  );
-  const rest = text.slice(0, loop.index) + text.slice(loop.index + loop[0].length);
-  const factors = [5, 7].map((at): FactorForm | undefined => {
+  if (parameters === null || loop === null) return undefined;
+  const [head, own, tile, members = ''] = parameters as unknown as [
+    string,
+    string,
+    string?,
+    string?,
+  ];
+  let end = loop.index + loop[0].length;
+  if (loop[4] !== undefined) {
+    // It is the only statement of the block.
+    if (text[end] !== '}') return undefined;
+    end++;
+  } else if (!/[;\n]/.test(loop[11]!) && end < text.length && text[end] !== '}') return undefined;
+  const rest = text.slice(head.length, loop.index) + text.slice(end);
+  if (exchanges(rest, tile, members)) return undefined;
+  const locals = namesIn(own);
+  const [left, right] = [6, 8].map((at): FactorForm | undefined => {
     const local = loop[at] ?? loop[at + 1]!;
-    const name = named.get(local);
-    const plain = local.replaceAll('$', String.raw`\$`);
-    return name !== undefined &&
-      tensors.includes(name) &&
-      // It has a form of its own, so that it is loaded nowhere else.
-      !new RegExp(String.raw`(?<![\w$])${plain}(?![\w$])`).test(afterParameters(rest))
+    const name = locals.get(local);
+    // It has a form of its own, so that it is loaded nowhere else.
+    return name !== undefined && tensors.includes(name) && !named(local).test(rest)
       ? { name, turned: loop[at] !== undefined }
       : undefined;
   });
-  const [left, right] = factors;
-  if (left === undefined || right === undefined || left.name === right.name || OTHERS.test(rest))
-    return undefined;
-  return { summed: loop[3]!, left, right };
+  if (left === undefined || right === undefined || left.name === right.name) return undefined;
+  return { summed: loop[3]!, left, right, exact: loop[10] === 'exact' };
 }
 
-const afterParameters = (text: string): string => text.replace(PARAMETERS, '');
+/**
+ * Whether the rest of a body may use functions of tiles, whose threads exchange elements. Members
+ * of the second parameter are known by its pattern, or where it is used for members only.
+ */
+function exchanges(rest: string, tile: string | undefined, members: string): boolean {
+  if (tile === undefined) {
+    const names = [...namesIn(members)];
+    return (
+      names.some(([, name]) => REDUCTIONS.includes(name)) ||
+      names.some(([local, name]) => TILE_NAMES.includes(name as 'over') && named(local).test(rest))
+    );
+  }
+  const plain = tile.replaceAll('$', String.raw`\$`);
+  const uses = [...rest.matchAll(new RegExp(String.raw`(?<![\w$.])${plain}(?![\w$])`, 'g'))];
+  return uses.some(({ index, 0: use }) => {
+    const member = /^\s*\.\s*([\w$]+)/.exec(rest.slice(index + use.length))?.[1];
+    return member === undefined || TILE_NAMES.includes(member as 'over');
+  });
+}
 
 /** Warp groups of 64 rows that multiply in a block, at most. */
 const MOST_GROUPS = 2;
@@ -102,6 +144,7 @@ export function productForm(
   tensors: readonly GivenTensor[],
   target: ProductTarget,
 ): { readonly form: TileForm } | string {
+  if (found.exact) return 'it is exact';
   if (target.capability !== 90) return 'the device is not of compute capability 9.0';
   const summed = cuts.names.indexOf(found.summed);
   const axesOf = ({ name, turned }: FactorForm): (number | undefined)[] => {
@@ -194,7 +237,7 @@ function notMapped({ layout: { shape, strides }, aligned }: GivenTensor): string
   if (shape.at(-1) !== 1 && strides.at(-1) !== 1) return 'has no adjacent elements in its rows';
   const apart = strides
     .slice(0, -1)
-    .every((stride, axis) => shape[axis] === 1 || (stride > 0 && stride % 8 === 0));
+    .every((stride, axis) => shape[axis] === 1 || (stride >= 0 && stride % 8 === 0));
   return apart ? undefined : 'has rows that do not begin at multiples of 16 bytes';
 }
 

@@ -135,7 +135,11 @@ export function linear(
     if (bias !== undefined) checkBias(bias, n, given.dtype);
     const dtype = resultDtype(given, options.dtype);
     const shape = [...given.shape.slice(0, -1), n];
-    if (into !== undefined) checkOut('linear', into, dtype, shape);
+    if (into !== undefined)
+      checkOut('linear', into, dtype, shape, {
+        ...{ x: given, weights: w },
+        'options.bias': bias as KernelTensor | undefined,
+      });
     const finish: Finish = { bias: bias as KernelTensor | undefined, activation };
     const isByCublas = engine === 'cublas' && k > 0 && !shape.includes(0);
     const byCublas = isByCublas

@@ -6,6 +6,7 @@ import { checkOptions, invalid } from '../ground/arguments.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import { broadcastAll } from '../tensor/layouts.js';
 import type { KernelTensor, Shape, Tensor } from '../tensor/index.js';
+import { span } from '../tensor/layout.js';
 import { showShape } from '../tensor/shape.js';
 import { checkTensor, operation } from './operation.js';
 import { NO_FINISH } from './finish.js';
@@ -174,7 +175,7 @@ function planned(
       );
     }
     const shape = [...batchOf(a, b), m, n];
-    if (into !== undefined) checkOut('matmul', into, dtype, shape);
+    if (into !== undefined) checkOut('matmul', into, dtype, shape, { a, b });
     const byCublas =
       engine === 'cublas' && k > 0 && !shape.includes(0)
         ? productByCublas('matmul', { a, b, dtype, shape, finish: NO_FINISH, scaling })
@@ -229,6 +230,7 @@ export function checkOut(
   value: unknown,
   dtype: KernelDType,
   shape: readonly number[],
+  operands: Readonly<Record<string, KernelTensor | undefined>>,
 ): asserts value is KernelTensor {
   checkTensor(name, 'options.out', value);
   const isOf =
@@ -244,6 +246,28 @@ export function checkOut(
       'Leave it out, and the result is a new tensor.',
     );
   value.checkWritable('options.out');
+  for (const [operand, tensor] of Object.entries(operands)) {
+    if (tensor === undefined) continue;
+    if (tensor.device !== value.device)
+      throw invalid('options.out', `a Tensor on the device of ${operand}`, value);
+    if (shareBytes(tensor, value))
+      throw invalid(
+        'options.out',
+        `a Tensor that has no memory in common with ${operand}`,
+        value,
+        'Elements are written while others are still read. Leave it out, or pass another one.',
+      );
+  }
+}
+
+/** Whether the ranges of memory from first to last element have a byte in common. */
+function shareBytes(a: KernelTensor, b: KernelTensor): boolean {
+  if (a.size === 0 || b.size === 0 || a.buffer.memory !== b.buffer.memory) return false;
+  const [[startA, endA], [startB, endB]] = [a, b].map(({ buffer, layout, dtype }) => {
+    const { start, end } = span(layout);
+    return [buffer.byteOffset + start * dtype.bytes, buffer.byteOffset + end * dtype.bytes];
+  }) as [[number, number], [number, number]];
+  return startA < endB && startB < endA;
 }
 
 /** The dtype of a result, by that of the factors and the one that is asked for. */

@@ -188,6 +188,8 @@ const products = new KernelFamily(
     } else {
       if (GROUPS > 1) gpu.group.moreRegisters(232);
       const sums = gpu.local.f32(COLUMNS / 2);
+      // Which of the two parts of shared memory the next part of a result is written to.
+      let half = 0;
       let stage = 0;
       let parity = 0;
       for (let tile = gpu.blockIdx.x / SPLITS; tile < tiles; tile += stride) {
@@ -244,7 +246,8 @@ const products = new KernelFamily(
             const staged = gpu.staged();
             gpu.unroll();
             for (let first = 0; first < COLUMNS; first += WIDTH) {
-              const to = (warpGroup * 2 + ((first / WIDTH) % 2)) * 64;
+              const to = (warpGroup * 2 + half) * 64;
+              half ^= 1;
               // The copy that began two parts ago has read these lines.
               if (thread === 0) gpu.tensor.waitRead(1);
               gpu.block.syncThreads(warpGroup + 1, 128);

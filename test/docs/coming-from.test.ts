@@ -28,7 +28,7 @@ import { resize } from 'async-cuda/images';
 import { loadNpy, loadSafetensors, saveNpy } from 'async-cuda/tensor';
 import {
   add, argSort, argmax, attention, convolution2d, cumsum, div, exp, gather, greater, histogram,
-  layerNorm, matmul, max, mean, mul, pow, relu, softmax, sort, sqrt, sum, topK, where,
+  layerNorm, linear, matmul, max, mean, mul, pow, relu, softmax, sort, sqrt, sum, topK, where,
 } from 'async-cuda/library';
 declare const device: Device, second: Device;
 declare const x: Tensor<'f32', [2, 3]>, y: Tensor<'f32', [2, 3]>;

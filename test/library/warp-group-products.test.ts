@@ -3,7 +3,8 @@
  * numbers whose sums f32 holds, so that results are exact.
  */
 import { DTYPES, bf16, f16, f32 } from 'async-cuda';
-import type { DType, Device } from 'async-cuda';
+import { Device } from 'async-cuda';
+import type { DType } from 'async-cuda';
 import { matmul } from 'async-cuda/library';
 import type { KernelTensor } from 'async-cuda/tensor';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -11,8 +12,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { matmulBy } from '../../src/library/matmul.js';
 import { planFor } from '../../src/library/warp-group-matmul.js';
 import type { WarpGroupPlan } from '../../src/library/warp-group-product.js';
-import { range } from '../core/test-device.js';
-import { openHopper } from '../kernels/hopper/hopper-device.js';
+import { onCpu, range } from '../core/test-device.js';
+import { hopperOptions, openHopper } from '../kernels/hopper/hopper-device.js';
 
 let device: Device | undefined;
 beforeAll(async () => {
@@ -104,6 +105,26 @@ describe('products by warp groups', () => {
       expect(await product).toBe(out);
       expect((await out.read()).every((value) => value === 128 * factor)).toBe(true);
     }
+  });
+});
+
+describe.runIf(onCpu)('under the checker', () => {
+  // Blocks that compute several tiles of an odd number of parts, which take turns in shared memory.
+  test.each([64, 192])('several tiles of %i columns for each block', async (columns) => {
+    await using checked = await Device.open('cpu', {
+      ...hopperOptions,
+      check: true,
+    });
+    const tiles = 2 * checked.properties.multiprocessorCount + 1;
+    using a = await checked.ones(f16, [64 * tiles, 64]);
+    using b = await checked.ones(f16, [64, columns]);
+    const plan: WarpGroupPlan = { rows: 64, columns, stages: 2, splits: 1, group: 4 };
+    using out = (await matmulBy(
+      plan,
+      a as unknown as KernelTensor,
+      b as unknown as KernelTensor,
+    )) as unknown as KernelTensor;
+    expect(((await out.read()) as Float32Array).every((value) => value === 64)).toBe(true);
   });
 });
 

@@ -12,7 +12,7 @@ import type { TileValue, TileWriter } from './tile-writer.js';
 const GROUP = 8;
 /** Registers of a thread in each kind of warp group, of the block's 65,536. */
 const COPYING = 40;
-const MULTIPLYING: Readonly<Record<number, number>> = { 1: 232, 2: 232, 3: 152 };
+const MULTIPLYING = 232;
 
 const PANEL = 64;
 
@@ -100,12 +100,11 @@ function writeCopies(
 const leftByDepth = ({ left }: ProductForm): boolean => !left.turned;
 const rightByDepth = ({ right }: ProductForm): boolean => right.turned;
 
-const NEXT = (parity: string): string[] => [
+/** Goes on to the next stage. */
+const next = ({ stages }: ProductForm, parity: string): string[] => [
   'stage$++;',
-  `if (stage$ === STAGES$) { stage$ = 0; ${parity} ^= 1; }`,
+  `if (stage$ === ${stages}) { stage$ = 0; ${parity} ^= 1; }`,
 ];
-const next = (product: ProductForm, parity: string): string[] =>
-  NEXT(parity).map((text) => text.replace('STAGES$', String(product.stages)));
 
 /** Writes the warp group that copies, up to the beginning of the others' branch. */
 export function writeProducer(writer: TileWriter, product: ProductForm): void {
@@ -130,7 +129,7 @@ export function writeProducer(writer: TileWriter, product: ProductForm): void {
   const right = `line$ + ${writer.axis(rows).tile}`;
   writeCopies(writer, product.right, rightByDepth(product), columns, right);
   writer.line(...next(product, 'empties$'), '}', '}', '}', '} else {');
-  if (groups > 1) writer.line(`gpu$.group.moreRegisters(${MULTIPLYING[groups]!});`);
+  if (groups > 1) writer.line(`gpu$.group.moreRegisters(${MULTIPLYING});`);
   writer.line('let fulls$ = 0;');
   writeTiles(writer, product);
 }

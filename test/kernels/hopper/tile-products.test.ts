@@ -179,8 +179,10 @@ describe('products by warp groups', () => {
         tile: { m: 64, n: 64, k: { walk: 16 } },
       },
     );
-    expect(await reason(exact, shape)).toContain('is exact');
-    using out = (await exact({ a: device.ones(f16, [8, 24]), b: device.ones(f16, [24, 8]) })).c;
+    expect(await reason(exact, shape)).toBe('f32: it is exact');
+    // Tiles that are too large without tensor cores are smaller.
+    const large = exact.with({ tile: { m: 128, n: 256, k: { walk: 64 } } });
+    using out = (await large({ a: device.ones(f16, [8, 24]), b: device.ones(f16, [24, 8]) })).c;
     expect([...(await out.read())]).toEqual(range(64).map(() => 24));
   });
 });
@@ -230,6 +232,18 @@ describe('products in the text of a body', () => {
         's=dot(transpose(a.load(p)),b.load(p),s)}c.store(Math.max(s,0))}',
       ['a turned', 'b'],
     ],
+    [
+      'with comments and without semicolons',
+      '({ c, a, b }, tile) => { // a times b\n let s = 0\n' +
+        " for (const p of tile.over('k')) /* of a */\n" +
+        ' s = tile.dot(a.load(p), b.load(p), s)\n c.store(tile.exp(s)) }',
+      ['a', 'b'],
+    ],
+    [
+      'that may use tensor cores',
+      `({c,a,b},t)=>{let s=0;${loop.replace(',s)', ",s,{precision:'tensor'})")}c.store(s)}`,
+      ['a', 'b'],
+    ],
   ])('%s', (_, text, wanted) => {
     const { left, right, summed } = productIn(text, tensors)!;
     expect(summed).toBe('k');
@@ -237,10 +251,22 @@ describe('products in the text of a body', () => {
       wanted,
     );
   });
+  test('that is exact', () => {
+    const exact = loop.replace(',s)', ",s,{precision:'exact'})");
+    const text = `({c,a,b},t)=>{let s=0;${exact}c.store(s)}`;
+    expect(productIn(text, tensors)).toMatchObject({ exact: true });
+  });
   test.each([
     ['another statement in the loop', `({c,a,b},t)=>{let s=0;${loop.replace('s=', '{u=1;s=')}}}`],
     ['a factor that is loaded again', `({c,a,b},t)=>{let s=0;${loop}c.store(s+a.load())}`],
     ['a reduction', `({c,a,b},t)=>{let s=0;${loop}c.store(t.sum(s,1))}`],
+    ['a reduction of another name', `({c,a,b},{over,dot,max:m})=>{let s=0;${loop}c.store(m(s,1))}`],
+    ['a reduction by a computed name', `({c,a,b},t)=>{let s=0;${loop}c.store(t['max'](s,1))}`],
+    ['a tile that is renamed', `({c,a,b},t)=>{let s=0;${loop}const u=t;c.store(u.max(s,1))}`],
+    [
+      'a statement after it in the loop',
+      `({c,a,b},t)=>{let s=0;${loop.replace('s=', '{s=')}n=n+1}c.store(s)}`,
+    ],
     ['two products', `({c,a,b},t)=>{let s=0;${loop}${loop}c.store(s)}`],
     ['one tensor twice', `({c,a,b},t)=>{let s=0;${loop.replace('b.load', 'a.load')}c.store(s)}`],
     ['a sum of another name', `({c,a,b},t)=>{let s=0;${loop.replace(',s)', ',u)')}c.store(s)}`],
