@@ -70,8 +70,9 @@ export interface LibraryFile {
 export interface LibraryDeclaration extends LibraryStatuses {
   readonly files: readonly LibraryFile[];
   /**
-   * Whether a CPU device may open the library, too. Its functions cannot reach the device's memory;
-   * tests that record the calls use this.
+   * Whether a CPU device may open the library, too: for tests, whose library records its calls. A
+   * call is made when the stream's earlier work has ended. Addresses are the device's own: a
+   * library reaches the memory only if it knows where that begins in the process.
    */
   readonly anyDevice?: boolean;
 }

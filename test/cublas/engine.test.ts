@@ -7,14 +7,21 @@ import type { DType } from 'async-cuda/core';
 import { linear, matmul } from 'async-cuda/library';
 import type { ActivationName } from 'async-cuda/library';
 import type { AnyTensor } from 'async-cuda/tensor';
-import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 
 import { openCublasLt } from '../../src/cublas/index.js';
 import type { CublasLt } from '../../src/cublas/index.js';
 import { hostBase } from '../../src/core/host-work.js';
 import { koffiPath } from '../../src/native/koffi.js';
 import { whyNoStandIn } from '../core/stand-in-library.js';
-import { failure, onCpu, onDevice, openTestDevice, usedMemory } from '../core/test-device.js';
+import {
+  failure,
+  onCpu,
+  onDevice,
+  openTestDevice,
+  turns,
+  usedMemory,
+} from '../core/test-device.js';
 import { closeMade, keep, matrix, multiplied, numbers } from './products.test-support.js';
 import { standInCublasLt } from './stand-in-cublaslt.js';
 
@@ -191,6 +198,60 @@ else
       const out = await op;
       expect([...(await out.read())]).toEqual([3, 3, 3, 3]);
       out.close();
+      expect(await usedMemory(host.device)).toBe(used);
+    });
+
+    test('a product comes after the work that its run has queued before', async () => {
+      const few = device.ones(f32, [3, 2]);
+      // The fills of large factors take the device several steps.
+      const [rows, inner] = [64, 2 ** 14];
+      for (let time = 1; time <= 36; time++) {
+        using small = await matmul(device.full(f32, [2, 3], time), few, cublas);
+        expect([...(await small.read())]).toEqual(new Array(4).fill(3 * time));
+        if (time % 12 !== 0) continue;
+        const factors = [
+          device.full(f32, [rows, inner], time),
+          device.ones(f32, [inner, 1]),
+        ] as const;
+        using large = await matmul(...factors, cublas);
+        expect([...(await large.read())]).toEqual(new Array(rows).fill(inner * time));
+      }
+    });
+
+    test('what operations give is kept while the plan of the product is made', async () => {
+      const used = await usedMemory(host.device);
+      const ask = lt.library.ask.bind(lt.library);
+      let delay = 0;
+      const delayed = vi.spyOn(lt.library, 'ask').mockImplementation(async (...args) => {
+        await turns(delay);
+        return ask(...args);
+      });
+      try {
+        for (let time = 1; time <= 36; time++) {
+          delay = time % 4;
+          lt.dropPlans();
+          const x = device.full(f32, [2, 3], time);
+          const w = device.ones(f32, [2, 3]);
+          const bias = device.full(f32, [2], 1);
+          const product = linear(x, w, { bias, activation: 'silu', ...cublas }).run();
+          // Memory of the same sizes, which would be that of the factors if they were closed.
+          const others = [];
+          for (let turn = 0; turn < 4; turn++) {
+            others.push(await device.full(f32, [2, 3], -7), await device.full(f32, [2], -7));
+            await turns(1);
+          }
+          using y = await product;
+          const wanted = exact.silu(3 * time + 1);
+          for (const value of await y.read()) expect(value).toBeCloseTo(wanted, 3);
+          for (const other of others) {
+            expect(new Set(await other.read())).toEqual(new Set([-7]));
+            other.close();
+          }
+        }
+        expect(delayed).toHaveBeenCalled();
+      } finally {
+        delayed.mockRestore();
+      }
       expect(await usedMemory(host.device)).toBe(used);
     });
 

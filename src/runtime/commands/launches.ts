@@ -5,7 +5,9 @@
  * The decoder executes plain launches itself, several at a time (`decoder/launches.ts`); the
  * executions here are those of launches that do not take that path.
  */
+import { isPolled } from '../../driver/driver.js';
 import type { LaunchAttributes, LaunchConfig } from '../../driver/driver.js';
+import { isCapturing } from '../layout.js';
 import { command, handlesOf, noOperands, operandsAfter } from './command.js';
 import type { Command, Read } from './command.js';
 import { MAP } from './launch-maps.js';
@@ -315,12 +317,16 @@ export const launches = {
     runsAfterFailure: false,
     withoutStream: 'fails',
     mustWait: undefined,
-    execute: ({ shared, operands, libraries, limit }, memory, body, stream) => {
+    execute: ({ driver, shared, operands, libraries, limit }, memory, body, stream) => {
       const params = operands.resolvePairs(memory, body + 2, memory[body + 1]! & 0xffff);
       const number = memory[body]!;
       // The launches are counted also where the call fails: some may have been queued by then.
       for (let left = libraries.launches(number); left > 0; left--) limit.count(stream);
-      libraries.call(number, shared.streams[stream]!, memory, params);
+      const handle = shared.streams[stream]!;
+      // On a GPU the function queues its work on the stream. On a CPU device it works while it is
+      // called, so the stream's earlier work has to end before the call.
+      if (isPolled(driver) && !isCapturing(shared, stream)) driver.cuStreamSynchronize(handle);
+      libraries.call(number, handle, memory, params);
     },
   }),
 
