@@ -226,16 +226,17 @@ export class NativeLibrary {
    * A call of a function as a step of {@link NativeSteps}.
    *
    * @param args types of arguments; constants among them are the same in every call
-   * @param title the call in errors. Default: the function's name
-   * @param kept whether the call is omitted where its arguments equal those of the previous one
+   * @param options `title`: the call in errors, by default the function's name; `kept`: whether the
+   *   call is omitted where its arguments equal those of the previous one
    * @throws CudaError with code ERR_CUDA_UNSUPPORTED for a function that the installed version
    *   lacks
    */
   step(
     name: string,
     args: readonly StepArgument[],
-    { title = name, kept = false }: { title?: string; kept?: boolean } = {},
+    options: { title?: string; kept?: boolean } = {},
   ): LibraryStep {
+    const { title = name, kept = false } = options;
     const { address } = this.known(name).func;
     return { name: title, address, args, returns: 'status', kept };
   }
