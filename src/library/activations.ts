@@ -1,6 +1,9 @@
 /** Functions of one element that follow a product, or are operations of their own. */
 import type { Gpu } from '../kernels/index.js';
 
+/** The names of activations. */
+export type ActivationName = 'relu' | 'gelu' | 'geluTanh' | 'silu';
+
 export const ACTIVATIONS = {
   none: (x: number): number => x,
   relu: (x: number): number => Math.max(x, 0),
@@ -8,7 +11,4 @@ export const ACTIVATIONS = {
   geluTanh: (x: number): number =>
     0.5 * x * (1 + Math.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))),
   silu: (x: number): number => x / (1 + Math.exp(-x)),
-} as const;
-
-/** The names of activations. */
-export type ActivationName = Exclude<keyof typeof ACTIVATIONS, 'none'>;
+} as const satisfies Readonly<Record<ActivationName | 'none', unknown>>;
