@@ -114,8 +114,8 @@ const groupBox = (warp: string): string =>
 
 export const GROUP_FUNCTIONS = `
 ;; Whether the four warps of the group have arrived at the product at which the warp of the mailbox
-;; $box waits. The last one reads the operands of all four: a thread that has passed the product
-;; may write to them, since its group has read them. \`boxes\`: the block's mailboxes; \`first\`: the
+;; waits. The last one reads the operands of all four: a thread that has passed the product may
+;; write to them, since its group has read them. \`boxes\`: the block's mailboxes; \`first\`: the
 ;; warp's first thread.
 (func $group_arrived (param $ctx $boxes $first $lane i32) (result i32)
   (local $counts $own $at $end $box i32)
