@@ -38,7 +38,7 @@ export interface StructsParam<F extends StructFields = StructFields, A extends A
   readonly rank: 1;
 }
 
-/** A tensor map: the kernel copies boxes of the tensor. @internal */
+/** A tensor map: the kernel copies boxes of the tensor. */
 export interface MapParam {
   readonly map: true;
   readonly access: Access;

@@ -49,6 +49,7 @@ export class TensorMap {
     this.words = describe(this.buffer.dtype.bytes, tensor, shape);
   }
 
+  /** @internal */
   get memory(): DeviceBuffer['memory'] {
     return this.buffer.memory;
   }
