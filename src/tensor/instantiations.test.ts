@@ -6,8 +6,8 @@ import { typeCosts } from '../../test/type-budget.js';
 import { someOf } from '../../test/random-runs.js';
 
 /**
- * Checks all declarations of a program that uses the library's types. It returns the number of type
- * instantiations, and the errors.
+ * Compiles a program that uses the library's types, with all declarations checked. Returns the
+ * number of type instantiations that the compiler made, and its errors.
  */
 const instantiations = typeCosts(
   fileURLToPath(new URL('./', import.meta.url)),
