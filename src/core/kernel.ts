@@ -429,13 +429,13 @@ export class Kernel {
   ): number {
     const { pointers, memories, maps, paramWords } = this;
     const { extended } = shape;
-    const mapped = maps.length === 0 ? 0 : 1 + maps.length * MAP.words;
+    const more = extended ? LAUNCH_EX.words + 1 + maps.length * MAP.words : 0;
     for (const { index } of maps)
       if (!(args[index] instanceof TensorMap))
         throw invalid(`args[${index}]`, 'a tensor map', args[index]);
     const body = stream.begin(
-      mapped > 0 ? OP.launchMapped : extended ? OP.launchEx : OP.launch,
-      13 + (extended ? LAUNCH_EX.words : 0) + references * 2 + paramWords + mapped,
+      extended ? OP.launchEx : OP.launch,
+      13 + more + references * 2 + paramWords,
       root,
     );
     const { memory } = this.runtime.ring;
@@ -453,7 +453,7 @@ export class Kernel {
       memory[at++] = resource.handle | (param.access << ACCESS_SHIFT);
       memory[at++] = param.offset >> 2;
     }
-    if (mapped > 0) {
+    if (extended) {
       memory[at + paramWords] = maps.length;
       maps.forEach(({ index, offset }, i) => {
         const place = at + paramWords + 1 + i * MAP.words;

@@ -200,45 +200,15 @@ export const launches = {
     },
   }),
 
-  /** As `launch`, with the words of {@link LAUNCH_EX} before `packed`. */
+  /**
+   * As `launch`, with the words of {@link LAUNCH_EX} before `packed`. After the parameters come the
+   * number of tensor maps among them, and the words of {@link MAP} for each.
+   */
   launchEx: command({
     op: 2,
     call: 'cuLaunchKernelEx',
     words: { ...GRID, attributes: EX, packed: EX_PACKED },
-    length: 14,
-    operands: EX_OPERANDS,
-    makes: undefined,
-    trace: traceGrid(EX_OPERANDS),
-    inFlight: 'kernel',
-    copies: undefined,
-    takesTime: true,
-    visit: 'never',
-    launches: 1,
-    runsAfterFailure: false,
-    withoutStream: 'fails',
-    mustWait: undefined,
-    execute: ({ driver, shared, operands }, memory, body, stream) => {
-      const packed = memory[body + EX_PACKED]!;
-      const params = operands.resolvePairs(memory, body + EX_PACKED + 1, packed & 0xffff);
-      driver.cuLaunchKernelEx(
-        launchConfig(memory, body, shared.streams[stream]!),
-        shared.values[memory[body + GRID.function]!]!,
-        memory,
-        params,
-        packed >>> 16,
-      );
-    },
-  }),
-
-  /**
-   * As `launchEx`. After the parameters come the number of tensor maps among them, and the words
-   * of {@link MAP} for each.
-   */
-  launchMapped: command({
-    op: 22,
-    call: 'cuLaunchKernelEx',
-    words: { ...GRID, attributes: EX, packed: EX_PACKED },
-    length: 14,
+    length: 15,
     operands: EX_OPERANDS,
     makes: undefined,
     trace: traceGrid(EX_OPERANDS),
