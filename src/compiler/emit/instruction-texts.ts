@@ -106,11 +106,26 @@ const arrive = (w: Writer, name: string, operands: readonly string[]): void => {
   w.line(`mbarrier.arrive${name}.shared::cta.b64 ${[w.register('b64'), ...operands].join(', ')}`);
 };
 
-/** The indices of a box, which are the last operands; PTX lists the last axis first. */
+/** The indices of a box, from operand `from` on; PTX lists the last axis first. */
 const indices = ({ detail, register }: Operands, from: number): string => {
   const axes = Number(detail[0]);
   return `{${Array.from({ length: axes }, (_, at) => register(from + axes - 1 - at)).join(', ')}}`;
 };
+
+/** A copy of a box; one to several blocks of a cluster has them after its indices. */
+const load =
+  (toSeveral: boolean): Text =>
+  (w, operands) => {
+    const { detail, address, register } = operands;
+    const box = indices(operands, 3);
+    const blocks = toSeveral ? w.register('b16') : undefined;
+    if (blocks !== undefined) w.line(`cvt.u16.u32 ${blocks}, ${register(3 + Number(detail[0]))}`);
+    w.line(
+      `cp.async.bulk.tensor.${detail[0]!}d.shared::cluster.global.mbarrier::complete_tx::bytes` +
+        `${toSeveral ? '.multicast::cluster' : ''} ${address(0)}, [${register(1)}, ${box}], ` +
+        `${address(2)}${blocks === undefined ? '' : `, ${blocks}`}`,
+    );
+  };
 
 export const TEXTS: Readonly<Record<InstructionName, Text>> = {
   'group.begin': line('wgmma.fence.sync.aligned'),
@@ -119,24 +134,8 @@ export const TEXTS: Readonly<Record<InstructionName, Text>> = {
   'group.wait': counted('wgmma.wait_group.sync.aligned'),
   'group.moreRegisters': counted('setmaxnreg.inc.sync.aligned.u32'),
   'group.fewerRegisters': counted('setmaxnreg.dec.sync.aligned.u32'),
-  'tensor.load': (w, operands) => {
-    const box = indices(operands, 3);
-    w.line(
-      `cp.async.bulk.tensor.${operands.detail[0]!}d.shared::cluster.global` +
-        `.mbarrier::complete_tx::bytes ${operands.address(0)}, ` +
-        `[${operands.register(1)}, ${box}], ${operands.address(2)}`,
-    );
-  },
-  'tensor.multicast': (w, operands) => {
-    const box = indices(operands, 4);
-    const blocks = w.register('b16');
-    w.line(`cvt.u16.u32 ${blocks}, ${operands.register(3)}`);
-    w.line(
-      `cp.async.bulk.tensor.${operands.detail[0]!}d.shared::cluster.global` +
-        `.mbarrier::complete_tx::bytes.multicast::cluster ${operands.address(0)}, ` +
-        `[${operands.register(1)}, ${box}], ${operands.address(2)}, ${blocks}`,
-    );
-  },
+  'tensor.load': load(false),
+  'tensor.multicast': load(true),
   'tensor.store': (w, operands) => {
     const box = indices(operands, 2);
     w.line(

@@ -337,33 +337,25 @@ function boxOf(
   };
 }
 
-/** load(to, line, count, tensor, barriers, barrier, ...indices) */
-function load(call: Call, name: InstructionName): Value {
-  arity(call, 8, 11);
-  const to = lines(call, 0, 1);
-  const count = known(call, 2);
-  const { map, coordinates } = boxOf(call, 3, to, count, 6);
-  return instruction(
-    call,
-    name,
-    [address(to.place), map, barrierAt(call, 4), ...coordinates],
-    [coordinates.length],
-  );
-}
-
-/** multicast(blocks, to, line, count, tensor, barriers, barrier, ...indices) */
-function multicast(call: Call, name: InstructionName): Value {
-  arity(call, 9, 12);
-  const to = lines(call, 1, 2);
-  const count = known(call, 3);
-  const { map, coordinates } = boxOf(call, 4, to, count, 7);
-  return instruction(
-    call,
-    name,
-    [address(to.place), map, barrierAt(call, 5), value(integer(call, 0, 'u32')), ...coordinates],
-    [coordinates.length],
-  );
-}
+/**
+ * load(to, line, count, tensor, barriers, barrier, ...indices); multicast has its blocks before
+ * them: so many arguments more.
+ */
+const load =
+  (more: 0 | 1) =>
+  (call: Call, name: InstructionName): Value => {
+    arity(call, more + 8, more + 11);
+    const to = lines(call, more, more + 1);
+    const count = known(call, more + 2);
+    const { map, coordinates } = boxOf(call, more + 3, to, count, more + 6);
+    const blocks = more === 0 ? [] : [value(integer(call, 0, 'u32'))];
+    return instruction(
+      call,
+      name,
+      [address(to.place), map, barrierAt(call, more + 4), ...coordinates, ...blocks],
+      [coordinates.length],
+    );
+  };
 
 /** store(tensor, from, line, count, ...indices) */
 function store(call: Call, name: InstructionName): Value {
@@ -432,8 +424,8 @@ const ROWS: Readonly<Record<InstructionName, Row>> = {
   'group.wait': wait,
   'group.moreRegisters': counted('registers of a thread', 24, 256, 8),
   'group.fewerRegisters': counted('registers of a thread', 24, 256, 8),
-  'tensor.load': load,
-  'tensor.multicast': multicast,
+  'tensor.load': load(0),
+  'tensor.multicast': load(1),
   'tensor.store': store,
   'tensor.commit': bare,
   'tensor.wait': counted('how many groups may be under way', 0, 63),
