@@ -13,6 +13,7 @@ import { Later, after } from '../ops/node.js';
 import type { Submitted } from '../ops/node.js';
 import type { Run } from '../ops/run.js';
 import { coreOf } from '../ops/scheduling.js';
+import { beginsAt } from '../tensor/alignment.js';
 import { Tensor } from '../tensor/index.js';
 import { contiguous, numel } from '../tensor/layouts.js';
 import type { AnyTensor, Layout, Shape } from '../tensor/index.js';
@@ -316,7 +317,7 @@ export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
           dtype: entry.element.storage,
           written: entry.access !== 'input',
           layout: given?.layout,
-          aligned: given instanceof Tensor ? isAligned(given) : undefined,
+          aligned: given instanceof Tensor ? beginsAt(given, ALIGNMENT) : undefined,
         },
       ];
     });
@@ -426,12 +427,8 @@ export function checkUses(uses: object, own: readonly string[]): void {
     throw invalid(`options.uses.${taken}`, 'another name: gpu has a member of this one', taken);
 }
 
+/** The multiple of bytes at which a tensor begins that a tensor map describes. */
 const ALIGNMENT = 16;
-
-function isAligned({ buffer, layout, dtype }: AnyTensor): boolean {
-  const begin = buffer.byteOffset + layout.offset * dtype.bytes;
-  return buffer.memory.aligned && begin % ALIGNMENT === 0;
-}
 
 /** Gives a view of the tensor's memory with another layout. */
 function viewOf(tensor: AnyTensor, layout: Layout): AnyTensor {

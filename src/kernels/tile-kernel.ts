@@ -26,7 +26,6 @@ import { captureStack } from '../core/call-stack.js';
 import type { ElementArguments, ElementCallResult, ElementParams } from './element-types.js';
 import { Defined, capabilityOf, checkedCode, compileTarget } from './kernel.js';
 import type { CodeOptions, KernelTarget, OtherUses } from './kernel.js';
-
 import type { CompileTarget } from './compiler.js';
 import { coreOf } from '../ops/scheduling.js';
 import { LeastRecent } from './least-recent.js';
@@ -64,14 +63,8 @@ import type {
   TileExtents,
   TileWith,
 } from './tile-types.js';
-import {
-  fittingAxes,
-  instructionOf,
-  productForm,
-  productIn,
-  productLaunch,
-} from './tile-products.js';
-import type { FoundProduct } from './tile-products.js';
+import { COPYING_THREADS, fittingAxes, productForm, productIn } from './tile-products.js';
+import type { FoundProduct, ProductLaunch } from './tile-products.js';
 import type { TileWalk } from './tile-walk.js';
 import { tune } from './tuning.js';
 import type { ShapedTuneOptions, ShapedTuning, Tunable } from './tuning.js';
@@ -266,7 +259,8 @@ class DefinedTiles
   private readonly uses: UsedByName;
   private readonly cutting: Cutting;
   private readonly forms = new LeastRecent<Defined>(FORMS);
-  private readonly product: FoundProduct | undefined;
+  /** The product in the body's text: null until it is looked for. */
+  private knownProduct: FoundProduct | undefined | null = null;
 
   constructor(
     parameters: readonly Parameter[],
@@ -278,13 +272,18 @@ class DefinedTiles
     this.definition = definition;
     this.uses = uses;
     this.cutting = cutting;
-    const { tensors } = cutting.cuts;
-    this.product =
-      tensors === undefined ? undefined : productIn(definition.text, Object.keys(tensors));
   }
 
   get name(): string {
     return this.definition.name;
+  }
+
+  private get product(): FoundProduct | undefined {
+    const { tensors } = this.cutting.cuts;
+    if (this.knownProduct === null)
+      this.knownProduct =
+        tensors === undefined ? undefined : productIn(this.definition.text, Object.keys(tensors));
+    return this.knownProduct;
   }
 
   get sourceKey(): string {
@@ -314,9 +313,10 @@ class DefinedTiles
       found = new Defined(
         [...own, ...extra],
         new Variant({ ...this.definition, lowering: { to: 'tiles', form } }, this.uses),
-        form.product === undefined
-          ? { index, block: form.across * form.down }
-          : { index, block: productLaunch(form).block },
+        {
+          index,
+          block: form.across * form.down + (form.product === undefined ? 0 : COPYING_THREADS),
+        },
       );
       this.forms.set(key, found, 0);
     }
@@ -350,13 +350,14 @@ class DefinedTiles
           ? []
           : asCut.axes.map(({ extent }) => extent),
     );
-    const product = this.productOf(cuts, asCut, tensors, device, index);
+    const found = this.productOf(cuts, asCut, tensors, device, index);
+    const product = typeof found === 'object' ? found : undefined;
     const walk =
-      typeof product === 'string' && this.product !== undefined && isNamed(cuts)
+      product === undefined && this.product !== undefined && isNamed(cuts)
         ? { ...asCut, axes: fittingAxes(this.product, cuts, asCut.axes, tensors) }
         : asCut;
     const threads =
-      typeof product === 'object'
+      product !== undefined
         ? product.form
         : shapes.named
           ? threadsForAxes(walk.axes, this.tilesOf(walk, tensors))
@@ -369,10 +370,10 @@ class DefinedTiles
         'Take smaller tiles, or write it with kernel(…).',
       );
     }
-    const form: TileForm =
-      typeof product === 'object'
-        ? product.form
-        : { ...threads, tensors: walk.tensors, broadcast: !shapes.named };
+    const form: TileForm = product?.form ?? {
+      ...threads,
+      ...{ tensors: walk.tensors, broadcast: !shapes.named },
+    };
     const numbered = blockAxes(form);
     const counts = numbered.map((axis) =>
       Math.ceil(walk.axes[axis]!.extent / walk.axes[axis]!.tile),
@@ -394,43 +395,28 @@ class DefinedTiles
     };
     return {
       defined: this.formed(form, index),
-      options:
-        form.product === undefined
-          ? { grid: blocks, index }
-          : {
-              grid: Math.min(blocks, device!.multiprocessors),
-              index,
-              sharedBytes: productLaunch(form).sharedBytes,
-            },
+      options: {
+        grid: Math.min(blocks, product?.blocks ?? Infinity),
+        index,
+        ...(product === undefined ? {} : { sharedBytes: product.sharedBytes }),
+      },
+      layouts: product?.layouts ?? walk.layouts,
       products:
-        product === undefined
+        found === undefined
           ? []
-          : [typeof product === 'string' ? `f32: ${product}` : instructionOf(product.form)],
-      layouts:
-        form.product === undefined
-          ? walk.layouts
-          : new Map([
-              ...walk.layouts,
-              ...[form.product.left, form.product.right].map(
-                (factor) =>
-                  [
-                    factor.name,
-                    tensors.find(({ name: own }) => own === factor.name)!.layout,
-                  ] as const,
-              ),
-            ]),
+          : [typeof found === 'string' ? `f32: ${found}` : found.instruction],
       extra: Object.fromEntries(extraNames(form).map((each) => [each, known[each]!])),
     };
   }
 
-  /** The form of the body's product, or why no tensor cores compute it. */
+  /** The launch with the body's product, or why no tensor cores compute it. */
   private productOf(
     cuts: TileCuts,
     walk: TileWalk,
     tensors: readonly GivenTensor[],
     device: DeviceTarget | undefined,
     index: 'i32' | 'i64',
-  ): { readonly form: TileForm } | string | undefined {
+  ): ProductLaunch | string | undefined {
     if (!/\bdot\s*\(/.test(this.definition.text)) return undefined;
     if (this.product === undefined || !isNamed(cuts))
       return 'it is not all of its loop, a factor is used elsewhere, or the body reduces tiles';

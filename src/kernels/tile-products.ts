@@ -12,7 +12,7 @@ import type {
   TileForm,
 } from '../compiler/tiles/tile-form.js';
 import { BYTES, SHARED_BYTES, TILE_NAMES } from '../compiler/tiles/tile-form.js';
-import type { GivenTensor } from './shaped-kernel.js';
+import type { DeviceTarget, GivenTensor } from './shaped-kernel.js';
 import type { TileCuts } from './tile-cuts.js';
 import type { TileWalk } from './tile-walk.js';
 
@@ -24,14 +24,6 @@ export interface FoundProduct {
   readonly right: FactorForm;
   /** Whether tensor cores must not compute it. */
   readonly exact: boolean;
-}
-
-/** What the form of a product depends on, beside the tensors. */
-export interface ProductTarget {
-  /** Compute capability, as major * 10 + minor. */
-  readonly capability: number;
-  readonly multiprocessors: number;
-  readonly sharedBytes: number;
 }
 
 const NAME = String.raw`([\w$]+)`;
@@ -136,14 +128,29 @@ const MOST_STAGES = 6;
 /** Bytes of shared memory that mbarriers and alignment take beside the factors. */
 const BESIDE = 2048;
 
-/** Why warp groups do not compute a product, or its form. */
+/** A kernel whose product warp groups compute, and its launch. */
+export interface ProductLaunch {
+  readonly form: TileForm;
+  /** Blocks at most: they stay, and compute one tile after the other. */
+  readonly blocks: number;
+  readonly sharedBytes: number;
+  /** The layouts in which the kernel is passed its tensors: tensor maps describe the factors. */
+  readonly layouts: TileWalk['layouts'];
+  /** The instruction, for reports. */
+  readonly instruction: string;
+}
+
+/** Threads of a block that copy. */
+export const COPYING_THREADS = 128;
+
+/** Why warp groups do not compute a product, or its launch. */
 export function productForm(
   found: FoundProduct,
   cuts: TileCuts & { readonly tensors: NonNullable<TileCuts['tensors']> },
   walk: TileWalk,
   tensors: readonly GivenTensor[],
-  target: ProductTarget,
-): { readonly form: TileForm } | string {
+  target: DeviceTarget,
+): ProductLaunch | string {
   if (found.exact) return 'it is exact';
   if (target.capability !== 90) return 'the device is not of compute capability 9.0';
   const summed = cuts.names.indexOf(found.summed);
@@ -228,6 +235,13 @@ export function productForm(
       broadcast: false,
       product,
     },
+    blocks: target.multiprocessors,
+    sharedBytes: stage * stages,
+    layouts: new Map([
+      ...walk.layouts,
+      ...[left, right].map(({ name, layout }) => [name, layout] as const),
+    ]),
+    instruction: `wgmma.m64n${across.tile}k16 of ${left.dtype}`,
   };
 }
 
@@ -269,16 +283,4 @@ export function fittingAxes(
     const most = number === summed ? SMALL_DEPTH : others.includes(number) ? SMALL_SIDE : axis.tile;
     return axis.cut === 'whole' ? axis : { ...axis, tile: Math.min(axis.tile, most) };
   });
-}
-
-/** Threads of a product's block, and its bytes of dynamic shared memory. */
-export function productLaunch(form: TileForm): { readonly block: number; sharedBytes: number } {
-  const { rows, columns, stages } = form.product!;
-  const lines = form.axes[rows]!.tile + form.axes[columns]!.tile;
-  return { block: form.down * PRODUCT_ACROSS + 128, sharedBytes: lines * STEP * 2 * stages };
-}
-
-/** The instruction that computes a product, for reports. */
-export function instructionOf({ axes, product }: TileForm): string {
-  return `wgmma.m64n${axes[product!.columns]!.tile}k16 of ${product!.storage}`;
 }
