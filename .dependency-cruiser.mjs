@@ -185,6 +185,7 @@ const doors = {
   ],
   ops: ['collect', 'device-op', 'given', 'make', 'node', 'pools', 'run', 'scheduling'],
   tensor: [
+    'alignment',
     'coalescing',
     'host-copies',
     'launch',

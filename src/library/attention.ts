@@ -1,9 +1,9 @@
 /** Attention: softmax of the products of queries and keys, times values. */
-import { bf16, f16 } from '../core/index.js';
-import type { CoreDevice, KernelDType } from '../core/index.js';
+import type { KernelDType } from '../core/index.js';
 import { CudaArgumentError } from '../core/index.js';
 import { checkOptions, invalid } from '../ground/arguments.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
+import { beginsAt } from '../tensor/alignment.js';
 import { Tensor } from '../tensor/index.js';
 import { broadcastTo, tryReshape } from '../tensor/layouts.js';
 import type { KernelTensor, Layout, Shape } from '../tensor/index.js';
@@ -14,6 +14,7 @@ import type { Work } from './operation.js';
 import { sectionOf } from './tile-order.js';
 import { sharedBytesOf, warpGroupAttention } from './warp-group-attention.js';
 import type { AttentionPlan } from './warp-group-attention.js';
+import { hasWarpGroups } from './warp-group-matmul.js';
 
 /** dtypes of attention. */
 export type AttentionName = 'f16' | 'bf16' | 'f32';
@@ -145,7 +146,7 @@ function planned(
       const out = work.result(q.dtype, [...q.shape]) as unknown as KernelTensor;
       if (out.size === 0) return out;
       if (n === 0) work.add((out as unknown as Tensor<'f32'>).fill(0));
-      else if (hasWarpGroups(task, out.device)) byWarpGroups(work, out, task, plan);
+      else if (isForWarpGroups(task)) byWarpGroups(work, out, task, plan);
       else byRows(work, out, task);
       return out;
     };
@@ -227,13 +228,9 @@ function inFourAxes(work: Work, tensor: KernelTensor, batches: number): KernelTe
 }
 
 /** Whether the kernel for warp groups computes this. */
-function hasWarpGroups(task: Task, device: CoreDevice): boolean {
-  const { q, mask, channels, scale } = task;
-  const [major, minor] = device.properties.computeCapability;
+function isForWarpGroups({ q, mask, channels, scale }: Task): boolean {
   return (
-    (q.dtype === f16 || q.dtype === bf16) &&
-    major === 9 &&
-    minor === 0 &&
+    hasWarpGroups(q.device, q.dtype) &&
     mask === undefined &&
     channels % RUN === 0 &&
     channels <= 256 &&
@@ -256,16 +253,13 @@ export const PLANS: Readonly<Record<number, AttentionPlan>> = {
 
 /** Gives the tensor, or a copy, of which tensor copies can take boxes. */
 function inBoxes(work: Work, tensor: KernelTensor): KernelTensor {
-  const { shape, strides, offset } = tensor.layout;
-  const begins =
-    tensor.buffer.memory.aligned &&
-    (tensor.buffer.byteOffset + offset * tensor.dtype.bytes) % ALIGNMENT === 0;
+  const { shape, strides } = tensor.layout;
   const fits = shape.every((extent, axis) => {
     const stride = strides[axis]!;
     if (axis === shape.length - 1) return stride === 1;
     return extent === 1 || (stride > 0 && stride % RUN === 0);
   });
-  if (begins && fits) return tensor;
+  if (beginsAt(tensor, ALIGNMENT) && fits) return tensor;
   const copy = work.temporary(tensor.dtype, [...shape]) as unknown as KernelTensor;
   work.add(copy.copyFrom(tensor));
   return copy;
@@ -290,21 +284,16 @@ function byWarpGroups(
   const grid = Math.min(tiles, multiprocessorCount);
   let section = 1;
   if (causal) {
-    const times = Array.from({ length: down }, (_, at) => {
+    const timeOf = (at: number): number => {
       const last = Math.max(1, Math.min(n, (down - at) * rows + n - m));
       const first = Math.max(0, last - rows - (window ?? n));
       return Math.ceil((last - first) / keys) + AROUND;
-    });
+    };
     // Keys and values of the heads of a section stay in the cache.
     const bytes = (n * task.channels * task.q.dtype.bytes * 2 * kvHeads) / heads;
     const most = Math.max(1, Math.min(64, Math.floor((l2CacheBytes * 0.75) / bytes)));
-    section = sectionOf(
-      `${causal} ${rows} ${keys} ${m} ${n} ${window}`,
-      times,
-      matrices,
-      grid,
-      most,
-    );
+    const known = `${rows} ${keys} ${m} ${n} ${window}`;
+    section = sectionOf(known, { timeOf, down, matrices, grid, most });
   }
   const [q, k, v] = [task.q, task.k, task.v].map((each) =>
     inBoxes(work, inFourAxes(work, each, batches)),

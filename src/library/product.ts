@@ -5,6 +5,7 @@
  */
 import { bf16, f16, f64 } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
+import { beginsAt } from '../tensor/alignment.js';
 import { Tensor } from '../tensor/index.js';
 import { broadcastTo, coalesceTogether } from '../tensor/layouts.js';
 import type { KernelTensor, Layout } from '../tensor/index.js';
@@ -85,11 +86,15 @@ export function multiply(
   const [outerB = 0, innerB = 0] = twoOf(axes[1]!.strides);
   const lengths = twoOf(axes[0]!.shape, 1) as [number, number];
   const [, inner] = lengths;
+  const left = factorOf(a, -2, -1, halves);
+  const right = factorOf(b, -1, -2, halves);
   if ((given === undefined || 'splits' in given) && isByWarpGroups(out.device, dtype, [m, n, k])) {
     multiplyByWarpGroups(
       work,
       {
         ...{ out, a, b, m, n, k, lengths },
+        leftByDepth: left.byDepth,
+        rightByDepth: right.byDepth,
         stridesA: [outerA, innerA],
         stridesB: [outerB, innerB],
       },
@@ -98,8 +103,6 @@ export function multiply(
     );
     return true;
   }
-  const left = factorOf(a, -2, -1, halves);
-  const right = factorOf(b, -1, -2, halves);
   const wide = [left.tensor, right.tensor, out].some(({ size }) => size >= WIDE_FROM);
   const matrices = out.size / (m * n);
   const common = {
@@ -229,17 +232,16 @@ function forward(work: Work, tensor: KernelTensor): KernelTensor {
 
 /** Gives the tensor, or a copy, in which rows or columns are runs of 16 bytes. */
 function inRuns(work: Work, tensor: KernelTensor): KernelTensor {
-  const { shape, strides, offset } = tensor.layout;
-  const begins =
-    tensor.buffer.memory.aligned &&
-    (tensor.buffer.byteOffset + offset * tensor.dtype.bytes) % ALIGNMENT === 0;
+  const { shape, strides } = tensor.layout;
   const apart = (axis: number): boolean =>
     shape[axis] === 1 || (strides[axis]! >= 0 && strides[axis]! % RUN === 0);
   const last = shape.length - 1;
   const inner = (axis: number): boolean =>
     (shape[axis] === 1 || strides[axis] === 1) &&
     shape.every((_, other) => other === axis || apart(other));
-  return begins && (inner(last) || inner(last - 1)) ? tensor : written(work, tensor, true);
+  return beginsAt(tensor, ALIGNMENT) && (inner(last) || inner(last - 1))
+    ? tensor
+    : written(work, tensor, true);
 }
 
 /**

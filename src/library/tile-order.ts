@@ -9,24 +9,31 @@ const MOST_KEPT = 1000;
 /** Rounds after which an order is taken to go on as before. */
 const ROUNDS = 64;
 
+/** What an order of tiles is chosen for. */
+export interface Tiles {
+  /** The time of each tile of a matrix, in the order of its rows: the last first. */
+  readonly timeOf: (at: number) => number;
+  /** Tiles of a matrix. */
+  readonly down: number;
+  readonly matrices: number;
+  /** Blocks. */
+  readonly grid: number;
+  /** The most matrices of a section. */
+  readonly most: number;
+}
+
 /**
  * Gives the number of matrices in a section with which the last block ends earliest.
  *
- * @param times the time of each tile of a matrix, in the order of its rows: the last first
- * @param most the most matrices of a section
+ * @param key what the times depend on: the answer is kept
  */
-export function sectionOf(
-  key: string,
-  times: readonly number[],
-  matrices: number,
-  grid: number,
-  most: number,
-): number {
-  const whole = `${key} ${times.length} ${matrices} ${grid} ${most}`;
+export function sectionOf(key: string, { timeOf, down, matrices, grid, most }: Tiles): number {
+  const whole = `${key} ${down} ${matrices} ${grid} ${most}`;
   let best = kept.get(whole);
   if (best === undefined) {
     best = 1;
     let least = Infinity;
+    const times = Array.from({ length: down }, (_, at) => timeOf(at));
     for (let section = 1; section <= Math.min(most, matrices); section++) {
       const time = longest(times, matrices, grid, section);
       // A smaller section shares more in the cache.

@@ -91,6 +91,13 @@ interface AttentionGpu extends Gpu {
   lines(): Lines;
   shares(): KernelArray<KernelArray<number>>;
   packed(): KernelArray<number>;
+  beginScores(scores: KernelArray<number>, lines: Lines, lineQ: number, lineK: number): void;
+  beginSums(
+    sums: KernelArray<number>,
+    shares: KernelArray<KernelArray<number>>,
+    lines: Lines,
+    lineV: number,
+  ): void;
   mask(
     scores: KernelArray<number>,
     first: number,
@@ -107,6 +114,56 @@ interface AttentionGpu extends Gpu {
     factor: number,
   ): void;
 }
+
+/** Begins the products of the group's queries and the keys from a line on. */
+const beginScoresOf = (uses: Pick<AttentionGpu, 'ROWS' | 'KEYS' | 'CHANNELS'>): DeviceFunction =>
+  deviceFunction(
+    ((
+      scores: KernelArray<number>,
+      lines: Lines,
+      lineQ: number,
+      lineK: number,
+      gpu: Gpu & typeof uses,
+    ) => {
+      const { ROWS, KEYS, CHANNELS } = gpu;
+      gpu.unroll();
+      for (let i = 0; i < KEYS / 2; i++) scores[i] = 0;
+      gpu.group.begin();
+      gpu.unroll();
+      for (let part = 0; part < CHANNELS / 16; part++)
+        gpu.group.mma(
+          scores,
+          lines,
+          lineQ + (part >> 2) * ROWS,
+          (part & 3) * 16,
+          lines,
+          lineK + (part >> 2) * KEYS,
+          (part & 3) * 16,
+        );
+      gpu.group.commit();
+    }) as never,
+    { uses },
+  ) as DeviceFunction;
+
+/** Begins to add the products of the shares and the values from a line on. */
+const beginSumsOf = (uses: Pick<AttentionGpu, 'KEYS'>): DeviceFunction =>
+  deviceFunction(
+    ((
+      sums: KernelArray<number>,
+      shares: KernelArray<KernelArray<number>>,
+      lines: Lines,
+      lineV: number,
+      gpu: Gpu & typeof uses,
+    ) => {
+      const { KEYS } = gpu;
+      gpu.group.begin();
+      gpu.unroll();
+      for (let part = 0; part < KEYS / 16; part++)
+        gpu.group.mmaOfRegisters(sums, shares[part]!, lines, lineV + part * 16, 0, KEYS);
+      gpu.group.commit();
+    }) as never,
+    { uses },
+  ) as DeviceFunction;
 
 type Masking = Pick<AttentionGpu, 'KEYS' | 'CAUSAL' | 'WINDOW'> & Gpu;
 
@@ -360,21 +417,7 @@ const attentions = new KernelFamily(
 
         gpu.barrier.wait(bars, FULL_QUERIES + stageQ, parityQ);
         gpu.barrier.wait(bars, stageK, parityK);
-        gpu.unroll();
-        for (let i = 0; i < KEYS / 2; i++) scores[i] = 0;
-        gpu.group.begin();
-        gpu.unroll();
-        for (let part = 0; part < CHANNELS / 16; part++)
-          gpu.group.mma(
-            scores,
-            lines,
-            lineQ + (part >> 2) * ROWS,
-            (part & 3) * 16,
-            lines,
-            FIRST_KEY + (stageK * CHUNKS + (part >> 2)) * KEYS,
-            (part & 3) * 16,
-          );
-        gpu.group.commit();
+        gpu.beginScores(scores, lines, lineQ, FIRST_KEY + stageK * CHUNKS * KEYS);
         gpu.unroll();
         for (let i = 0; i < CHANNELS / 2; i++) sums[i] = 0;
         most[0] = -Infinity;
@@ -403,34 +446,9 @@ const attentions = new KernelFamily(
         for (let step = 1; step < steps; step++) {
           key -= KEYS;
           if (TURNS) gpu.barrier.wait(bars, TURN + warpGroup, turn);
-          gpu.unroll();
-          for (let i = 0; i < KEYS / 2; i++) scores[i] = 0;
-          gpu.group.begin();
-          gpu.unroll();
-          for (let part = 0; part < CHANNELS / 16; part++)
-            gpu.group.mma(
-              scores,
-              lines,
-              lineQ + (part >> 2) * ROWS,
-              (part & 3) * 16,
-              lines,
-              FIRST_KEY + (stageK * CHUNKS + (part >> 2)) * KEYS,
-              (part & 3) * 16,
-            );
-          gpu.group.commit();
+          gpu.beginScores(scores, lines, lineQ, FIRST_KEY + stageK * CHUNKS * KEYS);
           gpu.barrier.wait(bars, FULL_VALUES + stageV, parityV);
-          gpu.group.begin();
-          gpu.unroll();
-          for (let part = 0; part < KEYS / 16; part++)
-            gpu.group.mmaOfRegisters(
-              sums,
-              shares[part]!,
-              lines,
-              FIRST_VALUE + stageV * CHUNKS * KEYS + part * 16,
-              0,
-              KEYS,
-            );
-          gpu.group.commit();
+          gpu.beginSums(sums, shares, lines, FIRST_VALUE + stageV * CHUNKS * KEYS);
           if (TURNS) {
             turn ^= 1;
             if (thread === 0) gpu.barrier.arrive(bars, TURN + next);
@@ -462,18 +480,7 @@ const attentions = new KernelFamily(
         }
 
         gpu.barrier.wait(bars, FULL_VALUES + stageV, parityV);
-        gpu.group.begin();
-        gpu.unroll();
-        for (let part = 0; part < KEYS / 16; part++)
-          gpu.group.mmaOfRegisters(
-            sums,
-            shares[part]!,
-            lines,
-            FIRST_VALUE + stageV * CHUNKS * KEYS + part * 16,
-            0,
-            KEYS,
-          );
-        gpu.group.commit();
+        gpu.beginSums(sums, shares, lines, FIRST_VALUE + stageV * CHUNKS * KEYS);
         gpu.unroll();
         for (let r = 0; r < 2; r++) {
           let total = weight[r]!;
@@ -586,6 +593,8 @@ export function warpGroupAttention(form: AttentionForm): Launchable {
         MORE: more!,
         ...masking,
         ...arraysOf(dtype.name, { COUNT: linesOf(plan, channels), PARTS: keys / 16 }),
+        beginScores: beginScoresOf({ ROWS: rows, KEYS: keys, CHANNELS: channels }),
+        beginSums: beginSumsOf({ KEYS: keys }),
         mask: maskOf(masking),
         advance: advanceOf({ KEYS: keys }),
       },

@@ -1,12 +1,13 @@
 /** The choice of tiles for products by Hopper's warp groups, and their launches. */
 import { bf16, f16 } from '../core/index.js';
 import type { CoreDevice, KernelDType } from '../core/index.js';
+import { beginsAt } from '../tensor/alignment.js';
 import { Tensor } from '../tensor/index.js';
 import type { KernelTensor } from '../tensor/index.js';
 import { layoutOf } from '../tensor/layout.js';
 import type { Finish } from './finish.js';
 import type { Work } from './operation.js';
-import { sharedBytesOf, warpGroupProduct } from './warp-group-product.js';
+import { DEPTH, sharedBytesOf, warpGroupProduct } from './warp-group-product.js';
 import type { WarpGroupPlan } from './warp-group-product.js';
 
 /** A product of matrices, whose batch has two axes. */
@@ -17,33 +18,39 @@ export interface BatchedProduct {
   readonly m: number;
   readonly n: number;
   readonly k: number;
+  /** Whether the common dimension is the one whose elements are adjacent. */
+  readonly leftByDepth: boolean;
+  readonly rightByDepth: boolean;
   /** The lengths of the batch's axes, and their strides in the factors, in elements. */
   readonly lengths: readonly [outer: number, inner: number];
   readonly stridesA: readonly [outer: number, inner: number];
   readonly stridesB: readonly [outer: number, inner: number];
 }
 
-const DEPTH = 64;
 /** Tensor copies take rows that begin at multiples of so many bytes. */
 const ALIGNMENT = 16;
 /** Sizes from which on indices after the end do not fit in 32 bits. */
 const MOST = 2 ** 31 - 2 ** 16;
 
 /**
- * Whether products of these factors are computed by warp groups: the instructions are those of
+ * Whether warp groups multiply elements of this dtype on the device: the instructions are those of
  * compute capability 9.0, and of no other.
  */
-export function isByWarpGroups(
+export function hasWarpGroups(
   { properties: { computeCapability } }: CoreDevice,
+  dtype: KernelDType,
+): boolean {
+  const [major, minor] = computeCapability;
+  return major === 9 && minor === 0 && (dtype === f16 || dtype === bf16);
+}
+
+/** Whether products of these factors are computed by warp groups. */
+export function isByWarpGroups(
+  device: CoreDevice,
   dtype: KernelDType,
   extents: readonly number[],
 ): boolean {
-  return (
-    computeCapability[0] === 9 &&
-    computeCapability[1] === 0 &&
-    (dtype === f16 || dtype === bf16) &&
-    extents.every((extent) => extent <= MOST)
-  );
+  return hasWarpGroups(device, dtype) && extents.every((extent) => extent <= MOST);
 }
 
 /**
@@ -52,14 +59,14 @@ export function isByWarpGroups(
  */
 export function multiplyByWarpGroups(
   work: Work,
-  { out, a, b, m, n, k, lengths, stridesA, stridesB }: BatchedProduct,
+  product: BatchedProduct,
   finish: Finish,
   given?: WarpGroupPlan,
 ): void {
+  const { out, a, b, m, n, k, leftByDepth, rightByDepth, lengths, stridesA, stridesB } = product;
   const { multiprocessorCount } = out.device.properties;
   const matrices = lengths[0] * lengths[1];
   const plan = given ?? planFor(m, n, k, matrices, multiprocessorCount);
-  const [left, right] = [factorOf(a, -2, -1), factorOf(b, -1, -2)];
   const [down, across] = [Math.ceil(m / plan.rows), Math.ceil(n / plan.columns)];
   const { splits } = plan;
   const tiles = down * across * matrices;
@@ -67,9 +74,9 @@ export function multiplyByWarpGroups(
     plan,
     dtype: a.dtype,
     out: out.dtype,
-    leftByDepth: left.byDepth,
-    rightByDepth: right.byDepth,
-    copied: splits === 1 && (n * out.dtype.bytes) % ALIGNMENT === 0 && isAligned(out),
+    leftByDepth,
+    rightByDepth,
+    copied: splits === 1 && (n * out.dtype.bytes) % ALIGNMENT === 0 && beginsAt(out, ALIGNMENT),
     bias: finish.bias?.dtype,
     activation: finish.activation,
   });
@@ -77,8 +84,8 @@ export function multiplyByWarpGroups(
     launch(
       {
         out: out.reshape([matrices, m, n] as never),
-        a: batched(a, left.byDepth, lengths, stridesA, -2, -1),
-        b: batched(b, right.byDepth, lengths, stridesB, -1, -2),
+        a: batched(a, leftByDepth, lengths, stridesA, -2, -1),
+        b: batched(b, rightByDepth, lengths, stridesB, -1, -2),
         bias: finish.bias ?? oneOf(a),
         m,
         n,
@@ -100,21 +107,6 @@ export function multiplyByWarpGroups(
       },
     ),
   );
-}
-
-/** Whether the tensor begins at a multiple of 16 bytes. */
-function isAligned({ buffer, layout, dtype }: KernelTensor): boolean {
-  return (
-    buffer.memory.aligned && (buffer.byteOffset + layout.offset * dtype.bytes) % ALIGNMENT === 0
-  );
-}
-
-/** Whether the common dimension is the one whose elements are adjacent. */
-function factorOf(tensor: KernelTensor, line: -1 | -2, depth: -1 | -2): { byDepth: boolean } {
-  const { shape, strides } = tensor.layout;
-  const isRun = shape.at(depth) === 1 || strides.at(depth) === 1;
-  const across = shape.at(line) === 1 ? 0 : strides.at(line)!;
-  return { byDepth: isRun && (across * tensor.dtype.bytes) % ALIGNMENT === 0 };
 }
 
 /** A factor with a batch of two axes, and its adjacent elements along the last one. */

@@ -30,7 +30,7 @@ export interface WarpGroupPlan {
 }
 
 /** Elements of the common dimension in one step: lines of 128 bytes. */
-const DEPTH = 64;
+export const DEPTH = 64;
 const LINE_BYTES = 128;
 /** Lines of a result that a warp group writes at once, and how many such parts it has. */
 const PART_LINES = 64;

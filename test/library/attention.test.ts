@@ -224,7 +224,9 @@ onDevice('Attention', (host) => {
 test('sections with which blocks end together', () => {
   const times = Array.from({ length: 32 }, (_, at) => 34 - at);
   // Simulated for 132 blocks: with 16 the last one ends 11 % late.
-  expect(sectionOf('test', times, 192, 132, 24)).toBe(22);
+  const timeOf = (at: number): number => times[at]!;
+  const tiles = { timeOf, down: times.length, matrices: 192, grid: 132, most: 24 };
+  expect(sectionOf('test', tiles)).toBe(22);
 });
 
 /** Small tiles, so that small cases have several of them. */
@@ -276,7 +278,7 @@ describe.runIf(onCpu)('by warp groups, under the checker', () => {
     expect(await errorOf(device, name, each, 2 ** (1 - DIGITS[name]), given)).toBeLessThan(1);
   };
 
-  test('one group', async () => {
+  test('one group', { tags: 'thorough' }, async () => {
     const each = { m: 70, n: 64, channels: 64, options: { causal: true } };
     await check('f16', each, plan(64, 16));
   });
