@@ -6,6 +6,7 @@
 import { PRODUCT_ACROSS, PRODUCT_WIDTH, STEP } from '../compiler/tiles/tile-form.js';
 import type {
   AxisForm,
+  CopiedForm,
   CutAxis,
   FactorForm,
   ProductForm,
@@ -24,6 +25,8 @@ export interface FoundProduct {
   readonly right: FactorForm;
   /** Whether tensor cores must not compute it. */
   readonly exact: boolean;
+  /** Tensors of which the body uses nothing but one store, outside of loops. */
+  readonly stored: readonly string[];
 }
 
 const NAME = String.raw`([\w$]+)`;
@@ -46,6 +49,7 @@ const LOOP = new RegExp(
 /** The parameters' names; bundlers write `{ a: a2 }` for those that the scope around it has. */
 const PARAMETERS =
   /^\s*(?:function\s*[\w$]*\s*)?\(\s*\{([\s\w$,:]*)\}\s*,\s*(?:([\w$]+)|\{([\s\w$,:]*)\})\s*\)/;
+const STORE = /^\s*\.\s*store\s*\(/;
 const REDUCTIONS = ['sum', 'max', 'min', 'mean'];
 const COMMENTS = /("[^"\n]*"|'[^'\n]*'|`[^`]*`)|\/\*[\s\S]*?\*\/|\/\/[^\n]*/g;
 
@@ -97,7 +101,19 @@ export function productIn(given: string, tensors: readonly string[]): FoundProdu
       : undefined;
   });
   if (left === undefined || right === undefined || left.name === right.name) return undefined;
-  return { summed: loop[3]!, left, right, exact: loop[10] === 'exact' };
+  const exact = loop[10] === 'exact';
+  const stored = storedOnce(rest, locals).filter((name) => tensors.includes(name));
+  return { summed: loop[3]!, left, right, exact, stored };
+}
+
+/** The names of what the rest of a body uses for one store only, by their local names. */
+function storedOnce(rest: string, locals: ReadonlyMap<string, string>): string[] {
+  if (/\b(?:for|while|do)\b/.test(rest)) return [];
+  return [...locals].flatMap(([local, name]) => {
+    const [use, ...others] = rest.split(named(local));
+    const isStore = others.length === 1 && use !== undefined && STORE.test(others[0]!);
+    return isStore ? [name] : [];
+  });
 }
 
 /**
@@ -127,6 +143,8 @@ const COLUMN_STEP = 64;
 const MOST_STAGES = 6;
 /** Bytes of shared memory that mbarriers and alignment take beside the factors. */
 const BESIDE = 2048;
+/** Bytes for the parts of a tile that a warp group's tensor copies write. */
+const COPIED_BYTES = 2 * 64 * 128;
 
 /** A kernel whose product warp groups compute, and its launch. */
 export interface ProductLaunch {
@@ -199,14 +217,26 @@ export function productForm(
   }
   if (across.widest < PRODUCT_WIDTH || across.extent % PRODUCT_WIDTH !== 0)
     return 'rows of a tensor do not begin at multiples of two elements';
+  const copied = found.stored.map(given).find((tensor) => {
+    const axes = cuts.tensors[tensor.name]!;
+    return (
+      axes.at(-2) === rows &&
+      axes.at(-1) === columns &&
+      isCopiedDtype(tensor.dtype) &&
+      notMapped(tensor) === undefined
+    );
+  });
   const stage = (down.tile + across.tile) * STEP * 2;
-  const stages = Math.min(MOST_STAGES, Math.floor((target.sharedBytes - BESIDE) / stage));
+  const beside = BESIDE + (copied === undefined ? 0 : COPIED_BYTES * (down.tile / 64));
+  const stages = Math.min(MOST_STAGES, Math.floor((target.sharedBytes - beside) / stage));
   if (stages < 2) return 'shared memory does not hold two steps of the factors';
   const grid = { across: PRODUCT_ACROSS, down: down.tile / 2 };
   const product: ProductForm = {
     ...{ left: found.left, right: found.right, rows, columns, summed, stages },
     storage: left.dtype,
+    copied: copied && { name: copied.name, storage: copied.dtype as CopiedForm['storage'] },
   };
+  const mapped = copied === undefined ? [left, right] : [left, right, copied];
   return {
     form: {
       ...grid,
@@ -222,7 +252,7 @@ export function productForm(
       tensors: {
         ...walk.tensors,
         ...Object.fromEntries(
-          [left, right].map(({ name }) => [
+          mapped.map(({ name }) => [
             name,
             {
               ...walk.tensors[name]!,
@@ -239,19 +269,32 @@ export function productForm(
     sharedBytes: stage * stages,
     layouts: new Map([
       ...walk.layouts,
-      ...[left, right].map(({ name, layout }) => [name, layout] as const),
+      ...mapped.map(({ name, layout }) => [name, layout] as const),
     ]),
     instruction: `wgmma.m64n${across.tile}k16 of ${left.dtype}`,
   };
 }
 
-/** Why no tensor map describes a factor. */
-function notMapped({ layout: { shape, strides }, aligned }: GivenTensor): string | undefined {
+/** Axes of a tensor map, at most. */
+const MOST_AXES = 5;
+
+const isCopiedDtype = (name: string): boolean => ['f16', 'bf16', 'f32'].includes(name);
+
+/** Why no tensor map describes a tensor of an {@link isCopiedDtype} dtype. */
+function notMapped({
+  dtype,
+  layout: { shape, strides },
+  aligned,
+}: GivenTensor): string | undefined {
+  if (shape.length > MOST_AXES) return `has more than ${MOST_AXES} axes`;
   if (aligned === false) return 'does not begin at a multiple of 16 bytes';
   if (shape.at(-1) !== 1 && strides.at(-1) !== 1) return 'has no adjacent elements in its rows';
   const apart = strides
     .slice(0, -1)
-    .every((stride, axis) => shape[axis] === 1 || (stride >= 0 && stride % 8 === 0));
+    .every(
+      (stride, axis) =>
+        shape[axis] === 1 || (stride >= 0 && stride % (dtype === 'f32' ? 4 : 8) === 0),
+    );
   return apart ? undefined : 'has rows that do not begin at multiples of 16 bytes';
 }
 

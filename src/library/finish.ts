@@ -4,7 +4,7 @@ import type { KernelDType } from '../core/index.js';
 import { deviceFunction, input, output } from '../kernels/index.js';
 import type { DeviceFunction } from '../kernels/index.js';
 import type { KernelTensor } from '../tensor/index.js';
-import { ACTIVATIONS } from './activations.js';
+import { ACTIVATIONS, FAST_ACTIVATIONS } from './activations.js';
 import type { ActivationName } from './activations.js';
 import { KernelFamily } from './kernel-family.js';
 import type { Gpu, Input, Launchable, Output } from './kernel-family.js';
@@ -27,10 +27,20 @@ interface Uses {
 const finished = (sum: number, bias: Input, x: number, n: number, gpu: Gpu & Uses): number =>
   gpu.activation(gpu.BIAS && x < n ? sum + bias[x]! : sum);
 
-/** The function of kernels: `finished(sum, bias, column, columns)`. */
-export const finishing = (hasBias: boolean, name: ActivationName | undefined): DeviceFunction =>
+/**
+ * The function of kernels: `finished(sum, bias, column, columns)`. `fast`: by approximate
+ * instructions.
+ */
+export const finishing = (
+  hasBias: boolean,
+  name: ActivationName | undefined,
+  fast: boolean,
+): DeviceFunction =>
   deviceFunction(finished as never, {
-    uses: { BIAS: hasBias, activation: ACTIVATIONS[name ?? 'none'] },
+    uses: {
+      BIAS: hasBias,
+      activation: (fast ? FAST_ACTIVATIONS : ACTIVATIONS)[name ?? 'none'] as never,
+    },
   }) as DeviceFunction;
 
 interface Args {
@@ -66,7 +76,7 @@ export function finishProduct(
         bias: input(given ?? sums.dtype),
         n: i32,
       },
-      uses: { finished: finishing(bias !== undefined, activation) },
+      uses: { finished: finishing(bias !== undefined, activation, false) },
     }),
   );
   const flat = (tensor: KernelTensor): KernelTensor => tensor.reshape([tensor.size] as never);

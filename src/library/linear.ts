@@ -74,7 +74,8 @@ export type Mapped<S extends Shape, W extends Shape> = S extends readonly [
  * A linear layer: x `[…, K]` and weights `[N, K]` give `activation(x · weightsᵀ + bias)` as a new
  * contiguous tensor `[…, N]`. Sums, bias and activation are computed in f32 (f64 for factors of
  * f64), and rounded once. On Hopper's tensor cores all of it is one kernel; elsewhere a product and
- * an elementwise kernel. Precision and dtypes are those of {@link matmul}.
+ * an elementwise kernel. Precision and dtypes are those of {@link matmul}; in the one kernel, the
+ * activation of a result of 16 bits is within 2^-16 of its value before it is rounded.
  *
  * @throws CudaArgumentError for a wrong rank, dtype or number of columns, a bias of another length,
  *   an unknown activation, a product that the engine does not have; at the call, or when run where

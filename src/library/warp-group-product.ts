@@ -397,7 +397,7 @@ export function warpGroupProduct(form: WarpGroupForm): Launchable {
       COPIED: copied,
       WIDTH: LINE_BYTES / out.bytes,
       HALVES: out.bytes === 2,
-      finished: finishing(bias !== undefined, activation),
+      finished: finishing(bias !== undefined, activation, out.bytes === 2),
       lines: linesOf(dtype.name, (rows + columns) * stages),
       staged: staged(out.name, copied ? (rows / 64) * PARTS * PART_LINES : 8),
       packed: packed(out.name),

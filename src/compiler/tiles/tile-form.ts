@@ -66,6 +66,14 @@ export interface ProductForm {
   readonly storage: 'f16' | 'bf16';
   /** Steps of 64 elements whose factors are in shared memory at a time. */
   readonly stages: number;
+  /** The tensor whose tile tensor copies write, from shared memory. */
+  readonly copied: CopiedForm | undefined;
+}
+
+/** A tensor of rows and columns of a product, which the body stores once. */
+export interface CopiedForm {
+  readonly name: string;
+  readonly storage: 'f16' | 'bf16' | 'f32';
 }
 
 /** Elements of the summed axis in one step: lines of 128 bytes. */

@@ -14,6 +14,7 @@ import { writeReduction } from './tile-reductions.js';
 import type { Reduction } from './tile-reductions.js';
 import { WHAT_IS_WRITTEN } from './tile-scope.js';
 import type { TileValue, Varies } from './tile-writer.js';
+import { writeCopiedStore } from './warp-group-products.js';
 
 export abstract class TileOperations extends TileExpressions {
   /** Tensors whose tile was loaded, and those whose tile was stored. */
@@ -192,7 +193,10 @@ export abstract class TileOperations extends TileExpressions {
     this.out.as(value, () => {
       this.define(name, value, varies);
       this.barrierBetween(param, 'loaded');
-      writeStore(this, param, { name, varies });
+      const { product } = this.form;
+      if (product?.copied?.name === param)
+        writeCopiedStore(this, product, product.copied, { name, varies });
+      else writeStore(this, param, { name, varies });
     });
   }
 

@@ -17,7 +17,7 @@ import type { TileForm } from './tile-form.js';
 import { bufferName } from './tile-products.js';
 import { TileStatements } from './tile-statements.js';
 import type { Found } from './tile-writer.js';
-import { writeProducer, writeProductHead } from './warp-group-products.js';
+import { writeProducer, writeProductHead, writeProductTail } from './warp-group-products.js';
 
 const NARROW: NarrowGpu = {
   has: ARITHMETIC_NAMES,
@@ -83,8 +83,7 @@ class TileBody extends TileStatements {
       if (node.body.type === 'BlockStatement')
         for (const statement of node.body.body) this.statement(statement);
       else this.perform(node.body);
-      // The loop over the block's tiles, and the branch of the warp groups that multiply.
-      if (product !== undefined) this.line('}', '}');
+      if (product !== undefined) writeProductTail(this, product);
     });
     out.write('\n}');
     this.checkStored(node);

@@ -4,7 +4,7 @@
  * the body. Blocks stay, and compute one tile after the other.
  */
 import { STEP, blockAxes, extentName, tilesName } from './tile-form.js';
-import type { FactorForm, ProductForm } from './tile-form.js';
+import type { CopiedForm, FactorForm, ProductForm } from './tile-form.js';
 import { IN_LOOP } from './tile-writer.js';
 import type { TileValue, TileWriter } from './tile-writer.js';
 
@@ -16,13 +16,29 @@ const MULTIPLYING = 232;
 
 const PANEL = 64;
 
+/** Bytes of a line in shared memory. */
+const LINE_BYTES = 128;
+/** Lines of a tile that a warp group copies at once, and for how many such parts it has room. */
+const PART_LINES = 64;
+const PARTS = 2;
+/** The numbers of barriers: one of all warps that multiply, and one for each of their groups. */
+const FIRST_GROUP_BARRIER = 2;
+
+/** Elements in a line of the tile that is copied. */
+const widthOf = ({ storage }: CopiedForm): number => LINE_BYTES / (storage === 'f32' ? 4 : 2);
+
 export const groupsOf = (writer: TileWriter, { rows }: ProductForm): number =>
   writer.axis(rows).tile / 64;
 
 /** Writes what all threads begin with: shared memory, mbarriers, and the thread's place. */
 export function writeProductHead(writer: TileWriter, product: ProductForm): void {
-  const { rows, columns, storage, stages } = product;
+  const { rows, columns, storage, stages, copied } = product;
   const lines = writer.axis(rows).tile + writer.axis(columns).tile;
+  if (copied !== undefined)
+    writer.line(
+      `const staged$ = gpu$.shared.${copied.storage}(` +
+        `${groupsOf(writer, product) * PARTS * PART_LINES}, ${widthOf(copied)});`,
+    );
   writer.line(
     `const lines$ = gpu$.dynamicShared.${storage}(${stages * lines}, ${STEP});`,
     `const full$ = gpu$.shared.u64(${stages});`,
@@ -97,6 +113,9 @@ function writeCopies(
     writer.line(load(`${first} + ${panel}`, PANEL, `tile${axis}$ * ${tile} + ${panel}`));
 }
 
+/** Whether a thread is the one that begins its warp group's copies. */
+const FIRST_OF_GROUP = 'gpu$.threadIdx.x % 128 === 0';
+
 const leftByDepth = ({ left }: ProductForm): boolean => !left.turned;
 const rightByDepth = ({ right }: ProductForm): boolean => right.turned;
 
@@ -131,7 +150,17 @@ export function writeProducer(writer: TileWriter, product: ProductForm): void {
   writer.line(...next(product, 'empties$'), '}', '}', '}', '} else {');
   if (groups > 1) writer.line(`gpu$.group.moreRegisters(${MULTIPLYING});`);
   writer.line('let fulls$ = 0;');
+  // Which of the parts of shared memory the next part of a tile is written to.
+  if (product.copied !== undefined) writer.line('let part$ = 0;');
   writeTiles(writer, product);
+}
+
+/** Writes the end of the loop over the block's tiles, and of the branch of those that multiply. */
+export function writeProductTail(writer: TileWriter, { copied }: ProductForm): void {
+  writer.line('}');
+  // Shared memory is the block's until copies have read it.
+  if (copied !== undefined) writer.line(`if (${FIRST_OF_GROUP}) gpu$.tensor.waitRead(0);`);
+  writer.line('}');
 }
 
 /** Writes the loop of a product, whose sums begin with those of `into` and go there. */
@@ -145,7 +174,7 @@ export function writeProductLoop(writer: TileWriter, product: ProductForm, into:
     `for (let q$ = 0; q$ < ${tile / 8}; q$++) for (let r$ = 0; r$ < 2; r$++) ` +
     'for (let k$ = 0; k$ < 2; k$++)';
   const arrive = (stage: string, test: string): string =>
-    `if (${test}gpu$.threadIdx.x % 128 === 0) gpu$.barrier.arrive(empty$, ${stage});`;
+    `if (${test}${FIRST_OF_GROUP}) gpu$.barrier.arrive(empty$, ${stage});`;
   writer.line(
     `const sums$ = gpu$.local.f32(${tile / 2});`,
     `${all} sums$[q$ * 4 + r$ * 2 + k$] = ${element};`,
@@ -172,5 +201,64 @@ export function writeProductLoop(writer: TileWriter, product: ProductForm, into:
     arrive('before$', ''),
     '}',
     `${all} ${element} = sums$[q$ * 4 + r$ * 2 + k$];`,
+  );
+}
+
+/**
+ * Writes a store by tensor copies, which clip the tile. Each warp group writes 64 rows of its part
+ * of a line's width to shared memory while the copy before the last one is read.
+ */
+export function writeCopiedStore(
+  writer: TileWriter,
+  { rows, columns }: ProductForm,
+  copied: CopiedForm,
+  value: TileValue,
+): void {
+  const { name, storage } = copied;
+  const width = widthOf(copied);
+  const sync = `gpu$.block.syncThreads(warpGroup$ + ${FIRST_GROUP_BARRIER}, 128);`;
+  const outer = writer.form.tensors[name]!.outer.map((axis) =>
+    axis === undefined ? '0, ' : `top${axis}$, `,
+  );
+  const element = (row: string, group: string): string =>
+    writer.element(value, { row, column: `(first$ / 8 + ${group}) * 2 + (i$ & 1)` });
+  writer.line(
+    'gpu$.unroll();',
+    `for (let first$ = 0; first$ < ${writer.axis(columns).tile}; first$ += ${width}) {`,
+    `const to$ = (warpGroup$ * ${PARTS} + part$) * ${PART_LINES};`,
+    'part$ ^= 1;',
+    `if (${FIRST_OF_GROUP}) gpu$.tensor.waitRead(1);`,
+    sync,
+    'gpu$.unroll();',
+    ...(storage === 'f32'
+      ? [
+          'for (let q$ = 0; q$ < 4; q$++) {',
+          'const line$ = to$ + gpu$.warpIdx % 4 * 16 + (gpu$.lane >> 2);',
+          'const place$ = ((q$ * 2 + ((gpu$.lane & 3) >> 1)) ^ (gpu$.lane >> 2)) * 4 + ' +
+            '(gpu$.lane & 1) * 2;',
+          'gpu$.unroll();',
+          'for (let i$ = 0; i$ < 4; i$++)',
+          `staged$[line$ + 8 * (i$ >> 1)][place$ + (i$ & 1)] = ${element('(i$ >> 1)', 'q$')};`,
+          '}',
+        ]
+      : [
+          'for (let q$ = 0; q$ < 4; q$++) {',
+          `const packed$ = gpu$.local.${storage}(8);`,
+          'gpu$.unroll();',
+          'for (let i$ = 0; i$ < 8; i$++)',
+          `packed$[i$] = ${element('((i$ >> 1) & 1)', 'q$ * 2 + (i$ >> 2)')};`,
+          'gpu$.warp.storeMatrices(' +
+            'staged$[to$ + gpu$.warpIdx % 4 * 16 + (gpu$.lane & 15)], ' +
+            '((q$ * 2 + (gpu$.lane >> 4)) ^ (gpu$.lane & 7)) * 8, packed$);',
+          '}',
+        ]),
+    'gpu$.fence.async();',
+    sync,
+    `if (${FIRST_OF_GROUP}) {`,
+    `gpu$.tensor.store(args$.${name}, staged$, to$, ${PART_LINES}, ${outer.join('')}` +
+      `top${rows}$ + warpGroup$ * 64, tile${columns}$ * ${writer.axis(columns).tile} + first$);`,
+    'gpu$.tensor.commit();',
+    '}',
+    '}',
   );
 }
