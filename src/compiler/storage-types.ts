@@ -4,8 +4,8 @@ import type { PtxName, KernelDTypeName } from '../ground/dtype.js';
 import type { DTypeFacts } from '../ground/dtype-row.js';
 import type { AbiParam, KernelTree, StorageType, ValueType } from './tree.js';
 
-/** Storage types in the table's order. */
-const STORAGES = namesWhere(({ compute }) => compute !== null) as readonly KernelDTypeName[];
+/** Storage types in the table's order: of tensors, and of arrays that bodies declare. */
+export const STORAGES = namesWhere(({ compute }) => compute !== null) as readonly KernelDTypeName[];
 
 /** A table with an entry for each storage type. */
 function ofEach<T>(value: (name: StorageType, facts: DTypeFacts) => T): Record<StorageType, T> {
@@ -39,7 +39,7 @@ export function abiStorage(param: AbiParam, indexType: KernelTree['indexType']):
       : indexType;
 }
 
-/** Dtypes that bodies can cast to and declare arrays of: those with a PTX type. */
+/** Dtypes that bodies can cast to: those with a PTX type. */
 export const castStorages = namesWhere(
   ({ ptx }) => ptx !== null && ptx.type !== null,
 ) as readonly PtxName[];

@@ -1,5 +1,5 @@
 /**
- * Products of matrices by fused multiply-adds, in f32 or f64, with any strides, on any device. A
+ * Products of matrices by fused multiply-adds, in f32, f64 or i32, with any strides, on any device. A
  * block computes a tile of the result, and each thread a square of it; the square's rows and
  * columns are spread so that adjacent threads read adjacent elements of shared memory. While one
  * pair of tiles is multiplied, the next one is read into registers. Each element is one chain of
@@ -15,8 +15,10 @@ import { CASTS } from './reduction-kernels.js';
 
 export interface FmaForm {
   readonly dtype: KernelDType;
+  /** The dtype of the second factor. */
+  readonly right: KernelDType;
   readonly out: KernelDType;
-  readonly accumulator: 'f32' | 'f64';
+  readonly accumulator: 'f32' | 'f64' | 'i32';
   /** Rows and columns of a block's tile, which has 16 threads along each. */
   readonly side: 32 | 64 | 128;
   /** Whether the common dimension has the smaller stride, of each factor. */
@@ -206,6 +208,12 @@ const TILES = {
       uses,
     }) as DeviceFunction;
   },
+  i32: (SIDE: number): DeviceFunction => {
+    const uses = { ROW: SIDE + SPARE };
+    return deviceFunction((gpu: GpuWith<typeof uses>) => gpu.shared.i32(4, 16, gpu.ROW), {
+      uses,
+    }) as DeviceFunction;
+  },
 } as const;
 const VALUES = {
   f32: (LENGTH: number): DeviceFunction => {
@@ -220,11 +228,18 @@ const VALUES = {
       uses,
     }) as DeviceFunction;
   },
+  i32: (LENGTH: number): DeviceFunction => {
+    const uses = { LENGTH };
+    return deviceFunction((gpu: GpuWith<typeof uses>) => gpu.local.i32(gpu.LENGTH), {
+      uses,
+    }) as DeviceFunction;
+  },
 } as const;
 
 /** Gives the kernel for a form. Scalars are i32; with `wide`, strides are i64. */
 export function fmaProduct({
   dtype,
+  right,
   out,
   accumulator,
   side,
@@ -235,7 +250,7 @@ export function fmaProduct({
   const each = side / ACROSS;
   const read = (side * DEPTH) / FMA_THREADS;
   return products.member(
-    `${dtype.name}_${out.name}_${side}_${leftByDepth ? 'k' : 'm'}${rightByDepth ? 'k' : 'n'}` +
+    `${dtype.name}_${right === dtype ? '' : `${right.name}_`}${out.name}_${side}_${leftByDepth ? 'k' : 'm'}${rightByDepth ? 'k' : 'n'}` +
       `${wide ? '_wide' : ''}`,
     () => {
       const whole = wide ? i64 : i32;
@@ -243,7 +258,7 @@ export function fmaProduct({
         signature: {
           out: output(out),
           a: input(dtype),
-          b: input(dtype),
+          b: input(right),
           m: i32,
           n: i32,
           k: i32,

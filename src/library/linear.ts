@@ -1,5 +1,5 @@
 /** Linear layers: a product with what follows it. */
-import { f32, f64 } from '../core/index.js';
+import { f64 } from '../core/index.js';
 import type { DType, KernelDType } from '../core/index.js';
 import { CudaArgumentError } from '../core/index.js';
 import { checkOptions, invalid } from '../ground/arguments.js';
@@ -8,21 +8,26 @@ import type { KernelTensor, Shape, Tensor } from '../tensor/index.js';
 import { showShape } from '../tensor/shape.js';
 import { ACTIVATIONS } from './activations.js';
 import type { ActivationName } from './activations.js';
-import { NO_FINISH, finishProduct } from './finish.js';
 import type { Finish } from './finish.js';
-import { checkFactor, checkOut, resultDtype } from './matmul.js';
+import { areTogether, checkFactor, checkOut, resultDtype } from './matmul.js';
 import type { FactorName } from './matmul.js';
 import { checkTensor, operation } from './operation.js';
 import type { Work } from './operation.js';
-import { checkedEngine, isSmall, productByCublas } from './product-engine.js';
+import {
+  checkedEngine,
+  checkedScales,
+  isWhole,
+  productByCublas,
+  usesTensorCores,
+} from './product-engine.js';
 import type {
   ProductEngine,
+  ProductPrecision,
   ProductScales,
   SmallFactorName,
   SmallProductName,
 } from './product-engine.js';
-import { multiply } from './product.js';
-import { isByWarpGroups } from './warp-group-matmul.js';
+import { multiplyAndFinish } from './product.js';
 
 /** Options of {@link linear}. */
 export interface LinearOptions<R extends FactorName = FactorName> {
@@ -40,14 +45,19 @@ export interface LinearOptions<R extends FactorName = FactorName> {
    * any dtype, are computed by our kernel from its sums of f32. Default: own.
    */
   readonly engine?: ProductEngine;
+  /** How our kernels compute sums, as of {@link matmul}. */
+  readonly precision?: ProductPrecision;
 }
 
-/** Options of {@link linear} for x and weights of f8e4m3 and f8e5m2: by cuBLASLt only. */
+/** Options of {@link linear} for x and weights of f8e4m3 and f8e5m2. */
 export interface SmallLinearOptions<R extends SmallProductName = SmallProductName> {
-  readonly engine: 'cublas';
+  /** What computes it, as of {@link LinearOptions}. */
+  readonly engine?: ProductEngine;
+  /** How our kernels compute sums, as of {@link matmul}. */
+  readonly precision?: ProductPrecision;
   /**
-   * A value for each row of the weights: `[N]`, of f16 where the result is, else of bf16; before
-   * `gelu` and `silu` of f16, bf16 or f32.
+   * A value for each row of the weights: `[N]`, of f16, bf16 or f32. For cuBLASLt it is of f16 where
+   * the result is, else of bf16, except before `gelu` and `silu`.
    */
   readonly bias?: OrOp<Tensor<'f16' | 'bf16' | 'f32'>>;
   /** The function of each element, as of {@link LinearOptions}. */
@@ -112,14 +122,14 @@ export function linear<
 export function linear<S extends Shape, W extends Shape, R extends SmallProductName = 'bf16'>(
   x: OrOp<Tensor<SmallFactorName, S>>,
   weights: OrOp<Tensor<SmallFactorName, W>>,
-  options: SmallLinearOptions<R>,
+  options?: SmallLinearOptions<R>,
 ): DeviceOp<Tensor<R, Mapped<S, W>>>;
 export function linear(
   x: unknown,
   weights: unknown,
   options: LinearOptions | SmallLinearOptions = {},
 ): unknown {
-  checkOptions('options', options, ['bias', 'activation', 'dtype', 'out', 'engine', 'scales']);
+  checkOptions('options', options, OPTIONS);
   const { engine, scaling: scales } = checkedEngine(options);
   const { activation } = options;
   if (activation !== undefined && !(Object.hasOwn(ACTIVATIONS, activation) && isNamed(activation)))
@@ -141,7 +151,12 @@ export function linear(
         ...{ x: given, weights: w },
         'options.bias': bias as KernelTensor | undefined,
       });
-    const finish: Finish = { bias: bias as KernelTensor | undefined, activation };
+    const finish: Finish = {
+      bias: bias as KernelTensor | undefined,
+      activation,
+      scales: checkedScales('linear', scaling, given, dtype),
+    };
+    const tensor = usesTensorCores('linear', given.dtype, options.precision);
     const isByCublas = engine === 'cublas' && k > 0 && !shape.includes(0);
     const byCublas = isByCublas
       ? productByCublas('linear', {
@@ -156,7 +171,7 @@ export function linear(
     return (work) => {
       const out = into ?? work.result(dtype, shape);
       if (out.size === 0) return out;
-      if (byCublas === undefined) apply(work, out, given, w, finish);
+      if (byCublas === undefined) apply(work, out, given, w, finish, tensor);
       else byCublas(work, out.rank === 1 ? out.unsqueeze(0) : out);
       return out;
     };
@@ -178,7 +193,14 @@ function checkedOperands(
       x.rank < 1 ? x : weights,
     );
   const [n, k] = weights.shape as [number, number];
-  if (x.dtype !== weights.dtype && !(isSmall(x) && isSmall(weights)))
+  if (isWhole(weights))
+    throw invalid(
+      'weights',
+      'a Tensor of floats, for linear(…)',
+      weights,
+      'Write matmul(x, weights.transpose()), whose result is i32.',
+    );
+  if (!areTogether(x, weights))
     throw invalid(
       'weights',
       `a Tensor of ${x.dtype.name}, as x is, for linear(…)`,
@@ -195,6 +217,7 @@ function checkedOperands(
   return [x, weights];
 }
 
+const OPTIONS = [...['bias', 'activation', 'dtype', 'out', 'engine', 'precision', 'scales']];
 const isNamed = (name: string): boolean => name !== 'none';
 
 const BIASES: readonly string[] = ['f16', 'bf16', 'f32'];
@@ -215,23 +238,19 @@ function apply(
   out: KernelTensor,
   given: KernelTensor,
   weights: KernelTensor,
-  { bias, activation }: Finish,
+  finish: Finish,
+  tensor: boolean,
 ): void {
   const [n, k] = weights.shape as unknown as [number, number];
   const rows = out.size / n;
   const x = work.dense(given).reshape([rows, k] as never) as unknown as KernelTensor;
   const flat = out.reshape([rows, n] as never) as unknown as KernelTensor;
-  const finish: Finish = { bias: bias && work.dense(bias), activation };
-  const turned = weights.transpose() as unknown as KernelTensor;
-  const finishes =
-    (finish.bias === undefined && activation === undefined) ||
-    isByWarpGroups(x.device, x.dtype, [rows, n, k]);
-  if (finishes && k > 0) {
-    multiply(work, flat, x, turned, undefined, finish);
-    return;
-  }
-  const sums = work.temporary(x.dtype === f64 ? f64 : f32, [rows, n]) as unknown as KernelTensor;
-  if (k > 0) multiply(work, sums, x, turned, undefined, NO_FINISH);
-  else work.add((sums as unknown as Tensor<'f32'>).fill(0));
-  work.add(finishProduct(sums, flat, finish, n));
+  multiplyAndFinish(
+    work,
+    flat,
+    x,
+    weights.transpose() as unknown as KernelTensor,
+    { tensor },
+    { ...finish, bias: finish.bias && work.dense(finish.bias) },
+  );
 }

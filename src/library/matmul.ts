@@ -1,5 +1,5 @@
 /** Products of matrices. */
-import { bf16, f16, f32, f64 } from '../core/index.js';
+import { bf16, f16, f32, f64, i32 } from '../core/index.js';
 import type { KernelDType, DType, KernelDTypeName } from '../core/index.js';
 import { CudaArgumentError } from '../core/index.js';
 import { checkOptions, invalid } from '../ground/arguments.js';
@@ -10,14 +10,24 @@ import { span } from '../tensor/layout.js';
 import { showShape } from '../tensor/shape.js';
 import { checkTensor, operation } from './operation.js';
 import { NO_FINISH } from './finish.js';
-import { SMALL_PRODUCTS, checkedEngine, isSmall, productByCublas } from './product-engine.js';
+import {
+  SMALL_PRODUCTS,
+  checkedEngine,
+  checkedScales,
+  isSmall,
+  isWhole,
+  productByCublas,
+  usesTensorCores,
+} from './product-engine.js';
 import type {
   ProductEngine,
+  ProductPrecision,
   ProductScales,
   SmallFactorName,
   SmallProductName,
+  WholeFactorName,
 } from './product-engine.js';
-import { WIDE_FROM, multiply } from './product.js';
+import { WIDE_FROM, multiplyAndFinish } from './product.js';
 import type { TilePlan } from './tensor-core-product.js';
 import type { WarpGroupPlan } from './warp-group-product.js';
 
@@ -42,17 +52,28 @@ export interface MatmulOptions<R extends FactorName = FactorName> {
    * factors and result are read and written where they are. Default: own.
    */
   readonly engine?: ProductEngine;
+  /** How our kernels compute sums. Default: `'exact'` for f32 and f64, else `'tensor'`. */
+  readonly precision?: ProductPrecision;
 }
 
-/** Options of {@link matmul} for factors of f8e4m3 and f8e5m2, which only cuBLASLt multiplies. */
+/** Options of {@link matmul} for factors of f8e4m3 and f8e5m2. */
 export interface SmallMatmulOptions<R extends SmallProductName = SmallProductName> {
-  readonly engine: 'cublas';
+  /** What computes it, as of {@link MatmulOptions}. Default: own. */
+  readonly engine?: ProductEngine;
+  /** How our kernels compute sums. Default: `'tensor'`. */
+  readonly precision?: ProductPrecision;
   /** The dtype of the result. Default: bf16, as of PyTorch's `torch.nn.functional.scaled_mm`. */
   readonly dtype?: DType<R>;
   /** An existing tensor for the result, as of {@link MatmulOptions}. */
   readonly out?: OrOp<Tensor<R>>;
   /** Factors of the operands, and of a result of 8 bits. */
   readonly scales?: ProductScales;
+}
+
+/** Options of {@link matmul} for factors of i8 and u8. */
+export interface WholeMatmulOptions {
+  /** An existing tensor of i32 for the result, as of {@link MatmulOptions}. */
+  readonly out?: OrOp<Tensor<'i32'>>;
 }
 
 /** The shape of a product of matrices of these shapes; `number[]` for more than two axes. */
@@ -73,13 +94,20 @@ export type Multiplied<S extends Shape, T extends Shape> = S extends readonly [
  * f16 and bf16 are multiplied on tensor cores (from compute capability 8.0 on) and summed in f32,
  * 16 products at a time. Results of a GPU and of the CPU device differ by the rounding of these
  * sums: within `K · 2^-22` of the sum of the products' magnitudes. An element of f32 or f64 is one
- * chain of fused multiply-adds in the order of K, with the same bits on every device.
+ * chain of fused multiply-adds in the order of K, with the same bits on every device; so are the
+ * others with `precision: 'exact'`.
  *
- * With `engine: 'cublas'` NVIDIA's cuBLASLt computes the product; its sums of f16, bf16 and f32 are
- * f32, in an order of its own. It multiplies factors of f8e4m3 and f8e5m2 too, from compute
- * capability 8.9 on: before Blackwell where rows of a and columns of b are contiguous, and K and N
- * are multiples of 16. The first product of a form (dtypes, shapes, layouts) loads the library or
- * makes a plan, off this thread.
+ * On compute capability 9.0 factors of f8e4m3 and f8e5m2, which may differ, are multiplied on tensor
+ * cores, too: 128 products at a time are added with 13 bits and these sums in f32, so that a result
+ * is within 2^-12 of the sum of the products' magnitudes. The same holds for f32 with `precision:
+ * 'tensor'`, which rounds its elements to tf32, towards zero. Elsewhere both are chains of f32. i8
+ * and u8 give their exact i32, modulo 2^32. Rows of a and columns of b of these dtypes are copied
+ * unless they are contiguous and begin at multiples of 16 bytes.
+ *
+ * With `engine: 'cublas'` NVIDIA's cuBLASLt computes the product; its sums of f16, bf16, f32 and f8
+ * are f32, in an order of its own. It takes f8 from compute capability 8.9 on: before Blackwell
+ * where rows of a and columns of b are contiguous, and K and N are multiples of 16. The first product
+ * of a form (dtypes, shapes, layouts) loads the library or makes a plan, off this thread.
  *
  * @throws CudaArgumentError for fewer than two axes, another dtype, factors whose dtypes or K
  *   differ, axes that do not broadcast, a product that the engine does not have; at the call, or
@@ -94,12 +122,12 @@ export type Multiplied<S extends Shape, T extends Shape> = S extends readonly [
  * console.log(c.shape, (await c.read()).join(' ')); // [ 2, 1 ] 17 39
  * ```
  *
- * @example By cuBLASLt, of 8 bits.
- * ```ts no-run
+ * @example Of 8 bits.
+ * ```ts
  * using a = await device.randn(f32, [64, 128]).andThen((x) => x.convert(f8e4m3));
  * using b = await device.randn(f32, [32, 128]).andThen((x) => x.convert(f8e4m3));
  * using half = await device.tensor(f32, [0.5]);
- * using c = await matmul(a, b.transpose(), { engine: 'cublas', scales: { a: half } });
+ * using c = await matmul(a, b.transpose(), { scales: { a: half } });
  * console.log(c.dtype.name); // bf16
  * ```
  */
@@ -116,10 +144,19 @@ export function matmul<
 export function matmul<S extends Shape, T extends Shape, R extends SmallProductName = 'bf16'>(
   a: OrOp<Tensor<SmallFactorName, S>>,
   b: OrOp<Tensor<SmallFactorName, T>>,
-  options: SmallMatmulOptions<R>,
+  options?: SmallMatmulOptions<R>,
 ): DeviceOp<Tensor<R, Multiplied<S, T>>>;
-export function matmul(a: unknown, b: unknown, options: AnyOptions = {}): unknown {
-  return planned(a, b, options, undefined);
+export function matmul<S extends Shape, T extends Shape>(
+  a: OrOp<Tensor<WholeFactorName, S>>,
+  b: OrOp<Tensor<WholeFactorName, T>>,
+  options?: WholeMatmulOptions,
+): DeviceOp<Tensor<'i32', Multiplied<S, T>>>;
+export function matmul(
+  a: unknown,
+  b: unknown,
+  options: AnyOptions | WholeMatmulOptions = {},
+): unknown {
+  return planned(a, b, options as AnyOptions, undefined);
 }
 
 /** {@link matmul} with a given plan, for measurements and tests. @internal */
@@ -134,8 +171,11 @@ export function matmulBy(
 
 type AnyOptions = MatmulOptions | SmallMatmulOptions;
 
-const FACTORS: readonly KernelDTypeName[] = ['f16', 'bf16', 'f32', 'f64'];
-const CUBLAS_FACTORS: readonly KernelDTypeName[] = [...FACTORS, 'f8e4m3', 'f8e5m2'];
+const CUBLAS_FACTORS: readonly KernelDTypeName[] = [
+  ...(['f16', 'bf16', 'f32', 'f64'] as const),
+  ...(['f8e4m3', 'f8e5m2'] as const),
+];
+const FACTORS: readonly KernelDTypeName[] = [...CUBLAS_FACTORS, 'i8', 'u8'];
 /** dtypes of results whose sums are f32. */
 const NARROWER: readonly KernelDType[] = [f16, bf16, f32];
 
@@ -145,13 +185,13 @@ function planned(
   options: AnyOptions,
   plan: TilePlan | WarpGroupPlan | undefined,
 ): unknown {
-  checkOptions('options', options, ['dtype', 'out', 'engine', 'scales']);
+  checkOptions('options', options, ['dtype', 'out', 'engine', 'precision', 'scales']);
   const { engine, scaling: scales } = checkedEngine(options);
   const inputs = [given, other, options.out, ...scales];
   return operation('matmul', inputs, ([a, b, into, ...scaling]) => {
     checkFactor('matmul', 'a', a, engine);
     checkFactor('matmul', 'b', b, engine);
-    if (a.dtype !== b.dtype && !(isSmall(a) && isSmall(b)))
+    if (!areTogether(a, b))
       throw invalid(
         'b',
         `a Tensor of ${a.dtype.name}, as a is, for matmul(…)`,
@@ -159,6 +199,8 @@ function planned(
         `Convert it with convert(${a.dtype.name}).`,
       );
     const dtype = resultDtype(a, options.dtype);
+    const scales = checkedScales('matmul', scaling, a, dtype);
+    const tensor = usesTensorCores('matmul', a.dtype, options.precision);
     const [m, depth] = a.shape.slice(-2) as [number, number];
     const [k, n] = b.shape.slice(-2) as [number, number];
     if (depth !== k) {
@@ -183,13 +225,16 @@ function planned(
     return (work) => {
       const out = into ?? work.result(dtype, shape);
       if (out.size === 0) return out;
-      if (k === 0) work.add((out as unknown as Tensor<'f32'>).fill(0));
-      else if (byCublas !== undefined) byCublas(work, out);
-      else multiply(work, out, a, b, plan);
+      if (byCublas !== undefined) byCublas(work, out);
+      else multiplyAndFinish(work, out, a, b, { plan, tensor }, { ...NO_FINISH, scales });
       return out;
     };
   });
 }
+
+/** Whether two factors are of one dtype, or of two that are multiplied with each other. */
+export const areTogether = (a: KernelTensor, b: KernelTensor): boolean =>
+  a.dtype === b.dtype || (isSmall(a) && isSmall(b)) || (isWhole(a) && isWhole(b));
 
 export function checkFactor(
   name: string,
@@ -204,8 +249,8 @@ export function checkFactor(
       argument,
       `a Tensor of ${allowed.join(', ')}, for ${name}(…)`,
       value.dtype.name,
-      isSmall(value)
-        ? "Write { engine: 'cublas' } on a GPU, or convert it with convert(f16)."
+      isWhole(value)
+        ? "Leave { engine: 'cublas' } out: our kernels multiply it."
         : 'Convert it with convert(f32).',
     );
   if (value.rank < 2)
@@ -274,9 +319,16 @@ function shareBytes(a: KernelTensor, b: KernelTensor): boolean {
 export function resultDtype(factor: KernelTensor, wanted: KernelDType | undefined): KernelDType {
   const factors = factor.dtype;
   const isOfSmall = isSmall(factor);
-  if (wanted === undefined) return isOfSmall ? bf16 : factors;
-  if (wanted === factors) return factors;
-  const allowed = isOfSmall ? SMALL_PRODUCTS : factors === f64 ? [f64] : NARROWER;
+  const isOfWhole = isWhole(factor);
+  if (wanted === undefined) return isOfSmall ? bf16 : isOfWhole ? i32 : factors;
+  if (wanted === factors && !isOfWhole) return factors;
+  const allowed = isOfSmall
+    ? SMALL_PRODUCTS
+    : isOfWhole
+      ? [i32]
+      : factors === f64
+        ? [f64]
+        : NARROWER;
   if (!allowed.includes(wanted))
     throw invalid(
       'options.dtype',

@@ -1,5 +1,5 @@
 /** The engines of products of matrices: our kernels, and NVIDIA's cuBLASLt. */
-import { bf16, f16, f32, f8e4m3, f8e5m2 } from '../core/index.js';
+import { bf16, f16, f32, f64, f8e4m3, f8e5m2, i8, u8 } from '../core/index.js';
 import type { DType, KernelDType } from '../core/index.js';
 import { CudaArgumentError } from '../core/index.js';
 import { cublasProduct, whyNotCublas } from '../cublas/index.js';
@@ -8,8 +8,8 @@ import { checkOptions, invalid } from '../ground/arguments.js';
 import type { OrOp } from '../ops/index.js';
 import { contiguous, numel } from '../tensor/layouts.js';
 import type { AnyTensor, KernelTensor, Tensor } from '../tensor/index.js';
-import { finishProduct } from './finish.js';
-import type { Finish } from './finish.js';
+import { NO_SCALES, finishProduct } from './finish.js';
+import type { Finish, Scales } from './finish.js';
 import { checkTensor } from './operation.js';
 import type { Work } from './operation.js';
 
@@ -30,17 +30,32 @@ export interface ProductScales {
   readonly out?: OrOp<Tensor<'f32'>>;
 }
 
+/**
+ * How sums of products of floats are computed. `'tensor'`: by tensor cores, where the device has
+ * them for the dtype; f32 is then rounded to tf32, towards zero. `'exact'`: each sum is one chain of
+ * fused multiply-adds of f32, with the same bits on every device.
+ */
+export type ProductPrecision = 'tensor' | 'exact';
+
 /** Options of both engines. */
 interface EngineOptions {
   readonly engine?: ProductEngine;
   readonly scales?: ProductScales;
+  readonly precision?: ProductPrecision;
 }
+
+const PRECISIONS: readonly ProductPrecision[] = ['tensor', 'exact'];
 
 const ENGINES: readonly ProductEngine[] = ['own', 'cublas'];
 const SCALES = ['a', 'b', 'out'] as const;
 
 /** dtypes that a product of factors of 8 bits may have. */
 export const SMALL_PRODUCTS: readonly KernelDType[] = [f16, bf16, f32, f8e4m3, f8e5m2];
+
+/** dtypes of whole factors. */
+export type WholeFactorName = 'i8' | 'u8';
+
+export const isWhole = ({ dtype }: KernelTensor): boolean => dtype === i8 || dtype === u8;
 
 export function isSmall({ dtype }: KernelTensor): boolean {
   return dtype === f8e4m3 || dtype === f8e5m2;
@@ -51,21 +66,38 @@ export function isSmall({ dtype }: KernelTensor): boolean {
  *
  * @throws CudaArgumentError for an unknown engine, and for scales that it does not have
  */
-export function checkedEngine({ engine = 'own', scales }: EngineOptions): {
+export function checkedEngine({ engine = 'own', scales, precision }: EngineOptions): {
   readonly engine: ProductEngine;
   readonly scaling: readonly unknown[];
 } {
   if (!(ENGINES as readonly unknown[]).includes(engine))
     throw invalid('options.engine', `one of ${ENGINES.join(', ')}`, engine);
-  if (scales === undefined) return { engine, scaling: [] };
-  if (engine !== 'cublas')
+  if (precision !== undefined && (engine !== 'own' || !PRECISIONS.includes(precision)))
     throw invalid(
-      'options.scales',
-      "nothing, except for factors of 8 bits with { engine: 'cublas' }",
-      scales,
+      'options.precision',
+      engine === 'own' ? `one of ${PRECISIONS.join(', ')}` : `nothing, with the engine ${engine}`,
+      precision,
     );
+  if (scales === undefined) return { engine, scaling: [] };
   checkOptions('options.scales', scales, SCALES);
   return { engine, scaling: SCALES.map((name) => scales[name]) };
+}
+
+/** Whether tensor cores may compute a product by our kernels; integers are exact anyway. */
+export function usesTensorCores(
+  name: string,
+  dtype: KernelDType,
+  precision: ProductPrecision | undefined,
+): boolean {
+  if (dtype === f64 && precision === 'tensor')
+    throw invalid(
+      'options.precision',
+      `exact, for factors of f64 of ${name}(…)`,
+      precision,
+      'Convert the factors with convert(f32).',
+    );
+  if (precision === undefined) return dtype !== f32 && dtype !== f64;
+  return precision === 'tensor' || dtype.kind !== 'float';
 }
 
 /** A product by cuBLASLt. */
@@ -91,6 +123,10 @@ export function productByCublas(
 ): (work: Work, out: KernelTensor) => void {
   const { bias, activation } = finish;
   const scales = checkedScales(name, scaling, a, dtype);
+  // The binding takes those that there are.
+  const given = Object.fromEntries(
+    Object.entries(scales).filter(([, scale]) => scale !== undefined),
+  ) as NonNullable<Product['scales']>;
   const isOurs = activation === 'gelu' || activation === 'silu';
   if (isOurs && scales.out !== undefined)
     throw invalid(
@@ -106,7 +142,7 @@ export function productByCublas(
     ...(activation === 'relu' ? { activation } : {}),
     // The library's gelu is the approximation by tanh.
     ...(activation === 'geluTanh' ? { activation: 'gelu' as const } : {}),
-    ...(scaling.length === 0 ? {} : { scales }),
+    ...(scaling.length === 0 ? {} : { scales: given }),
   };
   const direct = isOurs ? f32 : dtype;
   const reason = whyNotCublas({ ...product, out: planned(direct, shape) });
@@ -123,7 +159,7 @@ export function productByCublas(
     }
     const sums = work.temporary(f32, [...shape]) as unknown as KernelTensor;
     work.add(cublasProduct({ ...product, out: sums }));
-    const after: Finish = { bias: bias && work.dense(bias), activation };
+    const after: Finish = { bias: bias && work.dense(bias), activation, scales: NO_SCALES };
     work.add(finishProduct(sums, out, after, shape.at(-1)!));
   };
 }
@@ -133,12 +169,12 @@ function planned(dtype: DType, shape: readonly number[]): PlannedProduct['out'] 
   return { dtype, shape, rank: shape.length, size: numel(shape), layout: contiguous([...shape]) };
 }
 
-function checkedScales(
+export function checkedScales(
   name: string,
   scaling: readonly unknown[],
   a: KernelTensor,
   dtype: KernelDType,
-): NonNullable<Product['scales']> {
+): Scales {
   const rows = SCALES.flatMap((key, at) => {
     const scale = scaling[at];
     if (scale === undefined) return [];
@@ -157,5 +193,5 @@ function checkedScales(
       throw invalid(argument, 'a Tensor of f32 of one element', scale);
     return [[key, scale] as const];
   });
-  return Object.fromEntries(rows);
+  return { ...NO_SCALES, ...Object.fromEntries(rows) };
 }

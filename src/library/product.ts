@@ -1,9 +1,9 @@
 /**
- * Products of matrices: layouts of factors, and the choice among the kernels. f16 and bf16 go to
- * Hopper's warp groups where the device has them, else to tensor cores by warps; f32 and f64 to
- * fused multiply-adds.
+ * Products of matrices: layouts of factors, and the choice among the kernels. What tensor cores
+ * compute goes to Hopper's warp groups where the device has them, else f16 and bf16 to tensor cores
+ * by warps. All other products are fused multiply-adds.
  */
-import { bf16, f16, f64 } from '../core/index.js';
+import { bf16, f16, f32, f64 } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
 import { beginsAt } from '../tensor/alignment.js';
 import { Tensor } from '../tensor/index.js';
@@ -14,7 +14,8 @@ import { fmaProduct } from './fma-product.js';
 import type { Work } from './operation.js';
 import { sharedBytesOf, tensorCoreProduct } from './tensor-core-product.js';
 import type { TilePlan } from './tensor-core-product.js';
-import { NO_FINISH } from './finish.js';
+import { NO_FINISH, finishProduct, isNone } from './finish.js';
+import type { Finish } from './finish.js';
 import { isByWarpGroups, multiplyByWarpGroups } from './warp-group-matmul.js';
 import type { WarpGroupPlan } from './warp-group-product.js';
 
@@ -22,8 +23,7 @@ import type { WarpGroupPlan } from './warp-group-product.js';
 const AXES = 2;
 /** Sizes from which on indices after the end do not fit in 32 bits. */
 export const WIDE_FROM = 2 ** 31 - 2 ** 20;
-/** Elements of an asynchronous copy of 16 bytes, which begins at a multiple of them. */
-const RUN = 8;
+/** Asynchronous copies begin at multiples of so many bytes. */
 const ALIGNMENT = 16;
 /** Blocks that a launch has at most. */
 const MOST_BLOCKS = 2 ** 31 - 1;
@@ -45,15 +45,48 @@ const leading = ({ layout }: KernelTensor, batch: readonly number[]): Layout =>
     batch as never,
   );
 
-/** Queues the product. Gives whether what `finish` says was done with the sums. */
-export function multiply(
+/** How a product is computed, beside its factors. */
+export interface ProductChoice {
+  readonly plan?: TilePlan | WarpGroupPlan | undefined;
+  /** Whether tensor cores may compute a product of floats: f32 is then rounded to tf32. */
+  readonly tensor: boolean;
+}
+
+/** Queues the product and what follows its sums. */
+export function multiplyAndFinish(
+  work: Work,
+  out: KernelTensor,
+  a: KernelTensor,
+  b: KernelTensor,
+  choice: ProductChoice,
+  finish: Finish,
+): void {
+  const [m, n] = out.shape.slice(-2) as [number, number];
+  const k = a.shape.at(-1)!;
+  const finishes =
+    isNone(finish) || (choice.tensor && isByWarpGroups(a.device, a.dtype, [m, n, k]));
+  if (finishes && k > 0) {
+    multiply(work, out, a, b, choice, finish);
+    return;
+  }
+  const dtype = a.dtype === f64 ? f64 : f32;
+  const sums = isNone(finish)
+    ? out
+    : (work.temporary(dtype, [...out.shape]) as unknown as KernelTensor);
+  if (k > 0) multiply(work, sums, a, b, choice);
+  else work.add((sums as unknown as Tensor<'f32'>).fill(0));
+  if (sums !== out) work.add(finishProduct(sums, out, finish, n));
+}
+
+/** Queues the product. `finish` has a part only where warp groups compute it. */
+function multiply(
   work: Work,
   out: KernelTensor,
   givenA: KernelTensor,
   givenB: KernelTensor,
-  given: TilePlan | WarpGroupPlan | undefined,
+  { plan: given, tensor }: ProductChoice,
   finish = NO_FINISH,
-): boolean {
+): void {
   const batch = out.shape.slice(0, -2);
   const [m, n] = out.shape.slice(-2) as [number, number];
   const k = givenA.shape.at(-1)!;
@@ -63,21 +96,33 @@ export function multiply(
     multiprocessorCount,
     sharedMemoryPerBlockOptin,
   } = out.device.properties;
-  const halves = (dtype === f16 || dtype === bf16) && major >= 8;
-  let [a, b] = halves
-    ? [inRuns(work, givenA), inRuns(work, givenB)]
-    : [forward(work, givenA), forward(work, givenB)];
+  const byWarpGroups =
+    tensor &&
+    (given === undefined || 'splits' in given) &&
+    isByWarpGroups(out.device, dtype, [m, n, k]);
+  const halves = tensor && (dtype === f16 || dtype === bf16) && major >= 8;
+  const run = byWarpGroups || halves ? ALIGNMENT / dtype.bytes : 0;
+  // The instructions take runs of rows or columns for elements of 16 bits only.
+  const byDepth = run > 0 && dtype.bytes !== 2;
+  let [a, b] =
+    run > 0
+      ? [
+          inRuns(work, givenA, run, byDepth ? -1 : undefined),
+          inRuns(work, givenB, run, byDepth ? -2 : undefined),
+        ]
+      : [forward(work, givenA), forward(work, givenB)];
   let axes = coalesceTogether([leading(a, batch), leading(b, batch)]);
   if (axes[0]!.shape.length > AXES) {
     // Axes do not merge to two: each matrix of the batch is copied.
-    [a, b] = [a, b].map((factor) =>
+    [a, b] = [a, b].map((factor, at) =>
       written(
         work,
         factor.broadcastTo([
           ...batch,
           ...factor.shape.slice(-2),
         ] as never) as unknown as KernelTensor,
-        halves,
+        run,
+        byDepth ? ([-1, -2] as const)[at] : undefined,
       ),
     ) as [KernelTensor, KernelTensor];
     axes = coalesceTogether([leading(a, batch), leading(b, batch)]);
@@ -86,9 +131,9 @@ export function multiply(
   const [outerB = 0, innerB = 0] = twoOf(axes[1]!.strides);
   const lengths = twoOf(axes[0]!.shape, 1) as [number, number];
   const [, inner] = lengths;
-  const left = factorOf(a, -2, -1, halves);
-  const right = factorOf(b, -1, -2, halves);
-  if ((given === undefined || 'splits' in given) && isByWarpGroups(out.device, dtype, [m, n, k])) {
+  const left = factorOf(a, -2, -1, run);
+  const right = factorOf(b, -1, -2, run);
+  if (byWarpGroups) {
     multiplyByWarpGroups(
       work,
       {
@@ -99,9 +144,9 @@ export function multiply(
         stridesB: [outerB, innerB],
       },
       finish,
-      given,
+      given as WarpGroupPlan | undefined,
     );
-    return true;
+    return;
   }
   const wide = [left.tensor, right.tensor, out].some(({ size }) => size >= WIDE_FROM);
   const matrices = out.size / (m * n);
@@ -161,9 +206,9 @@ export function multiply(
         { grid, sharedBytes: sharedBytesOf(plan), ...index },
       ),
     );
-    return false;
+    return;
   }
-  const accumulator = dtype === f64 ? 'f64' : 'f32';
+  const accumulator = dtype === f64 ? 'f64' : dtype.kind === 'float' ? 'f32' : 'i32';
   const side =
     accumulator === 'f64'
       ? sideFor([64, 32], m, n, matrices, multiprocessorCount)
@@ -171,6 +216,7 @@ export function multiply(
   const { down, across, grid } = blocks(side, side);
   const launch = fmaProduct({
     dtype,
+    right: b.dtype,
     out: out.dtype,
     accumulator,
     side,
@@ -193,7 +239,6 @@ export function multiply(
       { grid, ...index },
     ),
   );
-  return false;
 }
 
 /** Values for two axes, from those for 0, 1 or 2; missing axes come first. */
@@ -206,9 +251,9 @@ function twoOf(values: readonly number[], missing = 0): number[] {
  *
  * @param line the axis of rows (in b: of columns)
  * @param depth the axis of the common dimension
- * @param runs whether the inner axis is read by runs of 16 bytes
+ * @param run elements of the 16 bytes by which the inner axis is read; 0 where it is not
  */
-function factorOf(tensor: KernelTensor, line: -1 | -2, depth: -1 | -2, runs: boolean): Factor {
+function factorOf(tensor: KernelTensor, line: -1 | -2, depth: -1 | -2, run: number): Factor {
   const { shape, strides, offset } = tensor.layout;
   const reach = shape.reduce((sum, extent, axis) => sum + (extent - 1) * strides[axis]!, 1);
   const all = new Tensor(tensor.buffer, layoutOf([reach], [1], offset), false) as KernelTensor;
@@ -219,7 +264,7 @@ function factorOf(tensor: KernelTensor, line: -1 | -2, depth: -1 | -2, runs: boo
   const isRun = shape.at(depth) === 1 || strides.at(depth) === 1;
   return {
     tensor: all,
-    byDepth: runs ? isRun && across % RUN === 0 : along <= across || across === 0,
+    byDepth: run > 0 ? isRun && across % run === 0 : along <= across || across === 0,
     across,
     along,
   };
@@ -230,29 +275,52 @@ function forward(work: Work, tensor: KernelTensor): KernelTensor {
   return tensor.layout.strides.every((stride) => stride >= 0) ? tensor : work.dense(tensor);
 }
 
-/** Gives the tensor, or a copy, in which rows or columns are runs of 16 bytes. */
-function inRuns(work: Work, tensor: KernelTensor): KernelTensor {
+/**
+ * Gives the tensor, or a copy, in which rows or columns are runs of 16 bytes.
+ *
+ * @param inner the axis of the runs; undefined for either
+ */
+function inRuns(
+  work: Work,
+  tensor: KernelTensor,
+  run: number,
+  inner: -1 | -2 | undefined,
+): KernelTensor {
   const { shape, strides } = tensor.layout;
   const apart = (axis: number): boolean =>
-    shape[axis] === 1 || (strides[axis]! >= 0 && strides[axis]! % RUN === 0);
-  const last = shape.length - 1;
-  const inner = (axis: number): boolean =>
-    (shape[axis] === 1 || strides[axis] === 1) &&
-    shape.every((_, other) => other === axis || apart(other));
-  return beginsAt(tensor, ALIGNMENT) && (inner(last) || inner(last - 1))
+    shape[axis] === 1 || (strides[axis]! >= 0 && strides[axis]! % run === 0);
+  const isInner = (from: -1 | -2): boolean => {
+    const axis = shape.length + from;
+    return (
+      (inner === undefined || inner === from) &&
+      (shape[axis] === 1 || strides[axis] === 1) &&
+      shape.every((_, other) => other === axis || apart(other))
+    );
+  };
+  return beginsAt(tensor, ALIGNMENT) && (isInner(-1) || isInner(-2))
     ? tensor
-    : written(work, tensor, true);
+    : written(work, tensor, run, inner);
 }
 
 /**
- * Copies the tensor: rows, or columns where their stride is smaller, are contiguous. With `runs`
- * they begin at multiples of 16 bytes.
+ * Copies the tensor: rows, or columns where their stride is smaller, are contiguous.
+ *
+ * @param run rows begin at multiples of so many elements; 0: they follow each other
+ * @param inner the axis that becomes contiguous; undefined for the one with the smaller stride
  */
-function written(work: Work, tensor: KernelTensor, runs: boolean): KernelTensor {
-  const columns = Math.abs(tensor.layout.strides.at(-2)!) < Math.abs(tensor.layout.strides.at(-1)!);
+function written(
+  work: Work,
+  tensor: KernelTensor,
+  run: number,
+  inner: -1 | -2 | undefined,
+): KernelTensor {
+  const columns =
+    inner === undefined
+      ? Math.abs(tensor.layout.strides.at(-2)!) < Math.abs(tensor.layout.strides.at(-1)!)
+      : inner === -2;
   const from = columns ? (tensor.transpose() as unknown as KernelTensor) : tensor;
   const extent = from.shape.at(-1)!;
-  const row = runs ? Math.ceil(extent / RUN) * RUN : extent;
+  const row = run > 0 ? Math.ceil(extent / run) * run : extent;
   const memory = work.temporary(from.dtype, [
     ...from.shape.slice(0, -1),
     row,

@@ -1,13 +1,14 @@
 /** The choice of tiles for products by Hopper's warp groups, and their launches. */
-import { bf16, f16 } from '../core/index.js';
+import { bf16, f16, f32, f8e4m3, f8e5m2, i8, u8 } from '../core/index.js';
 import type { CoreDevice, KernelDType } from '../core/index.js';
 import { beginsAt } from '../tensor/alignment.js';
 import { Tensor } from '../tensor/index.js';
 import type { KernelTensor } from '../tensor/index.js';
 import { layoutOf } from '../tensor/layout.js';
+import { finishArguments, finishForm } from './finish.js';
 import type { Finish } from './finish.js';
 import type { Work } from './operation.js';
-import { DEPTH, sharedBytesOf, warpGroupProduct } from './warp-group-product.js';
+import { LINE_BYTES, addsSteps, sharedBytesOf, warpGroupProduct } from './warp-group-product.js';
 import type { WarpGroupPlan } from './warp-group-product.js';
 
 /** A product of matrices, whose batch has two axes. */
@@ -33,16 +34,16 @@ const ALIGNMENT = 16;
 const MOST = 2 ** 31 - 2 ** 16;
 
 /**
- * Whether warp groups multiply elements of this dtype on the device: the instructions are those of
- * compute capability 9.0, and of no other.
+ * Whether the device has warp groups: the instructions are those of compute capability 9.0, and of
+ * no other.
  */
-export function hasWarpGroups(
-  { properties: { computeCapability } }: CoreDevice,
-  dtype: KernelDType,
-): boolean {
+export function hasWarpGroups({ properties: { computeCapability } }: CoreDevice): boolean {
   const [major, minor] = computeCapability;
-  return major === 9 && minor === 0 && (dtype === f16 || dtype === bf16);
+  return major === 9 && minor === 0;
 }
+
+/** dtypes whose products are computed by warp groups; f32 where it may be rounded to tf32. */
+const FACTORS: readonly KernelDType[] = [f16, bf16, f32, f8e4m3, f8e5m2, i8, u8];
 
 /** Whether products of these factors are computed by warp groups. */
 export function isByWarpGroups(
@@ -50,12 +51,14 @@ export function isByWarpGroups(
   dtype: KernelDType,
   extents: readonly number[],
 ): boolean {
-  return hasWarpGroups(device, dtype) && extents.every((extent) => extent <= MOST);
+  return (
+    hasWarpGroups(device) && FACTORS.includes(dtype) && extents.every((extent) => extent <= MOST)
+  );
 }
 
 /**
- * Queues the product of factors whose rows or columns begin at multiples of 16 bytes, on a device
- * for which {@link isByWarpGroups} holds.
+ * Queues the product of factors whose rows or columns (with elements of another size than 2 bytes:
+ * runs of the common dimension) begin at multiples of 16 bytes, on a device for which {@link isByWarpGroups} holds.
  */
 export function multiplyByWarpGroups(
   work: Work,
@@ -66,19 +69,23 @@ export function multiplyByWarpGroups(
   const { out, a, b, m, n, k, leftByDepth, rightByDepth, lengths, stridesA, stridesB } = product;
   const { multiprocessorCount } = out.device.properties;
   const matrices = lengths[0] * lengths[1];
-  const plan = given ?? planFor(m, n, k, matrices, multiprocessorCount);
-  const [down, across] = [Math.ceil(m / plan.rows), Math.ceil(n / plan.columns)];
+  const plan = given ?? planFor(m, n, k, matrices, multiprocessorCount, a.dtype);
   const { splits } = plan;
-  const tiles = down * across * matrices;
+  const tiles = Math.ceil(m / plan.rows) * Math.ceil(n / plan.columns) * matrices;
+  const has = (stride: number, axis: number): number => (stride === 0 ? 0 : 1 << axis);
   const launch = warpGroupProduct({
     plan,
     dtype: a.dtype,
+    right: b.dtype,
     out: out.dtype,
     leftByDepth,
     rightByDepth,
-    copied: splits === 1 && (n * out.dtype.bytes) % ALIGNMENT === 0 && beginsAt(out, ALIGNMENT),
-    bias: finish.bias?.dtype,
-    activation: finish.activation,
+    copied:
+      splits === 1 &&
+      out.dtype.bytes > 1 &&
+      (n * out.dtype.bytes) % ALIGNMENT === 0 &&
+      beginsAt(out, ALIGNMENT),
+    finish: finishForm(finish),
   });
   work.add(
     launch(
@@ -86,18 +93,13 @@ export function multiplyByWarpGroups(
         out: out.reshape([matrices, m, n] as never),
         a: batched(a, leftByDepth, lengths, stridesA, -2, -1),
         b: batched(b, rightByDepth, lengths, stridesB, -1, -2),
-        bias: finish.bias ?? oneOf(a),
+        ...finishArguments(finish, oneOf(a)),
         m,
         n,
         k,
-        down,
-        across,
         tiles,
         inner: lengths[1],
-        outerA: Number(stridesA[0] !== 0),
-        innerA: Number(stridesA[1] !== 0),
-        outerB: Number(stridesB[0] !== 0),
-        innerB: Number(stridesB[1] !== 0),
+        batches: [...stridesA, ...stridesB].reduce((bits, each, axis) => bits | has(each, axis), 0),
       },
       {
         // Each block of a cluster has a part of one tile; others compute one tile after the other.
@@ -170,11 +172,15 @@ export function planFor(
   k: number,
   matrices: number,
   multiprocessors: number,
+  dtype: KernelDType = f16,
 ): WarpGroupPlan {
-  const steps = Math.ceil(k / DEPTH);
+  const steps = Math.ceil((k * dtype.bytes) / LINE_BYTES);
+  const mostColumns = addsSteps(dtype) ? 128 : 256;
   let best: WarpGroupPlan | undefined;
   let least = Infinity;
-  for (const { step, more, ...plan } of PLANS)
+  for (const { step, more, ...plan } of PLANS) {
+    // A thread has registers for 64 sums of a step beside 64 of all.
+    if (plan.columns > mostColumns) continue;
     for (const splits of SPLITS) {
       if (splits > steps) break;
       const blocks = Math.ceil(m / plan.rows) * Math.ceil(n / plan.columns) * matrices * splits;
@@ -186,5 +192,6 @@ export function planFor(
         best = { ...plan, splits };
       }
     }
+  }
   return best!;
 }

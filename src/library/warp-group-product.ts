@@ -1,17 +1,18 @@
 /**
- * Products of matrices of f16 and bf16 by Hopper's warp groups, summed in f32. One warp group of a
+ * Products of matrices by Hopper's warp groups: f16, bf16, f32 as tf32 and f8, summed in f32, and
+ * i8 and u8, summed in i32. One warp group of a
  * block begins tensor copies of both factors, several steps of the common dimension ahead; each of
  * the others multiplies 64 rows of the block's tile. Blocks stay and compute one tile after the
  * other, so that the copies for the next tile run while the results of the last one are written.
  * Where there are few tiles, a cluster of blocks computes each of them: every block a part of the
  * common dimension, and then the sums of all parts for some of the columns.
  */
-import { i32 } from '../core/index.js';
+import { DTYPES, f8e4m3, f8e5m2, i32 } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
 import { deviceFunction, input, output } from '../kernels/index.js';
 import type { DeviceFunction } from '../kernels/index.js';
-import type { ActivationName } from './activations.js';
-import { finishing } from './finish.js';
+import { finishKey, finishParameters, finishing } from './finish.js';
+import type { FinishForm } from './finish.js';
 import { KernelFamily } from './kernel-family.js';
 import type { Gpu, KernelArray, Launchable } from './kernel-family.js';
 
@@ -29,9 +30,10 @@ export interface WarpGroupPlan {
   readonly group: number;
 }
 
-/** Elements of the common dimension in one step: lines of 128 bytes. */
-export const DEPTH = 64;
-const LINE_BYTES = 128;
+/** A step of the common dimension: lines of 128 bytes. */
+export const LINE_BYTES = 128;
+/** Lines of a panel of a factor of 16 bits whose inner dimension is not the common one. */
+const PANEL = 64;
 /** Lines of a result that a warp group writes at once, and how many such parts it has. */
 const PART_LINES = 64;
 const PARTS = 2;
@@ -46,19 +48,26 @@ export const sharedBytesOf = ({ rows, columns, stages }: WarpGroupPlan): number 
 /** The plan and what else a kernel is specialised for. */
 export interface WarpGroupForm {
   readonly plan: WarpGroupPlan;
-  /** f16 or bf16. */
+  /** The dtypes of the factors: the same, or two of f8e4m3 and f8e5m2, or of i8 and u8. */
   readonly dtype: KernelDType;
+  readonly right: KernelDType;
   readonly out: KernelDType;
   /** Whether the common dimension is the inner one of a, and of b. */
   readonly leftByDepth: boolean;
   readonly rightByDepth: boolean;
-  /** Whether tensor copies write the result: its rows begin at multiples of 16 bytes. */
+  /**
+   * Whether tensor copies write the result: its elements have 2 or 4 bytes, and its rows begin at
+   * multiples of 16 bytes.
+   */
   readonly copied: boolean;
-  /** The dtype of a bias, which is added to each row. */
-  readonly bias: KernelDType | undefined;
-  /** What is applied to each element, in f32. */
-  readonly activation: ActivationName | undefined;
+  readonly finish: FinishForm;
 }
+
+/**
+ * Whether sums of a step are added to others by f32 arithmetic: tensor cores keep 13 bits of a sum
+ * of products of f8 (H200), which a long common dimension would use up.
+ */
+export const addsSteps = (dtype: KernelDType): boolean => dtype === f8e4m3 || dtype === f8e5m2;
 
 type Lines = KernelArray<KernelArray<number>>;
 type Matrices = readonly (readonly number[][])[][] & { readonly shape: readonly number[] };
@@ -68,21 +77,20 @@ interface Args {
   /** [outer batch][inner batch][row][depth], or [depth][row]; b with columns for rows. */
   readonly a: Matrices;
   readonly b: Matrices;
-  /** Not read where the form has none. */
+  /** Not read where the form has none; scales of the factors and of the result. */
   readonly bias: readonly number[];
+  readonly scaleA: readonly number[];
+  readonly scaleB: readonly number[];
+  readonly scaleOut: readonly number[];
   readonly m: number;
   readonly n: number;
   readonly k: number;
-  /** The number of tiles along the result's rows and columns, and of all matrices. */
-  readonly down: number;
-  readonly across: number;
+  /** The number of tiles of all matrices. */
   readonly tiles: number;
-  /** The number of inner products for each outer one, and which batches of a factor are one. */
+  /** The number of inner products for each outer one. */
   readonly inner: number;
-  readonly outerA: number;
-  readonly innerA: number;
-  readonly outerB: number;
-  readonly innerB: number;
+  /** A bit for each axis of a batch that a factor has: outer and inner of a, then of b. */
+  readonly batches: number;
 }
 
 interface ProductGpu extends Gpu {
@@ -97,10 +105,28 @@ interface ProductGpu extends Gpu {
   /** Elements of the result in 128 bytes. */
   readonly WIDTH: number;
   readonly HALVES: boolean;
+  /** Elements of a step, and of the quarter of it that one instruction multiplies. */
+  readonly DEPTH: number;
+  readonly QUARTER: number;
+  readonly ADDS_STEPS: boolean;
   rowOf(number: number, down: number, across: number): number;
   columnOf(number: number, down: number, across: number): number;
-  finished(sum: number, bias: readonly number[], x: number, n: number): number;
+  finished(
+    sum: number,
+    bias: readonly number[],
+    x: number,
+    n: number,
+    scaleA: readonly number[],
+    scaleB: readonly number[],
+    scaleOut: readonly number[],
+  ): number;
+  /** All lines of both factors, as elements of the left and of the right one. */
   lines(): Lines;
+  linesOfRight(): Lines;
+  sums(): KernelArray<number>;
+  /** Sums in shared memory, and four of them in registers. */
+  parts(): KernelArray<number>;
+  four(): KernelArray<number>;
   staged(): Lines;
   packed(): KernelArray<number>;
 }
@@ -118,12 +144,16 @@ const columnOf = (number: number, down: number, across: number, gpu: Gpu & { GRO
 const products = new KernelFamily(
   'warp_group_product',
   (
-    { out, a, b, bias, m, n, k, down, across, tiles, inner, outerA, innerA, outerB, innerB }: Args,
+    { out, a, b, bias, scaleA, scaleB, scaleOut, m, n, k, tiles, inner, batches }: Args,
     gpu: ProductGpu,
   ) => {
     const { ROWS, COLUMNS, STAGES, SPLITS, PANEL_A, PANEL_B, COPIED, WIDTH, HALVES } = gpu;
+    const { DEPTH, QUARTER } = gpu;
     const GROUPS = ROWS / 64;
     const lines = gpu.lines();
+    const linesOfRight = gpu.linesOfRight();
+    const down = (m + (ROWS - 1)) / ROWS;
+    const across = (n + (COLUMNS - 1)) / COLUMNS;
     const full = gpu.shared.u64(STAGES);
     const empty = gpu.shared.u64(STAGES);
     if (gpu.threadIdx.x === 0) {
@@ -141,7 +171,7 @@ const products = new KernelFamily(
     const { lane } = gpu;
     // The block's part of the common dimension, in steps.
     const rank = gpu.blockIdx.x % SPLITS;
-    const allSteps = (k + 63) >> 6;
+    const allSteps = (k + (DEPTH - 1)) / DEPTH;
     const firstStep = (allSteps * rank) / SPLITS;
     const steps = (allSteps * (rank + 1)) / SPLITS - firstStep;
     const stride = gpu.gridDim.x / SPLITS;
@@ -154,15 +184,15 @@ const products = new KernelFamily(
           const matrix = tile / (down * across);
           const top = gpu.rowOf(tile % (down * across), down, across) * ROWS;
           const side = gpu.columnOf(tile % (down * across), down, across) * COLUMNS;
-          const oA = (matrix / inner) * outerA;
-          const iA = (matrix % inner) * innerA;
-          const oB = (matrix / inner) * outerB;
-          const iB = (matrix % inner) * innerB;
+          const oA = (matrix / inner) * (batches & 1);
+          const iA = (matrix % inner) * ((batches >> 1) & 1);
+          const oB = (matrix / inner) * ((batches >> 2) & 1);
+          const iB = (matrix % inner) * (batches >> 3);
           for (let step = 0; step < steps; step++) {
             gpu.barrier.wait(empty, stage, parity);
             gpu.barrier.expect(full, stage, (ROWS + COLUMNS) * 128);
             const line = stage * (ROWS + COLUMNS);
-            const at = (firstStep + step) * 64;
+            const at = (firstStep + step) * DEPTH;
             if (PANEL_A === 0) gpu.tensor.load(lines, line, ROWS, a, full, stage, oA, iA, top, at);
             else {
               gpu.unroll();
@@ -171,11 +201,11 @@ const products = new KernelFamily(
             }
             const to = line + ROWS;
             if (PANEL_B === 0)
-              gpu.tensor.load(lines, to, COLUMNS, b, full, stage, oB, iB, side, at);
+              gpu.tensor.load(linesOfRight, to, COLUMNS, b, full, stage, oB, iB, side, at);
             else {
               gpu.unroll();
               for (let p = 0; p < COLUMNS; p += 64)
-                gpu.tensor.load(lines, to + p, 64, b, full, stage, oB, iB, at, side + p);
+                gpu.tensor.load(linesOfRight, to + p, 64, b, full, stage, oB, iB, at, side + p);
             }
             stage++;
             if (stage === STAGES) {
@@ -187,7 +217,7 @@ const products = new KernelFamily(
       }
     } else {
       if (GROUPS > 1) gpu.group.moreRegisters(232);
-      const sums = gpu.local.f32(COLUMNS / 2);
+      const sums = gpu.sums();
       // Which of the two parts of shared memory the next part of a result is written to.
       let half = 0;
       let stage = 0;
@@ -197,42 +227,75 @@ const products = new KernelFamily(
         for (let i = 0; i < COLUMNS / 2; i++) sums[i] = 0;
         let before = 0;
         let step = 0;
-        do {
-          gpu.barrier.wait(full, stage, parity);
-          const line = stage * (ROWS + COLUMNS);
-          gpu.group.begin();
-          gpu.unroll();
-          for (let part = 0; part < 4; part++)
-            gpu.group.mma(
-              sums,
-              lines,
-              line + warpGroup * 64 + (PANEL_A === 0 ? 0 : part * 16),
-              PANEL_A === 0 ? part * 16 : 0,
-              lines,
-              line + ROWS + (PANEL_B === 0 ? 0 : part * 16),
-              PANEL_B === 0 ? part * 16 : 0,
-              PANEL_A,
-              PANEL_B,
-            );
-          gpu.group.commit();
-          gpu.group.wait(1);
-          // The products of the step before have read their factors.
-          if (step > 0 && thread === 0) gpu.barrier.arrive(empty, before);
-          before = stage;
-          stage++;
-          if (stage === STAGES) {
-            stage = 0;
-            parity ^= 1;
-          }
-          step++;
-        } while (step < steps);
-        gpu.group.wait(0);
-        if (thread === 0) gpu.barrier.arrive(empty, before);
+        if (gpu.ADDS_STEPS) {
+          const stepSums = gpu.sums();
+          do {
+            gpu.barrier.wait(full, stage, parity);
+            const line = stage * (ROWS + COLUMNS);
+            gpu.unroll();
+            for (let i = 0; i < COLUMNS / 2; i++) stepSums[i] = 0;
+            gpu.group.begin();
+            gpu.unroll();
+            for (let part = 0; part < 4; part++)
+              gpu.group.mma(
+                stepSums,
+                lines,
+                line + warpGroup * 64,
+                part * QUARTER,
+                linesOfRight,
+                line + ROWS,
+                part * QUARTER,
+              );
+            gpu.group.commit();
+            gpu.group.wait(0);
+            if (thread === 0) gpu.barrier.arrive(empty, stage);
+            gpu.unroll();
+            for (let i = 0; i < COLUMNS / 2; i++) sums[i] = sums[i]! + stepSums[i]!;
+            stage++;
+            if (stage === STAGES) {
+              stage = 0;
+              parity ^= 1;
+            }
+            step++;
+          } while (step < steps);
+        } else {
+          do {
+            gpu.barrier.wait(full, stage, parity);
+            const line = stage * (ROWS + COLUMNS);
+            gpu.group.begin();
+            gpu.unroll();
+            for (let part = 0; part < 4; part++)
+              gpu.group.mma(
+                sums,
+                lines,
+                line + warpGroup * 64 + (PANEL_A === 0 ? 0 : part * QUARTER),
+                PANEL_A === 0 ? part * QUARTER : 0,
+                linesOfRight,
+                line + ROWS + (PANEL_B === 0 ? 0 : part * QUARTER),
+                PANEL_B === 0 ? part * QUARTER : 0,
+                PANEL_A,
+                PANEL_B,
+              );
+            gpu.group.commit();
+            gpu.group.wait(1);
+            // The products of the step before have read their factors.
+            if (step > 0 && thread === 0) gpu.barrier.arrive(empty, before);
+            before = stage;
+            stage++;
+            if (stage === STAGES) {
+              stage = 0;
+              parity ^= 1;
+            }
+            step++;
+          } while (step < steps);
+          gpu.group.wait(0);
+          if (thread === 0) gpu.barrier.arrive(empty, before);
+        }
 
         if (SPLITS > 1) {
           // All copies have come, and the other groups' products have read them.
           if (GROUPS > 1) gpu.block.syncThreads(GROUPS + 1, 128 * GROUPS);
-          const parts = gpu.dynamicShared.f32();
+          const parts = gpu.parts();
           gpu.unroll();
           for (let i = 0; i < COLUMNS / 2; i++)
             parts[(i >> 2) * (512 * GROUPS) + gpu.threadIdx.x * 4 + (i & 3)] = sums[i]!;
@@ -259,7 +322,15 @@ const products = new KernelFamily(
                   gpu.unroll();
                   for (let i = 0; i < 8; i++) {
                     const x = column + first + q * 16 + 8 * (i >> 2) + (i & 1);
-                    packed[i] = gpu.finished(sums[first / 2 + q * 8 + i]!, bias, x, n);
+                    packed[i] = gpu.finished(
+                      sums[first / 2 + q * 8 + i]!,
+                      bias,
+                      x,
+                      n,
+                      scaleA,
+                      scaleB,
+                      scaleOut,
+                    );
                   }
                   const place = ((q * 2 + (lane >> 4)) ^ (lane & 7)) * 8;
                   gpu.warp.storeMatrices(staged[line]!, place, packed);
@@ -274,6 +345,9 @@ const products = new KernelFamily(
                       bias,
                       x,
                       n,
+                      scaleA,
+                      scaleB,
+                      scaleOut,
                     );
                   }
                 }
@@ -291,7 +365,8 @@ const products = new KernelFamily(
             for (let i = 0; i < COLUMNS / 2; i++) {
               const y = row + 8 * ((i >> 1) & 1);
               const x = column + 8 * (i >> 2) + (i & 1);
-              if (y < m && x < n) out[matrix]![y]![x] = gpu.finished(sums[i]!, bias, x, n);
+              if (y < m && x < n)
+                out[matrix]![y]![x] = gpu.finished(sums[i]!, bias, x, n, scaleA, scaleB, scaleOut);
             }
           }
         }
@@ -309,16 +384,16 @@ const products = new KernelFamily(
           warp * 16 +
           (lane >> 2);
         const side = gpu.columnOf(tile % (down * across), down, across) * COLUMNS;
-        const parts = gpu.dynamicShared.f32();
+        const parts = gpu.parts();
         gpu.unroll();
         for (let i = 0; i < COLUMNS / 8 / SPLITS; i++) {
           const four = rank * (COLUMNS / 8 / SPLITS) + i;
-          const total = gpu.local.f32(4);
+          const total = gpu.four();
           gpu.unroll();
           for (let e = 0; e < 4; e++) total[e] = 0;
           gpu.unroll();
           for (let r = 0; r < SPLITS; r++) {
-            const part = gpu.local.f32(4);
+            const part = gpu.four();
             gpu.cluster.load(part, parts, four * (512 * GROUPS) + gpu.threadIdx.x * 4, r);
             gpu.unroll();
             for (let e = 0; e < 4; e++) total[e] = total[e]! + part[e]!;
@@ -327,7 +402,8 @@ const products = new KernelFamily(
           for (let e = 0; e < 4; e++) {
             const y = row + 8 * (e >> 1);
             const x = side + (lane % 4) * 2 + 8 * four + (e & 1);
-            if (y < m && x < n) out[matrix]![y]![x] = gpu.finished(total[e]!, bias, x, n);
+            if (y < m && x < n)
+              out[matrix]![y]![x] = gpu.finished(total[e]!, bias, x, n, scaleA, scaleB, scaleOut);
           }
         }
       }
@@ -338,51 +414,72 @@ const products = new KernelFamily(
 );
 
 /** Shared and local arrays by dtype: a body names the dtype of an array. */
-const staged = (name: string, PARTS_OF_ALL: number): DeviceFunction => {
-  const uses = { PARTS_OF_ALL };
+const BYTES: Readonly<Record<string, number>> = Object.fromEntries(
+  Object.values(DTYPES).map(({ name, bytes }) => [name, bytes]),
+);
+const staged = (storage: string, LINES: number): DeviceFunction => {
+  const uses = { LINES, WIDTH: LINE_BYTES / BYTES[storage]! };
   type G = Gpu & typeof uses;
   const make = {
-    f16: (gpu: G) => gpu.shared.f16(gpu.PARTS_OF_ALL, 64),
-    bf16: (gpu: G) => gpu.shared.bf16(gpu.PARTS_OF_ALL, 64),
-    f32: (gpu: G) => gpu.shared.f32(gpu.PARTS_OF_ALL, 32),
-  }[name as 'f16'];
+    f16: (gpu: G) => gpu.shared.f16(gpu.LINES, gpu.WIDTH),
+    bf16: (gpu: G) => gpu.shared.bf16(gpu.LINES, gpu.WIDTH),
+    f32: (gpu: G) => gpu.shared.f32(gpu.LINES, gpu.WIDTH),
+    i32: (gpu: G) => gpu.shared.i32(gpu.LINES, gpu.WIDTH),
+  }[storage as 'f16'];
   return deviceFunction(make as never, { uses }) as DeviceFunction;
 };
-const packed = (name: string): DeviceFunction => {
+const packed = (storage: string): DeviceFunction => {
   const make = {
     f16: (gpu: Gpu) => gpu.local.f16(8),
     bf16: (gpu: Gpu) => gpu.local.bf16(8),
   };
-  return deviceFunction((make[name as 'f16'] ?? make.f16) as never, {}) as DeviceFunction;
+  return deviceFunction((make[storage as 'f16'] ?? make.f16) as never, {}) as DeviceFunction;
 };
-const linesOf = (name: string, COUNT: number): DeviceFunction => {
-  const uses = { COUNT };
+const linesOf = (storage: string, LINES: number): DeviceFunction => {
+  const uses = { LINES, WIDTH: LINE_BYTES / BYTES[storage]! };
   type G = Gpu & typeof uses;
   const make = {
-    f16: (gpu: G) => gpu.dynamicShared.f16(gpu.COUNT, 64),
-    bf16: (gpu: G) => gpu.dynamicShared.bf16(gpu.COUNT, 64),
-  }[name as 'f16'];
+    f16: (gpu: G) => gpu.dynamicShared.f16(gpu.LINES, gpu.WIDTH),
+    bf16: (gpu: G) => gpu.dynamicShared.bf16(gpu.LINES, gpu.WIDTH),
+    f32: (gpu: G) => gpu.dynamicShared.f32(gpu.LINES, gpu.WIDTH),
+    f8e4m3: (gpu: G) => gpu.dynamicShared.f8e4m3(gpu.LINES, gpu.WIDTH),
+    f8e5m2: (gpu: G) => gpu.dynamicShared.f8e5m2(gpu.LINES, gpu.WIDTH),
+    i8: (gpu: G) => gpu.dynamicShared.i8(gpu.LINES, gpu.WIDTH),
+    u8: (gpu: G) => gpu.dynamicShared.u8(gpu.LINES, gpu.WIDTH),
+  }[storage as 'f16'];
   return deviceFunction(make as never, { uses }) as DeviceFunction;
+};
+const SUMS = {
+  f32: {
+    sums: (gpu: Gpu & { COUNT: number }) => gpu.local.f32(gpu.COUNT),
+    parts: (gpu: Gpu) => gpu.dynamicShared.f32(),
+    four: (gpu: Gpu) => gpu.local.f32(4),
+  },
+  i32: {
+    sums: (gpu: Gpu & { COUNT: number }) => gpu.local.i32(gpu.COUNT),
+    parts: (gpu: Gpu) => gpu.dynamicShared.i32(),
+    four: (gpu: Gpu) => gpu.local.i32(4),
+  },
 };
 
 /** Gives the kernel for a form. */
 export function warpGroupProduct(form: WarpGroupForm): Launchable {
-  const { plan, dtype, out, leftByDepth, rightByDepth, copied, bias, activation } = form;
+  const { plan, dtype, right, out, leftByDepth, rightByDepth, copied, finish } = form;
   const { rows, columns, stages, splits, group } = plan;
   const key =
-    `${dtype.name}_${out.name}_${rows}x${columns}_${stages}_${splits}_${group}_` +
+    `${dtype.name}_${right === dtype ? '' : `${right.name}_`}${out.name}_${rows}x${columns}_${stages}_${splits}_${group}_` +
     `${leftByDepth ? 'k' : 'm'}${rightByDepth ? 'k' : 'n'}${copied ? '' : '_plain'}` +
-    (bias === undefined ? '' : `_bias_${bias.name}`) +
-    (activation === undefined ? '' : `_${activation}`);
+    finishKey(finish);
+  const made = SUMS[dtype.kind === 'float' ? 'f32' : 'i32'];
+  const COUNT = columns / 2;
   return products.member(key, () => ({
     signature: {
       out: output(out, 3),
       a: input(dtype, 4),
-      b: input(dtype, 4),
-      bias: input(bias ?? dtype),
-      ...Object.fromEntries(['m', 'n', 'k', 'down', 'across', 'tiles'].map((name) => [name, i32])),
+      b: input(right, 4),
+      ...finishParameters(finish, dtype),
       ...Object.fromEntries(
-        ['inner', 'outerA', 'innerA', 'outerB', 'innerB'].map((name) => [name, i32]),
+        ['m', 'n', 'k', 'tiles', 'inner', 'batches'].map((name) => [name, i32]),
       ),
     },
     uses: {
@@ -392,14 +489,21 @@ export function warpGroupProduct(form: WarpGroupForm): Launchable {
       SPLITS: splits,
       rowOf: deviceFunction(rowOf as never, { uses: { GROUP: group } }) as DeviceFunction,
       columnOf: deviceFunction(columnOf as never, { uses: { GROUP: group } }) as DeviceFunction,
-      PANEL_A: leftByDepth ? 0 : DEPTH,
-      PANEL_B: rightByDepth ? 0 : DEPTH,
+      DEPTH: LINE_BYTES / dtype.bytes,
+      QUARTER: LINE_BYTES / dtype.bytes / 4,
+      ADDS_STEPS: addsSteps(dtype),
+      PANEL_A: leftByDepth ? 0 : PANEL,
+      PANEL_B: rightByDepth ? 0 : PANEL,
       COPIED: copied,
       WIDTH: LINE_BYTES / out.bytes,
       HALVES: out.bytes === 2,
-      finished: finishing(bias !== undefined, activation, out.bytes === 2),
+      finished: finishing(finish, out.bytes <= 2),
       lines: linesOf(dtype.name, (rows + columns) * stages),
-      staged: staged(out.name, copied ? (rows / 64) * PARTS * PART_LINES : 8),
+      linesOfRight: linesOf(right.name, (rows + columns) * stages),
+      sums: deviceFunction(made.sums as never, { uses: { COUNT } }) as DeviceFunction,
+      parts: deviceFunction(made.parts as never, {}) as DeviceFunction,
+      four: deviceFunction(made.four as never, {}) as DeviceFunction,
+      staged: staged(copied ? out.name : 'f32', copied ? (rows / 64) * PARTS * PART_LINES : 8),
       packed: packed(out.name),
     },
     block: threadsOf(plan),

@@ -1,10 +1,11 @@
 /**
- * Products of f16 and bf16 by Hopper's warp groups, on a device of compute capability 9.0: whole
- * numbers whose sums f32 holds, so that results are exact.
+ * Products by Hopper's warp groups, on a device of compute capability 9.0: whole numbers whose sums
+ * f32 holds, so that results are exact.
  */
-import { DTYPES, bf16, f16, f32 } from 'async-cuda';
+import { bf16, f16, f32, f8e4m3, f8e5m2, i32, i8, u8 } from 'async-cuda';
 import { Device } from 'async-cuda';
 import type { DType } from 'async-cuda';
+import type { KernelDType } from 'async-cuda/core';
 import { matmul } from 'async-cuda/library';
 import type { KernelTensor } from 'async-cuda/tensor';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -29,8 +30,11 @@ interface Case {
   readonly b: readonly number[];
   /** Which of the factors is the transpose of what was written. */
   readonly turned?: string;
-  readonly dtype?: DType<'f16'> | DType<'bf16'>;
-  readonly out?: DType<'f16'> | DType<'bf16'> | DType<'f32'>;
+  readonly dtype?: KernelDType;
+  /** The dtype of b; default: that of a. */
+  readonly right?: KernelDType;
+  readonly out?: KernelDType;
+  readonly precision?: 'tensor';
   readonly plan?: Partial<WarpGroupPlan>;
 }
 
@@ -51,26 +55,61 @@ const CASES: Readonly<Record<string, Case>> = {
     ...{ a: [70, 640], b: [640, 200], dtype: bf16, out: bf16 },
     plan: { rows: 64, columns: 64, splits: 8 },
   },
+  'f8 whose rows and columns end within a tile': {
+    ...{ a: [100, 72], b: [72, 88], dtype: f8e4m3, out: f32 },
+  },
+  'f8 of both kinds, by columns of b': {
+    ...{ a: [70, 256], b: [90, 256], turned: 'b', dtype: f8e4m3, right: f8e5m2, out: bf16 },
+  },
+  'f8 in a batch, to f8': { a: [3, 40, 20], b: [20, 80], dtype: f8e5m2, out: f8e4m3 },
+  'f8, parts of the depth in a cluster': {
+    ...{ a: [100, 1000], b: [1000, 90], dtype: f8e4m3 },
+    plan: { splits: 4 },
+  },
+  'whole numbers': { a: [130, 200], b: [200, 70], dtype: i8, out: i32 },
+  'whole numbers of both kinds, by columns of b': {
+    ...{ a: [2, 70, 160], b: [2, 140, 160], turned: 'b', dtype: i8, right: u8, out: i32 },
+    plan: { columns: 256, stages: 2 },
+  },
+  'whole numbers, parts of the depth': {
+    ...{ a: [64, 1024], b: [1024, 64], dtype: u8, right: i8, out: i32 },
+    plan: { rows: 64, columns: 64, splits: 2 },
+  },
+  'f32 as tf32': { a: [100, 70], b: [70, 90], dtype: f32, precision: 'tensor' },
+  'f32 as tf32, both transposed': {
+    ...{ a: [72, 104], b: [96, 72], turned: 'ab', dtype: f32, out: f16, precision: 'tensor' },
+    plan: { columns: 192 },
+  },
 };
+/** The greatest whole numbers up to which a dtype holds all. */
+const MOST: Readonly<Record<string, number>> = { f8e4m3: 16, f8e5m2: 4 };
+const held = (value: number, { name }: KernelDType): number =>
+  name === 'u8'
+    ? Math.abs(value)
+    : Math.max(-(MOST[name] ?? 18), Math.min(MOST[name] ?? 18, value));
 
 describe('products by warp groups', () => {
   for (const [
     name,
-    { a: shapeA, b: shapeB, turned = '', dtype = f16, out = f32, plan },
+    { a: shapeA, b: shapeB, turned = '', dtype = f16, right = dtype, out = f32, plan, precision },
   ] of Object.entries(CASES))
     test(name, async ({ skip }) => {
       if (device === undefined) return skip('SKIPPED: no device of compute capability 9.0');
       const size = (shape: readonly number[]): number => shape.reduce((x, y) => x * y, 1);
-      const [xs, ys] = [numbers(size(shapeA), 1), numbers(size(shapeB), 2)];
-      const made = async (values: number[], shape: readonly number[], of: DType<'f32'>) =>
-        (await device!.tensor(of, values, [...shape])) as unknown as KernelTensor;
+      const xs = numbers(size(shapeA), 1).map((x) => held(x, dtype));
+      const ys = numbers(size(shapeB), 2).map((y) => held(y, right));
+      const made = async (values: number[], shape: readonly number[], of: KernelDType) =>
+        (await device!.tensor(of as DType<'f32'>, values, [...shape])) as unknown as KernelTensor;
       const view = (tensor: KernelTensor, letter: string): KernelTensor =>
         turned.includes(letter) ? (tensor.transpose() as unknown as KernelTensor) : tensor;
-      using a = await made(xs, shapeA, dtype as never);
-      using b = await made(ys, shapeB, dtype as never);
+      using a = await made(xs, shapeA, dtype);
+      using b = await made(ys, shapeB, right);
       using wideA = await made(xs, shapeA, f32);
       using wideB = await made(ys, shapeB, f32);
-      const options = { dtype: DTYPES[out.name] as DType<'f32'> };
+      const options = {
+        dtype: out as DType<'f32'>,
+        ...(precision === undefined ? {} : { precision }),
+      };
       const product =
         plan === undefined
           ? matmul(view(a, 'a') as never, view(b, 'b') as never, options)

@@ -69,7 +69,10 @@ function descriptor(
   return described;
 }
 
-const BYTES: Readonly<Record<string, number>> = { f16: 2, bf16: 2, tf32: 4, s8: 1, u8: 1 };
+const BYTES: Readonly<Record<string, number>> = {
+  ...{ f16: 2, bf16: 2, tf32: 4 },
+  ...{ s8: 1, u8: 1, e4m3: 1, e5m2: 1 },
+};
 const SUMS: Readonly<Record<string, string>> = { f32: 'f32', f16: 'f16', i32: 's32' };
 
 const product: Text = (w, { detail, registers, sharedAddress, fromZero }) => {

@@ -1,12 +1,10 @@
 /** Shared, local and dynamic shared memory that a body declares. */
-import { castStorages } from '../storage-types.js';
+import { STORAGES } from '../storage-types.js';
 import type { DeclaredArray, StorageType } from '../tree.js';
 import { arity, known, number, type Call } from './calls.js';
 import { storageBytes } from './types.js';
 import type { Value } from './values.js';
 import { commonType } from './operands.js';
-
-const storages: readonly StorageType[] = [...castStorages, 'bool'];
 
 /**
  * A module declares at most 48 KiB of shared memory (ptxas); a thread has 512 KiB of local memory
@@ -72,7 +70,7 @@ function declare(space: 'shared' | 'local', storage: StorageType) {
 }
 
 export function arrayFunctions(space: 'shared' | 'local'): Record<string, (call: Call) => Value> {
-  return Object.fromEntries(storages.map((storage) => [storage, declare(space, storage)]));
+  return Object.fromEntries(STORAGES.map((storage) => [storage, declare(space, storage)]));
 }
 
 /** Declares an array of a value's type, in kernels that the compiler itself writes. */
@@ -86,7 +84,7 @@ export function arrayLike(space: 'shared' | 'local') {
  */
 export const dynamicArrayFunctions: Readonly<Record<string, (call: Call) => Value>> =
   Object.fromEntries(
-    storages.map((storage) => [
+    STORAGES.map((storage) => [
       storage,
       (call: Call): Value => {
         arity(call, 0, 3);

@@ -161,6 +161,8 @@ const names = {
     bf16: 0,
     f32: 0,
     f64: 0,
+    f8e4m3: 0,
+    f8e5m2: 0,
     bool: 0,
   } satisfies Record<keyof ArrayMethods, 0>,
 };

@@ -108,7 +108,12 @@ const FACTORS: Readonly<
   f32: { type: 'tf32', depth: 8, sums: ['f32'] },
   i8: { type: 's8', depth: 32, sums: ['i32'] },
   u8: { type: 'u8', depth: 32, sums: ['i32'] },
+  f8e4m3: { type: 'e4m3', depth: 32, sums: ['f32', 'f16'] },
+  f8e5m2: { type: 'e5m2', depth: 32, sums: ['f32', 'f16'] },
 };
+/** Whether one product takes factors of both: those of 8 bits with the same sums. */
+const together = (a: StorageType, b: StorageType): boolean =>
+  a === b || (storageBytes[a] === 1 && String(FACTORS[a]?.sums) === String(FACTORS[b]?.sums));
 
 /** Elements along a panel of a transposed factor, or 0. */
 function panelOf(call: Call, at: number): number {
@@ -150,8 +155,8 @@ const product = (registers: boolean) => (call: Call) => {
   if (factors === undefined)
     return pass.fail(
       argNodes[registers ? 2 : 4] ?? node,
-      `${name} multiplies f16, bf16, f32 (as tf32), i8 and u8, and the right factor is ` +
-        b.storage,
+      `${name} multiplies f16, bf16, f32 (as tf32), f8e4m3, f8e5m2, i8 and u8, and the right ` +
+        `factor is ${b.storage}`,
       'Convert it.',
     );
   if (!factors.sums.includes(sum.storage))
@@ -193,7 +198,7 @@ const product = (registers: boolean) => (call: Call) => {
     return instruction(call, 'group.mma', [sums, left, right], [...detail, 'registers']);
   }
   const a = lines(call, 1, 2, 3);
-  if (a.storage !== b.storage && !(factors.sums[0] === 'i32' && FACTORS[a.storage]?.depth === 32))
+  if (!together(a.storage, b.storage))
     pass.fail(
       argNodes[1] ?? node,
       `${name} multiplies two of one dtype, and its factors are ${a.storage} and ${b.storage}`,
