@@ -3,7 +3,7 @@
  * reading a body finds these members by their names. Every integer dtype is `number` to the type
  * checker; the compiler tracks the dtype.
  */
-import type { KernelDTypeName, PtxName } from '../ground/dtype.js';
+import type { KernelDTypeName } from '../ground/dtype.js';
 
 /** Three indices or lengths. */
 export interface Dim3 {
@@ -186,18 +186,18 @@ export interface WarpGroup {
   begin(): void;
   /**
    * Begins sums += a · b on the tensor cores: 64 rows by N columns. Each thread has N / 2 elements
-   * of the sums, f32 (also f16 for factors of f16 and f8; i32 for i8 and u8). With w the warp's number in
-   * its group, g = lane / 4 and t = lane % 4, element i is row 16 · w + g + 8 · (i / 2 % 2), column
-   * 8 · (i / 4) + 2 · t + i % 2.
+   * of the sums, f32 (also f16 for factors of f16 and f8; i32 for i8 and u8). With w the warp's
+   * number in its group, g = lane / 4 and t = lane % 4, element i is row
+   * 16 · w + g + 8 · (i / 2 % 2), column 8 · (i / 4) + 2 · t + i % 2.
    *
    * Factors are in shared arrays of two axes, whose lines have 128, 64 or 32 bytes, as
    * `gpu.tensor.load` writes them. `a` has a line for each row, `b` one for each column, from
    * `aLine` and `bLine` on; the common dimension runs along the lines, from `aColumn` and `bColumn`
    * on: 16 elements of f16 and bf16, 8 of f32 (which are read as tf32), 32 of f8, i8 and u8. One
-   * factor may be f8e4m3 and the other f8e5m2, and so with i8 and u8. With `panelA` or `panelB`, for
-   * 16 bits only, lines run along the common dimension instead, and contain rows of `a` or columns
-   * of `b`; a panel is as many lines as the constant says, and the next line's worth of rows or
-   * columns begins after it.
+   * factor may be f8e4m3 and the other f8e5m2, and so with i8 and u8. With `panelA` or `panelB`,
+   * for 16 bits only, lines run along the common dimension instead, and contain rows of `a` or
+   * columns of `b`; a panel is as many lines as the constant says, and the next line's worth of rows
+   * or columns begins after it.
    *
    * Sums that have just been made zeros by constants are overwritten: no register is cleared.
    *
@@ -217,8 +217,8 @@ export interface WarpGroup {
   ): void;
   /**
    * {@link mma} with `a` in registers: 8 elements of f16 or bf16 in each thread, 4 of f32, 16 of
-   * f8, i8 or u8, of the warp's 16 rows, as those of `gpu.warp.mma`. They may be written again after
-   * {@link wait}.
+   * f8, i8 or u8, of the warp's 16 rows, as those of `gpu.warp.mma`. They may be written again
+   * after {@link wait}.
    */
   mmaOfRegisters(
     sums: MatrixFragment,

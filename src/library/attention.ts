@@ -230,8 +230,7 @@ function inFourAxes(work: Work, tensor: KernelTensor, batches: number): KernelTe
 /** Whether the kernel for warp groups computes this. */
 function isForWarpGroups({ q, mask, channels, scale }: Task): boolean {
   return (
-    hasWarpGroups(q.device) &&
-    q.dtype.bytes === 2 &&
+    hasWarpGroups(q.device, q.dtype) &&
     mask === undefined &&
     channels % RUN === 0 &&
     channels <= 256 &&

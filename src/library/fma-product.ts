@@ -1,5 +1,6 @@
 /**
- * Products of matrices by fused multiply-adds, in f32, f64 or i32, with any strides, on any device. A
+ * Products of matrices by fused multiply-adds, in f32, f64 or i32, with any strides, on any device.
+ * A
  * block computes a tile of the result, and each thread a square of it; the square's rows and
  * columns are spread so that adjacent threads read adjacent elements of shared memory. While one
  * pair of tiles is multiplied, the next one is read into registers. Each element is one chain of
@@ -12,6 +13,7 @@ import type { DeviceFunction, GpuWith } from '../kernels/index.js';
 import { KernelFamily } from './kernel-family.js';
 import type { Gpu, Input, KernelArray, Launchable, Output } from './kernel-family.js';
 import { CASTS } from './reduction-kernels.js';
+import { pairName } from './warp-group-product.js';
 
 export interface FmaForm {
   readonly dtype: KernelDType;
@@ -250,8 +252,8 @@ export function fmaProduct({
   const each = side / ACROSS;
   const read = (side * DEPTH) / FMA_THREADS;
   return products.member(
-    `${dtype.name}_${right === dtype ? '' : `${right.name}_`}${out.name}_${side}_${leftByDepth ? 'k' : 'm'}${rightByDepth ? 'k' : 'n'}` +
-      `${wide ? '_wide' : ''}`,
+    `${pairName(dtype, right)}_${out.name}_${side}_` +
+      `${leftByDepth ? 'k' : 'm'}${rightByDepth ? 'k' : 'n'}${wide ? '_wide' : ''}`,
     () => {
       const whole = wide ? i64 : i32;
       return {

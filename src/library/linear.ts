@@ -56,8 +56,8 @@ export interface SmallLinearOptions<R extends SmallProductName = SmallProductNam
   /** How our kernels compute sums, as of {@link matmul}. */
   readonly precision?: ProductPrecision;
   /**
-   * A value for each row of the weights: `[N]`, of f16, bf16 or f32. For cuBLASLt it is of f16 where
-   * the result is, else of bf16, except before `gelu` and `silu`.
+   * A value for each row of the weights: `[N]`, of f16, bf16 or f32. For cuBLASLt it is of f16
+   * where the result is, else of bf16, except before `gelu` and `silu`.
    */
   readonly bias?: OrOp<Tensor<'f16' | 'bf16' | 'f32'>>;
   /** The function of each element, as of {@link LinearOptions}. */
@@ -249,7 +249,7 @@ function apply(
     work,
     flat,
     x,
-    weights.transpose() as unknown as KernelTensor,
+    weights.transpose(),
     { tensor },
     { ...finish, bias: finish.bias && work.dense(finish.bias) },
   );

@@ -97,17 +97,17 @@ export type Multiplied<S extends Shape, T extends Shape> = S extends readonly [
  * chain of fused multiply-adds in the order of K, with the same bits on every device; so are the
  * others with `precision: 'exact'`.
  *
- * On compute capability 9.0 factors of f8e4m3 and f8e5m2, which may differ, are multiplied on tensor
- * cores, too: 128 products at a time are added with 13 bits and these sums in f32, so that a result
- * is within 2^-12 of the sum of the products' magnitudes. The same holds for f32 with `precision:
- * 'tensor'`, which rounds its elements to tf32, towards zero. Elsewhere both are chains of f32. i8
- * and u8 give their exact i32, modulo 2^32. Rows of a and columns of b of these dtypes are copied
- * unless they are contiguous and begin at multiples of 16 bytes.
+ * On compute capability 9.0 factors of f8e4m3 and f8e5m2, which may differ, are multiplied on
+ * tensor cores, too: 128 products at a time are added with 13 bits and these sums in f32, so that a
+ * result is within 2^-12 of the sum of the products' magnitudes. f32 with `precision: 'tensor'` is
+ * rounded to tf32, towards zero: a result is within 2^-9 of that sum. Elsewhere both are chains of
+ * f32. i8 and u8 give their exact i32, modulo 2^32. Rows of a and columns of b of these dtypes are
+ * copied unless they are contiguous and begin at multiples of 16 bytes.
  *
  * With `engine: 'cublas'` NVIDIA's cuBLASLt computes the product; its sums of f16, bf16, f32 and f8
  * are f32, in an order of its own. It takes f8 from compute capability 8.9 on: before Blackwell
- * where rows of a and columns of b are contiguous, and K and N are multiples of 16. The first product
- * of a form (dtypes, shapes, layouts) loads the library or makes a plan, off this thread.
+ * where rows of a and columns of b are contiguous, and K and N are multiples of 16. The first
+ * product of a form (dtypes, shapes, layouts) loads the library or makes a plan, off this thread.
  *
  * @throws CudaArgumentError for fewer than two axes, another dtype, factors whose dtypes or K
  *   differ, axes that do not broadcast, a product that the engine does not have; at the call, or

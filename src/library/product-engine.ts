@@ -32,8 +32,8 @@ export interface ProductScales {
 
 /**
  * How sums of products of floats are computed. `'tensor'`: by tensor cores, where the device has
- * them for the dtype; f32 is then rounded to tf32, towards zero. `'exact'`: each sum is one chain of
- * fused multiply-adds of f32, with the same bits on every device.
+ * them for the dtype; f32 is then rounded to tf32, towards zero. `'exact'`: each sum is one chain
+ * of fused multiply-adds of f32, with the same bits on every device.
  */
 export type ProductPrecision = 'tensor' | 'exact';
 

@@ -144,7 +144,7 @@ function multiply(
         stridesB: [outerB, innerB],
       },
       finish,
-      given as WarpGroupPlan | undefined,
+      given,
     );
     return;
   }

@@ -33,14 +33,13 @@ const ALIGNMENT = 16;
 /** Sizes from which on indices after the end do not fit in 32 bits. */
 const MOST = 2 ** 31 - 2 ** 16;
 
-/**
- * Whether the device has warp groups: the instructions are those of compute capability 9.0, and of
- * no other.
- */
-export function hasWarpGroups({ properties: { computeCapability } }: CoreDevice): boolean {
-  const [major, minor] = computeCapability;
-  return major === 9 && minor === 0;
-}
+/** The instructions of warp groups are those of compute capability 9.0, and of no other. */
+const isHopper = ({ properties: { computeCapability } }: CoreDevice): boolean =>
+  computeCapability[0] === 9 && computeCapability[1] === 0;
+
+/** Whether warp groups of the device multiply elements of this dtype of 16 bits. */
+export const hasWarpGroups = (device: CoreDevice, dtype: KernelDType): boolean =>
+  isHopper(device) && (dtype === f16 || dtype === bf16);
 
 /** dtypes whose products are computed by warp groups; f32 where it may be rounded to tf32. */
 const FACTORS: readonly KernelDType[] = [f16, bf16, f32, f8e4m3, f8e5m2, i8, u8];
@@ -51,14 +50,13 @@ export function isByWarpGroups(
   dtype: KernelDType,
   extents: readonly number[],
 ): boolean {
-  return (
-    hasWarpGroups(device) && FACTORS.includes(dtype) && extents.every((extent) => extent <= MOST)
-  );
+  return isHopper(device) && FACTORS.includes(dtype) && extents.every((extent) => extent <= MOST);
 }
 
 /**
  * Queues the product of factors whose rows or columns (with elements of another size than 2 bytes:
- * runs of the common dimension) begin at multiples of 16 bytes, on a device for which {@link isByWarpGroups} holds.
+ * runs of the common dimension) begin at multiples of 16 bytes, on a device for which
+ * {@link isByWarpGroups} holds.
  */
 export function multiplyByWarpGroups(
   work: Work,

@@ -462,12 +462,16 @@ const SUMS = {
   },
 };
 
+/** The factors' dtypes, in a kernel's name. */
+export const pairName = (left: KernelDType, right: KernelDType): string =>
+  left === right ? left.name : `${left.name}_${right.name}`;
+
 /** Gives the kernel for a form. */
 export function warpGroupProduct(form: WarpGroupForm): Launchable {
   const { plan, dtype, right, out, leftByDepth, rightByDepth, copied, finish } = form;
   const { rows, columns, stages, splits, group } = plan;
   const key =
-    `${dtype.name}_${right === dtype ? '' : `${right.name}_`}${out.name}_${rows}x${columns}_${stages}_${splits}_${group}_` +
+    `${pairName(dtype, right)}_${out.name}_${rows}x${columns}_${stages}_${splits}_${group}_` +
     `${leftByDepth ? 'k' : 'm'}${rightByDepth ? 'k' : 'n'}${copied ? '' : '_plain'}` +
     finishKey(finish);
   const made = SUMS[dtype.kind === 'float' ? 'f32' : 'i32'];
