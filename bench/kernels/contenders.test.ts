@@ -24,6 +24,7 @@ describe('contenders', () => {
   test.for<ProductCase>([
     { m: 24, n: 40, k: 72, dtype: 'f16', kind: 'product' },
     { m: 3, n: 136, k: 64, dtype: 'bf16', kind: 'product' },
+    { m: 24, n: 32, k: 48, dtype: 'f8e4m3', kind: 'product' },
     { m: 16, n: 24, k: 40, dtype: 'f16', kind: 'layer' },
     { m: 16, n: 24, k: 40, dtype: 'bf16', kind: 'layer' },
   ])('%j', async (given, { skip }) => {

@@ -17,12 +17,15 @@ export interface Package {
 /** What a contender needs of a benchmark's arguments. */
 export type Conditions = Pick<Setup, 'device' | 'count'>;
 
-/** `[m, k] × [k, n]`, both by rows; or a linear layer of weights `[n, k]`, with bias and gelu. */
+/**
+ * `[m, k] × [k, n]`, both by rows (f8: the second one by columns, and the result is of bf16); or a
+ * linear layer of weights `[n, k]`, with bias and gelu.
+ */
 export interface ProductCase {
   readonly m: number;
   readonly n: number;
   readonly k: number;
-  readonly dtype: 'f16' | 'bf16';
+  readonly dtype: 'f16' | 'bf16' | 'f8e4m3';
   readonly kind: 'product' | 'layer';
 }
 
@@ -48,13 +51,22 @@ function wideElementBits(index: number): number {
   return 0x3f00 | ((bits >>> 16) & 0x7f) | ((bits >>> 31) << 15);
 }
 
+/** The same of f8e4m3. */
+function smallElementBits(index: number): number {
+  const bits = Math.imul(index + 1, 2654435761);
+  return 0x30 | ((bits >>> 16) & 0x7) | ((bits >>> 31) << 7);
+}
+
+const smallValueOf = (bits: number): number => (bits >> 7 ? -1 : 1) * (0.5 + (bits & 0x7) / 16);
 const valueOf = (bits: number): number => (bits >> 15 ? -1 : 1) * (0.5 + (bits & 0x3ff) / 2048);
 const wideValueOf = (bits: number): number => (bits >> 15 ? -1 : 1) * (0.5 + (bits & 0x7f) / 256);
 
-const BITS = { f16: elementBits, bf16: wideElementBits };
-const VALUES = { f16: valueOf, bf16: wideValueOf };
+const BITS = { f16: elementBits, bf16: wideElementBits, f8e4m3: smallElementBits };
+const VALUES = { f16: valueOf, bf16: wideValueOf, f8e4m3: smallValueOf };
 /** The relative error of a rounded result, twice. */
-const ROUNDING = { f16: 2 ** -10, bf16: 2 ** -7 };
+const ROUNDING = { f16: 2 ** -10, bf16: 2 ** -7, f8e4m3: 2 ** -7 };
+/** The error of a sum, for each element of the common dimension. */
+const SUMMING = { f16: 2e-5, bf16: 2e-5, f8e4m3: 2e-4 };
 /** Where the second factor and the bias begin in the sequence of elements. */
 const SECOND = 7;
 const BIAS = 13;
@@ -73,9 +85,10 @@ function proveElement(
   let sum = 0;
   for (let i = 0; i < k; i++)
     sum +=
-      value(row * k + i) * value((kind === 'layer' ? column * k + i : i * n + column) + SECOND);
+      value(row * k + i) *
+      value((kind === 'layer' || dtype === 'f8e4m3' ? column * k + i : i * n + column) + SECOND);
   const wanted = kind === 'layer' ? geluTanh(sum + value(column + BIAS)) : sum;
-  if (!(Math.abs(got - wanted) <= 0.1 + ROUNDING[dtype] * Math.abs(wanted)))
+  if (!(Math.abs(got - wanted) <= 0.1 + k * SUMMING[dtype] + ROUNDING[dtype] * Math.abs(wanted)))
     throw new Error(`element [${row}][${column}] of the ${kind} is ${got}, not ${wanted}`);
 }
 
@@ -119,35 +132,36 @@ export async function startProduct(
 ): Promise<Contender> {
   const { m, n, k, dtype, kind } = given;
   const { stream } = device;
-  const empty = (shape: [number, number] | [number]) => {
+  const isSmall = dtype === 'f8e4m3';
+  const empty = (shape: [number, number] | [number], name: ProductCase['dtype'] = dtype) => {
     const size = shape.reduce((product, extent) => product * extent, 1);
-    return root.Tensor.of(device.alloc(root.DTYPES[dtype], size), shape) as Root.Tensor<
+    return root.Tensor.of(device.alloc(root.DTYPES[name], size), shape) as Root.Tensor<
       'f16' | 'bf16',
       number[]
     >;
   };
   const filled = async (shape: [number, number] | [number], from: number) => {
     const tensor = empty(shape);
-    const bits = new Uint16Array(tensor.size);
+    const bits = isSmall ? new Uint8Array(tensor.size) : new Uint16Array(tensor.size);
     const bitsOf = BITS[dtype];
     for (let i = 0; i < bits.length; i++) bits[i] = bitsOf(i + from);
-    await tensor.writeBits(bits);
+    await tensor.writeBits(bits as Uint16Array<ArrayBuffer>);
     return tensor;
   };
   const a = await filled([m, k], 0);
-  const b = await filled(kind === 'layer' ? [n, k] : [k, n], SECOND);
+  const b = await filled(kind === 'layer' || isSmall ? [n, k] : [k, n], SECOND);
   const bias = await filled([n], BIAS);
-  const out = empty([m, n]);
+  const out = empty([m, n], isSmall ? 'bf16' : dtype);
   const close = (): Promise<void> => {
     for (const { buffer } of [a, b, bias, out]) buffer.close();
     return Promise.resolve();
   };
   const op: { runOn: (on: typeof stream) => PromiseLike<unknown> } =
     engine === 'tiles'
-      ? tileProduct(root, dtype)({ c: out, a, b } as never)
+      ? tileProduct(root, dtype as 'f16')({ c: out, a, b } as never)
       : kind === 'layer'
         ? library.linear(a, b, { bias, activation: 'geluTanh', engine, out })
-        : library.matmul(a, b, { engine, out });
+        : library.matmul(a, isSmall ? (b.transpose() as typeof b) : b, { engine, out });
   try {
     // Compiles the kernel, or opens the library and makes a plan.
     await op.runOn(stream);

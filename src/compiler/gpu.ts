@@ -196,8 +196,8 @@ export interface WarpGroup {
    * on: 16 elements of f16 and bf16, 8 of f32 (which are read as tf32), 32 of f8, i8 and u8. One
    * factor may be f8e4m3 and the other f8e5m2, and so with i8 and u8. With `panelA` or `panelB`,
    * for 16 bits only, lines run along the common dimension instead, and contain rows of `a` or
-   * columns of `b`; a panel is as many lines as the constant says, and the next line's worth of rows
-   * or columns begins after it.
+   * columns of `b`; a panel is as many lines as the constant says, and the next line's worth of
+   * rows or columns begins after it.
    *
    * Sums that have just been made zeros by constants are overwritten: no register is cleared.
    *
