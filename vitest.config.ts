@@ -11,7 +11,7 @@ const source = fileURLToPath(new URL('./src/', import.meta.url));
  * `npm run test:thorough`, and `--mode all` is both at once, each test one time.
  */
 const extents = {
-  test: { tagsFilter: ['!thorough'], scale: '0.025', seed: '1' },
+  test: { tagsFilter: ['!thorough'], scale: '0.05', seed: '1' },
   thorough: { tagsFilter: ['thorough || scaled || random || base'], scale: '1', seed: '' },
   all: { tagsFilter: [], scale: '1', seed: '' },
 };
@@ -52,10 +52,11 @@ const shared = [
 ];
 
 /**
- * V8's flags of the shared processes in `npm test`: kernels stay in V8's baseline code, and functions
- * of JavaScript have it from their first call. A test runs most of its kernels once: to optimise
- * them took more processor time than it saved, 9 s of 22 s in test/library/attention.test.ts. The
- * files of `alone` and the thorough tests run with V8's own choice, as programs do.
+ * V8's flags of the shared processes in `npm test`: kernels stay in V8's baseline code, and
+ * functions of JavaScript have it from their first call. A test runs most of its kernels once: to
+ * optimise them took more processor time than it saved, 9 s of 22 s in
+ * test/library/attention.test.ts. The files of `alone` and the thorough tests run with V8's own
+ * choice, as programs do.
  */
 const baselineCode = ['--no-wasm-dynamic-tiering', '--no-wasm-tier-up', '--always-sparkplug'];
 

@@ -1,7 +1,7 @@
 /**
  * How much the random and the repeated tests do, and how a failure of one is run again.
  *
- * ASYNC_CUDA_TEST_SCALE multiplies the number of runs of each random test: `npm test` sets 0.025,
+ * ASYNC_CUDA_TEST_SCALE multiplies the number of runs of each random test: `npm test` sets 0.05,
  * `npm run test:thorough` 1. ASYNC_CUDA_TEST_SEED is the seed of the first run. vitest.config.ts
  * sets both, unless the environment has them.
  */

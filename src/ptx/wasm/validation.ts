@@ -84,8 +84,8 @@ export class Validator {
   private top: Value | undefined = undefined;
   private frame: Frame | undefined;
   /**
-   * Where each instruction begins, in ascending order, and the stack at that point. In three arrays,
-   * because an object for each instruction took a tenth of the time of a compilation.
+   * Where each instruction begins, in ascending order, and the stack at that point: three arrays,
+   * which need no object for each instruction.
    */
   private readonly starts: number[] = [];
   private readonly tops: (Value | undefined)[] = [];
@@ -133,7 +133,7 @@ export class Validator {
       this.step();
       this.validated = next;
     }
-    // Bytes that are still to come are read as zeros, which end a number: there may be more of them.
+    // Bytes still to come are read as zeros, which end a number: it may need more of them.
     this.least = this.validated < length ? reader.at : length + 1;
   }
 
