@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import type { Plugin } from 'vitest/config';
 
 const source = fileURLToPath(new URL('./src/', import.meta.url));
 
@@ -49,6 +51,24 @@ const shared = [
   ['{src,test,demo,examples,bench}/**'],
 ];
 
+/**
+ * V8's flags of the shared processes in `npm test`: kernels stay in V8's baseline code, and
+ * functions of JavaScript have it from their first call. A test runs most of its kernels once: to
+ * optimise them took more processor time than it saved, 9 s of 22 s in
+ * test/library/attention.test.ts. The files of `alone` and the thorough tests run with V8's own
+ * choice, as programs do.
+ */
+const baselineCode = ['--no-wasm-dynamic-tiering', '--no-wasm-tier-up', '--always-sparkplug'];
+
+/** tsconfig.json decides what the sources become, and vitest does not look at it. */
+const cacheKeys: Plugin = {
+  name: 'tsconfig-in-cache-keys',
+  configureVitest({ experimental_defineCacheKeyGenerator: define }) {
+    const text = readFileSync(new URL('./tsconfig.json', import.meta.url), 'utf8');
+    define(() => text);
+  },
+};
+
 /** The glob of the tests among the files that a glob names. */
 const testsIn = (glob: string): string => glob.replace('**', '**/*.test.ts');
 
@@ -58,6 +78,7 @@ export default defineConfig(({ mode }) => {
   }
   const { tagsFilter, scale, seed } = extents[mode as keyof typeof extents];
   return {
+    plugins: [cacheKeys],
     resolve: {
       // Tests import the package by its own name and get the sources, so that they never test an
       // old build.
@@ -77,6 +98,7 @@ export default defineConfig(({ mode }) => {
             include: globs.map(testsIn),
             exclude: [...alone, ...shared.slice(0, at).flat()],
             isolate: false,
+            execArgv: mode === 'test' ? baselineCode : [],
             // One group after the other: vitest ends a shared process where a file of another
             // project comes next.
             sequence: { groupOrder: at + 1 },
@@ -108,6 +130,9 @@ export default defineConfig(({ mode }) => {
         ASYNC_CUDA_TEST_SCALE: process.env['ASYNC_CUDA_TEST_SCALE'] ?? scale,
         ASYNC_CUDA_TEST_SEED: process.env['ASYNC_CUDA_TEST_SEED'] ?? seed,
       },
+      // Each project transforms the sources by itself. With the cache one of them does, also in the
+      // first run. `npx vitest --clearCache` removes it; it is in node_modules.
+      experimental: { fsModuleCache: true },
       globalSetup: ['./scripts/vitest-setup.mjs'],
       setupFiles: ['./test/typed-array-equality.ts'],
       // Processes, not threads: a test that ends a device, or crashes a driver, takes only its own

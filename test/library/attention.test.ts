@@ -14,6 +14,7 @@ import { sectionOf } from '../../src/library/tile-order.js';
 import type { AttentionPlan } from '../../src/library/warp-group-attention.js';
 import { onCpu, onDevice } from '../core/test-device.js';
 import { openHopper } from '../kernels/hopper/hopper-device.js';
+import { tagsOf } from '../random-runs.js';
 
 type Name = 'f16' | 'bf16' | 'f32';
 interface Case {
@@ -295,10 +296,13 @@ describe('by warp groups', () => {
   });
   afterAll(() => device?.close());
 
-  test.for(BY_GROUPS)('%s', async ([, name, each, given], { skip }) => {
-    if (device === undefined) return skip('the GPU is of another generation');
-    expect(await errorOf(device, name, each, 2 ** (1 - DIGITS[name]), given)).toBeLessThan(1);
-  });
+  for (const row of BY_GROUPS) {
+    const [title, name, each, given] = row;
+    test(title, { tags: tagsOf(BY_GROUPS, row, 5) }, async ({ skip }) => {
+      if (device === undefined) return skip('the GPU is of another generation');
+      expect(await errorOf(device, name, each, 2 ** (1 - DIGITS[name]), given)).toBeLessThan(1);
+    });
+  }
 
   test('operands whose rows are not where tensor copies begin are copied', async ({ skip }) => {
     if (device === undefined) return skip('the GPU is of another generation');

@@ -14,6 +14,7 @@ import { matmulBy } from '../../src/library/matmul.js';
 import { planFor } from '../../src/library/warp-group-matmul.js';
 import type { WarpGroupPlan } from '../../src/library/warp-group-product.js';
 import { onCpu, range } from '../core/test-device.js';
+import { someOf, tagsOf } from '../random-runs.js';
 import { hopperOptions, openHopper } from '../kernels/hopper/hopper-device.js';
 
 let device: Device | undefined;
@@ -93,7 +94,7 @@ describe('products by warp groups', () => {
     name,
     { a: shapeA, b: shapeB, turned = '', dtype = f16, right = dtype, out = f32, plan, precision },
   ] of Object.entries(CASES))
-    test(name, async ({ skip }) => {
+    test(name, { tags: tagsOf(Object.keys(CASES), name, 7) }, async ({ skip }) => {
       if (device === undefined) return skip('SKIPPED: no device of compute capability 9.0');
       const size = (shape: readonly number[]): number => shape.reduce((x, y) => x * y, 1);
       const xs = numbers(size(shapeA), 1).map((x) => held(x, dtype));
@@ -149,7 +150,7 @@ describe('products by warp groups', () => {
 
 describe.runIf(onCpu)('under the checker', () => {
   // Blocks that compute several tiles of an odd number of parts, which take turns in shared memory.
-  test.each([64, 192])('several tiles of %i columns for each block', async (columns) => {
+  someOf(1, test)([64, 192])('several tiles of %i columns for each block', async (columns) => {
     await using checked = await Device.open('cpu', {
       ...hopperOptions,
       check: true,

@@ -322,7 +322,9 @@ describeWith('NVRTC', 'compile', () => {
       } as const;
       const made = await compile(TEMPLATE, options);
       expect(made.cached).toBe(false);
-      await vi.waitFor(async () => expect((await compile(TEMPLATE, options)).cached).toBe(true));
+      await vi.waitFor(async () => expect((await compile(TEMPLATE, options)).cached).toBe(true), {
+        timeout: 5000,
+      });
       const kept = await compile(TEMPLATE, options);
       expect([
         kept.ptx,

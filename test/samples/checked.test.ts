@@ -24,12 +24,16 @@ const RACES: Readonly<Record<string, string>> = {
 };
 
 const racing = new Set<string>();
+const SAMPLE_NAMES = SAMPLE_MODULES.map(({ name }) => name);
 
 describe.runIf(onCpu).each(SAMPLE_MODULES)('$name', ({ name, cases }) => {
   const fitting = cases.filter(({ targets }) => targets === undefined || targets.includes('sm_80'));
   for (const sample of fitting) {
-    // `npm test` has all of the kernels that race, and one more case of each module.
-    const tags = sample.kernel in RACES ? [] : tagsOf(fitting, sample, 1);
+    // `npm test` has all of the kernels that race, and one more case of each fourth module:
+    // samples.test.ts runs all kernels there.
+    const ofModules = tagsOf(SAMPLE_NAMES, name, Math.ceil(SAMPLE_NAMES.length / 4));
+    const tags =
+      sample.kernel in RACES ? [] : [...new Set([...tagsOf(fitting, sample, 1), ...ofModules])];
     test(`${sample.kernel}, ${sample.name}`, { tags }, async () => {
       const host = new TestDevice('worker', {
         check: { keepGoing: true },

@@ -33,7 +33,7 @@ describe.each(onCpu ? ['none', 'all'] : ['a GPU has its own'])('Programs, lanes:
   });
 
   describe.each(MODULES)('$name', ({ name, cases }) => {
-    someOf(3, test)(cases)('$kernel, $name', async (sample) => {
+    someOf(2, test)(cases)('$kernel, $name', async (sample) => {
       checkAgainstJavaScript(sample, 'sm_80', await runCase(host, ptxOf(name), sample), new Map());
       expect(host.errors).toEqual([]);
     });

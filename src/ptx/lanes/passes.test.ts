@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import * as fc from '../../../test/fast-check.js';
-import { scaled } from '../../../test/random-runs.js';
+import { scaled, someOf } from '../../../test/random-runs.js';
 import { PASSES } from './pass-table.js';
 import type { Passes } from './pass-table.js';
 import {
@@ -45,7 +45,8 @@ function compare(made: fc.Arbitrary<object>, off: fc.Arbitrary<readonly string[]
 }
 
 describe('passes of the vector back end', () => {
-  it.each(SWITCHES)(
+  // The two tests below switch all of them off, and several at random.
+  someOf(6, it)(SWITCHES)(
     "give single threads' results without '%s'",
     { tags: 'random', timeout: 60_000 },
     (name) => {

@@ -1,6 +1,7 @@
 // Reads the instructions of a function's bytes.
 
 import { immediateOf, nameOf } from './opcodes.js';
+import type { Opcode } from './opcodes.js';
 
 export class Reader {
   bytes: Uint8Array;
@@ -38,7 +39,12 @@ export class Reader {
   /** Skips the immediates of an opcode. */
   skipImmediates(opcode: number): void {
     const name = nameOf(opcode);
-    switch (name && immediateOf(name)) {
+    if (name !== undefined) this.skipImmediatesOf(name);
+  }
+
+  /** The same of an instruction whose name is known. */
+  skipImmediatesOf(name: Opcode): void {
+    switch (immediateOf(name)) {
       case 'block':
       case 'label':
       case 'function':

@@ -43,11 +43,6 @@ interface Frame {
   readonly outer: Frame | undefined;
 }
 
-interface State {
-  readonly top: Value | undefined;
-  readonly frame: Frame | undefined;
-}
-
 const LETTERS: Readonly<Record<string, LocalType>> = {
   i: 'i32',
   j: 'i64',
@@ -69,30 +64,37 @@ interface Types {
   readonly results: readonly LocalType[];
 }
 
-const known = new Map<Opcode, Types>();
+const known = new Map<Opcode, Types | undefined>();
 
 /** Undefined for an instruction whose types depend on more than its name. */
 function typesByName(name: Opcode): Types | undefined {
-  let types = known.get(name);
-  const text = types ? '' : typesOf(name);
-  if (text !== '') {
-    const [operands, results] = text.split('>') as [string, string];
-    const read = (letters: string): LocalType[] => [...letters].map((letter) => LETTERS[letter]!);
-    known.set(name, (types = { operands: read(operands).reverse(), results: read(results) }));
-  }
-  return types;
+  const types = known.get(name);
+  if (types || known.has(name)) return types;
+  const text = typesOf(name);
+  const [operands, results] = text.split('>') as [string, string];
+  const read = (letters: string): LocalType[] => [...letters].map((letter) => LETTERS[letter]!);
+  const made =
+    text === '' ? undefined : { operands: read(operands).reverse(), results: read(results) };
+  known.set(name, made);
+  return made;
 }
 
 export class Validator {
   private readonly types: FunctionTypes;
   private top: Value | undefined = undefined;
   private frame: Frame | undefined;
-  /** Where each instruction begins, in ascending order, and the stack at that point. */
+  /**
+   * Where each instruction begins, in ascending order, and the stack at that point: three arrays,
+   * which need no object for each instruction.
+   */
   private readonly starts: number[] = [];
-  private readonly states: State[] = [];
+  private readonly tops: (Value | undefined)[] = [];
+  private readonly frames: (Frame | undefined)[] = [];
   private readonly reader = new Reader(new Uint8Array(), 0);
   /** How many bytes are valid, and the instruction to which the next ones belong. */
   private validated = 0;
+  /** How many bytes there have to be before the next instruction can be complete. */
+  private least = 1;
   private name: Opcode = 'nop';
 
   constructor(types: FunctionTypes) {
@@ -108,26 +110,31 @@ export class Validator {
 
   /** Validates all instructions that are complete now. */
   read(bytes: Uint8Array, length: number): void {
+    // An instruction's bytes come one by one: most calls end here.
+    if (length < this.least) return;
     const { reader } = this;
     reader.bytes = bytes;
     reader.end = length;
     while (this.validated < length) {
       reader.at = this.validated;
       const code = reader.opcode();
+      if (reader.at > length) break;
       const name = nameOf(code);
-      if (reader.at > length) return;
       if (name === undefined) throw this.error(`0x${code.toString(16)} is no instruction`);
       this.name = name;
       const immediates = reader.at;
-      reader.skipImmediates(code);
-      if (reader.at > length) return;
+      reader.skipImmediatesOf(name);
+      if (reader.at > length) break;
       const next = reader.at;
       this.starts.push(this.validated);
-      this.states.push({ top: this.top, frame: this.frame });
+      this.tops.push(this.top);
+      this.frames.push(this.frame);
       reader.at = immediates;
       this.step();
       this.validated = next;
     }
+    // Bytes still to come are read as zeros, which end a number: it may need more of them.
+    this.least = this.validated < length ? reader.at : length + 1;
   }
 
   /** Goes back to the state before the bytes from `start` on. */
@@ -135,12 +142,12 @@ export class Validator {
     if (this.validated > start) {
       let index = this.starts.length;
       while (index > 0 && this.starts[index - 1]! >= start) index--;
-      const { top, frame } = this.states[index]!;
-      this.starts.length = this.states.length = index;
-      this.top = top;
-      this.frame = frame;
+      this.top = this.tops[index];
+      this.frame = this.frames[index];
+      this.starts.length = this.tops.length = this.frames.length = index;
     }
     this.validated = Math.min(this.validated, start);
+    this.least = this.validated + 1;
   }
 
   private step(): void {

@@ -2,6 +2,7 @@
 import { Device, bf16, f16, f32, input, output, tileKernel } from 'async-cuda';
 import type { DType, Tensor } from 'async-cuda';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { someOf } from '../../random-runs.js';
 
 import { productIn } from '../../../src/kernels/tile-products.js';
 import { failure, onCpu, range } from '../../core/test-device.js';
@@ -59,28 +60,28 @@ describe('products by warp groups', () => {
     if (found === undefined) skip('SKIPPED: the GPU is of another generation');
   });
 
-  for (const [m, n, k] of [
-    [128, 256, 64],
+  someOf(
+    2,
+    test,
+  )([
     [130, 264, 200],
+    [128, 256, 64],
     [8, 8, 8],
     [300, 520, 72],
-  ] as const)
-    test(`${m} × ${n} by ${k}`, async () => {
-      expect((await plain.report(device, { m, n, k })).products).toEqual([
-        'wgmma.m64n256k16 of f16',
-      ]);
-      using a = await made(f16, [m, k], 1);
-      using b = await made(f16, [k, n], 2);
-      using out = (await plain({ a, b })).c;
-      const [xs, ys] = [numbers(m * k, 1), numbers(k * n, 2)];
-      expect([...(await out.read())]).toEqual(
-        products(
-          [m, n, k],
-          (row, p) => xs[row * k + p]!,
-          (p, column) => ys[p * n + column]!,
-        ),
-      );
-    });
+  ] as const)('%i × %i by %i', async (m, n, k) => {
+    expect((await plain.report(device, { m, n, k })).products).toEqual(['wgmma.m64n256k16 of f16']);
+    using a = await made(f16, [m, k], 1);
+    using b = await made(f16, [k, n], 2);
+    using out = (await plain({ a, b })).c;
+    const [xs, ys] = [numbers(m * k, 1), numbers(k * n, 2)];
+    expect([...(await out.read())]).toEqual(
+      products(
+        [m, n, k],
+        (row, p) => xs[row * k + p]!,
+        (p, column) => ys[p * n + column]!,
+      ),
+    );
+  });
 
   test('of transposed factors and batches, from and to another sum', async () => {
     const layer = tileKernel(
