@@ -22,7 +22,8 @@ const dist = join(root, 'dist');
 /**
  * Texts that Workers run: bundled from `entry`, written to `output` as `export const <name>:
  * string`. In order: the second holds the first. One with `parameters` becomes an expression, a
- * function of them, and its SHA-256 is exported beside it.
+ * function of them. The SHA-256 of one with `digest` is written to that module, which is loaded
+ * before the text.
  */
 const workerScripts = [
   {
@@ -35,6 +36,7 @@ const workerScripts = [
     entry: 'src/runtime/thread/main.ts',
     output: 'src/runtime/thread-source.ts',
     parameters: 'require, keepCode',
+    digest: { name: 'threadSourceDigest', output: 'src/runtime/thread-source-digest.ts' },
   },
   { name: 'bootSource', entry: 'src/runtime/thread/boot.ts', output: 'src/runtime/boot-source.ts' },
   {
@@ -131,7 +133,7 @@ async function replaceFile(path, contents, mode) {
 }
 
 export async function buildWorkerScripts() {
-  for (const { name, entry, output, parameters } of present(workerScripts)) {
+  for (const { name, entry, output, parameters, digest } of present(workerScripts)) {
     const result = await build({
       ...everyBuild,
       entryPoints: [entry],
@@ -149,16 +151,18 @@ export async function buildWorkerScripts() {
       throw new Error(`${entry} imports ${output}, the text that is made from it`);
     const bundled = result.outputFiles[0].text;
     const text = parameters === undefined ? bundled : `(function(${parameters}){${bundled}\n})`;
-    const digest = createHash('sha256').update(text).digest('hex');
+    const origin = `// Written by scripts/build.mjs from ${entry}.\n\n`;
     await replaceFile(
       join(root, output),
-      `// Written by scripts/build.mjs from ${entry}.\n\n` +
-        `/** The script that the Worker runs, as text. */\nexport const ${name}: string = ` +
-        `${literal(text)};\n` +
-        (parameters === undefined
-          ? ''
-          : `\n/** Its SHA-256. */\nexport const ${name}Digest = '${digest}';\n`),
+      `${origin}/** The script that the Worker runs, as text. */\n` +
+        `export const ${name}: string = ${literal(text)};\n`,
     );
+    if (digest !== undefined)
+      await replaceFile(
+        join(root, digest.output),
+        `${origin}/** SHA-256 of the script. */\n` +
+          `export const ${digest.name} = '${createHash('sha256').update(text).digest('hex')}';\n`,
+      );
   }
 }
 
@@ -192,15 +196,19 @@ export async function buildGenerated() {
 }
 
 export async function removeWorkerScripts() {
-  for (const { output } of workerScripts) await rm(join(root, output), { force: true });
+  for (const { output, digest } of workerScripts)
+    for (const path of [output, ...(digest === undefined ? [] : [digest.output])])
+      await rm(join(root, path), { force: true });
 }
 
 /**
- * The text as a template literal: shorter than a quoted string, where quotes and newlines would be
- * escaped.
+ * The text as a string in single quotes, of which the Workers' texts have few. V8 reads a template
+ * literal twice as slowly, because it keeps the text with and without the escapes (1.3 MB: 17
+ * instead of 8 ms, Node 20 on a cloud machine).
  */
 function literal(text) {
-  return '`' + text.replace(/[\\`]|\$(?=\{)/g, '\\$&').replaceAll('\r', '\\r') + '`';
+  const escapes = { '\n': '\\n', '\r': '\\r', "'": "\\'", '\\': '\\\\' };
+  return `'${text.replace(/[\n\r'\\]/g, (character) => escapes[character])}'`;
 }
 
 async function buildEntries() {

@@ -1,7 +1,8 @@
 /**
  * Starts the runtime's workers from the embedded scripts, and exchanges messages with them. Node
  * parses the text that it evaluates twice, so that text is short (`thread/boot.ts`), and compiles
- * the other.
+ * the other, which is more than a megabyte. V8 takes 8 ms to read that from a module, so it is a
+ * module of its own, which is loaded while the first worker starts, and then posted.
  *
  * The script is text, not a file beside this one: `new URL('./worker.js', import.meta.url)` broke
  * in every bundler tried. `execArgv` is emptied so that a loader of the host program does not run
@@ -16,7 +17,14 @@ import { onExit } from './exit.js';
 import type { Ending } from './exit.js';
 import type { FromThread, ProviderConfig, ThreadStart, ToThread, WorkerStart } from './messages.js';
 import type { BootData } from './thread/boot.js';
-import { threadSource, threadSourceDigest } from './thread-source.js';
+import { threadSourceDigest } from './thread-source-digest.js';
+
+let threadSource: string | undefined;
+
+async function loadThreadSource(): Promise<string> {
+  threadSource ??= (await import('./thread-source.js')).threadSource;
+  return threadSource;
+}
 
 export class ThreadWorker implements Ending {
   readonly config: ProviderConfig;
@@ -38,7 +46,6 @@ export class ThreadWorker implements Ending {
     this.onMessage = onMessage;
     this.config = start.config;
     this.port = port1;
-    this.loading[0] = this.native ? 1 : 0;
     // The thread does not warn about a cache that it does not use.
     openDiskCache()?.look();
     this.worker = new Worker(bootSource, {
@@ -51,7 +58,6 @@ export class ThreadWorker implements Ending {
         ...start,
         port: port2,
         loading: this.loading,
-        source: threadSource,
         digest: threadSourceDigest,
       } satisfies BootData & ThreadStart,
       transferList: [port2],
@@ -74,8 +80,23 @@ export class ThreadWorker implements Ending {
       });
     });
     this.worker.unref();
+    if (threadSource !== undefined) this.run(threadSource);
+    else
+      loadThreadSource().then(
+        (source) => this.run(source),
+        (reason: unknown) => {
+          if (!this.ending) died(reason as Error);
+          void this.worker.terminate();
+        },
+      );
     port1.on('message', (message: FromThread) => onMessage(message));
     port1.unref();
+  }
+
+  /** Posts the script, which the worker waits for and runs. */
+  private run(source: string): void {
+    if (this.native) this.loading[0] = 1;
+    this.worker.postMessage(source);
   }
 
   /** Whether the thread uses koffi. */

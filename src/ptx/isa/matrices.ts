@@ -132,64 +132,67 @@ const products = (rows: readonly Row[], sparse = ''): Form[] =>
   );
 
 /** f16 of sm_70: four products at once, with rows and columns in any order. */
-const QUADS: readonly Form[] = [
-  ['f16', 'f16'],
-  ['f32', 'f16'],
-  ['f32', 'f32'],
-].map(([d, c]) => {
-  return form(
-    `sync aligned m8n8k4 row|col row|col ${d} f16 f16 ${c}`,
-    `${fragment(256, d!)} {b32,b32} {b32,b32} ${fragment(256, c!)}`,
-    '6.4 sm_70',
-  );
-});
+const quads = (): Form[] =>
+  [
+    ['f16', 'f16'],
+    ['f32', 'f16'],
+    ['f32', 'f32'],
+  ].map(([d, c]) => {
+    return form(
+      `sync aligned m8n8k4 row|col row|col ${d} f16 f16 ${c}`,
+      `${fragment(256, d!)} {b32,b32} {b32,b32} ${fragment(256, c!)}`,
+      '6.4 sm_70',
+    );
+  });
 
 const registers = (count: number): string =>
   `{${Array.from({ length: count }, () => 'b32').join(',')}}`;
 const BLACKWELL = '8.6 sm_100f or 8.6 sm_120f or 9.0 sm_110f';
 const SINCE = { 'shared::cta': '7.8' };
 
-const LOADED: readonly Form[] = ['x1', 'x2', 'x4']
-  .flatMap((times, power) => {
-    const count = 2 ** power;
-    return [
+const loaded = (): Form[] =>
+  ['x1', 'x2', 'x4']
+    .flatMap((times, power) => {
+      const count = 2 ** power;
+      return [
+        form(
+          `sync aligned m8n8 ${times} [trans] [shared|shared::cta] b16`,
+          `${registers(count)} [s]`,
+          '6.5 sm_75',
+        ),
+        form(
+          `sync aligned m8n16 ${times} [shared|shared::cta] b8x16 b6x16_p32|b4x16_p64`,
+          `${registers(count)} [s]`,
+          BLACKWELL,
+        ),
+        ...(times === 'x4'
+          ? []
+          : ['b8', 'b8x16 b6x16_p32|b4x16_p64'].map((types) =>
+              form(
+                `sync aligned m16n16 ${times} trans [shared|shared::cta] ${types}`,
+                `${registers(2 * count)} [s]`,
+                BLACKWELL,
+              ),
+            )),
+      ];
+    })
+    .map((row) => row.withWords(SINCE));
+
+const stored = (): Form[] =>
+  ['x1', 'x2', 'x4']
+    .flatMap((times, power) => [
       form(
         `sync aligned m8n8 ${times} [trans] [shared|shared::cta] b16`,
-        `${registers(count)} [s]`,
-        '6.5 sm_75',
+        `[s] ${registers(2 ** power)}`,
+        '7.8 sm_90',
       ),
       form(
-        `sync aligned m8n16 ${times} [shared|shared::cta] b8x16 b6x16_p32|b4x16_p64`,
-        `${registers(count)} [s]`,
+        `sync aligned m16n8 ${times} trans [shared|shared::cta] b8`,
+        `[s] ${registers(2 ** power)}`,
         BLACKWELL,
       ),
-      ...(times === 'x4'
-        ? []
-        : ['b8', 'b8x16 b6x16_p32|b4x16_p64'].map((types) =>
-            form(
-              `sync aligned m16n16 ${times} trans [shared|shared::cta] ${types}`,
-              `${registers(2 * count)} [s]`,
-              BLACKWELL,
-            ),
-          )),
-    ];
-  })
-  .map((row) => row.withWords(SINCE));
-
-const STORED: readonly Form[] = ['x1', 'x2', 'x4']
-  .flatMap((times, power) => [
-    form(
-      `sync aligned m8n8 ${times} [trans] [shared|shared::cta] b16`,
-      `[s] ${registers(2 ** power)}`,
-      '7.8 sm_90',
-    ),
-    form(
-      `sync aligned m16n8 ${times} trans [shared|shared::cta] b8`,
-      `[s] ${registers(2 ** power)}`,
-      BLACKWELL,
-    ),
-  ])
-  .map((row) => row.withWords(SINCE));
+    ])
+    .map((row) => row.withWords(SINCE));
 
 /** Columns of a wgmma: multiples of 8, or for integers of 16 and three small ones. */
 const columns = (numbers: readonly number[], k: number): string =>
@@ -216,7 +219,7 @@ const GROUP_PRODUCTS: readonly (readonly [
   ['s32 b1 b1 and popc', EVERY_SIXTEEN, 256, '', ''],
 ];
 
-const GROUPS: readonly Form[] = [
+const groups = (): Form[] => [
   ...GROUP_PRODUCTS.flatMap(([types, numbers, k, shared, registers]) =>
     [`b64 b64 p ${shared}`, `{b32,b32,b32,b32} b64 p ${registers}`].map((operands) =>
       form(
@@ -238,19 +241,37 @@ const OPERATION = {
   meaning: 'opaque',
 } as const;
 
+/**
+ * The forms are made when a program first uses the instruction: making these took longer than those
+ * of all other families, 1 ms of the start of each runtime thread.
+ */
 export const MATRICES = {
   mma: {
     ...OPERATION,
-    forms: [
-      ...QUADS,
-      ...products(DENSE),
-      ...products(SPARSE, 'sp|sp::ordered_metadata'),
-      ...products(ORDERED, 'sp::ordered_metadata'),
-    ],
+    get forms() {
+      return [
+        ...quads(),
+        ...products(DENSE),
+        ...products(SPARSE, 'sp|sp::ordered_metadata'),
+        ...products(ORDERED, 'sp::ordered_metadata'),
+      ];
+    },
     operands: { writesFirst: true, braces: true },
   },
-  ldmatrix: { ...OPERATION, forms: LOADED, operands: { writesFirst: true, braces: true } },
-  stmatrix: { ...OPERATION, forms: STORED, operands: { writesFirst: false, braces: true } },
+  ldmatrix: {
+    ...OPERATION,
+    get forms() {
+      return loaded();
+    },
+    operands: { writesFirst: true, braces: true },
+  },
+  stmatrix: {
+    ...OPERATION,
+    get forms() {
+      return stored();
+    },
+    operands: { writesFirst: false, braces: true },
+  },
   movmatrix: {
     ...OPERATION,
     forms: [form('sync aligned m8n8 trans b16', 'b32 b32', '7.8 sm_75')],
@@ -269,7 +290,9 @@ export const MATRICES = {
     vector: NO_VECTOR_FORM,
   },
   wgmma: {
-    forms: GROUPS,
+    get forms() {
+      return groups();
+    },
     operands: {
       writesFirst: (modifiers) => modifiers[0] === 'mma_async',
       readsFirst: true,

@@ -162,7 +162,7 @@ export const alike = (traits: InstructionTraits): InstructionTraits => ({
 });
 
 /** The instructions by mnemonic. */
-export type Traits = ReadonlyMap<string, InstructionTraits>;
+export type Traits = Pick<ReadonlyMap<string, InstructionTraits>, 'get'>;
 
 export const NEVER_WAITS: WaitTraits = { cut: () => undefined };
 export const OF_A_WARP: WaitTraits = { cut: () => 'warp' };

@@ -17,15 +17,17 @@ import { VectorEmitter, isWide } from './vector-emitter.js';
 /** A vector rule; false if it does not take this form and has written nothing. */
 export type LaneRule = (e: LaneEmitter) => boolean;
 
+type ByMnemonic = Pick<ReadonlyMap<string, LaneRule>, 'get'>;
+
 export interface LaneRules {
   /** Written for the current group. */
-  group: ReadonlyMap<string, LaneRule>;
+  group: ByMnemonic;
   /**
    * Written for all groups of the unit; those of halves are separate from others with the same
    * mnemonic.
    */
-  unit: ReadonlyMap<string, LaneRule>;
-  halves: ReadonlyMap<string, LaneRule>;
+  unit: ByMnemonic;
+  halves: ByMnemonic;
 }
 
 /** The types of vector rules; they take no smaller floats and no packed integers. */

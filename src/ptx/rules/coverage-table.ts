@@ -125,7 +125,7 @@ export function coverageTable(): string {
   const refused = [...UNCOVERED_MNEMONICS]
     .sort()
     .map((mnemonic) => `| ${mnemonic} | ${REFUSED[mnemonic] ?? ''} |`);
-  const forms = [...FORMS_OF.values()].flatMap((list) => unique(list.map(signature)));
+  const forms = [...FORMS_OF].flatMap(([, list]) => unique(list.map(signature)));
   return [
     '# PTX coverage',
     '',

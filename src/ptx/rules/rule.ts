@@ -5,4 +5,5 @@ import type { Inst } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
 
 export type Rule = (e: Emitter, inst: Inst) => void;
-export type Rules = ReadonlyMap<string, Rule>;
+/** The rules by mnemonic. */
+export type Rules = Pick<ReadonlyMap<string, Rule>, 'get'>;

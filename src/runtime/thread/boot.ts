@@ -5,7 +5,7 @@
  */
 import { cachedDataVersionTag } from 'node:v8';
 import { Script } from 'node:vm';
-import { workerData } from 'node:worker_threads';
+import { parentPort, workerData } from 'node:worker_threads';
 
 import { setEngineFlags } from '../../driver/cpu/engine-flags.js';
 import { codeEntry, openDiskCache } from '../disk-cache.js';
@@ -17,8 +17,7 @@ declare const require: NodeJS.Require;
 
 /** The data that is passed to a worker, besides its own. */
 export interface BootData {
-  /** An expression: a function of `require` and {@link KeepCode}. */
-  source: string | undefined;
+  /** SHA-256 of the script. */
   digest: string;
 }
 
@@ -30,10 +29,6 @@ export type KeepCode = () => void;
 type ThreadScript = (require: NodeJS.Require, keepCode: KeepCode) => void;
 
 const data = workerData as BootData & WorkerStart;
-const source = data.source!;
-// The text is a megabyte that is not needed again.
-data.source = undefined;
-
 // V8 rejects code that was made under other flags.
 if (data.config.provider === 'cpu') setEngineFlags();
 warnElsewhere();
@@ -43,14 +38,17 @@ const entryNow = (): string =>
   codeEntry(data.digest, [process.version, process.platform, process.arch, cachedDataVersionTag()]);
 const entry = entryNow();
 const kept = cache?.get(entry);
-const script = new Script(source, {
-  filename: 'async-cuda/thread.js',
-  ...(kept === undefined ? {} : { cachedData: kept }),
-});
-let isKept = kept !== undefined && script.cachedDataRejected === false;
 
-(script.runInThisContext() as ThreadScript)(require, () => {
-  if (isKept || entryNow() !== entry) return;
-  isKept = true;
-  cache?.set(entry, script.createCachedData());
+// The script is posted: an expression, a function of `require` and KeepCode.
+parentPort!.once('message', (source: string) => {
+  const script = new Script(source, {
+    filename: 'async-cuda/thread.js',
+    ...(kept === undefined ? {} : { cachedData: kept }),
+  });
+  let isKept = kept !== undefined && script.cachedDataRejected === false;
+  (script.runInThisContext() as ThreadScript)(require, () => {
+    if (isKept || entryNow() !== entry) return;
+    isKept = true;
+    cache?.set(entry, script.createCachedData());
+  });
 });

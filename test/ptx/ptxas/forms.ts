@@ -10,12 +10,14 @@ import {
   casesWith,
   formKernel,
 } from '../../../src/ptx/rules/form-cases.test-support.js';
-import { FORMS, INSTRUCTIONS } from '../../../src/ptx/isa/table.js';
+import { INSTRUCTIONS, allForms } from '../../../src/ptx/isa/table.js';
 import { UNKNOWN } from '../../../src/ptx/isa/traits.js';
 import { formComplaint, sinceComplaint, tooEarly } from '../../../src/ptx/rules/forms.js';
 import { isScalarType } from '../../../src/ptx/scalar-types.js';
 import { Random } from '../fuzz/random.js';
 import { assemble } from './assemble.js';
+
+const FORMS = allForms();
 
 const BATCH = 100;
 /** The oldest architecture that ptxas still writes code for; it reads PTX for older ones. */

@@ -11,7 +11,7 @@ import {
   casesOf,
   formKernel,
 } from '../../../src/ptx/rules/form-cases.test-support.js';
-import { FORMS } from '../../../src/ptx/isa/table.js';
+import { allForms } from '../../../src/ptx/isa/table.js';
 import { isScalarType } from '../../../src/ptx/scalar-types.js';
 import { Random } from '../fuzz/random.js';
 import { refusedLines } from './assemble.js';
@@ -105,7 +105,7 @@ for (const pair of positionals.length ? positionals : ['sm_100a@9.0']) {
   const cases: { text: string; label: string }[] = [];
   const seen = new Set<string>();
   const done = new Set<string>();
-  for (const row of FORMS) {
+  for (const row of allForms()) {
     if (values.only !== undefined && !values.only.split(',').includes(row.mnemonic)) continue;
     // One row for each set of operands: those of matrices differ in their lengths only.
     const key = `${row.mnemonic} ${row.operands.join(' ')}`;
