@@ -99,7 +99,7 @@ export type Multiplied<S extends Shape, T extends Shape> = S extends readonly [
  *
  * On compute capability 9.0 factors of f8e4m3 and f8e5m2, which may differ, are multiplied on
  * tensor cores, too: 128 products at a time are added with 13 bits and these sums in f32, so that a
- * result is within 2^-12 of the sum of the products' magnitudes. f32 with `precision: 'tensor'` is
+ * result is within 2^-10 of the sum of the products' magnitudes. f32 with `precision: 'tensor'` is
  * rounded to tf32, towards zero: a result is within 2^-9 of that sum. Elsewhere both are chains of
  * f32. i8 and u8 give their exact i32, modulo 2^32. Rows of a and columns of b of these dtypes are
  * copied unless they are contiguous and begin at multiples of 16 bytes.

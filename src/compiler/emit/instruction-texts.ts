@@ -87,6 +87,7 @@ const product: Text = (w, { detail, registers, sharedAddress, fromZero }) => {
     number | undefined,
   ];
   const inRegisters = typeA === 'registers';
+  if (!inRegisters && sum === 'i32' && typeA !== type) w.features.add('mixedProducts');
   const bytes = BYTES[type]!;
   const left = inRegisters ? registers(1) : descriptor(w, sharedAddress(1), widthA!, panelA, bytes);
   const right = descriptor(w, sharedAddress(2), widthB, panelB, bytes);

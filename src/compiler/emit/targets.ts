@@ -40,6 +40,8 @@ export const featureVersions = {
   tanh: 70,
   copysign: 64,
   hopper: 80,
+  /** Products of warp groups of i8 with u8. */
+  mixedProducts: 84,
 } as const;
 export type Feature = keyof typeof featureVersions;
 
