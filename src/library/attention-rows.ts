@@ -23,6 +23,8 @@ export interface RowsForm {
   /** The dtype of a mask: bool tells which keys are seen, others are added to the scores. */
   readonly mask: KernelDType | undefined;
   readonly wide: boolean;
+  /** Whether it writes the logarithms of the sums of shares. */
+  readonly logs: boolean;
 }
 
 type Axes = readonly (readonly (readonly number[])[])[][];
@@ -30,6 +32,8 @@ type Axes = readonly (readonly (readonly number[])[])[][];
 interface Args {
   /** [batch][head][position][channel] */
   readonly out: number[][][][];
+  /** [batch][head][query] */
+  readonly logs: number[][][];
   readonly q: Axes;
   readonly k: Axes;
   readonly v: Axes;
@@ -52,12 +56,13 @@ interface RowsGpu extends Gpu {
   readonly WINDOW: boolean;
   readonly ADDED: boolean;
   readonly CHOSEN: boolean;
+  readonly LOGS: boolean;
 }
 
 const attentions = new KernelFamily(
   'attention_rows',
-  ({ out, q, k, v, mask, m, n, heads, group, down, scale, window }: Args, gpu: RowsGpu) => {
-    const { CHANNELS, PARTS, CAUSAL, WINDOW, ADDED, CHOSEN, lane } = gpu;
+  ({ out, logs, q, k, v, mask, m, n, heads, group, down, scale, window }: Args, gpu: RowsGpu) => {
+    const { CHANNELS, PARTS, CAUSAL, WINDOW, ADDED, CHOSEN, LOGS, lane } = gpu;
     // One element more in a line: the lanes of a warp read different banks.
     const tile = gpu.shared.f32(32, 65);
     const queries = gpu.shared.f32(16, 64);
@@ -152,6 +157,7 @@ const attentions = new KernelFamily(
     gpu.unroll();
     for (let r = 0; r < 4; r++) {
       const row = top + warp * 4 + r;
+      if (LOGS && row < m && lane === 0) logs[batch]![head]![row] = most[r]! + Math.log(weight[r]!);
       gpu.unroll();
       for (let c = 0; c < 2 * PARTS; c++) {
         const at = c * 32 + lane;
@@ -166,13 +172,14 @@ const attentions = new KernelFamily(
 
 /** Gives the kernel for a form. */
 export function attentionRows(form: RowsForm): Launchable {
-  const { dtype, channels, causal, window, mask, wide } = form;
+  const { dtype, channels, causal, window, mask, wide, logs } = form;
   const key =
     `${dtype.name}_${channels}${causal ? '_causal' : ''}${window ? '_window' : ''}` +
-    `${mask === undefined ? '' : `_${mask.name}`}${wide ? '_wide' : ''}`;
+    `${mask === undefined ? '' : `_${mask.name}`}${wide ? '_wide' : ''}${logs ? '_logs' : ''}`;
   return attentions.member(key, () => ({
     signature: {
       out: output(dtype, 4),
+      ...(logs ? { logs: output(f32, 3) } : {}),
       q: input(dtype, 4),
       k: input(dtype, 4),
       v: input(dtype, 4),
@@ -190,6 +197,7 @@ export function attentionRows(form: RowsForm): Launchable {
       WINDOW: window,
       ADDED: mask !== undefined && mask.name !== 'bool',
       CHOSEN: mask?.name === 'bool',
+      LOGS: logs,
     },
     block: THREADS,
   }));

@@ -35,6 +35,8 @@ export interface AttentionForm {
   readonly channels: number;
   readonly causal: boolean;
   readonly window: boolean;
+  /** Whether it writes the logarithms of the sums of shares. */
+  readonly logs: boolean;
 }
 
 /** Elements of a line of 128 bytes. */
@@ -58,6 +60,8 @@ type Rows = readonly (readonly number[][])[][] & { readonly shape: readonly numb
 interface Args {
   /** [batch][head][position][channel] */
   readonly out: number[][][][] & { readonly shape: readonly number[] };
+  /** [batch][head][query] */
+  readonly logs: number[][][];
   readonly q: Rows;
   readonly k: Rows;
   readonly v: Rows;
@@ -86,6 +90,7 @@ interface AttentionGpu extends Gpu {
   readonly TURNS: boolean;
   readonly CAUSAL: boolean;
   readonly WINDOW: boolean;
+  readonly LOGS: boolean;
   readonly FEWER: number;
   readonly MORE: number;
   lines(): Lines;
@@ -251,10 +256,10 @@ const advanceOf = (uses: { readonly KEYS: number }): DeviceFunction =>
 const attentions = new KernelFamily(
   'warp_group_attention',
   (
-    { out, q, k, v, m, n, heads, group, down, section, matrices, factor, window }: Args,
+    { out, logs, q, k, v, m, n, heads, group, down, section, matrices, factor, window }: Args,
     gpu: AttentionGpu,
   ) => {
-    const { ROWS, KEYS, CHANNELS, STAGES, QUERIES, TURNS, CAUSAL, WINDOW } = gpu;
+    const { ROWS, KEYS, CHANNELS, STAGES, QUERIES, TURNS, CAUSAL, WINDOW, LOGS } = gpu;
     const GROUPS = ROWS / 64;
     const CHUNKS = CHANNELS / 64;
     // Lines: queries, keys, values.
@@ -486,6 +491,9 @@ const attentions = new KernelFamily(
           let total = weight[r]!;
           total += gpu.warp.shuffleXor(total, 1);
           total += gpu.warp.shuffleXor(total, 2);
+          if (LOGS && lane % 4 === 0 && row + 8 * r < m)
+            logs[matrix / heads]![matrix % heads]![row + 8 * r] =
+              (most[r]! * factor + gpu.fast.log2(total)) * Math.LN2;
           // A query that sees no key gets zeros.
           weight[r] = total === 0 ? 0 : 1 / total;
         }
@@ -562,18 +570,19 @@ const arraysOf = (
 
 /** Gives the kernel for a form. */
 export function warpGroupAttention(form: AttentionForm): Launchable {
-  const { plan, dtype, channels, causal, window } = form;
+  const { plan, dtype, channels, causal, window, logs } = form;
   const { rows, keys, stages, queries, turns } = plan;
   const key =
     `${dtype.name}_${channels}_${rows}x${keys}_${stages}_${queries}` +
     `${turns ? '_turns' : ''}` +
-    `${causal ? '_causal' : ''}${window ? '_window' : ''}`;
+    `${causal ? '_causal' : ''}${window ? '_window' : ''}${logs ? '_logs' : ''}`;
   return attentions.member(key, () => {
     const masking = { KEYS: keys, CAUSAL: causal, WINDOW: window };
     const [fewer, more] = { 64: [56, 200], 128: [24, 240], 192: [32, 160] }[rows as 64];
     return {
       signature: {
         out: output(dtype, 4),
+        ...(logs ? { logs: output(f32, 3) } : {}),
         q: input(dtype, 4),
         k: input(dtype, 4),
         v: input(dtype, 4),
@@ -589,6 +598,7 @@ export function warpGroupAttention(form: AttentionForm): Launchable {
         STAGES: stages,
         QUERIES: queries,
         TURNS: turns,
+        LOGS: logs,
         FEWER: fewer!,
         MORE: more!,
         ...masking,
