@@ -1,0 +1,161 @@
+/** The gradients of attention: checks, the choice of kernels, and their launches. */
+import { f32 } from '../core/index.js';
+import { invalid } from '../ground/arguments.js';
+import type { DeviceOp, OrOp } from '../ops/index.js';
+import type { KernelTensor, Shape, Tensor } from '../tensor/index.js';
+import { Results } from '../tensor/results.js';
+import type { Closing } from '../tensor/results.js';
+import { BACKWARD_ROWS, attentionBackwardRows } from './attention-backward-rows.js';
+import { DELTA_ROWS, attentionDeltas } from './attention-deltas.js';
+import {
+  checkAttentionOptions,
+  checkShapeOf,
+  checkTiles,
+  checkedAsQ,
+  inFourAxes,
+  isWide,
+  taskOf,
+} from './attention-operands.js';
+import type { AttentionName, AttentionOptions, Task } from './attention-operands.js';
+import { checkTensor, operation } from './operation.js';
+import type { Work } from './operation.js';
+
+/** What {@link attentionBackward} gives: gradients, of the shapes and the dtype of q, k and v. */
+export interface AttentionGradients<
+  D extends AttentionName,
+  Q extends Shape = number[],
+  K extends Shape = number[],
+> {
+  readonly dq: Tensor<D, Q>;
+  readonly dk: Tensor<D, K>;
+  readonly dv: Tensor<D, K>;
+}
+
+const NAME = 'attentionBackward';
+
+/** The task, and what its forward pass has given. */
+interface BackwardTask extends Task {
+  readonly dOut: KernelTensor;
+  readonly out: KernelTensor;
+  readonly logSums: KernelTensor;
+}
+
+interface Gradients {
+  readonly dq: KernelTensor;
+  readonly dk: KernelTensor;
+  readonly dv: KernelTensor;
+}
+
+/**
+ * The gradients of {@link attention} with respect to q, k and v, where `dOut` is the gradient of
+ * its result. `out` and `logSums` are those of {@link attentionForward} for the same q, k, v and
+ * options. dOut and out have q's shape `[…, heads, M, D]`; all but logSums, `[…, heads, M]` of f32,
+ * are of one dtype. The result has new contiguous tensors, which the caller closes. Where heads of
+ * q share a head of k and v, dk and dv are sums over them. A query that sees no key has a gradient
+ * of zeros, and adds nothing to others. A mask gets no gradient.
+ *
+ * Everything is computed in f32 and rounded once, with the same bits on every device.
+ *
+ * @throws CudaArgumentError as {@link attention} does, and for dOut, out or logSums of another
+ *   dtype or shape
+ *
+ * @example
+ * ```ts
+ * using q = await device.ones(f32, [1, 2, 4]);
+ * using k = await device.zeros(f32, [1, 2, 4]);
+ * using { out, logSums } = await attentionForward(q, k, k);
+ * ```
+ */
+export function attentionBackward<D extends AttentionName, S extends Shape, K extends Shape>(
+  dOut: OrOp<Tensor<NoInfer<D>>>,
+  q: OrOp<Tensor<D, S>>,
+  k: OrOp<Tensor<NoInfer<D>, K>>,
+  v: OrOp<Tensor<NoInfer<D>>>,
+  out: OrOp<Tensor<NoInfer<D>>>,
+  logSums: OrOp<Tensor<'f32'>>,
+  options: AttentionOptions<NoInfer<D>> = {},
+): DeviceOp<AttentionGradients<D, S, K> & Closing> {
+  checkAttentionOptions(options);
+  const inputs = [dOut, q, k, v, out, logSums, options.mask];
+  return operation(NAME, inputs, ([givenDOut, ...others]) => {
+    const base = taskOf(NAME, [others[0], others[1], others[2]], others[5], options);
+    const task: BackwardTask = {
+      ...base,
+      dOut: checkedAsQ(NAME, 'dOut', givenDOut, base.q),
+      out: checkedAsQ(NAME, 'out', others[3], base.q),
+      logSums: checkedLogSums(others[4], base.q),
+    };
+    return (work) => {
+      const made = (like: KernelTensor): KernelTensor =>
+        work.result(like.dtype, [...like.shape]) as unknown as KernelTensor;
+      const gradients = { dq: made(task.q), dk: made(task.k), dv: made(task.v) };
+      const { dq, dk, dv } = gradients;
+      if (dq.size === 0 || dk.size === 0) {
+        for (const each of [dq, dk, dv])
+          if (each.size > 0) work.add((each as unknown as Tensor<'f32'>).fill(0));
+      } else byRows(work, gradients, task);
+      return new Results(['dq', 'dk', 'dv'], [dq, dk, dv]);
+    };
+  }) as never;
+}
+
+function checkedLogSums(logSums: unknown, q: KernelTensor): KernelTensor {
+  checkTensor(NAME, 'logSums', logSums);
+  if (logSums.dtype !== f32)
+    throw invalid(
+      'logSums',
+      `a Tensor of f32, for ${NAME}(…)`,
+      logSums,
+      'Pass that of attentionForward.',
+    );
+  checkShapeOf(NAME, 'logSums', logSums, q.shape.slice(0, -1));
+  return logSums;
+}
+
+function byRows(work: Work, { dq, dk, dv }: Gradients, task: BackwardTask): void {
+  const { batches, heads, kvHeads, m, n, channels, causal, scale, window } = task;
+  const inFour = (tensor: KernelTensor): KernelTensor => inFourAxes(work, tensor, batches);
+  const [q, k, v, dOut, out] = [task.q, task.k, task.v, task.dOut, task.out].map(inFour) as [
+    KernelTensor,
+    KernelTensor,
+    KernelTensor,
+    KernelTensor,
+    KernelTensor,
+  ];
+  const mask = task.mask === undefined ? undefined : inFour(task.mask);
+  const logs = work.dense(task.logSums).reshape([batches, heads, m] as never) as KernelTensor;
+  const deltas = work.temporary(f32, [batches, heads, m]) as unknown as KernelTensor;
+  const wide = isWide([q, k, v, dOut, out, mask ?? q]);
+  const index = wide ? ({ index: 'i64' } as const) : {};
+  const matrices = batches * heads;
+  work.add(
+    attentionDeltas({ dtype: q.dtype, channels, rows: 0, wide })(
+      { deltas, out, dOut, logs, m, padded: m, heads, matrices },
+      { grid: Math.ceil((matrices * m) / DELTA_ROWS), ...index },
+    ),
+  );
+  for (const ofKeys of [false, true]) {
+    const down = Math.ceil((ofKeys ? n : m) / BACKWARD_ROWS);
+    const grid = down * batches * (ofKeys ? kvHeads : heads);
+    const what = ofKeys ? 'keys' : 'queries';
+    checkTiles(NAME, ofKeys ? 'k' : 'q', grid, BACKWARD_ROWS, what);
+    const launch = attentionBackwardRows({
+      ...{ ofKeys, dtype: q.dtype, channels, causal, wide, mask: mask?.dtype },
+      window: window !== undefined,
+    });
+    work.add(
+      launch(
+        {
+          ...(ofKeys
+            ? { out: inFour(dk), values: inFour(dv), a: k, x: v, b: q, y: dOut }
+            : { out: inFour(dq), a: q, x: dOut, b: k, y: v }),
+          ...(mask === undefined ? {} : { mask }),
+          ...{ logs, deltas, m, n, heads, down, scale },
+          group: heads / kvHeads,
+          window: window ?? 0,
+        },
+        { grid, ...index },
+      ),
+    );
+  }
+}
