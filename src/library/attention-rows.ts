@@ -59,110 +59,116 @@ interface RowsGpu extends Gpu {
   readonly LOGS: boolean;
 }
 
-const attentions = new KernelFamily('attention_rows', (args: Args, gpu: RowsGpu) => {
-  const { out, q, k, v, mask, m, n, heads, group, down, scale, window } = args;
-  const { CHANNELS, PARTS, CAUSAL, WINDOW, ADDED, CHOSEN, LOGS, lane } = gpu;
-  // One element more in a line: the lanes of a warp read different banks.
-  const tile = gpu.shared.f32(32, 65);
-  const queries = gpu.shared.f32(16, 64);
-  const t = gpu.threadIdx.x;
-  const warp = gpu.warpIdx;
-  const matrix = gpu.blockIdx.x / down;
-  const top = (gpu.blockIdx.x % down) * 16;
-  const batch = matrix / heads;
-  const head = matrix % heads;
-  const shared = head / group;
-  const sums = gpu.local.f32(8 * PARTS);
-  const most = gpu.local.f32(4);
-  const weight = gpu.local.f32(4);
-  const shares = gpu.local.f32(4);
-  gpu.unroll();
-  for (let r = 0; r < 4; r++) most[r] = -Infinity;
-  const last = CAUSAL ? Math.min(n, top + 16 + n - m) : n;
-  const begin = WINDOW ? (Math.max(0, top + n - m - window) >> 5) << 5 : 0;
-  for (let first = begin; first < last; first += 32) {
-    const scores = gpu.local.f32(4);
-    for (let part = 0; part < PARTS; part++) {
-      gpu.block.sync();
-      for (let i = t; i < 32 * 64; i += 128) {
-        const [line, at] = [i >> 6, part * 64 + (i & 63)];
-        let value = gpu.f32(0);
-        if (first + line < n && at < CHANNELS)
-          value = gpu.f32(k[batch]![shared]![first + line]![at]!);
-        tile[line]![i & 63] = value;
+const attentions = new KernelFamily(
+  'attention_rows',
+  ({ out, logs, q, k, v, mask, m, n, heads, group, down, scale, window }: Args, gpu: RowsGpu) => {
+    const { CHANNELS, PARTS, CAUSAL, WINDOW, ADDED, CHOSEN, LOGS, lane } = gpu;
+    // One element more in a line: the lanes of a warp read different banks.
+    const tile = gpu.shared.f32(32, 65);
+    const queries = gpu.shared.f32(16, 64);
+    const t = gpu.threadIdx.x;
+    const warp = gpu.warpIdx;
+    const matrix = gpu.blockIdx.x / down;
+    const top = (gpu.blockIdx.x % down) * 16;
+    const batch = matrix / heads;
+    const head = matrix % heads;
+    const shared = head / group;
+    const sums = gpu.local.f32(8 * PARTS);
+    const most = gpu.local.f32(4);
+    const weight = gpu.local.f32(4);
+    const shares = gpu.local.f32(4);
+    gpu.unroll();
+    for (let r = 0; r < 4; r++) most[r] = -Infinity;
+    const last = CAUSAL ? Math.min(n, top + 16 + n - m) : n;
+    const begin = WINDOW ? (Math.max(0, top + n - m - window) >> 5) << 5 : 0;
+    for (let first = begin; first < last; first += 32) {
+      const scores = gpu.local.f32(4);
+      for (let part = 0; part < PARTS; part++) {
+        gpu.block.sync();
+        for (let i = t; i < 32 * 64; i += 128) {
+          const [line, at] = [i >> 6, part * 64 + (i & 63)];
+          let value = gpu.f32(0);
+          if (first + line < n && at < CHANNELS)
+            value = gpu.f32(k[batch]![shared]![first + line]![at]!);
+          tile[line]![i & 63] = value;
+        }
+        for (let i = t; i < 16 * 64; i += 128) {
+          const [line, at] = [i >> 6, part * 64 + (i & 63)];
+          let value = gpu.f32(0);
+          if (top + line < m && at < CHANNELS) value = gpu.f32(q[batch]![head]![top + line]![at]!);
+          queries[line]![i & 63] = value;
+        }
+        gpu.block.sync();
+        for (let c = 0; c < 64; c++) {
+          const value = tile[lane]![c]!;
+          gpu.unroll();
+          for (let r = 0; r < 4; r++)
+            scores[r] = gpu.fma(queries[warp * 4 + r]![c]!, value, scores[r]!);
+        }
       }
-      for (let i = t; i < 16 * 64; i += 128) {
-        const [line, at] = [i >> 6, part * 64 + (i & 63)];
-        let value = gpu.f32(0);
-        if (top + line < m && at < CHANNELS) value = gpu.f32(q[batch]![head]![top + line]![at]!);
-        queries[line]![i & 63] = value;
-      }
-      gpu.block.sync();
-      for (let c = 0; c < 64; c++) {
-        const value = tile[lane]![c]!;
+      gpu.unroll();
+      for (let r = 0; r < 4; r++) {
+        const row = top + warp * 4 + r;
+        const key = first + lane;
+        const position = row + n - m;
+        let score = scores[r]! * scale;
+        let isSeen =
+          row < m &&
+          key < n &&
+          (!CAUSAL || key <= position) &&
+          (!WINDOW || key >= position - window);
+        if (CHOSEN && isSeen) isSeen = mask[batch]![head]![row]![key]!;
+        if (ADDED && isSeen) score += gpu.f32(mask[batch]![head]![row]![key]!);
+        if (!isSeen) score = -Infinity;
+        const greatest = Math.max(most[r]!, gpu.warp.max(score));
+        const base = greatest === -Infinity ? 0 : greatest;
+        const fade = Math.exp(most[r]! - base);
+        const share = Math.exp(score - base);
+        most[r] = greatest;
+        weight[r] = weight[r]! * fade + gpu.warp.sum(share);
+        shares[r] = share;
         gpu.unroll();
-        for (let r = 0; r < 4; r++)
-          scores[r] = gpu.fma(queries[warp * 4 + r]![c]!, value, scores[r]!);
+        for (let c = 0; c < 2 * PARTS; c++)
+          sums[r * 2 * PARTS + c] = sums[r * 2 * PARTS + c]! * fade;
+      }
+      gpu.unroll();
+      for (let part = 0; part < PARTS; part++) {
+        gpu.block.sync();
+        for (let i = t; i < 32 * 64; i += 128) {
+          const [line, at] = [i >> 6, part * 64 + (i & 63)];
+          let value = gpu.f32(0);
+          if (first + line < n && at < CHANNELS)
+            value = gpu.f32(v[batch]![shared]![first + line]![at]!);
+          tile[line]![i & 63] = value;
+        }
+        gpu.block.sync();
+        for (let key = 0; key < 32; key++) {
+          const [one, other] = [tile[key]![lane]!, tile[key]![lane + 32]!];
+          gpu.unroll();
+          for (let r = 0; r < 4; r++) {
+            const share = gpu.warp.shuffle(shares[r]!, key);
+            const at = (r * PARTS + part) * 2;
+            sums[at] = gpu.fma(share, one, sums[at]!);
+            sums[at + 1] = gpu.fma(share, other, sums[at + 1]!);
+          }
+        }
       }
     }
     gpu.unroll();
     for (let r = 0; r < 4; r++) {
       const row = top + warp * 4 + r;
-      const key = first + lane;
-      const position = row + n - m;
-      let score = scores[r]! * scale;
-      let isSeen =
-        row < m && key < n && (!CAUSAL || key <= position) && (!WINDOW || key >= position - window);
-      if (CHOSEN && isSeen) isSeen = mask[batch]![head]![row]![key]!;
-      if (ADDED && isSeen) score += gpu.f32(mask[batch]![head]![row]![key]!);
-      if (!isSeen) score = -Infinity;
-      const greatest = Math.max(most[r]!, gpu.warp.max(score));
-      const base = greatest === -Infinity ? 0 : greatest;
-      const fade = Math.exp(most[r]! - base);
-      const share = Math.exp(score - base);
-      most[r] = greatest;
-      weight[r] = weight[r]! * fade + gpu.warp.sum(share);
-      shares[r] = share;
+      if (LOGS && row < m && lane === 0) logs[batch]![head]![row] = most[r]! + Math.log(weight[r]!);
       gpu.unroll();
-      for (let c = 0; c < 2 * PARTS; c++) sums[r * 2 * PARTS + c] = sums[r * 2 * PARTS + c]! * fade;
-    }
-    gpu.unroll();
-    for (let part = 0; part < PARTS; part++) {
-      gpu.block.sync();
-      for (let i = t; i < 32 * 64; i += 128) {
-        const [line, at] = [i >> 6, part * 64 + (i & 63)];
-        let value = gpu.f32(0);
-        if (first + line < n && at < CHANNELS)
-          value = gpu.f32(v[batch]![shared]![first + line]![at]!);
-        tile[line]![i & 63] = value;
-      }
-      gpu.block.sync();
-      for (let key = 0; key < 32; key++) {
-        const [one, other] = [tile[key]![lane]!, tile[key]![lane + 32]!];
-        gpu.unroll();
-        for (let r = 0; r < 4; r++) {
-          const share = gpu.warp.shuffle(shares[r]!, key);
-          const at = (r * PARTS + part) * 2;
-          sums[at] = gpu.fma(share, one, sums[at]!);
-          sums[at + 1] = gpu.fma(share, other, sums[at + 1]!);
-        }
+      for (let c = 0; c < 2 * PARTS; c++) {
+        const at = c * 32 + lane;
+        // A query that sees no key gets zeros.
+        if (row < m && at < CHANNELS)
+          out[batch]![head]![row]![at] =
+            weight[r] === 0 ? 0 : sums[r * 2 * PARTS + c]! / weight[r]!;
       }
     }
-  }
-  gpu.unroll();
-  for (let r = 0; r < 4; r++) {
-    const row = top + warp * 4 + r;
-    if (LOGS && row < m && lane === 0)
-      args.logs[batch]![head]![row] = most[r]! + Math.log(weight[r]!);
-    gpu.unroll();
-    for (let c = 0; c < 2 * PARTS; c++) {
-      const at = c * 32 + lane;
-      // A query that sees no key gets zeros.
-      if (row < m && at < CHANNELS)
-        out[batch]![head]![row]![at] = weight[r] === 0 ? 0 : sums[r * 2 * PARTS + c]! / weight[r]!;
-    }
-  }
-});
+  },
+);
 
 /** Gives the kernel for a form. */
 export function attentionRows(form: RowsForm): Launchable {
@@ -173,7 +179,7 @@ export function attentionRows(form: RowsForm): Launchable {
   return attentions.member(key, () => ({
     signature: {
       out: output(dtype, 4),
-      ...(logs ? { logs: output(f32, 3) } : {}),
+      logs: logs ? output(f32, 3) : input(dtype, 4),
       q: input(dtype, 4),
       k: input(dtype, 4),
       v: input(dtype, 4),

@@ -204,7 +204,7 @@ function byWarpGroups(
   work.add(
     launch(
       {
-        ...logsOf(logSums, batches),
+        logs: logsOf(logSums, q!),
         ...{ out: inFourAxes(work, out, batches), q, k, v, m, n, heads, down, section, matrices },
         group: heads / kvHeads,
         factor: scale * Math.LOG2E,
@@ -238,7 +238,7 @@ function byRows(
   work.add(
     launch(
       {
-        ...logsOf(logSums, batches),
+        logs: logsOf(logSums, q),
         ...{ out: result, q, k, v, mask: mask ?? q, m, n, heads, down, scale },
         group: heads / kvHeads,
         window: window ?? 0,
@@ -248,11 +248,8 @@ function byRows(
   );
 }
 
-/** The argument for logarithms, of kernels that write them. */
-const logsOf = (
-  logSums: KernelTensor | undefined,
-  batches: number,
-): { readonly logs?: KernelTensor } =>
+/** The argument for logarithms; q in the place of those that are not written. */
+const logsOf = (logSums: KernelTensor | undefined, q: KernelTensor): KernelTensor =>
   logSums === undefined
-    ? {}
-    : { logs: logSums.reshape([batches, ...logSums.shape.slice(-2)] as never) };
+    ? q
+    : (logSums.reshape([q.shape[0]!, ...logSums.shape.slice(-2)] as never) as KernelTensor);

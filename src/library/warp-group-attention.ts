@@ -253,48 +253,155 @@ const advanceOf = (uses: { readonly KEYS: number }): DeviceFunction =>
     { uses },
   ) as DeviceFunction;
 
-const attentions = new KernelFamily('warp_group_attention', (args: Args, gpu: AttentionGpu) => {
-  const { out, q, k, v, m, n, heads, group, down, section, matrices, factor, window } = args;
-  const { ROWS, KEYS, CHANNELS, STAGES, QUERIES, TURNS, CAUSAL, WINDOW, LOGS } = gpu;
-  const GROUPS = ROWS / 64;
-  const CHUNKS = CHANNELS / 64;
-  // Lines: queries, keys, values.
-  const FIRST_KEY = QUERIES * CHUNKS * ROWS;
-  const FIRST_VALUE = FIRST_KEY + STAGES * CHUNKS * KEYS;
-  // mbarriers: stages that are full, and empty.
-  const EMPTY_KEYS = STAGES;
-  const FULL_VALUES = 2 * STAGES;
-  const EMPTY_VALUES = 3 * STAGES;
-  const FULL_QUERIES = 4 * STAGES;
-  const EMPTY_QUERIES = FULL_QUERIES + QUERIES;
-  const TURN = EMPTY_QUERIES + QUERIES;
-  const lines = gpu.lines();
-  const bars = gpu.shared.u64(TURN + GROUPS);
-  if (gpu.threadIdx.x === 0) {
-    for (let s = 0; s < STAGES; s++) {
-      gpu.barrier.init(bars, s, 1);
-      gpu.barrier.init(bars, EMPTY_KEYS + s, GROUPS);
-      gpu.barrier.init(bars, FULL_VALUES + s, 1);
-      gpu.barrier.init(bars, EMPTY_VALUES + s, GROUPS);
+const attentions = new KernelFamily(
+  'warp_group_attention',
+  (
+    { out, logs, q, k, v, m, n, heads, group, down, section, matrices, factor, window }: Args,
+    gpu: AttentionGpu,
+  ) => {
+    const { ROWS, KEYS, CHANNELS, STAGES, QUERIES, TURNS, CAUSAL, WINDOW, LOGS } = gpu;
+    const GROUPS = ROWS / 64;
+    const CHUNKS = CHANNELS / 64;
+    // Lines: queries, keys, values.
+    const FIRST_KEY = QUERIES * CHUNKS * ROWS;
+    const FIRST_VALUE = FIRST_KEY + STAGES * CHUNKS * KEYS;
+    // mbarriers: stages that are full, and empty.
+    const EMPTY_KEYS = STAGES;
+    const FULL_VALUES = 2 * STAGES;
+    const EMPTY_VALUES = 3 * STAGES;
+    const FULL_QUERIES = 4 * STAGES;
+    const EMPTY_QUERIES = FULL_QUERIES + QUERIES;
+    const TURN = EMPTY_QUERIES + QUERIES;
+    const lines = gpu.lines();
+    const bars = gpu.shared.u64(TURN + GROUPS);
+    if (gpu.threadIdx.x === 0) {
+      for (let s = 0; s < STAGES; s++) {
+        gpu.barrier.init(bars, s, 1);
+        gpu.barrier.init(bars, EMPTY_KEYS + s, GROUPS);
+        gpu.barrier.init(bars, FULL_VALUES + s, 1);
+        gpu.barrier.init(bars, EMPTY_VALUES + s, GROUPS);
+      }
+      for (let s = 0; s < QUERIES; s++) {
+        gpu.barrier.init(bars, FULL_QUERIES + s, 1);
+        gpu.barrier.init(bars, EMPTY_QUERIES + s, GROUPS);
+      }
+      for (let g = 0; g < GROUPS; g++) gpu.barrier.init(bars, TURN + g, 1);
+      gpu.fence.barriers();
     }
-    for (let s = 0; s < QUERIES; s++) {
-      gpu.barrier.init(bars, FULL_QUERIES + s, 1);
-      gpu.barrier.init(bars, EMPTY_QUERIES + s, GROUPS);
-    }
-    for (let g = 0; g < GROUPS; g++) gpu.barrier.init(bars, TURN + g, 1);
-    gpu.fence.barriers();
-  }
-  gpu.block.sync();
+    gpu.block.sync();
 
-  const warpGroup = gpu.warpIdx >> 2;
-  const tiles = matrices * down;
-  const grid = gpu.gridDim.x;
-  // In every second round blocks take tiles in the opposite order.
-  let place = gpu.blockIdx.x;
-  if (warpGroup === GROUPS) {
-    gpu.group.fewerRegisters(gpu.FEWER);
-    if (gpu.threadIdx.x === 128 * GROUPS) {
-      let [stageK, parityK, stageV, parityV, stageQ, parityQ] = [0, 1, 0, 1, 0, 1];
+    const warpGroup = gpu.warpIdx >> 2;
+    const tiles = matrices * down;
+    const grid = gpu.gridDim.x;
+    // In every second round blocks take tiles in the opposite order.
+    let place = gpu.blockIdx.x;
+    if (warpGroup === GROUPS) {
+      gpu.group.fewerRegisters(gpu.FEWER);
+      if (gpu.threadIdx.x === 128 * GROUPS) {
+        let [stageK, parityK, stageV, parityV, stageQ, parityQ] = [0, 1, 0, 1, 0, 1];
+        for (let first = 0; first + place < tiles; first += grid) {
+          const tile = first + place;
+          const base = (tile / (section * down)) * section;
+          const within = tile % (section * down);
+          const here = Math.min(matrices - base, section);
+          const top = (down - 1 - within / here) * ROWS;
+          const matrix = base + (within % here);
+          const batch = matrix / heads;
+          const head = matrix % heads;
+          const shared = head / group;
+          const last = CAUSAL ? Math.max(1, Math.min(n, top + ROWS + n - m)) : n;
+          const begin = WINDOW ? Math.max(0, Math.min(last - 1, top + n - m - window)) / KEYS : 0;
+          const steps = (last + KEYS - 1) / KEYS - begin;
+          for (let step = 0; step <= steps; step++) {
+            if (step < steps) {
+              const key = (begin + steps - 1 - step) * KEYS;
+              gpu.barrier.wait(bars, EMPTY_KEYS + stageK, parityK);
+              gpu.barrier.expect(bars, stageK, CHUNKS * KEYS * 128);
+              gpu.unroll();
+              for (let c = 0; c < CHUNKS; c++)
+                gpu.tensor.load(
+                  lines,
+                  FIRST_KEY + (stageK * CHUNKS + c) * KEYS,
+                  KEYS,
+                  k,
+                  bars,
+                  stageK,
+                  batch,
+                  shared,
+                  key,
+                  c * 64,
+                );
+              stageK++;
+              if (stageK === STAGES) {
+                stageK = 0;
+                parityK ^= 1;
+              }
+            }
+            if (step === 0) {
+              gpu.barrier.wait(bars, EMPTY_QUERIES + stageQ, parityQ);
+              gpu.barrier.expect(bars, FULL_QUERIES + stageQ, CHUNKS * ROWS * 128);
+              gpu.unroll();
+              for (let c = 0; c < CHUNKS; c++)
+                gpu.tensor.load(
+                  lines,
+                  (stageQ * CHUNKS + c) * ROWS,
+                  ROWS,
+                  q,
+                  bars,
+                  FULL_QUERIES + stageQ,
+                  batch,
+                  head,
+                  top,
+                  c * 64,
+                );
+              stageQ++;
+              if (stageQ === QUERIES) {
+                stageQ = 0;
+                parityQ ^= 1;
+              }
+            } else {
+              const key = (begin + steps - step) * KEYS;
+              gpu.barrier.wait(bars, EMPTY_VALUES + stageV, parityV);
+              gpu.barrier.expect(bars, FULL_VALUES + stageV, CHUNKS * KEYS * 128);
+              gpu.unroll();
+              for (let c = 0; c < CHUNKS; c++)
+                gpu.tensor.load(
+                  lines,
+                  FIRST_VALUE + (stageV * CHUNKS + c) * KEYS,
+                  KEYS,
+                  v,
+                  bars,
+                  FULL_VALUES + stageV,
+                  batch,
+                  shared,
+                  key,
+                  c * 64,
+                );
+              stageV++;
+              if (stageV === STAGES) {
+                stageV = 0;
+                parityV ^= 1;
+              }
+            }
+          }
+          place = grid - 1 - place;
+        }
+      }
+    } else {
+      gpu.group.moreRegisters(gpu.MORE);
+      const sums = gpu.local.f32(CHANNELS / 2);
+      const scores = gpu.local.f32(KEYS / 2);
+      const shares = gpu.shares();
+      const most = gpu.local.f32(2);
+      const weight = gpu.local.f32(2);
+      const fade = gpu.local.f32(2);
+      const thread = gpu.threadIdx.x % 128;
+      const warp = gpu.warpIdx % 4;
+      const { lane } = gpu;
+      let [stageK, parityK, stageV, parityV, stageQ, parityQ] = [0, 0, 0, 0, 0, 0];
+      // The first group begins.
+      let turn = warpGroup === 0 ? 1 : 0;
+      const next = warpGroup === GROUPS - 1 ? 0 : warpGroup + 1;
       for (let first = 0; first + place < tiles; first += grid) {
         const tile = first + place;
         const base = (tile / (section * down)) * section;
@@ -302,160 +409,32 @@ const attentions = new KernelFamily('warp_group_attention', (args: Args, gpu: At
         const here = Math.min(matrices - base, section);
         const top = (down - 1 - within / here) * ROWS;
         const matrix = base + (within % here);
-        const batch = matrix / heads;
-        const head = matrix % heads;
-        const shared = head / group;
         const last = CAUSAL ? Math.max(1, Math.min(n, top + ROWS + n - m)) : n;
         const begin = WINDOW ? Math.max(0, Math.min(last - 1, top + n - m - window)) / KEYS : 0;
         const steps = (last + KEYS - 1) / KEYS - begin;
-        for (let step = 0; step <= steps; step++) {
-          if (step < steps) {
-            const key = (begin + steps - 1 - step) * KEYS;
-            gpu.barrier.wait(bars, EMPTY_KEYS + stageK, parityK);
-            gpu.barrier.expect(bars, stageK, CHUNKS * KEYS * 128);
-            gpu.unroll();
-            for (let c = 0; c < CHUNKS; c++)
-              gpu.tensor.load(
-                lines,
-                FIRST_KEY + (stageK * CHUNKS + c) * KEYS,
-                KEYS,
-                k,
-                bars,
-                stageK,
-                batch,
-                shared,
-                key,
-                c * 64,
-              );
-            stageK++;
-            if (stageK === STAGES) {
-              stageK = 0;
-              parityK ^= 1;
-            }
-          }
-          if (step === 0) {
-            gpu.barrier.wait(bars, EMPTY_QUERIES + stageQ, parityQ);
-            gpu.barrier.expect(bars, FULL_QUERIES + stageQ, CHUNKS * ROWS * 128);
-            gpu.unroll();
-            for (let c = 0; c < CHUNKS; c++)
-              gpu.tensor.load(
-                lines,
-                (stageQ * CHUNKS + c) * ROWS,
-                ROWS,
-                q,
-                bars,
-                FULL_QUERIES + stageQ,
-                batch,
-                head,
-                top,
-                c * 64,
-              );
-            stageQ++;
-            if (stageQ === QUERIES) {
-              stageQ = 0;
-              parityQ ^= 1;
-            }
-          } else {
-            const key = (begin + steps - step) * KEYS;
-            gpu.barrier.wait(bars, EMPTY_VALUES + stageV, parityV);
-            gpu.barrier.expect(bars, FULL_VALUES + stageV, CHUNKS * KEYS * 128);
-            gpu.unroll();
-            for (let c = 0; c < CHUNKS; c++)
-              gpu.tensor.load(
-                lines,
-                FIRST_VALUE + (stageV * CHUNKS + c) * KEYS,
-                KEYS,
-                v,
-                bars,
-                FULL_VALUES + stageV,
-                batch,
-                shared,
-                key,
-                c * 64,
-              );
-            stageV++;
-            if (stageV === STAGES) {
-              stageV = 0;
-              parityV ^= 1;
-            }
-          }
-        }
-        place = grid - 1 - place;
-      }
-    }
-  } else {
-    gpu.group.moreRegisters(gpu.MORE);
-    const sums = gpu.local.f32(CHANNELS / 2);
-    const scores = gpu.local.f32(KEYS / 2);
-    const shares = gpu.shares();
-    const most = gpu.local.f32(2);
-    const weight = gpu.local.f32(2);
-    const fade = gpu.local.f32(2);
-    const thread = gpu.threadIdx.x % 128;
-    const warp = gpu.warpIdx % 4;
-    const { lane } = gpu;
-    let [stageK, parityK, stageV, parityV, stageQ, parityQ] = [0, 0, 0, 0, 0, 0];
-    // The first group begins.
-    let turn = warpGroup === 0 ? 1 : 0;
-    const next = warpGroup === GROUPS - 1 ? 0 : warpGroup + 1;
-    for (let first = 0; first + place < tiles; first += grid) {
-      const tile = first + place;
-      const base = (tile / (section * down)) * section;
-      const within = tile % (section * down);
-      const here = Math.min(matrices - base, section);
-      const top = (down - 1 - within / here) * ROWS;
-      const matrix = base + (within % here);
-      const last = CAUSAL ? Math.max(1, Math.min(n, top + ROWS + n - m)) : n;
-      const begin = WINDOW ? Math.max(0, Math.min(last - 1, top + n - m - window)) / KEYS : 0;
-      const steps = (last + KEYS - 1) / KEYS - begin;
-      const firstRow = top + warpGroup * 64;
-      const row = firstRow + warp * 16 + (lane >> 2);
-      let key = (begin + steps - 1) * KEYS;
-      // All queries of the group see keys of this range.
-      const wholeTo = CAUSAL ? Math.min(n, firstRow + n - m + 1) : n;
-      const wholeFrom = WINDOW ? firstRow + 63 + n - m - window : 0;
-      const lineQ = stageQ * CHUNKS * ROWS + warpGroup * 64;
+        const firstRow = top + warpGroup * 64;
+        const row = firstRow + warp * 16 + (lane >> 2);
+        let key = (begin + steps - 1) * KEYS;
+        // All queries of the group see keys of this range.
+        const wholeTo = CAUSAL ? Math.min(n, firstRow + n - m + 1) : n;
+        const wholeFrom = WINDOW ? firstRow + 63 + n - m - window : 0;
+        const lineQ = stageQ * CHUNKS * ROWS + warpGroup * 64;
 
-      gpu.barrier.wait(bars, FULL_QUERIES + stageQ, parityQ);
-      gpu.barrier.wait(bars, stageK, parityK);
-      gpu.beginScores(scores, lines, lineQ, FIRST_KEY + stageK * CHUNKS * KEYS);
-      gpu.unroll();
-      for (let i = 0; i < CHANNELS / 2; i++) sums[i] = 0;
-      most[0] = -Infinity;
-      most[1] = -Infinity;
-      weight[0] = 0;
-      weight[1] = 0;
-      if (QUERIES > 1 && first > 0 && thread === 0) {
-        // The copy of the last results has read the lines of their queries.
-        gpu.tensor.waitRead(0);
-        gpu.barrier.arrive(bars, EMPTY_QUERIES + (stageQ ^ 1));
-      }
-      gpu.group.wait(0);
-      if (thread === 0) gpu.barrier.arrive(bars, EMPTY_KEYS + stageK);
-      stageK++;
-      if (stageK === STAGES) {
-        stageK = 0;
-        parityK ^= 1;
-      }
-      if (key + KEYS > wholeTo || (WINDOW && key < wholeFrom))
-        gpu.mask(scores, key, row, m, n, window);
-      gpu.advance(scores, most, weight, fade, factor);
-      gpu.unroll();
-      for (let i = 0; i < KEYS / 2; i++) shares[i >> 3]![i & 7] = scores[i]!;
-
-      if (steps > 1) gpu.barrier.wait(bars, stageK, parityK);
-      for (let step = 1; step < steps; step++) {
-        key -= KEYS;
-        if (TURNS) gpu.barrier.wait(bars, TURN + warpGroup, turn);
+        gpu.barrier.wait(bars, FULL_QUERIES + stageQ, parityQ);
+        gpu.barrier.wait(bars, stageK, parityK);
         gpu.beginScores(scores, lines, lineQ, FIRST_KEY + stageK * CHUNKS * KEYS);
-        gpu.barrier.wait(bars, FULL_VALUES + stageV, parityV);
-        gpu.beginSums(sums, shares, lines, FIRST_VALUE + stageV * CHUNKS * KEYS);
-        if (TURNS) {
-          turn ^= 1;
-          if (thread === 0) gpu.barrier.arrive(bars, TURN + next);
+        gpu.unroll();
+        for (let i = 0; i < CHANNELS / 2; i++) sums[i] = 0;
+        most[0] = -Infinity;
+        most[1] = -Infinity;
+        weight[0] = 0;
+        weight[1] = 0;
+        if (QUERIES > 1 && first > 0 && thread === 0) {
+          // The copy of the last results has read the lines of their queries.
+          gpu.tensor.waitRead(0);
+          gpu.barrier.arrive(bars, EMPTY_QUERIES + (stageQ ^ 1));
         }
-        // The scores are complete, the sums are not.
-        gpu.group.wait(1);
+        gpu.group.wait(0);
         if (thread === 0) gpu.barrier.arrive(bars, EMPTY_KEYS + stageK);
         stageK++;
         if (stageK === STAGES) {
@@ -465,8 +444,59 @@ const attentions = new KernelFamily('warp_group_attention', (args: Args, gpu: At
         if (key + KEYS > wholeTo || (WINDOW && key < wholeFrom))
           gpu.mask(scores, key, row, m, n, window);
         gpu.advance(scores, most, weight, fade, factor);
-        // The branch keeps ptxas from moving the wait that follows before the softmax.
-        if (step + 1 < steps) gpu.barrier.wait(bars, stageK, parityK);
+        gpu.unroll();
+        for (let i = 0; i < KEYS / 2; i++) shares[i >> 3]![i & 7] = scores[i]!;
+
+        if (steps > 1) gpu.barrier.wait(bars, stageK, parityK);
+        for (let step = 1; step < steps; step++) {
+          key -= KEYS;
+          if (TURNS) gpu.barrier.wait(bars, TURN + warpGroup, turn);
+          gpu.beginScores(scores, lines, lineQ, FIRST_KEY + stageK * CHUNKS * KEYS);
+          gpu.barrier.wait(bars, FULL_VALUES + stageV, parityV);
+          gpu.beginSums(sums, shares, lines, FIRST_VALUE + stageV * CHUNKS * KEYS);
+          if (TURNS) {
+            turn ^= 1;
+            if (thread === 0) gpu.barrier.arrive(bars, TURN + next);
+          }
+          // The scores are complete, the sums are not.
+          gpu.group.wait(1);
+          if (thread === 0) gpu.barrier.arrive(bars, EMPTY_KEYS + stageK);
+          stageK++;
+          if (stageK === STAGES) {
+            stageK = 0;
+            parityK ^= 1;
+          }
+          if (key + KEYS > wholeTo || (WINDOW && key < wholeFrom))
+            gpu.mask(scores, key, row, m, n, window);
+          gpu.advance(scores, most, weight, fade, factor);
+          // The branch keeps ptxas from moving the wait that follows before the softmax.
+          if (step + 1 < steps) gpu.barrier.wait(bars, stageK, parityK);
+          gpu.group.wait(0);
+          if (thread === 0) gpu.barrier.arrive(bars, EMPTY_VALUES + stageV);
+          stageV++;
+          if (stageV === STAGES) {
+            stageV = 0;
+            parityV ^= 1;
+          }
+          gpu.unroll();
+          for (let i = 0; i < CHANNELS / 2; i++) sums[i] = sums[i]! * fade[(i >> 1) & 1]!;
+          gpu.unroll();
+          for (let i = 0; i < KEYS / 2; i++) shares[i >> 3]![i & 7] = scores[i]!;
+        }
+
+        gpu.barrier.wait(bars, FULL_VALUES + stageV, parityV);
+        gpu.beginSums(sums, shares, lines, FIRST_VALUE + stageV * CHUNKS * KEYS);
+        gpu.unroll();
+        for (let r = 0; r < 2; r++) {
+          let total = weight[r]!;
+          total += gpu.warp.shuffleXor(total, 1);
+          total += gpu.warp.shuffleXor(total, 2);
+          if (LOGS && lane % 4 === 0 && row + 8 * r < m)
+            logs[matrix / heads]![matrix % heads]![row + 8 * r] =
+              (most[r]! * factor + gpu.fast.log2(total)) * Math.LN2;
+          // A query that sees no key gets zeros.
+          weight[r] = total === 0 ? 0 : 1 / total;
+        }
         gpu.group.wait(0);
         if (thread === 0) gpu.barrier.arrive(bars, EMPTY_VALUES + stageV);
         stageV++;
@@ -474,71 +504,46 @@ const attentions = new KernelFamily('warp_group_attention', (args: Args, gpu: At
           stageV = 0;
           parityV ^= 1;
         }
-        gpu.unroll();
-        for (let i = 0; i < CHANNELS / 2; i++) sums[i] = sums[i]! * fade[(i >> 1) & 1]!;
-        gpu.unroll();
-        for (let i = 0; i < KEYS / 2; i++) shares[i >> 3]![i & 7] = scores[i]!;
-      }
 
-      gpu.barrier.wait(bars, FULL_VALUES + stageV, parityV);
-      gpu.beginSums(sums, shares, lines, FIRST_VALUE + stageV * CHUNKS * KEYS);
-      gpu.unroll();
-      for (let r = 0; r < 2; r++) {
-        let total = weight[r]!;
-        total += gpu.warp.shuffleXor(total, 1);
-        total += gpu.warp.shuffleXor(total, 2);
-        if (LOGS && lane % 4 === 0 && row + 8 * r < m)
-          args.logs[matrix / heads]![matrix % heads]![row + 8 * r] =
-            (most[r]! * factor + gpu.fast.log2(total)) * Math.LN2;
-        // A query that sees no key gets zeros.
-        weight[r] = total === 0 ? 0 : 1 / total;
-      }
-      gpu.group.wait(0);
-      if (thread === 0) gpu.barrier.arrive(bars, EMPTY_VALUES + stageV);
-      stageV++;
-      if (stageV === STAGES) {
-        stageV = 0;
-        parityV ^= 1;
-      }
-
-      // The results take the place of the group's queries, which all of its threads have read.
-      gpu.block.syncThreads(warpGroup + 1, 128);
-      const line = lineQ + warp * 16 + (lane & 15);
-      gpu.unroll();
-      for (let part = 0; part < CHANNELS / 16; part++) {
-        const packed = gpu.packed();
+        // The results take the place of the group's queries, which all of its threads have read.
+        gpu.block.syncThreads(warpGroup + 1, 128);
+        const line = lineQ + warp * 16 + (lane & 15);
         gpu.unroll();
-        for (let i = 0; i < 8; i++) packed[i] = sums[part * 8 + i]! * weight[(i >> 1) & 1]!;
-        gpu.warp.storeMatrices(
-          lines[line + (part >> 2) * ROWS]!,
-          (((part & 3) * 2 + (lane >> 4)) ^ (lane & 7)) * 8,
-          packed,
-        );
-      }
-      gpu.fence.async();
-      gpu.block.syncThreads(warpGroup + 1, 128);
-      if (thread === 0) {
-        const batch = matrix / heads;
-        const head = matrix % heads;
-        gpu.unroll();
-        for (let c = 0; c < CHUNKS; c++)
-          gpu.tensor.store(out, lines, lineQ + c * ROWS, 64, batch, head, firstRow, c * 64);
-        gpu.tensor.commit();
-        if (QUERIES === 1) {
-          gpu.tensor.waitRead(0);
-          gpu.barrier.arrive(bars, EMPTY_QUERIES);
+        for (let part = 0; part < CHANNELS / 16; part++) {
+          const packed = gpu.packed();
+          gpu.unroll();
+          for (let i = 0; i < 8; i++) packed[i] = sums[part * 8 + i]! * weight[(i >> 1) & 1]!;
+          gpu.warp.storeMatrices(
+            lines[line + (part >> 2) * ROWS]!,
+            (((part & 3) * 2 + (lane >> 4)) ^ (lane & 7)) * 8,
+            packed,
+          );
         }
+        gpu.fence.async();
+        gpu.block.syncThreads(warpGroup + 1, 128);
+        if (thread === 0) {
+          const batch = matrix / heads;
+          const head = matrix % heads;
+          gpu.unroll();
+          for (let c = 0; c < CHUNKS; c++)
+            gpu.tensor.store(out, lines, lineQ + c * ROWS, 64, batch, head, firstRow, c * 64);
+          gpu.tensor.commit();
+          if (QUERIES === 1) {
+            gpu.tensor.waitRead(0);
+            gpu.barrier.arrive(bars, EMPTY_QUERIES);
+          }
+        }
+        stageQ++;
+        if (stageQ === QUERIES) {
+          stageQ = 0;
+          parityQ ^= 1;
+        }
+        place = grid - 1 - place;
       }
-      stageQ++;
-      if (stageQ === QUERIES) {
-        stageQ = 0;
-        parityQ ^= 1;
-      }
-      place = grid - 1 - place;
+      if (thread === 0) gpu.tensor.waitRead(0);
     }
-    if (thread === 0) gpu.tensor.waitRead(0);
-  }
-});
+  },
+);
 
 /** Arrays by dtype: a body names the dtype of an array. */
 const arraysOf = (
@@ -577,7 +582,7 @@ export function warpGroupAttention(form: AttentionForm): Launchable {
     return {
       signature: {
         out: output(dtype, 4),
-        ...(logs ? { logs: output(f32, 3) } : {}),
+        logs: logs ? output(f32, 3) : input(dtype, 4),
         q: input(dtype, 4),
         k: input(dtype, 4),
         v: input(dtype, 4),
