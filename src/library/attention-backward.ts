@@ -12,13 +12,24 @@ import {
   checkShapeOf,
   checkTiles,
   checkedAsQ,
+  inBoxes,
   inFourAxes,
+  isForWarpGroups,
   isWide,
   taskOf,
 } from './attention-operands.js';
 import type { AttentionName, AttentionOptions, Task } from './attention-operands.js';
 import { checkTensor, operation } from './operation.js';
 import type { Work } from './operation.js';
+import {
+  addedGridOf,
+  addedQueries,
+  backwardSharedBytesOf,
+  numberLinesOf,
+  sumLinesOf,
+  warpGroupAttentionBackward,
+} from './warp-group-attention-backward.js';
+import type { BackwardPlan } from './warp-group-attention-backward.js';
 
 /** What {@link attentionBackward} gives: gradients, of the shapes and the dtype of q, k and v. */
 export interface AttentionGradients<
@@ -32,6 +43,14 @@ export interface AttentionGradients<
 }
 
 const NAME = 'attentionBackward';
+/** The most channels of warp groups: a group has the gradients of its keys in registers. */
+const MOST_CHANNELS = 128;
+
+/** Plans by the number of channels in shared memory. */
+export const BACKWARD_PLANS: Readonly<Record<number, BackwardPlan>> = {
+  64: { rows: 128, keys: 128, stages: 2 },
+  128: { rows: 64, keys: 128, stages: 2 },
+};
 
 /** The task, and what its forward pass has given. */
 interface BackwardTask extends Task {
@@ -75,8 +94,25 @@ export function attentionBackward<D extends AttentionName, S extends Shape, K ex
   logSums: OrOp<Tensor<'f32'>>,
   options: AttentionOptions<NoInfer<D>> = {},
 ): DeviceOp<AttentionGradients<D, S, K> & Closing> {
+  return planned([dOut, q, k, v, out, logSums], options) as never;
+}
+
+/** {@link attentionBackward} with a given plan, for measurements and tests. @internal */
+export function attentionBackwardBy(
+  plan: BackwardPlan | undefined,
+  operands: readonly OrOp<KernelTensor>[],
+  options: AttentionOptions = {},
+): DeviceOp<Gradients & Closing> {
+  return planned(operands, options, plan) as never;
+}
+
+function planned(
+  operands: readonly unknown[],
+  options: AttentionOptions,
+  plan?: BackwardPlan,
+): DeviceOp<unknown> {
   checkAttentionOptions(options);
-  const inputs = [dOut, q, k, v, out, logSums, options.mask];
+  const inputs = [...operands, options.mask];
   return operation(NAME, inputs, ([givenDOut, ...others]) => {
     const base = taskOf(NAME, [others[0], others[1], others[2]], others[5], options);
     const task: BackwardTask = {
@@ -93,10 +129,11 @@ export function attentionBackward<D extends AttentionName, S extends Shape, K ex
       if (dq.size === 0 || dk.size === 0) {
         for (const each of [dq, dk, dv])
           if (each.size > 0) work.add((each as unknown as Tensor<'f32'>).fill(0));
-      } else byRows(work, gradients, task);
+      } else if (isForWarpGroups(task, MOST_CHANNELS)) byWarpGroups(work, gradients, task, plan);
+      else byRows(work, gradients, task);
       return new Results(['dq', 'dk', 'dv'], [dq, dk, dv]);
     };
-  }) as never;
+  });
 }
 
 function checkedLogSums(logSums: unknown, q: KernelTensor): KernelTensor {
@@ -158,4 +195,57 @@ function byRows(work: Work, { dq, dk, dv }: Gradients, task: BackwardTask): void
       ),
     );
   }
+}
+
+function byWarpGroups(
+  work: Work,
+  gradients: Gradients,
+  task: BackwardTask,
+  given: BackwardPlan | undefined,
+): void {
+  const { batches, heads, kvHeads, m, n, causal, scale, window } = task;
+  const { dtype } = task.q;
+  const channels = Math.ceil(task.channels / 64) * 64;
+  const plan = given ?? BACKWARD_PLANS[channels]!;
+  const form = { plan, dtype, channels, causal, window: window !== undefined };
+  const [q, k, v, dOut] = [task.q, task.k, task.v, task.dOut].map((each) =>
+    inBoxes(work, inFourAxes(work, each, batches)),
+  );
+  const [dq, dk, dv, out] = [gradients.dq, gradients.dk, gradients.dv, task.out].map((each) =>
+    inFourAxes(work, each, batches),
+  );
+  const matrices = batches * heads;
+  const tiles = Math.ceil(m / plan.rows);
+  const down = Math.ceil(n / plan.keys);
+  const grid = down * batches * kvHeads;
+  checkTiles(NAME, 'k', grid, plan.keys, 'keys');
+  const logs = work.dense(task.logSums).reshape([batches, heads, m] as never);
+  const numbers = work.temporary(f32, [matrices, tiles * numberLinesOf(plan), 32]);
+  const sums = work.temporary(f32, [matrices, tiles * sumLinesOf(plan, channels), 32]);
+  const padded = tiles * plan.rows;
+  const wide = isWide([dOut!, out!]);
+  work.add(
+    attentionDeltas({ dtype, channels: task.channels, rows: plan.rows, wide })(
+      { lines: numbers, out, dOut, logs, m, padded, heads, matrices },
+      { grid: Math.ceil((matrices * padded) / DELTA_ROWS), ...(wide ? { index: 'i64' } : {}) },
+    ),
+  );
+  work.add(sums.fill(0));
+  work.add(
+    warpGroupAttentionBackward(form)(
+      {
+        ...{ sums, dk, dv, q, dOut, k, v, numbers, m, n, kvHeads, down, scale },
+        group: heads / kvHeads,
+        factor: scale * Math.LOG2E,
+        window: window ?? 0,
+      },
+      { grid, sharedBytes: backwardSharedBytesOf(plan, channels) },
+    ),
+  );
+  work.add(
+    addedQueries(form, task.channels)(
+      { dq, sums, m, heads, tiles, scale },
+      { grid: addedGridOf(form, matrices * tiles) },
+    ),
+  );
 }

@@ -9,6 +9,8 @@ import { f32, i32 } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
 import { deviceFunction, input, output } from '../kernels/index.js';
 import type { DeviceFunction } from '../kernels/index.js';
+import { LINE, LINE_BYTES, arraysOf, beginScoresOf, beginSumsOf } from './attention-products.js';
+import type { Lines, Products } from './attention-products.js';
 import { KernelFamily } from './kernel-family.js';
 import type { Gpu, KernelArray, Launchable } from './kernel-family.js';
 
@@ -39,10 +41,6 @@ export interface AttentionForm {
   readonly logs: boolean;
 }
 
-/** Elements of a line of 128 bytes. */
-const LINE = 64;
-const LINE_BYTES = 128;
-
 /** Threads of a block. */
 export const threadsOf = ({ rows }: AttentionPlan): number => 128 * (1 + rows / 64);
 
@@ -54,7 +52,6 @@ const linesOf = ({ rows, keys, stages, queries }: AttentionPlan, channels: numbe
 export const sharedBytesOf = (plan: AttentionPlan, channels: number): number =>
   linesOf(plan, channels) * LINE_BYTES;
 
-type Lines = KernelArray<KernelArray<number>>;
 type Rows = readonly (readonly number[][])[][] & { readonly shape: readonly number[] };
 
 interface Args {
@@ -81,7 +78,7 @@ interface Args {
   readonly window: number;
 }
 
-interface AttentionGpu extends Gpu {
+interface AttentionGpu extends Gpu, Products {
   readonly ROWS: number;
   readonly KEYS: number;
   readonly CHANNELS: number;
@@ -96,13 +93,6 @@ interface AttentionGpu extends Gpu {
   lines(): Lines;
   shares(): KernelArray<KernelArray<number>>;
   packed(): KernelArray<number>;
-  beginScores(scores: KernelArray<number>, lines: Lines, lineQ: number, lineK: number): void;
-  beginSums(
-    sums: KernelArray<number>,
-    shares: KernelArray<KernelArray<number>>,
-    lines: Lines,
-    lineV: number,
-  ): void;
   mask(
     scores: KernelArray<number>,
     first: number,
@@ -119,56 +109,6 @@ interface AttentionGpu extends Gpu {
     factor: number,
   ): void;
 }
-
-/** Begins the products of the group's queries and the keys from a line on. */
-const beginScoresOf = (uses: Pick<AttentionGpu, 'ROWS' | 'KEYS' | 'CHANNELS'>): DeviceFunction =>
-  deviceFunction(
-    ((
-      scores: KernelArray<number>,
-      lines: Lines,
-      lineQ: number,
-      lineK: number,
-      gpu: Gpu & typeof uses,
-    ) => {
-      const { ROWS, KEYS, CHANNELS } = gpu;
-      gpu.unroll();
-      for (let i = 0; i < KEYS / 2; i++) scores[i] = 0;
-      gpu.group.begin();
-      gpu.unroll();
-      for (let part = 0; part < CHANNELS / 16; part++)
-        gpu.group.mma(
-          scores,
-          lines,
-          lineQ + (part >> 2) * ROWS,
-          (part & 3) * 16,
-          lines,
-          lineK + (part >> 2) * KEYS,
-          (part & 3) * 16,
-        );
-      gpu.group.commit();
-    }) as never,
-    { uses },
-  ) as DeviceFunction;
-
-/** Begins to add the products of the shares and the values from a line on. */
-const beginSumsOf = (uses: Pick<AttentionGpu, 'KEYS'>): DeviceFunction =>
-  deviceFunction(
-    ((
-      sums: KernelArray<number>,
-      shares: KernelArray<KernelArray<number>>,
-      lines: Lines,
-      lineV: number,
-      gpu: Gpu & typeof uses,
-    ) => {
-      const { KEYS } = gpu;
-      gpu.group.begin();
-      gpu.unroll();
-      for (let part = 0; part < KEYS / 16; part++)
-        gpu.group.mmaOfRegisters(sums, shares[part]!, lines, lineV + part * 16, 0, KEYS);
-      gpu.group.commit();
-    }) as never,
-    { uses },
-  ) as DeviceFunction;
 
 type Masking = Pick<AttentionGpu, 'KEYS' | 'CAUSAL' | 'WINDOW'> & Gpu;
 
@@ -544,29 +484,6 @@ const attentions = new KernelFamily(
     }
   },
 );
-
-/** Arrays by dtype: a body names the dtype of an array. */
-const arraysOf = (
-  name: string,
-  uses: { readonly COUNT: number; readonly PARTS: number },
-): Record<'lines' | 'shares' | 'packed', DeviceFunction> => {
-  type G = Gpu & typeof uses;
-  const made = {
-    f16: {
-      lines: (gpu: G) => gpu.dynamicShared.f16(gpu.COUNT, 64),
-      shares: (gpu: G) => gpu.local.f16(gpu.PARTS, 8),
-      packed: (gpu: G) => gpu.local.f16(8),
-    },
-    bf16: {
-      lines: (gpu: G) => gpu.dynamicShared.bf16(gpu.COUNT, 64),
-      shares: (gpu: G) => gpu.local.bf16(gpu.PARTS, 8),
-      packed: (gpu: G) => gpu.local.bf16(8),
-    },
-  }[name as 'f16'];
-  const device = (make: unknown): DeviceFunction =>
-    deviceFunction(make as never, { uses }) as DeviceFunction;
-  return { lines: device(made.lines), shares: device(made.shares), packed: device(made.packed) };
-};
 
 /** Gives the kernel for a form. */
 export function warpGroupAttention(form: AttentionForm): Launchable {
