@@ -259,7 +259,7 @@ const gradients = new KernelFamily(
               numbers,
               bars,
               stage,
-              (batch * kvHeads + shared) * group + turn,
+              matrix * group + turn,
               tile * (ROWS / 16),
               0,
             );
@@ -344,7 +344,8 @@ const gradients = new KernelFamily(
           const lineOut = FIRST_OUT + stage * CHUNKS * ROWS;
           gpu.barrier.wait(bars, stage, parity);
           gpu.beginScores(scores, lines, warpGroup * 64, lineQ);
-          if (turn + step === 0) gpu.barrier.wait(bars, FULL_VALUES, 0);
+          // They have come once, before the first step.
+          gpu.barrier.wait(bars, FULL_VALUES, 0);
           gpu.barrier.wait(bars, FULL_OUT + stage, parity);
           gpu.beginScores(slopes, lines, FIRST_VALUE + warpGroup * 64, lineOut);
           // The scores are complete, the gradients of shares are not.
@@ -371,7 +372,9 @@ const gradients = new KernelFamily(
           }
           gpu.unroll();
           for (let i = 0; i < ROWS / 2; i++) shares[i >> 3]![i & 7] = scores[i]!;
-          gpu.group.wait(0);
+          // The gradients of scores are computed while these products run.
+          gpu.beginSums(sumsV, shares, lines, lineOut);
+          gpu.group.wait(1);
           gpu.unroll();
           for (let j = 0; j < ROWS / 8; j++) {
             const number = ROWS / 32 + (j >> 2);
@@ -389,7 +392,6 @@ const gradients = new KernelFamily(
               }
             }
           }
-          gpu.beginSums(sumsV, shares, lines, lineOut);
           const slopeLines = FIRST_SLOPE + buffer * SLOPE_LINES;
           const line = slopeLines + warpGroup * 64 + warp * 16 + (lane & 15);
           gpu.unroll();
@@ -439,7 +441,7 @@ const gradients = new KernelFamily(
               sumLines,
               sumLine,
               WIDTH * 2,
-              (batch * kvHeads + shared) * group + turn,
+              matrix * group + turn,
               (firstTile + step) * ((ROWS * CHANNELS) / 32) + warpGroup * WIDTH * 2,
               0,
             );
