@@ -22,7 +22,7 @@ export interface BackwardPlan {
   readonly rows: number;
   /** Keys of a block, of which each warp group has 64. */
   readonly keys: number;
-  /** Steps whose queries, and gradients of results, are in shared memory at a time. */
+  /** Steps whose queries, and gradients of results, are in shared memory at a time: 2 or more. */
   readonly stages: number;
 }
 
@@ -59,7 +59,7 @@ const linesOf = (plan: BackwardPlan, channels: number): number => {
   const { rows, keys, stages } = plan;
   return (
     (channels / LINE) * (2 * keys + 2 * stages * rows) +
-    2 * (rows / 64) * keys +
+    stages * (rows / 64) * keys +
     sumLinesOf(plan, channels) +
     stages * NUMBER_LINES
   );
@@ -189,7 +189,7 @@ const gradients = new KernelFamily(
     const FIRST_OUT = FIRST_QUERY + STAGES * CHUNKS * ROWS;
     const FIRST_SLOPE = FIRST_OUT + STAGES * CHUNKS * ROWS;
     const SLOPE_LINES = (ROWS / 64) * KEYS;
-    const FIRST_SUM = FIRST_SLOPE + 2 * SLOPE_LINES;
+    const FIRST_SUM = FIRST_SLOPE + STAGES * SLOPE_LINES;
     const FIRST_NUMBER = FIRST_SUM + (ROWS * CHANNELS) / 32;
     // mbarriers: stages that are full, and empty; keys and values.
     const EMPTY_QUERIES = STAGES;
@@ -221,7 +221,7 @@ const gradients = new KernelFamily(
     // Tiles of queries that see keys of the block: at least one, so that loops have a step.
     const firstTile = CAUSAL ? Math.max(0, top + m - n) / ROWS : 0;
     const end = WINDOW ? Math.max(1, Math.min(m, top + KEYS + m - n + window)) : m;
-    const steps = Math.max(1, (end + ROWS - 1) / ROWS - firstTile);
+    const endTile = Math.max(firstTile + 1, (end + ROWS - 1) / ROWS);
     if (warpGroup === GROUPS) {
       gpu.group.fewerRegisters(gpu.FEWER);
       if (gpu.threadIdx.x === 128 * GROUPS) {
@@ -233,8 +233,7 @@ const gradients = new KernelFamily(
         let parity = 1;
         for (let turn = 0; turn < group; turn++) {
           const head = shared * group + turn;
-          for (let step = 0; step < steps; step++) {
-            const tile = firstTile + step;
+          for (let tile = firstTile; tile < endTile; tile++) {
             const row = tile * ROWS;
             gpu.barrier.wait(bars, EMPTY_QUERIES + stage, parity);
             gpu.barrier.expect(bars, stage, CHUNKS * ROWS * 128 + ROWS * 8);
@@ -263,7 +262,7 @@ const gradients = new KernelFamily(
               tile * (ROWS / 16),
               0,
             );
-            if (turn + step === 0) {
+            if (turn === 0 && tile === firstTile) {
               gpu.barrier.expect(bars, FULL_VALUES, CHUNKS * KEYS * 128);
               gpu.unroll();
               for (let c = 0; c < CHUNKS; c++)
@@ -319,8 +318,8 @@ const gradients = new KernelFamily(
       const firstKey = top + warpGroup * 64;
       const row = firstKey + warp * 16 + (lane >> 2);
       // All queries of a step that begins here see all keys of the group.
-      const wholeFrom = CAUSAL ? firstKey + 63 + m - n : -ROWS;
-      const wholeTo = WINDOW ? firstKey + m - n + window - ROWS + 1 : m;
+      const wholeFrom = firstKey + 63 + m - n;
+      const wholeTo = firstKey + m - n + window - ROWS + 1;
       const isLast = firstKey + 64 > n;
       // Where this group's part of the gradient of queries begins: its rows, or its channels.
       const slopeLine = ROWS === 64 ? 0 : warpGroup * KEYS;
@@ -330,7 +329,6 @@ const gradients = new KernelFamily(
       const writtenPlace = ((thread & 7) ^ ((thread >> 3) & 7)) * 4;
       let stage = 0;
       let parity = 0;
-      let buffer = 0;
       gpu.unroll();
       for (let i = 0; i < CHANNELS / 2; i++) {
         sumsK[i] = 0;
@@ -338,8 +336,8 @@ const gradients = new KernelFamily(
       }
       gpu.barrier.wait(bars, FULL_KEYS, 0);
       for (let turn = 0; turn < group; turn++) {
-        for (let step = 0; step < steps; step++) {
-          const first = (firstTile + step) * ROWS;
+        for (let tile = firstTile; tile < endTile; tile++) {
+          const first = tile * ROWS;
           const lineQ = FIRST_QUERY + stage * CHUNKS * ROWS;
           const lineOut = FIRST_OUT + stage * CHUNKS * ROWS;
           gpu.barrier.wait(bars, stage, parity);
@@ -350,7 +348,7 @@ const gradients = new KernelFamily(
           gpu.beginScores(slopes, lines, FIRST_VALUE + warpGroup * 64, lineOut);
           // The scores are complete, the gradients of shares are not.
           gpu.group.wait(1);
-          if (isLast || first < wholeFrom || (WINDOW && first > wholeTo))
+          if (isLast || (CAUSAL && first < wholeFrom) || (WINDOW && first > wholeTo))
             gpu.mask(scores, first, row, m, n, window);
           const numberLine = FIRST_NUMBER + stage * 8;
           gpu.unroll();
@@ -392,7 +390,7 @@ const gradients = new KernelFamily(
               }
             }
           }
-          const slopeLines = FIRST_SLOPE + buffer * SLOPE_LINES;
+          const slopeLines = FIRST_SLOPE + stage * SLOPE_LINES;
           const line = slopeLines + warpGroup * 64 + warp * 16 + (lane & 15);
           gpu.unroll();
           for (let part = 0; part < ROWS / 16; part++)
@@ -404,7 +402,8 @@ const gradients = new KernelFamily(
           gpu.fence.async();
           // The copy of the last sums has read the lines of the next.
           if (thread === 0) gpu.tensor.waitRead(0);
-          // One barrier in a step: the gradients of scores alternate between two parts of memory.
+          // One barrier in a step, since a stage has its own gradients of scores: those of the last
+          // stage may still be read.
           gpu.block.syncThreads(1, 128 * GROUPS);
           gpu.unroll();
           for (let i = 0; i < WIDTH / 2; i++) sumsQ[i] = 0;
@@ -442,14 +441,13 @@ const gradients = new KernelFamily(
               sumLine,
               WIDTH * 2,
               matrix * group + turn,
-              (firstTile + step) * ((ROWS * CHANNELS) / 32) + warpGroup * WIDTH * 2,
+              tile * ((ROWS * CHANNELS) / 32) + warpGroup * WIDTH * 2,
               0,
             );
             gpu.tensor.commit();
           }
           gpu.group.wait(0);
           if (thread === 0) gpu.barrier.arrive(bars, EMPTY_QUERIES + stage);
-          buffer ^= 1;
           stage++;
           if (stage === STAGES) {
             stage = 0;
