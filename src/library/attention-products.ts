@@ -22,12 +22,12 @@ export interface Products {
 }
 
 /** What a form is for. */
-interface Extents {
+type Extents = {
   /** Lines of the left and of the right factor in a part of 64 channels. */
   readonly ROWS: number;
   readonly KEYS: number;
   readonly CHANNELS: number;
-}
+};
 
 /** Begins the products of the group's queries and the keys from a line on. */
 export const beginScoresOf = (uses: Extents): DeviceFunction =>

@@ -1,5 +1,6 @@
 /** Attention: softmax of the products of queries and keys, times values. */
 import { f32 } from '../core/index.js';
+import { invalid } from '../ground/arguments.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { KernelTensor, Shape, Tensor } from '../tensor/index.js';
 import { Results } from '../tensor/results.js';
@@ -116,6 +117,8 @@ function planned(
   checkAttentionOptions(options);
   return operation(name, [...operands, options.mask], ([q, k, v, mask]) => {
     const task = taskOf(name, [q, k, v], mask, options);
+    if (name === 'attentionForward' && task.channels === 0)
+      throw invalid('q', `at least one channel, for ${name}(…)`, task.q);
     return (work) => {
       const shape = [...task.q.shape];
       const out = work.result(task.q.dtype, shape) as unknown as KernelTensor;
@@ -144,10 +147,8 @@ function addAttention(
   if (task.n === 0) {
     fill(out, 0);
     fill(logSums, -Infinity);
-  } else if (out.size === 0) {
-    // Products of no channels are zeros.
-    if (logSums !== undefined && logSums.size > 0) byRows(work, out, logSums, task);
-  } else if (isForWarpGroups(task, MOST_CHANNELS)) byWarpGroups(work, out, logSums, task, plan);
+  } else if (out.size === 0) return;
+  else if (isForWarpGroups(task, MOST_CHANNELS)) byWarpGroups(work, out, logSums, task, plan);
   else byRows(work, out, logSums, task);
 }
 
