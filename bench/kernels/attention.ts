@@ -16,6 +16,7 @@ const PASSES = [
 export const attentions: readonly Benchmark[] = PASSES.flatMap(({ name, request, start }) =>
   [false, true].map((causal) => {
     const { batch, heads, length, channels } = SHAPE;
+    const sizes = `${batch} ${heads} ${length} ${channels} ${causal}`;
     return {
       area: 'kernels',
       name:
@@ -27,8 +28,7 @@ export const attentions: readonly Benchmark[] = PASSES.flatMap(({ name, request,
         {
           name: 'PyTorch',
           program: 'attention in PyTorch',
-          request: ({ count }) =>
-            `${request} ${count(SAMPLES)} ${RUNS} ${batch} ${heads} ${length} ${channels} ${causal}`,
+          request: ({ count }) => `${request} ${count(SAMPLES)} ${RUNS} ${sizes}`,
         },
       ],
       start: (setup) => start({ root, library }, setup, { ...SHAPE, causal }),

@@ -169,7 +169,7 @@ function byRows(work: Work, { dq, dk, dv }: Gradients, task: BackwardTask): void
     KernelTensor,
   ];
   const mask = task.mask === undefined ? undefined : inFour(task.mask);
-  const logs = work.dense(task.logSums).reshape([batches, heads, m] as never) as KernelTensor;
+  const logs = work.dense(task.logSums).reshape([batches, heads, m] as never);
   const deltas = work.temporary(f32, [batches, heads, m]) as unknown as KernelTensor;
   const wide = isWide([q, k, v, dOut, out, mask ?? q]);
   const index = wide ? ({ index: 'i64' } as const) : {};

@@ -251,6 +251,4 @@ function byRows(
 
 /** The argument for logarithms; q in the place of those that are not written. */
 const logsOf = (logSums: KernelTensor | undefined, q: KernelTensor): KernelTensor =>
-  logSums === undefined
-    ? q
-    : (logSums.reshape([q.shape[0]!, ...logSums.shape.slice(-2)] as never) as KernelTensor);
+  logSums === undefined ? q : logSums.reshape([q.shape[0]!, ...logSums.shape.slice(-2)] as never);

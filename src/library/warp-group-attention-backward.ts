@@ -3,9 +3,10 @@
  * block has a tile of keys, and goes over the queries that see it. One warp group begins tensor
  * copies of queries and of their results' gradients, some steps ahead. Each of the others has 64
  * keys, whose scores it computes transposed: so shares and the scores' gradients are in registers
- * as the products with dOut and with the queries take them. The latter are in shared memory besides,
- * since the gradient of the queries is a sum over the keys of all groups. It is added to a tensor of
- * f32 by tensor copies, in no order, and in the order of registers: `addedQueries` reads it so.
+ * as the products with dOut and with the queries take them. The latter are in shared memory
+ * besides, since the gradient of the queries is a sum over the keys of all groups. Tensor copies
+ * add it to a tensor of f32, which has the order of registers: `addedQueries` reads it so. These
+ * additions have no order, so that the last bits of dq differ from run to run on a GPU.
  */
 import { f32, i32 } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
