@@ -221,6 +221,7 @@ function byRows(
   out: KernelTensor,
   logSums: KernelTensor | undefined,
   task: Task,
+  offsets?: Offsets,
 ): void {
   const { batches, heads, kvHeads, m, n, channels, causal, scale, window } = task;
   const [result, q, k, v] = [out, task.q, task.k, task.v].map((each) =>
@@ -228,25 +229,49 @@ function byRows(
   ) as [KernelTensor, KernelTensor, KernelTensor, KernelTensor];
   const mask = task.mask === undefined ? undefined : inFourAxes(work, task.mask, batches);
   const wide = isWide([q, k, v, mask ?? q]);
-  const down = Math.ceil(m / ROWS);
+  const sequences = (offsets?.queries.size ?? 1) - 1;
+  // A block more for each sequence: its last one may have fewer queries.
+  const down = offsets === undefined ? Math.ceil(m / ROWS) : Math.floor(m / ROWS) + sequences;
   const grid = down * batches * heads;
   checkTiles('attention', 'q', grid, ROWS, 'queries');
   const launch = attentionRows({
     ...{ dtype: out.dtype, channels, causal, wide, mask: mask?.dtype },
     window: window !== undefined,
     logs: logSums !== undefined,
+    packed: offsets !== undefined,
   });
   work.add(
     launch(
       {
         logs: logsOf(logSums, q),
-        ...{ out: result, q, k, v, mask: mask ?? q, m, n, heads, down, scale },
+        ...{ out: result, q, k, v, mask: mask ?? q, heads, down, scale },
+        ...{ queryOffsets: offsets?.queries ?? q, keyOffsets: offsets?.keys ?? q },
+        ...{ sequences, allQueries: m, allKeys: n },
         group: heads / kvHeads,
         window: window ?? 0,
       },
       { grid, ...(wide ? { index: 'i64' } : {}) },
     ),
   );
+}
+
+/** Where packed sequences begin, and where the last one ends: i32, one more than sequences. */
+export interface Offsets {
+  readonly queries: KernelTensor;
+  readonly keys: KernelTensor;
+}
+
+/** Attention of packed sequences, whose positions are one axis of the task. */
+export function addPackedAttention(
+  work: Work,
+  out: KernelTensor,
+  task: Task,
+  offsets: Offsets,
+): void {
+  if (out.size === 0) return;
+  if (task.n === 0 || offsets.queries.size === 1)
+    work.add((out as unknown as Tensor<'f32'>).fill(0));
+  else byRows(work, out, undefined, task, offsets);
 }
 
 /** The argument for logarithms; q in the place of those that are not written. */

@@ -25,6 +25,7 @@ export type {
   SmallProductName,
 } from './product-engine.js';
 export { attention, attentionForward } from './attention.js';
+export { packedAttention } from './packed-attention.js';
 export { attentionBackward } from './attention-backward.js';
 export type { AttentionGradients } from './attention-backward.js';
 export type { AttentionForward, AttentionName, AttentionOptions } from './attention.js';
