@@ -131,8 +131,7 @@ function planned(
       logSums: checkedLogSums(others[4], base.q),
     };
     return (work) => {
-      const made = (like: KernelTensor): KernelTensor =>
-        work.result(like.dtype, [...like.shape]) as unknown as KernelTensor;
+      const made = (like: KernelTensor): KernelTensor => work.result(like.dtype, [...like.shape]);
       const gradients = { dq: made(task.q), dk: made(task.k), dv: made(task.v) };
       const { dq, dk, dv } = gradients;
       if (dq.size === 0 || dk.size === 0) {

@@ -238,7 +238,8 @@ export function attentionRows(form: RowsForm): Launchable {
   const { dtype, channels, causal, window, mask, wide, logs, packed } = form;
   const key =
     `${dtype.name}_${channels}${causal ? '_causal' : ''}${window ? '_window' : ''}` +
-    `${mask === undefined ? '' : `_${mask.name}`}${wide ? '_wide' : ''}${logs ? '_logs' : ''}${packed ? '_packed' : ''}`;
+    `${packed ? '_packed' : ''}` +
+    `${mask === undefined ? '' : `_${mask.name}`}${wide ? '_wide' : ''}${logs ? '_logs' : ''}`;
   return attentions.member(key, () => ({
     signature: {
       out: output(dtype, 4),

@@ -412,15 +412,16 @@ const MORE_BY_GROUPS: typeof BY_GROUPS = [
   ['three stages', 'bf16', { m: 400, n: 70, channels: 128 }, { ...SMALL, stages: 3 }],
 ];
 
-describe.runIf(onCpu)('by warp groups, under the checker', () => {
-  test.each([
-    ['one group', { m: 200, n: 64, channels: 64, options: { causal: true } }, SMALL],
-    ['two groups', { heads: 2, kvHeads: 1, m: 130, n: 70, channels: 128 }, undefined],
-  ] as const)('%s', { tags: 'thorough' }, async (_, given, plan) => {
+// The checked kernel takes most of a minute to compile.
+test.runIf(onCpu)(
+  'by warp groups, under the checker',
+  { tags: 'thorough', timeout: 400_000 },
+  async () => {
     await using device = await Device.open('cpu', { computeCapability: '9.0', check: true });
-    await check(device, 'f16', given, plan);
-  });
-});
+    const sizes = { m: 150, n: 64, channels: 64, options: { causal: true } };
+    await check(device, 'f16', { ...sizes, forwardInJavaScript: true }, SMALL);
+  },
+);
 
 describe('by warp groups', () => {
   let device: Device | undefined;

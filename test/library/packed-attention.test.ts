@@ -64,7 +64,7 @@ onDevice('Packed attention', (host) => {
     });
   };
 
-  test('sequences whose queries end in any part of a block, without queries, without keys', async () => {
+  test('sequences of several blocks, without queries, without keys', async () => {
     await check(
       [
         [5, 7],
