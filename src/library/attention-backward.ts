@@ -219,7 +219,7 @@ function byWarpGroups(
   const [q, k, v, dOut] = [task.q, task.k, task.v, task.dOut].map((each) =>
     inBoxes(work, inFourAxes(work, each, batches)),
   );
-  const [dq, dk, dv, out] = [gradients.dq, gradients.dk, gradients.dv, task.out].map((each) =>
+  const [dk, dv, out] = [gradients.dk, gradients.dv, task.out].map((each) =>
     inFourAxes(work, each, batches),
   );
   const matrices = batches * heads;
@@ -252,7 +252,7 @@ function byWarpGroups(
   );
   work.add(
     addedQueries(form, task.channels)(
-      { dq, sums, m, heads, tiles, scale },
+      { dq: gradients.dq, sums, m, tiles, scale },
       { grid: addedGridOf(form, matrices * tiles) },
     ),
   );

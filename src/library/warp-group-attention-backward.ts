@@ -541,10 +541,11 @@ export function warpGroupAttentionBackward(form: BackwardForm): Launchable {
 }
 
 interface AddedArgs {
-  readonly dq: number[][][][];
-  readonly sums: readonly (readonly (readonly number[])[])[];
+  /** [matrix][query][channel], as one axis. */
+  readonly dq: number[];
+  /** [matrix][line][32], as one axis: a thread reads 16 bytes at a time. */
+  readonly sums: readonly number[];
   readonly m: number;
-  readonly heads: number;
   /** Tiles of ROWS queries of a matrix, and groups of four sums of all matrices. */
   readonly tiles: number;
   readonly scale: number;
@@ -564,7 +565,7 @@ interface AddedGpu extends Gpu {
  */
 const added = new KernelFamily(
   'attention_added_queries',
-  ({ dq, sums, m, heads, tiles, scale }: AddedArgs, gpu: AddedGpu) => {
+  ({ dq, sums, m, tiles, scale }: AddedArgs, gpu: AddedGpu) => {
     const { ROWS, CHANNELS, WIDTH, OWN } = gpu;
     // Blocks of 256 threads have 16 of the ROWS · CHANNELS / 1024 pieces of 32 threads.
     const piece = gpu.blockIdx.x * 8 + gpu.warpIdx;
@@ -576,8 +577,7 @@ const added = new KernelFamily(
     const eights = ((within % (WIDTH / 2)) / 32) * 8 + ((gpu.lane >> 2) & 7);
     const rowOfPart = within % 32;
     const thread = rowOfPart * 4 + (gpu.lane & 3);
-    const line =
-      (tile % tiles) * ((ROWS * CHANNELS) / 32) + part * WIDTH * 2 + eights * 16 + (thread >> 3);
+    const first = gpu.i64(tile) * (ROWS * CHANNELS) + part * WIDTH * 64 + eights * 512 + thread * 4;
     const column = (ROWS === 64 ? part * WIDTH : 0) + eights * 8 + (thread & 3) * 2;
     const row =
       (tile % tiles) * ROWS +
@@ -585,14 +585,14 @@ const added = new KernelFamily(
       (thread >> 5) * 16 +
       ((thread >> 2) & 7);
     const four = gpu.local.f32(4);
-    for (let i = 0; i < 4; i++) four[i] = sums[matrix]![line]![(thread & 7) * 4 + i]! * scale;
+    gpu.unroll();
+    for (let i = 0; i < 4; i++) four[i] = sums[first + i]! * scale;
     if (column < OWN) {
       gpu.unroll();
-      for (let r = 0; r < 2; r++)
-        if (row + 8 * r < m) {
-          dq[matrix / heads]![matrix % heads]![row + 8 * r]![column] = four[r * 2]!;
-          dq[matrix / heads]![matrix % heads]![row + 8 * r]![column + 1] = four[r * 2 + 1]!;
-        }
+      for (let r = 0; r < 2; r++) {
+        const to = (gpu.i64(matrix) * m + row + 8 * r) * OWN + column;
+        if (row + 8 * r < m) for (let e = 0; e < 2; e++) dq[to + e] = four[r * 2 + e]!;
+      }
     }
   },
 );
@@ -607,9 +607,10 @@ export const addedGridOf = ({ plan, channels }: BackwardForm, tiles: number): nu
 export function addedQueries({ plan, dtype, channels }: BackwardForm, own: number): Launchable {
   return added.member(`${dtype.name}_${channels}_${own}_${plan.rows}x${plan.keys}`, () => ({
     signature: {
-      dq: output(dtype, 4),
-      sums: input(f32, 3),
-      ...Object.fromEntries(['m', 'heads', 'tiles'].map((name) => [name, i32])),
+      dq: output(dtype),
+      sums: input(f32),
+      m: i32,
+      tiles: i32,
       scale: f32,
     },
     uses: { ROWS: plan.rows, CHANNELS: channels, WIDTH: widthOf(plan, channels), OWN: own },
