@@ -160,8 +160,7 @@ function checkedLogSums(logSums: unknown, q: KernelTensor): KernelTensor {
 function byRows(work: Work, { dq, dk, dv }: Gradients, task: BackwardTask): void {
   const { batches, heads, kvHeads, m, n, channels, causal, scale, window } = task;
   const inFour = (tensor: KernelTensor): KernelTensor => inFourAxes(work, tensor, batches);
-  const [q, k, v, dOut, out] = [task.q, task.k, task.v, task.dOut, task.out].map(inFour) as [
-    KernelTensor,
+  const [q, k, v, dOut] = [task.q, task.k, task.v, task.dOut].map(inFour) as [
     KernelTensor,
     KernelTensor,
     KernelTensor,
@@ -170,15 +169,9 @@ function byRows(work: Work, { dq, dk, dv }: Gradients, task: BackwardTask): void
   const mask = task.mask === undefined ? undefined : inFour(task.mask);
   const logs = work.dense(task.logSums).reshape([batches, heads, m] as never);
   const deltas = work.temporary(f32, [batches, heads, m]) as unknown as KernelTensor;
-  const wide = isWide([q, k, v, dOut, out, mask ?? q]);
+  const wide = isWide([q, k, v, dOut, mask ?? q]);
   const index = wide ? ({ index: 'i64' } as const) : {};
-  const matrices = batches * heads;
-  work.add(
-    attentionDeltas({ dtype: q.dtype, channels, rows: 0, wide })(
-      { deltas, out, dOut, logs, m, padded: m, heads, matrices },
-      { grid: Math.ceil((matrices * m) / DELTA_ROWS), ...index },
-    ),
-  );
+  addDeltas(work, task, { deltas }, 0, m);
   for (const ofKeys of [false, true]) {
     const down = Math.ceil((ofKeys ? n : m) / BACKWARD_ROWS);
     const grid = down * batches * (ofKeys ? kvHeads : heads);
@@ -219,25 +212,15 @@ function byWarpGroups(
   const [q, k, v, dOut] = [task.q, task.k, task.v, task.dOut].map((each) =>
     inBoxes(work, inFourAxes(work, each, batches)),
   );
-  const [dk, dv, out] = [gradients.dk, gradients.dv, task.out].map((each) =>
-    inFourAxes(work, each, batches),
-  );
+  const [dk, dv] = [gradients.dk, gradients.dv].map((each) => inFourAxes(work, each, batches));
   const matrices = batches * heads;
   const tiles = Math.ceil(m / plan.rows);
   const down = Math.ceil(n / plan.keys);
   const grid = down * batches * kvHeads;
   checkTiles(NAME, 'k', grid, plan.keys, 'keys');
-  const logs = work.dense(task.logSums).reshape([batches, heads, m] as never);
   const numbers = work.temporary(f32, [matrices, tiles * numberLinesOf(plan), 32]);
   const sums = work.temporary(f32, [matrices, tiles * sumLinesOf(plan, channels), 32]);
-  const padded = tiles * plan.rows;
-  const wide = isWide([dOut!, out!]);
-  work.add(
-    attentionDeltas({ dtype, channels: task.channels, rows: plan.rows, wide })(
-      { lines: numbers, out, dOut, logs, m, padded, heads, matrices },
-      { grid: Math.ceil((matrices * padded) / DELTA_ROWS), ...(wide ? { index: 'i64' } : {}) },
-    ),
-  );
+  addDeltas(work, task, { lines: numbers }, plan.rows, tiles * plan.rows);
   work.add(sums.fill(0));
   work.add(
     warpGroupAttentionBackward(form)(
@@ -254,6 +237,28 @@ function byWarpGroups(
     addedQueries(form, task.channels)(
       { dq: gradients.dq, sums, m, tiles, scale },
       { grid: addedGridOf(form, matrices * tiles) },
+    ),
+  );
+}
+
+/** Queues the deltas of queries; for warp groups in lines, where a matrix has `padded` queries. */
+function addDeltas(
+  work: Work,
+  { dOut, out, logSums, batches, heads, m, channels }: BackwardTask,
+  to: { readonly deltas: KernelTensor } | { readonly lines: Tensor },
+  rows: number,
+  padded: number,
+): void {
+  const matrices = batches * heads;
+  const wide = isWide([out]);
+  work.add(
+    attentionDeltas({ dtype: out.dtype, channels, rows, wide })(
+      {
+        ...to,
+        ...{ out: work.dense(out), dOut: work.dense(dOut), logs: work.dense(logSums) },
+        ...{ m, padded, matrices },
+      },
+      { grid: Math.ceil((matrices * padded) / DELTA_ROWS), ...(wide ? { index: 'i64' } : {}) },
     ),
   );
 }
