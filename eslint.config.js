@@ -10,10 +10,12 @@ const TABLES = ['src/driver/cpu/calls/*.ts', 'src/driver/libcuda/*calls.ts'];
 const KERNELS = [
   'src/images/letterboxing-pixels.ts',
   'src/images/resize-kernels.ts',
+  'src/library/attention-backward-rows.ts',
   'src/library/attention-rows.ts',
   'src/library/convolution-kernels.ts',
   'src/library/product.ts',
   'src/library/tensor-core-product.ts',
+  'src/library/warp-group-attention-backward.ts',
   'src/library/warp-group-attention.ts',
   'src/library/warp-group-product.ts',
 ];

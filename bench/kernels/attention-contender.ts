@@ -1,7 +1,7 @@
 /**
  * Attention as a contender. The package is an argument, so that a test runs it from the sources.
  */
-import type { Tensor } from 'async-cuda';
+import type { DeviceOp, Tensor } from 'async-cuda';
 
 import type { Contender } from '../benchmark.js';
 import type { Conditions, Package } from './product-contenders.js';
@@ -21,6 +21,10 @@ export const RUNS = 5;
 
 type Operand = Tensor<'bf16', number[]>;
 
+/** The numbers of rows that are proved. */
+const provedRows = (length: number): number[] =>
+  [0, 1, 77, length >> 1, length - 130, length - 1].filter((row) => row >= 0 && row < length);
+
 /** @throws Error where a row of the last head of the result is wrong */
 export async function proveAttention(
   operands: readonly [q: Operand, k: Operand, v: Operand, out: Operand],
@@ -30,8 +34,7 @@ export async function proveAttention(
   const [queries, keys, values, results] = (await Promise.all(
     operands.map((each) => each.slice(batch - 1, heads - 1).read()),
   )) as [Float32Array, Float32Array, Float32Array, Float32Array];
-  const rows = [0, 1, 77, length >> 1, length - 130, length - 1];
-  for (const row of rows.filter((each) => each >= 0 && each < length)) {
+  for (const row of provedRows(length)) {
     const count = causal ? row + 1 : length;
     const scores = Array.from({ length: count }, (_, key) => {
       let dot = 0;
@@ -56,14 +59,24 @@ export async function startAttention(
   { device, count }: Conditions,
   { batch, heads, length, channels, causal }: AttentionCase,
 ): Promise<Contender> {
-  const { stream } = device;
   const [q, k, v] = (await Promise.all(
     [1, 2, 3].map((seed) =>
       library.randomNormal(device, root.bf16, [batch, heads, length, channels], { seed }),
     ),
   )) as unknown as [Operand, Operand, Operand];
   const op = library.attention(q, k, v, { causal });
-  // Closed once it is queued: the next one takes the same memory.
+  return timed(device, count, op, (first) => proveAttention([q, k, v, first], causal), [q, k, v]);
+}
+
+/** The operation, each of whose results is closed once it is queued: the next takes its memory. */
+function timed<T extends { close(): void }>(
+  device: Conditions['device'],
+  count: Conditions['count'],
+  op: DeviceOp<T>,
+  prove: (first: T) => Promise<void>,
+  operands: readonly { close(): void }[],
+): Contender {
+  const { stream } = device;
   const once = op.map((result) => {
     result.close();
   });
@@ -71,7 +84,7 @@ export async function startAttention(
   return {
     async round() {
       const first = await op.runOn(stream);
-      await proveAttention([q, k, v, first], causal);
+      await prove(first);
       first.close();
       const samples: number[] = [];
       for (let turn = 0; turn < count(SAMPLES); turn++) {
@@ -87,8 +100,92 @@ export async function startAttention(
       return { samples };
     },
     close() {
-      for (const each of [q, k, v]) each.close();
+      for (const each of operands) each.close();
       return Promise.resolve();
     },
   };
+}
+
+interface Gradients {
+  readonly dq: Operand;
+  readonly dk: Operand;
+  readonly dv: Operand;
+}
+
+/**
+ * Proves rows of the gradients of the last head.
+ *
+ * @throws Error where a row is wrong
+ */
+export async function proveGradients(
+  operands: readonly [q: Operand, k: Operand, v: Operand, out: Operand, dOut: Operand],
+  logSums: Tensor<'f32', number[]>,
+  { dq, dk, dv }: Gradients,
+  causal: boolean,
+): Promise<void> {
+  const [batch, heads, length, channels] = dq.shape as [number, number, number, number];
+  const [q, k, v, out, dOut, logs, ...found] = (await Promise.all(
+    [...operands, logSums, dq, dk, dv].map((each) => each.slice(batch - 1, heads - 1).read()),
+  )) as [Float32Array, Float32Array, Float32Array, Float32Array, Float32Array, Float32Array];
+  const dot = (a: Float32Array, i: number, b: Float32Array, j: number): number => {
+    let sum = 0;
+    for (let c = 0; c < channels; c++) sum += a[i * channels + c]! * b[j * channels + c]!;
+    return sum;
+  };
+  const scale = 1 / Math.sqrt(channels);
+  // The share of a key, and the gradient of its score.
+  const termOf = (query: number, key: number): [share: number, slope: number] => {
+    if (causal && key > query) return [0, 0];
+    const share = Math.exp(dot(q, query, k, key) * scale - logs[query]!);
+    return [share, share * scale * (dot(dOut, query, v, key) - dot(dOut, query, out, query))];
+  };
+  const check = (which: number, row: number, sums: Float64Array): void => {
+    for (let c = 0; c < channels; c++) {
+      const got = (found as unknown as Float32Array[])[which]![row * channels + c]!;
+      if (!(Math.abs(got - sums[c]!) <= 0.02 + 0.02 * Math.abs(sums[c]!)))
+        throw new Error(`element [${row}][${c}] of gradient ${which} is ${got}, not ${sums[c]!}`);
+    }
+  };
+  for (const row of provedRows(length)) {
+    const sums = [0, 1, 2].map(() => new Float64Array(channels)) as [
+      Float64Array,
+      Float64Array,
+      Float64Array,
+    ];
+    for (let other = 0; other < length; other++) {
+      const [, slopeOfQuery] = termOf(row, other);
+      const [share, slope] = termOf(other, row);
+      for (let c = 0; c < channels; c++) {
+        sums[0][c]! += slopeOfQuery * k[other * channels + c]!;
+        sums[1][c]! += slope * q[other * channels + c]!;
+        sums[2][c]! += share * dOut[other * channels + c]!;
+      }
+    }
+    sums.forEach((each, which) => {
+      check(which, row, each);
+    });
+  }
+}
+
+/** The backward pass alone, of the results of one forward pass. */
+export async function startAttentionBackward(
+  { root, library }: Package,
+  { device, count }: Conditions,
+  { batch, heads, length, channels, causal }: AttentionCase,
+): Promise<Contender> {
+  const [q, k, v, dOut] = (await Promise.all(
+    [1, 2, 3, 4].map((seed) =>
+      library.randomNormal(device, root.bf16, [batch, heads, length, channels], { seed }),
+    ),
+  )) as unknown as [Operand, Operand, Operand, Operand];
+  const forward = await library.attentionForward(q, k, v, { causal });
+  const out = forward.out as Operand;
+  const { logSums } = forward;
+  return timed(
+    device,
+    count,
+    library.attentionBackward(dOut, q, k, v, out, logSums, { causal }),
+    (first) => proveGradients([q, k, v, out, dOut], logSums, first as Gradients, causal),
+    [q, k, v, dOut, forward],
+  );
 }

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { openHopper } from '../../test/kernels/hopper/hopper-device.js';
 import { PeerAbsent } from '../peers/program.js';
-import { startAttention } from './attention-contender.js';
+import { startAttention, startAttentionBackward } from './attention-contender.js';
 import { elementBits, productsOf, prove, startProduct } from './product-contenders.js';
 import type { Conditions, ProductCase } from './product-contenders.js';
 
@@ -47,6 +47,14 @@ describe('contenders', () => {
     if (device === undefined) skip('SKIPPED: no device of compute capability 9.0');
     const given = { batch: 1, heads: 2, length: 40, channels: 16, causal };
     const contender = await startAttention({ root, library }, conditions(), given);
+    expect((await contender.round()).samples).toHaveLength(2);
+    await contender.close?.();
+  });
+
+  test.for([false, true])('gradients of attention, causal: %s', async (causal, { skip }) => {
+    if (device === undefined) skip('SKIPPED: no device of compute capability 9.0');
+    const given = { batch: 1, heads: 2, length: 40, channels: 16, causal };
+    const contender = await startAttentionBackward({ root, library }, conditions(), given);
     expect((await contender.round()).samples).toHaveLength(2);
     await contender.close?.();
   });

@@ -290,6 +290,18 @@ export interface TensorCopies {
     count: number,
     ...indices: readonly number[]
   ): void;
+  /**
+   * {@link store} that adds the lines to the tensor's elements: each addition is atomic, and those
+   * of several threads have no order. Elements are i32, u32, u64, f16, bf16 or f32.
+   * cp.reduce.async.bulk.tensor.add
+   */
+  add(
+    to: { readonly length: number; readonly [index: number]: unknown },
+    from: KernelArray<KernelArray<number>>,
+    line: number,
+    count: number,
+    ...indices: readonly number[]
+  ): void;
   /** Makes a group of the stores that this thread has begun. cp.async.bulk.commit_group */
   commit(): void;
   /**

@@ -29,6 +29,7 @@ export const INSTRUCTIONS = {
   'tensor.load': { ...HOPPER, swizzles: true },
   'tensor.multicast': { ...HOPPER, swizzles: true },
   'tensor.store': { ...HOPPER, swizzles: true },
+  'tensor.add': { ...HOPPER, swizzles: true },
   'tensor.commit': HOPPER,
   'tensor.wait': HOPPER,
   'tensor.waitRead': HOPPER,

@@ -13,8 +13,12 @@ import type { DeviceBuffer } from './buffer.js';
 const ALIGNMENT = 16;
 const MOST_STRIDE = 2 ** 40;
 
-/** CUtensorMapDataType. Types of one size are copied alike. */
-const TYPES: Readonly<Record<number, number>> = { 1: 0, 2: 1, 4: 2, 8: 4 };
+/** CUtensorMapDataType of types whose elements can be added. */
+const TYPES: Readonly<Partial<Record<DTypeName, number>>> = {
+  ...{ i32: 3, i64: 5, f16: 6, f32: 7, f64: 8, bf16: 9 },
+};
+/** That of unsigned integers by their bytes: types of one size are copied alike. */
+const UNSIGNED: Readonly<Record<number, number>> = { 1: 0, 2: 1, 4: 2, 8: 4 };
 /** CUtensorMapSwizzle by the bytes of a line. */
 const SWIZZLES: Readonly<Record<number, number>> = { 0: 0, 32: 1, 64: 2, 128: 3 };
 
@@ -46,7 +50,7 @@ export class TensorMap {
    */
   constructor(name: string, tensor: MappedTensor, shape: BoxShape, isWritten: boolean) {
     this.buffer = checkMapped(name, tensor, isWritten);
-    this.words = describe(this.buffer.dtype.bytes, tensor, shape);
+    this.words = describe(this.buffer.dtype, tensor, shape);
   }
 
   /** @internal */
@@ -117,13 +121,13 @@ function checkMapped(
 }
 
 function describe(
-  bytes: number,
+  { name, bytes }: DType,
   { shape, strides }: MappedTensor,
   { box, swizzle }: BoxShape,
 ): Int32Array {
   const words = new Int32Array(MAP.words);
   const axes = shape.length;
-  words[MAP.type] = TYPES[bytes]!;
+  words[MAP.type] = TYPES[name] ?? UNSIGNED[bytes]!;
   words[MAP.axes] = axes;
   words[MAP.swizzle] = SWIZZLES[swizzle]!;
   // The driver lists the last axis first.

@@ -23,6 +23,10 @@ export interface RowsForm {
   /** The dtype of a mask: bool tells which keys are seen, others are added to the scores. */
   readonly mask: KernelDType | undefined;
   readonly wide: boolean;
+  /** Whether it writes the logarithms of the sums of shares. */
+  readonly logs: boolean;
+  /** Whether the positions are those of several sequences, one after the other. */
+  readonly packed: boolean;
 }
 
 type Axes = readonly (readonly (readonly number[])[])[][];
@@ -30,16 +34,26 @@ type Axes = readonly (readonly (readonly number[])[])[][];
 interface Args {
   /** [batch][head][position][channel] */
   readonly out: number[][][][];
+  /** [batch][head][query] */
+  readonly logs: number[][][];
   readonly q: Axes;
   readonly k: Axes;
   readonly v: Axes;
   /** [batch][head][query][key] */
   readonly mask: Axes & readonly (readonly (readonly boolean[])[])[][];
-  readonly m: number;
-  readonly n: number;
+  /** Where the queries and the keys of packed sequences begin, and where the last ones end. */
+  readonly queryOffsets: readonly number[];
+  readonly keyOffsets: readonly number[];
+  readonly sequences: number;
+  /** All queries, and all keys. */
+  readonly allQueries: number;
+  readonly allKeys: number;
   readonly heads: number;
   readonly group: number;
-  /** Blocks along the queries. */
+  /**
+   * Blocks along the queries. Those of packed sequences are numbered so that the first one of
+   * sequence s is s more than the first query divided by {@link ROWS}: some have no queries.
+   */
   readonly down: number;
   readonly scale: number;
   readonly window: number;
@@ -52,19 +66,71 @@ interface RowsGpu extends Gpu {
   readonly WINDOW: boolean;
   readonly ADDED: boolean;
   readonly CHOSEN: boolean;
+  readonly LOGS: boolean;
+  readonly PACKED: boolean;
+  sequenceOf(tile: number, queryOffsets: readonly number[], sequences: number): number;
 }
+
+/** The sequence that a block of packed sequences has. */
+const sequenceOf = (tile: number, queryOffsets: readonly number[], sequences: number): number => {
+  let low = 0;
+  let high = sequences - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if ((queryOffsets[middle]! >> 4) + middle <= tile) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+};
 
 const attentions = new KernelFamily(
   'attention_rows',
-  ({ out, q, k, v, mask, m, n, heads, group, down, scale, window }: Args, gpu: RowsGpu) => {
-    const { CHANNELS, PARTS, CAUSAL, WINDOW, ADDED, CHOSEN, lane } = gpu;
+  (
+    {
+      out,
+      logs,
+      q,
+      k,
+      v,
+      mask,
+      queryOffsets,
+      keyOffsets,
+      sequences,
+      allQueries,
+      allKeys,
+      heads,
+      group,
+      down,
+      scale,
+      window,
+    }: Args,
+    gpu: RowsGpu,
+  ) => {
+    const { CHANNELS, PARTS, CAUSAL, WINDOW, ADDED, CHOSEN, LOGS, PACKED, lane } = gpu;
     // One element more in a line: the lanes of a warp read different banks.
     const tile = gpu.shared.f32(32, 65);
     const queries = gpu.shared.f32(16, 64);
     const t = gpu.threadIdx.x;
     const warp = gpu.warpIdx;
     const matrix = gpu.blockIdx.x / down;
-    const top = (gpu.blockIdx.x % down) * 16;
+    let top = (gpu.blockIdx.x % down) * 16;
+    // The block's sequence: all positions, where they are not packed.
+    let m = allQueries;
+    let n = allKeys;
+    let firstQuery = 0;
+    let firstKey = 0;
+    if (PACKED) {
+      const tile = gpu.blockIdx.x % down;
+      const sequence = gpu.sequenceOf(tile, queryOffsets, sequences);
+      const from = queryOffsets[sequence]!;
+      top = (tile - sequence - (from >> 4)) * 16;
+      // Wrong offsets lead to wrong results, and not out of the tensors.
+      firstQuery = Math.min(Math.max(from, 0), allQueries);
+      m = Math.min(queryOffsets[sequence + 1]!, allQueries) - firstQuery;
+      firstKey = Math.min(Math.max(keyOffsets[sequence]!, 0), allKeys);
+      n = Math.min(keyOffsets[sequence + 1]!, allKeys) - firstKey;
+      if (top < 0 || top >= m) return;
+    }
     const batch = matrix / heads;
     const head = matrix % heads;
     const shared = head / group;
@@ -84,13 +150,14 @@ const attentions = new KernelFamily(
           const [line, at] = [i >> 6, part * 64 + (i & 63)];
           let value = gpu.f32(0);
           if (first + line < n && at < CHANNELS)
-            value = gpu.f32(k[batch]![shared]![first + line]![at]!);
+            value = gpu.f32(k[batch]![shared]![firstKey + first + line]![at]!);
           tile[line]![i & 63] = value;
         }
         for (let i = t; i < 16 * 64; i += 128) {
           const [line, at] = [i >> 6, part * 64 + (i & 63)];
           let value = gpu.f32(0);
-          if (top + line < m && at < CHANNELS) value = gpu.f32(q[batch]![head]![top + line]![at]!);
+          if (top + line < m && at < CHANNELS)
+            value = gpu.f32(q[batch]![head]![firstQuery + top + line]![at]!);
           queries[line]![i & 63] = value;
         }
         gpu.block.sync();
@@ -133,7 +200,7 @@ const attentions = new KernelFamily(
           const [line, at] = [i >> 6, part * 64 + (i & 63)];
           let value = gpu.f32(0);
           if (first + line < n && at < CHANNELS)
-            value = gpu.f32(v[batch]![shared]![first + line]![at]!);
+            value = gpu.f32(v[batch]![shared]![firstKey + first + line]![at]!);
           tile[line]![i & 63] = value;
         }
         gpu.block.sync();
@@ -152,12 +219,14 @@ const attentions = new KernelFamily(
     gpu.unroll();
     for (let r = 0; r < 4; r++) {
       const row = top + warp * 4 + r;
+      if (LOGS && row < m && lane === 0)
+        logs[batch]![head]![firstQuery + row] = most[r]! + Math.log(weight[r]!);
       gpu.unroll();
       for (let c = 0; c < 2 * PARTS; c++) {
         const at = c * 32 + lane;
         // A query that sees no key gets zeros.
         if (row < m && at < CHANNELS)
-          out[batch]![head]![row]![at] =
+          out[batch]![head]![firstQuery + row]![at] =
             weight[r] === 0 ? 0 : sums[r * 2 * PARTS + c]! / weight[r]!;
       }
     }
@@ -166,19 +235,27 @@ const attentions = new KernelFamily(
 
 /** Gives the kernel for a form. */
 export function attentionRows(form: RowsForm): Launchable {
-  const { dtype, channels, causal, window, mask, wide } = form;
+  const { dtype, channels, causal, window, mask, wide, logs, packed } = form;
   const key =
     `${dtype.name}_${channels}${causal ? '_causal' : ''}${window ? '_window' : ''}` +
-    `${mask === undefined ? '' : `_${mask.name}`}${wide ? '_wide' : ''}`;
+    `${packed ? '_packed' : ''}` +
+    `${mask === undefined ? '' : `_${mask.name}`}${wide ? '_wide' : ''}${logs ? '_logs' : ''}`;
   return attentions.member(key, () => ({
     signature: {
       out: output(dtype, 4),
+      logs: logs ? output(f32, 3) : input(dtype, 4),
       q: input(dtype, 4),
       k: input(dtype, 4),
       v: input(dtype, 4),
       mask: input(mask ?? dtype, 4),
       ...Object.fromEntries(
-        ['m', 'n', 'heads', 'group', 'down'].map((name) => [name, wide ? i64 : i32]),
+        ['queryOffsets', 'keyOffsets'].map((name) => [name, packed ? input(i32) : input(dtype, 4)]),
+      ),
+      ...Object.fromEntries(
+        ['sequences', 'allQueries', 'allKeys', 'heads', 'group', 'down'].map((name) => [
+          name,
+          wide ? i64 : i32,
+        ]),
       ),
       scale: f32,
       window: i32,
@@ -190,6 +267,9 @@ export function attentionRows(form: RowsForm): Launchable {
       WINDOW: window,
       ADDED: mask !== undefined && mask.name !== 'bool',
       CHOSEN: mask?.name === 'bool',
+      LOGS: logs,
+      PACKED: packed,
+      sequenceOf,
     },
     block: THREADS,
   }));

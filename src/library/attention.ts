@@ -1,54 +1,42 @@
 /** Attention: softmax of the products of queries and keys, times values. */
-import type { KernelDType } from '../core/index.js';
-import { CudaArgumentError } from '../core/index.js';
-import { checkOptions, invalid } from '../ground/arguments.js';
+import { f32 } from '../core/index.js';
+import { invalid } from '../ground/arguments.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
-import { beginsAt } from '../tensor/alignment.js';
-import { Tensor } from '../tensor/index.js';
-import { broadcastTo, tryReshape } from '../tensor/layouts.js';
-import type { KernelTensor, Layout, Shape } from '../tensor/index.js';
-import { showShape } from '../tensor/shape.js';
+import type { KernelTensor, Shape, Tensor } from '../tensor/index.js';
+import { Results } from '../tensor/results.js';
+import type { Closing } from '../tensor/results.js';
+import {
+  checkAttentionOptions,
+  checkTiles,
+  inBoxes,
+  inFourAxes,
+  isForWarpGroups,
+  isWide,
+  taskOf,
+} from './attention-operands.js';
+import type { AttentionName, AttentionOptions, Task } from './attention-operands.js';
 import { ROWS, attentionRows } from './attention-rows.js';
-import { checkTensor, operation } from './operation.js';
+import { operation } from './operation.js';
 import type { Work } from './operation.js';
 import { sectionOf } from './tile-order.js';
 import { sharedBytesOf, warpGroupAttention } from './warp-group-attention.js';
 import type { AttentionPlan } from './warp-group-attention.js';
-import { hasWarpGroups } from './warp-group-matmul.js';
 
-/** dtypes of attention. */
-export type AttentionName = 'f16' | 'bf16' | 'f32';
+export type { AttentionName, AttentionOptions };
 
-/** Options of {@link attention}. */
-export interface AttentionOptions<D extends AttentionName = AttentionName> {
+/** What {@link attentionForward} gives. */
+export interface AttentionForward<D extends AttentionName, S extends Shape> {
+  /** The result of {@link attention}. */
+  readonly out: Tensor<D, S>;
   /**
-   * Whether query i of M sees only the first i + 1 + N - M of N keys: those up to its own position,
-   * where the last query and the last key are at the same one. Default: false.
+   * The natural logarithm of the sum of the exponentials of each query's scores, `[…, heads, M]`;
+   * -Infinity for a query that sees no key.
    */
-  readonly causal?: boolean;
-  /** The factor of products of queries and keys. Default: 1 / √D. */
-  readonly scale?: number;
-  /**
-   * How many positions a key may be before the query's own, which is i + N - M. Default: any
-   * number.
-   */
-  readonly window?: number;
-  /**
-   * Added to the scaled products, of the operands' dtype; or bool, true for keys that are seen. It
-   * broadcasts to `[…, heads, M, N]`. Default: none.
-   */
-  readonly mask?: OrOp<Tensor<D | 'bool'>>;
+  readonly logSums: Tensor<'f32', number[]>;
 }
 
-const NAMES: readonly string[] = ['f16', 'bf16', 'f32'];
-/** Sizes from which on indices after the end do not fit in 32 bits. */
-const WIDE_FROM = 2 ** 31 - 2 ** 20;
-const MOST_BLOCKS = 2 ** 31 - 1;
-/** Extents of axes are below, and so is a window that leaves keys out. */
-const MOST_EXTENT = 2 ** 30;
-/** Elements of 16 bytes, at multiples of which the lines of a tensor copy begin. */
-const RUN = 8;
-const ALIGNMENT = 16;
+/** The most channels of warp groups. */
+const MOST_CHANNELS = 256;
 /** The time of a tile besides its steps, in steps. */
 const AROUND = 2;
 
@@ -82,7 +70,31 @@ export function attention<D extends AttentionName, S extends Shape>(
   v: OrOp<Tensor<NoInfer<D>>>,
   options: AttentionOptions<NoInfer<D>> = {},
 ): DeviceOp<Tensor<D, S>> {
-  return planned(q, k, v, options, undefined) as never;
+  return planned('attention', [q, k, v], options) as never;
+}
+
+/**
+ * {@link attention}, which also gives the logarithms of the sums that its softmax divides by:
+ * {@link attentionBackward} takes them. Both tensors are new and contiguous; the caller closes
+ * them.
+ *
+ * @throws CudaArgumentError as {@link attention} does
+ *
+ * @example
+ * ```ts
+ * using q = await device.ones(f32, [1, 2, 4]);
+ * using k = await device.zeros(f32, [1, 3, 4]);
+ * using forward = await attentionForward(q, k, k);
+ * console.log((await forward.logSums.read())[1]!.toFixed(4)); // 1.0986
+ * ```
+ */
+export function attentionForward<D extends AttentionName, S extends Shape>(
+  q: OrOp<Tensor<D, S>>,
+  k: OrOp<Tensor<NoInfer<D>>>,
+  v: OrOp<Tensor<NoInfer<D>>>,
+  options: AttentionOptions<NoInfer<D>> = {},
+): DeviceOp<AttentionForward<D, S> & Closing> {
+  return planned('attentionForward', [q, k, v], options) as never;
 }
 
 /** {@link attention} with a given plan, for measurements and tests. @internal */
@@ -93,150 +105,51 @@ export function attentionBy(
   v: OrOp<KernelTensor>,
   options: AttentionOptions = {},
 ): DeviceOp<KernelTensor> {
-  return planned(q, k, v, options, plan);
-}
-
-/** The arguments of one attention. */
-interface Task {
-  readonly q: KernelTensor;
-  readonly k: KernelTensor;
-  readonly v: KernelTensor;
-  readonly mask: KernelTensor | undefined;
-  /** All axes before the heads as one. */
-  readonly batches: number;
-  readonly heads: number;
-  readonly kvHeads: number;
-  readonly m: number;
-  readonly n: number;
-  readonly channels: number;
-  readonly causal: boolean;
-  readonly scale: number;
-  readonly window: number | undefined;
+  return planned('attention', [q, k, v], options, plan) as never;
 }
 
 function planned(
-  givenQ: unknown,
-  givenK: unknown,
-  givenV: unknown,
+  name: 'attention' | 'attentionForward',
+  operands: readonly [q: unknown, k: unknown, v: unknown],
   options: AttentionOptions,
-  plan: AttentionPlan | undefined,
-): DeviceOp<KernelTensor> {
-  checkOptions('options', options, ['causal', 'scale', 'window', 'mask']);
-  const { causal = false, scale, window } = options;
-  if (typeof causal !== 'boolean') throw invalid('options.causal', 'true or false', causal);
-  if (scale !== undefined && !Number.isFinite(scale))
-    throw invalid('options.scale', 'a finite number', scale);
-  if (window !== undefined && !(Number.isSafeInteger(window) && window >= 0))
-    throw invalid('options.window', 'a whole number of at least 0', window);
-  return operation('attention', [givenQ, givenK, givenV, options.mask], ([...values]) => {
-    const [q, k, v] = checkedOperands(values);
-    const mask = values[3];
-    const [heads, m, channels] = q.shape.slice(-3) as [number, number, number];
-    const [kvHeads, n] = k.shape.slice(-3) as [number, number, number];
-    const outer = q.shape.slice(0, -3);
-    const task: Task = {
-      ...{ q, k, v, heads, kvHeads, m, n, channels, causal },
-      mask: mask === undefined ? undefined : checkedMask(mask, q.dtype, [...outer, heads, m, n]),
-      batches: outer.reduce((a, b) => a * b, 1),
-      scale: scale ?? 1 / Math.sqrt(channels),
-      // From a number on all keys are within it.
-      window: window === undefined || window >= MOST_EXTENT ? undefined : window,
-    };
+  plan?: AttentionPlan,
+): DeviceOp<unknown> {
+  checkAttentionOptions(options);
+  return operation(name, [...operands, options.mask], ([q, k, v, mask]) => {
+    const task = taskOf(name, [q, k, v], mask, options);
+    if (name === 'attentionForward' && task.channels === 0)
+      throw invalid('q', `at least one channel, for ${name}(…)`, task.q);
     return (work) => {
-      const out = work.result(q.dtype, [...q.shape]) as unknown as KernelTensor;
-      if (out.size === 0) return out;
-      if (n === 0) work.add((out as unknown as Tensor<'f32'>).fill(0));
-      else if (isForWarpGroups(task)) byWarpGroups(work, out, task, plan);
-      else byRows(work, out, task);
-      return out;
+      const shape = [...task.q.shape];
+      const out = work.result(task.q.dtype, shape) as unknown as KernelTensor;
+      if (name === 'attention') {
+        addAttention(work, out, undefined, task, plan);
+        return out;
+      }
+      const logSums = work.result(f32, shape.slice(0, -1)) as unknown as KernelTensor;
+      addAttention(work, out, logSums, task, plan);
+      return new Results(['out', 'logSums'], [out, logSums]);
     };
   });
 }
 
-/** Gives q, k and v. @throws CudaArgumentError where they do not fit */
-function checkedOperands(values: readonly unknown[]): [KernelTensor, KernelTensor, KernelTensor] {
-  const [q, k, v] = ['q', 'k', 'v'].map((argument, at) => {
-    const each = values[at];
-    checkTensor('attention', argument, each);
-    if (!NAMES.includes(each.dtype.name))
-      throw invalid(
-        argument,
-        `a Tensor of ${NAMES.join(', ')}, for attention(…)`,
-        each.dtype.name,
-        'Convert it with convert(f32).',
-      );
-    const { dtype } = values[0] as KernelTensor;
-    if (each.dtype !== dtype)
-      throw invalid(
-        argument,
-        `a Tensor of ${dtype.name}, as q is, for attention(…)`,
-        each,
-        `Convert it with convert(${dtype.name}).`,
-      );
-    if (each.rank < 3)
-      throw invalid(
-        argument,
-        'at least three axes, […, heads, positions, channels], for attention(…)',
-        each,
-        'Add an axis of one head with unsqueeze(0).',
-      );
-    if (each.shape.some((extent) => extent >= MOST_EXTENT))
-      throw invalid(argument, `axes of fewer than ${MOST_EXTENT} elements, for attention(…)`, each);
-    return each;
-  }) as [KernelTensor, KernelTensor, KernelTensor];
-  const fails = (argument: string, what: string): never => {
-    throw new CudaArgumentError(
-      argument,
-      `attention: ${what}: q: ${showShape(q.shape)}, k: ${showShape(k.shape)}, v: ` +
-        `${showShape(v.shape)}.`,
-    );
+function addAttention(
+  work: Work,
+  out: KernelTensor,
+  logSums: KernelTensor | undefined,
+  task: Task,
+  plan: AttentionPlan | undefined,
+): void {
+  const fill = (tensor: KernelTensor | undefined, value: number): void => {
+    if (tensor !== undefined && tensor.size > 0)
+      work.add((tensor as unknown as Tensor<'f32'>).fill(value));
   };
-  if (showShape(v.shape) !== showShape(k.shape)) fails('v', 'k and v have different shapes');
-  if (k.shape.at(-1) !== q.shape.at(-1)) fails('k', 'q and k have different numbers of channels');
-  if (showShape(k.shape.slice(0, -3)) !== showShape(q.shape.slice(0, -3)))
-    fails('k', 'q and k differ in the axes before the heads');
-  const [heads, kvHeads] = [q.shape.at(-3)!, k.shape.at(-3)!];
-  if (heads !== 0 && (kvHeads === 0 || heads % kvHeads !== 0))
-    fails('k', `${heads} heads of q are no multiple of ${kvHeads} heads of k`);
-  return [q, k, v];
-}
-
-/** Gives the mask in the shape of the scores. */
-function checkedMask(mask: unknown, dtype: KernelDType, shape: readonly number[]): KernelTensor {
-  checkTensor('attention', 'options.mask', mask);
-  if (mask.dtype !== dtype && mask.dtype.name !== 'bool')
-    throw invalid('options.mask', `a Tensor of bool or of ${dtype.name}, as q is`, mask);
-  let layout: Layout;
-  try {
-    layout = broadcastTo(mask.layout, shape as never);
-  } catch {
-    throw new CudaArgumentError(
-      'options.mask',
-      `attention: a mask of ${showShape(mask.shape)} does not broadcast to […, heads, queries, ` +
-        `keys], ${showShape(shape)}.`,
-    );
-  }
-  return new Tensor(mask.buffer, layout, false);
-}
-
-/** The tensor with all axes before the last three as one, as a view or a copy. */
-function inFourAxes(work: Work, tensor: KernelTensor, batches: number): KernelTensor {
-  const shape = [batches, ...tensor.shape.slice(-3)];
-  const layout = tryReshape<Shape, Shape>(tensor.layout, shape);
-  if (layout !== undefined) return new Tensor(tensor.buffer, layout, false);
-  return work.dense(tensor).reshape(shape as never);
-}
-
-/** Whether the kernel for warp groups computes this. */
-function isForWarpGroups({ q, mask, channels, scale }: Task): boolean {
-  return (
-    hasWarpGroups(q.device, q.dtype) &&
-    mask === undefined &&
-    channels % RUN === 0 &&
-    channels <= 256 &&
-    // The greatest score has the greatest product.
-    scale > 0
-  );
+  if (task.n === 0) {
+    fill(out, 0);
+    fill(logSums, -Infinity);
+  } else if (out.size === 0) return;
+  else if (isForWarpGroups(task, MOST_CHANNELS)) byWarpGroups(work, out, logSums, task, plan);
+  else byRows(work, out, logSums, task);
 }
 
 /**
@@ -251,23 +164,10 @@ export const PLANS: Readonly<Record<number, AttentionPlan>> = {
   256: { rows: 128, keys: 80, stages: 2, queries: 1, turns: true },
 };
 
-/** Gives the tensor, or a copy, of which tensor copies can take boxes. */
-function inBoxes(work: Work, tensor: KernelTensor): KernelTensor {
-  const { shape, strides } = tensor.layout;
-  const fits = shape.every((extent, axis) => {
-    const stride = strides[axis]!;
-    if (axis === shape.length - 1) return stride === 1;
-    return extent === 1 || (stride > 0 && stride % RUN === 0);
-  });
-  if (beginsAt(tensor, ALIGNMENT) && fits) return tensor;
-  const copy = work.temporary(tensor.dtype, [...shape]) as unknown as KernelTensor;
-  work.add(copy.copyFrom(tensor));
-  return copy;
-}
-
 function byWarpGroups(
   work: Work,
   out: KernelTensor,
+  logSums: KernelTensor | undefined,
   task: Task,
   given: AttentionPlan | undefined,
 ): void {
@@ -279,8 +179,7 @@ function byWarpGroups(
   const down = Math.ceil(m / rows);
   const matrices = batches * heads;
   const tiles = down * matrices;
-  if (tiles > MOST_BLOCKS)
-    throw invalid('q', `at most ${MOST_BLOCKS} tiles of ${rows} queries, for attention(…)`, tiles);
+  checkTiles('attention', 'q', tiles, rows, 'queries');
   const grid = Math.min(tiles, multiprocessorCount);
   let section = 1;
   if (causal) {
@@ -301,10 +200,12 @@ function byWarpGroups(
   const launch = warpGroupAttention({
     ...{ plan, dtype: out.dtype, channels, causal },
     window: window !== undefined,
+    logs: logSums !== undefined,
   });
   work.add(
     launch(
       {
+        logs: logsOf(logSums, q!),
         ...{ out: inFourAxes(work, out, batches), q, k, v, m, n, heads, down, section, matrices },
         group: heads / kvHeads,
         factor: scale * Math.LOG2E,
@@ -315,29 +216,37 @@ function byWarpGroups(
   );
 }
 
-function byRows(work: Work, out: KernelTensor, task: Task): void {
+function byRows(
+  work: Work,
+  out: KernelTensor,
+  logSums: KernelTensor | undefined,
+  task: Task,
+  offsets?: Offsets,
+): void {
   const { batches, heads, kvHeads, m, n, channels, causal, scale, window } = task;
   const [result, q, k, v] = [out, task.q, task.k, task.v].map((each) =>
     inFourAxes(work, each, batches),
   ) as [KernelTensor, KernelTensor, KernelTensor, KernelTensor];
   const mask = task.mask === undefined ? undefined : inFourAxes(work, task.mask, batches);
-  const wide = [q, k, v, mask].some((each) => {
-    const { shape, strides } = (each ?? q).layout;
-    const reach = shape.reduce((sum, extent, axis) => sum + (extent - 1) * strides[axis]!, 1);
-    return reach >= WIDE_FROM || (each ?? q).size >= WIDE_FROM;
-  });
-  const down = Math.ceil(m / ROWS);
+  const wide = isWide([q, k, v, mask ?? q]);
+  const sequences = (offsets?.queries.size ?? 1) - 1;
+  // A block more for each sequence: its last one may have fewer queries.
+  const down = offsets === undefined ? Math.ceil(m / ROWS) : Math.floor(m / ROWS) + sequences;
   const grid = down * batches * heads;
-  if (grid > MOST_BLOCKS)
-    throw invalid('q', `at most ${MOST_BLOCKS} tiles of ${ROWS} queries, for attention(…)`, grid);
+  checkTiles('attention', 'q', grid, ROWS, 'queries');
   const launch = attentionRows({
     ...{ dtype: out.dtype, channels, causal, wide, mask: mask?.dtype },
     window: window !== undefined,
+    logs: logSums !== undefined,
+    packed: offsets !== undefined,
   });
   work.add(
     launch(
       {
-        ...{ out: result, q, k, v, mask: mask ?? q, m, n, heads, down, scale },
+        logs: logsOf(logSums, q),
+        ...{ out: result, q, k, v, mask: mask ?? q, heads, down, scale },
+        ...{ queryOffsets: offsets?.queries ?? q, keyOffsets: offsets?.keys ?? q },
+        ...{ sequences, allQueries: m, allKeys: n },
         group: heads / kvHeads,
         window: window ?? 0,
       },
@@ -345,3 +254,26 @@ function byRows(work: Work, out: KernelTensor, task: Task): void {
     ),
   );
 }
+
+/** Where packed sequences begin, and where the last one ends: i32, one more than sequences. */
+export interface Offsets {
+  readonly queries: KernelTensor;
+  readonly keys: KernelTensor;
+}
+
+/** Attention of packed sequences, whose positions are one axis of the task. */
+export function addPackedAttention(
+  work: Work,
+  out: KernelTensor,
+  task: Task,
+  offsets: Offsets,
+): void {
+  if (out.size === 0) return;
+  if (task.n === 0 || offsets.queries.size === 1)
+    work.add((out as unknown as Tensor<'f32'>).fill(0));
+  else byRows(work, out, undefined, task, offsets);
+}
+
+/** The argument for logarithms; q in the place of those that are not written. */
+const logsOf = (logSums: KernelTensor | undefined, q: KernelTensor): KernelTensor =>
+  logSums === undefined ? q : logSums.reshape([q.shape[0]!, ...logSums.shape.slice(-2)] as never);

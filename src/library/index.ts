@@ -24,8 +24,11 @@ export type {
   SmallFactorName,
   SmallProductName,
 } from './product-engine.js';
-export { attention } from './attention.js';
-export type { AttentionName, AttentionOptions } from './attention.js';
+export { attention, attentionForward } from './attention.js';
+export { packedAttention } from './packed-attention.js';
+export { attentionBackward } from './attention-backward.js';
+export type { AttentionGradients } from './attention-backward.js';
+export type { AttentionForward, AttentionName, AttentionOptions } from './attention.js';
 export { cumsum } from './scan.js';
 export type { ScanOptions } from './scan.js';
 export { argSort, sort, topK } from './sorting.js';

@@ -9,6 +9,8 @@ import { f32, i32 } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
 import { deviceFunction, input, output } from '../kernels/index.js';
 import type { DeviceFunction } from '../kernels/index.js';
+import { LINE, LINE_BYTES, arraysOf, beginScoresOf, beginSumsOf } from './attention-products.js';
+import type { Lines, Products } from './attention-products.js';
 import { KernelFamily } from './kernel-family.js';
 import type { Gpu, KernelArray, Launchable } from './kernel-family.js';
 
@@ -35,11 +37,9 @@ export interface AttentionForm {
   readonly channels: number;
   readonly causal: boolean;
   readonly window: boolean;
+  /** Whether it writes the logarithms of the sums of shares. */
+  readonly logs: boolean;
 }
-
-/** Elements of a line of 128 bytes. */
-const LINE = 64;
-const LINE_BYTES = 128;
 
 /** Threads of a block. */
 export const threadsOf = ({ rows }: AttentionPlan): number => 128 * (1 + rows / 64);
@@ -52,12 +52,13 @@ const linesOf = ({ rows, keys, stages, queries }: AttentionPlan, channels: numbe
 export const sharedBytesOf = (plan: AttentionPlan, channels: number): number =>
   linesOf(plan, channels) * LINE_BYTES;
 
-type Lines = KernelArray<KernelArray<number>>;
 type Rows = readonly (readonly number[][])[][] & { readonly shape: readonly number[] };
 
 interface Args {
   /** [batch][head][position][channel] */
   readonly out: number[][][][] & { readonly shape: readonly number[] };
+  /** [batch][head][query] */
+  readonly logs: number[][][];
   readonly q: Rows;
   readonly k: Rows;
   readonly v: Rows;
@@ -77,7 +78,7 @@ interface Args {
   readonly window: number;
 }
 
-interface AttentionGpu extends Gpu {
+interface AttentionGpu extends Gpu, Products {
   readonly ROWS: number;
   readonly KEYS: number;
   readonly CHANNELS: number;
@@ -86,18 +87,12 @@ interface AttentionGpu extends Gpu {
   readonly TURNS: boolean;
   readonly CAUSAL: boolean;
   readonly WINDOW: boolean;
+  readonly LOGS: boolean;
   readonly FEWER: number;
   readonly MORE: number;
   lines(): Lines;
   shares(): KernelArray<KernelArray<number>>;
   packed(): KernelArray<number>;
-  beginScores(scores: KernelArray<number>, lines: Lines, lineQ: number, lineK: number): void;
-  beginSums(
-    sums: KernelArray<number>,
-    shares: KernelArray<KernelArray<number>>,
-    lines: Lines,
-    lineV: number,
-  ): void;
   mask(
     scores: KernelArray<number>,
     first: number,
@@ -114,56 +109,6 @@ interface AttentionGpu extends Gpu {
     factor: number,
   ): void;
 }
-
-/** Begins the products of the group's queries and the keys from a line on. */
-const beginScoresOf = (uses: Pick<AttentionGpu, 'ROWS' | 'KEYS' | 'CHANNELS'>): DeviceFunction =>
-  deviceFunction(
-    ((
-      scores: KernelArray<number>,
-      lines: Lines,
-      lineQ: number,
-      lineK: number,
-      gpu: Gpu & typeof uses,
-    ) => {
-      const { ROWS, KEYS, CHANNELS } = gpu;
-      gpu.unroll();
-      for (let i = 0; i < KEYS / 2; i++) scores[i] = 0;
-      gpu.group.begin();
-      gpu.unroll();
-      for (let part = 0; part < CHANNELS / 16; part++)
-        gpu.group.mma(
-          scores,
-          lines,
-          lineQ + (part >> 2) * ROWS,
-          (part & 3) * 16,
-          lines,
-          lineK + (part >> 2) * KEYS,
-          (part & 3) * 16,
-        );
-      gpu.group.commit();
-    }) as never,
-    { uses },
-  ) as DeviceFunction;
-
-/** Begins to add the products of the shares and the values from a line on. */
-const beginSumsOf = (uses: Pick<AttentionGpu, 'KEYS'>): DeviceFunction =>
-  deviceFunction(
-    ((
-      sums: KernelArray<number>,
-      shares: KernelArray<KernelArray<number>>,
-      lines: Lines,
-      lineV: number,
-      gpu: Gpu & typeof uses,
-    ) => {
-      const { KEYS } = gpu;
-      gpu.group.begin();
-      gpu.unroll();
-      for (let part = 0; part < KEYS / 16; part++)
-        gpu.group.mmaOfRegisters(sums, shares[part]!, lines, lineV + part * 16, 0, KEYS);
-      gpu.group.commit();
-    }) as never,
-    { uses },
-  ) as DeviceFunction;
 
 type Masking = Pick<AttentionGpu, 'KEYS' | 'CAUSAL' | 'WINDOW'> & Gpu;
 
@@ -251,10 +196,10 @@ const advanceOf = (uses: { readonly KEYS: number }): DeviceFunction =>
 const attentions = new KernelFamily(
   'warp_group_attention',
   (
-    { out, q, k, v, m, n, heads, group, down, section, matrices, factor, window }: Args,
+    { out, logs, q, k, v, m, n, heads, group, down, section, matrices, factor, window }: Args,
     gpu: AttentionGpu,
   ) => {
-    const { ROWS, KEYS, CHANNELS, STAGES, QUERIES, TURNS, CAUSAL, WINDOW } = gpu;
+    const { ROWS, KEYS, CHANNELS, STAGES, QUERIES, TURNS, CAUSAL, WINDOW, LOGS } = gpu;
     const GROUPS = ROWS / 64;
     const CHUNKS = CHANNELS / 64;
     // Lines: queries, keys, values.
@@ -486,6 +431,9 @@ const attentions = new KernelFamily(
           let total = weight[r]!;
           total += gpu.warp.shuffleXor(total, 1);
           total += gpu.warp.shuffleXor(total, 2);
+          if (LOGS && lane % 4 === 0 && row + 8 * r < m)
+            logs[matrix / heads]![matrix % heads]![row + 8 * r] =
+              (most[r]! * factor + gpu.fast.log2(total)) * Math.LN2;
           // A query that sees no key gets zeros.
           weight[r] = total === 0 ? 0 : 1 / total;
         }
@@ -537,43 +485,21 @@ const attentions = new KernelFamily(
   },
 );
 
-/** Arrays by dtype: a body names the dtype of an array. */
-const arraysOf = (
-  name: string,
-  uses: { readonly COUNT: number; readonly PARTS: number },
-): Record<'lines' | 'shares' | 'packed', DeviceFunction> => {
-  type G = Gpu & typeof uses;
-  const made = {
-    f16: {
-      lines: (gpu: G) => gpu.dynamicShared.f16(gpu.COUNT, 64),
-      shares: (gpu: G) => gpu.local.f16(gpu.PARTS, 8),
-      packed: (gpu: G) => gpu.local.f16(8),
-    },
-    bf16: {
-      lines: (gpu: G) => gpu.dynamicShared.bf16(gpu.COUNT, 64),
-      shares: (gpu: G) => gpu.local.bf16(gpu.PARTS, 8),
-      packed: (gpu: G) => gpu.local.bf16(8),
-    },
-  }[name as 'f16'];
-  const device = (make: unknown): DeviceFunction =>
-    deviceFunction(make as never, { uses }) as DeviceFunction;
-  return { lines: device(made.lines), shares: device(made.shares), packed: device(made.packed) };
-};
-
 /** Gives the kernel for a form. */
 export function warpGroupAttention(form: AttentionForm): Launchable {
-  const { plan, dtype, channels, causal, window } = form;
+  const { plan, dtype, channels, causal, window, logs } = form;
   const { rows, keys, stages, queries, turns } = plan;
   const key =
     `${dtype.name}_${channels}_${rows}x${keys}_${stages}_${queries}` +
     `${turns ? '_turns' : ''}` +
-    `${causal ? '_causal' : ''}${window ? '_window' : ''}`;
+    `${causal ? '_causal' : ''}${window ? '_window' : ''}${logs ? '_logs' : ''}`;
   return attentions.member(key, () => {
     const masking = { KEYS: keys, CAUSAL: causal, WINDOW: window };
     const [fewer, more] = { 64: [56, 200], 128: [24, 240], 192: [32, 160] }[rows as 64];
     return {
       signature: {
         out: output(dtype, 4),
+        logs: logs ? output(f32, 3) : input(dtype, 4),
         q: input(dtype, 4),
         k: input(dtype, 4),
         v: input(dtype, 4),
@@ -589,6 +515,7 @@ export function warpGroupAttention(form: AttentionForm): Launchable {
         STAGES: stages,
         QUERIES: queries,
         TURNS: turns,
+        LOGS: logs,
         FEWER: fewer!,
         MORE: more!,
         ...masking,

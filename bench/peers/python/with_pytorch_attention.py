@@ -23,23 +23,29 @@ BACKENDS = {
 }
 
 
-def attention(work, samples, runs, batch, heads, length, channels, causal):
-    """µs of the device for one attention"""
+def fastest(samples, runs, batch, heads, length, channels, causal, prepare):
+    """µs of the device for one call of what `prepare` makes of a forward pass and its operands"""
     samples, runs = int(samples), int(runs)
     shape = (int(batch), int(heads), int(length), int(channels))
-    q, k, v = (torch.randn(shape, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+    operands = [torch.randn(shape, device="cuda", dtype=torch.bfloat16) for _ in range(3)]
     best, notes = None, {}
     for name, backend in BACKENDS.items():
         try:
             with sdpa_kernel(backend):
+                call = prepare(
+                    lambda *given: F.scaled_dot_product_attention(
+                        *given, is_causal=causal == "true"
+                    ),
+                    operands,
+                )
                 for _ in range(2):
-                    F.scaled_dot_product_attention(q, k, v, is_causal=causal == "true")
+                    call()
                 result = []
                 for _ in range(samples):
                     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
                     begin.record()
                     for _ in range(runs):
-                        F.scaled_dot_product_attention(q, k, v, is_causal=causal == "true")
+                        call()
                     end.record()
                     end.synchronize()
                     result.append(begin.elapsed_time(end) * 1e3 / runs)
@@ -54,6 +60,22 @@ def attention(work, samples, runs, batch, heads, length, channels, causal):
     return {"samples": best, "notes": notes}
 
 
+def attention(work, *sizes):
+    return fastest(*sizes, lambda forward, operands: lambda: forward(*operands))
+
+
+def attention_backward(work, *sizes):
+    """the backward pass alone, of one forward pass"""
+
+    def prepare(forward, operands):
+        given = [each.detach().requires_grad_() for each in operands]
+        out = forward(*given)
+        gradient = torch.randn_like(out)
+        return lambda: torch.autograd.grad(out, given, gradient, retain_graph=True)
+
+    return fastest(*sizes, prepare)
+
+
 try:
     torch.cuda.set_device(int(sys.argv[1]))
 except Exception as error:
@@ -61,5 +83,5 @@ except Exception as error:
 serve(
     None,
     {"torch": torch.__version__, "cuDNN": str(torch.backends.cudnn.version())},
-    {"attention": attention},
+    {"attention": attention, "attention_backward": attention_backward},
 )

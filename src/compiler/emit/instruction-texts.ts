@@ -131,6 +131,17 @@ const load =
     );
   };
 
+/** A copy of lines to a box, or an operation with its elements. */
+const store =
+  (name: string, operation: string): Text =>
+  (w, operands) => {
+    const box = indices(operands, 2);
+    w.line(
+      `${name}.async.bulk.tensor.${operands.detail[0]!}d.global.shared::cta${operation}` +
+        `.bulk_group [${operands.register(0)}, ${box}], ${operands.address(1)}`,
+    );
+  };
+
 export const TEXTS: Readonly<Record<InstructionName, Text>> = {
   'group.begin': line('wgmma.fence.sync.aligned'),
   'group.mma': product,
@@ -140,13 +151,8 @@ export const TEXTS: Readonly<Record<InstructionName, Text>> = {
   'group.fewerRegisters': counted('setmaxnreg.dec.sync.aligned.u32'),
   'tensor.load': load(false),
   'tensor.multicast': load(true),
-  'tensor.store': (w, operands) => {
-    const box = indices(operands, 2);
-    w.line(
-      `cp.async.bulk.tensor.${operands.detail[0]!}d.global.shared::cta.bulk_group ` +
-        `[${operands.register(0)}, ${box}], ${operands.address(1)}`,
-    );
-  },
+  'tensor.store': store('cp', ''),
+  'tensor.add': store('cp.reduce', '.add'),
   'tensor.commit': line('cp.async.bulk.commit_group'),
   'tensor.wait': counted('cp.async.bulk.wait_group'),
   'tensor.waitRead': counted('cp.async.bulk.wait_group.read'),

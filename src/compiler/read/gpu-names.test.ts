@@ -110,10 +110,15 @@ const names = {
     moreRegisters: 0,
     fewerRegisters: 0,
   } satisfies Record<keyof WarpGroup, 0>,
-  tensor: { load: 0, multicast: 0, store: 0, commit: 0, wait: 0, waitRead: 0 } satisfies Record<
-    keyof TensorCopies,
-    0
-  >,
+  tensor: {
+    load: 0,
+    multicast: 0,
+    store: 0,
+    add: 0,
+    commit: 0,
+    wait: 0,
+    waitRead: 0,
+  } satisfies Record<keyof TensorCopies, 0>,
   barrier: { init: 0, arrive: 0, arriveIn: 0, expect: 0, wait: 0 } satisfies Record<
     keyof Barriers,
     0

@@ -178,6 +178,7 @@ describe('PTX', () => {
         source(`
           gpu.tensor.load(tile, 64, 128, a, bars, 1, n, 3);
           gpu.tensor.store(y, tile, 0, 32, 1, 2, n);
+          gpu.tensor.add(y, tile, 8, 32, 1, 2, n);
           gpu.tensor.commit();
           gpu.tensor.waitRead(0);`),
       ),
@@ -195,6 +196,10 @@ describe('PTX', () => {
     expect(text).toContain(
       'cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%rd, {%r, %r, %r}], ' +
         '[__dynamic_shared];',
+    );
+    expect(text).toContain(
+      'cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.bulk_group [%rd, {%r, %r, %r}], ' +
+        '[__dynamic_shared+1024];',
     );
     expect(emitted.ptx).toContain('.extern .shared .align 1024 .b8 __dynamic_shared[];');
   });

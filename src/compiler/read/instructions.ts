@@ -362,7 +362,7 @@ const load =
     );
   };
 
-/** store(tensor, from, line, count, ...indices) */
+/** store(tensor, from, line, count, ...indices), and add */
 function store(call: Call, name: InstructionName): Value {
   arity(call, 6, 9);
   const from = lines(call, 1, 2);
@@ -432,6 +432,7 @@ const ROWS: Readonly<Record<InstructionName, Row>> = {
   'tensor.load': load(0),
   'tensor.multicast': load(1),
   'tensor.store': store,
+  'tensor.add': store,
   'tensor.commit': bare,
   'tensor.wait': counted('how many groups may be under way', 0, 63),
   'tensor.waitRead': counted('how many groups may be under way', 0, 63),

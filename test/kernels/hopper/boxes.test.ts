@@ -1,5 +1,5 @@
 /** Tensors whose boxes kernels copy: their maps, views, captures, and tensors without a map. */
-import { Device, f16, input, kernel, output } from 'async-cuda';
+import { Device, f16, f32, inout, input, kernel, output } from 'async-cuda';
 import type { Tensor } from 'async-cuda/tensor';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 
@@ -145,4 +145,27 @@ test.runIf(onCpu)('another device does not compile it, and it is not simulated',
     code: 'ERR_CUDA_COMPILE',
     message: expect.stringContaining('gpu.barrier.init is not simulated') as string,
   });
+});
+
+test('boxes that are added', async () => {
+  const addLines = kernel(
+    'add_lines',
+    { out: inout(f32, 2) },
+    ({ out }, gpu) => {
+      const tile = gpu.dynamicShared.f32(8, 32);
+      tile[gpu.threadIdx.x / 32]![gpu.threadIdx.x % 32] = gpu.threadIdx.x / 32;
+      gpu.fence.async();
+      gpu.block.sync();
+      if (gpu.threadIdx.x === 0) {
+        gpu.tensor.add(out, tile, 0, 8, 2, 0);
+        gpu.tensor.commit();
+        gpu.tensor.wait(0);
+      }
+    },
+    { block: 256 },
+  );
+  using out = await device.full(f32, [9, 32], 5);
+  await addLines({ out }, { grid: 3, sharedBytes: 1024 });
+  const rows = Array.from({ length: 9 }, (_, row) => 5 + 3 * Math.max(0, row - 2));
+  expect([...(await out.read())]).toEqual(rows.flatMap((row) => Array<number>(32).fill(row)));
 });

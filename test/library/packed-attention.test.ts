@@ -1,0 +1,136 @@
+/** Attention of packed sequences, compared with JavaScript's of each sequence. */
+import { CudaArgumentError, Device, f16, f32, i32 } from 'async-cuda';
+import type { DType } from 'async-cuda';
+import { packedAttention } from 'async-cuda/library';
+import { beforeAll, expect, test } from 'vitest';
+
+import { onDevice } from '../core/test-device.js';
+import * as fc from '../fast-check.js';
+import { forward } from './attention-reference.js';
+
+const CHANNELS = 8;
+
+/** Where sequences of these lengths begin, and where the last one ends. */
+const offsetsOf = (lengths: readonly number[]): number[] => {
+  const offsets = [0];
+  for (const length of lengths) offsets.push(offsets.at(-1)! + length);
+  return offsets;
+};
+
+onDevice('Packed attention', (host) => {
+  let device: Device;
+  beforeAll(() => {
+    device = Device.of(host.device);
+  });
+
+  /** Computes sequences of so many queries and keys, and compares each with JavaScript's. */
+  const check = async (
+    sequences: readonly (readonly [queries: number, keys: number])[],
+    options: { readonly causal?: boolean; readonly window?: number } = {},
+    dtype: DType<'f32' | 'f16'> = f32,
+  ): Promise<void> => {
+    const [heads, kvHeads] = [2, 1];
+    const [forQueries, forKeys] = [0, 1].map((at) => offsetsOf(sequences.map((each) => each[at]!)));
+    const [m, n] = [forQueries!.at(-1)!, forKeys!.at(-1)!];
+    using q = await device.randn(dtype, [m, heads, CHANNELS], { seed: 1 });
+    using k = await device.randn(dtype, [n, kvHeads, CHANNELS], { seed: 2 });
+    using v = await device.randn(dtype, [n, kvHeads, CHANNELS], { seed: 3 });
+    using queryOffsets = await device.tensor(i32, forQueries!);
+    using keyOffsets = await device.tensor(i32, forKeys!);
+    using y = await packedAttention(q, k, v, queryOffsets, keyOffsets, options);
+    expect(y.shape).toEqual([m, heads, CHANNELS]);
+    const found = await y.read();
+    const [qs, ks, vs] = [await q.read(), await k.read(), await v.read()];
+    /** The part of a list from one position to another, with heads before positions. */
+    const part = (list: ArrayLike<number>, count: number, from: number, to: number) =>
+      Array.from({ length: count * (to - from) * CHANNELS }, (_, at) => {
+        const [head, position] = [
+          Math.floor(at / ((to - from) * CHANNELS)),
+          Math.floor(at / CHANNELS) % (to - from),
+        ];
+        return list[((from + position) * count + head) * CHANNELS + (at % CHANNELS)]!;
+      });
+    sequences.forEach(([queries, keys], sequence) => {
+      const [from, fromKey] = [forQueries![sequence]!, forKeys![sequence]!];
+      const { out } = forward({
+        q: part(qs, heads, from, from + queries),
+        k: part(ks, kvHeads, fromKey, fromKey + keys),
+        v: part(vs, kvHeads, fromKey, fromKey + keys),
+        ...{ batches: 1, heads, kvHeads, m: queries, n: keys, channels: CHANNELS, ...options },
+      });
+      part(found, heads, from, from + queries).forEach((value, at) => {
+        expect(value).toBeCloseTo(out[at]!, dtype === f32 ? 4 : 2);
+      });
+    });
+  };
+
+  test('sequences of several blocks, without queries, without keys', async () => {
+    await check(
+      [
+        [5, 7],
+        [0, 3],
+        [33, 40],
+        [16, 16],
+        [20, 11],
+        [1, 0],
+      ],
+      { causal: true },
+    );
+  });
+
+  test('sequences of any lengths', { tags: 'random' }, async () => {
+    const length = fc.integer({ min: 0, max: 50 });
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.tuple(length, length), { maxLength: 8 }), async (sequences) => {
+        await check(sequences, { causal: true });
+      }),
+      { numRuns: 60, leastRuns: 3 },
+    );
+  });
+
+  test('of f16, with a window', { tags: 'thorough' }, async () => {
+    const sequences = [
+      [30, 50],
+      [3, 70],
+    ] as const;
+    await check(sequences, { window: 9 }, f16);
+  });
+
+  test('offsets that are wrong do not lead out of the tensors', async () => {
+    using x = await device.ones(f32, [20, 1, CHANNELS]);
+    using offsets = await device.tensor(i32, [-5, 1000, 3, 2 ** 30]);
+    using y = await packedAttention(x, x, x, offsets, offsets, { causal: true });
+    expect(y.shape).toEqual([20, 1, CHANNELS]);
+  });
+
+  test('refuses other shapes and dtypes', async () => {
+    using x = await device.zeros(f32, [3, 1, 4]);
+    using wide = await device.zeros(f32, [1, 3, 1, 4]);
+    using offsets = await device.tensor(i32, [0, 3]);
+    using more = await device.tensor(i32, [0, 1, 3]);
+    using floats = await device.tensor(f32, [0, 3]);
+    using none = await device.zeros(i32, [0]);
+    const messageOf = async (run: () => PromiseLike<unknown>): Promise<string> => {
+      try {
+        await run();
+      } catch (error) {
+        expect(error).toBeInstanceOf(CudaArgumentError);
+        return (error as CudaArgumentError).message;
+      }
+      return 'nothing';
+    };
+    expect(await messageOf(() => packedAttention(wide, x, x, offsets, offsets))).toMatch(
+      /q: expected three axes/,
+    );
+    expect(await messageOf(() => packedAttention(x, x, x, floats as never, offsets))).toMatch(
+      /queryOffsets: expected a Tensor of i32 of one axis/,
+    );
+    expect(await messageOf(() => packedAttention(x, x, x, offsets, more))).toMatch(
+      /keyOffsets has to have the shape \[2\], and has \[3\]/,
+    );
+    expect(await messageOf(() => packedAttention(x, x, x, none, none))).toMatch(/has no elements/);
+    expect(
+      await messageOf(() => packedAttention(x, x, x, offsets, offsets, { mask: x } as never)),
+    ).toMatch(/takes no mask/);
+  });
+});
