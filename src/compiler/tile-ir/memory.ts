@@ -115,7 +115,7 @@ export class TileMemory {
       const { axes: own, strides } = tensors[name]!;
       const storage = storageOf(entry);
       const lengths = own.map((axis, at) => {
-        const length = this.atLeastZero(given('extent', param, at));
+        const length = this.lengthGiven(given('extent', param, at), axis, axes);
         if (axis !== undefined && !this.lengths.has(axis)) this.lengths.set(axis, length);
         return length;
       });
@@ -138,11 +138,22 @@ export class TileMemory {
         operands: [aligned ? this.divisible(base, pointer, ALIGNMENT) : base, lengths, steps],
       });
       const tile = own.map((axis) => (axis === undefined ? 1 : axes[axis]!.tile));
-      const parts = to.one('makePartitionView', types.partition(tile, view, 'zero'), {
+      // Elements outside of an input are read as zeros.
+      const padding = entry.access === 'output' ? undefined : 'zero';
+      const parts = to.one('makePartitionView', types.partition(tile, view, padding), {
         operands: [tensor],
       });
       this.views.set(name, { storage, axes: own, tile, parts });
     }
+  }
+
+  /** A length of which it is known that no tile goes beyond it, where that is so. */
+  private lengthGiven(given: Value, axis: number | undefined, axes: TileIrForm['axes']): Value {
+    const length = this.atLeastZero(given);
+    const known = axis === undefined ? undefined : axes[axis]!;
+    return known?.divides === true && known.tile > 1
+      ? this.divisible(length, this.scalar, known.tile)
+      : length;
   }
 
   private get scalar(): TypeId {
