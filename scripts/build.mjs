@@ -183,7 +183,8 @@ async function writeCompilerDigest() {
       .update('\0');
   await replaceFile(
     join(root, output),
-    `// Written by scripts/build.mjs from ${folders.join(' and ')}.\n\n/** SHA-256 of the compiler's ` +
+    `// Written by scripts/build.mjs from ${folders.join(' and ')}.\n\n` +
+      `/** SHA-256 of the compiler's ` +
       `sources. */\nexport const compilerDigest = '${hash.digest('hex')}';\n`,
   );
 }

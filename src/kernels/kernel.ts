@@ -548,7 +548,7 @@ export class Defined implements Tunable<KernelChanges> {
       );
     const { capability } =
       capabilityOf(target) === undefined
-        ? targetOf(coreOf(target as AnyDevice))
+        ? targetOf(coreOf(target))
         : compileTarget(target as CompileTarget);
     const assembly = assemblyOf(compiled, this.variant, this.form(undefined, {}), { capability });
     return exportAssembled(folder, assembly, compiled.cubin);

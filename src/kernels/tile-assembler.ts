@@ -2,8 +2,8 @@
  * Machine code from the bytecode of Tile IR, by NVIDIA's assembler: a program, which runs beside
  * the event loop. What it made is kept on disk by the bytecode, the target and the assembler.
  *
- * A machine without the assembler uses what is in the cache, and exported machine code: files in the
- * folder that `ASYNC_CUDA_TILEIR_CUBINS` names.
+ * A machine without the assembler uses what is in the cache, and exported machine code: files in
+ * the folder that `ASYNC_CUDA_TILEIR_CUBINS` names.
  */
 import { execFile, spawnSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';

@@ -95,8 +95,8 @@ export type TileKernelOptions<
   /**
    * What makes the GPU's code. `'ptx'` (default): the library's own compiler. `'tileir'`: NVIDIA's
    * Tile IR assembler, which has to be installed (`pip install nvidia-cuda-tileiras nvidia-nvvm
-   * nvidia-cuda-nvcc`, or ASYNC_CUDA_TILEIRAS); compute capability 8.0. Its tiles are powers of two,
-   * and sums are added in an order of its own. The CPU device and `simulate` use `'ptx'` for both.
+   * nvidia-cuda-nvcc`, or ASYNC_CUDA_TILEIRAS); compute capability 8.0. Its tiles are powers of
+   * two, and sums are added in an order of its own. The CPU device and `simulate` use `'ptx'`.
    */
   readonly backend?: TileBackend;
 } & TileAxesOption<S, T>;

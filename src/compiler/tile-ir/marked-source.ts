@@ -1,8 +1,8 @@
 /**
  * A tile kernel's body as a kernel in which each tile is one number: arithmetic on tiles is
- * arithmetic on numbers, and what concerns a tile as a whole is a mark. So reading gives every type,
- * conversion, constant and device function as it does for the other back end, and the functions of
- * Math have the same bits.
+ * arithmetic on numbers, and what concerns a tile as a whole is a mark. So reading gives every
+ * type, conversion, constant and device function as it does for the other back end, and functions
+ * of Math consist of the same operations.
  *
  * | mark | operation on tiles |
  * |---|---|

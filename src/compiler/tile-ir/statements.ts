@@ -45,7 +45,8 @@ export class TileIrBody extends TileIrExpressions {
 
   /** Writes the whole function. */
   write(entry: EntryGiven): void {
-    const { signature, abi, given, aligned } = entry;
+    const { signature, abi, aligned } = entry;
+    const given = (at: number): Value => entry.given(at);
     this.placeOf = (span) => entry.place(span);
     this.memory.open(
       signature,
@@ -73,7 +74,7 @@ export class TileIrBody extends TileIrExpressions {
     this.to.to.write('return', { operands: [[]] });
   }
 
-  /** Accesses of one tensor are in order where it is read and written, or written more than once. */
+  /** Accesses of a tensor are in order where it is read and written, or written several times. */
   private openTokens(signature: Signature): void {
     const stores = new Map<string, number>();
     const count = (statements: readonly Statement[], inLoop: boolean): void => {
