@@ -3,7 +3,7 @@
  * become operations on tiles.
  */
 import { moduleOf } from '../../tileir/index.js';
-import type { SourcePlace, Value } from '../../tileir/index.js';
+import type { DebugTable, SourcePlace, Value } from '../../tileir/index.js';
 import { entryName } from '../emit/emit.js';
 import { readKernel } from '../read/read-kernel.js';
 import type { KernelSource } from '../signature.js';
@@ -56,25 +56,22 @@ export function tileIrKernel(
   const entry = entryName(source.name);
   const abi = abiOf(signature, form);
   const carried: CarriedExtents = new Map();
+  const start = lines?.placeOf(text, 0) ?? { line: 1, column: 1 };
+  // A place is one within the function, also that of the function itself.
+  const placed = (debug: DebugTable, { file }: TileIrLines, at: SourcePlace): number =>
+    debug.place(debug.subprogram(entry, file, start), file, at);
   for (;;) {
     const before = carried.size;
     const grown = { found: false };
     const bytecode = moduleOf({
       name: entry,
-      ...(lines === undefined
-        ? {}
-        : {
-            place: (debug) =>
-              debug.subprogram(entry, lines.file, lines.placeOf(text, 0) ?? { line: 1, column: 1 }),
-          }),
+      ...(lines === undefined ? {} : { place: (debug) => placed(debug, lines, start) }),
       parameters: (types) => parameterTypes(types, abi, signature, indexType),
       write: (to, parameters, debug) => {
         const given = (param: number): Value => parameters[param]!;
         const place = (span: Span): number | undefined => {
           const at = lines?.placeOf(tree.texts[span.text]!, span.start);
-          if (lines === undefined || at === undefined) return undefined;
-          const start = lines.placeOf(text, 0) ?? at;
-          return debug.place(debug.subprogram(entry, lines.file, start), lines.file, at);
+          return lines === undefined || at === undefined ? undefined : placed(debug, lines, at);
         };
         const body = new TileIrBody(to, { tree, form, operations: marked.operations }, carried);
         body.write({ signature, abi, given, aligned, place });
