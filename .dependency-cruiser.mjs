@@ -38,9 +38,16 @@ export const layers = {
   tensor: { onTopOf: ['ops'] },
   // An engine of the library's products.
   cublas: { onTopOf: ['tensor'], imports: ['native'] },
+  // The bytecode of NVIDIA's Tile IR.
+  tileir: { pure: true },
   // acorn reads JavaScript; gen-mapping writes the source maps of what is simulated.
-  compiler: { pure: true, imports: ['ground'], packages: ['acorn', '@jridgewell/gen-mapping'] },
-  kernels: { onTopOf: ['compiler', 'tensor'] },
+  compiler: {
+    pure: true,
+    imports: ['ground', 'tileir'],
+    packages: ['acorn', '@jridgewell/gen-mapping'],
+  },
+  // native: where the assembler of Tile IR lies.
+  kernels: { onTopOf: ['compiler', 'tensor'], imports: ['native'] },
   library: { onTopOf: ['kernels', 'cublas'] },
   nvrtc: { onTopOf: ['library'], imports: ['native'] },
   images: { onTopOf: ['library'], imports: ['native'] },
@@ -199,6 +206,7 @@ const doors = {
     'shared-elements',
   ],
   cublas: [],
+  tileir: [],
   compiler: [
     'code-frame',
     'element/element-form',
@@ -213,6 +221,8 @@ const doors = {
     'simulate/failure',
     'simulate/simulate',
     'source-error',
+    'tile-ir/lower',
+    'tile-ir/tile-ir-form',
     'tiles/tensor-entry',
     'tiles/tile-form',
     'tree',

@@ -66,7 +66,7 @@ const workerScripts = [
  * it made and was kept on disk counts no more once they have changed.
  */
 const compilerDigest = {
-  folder: 'src/compiler',
+  folders: ['src/compiler', 'src/tileir'],
   // The rows of the dtypes decide what is compiled, too.
   beside: ['dtype-row.ts', 'dtype.ts', 'dtypes.ts', 'narrow-floats.ts'].map(
     (name) => `src/ground/${name}`,
@@ -167,14 +167,17 @@ export async function buildWorkerScripts() {
 }
 
 async function writeCompilerDigest() {
-  const { folder, beside, output } = compilerDigest;
-  const names = (await readdir(join(root, folder), { recursive: true })).map((name) =>
-    name.replaceAll('\\', '/'),
+  const { folders, beside, output } = compilerDigest;
+  const names = await Promise.all(
+    folders.map(async (folder) =>
+      (await readdir(join(root, folder), { recursive: true }))
+        .map((name) => `${folder}/${name.replaceAll('\\', '/')}`)
+        .sort(),
+    ),
   );
   const sources = names
+    .flat()
     .filter((name) => name.endsWith('.ts') && !/\.test(-support)?\.ts$/.test(name))
-    .sort()
-    .map((name) => `${folder}/${name}`)
     .concat(beside);
   const hash = createHash('sha256');
   for (const name of sources)
@@ -184,7 +187,8 @@ async function writeCompilerDigest() {
       .update('\0');
   await replaceFile(
     join(root, output),
-    `// Written by scripts/build.mjs from ${folder}.\n\n/** SHA-256 of the compiler's ` +
+    `// Written by scripts/build.mjs from ${folders.join(' and ')}.\n\n` +
+      `/** SHA-256 of the compiler's ` +
       `sources. */\nexport const compilerDigest = '${hash.digest('hex')}';\n`,
   );
 }

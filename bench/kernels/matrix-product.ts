@@ -66,7 +66,15 @@ const asTiles: Benchmark = {
   name: 'matrix product 4096³ of f16, a tile kernel',
   unit: 'µs',
   statistic: 'median',
-  peers: [inC(TILES)],
+  peers: [
+    inC(TILES),
+    {
+      name: "NVIDIA's Tile IR assembler, the same body",
+      bar: '<= 0.9524',
+      start: (setup) =>
+        startProduct({ root, library }, setup, { ...TILES.shape, dtype: 'f16' }, 'tileir'),
+    },
+  ],
   start: (setup) =>
     startProduct({ root, library }, setup, { ...TILES.shape, dtype: 'f16' }, 'tiles'),
 };

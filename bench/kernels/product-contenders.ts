@@ -104,7 +104,11 @@ export function prove(product: ArrayLike<number>, side: number): void {
 }
 
 /** The product as a user's tile kernel. */
-function tileProduct({ tileKernel, input, output, DTYPES }: typeof Root, name: 'f16' | 'bf16') {
+export function tileProduct(
+  { tileKernel, input, output, DTYPES }: typeof Root,
+  name: 'f16' | 'bf16',
+  backend: 'ptx' | 'tileir' = 'ptx',
+) {
   const dtype = DTYPES[name as 'f16'];
   return tileKernel(
     'product',
@@ -116,19 +120,21 @@ function tileProduct({ tileKernel, input, output, DTYPES }: typeof Root, name: '
     },
     {
       axes: { c: ['m', 'n'], a: ['m', 'k'], b: ['k', 'n'] },
-      tile: { m: 128, n: 256, k: { walk: 64 } },
+      // The fastest of each back end.
+      tile: { m: 128, n: backend === 'ptx' ? 256 : 128, k: { walk: 64 } },
+      backend,
     },
   );
 }
 
 /**
- * @throws PeerAbsent where cuBLASLt is the engine, and is not there
+ * @throws PeerAbsent where cuBLASLt or Tile IR's assembler computes it, and is not there
  */
 export async function startProduct(
   { root, library }: Package,
   { device, count }: Conditions,
   given: ProductCase,
-  engine: 'own' | 'cublas' | 'tiles',
+  engine: 'own' | 'cublas' | 'tiles' | 'tileir',
 ): Promise<Contender> {
   const { m, n, k, dtype, kind } = given;
   const { stream } = device;
@@ -157,8 +163,8 @@ export async function startProduct(
     return Promise.resolve();
   };
   const op: { runOn: (on: typeof stream) => PromiseLike<unknown> } =
-    engine === 'tiles'
-      ? tileProduct(root, dtype as 'f16')({ c: out, a, b } as never)
+    engine === 'tiles' || engine === 'tileir'
+      ? tileProduct(root, dtype as 'f16', engine === 'tiles' ? 'ptx' : 'tileir')({ c: out, a, b } as never)
       : kind === 'layer'
         ? library.linear(a, b, { bias, activation: 'geluTanh', engine, out })
         : library.matmul(a, isSmall ? (b.transpose() as typeof b) : b, { engine, out });
@@ -168,7 +174,7 @@ export async function startProduct(
   } catch (error) {
     await close();
     const isAbsent =
-      engine === 'cublas' &&
+      ['cublas', 'tileir'].includes(engine) &&
       ['ERR_CUDA_NO_LIBRARY', 'ERR_CUDA_UNSUPPORTED'].includes((error as { code: string }).code);
     throw isAbsent ? new PeerAbsent((error as Error).message) : error;
   }

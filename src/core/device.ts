@@ -445,22 +445,26 @@ export class CoreDevice extends EventEmitter<DeviceEvents> implements AsyncDispo
   }
 
   /**
-   * Loads PTX whose kernels' names are known, and whose parameters will be declared: it is not
-   * parsed for them. @internal
+   * Loads PTX, or machine code, whose kernels' names are known, and whose parameters will be
+   * declared: it is not parsed for them. @internal
    */
   async loadKnown(
-    ptx: string,
+    image: string | Uint8Array,
     kernels: readonly string[],
     options: ModuleOptions = {},
   ): Promise<Module> {
     this.check();
-    return load(this, ptx, options, { kernels });
+    return load(this, image, options, { kernels });
   }
 
   /** {@link loadKnown} on a thread that blocks until the module is loaded. @internal */
-  loadKnownNow(ptx: string, kernels: readonly string[], options: ModuleOptions = {}): Module {
+  loadKnownNow(
+    image: string | Uint8Array,
+    kernels: readonly string[],
+    options: ModuleOptions = {},
+  ): Module {
     this.check();
-    return loadNow(this, ptx, kernels, options);
+    return loadNow(this, image, kernels, options);
   }
 
   /**

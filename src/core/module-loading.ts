@@ -24,16 +24,16 @@ export async function load(
   return moduleOf(device, loaded, options);
 }
 
-/** Loads PTX whose kernels' names are known while the calling thread blocks. */
+/** Loads PTX or machine code whose kernels' names are known while the calling thread blocks. */
 export function loadNow(
   device: CoreDevice,
-  ptx: string,
+  image: string | Uint8Array,
   kernels: readonly string[],
   options: ModuleOptions,
 ): Module {
   const loaded = device.runtime.callBlocking(
     'loadModule',
-    ptx,
+    image,
     jitOptions(options),
     device.properties.sharedMemoryPerBlockOptin,
     { kernels },

@@ -10,6 +10,8 @@ import type { CompileTarget, CompiledKernel, Lines } from './compiler.js';
 import { compilerPart, compilerPartNow } from './compiler-parts.js';
 import type { CompilerParts } from './compiler-parts.js';
 import { LeastRecent } from './least-recent.js';
+import { assemble, assembleNow } from './tile-assembler.js';
+import type { Assembly } from './tile-assembler.js';
 import { keyOfForm } from './variant.js';
 import type { CodeForm, Variant } from './variant.js';
 
@@ -22,7 +24,8 @@ const ROOM = { entries: 1024, bytes: 64 << 20 };
  * Bytes of an entry, beside the text itself: two for each character of the PTX, and those of the
  * key.
  */
-const bytesOf = (key: string, { ptx }: CompiledKernel): number => 2 * (key.length + ptx.length);
+const bytesOf = (key: string, { ptx, bytecode = '', cubin }: CompiledKernel): number =>
+  2 * (key.length + ptx.length) + bytecode.length + (cubin?.length ?? 0);
 
 interface Kept {
   readonly done: Promise<CompiledKernel>;
@@ -107,6 +110,13 @@ export function compiledKernelNow(
     // No code waits for the write.
     void cache?.write(entry, contentsOf(compiled));
   }
+  if (compiled.bytecode !== undefined) {
+    try {
+      compiled = { ...compiled, cubin: assembleNow(assemblyOf(compiled, variant, form, target)) };
+    } catch (error) {
+      throw compilerPartNow('compileError')?.(error, variant.definition) ?? error;
+    }
+  }
   inMemory.set(key, { done: Promise.resolve(compiled), compiled }, bytesOf(key, compiled));
   return compiled;
 }
@@ -153,8 +163,8 @@ async function fromDiskOrCompiler(
   const entry = kernelEntry('kernel', [key]);
   const kept = await cache?.read(entry);
   const known = kept === undefined ? undefined : parsed(kept);
-  if (known !== undefined) return known;
   try {
+    if (known !== undefined) return await withCubin(known, variant, form, target);
     const compiled = await compile(
       variant.source(form.index),
       form,
@@ -164,10 +174,29 @@ async function fromDiskOrCompiler(
     );
     // No code waits for the write.
     void cache?.write(entry, contentsOf(compiled));
-    return compiled;
+    return await withCubin(compiled, variant, form, target);
   } catch (error) {
     throw (await compilerPart('compileError'))(error, variant.definition);
   }
+}
+
+/** What the assembler takes. */
+export const assemblyOf = (
+  { bytecode = '' }: CompiledKernel,
+  { definition: { name, text } }: Variant,
+  { lines }: CodeForm,
+  { capability }: CompileTarget,
+): Assembly => ({ bytecode: Buffer.from(bytecode, 'base64'), capability, lines, name, text });
+
+async function withCubin(
+  compiled: CompiledKernel,
+  variant: Variant,
+  form: CodeForm,
+  target: CompileTarget,
+): Promise<CompiledKernel> {
+  return compiled.bytecode === undefined
+    ? compiled
+    : { ...compiled, cubin: await assemble(assemblyOf(compiled, variant, form, target)) };
 }
 
 function contentsOf(compiled: CompiledKernel): Uint8Array {

@@ -14,6 +14,7 @@ const SOURCES: { readonly [K in Name]: () => Promise<Pick<CompilerParts, K>> } =
   readKernel: () => import('../compiler/read/read-kernel.js'),
   emitKernel: () => import('../compiler/emit/emit.js'),
   lowered: () => import('../compiler/lowering.js'),
+  tileIrKernel: () => import('../compiler/tile-ir/lower.js'),
   locateText: () => import('./source-location.js'),
   compileError: () => import('./compile-error.js'),
 };

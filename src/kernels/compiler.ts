@@ -2,7 +2,7 @@
  * Compilation of a kernel's source to PTX. The compiler is loaded when the first kernel is
  * compiled: a program that finds all of its kernels on disk does not load it.
  */
-import type { Lowering } from '../compiler/lowering.js';
+import type { Lowering, ThreadLowering } from '../compiler/lowering.js';
 import type { KernelSource } from '../compiler/signature.js';
 import type { AbiParam, Span } from '../compiler/tree.js';
 import { compilerPart, compilerPartNow } from './compiler-parts.js';
@@ -22,7 +22,12 @@ export interface CompileTarget {
 
 /** The properties of a kernel that a launch needs. It is plain data, because it is kept on disk. */
 export interface CompiledKernel {
+  /** Empty where the kernel is Tile IR. */
   readonly ptx: string;
+  /** The bytecode of Tile IR, in base 64. */
+  readonly bytecode?: string;
+  /** What the assembler has made of it; it is kept apart on disk. */
+  readonly cubin?: Uint8Array;
   /** Its name in the PTX. */
   readonly entry: string;
   /** The PTX's parameters. */
@@ -56,6 +61,8 @@ export async function compile(
   lines?: Lines,
   lowering?: Lowering,
 ): Promise<CompiledKernel> {
+  if (lowering?.to === 'tile-ir')
+    return tileIrWith(await compilerPart('tileIrKernel'), source, form, lowering, lines);
   const [readKernel, emitKernel, lowered] = await Promise.all([
     compilerPart('readKernel'),
     compilerPart('emitKernel'),
@@ -77,6 +84,10 @@ export function compileNow(
   lines?: Lines,
   lowering?: Lowering,
 ): CompiledKernel | undefined {
+  if (lowering?.to === 'tile-ir') {
+    const tileIrKernel = compilerPartNow('tileIrKernel');
+    return tileIrKernel && tileIrWith(tileIrKernel, source, form, lowering, lines);
+  }
   const readKernel = compilerPartNow('readKernel');
   const emitKernel = compilerPartNow('emitKernel');
   const lowered = lowering === undefined ? undefined : compilerPartNow('lowered');
@@ -95,7 +106,7 @@ function compileWith(
   form: CodeForm,
   { capability, emulated }: CompileTarget,
   lines?: Lines,
-  lowering?: Lowering,
+  lowering?: ThreadLowering,
 ): CompiledKernel {
   const tree = readKernel(lowering === undefined ? source : lowered!(source, lowering));
   const tensors = tree.params.flatMap(({ kind }, index) =>
@@ -122,5 +133,32 @@ function compileWith(
     abi,
     cooperative: tree.cooperative,
     dynamicShared: tree.arrays.some(({ space }) => space === 'dynamic'),
+  };
+}
+
+/** The same bytecode is assembled for every GPU. */
+function tileIrWith(
+  tileIrKernel: CompilerParts['tileIrKernel'],
+  source: KernelSource,
+  { aligned }: CodeForm,
+  { form }: Extract<Lowering, { to: 'tile-ir' }>,
+  lines?: Lines,
+): CompiledKernel {
+  const { bytecode, entry, abi } = tileIrKernel(
+    source,
+    form,
+    aligned,
+    lines && {
+      file: lines.file,
+      placeOf: (text, offset) => lines.lineOf(text, offset),
+    },
+  );
+  return {
+    ptx: '',
+    bytecode: Buffer.from(bytecode).toString('base64'),
+    entry,
+    abi,
+    cooperative: false,
+    dynamicShared: false,
   };
 }

@@ -58,6 +58,7 @@ export type {
 } from '../core/index.js';
 export type { KernelParam, KernelParams } from './parameters.js';
 export type { KernelReport, TileReport } from './report.js';
+export type { TileBackend } from './tile-ir-launch.js';
 export type {
   Candidate,
   Comparison,

@@ -27,8 +27,8 @@ import {
   passed,
 } from './call-arguments.js';
 import type { BodyArguments, CallArguments, CallResult, GpuWith, NoOthers } from './body-types.js';
-import { compiledKernel } from './compiled-kernels.js';
-import type { CompileTarget } from './compiler.js';
+import { assemblyOf, compiledKernel } from './compiled-kernels.js';
+import type { CompileTarget, CompiledKernel } from './compiler.js';
 import { disassemble } from './disassembler.js';
 import {
   checkDynamicShared,
@@ -48,6 +48,7 @@ import type { KernelParams, Parameter } from './parameters.js';
 import { reportOf } from './report.js';
 import type { KernelReport } from './report.js';
 import type { SimulatedArguments, SimulationOptions } from './simulation.js';
+import { exportAssembled } from './tile-assembler.js';
 import { tune } from './tuning.js';
 import type { Tunable, TuneOptions, Tuning } from './tuning.js';
 import { describeUses, usedOf } from './uses.js';
@@ -515,20 +516,49 @@ export class Defined implements Tunable<KernelChanges> {
 
   async ptx(target: KernelTarget, options: KernelCodeOptions = {}): Promise<string> {
     checkKernelCode(options);
+    const { ptx, cubin } = await this.compiled(target, options);
+    if (cubin === undefined) return ptx;
+    throw new CudaError(
+      'ERR_CUDA_UNSUPPORTED',
+      `kernel.ptx(): the back end of kernel '${this.name}' is Tile IR, whose assembler makes ` +
+        'machine code. Look at kernel.sass(device), or export it by kernel.exportCubin(…).',
+    );
+  }
+
+  private compiled(target: KernelTarget, options: KernelCodeOptions): Promise<CompiledKernel> {
     if (typeof target !== 'object')
       throw invalid('target', 'a Device, or { capability: [9, 0] }', target);
     const device = capabilityOf(target) === undefined ? coreOf(target) : undefined;
-    const { ptx } = await compiledKernel(
+    return compiledKernel(
       this.variant,
       this.form(device, options),
       device === undefined ? compileTarget(target as CompileTarget) : targetOf(device),
     );
-    return ptx;
+  }
+
+  /** Exports the machine code of Tile IR. */
+  async exportCubin(folder: string, target: KernelTarget): Promise<string> {
+    const compiled = await this.compiled(target, {});
+    if (compiled.cubin === undefined)
+      throw invalid(
+        'target',
+        "a GPU: the CPU device has no code of NVIDIA's",
+        target,
+        'Write { capability: [9, 0] }.',
+      );
+    const { capability } =
+      capabilityOf(target) === undefined
+        ? targetOf(coreOf(target))
+        : compileTarget(target as CompileTarget);
+    const assembly = assemblyOf(compiled, this.variant, this.form(undefined, {}), { capability });
+    return exportAssembled(folder, assembly, compiled.cubin);
   }
 
   async sass(given: AnyDevice, options: KernelCodeOptions = {}): Promise<string> {
     const device = coreOf(given);
-    const ptx = await this.ptx(device, options);
+    checkKernelCode(options);
+    const { ptx, cubin } = await this.compiled(device, options);
+    if (cubin !== undefined) return disassemble(cubin);
     if (device.kind !== 'cuda')
       throw new CudaError(
         'ERR_CUDA_UNSUPPORTED',

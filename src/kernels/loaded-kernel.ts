@@ -132,7 +132,7 @@ export function loadKernelNow(
   const compiled = compiledKernelNow(variant, form, targetOf(device));
   if (compiled === undefined) return undefined;
   const loaded = ready(
-    device.loadKnownNow(compiled.ptx, [compiled.entry], moduleOptions(form)),
+    device.loadKnownNow(imageOf(compiled), [compiled.entry], moduleOptions(form)),
     compiled,
     parameters,
     form,
@@ -152,12 +152,14 @@ async function load(
   device.expectModule();
   const compiled = await compiledKernel(variant, form, targetOf(device));
   return ready(
-    await device.loadKnown(compiled.ptx, [compiled.entry], moduleOptions(form)),
+    await device.loadKnown(imageOf(compiled), [compiled.entry], moduleOptions(form)),
     compiled,
     parameters,
     form,
   );
 }
+
+const imageOf = ({ ptx, cubin }: CompiledKernel): string | Uint8Array => cubin ?? ptx;
 
 function moduleOptions(form: CodeForm): ModuleOptions {
   return form.lines ? { lineInfo: true } : {};

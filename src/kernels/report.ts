@@ -4,6 +4,7 @@
  */
 import { invalid } from '../ground/arguments.js';
 import type { CoreDevice, Dimensions, KernelAttributes } from '../core/index.js';
+import type { CompiledKernel } from './compiler.js';
 import type { LoadedKernel } from './loaded-kernel.js';
 
 /** Values from the driver, in bytes unless the name names another unit. */
@@ -30,6 +31,8 @@ export interface KernelReport extends Readonly<KernelAttributes> {
 
 /** The report of a tile kernel. */
 export interface TileReport extends KernelReport {
+  /** What made the code: the library's compiler to PTX, or NVIDIA's Tile IR assembler. */
+  readonly backend: 'ptx' | 'tileir';
   /**
    * How its products are computed: the instruction, or `f32` and the reason why no tensor cores
    * compute it. Empty for kernels without products.
@@ -54,15 +57,21 @@ export function spillsIn(log: string): Spills {
   return { spillStoreBytes: sum(1), spillLoadBytes: sum(2) };
 }
 
-async function spillsOf(device: CoreDevice, ptx: () => Promise<string>): Promise<Spills> {
+async function spillsOf(
+  device: CoreDevice,
+  { cubin }: CompiledKernel,
+  ptx: () => Promise<string>,
+): Promise<Spills> {
   if (device.kind === 'cpu') return { spillStoreBytes: 0, spillLoadBytes: 0 };
+  // Machine code of Tile IR is not compiled by the driver.
+  if (cubin !== undefined) return spillsIn('');
   const { infoLog } = await device.machineCode(await ptx());
   return spillsIn(infoLog);
 }
 
 export async function reportOf(
   device: CoreDevice,
-  { kernel }: LoadedKernel,
+  { kernel, compiled }: LoadedKernel,
   block: Dimensions,
   sharedBytes: number,
   ptx: () => Promise<string>,
@@ -85,6 +94,6 @@ export async function reportOf(
     block,
     blocksPerMultiprocessor,
     occupancy: (blocksPerMultiprocessor * threads) / device.properties.maxThreadsPerMultiprocessor,
-    ...(await spillsOf(device, ptx)),
+    ...(await spillsOf(device, compiled, ptx)),
   };
 }

@@ -54,12 +54,15 @@ export interface ShapedTarget {
 export interface DeviceTarget {
   /** Compute capability, as major * 10 + minor. */
   readonly capability: number;
+  /** Whether it is the CPU device. */
+  readonly emulated: boolean;
   readonly multiprocessors: number;
   /** Shared memory of a block. */
   readonly sharedBytes: number;
 }
 
-export const targetOfDevice = ({ properties }: CoreDevice): DeviceTarget => ({
+export const targetOfDevice = ({ kind, properties }: CoreDevice): DeviceTarget => ({
+  emulated: kind === 'cpu',
   capability: properties.computeCapability[0] * 10 + properties.computeCapability[1],
   multiprocessors: properties.multiprocessorCount,
   sharedBytes: properties.sharedMemoryPerBlockOptin,
@@ -87,6 +90,8 @@ export interface ShapedLaunch {
     Pick<CallOptions, 'sharedBytes'>;
   /** The layout in which the kernel is passed each tensor. */
   readonly layouts: ReadonlyMap<string, Layout>;
+  /** What made the code, for the report. Default: the library's compiler to PTX. */
+  readonly backend?: 'ptx' | 'tileir';
   /** How products are computed, for the report. */
   readonly products?: readonly string[];
   /** Values of the parameters that follow the user's, by name. */

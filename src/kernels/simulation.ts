@@ -193,7 +193,10 @@ function simulated(variant: Variant): Simulated {
     const { site, lowering } = variant.definition;
     try {
       const tree = readKernel(
-        lowering === undefined ? variant.source('i32') : lowered(variant.source('i32'), lowering),
+        // Code of Tile IR is never simulated: a simulation has no device.
+        lowering === undefined || lowering.to === 'tile-ir'
+          ? variant.source('i32')
+          : lowered(variant.source('i32'), lowering),
       );
       found = { tree, locate: locateSpans(tree.texts.map((text) => locateText(text, site))) };
     } catch (error) {

@@ -55,6 +55,8 @@ import { namedShapes, namedWalk } from './tile-axes.js';
 import type { NamedShapes } from './tile-axes.js';
 import { cutsOf } from './tile-cuts.js';
 import type { TensorAxes, TileCuts, TileSize } from './tile-cuts.js';
+import { checkBackend, checkTileIrCuts, tileIrLaunch } from './tile-ir-launch.js';
+import type { TileBackend } from './tile-ir-launch.js';
 import { broadcastWalk, tiledShape } from './tile-layouts.js';
 import type {
   OtherTile,
@@ -90,6 +92,13 @@ export type TileKernelOptions<
    * Constants, lists of them and device functions, which the body finds in its second parameter.
    */
   readonly uses?: U;
+  /**
+   * What makes the GPU's code. `'ptx'` (default): the library's own compiler. `'tileir'`: NVIDIA's
+   * Tile IR assembler, which has to be installed (`pip install nvidia-cuda-tileiras nvidia-nvvm
+   * nvidia-cuda-nvcc`, or ASYNC_CUDA_TILEIRAS); compute capability 8.0. Its tiles are powers of
+   * two, and sums are added in an order of its own. The CPU device and `simulate` use `'ptx'`.
+   */
+  readonly backend?: TileBackend;
 } & TileAxesOption<S, T>;
 
 /** A tile kernel. {@link tileKernel} makes it. */
@@ -122,10 +131,21 @@ export interface TileKernel<
    * need not. It rejects with CudaCompileError.
    */
   prepare(device: AnyDevice, shape: TileExtents<S, T>): Promise<void>;
-  /** Gives the PTX for contiguous tensors of these extents. It rejects with CudaCompileError. */
+  /**
+   * Gives the PTX for contiguous tensors of these extents. It rejects with CudaCompileError, and
+   * with ERR_CUDA_UNSUPPORTED for a GPU where the back end is Tile IR, which makes none.
+   */
   ptx(target: KernelTarget, shape: TileExtents<S, T>, options?: CodeOptions): Promise<string>;
   /** Gives the machine code of that PTX, as {@link KernelFunction.sass} does. */
   sass(device: AnyDevice, shape: TileExtents<S, T>, options?: CodeOptions): Promise<string>;
+  /**
+   * Writes the machine code for contiguous tensors of these extents to a file of the folder, and
+   * gives its path; the back end has to be Tile IR, and the target may be another machine's GPU. A
+   * machine that has no assembler uses the files in the folder that ASYNC_CUDA_TILEIR_CUBINS names:
+   * they are found by the kernel's text, constants, tile, dtypes, and by what the code relies on:
+   * lengths that are multiples of a tile, and rows that begin at multiples of 16 bytes.
+   */
+  exportCubin(folder: string, target: KernelTarget, shape: TileExtents<S, T>): Promise<string>;
   /**
    * Gives registers, memory and occupancy for contiguous tensors of these extents, and how products
    * are computed.
@@ -218,9 +238,11 @@ export function tileKernel<
   checkName('name', name, 'a kernel');
   const parameters = parametersOf(signature);
   checkShaped(signature, parameters);
-  checkOptions('options', options, ['tile', 'axes', 'uses']);
+  checkOptions('options', options, ['tile', 'axes', 'uses', 'backend']);
   const { tile, axes } = options as { readonly tile: TileSize; readonly axes?: TensorAxes };
+  const backend = checkBackend(options.backend);
   const cuts = cutsOf(parameters, 'options', tile, axes);
+  if (backend === 'tileir') checkTileIrCuts('options', cuts);
   checkUses(options.uses ?? {}, TILE_NAMES);
   const text = textOfFunction('body', body);
   const definition = {
@@ -233,14 +255,16 @@ export function tileKernel<
     tile,
     axes,
     cuts,
+    backend,
   }).callable() as unknown as TileKernel<S, U, T>;
 }
 
-/** The tile and axes as the options gave them, and the cuts that follow from them. */
+/** The tile and axes as the options gave them, the cuts that follow from them, the back end. */
 interface Cutting {
   readonly tile: TileSize;
   readonly axes: TensorAxes | undefined;
   readonly cuts: TileCuts;
+  readonly backend: TileBackend;
 }
 
 type Together = BroadcastShapes | (NamedShapes & { readonly named: true });
@@ -289,7 +313,7 @@ class DefinedTiles
   get sourceKey(): string {
     return (
       `${new Variant(this.definition, this.uses).sourceKey} ` +
-      `${JSON.stringify([this.cutting.tile, this.cutting.axes])}`
+      `${JSON.stringify([this.cutting.tile, this.cutting.axes, this.cutting.backend])}`
     );
   }
 
@@ -350,6 +374,8 @@ class DefinedTiles
           ? []
           : asCut.axes.map(({ extent }) => extent),
     );
+    if (this.cutting.backend === 'tileir' && device?.emulated === false)
+      return this.tileIrLaunchOf(asCut, tensors, maxGrid[0]!, index);
     const found = this.productOf(cuts, asCut, tensors, device, index);
     const product = typeof found === 'object' ? found : undefined;
     const walk =
@@ -375,17 +401,7 @@ class DefinedTiles
       ...{ tensors: walk.tensors, broadcast: !shapes.named },
     };
     const numbered = blockAxes(form);
-    const counts = numbered.map((axis) =>
-      Math.ceil(walk.axes[axis]!.extent / walk.axes[axis]!.tile),
-    );
-    const blocks = counts.reduce((product, count) => product * count, 1);
-    if (blocks > maxGrid[0]!)
-      throw invalid(
-        `args of kernel '${name}'`,
-        `tensors of at most ${maxGrid[0]} tiles`,
-        `${blocks}`,
-        'Take larger tiles.',
-      );
+    const { counts, blocks } = blocksOf(name, walk, numbered, maxGrid[0]!);
     const known: Record<string, number> = {
       ...Object.fromEntries(
         form.axes.map(({ width }, axis) => [extentName(axis), walk.axes[axis]!.extent / width]),
@@ -406,6 +422,41 @@ class DefinedTiles
           ? []
           : [typeof found === 'string' ? `f32: ${found}` : found.instruction],
       extra: Object.fromEntries(extraNames(form).map((each) => [each, known[each]!])),
+    };
+  }
+
+  /** The launch of code that Tile IR's assembler made, which has one thread for each block. */
+  private tileIrLaunchOf(
+    walk: TileWalk,
+    tensors: readonly GivenTensor[],
+    maxGrid: number,
+    index: 'i32' | 'i64',
+  ): ShapedLaunch {
+    const { name, definition, cutting } = this;
+    const { form, layouts } = tileIrLaunch(name, cutting.cuts, walk, tensors);
+    const { blocks } = blocksOf(name, walk, blockAxes(form), maxGrid);
+    const key = JSON.stringify(['tile-ir', index, form]);
+    let defined = this.forms.get(key);
+    if (defined === undefined) {
+      const parameters = this.parameters.map((parameter) => ({
+        ...parameter,
+        entry:
+          parameter.entry.kind === 'tensor'
+            ? { ...parameter.entry, rank: form.tensors[parameter.name]!.axes.length }
+            : parameter.entry,
+      }));
+      const variant = new Variant({ ...definition, lowering: { to: 'tile-ir', form } }, this.uses);
+      defined = new Defined(parameters, variant, { index, block: 1 });
+      this.forms.set(key, defined, 0);
+    }
+    const dots = definition.text.match(/\bdot\s*\(/g) ?? [];
+    return {
+      defined,
+      options: { grid: blocks, index },
+      layouts,
+      backend: 'tileir',
+      products: dots.map(() => 'mma of Tile IR'),
+      extra: {},
     };
   }
 
@@ -481,15 +532,17 @@ class DefinedTiles
 
   with(changes: { readonly uses?: Uses; readonly tile?: TileSize }): DefinedTiles {
     checkOptions('changes', changes, ['uses', 'tile']);
-    const { tile, axes } = {
+    const { tile, axes, backend } = {
       ...this.cutting,
       ...(changes.tile === undefined ? {} : { tile: changes.tile }),
     };
+    const cuts = cutsOf(this.parameters, 'changes', tile, axes);
+    if (backend === 'tileir') checkTileIrCuts('changes', cuts);
     return new DefinedTiles(
       this.parameters,
       this.definition,
       otherUses(this.name, this.uses, changes.uses),
-      { tile, axes, cuts: cutsOf(this.parameters, 'changes', tile, axes) },
+      { tile, axes, cuts, backend },
     );
   }
 
@@ -507,8 +560,19 @@ class DefinedTiles
       sass: async (device: AnyDevice, shape: unknown, options?: CodeOptions) =>
         this.usual(shape, deviceTarget(device)).defined.sass(device, checkedCode(options)),
       report: async (device: AnyDevice, shape: unknown): Promise<TileReport> => {
-        const { defined, products = [] } = this.usual(shape, deviceTarget(device));
-        return { ...(await defined.report(device)), products };
+        const { defined, products = [], backend = 'ptx' } = this.usual(shape, deviceTarget(device));
+        return { ...(await defined.report(device)), backend, products };
+      },
+      exportCubin: async (folder: string, target: KernelTarget, shape: unknown) => {
+        if (this.cutting.backend !== 'tileir')
+          throw invalid(
+            'folder',
+            "a kernel with { backend: 'tileir' }",
+            folder,
+            `Kernel '${this.name}' is compiled to PTX: kernel.ptx(target, shape) gives it.`,
+          );
+        if (typeof folder !== 'string') throw invalid('folder', 'the path of a folder', folder);
+        return this.usual(shape, deviceTarget(target)).defined.exportCubin(folder, target);
       },
       tune: async (
         args: Readonly<Record<string, unknown>>,
@@ -547,7 +611,30 @@ function deviceTarget(target: KernelTarget): DeviceTarget | undefined {
   const capability = capabilityOf(target);
   if (capability === undefined) return targetOfDevice(coreOf(target));
   const [major, minor] = compileTarget(target as CompileTarget).capability;
-  return { capability: major * 10 + minor, multiprocessors: 132, sharedBytes: HOPPER_SHARED };
+  return {
+    capability: major * 10 + minor,
+    emulated: (target as CompileTarget).emulated === true,
+    multiprocessors: 132,
+    sharedBytes: HOPPER_SHARED,
+  };
+}
+
+/** The number of tiles along each axis that numbers the blocks. */
+function blocksOf(
+  name: string,
+  { axes }: TileWalk,
+  numbered: readonly number[],
+  most: number,
+): { readonly counts: readonly number[]; readonly blocks: number } {
+  const counts = numbered.map((axis) => Math.ceil(axes[axis]!.extent / axes[axis]!.tile));
+  const blocks = counts.reduce((product, count) => product * count, 1);
+  if (blocks <= most) return { counts, blocks };
+  throw invalid(
+    `args of kernel '${name}'`,
+    `tensors of at most ${most} tiles`,
+    `${blocks}`,
+    'Take larger tiles.',
+  );
 }
 
 type NamedCuts = TileCuts & { readonly tensors: NonNullable<TileCuts['tensors']> };

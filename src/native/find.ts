@@ -149,7 +149,8 @@ function* packageFolders(
   }
 }
 
-function* candidateFolders(row: LibraryRow, machine: Machine): Generator<string> {
+/** Yields the folders in which a library is looked for, in order. */
+export function* candidateFolders(row: LibraryRow, machine: Machine): Generator<string> {
   yield* packageFolders(row, machine);
   if (machine.platform === 'win32') {
     yield* windowsFolders(row, machine);

@@ -96,6 +96,11 @@ export function kernelEntry(kind: 'kernel' | 'tuning', key: readonly unknown[]):
   return `${hash('sha256', JSON.stringify([VERSION, ...key]))}.${kind}`;
 }
 
+/** The entry of machine code that NVIDIA's assembler made. `key` is everything it depends on. */
+export function cubinEntry(key: readonly unknown[]): string {
+  return kernelEntry('kernel', ['cubin', ...key]);
+}
+
 /** The entry of a program in CUDA C++. `key` is everything that it depends on. */
 export function programEntry(key: readonly unknown[]): string {
   return `${hash('sha256', JSON.stringify([VERSION, ...key]))}.program`;

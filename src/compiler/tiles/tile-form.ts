@@ -229,8 +229,11 @@ export const tilesName = (axis: number): string => `tiles$${axis}`;
 export const strideName = (tensor: string, axis: number): string => `${tensor}$stride${axis}`;
 
 /** The axes whose tiles number the blocks; all but the first need their number of tiles. */
-export const blockAxes = ({ axes }: Pick<TileForm, 'axes'>): number[] =>
-  axes.flatMap(({ cut }, axis) => (cut === 'blocks' ? [axis] : []));
+export const blockAxes = ({
+  axes,
+}: {
+  readonly axes: readonly Pick<AxisForm, 'cut'>[];
+}): number[] => axes.flatMap(({ cut }, axis) => (cut === 'blocks' ? [axis] : []));
 
 /** The parameters after the user's, in this order. */
 export function extraNames(form: TileForm): string[] {

@@ -16,6 +16,22 @@ import { WHAT_IS_WRITTEN } from './tile-scope.js';
 import type { TileValue, Varies } from './tile-writer.js';
 import { writeCopiedStore } from './warp-group-products.js';
 
+/** An operand of a product, whose rows and columns may be exchanged. */
+export interface ProductOperand {
+  /** The expression before the exchange. */
+  readonly node: AnyNode;
+  readonly turned: boolean;
+  /** The axes after it. */
+  readonly varies: Varies;
+}
+
+/** The axes of a product, and what it is added to. */
+export interface ProductAxes {
+  readonly summed: number;
+  readonly varies: Varies;
+  readonly more: AnyNode | undefined;
+}
+
 export abstract class TileOperations extends TileExpressions {
   /** Tensors whose tile was loaded, and those whose tile was stored. */
   private readonly loaded = new Set<string>();
@@ -153,7 +169,7 @@ export abstract class TileOperations extends TileExpressions {
     this.checkSteps(node, param, node.arguments, 'load');
     this.barrierBetween(param, 'stored');
     this.loaded.add(param);
-    this.written.set(node, { is: 'value', ...writeLoad(this, param) });
+    this.written.set(node, { is: 'value', ...this.writeLoad(param) });
   }
 
   protected store(node: CallExpression, param: string): void {
@@ -193,11 +209,33 @@ export abstract class TileOperations extends TileExpressions {
     this.out.as(value, () => {
       this.define(name, value, varies);
       this.barrierBetween(param, 'loaded');
-      const { product } = this.form;
-      if (product?.copied?.name === param)
-        writeCopiedStore(this, product, product.copied, { name, varies });
-      else writeStore(this, param, { name, varies });
+      this.writeStore(param, { name, varies });
     });
+  }
+
+  // What these write depends on where tiles lie: here in the registers of the block's threads.
+
+  protected writeLoad(param: string): TileValue {
+    return writeLoad(this, param);
+  }
+
+  protected writeStore(param: string, value: TileValue): void {
+    const { product } = this.form;
+    if (product?.copied?.name === param) writeCopiedStore(this, product, product.copied, value);
+    else writeStore(this, param, value);
+  }
+
+  protected writeReduction(
+    value: AnyNode,
+    reduction: Reduction,
+    of: Varies,
+    axis: 0 | 1 | undefined,
+  ): TileValue {
+    return writeReduction(this, value, reduction, of, axis);
+  }
+
+  protected writeTurned(value: TileValue, like: AnyNode): TileValue {
+    return writeTurned(this, value, like);
   }
 
   /**
@@ -260,7 +298,10 @@ export abstract class TileOperations extends TileExpressions {
       );
     }
     const of = this.form.broadcast ? { rows: 0, columns: 1 } : { rows, columns };
-    this.written.set(node, { is: 'value', ...writeReduction(this, value, reduction, of, axis) });
+    this.written.set(node, {
+      is: 'value',
+      ...this.writeReduction(value, reduction, of, axis),
+    });
     this.checkShared(node);
   }
 
@@ -297,13 +338,13 @@ export abstract class TileOperations extends TileExpressions {
         "Name the axes of each tensor: { axes: { y: ['n', 'm'], x: ['m', 'n'] }, tile: { m: " +
           '32, n: 32 } }.',
       );
-    const turned = writeTurned(this, this.operandValue(value), value);
+    const turned = this.writeTurned(this.operandValue(value), value);
     this.written.set(node, { is: 'value', ...turned });
     this.checkShared(node);
   }
 
   /** The value of an expression: its variable, or arrays of its own. */
-  private operandValue(node: AnyNode): TileValue {
+  protected operandValue(node: AnyNode): TileValue {
     const written = this.written.get(node);
     if (written !== undefined) return written;
     const binding = this.bindingOf(node);
@@ -314,10 +355,7 @@ export abstract class TileOperations extends TileExpressions {
   }
 
   /** An operand of a product; a transposition alone moves no elements. */
-  private operand(
-    node: AnyNode,
-    call: CallExpression,
-  ): { readonly node: AnyNode; readonly turned: boolean; readonly varies: Varies } {
+  private operand(node: AnyNode, call: CallExpression): ProductOperand {
     const turned =
       this.ownCallee(node) === 'transpose' && (node as CallExpression).arguments.length === 1;
     const inner = turned ? (node as CallExpression).arguments[0]! : node;
@@ -337,8 +375,8 @@ export abstract class TileOperations extends TileExpressions {
     };
   }
 
-  /** This form computes products exactly, which both options allow. */
-  private checkPrecision(node: AnyNode): void {
+  /** Checks the options of a product. This form computes it exactly, which both allow. */
+  protected checkPrecision(node: AnyNode): 'exact' | 'tensor' {
     const [property, more] = node.type === 'ObjectExpression' ? node.properties : [];
     const value =
       property?.type === 'Property' &&
@@ -348,12 +386,12 @@ export abstract class TileOperations extends TileExpressions {
       property.value.type === 'Literal'
         ? property.value.value
         : undefined;
-    if (value !== 'exact' && value !== 'tensor')
-      this.fail(
-        node,
-        `The options of dot are a constant: ${this.code(node)}`,
-        "Write tile.dot(a, b, sum, { precision: 'exact' }).",
-      );
+    if (value === 'exact' || value === 'tensor') return value;
+    return this.fail(
+      node,
+      `The options of dot are a constant: ${this.code(node)}`,
+      "Write tile.dot(a, b, sum, { precision: 'exact' }).",
+    );
   }
 
   private product(node: CallExpression): void {
@@ -394,6 +432,19 @@ export abstract class TileOperations extends TileExpressions {
           `${this.code(node)}`,
         'Pass the tensor twice, and name its axes differently the second time.',
       );
+    this.written.set(node, {
+      is: 'value',
+      ...this.writeProduct(node, left, right, { summed, varies, more }),
+    });
+  }
+
+  /** Writes a product that was checked, added to the value of `more`. */
+  protected writeProduct(
+    node: CallExpression,
+    left: ProductOperand,
+    right: ProductOperand,
+    { summed, varies, more }: ProductAxes,
+  ): TileValue {
     const value: TileValue = { name: this.newName('product'), varies };
     this.line(`const ${value.name} = gpu$.local.f32(${this.slots(varies)});`);
     if (more !== undefined) {
@@ -418,17 +469,14 @@ export abstract class TileOperations extends TileExpressions {
       );
     }
     this.checkShared(node);
-    this.written.set(node, { is: 'value', ...value });
+    return value;
   }
 
   /**
    * An operand in shared memory. A constant from outside of the loop is staged where it is
    * declared.
    */
-  private side(
-    { node, turned }: { readonly node: AnyNode; readonly turned: boolean },
-    summed: number,
-  ): Side {
+  private side({ node, turned }: ProductOperand, summed: number): Side {
     const value = this.operandValue(node);
     const variable = this.bindingOf(node);
     if (variable?.is !== 'variable' || variable.assigned || variable.depth === this.depth)

@@ -32,6 +32,11 @@ const NARROW: NarrowGpu = {
  * @throws KernelSourceError
  */
 export function tileSource(source: KernelSource, form: TileForm): KernelSource {
+  return readAgain((found) => new TileBody(source, form, found));
+}
+
+/** Reads a body again until a pass finds nothing new. */
+export function readAgain(bodyFor: (found: Found) => TileBody): KernelSource {
   const found: Found = {
     variables: new Map(),
     buffers: [],
@@ -40,7 +45,7 @@ export function tileSource(source: KernelSource, form: TileForm): KernelSource {
     stored: new Set(),
   };
   for (;;) {
-    const body = new TileBody(source, form, found);
+    const body = bodyFor(found);
     try {
       const written = body.source();
       if (!body.foundMore) return written;
@@ -52,7 +57,7 @@ export function tileSource(source: KernelSource, form: TileForm): KernelSource {
 }
 
 /** Writes the whole kernel. */
-class TileBody extends TileStatements {
+export class TileBody extends TileStatements {
   private readonly node: FunctionNode;
 
   constructor(definition: KernelSource, form: TileForm, found: Found) {
@@ -96,7 +101,7 @@ class TileBody extends TileStatements {
         entry.kind === 'tensor' ? tensorEntry(entry, form.tensors[each]!) : entry,
       ]),
     );
-    for (const each of extraNames(form)) own[each] = { kind: 'scalar', storage: indexType };
+    Object.assign(own, this.extraEntries());
     return {
       name,
       indexType,
@@ -110,6 +115,14 @@ class TileBody extends TileStatements {
         ]),
       ),
     };
+  }
+
+  /** Parameters after the user's. */
+  protected extraEntries(): Record<string, SignatureEntry> {
+    const { indexType } = this.definition;
+    return Object.fromEntries(
+      extraNames(this.form).map((name) => [name, { kind: 'scalar', storage: indexType }]),
+    );
   }
 
   /** Checks that each output is written: otherwise its memory would keep its old contents. */
@@ -128,7 +141,7 @@ class TileBody extends TileStatements {
    * Writes the places of the block's tile and of the thread's first element. Columns count in units
    * of their axis' width.
    */
-  private prologue(): void {
+  protected prologue(): void {
     const {
       form: { across, axes },
       definition: { indexType },

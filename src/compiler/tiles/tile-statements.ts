@@ -135,18 +135,24 @@ export abstract class TileStatements extends TileOperations {
       if (known === undefined) this.define(name, init, varies);
       for (const axis of this.found.ahead.get(id.start) ?? [])
         variable.staged.set(axis, writeStaged(this, this.buffers, variable, axis));
-    } else if (varies.rows === undefined && varies.columns === undefined) {
+    } else this.writeVariable(variable, init);
+    this.names.set(id.name, variable);
+  }
+
+  /** Writes the declaration of a variable that gets more than one value, with its first. */
+  protected writeVariable(variable: Variable, init: Expression): void {
+    const { name, varies } = variable;
+    if (varies.rows === undefined && varies.columns === undefined) {
       this.out.write(`let ${name} = `);
       this.print(init, FIRST);
       this.line(';');
-    } else {
-      // The type of all values that are assigned to it, and an array of that type.
-      this.out.write(`let ${name}type = `);
-      this.print(init, FIRST);
-      this.line(';', `const ${name} = gpu$.localLike$(${this.slots(varies)}, ${name}type);`);
-      this.assign(variable, init);
+      return;
     }
-    this.names.set(id.name, variable);
+    // The type of all values that are assigned to it, and an array of that type.
+    this.out.write(`let ${name}type = `);
+    this.print(init, FIRST);
+    this.line(';', `const ${name} = gpu$.localLike$(${this.slots(varies)}, ${name}type);`);
+    this.assign(variable, init);
   }
 
   protected perform(node: AnyNode): void {
@@ -237,7 +243,12 @@ export abstract class TileStatements extends TileOperations {
       this.names.set(left.name, { ...to, varies });
       return;
     }
-    if (varies.rows === undefined && varies.columns === undefined) {
+    this.writeAssignment(to, value);
+  }
+
+  /** Writes the assignment of an expression with the variable's axes. */
+  protected writeAssignment(to: Variable, value: AnyNode): void {
+    if (to.varies.rows === undefined && to.varies.columns === undefined) {
       this.out.write(`${to.name} = `);
       this.print(value, FIRST);
       return this.line(';');
@@ -328,7 +339,7 @@ export abstract class TileStatements extends TileOperations {
     step: (axis: number) => Binding,
   ): void {
     const axis = this.axisNamed(over);
-    const { name, tile, width } = this.axis(axis);
+    const { name } = this.axis(axis);
     if (this.walked.has(axis))
       return this.fail(
         over,
@@ -344,15 +355,7 @@ export abstract class TileStatements extends TileOperations {
         this.statement(body);
       });
     }
-    const number = this.newName('step');
-    const groups = Math.ceil(tile / width);
-    this.line(
-      'gpu$.unroll(1);',
-      `for (let ${number} = gpu$.${this.definition.indexType}(0); ${number} < ` +
-        `(args$.${extentName(axis)} + ${groups - 1}) / ${groups}; ${number}++) {`,
-      `const tile${axis}$ = ${number};`,
-    );
-    this.writePlace(axis);
+    this.openLoop(axis);
     const { walked } = this;
     this.walked = new Set([...walked, axis]);
     this.depth++;
@@ -363,6 +366,20 @@ export abstract class TileStatements extends TileOperations {
     this.depth--;
     this.walked = walked;
     this.line('}');
+  }
+
+  /** Writes the beginning of a loop over all tiles of an axis. */
+  protected openLoop(axis: number): void {
+    const { tile, width } = this.axis(axis);
+    const number = this.newName('step');
+    const groups = Math.ceil(tile / width);
+    this.line(
+      'gpu$.unroll(1);',
+      `for (let ${number} = gpu$.${this.definition.indexType}(0); ${number} < ` +
+        `(args$.${extentName(axis)} + ${groups - 1}) / ${groups}; ${number}++) {`,
+      `const tile${axis}$ = ${number};`,
+    );
+    this.writePlace(axis);
   }
 
   /** Writes the loop whose only statement is `sum = tile.dot(…, …, sum)`. */
