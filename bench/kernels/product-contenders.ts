@@ -164,7 +164,11 @@ export async function startProduct(
   };
   const op: { runOn: (on: typeof stream) => PromiseLike<unknown> } =
     engine === 'tiles' || engine === 'tileir'
-      ? tileProduct(root, dtype as 'f16', engine === 'tiles' ? 'ptx' : 'tileir')({ c: out, a, b } as never)
+      ? tileProduct(
+          root,
+          dtype as 'f16',
+          engine === 'tiles' ? 'ptx' : 'tileir',
+        )({ c: out, a, b } as never)
       : kind === 'layer'
         ? library.linear(a, b, { bias, activation: 'geluTanh', engine, out })
         : library.matmul(a, isSmall ? (b.transpose() as typeof b) : b, { engine, out });

@@ -17,12 +17,20 @@ export { linear } from './linear.js';
 export type { LinearOptions, Mapped, SmallLinearOptions } from './linear.js';
 export type { ActivationName } from './activations.js';
 export { matmul } from './matmul.js';
-export type { FactorName, MatmulOptions, Multiplied, SmallMatmulOptions } from './matmul.js';
+export type {
+  FactorName,
+  MatmulOptions,
+  Multiplied,
+  SmallMatmulOptions,
+  WholeMatmulOptions,
+} from './matmul.js';
 export type {
   ProductEngine,
+  ProductPrecision,
   ProductScales,
   SmallFactorName,
   SmallProductName,
+  WholeFactorName,
 } from './product-engine.js';
 export { attention, attentionForward } from './attention.js';
 export { packedAttention } from './packed-attention.js';
