@@ -2,7 +2,8 @@
  * The engine 'cublas' of `matmul` and `linear`: checks of arguments on a CPU device, and products
  * by a stand-in that records its calls, and computes in the memory of the CPU device.
  */
-import { Device, bf16, f16, f32, f64, f8e4m3, f8e5m2 } from 'async-cuda';
+import { Device, bf16, f16, f32, f64, f8e4m3, f8e5m2, i8 } from 'async-cuda';
+import type { Tensor } from 'async-cuda';
 import type { DType } from 'async-cuda/core';
 import { linear, matmul } from 'async-cuda/library';
 import type { ActivationName } from 'async-cuda/library';
@@ -19,6 +20,7 @@ import {
   onCpu,
   onDevice,
   openTestDevice,
+  range,
   turns,
   usedMemory,
 } from '../core/test-device.js';
@@ -49,22 +51,61 @@ onDevice('The engines of matmul and linear', (host) => {
   const ones = async (dtype: DType, shape: number[]): Promise<never> =>
     keep((await device.ones(dtype as typeof f32, shape)) as unknown as AnyTensor) as never;
 
-  test('another engine, and scales without cuBLASLt, are errors', async () => {
+  test('another engine, and what only some factors have, are errors', async () => {
     const a = await ones(f32, [2, 2]);
     expect(thrown(() => matmul(a, a, { engine: 'npp' as never }))).toContain(
       "options.engine: expected one of own, cublas, got 'npp'",
     );
     const scales = { a: await ones(f32, [1]) };
-    expect(thrown(() => matmul(a, a, { scales } as never))).toContain("{ engine: 'cublas' }");
-    expect(thrown(() => linear(a, a, { scales, ...cublas } as never))).toContain(
-      'options.scales.a: expected nothing, for factors of f32',
+    for (const engine of ['own', 'cublas'])
+      expect(thrown(() => linear(a, a, { scales, engine } as never))).toContain(
+        'options.scales.a: expected nothing, for factors of f32',
+      );
+    expect(thrown(() => matmul(a, a, { precision: 'tensor', ...cublas }))).toContain(
+      'options.precision: expected nothing, with the engine cublas',
+    );
+    expect(thrown(() => matmul(a, a, { precision: 'tf32' as never }))).toContain(
+      "options.precision: expected one of tensor, exact, got 'tf32'",
+    );
+    const wide = await ones(f64, [2, 2]);
+    expect(thrown(() => matmul(wide, wide, { precision: 'tensor' }))).toContain(
+      'options.precision: expected exact, for factors of f64',
+    );
+    const whole = await ones(i8, [2, 2]);
+    expect(thrown(() => linear(whole, whole))).toContain('matmul(x, weights.transpose())');
+    expect(thrown(() => matmul(whole, whole, cublas as never))).toContain(
+      'our kernels multiply it',
+    );
+    expect(thrown(() => matmul(whole, whole, { dtype: f32 } as never))).toContain(
+      'options.dtype: expected i32, for factors of i8',
     );
   });
 
-  test('our kernels refuse factors of 8 bits, and name the engine', async () => {
-    const a = await ones(f8e4m3, [16, 16]);
-    for (const call of [() => matmul(a, a), () => linear(a, a)])
-      expect(thrown(call)).toContain("Write { engine: 'cublas' } on a GPU");
+  test('our kernels multiply factors of 8 bits, with scales', async () => {
+    const a = await ones(f8e4m3, [3, 16]);
+    const scale = async (value: number) =>
+      keep((await device.full(f32, [1], value)) as unknown as AnyTensor) as never;
+    const scales = { a: await scale(0.5), out: await scale(4) };
+    for (const op of [
+      matmul<[3, 16], [16, 3], 'f8e4m3'>(a, (a as Tensor<'f8e4m3'>).transpose() as never, {
+        scales,
+        dtype: f8e4m3,
+      }),
+      linear<[3, 16], [3, 16], 'f8e4m3'>(a, a, { scales, dtype: f8e4m3, activation: 'relu' }),
+    ]) {
+      using result = await op;
+      expect([...(await result.read())]).toEqual(new Array(9).fill(32));
+    }
+  });
+
+  test('precision: exact gives chains of f32 for factors of 16 bits', async () => {
+    const values = range(64).map((i) => 1 + i / 64);
+    const a = keep(
+      (await device.tensor(f16, values, [1, 64])) as unknown as AnyTensor,
+    ) as unknown as Tensor<'f16', [number, number]>;
+    using exact = await matmul(a, a.transpose(), { precision: 'exact', dtype: f32 });
+    const wanted = values.reduce((sum, x) => Math.fround(x * x + sum), 0);
+    expect([...(await exact.read())]).toEqual([wanted]);
   });
 
   test('what cuBLASLt lacks is an error that says why, at the call', async () => {
