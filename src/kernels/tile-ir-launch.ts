@@ -9,8 +9,8 @@ import type { TileCuts } from './tile-cuts.js';
 import type { TileWalk } from './tile-walk.js';
 
 /** Back ends of tile kernels: the library's own, which writes PTX, and NVIDIA's Tile IR. */
-export const BACKENDS = ['ptx', 'tileir'] as const;
-export type TileBackend = (typeof BACKENDS)[number];
+export type TileBackend = 'ptx' | 'tileir';
+const BACKENDS: readonly TileBackend[] = ['ptx', 'tileir'];
 
 /** @throws CudaArgumentError */
 export function checkBackend(backend: unknown): TileBackend {
