@@ -9,7 +9,15 @@ import { showShape } from '../tensor/shape.js';
 import { ACTIVATIONS } from './activations.js';
 import type { ActivationName } from './activations.js';
 import type { Finish } from './finish.js';
-import { areTogether, checkFactor, checkOut, resultDtype } from './matmul.js';
+import {
+  areTogether,
+  checkFactor,
+  checkFactorDtype,
+  checkOut,
+  resultDtype,
+  scalesByArgument,
+  toOneDtype,
+} from './matmul.js';
 import type { FactorName } from './matmul.js';
 import { checkTensor, operation } from './operation.js';
 import type { Work } from './operation.js';
@@ -146,15 +154,17 @@ export function linear(
     if (bias !== undefined) checkBias(bias, n, given.dtype);
     const dtype = resultDtype(given, options.dtype);
     const shape = [...given.shape.slice(0, -1), n];
+    const scales = checkedScales('linear', scaling, given, dtype);
     if (into !== undefined)
       checkOut('linear', into, dtype, shape, {
         ...{ x: given, weights: w },
         'options.bias': bias as KernelTensor | undefined,
+        ...scalesByArgument(scales),
       });
     const finish: Finish = {
       bias: bias as KernelTensor | undefined,
       activation,
-      scales: checkedScales('linear', scaling, given, dtype),
+      scales,
     };
     const tensor = usesTensorCores('linear', given.dtype, options.precision);
     const isByCublas = engine === 'cublas' && k > 0 && !shape.includes(0);
@@ -186,6 +196,7 @@ function checkedOperands(
 ): readonly [x: KernelTensor, weights: KernelTensor] {
   checkFactor('linear', 'weights', weights, engine);
   checkTensor('linear', 'x', x);
+  checkFactorDtype('linear', 'x', x, engine);
   if (x.rank < 1 || weights.rank !== 2)
     throw invalid(
       x.rank < 1 ? 'x' : 'weights',
@@ -205,7 +216,7 @@ function checkedOperands(
       'weights',
       `a Tensor of ${x.dtype.name}, as x is, for linear(…)`,
       weights,
-      `Convert it with convert(${x.dtype.name}).`,
+      toOneDtype('x', x, 'weights', weights),
     );
   if (x.shape.at(-1) !== k)
     throw new CudaArgumentError(

@@ -10,6 +10,7 @@ import { span } from '../tensor/layout.js';
 import { showShape } from '../tensor/shape.js';
 import { checkTensor, operation } from './operation.js';
 import { NO_FINISH } from './finish.js';
+import type { Scales } from './finish.js';
 import {
   SMALL_PRODUCTS,
   checkedEngine,
@@ -196,7 +197,7 @@ function planned(
         'b',
         `a Tensor of ${a.dtype.name}, as a is, for matmul(…)`,
         b,
-        `Convert it with convert(${a.dtype.name}).`,
+        toOneDtype('a', a, 'b', b),
       );
     const dtype = resultDtype(a, options.dtype);
     const scales = checkedScales('matmul', scaling, a, dtype);
@@ -217,7 +218,8 @@ function planned(
       );
     }
     const shape = [...batchOf(a, b), m, n];
-    if (into !== undefined) checkOut('matmul', into, dtype, shape, { a, b });
+    if (into !== undefined)
+      checkOut('matmul', into, dtype, shape, { a, b, ...scalesByArgument(scales) });
     const byCublas =
       engine === 'cublas' && k > 0 && !shape.includes(0)
         ? productByCublas('matmul', { a, b, dtype, shape, finish: NO_FINISH, scaling })
@@ -236,6 +238,47 @@ function planned(
 export const areTogether = (a: KernelTensor, b: KernelTensor): boolean =>
   a.dtype === b.dtype || (isSmall(a) && isSmall(b)) || (isWhole(a) && isWhole(b));
 
+/** How factors of two dtypes become of one, without a loss where one of them holds the other's. */
+export function toOneDtype(
+  nameA: string,
+  { dtype: a }: KernelTensor,
+  nameB: string,
+  { dtype: b }: KernelTensor,
+): string {
+  if (a.bytes === b.bytes) return 'Convert both with convert(f32).';
+  return a.bytes < b.bytes
+    ? `Convert ${nameA} with convert(${b.name}).`
+    : `Convert ${nameB} with convert(${a.name}).`;
+}
+
+/** Scales by the names of their arguments. */
+export const scalesByArgument = (
+  scales: Scales,
+): Readonly<Record<string, KernelTensor | undefined>> =>
+  Object.fromEntries(
+    Object.entries(scales).map(([key, scale]) => [`options.scales.${key}`, scale]),
+  );
+
+export function checkFactorDtype(
+  name: string,
+  argument: string,
+  value: KernelTensor,
+  engine: ProductEngine,
+): void {
+  const allowed = engine === 'cublas' ? CUBLAS_FACTORS : FACTORS;
+  if (!allowed.includes(value.dtype.name))
+    throw invalid(
+      argument,
+      // cuBLASLt has no products of f64, and an error of their own says so.
+      `a Tensor of ${allowed.filter((each) => engine === 'own' || each !== 'f64').join(', ')}, ` +
+        `for ${name}(…)`,
+      value.dtype.name,
+      isWhole(value)
+        ? "Leave { engine: 'cublas' } out: our kernels multiply it."
+        : 'Convert it with convert(f32).',
+    );
+}
+
 export function checkFactor(
   name: string,
   argument: string,
@@ -243,16 +286,7 @@ export function checkFactor(
   engine: ProductEngine,
 ): asserts value is KernelTensor {
   checkTensor(name, argument, value);
-  const allowed = engine === 'cublas' ? CUBLAS_FACTORS : FACTORS;
-  if (!allowed.includes(value.dtype.name))
-    throw invalid(
-      argument,
-      `a Tensor of ${allowed.join(', ')}, for ${name}(…)`,
-      value.dtype.name,
-      isWhole(value)
-        ? "Leave { engine: 'cublas' } out: our kernels multiply it."
-        : 'Convert it with convert(f32).',
-    );
+  checkFactorDtype(name, argument, value, engine);
   if (value.rank < 2)
     throw invalid(
       argument,

@@ -497,7 +497,7 @@ onDevice(
           'matmul(a, b.transpose())',
       );
       expect(await message(() => matmul(a, floats as never))).toContain(
-        'Convert it with convert(f16).',
+        'Convert a with convert(f32).',
       );
       expect(await message(() => matmul(a, vector))).toContain('unsqueeze(1)');
       expect(await message(() => matmul(whole as never, whole as never))).toContain(

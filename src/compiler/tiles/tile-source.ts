@@ -75,6 +75,12 @@ export class TileBody extends TileStatements {
     } = this;
     this.bind(node.params[0], 'args');
     this.bind(node.params[1], 'tile');
+    if (node.params[2] !== undefined)
+      this.fail(
+        node.params[2],
+        'The body of a tile kernel has two parameters: its arguments, and the functions of tiles',
+        'Write tile.i32(v) and tile.exp(v): the second one has arithmetic, too.',
+      );
     for (const name of varsIn(node.body))
       if (!this.names.has(name)) this.names.set(name, { is: 'unset' });
     out.write('(args$, gpu$) => {\n');
