@@ -3,7 +3,14 @@
  * statement. It is found in the body's text, since the parser is part of the compiler, which a
  * kernel whose code is kept does not load; what is not found is computed without tensor cores.
  */
-import { PRODUCT_ACROSS, PRODUCT_WIDTH, STEP } from '../compiler/tiles/tile-form.js';
+import {
+  LINE_BYTES,
+  PARTS,
+  PART_LINES,
+  PRODUCT_ACROSS,
+  PRODUCT_WIDTH,
+  STEP,
+} from '../compiler/tiles/tile-form.js';
 import type {
   AxisForm,
   CopiedForm,
@@ -144,7 +151,7 @@ const MOST_STAGES = 6;
 /** Bytes of shared memory that mbarriers and alignment take beside the factors. */
 const BESIDE = 2048;
 /** Bytes for the parts of a tile that a warp group's tensor copies write. */
-const COPIED_BYTES = 2 * 64 * 128;
+const COPIED_BYTES = PARTS * PART_LINES * LINE_BYTES;
 
 /** A kernel whose product warp groups compute, and its launch. */
 export interface ProductLaunch {

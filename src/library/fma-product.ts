@@ -1,7 +1,6 @@
 /**
  * Products of matrices by fused multiply-adds, in f32, f64 or i32, with any strides, on any device.
- * A
- * block computes a tile of the result, and each thread a square of it; the square's rows and
+ * A block computes a tile of the result, and each thread a square of it; the square's rows and
  * columns are spread so that adjacent threads read adjacent elements of shared memory. While one
  * pair of tiles is multiplied, the next one is read into registers. Each element is one chain of
  * multiply-adds along the common dimension, so that results have the same bits on every device.
@@ -9,11 +8,10 @@
 import { i32, i64 } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
 import { deviceFunction, input, output } from '../kernels/index.js';
-import type { DeviceFunction, GpuWith } from '../kernels/index.js';
-import { KernelFamily } from './kernel-family.js';
+import type { DeviceFunction } from '../kernels/index.js';
+import { KernelFamily, pairName } from './kernel-family.js';
 import type { Gpu, Input, KernelArray, Launchable, Output } from './kernel-family.js';
 import { CASTS } from './reduction-kernels.js';
-import { pairName } from './warp-group-product.js';
 
 export interface FmaForm {
   readonly dtype: KernelDType;
@@ -197,46 +195,17 @@ const products = new KernelFamily(
  * banks than the row before.
  */
 const SPARE = 4;
+/** Arrays by the type of sums: a body names the type of an array. */
 const TILES = {
-  f32: (SIDE: number): DeviceFunction => {
-    const uses = { ROW: SIDE + SPARE };
-    return deviceFunction((gpu: GpuWith<typeof uses>) => gpu.shared.f32(4, 16, gpu.ROW), {
-      uses,
-    }) as DeviceFunction;
-  },
-  f64: (SIDE: number): DeviceFunction => {
-    const uses = { ROW: SIDE + SPARE };
-    return deviceFunction((gpu: GpuWith<typeof uses>) => gpu.shared.f64(4, 16, gpu.ROW), {
-      uses,
-    }) as DeviceFunction;
-  },
-  i32: (SIDE: number): DeviceFunction => {
-    const uses = { ROW: SIDE + SPARE };
-    return deviceFunction((gpu: GpuWith<typeof uses>) => gpu.shared.i32(4, 16, gpu.ROW), {
-      uses,
-    }) as DeviceFunction;
-  },
-} as const;
+  f32: (gpu: Gpu & { ROW: number }) => gpu.shared.f32(4, 16, gpu.ROW),
+  f64: (gpu: Gpu & { ROW: number }) => gpu.shared.f64(4, 16, gpu.ROW),
+  i32: (gpu: Gpu & { ROW: number }) => gpu.shared.i32(4, 16, gpu.ROW),
+};
 const VALUES = {
-  f32: (LENGTH: number): DeviceFunction => {
-    const uses = { LENGTH };
-    return deviceFunction((gpu: GpuWith<typeof uses>) => gpu.local.f32(gpu.LENGTH), {
-      uses,
-    }) as DeviceFunction;
-  },
-  f64: (LENGTH: number): DeviceFunction => {
-    const uses = { LENGTH };
-    return deviceFunction((gpu: GpuWith<typeof uses>) => gpu.local.f64(gpu.LENGTH), {
-      uses,
-    }) as DeviceFunction;
-  },
-  i32: (LENGTH: number): DeviceFunction => {
-    const uses = { LENGTH };
-    return deviceFunction((gpu: GpuWith<typeof uses>) => gpu.local.i32(gpu.LENGTH), {
-      uses,
-    }) as DeviceFunction;
-  },
-} as const;
+  f32: (gpu: Gpu & { LENGTH: number }) => gpu.local.f32(gpu.LENGTH),
+  f64: (gpu: Gpu & { LENGTH: number }) => gpu.local.f64(gpu.LENGTH),
+  i32: (gpu: Gpu & { LENGTH: number }) => gpu.local.i32(gpu.LENGTH),
+};
 
 /** Gives the kernel for a form. Scalars are i32; with `wide`, strides are i64. */
 export function fmaProduct({
@@ -251,6 +220,8 @@ export function fmaProduct({
 }: FmaForm): Launchable {
   const each = side / ACROSS;
   const read = (side * DEPTH) / FMA_THREADS;
+  const values = (LENGTH: number): DeviceFunction =>
+    deviceFunction(VALUES[accumulator] as never, { uses: { LENGTH } }) as DeviceFunction;
   return products.member(
     `${pairName(dtype, right)}_${out.name}_${side}_` +
       `${leftByDepth ? 'k' : 'm'}${rightByDepth ? 'k' : 'n'}${wide ? '_wide' : ''}`,
@@ -284,10 +255,12 @@ export function fmaProduct({
           READ: read,
           LEFT_BY_DEPTH: leftByDepth,
           RIGHT_BY_DEPTH: rightByDepth,
-          tiles: TILES[accumulator](side),
-          sums: VALUES[accumulator](each * each),
-          read: VALUES[accumulator](read),
-          line: VALUES[accumulator](each),
+          tiles: deviceFunction(TILES[accumulator] as never, {
+            uses: { ROW: side + SPARE },
+          }) as DeviceFunction,
+          sums: values(each * each),
+          read: values(read),
+          line: values(each),
           cast: CASTS[accumulator],
         },
         block: FMA_THREADS,

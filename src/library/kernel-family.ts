@@ -1,5 +1,5 @@
 /** Kernels of one body for many dtypes and constants, each defined at its first use. */
-import type { Dimensions } from '../core/index.js';
+import type { Dimensions, KernelDType } from '../core/index.js';
 import { kernel } from '../kernels/index.js';
 import type {
   CallOptions,
@@ -17,6 +17,10 @@ export type Launchable = (
   args: Readonly<Record<string, unknown>>,
   options?: CallOptions,
 ) => DeviceOp<unknown>;
+
+/** The dtypes of two factors, in a kernel's key. */
+export const pairName = (left: KernelDType, right: KernelDType): string =>
+  left === right ? left.name : `${left.name}_${right.name}`;
 
 /** A kernel of a family, without the body. */
 export interface Member {

@@ -7,13 +7,13 @@
  * Where there are few tiles, a cluster of blocks computes each of them: every block a part of the
  * common dimension, and then the sums of all parts for some of the columns.
  */
-import { DTYPES, f8e4m3, f8e5m2, i32 } from '../core/index.js';
+import { f32, f8e4m3, f8e5m2, i32 } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
 import { deviceFunction, input, output } from '../kernels/index.js';
 import type { DeviceFunction } from '../kernels/index.js';
 import { finishKey, finishParameters, finishing } from './finish.js';
 import type { FinishForm } from './finish.js';
-import { KernelFamily } from './kernel-family.js';
+import { KernelFamily, pairName } from './kernel-family.js';
 import type { Gpu, KernelArray, Launchable } from './kernel-family.js';
 
 /** How a product is cut into tiles. */
@@ -120,6 +120,13 @@ interface ProductGpu extends Gpu {
     scaleB: readonly number[],
     scaleOut: readonly number[],
   ): number;
+  beginStep(
+    sums: KernelArray<number>,
+    lines: Lines,
+    linesOfRight: Lines,
+    line: number,
+    warpGroup: number,
+  ): void;
   /** All lines of both factors, as elements of the left and of the right one. */
   lines(): Lines;
   linesOfRight(): Lines;
@@ -141,6 +148,39 @@ const columnOf = (number: number, down: number, across: number, gpu: Gpu & { GRO
   return (number % (gpu.GROUP * across)) / Math.min(down - first, gpu.GROUP);
 };
 
+type Step = Pick<ProductGpu, 'ROWS' | 'PANEL_A' | 'PANEL_B' | 'QUARTER'>;
+
+/** Begins to add the products of a step, whose factors' lines begin at `line`. */
+const beginStepOf = (uses: Step): DeviceFunction =>
+  deviceFunction(
+    ((
+      sums: KernelArray<number>,
+      lines: Lines,
+      linesOfRight: Lines,
+      line: number,
+      warpGroup: number,
+      gpu: Gpu & typeof uses,
+    ) => {
+      const { ROWS, PANEL_A, PANEL_B, QUARTER } = gpu;
+      gpu.group.begin();
+      gpu.unroll();
+      for (let part = 0; part < 4; part++)
+        gpu.group.mma(
+          sums,
+          lines,
+          line + warpGroup * 64 + (PANEL_A === 0 ? 0 : part * QUARTER),
+          PANEL_A === 0 ? part * QUARTER : 0,
+          linesOfRight,
+          line + ROWS + (PANEL_B === 0 ? 0 : part * QUARTER),
+          PANEL_B === 0 ? part * QUARTER : 0,
+          PANEL_A,
+          PANEL_B,
+        );
+      gpu.group.commit();
+    }) as never,
+    { uses },
+  ) as DeviceFunction;
+
 const products = new KernelFamily(
   'warp_group_product',
   (
@@ -148,7 +188,7 @@ const products = new KernelFamily(
     gpu: ProductGpu,
   ) => {
     const { ROWS, COLUMNS, STAGES, SPLITS, PANEL_A, PANEL_B, COPIED, WIDTH, HALVES } = gpu;
-    const { DEPTH, QUARTER } = gpu;
+    const { DEPTH } = gpu;
     const GROUPS = ROWS / 64;
     const lines = gpu.lines();
     const linesOfRight = gpu.linesOfRight();
@@ -227,67 +267,33 @@ const products = new KernelFamily(
         for (let i = 0; i < COLUMNS / 2; i++) sums[i] = 0;
         let before = 0;
         let step = 0;
-        if (gpu.ADDS_STEPS) {
-          const stepSums = gpu.sums();
-          do {
-            gpu.barrier.wait(full, stage, parity);
-            const line = stage * (ROWS + COLUMNS);
+        do {
+          gpu.barrier.wait(full, stage, parity);
+          const line = stage * (ROWS + COLUMNS);
+          if (gpu.ADDS_STEPS) {
+            const stepSums = gpu.sums();
             gpu.unroll();
             for (let i = 0; i < COLUMNS / 2; i++) stepSums[i] = 0;
-            gpu.group.begin();
-            gpu.unroll();
-            for (let part = 0; part < 4; part++)
-              gpu.group.mma(
-                stepSums,
-                lines,
-                line + warpGroup * 64,
-                part * QUARTER,
-                linesOfRight,
-                line + ROWS,
-                part * QUARTER,
-              );
-            gpu.group.commit();
+            gpu.beginStep(stepSums, lines, linesOfRight, line, warpGroup);
             gpu.group.wait(0);
             if (thread === 0) gpu.barrier.arrive(empty, stage);
             gpu.unroll();
             for (let i = 0; i < COLUMNS / 2; i++) sums[i] = sums[i]! + stepSums[i]!;
-            stage++;
-            if (stage === STAGES) {
-              stage = 0;
-              parity ^= 1;
-            }
-            step++;
-          } while (step < steps);
-        } else {
-          do {
-            gpu.barrier.wait(full, stage, parity);
-            const line = stage * (ROWS + COLUMNS);
-            gpu.group.begin();
-            gpu.unroll();
-            for (let part = 0; part < 4; part++)
-              gpu.group.mma(
-                sums,
-                lines,
-                line + warpGroup * 64 + (PANEL_A === 0 ? 0 : part * QUARTER),
-                PANEL_A === 0 ? part * QUARTER : 0,
-                linesOfRight,
-                line + ROWS + (PANEL_B === 0 ? 0 : part * QUARTER),
-                PANEL_B === 0 ? part * QUARTER : 0,
-                PANEL_A,
-                PANEL_B,
-              );
-            gpu.group.commit();
+          } else {
+            gpu.beginStep(sums, lines, linesOfRight, line, warpGroup);
             gpu.group.wait(1);
             // The products of the step before have read their factors.
             if (step > 0 && thread === 0) gpu.barrier.arrive(empty, before);
             before = stage;
-            stage++;
-            if (stage === STAGES) {
-              stage = 0;
-              parity ^= 1;
-            }
-            step++;
-          } while (step < steps);
+          }
+          stage++;
+          if (stage === STAGES) {
+            stage = 0;
+            parity ^= 1;
+          }
+          step++;
+        } while (step < steps);
+        if (!gpu.ADDS_STEPS) {
           gpu.group.wait(0);
           if (thread === 0) gpu.barrier.arrive(empty, before);
         }
@@ -414,29 +420,26 @@ const products = new KernelFamily(
 );
 
 /** Shared and local arrays by dtype: a body names the dtype of an array. */
-const BYTES: Readonly<Record<string, number>> = Object.fromEntries(
-  Object.values(DTYPES).map(({ name, bytes }) => [name, bytes]),
-);
-const staged = (storage: string, LINES: number): DeviceFunction => {
-  const uses = { LINES, WIDTH: LINE_BYTES / BYTES[storage]! };
+const staged = ({ name, bytes }: KernelDType, LINES: number): DeviceFunction => {
+  const uses = { LINES, WIDTH: LINE_BYTES / bytes };
   type G = Gpu & typeof uses;
   const make = {
     f16: (gpu: G) => gpu.shared.f16(gpu.LINES, gpu.WIDTH),
     bf16: (gpu: G) => gpu.shared.bf16(gpu.LINES, gpu.WIDTH),
     f32: (gpu: G) => gpu.shared.f32(gpu.LINES, gpu.WIDTH),
     i32: (gpu: G) => gpu.shared.i32(gpu.LINES, gpu.WIDTH),
-  }[storage as 'f16'];
+  }[name as 'f16'];
   return deviceFunction(make as never, { uses }) as DeviceFunction;
 };
-const packed = (storage: string): DeviceFunction => {
+const packed = ({ name }: KernelDType): DeviceFunction => {
   const make = {
     f16: (gpu: Gpu) => gpu.local.f16(8),
     bf16: (gpu: Gpu) => gpu.local.bf16(8),
   };
-  return deviceFunction((make[storage as 'f16'] ?? make.f16) as never, {}) as DeviceFunction;
+  return deviceFunction((make[name as 'f16'] ?? make.f16) as never, {}) as DeviceFunction;
 };
-const linesOf = (storage: string, LINES: number): DeviceFunction => {
-  const uses = { LINES, WIDTH: LINE_BYTES / BYTES[storage]! };
+const linesOf = ({ name, bytes }: KernelDType, LINES: number): DeviceFunction => {
+  const uses = { LINES, WIDTH: LINE_BYTES / bytes };
   type G = Gpu & typeof uses;
   const make = {
     f16: (gpu: G) => gpu.dynamicShared.f16(gpu.LINES, gpu.WIDTH),
@@ -446,7 +449,7 @@ const linesOf = (storage: string, LINES: number): DeviceFunction => {
     f8e5m2: (gpu: G) => gpu.dynamicShared.f8e5m2(gpu.LINES, gpu.WIDTH),
     i8: (gpu: G) => gpu.dynamicShared.i8(gpu.LINES, gpu.WIDTH),
     u8: (gpu: G) => gpu.dynamicShared.u8(gpu.LINES, gpu.WIDTH),
-  }[storage as 'f16'];
+  }[name as 'f16'];
   return deviceFunction(make as never, { uses }) as DeviceFunction;
 };
 const SUMS = {
@@ -462,10 +465,6 @@ const SUMS = {
   },
 };
 
-/** The factors' dtypes, in a kernel's name. */
-export const pairName = (left: KernelDType, right: KernelDType): string =>
-  left === right ? left.name : `${left.name}_${right.name}`;
-
 /** Gives the kernel for a form. */
 export function warpGroupProduct(form: WarpGroupForm): Launchable {
   const { plan, dtype, right, out, leftByDepth, rightByDepth, copied, finish } = form;
@@ -476,6 +475,12 @@ export function warpGroupProduct(form: WarpGroupForm): Launchable {
     finishKey(finish);
   const made = SUMS[dtype.kind === 'float' ? 'f32' : 'i32'];
   const COUNT = columns / 2;
+  const step: Step = {
+    ROWS: rows,
+    PANEL_A: leftByDepth ? 0 : PANEL,
+    PANEL_B: rightByDepth ? 0 : PANEL,
+    QUARTER: LINE_BYTES / dtype.bytes / 4,
+  };
   return products.member(key, () => ({
     signature: {
       out: output(out, 3),
@@ -487,28 +492,26 @@ export function warpGroupProduct(form: WarpGroupForm): Launchable {
       ),
     },
     uses: {
-      ROWS: rows,
+      ...step,
+      beginStep: beginStepOf(step),
       COLUMNS: columns,
       STAGES: stages,
       SPLITS: splits,
       rowOf: deviceFunction(rowOf as never, { uses: { GROUP: group } }) as DeviceFunction,
       columnOf: deviceFunction(columnOf as never, { uses: { GROUP: group } }) as DeviceFunction,
       DEPTH: LINE_BYTES / dtype.bytes,
-      QUARTER: LINE_BYTES / dtype.bytes / 4,
       ADDS_STEPS: addsSteps(dtype),
-      PANEL_A: leftByDepth ? 0 : PANEL,
-      PANEL_B: rightByDepth ? 0 : PANEL,
       COPIED: copied,
       WIDTH: LINE_BYTES / out.bytes,
       HALVES: out.bytes === 2,
       finished: finishing(finish, out.bytes <= 2),
-      lines: linesOf(dtype.name, (rows + columns) * stages),
-      linesOfRight: linesOf(right.name, (rows + columns) * stages),
+      lines: linesOf(dtype, (rows + columns) * stages),
+      linesOfRight: linesOf(right, (rows + columns) * stages),
       sums: deviceFunction(made.sums as never, { uses: { COUNT } }) as DeviceFunction,
       parts: deviceFunction(made.parts as never, {}) as DeviceFunction,
       four: deviceFunction(made.four as never, {}) as DeviceFunction,
-      staged: staged(copied ? out.name : 'f32', copied ? (rows / 64) * PARTS * PART_LINES : 8),
-      packed: packed(out.name),
+      staged: staged(copied ? out : f32, copied ? (rows / 64) * PARTS * PART_LINES : 8),
+      packed: packed(out),
     },
     block: threadsOf(plan),
   }));

@@ -70,8 +70,13 @@ function descriptor(
 }
 
 const BYTES: Readonly<Record<string, number>> = {
-  ...{ f16: 2, bf16: 2, tf32: 4 },
-  ...{ s8: 1, u8: 1, e4m3: 1, e5m2: 1 },
+  f16: 2,
+  bf16: 2,
+  tf32: 4,
+  s8: 1,
+  u8: 1,
+  e4m3: 1,
+  e5m2: 1,
 };
 const SUMS: Readonly<Record<string, string>> = { f32: 'f32', f16: 'f16', i32: 's32' };
 

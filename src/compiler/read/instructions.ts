@@ -111,9 +111,9 @@ const FACTORS: Readonly<
   f8e4m3: { type: 'e4m3', depth: 32, sums: ['f32', 'f16'] },
   f8e5m2: { type: 'e5m2', depth: 32, sums: ['f32', 'f16'] },
 };
-/** Whether one product takes factors of both: those of 8 bits with the same sums. */
+/** Whether one product takes factors of both: f8 of both kinds, or integers. */
 const together = (a: StorageType, b: StorageType): boolean =>
-  a === b || (storageBytes[a] === 1 && String(FACTORS[a]?.sums) === String(FACTORS[b]?.sums));
+  a === b || (FACTORS[a]?.depth === 32 && FACTORS[a].sums[0] === FACTORS[b]?.sums[0]);
 
 /** Elements along a panel of a transposed factor, or 0. */
 function panelOf(call: Call, at: number): number {

@@ -76,6 +76,12 @@ export interface CopiedForm {
   readonly storage: 'f16' | 'bf16' | 'f32';
 }
 
+/** Bytes of a line in shared memory. */
+export const LINE_BYTES = 128;
+/** Lines of a tile that a warp group copies at once, and for how many such parts it has room. */
+export const PART_LINES = 64;
+export const PARTS = 2;
+
 /** Elements of the summed axis in one step: lines of 128 bytes. */
 export const STEP = 64;
 /** Rows from one of a thread's elements to the next, and threads along a row, in products. */

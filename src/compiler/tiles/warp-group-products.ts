@@ -3,7 +3,15 @@
  * copies boxes of both factors, several steps ahead; the others multiply, and compute the rest of
  * the body. Blocks stay, and compute one tile after the other.
  */
-import { STEP, blockAxes, extentName, tilesName } from './tile-form.js';
+import {
+  LINE_BYTES,
+  PARTS,
+  PART_LINES,
+  STEP,
+  blockAxes,
+  extentName,
+  tilesName,
+} from './tile-form.js';
 import type { CopiedForm, FactorForm, ProductForm } from './tile-form.js';
 import { IN_LOOP } from './tile-writer.js';
 import type { TileValue, TileWriter } from './tile-writer.js';
@@ -16,11 +24,6 @@ const MULTIPLYING = 232;
 
 const PANEL = 64;
 
-/** Bytes of a line in shared memory. */
-const LINE_BYTES = 128;
-/** Lines of a tile that a warp group copies at once, and for how many such parts it has room. */
-const PART_LINES = 64;
-const PARTS = 2;
 /** The numbers of barriers: one of all warps that multiply, and one for each of their groups. */
 const FIRST_GROUP_BARRIER = 2;
 
