@@ -16,6 +16,7 @@ import { KernelSourceError } from '../compiler/source-error.js';
 import { CudaError } from '../core/index.js';
 import { cubinEntry, openDiskCache } from '../core/kept.js';
 import { TILEIRAS, findProgram, howToGetProgram } from '../native/find-program.js';
+import type { Tried } from '../native/find.js';
 
 /** What is assembled. */
 export interface Assembly {
@@ -55,8 +56,9 @@ function exportedPath(assembly: Assembly, target: string): string | undefined {
 /** What is needed to assemble, or to find what was assembled. */
 interface Plan {
   readonly target: string;
-  /** The assembler's path; undefined where there is none. */
+  /** The assembler's path; undefined where there is none, in the places tried. */
   readonly program: string | undefined;
+  readonly tried: readonly Tried[];
   /** The entry of this assembler's machine code, and that of any assembler's. */
   readonly entries: readonly [own: string, any: string];
 }
@@ -69,6 +71,7 @@ function planOf(assembly: Assembly): Plan {
   return {
     target,
     program,
+    tried: 'tried' in found ? found.tried : [],
     entries: [
       cubinEntry([...of, program === undefined ? undefined : identityOf(program)]),
       cubinEntry(of),
@@ -83,9 +86,7 @@ function identityOf(program: string): string {
 }
 
 /** @throws CudaError with code ERR_CUDA_NO_LIBRARY */
-function noAssembler({ name }: Assembly, target: string): never {
-  const found = findProgram(TILEIRAS);
-  const tried = 'tried' in found ? found.tried : [];
+function noAssembler({ name }: Assembly, { target, tried }: Plan): never {
   throw new CudaError(
     'ERR_CUDA_NO_LIBRARY',
     `kernel '${name}': ${TILEIRAS.name} (${TILEIRAS.file}) was not found, and no machine code of ` +
@@ -119,17 +120,16 @@ const argumentsFor = ({ lines }: Assembly, target: string, from: string, to: str
  * assembler, and with KernelSourceError where the assembler refuses the kernel.
  */
 export async function assemble(assembly: Assembly): Promise<Uint8Array> {
-  const { target, program, entries } = planOf(assembly);
+  const plan = planOf(assembly);
+  const { target, program, entries } = plan;
   const exported = exportedPath(assembly, target);
   const given =
     exported === undefined ? undefined : await readFile(exported).catch(() => undefined);
   if (given !== undefined) return given;
   const cache = openDiskCache();
-  for (const entry of program === undefined ? entries.slice(1) : entries.slice(0, 1)) {
-    const kept = await cache?.read(entry);
-    if (kept !== undefined) return kept;
-  }
-  if (program === undefined) return noAssembler(assembly, target);
+  const kept = await cache?.read(entries[program === undefined ? 1 : 0]);
+  if (kept !== undefined) return kept;
+  if (program === undefined) return noAssembler(assembly, plan);
   const cubin = await run(assembly, target, program);
   // No code waits for the writes.
   for (const entry of entries) void cache?.write(entry, cubin);
@@ -155,14 +155,15 @@ async function run(assembly: Assembly, target: string, program: string): Promise
 
 /** Does what {@link assemble} does, on a thread that blocks. */
 export function assembleNow(assembly: Assembly): Uint8Array {
-  const { target, program, entries } = planOf(assembly);
+  const plan = planOf(assembly);
+  const { target, program, entries } = plan;
   const exported = exportedPath(assembly, target);
   if (exported !== undefined && statSync(exported, { throwIfNoEntry: false }) !== undefined)
     return readFileSync(exported);
   const cache = openDiskCache();
   const kept = cache?.get(entries[program === undefined ? 1 : 0]);
   if (kept !== undefined) return kept;
-  if (program === undefined) return noAssembler(assembly, target);
+  if (program === undefined) return noAssembler(assembly, plan);
   const folder = mkdtempSync(join(tmpdir(), 'async-cuda-tileir-'));
   try {
     const [from, to] = [join(folder, 'kernel.tileirbc'), join(folder, 'kernel.cubin')];

@@ -14,10 +14,10 @@ export const ACTIVATIONS = {
 } as const satisfies Readonly<Record<ActivationName | 'none', unknown>>;
 
 /**
- * The same by approximate instructions, for results of 16 bits: their error before rounding is
- * within 2^-16 of the result. The tensor cores wait while activations follow a product, and a GELU
- * by {@link ACTIVATIONS} takes about 200 instructions: two thirds of the time of a product with
- * 4,096 steps for each element. These take 8 to 16.
+ * The same by approximate instructions, for results of 16 bits or fewer: their error before
+ * rounding is within 2^-16 of the result. The tensor cores wait while activations follow a product,
+ * and a GELU by {@link ACTIVATIONS} takes about 200 instructions: two thirds of the time of a
+ * product with 4,096 steps for each element. These take 8 to 16.
  */
 export const FAST_ACTIVATIONS: Readonly<Record<keyof typeof ACTIVATIONS, unknown>> = {
   ...ACTIVATIONS,

@@ -126,7 +126,12 @@ function checkedOperands(
         'Add an axis of one head with unsqueeze(0).',
       );
     if (each.shape.some((extent) => extent >= MOST_EXTENT))
-      throw invalid(argument, `axes of fewer than ${MOST_EXTENT} elements, for ${name}(…)`, each);
+      throw invalid(
+        argument,
+        `axes of fewer than ${MOST_EXTENT} elements, for ${name}(…)`,
+        each,
+        'Pass parts of it.',
+      );
     return each;
   }) as [KernelTensor, KernelTensor, KernelTensor];
   const fails = (argument: string, what: string): never => {
@@ -194,7 +199,12 @@ function checkedMask(
 ): KernelTensor {
   checkTensor(name, 'options.mask', mask);
   if (mask.dtype !== dtype && mask.dtype.name !== 'bool')
-    throw invalid('options.mask', `a Tensor of bool or of ${dtype.name}, as q is`, mask);
+    throw invalid(
+      'options.mask',
+      `a Tensor of bool or of ${dtype.name}, as q is`,
+      mask,
+      `Convert it with convert(${dtype.name}).`,
+    );
   let layout: Layout;
   try {
     layout = broadcastTo(mask.layout, shape as never);
@@ -221,6 +231,7 @@ export function checkTiles(
       argument,
       `at most ${MOST_BLOCKS} tiles of ${rows} ${what}, for ${name}(…)`,
       tiles,
+      'Pass parts of it.',
     );
 }
 

@@ -175,7 +175,6 @@ export function linear(
           dtype,
           shape: given.rank === 1 ? [1, n] : shape,
           finish,
-          scaling,
         })
       : undefined;
     return (work) => {
@@ -228,7 +227,7 @@ function checkedOperands(
   return [x, weights];
 }
 
-const OPTIONS = [...['bias', 'activation', 'dtype', 'out', 'engine', 'precision', 'scales']];
+const OPTIONS = ['bias', 'activation', 'dtype', 'out', 'engine', 'precision', 'scales'];
 const isNamed = (name: string): boolean => name !== 'none';
 
 const BIASES: readonly string[] = ['f16', 'bf16', 'f32'];

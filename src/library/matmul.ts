@@ -173,8 +173,12 @@ export function matmulBy(
 type AnyOptions = MatmulOptions | SmallMatmulOptions;
 
 const CUBLAS_FACTORS: readonly KernelDTypeName[] = [
-  ...(['f16', 'bf16', 'f32', 'f64'] as const),
-  ...(['f8e4m3', 'f8e5m2'] as const),
+  'f16',
+  'bf16',
+  'f32',
+  'f64',
+  'f8e4m3',
+  'f8e5m2',
 ];
 const FACTORS: readonly KernelDTypeName[] = [...CUBLAS_FACTORS, 'i8', 'u8'];
 /** dtypes of results whose sums are f32. */
@@ -201,6 +205,7 @@ function planned(
       );
     const dtype = resultDtype(a, options.dtype);
     const scales = checkedScales('matmul', scaling, a, dtype);
+    const finish = { ...NO_FINISH, scales };
     const tensor = usesTensorCores('matmul', a.dtype, options.precision);
     const [m, depth] = a.shape.slice(-2) as [number, number];
     const [k, n] = b.shape.slice(-2) as [number, number];
@@ -222,13 +227,13 @@ function planned(
       checkOut('matmul', into, dtype, shape, { a, b, ...scalesByArgument(scales) });
     const byCublas =
       engine === 'cublas' && k > 0 && !shape.includes(0)
-        ? productByCublas('matmul', { a, b, dtype, shape, finish: NO_FINISH, scaling })
+        ? productByCublas('matmul', { a, b, dtype, shape, finish })
         : undefined;
     return (work) => {
       const out = into ?? work.result(dtype, shape);
       if (out.size === 0) return out;
       if (byCublas !== undefined) byCublas(work, out);
-      else multiplyAndFinish(work, out, a, b, { plan, tensor }, { ...NO_FINISH, scales });
+      else multiplyAndFinish(work, out, a, b, { plan, tensor }, finish);
       return out;
     };
   });

@@ -45,7 +45,12 @@ export function packedAttention<D extends AttentionName, S extends Shape>(
 ): DeviceOp<Tensor<D, S>> {
   checkAttentionOptions(options);
   if ('mask' in options && options.mask !== undefined)
-    throw invalid('options.mask', `nothing, since ${NAME}(…) takes no mask`, options.mask);
+    throw invalid(
+      'options.mask',
+      `nothing, since ${NAME}(…) takes no mask`,
+      options.mask,
+      'Write attention(…) for each sequence.',
+    );
   const inputs = [q, k, v, queryOffsets, keyOffsets];
   return operation(NAME, inputs, ([givenQ, givenK, givenV, forQueries, forKeys]) => {
     // [heads][positions][channels]
@@ -72,18 +77,29 @@ export function packedAttention<D extends AttentionName, S extends Shape>(
 function byHeads(argument: string, value: unknown): KernelTensor {
   checkTensor(NAME, argument, value);
   if (value.rank !== 3)
-    throw invalid(argument, `three axes, [positions, heads, channels], for ${NAME}(…)`, value);
+    throw invalid(
+      argument,
+      `three axes, [positions, heads, channels], for ${NAME}(…)`,
+      value,
+      'Write unsqueeze(1) for one head, and attention(…) for sequences of one length.',
+    );
   return value.transpose(0, 1);
 }
 
 function checkedOffsets(argument: string, value: unknown): KernelTensor {
   checkTensor(NAME, argument, value);
   if (value.dtype !== i32 || value.rank !== 1)
-    throw invalid(argument, `a Tensor of i32 of one axis, for ${NAME}(…)`, value);
+    throw invalid(
+      argument,
+      `a Tensor of i32 of one axis, for ${NAME}(…)`,
+      value,
+      'Write device.tensor(i32, [0, …, positions]).',
+    );
   if (value.size === 0)
     throw new CudaArgumentError(
       argument,
-      `${NAME}: ${argument} has no elements, and has to have one more than there are sequences.`,
+      `${NAME}: ${argument} has no elements, and has to have one more than there are sequences. ` +
+        'Write [0, positions] for one sequence.',
     );
   return value;
 }

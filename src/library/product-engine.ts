@@ -77,6 +77,7 @@ export function checkedEngine({ engine = 'own', scales, precision }: EngineOptio
       'options.precision',
       engine === 'own' ? `one of ${PRECISIONS.join(', ')}` : `nothing, with the engine ${engine}`,
       precision,
+      'Leave it out for the default.',
     );
   if (scales === undefined) return { engine, scaling: [] };
   checkOptions('options.scales', scales, SCALES);
@@ -107,8 +108,6 @@ export interface EngineProduct {
   readonly dtype: KernelDType;
   readonly shape: readonly number[];
   readonly finish: Finish;
-  /** Values of what {@link checkedEngine} gives. */
-  readonly scaling: readonly unknown[];
 }
 
 /**
@@ -119,10 +118,9 @@ export interface EngineProduct {
  */
 export function productByCublas(
   name: string,
-  { a, b, dtype, shape, finish, scaling }: EngineProduct,
+  { a, b, dtype, shape, finish }: EngineProduct,
 ): (work: Work, out: KernelTensor) => void {
-  const { bias, activation } = finish;
-  const scales = checkedScales(name, scaling, a, dtype);
+  const { bias, activation, scales } = finish;
   // The binding takes those that there are.
   const given = Object.fromEntries(
     Object.entries(scales).filter(([, scale]) => scale !== undefined),
@@ -142,7 +140,7 @@ export function productByCublas(
     ...(activation === 'relu' ? { activation } : {}),
     // The library's gelu is the approximation by tanh.
     ...(activation === 'geluTanh' ? { activation: 'gelu' as const } : {}),
-    ...(scaling.length === 0 ? {} : { scales: given }),
+    ...(Object.keys(given).length === 0 ? {} : { scales: given }),
   };
   const direct = isOurs ? f32 : dtype;
   const reason = whyNotCublas({ ...product, out: planned(direct, shape) });
@@ -169,6 +167,11 @@ function planned(dtype: DType, shape: readonly number[]): PlannedProduct['out'] 
   return { dtype, shape, rank: shape.length, size: numel(shape), layout: contiguous([...shape]) };
 }
 
+/**
+ * Gives the scales from the values of what {@link checkedEngine} gives.
+ *
+ * @throws CudaArgumentError for another dtype or size, and where there is nothing to scale
+ */
 export function checkedScales(
   name: string,
   scaling: readonly unknown[],
@@ -190,7 +193,12 @@ export function checkedScales(
       );
     checkTensor(name, argument, scale);
     if (scale.dtype !== f32 || scale.size !== 1)
-      throw invalid(argument, 'a Tensor of f32 of one element', scale);
+      throw invalid(
+        argument,
+        'a Tensor of f32 of one element',
+        scale,
+        'Write device.tensor(f32, [scale]).',
+      );
     return [[key, scale] as const];
   });
   return { ...NO_SCALES, ...Object.fromEntries(rows) };

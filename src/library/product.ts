@@ -52,6 +52,16 @@ export interface ProductChoice {
   readonly tensor: boolean;
 }
 
+/** Whether warp groups compute the product. */
+const goesToWarpGroups = (
+  { device, shape }: KernelTensor,
+  a: KernelTensor,
+  { plan, tensor }: ProductChoice,
+): boolean =>
+  tensor &&
+  (plan === undefined || 'splits' in plan) &&
+  isByWarpGroups(device, a.dtype, [...shape.slice(-2), a.shape.at(-1)!]);
+
 /** Queues the product and what follows its sums. */
 export function multiplyAndFinish(
   work: Work,
@@ -61,21 +71,15 @@ export function multiplyAndFinish(
   choice: ProductChoice,
   finish: Finish,
 ): void {
-  const [m, n] = out.shape.slice(-2) as [number, number];
   const k = a.shape.at(-1)!;
-  const finishes =
-    isNone(finish) || (choice.tensor && isByWarpGroups(a.device, a.dtype, [m, n, k]));
-  if (finishes && k > 0) {
-    multiply(work, out, a, b, choice, finish);
-    return;
-  }
-  const dtype = a.dtype === f64 ? f64 : f32;
-  const sums = isNone(finish)
+  // Warp groups do it before they write; other kernels write sums.
+  const isWithin = isNone(finish) || (k > 0 && goesToWarpGroups(out, a, choice));
+  const sums = isWithin
     ? out
-    : (work.temporary(dtype, [...out.shape]) as unknown as KernelTensor);
-  if (k > 0) multiply(work, sums, a, b, choice);
+    : (work.temporary(a.dtype === f64 ? f64 : f32, [...out.shape]) as unknown as KernelTensor);
+  if (k > 0) multiply(work, sums, a, b, choice, isWithin ? finish : NO_FINISH);
   else work.add((sums as unknown as Tensor<'f32'>).fill(0));
-  if (sums !== out) work.add(finishProduct(sums, out, finish, n));
+  if (!isWithin) work.add(finishProduct(sums, out, finish, out.shape.at(-1)!));
 }
 
 /** Queues the product. `finish` has a part only where warp groups compute it. */
@@ -84,9 +88,10 @@ function multiply(
   out: KernelTensor,
   givenA: KernelTensor,
   givenB: KernelTensor,
-  { plan: given, tensor }: ProductChoice,
-  finish = NO_FINISH,
+  choice: ProductChoice,
+  finish: Finish,
 ): void {
+  const { plan: given, tensor } = choice;
   const batch = out.shape.slice(0, -2);
   const [m, n] = out.shape.slice(-2) as [number, number];
   const k = givenA.shape.at(-1)!;
@@ -96,10 +101,7 @@ function multiply(
     multiprocessorCount,
     sharedMemoryPerBlockOptin,
   } = out.device.properties;
-  const byWarpGroups =
-    tensor &&
-    (given === undefined || 'splits' in given) &&
-    isByWarpGroups(out.device, dtype, [m, n, k]);
+  const byWarpGroups = goesToWarpGroups(out, givenA, choice);
   const halves = tensor && (dtype === f16 || dtype === bf16) && major >= 8;
   const run = byWarpGroups || halves ? ALIGNMENT / dtype.bytes : 0;
   // The instructions take runs of rows or columns for elements of 16 bits only.
@@ -144,7 +146,7 @@ function multiply(
         stridesB: [outerB, innerB],
       },
       finish,
-      given,
+      given as WarpGroupPlan | undefined,
     );
     return;
   }

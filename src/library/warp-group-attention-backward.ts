@@ -318,7 +318,8 @@ const gradients = new KernelFamily(
       const { lane } = gpu;
       const firstKey = top + warpGroup * 64;
       const row = firstKey + warp * 16 + (lane >> 2);
-      // All queries of a step that begins here see all keys of the group.
+      // Where a step's first query is between these two, none of its scores is masked: each of its
+      // queries sees every key of the group.
       const wholeFrom = firstKey + 63 + m - n;
       const wholeTo = firstKey + m - n + window - ROWS + 1;
       const isLast = firstKey + 64 > n;
