@@ -29,7 +29,7 @@ export default defineConfig(
     'demo/out/',
     'test/packaging/fixture/',
     '**/{boot,crew,thread}-source.ts',
-    'src/kernels/compiler-digest.ts',
+    'src/{kernels/compiler,runtime/thread-source}-digest.ts',
   ]),
   // Prettier leaves comments and texts as long as they are.
   {
