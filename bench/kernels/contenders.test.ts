@@ -7,6 +7,7 @@ import * as library from 'async-cuda/library';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { openHopper } from '../../test/kernels/hopper/hopper-device.js';
+import { tagsOf } from '../../test/random-runs.js';
 import { PeerAbsent } from '../peers/program.js';
 import { startAttention, startAttentionBackward } from './attention-contender.js';
 import { elementBits, productsOf, prove, startProduct } from './product-contenders.js';
@@ -21,19 +22,21 @@ afterAll(() => device?.close());
 const conditions = (): Conditions => ({ device: device!.core, count: () => 2 });
 
 describe('contenders', () => {
-  test.for<ProductCase>([
+  const cases: readonly ProductCase[] = [
     { m: 24, n: 40, k: 72, dtype: 'f16', kind: 'product' },
     { m: 3, n: 136, k: 64, dtype: 'bf16', kind: 'product' },
     { m: 24, n: 32, k: 48, dtype: 'f8e4m3', kind: 'product' },
     { m: 16, n: 24, k: 40, dtype: 'f16', kind: 'layer' },
     { m: 16, n: 24, k: 40, dtype: 'bf16', kind: 'layer' },
-  ])('%j', async (given, { skip }) => {
-    if (device === undefined) skip('SKIPPED: no device of compute capability 9.0');
-    const contender = await startProduct({ root, library }, conditions(), given, 'own');
-    for (let round = 0; round < 2; round++)
-      expect((await contender.round()).samples).toHaveLength(2);
-    await contender.close?.();
-  });
+  ];
+  for (const given of cases)
+    test(JSON.stringify(given), { tags: tagsOf(cases, given, 2) }, async ({ skip }) => {
+      if (device === undefined) skip('SKIPPED: no device of compute capability 9.0');
+      const contender = await startProduct({ root, library }, conditions(), given, 'own');
+      for (let round = 0; round < 2; round++)
+        expect((await contender.round()).samples).toHaveLength(2);
+      await contender.close?.();
+    });
 
   test('a product as a tile kernel', async ({ skip }) => {
     if (device === undefined) skip('SKIPPED: no device of compute capability 9.0');
@@ -43,21 +46,28 @@ describe('contenders', () => {
     await contender.close?.();
   });
 
-  test.for([false, true])('attention, causal: %s', async (causal, { skip }) => {
-    if (device === undefined) skip('SKIPPED: no device of compute capability 9.0');
-    const given = { batch: 1, heads: 2, length: 40, channels: 16, causal };
-    const contender = await startAttention({ root, library }, conditions(), given);
-    expect((await contender.round()).samples).toHaveLength(2);
-    await contender.close?.();
-  });
+  const masks = [true, false];
+  for (const causal of masks)
+    test(`attention, causal: ${causal}`, { tags: tagsOf(masks, causal, 1) }, async ({ skip }) => {
+      if (device === undefined) skip('SKIPPED: no device of compute capability 9.0');
+      const given = { batch: 1, heads: 2, length: 40, channels: 16, causal };
+      const contender = await startAttention({ root, library }, conditions(), given);
+      expect((await contender.round()).samples).toHaveLength(2);
+      await contender.close?.();
+    });
 
-  test.for([false, true])('gradients of attention, causal: %s', async (causal, { skip }) => {
-    if (device === undefined) skip('SKIPPED: no device of compute capability 9.0');
-    const given = { batch: 1, heads: 2, length: 40, channels: 16, causal };
-    const contender = await startAttentionBackward({ root, library }, conditions(), given);
-    expect((await contender.round()).samples).toHaveLength(2);
-    await contender.close?.();
-  });
+  for (const causal of masks)
+    test(
+      `gradients of attention, causal: ${causal}`,
+      { tags: tagsOf(masks, causal, 1) },
+      async ({ skip }) => {
+        if (device === undefined) skip('SKIPPED: no device of compute capability 9.0');
+        const given = { batch: 1, heads: 2, length: 40, channels: 16, causal };
+        const contender = await startAttentionBackward({ root, library }, conditions(), given);
+        expect((await contender.round()).samples).toHaveLength(2);
+        await contender.close?.();
+      },
+    );
 
   test('cuBLASLt is an absent peer where there is none', async ({ skip }) => {
     if (device?.kind !== 'cpu') skip('SKIPPED: for the CPU device');

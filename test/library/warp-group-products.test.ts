@@ -14,7 +14,7 @@ import { matmulBy } from '../../src/library/matmul.js';
 import { planFor } from '../../src/library/warp-group-matmul.js';
 import type { WarpGroupPlan } from '../../src/library/warp-group-product.js';
 import { onCpu, range } from '../core/test-device.js';
-import { someOf, tagsOf } from '../random-runs.js';
+import { tagsOf } from '../random-runs.js';
 import { hopperOptions, openHopper } from '../kernels/hopper/hopper-device.js';
 
 let device: Device | undefined;
@@ -150,7 +150,8 @@ describe('products by warp groups', () => {
 
 describe.runIf(onCpu)('under the checker', () => {
   // Blocks that compute several tiles of an odd number of parts, which take turns in shared memory.
-  someOf(1, test)([64, 192])('several tiles of %i columns for each block', async (columns) => {
+  const name = 'several tiles of %i columns for each block';
+  test.each([64, 192])(name, { tags: 'thorough' }, async (columns) => {
     await using checked = await Device.open('cpu', {
       ...hopperOptions,
       check: true,

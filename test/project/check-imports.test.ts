@@ -145,7 +145,7 @@ test.each([
   ['an import type', `export type A = import('../core/index.js').A;`],
   ['a require', `const a = require('../core/index.js');`],
   ['the package by its own name', `import 'async-cuda/core';`],
-])('%s counts', async (_, text) => {
+])('%s counts', { tags: 'thorough' }, async (_, text) => {
   const violations = await check({ 'src/runtime/a.ts': text });
   expect(violations).toEqual(['runtime-imports-below: src/runtime/a.ts -> src/core/index.ts']);
 });
