@@ -212,6 +212,7 @@ const doors = {
     'element/element-form',
     'element/gpu-of-elements',
     'emit/emit',
+    'factors',
     'gpu',
     'lowering',
     'read/read-kernel',

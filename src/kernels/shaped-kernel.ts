@@ -4,7 +4,7 @@
  * tensors are walked.
  */
 import { CudaArgumentError, DTYPES } from '../core/index.js';
-import type { DTypeName, CoreDevice } from '../core/index.js';
+import type { KernelDTypeName, CoreDevice } from '../core/index.js';
 import { checkOptions, invalid, valueNamed } from '../ground/arguments.js';
 import { Applied, Collected, Made } from '../ops/collect.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
@@ -35,7 +35,7 @@ export interface ShapedCallOptions {
 /** A tensor of a call, in the signature's order. */
 export interface ShapedTensor {
   readonly name: string;
-  readonly dtype: DTypeName;
+  readonly dtype: KernelDTypeName;
   readonly written: boolean;
   /** Undefined where the call leaves it out. */
   readonly layout: Layout | undefined;

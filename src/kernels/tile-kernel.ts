@@ -12,6 +12,7 @@ import {
   blockAxes,
   extentName,
   extraNames,
+  sumsOf,
   threadsFor,
   threadsForAxes,
   tilesName,
@@ -420,7 +421,7 @@ class DefinedTiles
       products:
         found === undefined
           ? []
-          : [typeof found === 'string' ? `f32: ${found}` : found.instruction],
+          : [typeof found === 'string' ? `${this.sumsOf(tensors)}: ${found}` : found.instruction],
       extra: Object.fromEntries(extraNames(form).map((each) => [each, known[each]!])),
     };
   }
@@ -474,6 +475,16 @@ class DefinedTiles
     if (device === undefined) return 'the kernel is simulated';
     if (index === 'i64') return 'a tensor has 2^31 elements or more';
     return productForm(this.product, cuts, walk, tensors, device);
+  }
+
+  /** What products are summed in without tensor cores, for reports. */
+  private sumsOf(tensors: readonly GivenTensor[]): string {
+    const { left, right } = this.product ?? {};
+    const factors = tensors.filter(({ name, written }) =>
+      left === undefined ? !written : name === left.name || name === right!.name,
+    );
+    const sums = new Set(factors.map(({ dtype }) => sumsOf(dtype)));
+    return left !== undefined && sums.size > 1 ? 'f32' : [...sums].join(' or ');
   }
 
   /** Rows and columns of all tensors' tiles, those of the largest output first. */

@@ -3,25 +3,32 @@
  * statement. It is found in the body's text, since the parser is part of the compiler, which a
  * kernel whose code is kept does not load; what is not found is computed without tensor cores.
  */
+import { FACTORS, together } from '../compiler/factors.js';
+import { DTYPES } from '../core/index.js';
 import {
   LINE_BYTES,
   PARTS,
   PART_LINES,
   PRODUCT_ACROSS,
   PRODUCT_WIDTH,
-  STEP,
+  depthOf,
+  sumsOf,
 } from '../compiler/tiles/tile-form.js';
 import type {
   AxisForm,
   CopiedForm,
   CutAxis,
   FactorForm,
+  ProductFactor,
   ProductForm,
   TileForm,
 } from '../compiler/tiles/tile-form.js';
 import { BYTES, SHARED_BYTES, TILE_NAMES } from '../compiler/tiles/tile-form.js';
 import type { DeviceTarget, GivenTensor } from './shaped-kernel.js';
 import type { TileCuts } from './tile-cuts.js';
+import type { Layout } from '../tensor/index.js';
+import { layoutOf } from '../tensor/layout.js';
+import { WIDEST } from './tile-walk.js';
 import type { TileWalk } from './tile-walk.js';
 
 /** A product in the text of a body. */
@@ -30,8 +37,8 @@ export interface FoundProduct {
   readonly summed: string;
   readonly left: FactorForm;
   readonly right: FactorForm;
-  /** Whether tensor cores must not compute it. */
-  readonly exact: boolean;
+  /** The precision that its options name. */
+  readonly precision: 'exact' | 'tensor' | undefined;
   /** Tensors of which the body uses nothing but one store, outside of loops. */
   readonly stored: readonly string[];
 }
@@ -108,9 +115,9 @@ export function productIn(given: string, tensors: readonly string[]): FoundProdu
       : undefined;
   });
   if (left === undefined || right === undefined || left.name === right.name) return undefined;
-  const exact = loop[10] === 'exact';
+  const precision = loop[10] as FoundProduct['precision'];
   const stored = storedOnce(rest, locals).filter((name) => tensors.includes(name));
-  return { summed: loop[3]!, left, right, exact, stored };
+  return { summed: loop[3]!, left, right, precision, stored };
 }
 
 /** The names of what the rest of a body uses for one store only, by their local names. */
@@ -145,8 +152,9 @@ function exchanges(rest: string, tile: string | undefined, members: string): boo
 
 /** Warp groups of 64 rows that multiply in a block, at most. */
 const MOST_GROUPS = 2;
-const MOST_COLUMNS = 256;
-const COLUMN_STEP = 64;
+/** Columns of a tile. A thread has registers for 64 sums of a step beside 64 of all. */
+const COLUMNS = [64, 128, 192, 256];
+const COLUMNS_BY_STEPS = [64, 128];
 const MOST_STAGES = 6;
 /** Bytes of shared memory that mbarriers and alignment take beside the factors. */
 const BESIDE = 2048;
@@ -168,16 +176,49 @@ export interface ProductLaunch {
 /** Threads of a block that copy. */
 export const COPYING_THREADS = 128;
 
-/** Why warp groups do not compute a product, or its launch. */
-export function productForm(
+/** A factor as its instruction takes it, with the tensor's layout by rows. */
+interface Factor extends ProductFactor {
+  readonly layout: Layout;
+}
+
+/**
+ * A factor by the order of its elements in memory: a tensor whose columns are adjacent is the
+ * transpose of one whose rows are.
+ */
+function inMemory({ name, turned }: FactorForm, { layout, dtype }: GivenTensor): Factor {
+  const { shape, strides, offset } = layout;
+  const isRun = (axis: -1 | -2): boolean => shape.at(axis) === 1 || strides.at(axis) === 1;
+  if (isRun(-1) || !isRun(-2)) return { name, turned, storage: dtype, layout };
+  const exchanged = (values: readonly number[]): number[] => [
+    ...values.slice(0, -2),
+    values.at(-1)!,
+    values.at(-2)!,
+  ];
+  return {
+    ...{ name, turned: !turned, storage: dtype },
+    layout: layoutOf(exchanged(shape), exchanged(strides), offset),
+  };
+}
+
+/** Why tensor cores do not compute products of these dtypes. */
+function notByDtype(
+  precision: FoundProduct['precision'],
+  left: Factor,
+  right: Factor,
+): string | undefined {
+  if (precision === 'exact' && sumsOf(left.storage) === 'f32') return 'it is exact';
+  if (!together(left.storage, right.storage))
+    return `tensor cores have no product of ${left.storage} and ${right.storage}`;
+  if (left.storage === 'f32' && precision !== 'tensor')
+    return "f32 is exact by default: { precision: 'tensor' } rounds it to tf32";
+  return undefined;
+}
+
+/** The axes of a product whose factors have one of their own each, and one in common. */
+function axesOfProduct(
   found: FoundProduct,
-  cuts: TileCuts & { readonly tensors: NonNullable<TileCuts['tensors']> },
-  walk: TileWalk,
-  tensors: readonly GivenTensor[],
-  target: DeviceTarget,
-): ProductLaunch | string {
-  if (found.exact) return 'it is exact';
-  if (target.capability !== 90) return 'the device is not of compute capability 9.0';
+  cuts: NamedCuts,
+): { readonly rows: number; readonly columns: number; readonly summed: number } | string {
   const summed = cuts.names.indexOf(found.summed);
   const axesOf = ({ name, turned }: FactorForm): (number | undefined)[] => {
     const axes = cuts.tensors[name]!.slice(-2);
@@ -197,23 +238,52 @@ export function productForm(
     return 'the factors have no common axis beside one of their own each';
   if (cuts.tensors[found.left.name]!.length < 2 || cuts.tensors[found.right.name]!.length < 2)
     return 'a factor has one axis';
+  return { rows, columns, summed };
+}
+
+type NamedCuts = TileCuts & { readonly tensors: NonNullable<TileCuts['tensors']> };
+
+/** Why warp groups do not compute a product, or its launch. */
+export function productForm(
+  found: FoundProduct,
+  cuts: NamedCuts,
+  walk: TileWalk,
+  tensors: readonly GivenTensor[],
+  target: DeviceTarget,
+): ProductLaunch | string {
+  const given = (name: string): GivenTensor => tensors.find((tensor) => tensor.name === name)!;
+  const [left, right] = [found.left, found.right].map((factor) =>
+    inMemory(factor, given(factor.name)),
+  ) as [Factor, Factor];
+  const byDtype = notByDtype(found.precision, left, right);
+  if (byDtype !== undefined) return byDtype;
+  if (target.capability !== 90) return 'the device is not of compute capability 9.0';
+  const numbers = axesOfProduct(found, cuts);
+  if (typeof numbers === 'string') return numbers;
+  const { rows, columns, summed } = numbers;
   const [down, across, along] = [rows, columns, summed].map((axis) => walk.axes[axis]!) as [
     TileWalk['axes'][0],
     TileWalk['axes'][0],
     TileWalk['axes'][0],
   ];
   if (along.cut !== 'walk') return `blocks do not walk along ${along.name}`;
+  if (along.extent === 0) return `there is nothing along ${along.name}`;
   if (down.cut !== 'blocks' || down.tile % 64 !== 0 || down.tile / 64 > MOST_GROUPS)
     return `tiles have ${down.tile} rows, and not 64 or 128`;
-  if (across.cut !== 'blocks' || across.tile % COLUMN_STEP !== 0 || across.tile > MOST_COLUMNS)
-    return `tiles have ${across.tile} columns, and not 64, 128, 192 or 256`;
-  const given = (name: string): GivenTensor => tensors.find((tensor) => tensor.name === name)!;
-  const [left, right] = [given(found.left.name), given(found.right.name)];
-  if (left.dtype !== right.dtype || (left.dtype !== 'f16' && left.dtype !== 'bf16'))
-    return `the factors are ${left.dtype} and ${right.dtype}, and not both f16 or bf16`;
-  for (const tensor of [left, right]) {
-    const reason = notMapped(tensor);
-    if (reason !== undefined) return `${tensor.name} ${reason}`;
+  const widths = FACTORS[left.storage]!.addsSteps ? COLUMNS_BY_STEPS : COLUMNS;
+  if (across.cut !== 'blocks' || !widths.includes(across.tile))
+    return `tiles have ${across.tile} columns, and not ${oneOf(widths)}`;
+  for (const [factor, byDepth] of [
+    [left, !left.turned],
+    [right, right.turned],
+  ] as const) {
+    const reason = notMapped({ ...given(factor.name), layout: factor.layout });
+    if (reason !== undefined) return `${factor.name} ${reason}`;
+    if (!byDepth && DTYPES[factor.storage].bytes !== 2)
+      return (
+        `elements of ${factor.name} are not adjacent along ${along.name}, which products of ` +
+        `${factor.storage} need`
+      );
   }
   for (const { name } of tensors) {
     if (name === left.name || name === right.name) continue;
@@ -233,29 +303,20 @@ export function productForm(
       notMapped(tensor) === undefined
     );
   });
-  const stage = (down.tile + across.tile) * STEP * 2;
+  const stage = (down.tile + across.tile) * LINE_BYTES;
   const beside = BESIDE + (copied === undefined ? 0 : COPIED_BYTES * (down.tile / 64));
   const stages = Math.min(MOST_STAGES, Math.floor((target.sharedBytes - beside) / stage));
   if (stages < 2) return 'shared memory does not hold two steps of the factors';
-  const grid = { across: PRODUCT_ACROSS, down: down.tile / 2 };
+  const factor = ({ name, turned, storage }: Factor): ProductFactor => ({ name, turned, storage });
   const product: ProductForm = {
-    ...{ left: found.left, right: found.right, rows, columns, summed, stages },
-    storage: left.dtype,
+    ...{ left: factor(left), right: factor(right), rows, columns, summed, stages },
     copied: copied && { name: copied.name, storage: copied.dtype as CopiedForm['storage'] },
   };
   const mapped = copied === undefined ? [left, right] : [left, right, copied];
   return {
     form: {
-      ...grid,
-      axes: walk.axes.map(({ name, tile, cut, extent }, axis): AxisForm => {
-        const divides = extent % tile === 0;
-        const width = axis === columns ? PRODUCT_WIDTH : 1;
-        return {
-          ...{ name, tile, width, cut },
-          exactRows: divides && axis === rows,
-          exactColumns: divides && axis === columns,
-        };
-      }),
+      ...{ across: PRODUCT_ACROSS, down: down.tile / 2 },
+      ...formOf(walk, product),
       tensors: {
         ...walk.tensors,
         ...Object.fromEntries(
@@ -269,8 +330,6 @@ export function productForm(
           ]),
         ),
       },
-      broadcast: false,
-      product,
     },
     blocks: target.multiprocessors,
     sharedBytes: stage * stages,
@@ -278,16 +337,46 @@ export function productForm(
       ...walk.layouts,
       ...mapped.map(({ name, layout }) => [name, layout] as const),
     ]),
-    instruction: `wgmma.m64n${across.tile}k16 of ${left.dtype}`,
+    instruction: `wgmma.m64n${across.tile}k${depthOf(product)} of ${dtypesOf(product)}`,
   };
 }
+
+/** The parts of a form that follow from its product. */
+function formOf(
+  walk: TileWalk,
+  product: ProductForm,
+): Pick<TileForm, 'axes' | 'broadcast' | 'product'> {
+  const { rows, columns } = product;
+  return {
+    axes: walk.axes.map(({ name, tile, cut, extent }, axis): AxisForm => {
+      const divides = extent % tile === 0;
+      const width = axis === columns ? PRODUCT_WIDTH : 1;
+      return {
+        ...{ name, tile, width, cut },
+        exactRows: divides && axis === rows,
+        exactColumns: divides && axis === columns,
+      };
+    }),
+    broadcast: false,
+    product,
+  };
+}
+
+/** The dtypes of a product's factors, for reports. */
+function dtypesOf({ left, right }: ProductForm): string {
+  const [a, b] = [left, right].map(({ storage }) => (storage === 'f32' ? 'tf32' : storage));
+  return a === b ? a! : `${a} and ${b}`;
+}
+
+const oneOf = (counts: readonly number[]): string =>
+  `${counts.slice(0, -1).join(', ')} or ${counts.at(-1)!}`;
 
 /** Axes of a tensor map, at most. */
 const MOST_AXES = 5;
 
-const isCopiedDtype = (name: string): boolean => ['f16', 'bf16', 'f32'].includes(name);
+const isCopiedDtype = (name: string): boolean => ['f16', 'bf16', 'f32', 'i32'].includes(name);
 
-/** Why no tensor map describes a tensor of an {@link isCopiedDtype} dtype. */
+/** Why no tensor map describes a tensor. */
 function notMapped({
   dtype,
   layout: { shape, strides },
@@ -300,7 +389,7 @@ function notMapped({
     .slice(0, -1)
     .every(
       (stride, axis) =>
-        shape[axis] === 1 || (stride >= 0 && stride % (dtype === 'f32' ? 4 : 8) === 0),
+        shape[axis] === 1 || (stride >= 0 && (stride * DTYPES[dtype].bytes) % WIDEST === 0),
     );
   return apart ? undefined : 'has rows that do not begin at multiples of 16 bytes';
 }
@@ -310,18 +399,20 @@ const SMALL_SIDE = 64;
 const SMALL_DEPTH = 32;
 
 /**
- * The axes, with smaller tiles where f16 or bf16 factors as f32 would not fit in shared memory:
+ * The axes, with smaller tiles where the factors as f32 or i32 would not fit in shared memory:
  * tiles that are right for tensor cores are too large without them, and a body that has nothing but
  * the product and elementwise functions computes the same with any tiles.
  */
 export function fittingAxes(
   found: FoundProduct,
-  cuts: TileCuts & { readonly tensors: NonNullable<TileCuts['tensors']> },
+  cuts: NamedCuts,
   axes: readonly CutAxis[],
   tensors: readonly GivenTensor[],
 ): readonly CutAxis[] {
-  const factor = tensors.find(({ name }) => name === found.left.name);
-  if (factor?.dtype !== 'f16' && factor?.dtype !== 'bf16') return axes;
+  const factor = tensors.find(({ name }) => name === found.left.name)!;
+  const { precision } = found;
+  const mayBeTensor = precision === 'tensor' || factor.dtype !== 'f32';
+  if (FACTORS[factor.dtype] === undefined || !mayBeTensor) return axes;
   const summed = cuts.names.indexOf(found.summed);
   const others = [found.left, found.right].flatMap(({ name }) =>
     cuts.tensors[name]!.slice(-2).filter((axis) => axis !== undefined && axis !== summed),

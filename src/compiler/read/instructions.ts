@@ -1,4 +1,5 @@
 /** Calls of the device's instructions: `gpu.group`, `gpu.tensor`, `gpu.barrier`, `gpu.cluster`. */
+import { FACTORS, together } from '../factors.js';
 import type { InstructionName } from '../instructions.js';
 import type { Expression, InstructionOperand, Place, StorageType } from '../tree.js';
 import { arity, integer, known, number, statement, type Call } from './calls.js';
@@ -98,22 +99,6 @@ function lines(call: Call, at: number, lineAt: number, columnAt?: number): Lines
   );
   return { place, storage, width: width! };
 }
-
-/** The type of a product's factors in PTX, its depth, and the storage of its sums. */
-const FACTORS: Readonly<
-  Partial<Record<StorageType, { type: string; depth: number; sums: readonly StorageType[] }>>
-> = {
-  f16: { type: 'f16', depth: 16, sums: ['f32', 'f16'] },
-  bf16: { type: 'bf16', depth: 16, sums: ['f32'] },
-  f32: { type: 'tf32', depth: 8, sums: ['f32'] },
-  i8: { type: 's8', depth: 32, sums: ['i32'] },
-  u8: { type: 'u8', depth: 32, sums: ['i32'] },
-  f8e4m3: { type: 'e4m3', depth: 32, sums: ['f32', 'f16'] },
-  f8e5m2: { type: 'e5m2', depth: 32, sums: ['f32', 'f16'] },
-};
-/** Whether one product takes factors of both: f8 of both kinds, or integers. */
-const together = (a: StorageType, b: StorageType): boolean =>
-  a === b || (FACTORS[a]?.depth === 32 && FACTORS[a].sums[0] === FACTORS[b]?.sums[0]);
 
 /** Elements along a panel of a transposed factor, or 0. */
 function panelOf(call: Call, at: number): number {

@@ -110,7 +110,7 @@ export abstract class TileIrExpressions extends WholeTiles {
     const { operator, left, right } = node;
     if (operator === 'add') {
       const number = this.productIn(left);
-      if (number !== undefined && node.type === 'f32')
+      if (number !== undefined && node.type === left.type)
         return this.product(number, this.expression(right));
     }
     const result = BINARY[operator](this.to, this.expression(left), this.expression(right));
@@ -131,12 +131,14 @@ export abstract class TileIrExpressions extends WholeTiles {
     if (node.op !== 'load' || node.place.memory.kind !== 'param') return undefined;
     const { name } = this.tree.params[node.place.memory.param]!;
     const { index } = node.place;
-    return name === PRODUCTS && index.op === 'constant' ? Number(index.value) : undefined;
+    return Object.values<string>(PRODUCTS).includes(name) && index.op === 'constant'
+      ? Number(index.value)
+      : undefined;
   }
 
   private load(node: Expression & { readonly op: 'load' }): Tile {
     const number = this.productIn(node);
-    if (number !== undefined) return this.product(number, this.to.constant(0, 'f32'));
+    if (number !== undefined) return this.product(number, this.to.constant(0, node.type));
     const { memory } = node.place;
     const { name } = this.tree.params[memory.kind === 'param' ? memory.param : -1]!;
     return this.memory.load(name, this.place);

@@ -16,7 +16,9 @@
 import type { AnyNode, CallExpression, Expression } from 'acorn';
 
 import type { KernelSource, SignatureEntry } from '../signature.js';
-import { variesOf } from '../tiles/tile-memory.js';
+import { storageIn, variesOf } from '../tiles/tile-memory.js';
+import { INTEGERS } from '../tiles/tile-form.js';
+import type { SumStorage } from '../tiles/tile-form.js';
 import type { ProductAxes, ProductOperand } from '../tiles/tile-operations.js';
 import type { Reduction } from '../tiles/tile-reductions.js';
 import type { Variable } from '../tiles/tile-scope.js';
@@ -40,6 +42,7 @@ export type MarkedOperation =
   | {
       readonly is: 'product';
       readonly summed: number;
+      readonly type: SumStorage;
       readonly left: MarkedOperand;
       readonly right: MarkedOperand;
     };
@@ -50,8 +53,8 @@ export interface MarkedOperand {
   readonly turned: boolean;
 }
 
-/** Tensors of marks: products, and their operands. */
-export const PRODUCTS = 'products$';
+/** Tensors of marks: products, by the type of their sums, and their operands. */
+export const PRODUCTS = { f32: 'products$', i32: 'wholeProducts$' } as const;
 export const OPERANDS = 'operands$';
 /** The number of an axis' tiles, and the elements of the present one that are in the tensor. */
 export const countName = (axis: number): string => `tiles$${axis}`;
@@ -102,16 +105,17 @@ class MarkedBody extends TileBody {
 
   protected override extraEntries(): Record<string, SignatureEntry> {
     const { indexType } = this.definition;
-    const marks = {
+    const marks = (storage: SumStorage): SignatureEntry => ({
       kind: 'tensor',
-      element: { storage: 'f32' },
+      element: { storage },
       access: 'inout',
       rank: 1,
-    } as const;
+    });
     const scalar = { kind: 'scalar', storage: indexType } as const;
     return {
-      [PRODUCTS]: marks,
-      [OPERANDS]: marks,
+      [PRODUCTS.f32]: marks('f32'),
+      [PRODUCTS.i32]: marks('i32'),
+      [OPERANDS]: marks('f32'),
       ...Object.fromEntries(
         this.form.axes.flatMap((_, axis) => [
           [countName(axis), scalar],
@@ -145,6 +149,7 @@ class MarkedBody extends TileBody {
     const value = {
       name: this.newName(param),
       varies: variesOf(this.form.tensors[param]!),
+      storage: storageIn(this.definition, param),
     };
     this.line(`const ${value.name} = args$.${param}[${this.number({ is: 'load' })}];`);
     return value;
@@ -195,11 +200,16 @@ class MarkedBody extends TileBody {
     return exactRows ? `gpu$.${this.definition.indexType}(${tile})` : `args$.${insideName(axis)}`;
   }
 
-  protected override writeTurned({ name, varies }: TileValue): TileValue {
+  protected override writeTurned({ name, varies, storage }: TileValue): TileValue {
     const turned = this.newName('turned');
     const number = this.number({ is: 'turn' });
     this.line(`const ${turned} = gpu$.warp.shuffleXor(${name}, ${number});`);
-    return { name: turned, varies: { rows: varies.columns, columns: varies.rows } };
+    return {
+      name: turned,
+      varies: { rows: varies.columns, columns: varies.rows },
+      // It has left memory, and with it the type that a product of 8 bits takes.
+      storage: storage !== undefined && INTEGERS.includes(storage) ? 'i32' : storage,
+    };
   }
 
   protected override checkPrecision(node: AnyNode): 'exact' | 'tensor' {
@@ -216,8 +226,18 @@ class MarkedBody extends TileBody {
     node: CallExpression,
     left: ProductOperand,
     right: ProductOperand,
-    { summed, varies, more }: ProductAxes,
+    { summed, type, varies, more }: ProductAxes,
   ): TileValue {
+    const wider = [left, right].find(
+      ({ storage }) => type === 'i32' && storage !== 'i8' && storage !== 'u8',
+    );
+    if (wider !== undefined)
+      return this.fail(
+        wider.node,
+        `Tile IR multiplies integers of i8 and u8 as they are loaded: ${this.code(node)}`,
+        'Write tile.dot(a.load(part), tile.transpose(b.load(part))) of such tensors, multiply ' +
+          "floats, as tile.f32(v), or leave the options' backend out.",
+      );
     if (more !== undefined) {
       this.hoist(more);
       this.join(node, this.varies(more), varies);
@@ -231,9 +251,9 @@ class MarkedBody extends TileBody {
       turned,
       of: turned ? { rows: columns, columns: rows } : { rows, columns },
     })) as [MarkedOperand, MarkedOperand];
-    this.number({ is: 'product', summed, left: a, right: b });
+    this.number({ is: 'product', summed, type, left: a, right: b });
     const name = this.newName('product');
-    this.out.write(`const ${name} = args$.${PRODUCTS}[${number}]`);
+    this.out.write(`const ${name} = args$.${PRODUCTS[type]}[${number}]`);
     if (more !== undefined) {
       this.out.write(' + (');
       this.print(more, FIRST);

@@ -114,7 +114,7 @@ export abstract class WholeTiles extends TilePlaces {
     const operation = this.operations[number] as ProductOperation;
     const tiles = [this.operands.get(2 * number)!, this.operands.get(2 * number + 1)!] as const;
     const [a, b] = tiles.map(({ loaded }) => loaded?.storage);
-    const integers = a === 'i8' && b === 'i8';
+    const integers = operation.type === 'i32';
     const asLoaded = integers || (a !== undefined && a === b && NARROW_FLOATS.includes(a));
     const [left, right] = [operation.left, operation.right].map((operand, at) =>
       this.factor(tiles[at]!, operand, operation.summed, asLoaded),
@@ -127,16 +127,11 @@ export abstract class WholeTiles extends TilePlaces {
       });
       return this.to.tile(value, 'f32', extents);
     }
-    // The sum of a tile's products of 8 bits is exact in 32, and is added to a float.
-    const exact = to.one('mmai', this.to.tileType('i32', extents), {
-      operands: [left.value, right.value, this.to.value(this.to.constant(0, 'i32'), extents)],
+    const value = to.one('mmai', this.to.tileType('i32', extents), {
+      operands: [left.value, right.value, this.to.value(sum, extents)],
       attributes: { left: tiles[0].loaded!.sign, right: tiles[1].loaded!.sign },
     });
-    const value = this.to.each('itof', 'f32', [this.to.tile(exact, 'i32', extents)], {
-      signedness: 'signed',
-      rounding: 'nearestEven',
-    });
-    return BINARY.add(this.to, value, sum)!;
+    return this.to.tile(value, 'i32', extents);
   }
 
   /** An operand with zeros outside of the tensors along the axis that is summed over. */

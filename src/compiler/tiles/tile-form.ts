@@ -1,4 +1,6 @@
 /** The form of one launch of a tile kernel: the code is specialised for it. */
+import { FACTORS } from '../factors.js';
+import type { StorageType } from '../tree.js';
 import type { RowAccess } from '../element/element-form.js';
 
 /** How one axis of the tiles is cut, and how the threads of a block share it. */
@@ -50,6 +52,11 @@ export interface FactorForm {
   readonly turned: boolean;
 }
 
+/** A factor whose elements lie along `turned`'s axis as its instruction takes them. */
+export interface ProductFactor extends FactorForm {
+  readonly storage: StorageType;
+}
+
 /**
  * A product that Hopper's warp groups compute: `sum = tile.dot(left, right, sum)` in a loop over
  * all tiles of an axis. Its factors are copied by tensor maps. Each of the block's warp groups has
@@ -57,14 +64,13 @@ export interface FactorForm {
  * are those that the instruction gives it: two rows, 8 apart, and two columns of every eight.
  */
 export interface ProductForm {
-  readonly left: FactorForm;
-  readonly right: FactorForm;
+  readonly left: ProductFactor;
+  readonly right: ProductFactor;
   /** Numbers of axes. */
   readonly rows: number;
   readonly columns: number;
   readonly summed: number;
-  readonly storage: 'f16' | 'bf16';
-  /** Steps of 64 elements whose factors are in shared memory at a time. */
+  /** Steps of lines of 128 bytes whose factors are in shared memory at a time. */
   readonly stages: number;
   /** The tensor whose tile tensor copies write, from shared memory. */
   readonly copied: CopiedForm | undefined;
@@ -73,7 +79,7 @@ export interface ProductForm {
 /** A tensor of rows and columns of a product, which the body stores once. */
 export interface CopiedForm {
   readonly name: string;
-  readonly storage: 'f16' | 'bf16' | 'f32';
+  readonly storage: 'f16' | 'bf16' | 'f32' | 'i32';
 }
 
 /** Bytes of a line in shared memory. */
@@ -82,8 +88,15 @@ export const LINE_BYTES = 128;
 export const PART_LINES = 64;
 export const PARTS = 2;
 
-/** Elements of the summed axis in one step: lines of 128 bytes. */
-export const STEP = 64;
+/** Elements of the summed axis in one instruction, and in one step: lines of 128 bytes. */
+export const depthOf = ({ left }: ProductForm): number => FACTORS[left.storage]!.depth;
+export const stepOf = (product: ProductForm): number => 4 * depthOf(product);
+/** Storage of a product's sums. */
+export type SumStorage = 'f32' | 'i32';
+export const sumsOf = (factor: StorageType): SumStorage =>
+  INTEGERS.includes(factor) ? 'i32' : 'f32';
+/** Storage of integers that products multiply exactly, modulo 2^32. */
+export const INTEGERS: readonly StorageType[] = ['i8', 'u8', 'i16', 'u16', 'i32', 'u32'];
 /** Rows from one of a thread's elements to the next, and threads along a row, in products. */
 export const PRODUCT_ROWS = 8;
 export const PRODUCT_ACROSS = 4;

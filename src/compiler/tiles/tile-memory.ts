@@ -3,6 +3,8 @@
  * again: its reads are valid, and its values change no maximum and no minimum. Sums and stores
  * leave it out.
  */
+import type { KernelSource } from '../signature.js';
+import type { StorageType } from '../tree.js';
 import { extentName, strideName } from './tile-form.js';
 import type { TensorForm } from './tile-form.js';
 import { all } from './tile-writer.js';
@@ -14,6 +16,12 @@ export function variesOf({ access, row, column }: TensorForm): Varies {
     rows: access === 'row' || access === 'one' ? undefined : row,
     columns: access === 'column' || access === 'one' ? undefined : column,
   };
+}
+
+/** The dtype of a tensor. */
+export function storageIn({ signature }: KernelSource, name: string): StorageType | undefined {
+  const entry = signature[name]!;
+  return entry.kind === 'tensor' && 'storage' in entry.element ? entry.element.storage : undefined;
 }
 
 /**
@@ -71,7 +79,8 @@ export function writeLoad(writer: TileWriter, name: string): TileValue {
   const { across } = writer.form;
   const varies = variesOf(tensor);
   const { rows, columns } = varies;
-  const value: TileValue = { name: writer.newName(name), varies };
+  const storage = storageIn(writer.definition, name);
+  const value: TileValue = { name: writer.newName(name), varies, storage };
   const from = place(writer, name);
   if (rows === undefined && columns === undefined) {
     writer.line(`const ${value.name} = ${from};`);

@@ -5,15 +5,20 @@
 import type { AnyNode, AssignmentExpression, CallExpression, Expression } from 'acorn';
 
 import { childrenOf } from '../read/syntax.js';
-import { TileExpressions, operandsOf } from './tile-expressions.js';
+import { FACTORS, together } from '../factors.js';
+import type { StorageType } from '../tree.js';
+import { operandsOf } from './tile-expressions.js';
+import { TileIntegers } from './tile-integers.js';
 import { isReadByOthers, variesOf, writeLoad, writeStore } from './tile-memory.js';
 import { BYTES, SHARED_BYTES } from './tile-form.js';
+import type { SumStorage } from './tile-form.js';
 import { Buffers, writeProduct, writeTurned } from './tile-products.js';
 import type { Side } from './tile-products.js';
 import { writeReduction } from './tile-reductions.js';
 import type { Reduction } from './tile-reductions.js';
 import { WHAT_IS_WRITTEN } from './tile-scope.js';
-import type { TileValue, Varies } from './tile-writer.js';
+import { stagedKey } from './tile-writer.js';
+import type { StagedForm, TileValue, Varies } from './tile-writer.js';
 import { writeCopiedStore } from './warp-group-products.js';
 
 /** An operand of a product, whose rows and columns may be exchanged. */
@@ -23,16 +28,20 @@ export interface ProductOperand {
   readonly turned: boolean;
   /** The axes after it. */
   readonly varies: Varies;
+  /** As of {@link TileValue}. */
+  readonly storage: StorageType | undefined;
 }
 
-/** The axes of a product, and what it is added to. */
-export interface ProductAxes {
-  readonly summed: number;
+/** The axes of a product, the type of its sums, and what it is added to. */
+export interface ProductAxes extends StagedForm {
   readonly varies: Varies;
   readonly more: AnyNode | undefined;
 }
 
-export abstract class TileOperations extends TileExpressions {
+/** dtypes that a product would have to narrow. */
+const WIDE: readonly StorageType[] = ['f64', 'i64', 'u64'];
+
+export abstract class TileOperations extends TileIntegers {
   /** Tensors whose tile was loaded, and those whose tile was stored. */
   private readonly loaded = new Set<string>();
   protected readonly stored = new Set<string>();
@@ -298,9 +307,11 @@ export abstract class TileOperations extends TileExpressions {
       );
     }
     const of = this.form.broadcast ? { rows: 0, columns: 1 } : { rows, columns };
+    const storage = reduction !== 'mean' && this.isInteger(value) ? 'i32' : undefined;
     this.written.set(node, {
       is: 'value',
       ...this.writeReduction(value, reduction, of, axis),
+      storage,
     });
     this.checkShared(node);
   }
@@ -349,7 +360,11 @@ export abstract class TileOperations extends TileExpressions {
     if (written !== undefined) return written;
     const binding = this.bindingOf(node);
     if (binding?.is === 'variable' || binding?.is === 'value') return binding;
-    const value: TileValue = { name: this.newName('operand'), varies: this.varies(node) };
+    const value: TileValue = {
+      name: this.newName('operand'),
+      varies: this.varies(node),
+      storage: this.isInteger(node) ? 'i32' : undefined,
+    };
     this.define(value.name, node, value.varies);
     return value;
   }
@@ -372,7 +387,39 @@ export abstract class TileOperations extends TileExpressions {
       node: inner,
       turned,
       varies: turned ? { rows: columns, columns: rows } : { rows, columns },
+      storage: this.storageOf(inner),
     };
+  }
+
+  private storageOf(node: AnyNode): StorageType | undefined {
+    const value = this.written.get(node) ?? this.bindingOf(node);
+    if (value?.is === 'value' || value?.is === 'variable') return value.storage;
+    return this.isInteger(node) ? 'i32' : undefined;
+  }
+
+  /** Checks the dtypes of a product's operands, and gives the type of its sums. */
+  private sumsOf(
+    node: CallExpression,
+    operands: readonly ProductOperand[],
+    precision: 'exact' | 'tensor' | undefined,
+  ): SumStorage {
+    const known = operands.map(({ storage }) => storage);
+    const wide = known.find((storage) => storage !== undefined && WIDE.includes(storage));
+    if (wide !== undefined)
+      return this.fail(
+        node,
+        `dot multiplies elements of up to 32 bits, and these are ${wide}: ${this.code(node)}`,
+        `Convert them first: const v = tile.${wide === 'f64' ? 'f32' : 'i32'}(x.load(part)).`,
+      );
+    const [a, b] = known;
+    if (precision === 'tensor' && a !== undefined && b !== undefined && !together(a, b))
+      return this.fail(
+        node,
+        `Tensor cores have no product of ${a} and ${b}: ${this.code(node)}`,
+        `They multiply two tiles of ${Object.keys(FACTORS).join(', ')}: of one dtype, of both ` +
+          'kinds of f8, or of i8 and u8. Convert one, or leave the precision out.',
+      );
+    return operands.every(({ node: operand }) => this.isInteger(operand)) ? 'i32' : 'f32';
   }
 
   /** Checks the options of a product. This form computes it exactly, which both allow. */
@@ -396,7 +443,7 @@ export abstract class TileOperations extends TileExpressions {
 
   private product(node: CallExpression): void {
     const [a, b, more, options] = node.arguments;
-    if (options !== undefined) this.checkPrecision(options);
+    const precision = options === undefined ? undefined : this.checkPrecision(options);
     if (a === undefined || b === undefined || node.arguments.length > 4)
       return this.fail(
         node,
@@ -432,9 +479,11 @@ export abstract class TileOperations extends TileExpressions {
           `${this.code(node)}`,
         'Pass the tensor twice, and name its axes differently the second time.',
       );
+    const type = this.sumsOf(node, [left, right], precision);
     this.written.set(node, {
       is: 'value',
-      ...this.writeProduct(node, left, right, { summed, varies, more }),
+      ...this.writeProduct(node, left, right, { summed, type, varies, more }),
+      storage: type,
     });
   }
 
@@ -443,23 +492,16 @@ export abstract class TileOperations extends TileExpressions {
     node: CallExpression,
     left: ProductOperand,
     right: ProductOperand,
-    { summed, varies, more }: ProductAxes,
+    { varies, more, ...form }: ProductAxes,
   ): TileValue {
     const value: TileValue = { name: this.newName('product'), varies };
-    this.line(`const ${value.name} = gpu$.local.f32(${this.slots(varies)});`);
+    this.line(`const ${value.name} = gpu$.local.${form.type}(${this.slots(varies)});`);
     if (more !== undefined) {
       this.hoist(more);
       this.join(node, this.varies(more), varies);
       this.assign(value, more);
     }
-    writeProduct(
-      this,
-      this.buffers,
-      value,
-      this.side(left, summed),
-      this.side(right, summed),
-      summed,
-    );
+    writeProduct(this, this.buffers, value, this.side(left, form), this.side(right, form), form);
     if (this.buffers.bytes > SHARED_BYTES) {
       return this.fail(
         node,
@@ -476,15 +518,16 @@ export abstract class TileOperations extends TileExpressions {
    * An operand in shared memory. A constant from outside of the loop is staged where it is
    * declared.
    */
-  private side({ node, turned }: ProductOperand, summed: number): Side {
+  private side({ node, turned }: ProductOperand, form: StagedForm): Side {
     const value = this.operandValue(node);
     const variable = this.bindingOf(node);
     if (variable?.is !== 'variable' || variable.assigned || variable.depth === this.depth)
       return { value, turned, staged: undefined };
-    const staged = variable.staged.get(summed);
+    const key = stagedKey(form);
+    const staged = variable.staged.get(key);
     if (staged === undefined) {
-      const ahead = this.found.ahead.get(variable.at) ?? new Set<number>();
-      this.found.ahead.set(variable.at, ahead.add(summed));
+      const ahead = this.found.ahead.get(variable.at) ?? new Map<string, StagedForm>();
+      this.found.ahead.set(variable.at, ahead.set(key, form));
       this.foundMore = true;
     }
     return { value, turned, staged };

@@ -1,14 +1,15 @@
 /**
  * Products and transpositions of tiles: both pass elements between threads through shared memory.
- * The operands of a product are stored there as f32, and each thread computes its block of the
- * result from registers, in the order of the axis that is summed over, with one rounding for each
- * product and sum: the bits do not depend on the form.
+ * The operands of a product are stored there as f32, or as i32 where both are integers. Each thread
+ * computes its block of the result from registers, in the order of the axis that is summed over,
+ * with one rounding for each product and sum: the bits do not depend on the form.
  */
 import type { AnyNode } from 'acorn';
 
 import { BYTES } from './tile-form.js';
+import type { SumStorage } from './tile-form.js';
 import { IN_LOOP, all } from './tile-writer.js';
-import type { TileValue, TileWriter } from './tile-writer.js';
+import type { Buffer, StagedForm, TileValue, TileWriter } from './tile-writer.js';
 
 /** An operand in shared memory. */
 export interface Staged {
@@ -29,16 +30,16 @@ export interface Side {
 const PAD = 4;
 /** Buffers of shared memory, which are reused as the text is written. */
 export class Buffers {
-  /** Elements of each. */
-  readonly lengths: number[] = [];
+  readonly all: Buffer[] = [];
   private readonly taken = new Set<number>();
 
-  take(length: number): number {
-    const free = [...this.lengths.keys()]
-      .filter((buffer) => !this.taken.has(buffer))
-      .sort((a, b) => Math.abs(this.lengths[a]! - length) - Math.abs(this.lengths[b]! - length))[0];
-    const buffer = free ?? this.lengths.length;
-    this.lengths[buffer] = Math.max(length, this.lengths[buffer] ?? 0);
+  take(length: number, type: SumStorage): number {
+    const apart = (buffer: number): number => Math.abs(this.all[buffer]!.length - length);
+    const free = [...this.all.keys()]
+      .filter((buffer) => !this.taken.has(buffer) && this.all[buffer]!.type === type)
+      .sort((a, b) => apart(a) - apart(b))[0];
+    const buffer = free ?? this.all.length;
+    this.all[buffer] = { length: Math.max(length, this.all[buffer]?.length ?? 0), type };
     this.taken.add(buffer);
     return buffer;
   }
@@ -48,7 +49,7 @@ export class Buffers {
   }
 
   get bytes(): number {
-    return this.lengths.reduce((sum, length) => sum + length * BYTES, 0);
+    return this.all.reduce((sum, { length }) => sum + length * BYTES, 0);
   }
 }
 
@@ -62,18 +63,19 @@ export function writeStaged(
   writer: TileWriter,
   buffers: Buffers,
   value: TileValue,
-  summed: number,
+  { summed, type }: StagedForm,
 ): Staged {
   const { rows, columns } = value.varies as { rows: number; columns: number };
   const { across, down } = writer.form;
   const pitch = writer.columnSlots(columns) * across + PAD;
-  const buffer = buffers.take(writer.rowSlots(rows) * down * pitch);
+  const buffer = buffers.take(writer.rowSlots(rows) * down * pitch, type);
   const width = writer.widthOf(columns);
   const inside = summed === rows ? writer.rowExists(rows, 'r$') : writer.groupExists(columns, 'q$');
-  const element = writer.element(value, {
+  const given = writer.element(value, {
     row: 'r$',
     column: width === 1 ? 'q$' : `q$ * ${width} + k$`,
   });
+  const element = type === 'i32' ? `gpu$.i32(${given})` : given;
   writer.line(
     `for (let r$ = 0; r$ < ${writer.rowSlots(rows)}; r$++) for (let q$ = 0; q$ < ` +
       `${writer.columnSlots(columns) / width}; ` +
@@ -92,11 +94,12 @@ export function writeProduct(
   into: TileValue,
   a: Side,
   b: Side,
-  summed: number,
+  form: StagedForm,
 ): void {
+  const { summed, type } = form;
   const { rows, columns } = into.varies as { rows: number; columns: number };
   const [left, right] = [a, b].map(
-    (side) => side.staged ?? writeStaged(writer, buffers, side.value, summed),
+    (side) => side.staged ?? writeStaged(writer, buffers, side.value, form),
   ) as [Staged, Staged];
   writer.barrier();
   const { tile } = writer.axis(summed);
@@ -119,19 +122,23 @@ export function writeProduct(
     ? `${turnedColumn} * ${right.pitch} + k0$ + j$`
     : `(k0$ + j$) * ${right.pitch} + ${column}`;
   const turn = `for (let j$ = 0; j$ < ${by}; j$++)`;
+  const [factorA, factorB] = [`left$[j$ * ${down} + r$]`, `right$[j$ * ${columnsEach} + c$]`];
+  const sum = writer.element(into, IN_LOOP);
   writer.line(
     'gpu$.unroll(1);',
     `for (let k0$ = 0; k0$ < ${tile}; k0$ += ${by}) {`,
-    `const left$ = gpu$.local.f32(${down * by}); ` +
-      `const right$ = gpu$.local.f32(${columnsEach * by});`,
+    `const left$ = gpu$.local.${type}(${down * by}); ` +
+      `const right$ = gpu$.local.${type}(${columnsEach * by});`,
     `for (let r$ = 0; r$ < ${down}; r$++) ${turn} left$[j$ * ${down} + r$] = ` +
       `${bufferName(left.buffer)}[${leftAt}];`,
     `${turn} for (let q$ = 0; q$ < ${columnsEach / width}; q$++) for (let k$ = 0; k$ < ${width}; ` +
       `k$++) right$[j$ * ${columnsEach} + q$ * ${width} + k$] = ` +
       `${bufferName(right.buffer)}[${rightAt}];`,
     `${turn} for (let r$ = 0; r$ < ${down}; r$++) for (let c$ = 0; c$ < ${columnsEach}; c$++) ` +
-      `${writer.element(into, IN_LOOP)} = gpu$.fma(left$[j$ * ${down} + r$], ` +
-      `right$[j$ * ${columnsEach} + c$], ${writer.element(into, IN_LOOP)});`,
+      `${sum} = ` +
+      (type === 'i32'
+        ? `${factorA} * ${factorB} + ${sum};`
+        : `gpu$.fma(${factorA}, ${factorB}, ${sum});`),
     '}',
   );
   const own = [a, b].flatMap((side, at) =>
@@ -147,7 +154,8 @@ export function writeTurned(writer: TileWriter, value: TileValue, like: AnyNode)
   const { rows, columns } = value.varies;
   const { across, down } = writer.form;
   const name = writer.newName('turned');
-  const turned: TileValue = { name, varies: { rows: columns, columns: rows } };
+  const { storage } = value;
+  const turned: TileValue = { name, varies: { rows: columns, columns: rows }, storage };
   const part = writer.newName('part');
   const [height, length] = [
     rows === undefined ? 1 : writer.rowSlots(rows) * down,

@@ -42,8 +42,8 @@ export interface Variable extends TileValue {
   readonly walked: ReadonlySet<number>;
   /** Whether it gets more than one value. */
   readonly assigned: boolean;
-  /** Its place in shared memory, by the axis that is summed over. */
-  readonly staged: Map<number, Staged>;
+  /** Its place in shared memory, by {@link stagedKey}. */
+  readonly staged: Map<string, Staged>;
 }
 
 /** Resolves names and members. */

@@ -41,6 +41,7 @@ export function readAgain(bodyFor: (found: Found) => TileBody): KernelSource {
     variables: new Map(),
     buffers: [],
     ahead: new Map(),
+    fractions: new Set(),
     loaded: new Set(),
     stored: new Set(),
   };
@@ -98,8 +99,9 @@ export class TileBody extends TileStatements {
     });
     out.write('\n}');
     this.checkStored(node);
-    if (String(this.buffers.lengths) !== String(this.found.buffers)) this.foundMore = true;
-    this.found.buffers = this.buffers.lengths;
+    const buffers = this.buffers.all;
+    if (JSON.stringify(buffers) !== JSON.stringify(this.found.buffers)) this.foundMore = true;
+    this.found.buffers = buffers;
     this.keepAccesses();
     const own: Record<string, SignatureEntry> = Object.fromEntries(
       Object.entries(signature).map(([each, entry]) => [
@@ -154,7 +156,8 @@ export class TileBody extends TileStatements {
     } = this;
     this.line(
       ...this.found.buffers.map(
-        (length, buffer) => `const ${bufferName(buffer)} = gpu$.shared.f32(${length});`,
+        ({ length, type }, buffer) =>
+          `const ${bufferName(buffer)} = gpu$.shared.${type}(${length});`,
       ),
     );
     if (this.form.product !== undefined) {

@@ -12,7 +12,7 @@ import type {
 } from 'acorn';
 
 import { propertyName } from '../read/property-name.js';
-import { extentName } from './tile-form.js';
+import { extentName, sumsOf } from './tile-form.js';
 import type { ProductForm } from './tile-form.js';
 import { TileOperations } from './tile-operations.js';
 import { writeStaged } from './tile-products.js';
@@ -121,10 +121,16 @@ export abstract class TileStatements extends TileOperations {
     const name = known?.name ?? this.newName(id.name);
     const own = this.varies(init);
     const varies = assigned ? this.join(node, own, this.found.variables.get(id.start)) : own;
+    const storage = assigned
+      ? this.isFraction(init) || this.found.fractions.has(id.start)
+        ? undefined
+        : 'i32'
+      : (known?.storage ?? (this.isInteger(init) ? 'i32' : undefined));
     const variable: Variable = {
       is: 'variable',
       name,
       varies,
+      storage,
       at: id.start,
       depth: this.depth,
       walked: this.walked,
@@ -133,8 +139,8 @@ export abstract class TileStatements extends TileOperations {
     };
     if (!assigned) {
       if (known === undefined) this.define(name, init, varies);
-      for (const axis of this.found.ahead.get(id.start) ?? [])
-        variable.staged.set(axis, writeStaged(this, this.buffers, variable, axis));
+      for (const [key, form] of this.found.ahead.get(id.start) ?? [])
+        variable.staged.set(key, writeStaged(this, this.buffers, variable, form));
     } else this.writeVariable(variable, init);
     this.names.set(id.name, variable);
   }
@@ -224,6 +230,10 @@ export abstract class TileStatements extends TileOperations {
             start: node.start,
             end: node.end,
           };
+    if (to.storage !== undefined && this.isFraction(value)) {
+      this.found.fractions.add(to.at);
+      this.foundMore = true;
+    }
     const varies = this.join(node, this.varies(value), to.varies);
     const beyond = [varies.rows, varies.columns].find(
       (axis) => axis !== undefined && this.axis(axis).cut === 'walk' && !to.walked.has(axis),
@@ -401,7 +411,7 @@ export abstract class TileStatements extends TileOperations {
     }
     for (const { name } of [product.left, product.right]) this.found.loaded.add(name);
     this.out.as(node, () => {
-      this.line(`${to.name}type = gpu$.f32(0);`);
+      this.line(`${to.name}type = gpu$.${sumsOf(product.left.storage)}(0);`);
       writeProductLoop(this, product, to);
     });
   }

@@ -8,10 +8,11 @@
 import type { AnyNode } from 'acorn';
 
 import type { KernelSource } from '../signature.js';
+import type { StorageType } from '../tree.js';
 import { KernelSourceError } from '../source-error.js';
 import { PrintedText } from './printed-text.js';
 import { PRODUCT_ACROSS, PRODUCT_ROWS, columnSlots, rowSlots } from './tile-form.js';
-import type { AxisForm, TileForm } from './tile-form.js';
+import type { AxisForm, SumStorage, TileForm } from './tile-form.js';
 
 /** Axes along which a value differs within the tile. */
 export interface Varies {
@@ -25,6 +26,11 @@ export const NO_AXES: Varies = { rows: undefined, columns: undefined };
 export interface TileValue {
   readonly name: string;
   readonly varies: Varies;
+  /**
+   * The dtype of its elements, where it is the tile of a tensor, and i32 where they are computed
+   * from integers; undefined for what is computed otherwise.
+   */
+  readonly storage?: StorageType | undefined;
 }
 
 /** The index expressions of a thread's slot. */
@@ -43,17 +49,33 @@ export const IN_LOOP: Slot = { row: 'r$', column: 'c$' };
 export interface Found {
   /** The axes of variables, by the place of their declaration. */
   readonly variables: Map<number, Varies>;
-  /** The lengths of the buffers for operands of products. */
-  buffers: readonly number[];
+  /** The buffers for operands of products. */
+  buffers: readonly Buffer[];
   /**
    * Constants from outside of a loop that products within it use, by the place of their
-   * declaration, with the axis that is summed over.
+   * declaration: how they are staged there, by {@link stagedKey}.
    */
-  readonly ahead: Map<number, Set<number>>;
+  readonly ahead: Map<number, Map<string, StagedForm>>;
+  /** Variables that get a value that is not computed from integers, by the same places. */
+  readonly fractions: Set<number>;
   /** Tensors of which a tile is loaded, and stored, anywhere in the body. */
   readonly loaded: Set<string>;
   readonly stored: Set<string>;
 }
+
+/** A buffer of shared memory, in elements. */
+export interface Buffer {
+  readonly length: number;
+  readonly type: SumStorage;
+}
+
+/** How an operand is staged: the axis that is summed over, and the type of its elements. */
+export interface StagedForm {
+  readonly summed: number;
+  readonly type: SumStorage;
+}
+
+export const stagedKey = ({ summed, type }: StagedForm): string => `${summed} ${type}`;
 
 export abstract class TileWriter {
   readonly definition: KernelSource;

@@ -7,12 +7,16 @@ import {
   LINE_BYTES,
   PARTS,
   PART_LINES,
-  STEP,
   blockAxes,
+  depthOf,
   extentName,
+  stepOf,
+  sumsOf,
   tilesName,
 } from './tile-form.js';
 import type { CopiedForm, FactorForm, ProductForm } from './tile-form.js';
+import { FACTORS } from '../factors.js';
+import { storageBytes } from '../storage-types.js';
 import { IN_LOOP } from './tile-writer.js';
 import type { TileValue, TileWriter } from './tile-writer.js';
 
@@ -28,14 +32,15 @@ const PANEL = 64;
 const FIRST_GROUP_BARRIER = 2;
 
 /** Elements in a line of the tile that is copied. */
-const widthOf = ({ storage }: CopiedForm): number => LINE_BYTES / (storage === 'f32' ? 4 : 2);
+const widthOf = ({ storage }: CopiedForm): number => LINE_BYTES / storageBytes[storage];
 
 export const groupsOf = (writer: TileWriter, { rows }: ProductForm): number =>
   writer.axis(rows).tile / 64;
 
 /** Writes what all threads begin with: shared memory, mbarriers, and the thread's place. */
 export function writeProductHead(writer: TileWriter, product: ProductForm): void {
-  const { rows, columns, storage, stages, copied } = product;
+  const { rows, columns, left, right, stages, copied } = product;
+  const step = stepOf(product);
   const lines = writer.axis(rows).tile + writer.axis(columns).tile;
   if (copied !== undefined)
     writer.line(
@@ -43,7 +48,11 @@ export function writeProductHead(writer: TileWriter, product: ProductForm): void
         `${groupsOf(writer, product) * PARTS * PART_LINES}, ${widthOf(copied)});`,
     );
   writer.line(
-    `const lines$ = gpu$.dynamicShared.${storage}(${stages * lines}, ${STEP});`,
+    `const lines$ = gpu$.dynamicShared.${left.storage}(${stages * lines}, ${step});`,
+    // The same memory, as elements of the right factor.
+    ...(right.storage === left.storage
+      ? []
+      : [`const others$ = gpu$.dynamicShared.${right.storage}(${stages * lines}, ${step});`]),
     `const full$ = gpu$.shared.u64(${stages});`,
     `const empty$ = gpu$.shared.u64(${stages});`,
     'if (gpu$.threadIdx.x === 0) {',
@@ -57,7 +66,7 @@ export function writeProductHead(writer: TileWriter, product: ProductForm): void
     'const warpGroup$ = gpu$.warpIdx >> 2;',
     'const threadColumn$ = gpu$.lane & 3;',
     'const threadRow$ = gpu$.warpIdx * 16 + (gpu$.lane >> 2);',
-    `const steps$ = (args$.${extentName(product.summed)} + ${STEP - 1}) / ${STEP};`,
+    `const steps$ = (args$.${extentName(product.summed)} + ${step - 1}) / ${step};`,
     `const tiles$ = ${blockAxes(writer.form)
       .map((axis) => `args$.${tilesName(axis)}`)
       .join(' * ')};`,
@@ -89,13 +98,17 @@ function writeTiles(writer: TileWriter, { rows, columns }: ProductForm): void {
   }
 }
 
-/** Writes the copies of one factor's boxes. `first`: its first line in the stage. */
+/** The name of the shared memory as elements of the right factor. */
+const linesOfRight = ({ left, right }: ProductForm): string =>
+  left.storage === right.storage ? 'lines$' : 'others$';
+
+/** Writes the copies of one factor's boxes to `lines`, from the line `first` of the stage on. */
 function writeCopies(
   writer: TileWriter,
   { name }: FactorForm,
   byDepth: boolean,
   axis: number,
-  first: string,
+  [lines, first]: readonly [string, string],
 ): void {
   const { tile } = writer.axis(axis);
   const outer = writer.form.tensors[name]!.outer.map((each) =>
@@ -104,7 +117,7 @@ function writeCopies(
   const load = (line: string, count: number, place: string): string => {
     const indices = byDepth ? `${place}, at$` : `at$, ${place}`;
     return (
-      `gpu$.tensor.load(lines$, ${line}, ${count}, args$.${name}, full$, stage$, ` +
+      `gpu$.tensor.load(${lines}, ${line}, ${count}, args$.${name}, full$, stage$, ` +
       `${outer.join('')}${indices});`
     );
   };
@@ -145,11 +158,14 @@ export function writeProducer(writer: TileWriter, product: ProductForm): void {
     'gpu$.barrier.wait(empty$, stage$, empties$);',
     `gpu$.barrier.expect(full$, stage$, ${lines * 128});`,
     `const line$ = stage$ * ${lines};`,
-    `const at$ = step$ * ${STEP};`,
+    `const at$ = step$ * ${stepOf(product)};`,
   );
-  writeCopies(writer, product.left, leftByDepth(product), rows, 'line$');
+  writeCopies(writer, product.left, leftByDepth(product), rows, ['lines$', 'line$']);
   const right = `line$ + ${writer.axis(rows).tile}`;
-  writeCopies(writer, product.right, rightByDepth(product), columns, right);
+  writeCopies(writer, product.right, rightByDepth(product), columns, [
+    linesOfRight(product),
+    right,
+  ]);
   writer.line(...next(product, 'empties$'), '}', '}', '}', '} else {');
   if (groups > 1) writer.line(`gpu$.group.moreRegisters(${MULTIPLYING});`);
   writer.line('let fulls$ = 0;');
@@ -178,30 +194,49 @@ export function writeProductLoop(writer: TileWriter, product: ProductForm, into:
     'for (let k$ = 0; k$ < 2; k$++)';
   const arrive = (stage: string, test: string): string =>
     `if (${test}${FIRST_OF_GROUP}) gpu$.barrier.arrive(empty$, ${stage});`;
+  const multiply = (sums: string): string[] => [
+    'gpu$.group.begin();',
+    'gpu$.unroll();',
+    `for (let p$ = 0; p$ < ${stepOf(product)}; p$ += ${depthOf(product)}) ` +
+      `gpu$.group.mma(${sums}, lines$, ` +
+      `line$ + warpGroup$ * 64${byLeft ? '' : ' + p$'}, ${byLeft ? 'p$' : '0'}, ` +
+      `${linesOfRight(product)}, ` +
+      `line$ + ${writer.axis(rows).tile}${byRight ? '' : ' + p$'}, ${byRight ? 'p$' : '0'}, ` +
+      `${byLeft ? 0 : PANEL}, ${byRight ? 0 : PANEL});`,
+    'gpu$.group.commit();',
+  ];
+  const { addsSteps } = FACTORS[product.left.storage]!;
+  const type = sumsOf(product.left.storage);
+  const array = `gpu$.local.${type}(${tile / 2})`;
+  const eachSum = ['gpu$.unroll();', `for (let i$ = 0; i$ < ${tile / 2}; i$++)`];
   writer.line(
-    `const sums$ = gpu$.local.f32(${tile / 2});`,
+    `const sums$ = ${array};`,
     `${all} sums$[q$ * 4 + r$ * 2 + k$] = ${element};`,
     '{',
-    'let before$ = 0;',
+    ...(addsSteps ? [] : ['let before$ = 0;']),
     'let step$ = 0;',
     'do {',
     'gpu$.barrier.wait(full$, stage$, fulls$);',
     `const line$ = stage$ * ${each};`,
-    'gpu$.group.begin();',
-    'gpu$.unroll();',
-    `for (let p$ = 0; p$ < ${STEP}; p$ += 16) gpu$.group.mma(sums$, lines$, ` +
-      `line$ + warpGroup$ * 64${byLeft ? '' : ' + p$'}, ${byLeft ? 'p$' : '0'}, lines$, ` +
-      `line$ + ${writer.axis(rows).tile}${byRight ? '' : ' + p$'}, ${byRight ? 'p$' : '0'}, ` +
-      `${byLeft ? 0 : PANEL}, ${byRight ? 0 : PANEL});`,
-    'gpu$.group.commit();',
-    'gpu$.group.wait(1);',
-    arrive('before$', 'step$ > 0 && '),
-    'before$ = stage$;',
+    ...(addsSteps
+      ? [
+          `const stepSums$ = ${array};`,
+          ...[...eachSum, 'stepSums$[i$] = 0;'],
+          ...multiply('stepSums$'),
+          'gpu$.group.wait(0);',
+          arrive('stage$', ''),
+          ...[...eachSum, 'sums$[i$] = sums$[i$] + stepSums$[i$];'],
+        ]
+      : [
+          ...multiply('sums$'),
+          'gpu$.group.wait(1);',
+          arrive('before$', 'step$ > 0 && '),
+          'before$ = stage$;',
+        ]),
     ...next(product, 'fulls$'),
     'step$++;',
     '} while (step$ < steps$);',
-    'gpu$.group.wait(0);',
-    arrive('before$', ''),
+    ...(addsSteps ? [] : ['gpu$.group.wait(0);', arrive('before$', '')]),
     '}',
     `${all} ${element} = sums$[q$ * 4 + r$ * 2 + k$];`,
   );
@@ -233,7 +268,7 @@ export function writeCopiedStore(
     `if (${FIRST_OF_GROUP}) gpu$.tensor.waitRead(1);`,
     sync,
     'gpu$.unroll();',
-    ...(storage === 'f32'
+    ...(storageBytes[storage] === 4
       ? [
           'for (let q$ = 0; q$ < 4; q$++) {',
           'const line$ = to$ + gpu$.warpIdx % 4 * 16 + (gpu$.lane >> 2);',

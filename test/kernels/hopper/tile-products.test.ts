@@ -255,7 +255,7 @@ describe('products in the text of a body', () => {
   test('that is exact', () => {
     const exact = loop.replace(',s)', ",s,{precision:'exact'})");
     const text = `({c,a,b},t)=>{let s=0;${exact}c.store(s)}`;
-    expect(productIn(text, tensors)).toMatchObject({ exact: true });
+    expect(productIn(text, tensors)).toMatchObject({ precision: 'exact' });
   });
   test.each([
     ['another statement in the loop', `({c,a,b},t)=>{let s=0;${loop.replace('s=', '{u=1;s=')}}}`],
