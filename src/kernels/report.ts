@@ -34,8 +34,8 @@ export interface TileReport extends KernelReport {
   /** What made the code: the library's compiler to PTX, or NVIDIA's Tile IR assembler. */
   readonly backend: 'ptx' | 'tileir';
   /**
-   * How its products are computed: the instruction, or `f32` and the reason why no tensor cores
-   * compute it. Empty for kernels without products.
+   * How its products are computed: the instruction and the dtypes, or `f32` or `i32`, in which they
+   * are summed, and the reason why no tensor cores compute them. Empty for kernels without products.
    */
   readonly products: readonly string[];
 }

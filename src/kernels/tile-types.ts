@@ -92,7 +92,12 @@ export type TileAxesOption<
 
 /** Options of `tile.dot`. */
 export interface DotOptions {
-  /** Whether each term is rounded once, or tensor cores may add them. Default: `'tensor'`. */
+  /**
+   * `'exact'`: each term is rounded once, in the order of the summed axis, with the same bits on
+   * every device. `'tensor'`: tensor cores add them, where the device has them for the dtypes; f32
+   * is then rounded to tf32, towards zero. Default: `'exact'` for f32, else `'tensor'`. Products of
+   * integers are exact by both.
+   */
   readonly precision?: 'exact' | 'tensor';
 }
 
@@ -105,14 +110,17 @@ export interface Tile extends Omit<ArithmeticGpu, 'local' | 'unroll'> {
   /**
    * The product of two tiles, where the columns of `a` and the rows of `b` are one axis; it is
    * added to `sum` where that is given. It is computed in f32, term by term in the order of that
-   * axis and rounded once for each: the same bits on every device. It takes tiles of tensors with
-   * named axes only.
+   * axis and rounded once for each: the same bits on every device. Where both tiles are integers of
+   * at most 32 bits, or computed from such, it is computed in i32, modulo 2^32. It takes tiles of
+   * tensors with named axes only, and elements of at most 32 bits.
    *
-   * On a device of compute capability 9.0, tensor cores compute a product of f16 or bf16 tiles that
-   * is the only statement of its loop: the products of 16 elements of the axis are added at a time,
-   * within `K · 2^-22` of the sum of their magnitudes. wgmma.mma_async
+   * On a device of compute capability 9.0, tensor cores compute a product that is the only statement
+   * of its loop, of tiles of f16, bf16, f8e4m3 and f8e5m2, i8 and u8, or of f32 with `{ precision:
+   * 'tensor' }`. Sums of f16 and bf16 are within `K · 2^-22` of the sum of the products' magnitudes,
+   * those of f8 within `2^-10`, those of f32 within `2^-9`. wgmma.mma_async
    *
-   * @param options `{ precision: 'exact' }`: never by tensor cores
+   * @throws CudaCompileError when the kernel is first run, for tiles of f64, i64 and u64, and with
+   *   `'tensor'` for dtypes that tensor cores do not multiply
    */
   dot(a: number, b: number, sum?: number, options?: DotOptions): number;
   /** The tile with rows and columns exchanged. It takes tiles of tensors with named axes only. */

@@ -2,7 +2,7 @@
 import { KernelSourceError } from '../source-error.js';
 import type { Expression, Span, Statement } from '../tree.js';
 import { APPROXIMATE, BINARY, UNARY, bitcast, compare, convert } from './arithmetic.js';
-import { PRODUCTS, countName, insideName } from './marked-source.js';
+import { PRODUCTS, countName, insideName, isMark } from './marked-source.js';
 import { SINGLE } from './tile-values.js';
 import type { Tile } from './tile-values.js';
 import { WholeTiles } from './whole-tiles.js';
@@ -131,9 +131,7 @@ export abstract class TileIrExpressions extends WholeTiles {
     if (node.op !== 'load' || node.place.memory.kind !== 'param') return undefined;
     const { name } = this.tree.params[node.place.memory.param]!;
     const { index } = node.place;
-    return Object.values<string>(PRODUCTS).includes(name) && index.op === 'constant'
-      ? Number(index.value)
-      : undefined;
+    return isMark(PRODUCTS, name) && index.op === 'constant' ? Number(index.value) : undefined;
   }
 
   private load(node: Expression & { readonly op: 'load' }): Tile {

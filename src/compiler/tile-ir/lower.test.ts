@@ -7,7 +7,10 @@ import { tileIrKernel } from './lower.js';
 import { markedSource } from './marked-source.js';
 import type { TileIrForm } from './tile-ir-form.js';
 
-const tensor = (access: 'input' | 'output', storage: 'f16' | 'f32' = 'f32'): SignatureEntry => ({
+const tensor = (
+  access: 'input' | 'output',
+  storage: 'f16' | 'f32' | 'i8' | 'u8' | 'i16' | 'i32' = 'f32',
+): SignatureEntry => ({
   kind: 'tensor',
   element: { storage },
   access,
@@ -61,6 +64,19 @@ test('loads, products and stores are marks in a kernel of numbers', () => {
   const { source, operations } = markedSource(matmul, matmulForm);
   expect(operations.map(({ is }) => is)).toEqual(['load', 'load', 'product', 'store']);
   expect(source.text).toContain('args$.products$[2] + (sum$0)');
+});
+
+test('products of i8 and u8 are summed in i32, and wider integers are refused', () => {
+  const of = (a: 'i8' | 'i16', b: 'u8' | 'i16'): KernelSource => ({
+    ...matmul,
+    signature: { c: tensor('output', 'i32'), a: tensor('input', a), b: tensor('input', b) },
+  });
+  const { source } = markedSource(of('i8', 'u8'), matmulForm);
+  expect(source.text).toContain('args$.wholeProducts$[2] + (sum$0)');
+  expect(() => tileIrKernel(of('i8', 'u8'), matmulForm, true)).not.toThrow();
+  expect(() => tileIrKernel(of('i16', 'i16'), matmulForm, true)).toThrow(
+    'Tile IR multiplies integers of i8 and u8 as they are loaded: tile.dot(',
+  );
 });
 
 test('the parameters are addresses, lengths and the strides that are not known', () => {

@@ -53,9 +53,12 @@ export interface MarkedOperand {
   readonly turned: boolean;
 }
 
-/** Tensors of marks: products, by the type of their sums, and their operands. */
+/** Tensors of marks, by the type of a product's sums: products, and their operands. */
 export const PRODUCTS = { f32: 'products$', i32: 'wholeProducts$' } as const;
-export const OPERANDS = 'operands$';
+export const OPERANDS = { f32: 'operands$', i32: 'wholeOperands$' } as const;
+/** Whether a tensor is one of those marks. */
+export const isMark = (marks: Readonly<Record<SumStorage, string>>, name: string): boolean =>
+  Object.values(marks).includes(name);
 /** The number of an axis' tiles, and the elements of the present one that are in the tensor. */
 export const countName = (axis: number): string => `tiles$${axis}`;
 export const insideName = (axis: number): string => `inside$${axis}`;
@@ -115,7 +118,8 @@ class MarkedBody extends TileBody {
     return {
       [PRODUCTS.f32]: marks('f32'),
       [PRODUCTS.i32]: marks('i32'),
-      [OPERANDS]: marks('f32'),
+      [OPERANDS.f32]: marks('f32'),
+      [OPERANDS.i32]: marks('i32'),
       ...Object.fromEntries(
         this.form.axes.flatMap((_, axis) => [
           [countName(axis), scalar],
@@ -245,7 +249,7 @@ class MarkedBody extends TileBody {
     const number = this.operations.length;
     for (const [at, operand] of [left, right].entries()) {
       const { name } = this.operandValue(operand.node);
-      this.line(`args$.${OPERANDS}[${2 * number + at}] = ${name};`);
+      this.line(`args$.${OPERANDS[type]}[${2 * number + at}] = ${name};`);
     }
     const [a, b] = [left, right].map(({ turned, varies: { rows, columns } }) => ({
       turned,

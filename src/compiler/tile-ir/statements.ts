@@ -2,7 +2,7 @@
 import type { FunctionBuilder, Value } from '../../tileir/index.js';
 import type { Signature } from '../signature.js';
 import type { AbiParam, Expression, Span, Statement } from '../tree.js';
-import { OPERANDS, countName } from './marked-source.js';
+import { OPERANDS, countName, isMark } from './marked-source.js';
 import type { MarkedKernel } from './places.js';
 import { TileIrExpressions } from './expressions.js';
 import { joined, sameExtents } from './tile-values.js';
@@ -132,7 +132,7 @@ export class TileIrBody extends TileIrExpressions {
     const number = index.op === 'constant' ? Number(index.value) : -1;
     const value = this.expression(node.value);
     const { name } = this.tree.params[memory.kind === 'param' ? memory.param : -1]!;
-    if (name === OPERANDS) this.operands.set(number, value);
+    if (isMark(OPERANDS, name)) this.operands.set(number, value);
     else this.memory.store(name, value, this.place);
   }
 
