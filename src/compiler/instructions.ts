@@ -41,6 +41,8 @@ export const INSTRUCTIONS = {
   'cluster.load': HOPPER,
   'cluster.sync': { ...HOPPER, threads: 'cluster' },
   'block.syncThreads': { capability: 50, specific: false, threads: 'warp' },
+  /** A product whose fragments are words. Only the compiler's own kernels name it. */
+  'warp.mmaWords': { capability: 80, specific: false, threads: 'warp' },
   'warp.storeMatrices': { ...HOPPER, threads: 'warp' },
   'fence.async': HOPPER,
   'fence.barriers': HOPPER,

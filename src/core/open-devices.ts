@@ -246,13 +246,13 @@ async function openCuda(ordinal: number, inline: boolean): Promise<SharedDevice>
 }
 
 /** The compute capabilities of CPU devices. */
-export type ComputeCapability = '8.0' | '9.0';
-const CAPABILITIES: readonly ComputeCapability[] = ['8.0', '9.0'];
+export type ComputeCapability = '8.0' | '8.9' | '9.0';
+const CAPABILITIES: readonly ComputeCapability[] = ['8.0', '8.9', '9.0'];
 
 export function checkCapability(argument: string, given: unknown): ComputeCapability {
   const found = CAPABILITIES.find((capability) => capability === given);
   if (found === undefined)
-    throw invalid(argument, CAPABILITIES.map((name) => `'${name}'`).join(' or '), given);
+    throw invalid(argument, `one of ${CAPABILITIES.map((name) => `'${name}'`).join(', ')}`, given);
   return found;
 }
 

@@ -30,8 +30,9 @@ export interface OpenOptions {
   stallLimit?: number;
   /**
    * The compute capability of a CPU device: which forms of kernels are compiled for it. PTX for a
-   * later target runs on either. With `'9.0'` products of matrices use wgmma and tensor maps, as on
-   * a GPU of that generation; they are slower here than the other forms. Default: the environment
+   * later target runs on each. With `'8.9'` tile kernels multiply f8 by mma of warps; with `'9.0'`
+   * products of matrices use wgmma and tensor maps, as on a GPU of that generation; they are slower
+   * here than the other forms. Default: the environment
    * variable ASYNC_CUDA_CPU_CAPABILITY, else `'8.0'`.
    */
   computeCapability?: ComputeCapability;

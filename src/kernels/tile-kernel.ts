@@ -66,7 +66,7 @@ import type {
   TileExtents,
   TileWith,
 } from './tile-types.js';
-import { COPYING_THREADS, fittingAxes, productForm, productIn } from './tile-products.js';
+import { fittingAxes, productForm, productIn } from './tile-products.js';
 import type { FoundProduct, ProductLaunch } from './tile-products.js';
 import type { TileWalk } from './tile-walk.js';
 import { tune } from './tuning.js';
@@ -319,7 +319,7 @@ class DefinedTiles
   }
 
   /** Gives the kernel of a form. */
-  private formed(form: TileForm, index: 'i32' | 'i64'): Defined {
+  private formed(form: TileForm, index: 'i32' | 'i64', moreThreads: number): Defined {
     const key = JSON.stringify([index, form]);
     let found = this.forms.get(key);
     if (found === undefined) {
@@ -340,7 +340,7 @@ class DefinedTiles
         new Variant({ ...this.definition, lowering: { to: 'tiles', form } }, this.uses),
         {
           index,
-          block: form.across * form.down + (form.product === undefined ? 0 : COPYING_THREADS),
+          block: form.across * form.down + moreThreads,
         },
       );
       this.forms.set(key, found, 0);
@@ -409,9 +409,10 @@ class DefinedTiles
       ),
       ...Object.fromEntries(numbered.map((axis, at) => [tilesName(axis), counts[at]!])),
       ...walk.strides((axis) => (axis === undefined ? 1 : form.axes[axis]!.width)),
+      ...product?.strides,
     };
     return {
-      defined: this.formed(form, index),
+      defined: this.formed(form, index, product?.moreThreads ?? 0),
       options: {
         grid: Math.min(blocks, product?.blocks ?? Infinity),
         index,
@@ -614,7 +615,20 @@ class DefinedTiles
   }
 }
 
-const HOPPER_SHARED = 227 * 1024;
+/** KiB of shared memory of a block, by compute capability, of the CUDA programming guide. */
+const SHARED: Readonly<Record<number, number>> = {
+  75: 64,
+  80: 163,
+  86: 99,
+  87: 163,
+  89: 99,
+  90: 227,
+  100: 227,
+  103: 227,
+  110: 227,
+};
+/** That of all others. */
+const LEAST_SHARED = 99;
 
 /** The device of a target; one of compute capability 9.0 by its number is a whole H100. */
 function deviceTarget(target: KernelTarget): DeviceTarget | undefined {
@@ -626,7 +640,7 @@ function deviceTarget(target: KernelTarget): DeviceTarget | undefined {
     capability: major * 10 + minor,
     emulated: (target as CompileTarget).emulated === true,
     multiprocessors: 132,
-    sharedBytes: HOPPER_SHARED,
+    sharedBytes: (SHARED[major * 10 + minor] ?? LEAST_SHARED) * 1024,
   };
 }
 

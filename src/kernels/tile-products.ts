@@ -1,17 +1,20 @@
 /**
- * Which product of a tile kernel Hopper's warp groups compute: the one whose loop has no other
+ * Which product of a tile kernel tensor cores compute: the one whose loop has no other
  * statement. It is found in the body's text, since the parser is part of the compiler, which a
  * kernel whose code is kept does not load; what is not found is computed without tensor cores.
  */
 import { FACTORS, together } from '../compiler/factors.js';
 import { DTYPES } from '../core/index.js';
+import type { KernelDTypeName } from '../core/index.js';
 import {
   LINE_BYTES,
   PARTS,
   PART_LINES,
   PRODUCT_ACROSS,
+  PRODUCT_ROWS,
   PRODUCT_WIDTH,
   depthOf,
+  strideName,
   sumsOf,
 } from '../compiler/tiles/tile-form.js';
 import type {
@@ -21,7 +24,9 @@ import type {
   FactorForm,
   ProductFactor,
   ProductForm,
+  TensorForm,
   TileForm,
+  WarpProduct,
 } from '../compiler/tiles/tile-form.js';
 import { BYTES, SHARED_BYTES, TILE_NAMES } from '../compiler/tiles/tile-form.js';
 import type { DeviceTarget, GivenTensor } from './shaped-kernel.js';
@@ -150,35 +155,44 @@ function exchanges(rest: string, tile: string | undefined, members: string): boo
   });
 }
 
-/** Warp groups of 64 rows that multiply in a block, at most. */
+/** Rows of a warp group, and groups that multiply in a block, at most. */
+const GROUP_ROWS = 64;
 const MOST_GROUPS = 2;
 /** Columns of a tile. A thread has registers for 64 sums of a step beside 64 of all. */
 const COLUMNS = [64, 128, 192, 256];
 const COLUMNS_BY_STEPS = [64, 128];
+/** Sums of a warp. */
+const MOST_SUMS = 128 * 32;
 const MOST_STAGES = 6;
 /** Bytes of shared memory that mbarriers and alignment take beside the factors. */
 const BESIDE = 2048;
 /** Bytes for the parts of a tile that a warp group's tensor copies write. */
 const COPIED_BYTES = PARTS * PART_LINES * LINE_BYTES;
 
-/** A kernel whose product warp groups compute, and its launch. */
+/** A kernel whose product tensor cores compute, and its launch. */
 export interface ProductLaunch {
   readonly form: TileForm;
+  /** Threads of a block beside those that share the tiles. */
+  readonly moreThreads: number;
   /** Blocks at most: they stay, and compute one tile after the other. */
   readonly blocks: number;
   readonly sharedBytes: number;
   /** The layouts in which the kernel is passed its tensors: tensor maps describe the factors. */
   readonly layouts: TileWalk['layouts'];
+  /** Strides of factors that are runs, by the names of the parameters. */
+  readonly strides: Readonly<Record<string, number>>;
   /** The instruction, for reports. */
   readonly instruction: string;
 }
 
 /** Threads of a block that copy. */
-export const COPYING_THREADS = 128;
+const COPYING_THREADS = 128;
 
 /** A factor as its instruction takes it, with the tensor's layout by rows. */
 interface Factor extends ProductFactor {
   readonly layout: Layout;
+  /** Whether its last two axes are exchanged, as the product takes it from memory. */
+  readonly isExchanged: boolean;
 }
 
 /**
@@ -188,14 +202,14 @@ interface Factor extends ProductFactor {
 function inMemory({ name, turned }: FactorForm, { layout, dtype }: GivenTensor): Factor {
   const { shape, strides, offset } = layout;
   const isRun = (axis: -1 | -2): boolean => shape.at(axis) === 1 || strides.at(axis) === 1;
-  if (isRun(-1) || !isRun(-2)) return { name, turned, storage: dtype, layout };
+  if (isRun(-1) || !isRun(-2)) return { name, turned, storage: dtype, layout, isExchanged: false };
   const exchanged = (values: readonly number[]): number[] => [
     ...values.slice(0, -2),
     values.at(-1)!,
     values.at(-2)!,
   ];
   return {
-    ...{ name, turned: !turned, storage: dtype },
+    ...{ name, turned: !turned, storage: dtype, isExchanged: true },
     layout: layoutOf(exchanged(shape), exchanged(strides), offset),
   };
 }
@@ -205,14 +219,32 @@ function notByDtype(
   precision: FoundProduct['precision'],
   left: Factor,
   right: Factor,
+  { capability }: DeviceTarget,
 ): string | undefined {
   if (precision === 'exact' && sumsOf(left.storage) === 'f32') return 'it is exact';
   if (!together(left.storage, right.storage))
     return `tensor cores have no product of ${left.storage} and ${right.storage}`;
   if (left.storage === 'f32' && precision !== 'tensor')
     return "f32 is exact by default: { precision: 'tensor' } rounds it to tf32";
-  return undefined;
+  const least = capability === HOPPER ? undefined : BY_WARPS[left.storage];
+  const shown = (number: number): string => `${Math.floor(number / 10)}.${number % 10}`;
+  return least === undefined || capability >= least
+    ? undefined
+    : `products of ${left.storage} by warps begin with compute capability ${shown(least)}`;
 }
+
+/** The compute capability of warp groups, and of no other. */
+const HOPPER = 90;
+/** The least compute capability whose warps multiply a dtype. */
+const BY_WARPS: Readonly<Partial<Record<KernelDTypeName, number>>> = {
+  f16: 80,
+  bf16: 80,
+  f32: 80,
+  i8: 80,
+  u8: 80,
+  f8e4m3: 89,
+  f8e5m2: 89,
+};
 
 /** The axes of a product whose factors have one of their own each, and one in common. */
 function axesOfProduct(
@@ -243,7 +275,21 @@ function axesOfProduct(
 
 type NamedCuts = TileCuts & { readonly tensors: NonNullable<TileCuts['tensors']> };
 
-/** Why warp groups do not compute a product, or its launch. */
+/** A product whose axes and dtypes tensor cores can compute, and the walk of its tiles. */
+interface Candidate {
+  readonly left: Factor;
+  readonly right: Factor;
+  readonly rows: number;
+  readonly columns: number;
+  readonly summed: number;
+  readonly cuts: NamedCuts;
+  readonly walk: TileWalk;
+  readonly tensors: readonly GivenTensor[];
+  /** Tensors of which the body uses nothing but one store. */
+  readonly stored: readonly GivenTensor[];
+}
+
+/** Why tensor cores do not compute a product, or its launch. */
 export function productForm(
   found: FoundProduct,
   cuts: NamedCuts,
@@ -255,24 +301,20 @@ export function productForm(
   const [left, right] = [found.left, found.right].map((factor) =>
     inMemory(factor, given(factor.name)),
   ) as [Factor, Factor];
-  const byDtype = notByDtype(found.precision, left, right);
+  const byDtype = notByDtype(found.precision, left, right, target);
   if (byDtype !== undefined) return byDtype;
-  if (target.capability !== 90) return 'the device is not of compute capability 9.0';
   const numbers = axesOfProduct(found, cuts);
   if (typeof numbers === 'string') return numbers;
   const { rows, columns, summed } = numbers;
   const [down, across, along] = [rows, columns, summed].map((axis) => walk.axes[axis]!) as [
-    TileWalk['axes'][0],
-    TileWalk['axes'][0],
-    TileWalk['axes'][0],
+    CutAxis,
+    CutAxis,
+    CutAxis,
   ];
   if (along.cut !== 'walk') return `blocks do not walk along ${along.name}`;
   if (along.extent === 0) return `there is nothing along ${along.name}`;
-  if (down.cut !== 'blocks' || down.tile % 64 !== 0 || down.tile / 64 > MOST_GROUPS)
+  if (down.cut !== 'blocks' || down.tile % GROUP_ROWS !== 0 || down.tile / GROUP_ROWS > MOST_GROUPS)
     return `tiles have ${down.tile} rows, and not 64 or 128`;
-  const widths = FACTORS[left.storage]!.addsSteps ? COLUMNS_BY_STEPS : COLUMNS;
-  if (across.cut !== 'blocks' || !widths.includes(across.tile))
-    return `tiles have ${across.tile} columns, and not ${oneOf(widths)}`;
   for (const [factor, byDepth] of [
     [left, !left.turned],
     [right, right.turned],
@@ -294,7 +336,30 @@ export function productForm(
   }
   if (across.widest < PRODUCT_WIDTH || across.extent % PRODUCT_WIDTH !== 0)
     return 'rows of a tensor do not begin at multiples of two elements';
-  const copied = found.stored.map(given).find((tensor) => {
+  const candidate: Candidate = {
+    ...{ left, right, rows, columns, summed, cuts, walk, tensors },
+    stored: found.stored.map(given),
+  };
+  return target.capability === HOPPER
+    ? warpGroupForm(candidate, target)
+    : warpForm(candidate, target);
+}
+
+const factorOf = ({ name, turned, storage }: Factor): ProductFactor => ({ name, turned, storage });
+
+const instructionOf = (shape: string, product: ProductForm): string =>
+  `${shape}k${depthOf(product)} of ${dtypesOf(product)}`;
+
+/** Why warp groups do not compute a product, or its launch. */
+function warpGroupForm(
+  { left, right, rows, columns, summed, cuts, walk, stored }: Candidate,
+  target: DeviceTarget,
+): ProductLaunch | string {
+  const [down, across] = [walk.axes[rows]!, walk.axes[columns]!];
+  const widths = FACTORS[left.storage]!.addsSteps ? COLUMNS_BY_STEPS : COLUMNS;
+  if (across.cut !== 'blocks' || !widths.includes(across.tile))
+    return `tiles have ${across.tile} columns, and not ${oneOf(widths)}`;
+  const copied = stored.find((tensor) => {
     const axes = cuts.tensors[tensor.name]!;
     return (
       axes.at(-2) === rows &&
@@ -304,40 +369,143 @@ export function productForm(
     );
   });
   const stage = (down.tile + across.tile) * LINE_BYTES;
-  const beside = BESIDE + (copied === undefined ? 0 : COPIED_BYTES * (down.tile / 64));
+  const groups = down.tile / GROUP_ROWS;
+  const beside = BESIDE + (copied === undefined ? 0 : COPIED_BYTES * groups);
   const stages = Math.min(MOST_STAGES, Math.floor((target.sharedBytes - beside) / stage));
   if (stages < 2) return 'shared memory does not hold two steps of the factors';
-  const factor = ({ name, turned, storage }: Factor): ProductFactor => ({ name, turned, storage });
   const product: ProductForm = {
-    ...{ left: factor(left), right: factor(right), rows, columns, summed, stages },
+    ...{ by: 'warp groups', rows, columns, summed, stages },
+    ...{ left: factorOf(left), right: factorOf(right) },
     copied: copied && { name: copied.name, storage: copied.dtype as CopiedForm['storage'] },
   };
   const mapped = copied === undefined ? [left, right] : [left, right, copied];
+  const strided = ({ name }: { readonly name: string }) =>
+    [
+      name,
+      { ...walk.tensors[name]!, access: 'strided' as const, rank: cuts.tensors[name]!.length },
+    ] as const;
   return {
     form: {
       ...{ across: PRODUCT_ACROSS, down: down.tile / 2 },
       ...formOf(walk, product),
-      tensors: {
-        ...walk.tensors,
-        ...Object.fromEntries(
-          mapped.map(({ name }) => [
-            name,
-            {
-              ...walk.tensors[name]!,
-              access: 'strided' as const,
-              rank: cuts.tensors[name]!.length,
-            },
-          ]),
-        ),
-      },
+      tensors: { ...walk.tensors, ...Object.fromEntries(mapped.map(strided)) },
     },
+    moreThreads: COPYING_THREADS,
     blocks: target.multiprocessors,
     sharedBytes: stage * stages,
     layouts: new Map([
       ...walk.layouts,
       ...mapped.map(({ name, layout }) => [name, layout] as const),
     ]),
-    instruction: `wgmma.m64n${across.tile}k${depthOf(product)} of ${dtypesOf(product)}`,
+    strides: {},
+    instruction: instructionOf(`wgmma.m64n${across.tile}`, product),
+  };
+}
+
+/**
+ * How warps share a tile of so many rows and columns: rows of each, and warps beside each other.
+ * The sums of a thread are 128 at most; where it has those of a step beside them, 64.
+ */
+const WARPS: readonly (Pick<WarpProduct, 'warpRows' | 'warpsAcross'> & {
+  readonly rows: number;
+  readonly columns: number;
+})[] = [
+  { rows: 128, columns: 256, warpRows: 64, warpsAcross: 4 },
+  { rows: 128, columns: 128, warpRows: 64, warpsAcross: 2 },
+  { rows: 128, columns: 128, warpRows: 32, warpsAcross: 2 },
+  { rows: 128, columns: 64, warpRows: 32, warpsAcross: 1 },
+  { rows: 64, columns: 256, warpRows: 64, warpsAcross: 4 },
+  { rows: 64, columns: 128, warpRows: 32, warpsAcross: 2 },
+  { rows: 64, columns: 64, warpRows: 32, warpsAcross: 2 },
+];
+/** Bytes of a line of a step, and the steps in shared memory: the first that fit. */
+const STEPS: readonly (readonly [bytes: number, stages: number])[] = [
+  [128, 3],
+  [64, 4],
+  [64, 3],
+  [64, 2],
+];
+/** Bytes of a summed axis that steps of 64 bytes suit better where they divide it better. */
+const SHORT = 4 * LINE_BYTES;
+
+/** Why warps do not compute a product, or its launch. */
+function warpForm(
+  { left, right, rows, columns, summed, cuts, walk }: Candidate,
+  target: DeviceTarget,
+): ProductLaunch | string {
+  const [down, across] = [walk.axes[rows]!, walk.axes[columns]!];
+  const { addsSteps } = FACTORS[left.storage]!;
+  const most = MOST_SUMS / (addsSteps ? 2 : 1);
+  const fits = WARPS.filter(
+    (row) => row.rows === down.tile && (row.warpRows * row.columns) / row.warpsAcross <= most,
+  );
+  const found = fits.find((row) => row.columns === across.tile);
+  if (across.cut !== 'blocks' || found === undefined) {
+    const widths = [...new Set(fits.map(({ columns: width }) => width))].sort((a, b) => a - b);
+    return `tiles have ${across.tile} columns, and not ${oneOf(widths)}`;
+  }
+  const { warpRows, warpsAcross } = found;
+  const bytesOf = ([line, stages]: (typeof STEPS)[number]): number =>
+    (down.tile + across.tile) * line * stages;
+  const depth = walk.axes[summed]!.extent * DTYPES[left.storage].bytes;
+  // Half of the last long step would be zeros, which is much of a short axis.
+  const isShort = depth <= SHORT && (depth - 1) % LINE_BYTES < LINE_BYTES / 2;
+  const steps = STEPS.find(
+    (each) => bytesOf(each) <= target.sharedBytes && !(isShort && each[0] === LINE_BYTES),
+  );
+  if (steps === undefined) return 'shared memory does not hold two steps of the factors';
+  const product: ProductForm = {
+    ...{ by: 'warps', rows, columns, summed, warpRows, warpsAcross },
+    ...{ left: factorOf(left), right: factorOf(right) },
+    ...{ depth: steps[0] / DTYPES[left.storage].bytes, stages: steps[1] },
+  };
+  const form = formOf(walk, product);
+  const factors = [left, right].map((factor) => asRun(factor, cuts, form.axes));
+  return {
+    form: {
+      ...{ across: PRODUCT_ACROSS * warpsAcross, down: (down.tile / warpRows) * PRODUCT_ROWS },
+      ...form,
+      tensors: {
+        ...walk.tensors,
+        ...Object.fromEntries(factors.map(({ name, tensor }) => [name, tensor])),
+      },
+    },
+    moreThreads: 0,
+    blocks: Infinity,
+    sharedBytes: bytesOf(steps),
+    layouts: new Map([
+      ...walk.layouts,
+      ...factors.map(({ name, layout }) => [name, layout] as const),
+    ]),
+    strides: Object.assign({}, ...factors.map(({ strides }) => strides)) as Record<string, number>,
+    instruction: instructionOf('mma.m16n8', product),
+  };
+}
+
+/** A factor as a run: its form, its layout as one axis, and its strides by parameter. */
+function asRun(
+  { name, layout: { shape, strides, offset }, isExchanged }: Factor,
+  cuts: NamedCuts,
+  axes: readonly AxisForm[],
+): {
+  readonly name: string;
+  readonly tensor: TensorForm;
+  readonly layout: Layout;
+  readonly strides: Readonly<Record<string, number>>;
+} {
+  const named = cuts.tensors[name]!;
+  const [row, column] = isExchanged ? [named.at(-1), named.at(-2)] : [named.at(-2), named.at(-1)];
+  const reach = shape.reduce((sum, extent, axis) => sum + (extent - 1) * strides[axis]!, 1);
+  const width = axes[column!]!.width;
+  return {
+    name,
+    tensor: { access: 'run', outer: named.slice(0, -2), row, column, rank: named.length },
+    layout: layoutOf([shape.includes(0) ? 0 : reach], [1], offset),
+    strides: Object.fromEntries(
+      strides
+        .slice(0, -1)
+        .map((stride, at) => [strideName(name, at), shape[at]! > 1 ? stride / width : 0]),
+    ),
   };
 }
 

@@ -41,6 +41,6 @@ test.each([['7.5'], [9], [[9, 0]], [null]])('%j is refused', async (computeCapab
   expect(error).toMatchObject({
     code: 'ERR_CUDA_INVALID_ARGUMENT',
     argument: 'options.computeCapability',
-    message: expect.stringContaining("'8.0' or '9.0'") as string,
+    message: expect.stringContaining("one of '8.0', '8.9', '9.0'") as string,
   });
 });

@@ -196,6 +196,15 @@ export const TEXTS: Readonly<Record<InstructionName, Text>> = {
   'block.syncThreads': (w, { value }) => {
     w.line(`bar.sync ${value(0)}, ${value(1)}`);
   },
+  'warp.mmaWords': (w, { detail, registers }) => {
+    const [shape, sum, typeA, typeB] = detail as [string, string, string, string];
+    if (typeA.startsWith('e')) w.features.add('smallProducts');
+    const sums = SUMS[sum]!;
+    w.line(
+      `mma.sync.aligned.${shape}.row.col.${sums}.${typeA}.${typeB}.${sums} ` +
+        [registers(0), registers(1), registers(2), registers(0)].join(', '),
+    );
+  },
   'warp.storeMatrices': (w, { detail, address, registers }) => {
     w.line(`stmatrix.sync.aligned.m8n8.x${detail[0]!}.shared.b16 ${address(0)}, ${registers(1)}`);
   },

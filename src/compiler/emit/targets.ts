@@ -42,6 +42,8 @@ export const featureVersions = {
   hopper: 80,
   /** Products of warp groups of i8 with u8. */
   mixedProducts: 84,
+  /** Products of warps of f8. */
+  smallProducts: 84,
 } as const;
 export type Feature = keyof typeof featureVersions;
 

@@ -17,7 +17,7 @@ import {
 } from './calls.js';
 import { asNarrowFloat, castFunctions, fromBits, toBits } from './casts.js';
 import { textFunction } from './math-table.js';
-import { instructionFunctions } from './instructions.js';
+import { instructionFunctions, wordProduct } from './instructions.js';
 import { matrixFunctions } from './matrices.js';
 import { binary, constant, unary } from './nodes.js';
 import type { Pass } from './pass.js';
@@ -361,6 +361,7 @@ const ownRows: Readonly<
   localLike$: { run: arrayLike('local'), typesOnly: true },
   sharedLike$: { run: arrayLike('shared'), typesOnly: true },
   narrowly$: { run: asNarrowFloat, typesOnly: false },
+  mmaWords$: { run: wordProduct, typesOnly: false },
 };
 
 const namespaces = new Set(

@@ -1,5 +1,6 @@
 /** Calls of the device's instructions: `gpu.group`, `gpu.tensor`, `gpu.barrier`, `gpu.cluster`. */
 import { FACTORS, together } from '../factors.js';
+import type { FactorFacts } from '../factors.js';
 import type { InstructionName } from '../instructions.js';
 import type { Expression, InstructionOperand, Place, StorageType } from '../tree.js';
 import { arity, integer, known, number, statement, type Call } from './calls.js';
@@ -387,6 +388,27 @@ function loadOfCluster(call: Call, name: InstructionName): Value {
   );
 }
 
+/**
+ * mmaWords(sum, a, b, left, right): fragments of f16 whose words hold elements of two arrays'
+ * dtypes.
+ */
+function mmaWords(call: Call, name: InstructionName): Value {
+  arity(call, 5);
+  const [sum, a, b] = [0, 1, 2].map((at): InstructionOperand => {
+    const found = fragment(call, at, at === 0 ? 'the sum' : 'a factor');
+    return { kind: 'fragment', fragment: asFragment(found), writes: at === 0 };
+  }) as [InstructionOperand, InstructionOperand, InstructionOperand];
+  const [left, right] = [3, 4].map((at) => {
+    const given = call.args[at];
+    const found =
+      given?.kind === 'array' ? FACTORS[call.pass.arrays[given.array]!.storage] : undefined;
+    if (found === undefined) throw new TypeError(`${name} names the arrays of its factors`);
+    return found;
+  }) as [FactorFacts, FactorFacts];
+  const detail = [`m16n8k${left.depth}`, left.sums[0]!, left.type, right.type];
+  return instruction(call, name, [sum, a, b], detail);
+}
+
 /** storeMatrices(to, index, from) */
 function storeMatrices(call: Call, name: InstructionName): Value {
   arity(call, 3);
@@ -435,18 +457,22 @@ const ROWS: Readonly<Record<InstructionName, Row>> = {
       value(integer(call, 1, 'u32')),
     ]);
   },
+  'warp.mmaWords': mmaWords,
   'warp.storeMatrices': storeMatrices,
   'fence.async': bare,
   'fence.barriers': bare,
 };
 
+const OWN = 'warp.mmaWords';
+/** Of the compiler's own kernels. */
+export const wordProduct = (call: Call): Value => ROWS[OWN](call, OWN);
+
 /** The functions by their names in `gpu`. Two of them read a product. */
 export const instructionFunctions: Readonly<Record<string, (call: Call) => Value>> = {
   ...Object.fromEntries(
-    (Object.keys(ROWS) as InstructionName[]).map((name) => [
-      name,
-      (call: Call) => ROWS[name](call, name),
-    ]),
+    (Object.keys(ROWS) as InstructionName[])
+      .filter((name) => name !== OWN)
+      .map((name) => [name, (call: Call) => ROWS[name](call, name)]),
   ),
   'group.mmaOfRegisters': product(true),
 };

@@ -58,23 +58,42 @@ export interface ProductFactor extends FactorForm {
 }
 
 /**
- * A product that Hopper's warp groups compute: `sum = tile.dot(left, right, sum)` in a loop over
- * all tiles of an axis. Its factors are copied by tensor maps. Each of the block's warp groups has
- * 64 rows, and one more begins the copies. `across` and `down` are such that a thread's elements
- * are those that the instruction gives it: two rows, 8 apart, and two columns of every eight.
+ * A product that tensor cores compute: `sum = tile.dot(left, right, sum)` in a loop over all tiles
+ * of an axis. `across` and `down` are such that a thread's elements are those that the instruction
+ * gives it: rows 8 apart, and two columns of every eight of its warp.
  */
-export interface ProductForm {
+interface TensorCoreProduct {
   readonly left: ProductFactor;
   readonly right: ProductFactor;
   /** Numbers of axes. */
   readonly rows: number;
   readonly columns: number;
   readonly summed: number;
-  /** Steps of lines of 128 bytes whose factors are in shared memory at a time. */
+  /** Steps whose factors are in shared memory at a time. */
   readonly stages: number;
+}
+
+/**
+ * A product that Hopper's warp groups compute. Its factors are copied by tensor maps, in steps of
+ * lines of 128 bytes. Each of the block's warp groups has 64 rows, and one more begins the copies.
+ */
+export interface WarpGroupProduct extends TensorCoreProduct {
+  readonly by: 'warp groups';
   /** The tensor whose tile tensor copies write, from shared memory. */
   readonly copied: CopiedForm | undefined;
 }
+
+/** A product that warps compute. Its factors are runs. */
+export interface WarpProduct extends TensorCoreProduct {
+  readonly by: 'warps';
+  /** Elements of the summed axis in one step. */
+  readonly depth: number;
+  /** Rows of a warp, and warps beside each other, which have groups of eight columns in turn. */
+  readonly warpRows: number;
+  readonly warpsAcross: number;
+}
+
+export type ProductForm = WarpGroupProduct | WarpProduct;
 
 /** A tensor of rows and columns of a product, which the body stores once. */
 export interface CopiedForm {
@@ -90,14 +109,14 @@ export const PARTS = 2;
 
 /** Elements of the summed axis in one instruction, and in one step: lines of 128 bytes. */
 export const depthOf = ({ left }: ProductForm): number => FACTORS[left.storage]!.depth;
-export const stepOf = (product: ProductForm): number => 4 * depthOf(product);
+export const stepOf = (product: WarpGroupProduct): number => 4 * depthOf(product);
 /** Storage of a product's sums. */
 export type SumStorage = 'f32' | 'i32';
 export const sumsOf = (factor: StorageType): SumStorage =>
   INTEGERS.includes(factor) ? 'i32' : 'f32';
 /** Storage of integers that products multiply exactly, modulo 2^32. */
 export const INTEGERS: readonly StorageType[] = ['i8', 'u8', 'i16', 'u16', 'i32', 'u32'];
-/** Rows from one of a thread's elements to the next, and threads along a row, in products. */
+/** Rows from one of a thread's elements to the next, and threads of a warp along a row. */
 export const PRODUCT_ROWS = 8;
 export const PRODUCT_ACROSS = 4;
 /** Columns of a thread side by side. */

@@ -11,7 +11,7 @@ import { operandsOf } from './tile-expressions.js';
 import { TileIntegers } from './tile-integers.js';
 import { isReadByOthers, variesOf, writeLoad, writeStore } from './tile-memory.js';
 import { BYTES, SHARED_BYTES } from './tile-form.js';
-import type { SumStorage } from './tile-form.js';
+import type { SumStorage, WarpGroupProduct } from './tile-form.js';
 import { Buffers, writeProduct, writeTurned } from './tile-products.js';
 import type { Side } from './tile-products.js';
 import { writeReduction } from './tile-reductions.js';
@@ -230,7 +230,8 @@ export abstract class TileOperations extends TileIntegers {
 
   protected writeStore(param: string, value: TileValue): void {
     const { product } = this.form;
-    if (product?.copied?.name === param) writeCopiedStore(this, product, product.copied, value);
+    const copied = product?.by === 'warp groups' ? product.copied : undefined;
+    if (copied?.name === param) writeCopiedStore(this, product as WarpGroupProduct, copied, value);
     else writeStore(this, param, value);
   }
 

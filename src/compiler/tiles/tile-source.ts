@@ -17,6 +17,7 @@ import type { TileForm } from './tile-form.js';
 import { bufferName } from './tile-products.js';
 import { TileStatements } from './tile-statements.js';
 import type { Found } from './tile-writer.js';
+import { writeWarpHead } from './warp-products.js';
 import { writeProducer, writeProductHead, writeProductTail } from './warp-group-products.js';
 
 const NARROW: NarrowGpu = {
@@ -87,7 +88,8 @@ export class TileBody extends TileStatements {
     out.write('(args$, gpu$) => {\n');
     out.as(node, () => {
       const { product } = form;
-      if (product !== undefined) {
+      if (product?.by === 'warps') writeWarpHead(this, product);
+      if (product?.by === 'warp groups') {
         writeProductHead(this, product);
         writeProducer(this, product);
       }
@@ -95,7 +97,7 @@ export class TileBody extends TileStatements {
       if (node.body.type === 'BlockStatement')
         for (const statement of node.body.body) this.statement(statement);
       else this.perform(node.body);
-      if (product !== undefined) writeProductTail(this, product);
+      if (product?.by === 'warp groups') writeProductTail(this, product);
     });
     out.write('\n}');
     this.checkStored(node);

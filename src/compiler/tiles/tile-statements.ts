@@ -21,6 +21,7 @@ import type { Binding, Variable } from './tile-scope.js';
 import { FIRST } from './tile-writer.js';
 import type { Varies } from './tile-writer.js';
 import { writeProductLoop } from './warp-group-products.js';
+import { writeWarpLoop } from './warp-products.js';
 
 const CONSISTS_OF = 'A tile kernel consists of variables, stores and loops over tiles';
 
@@ -412,7 +413,8 @@ export abstract class TileStatements extends TileOperations {
     for (const { name } of [product.left, product.right]) this.found.loaded.add(name);
     this.out.as(node, () => {
       this.line(`${to.name}type = gpu$.${sumsOf(product.left.storage)}(0);`);
-      writeProductLoop(this, product, to);
+      if (product.by === 'warps') writeWarpLoop(this, product, to);
+      else writeProductLoop(this, product, to);
     });
   }
 

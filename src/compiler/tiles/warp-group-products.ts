@@ -14,14 +14,13 @@ import {
   sumsOf,
   tilesName,
 } from './tile-form.js';
-import type { CopiedForm, FactorForm, ProductForm } from './tile-form.js';
+import type { CopiedForm, FactorForm, WarpGroupProduct } from './tile-form.js';
 import { FACTORS } from '../factors.js';
 import { storageBytes } from '../storage-types.js';
+import { writePlaces } from './product-places.js';
 import { IN_LOOP } from './tile-writer.js';
 import type { TileValue, TileWriter } from './tile-writer.js';
 
-/** Rows of tiles that concurrent blocks compute, so that they share factors. */
-const GROUP = 8;
 /** Registers of a thread in each kind of warp group, of the block's 65,536. */
 const COPYING = 40;
 const MULTIPLYING = 232;
@@ -34,11 +33,11 @@ const FIRST_GROUP_BARRIER = 2;
 /** Elements in a line of the tile that is copied. */
 const widthOf = ({ storage }: CopiedForm): number => LINE_BYTES / storageBytes[storage];
 
-export const groupsOf = (writer: TileWriter, { rows }: ProductForm): number =>
+export const groupsOf = (writer: TileWriter, { rows }: WarpGroupProduct): number =>
   writer.axis(rows).tile / 64;
 
 /** Writes what all threads begin with: shared memory, mbarriers, and the thread's place. */
-export function writeProductHead(writer: TileWriter, product: ProductForm): void {
+export function writeProductHead(writer: TileWriter, product: WarpGroupProduct): void {
   const { rows, columns, left, right, stages, copied } = product;
   const step = stepOf(product);
   const lines = writer.axis(rows).tile + writer.axis(columns).tile;
@@ -75,31 +74,13 @@ export function writeProductHead(writer: TileWriter, product: ProductForm): void
 }
 
 /** Writes the beginning of the loop over the block's tiles, and the tile's number on each axis. */
-function writeTiles(writer: TileWriter, { rows, columns }: ProductForm): void {
-  writer.line(
-    'for (let block$ = gpu$.blockIdx.x; block$ < tiles$; block$ += gpu$.gridDim.x) {',
-    `const down$ = args$.${tilesName(rows)};`,
-    `const across$ = args$.${tilesName(columns)};`,
-    'const number$ = block$ % (down$ * across$);',
-    `const first$ = number$ / (${GROUP} * across$) * ${GROUP};`,
-    `const within$ = number$ % (${GROUP} * across$);`,
-    `const here$ = Math.min(down$ - first$, ${GROUP});`,
-    `const tile${rows}$ = first$ + within$ % here$;`,
-    `const tile${columns}$ = within$ / here$;`,
-  );
-  let rest = 'block$ / (down$ * across$)';
-  for (const axis of blockAxes(writer.form)) {
-    if (axis === rows || axis === columns) continue;
-    writer.line(
-      `const tile${axis}$ = ${rest} % args$.${tilesName(axis)};`,
-      `const rest${axis}$ = ${rest} / args$.${tilesName(axis)};`,
-    );
-    rest = `rest${axis}$`;
-  }
+function writeTiles(writer: TileWriter, product: WarpGroupProduct): void {
+  writer.line('for (let block$ = gpu$.blockIdx.x; block$ < tiles$; block$ += gpu$.gridDim.x) {');
+  writePlaces(writer, product);
 }
 
 /** The name of the shared memory as elements of the right factor. */
-const linesOfRight = ({ left, right }: ProductForm): string =>
+const linesOfRight = ({ left, right }: WarpGroupProduct): string =>
   left.storage === right.storage ? 'lines$' : 'others$';
 
 /** Writes the copies of one factor's boxes to `lines`, from the line `first` of the stage on. */
@@ -132,17 +113,17 @@ function writeCopies(
 /** Whether a thread is the one that begins its warp group's copies. */
 const FIRST_OF_GROUP = 'gpu$.threadIdx.x % 128 === 0';
 
-const leftByDepth = ({ left }: ProductForm): boolean => !left.turned;
-const rightByDepth = ({ right }: ProductForm): boolean => right.turned;
+const leftByDepth = ({ left }: WarpGroupProduct): boolean => !left.turned;
+const rightByDepth = ({ right }: WarpGroupProduct): boolean => right.turned;
 
 /** Goes on to the next stage. */
-const next = ({ stages }: ProductForm, parity: string): string[] => [
+const next = ({ stages }: WarpGroupProduct, parity: string): string[] => [
   'stage$++;',
   `if (stage$ === ${stages}) { stage$ = 0; ${parity} ^= 1; }`,
 ];
 
 /** Writes the warp group that copies, up to the beginning of the others' branch. */
-export function writeProducer(writer: TileWriter, product: ProductForm): void {
+export function writeProducer(writer: TileWriter, product: WarpGroupProduct): void {
   const { rows, columns } = product;
   const groups = groupsOf(writer, product);
   const lines = writer.axis(rows).tile + writer.axis(columns).tile;
@@ -175,7 +156,7 @@ export function writeProducer(writer: TileWriter, product: ProductForm): void {
 }
 
 /** Writes the end of the loop over the block's tiles, and of the branch of those that multiply. */
-export function writeProductTail(writer: TileWriter, { copied }: ProductForm): void {
+export function writeProductTail(writer: TileWriter, { copied }: WarpGroupProduct): void {
   writer.line('}');
   // Shared memory is the block's until copies have read it.
   if (copied !== undefined) writer.line(`if (${FIRST_OF_GROUP}) gpu$.tensor.waitRead(0);`);
@@ -183,7 +164,11 @@ export function writeProductTail(writer: TileWriter, { copied }: ProductForm): v
 }
 
 /** Writes the loop of a product, whose sums begin with those of `into` and go there. */
-export function writeProductLoop(writer: TileWriter, product: ProductForm, into: TileValue): void {
+export function writeProductLoop(
+  writer: TileWriter,
+  product: WarpGroupProduct,
+  into: TileValue,
+): void {
   const { rows, columns } = product;
   const { tile } = writer.axis(columns);
   const each = writer.axis(rows).tile + tile;
@@ -248,7 +233,7 @@ export function writeProductLoop(writer: TileWriter, product: ProductForm, into:
  */
 export function writeCopiedStore(
   writer: TileWriter,
-  { rows, columns }: ProductForm,
+  { rows, columns }: WarpGroupProduct,
   copied: CopiedForm,
   value: TileValue,
 ): void {
