@@ -35,7 +35,8 @@ export interface TileReport extends KernelReport {
   readonly backend: 'ptx' | 'tileir';
   /**
    * How its products are computed: the instruction and the dtypes, or `f32` or `i32`, in which they
-   * are summed, and the reason why no tensor cores compute them. Empty for kernels without products.
+   * are summed, and the reason why no tensor cores compute them. Empty for kernels without
+   * products.
    */
   readonly products: readonly string[];
 }

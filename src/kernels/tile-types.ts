@@ -114,8 +114,8 @@ export interface Tile extends Omit<ArithmeticGpu, 'local' | 'unroll'> {
    * at most 32 bits, or computed from such, it is computed in i32, modulo 2^32. It takes tiles of
    * tensors with named axes only, and elements of at most 32 bits.
    *
-   * From compute capability 8.0 on, tensor cores compute a product that is the only statement of its
-   * loop, of tiles of f16, bf16, i8 and u8, f8e4m3 and f8e5m2 (from 8.9 on), or of f32 with `{
+   * From compute capability 8.0 on, tensor cores compute a product that is the only statement of
+   * its loop, of tiles of f16, bf16, i8 and u8, f8e4m3 and f8e5m2 (from 8.9 on), or of f32 with `{
    * precision: 'tensor' }`. Sums of f16 and bf16 are within `K · 2^-22` of the sum of the products'
    * magnitudes, those of f8 within `2^-10`, those of f32 within `2^-9`. wgmma.mma_async on compute
    * capability 9.0, else mma.sync

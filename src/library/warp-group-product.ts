@@ -7,7 +7,8 @@
  * Where there are few tiles, a cluster of blocks computes each of them: every block a part of the
  * common dimension, and then the sums of all parts for some of the columns.
  */
-import { f32, f8e4m3, f8e5m2, i32 } from '../core/index.js';
+import { FACTORS } from '../compiler/factors.js';
+import { f32, i32 } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
 import { deviceFunction, input, output } from '../kernels/index.js';
 import type { DeviceFunction } from '../kernels/index.js';
@@ -63,11 +64,8 @@ export interface WarpGroupForm {
   readonly finish: FinishForm;
 }
 
-/**
- * Whether sums of a step are added to others by f32 arithmetic: tensor cores keep 13 bits of a sum
- * of products of f8 (H200), which a long common dimension would use up.
- */
-export const addsSteps = (dtype: KernelDType): boolean => dtype === f8e4m3 || dtype === f8e5m2;
+/** Whether sums of a step are added to others by f32 arithmetic. */
+export const addsSteps = ({ name }: KernelDType): boolean => FACTORS[name]?.addsSteps === true;
 
 type Lines = KernelArray<KernelArray<number>>;
 type Matrices = readonly (readonly number[][])[][] & { readonly shape: readonly number[] };
