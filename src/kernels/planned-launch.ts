@@ -1,6 +1,5 @@
 /** A launch whose arguments were checked: a run of it only queues it. */
 import type { CoreDevice, Kernel, KernelArgument, LaunchOptions } from '../core/index.js';
-import type { KeptLaunch } from '../core/kept-launch.js';
 import type { Run } from '../ops/run.js';
 import { Partitioned, Tensor } from '../tensor/index.js';
 import { Results } from '../tensor/results.js';
@@ -36,7 +35,7 @@ export class PlannedLaunch {
   /** Whether a field of an argument may be assigned between runs. */
   private readonly isMutable: boolean;
   /** The launch for further runs; undefined where each run checks all arguments. */
-  private kept: KeptLaunch | undefined = undefined;
+  private kept: ReturnType<Kernel['keep']> = undefined;
   private launches = 0;
 
   constructor(
