@@ -25,6 +25,7 @@ import { chainCosts } from './ops/chain-cost.js';
 import { ownershipCosts } from './ops/ownership-cost.js';
 import { executionModes } from './ops/modes.js';
 import { pipelines } from './ops/pipelines.js';
+import { preparedProduct } from './ops/prepared-product.js';
 import { products } from './ops/products.js';
 import { operationStalls } from './ops/stalls.js';
 import { chain } from './runtime/chain.js';
@@ -56,6 +57,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   ...ownershipCosts,
   pipelines,
   products,
+  preparedProduct,
   operationStalls,
   ...besideNvcc,
   ...imageResizes,

@@ -6,9 +6,8 @@
 import { readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { performance } from 'node:perf_hooks';
-import { setImmediate } from 'node:timers/promises';
 
-import type { AnyTensor, Device, DeviceOp } from 'async-cuda';
+import type { AnyTensor, Device } from 'async-cuda';
 import type { Engine } from 'async-cuda/inference';
 
 import type { Benchmark, Contender, LocalPeer, Round, Setup } from '../benchmark.js';
@@ -19,6 +18,8 @@ import { DETECTOR, RESNET } from '../peers/onnxruntime.js';
 import type { Subject } from '../peers/onnxruntime.js';
 import { PeerAbsent } from '../peers/program.js';
 import type { ProgramName } from '../peers/programs.js';
+import { queueing } from '../queueing.js';
+import type { Queued } from '../queueing.js';
 
 const { f32 } = core;
 
@@ -187,67 +188,6 @@ const besideNode = (start: LocalPeer['start'], bar?: LocalPeer['bar']): LocalPee
   ...(bar === undefined ? {} : { bar }),
   start,
 });
-
-const QUEUED = 50;
-/**
- * Bursts before the first that counts, likewise: the last functions of the path are compiled after
- * some 20 000 runs. Code that later runs between them runs between these as well: its first run
- * discards code that was compiled without it.
- */
-const WARM_BURSTS = 2000;
-const BURSTS_PER_CHECK = 100;
-
-/** An engine, and the function that runs it once. */
-interface Queued {
-  readonly make: () => DeviceOp<unknown>;
-  /** Throws where the runs did not happen. */
-  readonly check: () => Promise<void>;
-  readonly close: () => Promise<void>;
-}
-
-/**
- * Operations are created and queued on one stream, which is held until all are; the time of their
- * execution is not included.
- */
-async function queueing(
-  device: Device,
-  count: number,
-  { make, check, close }: Queued,
-): Promise<Contender> {
-  const stream = device.core.createStream();
-  /** Microseconds of the JS thread for each. */
-  const burst = async (): Promise<number> => {
-    let release = (): void => undefined;
-    const held = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    void stream.call(() => held);
-    await setImmediate();
-    const begun = performance.now();
-    let last: PromiseLike<unknown> | undefined;
-    for (let n = 0; n < QUEUED; n++) last = make().runOn(stream);
-    const took = ((performance.now() - begun) * 1000) / QUEUED;
-    release();
-    await last;
-    return took;
-  };
-  for (let i = 0; i < WARM_BURSTS; i++) {
-    await burst();
-    if (i % BURSTS_PER_CHECK === 0) await check();
-  }
-  return {
-    async round() {
-      const samples: number[] = [];
-      for (let i = 0; i < count; i++) samples.push(await burst());
-      await check();
-      return { samples };
-    },
-    async close() {
-      await close();
-      stream.close();
-    },
-  };
-}
 
 /** y = x + x, by ONNX Runtime. */
 async function doublingEngine(device: Device): Promise<Queued> {

@@ -4,13 +4,10 @@
  */
 
 import {
-  ACCESS_SHIFT,
   ACCESS_WRITE,
-  LAUNCH_EX,
   LINE_ACCESS_SHIFT,
   LINE_MAX_WORD,
   LINE_WORD_SHIFT,
-  MAP,
   OP,
 } from '../runtime/commands.js';
 import { CudaArgumentError, CudaDisposedError } from '../ground/errors.js';
@@ -40,14 +37,15 @@ import type { ParamLayout } from './signature.js';
 import { Stream } from './stream.js';
 import { TensorMap } from './tensor-map.js';
 import { TexelObject } from './texture.js';
-import { type KernelAttributes, checkAttributes, putAttributes } from './kernel-attributes.js';
+import { type KernelAttributes, checkAttributes } from './kernel-attributes.js';
+import { KeptLaunch } from './kept-launch.js';
 import { type KernelArgument, type KernelMemory, putArgument } from './launch-arguments.js';
+import { type PointerParam, checkMaps, opOf, putGrid, putWide, wordsOf } from './launch-records.js';
 import {
   type LaunchOptions,
   type LaunchShape,
   NO_SHAPE,
   dimension,
-  putShape,
   extent,
   LAUNCH_OPTIONS,
   TWO32,
@@ -58,11 +56,6 @@ import {
  * code costs more than it saves.
  */
 const SPECIAL_AFTER = 500;
-
-interface PointerParam extends ParamLayout {
-  /** Bits of a reference of OP.launchLine, without the handle. */
-  readonly lineBits: number;
-}
 
 /**
  * A kernel of a loaded module. Made by {@link Module.kernel}.
@@ -88,14 +81,20 @@ export class Kernel {
   /** @internal */
   readonly func: number;
   private readonly device: CoreDevice;
-  private readonly layout: readonly ParamLayout[];
-  private readonly pointers: readonly PointerParam[];
-  private readonly maps: readonly PointerParam[];
-  private readonly paramWords: number;
-  /** The end of the last parameter. The driver needs it exactly. */
-  private readonly paramBytes: number;
-  private readonly runtime: Runtime;
-  private readonly handle: number;
+  /** @internal */
+  readonly layout: readonly ParamLayout[];
+  /** @internal */
+  readonly pointers: readonly PointerParam[];
+  /** @internal */
+  readonly maps: readonly PointerParam[];
+  /** @internal */
+  readonly paramWords: number;
+  /** The end of the last parameter. The driver needs it exactly. @internal */
+  readonly paramBytes: number;
+  /** @internal */
+  readonly runtime: Runtime;
+  /** @internal */
+  readonly handle: number;
   /** Whether some word of the parameters is written in parts, or not at all. */
   private readonly clears: boolean;
   /** Options whose names have been checked. A usual launch passes the same object again. */
@@ -222,8 +221,7 @@ export class Kernel {
         if (resource === undefined) continue;
         memory[params++] = resource.handle | pointers[i]!.lineBits;
       }
-    } else if (shape.simple) params = this.beginGrid(stream, shape, references, root);
-    else params = this.beginWide(stream, options, shape, references, root, args);
+    } else params = this.beginOther(stream, options, shape, references, root, args);
     const { memory, floats } = ring;
     if (this.clears) for (let i = 0; i < paramWords; i++) memory[params + i] = 0;
     const { ways } = this;
@@ -309,6 +307,14 @@ export class Kernel {
     checkInteger('blocks', blocks, 1, 0x7fffffff, 'blocks');
     checkInteger('blockSize', blockSize, 1, 1024, 'threads');
     return this.device.runtime.call('availableShared', this.func, blocks, blockSize);
+  }
+
+  /**
+   * A launch with arguments that it was launched with before, for many more; undefined where these
+   * have to be checked each time. @internal
+   */
+  keep(options: LaunchOptions, args: readonly KernelArgument[]): KeptLaunch | undefined {
+    return KeptLaunch.of(this, this.shapeOf(options), options, args);
   }
 
   /** Whether the kernel may write to the memory of this argument. @internal */
@@ -400,26 +406,8 @@ export class Kernel {
     return shape;
   }
 
-  /** Begins a launch of more than one dimension. Returns the place of its parameters. */
-  private beginGrid(stream: Stream, shape: LaunchShape, references: number, root: number): number {
-    const { pointers, memories } = this;
-    const body = stream.begin(OP.launchGrid, 13 + references + this.paramWords, root);
-    const { memory } = this.runtime.ring;
-    putShape(memory, body, this.handle, shape);
-    memory[body + 8] = references | (this.paramBytes << 16);
-    let at = body + 9;
-    for (let i = 0; i < pointers.length; i++) {
-      const resource = memories[i];
-      if (resource !== undefined) memory[at++] = resource.handle | pointers[i]!.lineBits;
-    }
-    return at;
-  }
-
-  /**
-   * Begins a launch that neither OP.launchLine nor OP.launchGrid can encode. Returns the place of
-   * its parameters.
-   */
-  private beginWide(
+  /** Begins a launch that OP.launchLine cannot encode. Returns the place of its parameters. */
+  private beginOther(
     stream: Stream,
     options: LaunchOptions,
     shape: LaunchShape,
@@ -427,40 +415,13 @@ export class Kernel {
     root: number,
     args: readonly KernelArgument[],
   ): number {
-    const { pointers, memories, maps, paramWords } = this;
-    const { extended } = shape;
-    const more = extended ? LAUNCH_EX.words + 1 + maps.length * MAP.words : 0;
-    for (const { index } of maps)
-      if (!(args[index] instanceof TensorMap))
-        throw invalid(`args[${index}]`, 'a tensor map', args[index]);
-    const body = stream.begin(
-      extended ? OP.launchEx : OP.launch,
-      13 + more + references * 2 + paramWords,
-      root,
-    );
+    const { memories } = this;
+    checkMaps(this.maps, args);
+    const body = stream.begin(opOf(shape), wordsOf(this, shape, references), root);
     const { memory } = this.runtime.ring;
-    putShape(memory, body, this.handle, shape);
-    let at = body + 8;
-    if (extended) {
-      putAttributes(memory, at, options);
-      at += LAUNCH_EX.words;
-    }
-    memory[at++] = references | (this.paramBytes << 16);
-    for (let i = 0; i < pointers.length; i++) {
-      const resource = memories[i];
-      if (resource === undefined) continue;
-      const param = pointers[i]!;
-      memory[at++] = resource.handle | (param.access << ACCESS_SHIFT);
-      memory[at++] = param.offset >> 2;
-    }
-    if (extended) {
-      memory[at + paramWords] = maps.length;
-      maps.forEach(({ index, offset }, i) => {
-        const place = at + paramWords + 1 + i * MAP.words;
-        (args[index] as TensorMap).put(memory, place, offset >> 2);
-      });
-    }
-    return at;
+    return shape.simple
+      ? putGrid(memory, body, this, shape, references, memories)
+      : putWide(memory, body, this, shape, references, memories, options);
   }
 
   /** Memory of another device, where this device has access to it. */

@@ -58,7 +58,11 @@ export function putArgument(
   const at = params + (param.offset >> 2);
   if (param.exact !== undefined && (typeof arg === 'number' || typeof arg === 'bigint'))
     checkExact(param, param.exact, arg, kernel);
-  if (param.kind === 'pointer' || param.kind === 'map') {
+  if (param.kind === 'map') {
+    (arg as TensorMap).put(memory, at);
+    return;
+  }
+  if (param.kind === 'pointer') {
     if (arg === null) {
       memory[at] = 0;
       memory[at + 1] = 0;

@@ -5,7 +5,7 @@
  */
 import { CudaArgumentError } from '../ground/errors.js';
 import type { DType, DTypeName } from '../ground/dtype.js';
-import { MAP, MAP_AXES } from '../runtime/commands.js';
+import { MAP, MAP_AXES, MAP_WORDS } from '../runtime/commands.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import type { DeviceBuffer } from './buffer.js';
 
@@ -40,7 +40,7 @@ export interface MappedTensor {
 /** The argument for a parameter that is a tensor map. */
 export class TensorMap {
   readonly buffer: DeviceBuffer<DTypeName>;
-  /** The words of a launch's record that describe the map, of which the first is left out. */
+  /** The words of a launch's record that describe the map. */
   private readonly words: Int32Array;
 
   /**
@@ -50,7 +50,7 @@ export class TensorMap {
    */
   constructor(name: string, tensor: MappedTensor, shape: BoxShape, isWritten: boolean) {
     this.buffer = checkMapped(name, tensor, isWritten);
-    this.words = describe(this.buffer.dtype, tensor, shape);
+    this.words = describe(this.buffer, tensor, shape);
   }
 
   /** @internal */
@@ -66,11 +66,10 @@ export class TensorMap {
     return this.buffer.dtype;
   }
 
-  /** Writes the description to a record, for the map at word `param` of the parameters. */
-  put(memory: Int32Array, at: number, param: number): void {
+  /** Writes the description to a record. The decoder adds the address of memory to its offset. */
+  put(memory: Int32Array, at: number): void {
     const { words } = this;
-    for (let i = 1; i < words.length; i++) memory[at + i] = words[i]!;
-    memory[at + MAP.param] = param;
+    for (let i = 0; i < words.length; i++) memory[at + i] = words[i]!;
   }
 
   toString(): string {
@@ -121,11 +120,12 @@ function checkMapped(
 }
 
 function describe(
-  { name, bytes }: DType,
+  { byteOffset, dtype: { name, bytes } }: DeviceBuffer<DTypeName>,
   { shape, strides }: MappedTensor,
   { box, swizzle }: BoxShape,
 ): Int32Array {
-  const words = new Int32Array(MAP.words);
+  const words = new Int32Array(MAP_WORDS);
+  putInt64(words, MAP.address, byteOffset);
   const axes = shape.length;
   words[MAP.type] = TYPES[name] ?? UNSIGNED[bytes]!;
   words[MAP.axes] = axes;

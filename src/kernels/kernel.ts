@@ -352,15 +352,26 @@ export class Defined implements Tunable<KernelChanges> {
     // An operation that is awaited again mostly has the same arguments.
     let last: PlannedLaunch | undefined;
     return new DeviceOp(
-      new Applied(inputs, device, `${name}(…)`, (run, values) => {
-        const plan =
-          last?.isFor(run.device, values) === true
-            ? last
-            : this.plan(run, values, options, made, 'unchecked', checked);
-        if (plan instanceof Later) return plan;
-        last = plan;
-        return plan.queue(run);
-      }),
+      new Applied(
+        inputs,
+        device,
+        `${name}(…)`,
+        (run, values) => {
+          const plan =
+            last?.isFor(run.device, values) === true
+              ? last
+              : this.plan(run, values, options, made, 'unchecked', checked);
+          if (plan instanceof Later) return plan;
+          last = plan;
+          return plan.queue(run);
+        },
+        undefined,
+        (run) => {
+          if (made.length > 0 || last?.isFor(run.device, given) !== true) return false;
+          last.launch(run);
+          return true;
+        },
+      ),
     );
   }
 

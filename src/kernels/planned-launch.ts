@@ -22,6 +22,9 @@ interface Result {
   readonly made: readonly string[];
 }
 
+/** Launches after which the record is kept. */
+const KEPT_AFTER = 2;
+
 export class PlannedLaunch {
   private readonly device: CoreDevice;
   private readonly given: readonly unknown[];
@@ -29,6 +32,11 @@ export class PlannedLaunch {
   private readonly written: readonly { name: string; value: AnyTensor | Partitioned }[];
   /** Undefined where there is nothing to launch. */
   private readonly prepared: Prepared | undefined;
+  /** Whether a field of an argument may be assigned between runs. */
+  private readonly isMutable: boolean;
+  /** The launch for further runs; undefined where each run checks all arguments. */
+  private kept: ReturnType<Kernel['keep']> = undefined;
+  private launches = 0;
 
   constructor(
     device: CoreDevice,
@@ -42,6 +50,7 @@ export class PlannedLaunch {
     this.result = result;
     this.written = written;
     this.prepared = prepared;
+    this.isMutable = given.some(isMutable);
   }
 
   /**
@@ -49,23 +58,31 @@ export class PlannedLaunch {
    * they may be used changes.
    */
   isFor(device: CoreDevice, given: readonly unknown[]): boolean {
-    if (device !== this.device) return false;
-    for (let i = 0; i < given.length; i++)
-      if (given[i] !== this.given[i] || isMutable(given[i])) return false;
+    if (device !== this.device || this.isMutable) return false;
+    if (given === this.given) return true;
+    for (let i = 0; i < given.length; i++) if (given[i] !== this.given[i]) return false;
     return true;
   }
 
   /** @throws CudaArgumentError, CudaDisposedError */
   queue(run: Run): unknown {
+    this.launch(run);
+    return closing(this.result);
+  }
+
+  /** Does the same as {@link queue}, where the result is not needed. */
+  launch({ stream }: Run): void {
     for (const { name, value } of this.written) {
       if (value instanceof Partitioned) value.check();
       else value.checkWritable(name);
     }
-    if (this.prepared !== undefined) {
+    if (this.kept !== undefined) this.kept.launch(stream);
+    else if (this.prepared !== undefined) {
       const { kernel, options, args } = this.prepared;
-      kernel.launch(run.stream, options, ...args);
+      kernel.launch(stream, options, ...args);
+      // Most calls run once.
+      if (++this.launches === KEPT_AFTER) this.kept = kernel.keep(options, args);
     }
-    return closing(this.result);
   }
 }
 

@@ -112,8 +112,8 @@ export function operation<T>(
   let kept: { readonly steps: Collected; readonly result: T } | undefined;
   return new DeviceOp(
     new Applied<T>(collected, device, title, (run) => {
-      if (kept !== undefined && !tensors.some((tensor) => tensor.isClosed))
-        return after(run, kept.steps.submit(run), kept.result);
+      if (kept !== undefined && !isAnyClosed(tensors))
+        return after(run, kept.steps.repeat(run), kept.result);
       kept = undefined;
       return queued(
         name,
@@ -125,6 +125,11 @@ export function operation<T>(
       );
     }),
   );
+}
+
+function isAnyClosed(tensors: readonly Tensor[]): boolean {
+  for (let i = 0; i < tensors.length; i++) if (tensors[i]!.isClosed) return true;
+  return false;
 }
 
 /** An operation on a device that has no operands. */

@@ -66,6 +66,15 @@ export class Collected implements Node<unknown[]> {
     return later ? allKnown(run, values) : values;
   }
 
+  /** Does the same as {@link submit}, where the values are not needed. */
+  repeat(run: Run): unknown {
+    const { nodes } = this;
+    for (let i = 0; i < nodes.length; i++)
+      if (nodes[i]!.again?.(run) !== true)
+        return this.from(run, i, new Array<unknown>(nodes.length), false);
+    return undefined;
+  }
+
   private from(
     run: Run,
     first: number,
@@ -175,16 +184,22 @@ export class Applied<T> implements Node<T> {
   private readonly name: string;
   private readonly apply: (run: Run, values: readonly unknown[]) => Submitted<T>;
   private readonly uses: readonly unknown[] | undefined;
+  private readonly repeat: ((run: Run) => boolean) | undefined;
 
-  /** @param uses tensors whose memory it uses besides that of its inputs */
+  /**
+   * @param uses tensors whose memory it uses besides that of its inputs
+   * @param repeat see {@link Node.again}
+   */
   constructor(
     inputs: Node<readonly unknown[]>,
     device: Node<T>['device'],
     name: string,
     apply: (run: Run, values: readonly unknown[]) => Submitted<T>,
     uses?: readonly unknown[],
+    repeat?: (run: Run) => boolean,
   ) {
     this.device = device ?? inputs.device;
+    this.repeat = repeat;
     this.alone = inputs.alone === true;
     this.inputs = inputs;
     this.name = name;
@@ -205,6 +220,10 @@ export class Applied<T> implements Node<T> {
       values instanceof Later ? this.applyLater(run, values) : this.applyTo(run, values);
     // Memory that operands have made is closed after the work that uses it.
     return run.mark === mark ? given : run.endStep(given, mark);
+  }
+
+  again(run: Run): boolean {
+    return this.repeat !== undefined && !isAnyAhead() && this.repeat(run);
   }
 
   private applyLater(run: Run, values: Later<readonly unknown[]>): Submitted<T> {

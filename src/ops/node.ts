@@ -57,6 +57,11 @@ export interface Node<T> {
    * {@link Run.endStep}.
    */
   submit(run: Run): Submitted<T>;
+  /**
+   * Queues the same work as the last run did, where it is known and nothing has to be loaded for
+   * it. Returns whether it did: otherwise {@link submit} has to. There is no value.
+   */
+  again?(run: Run): boolean;
   /** The text for `util.inspect`, down to `depth` levels. */
   describe(depth: number): string;
 }

@@ -30,7 +30,7 @@ export {
   LAUNCH_PROGRAMMATIC,
 } from './commands/launches.js';
 export * from './commands/line-references.js';
-export { MAP, MAP_AXES } from './commands/launch-maps.js';
+export { MAP, MAP_AXES, MAP_WORDS } from './commands/launch-maps.js';
 
 const COMMANDS = {
   ...launches,

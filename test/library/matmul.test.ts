@@ -515,6 +515,25 @@ onDevice(
       expect(await message(() => matmul([1] as never, b))).toContain('device.tensor');
     });
 
+    test('an operation that runs again multiplies what its tensors hold then', async () => {
+      using a = await device.ones(f16, [40, 64]);
+      using b = await device.ones(f16, [64, 48]);
+      using out = await device.zeros(f16, [40, 48]);
+      const product = matmul(a, b, { out });
+      const streams = [device.core.createStream(), device.core.createStream()];
+      for (let i = 1; i <= 6; i++) {
+        await a.fill(i);
+        await product.runOn(streams[i % 2]!);
+        expect(new Set(await out.read())).toEqual(new Set([64 * i]));
+      }
+      const parts = out.partition([20, 48]);
+      expect(await message(() => product)).toContain('partition');
+      parts.unpartition();
+      await product;
+      b.close();
+      expect(await failure(() => product)).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+    });
+
     test('types of results', async () => {
       using a = await device.ones(bf16, [4, 6]);
       using c = await matmul(a, a.transpose());

@@ -127,6 +127,11 @@ export class Builder {
 
   /** Continues in this block. All its predecessors are known, except those at a loop's end. */
   enter(block: Block): void {
+    const [from] = block.before;
+    // The values at the end of a block that leads to this one alone are read through this one: the
+    // two share them. Unrolled loops are chains of such blocks, through which each read would go.
+    if (block.before.length === 1 && from!.end?.kind === 'jump' && !this.heads.has(block))
+      this.held.set(block, this.held.get(from!)!);
     this.f.blocks.push(block);
     this.filling = block;
   }
@@ -250,11 +255,13 @@ export class Builder {
    * as long as the kernel.
    */
   readAt(variable: number, block: Block): Value {
+    const known = this.held.get(block)!.get(variable);
+    if (known !== undefined) return resolve(known);
     const open = [block];
     for (let at = open.at(-1); at !== undefined; at = open.at(-1)) {
       const held = this.held.get(at)!;
       if (!held.has(variable)) {
-        const unread = this.ways(at).find((from) => !this.held.get(from)!.has(variable));
+        const unread = this.firstUnread(variable, at);
         if (unread !== undefined) {
           open.push(unread);
           continue;
@@ -267,22 +274,36 @@ export class Builder {
   }
 
   /**
-   * The blocks from which a variable reaches the block's beginning. A loop that assigns the
-   * variable has a phi for it already; in other loops it is the same as before.
+   * The number of blocks from which a variable reaches the block's beginning: the first ones of
+   * those before it. A loop that assigns the variable has a phi for it already; in other loops it
+   * is the same as before.
    */
-  private ways(block: Block): readonly Block[] {
-    return this.heads.has(block) ? block.before.slice(0, 1) : block.before;
+  private waysTo(block: Block): number {
+    return this.heads.has(block) ? Math.min(block.before.length, 1) : block.before.length;
+  }
+
+  private firstUnread(variable: number, block: Block): Block | undefined {
+    const ways = this.waysTo(block);
+    for (let i = 0; i < ways; i++) {
+      const from = block.before[i]!;
+      if (!this.held.get(from)!.has(variable)) return from;
+    }
+    return undefined;
   }
 
   private join(variable: number, block: Block): Value {
-    const args = this.ways(block).map((from) => resolve(this.held.get(from)!.get(variable)!));
+    const ways = this.waysTo(block);
+    // Most blocks have one before them, and a kernel with many sums reads each through all blocks.
+    if (ways === 1) return resolve(this.held.get(block.before[0]!)!.get(variable)!);
+    const args = block.before
+      .slice(0, ways)
+      .map((from) => resolve(this.held.get(from)!.get(variable)!));
     const meant = args.filter((arg) => arg.op !== 'undefined');
     const [first] = meant;
     if (first === undefined) return args[0] ?? this.f.undefinedOf(this.variableType(variable));
     if (
-      args.length === 1 ||
-      (meant.every((arg) => arg === first) &&
-        (meant.length === args.length || first.constant !== undefined))
+      meant.every((arg) => arg === first) &&
+      (meant.length === args.length || first.constant !== undefined)
     )
       return first;
     const phi = this.phi(block, first.type);

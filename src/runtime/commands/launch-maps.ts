@@ -1,4 +1,7 @@
-/** Descriptions of tensor maps in the record of a launch, after its parameters. */
+/**
+ * Descriptions of tensor maps in the record of a launch. A description is where the map will be,
+ * among the parameters: a record of three maps is half as long as with descriptions apart.
+ */
 
 /** The most axes of a tensor map. */
 export const MAP_AXES = 5;
@@ -6,17 +9,16 @@ export const MAP_AXES = 5;
 export const MAP_WORDS = 32;
 
 /**
- * `param`: the map's first word among the parameters, where the tensor's address is. Extents and
- * strides (in bytes, of all axes but the first) are 64-bit; the first axis is the one whose
- * elements are adjacent.
+ * The tensor's address, extents and strides (in bytes, of all axes but the first) are 64-bit; the
+ * first axis is the one whose elements are adjacent. `words` is the length, at most that of a map.
  */
 export const MAP = {
-  param: 0,
-  type: 1,
-  axes: 2,
-  swizzle: 3,
-  extents: 4,
-  strides: 4 + 2 * MAP_AXES,
-  box: 4 + 4 * MAP_AXES,
-  words: 4 + 5 * MAP_AXES,
+  address: 0,
+  type: 2,
+  axes: 3,
+  swizzle: 4,
+  extents: 5,
+  strides: 5 + 2 * MAP_AXES,
+  box: 5 + 4 * MAP_AXES,
+  words: 5 + 5 * MAP_AXES,
 } as const;

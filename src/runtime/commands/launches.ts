@@ -10,7 +10,6 @@ import type { LaunchAttributes, LaunchConfig } from '../../driver/driver.js';
 import { isCapturing } from '../layout.js';
 import { command, handlesOf, noOperands, operandsAfter } from './command.js';
 import type { Command, Read } from './command.js';
-import { MAP } from './launch-maps.js';
 import {
   GRID_PACKED,
   LINE_ACCESS_SHIFT,
@@ -201,8 +200,9 @@ export const launches = {
   }),
 
   /**
-   * As `launch`, with the words of {@link LAUNCH_EX} before `packed`. After the parameters come the
-   * number of tensor maps among them, and the words of {@link MAP} for each.
+   * As `launch`, with the words of {@link LAUNCH_EX} before `packed`. Each tensor map
+   * among the parameters is described by the words of {@link MAP}. After the parameters come the
+   * number of tensor maps, and the first parameter word of each.
    */
   launchEx: command({
     op: 2,
@@ -225,7 +225,7 @@ export const launches = {
       const params = operands.resolvePairs(memory, body + EX_PACKED + 1, packed & 0xffff);
       const bytes = packed >>> 16;
       const count = params + ((bytes + 3) >>> 2);
-      for (let i = 0; i < memory[count]!; i++) maps.put(memory, count + 1 + i * MAP.words, params);
+      for (let i = 0; i < memory[count]!; i++) maps.put(memory, params + memory[count + 1 + i]!);
       driver.cuLaunchKernelEx(
         launchConfig(memory, body, shared.streams[stream]!),
         shared.values[memory[body + GRID.function]!]!,

@@ -8,10 +8,8 @@ import { int64 } from '../commands/record.js';
 
 /** Maps that are kept, a power of two: each has one place, by its description. */
 const KEPT = 256;
-/** The words of a place: the description without the parameter's number, the address, the map. */
-const DESCRIBED = MAP.words - 1;
-const STRIDE = DESCRIBED + 2 + MAP_WORDS;
-const TWO32 = 4294967296;
+/** The words of a place: the description, the map. */
+const STRIDE = MAP.words + MAP_WORDS;
 /** CU_TENSOR_MAP_L2_PROMOTION_L2_128B: a line of 128 bytes is read as a whole. */
 const PROMOTION = 2;
 
@@ -23,51 +21,36 @@ export class TensorMaps {
     this.driver = driver;
   }
 
-  /**
-   * Makes the map that the words at `described` describe, in the parameters that begin at `params`.
-   * Its first two words there are the tensor's address.
-   */
-  put(memory: Int32Array, described: number, params: number): void {
+  /** Replaces the description at `at` by the map. */
+  put(memory: Int32Array, at: number): void {
     const { kept } = this;
-    const target = params + memory[described + MAP.param]!;
-    const [low, high] = [memory[target]!, memory[target + 1]!];
-    let hash = Math.imul(low >>> 4, 0x9e3779b1) ^ high;
+    let hash = Math.imul(memory[at]! >>> 4, 0x9e3779b1);
     for (let i = 1; i < MAP.words; i++)
-      hash = Math.imul(hash ^ memory[described + i]!, 0x85ebca6b) ^ (hash >>> 15);
+      hash = Math.imul(hash ^ memory[at + i]!, 0x85ebca6b) ^ (hash >>> 15);
     const place = (hash & (KEPT - 1)) * STRIDE;
-    if (!this.has(place, memory, described, low, high)) {
-      const map = this.encode(memory, described, (low >>> 0) + high * TWO32);
-      for (let i = 0; i < DESCRIBED; i++) kept[place + i] = memory[described + 1 + i]!;
-      kept[place + DESCRIBED] = low;
-      kept[place + DESCRIBED + 1] = high;
-      kept.set(map, place + DESCRIBED + 2);
+    if (!this.has(place, memory, at)) {
+      const map = this.encode(memory, at);
+      for (let i = 0; i < MAP.words; i++) kept[place + i] = memory[at + i]!;
+      kept.set(map, place + MAP.words);
     }
-    for (let i = 0; i < MAP_WORDS; i++) memory[target + i] = kept[place + DESCRIBED + 2 + i]!;
+    for (let i = 0; i < MAP_WORDS; i++) memory[at + i] = kept[place + MAP.words + i]!;
   }
 
-  private has(
-    place: number,
-    memory: Int32Array,
-    described: number,
-    low: number,
-    high: number,
-  ): boolean {
+  private has(place: number, memory: Int32Array, at: number): boolean {
     const { kept } = this;
-    if (kept[place + DESCRIBED] !== low || kept[place + DESCRIBED + 1] !== high) return false;
-    for (let i = 0; i < DESCRIBED; i++)
-      if (kept[place + i] !== memory[described + 1 + i]) return false;
+    for (let i = 0; i < MAP.words; i++) if (kept[place + i] !== memory[at + i]) return false;
     // No map describes a tensor of no axes, as empty places do.
-    return kept[place + MAP.axes - 1] !== 0;
+    return kept[place + MAP.axes] !== 0;
   }
 
-  private encode(memory: Int32Array, at: number, address: number): Int32Array {
+  private encode(memory: Int32Array, at: number): Int32Array {
     const axes = memory[at + MAP.axes]!;
     const list = (first: number, count: number): number[] =>
       Array.from({ length: count }, (_, axis) => int64(memory, at + first + 2 * axis));
     const map = this.driver.cuTensorMapEncodeTiled(
       memory[at + MAP.type]!,
       axes,
-      address,
+      int64(memory, at + MAP.address),
       list(MAP.extents, axes),
       list(MAP.strides, axes - 1),
       Array.from({ length: axes }, (_, axis) => memory[at + MAP.box + axis]!),
