@@ -412,16 +412,11 @@ const MORE_BY_GROUPS: typeof BY_GROUPS = [
   ['three stages', 'bf16', { m: 400, n: 70, channels: 128 }, { ...SMALL, stages: 3 }],
 ];
 
-// The checked kernel takes most of a minute to compile.
-test.runIf(onCpu)(
-  'by warp groups, under the checker',
-  { tags: 'thorough', timeout: 400_000 },
-  async () => {
-    await using device = await Device.open('cpu', { computeCapability: '9.0', check: true });
-    const sizes = { m: 150, n: 64, channels: 64, options: { causal: true } };
-    await check(device, 'f16', { ...sizes, forwardInJavaScript: true }, SMALL);
-  },
-);
+test.runIf(onCpu)('by warp groups, under the checker', { tags: 'thorough' }, async () => {
+  await using device = await Device.open('cpu', { computeCapability: '9.0', check: true });
+  const sizes = { m: 150, n: 64, channels: 64, options: { causal: true } };
+  await check(device, 'f16', { ...sizes, forwardInJavaScript: true }, SMALL);
+});
 
 describe('by warp groups', () => {
   let device: Device | undefined;
