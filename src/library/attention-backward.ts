@@ -137,7 +137,8 @@ function planned(
       if (dq.size === 0 || dk.size === 0) {
         for (const each of [dq, dk, dv])
           if (each.size > 0) work.add((each as unknown as Tensor<'f32'>).fill(0));
-      } else if (isForWarpGroups(task, MOST_CHANNELS)) byWarpGroups(work, gradients, task, plan);
+      } else if (task.mask === undefined && isForWarpGroups(task, MOST_CHANNELS))
+        byWarpGroups(work, gradients, task, plan);
       else byRows(work, gradients, task);
       return new Results(['dq', 'dk', 'dv'], [dq, dk, dv]);
     };
