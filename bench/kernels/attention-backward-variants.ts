@@ -11,7 +11,7 @@
 import type { Tensor } from '../../src/index.js';
 import { attentionForward } from '../../src/library/attention.js';
 import { attentionBackwardBy } from '../../src/library/attention-backward.js';
-import { backwardSharedBytesOf } from '../../src/library/warp-group-attention-backward.js';
+import { backwardSharedBytesOf } from '../../src/library/halved-attention-backward.js';
 import type { BackwardPlan } from '../../src/library/warp-group-attention-backward.js';
 import { proveGradients } from './attention-contender.js';
 import { comparePlans } from './attention-plans.js';

@@ -14,22 +14,21 @@ import { KernelFamily } from './kernel-family.js';
 import type { Gpu, KernelArray, Launchable } from './kernel-family.js';
 import type { Work } from './operation.js';
 
-type MaskUses = {
-  /** Lines of a part of 64 keys. */
-  readonly ROWS: number;
-  readonly KEYS: number;
-};
+type MaskUses = { readonly ROWS: number; readonly KEYS: number };
 type MaskGpu = Gpu & MaskUses & { packed(): KernelArray<number> };
+
+/** A fragment, of the mask's dtype. */
+const packedOf = (name: string): DeviceFunction =>
+  deviceFunction(
+    (name === 'f16' ? (gpu: Gpu) => gpu.local.f16(8) : (gpu: Gpu) => gpu.local.bf16(8)) as never,
+  ) as DeviceFunction;
 
 /**
  * Adds a tile of a mask to scores, which are multiplied by the scale. `line` is that of the lane's
- * query: lane r gives row r % 16 of the warp.
+ * query: lane r gives row r % 16 of the warp. A part of 64 keys has ROWS lines.
  */
-export const addMaskOf = (name: string, uses: MaskUses): DeviceFunction => {
-  const packed = deviceFunction(
-    (name === 'f16' ? (gpu: Gpu) => gpu.local.f16(8) : (gpu: Gpu) => gpu.local.bf16(8)) as never,
-  ) as DeviceFunction;
-  return deviceFunction(
+export const addMaskOf = (name: string, uses: MaskUses): DeviceFunction =>
+  deviceFunction(
     ((scores: KernelArray<number>, lines: Lines, line: number, scale: number, gpu: MaskGpu) => {
       const { ROWS, KEYS, lane } = gpu;
       gpu.unroll();
@@ -45,9 +44,41 @@ export const addMaskOf = (name: string, uses: MaskUses): DeviceFunction => {
           scores[part * 8 + i] = gpu.fma(scores[part * 8 + i]!, scale, gpu.f32(added[i]!));
       }
     }) as never,
-    { uses: { ...uses, packed } },
+    { uses: { ...uses, packed: packedOf(name) } },
   ) as DeviceFunction;
-};
+
+/**
+ * The same for transposed scores, of ROWS queries: `line` is that of the first query, and `unit`
+ * the first of the two units of the warp's keys. Queries 64 and on are KEYS lines after it.
+ */
+export const addTransposedMaskOf = (name: string, uses: MaskUses): DeviceFunction =>
+  deviceFunction(
+    ((
+      scores: KernelArray<number>,
+      lines: Lines,
+      line: number,
+      unit: number,
+      scale: number,
+      gpu: MaskGpu,
+    ) => {
+      const { ROWS, KEYS, lane } = gpu;
+      const own = line + (lane >> 4) * 8 + (lane & 7);
+      const place = ((unit + ((lane >> 3) & 1)) ^ (lane & 7)) * 8;
+      gpu.unroll();
+      for (let part = 0; part < ROWS / 16; part++) {
+        const added = gpu.packed();
+        gpu.warp.loadMatricesTransposed(
+          added,
+          lines[own + (part >> 2) * KEYS + (part & 3) * 16]!,
+          place,
+        );
+        gpu.unroll();
+        for (let i = 0; i < 8; i++)
+          scores[part * 8 + i] = gpu.fma(scores[part * 8 + i]!, scale, gpu.f32(added[i]!));
+      }
+    }) as never,
+    { uses: { ...uses, packed: packedOf(name) } },
+  ) as DeviceFunction;
 
 interface Args {
   /** [batch][head][query][key] */

@@ -167,7 +167,7 @@ export const PLANS: Readonly<Record<number, AttentionPlan>> = {
 };
 /** Those with a mask, whose tiles are in shared memory, too: multiples of 64 keys. */
 export const MASKED_PLANS: typeof PLANS = {
-  64: { rows: 192, keys: 128, stages: 2, queries: 2, turns: true },
+  64: { rows: 128, keys: 128, stages: 2, queries: 2, turns: true },
   128: { rows: 128, keys: 128, stages: 2, queries: 1, turns: true },
   192: { rows: 128, keys: 64, stages: 2, queries: 2, turns: true },
   256: { rows: 128, keys: 64, stages: 2, queries: 1, turns: true },
