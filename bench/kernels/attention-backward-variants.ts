@@ -31,6 +31,7 @@ await comparePlans({
   plans: {
     64: ['128,128,2', '128,128,3', '64,64,3', '64,64,2'],
     128: ['64,128,2', '64,64,2', '64,64,3'],
+    256: ['64,64,2'],
   },
   begin: async (operands, channels, causal) => {
     const [q, k, v, dOut] = operands as [Operand, Operand, Operand, Operand];

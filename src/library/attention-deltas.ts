@@ -15,8 +15,8 @@ interface Args {
   /** [matrix][query], of kernels by rows. */
   readonly deltas: number[];
   /**
-   * [matrix][line][32], of warp groups: in lines of 32, the logarithms of ROWS queries, to base 2 or
-   * natural ones, and then their deltas.
+   * [matrix][line][32], of warp groups: in lines of 32, the logarithms of ROWS queries, to base 2
+   * or natural ones, and then their deltas.
    */
   readonly lines: number[][][];
   /** [matrix][query][channel], as one axis, of which a lane reads adjacent elements. */

@@ -48,12 +48,13 @@ const AROUND = 2;
  * tensor of q's shape and dtype. Adjacent heads of q share a head of k and v, where these have
  * fewer. The scores are never in memory as a whole. A query that sees no key gives zeros.
  *
- * f16 and bf16 with D a multiple of 8 of at most 256 run on the warp groups of compute capability
- * 9.0, where the scale is positive: products are summed in f32, and shares are rounded to the dtype before
+ * f16 and bf16 with D a multiple of 8 of at most 256 and a positive scale run on the warp groups of
+ * compute capability 9.0: products are summed in f32, and shares are rounded to the dtype before
  * they are multiplied with values. The error of an element is within 2^-7 (bf16) or 2^-10 (f16) of
  * the greatest magnitude of its channel's values, and results of a GPU and of the CPU device differ
- * within it. Everything else is computed in f32 and rounded once, with the same bits on every
- * device.
+ * within it. They read a mask of the operands' dtype in place where its rows begin at multiples of
+ * 16 bytes, and a copy of any other. Everything else is computed in f32 and rounded once, with the
+ * same bits on every device.
  *
  * @throws CudaArgumentError for another dtype, fewer than three axes, shapes that do not fit; at
  *   the call, or when run where operations give the operands

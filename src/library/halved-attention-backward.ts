@@ -31,8 +31,9 @@ import type {
 const THREADS = 128 * 3;
 
 /**
- * Lines of shared memory: keys and values, queries of two steps, gradients of results of one, shares,
- * gradients of scores of two steps, half of the sums of a step, numbers of two steps, a mask's tile.
+ * Lines of shared memory: keys and values, queries of two steps, gradients of results of one,
+ * shares, gradients of scores of two steps, half of the sums of a step, numbers of two steps, a
+ * mask's tile.
  */
 const halvedLinesOf = (plan: BackwardPlan, channels: number, masked: boolean): number =>
   (channels / LINE) * (2 + plan.stages + 1) * 64 +
@@ -410,7 +411,7 @@ const gradients = new KernelFamily(
   },
 );
 
-/** Gives the kernel for a form of 256 channels, with 64 queries of a step and 64 keys of a block. */
+/** Gives the kernel for a form of 256 channels. Its plan has 64 queries and 64 keys. */
 export function halvedAttentionBackward(form: BackwardForm): Launchable {
   const { plan, dtype, channels, causal, window, masked = false } = form;
   return gradients.member(backwardKeyOf(form), () => {

@@ -41,7 +41,7 @@ export interface AttentionForm {
   readonly window: boolean;
   /** Whether it writes the logarithms of the sums of shares. */
   readonly logs: boolean;
-  /** Whether a mask of the dtype is added to the scaled scores. Its plan has a multiple of 64 keys. */
+  /** Whether a mask of the dtype is added to the scores, in steps of a multiple of 64 keys. */
   readonly masked?: boolean;
   /** Whether the positions are those of several sequences, one after the other. */
   readonly packed?: boolean;
@@ -194,8 +194,8 @@ const advanceOf = (uses: { readonly KEYS: number; readonly MASKED: boolean }): D
         let greatest = Math.max(one, other);
         greatest = Math.max(greatest, gpu.warp.shuffleXor(greatest, 1));
         greatest = Math.max(greatest, gpu.warp.shuffleXor(greatest, 2));
-        // A row that has seen no key yet has no greatest score. Masks have the least finite numbers,
-        // which are not multiplied before the greatest one is subtracted.
+        // A row that has seen no key yet has no greatest score. Masks may have the least finite
+        // numbers, which overflow where they are multiplied before the greatest is subtracted.
         if (MASKED) {
           base[r] = greatest === -Infinity ? 0 : -greatest;
           fade[r] = gpu.fast.exp2((most[r]! + base[r]!) * Math.LOG2E);
