@@ -87,7 +87,6 @@ interface Args {
   readonly seen: readonly (readonly (readonly boolean[])[])[][];
   readonly heads: number;
   readonly queries: number;
-  readonly rows: number;
   readonly n: number;
   /** The number of keys, rounded up to whole units. */
   readonly padded: number;
@@ -127,12 +126,16 @@ const copyOf = (dtype: KernelDType, mask: KernelDType, wide: boolean): Launchabl
     };
   });
 
-/** A mask as kernels by warp groups take it. */
-export interface BoxedMask {
-  readonly mask: KernelTensor;
+/** 1, or 0 along axes of a mask that have one element, or one tile of equal queries. */
+export interface MaskSteps {
   readonly maskBatch: number;
   readonly maskHead: number;
   readonly maskQuery: number;
+}
+
+/** A mask as kernels by warp groups take it. */
+interface BoxedMask extends MaskSteps {
+  readonly mask: KernelTensor;
 }
 
 /** Keys of a unit of 16 bytes. */
@@ -150,24 +153,36 @@ export function boxedMask(
   batches: number,
   rows: number,
 ): BoxedMask {
-  const whole = inFourAxes(work, given, batches);
-  const [n, isRepeated] = [whole.shape[3]!, whole.layout.strides.map((stride) => stride === 0)];
-  const { strides, offset } = whole.layout;
-  const shape = whole.shape.map((extent, axis) => {
-    if (!isRepeated[axis] || axis === 3) return extent;
-    return axis === 2 ? Math.min(extent, rows) : 1;
-  });
-  const own = new Tensor(whole.buffer, { ...whole.layout, shape, strides, offset }, false);
-  const steps = {
-    maskBatch: shape[0] === 1 ? 0 : 1,
-    maskHead: shape[1] === 1 ? 0 : 1,
-    maskQuery: isRepeated[2] ? 0 : 1,
+  const { buffer, layout } = inFourAxes(work, given, batches);
+  const { strides } = layout;
+  const [batch, head, query, n] = layout.shape.map((extent, axis) =>
+    strides[axis] === 0 && axis < 3 ? 1 : extent,
+  ) as [number, number, number, number];
+  const isForAll = query === 1;
+  const withRows = (of: KernelTensor): KernelTensor => {
+    if (!isForAll) return of;
+    const [, , , last] = of.shape;
+    const [first, second, , unit] = of.layout.strides;
+    return new Tensor(
+      of.buffer,
+      {
+        shape: [batch, head, rows, last!],
+        strides: [first!, second!, 0, unit!],
+        offset: of.layout.offset,
+      },
+      false,
+    );
   };
-  if (own.dtype === dtype && !isRepeated[2] && fitsBoxes(own)) return { mask: own, ...steps };
+  const steps = {
+    maskBatch: batch === 1 ? 0 : 1,
+    maskHead: head === 1 ? 0 : 1,
+    maskQuery: isForAll ? 0 : 1,
+  };
+  const own = new Tensor(buffer, { ...layout, shape: [batch, head, query, n] }, false);
+  if (own.dtype === dtype && fitsBoxes(own)) return { mask: withRows(own), ...steps };
   const padded = Math.ceil(n / UNIT) * UNIT;
-  const [outer, heads, queries] = shape as [number, number, number];
-  const mask = work.temporary(dtype, [outer, heads, queries, padded]) as unknown as KernelTensor;
-  const wide = isWide([own, mask]);
+  const copy = work.temporary(dtype, [batch, head, query, padded]) as unknown as KernelTensor;
+  const wide = isWide([own, copy]);
   work.add(
     copyOf(
       dtype,
@@ -175,12 +190,12 @@ export function boxedMask(
       wide,
     )(
       {
-        to: mask,
+        to: copy,
         ...(own.dtype.name === 'bool' ? { seen: own } : { from: own }),
-        ...{ heads, queries, n, padded },
+        ...{ heads: head, queries: query, n, padded },
       },
-      { grid: outer * heads * queries, ...(wide ? { index: 'i64' } : {}) },
+      { grid: batch * head * query, ...(wide ? { index: 'i64' } : {}) },
     ),
   );
-  return { mask, ...steps };
+  return { mask: withRows(copy), ...steps };
 }

@@ -277,7 +277,7 @@ export function fitsBoxes(tensor: KernelTensor): boolean {
   const fits = shape.every((extent, axis) => {
     const stride = strides[axis]!;
     if (axis === shape.length - 1) return stride === 1;
-    return extent === 1 || (stride > 0 && stride % RUN === 0);
+    return extent === 1 || (stride >= 0 && stride % RUN === 0);
   });
   return beginsAt(tensor, ALIGNMENT) && fits;
 }

@@ -13,6 +13,7 @@ import type { KernelDType } from '../core/index.js';
 import { deviceFunction, inout, input, output } from '../kernels/index.js';
 import type { DeviceFunction } from '../kernels/index.js';
 import { addTransposedMaskOf } from './attention-masks.js';
+import type { MaskSteps } from './attention-masks.js';
 import { LINE, arraysOf, beginScoresOf, beginSumsOf } from './attention-products.js';
 import type { Lines, Products } from './attention-products.js';
 import { sumLinesOf, widthOf } from './attention-query-sums.js';
@@ -66,7 +67,7 @@ type Rows = readonly (readonly number[][])[][] & { readonly shape: readonly numb
 type Written = number[][][][] & { readonly shape: readonly number[] };
 type Planes = number[][][] & { readonly shape: readonly number[] };
 
-export interface BackwardArgs {
+export interface BackwardArgs extends MaskSteps {
   /** [matrix][line][32]: sums of the gradient of queries, before the scale. */
   readonly sums: Planes;
   /** [batch][head][position][channel] */
@@ -78,10 +79,6 @@ export interface BackwardArgs {
   readonly v: Rows;
   /** [batch][head][query][key], whose rows have a multiple of 8 elements. */
   readonly mask: Rows;
-  /** 1, or 0 along axes of the mask that have one element, or one tile of equal queries. */
-  readonly maskBatch: number;
-  readonly maskHead: number;
-  readonly maskQuery: number;
   /** [matrix][line][32]: logarithms and deltas of queries. */
   readonly numbers: Planes;
   /** The number of queries and of keys. */

@@ -10,6 +10,7 @@ import type { KernelDType } from '../core/index.js';
 import { deviceFunction, input, output } from '../kernels/index.js';
 import type { DeviceFunction } from '../kernels/index.js';
 import { addMaskOf } from './attention-masks.js';
+import type { MaskSteps } from './attention-masks.js';
 import { LINE, LINE_BYTES, arraysOf, beginScoresOf, beginSumsOf } from './attention-products.js';
 import type { Lines, Products } from './attention-products.js';
 import { KernelFamily } from './kernel-family.js';
@@ -63,7 +64,7 @@ export const sharedBytesOf = (plan: AttentionPlan, channels: number, masked = fa
 
 type Rows = readonly (readonly number[][])[][] & { readonly shape: readonly number[] };
 
-interface Args {
+interface Args extends MaskSteps {
   /** [batch][head][position][channel] */
   readonly out: number[][][][] & { readonly shape: readonly number[] };
   /** [batch][head][query] */
@@ -73,10 +74,6 @@ interface Args {
   readonly v: Rows;
   /** [batch][head][query][key], whose rows have a multiple of 8 elements. */
   readonly mask: Rows;
-  /** 1, or 0 along axes of the mask that have one element, or one tile of equal queries. */
-  readonly maskBatch: number;
-  readonly maskHead: number;
-  readonly maskQuery: number;
   /** Where the queries and the keys of packed sequences begin, and where the last ones end. */
   readonly queryOffsets: readonly number[];
   readonly keyOffsets: readonly number[];
@@ -422,6 +419,8 @@ const attentions = new KernelFamily('warp_group_attention', (args: Args, gpu: At
     const { lane } = gpu;
     let [stageK, parityK, stageV, parityV, stageQ, parityQ] = [0, 0, 0, 0, 0, 0];
     const maskLine = MASKED ? FIRST_MASK + warpGroup * 64 + warp * 16 + (lane & 15) : 0;
+    // Whether the block has had a tile: the first ones of packed sequences may be empty.
+    let hasWritten = false;
     // The first group begins.
     let turn = warpGroup === 0 ? 1 : 0;
     const next = warpGroup === GROUPS - 1 ? 0 : warpGroup + 1;
@@ -475,7 +474,7 @@ const attentions = new KernelFamily('warp_group_attention', (args: Args, gpu: At
       most[1] = -Infinity;
       weight[0] = 0;
       weight[1] = 0;
-      if (QUERIES > 1 && first > 0 && thread === 0) {
+      if (QUERIES > 1 && (PACKED ? hasWritten : first > 0) && thread === 0) {
         // The copy of the last results has read the lines of their queries.
         gpu.tensor.waitRead(0);
         gpu.barrier.arrive(bars, EMPTY_QUERIES + (stageQ ^ 1));
@@ -630,6 +629,7 @@ const attentions = new KernelFamily('warp_group_attention', (args: Args, gpu: At
           gpu.barrier.arrive(bars, EMPTY_QUERIES);
         }
       }
+      hasWritten = true;
       stageQ++;
       if (stageQ === QUERIES) {
         stageQ = 0;

@@ -296,6 +296,8 @@ describe.runIf(onCpu)('by warp groups, under the checker', () => {
   test('one group', { tags: 'thorough' }, async () => {
     const each = { m: 70, n: 64, channels: 64, options: { causal: true } };
     await check('f16', each, plan(64, 16));
+    const masked = { m: 70, n: 100, channels: 64, masked: 'added' } as const;
+    await check('bf16', masked, plan(64, 64));
   });
 
   test.each(BY_GROUPS.slice(4, 6))('%s', { tags: 'thorough' }, async (_, ...given) => {
@@ -335,7 +337,7 @@ describe('by warp groups', () => {
     expect(await y.read()).toEqual(await other.read());
   });
 
-  test('queries whose keys all have the least number weigh them alike', async ({ skip }) => {
+  test('queries whose keys all have the least number', { tags: 'thorough' }, async ({ skip }) => {
     if (device === undefined) return skip('the GPU is of another generation');
     using x = await device.randn(bf16, [1, 70, 64], { seed: 1 });
     using none = await device.zeros(bf16, [1, 70, 64]);

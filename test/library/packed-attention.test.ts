@@ -166,6 +166,17 @@ describe('Packed attention by warp groups', () => {
     await check(device, SEQUENCES, { window: 9 }, f16);
   });
 
+  test('sequences of any lengths', { tags: 'random' }, async ({ skip }) => {
+    if (device === undefined) return skip('the GPU is of another generation');
+    const length = fc.integer({ min: 0, max: 150 });
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.tuple(length, length), { maxLength: 5 }), async (sequences) => {
+        await check(device!, sequences, { causal: true }, f16);
+      }),
+      { numRuns: 20, leastRuns: 1 },
+    );
+  });
+
   test('a sequence has nothing of those beside it', { tags: 'thorough' }, async ({ skip }) => {
     if (device === undefined) return skip('the GPU is of another generation');
     const offsets = [0, 70, 100, 170];
