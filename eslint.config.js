@@ -13,6 +13,7 @@ const KERNELS = [
   'src/library/attention-backward-rows.ts',
   'src/library/attention-rows.ts',
   'src/library/convolution-kernels.ts',
+  'src/library/halved-attention-backward.ts',
   'src/library/product.ts',
   'src/library/tensor-core-product.ts',
   'src/library/warp-group-attention-backward.ts',

@@ -11,7 +11,7 @@
 import type { Tensor } from '../../src/index.js';
 import { attentionForward } from '../../src/library/attention.js';
 import { attentionBackwardBy } from '../../src/library/attention-backward.js';
-import { backwardSharedBytesOf } from '../../src/library/warp-group-attention-backward.js';
+import { backwardSharedBytesOf } from '../../src/library/halved-attention-backward.js';
 import type { BackwardPlan } from '../../src/library/warp-group-attention-backward.js';
 import { proveGradients } from './attention-contender.js';
 import { comparePlans } from './attention-plans.js';
@@ -31,6 +31,7 @@ await comparePlans({
   plans: {
     64: ['128,128,2', '128,128,3', '64,64,3', '64,64,2'],
     128: ['64,128,2', '64,64,2', '64,64,3'],
+    256: ['64,64,2'],
   },
   begin: async (operands, channels, causal) => {
     const [q, k, v, dOut] = operands as [Operand, Operand, Operand, Operand];

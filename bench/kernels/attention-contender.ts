@@ -13,6 +13,8 @@ export interface AttentionCase {
   readonly length: number;
   readonly channels: number;
   readonly causal: boolean;
+  /** Whether one added mask, of queries and keys, is for all heads. */
+  readonly masked?: boolean;
 }
 
 export const SAMPLES = 3;
@@ -25,22 +27,27 @@ type Operand = Tensor<'bf16', number[]>;
 const provedRows = (length: number): number[] =>
   [0, 1, 77, length >> 1, length - 130, length - 1].filter((row) => row >= 0 && row < length);
 
-/** @throws Error where a row of the last head of the result is wrong */
+/**
+ * @param mask is added to scores; none in place of undefined
+ * @throws Error where a row of the last head of the result is wrong
+ */
 export async function proveAttention(
   operands: readonly [q: Operand, k: Operand, v: Operand, out: Operand],
   causal: boolean,
+  mask?: Operand,
 ): Promise<void> {
   const [batch, heads, length, channels] = operands[0].shape as [number, number, number, number];
   const [queries, keys, values, results] = (await Promise.all(
     operands.map((each) => each.slice(batch - 1, heads - 1).read()),
   )) as [Float32Array, Float32Array, Float32Array, Float32Array];
+  const added = (await mask?.read()) as Float32Array | undefined;
   for (const row of provedRows(length)) {
     const count = causal ? row + 1 : length;
     const scores = Array.from({ length: count }, (_, key) => {
       let dot = 0;
       for (let c = 0; c < channels; c++)
         dot += queries[row * channels + c]! * keys[key * channels + c]!;
-      return dot / Math.sqrt(channels);
+      return dot / Math.sqrt(channels) + (added?.[row * length + key] ?? 0);
     });
     const most = scores.reduce((x, y) => Math.max(x, y));
     const shares = scores.map((score) => Math.exp(score - most));
@@ -57,15 +64,60 @@ export async function proveAttention(
 export async function startAttention(
   { root, library }: Package,
   { device, count }: Conditions,
-  { batch, heads, length, channels, causal }: AttentionCase,
+  given: AttentionCase,
 ): Promise<Contender> {
+  const { batch, heads, length, channels, causal } = given;
   const [q, k, v] = (await Promise.all(
     [1, 2, 3].map((seed) =>
       library.randomNormal(device, root.bf16, [batch, heads, length, channels], { seed }),
     ),
   )) as unknown as [Operand, Operand, Operand];
-  const op = library.attention(q, k, v, { causal });
-  return timed(device, count, op, (first) => proveAttention([q, k, v, first], causal), [q, k, v]);
+  const mask = await maskOf({ root, library }, device, given);
+  const op = library.attention(q, k, v, { causal, ...(mask && { mask }) });
+  const prove = (first: Operand) => proveAttention([q, k, v, first], causal, mask);
+  return timed(device, count, op, prove, [q, k, v, ...(mask ? [mask] : [])]);
+}
+
+/** The mask of a case, if it has one. */
+async function maskOf(
+  { root, library }: Package,
+  device: Conditions['device'],
+  { length, masked = false }: AttentionCase,
+): Promise<Operand | undefined> {
+  if (!masked) return undefined;
+  const mask: unknown = await library.randomNormal(device, root.bf16, [length, length], {
+    seed: 5,
+  });
+  return mask as Operand;
+}
+
+export interface PackedCase {
+  /** The numbers of positions, of queries and of keys, of each sequence. */
+  readonly lengths: readonly number[];
+  readonly heads: number;
+  readonly channels: number;
+}
+
+/** Causal attention of packed sequences. */
+export async function startPackedAttention(
+  { root, library }: Package,
+  { device, count }: Conditions,
+  { lengths, heads, channels }: PackedCase,
+): Promise<Contender> {
+  const ends = lengths.map((_, at) => lengths.slice(0, at + 1).reduce((a, b) => a + b));
+  const [total, first] = [ends.at(-1)!, ends.at(-2) ?? 0];
+  const [q, k, v] = (await Promise.all(
+    [1, 2, 3].map((seed) =>
+      library.randomNormal(device, root.bf16, [total, heads, channels], { seed }),
+    ),
+  )) as unknown as [Operand, Operand, Operand];
+  const offsets = await root.Device.of(device).tensor(root.i32, [0, ...ends]);
+  const op = library.packedAttention(q, k, v, offsets, offsets, { causal: true });
+  // The last sequence.
+  const own = (each: Operand): Operand =>
+    each.slice([first, total]).transpose(0, 1).unsqueeze(0) as never;
+  const prove = (out: Operand) => proveAttention([own(q), own(k), own(v), own(out)], true);
+  return timed(device, count, op, prove, [q, k, v, offsets]);
 }
 
 /** The operation, each of whose results is closed once it is queued: the next takes its memory. */
@@ -122,6 +174,7 @@ export async function proveGradients(
   logSums: Tensor<'f32', number[]>,
   { dq, dk, dv }: Gradients,
   causal: boolean,
+  mask?: Operand,
 ): Promise<void> {
   const [batch, heads, length, channels] = dq.shape as [number, number, number, number];
   const [q, k, v, out, dOut, logs, ...found] = (await Promise.all(
@@ -133,10 +186,12 @@ export async function proveGradients(
     return sum;
   };
   const scale = 1 / Math.sqrt(channels);
+  const added = (await mask?.read()) as Float32Array | undefined;
   // The share of a key, and the gradient of its score.
   const termOf = (query: number, key: number): [share: number, slope: number] => {
     if (causal && key > query) return [0, 0];
-    const share = Math.exp(dot(q, query, k, key) * scale - logs[query]!);
+    const score = dot(q, query, k, key) * scale + (added?.[query * length + key] ?? 0);
+    const share = Math.exp(score - logs[query]!);
     return [share, share * scale * (dot(dOut, query, v, key) - dot(dOut, query, out, query))];
   };
   const check = (which: number, row: number, sums: Float64Array): void => {
@@ -171,21 +226,24 @@ export async function proveGradients(
 export async function startAttentionBackward(
   { root, library }: Package,
   { device, count }: Conditions,
-  { batch, heads, length, channels, causal }: AttentionCase,
+  given: AttentionCase,
 ): Promise<Contender> {
+  const { batch, heads, length, channels, causal } = given;
   const [q, k, v, dOut] = (await Promise.all(
     [1, 2, 3, 4].map((seed) =>
       library.randomNormal(device, root.bf16, [batch, heads, length, channels], { seed }),
     ),
   )) as unknown as [Operand, Operand, Operand, Operand];
-  const forward = await library.attentionForward(q, k, v, { causal });
+  const mask = await maskOf({ root, library }, device, given);
+  const options = { causal, ...(mask && { mask }) };
+  const forward = await library.attentionForward(q, k, v, options);
   const out = forward.out as Operand;
   const { logSums } = forward;
   return timed(
     device,
     count,
-    library.attentionBackward(dOut, q, k, v, out, logSums, { causal }),
-    (first) => proveGradients([q, k, v, out, dOut], logSums, first as Gradients, causal),
-    [q, k, v, dOut, forward],
+    library.attentionBackward(dOut, q, k, v, out, logSums, options),
+    (first) => proveGradients([q, k, v, out, dOut], logSums, first as Gradients, causal, mask),
+    [q, k, v, dOut, forward, ...(mask ? [mask] : [])],
   );
 }

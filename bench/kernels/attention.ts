@@ -4,41 +4,90 @@
  */
 import type { Benchmark } from '../benchmark.js';
 import { library, root } from '../library.js';
-import { RUNS, SAMPLES, startAttention, startAttentionBackward } from './attention-contender.js';
+import {
+  RUNS,
+  SAMPLES,
+  startAttention,
+  startAttentionBackward,
+  startPackedAttention,
+} from './attention-contender.js';
 
-const SHAPE = { batch: 4, heads: 48, length: 4096, channels: 128 };
-
-const PASSES = [
-  { name: 'attention', request: 'attention', start: startAttention, bar: '<= 1' },
-  {
+const PASSES = {
+  forward: { name: 'attention', request: 'attention', start: startAttention, bar: '<= 1' },
+  backward: {
     name: 'attention backward',
     request: 'attention_backward',
     start: startAttentionBackward,
     // At least 0.85 of its speed.
     bar: '<= 1.1765',
   },
-] as const;
+} as const;
 
-export const attentions: readonly Benchmark[] = PASSES.flatMap(({ name, request, start, bar }) =>
-  [false, true].map((causal) => {
-    const { batch, heads, length, channels } = SHAPE;
-    const sizes = `${batch} ${heads} ${length} ${channels} ${causal}`;
-    return {
-      area: 'kernels',
-      name:
-        `${name} of ${batch} × ${heads} heads, ${length} positions, ${channels} channels of bf16` +
-        `${causal ? ', causal' : ''}, in TypeScript`,
-      unit: 'µs',
-      statistic: 'median',
-      peers: [
-        {
-          name: 'PyTorch',
-          bar,
-          program: 'attention in PyTorch',
-          request: ({ count }) => `${request} ${count(SAMPLES)} ${RUNS} ${sizes}`,
-        },
-      ],
-      start: (setup) => start({ root, library }, setup, { ...SHAPE, causal }),
-    } satisfies Benchmark;
-  }),
-);
+interface Row {
+  readonly pass: keyof typeof PASSES;
+  readonly batch?: number;
+  readonly channels?: number;
+  readonly causal?: boolean;
+  readonly masked?: boolean;
+}
+
+const ROWS: readonly Row[] = [
+  { pass: 'forward' },
+  { pass: 'forward', causal: true },
+  { pass: 'backward' },
+  { pass: 'backward', causal: true },
+  { pass: 'backward', channels: 256, batch: 2 },
+  { pass: 'backward', channels: 256, batch: 2, causal: true },
+  { pass: 'forward', masked: true },
+  { pass: 'backward', masked: true },
+];
+
+const measured = { area: 'kernels', unit: 'µs', statistic: 'median' } as const;
+const PROGRAM = 'attention in PyTorch';
+
+const equal = ROWS.map((row): Benchmark => {
+  const { pass, batch = 4, channels = 128, causal = false, masked = false } = row;
+  const { name, request, start, bar } = PASSES[pass];
+  const given = { batch, heads: 48, length: 4096, channels, causal, masked };
+  const sizes = `${batch} 48 4096 ${channels} ${causal} ${masked}`;
+  return {
+    ...measured,
+    name:
+      `${name} of ${batch} × 48 heads, 4096 positions, ${channels} channels of bf16` +
+      `${causal ? ', causal' : ''}${masked ? ', with a mask' : ''}, in TypeScript`,
+    peers: [
+      {
+        name: 'PyTorch',
+        bar,
+        program: PROGRAM,
+        request: ({ count }) => `${request} ${count(SAMPLES)} ${RUNS} ${sizes}`,
+      },
+    ],
+    start: (setup) => start({ root, library }, setup, given),
+  };
+});
+
+/** Sequences of 512, 1024, …, 8192 positions, of 128 channels. */
+const PACKED = {
+  lengths: Array.from({ length: 16 }, (_, at) => 512 * (at + 1)),
+  heads: 16,
+  channels: 128,
+};
+
+const packed: Benchmark = {
+  ...measured,
+  name: 'attention of 16 packed sequences, 512 to 8192 positions, causal, in TypeScript',
+  peers: [
+    {
+      name: 'PyTorch',
+      bar: '<= 1',
+      program: PROGRAM,
+      request: ({ count }) =>
+        `attention_packed ${count(SAMPLES)} ${RUNS} ${PACKED.heads} ${PACKED.channels} ` +
+        PACKED.lengths.join(','),
+    },
+  ],
+  start: (setup) => startPackedAttention({ root, library }, setup, PACKED),
+};
+
+export const attentions: readonly Benchmark[] = [...equal, packed];

@@ -9,7 +9,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openHopper } from '../../test/kernels/hopper/hopper-device.js';
 import { tagsOf } from '../../test/random-runs.js';
 import { PeerAbsent } from '../peers/program.js';
-import { startAttention, startAttentionBackward } from './attention-contender.js';
+import {
+  startAttention,
+  startAttentionBackward,
+  startPackedAttention,
+} from './attention-contender.js';
 import { elementBits, productsOf, prove, startProduct } from './product-contenders.js';
 import type { Conditions, ProductCase } from './product-contenders.js';
 
@@ -46,28 +50,29 @@ describe('contenders', () => {
     await contender.close?.();
   });
 
-  const masks = [true, false];
-  for (const causal of masks)
-    test(`attention, causal: ${causal}`, { tags: tagsOf(masks, causal, 1) }, async ({ skip }) => {
-      if (device === undefined) skip('SKIPPED: no device of compute capability 9.0');
-      const given = { batch: 1, heads: 2, length: 40, channels: 16, causal };
-      const contender = await startAttention({ root, library }, conditions(), given);
-      expect((await contender.round()).samples).toHaveLength(2);
-      await contender.close?.();
-    });
-
-  for (const causal of masks)
+  const kinds = [{ causal: true }, { causal: false }, { causal: false, masked: true }];
+  for (const kind of kinds)
     test(
-      `gradients of attention, causal: ${causal}`,
-      { tags: tagsOf(masks, causal, 1) },
+      `attention and its gradients: ${JSON.stringify(kind)}`,
+      { tags: tagsOf(kinds, kind, 1) },
       async ({ skip }) => {
         if (device === undefined) skip('SKIPPED: no device of compute capability 9.0');
-        const given = { batch: 1, heads: 2, length: 40, channels: 16, causal };
-        const contender = await startAttentionBackward({ root, library }, conditions(), given);
-        expect((await contender.round()).samples).toHaveLength(2);
-        await contender.close?.();
+        const given = { batch: 1, heads: 2, length: 40, channels: 16, ...kind };
+        for (const start of [startAttention, startAttentionBackward]) {
+          const contender = await start({ root, library }, conditions(), given);
+          expect((await contender.round()).samples).toHaveLength(2);
+          await contender.close?.();
+        }
       },
     );
+
+  test('attention of packed sequences', { tags: 'thorough' }, async ({ skip }) => {
+    if (device === undefined) skip('SKIPPED: no device of compute capability 9.0');
+    const given = { lengths: [20, 40], heads: 2, channels: 16 };
+    const contender = await startPackedAttention({ root, library }, conditions(), given);
+    expect((await contender.round()).samples).toHaveLength(2);
+    await contender.close?.();
+  });
 
   test('cuBLASLt is an absent peer where there is none', async ({ skip }) => {
     if (device?.kind !== 'cpu') skip('SKIPPED: for the CPU device');

@@ -13,7 +13,7 @@ import { LeastRecent } from './least-recent.js';
 import { assemble, assembleNow } from './tile-assembler.js';
 import type { Assembly } from './tile-assembler.js';
 import { keyOfForm } from './variant.js';
-import type { CodeForm, Variant } from './variant.js';
+import type { CodeForm, Definition, Variant } from './variant.js';
 
 /**
  * The PTX of a kernel takes some kilobytes. The limits are for programs that make kernels without
@@ -134,18 +134,25 @@ function keyOf(
   );
 }
 
-/** The lines of the user's file, on which the code then depends. */
-function linesOf(
-  { definition: { text, site } }: Variant,
+/** The lines of the user's file, on which the code then depends. @internal */
+export function linesOf(
+  { definition: { text, site } }: { readonly definition: Pick<Definition, 'text' | 'site'> },
   locateText: CompilerParts['locateText'],
 ): LinesWithKey {
   const own = locateText(text, site);
   const { file, line, column } = own.at(0);
+  // Code names a place for each statement of each call, and a text is searched in all scripts.
+  const locators = new Map([[text, own]]);
+  const locatorOf = (source: string): typeof own => {
+    let locator = locators.get(source);
+    if (locator === undefined) locators.set(source, (locator = locateText(source, site)));
+    return locator;
+  };
   return {
     file,
     key: `${file}:${line}:${column}`,
     lineOf: (source, offset) => {
-      const place = (source === text ? own : locateText(source, site)).at(offset);
+      const place = locatorOf(source).at(offset);
       // PTX names one file.
       return place.file === file ? { line: place.line, column: place.column } : undefined;
     },

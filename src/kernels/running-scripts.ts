@@ -32,6 +32,8 @@ type Parsed = import('node:inspector').Debugger.ScriptParsedEventDataType;
 interface Listed {
   readonly session: import('node:inspector').Session;
   readonly scripts: ReadonlyMap<string, readonly Parsed[]>;
+  /** Those that were read, by their ids. */
+  readonly texts: Map<string, RunningScript>;
 }
 
 let listed: Listed | undefined;
@@ -61,7 +63,7 @@ function listScripts(): Listed | undefined {
     session.post('Debugger.disable');
     session.disconnect();
   });
-  listed = { session, scripts };
+  listed = { session, scripts, texts: new Map() };
   return listed;
 }
 
@@ -99,13 +101,13 @@ export function onlyScriptWith(
   return only;
 }
 
-function textsOf({ session }: Listed, parsed: readonly Parsed[]): RunningScript[] {
-  const texts: RunningScript[] = [];
-  for (const { scriptId, sourceMapURL = '', startLine, startColumn } of [...parsed].reverse()) {
+function textsOf({ session, texts }: Listed, parsed: readonly Parsed[]): RunningScript[] {
+  for (const { scriptId, sourceMapURL: mapUrl = '', startLine, startColumn } of parsed) {
+    if (texts.has(scriptId)) continue;
     session.post('Debugger.getScriptSource', { scriptId }, (error, result) => {
       if (error === null)
-        texts.push({ text: result.scriptSource, mapUrl: sourceMapURL, startLine, startColumn });
+        texts.set(scriptId, { text: result.scriptSource, mapUrl, startLine, startColumn });
     });
   }
-  return texts;
+  return [...parsed].reverse().flatMap(({ scriptId }) => texts.get(scriptId) ?? []);
 }

@@ -19,16 +19,12 @@ import {
   taskOf,
 } from './attention-operands.js';
 import type { AttentionName, AttentionOptions, Task } from './attention-operands.js';
+import { boxedMask } from './attention-masks.js';
+import { addedGridOf, addedQueries, isHalved, sumLinesOf } from './attention-query-sums.js';
 import { checkTensor, operation } from './operation.js';
 import type { Work } from './operation.js';
-import {
-  addedGridOf,
-  addedQueries,
-  backwardSharedBytesOf,
-  numberLinesOf,
-  sumLinesOf,
-  warpGroupAttentionBackward,
-} from './warp-group-attention-backward.js';
+import { backwardSharedBytesOf, halvedAttentionBackward } from './halved-attention-backward.js';
+import { numberLinesOf, warpGroupAttentionBackward } from './warp-group-attention-backward.js';
 import type { BackwardPlan } from './warp-group-attention-backward.js';
 
 /** What {@link attentionBackward} gives: gradients, of the shapes and the dtype of q, k and v. */
@@ -43,13 +39,14 @@ export interface AttentionGradients<
 }
 
 const NAME = 'attentionBackward';
-/** The most channels of warp groups: a group has the gradients of its keys in registers. */
-const MOST_CHANNELS = 128;
+/** The most channels of warp groups: they have the gradients of their keys in registers. */
+const MOST_CHANNELS = 256;
 
 /** Plans by the number of channels in shared memory. */
 export const BACKWARD_PLANS: Readonly<Record<number, BackwardPlan>> = {
   64: { rows: 128, keys: 128, stages: 2 },
   128: { rows: 64, keys: 128, stages: 2 },
+  256: { rows: 64, keys: 64, stages: 2 },
 };
 
 /** The task, and what its forward pass has given. */
@@ -73,8 +70,8 @@ interface Gradients {
  * q share a head of k and v, dk and dv are sums over them. A query that sees no key has a gradient
  * of zeros, and adds nothing to others. A mask gets no gradient.
  *
- * f16 and bf16 with D a multiple of 8 of at most 128, without a mask and with a positive scale, run
- * on the warp groups of compute capability 9.0: products are summed in f32, and shares P and
+ * f16 and bf16 with D a multiple of 8 of at most 256 and a positive scale run on the warp groups of
+ * compute capability 9.0: products are summed in f32, and shares P and
  * gradients of scores are rounded to the dtype before they are multiplied. The error of an element
  * is within 2^-7 (bf16) or 2^-10 (f16) of the sum of the magnitudes of its terms: P · |dOut| for
  * dv; for dq and dk scale · P · (|dP| + Σ |dOut · out|) · |k| or |q|, where dP is the product of
@@ -206,9 +203,11 @@ function byWarpGroups(
 ): void {
   const { batches, heads, kvHeads, m, n, causal, scale, window } = task;
   const { dtype } = task.q;
-  const channels = Math.ceil(task.channels / 64) * 64;
+  const chunks = Math.ceil(task.channels / 64);
+  const channels = chunks > 2 ? 256 : chunks * 64;
   const plan = given ?? BACKWARD_PLANS[channels]!;
-  const form = { plan, dtype, channels, causal, window: window !== undefined };
+  const isMasked = task.mask !== undefined;
+  const form = { plan, dtype, channels, causal, window: window !== undefined, masked: isMasked };
   const [q, k, v, dOut] = [task.q, task.k, task.v, task.dOut].map((each) =>
     inBoxes(work, inFourAxes(work, each, batches)),
   );
@@ -221,16 +220,18 @@ function byWarpGroups(
   const numbers = work.temporary(f32, [matrices, tiles * numberLinesOf(plan), 32]);
   const sums = work.temporary(f32, [matrices, tiles * sumLinesOf(plan, channels), 32]);
   addDeltas(work, task, { lines: numbers }, plan.rows, tiles * plan.rows);
+  const makeKernel = isHalved(channels) ? halvedAttentionBackward : warpGroupAttentionBackward;
   work.add(sums.fill(0));
   work.add(
-    warpGroupAttentionBackward(form)(
+    makeKernel(form)(
       {
         ...{ sums, dk, dv, q, dOut, k, v, numbers, m, n, kvHeads, down, scale },
         group: heads / kvHeads,
         factor: scale * Math.LOG2E,
         window: window ?? 0,
+        ...(isMasked ? boxedMask(work, task.mask, dtype, batches, plan.rows) : {}),
       },
-      { grid, sharedBytes: backwardSharedBytesOf(plan, channels) },
+      { grid, sharedBytes: backwardSharedBytesOf(plan, channels, isMasked) },
     ),
   );
   work.add(
@@ -244,7 +245,7 @@ function byWarpGroups(
 /** Queues the deltas of queries; for warp groups in lines, where a matrix has `padded` queries. */
 function addDeltas(
   work: Work,
-  { dOut, out, logSums, batches, heads, m, channels }: BackwardTask,
+  { dOut, out, logSums, mask, batches, heads, m, channels }: BackwardTask,
   to: { readonly deltas: KernelTensor } | { readonly lines: Tensor },
   rows: number,
   padded: number,
@@ -252,7 +253,10 @@ function addDeltas(
   const matrices = batches * heads;
   const wide = isWide([out]);
   work.add(
-    attentionDeltas({ dtype: out.dtype, channels, rows, wide })(
+    attentionDeltas({
+      ...{ dtype: out.dtype, channels, rows, wide },
+      natural: mask !== undefined && rows > 0,
+    })(
       {
         ...to,
         ...{ out: work.dense(out), dOut: work.dense(dOut), logs: work.dense(logSums) },

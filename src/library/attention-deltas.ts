@@ -15,8 +15,8 @@ interface Args {
   /** [matrix][query], of kernels by rows. */
   readonly deltas: number[];
   /**
-   * [matrix][line][32], of warp groups: in lines of 32, the logarithms of ROWS queries and then
-   * their deltas.
+   * [matrix][line][32], of warp groups: in lines of 32, the logarithms of ROWS queries, to base 2
+   * or natural ones, and then their deltas.
    */
   readonly lines: number[][][];
   /** [matrix][query][channel], as one axis, of which a lane reads adjacent elements. */
@@ -33,6 +33,7 @@ interface Args {
 interface DeltaGpu extends Gpu {
   readonly CHANNELS: number;
   readonly ROWS: number;
+  readonly NATURAL: boolean;
   /** Adjacent channels of a lane. */
   readonly EACH: number;
 }
@@ -64,7 +65,7 @@ const families = new KernelFamily('attention_deltas', (args: Args, gpu: DeltaGpu
     if (ROWS === 0) args.deltas[query] = sum;
     else {
       const line = (row / ROWS) * (ROWS / 16) + (row % ROWS) / 32;
-      args.lines[matrix]![line]![row % 32] = log * Math.LOG2E;
+      args.lines[matrix]![line]![row % 32] = gpu.NATURAL ? log : log * Math.LOG2E;
       args.lines[matrix]![line + ROWS / 32]![row % 32] = sum;
     }
   }
@@ -76,12 +77,15 @@ export interface DeltaForm {
   readonly channels: number;
   /** Queries whose numbers are in adjacent lines, for warp groups; 0 for kernels by rows. */
   readonly rows: number;
+  /** Whether warp groups take natural logarithms, as with a mask. */
+  readonly natural: boolean;
   readonly wide: boolean;
 }
 
 /** Gives the kernel for a form. */
-export function attentionDeltas({ dtype, channels, rows, wide }: DeltaForm): Launchable {
-  return families.member(`${dtype.name}_${channels}_${rows}${wide ? '_wide' : ''}`, () => ({
+export function attentionDeltas({ dtype, channels, rows, natural, wide }: DeltaForm): Launchable {
+  const key = `${dtype.name}_${channels}_${rows}${natural ? '_natural' : ''}${wide ? '_wide' : ''}`;
+  return families.member(key, () => ({
     signature: {
       ...(rows === 0 ? { deltas: output(f32) } : { lines: output(f32, 3) }),
       out: input(dtype),
@@ -89,7 +93,7 @@ export function attentionDeltas({ dtype, channels, rows, wide }: DeltaForm): Lau
       logs: input(f32),
       ...Object.fromEntries(['m', 'padded', 'matrices'].map((name) => [name, wide ? i64 : i32])),
     },
-    uses: { CHANNELS: channels, ROWS: rows, EACH: channels % 4 === 0 ? 4 : 1 },
+    uses: { CHANNELS: channels, ROWS: rows, NATURAL: natural, EACH: channels % 4 === 0 ? 4 : 1 },
     block: DELTA_ROWS * 32,
   }));
 }

@@ -251,11 +251,19 @@ export function isWide(tensors: readonly KernelTensor[]): boolean {
   });
 }
 
+/** The mask with one element along axes on which it is repeated. */
+const withoutRepeats = ({ buffer, layout }: KernelTensor): KernelTensor => {
+  const shape = layout.shape.map((extent, axis) =>
+    layout.strides[axis] === 0 ? Math.min(extent, 1) : extent,
+  );
+  return new Tensor(buffer, { ...layout, shape }, false);
+};
+
 /** Whether kernels for warp groups compute this, where they take so many channels. */
 export function isForWarpGroups({ q, mask, channels, scale }: Task, mostChannels: number): boolean {
   return (
     hasWarpGroups(q.device, q.dtype) &&
-    mask === undefined &&
+    (mask === undefined || !isWide([withoutRepeats(mask)])) &&
     channels % RUN === 0 &&
     channels <= mostChannels &&
     // The greatest score has the greatest product.
@@ -263,16 +271,21 @@ export function isForWarpGroups({ q, mask, channels, scale }: Task, mostChannels
   );
 }
 
-/** Gives the tensor, or a copy, of which tensor copies can take boxes. */
-export function inBoxes(work: Work, tensor: KernelTensor): KernelTensor {
+/** Whether tensor copies can take boxes of the tensor. */
+export function fitsBoxes(tensor: KernelTensor): boolean {
   const { shape, strides } = tensor.layout;
   const fits = shape.every((extent, axis) => {
     const stride = strides[axis]!;
     if (axis === shape.length - 1) return stride === 1;
-    return extent === 1 || (stride > 0 && stride % RUN === 0);
+    return extent === 1 || (stride >= 0 && stride % RUN === 0);
   });
-  if (beginsAt(tensor, ALIGNMENT) && fits) return tensor;
-  const copy = work.temporary(tensor.dtype, [...shape]) as unknown as KernelTensor;
+  return beginsAt(tensor, ALIGNMENT) && fits;
+}
+
+/** Gives the tensor, or a copy, of which tensor copies can take boxes. */
+export function inBoxes(work: Work, tensor: KernelTensor): KernelTensor {
+  if (fitsBoxes(tensor)) return tensor;
+  const copy = work.temporary(tensor.dtype, [...tensor.shape]) as unknown as KernelTensor;
   work.add(copy.copyFrom(tensor));
   return copy;
 }

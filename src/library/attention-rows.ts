@@ -7,6 +7,7 @@ import type { KernelDType } from '../core/index.js';
 import { input, output } from '../kernels/index.js';
 import { KernelFamily } from './kernel-family.js';
 import type { Gpu, Launchable } from './kernel-family.js';
+import { sequenceOf } from './packed-sequences.js';
 
 /** Queries of a block. */
 export const ROWS = 16;
@@ -50,10 +51,7 @@ interface Args {
   readonly allKeys: number;
   readonly heads: number;
   readonly group: number;
-  /**
-   * Blocks along the queries. Those of packed sequences are numbered so that the first one of
-   * sequence s is s more than the first query divided by {@link ROWS}: some have no queries.
-   */
+  /** Blocks along the queries; of packed sequences as `sequenceOf` numbers them. */
   readonly down: number;
   readonly scale: number;
   readonly window: number;
@@ -70,18 +68,6 @@ interface RowsGpu extends Gpu {
   readonly PACKED: boolean;
   sequenceOf(tile: number, queryOffsets: readonly number[], sequences: number): number;
 }
-
-/** The sequence that a block of packed sequences has. */
-const sequenceOf = (tile: number, queryOffsets: readonly number[], sequences: number): number => {
-  let low = 0;
-  let high = sequences - 1;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if ((queryOffsets[middle]! >> 4) + middle <= tile) low = middle;
-    else high = middle - 1;
-  }
-  return low;
-};
 
 const attentions = new KernelFamily(
   'attention_rows',
@@ -269,7 +255,7 @@ export function attentionRows(form: RowsForm): Launchable {
       CHOSEN: mask?.name === 'bool',
       LOGS: logs,
       PACKED: packed,
-      sequenceOf,
+      sequenceOf: sequenceOf(ROWS),
     },
     block: THREADS,
   }));

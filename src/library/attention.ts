@@ -16,8 +16,10 @@ import {
 } from './attention-operands.js';
 import type { AttentionName, AttentionOptions, Task } from './attention-operands.js';
 import { ROWS, attentionRows } from './attention-rows.js';
+import { boxedMask } from './attention-masks.js';
 import { operation } from './operation.js';
 import type { Work } from './operation.js';
+import { packedTilesOf } from './packed-sequences.js';
 import { sectionOf } from './tile-order.js';
 import { sharedBytesOf, warpGroupAttention } from './warp-group-attention.js';
 import type { AttentionPlan } from './warp-group-attention.js';
@@ -46,12 +48,13 @@ const AROUND = 2;
  * tensor of q's shape and dtype. Adjacent heads of q share a head of k and v, where these have
  * fewer. The scores are never in memory as a whole. A query that sees no key gives zeros.
  *
- * f16 and bf16 with D a multiple of 8 of at most 256, without a mask, run on the warp groups of
+ * f16 and bf16 with D a multiple of 8 of at most 256 and a positive scale run on the warp groups of
  * compute capability 9.0: products are summed in f32, and shares are rounded to the dtype before
  * they are multiplied with values. The error of an element is within 2^-7 (bf16) or 2^-10 (f16) of
  * the greatest magnitude of its channel's values, and results of a GPU and of the CPU device differ
- * within it. Everything else is computed in f32 and rounded once, with the same bits on every
- * device.
+ * within it. They read a mask of the operands' dtype in place where its rows begin at multiples of
+ * 16 bytes, and a copy of any other. Everything else is computed in f32 and rounded once, with the
+ * same bits on every device.
  *
  * @throws CudaArgumentError for another dtype, fewer than three axes, shapes that do not fit; at
  *   the call, or when run where operations give the operands
@@ -163,6 +166,13 @@ export const PLANS: Readonly<Record<number, AttentionPlan>> = {
   192: { rows: 128, keys: 96, stages: 2, queries: 1, turns: true },
   256: { rows: 128, keys: 80, stages: 2, queries: 1, turns: true },
 };
+/** Those with a mask, whose tiles are in shared memory, too: multiples of 64 keys. */
+export const MASKED_PLANS: typeof PLANS = {
+  64: { rows: 128, keys: 128, stages: 2, queries: 2, turns: true },
+  128: { rows: 128, keys: 128, stages: 2, queries: 1, turns: true },
+  192: { rows: 128, keys: 64, stages: 2, queries: 2, turns: true },
+  256: { rows: 128, keys: 64, stages: 2, queries: 1, turns: true },
+};
 
 function byWarpGroups(
   work: Work,
@@ -170,19 +180,22 @@ function byWarpGroups(
   logSums: KernelTensor | undefined,
   task: Task,
   given: AttentionPlan | undefined,
+  offsets?: Offsets,
 ): void {
   const { batches, heads, kvHeads, m, n, causal, scale, window } = task;
   const { multiprocessorCount, l2CacheBytes } = out.device.properties;
   const channels = Math.ceil(task.channels / 64) * 64;
-  const plan = given ?? PLANS[channels]!;
+  const isMasked = task.mask !== undefined;
+  const plan = given ?? (isMasked ? MASKED_PLANS : PLANS)[channels]!;
   const { rows, keys } = plan;
-  const down = Math.ceil(m / rows);
+  const sequences = sequencesOf(offsets);
+  const down = offsets === undefined ? Math.ceil(m / rows) : packedTilesOf(m, sequences, rows);
   const matrices = batches * heads;
   const tiles = down * matrices;
   checkTiles('attention', 'q', tiles, rows, 'queries');
   const grid = Math.min(tiles, multiprocessorCount);
   let section = 1;
-  if (causal) {
+  if (causal && offsets === undefined) {
     const timeOf = (at: number): number => {
       const last = Math.max(1, Math.min(n, (down - at) * rows + n - m));
       const first = Math.max(0, last - rows - (window ?? n));
@@ -197,21 +210,28 @@ function byWarpGroups(
   const [q, k, v] = [task.q, task.k, task.v].map((each) =>
     inBoxes(work, inFourAxes(work, each, batches)),
   );
-  const launch = warpGroupAttention({
+  const form = {
     ...{ plan, dtype: out.dtype, channels, causal },
     window: window !== undefined,
     logs: logSums !== undefined,
-  });
+    masked: isMasked,
+    packed: offsets !== undefined,
+  };
+  const launch = warpGroupAttention(form, task.channels);
   work.add(
     launch(
       {
         logs: logsOf(logSums, q!),
         ...{ out: inFourAxes(work, out, batches), q, k, v, m, n, heads, down, section, matrices },
         group: heads / kvHeads,
-        factor: scale * Math.LOG2E,
+        factor: isMasked ? scale : scale * Math.LOG2E,
         window: window ?? 0,
+        ...(isMasked ? boxedMask(work, task.mask, out.dtype, batches, rows) : {}),
+        ...(offsets === undefined
+          ? {}
+          : { queryOffsets: offsets.queries, keyOffsets: offsets.keys, sequences }),
       },
-      { grid, sharedBytes: sharedBytesOf(plan, channels) },
+      { grid, sharedBytes: sharedBytesOf(plan, channels, isMasked) },
     ),
   );
 }
@@ -229,9 +249,8 @@ function byRows(
   ) as [KernelTensor, KernelTensor, KernelTensor, KernelTensor];
   const mask = task.mask === undefined ? undefined : inFourAxes(work, task.mask, batches);
   const wide = isWide([q, k, v, mask ?? q]);
-  const sequences = (offsets?.queries.size ?? 1) - 1;
-  // A block more for each sequence: its last one may have fewer queries.
-  const down = offsets === undefined ? Math.ceil(m / ROWS) : Math.floor(m / ROWS) + sequences;
+  const sequences = sequencesOf(offsets);
+  const down = offsets === undefined ? Math.ceil(m / ROWS) : packedTilesOf(m, sequences, ROWS);
   const grid = down * batches * heads;
   checkTiles('attention', 'q', grid, ROWS, 'queries');
   const launch = attentionRows({
@@ -261,16 +280,21 @@ export interface Offsets {
   readonly keys: KernelTensor;
 }
 
+const sequencesOf = (offsets: Offsets | undefined): number => (offsets?.queries.size ?? 1) - 1;
+
 /** Attention of packed sequences, whose positions are one axis of the task. */
 export function addPackedAttention(
   work: Work,
   out: KernelTensor,
   task: Task,
   offsets: Offsets,
+  plan?: AttentionPlan,
 ): void {
   if (out.size === 0) return;
   if (task.n === 0 || offsets.queries.size === 1)
     work.add((out as unknown as Tensor<'f32'>).fill(0));
+  else if (isForWarpGroups(task, MOST_CHANNELS))
+    byWarpGroups(work, out, undefined, task, plan, offsets);
   else byRows(work, out, undefined, task, offsets);
 }
 

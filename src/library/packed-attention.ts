@@ -20,7 +20,9 @@ const NAME = 'packedAttention';
  * of one attention do. The result is a new contiguous tensor of q's shape and dtype. Positions of
  * no sequence are not written.
  *
- * Everything is computed in f32 and rounded once, with the same bits on every device.
+ * f16 and bf16 run on the warp groups of compute capability 9.0 where those of {@link attention}
+ * do, within the same bounds; nothing of a sequence reaches the results of another. Everything else
+ * is computed in f32 and rounded once, with the same bits on every device.
  *
  * @throws CudaArgumentError as {@link attention} does, for operands of other than three axes, and
  *   for offsets of another dtype or of different lengths; at the call, or when run where operations

@@ -12,8 +12,11 @@ import { f32, i32 } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
 import { deviceFunction, inout, input, output } from '../kernels/index.js';
 import type { DeviceFunction } from '../kernels/index.js';
-import { LINE, LINE_BYTES, arraysOf, beginScoresOf, beginSumsOf } from './attention-products.js';
+import { addTransposedMaskOf } from './attention-masks.js';
+import type { MaskSteps } from './attention-masks.js';
+import { LINE, arraysOf, beginScoresOf, beginSumsOf } from './attention-products.js';
 import type { Lines, Products } from './attention-products.js';
+import { sumLinesOf, widthOf } from './attention-query-sums.js';
 import { KernelFamily } from './kernel-family.js';
 import type { Gpu, KernelArray, Launchable } from './kernel-family.js';
 
@@ -32,31 +35,25 @@ export interface BackwardForm {
   readonly plan: BackwardPlan;
   /** f16 or bf16. */
   readonly dtype: KernelDType;
-  /** Channels in shared memory: 64 or 128. Those beyond the tensors' are zeros. */
+  /** Channels in shared memory: 64, 128 or 256. Those beyond the tensors' are zeros. */
   readonly channels: number;
   readonly causal: boolean;
   readonly window: boolean;
+  /** Whether a mask of the dtype is added to the scaled scores. */
+  readonly masked?: boolean;
 }
-
-/** Channels of the part of a step's gradient of queries that a warp group computes. */
-const widthOf = ({ rows, keys }: BackwardPlan, channels: number): number =>
-  rows === 64 ? (channels * 64) / keys : channels;
-
-/** Lines of 32 sums of the gradient of a step's queries. */
-export const sumLinesOf = ({ rows }: BackwardPlan, channels: number): number =>
-  (rows * channels) / 32;
 
 /** Lines of the numbers of a step's queries, in memory: logarithms, then deltas. */
 export const numberLinesOf = ({ rows }: BackwardPlan): number => rows / 16;
 
 /** Lines of shared memory for them: lines are swizzled by their numbers modulo 8. */
-const NUMBER_LINES = 8;
+export const NUMBER_LINES = 8;
 
 /** Threads of a block. */
 const threadsOf = ({ keys }: BackwardPlan): number => 128 * (1 + keys / 64);
 
 /** Lines of shared memory. */
-const linesOf = (plan: BackwardPlan, channels: number): number => {
+export const linesOf = (plan: BackwardPlan, channels: number): number => {
   const { rows, keys, stages } = plan;
   return (
     (channels / LINE) * (2 * keys + 2 * stages * rows) +
@@ -66,15 +63,11 @@ const linesOf = (plan: BackwardPlan, channels: number): number => {
   );
 };
 
-/** Bytes of dynamic shared memory. */
-export const backwardSharedBytesOf = (plan: BackwardPlan, channels: number): number =>
-  linesOf(plan, channels) * LINE_BYTES;
-
 type Rows = readonly (readonly number[][])[][] & { readonly shape: readonly number[] };
 type Written = number[][][][] & { readonly shape: readonly number[] };
 type Planes = number[][][] & { readonly shape: readonly number[] };
 
-interface Args {
+export interface BackwardArgs extends MaskSteps {
   /** [matrix][line][32]: sums of the gradient of queries, before the scale. */
   readonly sums: Planes;
   /** [batch][head][position][channel] */
@@ -84,6 +77,8 @@ interface Args {
   readonly dOut: Rows;
   readonly k: Rows;
   readonly v: Rows;
+  /** [batch][head][query][key], whose rows have a multiple of 8 elements. */
+  readonly mask: Rows;
   /** [matrix][line][32]: logarithms and deltas of queries. */
   readonly numbers: Planes;
   /** The number of queries and of keys. */
@@ -100,7 +95,7 @@ interface Args {
   readonly window: number;
 }
 
-interface BackwardGpu extends Gpu, Products {
+export interface BackwardGpu extends Gpu, Products {
   readonly ROWS: number;
   readonly KEYS: number;
   readonly CHANNELS: number;
@@ -108,12 +103,20 @@ interface BackwardGpu extends Gpu, Products {
   readonly WIDTH: number;
   readonly CAUSAL: boolean;
   readonly WINDOW: boolean;
+  readonly MASKED: boolean;
   readonly FEWER: number;
   readonly MORE: number;
   lines(): Lines;
   sumLines(): Lines;
   shares(): KernelArray<KernelArray<number>>;
   packed(): KernelArray<number>;
+  addMask(
+    scores: KernelArray<number>,
+    lines: Lines,
+    line: number,
+    unit: number,
+    scale: number,
+  ): void;
   mask(
     scores: KernelArray<number>,
     first: number,
@@ -127,7 +130,7 @@ interface BackwardGpu extends Gpu, Products {
 type Masking = Pick<BackwardGpu, 'ROWS' | 'CAUSAL' | 'WINDOW'>;
 
 /** Scores of queries that do not see a key become -Infinity. */
-const maskOf = (uses: Masking): DeviceFunction =>
+export const maskOf = (uses: Masking): DeviceFunction =>
   deviceFunction(
     ((
       scores: KernelArray<number>,
@@ -160,28 +163,10 @@ const maskOf = (uses: Masking): DeviceFunction =>
 
 const gradients = new KernelFamily(
   'warp_group_attention_backward',
-  (
-    {
-      sums,
-      dk,
-      dv,
-      q,
-      dOut,
-      k,
-      v,
-      numbers,
-      m,
-      n,
-      kvHeads,
-      group,
-      down,
-      scale,
-      factor,
-      window,
-    }: Args,
-    gpu: BackwardGpu,
-  ) => {
-    const { ROWS, KEYS, CHANNELS, STAGES, WIDTH, CAUSAL, WINDOW } = gpu;
+  (args: BackwardArgs, gpu: BackwardGpu) => {
+    const { sums, dk, dv, q, dOut, k, v, numbers, m, n, kvHeads, group, down } = args;
+    const { scale, factor, window } = args;
+    const { ROWS, KEYS, CHANNELS, STAGES, WIDTH, CAUSAL, WINDOW, MASKED } = gpu;
     const GROUPS = KEYS / 64;
     const CHUNKS = CHANNELS / 64;
     // Lines: keys, values, queries, gradients of results, gradients of scores, sums, numbers.
@@ -281,7 +266,28 @@ const gradients = new KernelFamily(
                 );
             }
             gpu.barrier.wait(bars, EMPTY_OUT + stage, parity);
-            gpu.barrier.expect(bars, FULL_OUT + stage, CHUNKS * ROWS * 128);
+            gpu.barrier.expect(
+              bars,
+              FULL_OUT + stage,
+              CHUNKS * ROWS * 128 + (MASKED ? SLOPE_LINES * 128 : 0),
+            );
+            if (MASKED) {
+              // A group's part of the mask is where it writes the gradients of its scores.
+              gpu.unroll();
+              for (let part = 0; part < SLOPE_LINES / 64; part++)
+                gpu.tensor.load(
+                  lines,
+                  FIRST_SLOPE + stage * SLOPE_LINES + part * 64,
+                  64,
+                  args.mask,
+                  bars,
+                  FULL_OUT + stage,
+                  batch * args.maskBatch,
+                  head * args.maskHead,
+                  (row + (part / GROUPS) * 64) * args.maskQuery,
+                  top + (part % GROUPS) * 64,
+                );
+            }
             gpu.unroll();
             for (let c = 0; c < CHUNKS; c++)
               gpu.tensor.load(
@@ -350,6 +356,11 @@ const gradients = new KernelFamily(
           gpu.beginScores(slopes, lines, FIRST_VALUE + warpGroup * 64, lineOut);
           // The scores are complete, the gradients of shares are not.
           gpu.group.wait(1);
+          if (MASKED) {
+            const maskLine = FIRST_SLOPE + stage * SLOPE_LINES + warpGroup * 64;
+            gpu.addMask(scores, lines, maskLine, warp * 2, scale);
+            gpu.block.syncThreads(warpGroup + 2, 128);
+          }
           if (isLast || (CAUSAL && first < wholeFrom) || (WINDOW && first > wholeTo))
             gpu.mask(scores, first, row, m, n, window);
           const numberLine = FIRST_NUMBER + stage * 8;
@@ -366,7 +377,9 @@ const gradients = new KernelFamily(
               gpu.unroll();
               for (let r = 0; r < 2; r++) {
                 const at = j * 4 + r * 2 + e;
-                scores[at] = gpu.fast.exp2(gpu.fma(scores[at]!, factor, -log));
+                scores[at] = MASKED
+                  ? gpu.fast.exp2((scores[at]! - log) * Math.LOG2E)
+                  : gpu.fast.exp2(gpu.fma(scores[at]!, factor, -log));
               }
             }
           }
@@ -491,7 +504,7 @@ const gradients = new KernelFamily(
 );
 
 /** The same lines as lines of 32 numbers of f32. */
-const sumLinesIn = (COUNT: number): DeviceFunction => {
+export const sumLinesIn = (COUNT: number): DeviceFunction => {
   const uses = { COUNT };
   return deviceFunction(
     ((gpu: Gpu & typeof uses) => gpu.dynamicShared.f32(gpu.COUNT, 32)) as never,
@@ -499,29 +512,45 @@ const sumLinesIn = (COUNT: number): DeviceFunction => {
   ) as DeviceFunction;
 };
 
-/** Gives the kernel for a form. */
+/** A form's name in those of kernels. */
+export function backwardKeyOf(form: BackwardForm): string {
+  const { plan, dtype, channels, causal, window, masked = false } = form;
+  return (
+    `${dtype.name}_${channels}_${plan.rows}x${plan.keys}_${plan.stages}` +
+    `${causal ? '_causal' : ''}${window ? '_window' : ''}${masked ? '_masked' : ''}`
+  );
+}
+
+/** The parameters of kernels of a form. */
+export const backwardSignature = ({ dtype, masked = false }: BackwardForm) => {
+  const integers = (names: readonly string[]) =>
+    Object.fromEntries(names.map((name) => [name, i32]));
+  return {
+    sums: inout(f32, 3),
+    dk: output(dtype, 4),
+    dv: output(dtype, 4),
+    ...Object.fromEntries(['q', 'dOut', 'k', 'v'].map((name) => [name, input(dtype, 4)])),
+    numbers: input(f32, 3),
+    ...integers(['m', 'n', 'kvHeads', 'group', 'down']),
+    scale: f32,
+    factor: f32,
+    window: i32,
+    ...(masked
+      ? { mask: input(dtype, 4), ...integers(['maskBatch', 'maskHead', 'maskQuery']) }
+      : {}),
+  };
+};
+
+/** Gives the kernel for a form of at most 128 channels. */
 export function warpGroupAttentionBackward(form: BackwardForm): Launchable {
-  const { plan, dtype, channels, causal, window } = form;
+  const { plan, dtype, channels, causal, window, masked = false } = form;
   const { rows, keys, stages } = plan;
-  const key =
-    `${dtype.name}_${channels}_${rows}x${keys}_${stages}` +
-    `${causal ? '_causal' : ''}${window ? '_window' : ''}`;
-  return gradients.member(key, () => {
+  return gradients.member(backwardKeyOf(form), () => {
     const masking = { ROWS: rows, CAUSAL: causal, WINDOW: window };
     const [fewer, more] = { 64: [56, 200], 128: [24, 240], 192: [32, 160] }[keys as 64];
     const COUNT = linesOf(plan, channels);
     return {
-      signature: {
-        sums: inout(f32, 3),
-        dk: output(dtype, 4),
-        dv: output(dtype, 4),
-        ...Object.fromEntries(['q', 'dOut', 'k', 'v'].map((name) => [name, input(dtype, 4)])),
-        numbers: input(f32, 3),
-        ...Object.fromEntries(['m', 'n', 'kvHeads', 'group', 'down'].map((name) => [name, i32])),
-        scale: f32,
-        factor: f32,
-        window: i32,
-      },
+      signature: backwardSignature(form),
       uses: {
         KEYS: keys,
         CHANNELS: channels,
@@ -534,87 +563,11 @@ export function warpGroupAttentionBackward(form: BackwardForm): Launchable {
         sumLines: sumLinesIn(COUNT),
         beginScores: beginScoresOf({ ROWS: keys, KEYS: rows, CHANNELS: channels }),
         beginSums: beginSumsOf({ KEYS: rows }),
+        MASKED: masked,
+        addMask: addTransposedMaskOf(dtype.name, { ROWS: rows, KEYS: keys }),
         mask: maskOf(masking),
       },
       block: threadsOf(plan),
     };
   });
-}
-
-interface AddedArgs {
-  /** [matrix][query][channel], as one axis. */
-  readonly dq: number[];
-  /** [matrix][line][32], as one axis: a thread reads 16 bytes at a time. */
-  readonly sums: readonly number[];
-  readonly m: number;
-  /** Tiles of ROWS queries of a matrix, and groups of four sums of all matrices. */
-  readonly tiles: number;
-  readonly scale: number;
-}
-
-interface AddedGpu extends Gpu {
-  readonly ROWS: number;
-  readonly CHANNELS: number;
-  readonly WIDTH: number;
-  /** Channels of the tensor. */
-  readonly OWN: number;
-}
-
-/**
- * Scales and rounds the sums of the gradient of queries. A thread has four of them, which are those
- * of two rows and two columns. The threads of a warp write rows of up to 64 channels.
- */
-const added = new KernelFamily(
-  'attention_added_queries',
-  ({ dq, sums, m, tiles, scale }: AddedArgs, gpu: AddedGpu) => {
-    const { ROWS, CHANNELS, WIDTH, OWN } = gpu;
-    // Blocks of 256 threads have 16 of the ROWS · CHANNELS / 1024 pieces of 32 threads.
-    const piece = gpu.blockIdx.x * 8 + gpu.warpIdx;
-    const tile = piece / ((ROWS * CHANNELS) / 128);
-    const matrix = tile / tiles;
-    const within = piece % ((ROWS * CHANNELS) / 128);
-    // A group has 64 rows of WIDTH channels; 32 of its pieces have the same eight groups of eight.
-    const part = within / (WIDTH / 2);
-    const eights = ((within % (WIDTH / 2)) / 32) * 8 + ((gpu.lane >> 2) & 7);
-    const rowOfPart = within % 32;
-    const thread = rowOfPart * 4 + (gpu.lane & 3);
-    const first = gpu.i64(tile) * (ROWS * CHANNELS) + part * WIDTH * 64 + eights * 512 + thread * 4;
-    const column = (ROWS === 64 ? part * WIDTH : 0) + eights * 8 + (thread & 3) * 2;
-    const row =
-      (tile % tiles) * ROWS +
-      (ROWS === 64 ? 0 : part * 64) +
-      (thread >> 5) * 16 +
-      ((thread >> 2) & 7);
-    const four = gpu.local.f32(4);
-    gpu.unroll();
-    for (let i = 0; i < 4; i++) four[i] = sums[first + i]! * scale;
-    if (column < OWN) {
-      gpu.unroll();
-      for (let r = 0; r < 2; r++) {
-        const to = (gpu.i64(matrix) * m + row + 8 * r) * OWN + column;
-        if (row + 8 * r < m) for (let e = 0; e < 2; e++) dq[to + e] = four[r * 2 + e]!;
-      }
-    }
-  },
-);
-
-const ADDED_THREADS = 256;
-
-/** Blocks of {@link addedQueries}, for so many tiles: a thread has four sums. */
-export const addedGridOf = ({ plan, channels }: BackwardForm, tiles: number): number =>
-  (tiles * plan.rows * channels) / (4 * ADDED_THREADS);
-
-/** Gives the kernel that scales and rounds sums of a plan, of so many channels of the tensor. */
-export function addedQueries({ plan, dtype, channels }: BackwardForm, own: number): Launchable {
-  return added.member(`${dtype.name}_${channels}_${own}_${plan.rows}x${plan.keys}`, () => ({
-    signature: {
-      dq: output(dtype),
-      sums: input(f32),
-      m: i32,
-      tiles: i32,
-      scale: f32,
-    },
-    uses: { ROWS: plan.rows, CHANNELS: channels, WIDTH: widthOf(plan, channels), OWN: own },
-    block: ADDED_THREADS,
-  }));
 }

@@ -410,18 +410,53 @@ const MORE_BY_GROUPS: typeof BY_GROUPS = [
     undefined,
   ],
   ['three stages', 'bf16', { m: 400, n: 70, channels: 128 }, { ...SMALL, stages: 3 }],
+  [
+    '256 channels, causal, grouped heads',
+    'bf16',
+    { heads: 2, kvHeads: 1, m: 150, n: 180, channels: 256, options: { causal: true } },
+    undefined,
+  ],
+  [
+    '136 channels, a window',
+    'f16',
+    { batches: 2, m: 70, n: 130, channels: 136, options: { window: 30, scale: 0.1 } },
+    undefined,
+  ],
+  [
+    'an added mask, 64 channels',
+    'bf16',
+    { batches: 2, m: 150, n: 200, channels: 64, masked: 'added' },
+    undefined,
+  ],
+  [
+    'a mask of bool, causal, 128 channels',
+    'f16',
+    { heads: 2, m: 100, n: 150, channels: 120, options: { causal: true }, masked: 'bool' },
+    undefined,
+  ],
+  [
+    'a mask, 256 channels',
+    'f16',
+    { heads: 2, m: 130, n: 90, channels: 200, masked: 'added' },
+    undefined,
+  ],
 ];
 
-// The checked kernel takes most of a minute to compile.
-test.runIf(onCpu)(
-  'by warp groups, under the checker',
-  { tags: 'thorough', timeout: 400_000 },
-  async () => {
-    await using device = await Device.open('cpu', { computeCapability: '9.0', check: true });
-    const sizes = { m: 150, n: 64, channels: 64, options: { causal: true } };
-    await check(device, 'f16', { ...sizes, forwardInJavaScript: true }, SMALL);
-  },
-);
+test.runIf(onCpu)('by warp groups, under the checker', { tags: 'thorough' }, async () => {
+  await using device = await Device.open('cpu', { computeCapability: '9.0', check: true });
+  const sizes = { m: 150, n: 64, channels: 64, options: { causal: true } };
+  await check(device, 'f16', { ...sizes, forwardInJavaScript: true }, SMALL);
+  // Keys of two blocks; their masks and the gradients of scores share memory.
+  const masked = {
+    m: 130,
+    n: 70,
+    channels: 64,
+    masked: 'added',
+    forwardInJavaScript: true,
+  } as const;
+  await check(device, 'bf16', masked, SMALL);
+  await check(device, 'bf16', { ...masked, channels: 136 });
+});
 
 describe('by warp groups', () => {
   let device: Device | undefined;

@@ -2,7 +2,7 @@
  * Attention, compared with JavaScript's in double precision within a bound: by rows on every
  * device, by warp groups on those of compute capability 9.0.
  */
-import { CudaArgumentError, DTYPES, Device, bool, f16, f32, i32 } from 'async-cuda';
+import { CudaArgumentError, DTYPES, Device, bf16, bool, f16, f32, i32 } from 'async-cuda';
 import type { DType } from 'async-cuda';
 import type { KernelTensor } from 'async-cuda/tensor';
 import { attention } from 'async-cuda/library';
@@ -271,6 +271,20 @@ const BY_GROUPS: readonly (readonly [string, Name, Case, AttentionPlan | undefin
     { m: 130, n: 400, channels: 128, options: { scale: 2 } },
     plan(128, 64, { stages: 3, queries: 1 }),
   ],
+  [
+    'an added mask',
+    'bf16',
+    { batch: [2], heads: 2, m: 70, n: 136, channels: 64, masked: 'added' },
+    plan(128, 64),
+  ],
+  [
+    'a mask of bool, causal',
+    'f16',
+    { m: 100, n: 90, channels: 72, options: { causal: true }, masked: 'bool' },
+    undefined,
+  ],
+  ['a mask, 192 channels', 'bf16', { m: 70, n: 100, channels: 136, masked: 'bool' }, undefined],
+  ['a mask, 256 channels', 'f16', { m: 70, n: 100, channels: 256, masked: 'added' }, undefined],
 ];
 
 describe.runIf(onCpu)('by warp groups, under the checker', () => {
@@ -282,6 +296,8 @@ describe.runIf(onCpu)('by warp groups, under the checker', () => {
   test('one group', { tags: 'thorough' }, async () => {
     const each = { m: 70, n: 64, channels: 64, options: { causal: true } };
     await check('f16', each, plan(64, 16));
+    const masked = { m: 70, n: 100, channels: 64, masked: 'added' } as const;
+    await check('bf16', masked, plan(64, 64));
   });
 
   test.each(BY_GROUPS.slice(4, 6))('%s', { tags: 'thorough' }, async (_, ...given) => {
@@ -303,6 +319,36 @@ describe('by warp groups', () => {
       expect(await errorOf(device, name, each, 2 ** (1 - DIGITS[name]), given)).toBeLessThan(1);
     });
   }
+
+  test.for([
+    ['of keys', [72]],
+    ['of keys, for each batch', [2, 1, 1, 72]],
+    ['of queries, for each head', [3, 70, 1]],
+    ['for each batch', [2, 1, 70, 72]],
+    ['for each batch and head', [2, 3, 70, 72]],
+  ] as const)('a mask %s', { tags: 'thorough' }, async ([, shape], { skip }) => {
+    if (device === undefined) return skip('the GPU is of another generation');
+    using x = await device.randn(f16, [2, 3, 70, 64], { seed: 1 });
+    using k = await device.randn(f16, [2, 3, 72, 64], { seed: 2 });
+    using mask = await device.randn(f16, [...shape], { seed: 3 });
+    using whole = await mask.broadcastTo([2, 3, 70, 72]).contiguous();
+    using y = await attention(x, k, k, { mask: mask as never });
+    using other = await attention(x, k, k, { mask: whole as never });
+    expect(await y.read()).toEqual(await other.read());
+  });
+
+  test('queries whose keys all have the least number', { tags: 'thorough' }, async ({ skip }) => {
+    if (device === undefined) return skip('the GPU is of another generation');
+    using x = await device.randn(bf16, [1, 70, 64], { seed: 1 });
+    using none = await device.zeros(bf16, [1, 70, 64]);
+    using mask = await device.full(bf16, [70], -(2 - 2 ** -7) * 2 ** 127);
+    using y = await attention(x, x, x, { mask });
+    using mean = await attention(none, x, x);
+    const [found, expected] = [await y.read(), await mean.read()];
+    found.forEach((value, at) => {
+      expect(value).toBeCloseTo(expected[at]!, 3);
+    });
+  });
 
   test('operands whose rows are not where tensor copies begin are copied', async ({ skip }) => {
     if (device === undefined) return skip('the GPU is of another generation');
