@@ -8,8 +8,9 @@ import { layoutOf } from '../tensor/layout.js';
 import { finishArguments, finishForm } from './finish.js';
 import type { Finish } from './finish.js';
 import type { Work } from './operation.js';
-import { LINE_BYTES, addsSteps, sharedBytesOf, warpGroupProduct } from './warp-group-product.js';
+import { warpGroupProduct } from './warp-group-product.js';
 import type { WarpGroupPlan } from './warp-group-product.js';
+import { LINE_BYTES, addsSteps, factorBytes } from './warp-group-tiles.js';
 
 /** A product of matrices, whose batch has two axes. */
 export interface BatchedProduct {
@@ -102,7 +103,7 @@ export function multiplyByWarpGroups(
       {
         // Each block of a cluster has a part of one tile; others compute one tile after the other.
         grid: splits > 1 ? tiles * splits : Math.min(multiprocessorCount, tiles),
-        sharedBytes: sharedBytesOf(plan),
+        sharedBytes: factorBytes(plan),
         ...(splits > 1 ? { cluster: splits } : {}),
       },
     ),
