@@ -30,7 +30,7 @@ export interface BatchedProduct {
 }
 
 /** Tensor copies take rows that begin at multiples of so many bytes. */
-const ALIGNMENT = 16;
+export const COPY_ALIGNMENT = 16;
 /** Sizes from which on indices after the end do not fit in 32 bits. */
 const MOST = 2 ** 31 - 2 ** 16;
 
@@ -82,8 +82,8 @@ export function multiplyByWarpGroups(
     copied:
       splits === 1 &&
       out.dtype.bytes > 1 &&
-      (n * out.dtype.bytes) % ALIGNMENT === 0 &&
-      beginsAt(out, ALIGNMENT),
+      (n * out.dtype.bytes) % COPY_ALIGNMENT === 0 &&
+      beginsAt(out, COPY_ALIGNMENT),
     finish: finishForm(finish),
   });
   work.add(
@@ -136,7 +136,7 @@ function batched(
 }
 
 /** One element of the tensor, for a parameter that is not read. */
-function oneOf(tensor: KernelTensor): KernelTensor {
+export function oneOf(tensor: KernelTensor): KernelTensor {
   return new Tensor(tensor.buffer, layoutOf([1], [1], tensor.layout.offset), false);
 }
 
@@ -164,7 +164,11 @@ const SPLITS: readonly number[] = [1, 2, 4];
 const ADDING = 3.5;
 const ADDING_MORE = 5;
 
-/** Gives the plan with the shortest estimated time. */
+/**
+ * Gives the plan with the shortest estimated time.
+ *
+ * @param parts the numbers of blocks that a tile may have
+ */
 export function planFor(
   m: number,
   n: number,
@@ -172,6 +176,7 @@ export function planFor(
   matrices: number,
   multiprocessors: number,
   dtype: KernelDType = f16,
+  parts: readonly number[] = SPLITS,
 ): WarpGroupPlan {
   const steps = Math.ceil((k * dtype.bytes) / LINE_BYTES);
   const mostColumns = addsSteps(dtype) ? 128 : 256;
@@ -180,7 +185,7 @@ export function planFor(
   for (const { step, more, ...plan } of PLANS) {
     // A thread has registers for 64 sums of a step beside 64 of all.
     if (plan.columns > mostColumns) continue;
-    for (const splits of SPLITS) {
+    for (const splits of parts) {
       if (splits > steps) break;
       const blocks = Math.ceil(m / plan.rows) * Math.ceil(n / plan.columns) * matrices * splits;
       const rounds = Math.ceil(blocks / multiprocessors);

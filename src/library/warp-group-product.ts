@@ -73,10 +73,14 @@ interface Args {
   readonly batches: number;
 }
 
-interface ProductGpu extends TileGpu {
-  readonly SPLITS: number;
+/** What {@link tileOrder} gives to a body. */
+export interface TileOrder {
   rowOf(number: number, down: number, across: number): number;
   columnOf(number: number, down: number, across: number): number;
+}
+
+interface ProductGpu extends TileGpu, TileOrder {
+  readonly SPLITS: number;
   /** Sums in shared memory, and four of them in registers. */
   parts(): KernelArray<number>;
   four(): KernelArray<number>;
@@ -291,7 +295,7 @@ const PARTIAL = {
   },
 };
 
-/** Gives the number of a tile's row and column of tiles: in `group` rows the order is by columns. */
+/** Gives the number of a tile's row and column: by columns in `group` rows of tiles. */
 export const tileOrder = (group: number) => ({
   rowOf: deviceFunction(rowOf as never, { uses: { GROUP: group } }) as DeviceFunction,
   columnOf: deviceFunction(columnOf as never, { uses: { GROUP: group } }) as DeviceFunction,

@@ -244,7 +244,7 @@ const writeTile = (
   // Sums 0 and 1 of a thread are in this column and the next; every four, 8 further.
   const column = side + (lane % 4) * 2;
   let half = given;
-  if (COPIED && (!CLIPPED || top + 64 <= end)) {
+  if (COPIED) {
     const staged = gpu.staged();
     gpu.unroll();
     for (let first = 0; first < COLUMNS; first += WIDTH) {
@@ -293,7 +293,25 @@ const writeTile = (
       }
       gpu.fence.async();
       gpu.block.syncThreads(warpGroup + 1, 128);
-      if (thread === 0) {
+      if (CLIPPED && top + 64 > end) {
+        // Lines of 16 rows for each warp, adjacent elements by adjacent lanes.
+        const rows = Math.min(16, end - top - warp * 16);
+        gpu.unroll(1);
+        for (let r = 0; r < rows; r++) {
+          const row = warp * 16 + r;
+          gpu.unroll();
+          for (let i = 0; i < WIDTH / 32; i++) {
+            const at = lane + i * 32;
+            if (side + first + at < n)
+              out[matrix]![top + row]![side + first + at] =
+                staged[to + row]![
+                  ((at / (WIDTH / 8)) ^ (r & 7)) * (WIDTH / 8) + (at % (WIDTH / 8))
+                ]!;
+          }
+        }
+        // An empty group, so that the wait above counts parts.
+        if (thread === 0) gpu.tensor.commit();
+      } else if (thread === 0) {
         gpu.tensor.store(out, staged, to, 64, matrix, top, side + first);
         gpu.tensor.commit();
       }
