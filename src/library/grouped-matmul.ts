@@ -247,7 +247,8 @@ function multiplyGroups(
   const [a, b] =
     run > 0
       ? [
-          inRuns(work, givenA, run, byDepth ? -1 : undefined),
+          // A group may begin at any row: rows are not within runs.
+          inRuns(work, givenA, run, -1),
           inRuns(work, givenB, run, byDepth ? -2 : undefined),
         ]
       : [forward(work, givenA), forward(work, givenB)];
@@ -256,7 +257,7 @@ function multiplyGroups(
   const right = factorOf(b, -1, -2, run);
   const [leftByDepth, rightByDepth] = [left.byDepth, right.byDepth];
   if (byWarpGroups) {
-    multiplyGroupsByWarpGroups(work, { out, a, b, ends, leftByDepth, rightByDepth }, given);
+    multiplyGroupsByWarpGroups(work, { out, a, b, ends, rightByDepth }, given);
     return;
   }
   const wide = [left.tensor, right.tensor, out].some(({ size }) => size >= WIDE_FROM);

@@ -25,7 +25,7 @@ import type { Result, TileGpu } from './warp-group-tiles.js';
 
 interface Args {
   readonly out: Result;
-  /** [row][depth], or [depth][row]; [group][column][depth], or [group][depth][column]. */
+  /** [row][depth], and [group][column][depth] or [group][depth][column]. */
   readonly a: readonly (readonly number[])[];
   readonly b: readonly (readonly (readonly number[])[])[] & { readonly shape: readonly number[] };
   /** The row after each group's last one. */
@@ -47,7 +47,7 @@ type ProductGpu = TileGpu & GroupsGpu & TileOrder;
 const products = new KernelFamily(
   'warp_group_groups',
   ({ out, a, b, ends, bias, scaleA, scaleB, scaleOut, m, n, k, apart }: Args, gpu: ProductGpu) => {
-    const { ROWS, COLUMNS, STAGES, PANEL_A, PANEL_B, COPIED, DEPTH } = gpu;
+    const { ROWS, COLUMNS, STAGES, PANEL_B, COPIED, DEPTH } = gpu;
     const { GROUP, START, END, TILES_BEFORE, TILES_END } = gpu;
     const GROUPS = ROWS / 64;
     const lines = gpu.lines();
@@ -87,12 +87,7 @@ const products = new KernelFamily(
               gpu.barrier.expect(full, stage, (ROWS + COLUMNS) * 128);
               const line = stage * (ROWS + COLUMNS);
               const at = step * DEPTH;
-              if (PANEL_A === 0) gpu.tensor.load(lines, line, ROWS, a, full, stage, top, at);
-              else {
-                gpu.unroll();
-                for (let p = 0; p < ROWS; p += 64)
-                  gpu.tensor.load(lines, line + p, 64, a, full, stage, at, top + p);
-              }
+              gpu.tensor.load(lines, line, ROWS, a, full, stage, top, at);
               const to = line + ROWS;
               if (PANEL_B === 0)
                 gpu.tensor.load(linesOfRight, to, COLUMNS, b, full, stage, group, side, at);
@@ -156,7 +151,6 @@ interface Form {
   readonly dtype: KernelDType;
   readonly right: KernelDType;
   readonly out: KernelDType;
-  readonly leftByDepth: boolean;
   readonly rightByDepth: boolean;
   readonly copied: boolean;
   /** The dtype of the groups' ends. */
@@ -165,11 +159,11 @@ interface Form {
 
 /** Gives the kernel for a form. */
 export function groupedWarpGroupProduct(form: Form): Launchable {
-  const { plan, dtype, right, out, leftByDepth, rightByDepth, copied, ends } = form;
+  const { plan, dtype, right, out, rightByDepth, copied, ends } = form;
   const { rows, columns, stages, group } = plan;
   const key =
     `${pairName(dtype, right)}_${out.name}_${rows}x${columns}_${stages}_${group}_` +
-    `${leftByDepth ? 'k' : 'm'}${rightByDepth ? 'k' : 'n'}${copied ? '' : '_plain'}_${ends.name}`;
+    `${rightByDepth ? 'k' : 'n'}${copied ? '' : '_plain'}_${ends.name}`;
   return products.member(key, () => ({
     signature: {
       out: output(out, 3),
@@ -180,7 +174,7 @@ export function groupedWarpGroupProduct(form: Form): Launchable {
       ...Object.fromEntries(['m', 'n', 'k', 'apart'].map((name) => [name, i32])),
     },
     uses: {
-      ...tileUses({ ...form, ...plan, clipped: true, finish: FINISH }),
+      ...tileUses({ ...form, ...plan, leftByDepth: true, clipped: true, finish: FINISH }),
       ...tileOrder(group),
       ...groupUses(rows),
     },
@@ -188,20 +182,19 @@ export function groupedWarpGroupProduct(form: Form): Launchable {
   }));
 }
 
-/** A product of grouped rows: a [m, k], b [groups, k, n], whose runs tensor copies take. */
+/** A product of grouped rows: a [m, k], b [groups, k, n], whose runs tensor copies take: those of a along k. */
 export interface GroupedProduct {
   readonly out: KernelTensor;
   readonly a: KernelTensor;
   readonly b: KernelTensor;
   readonly ends: KernelTensor;
-  readonly leftByDepth: boolean;
   readonly rightByDepth: boolean;
 }
 
 /** Queues a product of grouped rows, on a device for which `isByWarpGroups` holds. */
 export function multiplyGroupsByWarpGroups(
   work: Work,
-  { out, a, b, ends, leftByDepth, rightByDepth }: GroupedProduct,
+  { out, a, b, ends, rightByDepth }: GroupedProduct,
   given?: WarpGroupPlan,
 ): void {
   const [m, n] = out.shape as readonly [number, number];
@@ -216,7 +209,6 @@ export function multiplyGroupsByWarpGroups(
     dtype: a.dtype,
     right: b.dtype,
     out: out.dtype,
-    leftByDepth,
     rightByDepth,
     copied:
       out.dtype.bytes > 1 &&
@@ -237,7 +229,7 @@ export function multiplyGroupsByWarpGroups(
     launch(
       {
         out: out.reshape([1, m, n] as never),
-        a: leftByDepth ? a : a.transpose(),
+        a,
         b: new Tensor(b.buffer, right, false),
         ends,
         ...finishArguments(NO_FINISH, oneOf(a)),
