@@ -11,7 +11,7 @@ import { areTogether, checkFactor, checkOut, resultDtype, toOneDtype } from './m
 import type { FactorName } from './matmul.js';
 import { checkTensor, operation } from './operation.js';
 import type { Work } from './operation.js';
-import { usesTensorCores } from './product-engine.js';
+import { checkPrecision, usesTensorCores } from './product-engine.js';
 import type {
   ProductPrecision,
   SmallFactorName,
@@ -143,13 +143,7 @@ function planned(
 ): unknown {
   checkOptions('options', options, ['dtype', 'out', 'precision']);
   const { precision } = options;
-  if (precision !== undefined && precision !== 'tensor' && precision !== 'exact')
-    throw invalid(
-      'options.precision',
-      'one of tensor, exact',
-      precision,
-      'Leave it out for the default.',
-    );
+  checkPrecision(precision);
   return operation(
     'groupedMatmul',
     [given, other, rows, options.out],

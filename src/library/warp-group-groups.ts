@@ -182,7 +182,7 @@ export function groupedWarpGroupProduct(form: Form): Launchable {
   }));
 }
 
-/** A product of grouped rows: a [m, k], b [groups, k, n], whose runs tensor copies take: those of a along k. */
+/** a [m, k] and b [groups, k, n], whose runs tensor copies take; those of a are along k. */
 export interface GroupedProduct {
   readonly out: KernelTensor;
   readonly a: KernelTensor;
