@@ -384,8 +384,8 @@ function addDirect(
  * @param x `[N, C, H, W]`, or `[N, H, W, C]` with `layout: 'NHWC'`
  * @param weights `[results, C / groups, rows, columns]` in either layout
  * @throws CudaArgumentError for another dtype or number of axes, an unknown activation or
- *   precision, channels that do not fit the groups, weights that reach beyond the padded image; at the call, or when run where operations
- *   give the operands
+ *   precision, channels that do not fit the groups, weights that reach beyond the padded image; at
+ *   the call, or when run where operations give the operands
  *
  * @example
  * ```ts
