@@ -122,7 +122,7 @@ describe('convolutions by warp groups', () => {
   });
 
   // The checker takes ten seconds and more to compile the kernel.
-  test.runIf(onCpu)('under the checker', { tags: 'thorough' }, async () => {
+  test.runIf(onCpu)('under the checker', { tags: 'thorough', timeout: 300_000 }, async () => {
     await using checked = await Device.open('cpu', { ...hopperOptions, check: true });
     using x = await checked.ones(f16, [2, 9, 11, 16]);
     using weights = await checked.ones(f16, [24, 16, 3, 3]);

@@ -207,7 +207,7 @@ describe('products of grouped rows by warp groups', () => {
   });
 
   // The checker takes ten seconds and more to compile the kernel.
-  test.runIf(onCpu)('under the checker', { tags: 'thorough' }, async () => {
+  test.runIf(onCpu)('under the checker', { tags: 'thorough', timeout: 300_000 }, async () => {
     await using checked = await Device.open('cpu', { ...hopperOptions, check: true });
     const plan = { rows: 64, columns: 64, stages: 2 };
     await check(checked, { m: 260, k: 136, n: 72, ends: [100, 90, 200], dtype: f16, plan });
